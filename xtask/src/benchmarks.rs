@@ -1,8 +1,8 @@
 //! `cargo xtask benchmarks`: the page of figures, `docs/benchmarks.md`, put together from the dated records.
 //!
-//! It relies on how records are written: `DATE-NAME.md`, a title, facts of the machine and the run, then
-//! sections. The newest record of a name stands for it. The hard idea: the page is a function of the records and
-//! of nothing else, so `cargo xtask tidy` can tell that it is theirs, and no figure gets onto it by hand.
+//! It relies on how records are written: `DATE-NAME.md`, a title, facts of the machine and the run, then sections. The
+//! newest record of a name stands for it. The page is a function of the records and of nothing else, so `cargo xtask
+//! tidy` can tell that it is theirs, and no figure gets onto it by hand.
 
 mod standing;
 

@@ -2,9 +2,9 @@
 //!
 //! It relies on `qemu-system-aarch64`, which emulates a whole machine, so the kernel there is a real one; and on
 //! kernels that `boot/build.rs` builds from Debian's source. Cargo calls it to run tests (`matrix.rs`), and the tests
-//! of programs in C do. The hard idea is to be no different from running the program here: its output, its errors
-//! and how it ended are those of the program in the guest. A guest that has another size of OS pages than was asked
-//! for, or that broke off, is an error.
+//! of programs in C do. The hard part is to be no different from running the program here: its output, its errors and
+//! how it ended are those of the program in the guest. A guest that has another size of OS pages than was asked for, or
+//! that broke off, is an error.
 
 mod build;
 mod console;

@@ -1,9 +1,9 @@
 //! `cargo xtask docs`: the pages of `docs/` as a book, by mdBook.
 //!
-//! It relies on `docs/SUMMARY.md` for the order of pages and on `cargo xtask tidy` for links that lead nowhere.
-//! The hard idea: pages lead to files outside `docs/`, which mdBook would not take along. So the
-//! book is made of a copy that has the repository's own layout, of the pages and of whatever they lead to, and
-//! every link that holds in the repository holds in the book.
+//! It relies on `docs/SUMMARY.md` for the order of pages and on `cargo xtask tidy` for links that lead nowhere. Pages
+//! lead to files outside `docs/`, which mdBook would not take along. So the book is made of a copy that has the
+//! repository's own layout, of the pages and of whatever they lead to, and every link that holds in the repository
+//! holds in the book.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,8 +1,8 @@
 //! `cargo xtask fuzz`: libFuzzer on the code arena's loader, on the stable toolchain.
 //!
 //! It relies on `crates/masu-code/fuzz`, which is outside the workspace and has cargo-fuzz's layout: `cargo fuzz run
-//! load` works there too. The one hard idea: coverage is a pass of LLVM's that stable rustc can be asked to run; only
-//! AddressSanitizer needs rustc to be taken for a nightly one.
+//! load` works there too. Coverage is a pass of LLVM's that stable rustc can be asked to run; only AddressSanitizer
+//! needs rustc to be taken for a nightly one.
 
 use std::path::Path;
 use std::process::Command;

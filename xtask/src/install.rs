@@ -1,9 +1,9 @@
 //! `cargo xtask install --prefix DIR`: the commands, the libraries, their headers, files for pkg-config and CMake, manual
 //! pages and completions, laid out as a package of a distribution has them.
 //!
-//! It relies on cargo for the release build and on the installed commands to write their own pages. The
-//! hard idea: a library that programs have mapped must not be written into, so every file is
-//! written aside and then takes the name in one step; a process that has the old one open keeps it.
+//! It relies on cargo for the release build and on the installed commands to write their own pages. A library that
+//! programs have mapped must not be written into, so every file is written aside and then takes the name in one step; a
+//! process that has the old one open keeps it.
 
 mod manual;
 

@@ -1,8 +1,8 @@
 //! `cargo xtask package KIND… [--test]`: what people install, each built from the tree by one command.
 //!
-//! It relies on cargo for builds and on `install` for the layout of a distribution's package. The hard idea
-//! is the test: a package is right if it works where nothing else of this machine is, so each is installed in
-//! a clean place (an empty root folder, one of Debian's packages alone, a fresh virtual environment) and used.
+//! It relies on cargo for builds and on `install` for the layout of a distribution's package. The hard part is the
+//! test: a package is right if it works where nothing else of this machine is, so each is installed in a clean place
+//! (an empty root folder, one of Debian's packages alone, a fresh virtual environment) and used.
 
 mod clean;
 mod crates;

@@ -5,7 +5,7 @@
 //! each test. Its comments `# title:`, `# left out:` and `# differs: NAME: why` are part of the table. The results stay in the
 //! target folder; of a suite that was not run there, the page keeps what it says.
 //!
-//! The hard idea: a run in which the preload was lost would pass, too. So each process that begins writes into the file
+//! A run in which the preload was lost would pass, too. So each process that begins writes into the file
 //! `WITNESS` whose `malloc` it has (`workloads/tests/witness.c`, preloaded in both runs): with masu it must be masu's
 //! everywhere, and among them must be the programs that `# runs:` names, by a part of their paths.
 

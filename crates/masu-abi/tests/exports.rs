@@ -1,9 +1,8 @@
 //! `libmasu.so` for the dynamic linker: its exports, its imports, its flags.
 //!
-//! It relies on the `object` crate and on this machine's C and C++ libraries, whose exports define the
-//! malloc family. The hard idea: a missing export lets a program mix two mallocs, and a surplus one
-//! takes a name from the program. So the lists of both libraries are read from their files, and every
-//! omitted name is listed here with its reason.
+//! It relies on the `object` crate and on this machine's C and C++ libraries, whose exports define the malloc family. A
+//! missing export lets a program mix two mallocs, and a surplus one takes a name from the program. So the lists of both
+//! libraries are read from their files, and every omitted name is listed here with its reason.
 
 mod library;
 

@@ -1,9 +1,8 @@
 //! `include/masu.h` compiles everywhere, and programs that include it work.
 //!
-//! It relies on gcc and, if installed, on clang and musl's wrapper of gcc. The hard idea: the header
-//! redeclares functions of the C library, which is an error as soon as one attribute or exception
-//! specification differs in one mode of one language. So every mode is compiled, with warnings as
-//! errors.
+//! It relies on gcc and, if installed, on clang and musl's wrapper of gcc. The header redeclares functions of the C
+//! library, which is an error as soon as one attribute or exception specification differs in one mode of one language.
+//! So every mode is compiled, with warnings as errors.
 
 mod library;
 

@@ -1,10 +1,9 @@
 //! The library's cost in a program that hardly allocates: a ledger of OS pages, by owner.
 //!
-//! It relies on `tests/c/ledger.c`, which prints the kernel's list of its mappings before it ends. The
-//! hard idea: the kernel maps sixteen OS pages of a file around each fault, from an address that is
-//! random in each run, so a program's size varies by dozens of OS pages without any malloc. The
-//! library's own mappings do not vary, so only they have a bound; the whole program's size is printed
-//! beside them, as the median of several runs.
+//! It relies on `tests/c/ledger.c`, which prints the kernel's list of its mappings before it ends. The kernel maps
+//! sixteen OS pages of a file around each fault, from an address that is random in each run, so a program's size varies
+//! by dozens of OS pages without any malloc. The library's own mappings do not vary, so only they have a bound; the
+//! whole program's size is printed beside them, as the median of several runs.
 //!
 //! `cargo test -p masu-abi --test ledger -- --nocapture` prints the ledgers.
 

@@ -1,9 +1,8 @@
 //! The allocation patterns of `workloads/patterns` print the same under libmasu as under the system's
 //! malloc, and they find a faulty malloc.
 //!
-//! It relies on the patterns, which check the contents of their blocks and print a checksum that is the
-//! same in each run. The hard idea: equal output shows that both mallocs did the same work, so that
-//! benchmarks compare times of the same work.
+//! It relies on the patterns, which check the contents of their blocks and print a checksum that is the same in each
+//! run. Equal output shows that both mallocs did the same work, so that benchmarks compare times of the same work.
 
 mod library;
 

@@ -1,11 +1,10 @@
 //! The *batch*: the chunks that a worker has taken, the rest of which others may steal during a long
 //! chunk.
 //!
-//! Relies on two words, and on a lock that the worker takes once or twice a batch. The one hard idea
-//! is the race for a chunk. The worker stores the chunk it begins, then loads the limit; a thief
-//! lowers the limit, then loads the worker's chunk. Each needs a barrier between its two steps, and
-//! the thief passes one for both ([`heavy_fence`]), so at least one of them sees the other. The
-//! worker pays a store and a load a chunk, less than any atomic change.
+//! Relies on two words, and on a lock that the worker takes once or twice a batch. The hard part is the race for a
+//! chunk. The worker stores the chunk it begins, then loads the limit; a thief lowers the limit, then loads the
+//! worker's chunk. Each needs a barrier between its two steps, and the thief passes one for both ([`heavy_fence`]), so
+//! at least one of them sees the other. The worker pays a store and a load a chunk, less than any atomic change.
 
 use std::ops::Range;
 

@@ -1,11 +1,10 @@
 //! The executor's job on several machines: the same function on every chunk, the results sent to
 //! the first process, on the engine of the `timely` crate.
 //!
-//! Relies on timely to move chunks and results, on TCP to notice a lost process, and in each process
-//! on the [stream engine](crate::stream) for its workers. The one hard idea is that the first process
-//! deals ([`dealer`]): only it reads the data; every other process reports its room and asks for more
-//! with each result. So chunks go to the process that is free, the number under way is bounded, and
-//! every failure ends in one place, which tells all processes.
+//! Relies on timely to move chunks and results, on TCP to notice a lost process, and in each process on the [stream
+//! engine](crate::stream) for its workers. The first process deals ([`dealer`]): only it reads the data; every other
+//! process reports its room and asks for more with each result. So chunks go to the process that is free, the number
+//! under way is bounded, and every failure ends in one place, which tells all processes.
 
 use std::fmt;
 use std::io;

@@ -1,10 +1,10 @@
 //! The engine for data whose chunks can be reached at once: slices, vectors, ranges of numbers.
 //!
-//! Relies on [`spans`](crate::spans) to divide the work, on [`idle`](crate::idle) for sharing, and on
-//! the [pool](crate::pool) for threads. The one hard idea is the cost of a chunk: a worker takes
-//! batches that last some ten microseconds, and a chunk is one turn of a plain loop inside a batch,
-//! which stores its position and loads one unchanged word. No lock, no atomic change, no allocation,
-//! no copy; a panic is caught around the batch, with its chunk.
+//! Relies on [`spans`](crate::spans) to divide the work, on [`idle`](crate::idle) for sharing, and on the
+//! [pool](crate::pool) for threads. The hard part is the cost of a chunk: a worker takes batches that last some ten
+//! microseconds, and a chunk is one turn of a plain loop inside a batch, which stores its position and loads one
+//! unchanged word. No lock, no atomic change, no allocation, no copy; a panic is caught around the batch, with its
+//! chunk.
 
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};

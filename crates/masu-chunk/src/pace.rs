@@ -1,8 +1,7 @@
 //! The pace of a worker: the number of chunks it takes at once.
 //!
-//! Relies on nothing. The one hard idea: a batch only grows while chunks are seen to be short, because
-//! a long chunk keeps the rest of its batch from others. Whenever others had to look for chunks, it
-//! starts again with one.
+//! Relies on nothing. A batch only grows while chunks are seen to be short, because a long chunk keeps the rest of its
+//! batch from others. Whenever others had to look for chunks, it starts again with one.
 
 use std::ops::Range;
 use std::time::Duration;

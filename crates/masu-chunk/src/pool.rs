@@ -1,8 +1,8 @@
 //! The threads of the crate: started on demand, kept for the next job.
 //!
-//! Relies on [`seats`] to assign them. The one hard idea is that a job never *needs* a helper: the
-//! calling thread works to the end, and helpers only join if they are free. So nested jobs cannot wait
-//! for each other, and a child after `fork`, which has none of the threads, still finishes its jobs.
+//! Relies on [`seats`] to assign them. A job never *needs* a helper: the calling thread works to the end, and helpers
+//! only join if they are free. So nested jobs cannot wait for each other, and a child after `fork`, which has none of
+//! the threads, still finishes its jobs.
 
 use std::cell::Cell;
 use std::sync::OnceLock;

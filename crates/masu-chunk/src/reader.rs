@@ -1,8 +1,7 @@
 //! Readers and iterators as sources: blocks of bytes as they come, whole records, vectors of items.
 //!
-//! Relies on `std::io::Read`. The one hard idea is the bound on memory: buffers of finished blocks are
-//! reused, so that a job has as many as its window, and a record longer than the longest block is an
-//! error and not a larger buffer.
+//! Relies on `std::io::Read`. The hard part is the bound on memory: buffers of finished blocks are reused, so that a
+//! job has as many as its window, and a record longer than the longest block is an error and not a larger buffer.
 
 use std::io::{self, Read};
 use std::ops::{Deref, DerefMut};

@@ -1,8 +1,8 @@
 //! Kinds of data that can be cut into chunks (slices, vectors, ranges, iterators, readers), and the
 //! three ways to use the results of each.
 //!
-//! Relies on the two engines. The one hard idea is the cleanup after a failure: items of a vector that
-//! no function got, and results that nobody gets, are dropped here, each once.
+//! Relies on the two engines. The hard part is the cleanup after a failure: items of a vector that no function got, and
+//! results that nobody gets, are dropped here, each once.
 
 use std::marker::PhantomData;
 use std::mem::{self, MaybeUninit};

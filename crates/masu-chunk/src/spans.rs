@@ -2,12 +2,11 @@
 //! also in the workers' [batches](crate::batch), and in a span for each worker with its stolen chunks,
 //! from whose back others steal again.
 //!
-//! Relies on one atomic word a span, its first chunk and its end in 32 bits each; if there are more
-//! chunks, the numbers are of units of several. Long chunks taken from one front begin in the order
-//! of the data, as in list scheduling. The one hard idea: the value of the word *is* the right to the
-//! chunks. The thread that changes it by compare-and-swap owns the removed chunks, so no other order
-//! between threads matters, and a value that recurs means the same as before. Only its owner moves the
-//! front of a worker's span or fills it when empty, and nobody returns chunks to the common one.
+//! Relies on one atomic word a span, its first chunk and its end in 32 bits each; if there are more chunks, the numbers
+//! are of units of several. Long chunks taken from one front begin in the order of the data, as in list scheduling. The
+//! value of the word *is* the right to the chunks. The thread that changes it by compare-and-swap owns the removed
+//! chunks, so no other order between threads matters, and a value that recurs means the same as before. Only its owner
+//! moves the front of a worker's span or fills it when empty, and nobody returns chunks to the common one.
 
 use std::ops::Range;
 

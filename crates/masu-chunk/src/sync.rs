@@ -2,7 +2,7 @@
 //!
 //! Relies on the standard library, and on the kernel door for one fence. `tests/loom.rs` replaces it
 //! by loom's, and runs the protocols of `spans.rs`, `batch.rs`, `idle.rs`, `window.rs` and
-//! `pool/seats.rs` in every interleaving. The one hard idea is that a lock is never poisoned: panics of
+//! `pool/seats.rs` in every interleaving. The hard part is that a lock is never poisoned: panics of
 //! users' functions are caught at the call, so a panic that reaches a lock unwinds out of the job anyway.
 
 pub(crate) use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};

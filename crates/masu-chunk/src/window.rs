@@ -1,10 +1,9 @@
 //! The window of a stream: results on their way from the workers to their taker.
 //!
-//! Relies on one lock and one condition. The one hard idea is that there is no delivering thread: a
-//! worker that puts a result in while nobody delivers does so itself, outside the lock, in order,
-//! with every ready result. So a result never waits for a sleeping thread. The chunks that are begun
-//! and not yet delivered never exceed the limit, which bounds the memory and slows the reader to the
-//! pace of the taker.
+//! Relies on one lock and one condition. There is no delivering thread: a worker that puts a result in while nobody
+//! delivers does so itself, outside the lock, in order, with every ready result. So a result never waits for a sleeping
+//! thread. The chunks that are begun and not yet delivered never exceed the limit, which bounds the memory and slows
+//! the reader to the pace of the taker.
 
 use std::collections::VecDeque;
 

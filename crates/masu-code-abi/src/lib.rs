@@ -1,9 +1,9 @@
 //! The C interface of the code arena: `include/masu_code.h`.
 //!
 //! Relies on [`Arena`] and adds nothing to it. It is a crate of its own, because cargo gives a library that is made for
-//! C one file name for every build, and programs in Rust that link the arena are built in more than one way. The one hard idea is whose memory is whose:
-//! an arena, a reader and an entry are boxes that C holds by pointer and gives back once; the text
-//! of an error is its thread's.
+//! C one file name for every build, and programs in Rust that link the arena are built in more than one way. The hard
+//! part is whose memory is whose: an arena, a reader and an entry are boxes that C holds by pointer and gives back
+//! once; the text of an error is its thread's.
 
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char, c_int, c_long, c_uint, c_void};

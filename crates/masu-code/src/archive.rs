@@ -1,7 +1,7 @@
 //! Static libraries, of which only the members are loaded that are needed.
 //!
-//! Relies on the `object` crate. The one hard idea is a linker's: a member is taken where it defines what was looked
-//! for and nobody had; it may look for more, in any of the libraries, whatever their order.
+//! Relies on the `object` crate. A member is taken where it defines what was looked for and nobody had; it may look for
+//! more, in any of the libraries, whatever their order.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::path::{Path, PathBuf};

@@ -1,8 +1,7 @@
 //! The arena: open, load, look up, unload.
 //!
-//! Relies on [`crate::link`] for loading and [`crate::state`] for the books, behind one lock. The
-//! one hard idea: code of others (initializers, destructors) runs while the lock is not held, so
-//! that it may load and unload itself.
+//! Relies on [`crate::link`] for loading and [`crate::state`] for the books, behind one lock. Code of others
+//! (initializers, destructors) runs while the lock is not held, so that it may load and unload itself.
 
 mod call;
 mod compact;

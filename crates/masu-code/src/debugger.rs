@@ -1,9 +1,8 @@
 //! What gdb and lldb read to know loaded code: the JIT interface, a list of objects in memory.
 //!
-//! Relies on the interface as gdb's manual has it ("JIT Compilation Interface"). The one hard idea:
-//! a debugger knows the interface by two symbols of the process, which every JIT brings along. They
-//! must be seen from outside a shared library, so they cannot be weak; a program that links in
-//! another JIT turns the feature `jit-symbols` off, and both keep one list.
+//! Relies on the interface as gdb's manual has it ("JIT Compilation Interface"). A debugger knows the interface by two
+//! symbols of the process, which every JIT brings along. They must be seen from outside a shared library, so they
+//! cannot be weak; a program that links in another JIT turns the feature `jit-symbols` off, and both keep one list.
 
 use std::sync::Arc;
 

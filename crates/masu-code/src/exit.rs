@@ -2,8 +2,8 @@
 //! its own.
 //!
 //! Relies on the C library's lists (`__cxa_atexit` and its like), whose entries carry a *handle*. A linker puts these
-//! functions into each program and library (`libc_nonshared.a`), so that the handle is that of the caller. The one hard
-//! idea: here the handle is that of the object which the noted function lies in, because that must not go before.
+//! functions into each program and library (`libc_nonshared.a`), so that the handle is that of the caller. Here the
+//! handle is that of the object which the noted function lies in, because that must not go before.
 
 use std::ffi::{c_int, c_void};
 use std::ops::Range;

@@ -1,8 +1,7 @@
 //! The kernel door: mappings, their names, instruction caches, the thread pointer.
 //!
-//! Relies on the `libc` crate for the calls and on nothing of this crate. The one hard idea: no
-//! function here takes a protection that is both writable and executable, so nothing above can
-//! make such a page.
+//! Relies on the `libc` crate for the calls and on nothing of this crate. No function here takes a protection that is
+//! both writable and executable, so nothing above can make such a page.
 
 use std::ffi::CStr;
 use std::io;

@@ -1,9 +1,8 @@
 //! Loading a batch: sections placed, symbols resolved, relocations applied, all of it or nothing.
 //!
-//! Relies on every room below. The road: [`layout`] places sections, [`names`] says what each
-//! symbol is, [`apply`] writes, and makes GOT entries and stubs on the way. The one hard idea: whether
-//! an address needs a stub or a GOT entry is decided against the whole range and not against the
-//! place, so that it does not depend on where in the range anything lies.
+//! Relies on every room below. The road: [`layout`] places sections, [`names`] says what each symbol is, [`apply`]
+//! writes, and makes GOT entries and stubs on the way. Whether an address needs a stub or a GOT entry is decided
+//! against the whole range and not against the place, so that it does not depend on where in the range anything lies.
 
 mod apply;
 mod choice;

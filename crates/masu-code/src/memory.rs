@@ -1,10 +1,10 @@
 //! The arena's range of addresses: text, read-only data and writable data, in this order, one
 //! reservation near the program.
 //!
-//! Relies on the kernel door. The one hard idea: what is *sealed* (text and read-only data) is
-//! written in one of two ways. [`Writing::Dual`] maps a file in memory twice, and writes through the
-//! second mapping, the *alias*; the first is never writable. [`Writing::Batches`] makes fresh OS
-//! pages writable and executable afterwards; text that may run is never made writable again.
+//! Relies on the kernel door. What is *sealed* (text and read-only data) is written in one of two ways.
+//! [`Writing::Dual`] maps a file in memory twice, and writes through the second mapping, the *alias*; the first is
+//! never writable. [`Writing::Batches`] makes fresh OS pages writable and executable afterwards; text that may run is
+//! never made writable again.
 
 use std::io;
 use std::ops::Range as Bytes;

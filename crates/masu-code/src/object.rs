@@ -1,8 +1,8 @@
 //! A relocatable object, read without trusting it: sections to load, symbols, COMDAT groups.
 //!
-//! Relies on the `object` crate for the bounds of tables and on nothing of the arena. The one hard
-//! idea: whatever is wrong with an object is found here or when a relocation is applied, as an
-//! error with its place; nothing later indexes with a number that came from the file unchecked.
+//! Relies on the `object` crate for the bounds of tables and on nothing of the arena. Whatever is wrong with an object
+//! is found here or when a relocation is applied, as an error with its place; nothing later indexes with a number that
+//! came from the file unchecked.
 
 use std::fs::File;
 use std::io::{self, Read};

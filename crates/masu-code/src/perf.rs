@@ -1,7 +1,7 @@
 //! What `perf` reads: a map of symbols in `/tmp`, or a jitdump.
 //!
 //! Relies on the formats in the kernel's `tools/perf/Documentation` (`jit-interface.txt`,
-//! `jitdump-specification.txt`). The one hard idea: a jitdump is found by the mapping of its first
+//! `jitdump-specification.txt`). A jitdump is found by the mapping of its first
 //! page, executable though nothing in it runs, which is therefore the arena's second executable
 //! mapping.
 

@@ -1,8 +1,7 @@
 //! What the process around the arena has: symbols, thread-local storage, the program's own text.
 //!
-//! Relies on the dynamic linker, through the `libc` crate. The one hard idea: whether a
-//! thread-local variable lies at the same distance from every thread's pointer (*static* storage)
-//! is not to be asked, so a second thread is made to look.
+//! Relies on the dynamic linker, through the `libc` crate. Whether a thread-local variable lies at the same distance
+//! from every thread's pointer (*static* storage) is not to be asked, so a second thread is made to look.
 
 use std::ffi::{CStr, CString, c_int, c_void};
 use std::ops::Range;

@@ -1,8 +1,8 @@
 //! Relocations as data: what each type stores where, one table a CPU.
 //!
-//! Relies on nothing but numbers. The one hard idea: a type is a *formula* (a quantity plus the
-//! addend, less an origin) and a *field* (which bits take the value, and what fits), as the ABI
-//! supplements of the ELF specification write them; only rewritten instructions need code.
+//! Relies on nothing but numbers. A type is a *formula* (a quantity plus the addend, less an origin) and a *field*
+//! (which bits take the value, and what fits), as the ABI supplements of the ELF specification write them; only
+//! rewritten instructions need code.
 
 pub(crate) mod aarch64;
 mod field;

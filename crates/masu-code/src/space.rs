@@ -1,9 +1,8 @@
 //! Which bytes of a region are free: holes in the order of addresses, joined where they touch.
 //!
-//! Relies on nothing. The one hard idea is the choice of a hole: always the lowest one that fits,
-//! so that what is loaded stays together at the region's beginning and holes are filled again
-//! before fresh memory is. Holes are found by the power of two in their lengths, because thousands
-//! of objects may leave thousands that are too small.
+//! Relies on nothing. The hard part is the choice of a hole: always the lowest one that fits, so that what is loaded
+//! stays together at the region's beginning and holes are filled again before fresh memory is. Holes are found by the
+//! power of two in their lengths, because thousands of objects may leave thousands that are too small.
 
 use std::array;
 use std::collections::{BTreeMap, BTreeSet};

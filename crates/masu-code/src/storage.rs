@@ -1,9 +1,9 @@
 //! Thread-local variables that loaded objects define: a block for each object and thread, made when the thread first
 //! asks for it.
 //!
-//! Relies on the C library's thread-specific data, which ends after all destructors of thread-local variables. The one
-//! hard idea: code asks `__tls_get_addr` with a module's number, and the dynamic linker's numbers are small, so those of
-//! the arena have the highest bit set and all others are passed on.
+//! Relies on the C library's thread-specific data, which ends after all destructors of thread-local variables. Code
+//! asks `__tls_get_addr` with a module's number, and the dynamic linker's numbers are small, so those of the arena have
+//! the highest bit set and all others are passed on.
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::cell::Cell;

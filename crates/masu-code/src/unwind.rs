@@ -1,7 +1,7 @@
 //! Unwind tables: whether an object's `.eh_frame` can be trusted to the unwinder.
 //!
-//! Relies on nothing; [`frames`] tells the unwinder. The one hard idea: unwinders walk these tables without asking
-//! whether they end, and believe which code a frame is of, so both are checked first, as relocations left them.
+//! Relies on nothing; [`frames`] tells the unwinder. Unwinders walk these tables without asking whether they end, and
+//! believe which code a frame is of, so both are checked first, as relocations left them.
 
 mod frames;
 

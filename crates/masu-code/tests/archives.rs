@@ -60,6 +60,33 @@ fn members_are_loaded_that_are_needed_and_once() {
 }
 
 #[test]
+fn threads_that_need_one_member_share_it() {
+    let workshop = Workshop::open();
+    members(&workshop);
+    let archives =
+        ["libfirst.a", "libsecond.a"].map(|name| Archive::file(workshop.path(name)).unwrap());
+    let user =
+        workshop.c("f.c", "extern long one(void); long f(void) { return one() != 0; }").private();
+    let arena = quiet();
+    let start = std::sync::Barrier::new(2);
+    for _ in 0..200 {
+        let load = || {
+            start.wait();
+            // SAFETY: No initializers.
+            unsafe { arena.load_with([&user], &archives) }.unwrap_or_else(|error| panic!("{error}"))
+        };
+        let loaded = std::thread::scope(|scope| {
+            [scope.spawn(load), scope.spawn(load)].map(|thread| thread.join().unwrap())
+        });
+        assert!(loaded.iter().all(|objects| call(&arena, objects[0], "f") == 1));
+        let objects = loaded.concat();
+        assert_eq!(objects.len(), 2 + 3, "two users, and each member once");
+        arena.unload_all(&objects).unwrap();
+        assert_eq!(arena.report().objects, 0);
+    }
+}
+
+#[test]
 fn what_is_wrong_with_a_library_is_named() {
     let (workshop, arena) = (Workshop::open(), quiet());
     members(&workshop);

@@ -1,7 +1,7 @@
 //! The filter: blocks of input, quoted on several cores, written in order.
 //!
-//! Relies on masu-chunk for large input. The one hard idea is when to start threads: at the first full
-//! block, which means that more may wait, and never for input that one thread keeps up with.
+//! Relies on masu-chunk for large input. The hard part is when to start threads: at the first full block, which means
+//! that more may wait, and never for input that one thread keeps up with.
 
 use std::convert::Infallible;
 use std::io::{self, IsTerminal, Read};

@@ -1,8 +1,8 @@
 //! Standard input, read as far as it is there.
 //!
-//! Relies on `poll`. The one hard idea is when to pass on less than a whole buffer: as soon as nothing
-//! more waits, so that the first names of `find` are quoted while it still searches, but not before,
-//! so that a pipe's small pieces do not become small writes.
+//! Relies on `poll`. The hard part is when to pass on less than a whole buffer: as soon as nothing more waits, so that
+//! the first names of `find` are quoted while it still searches, but not before, so that a pipe's small pieces do not
+//! become small writes.
 
 use std::io::{self, Read};
 

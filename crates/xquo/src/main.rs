@@ -1,9 +1,8 @@
 //! `xquo`: quotes records for bash, one line each, at the speed of a pipe.
 //!
-//! It passes standard input through [`quote`] to standard output. Relies on masu-chunk to read, quote
-//! and write at once. The one hard idea: quoting a byte needs no record, so the input is cut anywhere,
-//! records of any length pass through the same few buffers, and the only state between two pieces is
-//! the last byte of the first.
+//! It passes standard input through [`quote`] to standard output. Relies on masu-chunk to read, quote and write at
+//! once. Quoting a byte needs no record, so the input is cut anywhere, records of any length pass through the same few
+//! buffers, and the only state between two pieces is the last byte of the first.
 
 mod arguments;
 mod exit;

@@ -1,9 +1,8 @@
 //! Quoting of bytes, such that bash reads the same bytes back.
 //!
-//! Relies on [`classify`] for the special bytes among 64. The one hard idea: a special byte always
-//! costs the same few instructions, and other bytes cost no more than a copy. The bytes before it are
-//! copied as one vector, however few; then its replacement is stored as one word that holds its own
-//! length, and the next store begins at its end.
+//! Relies on [`classify`] for the special bytes among 64. A special byte always costs the same few instructions, and
+//! other bytes cost no more than a copy. The bytes before it are copied as one vector, however few; then its
+//! replacement is stored as one word that holds its own length, and the next store begins at its end.
 
 mod classify;
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! `cargo xtask misuse`: what each malloc does when a program misuses memory, as a table that is never written by hand.
 //!
 //! It relies on `workloads/misuse` for the programs, each of which does one thing that is wrong and goes on, and on the
-//! lab's catalogue for the mallocs. The hard idea is that no malloc is asked: a verdict comes from the marks that the
-//! program wrote before and after, from what it saw, and from how its process ended (`verdict.rs`). Each is run several
-//! times, because hardened mallocs draw at random.
+//! lab's catalogue for the mallocs. No malloc is asked: a verdict comes from the marks that the program wrote before
+//! and after, from what it saw, and from how its process ended (`verdict.rs`). Each is run several times, because
+//! hardened mallocs draw at random.
 
 mod cases;
 mod check;

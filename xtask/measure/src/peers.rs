@@ -1,9 +1,9 @@
 //! `cargo xtask peers`: every malloc that masu is compared with, as a shared library in `target/peers`, built
 //! from sources as its authors advise, and each seen to serve real programs.
 //!
-//! It relies on cargo for the sources (`sources.rs`), on a table for versions and commands (`table.rs`) and on
-//! the lab for the proof (`proof.rs`). The hard part is that one peer that fails must not cost the others: it
-//! is named with its reason, and everything else stands.
+//! It relies on cargo for the sources (`sources.rs`), on a table for versions and commands (`table.rs`) and on the lab
+//! for the proof (`proof.rs`). One peer that fails must not cost the others: it is named with its reason, and
+//! everything else stands.
 
 use std::path::{Path, PathBuf};
 

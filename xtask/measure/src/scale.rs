@@ -1,9 +1,9 @@
 //! `cargo xtask scale`: what threads of a malloc have to do with each other, counted on a machine with few CPUs.
 //!
-//! It relies on `workloads/scale` for the programs, and on qemu with the plugin there for the counting: lines moved between
-//! the caches of a machine that has a core for each thread, atomic operations, instructions and system calls an
-//! operation. The hard idea is that nothing is timed: threads take turns of some hundred instructions, so that a count is
-//! the same on a busy machine, and as much as can be in every run with the same seed.
+//! It relies on `workloads/scale` for the programs, and on qemu with the plugin there for the counting: lines moved
+//! between the caches of a machine that has a core for each thread, atomic operations, instructions and system calls an
+//! operation. Nothing is timed: threads take turns of some hundred instructions, so that a count is the same on a busy
+//! machine, and as much as can be in every run with the same seed.
 
 mod mallocs;
 mod page;

@@ -1,9 +1,9 @@
 //! Kernels for guests: Debian's source, configured to have little more than what tests ask of a kernel, compiled
 //! once for each size of an OS page.
 //!
-//! It relies on Debian's package `linux-source-6.1`, on its cross compiler and on rustc for the first process. The
-//! hard idea is `allnoconfig` with a list: what the list asks for and the kernel's own rules then drop would be
-//! missed only in a guest, so it is missed here.
+//! It relies on Debian's package `linux-source-6.1`, on its cross compiler and on rustc for the first process. The hard
+//! part is `allnoconfig` with a list: what the list asks for and the kernel's own rules then drop would be missed only
+//! in a guest, so it is missed here.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
 //! The matrix as a table in Markdown.
 //!
-//! The hard idea: a run keeps the rows that it ran whole, and the others stay and say of which run they are.
+//! A run keeps the rows that it ran whole, and the others stay and say of which run they are.
 
 use std::process::Command;
 

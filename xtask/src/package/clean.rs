@@ -1,8 +1,8 @@
 //! Clean places: folders that stand for a machine on which nothing is but what was put there.
 //!
-//! It relies on `chroot`, for which a user who is not root gets a name space of their own. The hard idea is what
-//! a "Debian without anything else" is: the files of some packages of this machine and of all that they depend
-//! on, with their entries in dpkg's books, so that dpkg itself judges whether a new package's needs are met.
+//! It relies on `chroot`, for which a user who is not root gets a name space of their own. The hard part is what a
+//! "Debian without anything else" is: the files of some packages of this machine and of all that they depend on, with
+//! their entries in dpkg's books, so that dpkg itself judges whether a new package's needs are met.
 
 use std::collections::BTreeSet;
 use std::fs::{self, Permissions};

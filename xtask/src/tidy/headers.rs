@@ -13,8 +13,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
         .filter(|source| in_src(&source.path))
         .filter(|source| !source.lines.first().is_some_and(|l| l.comment.starts_with("//! ")))
         .map(|source| {
-            let remedy =
-                "open the file with `//!`: what it is for, what it relies on, the hard idea";
+            let remedy = "open the file with `//!`: its purpose, what it relies on, the hard part";
             Finding::at(&source.path, 0, RULE, remedy)
         })
         .collect()

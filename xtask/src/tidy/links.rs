@@ -1,8 +1,8 @@
 //! Links in Markdown files that lead to files of the repository lead somewhere, and those that lead to a
 //! heading find it. So do the pages of `docs/` that messages and comments name.
 //!
-//! The one hard idea: an anchor is a heading as those who show Markdown write it, in small letters, without
-//! marks, with hyphens for spaces.
+//! An anchor is a heading as those who show Markdown write it, in small letters, without marks, with hyphens for
+//! spaces.
 
 use std::path::Path;
 

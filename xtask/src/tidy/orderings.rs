@@ -1,7 +1,7 @@
 //! Every atomic operation says why its ordering is enough.
 //!
-//! The one hard idea is how far a comment reaches: an `ORDERING:` comment speaks for the group of
-//! statements below it, up to the next blank line or function, and for at most [`REACH`] lines.
+//! The hard part is how far a comment reaches: an `ORDERING:` comment speaks for the group of statements below it, up
+//! to the next blank line or function, and for at most [`REACH`] lines.
 
 use super::Finding;
 use super::source::{Line, Source};

@@ -1,8 +1,8 @@
 //! Nothing in the repository names the machine it was written on: no path of a home folder or of
 //! the checkout, no package registry but the public one.
 //!
-//! The one hard idea: what must not be named cannot stand here either, so the rule learns the
-//! paths and the hosts from the machine that runs it.
+//! What must not be named cannot stand here either, so the rule learns the paths and the hosts from the machine that
+//! runs it.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -1,9 +1,9 @@
 //! A Rust file cut line by line into code, text of strings, and comment, so that a rule about code
 //! is never fooled by a word in a comment or a string.
 //!
-//! It relies on nothing but Rust's lexical grammar. The one hard idea: only a few states outlive a
-//! line (a nested block comment, a string, a raw string with its number of hashes), so one pass
-//! over the characters with that state is enough; no syntax tree is needed for the house rules.
+//! It relies on nothing but Rust's lexical grammar. Only a few states outlive a line (a nested block comment, a string,
+//! a raw string with its number of hashes), so one pass over the characters with that state is enough; no syntax tree
+//! is needed for the house rules.
 
 use std::path::{Path, PathBuf};
 

@@ -1,8 +1,8 @@
 //! The tested programs: one in C under the preloaded library, and one in Rust with the allocator in it, both with glibc and
 //! without a C library.
 //!
-//! They rely on `tests/c/faulted.c` and on the test `faulted` of the package `masu`. The hard idea: if the C library is in
-//! the same file as the allocator, function names tell them apart, because Rust's library makes all its system calls through
+//! They rely on `tests/c/faulted.c` and on the test `faulted` of the package `masu`. If the C library is in the same
+//! file as the allocator, function names tell them apart, because Rust's library makes all its system calls through
 //! C's.
 
 use std::ffi::OsStr;

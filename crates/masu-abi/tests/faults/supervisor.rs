@@ -1,8 +1,8 @@
 //! Runs a program, intercepts its system calls of one kind, and refuses some of those from one file's code.
 //!
-//! Relies on seccomp's user notification (Linux 5.5 and later): an intercepted call waits until this process answers it.
-//! The one hard idea: the kernel reports the instruction of each call, which tells the allocator's calls from all others,
-//! in every thread and every child.
+//! Relies on seccomp's user notification (Linux 5.5 and later): an intercepted call waits until this process answers
+//! it. The kernel reports the instruction of each call, which tells the allocator's calls from all others, in every
+//! thread and every child.
 
 use std::fs;
 use std::io::{self, Read};

@@ -1,8 +1,8 @@
 //! Support of the library's tests: the release `libmasu.so`, C and C++ programs, and runs under it.
 //!
-//! It relies on cargo (which builds the library into the workspace's target folder) and on `cc` and `c++`. The hard idea:
-//! the tests check the very file that users preload, with the release profile's inlining and tail calls, so a nested cargo
-//! builds it and the tests never link it.
+//! It relies on cargo (which builds the library into the workspace's target folder) and on `cc` and `c++`. The tests
+//! check the very file that users preload, with the release profile's inlining and tail calls, so a nested cargo builds
+//! it and the tests never link it.
 //!
 //! `TESTED_TARGET` selects another target, whose programs `qemu-aarch64` runs, or the command in `TESTED_RUNNER`, under a
 //! kernel of its own (`cargo xtask boot`); `TESTED_PROFILE=dev` tests the library without optimization: `cargo xtask

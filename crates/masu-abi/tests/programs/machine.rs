@@ -1,10 +1,9 @@
 //! Settings of the whole machine that a test may change, and the lock that keeps the other tests
 //! still in that time.
 //!
-//! Relies on a lock file in the folder for temporary files, so that it holds between threads of one
-//! test program and between programs alike. The one hard idea: everyone who needs the settings as
-//! they are holds the lock shared, a thread that changes them holds it alone, and a guard puts the
-//! setting back when the test ends, also by a panic.
+//! Relies on a lock file in the folder for temporary files, so that it holds between threads of one test program and
+//! between programs alike. Everyone who needs the settings as they are holds the lock shared, a thread that changes
+//! them holds it alone, and a guard puts the setting back when the test ends, also by a panic.
 
 use std::env;
 use std::fs::{self, File};

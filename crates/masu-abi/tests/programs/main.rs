@@ -5,9 +5,9 @@
 //! packages that each test names; a missing program fails its test. One test of one expression adds a
 //! program: see `shell.rs`. `MASU_SOAK=1` makes the inputs larger and runs tests of minutes.
 //!
-//! The one hard idea is the proof, in `witness.rs`: a mapped library and a bound symbol prove little, so
-//! every executable of every process tree must have *entered* one of the library's allocating functions,
-//! or be excused by name and reason.
+//! The hard part is the proof, in `witness.rs`: a mapped library and a bound symbol prove little, so every executable
+//! of every process tree must have *entered* one of the library's allocating functions, or be excused by name and
+//! reason.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
 mod archives;

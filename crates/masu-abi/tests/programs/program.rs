@@ -1,9 +1,8 @@
 //! A real program, run without and with `libmasu.so` preloaded, and the comparison of the two runs.
 //!
-//! Relies on the witness for the proof that the library was at work. The one hard idea: both runs
-//! happen in the *same* folder, made for each, so that paths which programs write into their
-//! output (debug information, logs, messages) are equal and everything else can be compared byte
-//! for byte.
+//! Relies on the witness for the proof that the library was at work. Both runs happen in the *same* folder, made for
+//! each, so that paths which programs write into their output (debug information, logs, messages) are equal and
+//! everything else can be compared byte for byte.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;

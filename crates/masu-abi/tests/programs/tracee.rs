@@ -1,7 +1,7 @@
 //! The door to the kernel for the witness: `ptrace`, `waitpid` and `kill`, one function a request.
 //!
-//! Relies on `libc`. The one hard idea: a tracee belongs to the *thread* that forked it, and tests
-//! run on several threads; `__WNOTHREAD` keeps each from taking the stops of the others.
+//! Relies on `libc`. A tracee belongs to the *thread* that forked it, and tests run on several threads; `__WNOTHREAD`
+//! keeps each from taking the stops of the others.
 
 use std::io;
 use std::mem::offset_of;

@@ -5,7 +5,7 @@
 //! variable or file of it. It works for lazy and immediate binding, for programs that leave by `_exit`,
 //! and for children that live a millisecond.
 //!
-//! The one hard idea: *served* means that the processor ran the first instruction of one of the
+//! *Served* means that the processor ran the first instruction of one of the
 //! library's doors (`malloc`, `calloc`, `operator new`, …). After each `exec` a breakpoint stands
 //! at the program's entry point; when it is reached, the dynamic linker has mapped everything that
 //! was preloaded, and a breakpoint goes to every door. The first thread to reach one is the proof;

@@ -1,10 +1,10 @@
 //! The dealer, in the first process: it cuts the data, deals chunks to the process that has room,
 //! takes the results, and ends the job.
 //!
-//! Relies on the members to move things. The one hard idea is the set of open chunks: a chunk is
-//! dealt only within a member's room and the window, and each comes back exactly once, as a result
-//! or as a failure. After the first failure the dealer deals nothing more and waits for every open
-//! chunk, so the failure that it reports is the first in the order of the data.
+//! Relies on the members to move things. The hard part is the set of open chunks: a chunk is dealt only within a
+//! member's room and the window, and each comes back exactly once, as a result or as a failure. After the first failure
+//! the dealer deals nothing more and waits for every open chunk, so the failure that it reports is the first in the
+//! order of the data.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -1,7 +1,7 @@
 //! A process's member: one thread that runs timely, carries orders from the dealer to the local
 //! workers and answers back, and notices a lost process.
 //!
-//! Relies on timely. The one hard idea is the lost process. Timely's threads then panic in every
+//! Relies on timely. The hard part is the lost process. Timely's threads then panic in every
 //! process that is left; that is caught and becomes an error. (A program built with
 //! `panic = "abort"` ends at once, with timely's message.)
 

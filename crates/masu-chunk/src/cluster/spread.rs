@@ -1,8 +1,8 @@
 //! Data that a cluster can cut into chunks: what is sent of a chunk, and how a process opens it.
 //!
-//! Relies on the [readers](crate::reader). The one hard idea is that the two ends of a source are
-//! apart: the *feed* in the first process is pulled from, and the *opener* in every process turns
-//! what was sent into the function's data, the same as in a job of one process.
+//! Relies on the [readers](crate::reader). The two ends of a source are apart: the *feed* in the first process is
+//! pulled from, and the *opener* in every process turns what was sent into the function's data, the same as in a job of
+//! one process.
 
 use std::io::{self, Read};
 use std::ops::Range;

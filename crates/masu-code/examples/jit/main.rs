@@ -19,8 +19,8 @@
 //!   and then one of all so far;
 //! - `arena`: objects, loaded into a code arena.
 //!
-//! Relies on gcc in the path and on a folder of temporary files, which is gone at the end. The hard idea is that nothing
-//! waits: the thread of the requests reads where a method's code is in one atomic load, and finds the old or the new.
+//! Relies on gcc in the path and on a folder of temporary files, which is gone at the end. Nothing waits: the thread of
+//! the requests reads where a method's code is in one atomic load, and finds the old or the new.
 
 #[path = "../shared/library.rs"]
 mod library;

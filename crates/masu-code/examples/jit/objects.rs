@@ -1,7 +1,7 @@
 //! What gcc makes of methods: an object each, libraries of them, and a folder that keeps both for later runs.
 //!
-//! Relies on gcc in the path. The hard idea is that what the folder has is whole and of this very source: a file's name
-//! holds a hash of the source, of gcc's release and of its arguments, and a file is made elsewhere and renamed when it is finished. So
+//! Relies on gcc in the path. What the folder has is whole and of this very source: a file's name holds a hash of the
+//! source, of gcc's release and of its arguments, and a file is made elsewhere and renamed when it is finished. So
 //! making may be cut off at any time, and several may be at it.
 
 use std::fs;

@@ -1,9 +1,8 @@
 //! The entry table: addresses that threads call through and that are replaced while they do.
 //!
-//! Relies on the quiescent states of [`crate::quiescence`]: what an entry led to is freed only when
-//! no thread can still be on its way there. The one hard idea: an entry is also a symbol. Objects
-//! loaded later that refer to its name call a stub which jumps through the entry, so that replacing
-//! it reaches them, too.
+//! Relies on the quiescent states of [`crate::quiescence`]: what an entry led to is freed only when no thread can still
+//! be on its way there. An entry is also a symbol. Objects loaded later that refer to its name call a stub which jumps
+//! through the entry, so that replacing it reaches them, too.
 
 use super::{Arena, Handle, Shared, find};
 use crate::error::Error;

@@ -1,7 +1,7 @@
 //! Loading: read, link, tell the tools, publish, initialize.
 //!
-//! Relies on [`crate::link`]. The one hard idea: everything up to publishing is undone where it
-//! fails, so an error leaves the arena as it was.
+//! Relies on [`crate::link`]. Everything up to publishing is undone where it fails, so an error leaves the arena as it
+//! was.
 
 use std::ops::Range as Bytes;
 use std::sync::Arc;
@@ -45,7 +45,7 @@ impl Arena {
     /// is then as it was.
     pub unsafe fn load(&self, source: impl Into<Source>) -> Result<Handle, Error> {
         // SAFETY: The caller's condition.
-        let handles = unsafe { self.load_batch(vec![source.into()])? };
+        let handles = unsafe { self.load_batch(vec![source.into()], &[])? };
         handles.first().copied().ok_or(Error::NoObject)
     }
 
@@ -65,7 +65,7 @@ impl Arena {
     ) -> Result<Vec<Handle>, Error> {
         let sources = sources.into_iter().map(Into::into).collect();
         // SAFETY: The caller's condition.
-        unsafe { self.load_batch(sources) }
+        unsafe { self.load_batch(sources, &[]) }
     }
 
     /// Loads a batch with what it needs of static libraries, as a linker takes it: members that define what is looked
@@ -73,6 +73,10 @@ impl Arena {
     /// after the libraries.
     ///
     /// The handles of the batch come first, those of the members follow.
+    ///
+    /// Threads that need the same member at the same time share one: the first loads it, the others are linked to it. Its
+    /// initializers run in the first thread and may still run when the other loads return. Objects of two batches that
+    /// define one symbol are [`Error::Duplicate`], whichever thread is first.
     ///
     /// ```no_run
     /// # use masu_code::{Archive, Arena, Options, Source};
@@ -97,23 +101,32 @@ impl Arena {
         sources: impl IntoIterator<Item: Into<Source>>,
         archives: &[Archive],
     ) -> Result<Vec<Handle>, Error> {
-        let mut sources = sources.into_iter().map(Into::into).collect();
-        {
-            let state = self.shared.lock();
-            archive::add_needed(&mut sources, archives, |name| state.published.contains_key(name))?;
-        }
+        let sources = sources.into_iter().map(Into::into).collect();
         // SAFETY: The caller's condition.
-        unsafe { self.load_batch(sources) }
+        unsafe { self.load_batch(sources, archives) }
     }
 
     /// # Safety
     ///
     /// - As of [`Arena::load`].
-    unsafe fn load_batch(&self, sources: Vec<Source>) -> Result<Vec<Handle>, Error> {
+    unsafe fn load_batch(
+        &self,
+        mut sources: Vec<Source>,
+        archives: &[Archive],
+    ) -> Result<Vec<Handle>, Error> {
         self.collect();
+        let read = |source| Input::read(source);
+        let (inputs, mut state);
+        if archives.is_empty() {
+            inputs = sources.iter().map(read).collect::<Result<Vec<_>, Error>>()?;
+            state = self.shared.lock();
+        } else {
+            // One lock for the search and the link: a member that another thread loads between them would be defined twice.
+            state = self.shared.lock();
+            archive::add_needed(&mut sources, archives, |name| state.published.contains_key(name))?;
+            inputs = sources.iter().map(read).collect::<Result<Vec<_>, Error>>()?;
+        }
         let count = sources.len() as u64;
-        let inputs = sources.iter().map(Input::read).collect::<Result<Vec<_>, Error>>()?;
-        let mut state = self.shared.lock();
         refuse_fork(&state)?;
         let mut linked = self.link(&mut state, &inputs)?;
         drop(inputs);

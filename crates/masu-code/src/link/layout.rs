@@ -1,8 +1,7 @@
 //! Where the sections of a batch go.
 //!
-//! Relies on [`crate::space`]. The one hard idea is the spacing of text: 16 bytes, and never a
-//! multiple of 128 from one function to the next of the same size, because functions at such
-//! distances share few sets of the instruction cache.
+//! Relies on [`crate::space`]. The hard part is the spacing of text: 16 bytes, and never a multiple of 128 from one
+//! function to the next of the same size, because functions at such distances share few sets of the instruction cache.
 
 use std::collections::HashMap;
 

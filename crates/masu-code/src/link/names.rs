@@ -1,9 +1,8 @@
 //! What each symbol is that a relocation of the batch names.
 //!
-//! Relies on what earlier objects published, the process and the resolver, asked in this order
-//! after the batch itself. The one hard idea: an arena is one link. Strong definitions must be one,
-//! a weak one gives way to any that is there, and hidden symbols are seen by all objects of the
-//! arena.
+//! Relies on what earlier objects published, the process and the resolver, asked in this order after the batch itself.
+//! An arena is one link. Strong definitions must be one, a weak one gives way to any that is there, and hidden symbols
+//! are seen by all objects of the arena.
 
 use std::collections::HashMap;
 

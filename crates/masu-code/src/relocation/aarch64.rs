@@ -1,9 +1,8 @@
 //! The relocations of aarch64, as its ABI supplement lists them, less those that only linkers
 //! write.
 //!
-//! The one hard idea: code for a thread-local variable that may lie anywhere asks a *descriptor*
-//! for it; the arena rewrites the four instructions to load the variable's distance from the
-//! thread pointer instead, as linkers do where storage is static.
+//! Code for a thread-local variable that may lie anywhere asks a *descriptor* for it; the arena rewrites the four
+//! instructions to load the variable's distance from the thread pointer instead, as linkers do where storage is static.
 
 use super::{Cpu, Field, Fits, Origin, Quantity, Rewrite, Rule, STUB};
 

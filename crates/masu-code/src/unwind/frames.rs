@@ -1,11 +1,10 @@
 //! The tables that the unwinder knows: added, and taken back.
 //!
-//! Relies on libgcc's functions, found through the dynamic linker. The one hard idea: libgcc before 13 has a
-//! list of registrations and walks it, for each table that is taken back and each frame of an exception,
-//! so neighbours share a registration, a *group*. A group never changes: its successor is
-//! registered before it goes, so that the unwinder knows the tables of live code at every moment.
-//! libgcc from 13 on has a tree of addresses instead, in which no two may be about the same code: there each table is
-//! registered by itself.
+//! Relies on libgcc's functions, found through the dynamic linker. Libgcc before 13 has a list of registrations and
+//! walks it, for each table that is taken back and each frame of an exception, so neighbours share a registration, a
+//! *group*. A group never changes: its successor is registered before it goes, so that the unwinder knows the tables of
+//! live code at every moment. libgcc from 13 on has a tree of addresses instead, in which no two may be about the same
+//! code: there each table is registered by itself.
 
 use std::collections::BTreeMap;
 use std::ffi::c_void;

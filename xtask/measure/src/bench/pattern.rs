@@ -1,8 +1,8 @@
 //! The patterns as `patterns --list` tells them, and how much of its work each does here.
 //!
-//! Defaults take about a second with glibc; a fraction of that is enough to tell mallocs apart. The
-//! hard part is that some patterns are what they are only from some size on: a heap must be full
-//! before its replacement means anything. [`LEAST`] keeps them whole.
+//! Defaults take about a second with glibc; a fraction of that is enough to tell mallocs apart. Some patterns are what
+//! they are only from some size on: a heap must be full before its replacement means anything. [`LEAST`] keeps them
+//! whole.
 
 use std::path::Path;
 use std::process::Command;

@@ -1,7 +1,7 @@
 //! Whether masu still does what the page says.
 //!
-//! It relies on the page's own tables. The hard part is that hardened builds draw at random: a cell whose runs all
-//! agreed is held to most of today's, one whose runs differed only to the words that it has.
+//! It relies on the page's own tables. Hardened builds draw at random: a cell whose runs all agreed is held to most of
+//! today's, one whose runs differed only to the words that it has.
 
 use std::path::Path;
 

@@ -1,7 +1,7 @@
 //! The tables of a run, the record, and the page of the docs.
 //!
-//! The hard idea is that a malloc is judged by what a whole operation moves, its program's part too: blocks that come back
-//! from another thread are moved by the program that writes to them, and which blocks come back is the malloc's doing.
+//! A malloc is judged by what a whole operation moves, its program's part too: blocks that come back from another
+//! thread are moved by the program that writes to them, and which blocks come back is the malloc's doing.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

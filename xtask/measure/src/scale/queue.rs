@@ -1,9 +1,9 @@
 //! What the counts of one thread and of many come to on a machine with a core for each: throughput, predicted.
 //!
-//! It relies on prices for what was counted, and on mean value analysis of a closed network of queues (M. Reiser and
-//! S. Lavenberg, "Mean-Value Analysis of Closed Multichain Queuing Networks", 1980): each lock is a queue with one server, all
-//! else of an operation is time that threads spend side by side. The hard idea is that an exact solution for random service
-//! times is a middle between hope and fear: locks held for always the same time make shorter queues, convoys longer ones.
+//! It relies on prices for what was counted, and on mean value analysis of a closed network of queues (M. Reiser and S.
+//! Lavenberg, "Mean-Value Analysis of Closed Multichain Queuing Networks", 1980): each lock is a queue with one server,
+//! all else of an operation is time that threads spend side by side. An exact solution for random service times is a
+//! middle between hope and fear: locks held for always the same time make shorter queues, convoys longer ones.
 
 use super::report::{Report, STEADY};
 

@@ -1,8 +1,7 @@
 //! Names for addresses of a run: of code by function and line, of data by symbol, or by what lies there.
 //!
-//! It relies on `nm` and `addr2line`, and on the mappings that the plugin wrote down. The hard idea is that a library's
-//! zeroed data is mapped without its file: an address belongs to the library that begins nearest below it, if its
-//! symbols reach that far.
+//! It relies on `nm` and `addr2line`, and on the mappings that the plugin wrote down. A library's zeroed data is mapped
+//! without its file: an address belongs to the library that begins nearest below it, if its symbols reach that far.
 
 use std::collections::HashMap;
 use std::process::Command;

@@ -1,7 +1,7 @@
 //! Classification without vectors: eight bytes at a time in a word.
 //!
-//! The one hard idea is a zero-byte test that is exact for every byte: adding 0x7f to the low seven
-//! bits carries into the high bit of each byte that is not zero, and never into its neighbor.
+//! The hard part is a zero-byte test that is exact for every byte: adding 0x7f to the low seven bits carries into the
+//! high bit of each byte that is not zero, and never into its neighbor.
 
 use super::{LANES, SPECIALS};
 use crate::quote::quote_with;
