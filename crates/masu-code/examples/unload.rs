@@ -1,11 +1,12 @@
-//! What unloading an object costs by how many are loaded, with the debugger's and the unwinder's tables kept.
+//! What unloading an object costs by how many are loaded, with the debugger's and the unwinder's tables kept, or with
+//! neither (`untold`).
 //!
-//! `unload LIVE ROUNDS` prints the median of that many rounds, and the resident bytes of an object. Under
+//! `unload LIVE ROUNDS [untold]` prints the median of that many rounds, and the resident bytes of an object. Under
 //! `valgrind --tool=callgrind` with two numbers of rounds, the difference counts instructions.
 
 use std::time::Instant;
 
-use masu_code::{Arena, Handle, Options, Source};
+use masu_code::{Arena, Handle, Options, Source, Tools};
 
 /// A function of some instructions, with its unwind table.
 const OBJECT: &[u8] = include_bytes!("../tests/corpus/gcc-tiny.o");
@@ -13,10 +14,12 @@ const OBJECT: &[u8] = include_bytes!("../tests/corpus/gcc-tiny.o");
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let number = |at| std::env::args().nth(at).and_then(|word| word.parse().ok());
     let (Some(live), Some(rounds)) = (number(1), number(2)) else {
-        return Err("unload LIVE ROUNDS".into());
+        return Err("unload LIVE ROUNDS [untold]".into());
     };
     let (live, rounds): (usize, usize) = (live, rounds);
-    let arena = Arena::open(Options::default())?;
+    let untold = std::env::args().nth(3).is_some_and(|word| word == "untold");
+    let tools = if untold { Tools::none() } else { Tools::default() };
+    let arena = Arena::open(Options { tools, ..Options::default() })?;
     let source = Source::new("tiny.o", OBJECT).private();
     let load = || -> Result<Handle, masu_code::Error> {
         // SAFETY: It has no initialisers.

@@ -10,7 +10,7 @@ use crate::relocation::STUB;
 use crate::space::Space;
 
 /// What a GOT entry holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Slot {
     /// An address.
     Address(usize),
@@ -25,7 +25,7 @@ pub(crate) enum Slot {
 }
 
 /// What an object uses.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Shared {
     Slot(Slot),
     /// The stub that jumps to what the slot holds.

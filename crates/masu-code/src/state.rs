@@ -4,7 +4,7 @@
 //! entry, handle or other object leads to it, and since the last of these ended every thread has been quiescent.
 //! Objects that only use each other go together.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::ops::Range as Bytes;
 use std::sync::Arc;
 
@@ -44,35 +44,28 @@ pub(crate) struct Definition {
 
 pub(crate) type Published = HashMap<Box<[u8]>, Definition>;
 
-/// A symbol of an object's own.
-#[derive(Debug)]
-pub(crate) struct Own {
-    pub(crate) name: Box<[u8]>,
-    pub(crate) is_local: bool,
-    /// 0 where that is another in each thread.
-    pub(crate) address: usize,
-}
-
-/// An object's own symbols, in the order of their names. Most objects of a JIT have one.
+/// An object's own symbols with their addresses, in the order of their names; the address is 0 where each thread has
+/// another. Most objects of a JIT have one symbol.
 #[derive(Debug, Default)]
-pub(crate) struct Symbols(Vec<Own>);
+pub(crate) struct Symbols(Box<[(Box<[u8]>, usize)]>);
 
 impl Symbols {
-    /// Of two of one name, a global symbol comes before a local one, and the first before the next.
-    pub(crate) fn new(mut symbols: Vec<Own>) -> Symbols {
-        symbols.sort_by(|one, other| (&one.name, one.is_local).cmp(&(&other.name, other.is_local)));
-        symbols.dedup_by(|next, before| next.name == before.name);
-        Symbols(symbols)
+    /// Takes names, whether they are local, and addresses. A global symbol comes before a local one of its name, and the
+    /// first before the next.
+    pub(crate) fn new(mut symbols: Vec<(&[u8], bool, usize)>) -> Symbols {
+        symbols.sort_by_key(|&(name, is_local, _)| (name, is_local));
+        symbols.dedup_by_key(|(name, ..)| *name);
+        Symbols(symbols.into_iter().map(|(name, _, address)| (name.into(), address)).collect())
     }
 
     /// The address of a symbol.
     pub(crate) fn get(&self, name: &[u8]) -> Option<usize> {
-        let place = self.0.binary_search_by(|own| own.name.as_ref().cmp(name));
-        place.ok().map(|place| self.0[place].address).filter(|&address| address != 0)
+        let place = self.0.binary_search_by(|(own, _)| own.as_ref().cmp(name));
+        place.ok().map(|place| self.0[place].1).filter(|&address| address != 0)
     }
 
     pub(crate) fn names(&self) -> impl Iterator<Item = &[u8]> {
-        self.0.iter().map(|own| own.name.as_ref())
+        self.0.iter().map(|(name, _)| name.as_ref())
     }
 }
 
@@ -83,7 +76,8 @@ pub(crate) struct Taken {
     pub(crate) text: Bytes<usize>,
     pub(crate) sealed: Bytes<usize>,
     pub(crate) data: Bytes<usize>,
-    pub(crate) shared: HashSet<Shared>,
+    /// GOT entries and stubs, in order.
+    shared: Vec<Shared>,
     /// Objects that it is linked to, by number.
     pub(crate) uses: Vec<u64>,
     /// What stands for it in the C library's lists: the address of `__dso_handle`, or of its text; 0 where it is in none.
@@ -93,6 +87,24 @@ pub(crate) struct Taken {
 }
 
 impl Taken {
+    /// Whether it already uses a GOT entry or stub.
+    pub(crate) fn shares(&self, what: Shared) -> bool {
+        self.shared.binary_search(&what).is_ok()
+    }
+
+    pub(crate) fn share(&mut self, what: Shared) {
+        if let Err(place) = self.shared.binary_search(&what) {
+            self.shared.insert(place, what);
+        }
+    }
+
+    /// Gives back the room that its lists have left: a program may have thousands of objects.
+    pub(crate) fn shrink(&mut self) {
+        self.groups.shrink_to_fit();
+        self.shared.shrink_to_fit();
+        self.uses.shrink_to_fit();
+    }
+
     pub(crate) fn bytes(&self, region: Region) -> &Bytes<usize> {
         match region {
             Region::Text => &self.text,

@@ -17,7 +17,7 @@ use crate::object::{Aligned, Calls, Home, Kind, Object};
 use crate::perf::Named;
 use crate::process;
 use crate::source::Source;
-use crate::state::{Loaded, Own, State, Symbols};
+use crate::state::{Loaded, State, Symbols};
 
 /// Bytes written at once from which on the alias's page table entries are given back.
 const MANY: usize = 16 * 4096;
@@ -195,10 +195,12 @@ impl Arena {
     ) -> Loaded {
         let object = &input.object;
         let symbols = symbols(object, &plan);
-        let Plan { mut taken, sections, uses_here, frames, .. } = plan;
+        let Plan { mut taken, sections, uses_here, mut frames, .. } = plan;
+        frames.shrink_to_fit();
         taken.uses.extend(uses_here.into_iter().map(|used| linked.first + used as u64));
         taken.uses.sort_unstable();
         taken.uses.dedup();
+        taken.shrink();
         let (calls_before, mut fini) = (linked.calls.len(), Vec::new());
         for (section, &address) in object.sections.iter().zip(&sections) {
             if address == 0 || section.size == 0 {
@@ -282,7 +284,7 @@ fn symbols(object: &Object<'_>, plan: &Plan) -> Symbols {
         }
         let chosen = plan.choices.iter().find(|choice| choice.symbol == number);
         let address = chosen.map_or(base.wrapping_add(symbol.value as usize), |choice| choice.stub);
-        symbols.push(Own { name: symbol.name.into(), is_local: symbol.is_local, address });
+        symbols.push((symbol.name, symbol.is_local, address));
     }
     Symbols::new(symbols)
 }

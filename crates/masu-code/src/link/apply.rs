@@ -285,7 +285,7 @@ impl<'a> Batch<'_, 'a> {
 
     fn slot(&mut self, slot: Slot, plan: &mut Plan) -> Result<usize, Error> {
         let shared = Shared::Slot(slot);
-        if plan.taken.shared.contains(&shared)
+        if plan.taken.shares(shared)
             && let Some(address) = self.state.slots.address(shared)
         {
             return Ok(address);
@@ -300,13 +300,13 @@ impl<'a> Batch<'_, 'a> {
                 address
             }
         };
-        plan.taken.shared.insert(shared);
+        plan.taken.share(shared);
         Ok(address)
     }
 
     pub(super) fn stub(&mut self, slot: Slot, plan: &mut Plan) -> Result<usize, Error> {
         let shared = Shared::Stub(slot);
-        if plan.taken.shared.contains(&shared)
+        if plan.taken.shares(shared)
             && let Some(address) = self.state.slots.address(shared)
         {
             return Ok(address);
@@ -320,7 +320,7 @@ impl<'a> Batch<'_, 'a> {
                 address
             }
         };
-        plan.taken.shared.insert(shared);
+        plan.taken.share(shared);
         // The stub's users are users of what it reads, too.
         if !matches!(slot, Slot::Entry(_)) {
             self.slot(slot, plan)?;
