@@ -17,7 +17,6 @@ mod names;
 mod orderings;
 mod places;
 mod prose;
-mod published;
 mod safety;
 mod source;
 mod tree;
@@ -73,7 +72,6 @@ const RULES: &[fn(&Tree) -> Vec<Finding>] = &[
     orderings::check,
     places::check,
     prose::check,
-    published::check,
     safety::check,
     words::check,
 ];
