@@ -23,7 +23,7 @@ pub const RECORDS: &str = "benches/record";
 /// Patterns whose time is mostly not malloc's: their figure is memory.
 pub const MEMORY_ONLY: &[&str] = &["idle-threads", "small-program"];
 
-/// What of the records of one name is shown.
+/// Which sections of the records of one name are on the page.
 struct Family {
     /// The record's name, behind its date.
     name: &'static str,
@@ -93,7 +93,7 @@ const FAMILIES: &[Family] = &[
     },
 ];
 
-/// The facts of a record that the page has, too.
+/// Facts of a record that are on the page.
 const FACTS: [&str; 2] = ["- made by", "- machine:"];
 
 const HEAD: &str = "\
@@ -151,7 +151,6 @@ impl<'a> Record<'a> {
         rest.split("\n## ").next().unwrap_or_default().trim()
     }
 
-    /// A section's heading and text.
     fn sections(&self) -> impl Iterator<Item = (&'a str, &'a str)> {
         let parts = self.contents.split("\n## ").skip(1);
         parts.map(|part| part.split_once('\n').unwrap_or((part, "")))
@@ -194,13 +193,11 @@ pub fn page<'a>(records: impl Iterator<Item = (&'a Path, &'a str)>) -> String {
     page
 }
 
-/// Whether this line of a record's facts is on the page.
 fn is_shown(line: &str) -> bool {
     FACTS.iter().any(|fact| line.starts_with(fact))
 }
 
 impl Part {
-    /// This part of a section's text.
     fn of(self, text: &str) -> String {
         let blocks: Vec<&str> = text.split("\n\n").collect();
         let is_table = |block: &&str| block.starts_with('|');

@@ -24,7 +24,7 @@ pub(crate) use build::provide;
 use console::End;
 use guest::Task;
 
-/// What qemu makes the machine of: each CPU that a program may count on, and memory as a small machine has it.
+/// The machine that qemu emulates: two CPUs, and memory as a small machine has it.
 const MACHINE: [&str; 8] = ["-machine", "virt", "-cpu", "max", "-smp", "2", "-m", "4096"];
 
 /// No messages but the last ones; a kernel that panics ends the guest.

@@ -14,7 +14,7 @@ use anyhow::{Context, Result};
 use crate::test_counts::{TestCounts, run_tests};
 use crate::{commands, machine, matrix, tidy};
 
-/// Whether the long runs are wanted too.
+/// Whether the long runs are included.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Length {
     /// What every change is checked with.
@@ -23,7 +23,6 @@ pub(crate) enum Length {
     Soak,
 }
 
-/// Runs all checks, then all tests; stops at the first check that fails.
 pub(crate) fn run(root: &Path, length: Length) -> Result<()> {
     let cargo = |words: &str| commands::run(cargo(root, words)?.current_dir(root));
     let needs: Vec<_> = machine::PEERS.iter().chain(machine::TESTED).collect();
@@ -75,7 +74,7 @@ pub(crate) fn run(root: &Path, length: Length) -> Result<()> {
     Ok(())
 }
 
-/// A cargo command in words, of which one may be `{target}/FOLDER`, a target folder of its own.
+/// A cargo command in words; `{target}/FOLDER` among them is a target folder of its own.
 fn cargo(root: &Path, words: &str) -> Result<Command> {
     let target = commands::target_folder()?;
     let target = target.to_str().context("the target folder's path is no text")?;
@@ -84,7 +83,7 @@ fn cargo(root: &Path, words: &str) -> Result<Command> {
     Ok(command)
 }
 
-/// What compiles nothing to its end, each with cargo's words.
+/// Checks that build no program, each with cargo's arguments.
 const CHECKS: &[(&str, &str)] = &[
     // With the features there is more to read; the build compiles what they leave out.
     (
@@ -136,12 +135,11 @@ fn check_dependencies(root: &Path) -> Result<()> {
     commands::run(&mut commands::cargo(root, &["deny", "check", "bans", "licenses", "sources"]))
 }
 
-/// Tests as one cargo command runs them.
 struct Suite {
     name: &'static str,
     /// Behind `cargo test`.
     words: &'static str,
-    /// What the compiler is to know besides, and the target folder's name for that.
+    /// A `--cfg` for the compiler, and the name of the target folder for it.
     cfg: Option<(&'static str, &'static str)>,
 }
 

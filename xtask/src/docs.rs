@@ -22,7 +22,6 @@ const COVER: &str = "README.md";
 /// How the pages look; `book.toml` names it.
 const STYLE: &str = "docs/book.css";
 
-/// Builds the book.
 pub(crate) fn run(root: &Path) -> Result<()> {
     let target = commands::target_folder()?;
     let (sources, book) = (target.join("book-sources"), target.join("book"));
@@ -38,7 +37,7 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// What mdBook knows of the copy: its list of pages lies at the top, and a README is a page like others.
+/// mdBook's settings for the copy: its list of pages is at the top, and a README is a page like others.
 fn settings(root: &Path) -> Result<String> {
     let path = root.join("book.toml");
     let settings = fs::read_to_string(&path).with_context(|| path.display().to_string())?;

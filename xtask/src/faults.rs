@@ -29,7 +29,6 @@ pub(crate) struct Request {
     names: Vec<String>,
 }
 
-/// Tries everything on all programs, or on those that are named, and keeps their tables.
 pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     let tables = commands::target_folder()?.join("faults");
     fs::create_dir_all(&tables)?;

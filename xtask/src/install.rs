@@ -40,7 +40,6 @@ fn parse_relative(text: &str) -> Result<String, String> {
     if is_below { Ok(text.to_owned()) } else { Err("give a path below the prefix".to_owned()) }
 }
 
-/// Builds masu and installs it.
 pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     let installed = request.perform(root, &commands::target_folder()?)?;
     for path in &installed {
@@ -51,7 +50,7 @@ pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
 }
 
 impl Request {
-    /// Where a file that belongs at `path` below the prefix is put now.
+    /// The place of a file that belongs at `path` below the prefix.
     fn place(&self, path: &str) -> PathBuf {
         let used = self.prefix.join(path);
         match &self.staging {
@@ -60,7 +59,6 @@ impl Request {
         }
     }
 
-    /// Builds, installs, and returns the files.
     pub(crate) fn perform(&self, root: &Path, target: &Path) -> Result<Vec<PathBuf>> {
         let mut build = commands::cargo(root, &["build", "--release", "--locked"]);
         build.args(ROOMS.map(|room| ["--package", room]).as_flattened());
@@ -158,7 +156,7 @@ impl Request {
             .replace("@VERSION@", env!("CARGO_PKG_VERSION"))
     }
 
-    /// What to know when the files are there.
+    /// The note that is printed after the installation.
     fn hint(&self) -> String {
         format!(
             "Any program: LD_PRELOAD={0}/libmasu.so PROGRAM; hardened: {HARDENED} in its place. In C: cc … $(pkg-config --cflags \
@@ -171,10 +169,9 @@ impl Request {
 const PROGRAM: u32 = 0o755;
 const FILE: u32 = 0o644;
 
-/// What is built.
 const ROOMS: [&str; 4] = ["masu-abi", "masu-code-abi", "masu-cli", "xquo"];
 
-/// What of that is installed, in which folder, with which mode.
+/// The files that are installed, each with its folder and mode.
 const BUILT: &[(&str, &str, u32)] = &[
     ("masu", "bin", PROGRAM),
     ("xquo", "bin", PROGRAM),
@@ -190,7 +187,6 @@ const HARDENED: &str = "libmasu-secure.so";
 const HEADERS: [(&str, &str); 2] =
     [("crates/masu-abi/include", "masu.h"), ("crates/masu-code-abi/include", "masu_code.h")];
 
-/// A file for pkg-config.
 struct PkgConfig {
     file: &'static str,
     name: &'static str,
@@ -233,7 +229,7 @@ const PKG_CONFIG: &[PkgConfig] = &[
 const CMAKE: &str = "masu-config.cmake";
 const CMAKE_CONFIG: &str = include_str!("../../packaging/masu-config.cmake");
 
-/// What it reads first: whether this version is one that the program asks for.
+/// The file that CMake reads first: whether this version fits the program's request.
 const CMAKE_VERSION: &str = "masu-config-version.cmake";
 const CMAKE_VERSION_TEXT: &str = "\
 set(PACKAGE_VERSION \"@VERSION@\")
@@ -253,7 +249,6 @@ const PRINTED: &[(&str, &[&str], &str)] = &[
     ("xquo", &["--man"], "share/man/man1/xquo.1"),
 ];
 
-/// What a command prints.
 fn printed(command: &mut Command) -> Result<Vec<u8>> {
     let shown = commands::show(command);
     let output = command.output().with_context(|| format!("cannot start `{shown}`"))?;

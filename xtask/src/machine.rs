@@ -15,11 +15,9 @@ use crate::commands;
 /// How to see that something is there.
 #[derive(Clone, Copy)]
 enum Sign {
-    /// A program on the path.
     Program(&'static str),
     /// A shared library in one of the usual folders.
     Library(&'static str),
-    /// A file at this path.
     File(&'static str),
 }
 

@@ -19,7 +19,6 @@ use anyhow::{Context, Result, bail};
 use crate::{boot, commands, machine, page_part, records, test_counts};
 use plan::{Cell, GROUPS, Group, Machine, TARGETS, Target};
 
-/// Where the table is kept.
 const README: &str = "crates/masu-abi/tests/README.md";
 
 /// No cell takes longer than this by far, in seconds, what it needs built and on a busy machine.
@@ -40,7 +39,6 @@ pub(crate) struct Request {
 }
 
 impl Request {
-    /// What CI runs.
     pub(crate) fn quick() -> Request {
         Request { quick: true, ..Request::default() }
     }
@@ -93,7 +91,6 @@ pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     Ok(())
 }
 
-/// Builds the kernels of the guests that were asked for.
 fn provide_guests(root: &Path, request: &Request) -> Result<()> {
     let asked = TARGETS
         .iter()
@@ -169,7 +166,7 @@ fn command(root: &Path, target: &Target, group: &Group) -> Result<Command> {
     Ok(commands::behind(&["timeout", PATIENCE_S], &cargo))
 }
 
-/// What cargo and the tests run a guest's program by, words with spaces between.
+/// The command that runs a guest's program, words with spaces between.
 fn guest_runner(root: &Path, target: &Target, size: u32) -> Result<String> {
     let xtask = std::env::current_exe().context("this program's own path is unknown")?;
     // What tests of `crates/masu` read and where they write.

@@ -45,7 +45,6 @@ impl Request {
     }
 }
 
-/// A kind of package.
 struct Kind {
     name: &'static str,
     make: fn(&Shop) -> Result<Vec<PathBuf>>,
@@ -59,7 +58,6 @@ static KINDS: [Kind; 4] = [
     Kind { name: "deb", make: debian::make, test: debian::test },
 ];
 
-/// Where packages are made.
 struct Shop<'a> {
     root: &'a Path,
     /// Where cargo builds.
@@ -85,12 +83,11 @@ impl Shop<'_> {
     }
 }
 
-/// What all packages carry of the licences.
+/// The license files of every package.
 const LICENCES: [&str; 2] = ["LICENSE-APACHE", "LICENSE-MIT"];
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// Makes the packages that are asked for.
 pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     let target = commands::target_folder()?;
     let out = target.join("packages");

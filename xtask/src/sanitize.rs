@@ -32,12 +32,11 @@ const TESTS: [&str; 4] = ["method_jit", "lifetime", "constructs", "hostile"];
 /// The same for valgrind, less what loads thousands of objects.
 const SLOW: [&str; 3] = ["method_jit", "lifetime", "constructs"];
 
-/// A sanitizer for the allocator.
 struct Sanitizer {
     name: &'static str,
     flags: &'static str,
     variable: &'static str,
-    /// What it is to do, besides its suppressions.
+    /// Its options beside the suppressions.
     options: &'static str,
 }
 
@@ -62,10 +61,8 @@ const SANITIZERS: [Sanitizer; 2] = [
 /// The result of a test goes through a channel of the standard library's.
 const SUPPRESSED: &str = "race:CompletedTest\n";
 
-/// Operations of a seed.
 const OPERATIONS: &str = "30000";
 
-/// Runs both.
 pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     let seconds = request.seconds;
     machine::provide(&machine::TESTED.iter().collect::<Vec<_>>())?;
@@ -119,7 +116,6 @@ fn walk(root: &Path, target: &Path, sanitizer: &Sanitizer, seeds: u32) -> Result
     Ok(())
 }
 
-/// A cargo command on test programs of a package.
 fn cargo(root: &Path, package: &str, command: &[&str], tests: &[&str], folder: &Path) -> Command {
     let mut cargo = commands::cargo(root, command);
     cargo.args(["--locked", "--package", package, "--target", machine::HOST, "--target-dir"]);

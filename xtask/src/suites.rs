@@ -22,10 +22,9 @@ use crate::{commands, options, page_part};
 
 const PAGE: &str = "benches/record/checks/suites.md";
 
-/// A script's way to say that the machine lacks what the suite needs.
+/// The exit status of a script whose suite needs something that the machine lacks.
 const LACKING: Option<i32> = Some(77);
 
-/// A suite by its script.
 struct Suite {
     name: String,
     script: PathBuf,
@@ -33,7 +32,6 @@ struct Suite {
     folder: PathBuf,
 }
 
-/// What is preloaded.
 struct Libraries {
     masu: PathBuf,
     witness: PathBuf,
@@ -49,7 +47,6 @@ pub(crate) struct Request {
     table: bool,
 }
 
-/// Runs all suites, or those that are named, or (`--table`) none; keeps the table.
 pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     let made = commands::target_folder()?.join("suites");
     let all = suites(&root.join("workloads/tests"), &made)?;
@@ -146,7 +143,7 @@ impl Suite {
         bash
     }
 
-    /// What a comment of the script says.
+    /// The values of a comment of the script.
     fn says<'a>(&'a self, of: &'a str) -> impl Iterator<Item = &'a str> {
         let prefix = format!("# {of}: ");
         self.text.lines().filter_map(move |line| line.strip_prefix(prefix.as_str()))
@@ -242,7 +239,7 @@ struct Row {
     unexplained: Vec<String>,
 }
 
-/// What the page says of a suite: a line of the table, and what is below it.
+/// A suite's part of the page: a line of the table, and the list below it.
 #[derive(Debug, PartialEq, Eq)]
 struct Entry {
     line: String,

@@ -29,7 +29,6 @@ use anyhow::{Result, bail};
 
 use tree::Tree;
 
-/// One place that breaks a rule.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Finding {
     path: PathBuf,
@@ -57,7 +56,6 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Every rule of the house.
 const RULES: &[fn(&Tree) -> Vec<Finding>] = &[
     arrows::check,
     book::check,
@@ -76,7 +74,6 @@ const RULES: &[fn(&Tree) -> Vec<Finding>] = &[
     words::check,
 ];
 
-/// Checks the workspace at `root` and prints what it finds.
 pub(crate) fn run(root: &Path) -> Result<()> {
     let tree = Tree::read(root)?;
     let mut findings: Vec<Finding> = RULES.iter().flat_map(|rule| rule(&tree)).collect();

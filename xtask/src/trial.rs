@@ -19,7 +19,7 @@ pub(crate) const PRIMES: &str = "30";
 /// Runs of each malloc: few enough for a minute in all, enough for a verdict on five mallocs.
 const RUNS: &str = "12";
 
-/// Said before anything is done.
+/// Printed first.
 const PLAN: &str = "\
 Three steps, about two minutes on two idle CPUs:
   1. mallocs to compare with: jemalloc, tcmalloc and mimalloc of Debian, installed where this is root and lacks them
@@ -27,7 +27,7 @@ Three steps, about two minutes on two idle CPUs:
   3. compare GNU sed under every malloc found: about a minute; masu says how much is left
 ";
 
-/// Said when the comparison is there.
+/// Printed after the comparison.
 const NEXT: &str = "\
 Now a program of yours:
   target/debug/masu diagnose -- PROGRAM ARGUMENTS   is memory what makes it slow?
@@ -35,7 +35,6 @@ Now a program of yours:
 To keep: `cargo build --release` makes target/release/masu and target/release/libmasu.so, both optimized.
 ";
 
-/// Takes the three steps.
 pub(crate) fn run(root: &Path) -> Result<()> {
     let gnu_sed = Command::new("sed").arg("--version").output().context("sed is not there")?;
     if !String::from_utf8_lossy(&gnu_sed.stdout).contains("GNU sed") {

@@ -36,7 +36,6 @@ const QUICK_ROUNDS: usize = 3;
 /// lowest pair to the highest, and one disturbed run decides.
 const SPARE_ROUNDS: usize = 2;
 
-/// What a record is made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Part {
     Patterns,
@@ -73,7 +72,6 @@ pub(crate) struct Request {
 }
 
 impl Request {
-    /// How much of its work a pattern does.
     fn share(&self) -> Share {
         match (self.musl, self.quick) {
             (true, _) => Share::Musl,
@@ -82,7 +80,6 @@ impl Request {
         }
     }
 
-    /// The C library of what is measured.
     fn libc(&self) -> Libc {
         if self.musl { Libc::Musl } else { Libc::Glibc }
     }
@@ -91,7 +88,6 @@ impl Request {
         !self.patterns.is_empty() || !self.programs.is_empty()
     }
 
-    /// Whether some of this part is to be measured.
     fn wants(&self, part: Part) -> bool {
         let named = match part {
             Part::Patterns => &self.patterns,
@@ -119,12 +115,12 @@ impl Request {
         self.rounds.unwrap_or(usual)
     }
 
-    /// Whether the program `true` is measured too: what a malloc costs who needs none.
+    /// Whether the program `true` is measured too: the cost of a malloc for a program that needs none.
     fn measures_smallest(&self) -> bool {
         self.wants(Part::Patterns) && self.patterns.is_empty() && !self.musl
     }
 
-    /// The record's name in the repository; none for runs that only a developer looks at.
+    /// The record's name in the repository; none for a partial run.
     fn record(&self) -> Option<&str> {
         let is_part = self.musl || self.only_patterns || self.only_programs || self.names_some();
         let is_whole = !self.quick && !is_part;
@@ -132,27 +128,23 @@ impl Request {
     }
 }
 
-/// Everything one call of the chore measured.
 struct Bench {
     variants: Vec<Variant>,
-    /// What was typed.
+    /// The chore as typed.
     command: String,
     rounds: usize,
     /// Of the order of the patterns' runs and of the programs'.
     seeds: Vec<u64>,
     patterns: Vec<Figures>,
-    /// The program `true` under every malloc, for what a malloc costs who needs none.
+    /// The program `true` under every malloc: the cost of a malloc for a program that needs none.
     smallest: Option<Figures>,
     programs: Vec<Figures>,
-    /// What each of the programs asks for, in the same order.
     asked: Vec<Asked>,
-    /// The commit that was measured.
     commit: String,
     load_before: String,
     took_s: f64,
 }
 
-/// Measures, prints the tables and writes the record.
 pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     let (patterns, programs) = (request.wants(Part::Patterns), request.wants(Part::Programs));
     machine::provide(&machine::PATTERNS.iter().collect::<Vec<_>>())?;

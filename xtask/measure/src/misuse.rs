@@ -28,7 +28,6 @@ use xtask::{commands, machine, options};
 /// The page that `--record` writes, from the workspace's root.
 const PAGE: &str = "benches/record/checks/misuse.md";
 
-/// What is to be done with the results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Purpose {
     Show,
@@ -88,7 +87,6 @@ impl Request {
     }
 }
 
-/// Builds what is misused and what misuses it, runs every case, and shows, records or checks what came of it.
 pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     let program = build(root)?;
     let found = mallocs::find(root, &program, |malloc| request.wants(malloc))?;
@@ -119,7 +117,6 @@ pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     }
 }
 
-/// Builds masu's libraries and the program of cases; returns the program's path.
 fn build(root: &Path) -> Result<PathBuf> {
     machine::provide(&machine::PATTERNS.iter().collect::<Vec<_>>())?;
     let out = commands::target_folder()?.join("misuse");

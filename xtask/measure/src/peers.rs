@@ -57,7 +57,7 @@ impl Request {
     }
 }
 
-/// A peer of the table on its way.
+/// A peer, built or not.
 struct Progress {
     peer: Peer,
     /// The library and whether it stood before, or why there is none.
@@ -116,19 +116,18 @@ fn make(peers: &[Peer], folder: &Path, jobs: usize) -> Result<Vec<Progress>> {
     Ok(made.collect())
 }
 
-/// One line of the table.
 struct Row {
     name: String,
     version: String,
     file: String,
     bytes: Option<u64>,
-    /// Which programs it served, or why it did not.
+    /// Which programs it served, or why not.
     proof: Result<String>,
     /// What its build took, now or when it was built.
     built: Option<(f64, bool)>,
 }
 
-/// Proves what was made, and Debian's mallocs beside it.
+/// Proves the built peers, and Debian's mallocs beside them.
 fn prove(made: &[Progress], folder: &Path) -> Vec<Row> {
     // As a measurement with the peers finds them.
     let folders = self::folder().into_iter().chain(hardened()).collect();
@@ -169,7 +168,7 @@ fn prove_made(one: &Progress, folder: &Path, catalogue: &Catalogue) -> Row {
     }
 }
 
-/// Says what did not work in full: a reason may be too long for a table.
+/// Prints the whole reason of a failure: it may be too long for a table.
 fn show(name: &str, proof: Result<String>) -> Result<String> {
     if let Err(error) = &proof {
         println!("{name}: {error:#}");
@@ -188,7 +187,6 @@ fn recognised<'a>(catalogue: &'a Catalogue, peer: &Peer, folder: &Path) -> Resul
     Ok(found)
 }
 
-/// The table that ends the chore.
 fn page(rows: &[Row]) -> String {
     let mut lines = vec![["name", "version", "file", "KB", "built in", "proof"].map(str::to_owned)];
     for row in rows {

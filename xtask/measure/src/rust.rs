@@ -43,7 +43,6 @@ impl Request {
     }
 }
 
-/// Builds, measures, prints the tables and writes the record.
 pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     machine::provide(&machine::RUST_PEERS.iter().collect::<Vec<_>>())?;
     machine::provide_target(root, machine::MUSL)?;

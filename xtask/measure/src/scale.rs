@@ -33,7 +33,7 @@ const THREADS: [usize; 7] = [1, 2, 4, 8, 16, 32, 64];
 const THREADS_QUICK: [usize; 3] = [1, 8, 64];
 const THREADS_MANY: usize = 128;
 
-/// What a thread does before it is counted: each one's first operations.
+/// Operations of each thread before the count begins.
 const OPS_START: u64 = 500;
 
 /// Lines moved between the caches of 1 to 64 threads, atomics, instructions and system calls an operation under every
@@ -94,7 +94,6 @@ impl Request {
         self.ops.unwrap_or(if self.is_quick { 500 } else { 2000 })
     }
 
-    /// The workloads that are wanted, of those that the program lists.
     fn choose(&self, listed: Vec<Workload>) -> Result<Vec<Workload>> {
         options::are_known(&self.only, listed.iter().map(|one| one.name.as_str()))?;
         let is_wanted = |one: &Workload| self.only.is_empty() || self.only.contains(&one.name);
@@ -102,7 +101,6 @@ impl Request {
     }
 }
 
-/// What threads do, as the program lists it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Workload {
     name: String,
@@ -110,7 +108,7 @@ struct Workload {
 }
 
 impl Workload {
-    /// What `scale --list` prints: a name and what it stands for, a line each.
+    /// Reads `scale --list`: a name and its meaning, a line each.
     fn read(listed: &str) -> Vec<Workload> {
         let lines = listed.lines().filter_map(|line| line.split_once(char::is_whitespace));
         let workload = |(name, about): (&str, &str)| Workload {
@@ -121,7 +119,6 @@ impl Workload {
     }
 }
 
-/// Builds everything, runs each workload with each number of threads under each malloc, and shows or records the counts.
 pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     let made = build(root)?;
     let program = made.join("scale");
@@ -147,7 +144,6 @@ pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     Ok(())
 }
 
-/// Builds the programs and the plugin; returns their folder.
 fn build(root: &Path) -> Result<PathBuf> {
     machine::provide(&machine::PATTERNS.iter().chain(machine::EMULATED).collect::<Vec<_>>())?;
     let out = commands::target_folder()?.join("scale");

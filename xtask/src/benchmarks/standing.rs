@@ -16,7 +16,7 @@ pub(super) struct Standing {
 }
 
 impl Standing {
-    /// What a section's table says; none where it has no such column or is not about time.
+    /// The standing in a section's table; none where it has no such column or is not about time.
     pub(super) fn of(heading: &str, section: &str) -> Option<Standing> {
         let is_of_time = heading.contains("wall time") || heading.starts_with("Time ");
         let mut rows = section.lines().filter(|line| line.starts_with('|'));
@@ -45,12 +45,10 @@ impl Standing {
     }
 }
 
-/// The cells of a row.
 fn cells(row: &str) -> Vec<&str> {
     row.trim().trim_matches('|').split('|').map(str::trim).collect()
 }
 
-/// A ratio with its interval.
 struct Against {
     ratio: f64,
     low: f64,

@@ -18,7 +18,7 @@ pub(crate) const SIZES: [u32; 3] = [4, 16, 64];
 
 const SOURCE: &str = "/usr/src/linux-source-6.1.tar.xz";
 
-/// What is asked for beside the size of an OS page.
+/// The configuration beside the size of an OS page.
 const WANTED: &str = "\
 CONFIG_EXPERT=y
 CONFIG_SMP=y
@@ -125,7 +125,7 @@ fn folder() -> Result<PathBuf> {
     Ok(commands::target_folder()?.join("kernels"))
 }
 
-/// Where it is written what an image was built to have.
+/// The configuration that an image was built with.
 fn configuration_path(size: u32) -> Result<PathBuf> {
     Ok(folder()?.join(format!("config-{size}")))
 }

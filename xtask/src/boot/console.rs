@@ -10,14 +10,13 @@ use anyhow::{Context, Result, bail};
 // COUPLING: `boot/init.rs` says things behind this byte.
 const MARK: u8 = 0x1e;
 
-/// How a program ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
     Status(i32),
     Signal(i32),
 }
 
-/// What the guest's first process said.
+/// The messages of the guest's first process.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Said {
     /// Bytes of an OS page.

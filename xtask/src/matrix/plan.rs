@@ -47,7 +47,6 @@ pub(super) struct Group {
     pub(super) is_quick: bool,
 }
 
-/// What came of a target and a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Cell {
     NotAsked,
@@ -62,7 +61,6 @@ impl Cell {
     }
 }
 
-/// A test that is left out somewhere.
 pub(super) struct LeftOut {
     pub(super) test: &'static str,
     group: &'static str,
@@ -70,7 +68,6 @@ pub(super) struct LeftOut {
     place: Place,
 }
 
-/// Where a test is left out.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     QemuUser,
@@ -83,7 +80,6 @@ impl LeftOut {
         self.group == group.name && self.is_of(target)
     }
 
-    /// Where it is left out.
     pub(super) fn place(&self) -> &'static str {
         match self.place {
             Place::QemuUser => "on aarch64 under qemu-user",
@@ -128,7 +124,6 @@ const fn guest(name: &'static str, triple: &'static str, os_page_kib: u32) -> Ta
     Target { name, triple, profile, machine, is_quick: false, variables: BY_QEMU }
 }
 
-/// The rows.
 pub(super) const TARGETS: &[Target] = &[
     native("x86-64 glibc, release", HOST, "release"),
     native("x86-64 glibc, debug", HOST, "dev"),
@@ -158,7 +153,6 @@ const fn arena(name: &'static str, tests: &'static str, is_quick: bool) -> Group
     Group { name, package: "masu-code", tests, runs_programs: false, is_quick }
 }
 
-/// The columns.
 pub(super) const GROUPS: &[Group] = &[
     rust("unit", "--lib", true),
     rust("global", "--test global", true),

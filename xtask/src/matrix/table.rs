@@ -7,10 +7,9 @@ use std::process::Command;
 use super::plan::{self, Cell, GROUPS, LEFT_OUT, LeftOut, TARGETS, Target};
 use crate::records;
 
-/// A row as it is shown.
 struct Row {
     target: &'static Target,
-    /// The run that it is of, where it is an earlier one.
+    /// The earlier run that the row is from.
     run: Option<String>,
     /// One a group.
     cells: Vec<String>,
@@ -45,17 +44,16 @@ impl Row {
     }
 }
 
-/// What stands between the bars of a table's line.
 fn fields(line: &str) -> Option<Vec<&str>> {
     Some(line.strip_prefix("| ")?.strip_suffix(" |")?.split(" | ").collect())
 }
 
-/// Which run a [`head`] is of.
+/// The run that a [`head`] is from.
 fn stamp(head: &str) -> Option<&str> {
     Some(head.trim_start().split_once(", kernel ")?.0)
 }
 
-/// The table of what was run, with the reasons of what was not below it.
+/// The table of the cells that were run, with the reasons for the others below it.
 pub(super) fn text(rows: &[(&'static Target, Vec<Cell>)]) -> String {
     lines(&rows.iter().map(|(target, cells)| Row::new(target, cells)).collect::<Vec<_>>())
 }
@@ -118,7 +116,7 @@ fn letter(place: usize) -> String {
     char::from(b'a' + place as u8).to_string()
 }
 
-/// When and on what this was.
+/// Date, commit, kernel and emulator of a run.
 pub(super) fn head(commit: &str) -> String {
     let said = |program: &str, arguments: &[&str]| {
         let output = Command::new(program).args(arguments).output().ok();

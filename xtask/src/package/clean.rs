@@ -92,7 +92,6 @@ impl Root {
         talk(&mut command, input)
     }
 
-    /// Has dpkg work on it.
     pub(super) fn dpkg(&self, arguments: &[&str]) -> Result<String> {
         let mut dpkg = as_root("dpkg");
         // Its own log is this machine's otherwise.

@@ -19,10 +19,9 @@ use super::{Shop, VERSION, notices};
 use crate::install::Request;
 use crate::{commands, machine};
 
-/// What makes packages, and looks at them.
+/// Programs that make and inspect packages.
 const TOOLS: [&machine::Need; 3] = [&machine::DPKG_DEV, &machine::BINUTILS, &machine::MAN];
 
-/// The tree of the package while it is made.
 struct Tree {
     folder: PathBuf,
     /// As dpkg calls the CPU: `amd64`.
@@ -33,7 +32,6 @@ struct Tree {
     changed: String,
 }
 
-/// Builds the package.
 pub(super) fn make(shop: &Shop) -> Result<Vec<PathBuf>> {
     machine::provide(&TOOLS)?;
     let bench = shop.bench("deb")?;
@@ -57,7 +55,7 @@ pub(super) fn make(shop: &Shop) -> Result<Vec<PathBuf>> {
 }
 
 impl Tree {
-    /// What binaries of a distribution do not carry, and where it has its own place for files.
+    /// Strips binaries, compresses manual pages, and moves files to Debian's folders.
     fn trim(&self, files: &[PathBuf]) -> Result<()> {
         for file in files {
             let name = file.file_name().unwrap_or_default().to_string_lossy();
@@ -90,7 +88,7 @@ impl Tree {
         Ok(answer_text.trim().to_owned())
     }
 
-    /// Licences, changes and overrides, as Debian wants to find them.
+    /// Writes licenses, changes and lintian's overrides.
     fn document(&self, shop: &Shop) -> Result<()> {
         let folder = self.folder.join("usr/share/doc/masu");
         fs::create_dir_all(&folder)?;
@@ -109,7 +107,6 @@ impl Tree {
         commands::run(gzip.current_dir(folder))
     }
 
-    /// What dpkg reads.
     fn control(&self, bench: &Path) -> Result<()> {
         let folder = self.folder.join("DEBIAN");
         fs::create_dir_all(&folder)?;
@@ -166,7 +163,6 @@ impl Tree {
         answer(&mut symbols)
     }
 
-    /// Makes the archive.
     fn pack(&self, out: &Path) -> Result<PathBuf> {
         let package = out.join(format!("masu_{VERSION}_{}.deb", self.cpu));
         let mut pack = Command::new("dpkg-deb");

@@ -48,12 +48,11 @@ fn lines(crates: &[&Linked]) -> String {
     crates.iter().map(line).collect()
 }
 
-/// A crate that is linked in.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Linked {
     name: String,
     version: String,
-    /// What it may be used under.
+    /// The license expression.
     license: String,
 }
 
@@ -83,7 +82,6 @@ fn linked(tree: &str) -> BTreeSet<Linked> {
     tree.lines().filter_map(read).collect()
 }
 
-/// The texts of licenses in a crate's folder.
 fn texts(folder: &Path) -> Result<Vec<String>> {
     const STARTS: [&str; 5] = ["LICENSE", "LICENCE", "COPYING", "COPYRIGHT", "NOTICE"];
     let mut names = Vec::new();

@@ -31,7 +31,6 @@ pub(super) fn programs(shop: &Shop) -> Result<PathBuf> {
     Ok(folder)
 }
 
-/// Packs them into an archive.
 pub(super) fn make(shop: &Shop) -> Result<Vec<PathBuf>> {
     let programs = programs(shop)?;
     let name = format!("masu-{VERSION}-{}-linux", std::env::consts::ARCH);

@@ -18,7 +18,6 @@ use crate::machine;
 /// Compressed, as a file name has it; `WHEEL` has a line for each.
 const PLATFORMS: [&str; 2] = ["manylinux2014", "musllinux_1_1"];
 
-/// Builds the wheel.
 pub(super) fn make(shop: &Shop) -> Result<Vec<PathBuf>> {
     let program = standalone::programs(shop)?.join("masu");
     let program = fs::read(&program).with_context(|| program.display().to_string())?;
@@ -34,7 +33,6 @@ pub(super) fn make(shop: &Shop) -> Result<Vec<PathBuf>> {
     Ok(vec![path])
 }
 
-/// What goes into it.
 struct Parts {
     program: Vec<u8>,
     /// What installers and indexes read of the package.

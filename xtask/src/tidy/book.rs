@@ -10,7 +10,6 @@ use crate::links::{file_links, place};
 
 const RULE: &str = "book";
 
-/// The list of pages.
 pub(crate) const SUMMARY: &str = "docs/SUMMARY.md";
 
 /// Pages that the list has not, or more than once.

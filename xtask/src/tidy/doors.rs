@@ -13,9 +13,8 @@ use super::tree::Tree;
 /// Something that only `files` of `room` may name.
 struct Door {
     rule: &'static str,
-    /// The crate's folder.
     room: &'static str,
-    /// Whether a line names what is behind the door.
+    /// Whether a line names something behind the door.
     names: fn(&Line) -> bool,
     /// Files under the room's `src`, without ending: `kernel` is `kernel.rs` and all of `kernel/`.
     files: &'static [&'static str],
@@ -124,7 +123,7 @@ const DOORS: &[Door] = &[
     },
 ];
 
-/// Lines that name what is behind a door they are not.
+/// Lines outside a door that name something behind it.
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     DOORS.iter().flat_map(|door| tree.sources.iter().flat_map(|s| door.check(s))).collect()
 }

@@ -8,7 +8,7 @@ use crate::benchmarks::{PAGE, RECORDS, page};
 
 const RULE: &str = "figures";
 
-/// A page that the records in the tree do not make.
+/// The page of figures, if the records do not make it.
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     let is_record =
         |path: &Path| path.starts_with(RECORDS) && path.extension().is_some_and(|end| end == "md");

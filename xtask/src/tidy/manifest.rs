@@ -22,7 +22,6 @@ pub(super) struct Dependency {
     has_reason: bool,
 }
 
-/// A crate's `Cargo.toml`.
 pub(super) struct Manifest {
     pub(super) path: PathBuf,
     /// The package's name; empty where the manifest has none.

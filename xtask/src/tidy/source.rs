@@ -12,16 +12,14 @@ use std::path::{Path, PathBuf};
 pub(crate) struct Line {
     /// The code, without comments; each string literal is an empty pair of quotes.
     pub(crate) code: String,
-    /// What stood inside string literals.
+    /// The contents of string literals.
     pub(crate) text: String,
     /// The comment, with its slashes.
     pub(crate) comment: String,
-    /// Whether the line is code of a test.
     pub(crate) in_test: bool,
 }
 
 impl Line {
-    /// Whether the line holds nothing at all.
     pub(crate) fn is_blank(&self) -> bool {
         self.code.trim().is_empty() && self.comment.is_empty() && self.text.is_empty()
     }
@@ -38,15 +36,12 @@ impl Line {
     }
 }
 
-/// A Rust file.
 pub(crate) struct Source {
-    /// The file's path from the workspace's root.
     pub(crate) path: PathBuf,
-    /// Its lines in order.
     pub(crate) lines: Vec<Line>,
 }
 
-/// What is still open at the end of a line.
+/// A construct that is still open at the end of a line.
 #[derive(Clone, Copy)]
 enum Open {
     Nothing,

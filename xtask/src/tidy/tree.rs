@@ -7,16 +7,13 @@ use anyhow::{Context, Result, bail};
 
 use super::source::Source;
 
-/// A text file of the workspace.
 pub(super) struct File {
     /// From the workspace's root.
     pub(super) path: PathBuf,
     pub(super) contents: String,
 }
 
-/// Every text file of the workspace.
 pub(super) struct Tree {
-    /// Where the workspace lies.
     pub(super) root: PathBuf,
     pub(super) files: Vec<File>,
     /// The Rust files among them, taken apart.

@@ -20,15 +20,13 @@ const PROGRAM_TIME: f64 = 0.97;
 /// Peak RSS relative to the C library's malloc.
 const MEMORY: f64 = 1.0;
 
-/// One aim and what became of it.
 struct Aim {
     aim: String,
     figure: String,
-    /// None where the runs do not say.
+    /// None where the runs do not tell.
     reached: Option<bool>,
 }
 
-/// The aims of what was measured, as a Markdown table.
 pub(super) fn text(patterns: &[Figures], programs: &[Figures]) -> String {
     let mut aims = Vec::new();
     if !patterns.is_empty() {
@@ -54,7 +52,6 @@ pub(super) fn text(patterns: &[Figures], programs: &[Figures]) -> String {
     text
 }
 
-/// The groups in their order, each once.
 pub(super) fn groups(patterns: &[Figures]) -> Vec<&str> {
     let mut groups: Vec<&str> = Vec::new();
     for figures in patterns {
@@ -80,7 +77,7 @@ fn time(name: &str, members: &[&Figures], most: f64) -> Aim {
     Aim { aim, figure, reached: Some(hardest.mean <= most) }
 }
 
-/// How many a mean is of, where some are missing in it.
+/// How many members a mean has, where some are missing.
 fn left_out(counted: usize, all: usize) -> String {
     if counted == all { String::new() } else { format!(", over {counted} of {all}") }
 }
@@ -117,7 +114,6 @@ fn no_pattern_lost(patterns: &[Figures]) -> Aim {
     Aim { aim, figure, reached: Some(lost.is_empty()) }
 }
 
-/// Over all patterns, with the groups beside.
 fn pattern_memory(patterns: &[Figures]) -> Aim {
     let all: Vec<&Figures> = patterns.iter().collect();
     let mut aim = memory("all patterns", &all);

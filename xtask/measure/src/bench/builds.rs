@@ -13,20 +13,17 @@ use masu_lab::{Catalogue, Libc, Places, Program, Variant};
 use super::figures;
 use xtask::{commands, machine};
 
-/// What compiles C for musl.
 const MUSL_COMPILER: &str = "musl-gcc";
 
-/// What `make` made for the patterns.
 pub(super) struct Patterns {
     /// The one program that all mallocs run.
     pub(super) program: PathBuf,
-    /// The folder with the library that is no malloc: see `workloads/floor`.
+    /// The folder with the library that is no malloc: `workloads/floor`.
     pub(super) floor: PathBuf,
 }
 
-/// What was made for the programs.
 pub(super) struct Programs {
-    /// The folder with what they read.
+    /// The folder with their input.
     pub(super) made: PathBuf,
     /// masu's library that counts requests.
     pub(super) counting: PathBuf,
@@ -38,7 +35,6 @@ pub(crate) struct Library {
     pub(crate) libc: Libc,
 }
 
-/// Builds masu's library.
 pub(super) fn library(root: &Path, libc: Libc) -> Result<Library> {
     let mut cargo = commands::cargo(root, &["build", "--release", "--package", "masu-abi"]);
     let target = commands::target_folder()?;
@@ -55,7 +51,6 @@ pub(super) fn library(root: &Path, libc: Libc) -> Result<Library> {
     Ok(Library { path: folder.join("release/libmasu.so"), libc })
 }
 
-/// masu's library for glibc, built.
 pub(crate) fn masu_library(root: &Path) -> Result<PathBuf> {
     Ok(library(root, Libc::Glibc)?.path)
 }

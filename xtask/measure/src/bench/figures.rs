@@ -12,27 +12,23 @@ use masu_lab::{Ending, Run};
 use super::pattern::Pattern;
 use xtask::benchmarks::MEMORY_ONLY;
 
-/// The malloc this is all about, as the catalogue calls it.
 pub(super) const OURS: &str = "masu";
 
-/// What the catalogue calls the library of `workloads/floor`, which is no malloc and no peer.
+/// The catalogue's name of the library of `workloads/floor`, which is no malloc and no peer.
 pub(super) const FLOOR: &str = "floor";
 
 /// Ratios beyond these count as these in the means against a peer, so that no single pattern decides.
 const CLIPPED: (f64, f64) = (0.5, 2.0);
 
-/// One pattern's figures; variants are meant by their index.
 pub(super) struct Figures {
     pub(super) pattern: Pattern,
     /// The variants' labels, the reference's first. The floor is none of them.
     pub(super) labels: Vec<String>,
-    /// The timed runs.
     pub(super) runs: Vec<Run>,
-    /// Those of the floor, taken in turns with the others. A pattern that the floor cannot hold has none.
+    /// The floor's runs, alternating with the others. A pattern that the floor cannot hold has none.
     pub(super) floor: Vec<Run>,
 }
 
-/// How masu stands against the best peer of a pattern.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Standing<'a> {
     pub(super) peer: &'a str,
@@ -109,7 +105,6 @@ impl Figures {
         statistics::ratio(&pairs, others, Level::TABLE).filter(|_| both_work)
     }
 
-    /// masu's index.
     pub(super) fn ours(&self) -> Option<usize> {
         self.labels.iter().position(|label| label == OURS)
     }
@@ -121,7 +116,6 @@ impl Figures {
         Some(Standing { peer, ratio: self.ratio(best, self.ours()?, Measure::Wall)? })
     }
 
-    /// The peer with the shortest median.
     pub(super) fn best_peer(&self) -> Option<usize> {
         let ours = self.ours()?;
         let peers = (0..self.labels.len()).filter(|index| *index != ours);

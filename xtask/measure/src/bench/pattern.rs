@@ -9,7 +9,6 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-/// How much of its work a pattern does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Share {
     Usual,
@@ -53,7 +52,6 @@ const LEAST: &[(&str, u64)] = &[
 /// Operations below which glibc takes too short, however slow others are.
 const LEAST_FOR_GLIBC: &[(&str, u64)] = &[("pair-1m-untouched", 2_500_000)];
 
-/// One pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Pattern {
     pub(crate) name: String,
@@ -69,7 +67,6 @@ impl Pattern {
         Self { name: name.to_owned(), group: String::new(), threads: 1, ops: None }
     }
 
-    /// What a run executes.
     pub(super) fn command(&self, program: &str, share: Share) -> Vec<String> {
         let mut command = vec![program.to_owned(), self.name.clone()];
         if let Some(ops) = self.scaled(share) {
@@ -87,14 +84,12 @@ impl Pattern {
     }
 }
 
-/// Every pattern the program has.
 pub(crate) fn list(program: &Path) -> Result<Vec<Pattern>> {
     let listed = Command::new(program).arg("--list").output();
     let listed = listed.with_context(|| format!("cannot run {}", program.display()))?;
     understand(&String::from_utf8_lossy(&listed.stdout))
 }
 
-/// The patterns that a list names, one a line.
 pub(super) fn understand(list: &str) -> Result<Vec<Pattern>> {
     list.lines().map(understand_line).collect()
 }

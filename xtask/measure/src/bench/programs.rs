@@ -12,16 +12,13 @@ use masu_lab::{CountPage, Ending, Limits, Plan, Stop, Suite, Totals, Variant};
 
 use super::pattern::Pattern;
 
-/// The suite's file, from the workspace's root.
 const FILE: &str = "workloads/programs.toml";
 
-/// The value of the suite that says where what the programs read was made.
+/// The suite's value for the folder with the programs' input.
 const MADE: &str = "made";
 
-/// The group that all programs are in.
 pub(super) const GROUP: &str = "programs";
 
-/// What a program asks its malloc for in one run.
 pub(super) struct Asked {
     pub(super) totals: Totals,
 }
@@ -41,7 +38,6 @@ pub(super) fn suite(root: &Path, made: &Path, wanted: &[String], rounds: usize) 
     Ok(suite)
 }
 
-/// A program of the suite as a row of tables.
 pub(super) fn as_pattern(name: &str) -> Pattern {
     let mut pattern = Pattern::unscaled(name);
     GROUP.clone_into(&mut pattern.group);

@@ -12,7 +12,6 @@ use crate::machine_facts::MachineFacts;
 use xtask::benchmarks::MEMORY_ONLY;
 use xtask::records::{load, today};
 
-/// What the last table of each part shows.
 const WORK: &str = "CPU milliseconds (user and system) / page faults in thousands";
 
 const READING: &str = "\
@@ -41,7 +40,6 @@ const READING: &str = "\
   what a malloc costs a program that hardly asks for memory.
 ";
 
-/// The whole record as Markdown.
 pub(super) fn text(bench: &Bench) -> String {
     let Bench { patterns, programs, .. } = bench;
     let subject = match (patterns.is_empty(), programs.is_empty()) {
@@ -97,7 +95,6 @@ fn of_programs(bench: &Bench) -> String {
     .concat()
 }
 
-/// Facts as a list.
 fn machine(bench: &Bench) -> String {
     let MachineFacts { cpu, cpus, architecture, memory, system, .. } = MachineFacts::here();
     let mallocs = bench.variants.iter().map(|variant| match &variant.version {
@@ -127,7 +124,6 @@ fn machine(bench: &Bench) -> String {
     facts.map(|fact| format!("- {fact}\n")).concat()
 }
 
-/// How much others wanted the CPUs at that time.
 fn busyness(bench: &Bench) -> String {
     // Only where the program itself cannot be what its threads wait for.
     let single =
@@ -153,7 +149,7 @@ fn queued_share(run: &Run) -> Option<f64> {
     Some(queued_s / (queued_s + run.user_s + run.sys_s))
 }
 
-/// The peak RSS below which none is known for sure, in MB: what the lab's runs say of themselves.
+/// The peak RSS in MB below which no measurement is certain, as the lab's runs report it.
 #[expect(clippy::cast_precision_loss, reason = "a size need not be known to the byte")]
 fn hidden(bench: &Bench) -> String {
     let all = bench.patterns.iter().chain(&bench.smallest).chain(&bench.programs);

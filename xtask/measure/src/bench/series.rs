@@ -56,7 +56,6 @@ pub(super) fn programs(
     Ok(())
 }
 
-/// Where results lie.
 fn folder() -> Result<PathBuf> {
     let folder = commands::target_folder()?.join("bench");
     std::fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;

@@ -12,10 +12,9 @@ use anyhow::{Context, Result};
 use super::{Pattern, Request};
 use xtask::records;
 
-/// Longer than the slowest malloc takes for the longest pattern: what takes longer hangs.
+/// The slowest malloc takes less for the longest pattern: a longer run hangs.
 const PATIENCE: &str = "2m";
 
-/// The suite of the `chosen` patterns that `program` has.
 pub(super) fn text(
     request: &Request,
     chosen: &[Pattern],

@@ -10,13 +10,12 @@ use masu_lab::statistics::{Measure, Ratio};
 use super::figures::{Figures, OURS, Standing, geometric_mean, hardest};
 use super::programs::{self, Asked};
 
-/// What the cell of a malloc says that did not do a pattern's work.
+/// The cell of a malloc that did not do a pattern's work.
 const FAILS: &str = "fails";
 
-/// What stands where nothing can be said.
+/// The cell for which there is no figure.
 const NOTHING: &str = "–";
 
-/// One pattern on one line, for a reader who watches.
 pub(super) fn line(summary: &Summary) -> String {
     let cell = |row: &Row| {
         let wall = row.estimate(Measure::Wall)?;
@@ -69,7 +68,6 @@ pub(super) fn floors(patterns: &[Figures]) -> String {
     text
 }
 
-/// The malloc with the shortest median.
 fn quickest(figures: &Figures) -> Option<usize> {
     let indices = 0..figures.labels.len();
     let timed = indices.filter_map(|one| Some((one, figures.median(one, Measure::Wall)?)));
@@ -201,7 +199,6 @@ pub(super) fn verdicts(patterns: &[Figures]) -> String {
     text
 }
 
-/// What the rows of a table are.
 fn subject(patterns: &[Figures]) -> &'static str {
     let are_programs = patterns.first().is_some_and(|one| one.pattern.group == programs::GROUP);
     if are_programs { "program" } else { "pattern" }

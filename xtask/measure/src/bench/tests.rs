@@ -135,7 +135,6 @@ fn means_are_geometric_by_group_and_clip_only_the_last_column() {
     assert_eq!(geometric_mean(&[]), None);
 }
 
-/// The value of an aim's row: its figure and its verdict.
 fn aim<'a>(text: &'a str, start: &str) -> [&'a str; 2] {
     let line = text.lines().find(|line| line.starts_with(&format!("| {start}")));
     let line = line.unwrap_or_else(|| panic!("no aim `{start}` in\n{text}"));

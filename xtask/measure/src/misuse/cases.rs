@@ -12,7 +12,6 @@ pub(super) struct Sizes {
     pub(super) sizes: &'static [usize],
 }
 
-/// In the order of the page.
 pub(super) const SIZES: [Sizes; 3] = [
     Sizes { title: "Small blocks: 24 and 100 bytes", sizes: &[24, 100] },
     Sizes { title: "Middle blocks: 5,000 and 40,000 bytes", sizes: &[5_000, 40_000] },
@@ -32,17 +31,15 @@ impl Sizes {
     }
 }
 
-/// One thing that no program may do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Case {
     pub(super) name: String,
-    /// The smallest block it means something for; 0: it has nothing to do with blocks.
+    /// The smallest block that the case makes sense for; 0: it has nothing to do with blocks.
     pub(super) size_min: usize,
     pub(super) about: String,
 }
 
 impl Case {
-    /// The sizes that it is tried with.
     pub(super) fn sizes(&self) -> Vec<usize> {
         let kinds: Vec<Sizes> = if self.size_min == 0 { vec![STRANGERS] } else { SIZES.into() };
         let sizes = kinds.iter().flat_map(|kind| kind.sizes).copied();
@@ -50,7 +47,6 @@ impl Case {
     }
 }
 
-/// Every case that `program` has.
 pub(super) fn of(program: &Path) -> Result<Vec<Case>> {
     let output = Command::new(program).arg("--list").env_remove("LD_PRELOAD").output();
     let output = output.with_context(|| format!("starting {}", program.display()))?;

@@ -13,7 +13,7 @@ use super::page::{self, Old};
 use super::run::Results;
 use super::verdict::Tally;
 
-/// Runs of the cases in which masu seems to differ, before it is said so.
+/// Runs of the cases in which masu seems to differ, before that is reported.
 const RUNS: usize = 15;
 
 /// Holds `results` against the page. What differs is run again and oftener: a hardened build draws at random.

@@ -16,9 +16,9 @@ use xtask::{commands, machine};
 /// A column of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Malloc {
-    /// What it is asked for by.
+    /// The name on the command line.
     pub(super) name: &'static str,
-    /// What the lab's catalogue calls it, with its settings.
+    /// The lab's catalogue name, with settings.
     spec: &'static str,
     /// The head of its column.
     pub(super) title: &'static str,
@@ -32,10 +32,9 @@ const OURS: &str = "masu";
 const SECURE: &str = "masu-secure";
 const GUARDS: &str = "masu-guards";
 
-/// How others get here.
+/// Where the others come from.
 const HOW: &str = "`cargo xtask peers` builds those that no package has";
 
-/// In the order of the columns.
 pub(super) const MALLOCS: [Malloc; 10] = [
     malloc(OURS, "masu"),
     malloc(SECURE, "masu secure"),
@@ -55,13 +54,12 @@ pub(super) const MALLOCS: [Malloc; 10] = [
 ];
 
 impl Malloc {
-    /// Whether it is built from this workspace.
     pub(super) fn is_ours(&self) -> bool {
         [OURS, SECURE, GUARDS].contains(&self.name)
     }
 }
 
-/// One that is there.
+/// A malloc that is installed.
 #[derive(Debug, Clone)]
 pub(super) struct Found {
     pub(super) malloc: Malloc,
@@ -69,7 +67,6 @@ pub(super) struct Found {
     pub(super) environment: Vec<(OsString, OsString)>,
 }
 
-/// What is there and what is not.
 pub(super) struct All {
     pub(super) mallocs: Vec<Found>,
     pub(super) missing: Vec<(Malloc, String)>,
@@ -135,7 +132,7 @@ fn has_secure(root: &Path) -> Result<bool> {
     Ok(manifest.lines().any(|line| line.starts_with("secure =")))
 }
 
-/// The folder with masu's hardened library, under the name that people know it by.
+/// The folder with masu's hardened library, under its usual name.
 fn secure(root: &Path) -> Result<PathBuf> {
     // One of its own, because cargo calls it what it calls the plain one.
     let target = commands::target_folder()?.join("secure");

@@ -41,11 +41,9 @@ anywhere does not make them safer against data that is made for them.
 /// The section of `masu compare --suite workloads/prices.toml`, which is kept by hand.
 const PRICES: &str = "What safety costs";
 
-/// What stands before the table of counts.
 const IN_SHORT: &str =
     "\n## In short\n\nEach case with each size is counted once, by the worst of its runs.\n\n";
 
-/// The columns of counts, and what is counted in each.
 const KINDS: [(&str, &[Verdict]); 6] = [
     ("stopped at the call", &[Verdict::Call, Verdict::Access, Verdict::Fault]),
     ("refused or wiped", &[Verdict::Refused, Verdict::Wiped]),
@@ -73,7 +71,7 @@ impl<'a> Old<'a> {
         self.section("In short")?.lines().find(|row| row.starts_with(&start))
     }
 
-    /// What safety costs, which is measured apart.
+    /// The section on prices, which is measured apart.
     fn prices(&self) -> Option<&'a str> {
         self.section(PRICES)
     }
@@ -168,7 +166,7 @@ pub(super) fn tables(results: &Results, columns: &[Malloc], old: &Old<'_>) -> Re
     Ok(text)
 }
 
-/// What came of a case with each of `sizes`: once, where it is the same with all.
+/// The outcome of a case with each of `sizes`, once where all are the same.
 pub(super) fn cell(results: &Results, case: &Case, sizes: &[usize], malloc: &str) -> String {
     let of_size = |size: &usize| {
         let tally = results.tally(case, *size, malloc);

@@ -18,12 +18,10 @@ use xtask::commands;
 pub(super) struct Outcome {
     pub(super) case: Case,
     pub(super) size: usize,
-    /// The malloc's name.
     pub(super) malloc: &'static str,
     pub(super) tally: Tally,
 }
 
-/// Everything that was run.
 pub(super) struct Results {
     pub(super) cases: Vec<Case>,
     pub(super) mallocs: Vec<Found>,
@@ -60,7 +58,7 @@ impl Results {
         Ok(Results { cases: cases.to_vec(), mallocs: mallocs.to_vec(), runs, outcomes })
     }
 
-    /// What came of `case` with `size` under the malloc of this name.
+    /// The outcome of `case` with `size` under the malloc of this name.
     pub(super) fn tally(&self, case: &Case, size: usize, malloc: &str) -> Option<&Tally> {
         let found = self
             .outcomes
@@ -70,7 +68,6 @@ impl Results {
     }
 }
 
-/// One run.
 fn once(program: &Path, case: &Case, size: usize, malloc: &Found) -> Result<Option<Verdict>> {
     let mut command = Command::new(program);
     command.arg(&case.name).arg(size.to_string());

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
-/// What became of a program that misused memory, the best first.
+/// The outcome of a program that misused memory, the best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Verdict {
     /// The malloc ended the program inside the very call, or when the damaged block was freed.
@@ -22,11 +22,10 @@ pub(super) enum Verdict {
     Wiped,
     /// The program ended in a later call, or at its exit.
     Later,
-    /// It ran to its end and saw nothing wrong.
+    /// The program ran to its end and noticed nothing.
     Silent,
-    /// It ran to its end; a live block lost what was written to it.
+    /// The program ran to its end; a live block had lost its contents.
     Damage,
-    /// It did not end.
     Hangs,
     /// Memory in use was handed out, or the program's data was followed as a pointer.
     Handed,
@@ -62,7 +61,7 @@ impl Verdict {
         }
     }
 
-    /// What a run shows that wrote `marks` and ended as `status` says; none where the case could not be set up.
+    /// The outcome of a run by its marks and exit status; none where the case could not be set up.
     pub(super) fn of(marks: &str, status: ExitStatus) -> Result<Option<Verdict>, String> {
         const KILL: i32 = 9;
         const BUS: i32 = 7;
@@ -100,7 +99,7 @@ impl Verdict {
     }
 }
 
-/// What several runs of one case with one size show.
+/// The outcomes of several runs of one case with one size.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Tally {
     counts: [usize; 10],
@@ -111,13 +110,11 @@ impl Tally {
         self.counts[verdict as usize] += 1;
     }
 
-    /// The verdicts that were seen, with how often.
     pub(super) fn seen(&self) -> impl Iterator<Item = (Verdict, usize)> {
         let all = Verdict::ALL.into_iter().zip(self.counts);
         all.filter(|(_, count)| *count > 0)
     }
 
-    /// The worst of them.
     pub(super) fn worst(&self) -> Option<Verdict> {
         self.seen().map(|(verdict, _)| verdict).last()
     }

@@ -17,7 +17,6 @@ use super::table::{CMAKE_OF_LISTING, Peer};
 /// Lines of what a failed command said that are worth showing.
 const SHOWN_LINES: usize = 12;
 
-/// Builds `peer` from `source`, with `jobs` compilers at once, into `folder`.
 pub(super) fn build(peer: &Peer, source: &Path, folder: &Path, jobs: usize) -> Result<Built> {
     let start = Instant::now();
     let place = folder.join("build").join(peer.name);

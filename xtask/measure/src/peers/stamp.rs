@@ -11,16 +11,14 @@ use anyhow::{Context, Result};
 
 use super::table::{CMAKE_OF_LISTING, Peer};
 
-/// What was built, and at what price.
+/// A built library's size and build time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Built {
-    /// The library's size.
     pub(super) bytes: u64,
-    /// How long the build took.
     pub(super) seconds: f64,
 }
 
-/// Everything that decides what comes out of a build of `peer`.
+/// Everything that determines the result of a build of `peer`.
 pub(super) fn describe(peer: &Peer, compilers: &str) -> String {
     let cmake = if peer.listing.is_some() { CMAKE_OF_LISTING } else { "" };
     format!("{peer:#?}\n{cmake}\n{compilers}")
@@ -38,7 +36,7 @@ pub(super) fn compilers() -> String {
         .concat()
 }
 
-/// What stands of `peer` in `folder`, if it was made as described and was not touched since.
+/// What was built of `peer` in `folder`, if its description is the same and nobody touched it since.
 pub(super) fn standing(folder: &Path, peer: &Peer, description: &str) -> Option<Built> {
     let stamp = fs::read_to_string(file(folder, peer)).ok()?;
     let (first, rest) = stamp.split_once('\n')?;

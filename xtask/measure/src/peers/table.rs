@@ -5,16 +5,14 @@
 //! fair: each is built as its own build scripts or documentation advise for a release, with the compiler they
 //! advise, and docs/choosing.md says where that is written.
 
-/// One malloc to compare masu with.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Peer {
     /// What the lab's catalogue calls it.
     pub(super) name: &'static str,
     /// The package that carries its sources.
     pub(super) package: &'static str,
-    /// The package's exact version, without what follows a `+`.
+    /// The package's exact version, up to any `+`.
     pub(super) package_version: &'static str,
-    /// The malloc's own version.
     pub(super) version: &'static str,
     /// A file of the package and what it must say for `version` to be true.
     pub(super) witness: (&'static str, &'static str),
@@ -33,7 +31,6 @@ pub(super) struct Peer {
 /// The folder of hardened builds, below `target/peers`.
 pub(super) const HARDENED: &str = "hardened";
 
-/// Every peer that is built here.
 pub(super) static PEERS: [Peer; 8] = [
     Peer {
         name: "mimalloc3",

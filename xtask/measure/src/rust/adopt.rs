@@ -15,13 +15,12 @@ use masu_lab::{Ending, Input, Limits, Stop, Variant, Workload};
 use super::allocators::OURS;
 use super::build;
 
-/// Builds of each, of which the median counts.
+/// The median of so many builds counts.
 const BUILDS: usize = 3;
 
-/// What is set to `false`, so that nothing can call a compiler of C.
+/// Set to `false`, so that the build can call no C compiler.
 const COMPILERS: [&str; 4] = ["CC", "CXX", "HOST_CC", "TARGET_CC"];
 
-/// One allocator's build.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Cost {
     /// CPU seconds of a build from nothing.
@@ -30,7 +29,7 @@ pub(super) struct Cost {
     pub(super) bytes: u64,
 }
 
-/// The same program with masu and with what it would have without.
+/// The same program with masu and with the default allocator.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Adoption {
     pub(super) with: Cost,
@@ -38,13 +37,11 @@ pub(super) struct Adoption {
 }
 
 impl Adoption {
-    /// Bytes that masu adds.
     pub(super) fn added_bytes(&self) -> i64 {
         self.with.bytes.cast_signed() - self.without.bytes.cast_signed()
     }
 }
 
-/// Builds the program both ways below `folder`.
 pub(super) fn measure(root: &Path, folder: &Path) -> Result<Adoption> {
     let target = folder.join("adopt");
     Ok(Adoption { with: cost(root, &target, OURS)?, without: cost(root, &target, "system")? })
@@ -84,7 +81,6 @@ fn variables(command: &Command) -> Vec<(String, String)> {
     removed.chain(compilers).collect()
 }
 
-/// Both as a Markdown list.
 pub(super) fn text(adoption: &Adoption) -> String {
     let Adoption { with, without } = adoption;
     format!(

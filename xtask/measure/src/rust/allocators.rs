@@ -6,20 +6,17 @@
 /// The allocator that every ratio is taken to.
 pub(super) const REFERENCE: &str = "mimalloc";
 
-/// The allocator this is all about.
 pub(super) const OURS: &str = "masu";
 
-/// Where an allocator is no match: why, or nothing.
+/// Why an allocator is not built, or none.
 type Refusal = Option<&'static str>;
 
-/// One allocator.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Allocator {
     /// The feature.
     pub(super) name: &'static str,
     /// The crate, as the lock file has it; none for the C library's own malloc.
     pub(super) package: Option<&'static str>,
-    /// Whether it is written in C or C++.
     pub(super) is_foreign: bool,
     /// The compilers of C and C++ that its build is given on glibc; the build's own choice where none is.
     pub(super) compilers: Option<(&'static str, &'static str)>,
@@ -41,10 +38,9 @@ const PLAIN: Allocator = Allocator {
 /// musl comes without a library of C++, and one that was built for glibc does not fit.
 const NEEDS_CPP: Refusal = Some("it is written in C++, for which musl's package has no library");
 
-/// What its authors build with: see docs/choosing.md.
+/// The compiler that its authors use: see docs/choosing.md.
 const CLANG: Option<(&str, &str)> = Some(("clang", "clang++"));
 
-/// Every allocator, the reference first.
 pub(super) const ALLOCATORS: [Allocator; 9] = [
     Allocator { name: REFERENCE, package: Some("mimalloc"), is_foreign: true, ..PLAIN },
     Allocator { name: OURS, package: Some("masu"), ..PLAIN },

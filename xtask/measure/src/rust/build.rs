@@ -22,7 +22,7 @@ pub(super) enum Libc {
 /// How far the compiler sees across crates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Linking {
-    /// What a program gets whose author says nothing.
+    /// The default of a program that sets nothing.
     Plain,
     /// `lto = "thin"`.
     Thin,
@@ -65,7 +65,6 @@ impl Linking {
     }
 }
 
-/// A program that was built.
 #[derive(Debug, Clone)]
 pub(super) struct Program {
     pub(super) allocator: Allocator,
@@ -74,21 +73,17 @@ pub(super) struct Program {
     pub(super) path: PathBuf,
 }
 
-/// What came of all builds.
 pub(super) struct Built {
     pub(super) programs: Vec<Program>,
-    /// Who is missing, where, and why.
+    /// The allocators that are missing, where, and why.
     pub(super) missing: Vec<(String, String)>,
-    /// The lock file's text, for versions.
     pub(super) lock: String,
 }
 
-/// The workload's folder.
 pub(super) fn sources(root: &Path) -> PathBuf {
     root.join("workloads/rust")
 }
 
-/// Builds every program for `libcs` below `folder`.
 pub(super) fn all(root: &Path, folder: &Path, libcs: &[Libc]) -> Result<Built> {
     let lock = fs::read_to_string(sources(root).join("Cargo.lock")).context("no lock file")?;
     let mut built = Built { programs: Vec::new(), missing: Vec::new(), lock };

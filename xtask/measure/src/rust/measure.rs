@@ -31,7 +31,7 @@ const QUICK_ROUNDS: usize = 5;
 /// Rounds beyond those a verdict needs at least, so that one disturbed run does not decide.
 const SPARE_ROUNDS: usize = 2;
 
-/// Longer than the slowest takes for the longest: what takes longer hangs.
+/// The slowest allocator takes less for the longest pattern: a longer run hangs.
 const PATIENCE_S: u64 = 120;
 
 /// How much is to be measured.
@@ -51,7 +51,6 @@ pub(super) struct Extent {
     pub(super) patterns: Vec<String>,
 }
 
-/// A table of results.
 pub(super) struct Table {
     pub(super) pattern: String,
     pub(super) libc: Libc,
@@ -61,7 +60,6 @@ pub(super) struct Table {
     runs: Vec<Run>,
 }
 
-/// Everything measured.
 pub(super) struct Measured {
     /// Those that were finished.
     pub(super) tables: Vec<Table>,
@@ -71,7 +69,6 @@ pub(super) struct Measured {
     pub(super) seed: u64,
 }
 
-/// Measures every pattern of `extent` under every one of `programs`.
 pub(super) fn measure(programs: &[Program], extent: &Extent, folder: &Path) -> Result<Measured> {
     let first = programs.first().context("there is no program to measure")?;
     let patterns = pattern::choose(pattern::list(&first.path)?, &extent.patterns)?;

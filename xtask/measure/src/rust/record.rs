@@ -13,7 +13,7 @@ use crate::bench::table::{number, with_interval};
 use crate::machine_facts::MachineFacts;
 use xtask::records;
 
-/// What the cell of an allocator says that did not do a pattern's work, or was not built.
+/// The cell of an allocator that did not do a pattern's work, or was not built.
 const FAILS: &str = "–";
 
 const READING: &str = "\
@@ -30,14 +30,12 @@ const READING: &str = "\
 - “–”: not built for that C library, or a run failed or printed another checksum.
 ";
 
-/// What is known of the measurement beside its figures.
 pub(super) struct Facts {
     pub(super) command: String,
     pub(super) commit: String,
     pub(super) load_before: String,
 }
 
-/// The whole record as Markdown.
 pub(super) fn text(
     facts: &Facts,
     measured: &Measured,
@@ -89,7 +87,7 @@ fn machine(facts: &Facts, measured: &Measured, built: &Built) -> String {
     facts.iter().map(|fact| format!("- {fact}\n")).collect()
 }
 
-/// What is missing because somebody stopped it.
+/// The note on tables that were not finished.
 fn unfinished(measured: &Measured) -> String {
     let Measured { tables, planned, .. } = measured;
     if tables.len() == *planned {

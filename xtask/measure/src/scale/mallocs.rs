@@ -17,16 +17,14 @@ pub(super) const OURS: &str = "masu";
 pub(super) const NAMES: [&str; 7] =
     [OURS, "mimalloc3", "snmalloc", "jemalloc", "tcmalloc-google", "rpmalloc", "glibc"];
 
-/// One that is there.
 #[derive(Debug, Clone)]
 pub(super) struct Malloc {
     pub(super) name: String,
     pub(super) version: Option<String>,
-    /// What has a program use it.
+    /// The variables that select it for a program.
     pub(super) environment: Vec<(OsString, OsString)>,
 }
 
-/// What is there and what is not, with the reason.
 pub(super) struct All {
     pub(super) mallocs: Vec<Malloc>,
     pub(super) missing: Vec<(String, String)>,

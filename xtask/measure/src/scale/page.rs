@@ -22,12 +22,12 @@ use xtask::{page_part, records};
 const LINES_NAMED: usize = 4;
 const FUNCTIONS_NAMED: usize = 4;
 const LOCKS_NAMED: usize = 2;
-/// Shares of all instructions below which a lock is not named.
+/// Locks held for a smaller share of all instructions are not named.
 const LOCK_SHARE: f64 = 0.2;
 
 /// By how much more than the best peer counts as more: two runs differ by as much.
 const MARGIN: f64 = 1.05;
-/// Lines an operation that are none at all.
+/// Fewer lines an operation count as none.
 const NOTHING: f64 = 0.005;
 
 /// Every figure's table of every workload.
@@ -132,7 +132,7 @@ fn behind(results: &Results, phase: usize) -> Vec<Behind<'_>> {
     all
 }
 
-/// How much is said of where it is behind.
+/// How much the page has on cases in which the malloc is behind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Detail {
     /// Lines and code of every case.
@@ -250,7 +250,6 @@ fn hottest(
     text
 }
 
-/// The dated record.
 pub(super) fn record(root: &Path, results: &Results) -> String {
     let today = records::today();
     format!(

@@ -7,7 +7,7 @@
 
 use super::report::{Report, STEADY};
 
-/// What things cost, in nanoseconds.
+/// Costs in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Prices {
     pub(super) instruction: f64,

@@ -67,7 +67,7 @@ pub(super) struct Site {
     pub(super) moves: u64,
 }
 
-/// A word that threads took and gave back: a lock, most likely.
+/// A word that threads took and gave back: most likely a lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Lock {
     pub(super) phase: usize,
@@ -102,7 +102,6 @@ pub(super) struct Mapping {
     pub(super) path: String,
 }
 
-/// One run.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(super) struct Report {
     phases: [Counts; PHASES],
@@ -113,7 +112,7 @@ pub(super) struct Report {
     pub(super) sites: Vec<Site>,
     /// Those of each phase that were held longest come first.
     pub(super) locks: Vec<Lock>,
-    /// What the program named.
+    /// Ranges that the program named.
     pub(super) names: Vec<Range>,
     /// Where stacks of threads begin, and where what is local to each ends.
     pub(super) threads: Vec<(u64, u64)>,

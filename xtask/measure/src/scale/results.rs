@@ -11,7 +11,6 @@ use super::watch::{Case, Watch};
 use super::{Request, Workload};
 use crate::at_once;
 
-/// What is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Figure {
     Moved,
@@ -62,7 +61,6 @@ impl Spread {
     }
 }
 
-/// One run.
 pub(super) struct Run {
     pub(super) workload: String,
     pub(super) threads: usize,
@@ -71,7 +69,6 @@ pub(super) struct Run {
     pub(super) report: Report,
 }
 
-/// Everything that was run.
 pub(super) struct Results {
     pub(super) workloads: Vec<Workload>,
     pub(super) threads: Vec<usize>,
@@ -79,7 +76,7 @@ pub(super) struct Results {
     pub(super) seeds: u64,
     pub(super) ops: u64,
     pub(super) runs: Vec<Run>,
-    /// What did not work, a line each.
+    /// Runs that failed, a line each.
     pub(super) failures: Vec<String>,
 }
 

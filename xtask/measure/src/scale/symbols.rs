@@ -10,7 +10,6 @@ use super::report::Report;
 
 /// Bytes of a thread's control block and what follows it, above where the thread's local storage ends.
 const ABOVE_LOCAL: u64 = 4096;
-/// Bytes of a line.
 const LINE: u64 = 64;
 /// The stacks of the program's threads.
 const STACK: u64 = 256 << 10;

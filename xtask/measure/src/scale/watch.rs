@@ -14,7 +14,6 @@ use super::mallocs::Malloc;
 use super::report::Report;
 use xtask::commands;
 
-/// The emulator.
 pub(super) const QEMU: &str = "qemu-x86_64";
 
 /// CPUs that every program is shown, as many as fit into the word that the kernel fills on a machine with few.
@@ -26,7 +25,6 @@ pub(super) const QUANTUM: u64 = 300;
 /// A run takes seconds; one that hangs must not stop the others.
 const LIMIT: Duration = Duration::from_secs(400);
 
-/// What is run.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Case<'a> {
     pub(super) workload: &'a str,
@@ -36,7 +34,6 @@ pub(super) struct Case<'a> {
     pub(super) ops: u64,
 }
 
-/// Where everything lies.
 pub(super) struct Watch {
     folder: PathBuf,
 }

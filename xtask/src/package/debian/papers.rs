@@ -4,7 +4,7 @@
 
 use super::VERSION;
 
-/// Who answers for the package: its maker, by the variables that Debian's own tools read.
+/// The package's maintainer, by the variables that Debian's own tools read.
 fn maintainer() -> String {
     let variable_or = |name, otherwise: &str| {
         std::env::var(name)
@@ -65,7 +65,7 @@ pub(super) fn copyright(mit: &str) -> String {
     )
 }
 
-/// `changelog`, in the form that Debian wants; what is in it stands elsewhere. `date` is as mails have it.
+/// `changelog` in Debian's form, which refers to CHANGELOG.md; `date` is in mail format.
 pub(super) fn changelog(date: &str) -> String {
     format!(
         "masu ({VERSION}) unstable; urgency=medium\n\
@@ -77,7 +77,7 @@ pub(super) fn changelog(date: &str) -> String {
     )
 }
 
-/// What lintian, which looks packages over, warns of and is meant so.
+/// Warnings of lintian that are intended.
 pub(super) const OVERRIDES: &str = "\
 # Programs are started with LD_PRELOAD=libmasu.so, whatever its version is; the
 # version that a program needs which is linked with it is in the symbols file.
