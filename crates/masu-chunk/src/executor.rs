@@ -13,8 +13,8 @@ use crate::control::{Cancel, Progress, Reporter};
 /// Default bytes a chunk: half of a small core's first-level cache.
 const CHUNK_BYTES: u64 = 16 << 10;
 
-/// Default for the fewest chunks a worker, so that uneven ones even out.
-const CHUNKS_A_WORKER: u64 = 16;
+/// Default for the fewest chunks a worker: if all the work lies in the last hundredth of the data, several chunks share it.
+const CHUNKS_A_WORKER: u64 = 128;
 
 /// Default items a chunk of an iterator.
 const ITERATOR_CHUNK: usize = 1024;

@@ -38,6 +38,17 @@ impl Drop for Counted<'_> {
 }
 
 #[test]
+fn by_default_the_last_hundredth_of_the_data_is_several_chunks() {
+    for (items, workers) in [(10_000, 2), (100_000, 8), (300, 4)] {
+        let data = vec![0_u8; items];
+        let executor = Executor::new().workers(workers);
+        let sizes = executor.slice(&data).map(|chunk| chunk.len()).unwrap().value;
+        let hundredth = (items / 100).max(2);
+        assert!(sizes.iter().all(|&size| 2 * size <= hundredth), "{items}: {}", sizes[0]);
+    }
+}
+
+#[test]
 fn results_come_in_order_for_any_lengths_chunks_and_workers() {
     for len in [0, 1, 2, 7, 100, 1001] {
         let data: Vec<u64> = (0..len).collect();
