@@ -26,7 +26,6 @@ impl Limit {
         *free -= 1;
     }
 
-    /// Leaves the function.
     pub(crate) fn leave(&self) {
         let Some(permits) = &self.permits else { return };
         *lock(permits) += 1;

@@ -21,7 +21,6 @@ pub(crate) fn light_fence() {
     compiler_fence(Ordering::SeqCst);
 }
 
-/// Takes the lock.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

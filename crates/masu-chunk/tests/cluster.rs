@@ -17,7 +17,7 @@ use masu_chunk::cluster::Cluster;
 use masu_chunk::{Block, Chunk, Place};
 
 /// `PROCESS;ADDRESSES;JOB`.
-const TOLD: &str = "MASU_CHUNK_TEST_CLUSTER";
+const SETTING: &str = "MASU_CHUNK_TEST_CLUSTER";
 
 /// The time after which a process counts as hanging, far more than any needs.
 const HANGS: Duration = Duration::from_secs(60);
@@ -25,7 +25,7 @@ const HANGS: Duration = Duration::from_secs(60);
 /// Not a test of its own: the work of a process of a cluster.
 #[test]
 fn process_of_a_cluster() {
-    let Ok(setting) = env::var(TOLD) else { return };
+    let Ok(setting) = env::var(SETTING) else { return };
     let [process, addresses, job] = setting.split(';').collect::<Vec<_>>()[..] else { panic!() };
     let addresses: Vec<String> = addresses.split(',').map(str::to_owned).collect();
     let process: usize = process.parse().unwrap();
@@ -173,7 +173,7 @@ fn addresses(count: usize) -> String {
 fn start(process: usize, addresses: &str, job: &str) -> Child {
     let mut command = Command::new(env::current_exe().unwrap());
     command.args(["--exact", "process_of_a_cluster", "--nocapture"]);
-    command.env(TOLD, format!("{process};{addresses};{job}"));
+    command.env(SETTING, format!("{process};{addresses};{job}"));
     command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap()
 }
 

@@ -12,7 +12,6 @@ use code_arena::{
     Arena, Entry, Error, Handle, Options, Place, Reader, Resolver, Source, Tools, Writing,
 };
 
-/// `masu_code_options`.
 #[repr(C)]
 pub(crate) struct COptions {
     size: usize,
@@ -105,8 +104,6 @@ fn options(given: &COptions) -> Result<Options, Error> {
     Ok(Options { size: given.size, place, writing, tools, keep: given.keep != 0, resolver })
 }
 
-/// `masu_code_open`.
-///
 /// # Safety
 ///
 /// - The options are null or as the header has them.
@@ -120,8 +117,6 @@ pub(crate) unsafe extern "C" fn masu_code_open(given: *const COptions) -> *mut A
     pointer(chosen.and_then(Arena::open))
 }
 
-/// `masu_code_close`.
-///
 /// # Safety
 ///
 /// - The arena is one of `masu_code_open`'s, not closed before, or null.
@@ -149,8 +144,6 @@ unsafe fn load(arena: *const Arena, source: Result<Source, Error>) -> u64 {
     or(source.and_then(|source| unsafe { (*arena).load(source) }).map(u64::from), 0)
 }
 
-/// `masu_code_load`.
-///
 /// # Safety
 ///
 /// - As of [`Arena::load`]; the arena is open, the name a C string, the bytes are `size`.
@@ -168,8 +161,6 @@ pub(crate) unsafe extern "C" fn masu_code_load(
     unsafe { load(arena, source) }
 }
 
-/// `masu_code_load_private`.
-///
 /// # Safety
 ///
 /// - As of [`masu_code_load`].
@@ -187,8 +178,6 @@ pub(crate) unsafe extern "C" fn masu_code_load_private(
     unsafe { load(arena, source.map(Source::private)) }
 }
 
-/// `masu_code_load_file`.
-///
 /// # Safety
 ///
 /// - As of [`Arena::load`]; the arena is open, the path a C string.
@@ -203,8 +192,6 @@ pub(crate) unsafe extern "C" fn masu_code_load_file(
     unsafe { load(arena, source) }
 }
 
-/// `masu_code_load_all`.
-///
 /// # Safety
 ///
 /// - As of [`masu_code_load`], for each of `count` objects; there is room for `count` handles.
@@ -239,8 +226,6 @@ pub(crate) unsafe extern "C" fn masu_code_load_all(
     or(done, -1)
 }
 
-/// `masu_code_symbol`.
-///
 /// # Safety
 ///
 /// - The arena is open, the name a C string.
@@ -255,8 +240,6 @@ pub(crate) unsafe extern "C" fn masu_code_symbol(
     or(found, std::ptr::null())
 }
 
-/// `masu_code_find`.
-///
 /// # Safety
 ///
 /// - The arena is open, the name a C string.
@@ -274,8 +257,6 @@ pub(crate) unsafe extern "C" fn masu_code_find(
     or(found, std::ptr::null())
 }
 
-/// `masu_code_unload`.
-///
 /// # Safety
 ///
 /// - The arena is open.
@@ -285,8 +266,6 @@ pub(crate) unsafe extern "C" fn masu_code_unload(arena: *const Arena, object: u6
     or(unsafe { (*arena).unload(Handle::from(object)) }.map(|()| 0), -1)
 }
 
-/// `masu_code_unload_all`.
-///
 /// # Safety
 ///
 /// - The arena is open; there are `count` handles.
@@ -305,8 +284,6 @@ pub(crate) unsafe extern "C" fn masu_code_unload_all(
     or(unsafe { (*arena).unload_all(&handles) }.map(|()| 0), -1)
 }
 
-/// `masu_code_collect`.
-///
 /// # Safety
 ///
 /// - The arena is open.
@@ -316,8 +293,6 @@ pub(crate) unsafe extern "C" fn masu_code_collect(arena: *const Arena) -> usize 
     unsafe { (*arena).collect() }
 }
 
-/// `masu_code_compact`.
-///
 /// # Safety
 ///
 /// - The arena is open.
@@ -328,8 +303,6 @@ pub(crate) unsafe extern "C" fn masu_code_compact(arena: *const Arena) -> c_long
     or(moved.map(|moved| c_long::try_from(moved).unwrap_or(c_long::MAX)), -1)
 }
 
-/// `masu_code_reader_open`.
-///
 /// # Safety
 ///
 /// - The arena is open.
@@ -339,8 +312,6 @@ pub(crate) unsafe extern "C" fn masu_code_reader_open(arena: *const Arena) -> *m
     pointer(Ok(unsafe { (*arena).reader() }))
 }
 
-/// `masu_code_reader_close`.
-///
 /// # Safety
 ///
 /// - The reader is one of `masu_code_reader_open`'s, not closed before, or null.
@@ -350,8 +321,6 @@ pub(crate) unsafe extern "C" fn masu_code_reader_close(reader: *mut Reader) {
     unsafe { close(reader) };
 }
 
-/// `masu_code_quiescent`.
-///
 /// # Safety
 ///
 /// - The reader is open.
@@ -361,8 +330,6 @@ pub(crate) unsafe extern "C" fn masu_code_quiescent(reader: *const Reader) {
     unsafe { (*reader).quiescent() };
 }
 
-/// `masu_code_away`.
-///
 /// # Safety
 ///
 /// - The reader is open.
@@ -372,8 +339,6 @@ pub(crate) unsafe extern "C" fn masu_code_away(reader: *const Reader) {
     unsafe { (*reader).away() };
 }
 
-/// `masu_code_back`.
-///
 /// # Safety
 ///
 /// - The reader is open.
@@ -383,8 +348,6 @@ pub(crate) unsafe extern "C" fn masu_code_back(reader: *const Reader) {
     unsafe { (*reader).back() };
 }
 
-/// `masu_code_entry_open`.
-///
 /// # Safety
 ///
 /// - The arena is open, the names are C strings.
@@ -405,8 +368,6 @@ pub(crate) unsafe extern "C" fn masu_code_entry_open(
     )
 }
 
-/// `masu_code_entry_at`.
-///
 /// # Safety
 ///
 /// - The arena is open, the name a C string.
@@ -420,8 +381,6 @@ pub(crate) unsafe extern "C" fn masu_code_entry_at(
     pointer(unsafe { text(name).and_then(|name| (*arena).entry_at(name, address)) })
 }
 
-/// `masu_code_entry_get`.
-///
 /// # Safety
 ///
 /// - The entry is open.
@@ -431,8 +390,6 @@ pub(crate) unsafe extern "C" fn masu_code_entry_get(entry: *const Entry) -> *con
     unsafe { (*entry).address() }
 }
 
-/// `masu_code_entry_replace`.
-///
 /// # Safety
 ///
 /// - The entry is open, the symbol a C string.
@@ -448,8 +405,6 @@ pub(crate) unsafe extern "C" fn masu_code_entry_replace(
     or(done.map(|()| 0), -1)
 }
 
-/// `masu_code_entry_replace_at`.
-///
 /// # Safety
 ///
 /// - The entry is open.
@@ -462,8 +417,6 @@ pub(crate) unsafe extern "C" fn masu_code_entry_replace_at(
     or(unsafe { (*entry).replace_at(address) }.map(|()| 0), -1)
 }
 
-/// `masu_code_entry_close`.
-///
 /// # Safety
 ///
 /// - The entry is one of the header's, not closed before, or null.
@@ -473,7 +426,6 @@ pub(crate) unsafe extern "C" fn masu_code_entry_close(entry: *mut Entry) {
     unsafe { close(entry) };
 }
 
-/// `masu_code_error`.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn masu_code_error() -> *const c_char {
     ERROR.with(|kept| kept.borrow().as_ptr())

@@ -239,7 +239,6 @@ fn load_into_arena(objects: &[PathBuf], way: Way) -> Outcome<Loaded> {
     Ok(Loaded { functions, load, link, resident, _arena: Some(arena) })
 }
 
-/// A function of a library.
 fn symbol(handle: *mut libc::c_void, name: &str) -> Outcome<Function> {
     let address = library::symbol(handle, name)?;
     // SAFETY: The libraries define functions of this type.

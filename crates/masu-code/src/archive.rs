@@ -20,9 +20,9 @@ use crate::source::Source;
 pub struct Archive {
     name: String,
     data: Arc<Aligned>,
-    /// What a thin library's names are relative to.
+    /// The folder that a thin library's names are relative to.
     folder: PathBuf,
-    /// Where the member that defines a symbol stands in the file.
+    /// The file offset of the member that defines a symbol.
     index: Arc<HashMap<Box<[u8]>, u64>>,
     is_inert: bool,
 }
@@ -142,7 +142,7 @@ impl Source {
     }
 }
 
-/// Adds the members of `archives` to a batch that define what it looks for; `is_known` says what is loaded already.
+/// Adds the members of `archives` that a batch needs; `is_known` tells which symbols are loaded already.
 pub(crate) fn add_needed(
     sources: &mut Vec<Source>,
     archives: &[Archive],
@@ -173,7 +173,7 @@ pub(crate) fn add_needed(
     Ok(())
 }
 
-/// What the objects of a batch define for others, and look for.
+/// The symbols that a batch defines and needs.
 #[derive(Default)]
 struct Symbols {
     defined: HashSet<Box<[u8]>>,

@@ -45,7 +45,7 @@ impl From<u64> for Handle {
     }
 }
 
-/// What all handles of an arena share.
+/// Shared by all handles of an arena.
 pub(crate) struct Shared {
     pub(crate) state: Mutex<State>,
     pub(crate) readers: Arc<Readers>,

@@ -12,11 +12,11 @@ use crate::process;
 use crate::storage;
 use crate::sync::{Arc, Mutex, Weak};
 
-/// An object that something was noted of.
+/// An object with an entry in the C library's lists.
 pub(crate) struct Noted {
-    /// What stands for it in the C library's lists.
+    /// Its key in these lists.
     handle: usize,
-    /// It stays while this does, and so does its arena.
+    /// Keeps the object and its arena.
     _stays: (Arc<()>, Arc<dyn Home>),
 }
 
@@ -30,14 +30,14 @@ struct Arenas(Vec<(Range<usize>, Weak<dyn Home>)>);
 
 static ARENAS: Mutex<Arenas> = Mutex::new(Arenas(Vec::new()));
 
-/// Has code in a range of addresses found, as long as its arena is there.
+/// Registers the code range of an arena.
 pub(crate) fn add(range: Range<usize>, home: Weak<dyn Home>) {
     let mut arenas = ARENAS.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     arenas.0.retain(|(_, home)| home.strong_count() > 0);
     arenas.0.push((range, home));
 }
 
-/// The object that an address lies in, if it is one of an arena's.
+/// The object at an address, if an arena has it.
 fn noted(address: usize) -> Option<Noted> {
     let home = {
         let arenas = ARENAS.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
@@ -77,7 +77,7 @@ extern "C" fn at_thread_end(
     variable: *mut c_void,
     object: usize,
 ) -> c_int {
-    /// Stands for this library.
+    /// The address that stands for this library.
     static HERE: u8 = 0;
     let objects = [destructor as usize, object].map(noted);
     let noted = Box::new(AtThreadEnd { destructor, variable, _objects: objects });
@@ -92,7 +92,7 @@ extern "C" fn end(noted: *mut AtThreadEnd) {
     (noted.destructor)(noted.variable);
 }
 
-/// What loaded code gets in place of the process's own function.
+/// The arena's replacement for a function of the process.
 pub(crate) fn instead_of(name: &[u8]) -> Option<usize> {
     Some(match name {
         b"__tls_get_addr" => storage::address as *const () as usize,

@@ -7,7 +7,7 @@ use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-/// What a mapping may be used for. There is no word for writable and executable.
+/// The access of a mapping. No value is both writable and executable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Access {
     Nothing,
@@ -38,7 +38,7 @@ fn checked(address: *mut libc::c_void) -> io::Result<usize> {
     if address == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(address as usize) }
 }
 
-/// Takes `size` bytes of addresses at `hint` and nowhere else; anywhere where there is no hint.
+/// Reserves `size` bytes of addresses at exactly `hint`, or anywhere without a hint.
 pub(crate) fn reserve(hint: Option<usize>, size: usize) -> io::Result<usize> {
     let fixed = if hint.is_some() { libc::MAP_FIXED_NOREPLACE } else { 0 };
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | fixed;

@@ -22,7 +22,6 @@ use crate::state::{State, Taken};
 
 use object::LittleEndian;
 
-/// An object that is to be loaded.
 pub(crate) struct Input<'a> {
     pub(crate) name: &'a str,
     pub(crate) object: Object<'a>,
@@ -44,7 +43,7 @@ impl<'a> Input<'a> {
     }
 }
 
-/// What a symbol of an object turned out to be.
+/// The meaning of a symbol of an object.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Target {
     /// An address, and the symbol's size.
@@ -56,7 +55,7 @@ pub(crate) enum Target {
     Discarded,
 }
 
-/// Where one object of the batch goes and what it needs.
+/// The places and needs of one object of the batch.
 #[derive(Debug, Default)]
 pub(crate) struct Plan {
     pub(crate) taken: Taken,
@@ -64,15 +63,15 @@ pub(crate) struct Plan {
     pub(crate) sections: Vec<usize>,
     /// Sections of COMDAT groups that another object has; empty where there are no groups.
     dropped: Vec<bool>,
-    /// What each symbol is, as far as relocations ask.
+    /// The target of each symbol that a relocation names.
     targets: Vec<Option<Target>>,
     /// Objects of this batch that it is linked to, by place.
     pub(crate) uses_here: Vec<usize>,
     /// Addresses of common symbols, by the symbol's number.
     pub(crate) commons: Vec<(usize, usize)>,
-    /// What each thread's copy of the thread-local variables begins as, and its alignment.
+    /// The initial thread-local variables of each thread, and their alignment.
     image: (Bytes<usize>, usize),
-    /// Functions that are chosen.
+    /// Functions that are chosen at load time (IFUNC).
     pub(crate) choices: Vec<choice::Choice>,
     /// Where unwind tables with frames stand.
     pub(crate) frames: Vec<usize>,
@@ -85,20 +84,20 @@ impl Plan {
     }
 }
 
-/// A batch on its way in; what it took goes back where it is dropped before [`Batch::finish`].
+/// A batch while it is linked; dropping it before [`Batch::finish`] gives everything back.
 pub(crate) struct Batch<'s, 'a> {
     pub(crate) state: &'s mut State,
     pub(crate) inputs: &'s [Input<'a>],
     pub(crate) plans: Vec<Plan>,
-    /// Pieces of text that stubs may still be put into, where text is written in batches.
+    /// Text that is left for stubs, where text is written in batches.
     pub(crate) stubs: Bytes<usize>,
-    /// What is written in this batch besides the objects' own parts: GOT entries and stubs.
+    /// New GOT entries and stubs.
     pub(crate) new: Vec<(Shared, usize)>,
-    /// All of the text that this batch takes in one piece, where text is written in batches.
+    /// The piece of text of the whole batch, where text is written in batches.
     pub(crate) piece: Bytes<usize>,
-    /// What the batch defines for others.
+    /// The batch's definitions for others.
     defined: names::Defined<'a>,
-    /// Whether text that held other code before is used again.
+    /// Whether the text replaces earlier code.
     pub(crate) reuses_text: bool,
 }
 
@@ -122,13 +121,13 @@ impl<'s, 'a> Batch<'s, 'a> {
         Ok(batch)
     }
 
-    /// The plans, which the caller now owns with all they took.
+    /// The plans; the caller owns everything they took.
     pub(crate) fn finish(mut self) -> Vec<Plan> {
         self.give_stubs_back();
         std::mem::take(&mut self.plans)
     }
 
-    /// What is left of the room for stubs.
+    /// Gives back the room that is left for stubs.
     fn give_stubs_back(&mut self) {
         let rest = std::mem::replace(&mut self.stubs, 0..0);
         self.state.free(Region::Text, &rest);

@@ -14,17 +14,14 @@ use crate::kernel::{self, Access};
 use crate::options::{self, Options, Place, Writing};
 use crate::relocation::{self, REACH};
 
-/// What the parts of the range are multiples of, and the coarsest alignment of a section.
+/// The unit of the parts of the range, and the largest alignment of a section.
 pub(crate) const PART: usize = 256 << 10;
 
-/// A part of the range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Region {
-    /// Readable and executable.
     Text,
     /// Readable: constants, GOT, unwind tables.
     Sealed,
-    /// Readable and writable.
     Data,
 }
 
@@ -43,7 +40,7 @@ impl Region {
 pub(crate) struct Range {
     base: usize,
     size: usize,
-    /// What must be mapped twice, or `None` where pages are written in place.
+    /// The second mapping, or `None` where pages are written in place.
     alias: Option<usize>,
     page: usize,
     owner: u32,
@@ -104,7 +101,7 @@ impl Range {
         self.map_data()
     }
 
-    /// The same from shared memory without a name.
+    /// The same with shared memory that has no name.
     fn map_nameless(&mut self) -> io::Result<()> {
         let (text, sealed) = (self.bytes(Region::Text), self.bytes(Region::Sealed));
         let alias = kernel::map_shared(sealed.end - text.start)?;
@@ -124,7 +121,7 @@ impl Range {
         self.map_data()
     }
 
-    /// Nothing but addresses, after a page has shown that written pages can be made executable.
+    /// Only addresses, after one page was made executable as a test.
     fn map_batches(&mut self) -> io::Result<()> {
         let text = self.bytes(Region::Text).start;
         // SAFETY: The range is ours and holds nothing; what a failed attempt mapped goes.
@@ -163,12 +160,10 @@ impl Range {
         self.base + start..self.base + start + size
     }
 
-    /// All addresses.
     pub(crate) fn all(&self) -> Bytes<usize> {
         self.base..self.base + self.size
     }
 
-    /// Whether code is written through an alias.
     pub(crate) fn is_dual(&self) -> bool {
         self.alias.is_some()
     }
@@ -182,7 +177,7 @@ impl Range {
         self.alias.is_none() || self.owner == std::process::id()
     }
 
-    /// Where to write what will stand at `address`.
+    /// The address to write through for `address`.
     pub(crate) fn written(&self, address: usize) -> usize {
         match self.alias {
             Some(alias) if address < self.bytes(Region::Data).start => address - self.base + alias,
@@ -200,7 +195,7 @@ impl Range {
         unsafe { self.change(bytes, Access::Write) }
     }
 
-    /// Makes them what they are to be.
+    /// Seals the bytes again.
     pub(crate) fn end(&self, bytes: &Bytes<usize>, region: Region) -> Result<(), Error> {
         let access = if region == Region::Text { Access::Execute } else { Access::Read };
         // SAFETY: Writing is done.

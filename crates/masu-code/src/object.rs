@@ -21,7 +21,7 @@ pub(crate) type Rela = elf::Rela64<LittleEndian>;
 
 const LITTLE: LittleEndian = LittleEndian;
 
-/// The bytes of an object at an address that its tables can be read from.
+/// The bytes of an object, at an aligned address.
 #[derive(Debug)]
 pub(crate) struct Aligned {
     bytes: Vec<u8>,
@@ -29,11 +29,11 @@ pub(crate) struct Aligned {
     start: usize,
 }
 
-/// What the address of an object is a multiple of.
+/// The alignment of an object's bytes.
 const ALIGN: usize = 8;
 
 impl Aligned {
-    /// The caller's bytes as they are, where they lie well.
+    /// Takes the caller's bytes, copied only if they are not aligned.
     pub(crate) fn of(bytes: Vec<u8>) -> Aligned {
         if bytes.as_ptr().addr().is_multiple_of(ALIGN) {
             Aligned { bytes, start: 0 }
@@ -48,7 +48,7 @@ impl Aligned {
         copy
     }
 
-    /// Nothing yet, at the first address in the vector's empty room that will do.
+    /// An empty object at the first aligned address of the vector's free room.
     fn room(mut bytes: Vec<u8>) -> Aligned {
         let address = bytes.as_ptr().addr();
         let start = address.next_multiple_of(ALIGN) - address;
@@ -56,7 +56,6 @@ impl Aligned {
         Aligned { bytes, start }
     }
 
-    /// The bytes of a file.
     pub(crate) fn read(path: &Path) -> io::Result<Aligned> {
         let file = File::open(path)?;
         let metadata = file.metadata()?;
@@ -105,7 +104,6 @@ pub(crate) enum Calls {
     Fini(u32),
 }
 
-/// A section of the object.
 #[derive(Debug)]
 pub(crate) struct Section<'a> {
     pub(crate) name: &'a [u8],
@@ -119,7 +117,7 @@ pub(crate) struct Section<'a> {
     pub(crate) calls: Option<Calls>,
     /// `.eh_frame`.
     pub(crate) is_frames: bool,
-    /// What each thread's copy begins as.
+    /// Whether it is the initial image of thread-local variables.
     pub(crate) is_thread: bool,
 }
 
@@ -132,7 +130,6 @@ pub(crate) enum Home {
     Section(usize),
 }
 
-/// A symbol of the object.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Symbol<'a> {
     pub(crate) name: &'a [u8],
@@ -147,7 +144,6 @@ pub(crate) struct Symbol<'a> {
     pub(crate) kind: Kind,
 }
 
-/// What a symbol names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Function,
@@ -164,7 +160,6 @@ pub(crate) struct Group<'a> {
     pub(crate) members: Vec<usize>,
 }
 
-/// An object, read.
 #[derive(Debug)]
 pub(crate) struct Object<'a> {
     pub(crate) machine: u16,
@@ -324,7 +319,7 @@ fn read_section<'a>(
     Ok(section)
 }
 
-/// What an array of functions is for, and when: `.init_array.00100` comes before `.init_array`.
+/// The kind and priority of an array of functions: `.init_array.00100` comes before `.init_array`.
 fn calls(kind: elf::SectionType, name: &[u8]) -> Option<Calls> {
     let priority = |prefix: &[u8]| {
         let digits = name.strip_prefix(prefix).and_then(|rest| rest.strip_prefix(b"."));
@@ -338,7 +333,6 @@ fn calls(kind: elf::SectionType, name: &[u8]) -> Option<Calls> {
     }
 }
 
-/// Gives a section its relocations.
 fn attach<'a>(
     object: &str,
     sections: &mut [Section<'a>],

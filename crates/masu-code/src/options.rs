@@ -85,5 +85,5 @@ pub struct Options {
     pub resolver: Option<Resolver>,
 }
 
-/// What an option's 0 stands for.
+/// The size for an option of 0.
 pub(crate) const SIZE: usize = 256 << 20;

@@ -16,7 +16,6 @@ pub(crate) struct Named<'a> {
     pub(crate) address: usize,
     pub(crate) size: usize,
     pub(crate) name: &'a [u8],
-    /// Its bytes.
     pub(crate) code: &'a [u8],
 }
 
@@ -35,7 +34,7 @@ struct Dump {
 }
 
 impl Perf {
-    /// Opens what is wanted.
+    /// Opens the requested files.
     pub(crate) fn open(map: bool, dump: Option<&Path>) -> io::Result<Perf> {
         let process = std::process::id();
         let mut perf = Perf::default();
@@ -55,12 +54,12 @@ impl Perf {
         Ok(perf)
     }
 
-    /// Whether anybody listens.
+    /// Whether any file is open.
     pub(crate) fn is_on(&self) -> bool {
         self.map.is_some() || self.dump.is_some()
     }
 
-    /// Writes what is new, in one write a file.
+    /// Writes new functions, with one write a file.
     pub(crate) fn tell(&mut self, functions: &[Named<'_>]) -> io::Result<()> {
         if let Some(map) = &mut self.map {
             let mut lines = Vec::new();

@@ -21,7 +21,7 @@ fn look_up(name: &CStr) -> Option<usize> {
     (!address.is_null()).then_some(address as usize)
 }
 
-/// The address of what a process need not export because a linker puts it into each program.
+/// The address of a function that linkers put into each program (`libc_nonshared.a`).
 pub(crate) fn static_symbol(name: &[u8]) -> Option<usize> {
     Some(match name {
         b"__stack_chk_fail_local" => return symbol(b"__stack_chk_fail"),
@@ -36,12 +36,12 @@ pub(crate) fn static_symbol(name: &[u8]) -> Option<usize> {
     })
 }
 
-/// An address of the C library's.
+/// An address inside the C library.
 pub(crate) fn library() -> usize {
     libc::strlen as *const () as usize
 }
 
-/// Loads a library; its symbols are its own. An error is the dynamic linker's word.
+/// Loads a library with its own symbols only; an error is the dynamic linker's message.
 pub(crate) fn open_library(path: &CStr) -> Result<usize, String> {
     // SAFETY: The path is a C string; the caller vouches for the library's initializers.
     let handle = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
@@ -70,7 +70,7 @@ pub(crate) fn close_library(library: usize) {
     unsafe { libc::dlclose(library as *mut c_void) };
 }
 
-/// Writes out what the C library's streams hold back.
+/// Flushes the C library's streams.
 pub(crate) fn flush_streams() {
     // SAFETY: A null stream stands for all of them.
     unsafe { libc::fflush(std::ptr::null_mut()) };
@@ -87,7 +87,7 @@ pub(crate) struct ThreadLocal {
 }
 
 impl ThreadLocal {
-    /// A variable that each thread has elsewhere.
+    /// A variable at another distance in each thread.
     pub(crate) fn on_demand(module: u64, offset: usize) -> ThreadLocal {
         ThreadLocal { module, offset: offset as u64, from_pointer: None }
     }
@@ -188,7 +188,7 @@ pub(crate) unsafe fn call(address: usize) {
     function(0, [std::ptr::null()].as_ptr(), [std::ptr::null()].as_ptr());
 }
 
-/// A function of the C library's that is not in every one, called with what it takes.
+/// Calls a function of the C library that not every version has.
 pub(crate) fn call_library(name: &CStr, arguments: [usize; 4]) -> c_int {
     let Some(address) = look_up(name) else { return -1 };
     type Function = extern "C" fn(usize, usize, usize, usize) -> c_int;
@@ -198,7 +198,7 @@ pub(crate) fn call_library(name: &CStr, arguments: [usize; 4]) -> c_int {
     function(one, two, three, four)
 }
 
-/// Has `end` called with `value` when this thread ends, after the destructors of its thread-local variables.
+/// Calls `end` with `value` when this thread ends, after the destructors of its thread-local variables.
 pub(crate) fn at_thread_end(end: unsafe extern "C" fn(*mut c_void), value: *mut c_void) {
     static KEY: OnceLock<Option<libc::pthread_key_t>> = OnceLock::new();
     let key = *KEY.get_or_init(|| {

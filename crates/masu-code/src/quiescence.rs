@@ -44,7 +44,6 @@ impl Readers {
         self.notes().iter().all(has_passed)
     }
 
-    /// How many threads are registered.
     pub(crate) fn count(&self) -> usize {
         self.notes().len()
     }

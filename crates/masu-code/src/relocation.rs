@@ -13,7 +13,7 @@ pub(crate) use field::{Field, Fits, Wrong};
 /// How far a signed displacement of 32 bits reaches, less what instructions and addends may add.
 pub(crate) const REACH: usize = (2 << 30) - (1 << 20);
 
-/// What a formula begins with. The letters are those of the ABI supplements.
+/// The first term of a formula. The letters are those of the ABI supplements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Quantity {
     /// Nothing is stored.
@@ -40,7 +40,7 @@ pub(crate) enum Quantity {
     ThreadPlace,
 }
 
-/// What a formula subtracts.
+/// The term that a formula subtracts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Origin {
     Zero,
@@ -79,7 +79,6 @@ pub(crate) struct Rule {
 
 /// A CPU: its table and its stubs.
 pub(crate) struct Cpu {
-    /// `e_machine`.
     pub(crate) machine: u16,
     pub(crate) name: &'static str,
     rules: &'static [Rule],
@@ -87,7 +86,7 @@ pub(crate) struct Cpu {
     pub(crate) branch: usize,
     /// The largest range whose text branches can cross.
     pub(crate) largest: usize,
-    /// The bytes of a stub at an address that jumps to where the GOT entry at another says.
+    /// Makes the bytes of a stub at `at` that jumps to the address in the GOT entry at `slot`.
     pub(crate) stub: fn(at: usize, slot: usize) -> [u8; STUB],
 }
 
@@ -116,10 +115,10 @@ pub(crate) const HOST: &Cpu = &aarch64::CPU;
 /// Every CPU there is a table for.
 pub(crate) static CPUS: [&Cpu; 2] = [&x86_64::CPU, &aarch64::CPU];
 
-/// All quantities of one relocation; those that its rule does not name are 0.
+/// The terms of one relocation; those that its rule does not use are 0.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Values {
-    /// What [`Quantity`] stands for here.
+    /// The value of the rule's [`Quantity`].
     pub(crate) quantity: i128,
     pub(crate) addend: i64,
     pub(crate) place: usize,
@@ -127,7 +126,7 @@ pub(crate) struct Values {
 }
 
 impl Rule {
-    /// What is to be stored.
+    /// The value to store.
     pub(crate) fn value(&self, values: &Values) -> i128 {
         let Values { quantity, addend, place, base } = *values;
         let sum = quantity + i128::from(addend);

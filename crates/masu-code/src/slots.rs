@@ -9,26 +9,25 @@ use crate::memory::{Range, Region};
 use crate::relocation::STUB;
 use crate::space::Space;
 
-/// What a GOT entry holds.
+/// The contents of a GOT entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Slot {
-    /// An address.
     Address(usize),
-    /// What the function at an address chooses.
+    /// The address that the function at this address chooses.
     Chosen(usize),
     /// A distance from the thread pointer.
     Thread(i64),
     /// A module and a place in it, in two entries.
     Pair(u64, u64),
-    /// No entry of the GOT: the arena's entry at this address, for its stub.
+    /// No GOT entry: the stub of the arena's entry at this address.
     Entry(usize),
 }
 
-/// What an object uses.
+/// A GOT entry or stub that an object uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Shared {
     Slot(Slot),
-    /// The stub that jumps to what the slot holds.
+    /// The stub that jumps to the address in the slot.
     Stub(Slot),
 }
 
@@ -38,7 +37,6 @@ struct Counted {
     users: usize,
 }
 
-/// All GOT entries and stubs.
 #[derive(Debug, Default)]
 pub(crate) struct Slots {
     used: HashMap<Shared, Counted>,
@@ -67,19 +65,18 @@ impl Slots {
         self.free.extend((start..start + size).step_by(8).rev());
     }
 
-    /// The address of what is there already, with one user more.
+    /// Adds a user; returns the address if the slot or stub exists.
     pub(crate) fn again(&mut self, what: Shared) -> Option<usize> {
         let counted = self.used.get_mut(&what)?;
         counted.users += 1;
         Some(counted.address)
     }
 
-    /// The address of what is there.
     pub(crate) fn address(&self, what: Shared) -> Option<usize> {
         self.used.get(&what).map(|counted| counted.address)
     }
 
-    /// Room for a new GOT entry, for one user; `None` where the region is full.
+    /// Takes room for a new GOT entry with one user; `None` where the region is full.
     pub(crate) fn take(&mut self, slot: Slot, range: &Range, sealed: &mut Space) -> Option<usize> {
         let base = range.bytes(Region::Sealed).start;
         let address = if let Slot::Pair(..) = slot {
@@ -100,7 +97,7 @@ impl Slots {
         self.used.insert(Shared::Stub(slot), Counted { address, users: 1 });
     }
 
-    /// One user less; the last one gives the room back.
+    /// Removes a user; the last one frees the room.
     pub(crate) fn release(
         &mut self,
         what: Shared,

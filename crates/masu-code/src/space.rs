@@ -11,13 +11,13 @@ use std::ops::Range;
 /// The free bytes of a region: all from `top` on, and the holes below.
 #[derive(Debug)]
 pub(crate) struct Space {
-    /// Where what is free as a whole begins.
+    /// The start of the free end.
     top: usize,
     /// Length by offset; no two touch, none is empty, and none touches `top`.
     holes: BTreeMap<usize, usize>,
     /// The offsets of the same holes, by the power of two in their lengths.
     by_length: [BTreeSet<usize>; usize::BITS as usize],
-    /// A bit for each of these sets that has any.
+    /// A bit for each set that is not empty.
     lengths: usize,
     size: usize,
     /// The end of the highest bytes that were ever handed out.

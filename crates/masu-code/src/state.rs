@@ -21,7 +21,7 @@ use crate::space::Space;
 use crate::storage::Storage;
 use crate::unwind::{Frames, Table};
 
-/// Who has a published symbol.
+/// The owner of a published symbol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Owner {
     /// The object of this number.
@@ -33,7 +33,7 @@ pub(crate) enum Owner {
 /// A symbol that later objects are linked to.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Definition {
-    /// Of a thread-local variable, its place in the module.
+    /// Its address; for a thread-local variable, its place in the module.
     pub(crate) address: usize,
     /// The module of a thread-local variable.
     pub(crate) module: Option<u64>,
@@ -58,7 +58,6 @@ impl Symbols {
         Symbols(symbols.into_iter().map(|(name, _, address)| (name.into(), address)).collect())
     }
 
-    /// The address of a symbol.
     pub(crate) fn get(&self, name: &[u8]) -> Option<usize> {
         let place = self.0.binary_search_by(|(own, _)| own.as_ref().cmp(name));
         place.ok().map(|place| self.0[place].1).filter(|&address| address != 0)
@@ -69,7 +68,7 @@ impl Symbols {
     }
 }
 
-/// What an object has of the arena for as long as it is loaded.
+/// The parts of the arena that an object holds while it is loaded.
 #[derive(Debug, Default)]
 pub(crate) struct Taken {
     pub(crate) groups: Vec<Box<[u8]>>,
@@ -80,9 +79,8 @@ pub(crate) struct Taken {
     shared: Vec<Shared>,
     /// Objects that it is linked to, by number.
     pub(crate) uses: Vec<u64>,
-    /// What stands for it in the C library's lists: the address of `__dso_handle`, or of its text; 0 where it is in none.
+    /// Its key in the C library's lists: the address of `__dso_handle`, or of its text; 0 where it is in none.
     pub(crate) handle: usize,
-    /// Its thread-local variables.
     pub(crate) storage: Option<Storage>,
 }
 
@@ -114,7 +112,6 @@ impl Taken {
     }
 }
 
-/// A loaded object.
 pub(crate) struct Loaded {
     pub(crate) name: String,
     pub(crate) taken: Taken,
@@ -129,14 +126,13 @@ pub(crate) struct Loaded {
     pub(crate) is_live: bool,
     /// Tables that the unwinder knows, where the process has one.
     pub(crate) frames: Vec<usize>,
-    /// What the debugger knows.
     pub(crate) known: Option<Known>,
     /// The object itself, where it is kept.
     pub(crate) kept: Option<Arc<Aligned>>,
     pub(crate) has_initializers: bool,
     pub(crate) fini: Vec<usize>,
     pub(crate) is_private: bool,
-    /// Whether an address of it was given out that nothing keeps track of.
+    /// Whether an untracked address of it was given out.
     pub(crate) escaped: bool,
 }
 
@@ -163,19 +159,17 @@ impl Loaded {
         self.pin.as_ref().map_or(0, |pin| Arc::strong_count(pin) - 1)
     }
 
-    /// What keeps the object.
+    /// A handle that keeps the object.
     pub(crate) fn pin(&mut self) -> Arc<()> {
         Arc::clone(self.pin.get_or_insert_default())
     }
 
-    /// Its unwind tables.
     pub(crate) fn tables(&self) -> impl Iterator<Item = Table> {
         let text = self.taken.text.start;
         self.frames.iter().map(move |&at| Table { text, at })
     }
 }
 
-/// An entry of the table.
 #[derive(Debug)]
 pub(crate) struct EntryState {
     pub(crate) slot: usize,
@@ -183,13 +177,12 @@ pub(crate) struct EntryState {
     pub(crate) target: Option<(u64, Box<[u8]>)>,
 }
 
-/// The books.
 pub(crate) struct State {
     pub(crate) range: Range,
     text: Space,
     pub(crate) sealed: Space,
     data: Space,
-    /// The end of what was ever used of each region when the batch began; what lies beyond is zeros.
+    /// The end of each region's used part when the batch began; everything beyond is zeros.
     clean: [usize; 3],
     pub(crate) slots: Slots,
     pub(crate) published: Published,
@@ -204,11 +197,11 @@ pub(crate) struct State {
     pub(crate) frames: Frames,
     /// Objects that were unloaded and not freed.
     pub(crate) waiting: usize,
-    /// Those of them that something may still lead to.
+    /// Unloaded objects that something may still lead to.
     unloading: BTreeSet<u64>,
-    /// Those that nothing leads to since an epoch began, in the order of epochs.
+    /// Objects that nothing has led to since an epoch began, by epoch.
     retired: VecDeque<(usize, BTreeSet<u64>)>,
-    /// How many objects were looked at to find those that may go.
+    /// Objects inspected in the search for free ones.
     #[cfg(test)]
     pub(crate) looked_at: usize,
 }
@@ -260,17 +253,17 @@ impl State {
         }
     }
 
-    /// Notes what of the regions is fresh, before a batch takes any of it.
+    /// Notes the fresh part of each region, before a batch takes any of it.
     pub(crate) fn note_clean(&mut self) {
         self.clean = [Region::Text, Region::Sealed, Region::Data].map(|r| self.space(r).high());
     }
 
-    /// The offset below which a region may hold what others left there.
+    /// The offset below which a region may hold old contents.
     pub(crate) fn dirty(&self, region: Region) -> usize {
         self.clean[region as usize]
     }
 
-    /// Room in a region, as addresses; of nothing, the region's first.
+    /// Takes room in a region; for nothing, the region's first address.
     pub(crate) fn take(
         &mut self,
         region: Region,
@@ -283,7 +276,7 @@ impl State {
         Ok(start + at..start + at + size)
     }
 
-    /// Gives room back, and the memory of OS pages that are now free as a whole.
+    /// Frees room, and purges OS pages that are now entirely free.
     pub(crate) fn free(&mut self, region: Region, bytes: &Bytes<usize>) {
         if bytes.is_empty() {
             return;
@@ -328,7 +321,7 @@ impl State {
         }
     }
 
-    /// Takes an object's symbols and groups out of sight of later loads.
+    /// Hides an object's symbols and groups from later loads.
     pub(crate) fn unpublish(&mut self, number: u64) {
         let Some(loaded) = self.objects.get(&number) else { return };
         for name in loaded.symbols.names() {
@@ -343,7 +336,7 @@ impl State {
         }
     }
 
-    /// Takes an object out of use that is live: it goes when nothing leads to it any more.
+    /// Ends a live object: it is freed when nothing leads to it.
     pub(crate) fn end(&mut self, number: u64) {
         let Some(loaded) = self.objects.get_mut(&number) else { return };
         loaded.is_live = false;

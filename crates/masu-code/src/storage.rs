@@ -23,7 +23,7 @@ pub(crate) struct Storage {
     module: u64,
 }
 
-/// What each thread's block of a module begins as, and how it lies.
+/// The initial contents and layout of a module's blocks.
 #[derive(Debug, Clone, Copy)]
 struct Module {
     image: usize,
@@ -59,7 +59,7 @@ pub(crate) fn is_own(module: u64) -> bool {
 }
 
 impl Storage {
-    /// A module whose blocks begin as copies of `image`; `None` where there can be no such block.
+    /// A module whose blocks are copies of `image`; `None` where such a block is impossible.
     pub(crate) fn open(image: &Range<usize>, align: usize) -> Option<Storage> {
         let layout =
             Layout::from_size_align(image.len(), align).ok().filter(|_| !image.is_empty())?;
@@ -73,7 +73,6 @@ impl Storage {
         Some(Storage { module: OWN | place as u64 })
     }
 
-    /// Its number.
     pub(crate) fn module(&self) -> u64 {
         self.module
     }

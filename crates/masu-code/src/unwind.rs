@@ -160,7 +160,7 @@ fn common<'a>(at: usize, reader: &mut Reader<'a>) -> Option<Common> {
     (reader.at <= end && known && sized).then_some(Common { at, encoding, has_length: true })
 }
 
-/// The addresses of the code that a frame is about: from 0 where unwinders pass over it.
+/// The code addresses of a frame: from 0 where unwinders skip it.
 fn frame(parent: &Common, reader: &mut Reader<'_>, start: usize) -> Option<Bytes<usize>> {
     let place = start.wrapping_add(reader.at);
     let value = reader.pointer(parent.encoding)?;
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_tables_are_told() {
+    fn broken_tables_are_refused() {
         // Lengths, the parent, the version, letters, encodings, and a frame that reaches over the end.
         for (at, value) in [
             (0, 200),
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_of_code_that_is_not_the_objects_own_is_told() {
+    fn a_frame_of_foreign_code_is_refused() {
         // Before the code, behind it, longer than it, and a number that lies before the table.
         for (at, value) in [(28, 0x1f), (28, 0x21), (32, 6), (31, 0x80)] {
             let mut foreign = table();

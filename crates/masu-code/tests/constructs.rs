@@ -4,7 +4,7 @@ mod fixture;
 #[path = "fixture/program.rs"]
 mod program;
 
-use fixture::{CC, CXX, Workshop, call, options, quiet, text};
+use fixture::{CC, CXX, Workshop, call, load, load_all, options, quiet, text};
 #[cfg(target_arch = "x86_64")]
 use masu_code::Place;
 use masu_code::{Arena, Options, Source, Tools};
@@ -45,8 +45,7 @@ fn code_for_shared_libraries_computes_what_the_linked_program_does() {
                 flags.extend(extra);
                 let expected = linked(&workshop, compiler, "constructs.c", &flags);
                 let source = workshop.source(compiler, "it.c", &text("constructs.c"), &flags);
-                // SAFETY: The object has no initializers.
-                let object = unsafe { arena.load(source.private()) }.unwrap();
+                let object = load(&arena, source.private());
                 assert_eq!(call(&arena, object, "check"), expected, "{compiler} {flags:?}");
                 assert_eq!(call(&arena, object, "check"), expected, "{compiler} {flags:?}, again");
                 arena.unload(object).unwrap();
@@ -80,8 +79,7 @@ fn code_for_programs_runs_in_the_lowest_2_gib() {
                 workshop.c("stream.c", "#include <stdio.h>\nFILE *stream(void) { return stderr; }");
             let flags = [level, "-fno-pic", "-fno-pie"];
             let source = workshop.source(compiler, "it.c", &source, &flags);
-            // SAFETY: The objects have no initializers.
-            let objects = unsafe { arena.load_all(&[source, stream]) }.unwrap();
+            let objects = load_all(&arena, &[source, stream]);
             assert_eq!(call(&arena, objects[0], "check"), expected, "{compiler} {level}");
             objects.into_iter().for_each(|object| arena.unload(object).unwrap());
         }
@@ -101,8 +99,7 @@ fn the_large_code_model_runs_too() {
     ] {
         let arena = quiet();
         let source = workshop.source(CC, "it.c", &text("constructs.c"), flags);
-        // SAFETY: The object has no initializers.
-        let object = unsafe { arena.load(&source) }.unwrap_or_else(|e| panic!("{flags:?}: {e}"));
+        let object = load(&arena, &source);
         assert_eq!(call(&arena, object, "check"), expected, "{flags:?}");
     }
 }
@@ -145,8 +142,7 @@ fn cxx_with_templates_exceptions_and_globals_computes_what_the_linked_program_do
                 .collect();
             let chosen = Options { tools: Tools::default(), ..options() };
             let arena = Arena::open(chosen).unwrap();
-            // SAFETY: The initializers are the fixture's.
-            let objects = unsafe { arena.load_all(&sources) }.unwrap();
+            let objects = load_all(&arena, &sources);
             let expected: i64 = printed.trim().parse().unwrap();
             assert_eq!(call(&arena, objects[0], "check"), expected, "{compiler} {flags:?}");
             for object in objects {
@@ -162,8 +158,7 @@ fn what_has_no_bytes_has_an_address() {
     let (workshop, arena) = (Workshop::open(), quiet());
     let text = "int none[0]; long f(void) { return (long)none; }";
     let source = workshop.source(CC, "none.c", text, &["-O0", "-fPIC", "-fcommon"]);
-    // SAFETY: No initializers.
-    let object = unsafe { arena.load(&source) }.unwrap();
+    let object = load(&arena, &source);
     let address = arena.symbol(object, "none").unwrap();
     assert!(!address.is_null());
     assert_eq!(call(&arena, object, "f"), address as i64);

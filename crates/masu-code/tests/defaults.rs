@@ -5,7 +5,7 @@ mod fixture;
 
 use std::ffi::{c_char, c_int, c_void};
 
-use fixture::{CC, Workshop, call, options, quiet};
+use fixture::{CC, Workshop, call, load, load_all, options, quiet};
 use masu_code::{Arena, Options, Place};
 
 /// What a Debian compiler does without being asked.
@@ -44,12 +44,10 @@ fn what_was_noted_for_the_end_runs_when_its_object_goes_or_the_program_ends() {
         long begin(void) { return atexit(one) + atexit(two) + at_quick_exit(one); }\n\
         long fork_too(void) { return pthread_atfork(0, 0, forked) + atexit(last); }\n\
         __attribute__((destructor)) static void end(void) { count = count * 10 + 3; }\n";
-    // SAFETY: No initializers.
-    let keeps = unsafe { arena.load(keeps) }.unwrap();
+    let keeps = load(&arena, keeps);
     for _ in 0..2 {
         let source = workshop.source(CC, "notes.c", text, &["-O2", "-fPIC"]);
-        // SAFETY: The destructors are this test's.
-        let object = unsafe { arena.load(source) }.unwrap();
+        let object = load(&arena, source);
         assert_eq!((call(&arena, object, "begin"), call(&arena, keeps, "f") % 1000), (0, 0));
         arena.unload(object).unwrap();
         assert_eq!(call(&arena, keeps, "f") % 1000, 213, "the last first");
@@ -79,8 +77,7 @@ fn addresses_of_functions_and_variables_are_the_processs_own() {
     let (function, variable) = (strlen as *const c_void as i64, &raw const optind as i64);
     for flags in [DEFAULT, &["-O0", "-fPIE"], &["-O2", "-fPIC"]] {
         let source = workshop.source(CC, "address.c", text, flags).private();
-        // SAFETY: No initializers.
-        let object = unsafe { arena.load(source) }.unwrap_or_else(|e| panic!("{flags:?}: {e}"));
+        let object = load(&arena, source);
         let found = ["of_function", "from_data", "of_variable", "behind", "of_file", "weak"]
             .map(|name| call(&arena, object, name));
         assert_eq!(found, [function, function, variable, variable + 12, 1, 4], "{flags:?}");
@@ -96,8 +93,7 @@ fn data_of_a_library_is_reached_near_it_or_refused_with_what_to_do() {
     let source = workshop.source(CC, "far.c", text, DEFAULT);
     let place = Place::NearLibraries;
     let near = Arena::open(Options { place, ..options() }).unwrap();
-    // SAFETY: No initializers.
-    let object = unsafe { near.load(&source) }.unwrap();
+    let object = load(&near, &source);
     assert_eq!(call(&near, object, "f"), 1);
     // An emulator may have put the libraries beside the program.
     if cfg!(target_arch = "aarch64") {
@@ -126,10 +122,8 @@ fn a_function_that_is_chosen_when_it_is_loaded_is_called_and_has_one_address() {
             let which = workshop.c("which.c", "long which = 1;");
             let chosen = workshop.source(CC, "chosen.c", text, flags);
             let user = workshop.source(CC, "user.c", user, flags);
-            // SAFETY: What chooses is this test's.
-            let mut objects = unsafe { arena.load_all([which, chosen]) }.unwrap();
-            // SAFETY: No initializers.
-            objects.push(unsafe { arena.load(user) }.unwrap());
+            let mut objects = load_all(&arena, [which, chosen]);
+            objects.push(load(&arena, user));
             assert_eq!(call(&arena, objects[1], "f"), 221, "{writing:?} {flags:?}");
             assert_eq!(call(&arena, objects[1], "chosen"), 2);
             assert_eq!(call(&arena, objects[2], "g"), 21);

@@ -2,7 +2,7 @@
 
 mod fixture;
 
-use fixture::{CC, Workshop, call, quiet};
+use fixture::{CC, Workshop, call, load, quiet};
 use masu_code::{Arena, Error, Options, Source, Tools};
 
 /// The error of loading as text; the arena must be as before.
@@ -15,7 +15,7 @@ fn refused(arena: &Arena, sources: &[Source]) -> String {
 }
 
 #[track_caller]
-fn assert_tells(said: &str, parts: &[&str]) {
+fn assert_says(said: &str, parts: &[&str]) {
     for part in parts {
         assert!(said.contains(part), "{said:?} does not say {part:?}");
     }
@@ -26,7 +26,7 @@ fn an_undefined_symbol_is_named_with_its_place() {
     let (workshop, arena) = (Workshop::open(), quiet());
     let source = workshop.c("user.c", "long nobody(void); long f(void) { return nobody() + 1; }");
     let call = if cfg!(target_arch = "x86_64") { "R_X86_64_PLT32" } else { "R_AARCH64_CALL26" };
-    assert_tells(
+    assert_says(
         &refused(&arena, &[source]),
         &["user.c.o", ".text+0x", call, "`nobody`", "undefined"],
     );
@@ -38,15 +38,12 @@ fn a_symbol_defined_twice_is_named_with_both_objects() {
     let one = workshop.c("one.c", "int value = 1; long f(void) { return value; }");
     let two = workshop.c("two.c", "int value = 2;");
     let said = refused(&arena, &[one.clone(), two.clone()]);
-    assert_tells(&said, &["two.c.o", "`value`", "one.c.o"]);
-    // SAFETY: No initializers.
-    let object = unsafe { arena.load(&one) }.unwrap();
-    assert_tells(&refused(&arena, std::slice::from_ref(&two)), &["two.c.o", "`value`", "one.c.o"]);
-    // SAFETY: No initializers.
-    unsafe { arena.load(two.clone().private()) }.unwrap();
+    assert_says(&said, &["two.c.o", "`value`", "one.c.o"]);
+    let object = load(&arena, &one);
+    assert_says(&refused(&arena, std::slice::from_ref(&two)), &["two.c.o", "`value`", "one.c.o"]);
+    load(&arena, two.clone().private());
     arena.unload(object).unwrap();
-    // SAFETY: No initializers.
-    unsafe { arena.load(&two) }.unwrap();
+    load(&arena, &two);
 }
 
 #[test]
@@ -55,7 +52,7 @@ fn an_ifunc_is_refused_where_nothing_may_run() {
     let text = "static int a(void) { return 1; }\n\
                 static int (*choose(void))(void) { return a; }\n\
                 int chosen(void) __attribute__((ifunc(\"choose\")));";
-    assert_tells(
+    assert_says(
         &refused(&arena, &[workshop.c("indirect.c", text).inert()]),
         &["indirect.c.o", "`chosen`", "IFUNC"],
     );
@@ -63,11 +60,11 @@ fn an_ifunc_is_refused_where_nothing_may_run() {
 
 #[cfg(target_arch = "x86_64")]
 #[test]
-fn what_does_not_reach_is_told_with_its_remedy() {
+fn what_does_not_reach_is_refused_with_its_remedy() {
     let (workshop, arena) = (Workshop::open(), quiet());
     let text = "extern char **environ; long f(void) { return (long)environ; }";
     let far = workshop.source(CC, "far.c", text, &["-O2", "-fPIE"]);
-    assert_tells(
+    assert_says(
         &refused(&arena, &[far]),
         &["far.c.o", ".text+0x", "`environ`", "out of range", "-fPIC", "NearLibraries"],
     );
@@ -77,7 +74,7 @@ fn what_does_not_reach_is_told_with_its_remedy() {
         "int x; long f(void) { return (long)&x; }",
         &["-O2", "-fno-pic"],
     );
-    assert_tells(&refused(&arena, &[low]), &["low.c.o", "R_X86_64_32", "`x`", "Place::Low"]);
+    assert_says(&refused(&arena, &[low]), &["low.c.o", "R_X86_64_32", "`x`", "Place::Low"]);
 }
 
 #[test]
@@ -86,10 +83,9 @@ fn objects_for_link_time_optimization_are_named_as_such() {
     let text = "long f(void) { return 7; }";
     let thin =
         workshop.source(CC, "thin.c", text, &["-O2", "-fPIC", "-flto", "-fno-fat-lto-objects"]);
-    assert_tells(&refused(&arena, &[thin]), &["thin.c.o", "link-time", "-fno-lto"]);
+    assert_says(&refused(&arena, &[thin]), &["thin.c.o", "link-time", "-fno-lto"]);
     let fat = workshop.source(CC, "fat.c", text, &["-O2", "-fPIC", "-flto", "-ffat-lto-objects"]);
-    // SAFETY: No initializers.
-    let object = unsafe { arena.load(fat) }.unwrap();
+    let object = load(&arena, fat);
     assert_eq!(call(&arena, object, "f"), 7);
 }
 
@@ -100,29 +96,26 @@ fn unknown_relocations_are_named() {
     let flags = ["-O2", "-fPIC", "-mtls-dialect=gnu2"];
     let text = "extern _Thread_local int theirs; long f(void) { return theirs; }";
     let source = workshop.source(CC, "descriptor.c", text, &flags);
-    assert_tells(
-        &refused(&arena, &[source]),
-        &["descriptor.c.o", "relocation type 34", "`theirs`"],
-    );
+    assert_says(&refused(&arena, &[source]), &["descriptor.c.o", "relocation type 34", "`theirs`"]);
 }
 
 #[test]
-fn what_is_no_object_is_told() {
+fn a_file_that_is_no_object_is_refused() {
     let (workshop, arena) = (Workshop::open(), quiet());
-    assert_tells(&refused(&arena, &[Source::new("nothing", b"")]), &["nothing", "ELF header"]);
-    assert_tells(
+    assert_says(&refused(&arena, &[Source::new("nothing", b"")]), &["nothing", "ELF header"]);
+    assert_says(
         &refused(&arena, &[Source::new("text", b"int main() {}")]),
         &["text", "ELF header"],
     );
     let object = workshop.compile(CC, "f.c", "long f(void) { return 1; }", &["-O2", "-fPIC"]);
     workshop.run(CC, &["-shared", "f.c.o", "-o", "f.so"]);
     let library = Source::file(workshop.path("f.so")).unwrap();
-    assert_tells(&refused(&arena, &[library]), &["f.so", "relocatable"]);
+    assert_says(&refused(&arena, &[library]), &["f.so", "relocatable"]);
     let mut bytes = std::fs::read(object).unwrap();
     bytes[18] ^= 0xff;
-    assert_tells(&refused(&arena, &[Source::new("other", &bytes)]), &["other", "another CPU"]);
+    assert_says(&refused(&arena, &[Source::new("other", &bytes)]), &["other", "another CPU"]);
     let missing = Source::file(workshop.path("missing.o")).unwrap_err().to_string();
-    assert_tells(&missing, &["missing.o", "cannot read"]);
+    assert_says(&missing, &["missing.o", "cannot read"]);
 }
 
 #[test]
@@ -149,9 +142,8 @@ fn a_full_arena_says_so_and_goes_on_working() {
     assert!(objects.iter().all(|&object| call(&arena, object, "f") == 100_000));
     // A batch that does not fit as a whole is not loaded in part.
     arena.unload(objects[0]).unwrap();
-    assert_tells(&refused(&arena, &[source.clone(), source.clone()]), &["full", "writable data"]);
-    // SAFETY: No initializers.
-    let again = unsafe { arena.load(&source) }.unwrap();
+    assert_says(&refused(&arena, &[source.clone(), source.clone()]), &["full", "writable data"]);
+    let again = load(&arena, &source);
     assert_eq!(call(&arena, again, "f"), 100_000);
     assert!(matches!(arena.unload(objects[0]), Err(Error::NoObject)));
     let sizes = [1, 1 << 40].map(|size| Arena::open(Options { size, ..Options::default() }));
@@ -159,15 +151,14 @@ fn a_full_arena_says_so_and_goes_on_working() {
 }
 
 #[test]
-fn handles_and_names_that_are_not_there_are_told() {
+fn missing_handles_and_names_are_reported() {
     let (workshop, arena, other) = (Workshop::open(), quiet(), quiet());
-    // SAFETY: No initializers.
-    let object = unsafe { arena.load(workshop.c("f.c", "long f(void) { return 1; }")) }.unwrap();
-    assert_tells(&arena.symbol(object, "g").unwrap_err().to_string(), &["f.c.o", "`g`"]);
+    let object = load(&arena, workshop.c("f.c", "long f(void) { return 1; }"));
+    assert_says(&arena.symbol(object, "g").unwrap_err().to_string(), &["f.c.o", "`g`"]);
     assert!(matches!(other.symbol(object, "f"), Err(Error::NoObject)));
     arena.entry("f", object, "f").expect_err("the object publishes f");
     arena.entry("entry", object, "f").unwrap();
-    assert_tells(
+    assert_says(
         &arena.entry("entry", object, "f").err().unwrap().to_string(),
         &["`entry`", "taken"],
     );

@@ -5,7 +5,7 @@ mod fixture;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use fixture::{CC, WAYS, Workshop, call, options, quiet};
+use fixture::{CC, WAYS, Workshop, call, load, load_all, options, quiet};
 use masu_code::{Arena, Handle, Options, Source, Writing};
 
 /// An object whose `f` returns a number.
@@ -21,15 +21,10 @@ fn returns(workshop: &Workshop, number: i64) -> Source {
         .private()
 }
 
-fn load(arena: &Arena, source: &Source) -> Handle {
-    // SAFETY: The fixtures' initialisers are sound.
-    unsafe { arena.load(source) }.unwrap_or_else(|error| panic!("{error}"))
-}
-
 #[test]
 fn what_is_unloaded_is_freed_only_after_all_readers_were_quiescent() {
     let (workshop, arena) = (Workshop::open(), quiet());
-    let [one, two] = [1, 2].map(|number| load(&arena, &returns(&workshop, number)));
+    let [one, two] = [1, 2].map(|number| load(&arena, returns(&workshop, number)));
     let entry = arena.entry("f", one, "f").unwrap();
     let readers = [arena.reader(), arena.reader()];
     // SAFETY: The entry leads to `long f(void)`, and this thread has readers.
@@ -49,7 +44,7 @@ fn what_is_unloaded_is_freed_only_after_all_readers_were_quiescent() {
 #[test]
 fn an_object_stays_while_a_function_an_entry_or_another_object_leads_to_it() {
     let (workshop, arena) = (Workshop::open(), quiet());
-    let base = load(&arena, &workshop.c("base.c", "long base(void) { return 20; }"));
+    let base = load(&arena, workshop.c("base.c", "long base(void) { return 20; }"));
     let user = workshop.c("user.c", "long base(void); long f(void) { return base() + 1; }");
     let user = load(&arena, &user);
     // SAFETY: The type is right.
@@ -75,8 +70,7 @@ fn objects_that_use_each_other_go_together() {
     let (workshop, arena) = (Workshop::open(), quiet());
     let one = workshop.c("one.c", "long g(long); long f(long n) { return n ? g(n - 1) + 1 : 0; }");
     let two = workshop.c("two.c", "long f(long); long g(long n) { return n ? f(n - 1) + 2 : 0; }");
-    // SAFETY: No initialisers.
-    let objects = unsafe { arena.load_all(&[one, two]) }.unwrap();
+    let objects = load_all(&arena, &[one, two]);
     arena.unload(objects[0]).unwrap();
     assert_eq!(arena.waiting(), 1);
     arena.unload(objects[1]).unwrap();
@@ -89,11 +83,11 @@ fn entries_are_symbols_and_replacing_one_reaches_its_callers() {
         let workshop = Workshop::open();
         let chosen = Options { writing, ..options() };
         let arena = Arena::open(chosen).unwrap();
-        let [one, two] = [1, 2].map(|number| load(&arena, &returns(&workshop, number)));
+        let [one, two] = [1, 2].map(|number| load(&arena, returns(&workshop, number)));
         let entry = arena.entry("method", one, "f").unwrap();
         let text = "long method(void); long (*taken)(void) = method;\n\
                     long f(void) { return method() * 100 + taken(); }";
-        let caller = load(&arena, &workshop.c("caller.c", text));
+        let caller = load(&arena, workshop.c("caller.c", text));
         assert_eq!(call(&arena, caller, "f"), 101);
         entry.replace(two, "f").unwrap();
         assert_eq!(call(&arena, caller, "f"), 202);
@@ -206,7 +200,7 @@ fn initialisers_and_destructors_run_in_order_and_once() {
     assert_eq!(read(), "abc");
     arena.unload(object).unwrap();
     assert_eq!(read(), "abcd");
-    let inert = load(&arena, &source.inert());
+    let inert = load(&arena, source.inert());
     arena.unload(inert).unwrap();
     assert_eq!(read(), "abcd");
     arena.unload(log).unwrap();
@@ -227,8 +221,7 @@ fn objects_unloaded_together_end_in_reverse_and_are_freed_only_then() {
         __attribute__((constructor)) static void begin(void) { note('a'); enter(call); }\n\
         __attribute__((destructor)) static void end(void) { note('b'); }";
     let sources = [workshop.c("registry.c", registry), workshop.c("user.c", user)];
-    // SAFETY: The initialisers are these.
-    let mut objects = unsafe { arena.load_all(&sources) }.unwrap();
+    let mut objects = load_all(&arena, &sources);
     objects.push(objects[0]);
     assert!(arena.unload_all(&objects).is_err());
     objects.pop();

@@ -2,18 +2,13 @@
 
 mod fixture;
 
-use fixture::{CC, WAYS, Workshop, call, executable_mappings};
-use masu_code::{Arena, Error, Handle, Options, Place, Source, Tools, Writing};
+use fixture::{CC, WAYS, Workshop, call, executable_mappings, load, load_all};
+use masu_code::{Arena, Error, Handle, Options, Place, Tools, Writing};
 
 const SIZE: usize = 64 << 20;
 
 fn open(writing: Writing) -> Result<Arena, Error> {
     Arena::open(Options { size: SIZE, writing, tools: Tools::none(), ..Options::default() })
-}
-
-fn load(arena: &Arena, sources: &[Source]) -> Vec<Handle> {
-    // SAFETY: No initialisers.
-    unsafe { arena.load_all(sources) }.unwrap_or_else(|error| panic!("{error}"))
 }
 
 #[test]
@@ -26,7 +21,7 @@ fn at_most_two_mappings_are_executable_and_none_writable_too() {
         assert_eq!(arena.report().dual, writing == Writing::Dual);
         let mut objects = Vec::new();
         for round in 0..300 {
-            objects.extend(load(&arena, std::slice::from_ref(&source)));
+            objects.push(load(&arena, &source));
             if round % 3 == 2 {
                 arena.unload(objects.swap_remove(round / 3)).unwrap();
             }
@@ -45,7 +40,7 @@ fn text_and_read_only_data_cannot_be_written() {
     let source = workshop.c("f.c", "const long fixed = 7; long f(void) { return fixed; }");
     for &writing in WAYS {
         let arena = open(writing).unwrap();
-        let object = load(&arena, std::slice::from_ref(&source))[0];
+        let object = load(&arena, &source);
         for name in ["f", "fixed"] {
             let address = arena.symbol(object, name).unwrap() as usize;
             let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
@@ -77,7 +72,7 @@ fn functions_lie_close_together_and_never_a_power_of_two_apart() {
         if cfg!(target_arch = "x86_64") { text.to_owned() } else { text.replace("0x90", "0") };
     let source = workshop.source(CC, "f.c", &text, &flags).private();
     let arena = open(WAYS[0]).unwrap();
-    let objects = load(&arena, &vec![source; 100]);
+    let objects = load_all(&arena, vec![source; 100]);
     let at = |object: &Handle| arena.text_of(*object).unwrap().0;
     for pair in objects.windows(2) {
         let distance = at(&pair[1]) - at(&pair[0]);
@@ -109,12 +104,12 @@ fn many_arenas_find_room() {
 }
 
 #[test]
-fn a_forked_child_is_told_where_code_is_shared_and_goes_on_where_it_is_not() {
+fn a_forked_child_gets_an_error_where_code_is_shared_and_continues_elsewhere() {
     let workshop = Workshop::open();
     let source = workshop.c("f.c", "long f(void) { return 5; }").private();
     for &writing in WAYS {
         let arena = open(writing).unwrap();
-        let object = load(&arena, std::slice::from_ref(&source))[0];
+        let object = load(&arena, &source);
         // SAFETY: The child calls what needs no other thread, and ends at once.
         let child = unsafe { libc::fork() };
         if child == 0 {
@@ -173,8 +168,7 @@ fn refuse(call: libc::c_long, argument: Option<(u32, u32)>) {
 fn where_one_way_of_writing_code_is_refused_the_other_works() {
     let workshop = Workshop::open();
     let source = workshop.c("f.c", "long f(void) { return 9; }").private();
-    let works =
-        |arena: &Arena| call(arena, load(arena, std::slice::from_ref(&source))[0], "f") == 9;
+    let works = |arena: &Arena| call(arena, load(arena, &source), "f") == 9;
     std::thread::scope(|scope| {
         let no_file = scope.spawn(|| {
             refuse(libc::SYS_memfd_create, None);

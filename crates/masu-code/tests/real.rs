@@ -9,14 +9,9 @@ mod program;
 use std::ffi::CString;
 use std::path::Path;
 
-use fixture::{CC, CXX, Workshop, call, options, quiet};
-use masu_code::{Archive, Arena, Handle, Options, Source, Tools};
+use fixture::{CC, CXX, Workshop, call, load_all, options, quiet};
+use masu_code::{Archive, Arena, Options, Source, Tools};
 use program::{run, share};
-
-fn load(arena: &Arena, sources: &[Source]) -> Vec<Handle> {
-    // SAFETY: No initializers but the libraries'.
-    unsafe { arena.load_all(sources) }.unwrap_or_else(|error| panic!("{error}"))
-}
 
 fn library(path: &str) -> Vec<Source> {
     let bytes = std::fs::read(path).unwrap_or_else(|error| panic!("{path}: {error}"));
@@ -34,7 +29,7 @@ fn zlib_passes_its_own_test_program_in_the_arena() {
     sources.extend(library("/usr/lib/x86_64-linux-gnu/libz.a"));
     for &writing in fixture::WAYS {
         let arena = Arena::open(Options { writing, ..options() }).unwrap();
-        let objects = load(&arena, &sources);
+        let objects = load_all(&arena, &sources);
         let (said, status) = run(&arena, &objects, &["example", "loaded.gz"], &workshop.path(""));
         assert_eq!((said.as_str(), status), (linked.as_str(), 0), "{writing:?}");
     }
@@ -72,7 +67,7 @@ fn objects_of_rustc_run() {
     workshop.run("rustc", &[&common[..], &flags].concat());
     let sources = library(&workshop.path("libit.a").display().to_string());
     let arena = quiet();
-    let objects = load(&arena, &sources);
+    let objects = load_all(&arena, &sources);
     let with = objects.iter().position(|&object| arena.symbol(object, "check").is_ok()).unwrap();
     assert_eq!(call(&arena, objects[with], "check").to_string(), expected.trim());
 }
@@ -121,7 +116,7 @@ fn a_cxx_library_passes_tests_of_its_own_in_the_arena() {
     let program = workshop.path("linked").display().to_string();
     let (said, status) = run(
         &arena,
-        &load(&arena, &sources),
+        &load_all(&arena, &sources),
         &[&program, "--gtest_print_time=0"],
         &workshop.path(""),
     );

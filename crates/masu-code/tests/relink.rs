@@ -7,7 +7,7 @@ mod fixture;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use fixture::{CC, Workshop, options};
+use fixture::{CC, Workshop, load_all, options};
 use masu_code::{Arena, Entry, Error, Library, Source, relink};
 
 const METHODS: usize = 24;
@@ -47,8 +47,7 @@ fn many_objects_become_one_library_while_threads_call_them() {
     let (workshop, arena) = (Workshop::open(), Arena::open(options()).unwrap());
     let kept = objects(&workshop, 1);
     let sources: Vec<Source> = kept.iter().map(|path| Source::file(path).unwrap()).collect();
-    // SAFETY: The methods have no initialisers.
-    let handles = unsafe { arena.load_all(&sources) }.unwrap();
+    let handles = load_all(&arena, &sources);
     let name = |number| format!("m{number}");
     let entry = |(number, &object): (usize, &_)| {
         arena.entry(&format!("entry{number}"), object, &name(number)).unwrap()
@@ -87,7 +86,7 @@ fn many_objects_become_one_library_while_threads_call_them() {
 }
 
 #[test]
-fn what_keeps_the_library_from_being_made_is_told() {
+fn an_error_while_the_library_is_made_is_reported() {
     let workshop = Workshop::open();
     let message = |result: Result<Library, Error>| match result {
         Err(error @ Error::Relink(_)) => error.to_string(),

@@ -7,7 +7,7 @@ mod program;
 
 use std::ffi::CString;
 
-use fixture::{CC, Workshop, call, quiet};
+use fixture::{CC, Workshop, call, load, load_all, quiet};
 use masu_code::{Arena, Error, Source};
 
 /// Loads a library with a thread-local variable into the process: in storage that every thread has
@@ -92,8 +92,7 @@ fn variables_that_objects_define_are_each_threads_own() {
     for round in 0..3 {
         // In one batch, and one after the other.
         let objects = if round == 0 {
-            // SAFETY: No initializers.
-            unsafe { arena.load_all([&defines, &other]) }.unwrap()
+            load_all(&arena, [&defines, &other])
         } else {
             // SAFETY: As above.
             [&defines, &other].map(|source| unsafe { arena.load(source) }.unwrap()).to_vec()
@@ -135,8 +134,7 @@ fn a_cxx_object_stays_until_the_threads_ended_that_its_variables_have_destructor
         static thread_local Counted counted;\n\
         extern \"C\" long f() { return ++counted.n; } extern \"C\" long *at() { return &ended; }";
     let object = workshop.source(fixture::CXX, "ends.cpp", text, &["-O2", "-fPIC"]);
-    // SAFETY: The initializers are this test's.
-    let object = unsafe { arena.load(object) }.unwrap();
+    let object = load(&arena, object);
     let ended = call(&arena, object, "at") as *const i64;
     // SAFETY: The object is loaded.
     let ended = || unsafe { ended.read_volatile() };

@@ -5,13 +5,8 @@ mod fixture;
 
 use std::ffi::{CString, c_char, c_int, c_void};
 
-use fixture::{CC, CXX, Workshop, call};
+use fixture::{CC, CXX, Workshop, call, load};
 use masu_code::{Arena, Options, Source, Tools};
-
-fn load(arena: &Arena, source: &Source) -> masu_code::Handle {
-    // SAFETY: The fixtures' initialisers are sound.
-    unsafe { arena.load(source) }.unwrap_or_else(|error| panic!("{error}"))
-}
 
 unsafe extern "C" {
     fn dlopen(name: *const c_char, flags: c_int) -> *mut c_void;
@@ -47,7 +42,7 @@ fn exceptions_pass_through_loaded_code_to_what_is_outside() {
         struct Guard { ~Guard() { unwound++; } };\n\
         extern \"C\" long inner(long x) { Guard guard; return thrower(x) * 10 + 1; }\n\
         extern \"C\" long own(long x) { try { return inner(x); } catch (...) { return unwound; } }";
-    let object = load(&arena, &workshop.source(CXX, "inner.cpp", inner, &["-O2", "-fPIC"]));
+    let object = load(&arena, workshop.source(CXX, "inner.cpp", inner, &["-O2", "-fPIC"]));
     let inner = arena.symbol(object, "inner").unwrap();
     // Out of the program, through loaded code, into the program; and thrown and caught within.
     assert_eq!(guarded(inner, 4), 41);
@@ -60,7 +55,7 @@ fn exceptions_pass_through_loaded_code_to_what_is_outside() {
     for _ in 0..20 {
         arena.unload(object).ok();
         let again = workshop.path("inner.cpp.o");
-        let again = load(&arena, &Source::file(again).unwrap().private());
+        let again = load(&arena, Source::file(again).unwrap().private());
         assert_eq!(guarded(arena.symbol(again, "inner").unwrap(), 7), -7);
         arena.unload(again).unwrap();
     }
@@ -134,7 +129,7 @@ fn backtrace_walks_through_loaded_code() {
         void *frames[64];\n\
         __attribute__((noinline)) int inner(void) { return backtrace(frames, 64) + 1; }\n\
         long f(void) { return inner() + 1; }";
-    let object = load(&arena, &workshop.c("f.c", text));
+    let object = load(&arena, workshop.c("f.c", text));
     let depth = call(&arena, object, "f") - 2;
     let frames = arena.symbol(object, "frames").unwrap().cast::<usize>();
     let (start, size) = arena.text_of(object).unwrap();
@@ -161,7 +156,7 @@ fn perf_names_loaded_functions_by_the_map_and_by_the_jitdump() {
         ..Options::default()
     })
     .unwrap();
-    let loaded = load(&arena, &Source::file(&object).unwrap());
+    let loaded = load(&arena, Source::file(&object).unwrap());
     let map = format!("/tmp/perf-{}.map", std::process::id());
     let lines = std::fs::read_to_string(&map).unwrap();
     let address = arena.symbol(loaded, "step").unwrap() as usize;

@@ -28,9 +28,6 @@ impl Program {
         Program { name: "c", file: library::faulted().to_owned(), is_preloaded: true, code }
     }
 
-    /// # Panics
-    ///
-    /// If the program cannot be built for that target.
     pub(crate) fn in_rust(name: &'static str, target: &str) -> Program {
         let file = build(target);
         let code = Code { functions: Some(rust_functions(&file)), file: file.clone() };

@@ -36,10 +36,6 @@ fn foreign() -> Option<(String, Foreign)> {
 }
 
 /// The path of the `libmasu.so` that is tested, built if it is not up to date.
-///
-/// # Panics
-///
-/// If it cannot be built.
 pub(crate) fn path() -> &'static Path {
     static PATH: OnceLock<PathBuf> = OnceLock::new();
     PATH.get_or_init(|| {
@@ -85,10 +81,6 @@ pub(crate) fn build(name: &str, arguments: &[&str], variables: &[(&str, &str)]) 
 
 /// Compiles `tests/c/SOURCE` (C or C++ by its extension) with more arguments; returns the program
 /// or library, named after the source and `kind`.
-///
-/// # Panics
-///
-/// If there is no compiler or it finds an error.
 pub(crate) fn compile(source: &str, kind: &str, arguments: &[&str]) -> PathBuf {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c");
     let compilers = foreign().map_or(["cc", "c++"], |(_, foreign)| foreign.compilers);
@@ -166,10 +158,6 @@ pub(crate) fn preloaded(program: impl AsRef<OsStr>) -> Command {
 }
 
 /// Runs the command; returns what it printed on standard output.
-///
-/// # Panics
-///
-/// If it does not succeed, with its output.
 pub(crate) fn succeeds(command: &mut Command) -> String {
     let output = command.output().expect("the program starts");
     let printed = printed(&output);

@@ -34,10 +34,6 @@ impl Doors {
     }
 
     /// Reads the doors of a library.
-    ///
-    /// # Panics
-    ///
-    /// Where the file is no ELF library that exports `malloc`.
     fn of(library: &Path) -> Doors {
         let bytes = fs::read(library)
             .unwrap_or_else(|error| panic!("cannot read {}: {error}", library.display()));

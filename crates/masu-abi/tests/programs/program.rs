@@ -71,10 +71,6 @@ impl Left {
 
 impl Program {
     /// The program `name` of the Debian package `package`.
-    ///
-    /// # Panics
-    ///
-    /// Where it is not installed, with the command that installs it.
     pub(crate) fn new(name: &str, package: &str) -> Program {
         Program::at(installed(name, package))
     }
@@ -136,10 +132,6 @@ impl Program {
 
     /// Names another program of the process tree, with its Debian package: the library must have
     /// served it too.
-    ///
-    /// # Panics
-    ///
-    /// As [`Self::new`].
     pub(crate) fn runs(self, name: &str, package: &str) -> Self {
         installed(name, package);
         self.serves(name)

@@ -16,7 +16,6 @@ use crate::{Item, Job};
 /// From data and a job to the results and the data.
 type Run<T> = fn(Vec<T>, Job) -> (Vec<i64>, Option<Vec<T>>);
 
-/// A step.
 pub(crate) struct Engine<T> {
     pub(crate) name: &'static str,
     pub(crate) about: &'static str,

@@ -7,10 +7,6 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 /// The folder of `libmasu_code.so`, built if it is not up to date.
-///
-/// # Panics
-///
-/// If it cannot be built.
 pub(crate) fn folder() -> PathBuf {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     FOLDER.get_or_init(build).clone()

@@ -106,7 +106,6 @@ impl Regime {
     }
 }
 
-/// What a run is asked for.
 struct Asked<'a> {
     /// Where methods are kept that were compiled before.
     folder: &'a Path,
@@ -282,7 +281,6 @@ fn answer(
     value
 }
 
-/// What came of a run.
 struct Answered {
     times: Vec<Duration>,
     sum: u64,

@@ -33,7 +33,6 @@ pub(crate) fn symbol(number: usize) -> String {
     format!("m{number:05}")
 }
 
-/// A method: its number, and what it does.
 pub(crate) struct Method {
     pub(crate) number: usize,
     operations: Vec<Operation>,
@@ -58,7 +57,6 @@ impl Method {
         Method { number, operations: (0..OPERATIONS).map(operation).collect() }
     }
 
-    /// Its name in objects and libraries.
     pub(crate) fn symbol(&self) -> String {
         symbol(self.number)
     }
@@ -78,7 +76,6 @@ impl Method {
         registers[last]
     }
 
-    /// The method in C.
     pub(crate) fn text(&self) -> String {
         let lines = self.operations.iter().map(|operation| match operation.kind {
             Kind::Multiply(factor) => format!("  value *= {factor}UL;\n"),

@@ -43,7 +43,6 @@ pub(crate) trait Compiler: Send {
     }
 }
 
-/// No JIT.
 pub(crate) struct Nowhere;
 
 impl Place for Nowhere {
@@ -84,7 +83,6 @@ impl Table {
     }
 }
 
-/// Libraries.
 pub(crate) struct Libraries {
     table: Table,
     folder: PathBuf,
@@ -130,7 +128,6 @@ struct LibraryCompiler<'a> {
     place: &'a Libraries,
     /// The methods so far.
     added: Vec<usize>,
-    /// Their objects.
     objects: Vec<PathBuf>,
     /// How many of them are in the one library.
     linked: usize,
@@ -167,7 +164,6 @@ impl Compiler for LibraryCompiler<'_> {
     }
 }
 
-/// The code arena.
 pub(crate) struct ArenaPlace {
     arena: Arena,
     table: Table,
@@ -206,7 +202,6 @@ impl Place for ArenaPlace {
     }
 }
 
-/// Compiles methods into the arena.
 struct ArenaCompiler<'a>(&'a ArenaPlace);
 
 impl Compiler for ArenaCompiler<'_> {

@@ -7,7 +7,6 @@ use std::process::Command;
 
 pub(crate) type Outcome<T> = Result<T, Box<dyn Error>>;
 
-/// Runs gcc in a folder.
 pub(crate) fn compile(folder: &Path, arguments: &[&str]) -> Outcome<()> {
     let output = Command::new("gcc").args(arguments).current_dir(folder).output()?;
     if output.status.success() {
@@ -18,7 +17,6 @@ pub(crate) fn compile(folder: &Path, arguments: &[&str]) -> Outcome<()> {
     Err(format!("gcc {arguments:?}: {first}").into())
 }
 
-/// Loads a library.
 pub(crate) fn open(path: &Path) -> Outcome<*mut libc::c_void> {
     let name = std::ffi::CString::new(path.as_os_str().as_encoded_bytes())?;
     // SAFETY: The libraries are this program's own and have no initialisers.
@@ -26,7 +24,6 @@ pub(crate) fn open(path: &Path) -> Outcome<*mut libc::c_void> {
     if handle.is_null() { Err(format!("dlopen {}", path.display()).into()) } else { Ok(handle) }
 }
 
-/// The address of a symbol.
 pub(crate) fn symbol(library: *mut libc::c_void, name: &str) -> Outcome<*mut libc::c_void> {
     let c = std::ffi::CString::new(name)?;
     // SAFETY: The handle is of a loaded library, the name a C string.

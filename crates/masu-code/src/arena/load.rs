@@ -22,7 +22,7 @@ use crate::state::{Loaded, State, Symbols};
 /// Bytes written at once from which on the alias's page table entries are given back.
 const MANY: usize = 16 * 4096;
 
-/// A batch that is in the books, but for the objects' names and bytes.
+/// A batch that is entered, except for the objects' names and bytes.
 pub(super) struct Linked {
     /// The first object's number; the others follow.
     pub(super) first: u64,
@@ -140,7 +140,7 @@ impl Arena {
         Ok((linked.first..linked.first + count).map(Handle).collect())
     }
 
-    /// Links a batch and enters it in the books.
+    /// Links a batch and enters its objects.
     pub(super) fn link(&self, state: &mut State, inputs: &[Input<'_>]) -> Result<Linked, Error> {
         state.note_clean();
         let first = state.next;
@@ -185,7 +185,7 @@ impl Arena {
         Ok(linked)
     }
 
-    /// An object's entry in the books, after perf knows it.
+    /// Makes an object's entry, after perf knows it.
     fn enter(
         &self,
         state: &mut State,
@@ -235,7 +235,7 @@ impl Arena {
         }
     }
 
-    /// Gives the objects of a batch their names, and their bytes to the tools that want them.
+    /// Gives the objects of a batch their names, and keeps their bytes for the debugger and for compaction.
     pub(super) fn hand_over(&self, state: &mut State, linked: &Linked, sources: Vec<Source>) {
         let (keep, tools) = (self.shared.keep, &self.shared.tools);
         let objects = state.objects.range_mut(linked.first..).map(|(_, loaded)| loaded);
@@ -289,7 +289,7 @@ fn symbols(object: &Object<'_>, plan: &Plan) -> Symbols {
     Symbols::new(symbols)
 }
 
-/// What was written as text or read-only data: one extent of each.
+/// The written text and read-only data: one extent of each.
 fn extent(plans: &[Plan]) -> Vec<Bytes<usize>> {
     let extent = |region| {
         let bytes = plans.iter().map(|plan| plan.taken.bytes(region));

@@ -19,10 +19,10 @@ use crate::slots::{Shared, Slot};
 use crate::storage::{self, Storage};
 use crate::unwind;
 
-/// A section as it is being written.
+/// A section while it is written.
 struct Place<'b> {
     bytes: &'b mut [u8],
-    /// Where it will stand.
+    /// Its address when it runs.
     start: usize,
     object: usize,
     section: usize,
@@ -216,7 +216,7 @@ impl<'a> Batch<'_, 'a> {
         Ok(x86_64::load_address(place.bytes, offset, place.start + offset, slot))
     }
 
-    /// What the rule's formula begins with.
+    /// The first term of the rule's formula.
     fn quantity(
         &mut self,
         rule: &Rule,
@@ -328,7 +328,7 @@ impl<'a> Batch<'_, 'a> {
         Ok(address)
     }
 
-    /// The stub that jumps to where an entry says.
+    /// The stub that jumps to the target of an entry.
     pub(super) fn entry_stub(&mut self, entry: usize, plan: &mut Plan) -> Option<Target> {
         let address = self.stub(Slot::Entry(entry), plan).ok()?;
         Some(Target::Address(address, STUB as u64))
@@ -396,7 +396,7 @@ impl<'a> Batch<'_, 'a> {
     }
 }
 
-/// What keeps a quantity from being found.
+/// Why a quantity cannot be computed.
 enum Trouble {
     Storage(&'static str),
     Full(Error),
@@ -422,7 +422,7 @@ fn is_for_threads(quantity: Quantity) -> bool {
     matches!(quantity, Thread | ThreadSlot | ThreadPair | ThreadModule | ThreadPlace | Nothing)
 }
 
-/// Where the code of an object will lie.
+/// The address ranges of an object's code.
 fn own_text(object: &Object<'_>, plan: &Plan) -> Vec<Bytes<usize>> {
     let sections = object.sections.iter().zip(&plan.sections);
     let texts =
@@ -435,7 +435,7 @@ fn is_of_frames(section: &Section<'_>) -> bool {
     section.is_frames || section.name.starts_with(b".gcc_except_table")
 }
 
-/// What to do where a value does not fit.
+/// The remedy for a value that does not fit.
 fn remedy(rule: &Rule) -> &'static str {
     match (rule.quantity, rule.origin) {
         (Quantity::Symbol, Origin::Zero) => {

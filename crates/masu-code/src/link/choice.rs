@@ -11,16 +11,16 @@ use crate::object::{Home, Kind, Symbol};
 use crate::process;
 use crate::slots::{Shared, Slot};
 
-/// A symbol of an object that stands for what a function chooses.
+/// A symbol whose address a function chooses (IFUNC).
 #[derive(Debug)]
 pub(crate) struct Choice {
     pub(crate) symbol: usize,
     pub(crate) stub: usize,
-    /// The function that chooses.
+    /// The choosing function.
     chooser: usize,
 }
 
-/// The chooser's place, of an object that may run code.
+/// The address of the choosing function, if the object may run code.
 fn chooser(input: &Input<'_>, plan: &Plan, symbol: &Symbol<'_>) -> Result<Option<usize>, Error> {
     let Home::Section(home) = symbol.home else { return Ok(None) };
     if plan.drops(home) || plan.sections[home] == 0 {
@@ -40,7 +40,6 @@ fn chooser(input: &Input<'_>, plan: &Plan, symbol: &Symbol<'_>) -> Result<Option
 }
 
 impl Batch<'_, '_> {
-    /// Makes the stubs.
     pub(super) fn make_choices(&mut self) -> Result<(), Error> {
         let inputs = self.inputs;
         let mut plans = std::mem::take(&mut self.plans);
@@ -58,7 +57,7 @@ impl Batch<'_, '_> {
         done
     }
 
-    /// Has the batch's functions choose.
+    /// Calls the choosing functions.
     pub(super) fn choose(&mut self) -> Result<(), Error> {
         let choices: Vec<usize> =
             self.plans.iter().flat_map(|plan| &plan.choices).map(|choice| choice.chooser).collect();

@@ -13,26 +13,26 @@ use crate::relocation::STUB;
 use crate::state::State;
 use crate::storage::Storage;
 
-/// What text is packed at, in bytes.
+/// The alignment of text, in bytes.
 const PACK: usize = 16;
 
-/// Text from which on its spacing does not matter any more.
+/// The spacing of longer text does not matter.
 const LONG: usize = 4096;
 
-/// Bytes that a section of text takes.
+/// The bytes that a section of text takes, with spacing.
 fn spaced(size: usize) -> Option<usize> {
     let size = size.checked_next_multiple_of(PACK)?;
     let trap = size > 0 && size < LONG && size.is_multiple_of(128);
     size.checked_add(if trap { PACK } else { 0 })
 }
 
-/// What an object's part of a region is a multiple of, so that no hole is too small for anything.
+/// The unit of an object's part of a region, so that no hole is too small to be used.
 const GRAIN: usize = 8;
 
 /// Bytes that follow a table of frames: the zeros that end it.
 pub(crate) const END_OF_FRAMES: usize = 4;
 
-/// What a section takes, and at which multiples.
+/// Size and alignment of a section in its region.
 fn needs(section: &Section<'_>, region: Region) -> Option<(usize, usize)> {
     let (size, align) = if section.is_frames {
         (section.size.checked_add(END_OF_FRAMES)?, section.align.max(8))
@@ -205,7 +205,7 @@ impl Batch<'_, '_> {
         Ok(())
     }
 
-    /// Turns places in the object's parts into addresses.
+    /// Turns offsets in the object's parts into addresses.
     fn settle(&mut self, index: usize) {
         let (input, plan) = (&self.inputs[index], &mut self.plans[index]);
         for (number, section) in input.object.sections.iter().enumerate() {

@@ -17,7 +17,7 @@ use crate::process::{self, ThreadLocal};
 use crate::relocation::{HOST, Quantity};
 use crate::state::{Definition, Owner};
 
-/// A definition of the batch: which object, which symbol.
+/// A definition of the batch: the object's and the symbol's number.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Here {
     object: usize,
@@ -245,7 +245,7 @@ impl<'a> Batch<'_, 'a> {
         }
     }
 
-    /// What the batch makes known to later ones: name, definition, and which object has it.
+    /// The batch's published symbols, each with its definition.
     pub(crate) fn definitions(&self, first: u64) -> Vec<(Box<[u8]>, Definition)> {
         let publish = |(name, here): (&&[u8], &Here)| {
             let (address, size, module) = match self.address_here(*here, &self.plans) {
@@ -266,7 +266,7 @@ impl<'a> Batch<'_, 'a> {
     }
 }
 
-/// What a symbol of a section is that is loaded.
+/// The target for a symbol of a loaded section.
 fn in_section(plan: &Plan, input: &Input<'_>, home: usize, number: usize) -> Target {
     let symbol = &input.object.symbols[number];
     if let Some(choice) = plan.choices.iter().find(|choice| choice.symbol == number) {

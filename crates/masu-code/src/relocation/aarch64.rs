@@ -6,7 +6,6 @@
 
 use super::{Cpu, Field, Fits, Origin, Quantity, Rewrite, Rule, STUB};
 
-/// aarch64, little-endian.
 pub(crate) const CPU: Cpu = Cpu {
     machine: object::elf::EM_AARCH64.0,
     name: "aarch64",

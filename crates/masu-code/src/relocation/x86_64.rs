@@ -2,7 +2,6 @@
 
 use super::{Cpu, Field, Fits, Origin, Quantity, Rewrite, Rule, STUB};
 
-/// x86-64.
 pub(crate) const CPU: Cpu = Cpu {
     machine: object::elf::EM_X86_64.0,
     name: "x86-64",

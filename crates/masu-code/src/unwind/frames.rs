@@ -70,7 +70,7 @@ impl Frames {
         }
     }
 
-    /// Takes tables back that were added.
+    /// Removes tables.
     pub(crate) fn remove(&mut self, tables: Vec<Table>) {
         match Unwinder::of_process() {
             Unwinder::None => {}
@@ -84,7 +84,7 @@ impl Frames {
         }
     }
 
-    /// Has `edit` change the tables of each group that some of `tables` belong to.
+    /// Calls `edit` on the tables of each group that has some of `tables`.
     fn change(&mut self, list: List, tables: Vec<Table>, edit: impl Fn(&mut Vec<Table>, &[Table])) {
         let group_of = |table: Table| {
             let below = self.groups.range(..=table.text).next_back();
