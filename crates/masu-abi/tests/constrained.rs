@@ -9,15 +9,12 @@ mod library;
 
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
-use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::sync::OnceLock;
 use std::{env, fs};
 
-fn program() -> &'static Path {
-    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
-    PROGRAM.get_or_init(|| library::compile("constrained.c", "program", &[]))
-}
+use library::program;
+
+program!("constrained.c", &[]);
 
 /// The program's exit code if the kernel takes no filter.
 const NO_FILTER: Option<i32> = Some(77);

@@ -6,26 +6,13 @@
 mod library;
 
 use std::path::PathBuf;
-use std::sync::OnceLock;
 
-/// One test for each group of the program.
-macro_rules! groups {
-    ($($group:ident)*) => {$(
-        #[test]
-        fn $group() {
-            library::succeeds(library::preloaded(program()).arg(stringify!($group)));
-        }
-    )*};
-}
+use library::{groups, program};
 
-fn program() -> &'static PathBuf {
-    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
-    // The first version of C++ with aligned `new`.
-    let edition = ["-std=c++17", "-fsized-deallocation", "-Wno-mismatched-new-delete"];
-    PROGRAM.get_or_init(|| library::compile("cxx.cpp", "program", &edition))
-}
+// The first version of C++ with aligned `new`.
+program!("cxx.cpp", &["-std=c++17", "-fsized-deallocation", "-Wno-mismatched-new-delete"]);
 
-groups! {
+groups! { program();
     all_operators
     sized_delete_does_not_believe_the_size
     bad_alloc_is_caught
@@ -40,8 +27,7 @@ groups! {
 
 fn host() -> PathBuf {
     // The program calls the operators by name, as only a C++ library would.
-    let library = library::path().to_str().expect("the target folder has a plain name");
-    library::compile("host.c", "program", &[library])
+    library::compile("host.c", "program", &library::linked())
 }
 
 #[test]

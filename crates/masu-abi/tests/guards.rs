@@ -7,22 +7,15 @@ mod library;
 
 use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output};
-use std::sync::OnceLock;
+
+use library::program;
 
 const SIGABRT: i32 = 6;
 const SIGSEGV: i32 = 11;
 
-fn program() -> &'static Path {
-    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
-    PROGRAM.get_or_init(|| {
-        let header = library::header();
-        let include = format!("-I{}", header.parent().expect("a folder").display());
-        let library = library::path().to_str().expect("the target folder has a plain name");
-        library::compile("guards.c", "program", &[&include, library])
-    })
-}
+program!("guards.c", &library::linked());
 
 /// The command for one group of the program, at a guard rate.
 fn command(group: &str, rate: &str) -> Command {
@@ -110,63 +103,33 @@ fn expect(group: &str, said: &str, signal: i32, access: usize, freed: bool) {
     }
 }
 
-#[test]
-fn an_access_beside_a_block_is_reported() {
-    expect(
-        "write_over",
-        "buffer overflow: a write at *, 0 bytes behind the end of a block of SIZE bytes at",
-        SIGSEGV,
-        WRITE,
-        false,
-    );
-    expect(
-        "read_over",
-        "buffer overflow: a read at *, 0 bytes behind the end of a block of SIZE bytes",
-        SIGSEGV,
-        READ,
-        false,
-    );
-    expect(
-        "write_under",
-        "buffer underflow: a write at *, 1 byte before a block of SIZE bytes",
-        SIGSEGV,
-        WRITE,
-        false,
-    );
-    expect(
-        "read_under",
-        "buffer underflow: a read at *, 1 byte before a block of SIZE bytes",
-        SIGSEGV,
-        READ,
-        false,
-    );
-    expect(
-        "far_over",
-        "buffer overflow: a write at *, 10000 bytes behind the end of a block",
-        SIGSEGV,
-        WRITE,
-        false,
-    );
+/// One test for each misuse: the signal, the accessing or freeing function, whether the block was freed, and the report.
+macro_rules! reported {
+    ($($group:ident: $signal:ident $function:ident $freed:literal $said:literal)*) => {$(
+        #[test]
+        fn $group() {
+            expect(stringify!($group), $said, $signal, $function, $freed);
+        }
+    )*};
 }
 
-#[test]
-fn an_access_to_a_freed_block_is_reported() {
-    expect(
-        "write_freed",
-        "use after free: a write at *, 3 bytes into a freed block of SIZE bytes",
-        SIGSEGV,
-        WRITE,
-        true,
-    );
-    expect(
-        "read_freed",
-        "use after free: a read at *, 3 bytes into a freed block of SIZE bytes",
-        SIGSEGV,
-        READ,
-        true,
-    );
-    expect("read_freed_by_another", "use after free: a read at ", SIGSEGV, READ, true);
-    expect("freed_by_realloc", "use after free: a read at ", SIGSEGV, READ, true);
+reported! {
+    // An access beside a block.
+    write_over: SIGSEGV WRITE false "buffer overflow: a write at *, 0 bytes behind the end of a block of SIZE bytes at"
+    read_over: SIGSEGV READ false "buffer overflow: a read at *, 0 bytes behind the end of a block of SIZE bytes"
+    write_under: SIGSEGV WRITE false "buffer underflow: a write at *, 1 byte before a block of SIZE bytes"
+    read_under: SIGSEGV READ false "buffer underflow: a read at *, 1 byte before a block of SIZE bytes"
+    far_over: SIGSEGV WRITE false "buffer overflow: a write at *, 10000 bytes behind the end of a block"
+    // An access to a freed block.
+    write_freed: SIGSEGV WRITE true "use after free: a write at *, 3 bytes into a freed block of SIZE bytes"
+    read_freed: SIGSEGV READ true "use after free: a read at *, 3 bytes into a freed block of SIZE bytes"
+    read_freed_by_another: SIGSEGV READ true "use after free: a read at "
+    freed_by_realloc: SIGSEGV READ true "use after free: a read at "
+    // A wrong pointer, at the call.
+    free_twice: SIGABRT DROP true "double free: *, 0 bytes into a freed block of SIZE bytes"
+    free_inside: SIGABRT DROP false "invalid free: *, 16 bytes into a block of SIZE bytes"
+    free_beyond: SIGABRT DROP false "invalid free: *, 0 bytes behind the end of a block of SIZE"
+    free_misaligned: SIGABRT DROP false "invalid free: *, 1 byte into a block of SIZE bytes"
 }
 
 #[test]
@@ -178,38 +141,6 @@ fn a_report_names_the_threads() {
     };
     assert_eq!(thread("(thread "), thread("allocated by thread "), "{}", report.text);
     assert_ne!(thread("(thread "), thread("freed by thread "), "{}", report.text);
-}
-
-#[test]
-fn a_wrong_pointer_ends_the_program_at_the_call() {
-    expect(
-        "free_twice",
-        "double free: *, 0 bytes into a freed block of SIZE bytes",
-        SIGABRT,
-        DROP,
-        true,
-    );
-    expect(
-        "free_inside",
-        "invalid free: *, 16 bytes into a block of SIZE bytes",
-        SIGABRT,
-        DROP,
-        false,
-    );
-    expect(
-        "free_beyond",
-        "invalid free: *, 0 bytes behind the end of a block of SIZE",
-        SIGABRT,
-        DROP,
-        false,
-    );
-    expect(
-        "free_misaligned",
-        "invalid free: *, 1 byte into a block of SIZE bytes",
-        SIGABRT,
-        DROP,
-        false,
-    );
 }
 
 #[test]

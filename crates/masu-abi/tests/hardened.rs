@@ -11,6 +11,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 
+use library::program;
+
 const SIGABRT: i32 = 6;
 const SIGSEGV: i32 = 11;
 
@@ -29,10 +31,7 @@ fn hardened() -> &'static Path {
     })
 }
 
-fn program() -> &'static Path {
-    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
-    PROGRAM.get_or_init(|| library::compile("hardened.c", "program", &[]))
-}
+program!("hardened.c", &[]);
 
 fn run_under(preload: &Path, kind: &str, size: usize) -> Output {
     Command::new(program())

@@ -4,33 +4,14 @@
 mod library;
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
-use std::sync::OnceLock;
 
-fn arguments() -> Vec<&'static str> {
-    let leak = |text: String| -> &'static str { Box::leak(text.into_boxed_str()) };
-    let library = library::path();
-    let header = library::header();
-    let include = leak(format!("-I{}", header.parent().expect("a folder").display()));
-    vec![include, library.to_str().expect("the target folder has a plain name"), "-pthread"]
-}
+use library::{groups, program};
 
-fn program() -> &'static Path {
-    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
-    PROGRAM.get_or_init(|| library::compile("heap.c", "heaps", &arguments()))
-}
+program!("heap.c", &library::linked());
 
-macro_rules! groups {
-    ($($group:ident)*) => {$(
-        #[test]
-        fn $group() {
-            library::succeeds(library::preloaded(program()).arg(stringify!($group)));
-        }
-    )*};
-}
-
-groups! {
+groups! { program();
     plain_free
     rules
     destroy_returns_memory
@@ -75,7 +56,7 @@ fn delete_frees_a_heap_s_block() {
         }\n";
     fs::write(&source, text).expect("the target folder is writable");
     // GCC warns of blocks from one function freed by another, which this tests.
-    let more: Vec<_> = arguments().into_iter().chain(["-Wno-mismatched-new-delete"]).collect();
-    let program = library::compile_with("c++", &source, "heaps", &more);
+    let arguments = [&library::linked()[..], &["-Wno-mismatched-new-delete"]].concat();
+    let program = library::compile_with("c++", &source, "heaps", &arguments);
     library::succeeds(&mut library::preloaded(program));
 }

@@ -11,10 +11,9 @@ use std::path::{Path, PathBuf};
 use std::process::Output;
 use std::sync::OnceLock;
 
-fn program() -> &'static Path {
-    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
-    PROGRAM.get_or_init(|| library::compile("life.c", "program", &[]))
-}
+use library::{groups, program};
+
+program!("life.c", &[]);
 
 fn guest() -> &'static Path {
     static GUEST: OnceLock<PathBuf> = OnceLock::new();
@@ -26,18 +25,7 @@ fn run(group: &str) -> Output {
     command.arg(group).arg(guest()).output().expect("the program starts")
 }
 
-/// One test for each group of the program that only has to succeed.
-macro_rules! groups {
-    ($($group:ident)*) => {$(
-        #[test]
-        fn $group() {
-            let output = run(stringify!($group));
-            assert!(output.status.success(), "{}\n{}", output.status, library::printed(&output));
-        }
-    )*};
-}
-
-groups! {
+groups! { program(), [guest()];
     first_malloc_before_constructors
     fork_while_threads_allocate
     fork_beside_a_thread_that_trims
@@ -78,18 +66,7 @@ fn foreign_pointers_go_to_their_malloc() {
     library::succeeds(&mut command);
 }
 
-/// The same of another program.
-macro_rules! groups_of {
-    ($source:literal: $($group:ident)*) => {$(
-        #[test]
-        fn $group() {
-            let program = library::compile($source, "program", &[]);
-            library::succeeds(library::preloaded(program).arg(stringify!($group)));
-        }
-    )*};
-}
-
-groups_of! { "interrupted.c":
+groups! { library::compile("interrupted.c", "program", &[]);
     signals_rain_while_threads_allocate
     spawned_while_threads_allocate
     exec_while_threads_allocate
@@ -98,7 +75,7 @@ groups_of! { "interrupted.c":
     keys_free_late
 }
 
-groups_of! { "forks.c":
+groups! { library::compile("forks.c", "program", &[]);
     handlers_are_registered_before_the_first_malloc
     a_handler_forks_in_the_midst_of_malloc
     fork_while_streams_are_flushed

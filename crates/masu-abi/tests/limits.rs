@@ -4,31 +4,18 @@
 
 mod library;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output};
-use std::sync::OnceLock;
 
-fn program() -> &'static Path {
-    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
-    PROGRAM.get_or_init(|| library::compile("limits.c", "program", &[]))
-}
+use library::{groups, program};
+
+program!("limits.c", &[]);
 
 fn run(group: &str) -> Output {
     library::preloaded(program()).arg(group).output().expect("the program starts")
 }
 
-/// One test for each group of the program that only has to succeed.
-macro_rules! groups {
-    ($($group:ident)*) => {$(
-        #[test]
-        fn $group() {
-            let output = run(stringify!($group));
-            assert!(output.status.success(), "{}\n{}", output.status, library::printed(&output));
-        }
-    )*};
-}
-
-groups! {
+groups! { program();
     limit_that_comes_and_goes
     most_of_a_limit_can_be_used
     little_more_than_the_program_is_enough

@@ -96,7 +96,7 @@ fn a_bad_value_is_one_line_and_the_program_runs() {
 }
 
 #[test]
-fn a_program_with_more_rights_than_its_user_is_not_told() {
+fn a_program_with_more_rights_than_its_user_ignores_the_environment() {
     let archive = library::static_path();
     let program = library::compile("freed.c", "secure", &["-static", text(&archive)]);
     // A group of its own, taken on at start: only root may give a file to one it is not in.

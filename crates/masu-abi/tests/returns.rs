@@ -7,13 +7,11 @@
 mod library;
 
 use std::env;
-use std::path::{Path, PathBuf};
-use std::sync::{Mutex, OnceLock};
+use std::sync::Mutex;
 
-fn program() -> &'static Path {
-    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
-    PROGRAM.get_or_init(|| library::compile("returns.c", "program", &["-O1"]))
-}
+use library::program;
+
+program!("returns.c", &["-O1"]);
 
 fn run(group: &str) {
     // One peak at a time: together they could be more than a machine has.

@@ -4,18 +4,9 @@
 
 mod library;
 
-/// One test for each group of the program.
-macro_rules! groups {
-    ($($group:ident)*) => {$(
-        #[test]
-        fn $group() {
-            let program = program();
-            library::succeeds(library::preloaded(program).arg(stringify!($group)));
-        }
-    )*};
-}
+use library::{groups, program};
 
-groups! {
+groups! { program();
     zero_sizes
     every_size_is_aligned_and_writable
     impossible_sizes_fail
@@ -29,11 +20,5 @@ groups! {
     second_names
 }
 
-fn program() -> &'static std::path::Path {
-    static PROGRAM: std::sync::OnceLock<std::path::PathBuf> = std::sync::OnceLock::new();
-    PROGRAM.get_or_init(|| {
-        // Some of the functions are newer or older than the C library.
-        let library = library::path().to_str().expect("the target folder has a plain name");
-        library::compile("semantics.c", "program", &[library])
-    })
-}
+// Some of the functions are newer or older than the C library.
+program!("semantics.c", &library::linked());

@@ -7,19 +7,11 @@
 mod library;
 
 use std::os::unix::process::ExitStatusExt;
-use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::sync::OnceLock;
 
-fn program() -> &'static Path {
-    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
-    PROGRAM.get_or_init(|| {
-        let header = library::header();
-        let include = format!("-I{}", header.parent().expect("a folder").display());
-        let library = library::path().to_str().expect("the target folder has a plain name");
-        library::compile("wrong_pointers.c", "program", &[&include, library])
-    })
-}
+use library::program;
+
+program!("wrong_pointers.c", &library::linked());
 
 /// A limit with room for blocks over 1 GiB, and none for the class map.
 const FEW_ADDRESSES: &str = "ulimit -v 16000000; exec \"$0\" \"$1\"";

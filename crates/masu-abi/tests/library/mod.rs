@@ -9,7 +9,7 @@
 //! matrix` sets them.
 //!
 //! This is the only `mod.rs`: cargo would take `tests/library.rs` for a test program.
-#![allow(dead_code, reason = "each test program uses its own part of this")]
+#![allow(dead_code, unused_macros, reason = "each test program uses its own part of this")]
 
 use std::env;
 use std::ffi::OsStr;
@@ -88,14 +88,45 @@ pub(crate) fn compile(source: &str, kind: &str, arguments: &[&str]) -> PathBuf {
     compile_with(compiler, &folder.join(source), kind, arguments)
 }
 
+/// The compiler's arguments for a program that is linked with the library and includes its header.
+pub(crate) fn linked() -> [&'static str; 2] {
+    static INCLUDE: OnceLock<String> = OnceLock::new();
+    let header = header();
+    let include = || format!("-I{}", header.parent().expect("a folder").display());
+    [INCLUDE.get_or_init(include), path().to_str().expect("the target folder has a plain name")]
+}
+
+/// `fn program()`: a source of `tests/c`, compiled once with these arguments.
+macro_rules! program {
+    ($source:literal, $arguments:expr) => {
+        fn program() -> &'static std::path::Path {
+            static PROGRAM: std::sync::OnceLock<std::path::PathBuf> = std::sync::OnceLock::new();
+            PROGRAM.get_or_init(|| $crate::library::compile($source, "program", $arguments))
+        }
+    };
+}
+
+/// One test for each group of a program that only has to succeed. The arguments follow the group.
+macro_rules! groups {
+    ($program:expr; $($group:ident)*) => {
+        $crate::library::groups! { $program, [""; 0]; $($group)* }
+    };
+    ($program:expr, $arguments:expr; $($group:ident)*) => {$(
+        #[test]
+        fn $group() {
+            let mut command = library::preloaded($program);
+            library::succeeds(command.arg(stringify!($group)).args($arguments));
+        }
+    )*};
+}
+
+#[allow(unused_imports, reason = "each test program uses its own part of this")]
+pub(crate) use {groups, program};
+
 /// The program with every kind of request: `tests/c/faulted.c`.
 pub(crate) fn faulted() -> &'static Path {
-    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
-    PROGRAM.get_or_init(|| {
-        let header = header();
-        let include = format!("-I{}", header.parent().expect("a folder").display());
-        compile("faulted.c", "program", &[&include, path().to_str().expect("UTF-8")])
-    })
+    program!("faulted.c", &linked());
+    program()
 }
 
 /// As [`compile`], with a compiler of the caller's choice.
