@@ -25,8 +25,7 @@ pub(crate) enum Length {
 
 pub(crate) fn run(root: &Path, length: Length) -> Result<()> {
     let cargo = |words: &str| commands::run(cargo(root, words)?.current_dir(root));
-    let needs: Vec<_> = machine::PEERS.iter().chain(machine::TESTED).collect();
-    commands::step("machine", || machine::provide(&needs))?;
+    commands::step("machine", || machine::provide_all(&[machine::PEERS, machine::TESTED]))?;
     commands::step("toolchain", || machine::provide_toolchain(root))?;
     commands::step("format", || cargo("fmt --all --check"))?;
     commands::step("tidy", || tidy::run(root))?;

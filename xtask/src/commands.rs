@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 
 use crate::process_stat;
 
@@ -51,6 +51,15 @@ pub fn run(command: &mut Command) -> Result<()> {
         bail!("`{shown}`: {status}");
     }
     Ok(())
+}
+
+/// Runs a command that must succeed; returns its standard output.
+pub fn output(command: &mut Command) -> Result<String> {
+    let shown = show(command);
+    let output = command.output().with_context(|| format!("cannot start `{shown}`"))?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "`{shown}`: {}\n{}", output.status, said.trim());
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 /// The command behind another one that starts it: `nice -n 19`, `timeout 60`.

@@ -12,7 +12,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 
 use crate::commands;
 
@@ -103,7 +103,7 @@ impl Request {
         put("share/man/man3/masu.3", manual::page(&headers[0]).as_bytes(), FILE)?;
         for (program, arguments, path) in PRINTED {
             let program = self.place("bin").join(program);
-            put(path, &printed(Command::new(program).args(*arguments))?, FILE)?;
+            put(path, commands::output(Command::new(program).args(*arguments))?.as_bytes(), FILE)?;
         }
         installed.extend(self.manual_pages(&self.place("bin/masu"))?);
         Ok(installed)
@@ -112,7 +112,7 @@ impl Request {
     /// Has the installed command write its pages.
     fn manual_pages(&self, program: &Path) -> Result<Vec<PathBuf>> {
         let folder = self.place("share/man/man1");
-        printed(Command::new(program).args(["man", "--output"]).arg(&folder))?;
+        commands::output(Command::new(program).args(["man", "--output"]).arg(&folder))?;
         let entries = fs::read_dir(&folder).with_context(|| folder.display().to_string())?;
         let mut pages = Vec::new();
         for entry in entries {
@@ -248,15 +248,6 @@ const PRINTED: &[(&str, &[&str], &str)] = &[
     ("xquo", &["--completions", "fish"], "share/fish/vendor_completions.d/xquo.fish"),
     ("xquo", &["--man"], "share/man/man1/xquo.1"),
 ];
-
-fn printed(command: &mut Command) -> Result<Vec<u8>> {
-    let shown = commands::show(command);
-    let output = command.output().with_context(|| format!("cannot start `{shown}`"))?;
-    if !output.status.success() {
-        bail!("`{shown}`: {}: {}", output.status, String::from_utf8_lossy(&output.stderr));
-    }
-    Ok(output.stdout)
-}
 
 /// Writes a file so that it is there whole or not at all, and a file of that name that is in use stays
 /// as it is for its users.

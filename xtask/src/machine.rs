@@ -270,6 +270,18 @@ pub const OTHER_SYSTEMS: &[&str] = &["x86_64-pc-windows-gnu", "aarch64-apple-dar
 /// The oldest Rust that the libraries compile with. COUPLING: `rust-version` in their manifests.
 pub const OLDEST_RUST: &str = "1.88.0";
 
+/// Installs what is missing of all these lists: [`provide`].
+pub fn provide_all(lists: &[&[Need]]) -> Result<()> {
+    provide(&lists.iter().copied().flatten().collect::<Vec<_>>())
+}
+
+/// The same where a chore works with fewer: a failure is printed.
+pub fn provide_what_there_is(lists: &[&[Need]]) {
+    if let Err(error) = provide_all(lists) {
+        println!("going on without: {error:#}");
+    }
+}
+
 /// Installs what is missing of `needs`, as root by apt-get.
 pub fn provide(needs: &[&Need]) -> Result<()> {
     let missing: Vec<&Need> = needs.iter().copied().filter(|need| !is_there(need.sign)).collect();

@@ -7,6 +7,7 @@ use std::process::Command;
 use anyhow::{Context, Result};
 
 use crate::benchmarks::{self, RECORDS};
+use crate::commands;
 
 /// The load of the last 1, 5 and 15 minutes.
 #[must_use]
@@ -24,9 +25,8 @@ pub fn commit(root: &Path) -> String {
 
 fn known_commit(root: &Path) -> Option<String> {
     let git = |arguments: &[&str]| {
-        let output = Command::new("git").args(arguments).current_dir(root).output().ok()?;
-        let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();
-        output.status.success().then_some(text)
+        let output = commands::output(Command::new("git").args(arguments).current_dir(root));
+        output.ok().map(|text| text.trim().to_owned())
     };
     let commit = git(&["rev-parse", "--short=12", "HEAD"])?;
     // Pages are not measured, and a record may be kept in one.
@@ -46,9 +46,8 @@ pub fn command() -> String {
 /// Today in UTC: `2026-11-24`.
 #[must_use]
 pub fn today() -> String {
-    let output = Command::new("date").args(["-u", "+%F"]).output();
-    let date = output.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
-    date.unwrap_or_else(|_| "unknown".to_owned())
+    let date = commands::output(Command::new("date").args(["-u", "+%F"]));
+    date.map_or("unknown".to_owned(), |date| date.trim().to_owned())
 }
 
 /// Writes the record, and the page of figures; returns the record's path from the root.

@@ -65,7 +65,7 @@ const OPERATIONS: &str = "30000";
 
 pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     let seconds = request.seconds;
-    machine::provide(&machine::TESTED.iter().collect::<Vec<_>>())?;
+    machine::provide_all(&[machine::TESTED])?;
     let target = commands::target_folder()?.join("sanitize");
     for sanitizer in &SANITIZERS {
         let name = format!("masu, sanitizer of {}", sanitizer.name);

@@ -42,10 +42,8 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     }
     print!("{PLAN}");
     commands::step("1 of 3: mallocs", || {
-        if let Err(error) = machine::provide(&machine::PEERS.iter().collect::<Vec<_>>()) {
-            // A comparison with fewer mallocs is still a comparison.
-            println!("going on without: {error:#}");
-        }
+        // A comparison with fewer mallocs is still a comparison.
+        machine::provide_what_there_is(&[machine::PEERS]);
         Ok(())
     })?;
     let build = ["build", "--locked", "--package", "masu-cli", "--no-default-features"];

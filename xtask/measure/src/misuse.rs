@@ -118,7 +118,7 @@ pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
 }
 
 fn build(root: &Path) -> Result<PathBuf> {
-    machine::provide(&machine::PATTERNS.iter().collect::<Vec<_>>())?;
+    machine::provide_all(&[machine::PATTERNS])?;
     let out = commands::target_folder()?.join("misuse");
     commands::step("build the cases", || commands::make(&root.join("workloads/misuse"), &out))?;
     Ok(out.join("misuse"))

@@ -66,13 +66,9 @@ struct Progress {
 
 /// Builds what does not stand yet, proves every peer and prints a table of them.
 pub(crate) fn run(request: &Request) -> Result<()> {
-    machine::provide(&machine::PEER_BUILDS.iter().collect::<Vec<_>>())?;
-    if let Err(error) = machine::provide(&machine::PEERS.iter().collect::<Vec<_>>()) {
-        println!("going on without: {error:#}");
-    }
-    if let Err(error) = machine::provide(&machine::HARDENED_PEERS.iter().collect::<Vec<_>>()) {
-        println!("going on without: {error:#}");
-    }
+    machine::provide_all(&[machine::PEER_BUILDS])?;
+    machine::provide_what_there_is(&[machine::PEERS]);
+    machine::provide_what_there_is(&[machine::HARDENED_PEERS]);
     let folder = place()?;
     let wanted: Vec<Peer> = PEERS.into_iter().filter(|peer| request.wants(peer)).collect();
     let made = make(&wanted, &folder, request.jobs())?;

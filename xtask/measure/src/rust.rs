@@ -44,7 +44,7 @@ impl Request {
 }
 
 pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
-    machine::provide(&machine::RUST_PEERS.iter().collect::<Vec<_>>())?;
+    machine::provide_all(&[machine::RUST_PEERS])?;
     machine::provide_target(root, machine::MUSL)?;
     let folder = commands::target_folder()?.join("rust-patterns");
     let libcs = request.libc.map_or(Libc::ALL.to_vec(), |libc| vec![libc]);

@@ -16,8 +16,9 @@ mod tests;
 mod watch;
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use clap::builder::PossibleValuesParser;
 
 use mallocs::NAMES;
@@ -129,7 +130,8 @@ pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
         }
         println!("going on without {name}: {reason}");
     }
-    let workloads = request.choose(Workload::read(&steps_output(&program, "--list")?))?;
+    let workloads =
+        request.choose(Workload::read(&commands::output(Command::new(&program).arg("--list"))?))?;
     let watch = Watch::new(&made)?;
     let results =
         commands::step("scale", || Results::gather(&watch, request, &workloads, &all.mallocs))?;
@@ -145,15 +147,8 @@ pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
 }
 
 fn build(root: &Path) -> Result<PathBuf> {
-    machine::provide(&machine::PATTERNS.iter().chain(machine::EMULATED).collect::<Vec<_>>())?;
+    machine::provide_all(&[machine::PATTERNS, machine::EMULATED])?;
     let out = commands::target_folder()?.join("scale");
     commands::step("build the workloads", || commands::make(&root.join("workloads/scale"), &out))?;
     Ok(out)
-}
-
-/// What the program prints for this option.
-fn steps_output(program: &Path, option: &str) -> Result<String> {
-    let output = std::process::Command::new(program).arg(option).output();
-    let output = output.with_context(|| format!("cannot start {}", program.display()))?;
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }

@@ -69,7 +69,7 @@ CONFIG_ARM64_VA_BITS_48=y
 
 /// Builds the kernels that are not there yet for OS pages of these sizes, in KiB.
 pub(crate) fn provide(root: &Path, sizes: &[u32]) -> Result<()> {
-    machine::provide(&machine::GUEST.iter().collect::<Vec<_>>())?;
+    machine::provide_all(&[machine::GUEST])?;
     machine::provide_target(root, machine::OTHER_CPU_MUSL)?;
     let folder = folder()?;
     fs::create_dir_all(&folder)?;

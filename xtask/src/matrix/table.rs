@@ -5,7 +5,7 @@
 use std::process::Command;
 
 use super::plan::{self, Cell, GROUPS, LEFT_OUT, LeftOut, TARGETS, Target};
-use crate::records;
+use crate::{commands, records};
 
 struct Row {
     target: &'static Target,
@@ -119,9 +119,8 @@ fn letter(place: usize) -> String {
 /// Date, commit, kernel and emulator of a run.
 pub(super) fn head(commit: &str) -> String {
     let said = |program: &str, arguments: &[&str]| {
-        let output = Command::new(program).args(arguments).output().ok();
-        let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
-        text.and_then(|text| text.lines().next().map(str::to_owned)).unwrap_or_default()
+        let text = commands::output(Command::new(program).args(arguments));
+        text.ok().and_then(|text| text.lines().next().map(str::to_owned)).unwrap_or_default()
     };
     let (date, kernel) = (records::today(), said("uname", &["-r"]));
     let emulator = said("qemu-aarch64", &["--version"]);

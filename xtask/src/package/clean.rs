@@ -11,7 +11,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, bail};
 
 use crate::{commands, machine};
 
@@ -49,9 +49,12 @@ impl Root {
         }
         let mut status = String::new();
         for package in needed(packages)? {
-            status.push_str(&answer(Command::new("dpkg-query").arg("--status").arg(&package))?);
+            status.push_str(&commands::output(
+                Command::new("dpkg-query").arg("--status").arg(&package),
+            )?);
             status.push('\n');
-            let listed = answer(Command::new("dpkg-query").arg("--listfiles").arg(&package))?;
+            let listed =
+                commands::output(Command::new("dpkg-query").arg("--listfiles").arg(&package))?;
             for file in listed.lines().filter(|file| file.starts_with('/')) {
                 root.take(Path::new(file))?;
             }
@@ -151,15 +154,6 @@ pub(super) fn talk(command: &mut Command, input: &str) -> Result<String> {
     Ok(printed)
 }
 
-/// What a command prints on its standard output.
-pub(super) fn answer(command: &mut Command) -> Result<String> {
-    let shown = commands::show(command);
-    let output = command.output().with_context(|| format!("cannot start `{shown}`"))?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "`{shown}`: {}\n{}", output.status, said.trim());
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
-}
-
 /// These packages and all that they need, by what dpkg knows of this machine.
 fn needed(packages: &[&str]) -> Result<BTreeSet<String>> {
     let mut found = BTreeSet::new();
@@ -170,11 +164,12 @@ fn needed(packages: &[&str]) -> Result<BTreeSet<String>> {
         }
         let mut query = Command::new("dpkg-query");
         query.args(["--show", "--showformat", "${Pre-Depends}, ${Depends}", &package]);
-        for need in answer(&mut query)?.split(',').filter(|need| !need.trim().is_empty()) {
+        for need in commands::output(&mut query)?.split(',').filter(|need| !need.trim().is_empty())
+        {
             // One that only has a name and is brought by others (awk) has no files, either.
             let is_installed = |name: &&str| {
                 let state = ["--show", "--showformat", "${db:Status-Abbrev}", name];
-                answer(Command::new("dpkg-query").args(state))
+                commands::output(Command::new("dpkg-query").args(state))
                     .is_ok_and(|state| state.starts_with("ii"))
             };
             left.extend(alternatives(need).find(is_installed).map(str::to_owned));

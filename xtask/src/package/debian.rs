@@ -13,7 +13,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-use super::clean::{Root, answer};
+use super::clean::Root;
 use super::standalone::{serves, serves_with};
 use super::{Shop, VERSION, notices};
 use crate::install::Request;
@@ -36,7 +36,8 @@ pub(super) fn make(shop: &Shop) -> Result<Vec<PathBuf>> {
     machine::provide(&TOOLS)?;
     let bench = shop.bench("deb")?;
     let ask = |name: &str| {
-        let answer_text = answer(Command::new("dpkg-architecture").arg("--query").arg(name))?;
+        let answer_text =
+            commands::output(Command::new("dpkg-architecture").arg("--query").arg(name))?;
         anyhow::Ok(answer_text.trim().to_owned())
     };
     let tree = Tree {
@@ -82,7 +83,7 @@ impl Tree {
     /// When the sources were last changed, as mails have it.
     fn date(&self) -> Result<String> {
         let mut date = Command::new("date");
-        let answer_text = answer(
+        let answer_text = commands::output(
             date.args(["--utc", "--rfc-email", "--date"]).arg(format!("@{}", self.changed)),
         )?;
         Ok(answer_text.trim().to_owned())
@@ -110,14 +111,15 @@ impl Tree {
     fn control(&self, bench: &Path) -> Result<()> {
         let folder = self.folder.join("DEBIAN");
         fs::create_dir_all(&folder)?;
-        let size_kib =
-            answer(Command::new("du").args(["-sk", "--apparent-size"]).arg(&self.folder))?;
+        let size_kib = commands::output(
+            Command::new("du").args(["-sk", "--apparent-size"]).arg(&self.folder),
+        )?;
         let size_kib = size_kib.split_whitespace().next().context("du says nothing")?;
         let needs = self.needs(bench)?;
         fs::write(folder.join("control"), papers::control(&self.cpu, size_kib, &needs))?;
         fs::write(folder.join("triggers"), "activate-noawait ldconfig\n")?;
         fs::write(folder.join("symbols"), self.symbols()?)?;
-        let sums = answer(
+        let sums = commands::output(
             Command::new("sh")
                 .current_dir(&self.folder)
                 .args(["-c", "find usr -type f -print0 | LC_ALL=C sort -z | xargs -0 md5sum"]),
@@ -146,7 +148,7 @@ impl Tree {
         for library in ["libmasu.so", "libmasu-secure.so", "libmasu_code.so"] {
             needs.arg(self.libraries().join(library));
         }
-        let answer_text = answer(&mut needs)?;
+        let answer_text = commands::output(&mut needs)?;
         let needs = answer_text.lines().find_map(|line| line.strip_prefix("shlibs:Depends="));
         Ok(needs.context("dpkg-shlibdeps names no library")?.to_owned())
     }
@@ -160,7 +162,7 @@ impl Tree {
         for library in ["libmasu.so", "libmasu_code.so"] {
             symbols.arg(format!("-e{}", self.libraries().join(library).display()));
         }
-        answer(&mut symbols)
+        commands::output(&mut symbols)
     }
 
     fn pack(&self, out: &Path) -> Result<PathBuf> {
@@ -181,7 +183,7 @@ fn changed(root: &Path) -> Result<String> {
         return Ok(answer_text);
     }
     let mut ask = Command::new("git");
-    let answer_text = answer(ask.current_dir(root).args(["log", "-1", "--format=%ct"]));
+    let answer_text = commands::output(ask.current_dir(root).args(["log", "-1", "--format=%ct"]));
     Ok(answer_text
         .with_context(|| format!("where there is no git, set {EPOCH}"))?
         .trim()
@@ -254,13 +256,14 @@ fn linked(shop: &Shop, root: &Root) -> Result<()> {
     let bench = shop.bench("deb-linked")?;
     let (source, program) = (bench.join("program.c"), root.folder.join("tmp/program"));
     fs::write(&source, LINKED)?;
-    let triplet =
-        answer(Command::new("dpkg-architecture").args(["--query", "DEB_HOST_MULTIARCH"]))?;
+    let triplet = commands::output(
+        Command::new("dpkg-architecture").args(["--query", "DEB_HOST_MULTIARCH"]),
+    )?;
     let folder = root.folder.join("usr/lib").join(triplet.trim()).join("pkgconfig");
     let mut ask = Command::new("pkg-config");
     ask.env("PKG_CONFIG_SYSROOT_DIR", &root.folder).env("PKG_CONFIG_LIBDIR", folder);
     ask.env("PKG_CONFIG_ALLOW_SYSTEM_CFLAGS", "1").env("PKG_CONFIG_ALLOW_SYSTEM_LIBS", "1");
-    let flags = answer(ask.args(["--cflags", "--libs", "masu"]))?;
+    let flags = commands::output(ask.args(["--cflags", "--libs", "masu"]))?;
     let mut compile = Command::new("gcc");
     commands::run(compile.arg(&source).arg("-o").arg(&program).args(flags.split_whitespace()))?;
     let printed = root.run(&[], &["/tmp/program"], "")?;
@@ -288,12 +291,14 @@ mod tests {
         fs::write(tree.folder.join("DEBIAN/control"), control).unwrap();
         let package = tree.pack(&folder).unwrap();
         let field = |name: &str| {
-            answer(Command::new("dpkg-deb").arg("--field").arg(&package).arg(name)).unwrap()
+            commands::output(Command::new("dpkg-deb").arg("--field").arg(&package).arg(name))
+                .unwrap()
         };
         assert_eq!(field("Version").trim(), VERSION);
         assert_eq!(tree.date().unwrap(), "Thu, 01 Jan 1970 00:00:00 +0000");
         assert_eq!(field("Depends").trim(), "libc6 (>= 2.34)");
-        let contents = answer(Command::new("dpkg-deb").arg("--contents").arg(&package)).unwrap();
+        let contents =
+            commands::output(Command::new("dpkg-deb").arg("--contents").arg(&package)).unwrap();
         assert!(
             contents.contains("root/root") && contents.contains("./usr/bin/masu"),
             "{contents}"

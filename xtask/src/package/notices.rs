@@ -10,7 +10,6 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 
-use super::clean::answer;
 use crate::commands;
 
 /// The texts, each below the crates that have it, of all that is linked into these members of the workspace.
@@ -18,7 +17,7 @@ pub(super) fn of(root: &Path, members: &[&str], target: &str) -> Result<String> 
     let mut tree = commands::cargo(root, &["tree", "--locked", "--edges=normal,no-proc-macro"]);
     tree.args(["--no-dedupe", "--prefix=none", "--format={p}|{l}", "--target", target]);
     tree.args(members.iter().flat_map(|member| ["--package", member]));
-    let linked = linked(&answer(&mut tree)?);
+    let linked = linked(&commands::output(&mut tree)?);
     ensure!(!linked.is_empty(), "cargo tree names nothing that is linked into {members:?}");
     let mut crates_of: BTreeMap<String, Vec<&Linked>> = BTreeMap::new();
     for one in &linked {

@@ -9,7 +9,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-use super::clean::{Root, answer};
+use super::clean::Root;
 use super::{LICENCES, Shop, VERSION, notices};
 use crate::{commands, machine};
 
@@ -24,8 +24,9 @@ pub(super) fn programs(shop: &Shop) -> Result<PathBuf> {
         let built = shop.target.join(machine::MUSL).join("release").join(name);
         let program = folder.join(name);
         commands::run(Command::new("strip").arg("-o").arg(&program).arg(&built))?;
-        let segments =
-            answer(Command::new("readelf").args(["--program-headers", "--wide"]).arg(&program))?;
+        let segments = commands::output(
+            Command::new("readelf").args(["--program-headers", "--wide"]).arg(&program),
+        )?;
         ensure!(!segments.contains("INTERP"), "{} is not static", built.display());
     }
     Ok(folder)

@@ -7,7 +7,8 @@
 use std::path::Path;
 use std::process::Command;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
+use xtask::commands;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Share {
@@ -85,9 +86,7 @@ impl Pattern {
 }
 
 pub(crate) fn list(program: &Path) -> Result<Vec<Pattern>> {
-    let listed = Command::new(program).arg("--list").output();
-    let listed = listed.with_context(|| format!("cannot run {}", program.display()))?;
-    understand(&String::from_utf8_lossy(&listed.stdout))
+    understand(&commands::output(Command::new(program).arg("--list"))?)
 }
 
 pub(super) fn understand(list: &str) -> Result<Vec<Pattern>> {

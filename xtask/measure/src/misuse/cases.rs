@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::process::Command;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
+use xtask::commands;
 
 /// Blocks of a kind: which sizes stand for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,9 +49,7 @@ impl Case {
 }
 
 pub(super) fn of(program: &Path) -> Result<Vec<Case>> {
-    let output = Command::new(program).arg("--list").env_remove("LD_PRELOAD").output();
-    let output = output.with_context(|| format!("starting {}", program.display()))?;
-    read(&String::from_utf8_lossy(&output.stdout))
+    read(&commands::output(Command::new(program).arg("--list").env_remove("LD_PRELOAD"))?)
 }
 
 pub(super) fn read(list: &str) -> Result<Vec<Case>> {

@@ -76,10 +76,7 @@ pub(super) struct All {
 pub(super) fn catalogue(root: &Path, is_wanted: &impl Fn(&Malloc) -> bool) -> Result<Catalogue> {
     let wants = |name: &str| MALLOCS.iter().any(|one| one.name == name && is_wanted(one));
     if MALLOCS.iter().any(|one| !one.is_ours() && is_wanted(one)) {
-        let needs = machine::PEERS.iter().chain(machine::HARDENED_PEERS);
-        if let Err(error) = machine::provide(&needs.collect::<Vec<_>>()) {
-            println!("going on without: {error:#}");
-        }
+        machine::provide_what_there_is(&[machine::PEERS, machine::HARDENED_PEERS]);
     }
     let mut folders: Vec<PathBuf> = peers::folder().into_iter().chain(peers::hardened()).collect();
     if wants(SECURE) && has_secure(root)? {

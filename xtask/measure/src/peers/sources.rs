@@ -16,12 +16,8 @@ pub(super) fn fetch(folder: &Path, peers: &[Peer]) -> Result<PathBuf> {
     fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))?;
     fs::write(folder.join("Cargo.toml"), manifest(peers))?;
     fs::write(folder.join("lib.rs"), "")?;
-    let mut cargo = commands::cargo(folder, &["vendor", "--quiet", "--versioned-dirs", "vendor"]);
-    let output = cargo.output().context("cannot start cargo")?;
-    if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr);
-        bail!("`{}`: {}\n{}", commands::show(&cargo), output.status, said.trim());
-    }
+    let vendor = ["vendor", "--quiet", "--versioned-dirs", "vendor"];
+    commands::output(&mut commands::cargo(folder, &vendor))?;
     Ok(folder.join("vendor"))
 }
 
