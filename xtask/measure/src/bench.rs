@@ -17,7 +17,7 @@ use xtask::{commands, machine, options, records};
 
 mod aims;
 pub(crate) mod builds;
-mod figures;
+pub(crate) mod figures;
 pub(crate) mod pattern;
 mod programs;
 pub(crate) mod record;

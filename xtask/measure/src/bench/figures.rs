@@ -20,10 +20,10 @@ pub(super) const FLOOR: &str = "floor";
 /// Ratios beyond these count as these in the means against a peer, so that no single pattern decides.
 const CLIPPED: (f64, f64) = (0.5, 2.0);
 
-pub(super) struct Figures {
-    pub(super) pattern: Pattern,
+pub(crate) struct Figures {
+    pub(crate) pattern: Pattern,
     /// The variants' labels, the reference's first. The floor is none of them.
-    pub(super) labels: Vec<String>,
+    pub(crate) labels: Vec<String>,
     pub(super) runs: Vec<Run>,
     /// The floor's runs, alternating with the others. A pattern that the floor cannot hold has none.
     pub(super) floor: Vec<Run>,
@@ -39,7 +39,7 @@ pub(super) struct Standing<'a> {
 impl Figures {
     /// The figures of `table`, whose variants become those of `labels`: one that was left out there
     /// has no runs.
-    pub(super) fn of(pattern: Pattern, labels: &[String], table: Table) -> Self {
+    pub(crate) fn of(pattern: Pattern, labels: &[String], table: Table) -> Self {
         let own = table.case.labels();
         let (mut runs, mut floor) = (Vec::new(), Vec::new());
         for mut run in table.runs.into_iter().filter(|run| !run.replaced) {
@@ -86,13 +86,13 @@ impl Figures {
     }
 
     /// The variant's median, where it works.
-    pub(super) fn median(&self, variant: usize, measure: Measure) -> Option<f64> {
+    pub(crate) fn median(&self, variant: usize, measure: Measure) -> Option<f64> {
         let values: Vec<f64> = self.runs_of(variant).filter_map(|run| measure.of(run)).collect();
         statistics::median(&values).filter(|_| self.works(variant))
     }
 
     /// The variant's `measure` relative to the `base`'s, paired by rounds, where both work.
-    pub(super) fn ratio(&self, base: usize, variant: usize, measure: Measure) -> Option<Ratio> {
+    pub(crate) fn ratio(&self, base: usize, variant: usize, measure: Measure) -> Option<Ratio> {
         let pairs: Vec<(f64, f64)> = self
             .runs_of(base)
             .filter_map(|run| {
@@ -105,8 +105,8 @@ impl Figures {
         statistics::ratio(&pairs, others, Level::TABLE).filter(|_| both_work)
     }
 
-    pub(super) fn ours(&self) -> Option<usize> {
-        self.labels.iter().position(|label| label == OURS)
+    pub(crate) fn ours(&self) -> Option<usize> {
+        self.position(OURS)
     }
 
     /// masu against the peer with the shortest median, the C library's malloc among the peers.
@@ -118,9 +118,18 @@ impl Figures {
 
     pub(super) fn best_peer(&self) -> Option<usize> {
         let ours = self.ours()?;
-        let peers = (0..self.labels.len()).filter(|index| *index != ours);
-        let timed = peers.filter_map(|peer| Some((peer, self.median(peer, Measure::Wall)?)));
-        timed.min_by(|(_, a), (_, b)| a.total_cmp(b)).map(|(index, _)| index)
+        self.least(Measure::Wall, |index| index != ours)
+    }
+
+    /// The variant with the least median among those that are wanted.
+    pub(crate) fn least(&self, measure: Measure, wanted: impl Fn(usize) -> bool) -> Option<usize> {
+        let indices = (0..self.labels.len()).filter(|index| wanted(*index));
+        let medians = indices.filter_map(|index| Some((index, self.median(index, measure)?)));
+        medians.min_by(|(_, a), (_, b)| a.total_cmp(b)).map(|(index, _)| index)
+    }
+
+    pub(crate) fn position(&self, label: &str) -> Option<usize> {
+        self.labels.iter().position(|known| known == label)
     }
 
     fn runs_of(&self, variant: usize) -> impl Iterator<Item = &Run> {

@@ -31,7 +31,7 @@ pub(super) fn time(patterns: &[Figures]) -> String {
     let heads = |label: &str, index| if index == 0 { format!("{label}, ms") } else { label.into() };
     let mut text = head(subject(patterns), patterns, heads, "masu / best peer");
     for figures in patterns {
-        let best = quickest(figures);
+        let best = figures.least(Measure::Wall, |_| true);
         let cells = figures.labels.iter().enumerate().map(|(index, _)| {
             let cell = time_cell(figures, index);
             if best == Some(index) { format!("**{cell}**") } else { cell }
@@ -66,12 +66,6 @@ pub(super) fn floors(patterns: &[Figures]) -> String {
         row(&mut text, &figures.pattern.name, cells.into_iter(), &last);
     }
     text
-}
-
-fn quickest(figures: &Figures) -> Option<usize> {
-    let indices = 0..figures.labels.len();
-    let timed = indices.filter_map(|one| Some((one, figures.median(one, Measure::Wall)?)));
-    timed.min_by(|(_, a), (_, b)| a.total_cmp(b)).map(|(index, _)| index)
 }
 
 /// Peak RSS in MB, and masu's relative to the reference's; `smallest` is the last row.

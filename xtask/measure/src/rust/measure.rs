@@ -9,14 +9,13 @@ use anyhow::{Context, Result, bail};
 use masu_lab::compare::Destination;
 use masu_lab::plan::Prepared;
 use masu_lab::results::Rounds;
-use masu_lab::statistics::{self, Level, Measure, Ratio, pairs_needed};
+use masu_lab::statistics::{Level, Measure, pairs_needed};
 use masu_lab::tables::Extent::Whole;
-use masu_lab::{
-    CompareOptions, Ending, Event, Input, Limits, Plan, Row, Run, Stop, Variant, Workload, compare,
-};
+use masu_lab::{CompareOptions, Event, Input, Limits, Plan, Row, Stop, Variant, Workload, compare};
 
 use super::allocators::{OURS, REFERENCE};
 use super::build::{Libc, Linking, Program};
+use crate::bench::figures::Figures;
 use crate::bench::pattern::{self, Pattern};
 
 /// The part of a pattern's default operations that a run does.
@@ -52,12 +51,10 @@ pub(super) struct Extent {
 }
 
 pub(super) struct Table {
-    pub(super) pattern: String,
     pub(super) libc: Libc,
     pub(super) linking: Linking,
-    /// The rows' allocators, the reference's first.
-    pub(super) labels: Vec<String>,
-    runs: Vec<Run>,
+    /// The variants are allocators, the reference first.
+    pub(super) figures: Figures,
 }
 
 pub(super) struct Measured {
@@ -80,7 +77,7 @@ pub(super) fn measure(programs: &[Program], extent: &Extent, folder: &Path) -> R
                 let members: Vec<&Program> = programs.iter().filter(of_case).collect();
                 if members.len() > 1 {
                     cases.push(case(pattern, libc, linking, &members, extent)?);
-                    heads.push((pattern.name.clone(), libc, linking));
+                    heads.push((pattern.clone(), libc, linking));
                 }
             }
         }
@@ -113,11 +110,9 @@ pub(super) fn measure(programs: &[Program], extent: &Extent, folder: &Path) -> R
     let whole = made.tables.into_iter().zip(heads).filter(|(table, _)| table.extent == Whole);
     let tables: Vec<Table> = whole
         .map(|(table, (pattern, libc, linking))| Table {
-            pattern,
             libc,
             linking,
-            labels: table.case.labels(),
-            runs: table.runs.into_iter().filter(|run| !run.replaced).collect(),
+            figures: Figures::of(pattern, &table.case.labels(), table),
         })
         .collect();
     if tables.len() < planned {
@@ -169,38 +164,4 @@ fn case(
         is_side_by_side: false,
         settings: Vec::new(),
     })
-}
-
-impl Table {
-    /// The row's runs that did the work: the checksum is the same under every allocator.
-    fn pairs(&self, base: usize, row: usize, measure: Measure) -> Option<Vec<(f64, f64)>> {
-        let of = |index: usize| self.runs.iter().filter(move |run| run.variant == index);
-        let standard = of(0).next().map(|run| &run.stdout)?;
-        let did = |run: &Run| run.ending == Ending::Exited(0) && run.stdout == *standard;
-        if of(row).next().is_none() || !of(base).chain(of(row)).all(did) {
-            return None;
-        }
-        let pair = |run: &Run| {
-            let partner = of(row).find(|other| other.round == run.round)?;
-            Some((measure.of(run)?, measure.of(partner)?))
-        };
-        Some(of(base).filter_map(pair).collect())
-    }
-
-    /// A row's `measure` relative to that of `base`, where both did the work in every run.
-    pub(super) fn ratio(&self, base: usize, row: usize, measure: Measure) -> Option<Ratio> {
-        statistics::ratio(&self.pairs(base, row, measure)?, self.labels.len() - 1, Level::TABLE)
-    }
-
-    /// A row's median, where it did the work in every run.
-    pub(super) fn median(&self, row: usize, measure: Measure) -> Option<f64> {
-        let values: Vec<f64> =
-            self.pairs(row, row, measure)?.into_iter().map(|(value, _)| value).collect();
-        statistics::median(&values)
-    }
-
-    /// The row of the allocator that is called so.
-    pub(super) fn row(&self, label: &str) -> Option<usize> {
-        self.labels.iter().position(|known| known == label)
-    }
 }

@@ -9,6 +9,7 @@ use super::adopt::{self, Adoption};
 use super::allocators::{ALLOCATORS, OURS, REFERENCE, version};
 use super::build::{Built, Libc, Linking};
 use super::measure::{Measured, Table};
+use crate::bench::figures::Figures;
 use crate::bench::table::{number, with_interval};
 use crate::machine_facts::MachineFacts;
 use xtask::records;
@@ -101,7 +102,7 @@ fn page(tables: &[&Table], measure: Measure) -> String {
     let Some(first) = tables.first() else { return String::new() };
     let unit = if measure == Measure::Wall { "ms" } else { "MB" };
     let heads =
-        first.labels.iter().enumerate().map(|(index, label)| {
+        first.figures.labels.iter().enumerate().map(|(index, label)| {
             if index == 0 { format!("{label}, {unit}") } else { label.clone() }
         });
     let heads: Vec<String> = heads.collect();
@@ -109,32 +110,29 @@ fn page(tables: &[&Table], measure: Measure) -> String {
     let mut text = format!("| pattern | {} | {last} |\n", heads.join(" | "));
     text.push_str(&format!("|---|{}---|\n", "---|".repeat(heads.len())));
     for table in tables {
-        let cells = first.labels.iter().map(|label| cell(table, label, measure));
+        let cells = first.figures.labels.iter().map(|label| cell(&table.figures, label, measure));
         let cells: Vec<String> = cells.collect();
-        let best = standing(table, measure).unwrap_or_else(|| FAILS.to_owned());
-        text.push_str(&format!("| {} | {} | {best} |\n", table.pattern, cells.join(" | ")));
+        let best = standing(&table.figures, measure).unwrap_or_else(|| FAILS.to_owned());
+        text.push_str(&format!(
+            "| {} | {} | {best} |\n",
+            table.figures.pattern.name,
+            cells.join(" | ")
+        ));
     }
     text
 }
 
-fn cell(table: &Table, label: &str, measure: Measure) -> String {
+fn cell(figures: &Figures, label: &str, measure: Measure) -> String {
     let scale = if measure == Measure::Wall { 1e3 } else { 1e-6 };
-    let row = table.row(label);
+    let row = figures.position(label);
     let text = match row {
-        Some(0) => table.median(0, measure).map(|value| number(value * scale)),
-        Some(row) => table.ratio(0, row, measure).map(|ratio| with_interval(&ratio)),
+        Some(0) => figures.median(0, measure).map(|value| number(value * scale)),
+        Some(row) => figures.ratio(0, row, measure).map(|ratio| with_interval(&ratio)),
         None => None,
     };
     let text = text.unwrap_or_else(|| FAILS.to_owned());
-    let is_best = row.is_some() && row == least(table, measure, |_| true);
+    let is_best = row.is_some() && row == figures.least(measure, |_| true);
     if is_best { format!("**{text}**") } else { text }
-}
-
-/// The row with the least median among those whose allocator is wanted.
-fn least(table: &Table, measure: Measure, wanted: fn(&str) -> bool) -> Option<usize> {
-    let rows = table.labels.iter().enumerate().filter(|(_, label)| wanted(label));
-    let medians = rows.filter_map(|(row, _)| Some((row, table.median(row, measure)?)));
-    medians.min_by(|(_, a), (_, b)| a.total_cmp(b)).map(|(row, _)| row)
 }
 
 fn is_foreign(label: &str) -> bool {
@@ -142,9 +140,9 @@ fn is_foreign(label: &str) -> bool {
 }
 
 /// masu against the best allocator of the table that is written in C or C++.
-fn standing(table: &Table, measure: Measure) -> Option<String> {
-    let best = least(table, measure, is_foreign)?;
-    let ratio = table.ratio(best, table.row(OURS)?, measure)?;
-    let name = table.labels.get(best).map_or(REFERENCE, String::as_str);
+fn standing(figures: &Figures, measure: Measure) -> Option<String> {
+    let best = figures.least(measure, |index| is_foreign(&figures.labels[index]))?;
+    let ratio = figures.ratio(best, figures.ours()?, measure)?;
+    let name = figures.labels.get(best).map_or(REFERENCE, String::as_str);
     Some(format!("{} {name}", with_interval(&ratio)))
 }
