@@ -1,6 +1,6 @@
 //! Static libraries, of which only the members are loaded that are needed.
 //!
-//! Relies on the `object` crate. A member is taken where it defines what was looked for and nobody had; it may look for
+//! Relies on the `object` crate. A member is taken if it defines a symbol that is still undefined; it may need
 //! more, in any of the libraries, whatever their order.
 
 use std::collections::{HashMap, HashSet, VecDeque};

@@ -1,8 +1,8 @@
-//! What gdb and lldb read to know loaded code: the JIT interface, a list of objects in memory.
+//! The JIT interface of gdb and lldb: a list of objects in memory.
 //!
-//! Relies on the interface as gdb's manual has it ("JIT Compilation Interface"). A debugger knows the interface by two
-//! symbols of the process, which every JIT brings along. They must be seen from outside a shared library, so they
-//! cannot be weak; a program that links in another JIT turns the feature `jit-symbols` off, and both keep one list.
+//! Relies on the interface in gdb's manual ("JIT Compilation Interface"). A debugger finds it by two symbols of the
+//! process, which every JIT defines. They must be exported from a shared library, so they cannot be weak. A program
+//! that links another JIT turns the feature `jit-symbols` off, and both share one list.
 
 use std::sync::Arc;
 
@@ -131,7 +131,7 @@ impl Drop for Known {
             (*descriptor).action = UNREGISTER;
             __jit_debug_register_code();
         }
-        // SAFETY: It came from a box, and nobody has it any more.
+        // SAFETY: It came from a box, and no reference to it is left.
         drop(unsafe { Box::from_raw(self.entry) });
     }
 }

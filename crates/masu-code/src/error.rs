@@ -1,6 +1,6 @@
-//! What can go wrong, with the object, section, offset and symbol at fault.
+//! Errors, with the object, section, offset and symbol at fault.
 //!
-//! One enum for the whole library. Errors of an object leave the arena as it was: a batch is loaded
+//! One enum for the whole library. An object's error leaves the arena unchanged: a batch is loaded
 //! as a whole or not at all.
 
 use std::fmt;
@@ -51,7 +51,7 @@ pub enum Error {
     /// A relocation of a type that is not in the CPU's table.
     #[error("{0}: this type of relocation is not supported")]
     Relocation(Box<Site>),
-    /// A symbol that nobody defines.
+    /// A symbol without a definition.
     #[error(
         "{0}: undefined: neither a loaded object nor the process (as `dlsym` sees it) nor the \
          resolver has it"
@@ -96,7 +96,7 @@ pub enum Error {
     NoSymbol {
         /// The object.
         object: String,
-        /// What was asked for.
+        /// The request.
         symbol: String,
     },
     /// The handle's object is no longer loaded.
@@ -118,7 +118,7 @@ pub enum Error {
     Full {
         /// `text`, `read-only data` or `writable data`.
         region: &'static str,
-        /// Bytes that were asked for.
+        /// Bytes requested.
         wanted: usize,
         /// Bytes that are free.
         free: usize,

@@ -1,8 +1,8 @@
 //! Which methods to unload when a JIT's cache is full: those the program's own collector found
 //! dead first, then those that are called rarely and are not running.
 //!
-//! Relies on the JIT's own counts. A rule and nothing more: it unloads nothing, and gives the same
-//! answer for the same question.
+//! Relies on the JIT's own counts. It unloads nothing itself, and the same input gives the same
+//! answer.
 
 /// A method as the JIT knows it.
 #[derive(Debug, Clone, PartialEq, Eq)]

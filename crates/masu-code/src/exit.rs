@@ -1,9 +1,9 @@
-//! What loaded code has called when it goes: functions of the C library that note by whom they were called, in place of
-//! its own.
+//! Functions that loaded code registers for its end: replacements for the C library's `atexit` family, which record the
+//! caller.
 //!
 //! Relies on the C library's lists (`__cxa_atexit` and its like), whose entries carry a *handle*. A linker puts these
 //! functions into each program and library (`libc_nonshared.a`), so that the handle is that of the caller. Here the
-//! handle is that of the object which the noted function lies in, because that must not go before.
+//! handle is that of the object that the noted function is in, because it must not be unloaded before.
 
 use std::ffi::{c_int, c_void};
 use std::ops::Range;
@@ -22,7 +22,7 @@ pub(crate) struct Noted {
 
 /// An arena, as the C library's functions see it.
 pub(crate) trait Home: Send + Sync {
-    /// Notes that the object which an address lies in is in the C library's lists: its handle, and what keeps it.
+    /// Notes that the object at an address is in the C library's lists: its handle, and what keeps it.
     fn note(&self, address: usize) -> Option<(usize, Arc<()>)>;
 }
 

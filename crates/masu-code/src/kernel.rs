@@ -1,7 +1,7 @@
-//! The kernel door: mappings, their names, instruction caches, the thread pointer.
+//! System calls: mappings, their names, instruction caches, the thread pointer.
 //!
-//! Relies on the `libc` crate for the calls and on nothing of this crate. No function here takes a protection that is
-//! both writable and executable, so nothing above can make such a page.
+//! Relies on the `libc` crate for the calls and on nothing of this crate. No function here accepts a protection that is
+//! both writable and executable, so no caller can make such a page.
 
 use std::ffi::CStr;
 use std::io;
@@ -59,7 +59,7 @@ pub(crate) fn reserve(hint: Option<usize>, size: usize) -> io::Result<usize> {
 ///
 /// # Safety
 ///
-/// - The addresses are the caller's, and nobody uses what they held.
+/// - The addresses are the caller's, and their contents are not used.
 pub(crate) unsafe fn map_private(address: usize, size: usize, access: Access) -> io::Result<()> {
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED;
     // SAFETY: The caller's condition.
@@ -73,7 +73,7 @@ pub(crate) unsafe fn map_private(address: usize, size: usize, access: Access) ->
 ///
 /// # Safety
 ///
-/// - The addresses, where given, are the caller's, and nobody uses what they held.
+/// - The addresses, where given, are the caller's, and their contents are not used.
 pub(crate) unsafe fn map_file(
     address: Option<usize>,
     size: usize,
@@ -94,7 +94,7 @@ pub(crate) unsafe fn map_file(
 ///
 /// # Safety
 ///
-/// - The addresses are the caller's, and nobody uses them in a way that is now forbidden.
+/// - The addresses are the caller's, and no thread uses them in a way that is now forbidden.
 pub(crate) unsafe fn protect(address: usize, size: usize, access: Access) -> io::Result<()> {
     // SAFETY: The caller's condition.
     let done = unsafe { libc::mprotect(address as *mut libc::c_void, size, access.protection()) };
@@ -106,7 +106,7 @@ pub(crate) unsafe fn protect(address: usize, size: usize, access: Access) -> io:
 ///
 /// # Safety
 ///
-/// - The addresses are the caller's; of private memory nobody needs the contents.
+/// - The addresses are the caller's; the contents of private memory are no longer needed.
 pub(crate) unsafe fn drop_pages(address: usize, size: usize) {
     // SAFETY: The caller's condition. A failure leaves the pages, which costs memory only.
     unsafe { libc::madvise(address as *mut libc::c_void, size, libc::MADV_DONTNEED) };
@@ -116,7 +116,7 @@ pub(crate) unsafe fn drop_pages(address: usize, size: usize) {
 ///
 /// # Safety
 ///
-/// - The addresses are the caller's, and nobody needs the contents.
+/// - The addresses are the caller's, and the contents are no longer needed.
 pub(crate) unsafe fn punch(address: usize, size: usize) {
     // SAFETY: The caller's condition. A failure leaves the pages, which costs memory only.
     unsafe { libc::madvise(address as *mut libc::c_void, size, libc::MADV_REMOVE) };
@@ -124,7 +124,7 @@ pub(crate) unsafe fn punch(address: usize, size: usize) {
 
 /// Ends a mapping of the caller's.
 pub(crate) fn unmap(address: usize, size: usize) {
-    // SAFETY: Only owners of a mapping call this, when nobody can use it any more.
+    // SAFETY: Only owners of a mapping call this, when no thread can use it any more.
     unsafe { libc::munmap(address as *mut libc::c_void, size) };
 }
 
@@ -143,7 +143,7 @@ pub(crate) fn memory_file(name: &CStr, size: usize) -> io::Result<OwnedFd> {
     if file < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: The descriptor is new and nobody else's.
+    // SAFETY: The descriptor is new and has no other owner.
     let file = unsafe { OwnedFd::from_raw_fd(file) };
     let size = libc::off_t::try_from(size).map_err(|_| io::ErrorKind::InvalidInput)?;
     // SAFETY: `ftruncate` of a file of ours.

@@ -20,7 +20,7 @@ mod quiescence;
 mod storage;
 mod sync;
 
-// Where things lie, and what relocations store there.
+// Addresses, and what relocations store there.
 mod memory;
 mod relocation;
 mod slots;

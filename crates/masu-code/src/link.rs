@@ -1,8 +1,8 @@
 //! Loading a batch: sections placed, symbols resolved, relocations applied, all of it or nothing.
 //!
-//! Relies on every room below. The road: [`layout`] places sections, [`names`] says what each symbol is, [`apply`]
-//! writes, and makes GOT entries and stubs on the way. Whether an address needs a stub or a GOT entry is decided
-//! against the whole range and not against the place, so that it does not depend on where in the range anything lies.
+//! Relies on every module below. [`layout`] places sections, [`names`] resolves symbols, [`apply`] writes
+//! contents, GOT entries and stubs. Whether an address needs a stub or a GOT entry is decided
+//! against the whole range, so that it does not depend on the place in the range.
 
 mod apply;
 mod choice;
@@ -48,7 +48,7 @@ impl<'a> Input<'a> {
 pub(crate) enum Target {
     /// An address, and the symbol's size.
     Address(usize, u64),
-    /// A weak symbol that nobody defines: address 0.
+    /// A weak symbol without a definition: address 0.
     Missing,
     Thread(ThreadLocal),
     /// In a section that was dropped.
@@ -73,7 +73,7 @@ pub(crate) struct Plan {
     image: (Bytes<usize>, usize),
     /// Functions that are chosen at load time (IFUNC).
     pub(crate) choices: Vec<choice::Choice>,
-    /// Where unwind tables with frames stand.
+    /// Where unwind tables with frames are.
     pub(crate) frames: Vec<usize>,
 }
 

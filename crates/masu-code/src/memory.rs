@@ -1,7 +1,7 @@
 //! The arena's range of addresses: text, read-only data and writable data, in this order, one
 //! reservation near the program.
 //!
-//! Relies on the kernel door. What is *sealed* (text and read-only data) is written in one of two ways.
+//! Relies on [`crate::kernel`]. What is *sealed* (text and read-only data) is written in one of two ways.
 //! [`Writing::Dual`] maps a file in memory twice, and writes through the second mapping, the *alias*; the first is
 //! never writable. [`Writing::Batches`] makes fresh OS pages writable and executable afterwards; text that may run is
 //! never made writable again.
@@ -307,7 +307,7 @@ fn mapped() -> io::Result<Vec<Bytes<usize>>> {
     Ok(text.lines().filter_map(parse).collect())
 }
 
-/// Where `size` bytes could lie in the window, the best first: the highest place in each gap, so
+/// Where `size` bytes fit in the window, the best first: the highest place in each gap, so
 /// that heaps and libraries below go on growing; gaps below `middle` first, the nearest before all.
 fn candidates(
     mapped: &[Bytes<usize>],

@@ -1,8 +1,8 @@
 //! A relocatable object, read without trusting it: sections to load, symbols, COMDAT groups.
 //!
-//! Relies on the `object` crate for the bounds of tables and on nothing of the arena. Whatever is wrong with an object
-//! is found here or when a relocation is applied, as an error with its place; nothing later indexes with a number that
-//! came from the file unchecked.
+//! Relies on the `object` crate for the bounds of tables and on nothing of the arena. A fault in an object
+//! is found here or when a relocation is applied, as an error with its place; no later code indexes with an unchecked
+//! number from the file.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -74,7 +74,7 @@ impl Aligned {
                 false => Err(io::ErrorKind::UnexpectedEof.into()),
             };
         }
-        // What grew may lie anywhere.
+        // A vector that grew may be at any address.
         data.bytes.drain(..data.start);
         Ok(Aligned::of(data.bytes))
     }
@@ -88,7 +88,7 @@ impl Aligned {
     }
 }
 
-/// A copy of a vector may lie at any address.
+/// A copy of a vector may be at any address.
 impl Clone for Aligned {
     fn clone(&self) -> Aligned {
         Aligned::copy(self.bytes())
@@ -121,7 +121,7 @@ pub(crate) struct Section<'a> {
     pub(crate) is_thread: bool,
 }
 
-/// Where a symbol lies.
+/// Where a symbol is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Home {
     Undefined,
@@ -385,7 +385,7 @@ fn read_symbol<'a>(
     };
     if let Home::Section(index) = home {
         let section = &sections[index];
-        // A symbol may stand just past its section's end.
+        // A symbol may be just past its section's end.
         if section.region.is_some() && value > section.size as u64 {
             return Err(wrong("it lies beyond its section's end"));
         }

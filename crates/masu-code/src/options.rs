@@ -1,10 +1,10 @@
 //! How an arena is opened.
 //!
-//! Relies on nothing. Every option has a default that is right for a JIT beside its program.
+//! Relies on nothing. Every default suits a JIT inside its program.
 
 use std::path::PathBuf;
 
-/// Where the arena's range of addresses lies.
+/// Where the arena's range of addresses is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Place {
     /// Within 2 GiB of the program's text, so that loaded code reaches it directly.
@@ -13,7 +13,7 @@ pub enum Place {
     /// Within 2 GiB of the C library and what is loaded beside it: code that a compiler made for programs (`-fPIE`, the
     /// default of many) reaches data such as `stderr` only from there.
     NearLibraries,
-    /// Within 2 GiB of this address, for a program whose code lies in a shared library.
+    /// Within 2 GiB of this address, for a program whose code is in a shared library.
     Near(usize),
     /// In the lowest 2 GiB, which non-PIC code of x86-64 takes for granted (`R_X86_64_32`,
     /// `R_X86_64_32S`).
@@ -72,7 +72,7 @@ pub struct Options {
     /// (248 MiB). Half is for text, a
     /// quarter for read-only data, a quarter for writable data; only what is used becomes memory.
     pub size: usize,
-    /// Where they lie.
+    /// Where they are.
     pub place: Place,
     /// How code is written.
     pub writing: Writing,

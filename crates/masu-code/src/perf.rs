@@ -1,8 +1,8 @@
-//! What `perf` reads: a map of symbols in `/tmp`, or a jitdump.
+//! Files for `perf`: a map of symbols in `/tmp`, or a jitdump.
 //!
 //! Relies on the formats in the kernel's `tools/perf/Documentation` (`jit-interface.txt`,
-//! `jitdump-specification.txt`). A jitdump is found by the mapping of its first
-//! page, executable though nothing in it runs, which is therefore the arena's second executable
+//! `jitdump-specification.txt`). `perf` finds a jitdump by an executable mapping of its
+//! first page, though nothing in it runs; this is the arena's second executable
 //! mapping.
 
 use std::fs::File;

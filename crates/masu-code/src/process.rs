@@ -1,7 +1,7 @@
-//! What the process around the arena has: symbols, thread-local storage, the program's own text.
+//! The process around the arena: symbols, thread-local storage, the program's own text.
 //!
-//! Relies on the dynamic linker, through the `libc` crate. Whether a thread-local variable lies at the same distance
-//! from every thread's pointer (*static* storage) is not to be asked, so a second thread is made to look.
+//! Relies on the dynamic linker, through the `libc` crate. Whether a thread-local variable is at the same distance
+//! from every thread's pointer (*static* storage) cannot be queried, so a second thread is started to compare.
 
 use std::ffi::{CStr, CString, c_int, c_void};
 use std::ops::Range;
@@ -105,7 +105,7 @@ pub(crate) fn thread_local(name: &[u8]) -> Option<ThreadLocal> {
     // SAFETY: The callback gets what it expects, and both end before the search does.
     unsafe { libc::dl_iterate_phdr(Some(find_module), (&raw mut search).cast::<c_void>()) };
     let (module, offset) = search.found?;
-    // Blocks made on demand come from malloc and lie elsewhere in another thread.
+    // Blocks made on demand come from malloc, so their distance differs between threads.
     let elsewhere = std::thread::spawn(move || distance(&name).map(|(_, there)| there));
     let there = elsewhere.join().ok().flatten();
     let from_pointer = (there == Some(here)).then_some(here);
@@ -233,7 +233,7 @@ pub(crate) unsafe fn choose(address: usize) -> usize {
 ///
 /// # Safety
 ///
-/// - The code they lie in is still loaded.
+/// - The code that they are in is still loaded.
 pub(crate) unsafe fn finalize(handle: usize) {
     if let Some(address) = look_up(c"__cxa_finalize") {
         // SAFETY: The C library's function has this type.

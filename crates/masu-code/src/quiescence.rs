@@ -1,9 +1,9 @@
-//! When code that was taken out of use may be freed: after every thread that may run it has said,
-//! once, that it runs none.
+//! Decides when retired code may be freed: after every thread that may run it has been
+//! quiescent once.
 //!
-//! Relies on the atomics door. The hard part is the *epoch*. Taking code out of use first makes it unreachable (entries
-//! are replaced), then moves the epoch on. A thread that says it is quiescent notes the epoch it sees; when all have
-//! noted one at least as new, whatever was unreachable by then is used by nobody. A call pays nothing: threads speak
+//! Relies on [`crate::sync`]. Retiring code first makes it unreachable (entries are replaced), then advances the
+//! *epoch*. A quiescent thread records the epoch that it sees; when all have
+//! recorded one at least as new, no thread uses what was unreachable by then. A call pays nothing: threads speak
 //! when they choose to. The states, steps and the race that must not happen are in `quiescence/README.md`.
 
 use crate::sync::{Arc, AtomicUsize, Mutex, MutexGuard, Ordering};

@@ -1,9 +1,9 @@
-//! The remedy that needs no loader: keep each method's object, link many into one library in the
-//! background, load that, and lead the entries there.
+//! The alternative without a loader: keeps each method's object, links many into one library in the
+//! background, loads it, and points the entries there.
 //!
-//! Relies on the system's compiler driver as linker and on the dynamic linker. It stands beside the arena for
-//! comparison, and for programs that must not load code in any other way. The library is written under a name that was
-//! never loaded before, because the dynamic linker knows libraries by their files.
+//! Relies on the system's compiler driver as linker and on the dynamic linker. It is kept beside the arena for
+//! comparison, and for programs that must not load code in any other way. Each library gets a new
+//! file name, because the dynamic linker identifies libraries by their files.
 
 use std::ffi::{CString, c_void};
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
-//! Relocations as data: what each type stores where, one table a CPU.
+//! Relocations as data: one table for each CPU.
 //!
-//! Relies on nothing but numbers. A type is a *formula* (a quantity plus the addend, less an origin) and a *field*
+//! A type is a *formula* (a quantity plus the addend, less an origin) and a *field*
 //! (which bits take the value, and what fits), as the ABI supplements of the ELF specification write them; only
 //! rewritten instructions need code.
 

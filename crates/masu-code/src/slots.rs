@@ -1,7 +1,7 @@
 //! The GOT and the stubs, shared by all objects of an arena.
 //!
-//! Relies on [`crate::space`] for room. What several objects ask for is counted, so that an entry lives as long as the
-//! last object that uses it, and a batch that fails gives back just what it asked for.
+//! Relies on [`crate::space`] for room. Each entry counts its users, so that it lives as long as the
+//! last object that uses it, and a batch that fails gives back only what it took.
 
 use std::collections::HashMap;
 

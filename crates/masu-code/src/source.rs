@@ -1,7 +1,6 @@
-//! What is loaded: an object's bytes and the name that errors and reports call it by.
+//! An object's bytes, and its name in errors and reports.
 //!
-//! A source has the bytes itself, so the caller
-//! need not keep them; copies of a source share them.
+//! A source owns the bytes; its clones share them.
 
 use std::borrow::Cow;
 use std::path::Path;

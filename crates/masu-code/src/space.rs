@@ -1,8 +1,8 @@
-//! Which bytes of a region are free: holes in the order of addresses, joined where they touch.
+//! Free bytes of a region: holes by address, joined where they touch.
 //!
-//! Relies on nothing. The hard part is the choice of a hole: always the lowest one that fits, so that what is loaded
-//! stays together at the region's beginning and holes are filled again before fresh memory is. Holes are found by the
-//! power of two in their lengths, because thousands of objects may leave thousands that are too small.
+//! An allocation takes the lowest hole that fits, so that objects stay together at the region's beginning and holes are
+//! reused before fresh memory. Holes are indexed by the power of two of their length, because thousands of objects
+//! may leave thousands that are too small.
 
 use std::array;
 use std::collections::{BTreeMap, BTreeSet};
@@ -52,7 +52,7 @@ impl Space {
         length
     }
 
-    /// Where in a hole `size` bytes at a multiple of `align` lie, if they fit.
+    /// Where in a hole `size` bytes at a multiple of `align` fit.
     fn fit(&self, start: usize, size: usize, align: usize) -> Option<usize> {
         let at = start.checked_next_multiple_of(align)?;
         (at.checked_add(size)? <= start + self.holes[&start]).then_some(at)
@@ -145,7 +145,7 @@ impl Space {
         self.size
     }
 
-    /// Number and bytes of the holes that lie below something in use.
+    /// Number and bytes of the holes below something in use.
     pub(crate) fn inner_holes(&self) -> (usize, usize) {
         (self.holes.len(), self.holes.values().sum())
     }

@@ -1,8 +1,8 @@
-//! The arena's books: what is loaded, who uses what, what is free.
+//! The arena's state: loaded objects, their references, free space.
 //!
-//! Relies on the range, its free space and the shared GOT. The hard part is when an object may go: it was unloaded, no
-//! entry, handle or other object leads to it, and since the last of these ended every thread has been quiescent.
-//! Objects that only use each other go together.
+//! Relies on the range, its free space and the shared GOT. An object is freed when it was unloaded, no entry, handle or
+//! other object refers to it, and every thread has been quiescent since. Objects that only use each other are freed
+//! together.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::ops::Range as Bytes;

@@ -1,9 +1,9 @@
-//! Thread-local variables that loaded objects define: a block for each object and thread, made when the thread first
-//! asks for it.
+//! Thread-local variables that loaded objects define: a block for each object and thread, made at the thread's first
+//! access.
 //!
 //! Relies on the C library's thread-specific data, which ends after all destructors of thread-local variables. Code
-//! asks `__tls_get_addr` with a module's number, and the dynamic linker's numbers are small, so those of the arena have
-//! the highest bit set and all others are passed on.
+//! calls `__tls_get_addr` with a module's number. The dynamic linker's numbers are small; the arena's have
+//! the highest bit set, and all others are passed on.
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::cell::Cell;
@@ -109,7 +109,7 @@ pub(crate) unsafe extern "C" fn address(pair: *const [u64; 2]) -> *mut c_void {
         return unsafe { of_process()(pair) };
     }
     let place = (module & !OWN) as usize;
-    // SAFETY: Null, or this thread's own list, which nobody else replaces.
+    // SAFETY: Null, or this thread's own list, which no other thread replaces.
     let block = unsafe { BLOCKS.get().as_ref() }.and_then(|blocks| blocks.get(place));
     // ORDERING: Only this thread stores blocks of modules that it asks for.
     let mut block = block.map_or(0, |block| block.load(Ordering::Relaxed));
@@ -174,7 +174,7 @@ unsafe extern "C" fn end_thread(blocks: *mut c_void) {
     let blocks = blocks.cast::<Blocks>();
     BLOCKS.set(std::ptr::null_mut());
     known.threads.retain(|&thread| thread != blocks);
-    // SAFETY: It came from a box, and nobody has it any more.
+    // SAFETY: It came from a box, and no reference to it is left.
     let blocks = unsafe { Box::from_raw(blocks) };
     for (block, module) in blocks.iter().zip(&known.modules) {
         // ORDERING: As in `address`.

@@ -1,7 +1,7 @@
 //! Unwind tables: whether an object's `.eh_frame` can be trusted to the unwinder.
 //!
-//! Relies on nothing; [`frames`] tells the unwinder. Unwinders walk these tables without asking whether they end, and
-//! believe which code a frame is of, so both are checked first, as relocations left them.
+//! [`frames`] registers the tables. Unwinders trust a table's end and its frames' addresses, so both are checked
+//! first, after relocation.
 
 mod frames;
 
@@ -76,8 +76,8 @@ struct Common {
     has_length: bool,
 }
 
-/// Whether a table that will stand at `start`, relocated, can be trusted to an unwinder: every length inside it, zeros at
-/// its end, every frame with a common entry before it, every augmentation known, and every frame of code that lies in
+/// Whether a table that will be at `start`, relocated, can be trusted to an unwinder: every length inside it, zeros at
+/// its end, every frame with a common entry before it, every augmentation known, and every frame of code that is in
 /// one of `texts`. `true` where it has frames at all. An error says where it cannot.
 pub(crate) fn check(table: &[u8], start: usize, texts: &[Bytes<usize>]) -> Result<bool, String> {
     let mut commons: Vec<Common> = Vec::new();
@@ -182,7 +182,7 @@ fn frame(parent: &Common, reader: &mut Reader<'_>, start: usize) -> Option<Bytes
 mod tests {
     use super::*;
 
-    /// Where the table stands, and the code that it is about.
+    /// The table's address, and the code that it is about.
     const START: usize = 0x1000;
     const CODE: Bytes<usize> = 0x103c..0x1041;
 
@@ -239,7 +239,7 @@ mod tests {
 
     #[test]
     fn a_frame_of_foreign_code_is_refused() {
-        // Before the code, behind it, longer than it, and a number that lies before the table.
+        // Before the code, behind it, longer than it, and a number that is before the table.
         for (at, value) in [(28, 0x1f), (28, 0x21), (32, 6), (31, 0x80)] {
             let mut foreign = table();
             foreign[at] = value;

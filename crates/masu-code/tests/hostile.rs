@@ -101,7 +101,7 @@ fn objects_broken_at_random_are_an_error_or_load() {
     assert!(loaded > rounds / 100 && loaded < rounds * 99 / 100, "{loaded} of {rounds}");
 }
 
-/// Where the relocations of the unwind table stand in an object's file.
+/// Where the relocations of the unwind table are in an object's file.
 fn relocations_of_frames(object: &[u8]) -> Vec<Range<usize>> {
     use object::{Object as _, ObjectSection as _};
     let Ok(file) = object::File::parse(object) else { return Vec::new() };

@@ -1,4 +1,4 @@
-//! What is loaded stays while anything leads to it, goes when nothing does, and its room is used
+//! An object stays while anything refers to it, is freed when nothing does, and its room is used
 //! again.
 
 mod fixture;

@@ -3,14 +3,14 @@
 //!
 //! `cargo xtask ci` runs it; by hand: `RUSTFLAGS="--cfg loom" cargo test -p masu-code --release --test loom`.
 //!
-//! The source of the protocol is the crate's own, behind a door with loom's atomics. Readers that
+//! The protocol's source is the crate's own, with loom's atomics under it. Readers that
 //! break the rules are run too, and loom has to notice each: that shows the check can fail.
 #![cfg(loom)]
 
 use loom::sync::atomic::{AtomicUsize, Ordering};
 use loom::thread;
 
-/// The door that `quiescence.rs` takes its atomics from.
+/// The module that `quiescence.rs` takes its atomics from.
 mod sync {
     pub(crate) use loom::sync::atomic::{AtomicUsize, Ordering};
     pub(crate) use loom::sync::{Arc, Mutex, MutexGuard};

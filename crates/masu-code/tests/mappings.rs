@@ -1,4 +1,4 @@
-//! Where code lies and what its memory may be used for.
+//! Where code is, and its memory's permissions.
 
 mod fixture;
 

@@ -1,7 +1,7 @@
-//! Calling a loaded function as a program's `main` is called.
+//! Calls a loaded function as a program's `main`.
 //!
-//! Relies on [`super::Function`], which keeps the object during the call. What C's streams hold back is written out
-//! before the caller goes on, so that its own output comes after.
+//! Relies on [`super::Function`], which keeps the object during the call. C's streams are flushed after the call, so that
+//! the caller's own output comes after.
 
 use std::ffi::{CStr, c_char, c_int};
 

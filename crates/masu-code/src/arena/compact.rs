@@ -1,8 +1,8 @@
-//! Compaction: objects are loaded again farther down, entries led there, and the old copies freed.
+//! Compaction: loads objects again at lower addresses, redirects their entries and frees the old copies.
 //!
-//! Relies on kept objects ([`crate::Options::keep`]). The hard part is what may move: an object without state of its
-//! own (no writable data, no initialisers) that only entries lead to, because every other address of it is somewhere in
-//! memory that nobody knows.
+//! Relies on kept objects ([`crate::Options::keep`]). An object may move if it has no state of its
+//! own (no writable data, no initialisers) and only entries refer to it: other copies of its address cannot be
+//! found.
 
 use super::{Arena, Handle, entry, refuse_fork};
 use crate::error::Error;

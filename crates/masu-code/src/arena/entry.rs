@@ -1,8 +1,8 @@
-//! The entry table: addresses that threads call through and that are replaced while they do.
+//! The entry table: addresses that threads call through and that can be replaced meanwhile.
 //!
-//! Relies on the quiescent states of [`crate::quiescence`]: what an entry led to is freed only when no thread can still
-//! be on its way there. An entry is also a symbol. Objects loaded later that refer to its name call a stub which jumps
-//! through the entry, so that replacing it reaches them, too.
+//! Relies on the quiescent states of [`crate::quiescence`]: the old target of an entry is freed only when no thread can still
+//! be about to enter it. An entry is also a symbol. Objects loaded later that refer to its name call a stub that jumps
+//! through the entry, so they follow a replacement too.
 
 use super::{Arena, Handle, Shared, find};
 use crate::error::Error;
@@ -58,7 +58,7 @@ fn new_slot(state: &mut State, name: &str, address: usize) -> Result<usize, Erro
     }
     let slot = state.take(Region::Data, 8, 8)?.start;
     at(slot, |entry| {
-        // ORDERING: Relaxed, because nobody knows the entry yet; the lock publishes it.
+        // ORDERING: Relaxed, because no other thread has the entry yet; the lock publishes it.
         entry.store(address, Ordering::Relaxed);
     });
     let owner = Owner::Entry;

@@ -1,7 +1,7 @@
 //! Loading: read, link, tell the tools, publish, initialize.
 //!
-//! Relies on [`crate::link`]. Everything up to publishing is undone where it fails, so an error leaves the arena as it
-//! was.
+//! Relies on [`crate::link`]. A failure before publishing is undone completely, so an error leaves the arena
+//! unchanged.
 
 use std::ops::Range as Bytes;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ const MANY: usize = 16 * 4096;
 pub(super) struct Linked {
     /// The first object's number; the others follow.
     pub(super) first: u64,
-    /// Where each object's sections lie.
+    /// Where each object's sections are.
     sections: Vec<Vec<usize>>,
     /// Initializers with their priorities, in the order of the objects.
     calls: Vec<(u32, usize)>,

@@ -1,6 +1,6 @@
-//! What the arena holds: bytes in use and free, holes, entries.
+//! The arena's contents in figures: bytes in use and free, holes, entries.
 //!
-//! Relies on the books. A report is a picture of one moment.
+//! Relies on the books. A report is of one moment.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! What loading and unloading look at, counted: as much with a hundred objects as with thousands.
+//! Counts the steps of loading and unloading: the same with a hundred objects as with thousands.
 
 use super::Arena;
 use crate::options::Options;

@@ -1,7 +1,7 @@
 //! Contents copied, relocations applied, GOT entries and stubs made.
 //!
-//! Relies on the table of the CPU. A GOT entry is asked for only when a relocation is at hand that no rewriting saves
-//! it, so that code for a shared library, loaded near its targets, needs almost none.
+//! Relies on the table of the CPU. A GOT entry is made only where the instruction cannot be
+//! rewritten, so code for a shared library, loaded near its targets, needs almost none.
 
 use std::ops::Range as Bytes;
 

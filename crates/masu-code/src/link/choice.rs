@@ -1,7 +1,7 @@
-//! Functions that choose another when they are loaded (IFUNC): a stub stands for each, as a linker has it.
+//! Functions that choose their implementation at load (IFUNC): each gets a stub, as a linker does it.
 //!
-//! Relies on stubs and GOT entries. The hard part is when: the choosing function is code of the object, so it runs when
-//! all of the batch is relocated and executable, and before anybody has the stub's address.
+//! Relies on stubs and GOT entries. The resolver is code of the object, so it runs when all of the batch is relocated
+//! and executable, and before the stub's address is published.
 
 use super::{Batch, Input, Plan};
 use crate::error::Error;

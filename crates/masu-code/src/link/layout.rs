@@ -1,6 +1,6 @@
 //! Where the sections of a batch go.
 //!
-//! Relies on [`crate::space`]. The hard part is the spacing of text: 16 bytes, and never a multiple of 128 from one
+//! Relies on [`crate::space`]. The spacing of text is 16 bytes, and never a multiple of 128 from one
 //! function to the next of the same size, because functions at such distances share few sets of the instruction cache.
 
 use std::collections::HashMap;
@@ -191,7 +191,7 @@ impl Batch<'_, '_> {
             let start = piece.start + at;
             plan.taken.text = start..start + piles[Region::Text as usize].size;
         }
-        // What lies between and behind belongs to nobody until whole OS pages are free again.
+        // The bytes between and behind have no owner until whole OS pages are free again.
         let mut end = piece.start;
         for index in 0..self.plans.len() {
             let text = self.plans[index].taken.text.clone();

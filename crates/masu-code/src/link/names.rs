@@ -1,8 +1,8 @@
-//! What each symbol is that a relocation of the batch names.
+//! Resolves the symbols that relocations of the batch name.
 //!
-//! Relies on what earlier objects published, the process and the resolver, asked in this order after the batch itself.
-//! An arena is one link. Strong definitions must be one, a weak one gives way to any that is there, and hidden symbols
-//! are seen by all objects of the arena.
+//! Relies on the symbols of earlier objects, the process and the resolver, searched in this order after the batch.
+//! An arena is one link: a strong definition must be the only one, a weak one yields to any other, and all objects of
+//! the arena see hidden symbols.
 
 use std::collections::HashMap;
 

@@ -1,7 +1,7 @@
 //! The relocations of aarch64, as its ABI supplement lists them, less those that only linkers
 //! write.
 //!
-//! Code for a thread-local variable that may lie anywhere asks a *descriptor* for it; the arena rewrites the four
+//! Code for a thread-local variable of any module calls a *descriptor*; the arena rewrites the four
 //! instructions to load the variable's distance from the thread pointer instead, as linkers do where storage is static.
 
 use super::{Cpu, Field, Fits, Origin, Quantity, Rewrite, Rule, STUB};
@@ -130,13 +130,13 @@ fn stub(at: usize, slot: usize) -> [u8; STUB] {
         bytes.copy_from_slice(&word.to_le_bytes());
     }
     let frame = |address: usize| address as i128 & !0xfff;
-    // Both lie in one range of at most 1 GiB, so that neither can fail.
+    // Both are in one range of at most 1 GiB, so that neither can fail.
     let _ = PAGE.store(&mut code, 0, frame(slot) - frame(at));
     let _ = low(3).store(&mut code, 4, slot as i128);
     code
 }
 
-/// Rewrites one of the four instructions that ask a descriptor; `false` where it lies outside.
+/// Rewrites one of the four instructions that call a descriptor; `false` if it is outside.
 pub(crate) fn rewrite(bytes: &mut [u8], offset: usize, rewrite: Rewrite) -> bool {
     let Some(end) = offset.checked_add(4) else { return false };
     let Some(code) = bytes.get_mut(offset..end) else { return false };

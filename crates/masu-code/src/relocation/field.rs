@@ -1,7 +1,7 @@
-//! Where a value goes: whole bytes, or bits of an instruction; and what fits.
+//! Fields that take a value: whole bytes, or bits of an instruction, and their limits.
 //!
-//! Relies on nothing. The hard part is aarch64's: a field takes some bits from the middle of the value, so that what
-//! fits is said for the bits below it too.
+//! Some fields of aarch64 take bits from the middle of the value, so the limit covers the bits below them
+//! too.
 
 /// Which values a field can hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

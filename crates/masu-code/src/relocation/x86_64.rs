@@ -65,7 +65,7 @@ const RULES: &[Rule] = &[
 fn stub(at: usize, slot: usize) -> [u8; STUB] {
     let mut code = [0xcc; STUB];
     code[..2].copy_from_slice(&[0xff, 0x25]);
-    // Both lie in one range of at most 1 GiB.
+    // Both are in one range of at most 1 GiB.
     let distance = slot.wrapping_sub(at + 6) as u32;
     code[2..6].copy_from_slice(&distance.to_le_bytes());
     code

@@ -1,9 +1,8 @@
-//! The tables that the unwinder knows: added, and taken back.
+//! Registers tables with the unwinder and removes them.
 //!
-//! Relies on libgcc's functions, found through the dynamic linker. Libgcc before 13 has a list of registrations and
-//! walks it, for each table that is taken back and each frame of an exception, so neighbours share a registration, a
-//! *group*. A group never changes: its successor is registered before it goes, so that the unwinder knows the tables of
-//! live code at every moment. libgcc from 13 on has a tree of addresses instead, in which no two may be about the same
+//! Relies on libgcc's functions, found through the dynamic linker. Libgcc before 13 walks a list of registrations for
+//! each table removed and each frame of an exception, so neighbours share a registration, a *group*. A group never
+//! changes: its successor is registered before it is removed, so that the unwinder always has the tables of live code. libgcc from 13 on has a tree of addresses instead, in which no two may be about the same
 //! code: there each table is registered by itself.
 
 use std::collections::BTreeMap;
@@ -55,7 +54,7 @@ impl Frames {
     ///
     /// # Safety
     ///
-    /// - Each passed [`super::check`] as it stands there, has frames, and ends with four zeros.
+    /// - Each passed [`super::check`] at that address, has frames, and ends with four zeros.
     /// - It stays until it is given to [`Frames::remove`].
     pub(crate) unsafe fn add(&mut self, tables: Vec<Table>) {
         match Unwinder::of_process() {
@@ -242,7 +241,7 @@ impl Unwinder {
 
 /// Whether libgcc has a list of registrations: then it writes into the note what comes next.
 fn has_list(register: Register, deregister: Deregister) -> bool {
-    /// Code that nobody runs.
+    /// Code that never runs.
     static CODE: u8 = 0;
     const UNTOUCHED: usize = usize::MAX;
     // A common entry of the oldest kind, a frame of one byte, and the end.
