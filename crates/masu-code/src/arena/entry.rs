@@ -1,4 +1,4 @@
-//! The entry table: addresses that threads call through and that can be replaced meanwhile.
+//! The entry table: addresses that threads call through and that can be replaced at the same time.
 //!
 //! Relies on the quiescent states of [`crate::quiescence`]: the old target of an entry is freed only when no thread can still
 //! be about to enter it. An entry is also a symbol. Objects loaded later that refer to its name call a stub that jumps
