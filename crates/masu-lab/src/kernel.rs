@@ -2,16 +2,20 @@
 //! folder, each behind a safe function that says what it does.
 #![expect(unsafe_code, reason = "this is the door; the rest of the crate has none")]
 
-use std::ffi::CString;
 use std::io;
 use std::ops::Range;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
-use std::os::unix::ffi::OsStrExt;
+use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags};
+use rustix::fs::{OFlags, SeekFrom};
+use rustix::io::Errno;
+use rustix::process::{self, Pid, PidfdFlags, Signal, WaitId, WaitIdOptions};
+use rustix::time::{ClockId, Timespec};
 
 pub(crate) mod attach;
 pub(crate) mod call;
@@ -29,48 +33,31 @@ fn checked(result: libc::c_int) -> io::Result<libc::c_int> {
     if result == -1 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
-/// The effective user and group of this process.
 pub(crate) fn effective_ids() -> (u32, u32) {
-    // SAFETY: Both calls only return numbers and cannot fail.
-    unsafe { (libc::geteuid(), libc::getegid()) }
+    (process::geteuid().as_raw(), process::getegid().as_raw())
 }
 
 /// Whether the file carries capabilities the kernel would grant on exec.
 pub(crate) fn has_capabilities(path: &Path) -> bool {
-    let Ok(path) = CString::new(path.as_os_str().as_bytes()) else { return false };
-    // SAFETY: Both strings end in NUL and live through the call; a length of zero asks only for
-    // the size, so nothing is written.
-    let size = unsafe {
-        libc::getxattr(path.as_ptr(), c"security.capability".as_ptr(), std::ptr::null_mut(), 0)
-    };
-    size > 0
+    let mut nothing: [u8; 0] = [];
+    rustix::fs::getxattr(path, c"security.capability", &mut nothing).is_ok_and(|bytes| bytes > 0)
 }
 
-/// Where in a file, from the byte `from` on, the next bytes lie that take room on the disk: between
-/// such stretches are holes, which read as zeros. None behind the last one.
+/// The next bytes of a file that take room on the disk, `from` or later. Between such stretches are holes, which read
+/// as zeros. None behind the last one.
 pub(crate) fn next_data(file: BorrowedFd<'_>, from: u64) -> io::Result<Option<Range<u64>>> {
-    let seek = |from: u64, whence| {
-        let from = libc::off_t::try_from(from).map_err(io::Error::other)?;
-        // SAFETY: The call takes numbers only.
-        let at = unsafe { libc::lseek(file.as_raw_fd(), from, whence) };
-        u64::try_from(at).map_err(|_| io::Error::last_os_error())
-    };
-    match seek(from, libc::SEEK_DATA) {
-        Ok(start) => Ok(Some(start..seek(start, libc::SEEK_HOLE)?)),
-        Err(error) if error.raw_os_error() == Some(libc::ENXIO) => Ok(None),
-        Err(error) => Err(error),
+    match rustix::fs::seek(file, SeekFrom::Data(from)) {
+        Ok(start) => Ok(Some(start..rustix::fs::seek(file, SeekFrom::Hole(start))?)),
+        Err(Errno::NXIO) => Ok(None),
+        Err(error) => Err(error.into()),
     }
 }
 
 /// A second descriptor for the same open file, closed on exec.
-pub(crate) fn duplicate(descriptor: RawFd) -> io::Result<OwnedFd> {
-    // SAFETY: The call takes numbers only.
-    let new = checked(unsafe { libc::fcntl(descriptor, libc::F_DUPFD_CLOEXEC, 3) })?;
-    // SAFETY: The kernel just made this descriptor for us and no one else knows it.
-    Ok(unsafe { OwnedFd::from_raw_fd(new) })
+pub(crate) fn duplicate(descriptor: BorrowedFd<'_>) -> io::Result<OwnedFd> {
+    Ok(rustix::io::fcntl_dupfd_cloexec(descriptor, 3)?)
 }
 
-/// Whether `descriptor` is not open.
 pub(crate) fn is_closed(descriptor: RawFd) -> bool {
     // SAFETY: The call takes numbers only.
     unsafe { libc::fcntl(descriptor, libc::F_GETFD) == -1 }
@@ -81,15 +68,16 @@ pub(crate) const OPEN_AT_ONCE: i32 = libc::O_NONBLOCK | libc::O_NOCTTY;
 
 /// Nanoseconds of `CLOCK_MONOTONIC`, which all processes share.
 pub(crate) fn monotonic_nanoseconds() -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: The kernel writes one structure; this clock is always there.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
-    let seconds = u64::try_from(time.tv_sec).unwrap_or_default();
-    let nanoseconds = u64::try_from(time.tv_nsec).unwrap_or_default();
-    seconds.saturating_mul(1_000_000_000).saturating_add(nanoseconds)
+    nanoseconds(ClockId::Monotonic)
 }
 
-/// Raised by [`on_stop_signal`].
+/// Async-signal-safe.
+fn nanoseconds(clock: ClockId) -> u64 {
+    let Timespec { tv_sec, tv_nsec } = rustix::time::clock_gettime(clock);
+    let number = |part: i64| u64::try_from(part).unwrap_or_default();
+    number(tv_sec).saturating_mul(1_000_000_000).saturating_add(number(tv_nsec))
+}
+
 static STOP: AtomicBool = AtomicBool::new(false);
 
 /// Installs handlers for SIGINT, SIGTERM and SIGHUP that raise the returned flag. A signal that
@@ -117,12 +105,11 @@ extern "C" fn on_stop_signal(signal: libc::c_int) {
     }
 }
 
-/// How a process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Status {
-    /// With this exit code.
+    /// With an exit code.
     Exited(i32),
-    /// By this signal.
+    /// By a signal.
     Signalled(i32),
 }
 
@@ -246,7 +233,6 @@ fn wait4(pid: libc::pid_t, flags: libc::c_int) -> io::Result<(libc::pid_t, libc:
     }
 }
 
-/// Waits until `pid`, a child of ours, has ended.
 pub(crate) fn wait_for(pid: libc::pid_t) -> io::Result<(Status, Usage)> {
     let (_, status, usage) = wait4(pid, libc::__WALL)?;
     Ok((Status::of(status), usage))
@@ -260,14 +246,21 @@ pub(crate) fn reap(pid: libc::pid_t) -> Option<Usage> {
 
 /// Kills `pid`; that it may be gone already is no error.
 pub(crate) fn kill(pid: libc::pid_t) {
-    // SAFETY: The call takes numbers only.
-    unsafe { libc::kill(pid, libc::SIGKILL) };
+    send(pid, Signal::KILL);
+}
+
+/// Asks `pid` to end; that it may be gone already is no error.
+pub(crate) fn terminate(pid: libc::pid_t) {
+    send(pid, Signal::TERM);
+}
+
+fn send(pid: libc::pid_t, signal: Signal) {
+    let _ = Pid::from_raw(pid).map(|pid| process::kill_process(pid, signal));
 }
 
 /// Kills every process of a group that a child of ours, not waited for yet, leads.
 pub(crate) fn kill_group(leader: libc::pid_t) {
-    // SAFETY: The call takes numbers only.
-    unsafe { libc::kill(-leader, libc::SIGKILL) };
+    let _ = Pid::from_raw(leader).map(|leader| process::kill_process_group(leader, Signal::KILL));
 }
 
 /// Reaps those of the group that `leader` led that are children of ours and have ended.
@@ -291,27 +284,13 @@ pub(crate) fn cpu_time(pid: libc::pid_t) -> Option<Duration> {
     Some(Duration::new(u64::try_from(time.tv_sec).ok()?, nanoseconds))
 }
 
-/// Asks `pid` to end; that it may be gone already is no error.
-pub(crate) fn terminate(pid: libc::pid_t) {
-    // SAFETY: The call takes numbers only.
-    unsafe { libc::kill(pid, libc::SIGTERM) };
-}
-
 /// How `pid`, a child of ours, has ended, if it has; it stays to be reaped, so that its number
 /// belongs to no one else in that time.
 pub(crate) fn ended(pid: libc::pid_t) -> Option<Status> {
-    // SAFETY: All-zero is a valid `siginfo_t`.
-    let mut about: libc::siginfo_t = unsafe { std::mem::zeroed() };
-    let id = libc::id_t::try_from(pid).ok()?;
-    let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
-    // SAFETY: The pointer is to a local of the right type that lives through the call.
-    checked(unsafe { libc::waitid(libc::P_PID, id, &raw mut about, flags) }).ok()?;
-    // SAFETY: For a wait the kernel fills in these two, or leaves the zeros where nothing ended.
-    let (who, status) = unsafe { (about.si_pid(), about.si_status()) };
-    (who == pid).then_some(match about.si_code {
-        libc::CLD_EXITED => Status::Exited(status),
-        _ => Status::Signalled(status),
-    })
+    let flags = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    let status = process::waitid(WaitId::Pid(Pid::from_raw(pid)?), flags).ok()??;
+    let signalled = || status.terminating_signal().map(Status::Signalled);
+    status.exit_status().map(Status::Exited).or_else(signalled)
 }
 
 /// Makes orphaned descendants children of this process instead of init's, and has the kernel keep how
@@ -319,8 +298,7 @@ pub(crate) fn ended(pid: libc::pid_t) -> Option<Status> {
 pub(crate) fn become_subreaper() -> io::Result<()> {
     // SAFETY: The default takes no function of this process.
     unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
-    // SAFETY: The call takes numbers only.
-    checked(unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }).map(drop)
+    Ok(process::set_child_subreaper(Some(process::getpid()))?)
 }
 
 /// What [`start_apart`] fails with where the system allows no tracing. The reason is always the same
@@ -373,11 +351,8 @@ fn go_first() {
 
 /// A descriptor that becomes readable when the process `pid` ends.
 pub(crate) fn open_process(pid: libc::pid_t) -> io::Result<OwnedFd> {
-    // SAFETY: The call takes numbers only.
-    let descriptor = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
-    let descriptor = checked(libc::c_int::try_from(descriptor).unwrap_or(-1))?;
-    // SAFETY: The kernel just made this descriptor for us and no one else knows it.
-    Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
+    let pid = Pid::from_raw(pid).ok_or(Errno::SRCH)?;
+    Ok(process::pidfd_open(pid, PidfdFlags::empty())?)
 }
 
 /// Waits until one of `descriptors` can be read (or was closed at its other end) or `patience` has
@@ -386,38 +361,32 @@ pub(crate) fn wait_readable<const N: usize>(
     descriptors: [Option<BorrowedFd<'_>>; N],
     patience: Duration,
 ) -> io::Result<[bool; N]> {
-    let mut wanted = descriptors.map(|descriptor| libc::pollfd {
-        // `poll` leaves entries with a negative descriptor alone.
-        fd: descriptor.map_or(-1, |descriptor| descriptor.as_raw_fd()),
-        events: libc::POLLIN,
-        revents: 0,
-    });
-    let patience = libc::timespec {
-        // The type differs between C libraries; half a lifetime is patience enough.
-        tv_sec: i32::try_from(patience.as_secs()).unwrap_or(i32::MAX).into(),
-        tv_nsec: patience.subsec_nanos().into(),
-    };
-    // SAFETY: The array holds N entries and the time is valid; both live through the call.
-    let result = checked(unsafe {
-        libc::ppoll(wanted.as_mut_ptr(), N as libc::nfds_t, &raw const patience, std::ptr::null())
-    });
-    match result {
-        Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok([false; N]),
-        Err(error) => Err(error),
-        Ok(_) => Ok(wanted.map(|one| one.revents != 0)),
+    let there = descriptors.iter().flatten();
+    let mut polled: Vec<PollFd<'_>> = there.map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
+    match rustix::event::poll(&mut polled, Some(&time(patience))) {
+        Err(Errno::INTR) => return Ok([false; N]),
+        Err(error) => return Err(error.into()),
+        Ok(_) => {}
     }
+    let mut polled = polled.iter();
+    Ok(descriptors.map(|fd| fd.and(polled.next()).is_some_and(|fd| !fd.revents().is_empty())))
+}
+
+/// `duration` for the kernel; the longest one that it takes where it is longer.
+fn time(duration: Duration) -> Timespec {
+    Timespec::try_from(duration).unwrap_or(Timespec { tv_sec: i64::from(i32::MAX), tv_nsec: 0 })
 }
 
 /// Lets reads from a pipe return at once, and gives the pipe a megabyte where the system allows:
 /// the program then rarely waits for us to read.
 pub(crate) fn make_roomy_and_nonblocking(pipe: BorrowedFd<'_>) -> io::Result<()> {
-    let pipe = pipe.as_raw_fd();
-    // SAFETY: The calls take numbers only.
-    unsafe {
-        libc::fcntl(pipe, libc::F_SETPIPE_SZ, 1 << 20);
-        let flags = checked(libc::fcntl(pipe, libc::F_GETFL))?;
-        checked(libc::fcntl(pipe, libc::F_SETFL, flags | libc::O_NONBLOCK)).map(drop)
-    }
+    let _ = rustix::pipe::fcntl_setpipe_size(pipe, 1 << 20);
+    make_nonblocking(pipe)
+}
+
+fn make_nonblocking(file: BorrowedFd<'_>) -> io::Result<()> {
+    let flags = rustix::fs::fcntl_getfl(file)?;
+    Ok(rustix::fs::fcntl_setfl(file, flags | OFlags::NONBLOCK)?)
 }
 
 /// Gives back what this process has freed, so that its children start from less: that is copied for them,
@@ -456,16 +425,12 @@ pub(crate) fn touch_in_child(bytes: usize) -> io::Result<()> {
     wait_for(pid).map(drop)
 }
 
-/// Bytes of an OS page.
 pub(crate) fn os_page_bytes() -> u64 {
-    // SAFETY: The call takes and returns numbers only.
-    u64::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096)
+    rustix::param::page_size() as u64
 }
 
 /// Ticks a second, the unit of the CPU times in `/proc`.
+#[expect(clippy::cast_precision_loss, reason = "it is 100 on every machine that is known")]
 pub(crate) fn ticks_a_second() -> f64 {
-    // SAFETY: The call takes and returns numbers only.
-    let ticks = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
-    // 100 on every machine that is known; the call cannot fail there.
-    i32::try_from(ticks).ok().filter(|ticks| *ticks > 0).map_or(100.0, f64::from)
+    rustix::param::clock_ticks_per_second() as f64
 }

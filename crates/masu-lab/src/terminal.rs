@@ -9,6 +9,7 @@ use std::os::fd::AsFd;
 use std::time::Duration;
 
 use crate::kernel;
+pub use crate::kernel::terminal::Mode;
 
 /// What became of waiting for a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,34 +35,4 @@ pub fn wait_for_key(patience: Duration) -> io::Result<Wait> {
         (true, true) => Wait::Key,
         (false, true) => Wait::Nothing,
     })
-}
-
-/// How the terminal of standard output hands keys on.
-#[derive(Clone, Copy)]
-pub struct Mode(kernel::terminal::Mode);
-
-impl Mode {
-    /// The mode that the terminal has.
-    ///
-    /// # Errors
-    ///
-    /// When standard output is no terminal.
-    pub fn of_output() -> io::Result<Mode> {
-        kernel::terminal::Mode::of(io::stdout().as_fd()).map(Mode)
-    }
-
-    /// This mode with each key handed on at once and not shown; Ctrl-C is a key like others.
-    #[must_use]
-    pub fn key_by_key(self) -> Mode {
-        Mode(self.0.key_by_key())
-    }
-
-    /// Gives the terminal this mode.
-    ///
-    /// # Errors
-    ///
-    /// When standard output is no terminal any more.
-    pub fn set(&self) -> io::Result<()> {
-        self.0.set(io::stdout().as_fd())
-    }
 }

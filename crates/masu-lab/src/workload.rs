@@ -7,7 +7,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, IsTerminal, Seek, SeekFrom};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -76,7 +76,7 @@ impl Input {
             return Ok(Input::Empty);
         }
         let descriptor =
-            crate::kernel::duplicate(stdin.as_raw_fd()).doing(|| "reading standard input")?;
+            crate::kernel::duplicate(stdin.as_fd()).doing(|| "reading standard input")?;
         Input::keep(File::from(descriptor))
     }
 

@@ -195,10 +195,8 @@ impl Bell {
     }
 }
 
-/// The number of the calling thread.
 pub(crate) fn own_thread() -> libc::pid_t {
-    // SAFETY: The call takes nothing and returns a number.
-    unsafe { libc::gettid() }
+    rustix::thread::gettid().as_raw_pid()
 }
 
 /// While it is there, Ctrl-Z does not stop this process: whom it traces would stay stopped with it.

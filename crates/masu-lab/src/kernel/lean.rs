@@ -15,13 +15,13 @@ use std::ffi::{CString, OsStr, OsString};
 use std::fs;
 use std::io::{self, Read};
 use std::ops::Range;
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
 use std::ptr::NonNull;
 
-use super::{checked, os_page_bytes};
+use super::os_page_bytes;
 
 /// What the process-to-be tells of itself before it calls `exec`: the floor under its peak RSS, and what the
 /// kernel said should `exec` have returned.
@@ -36,8 +36,7 @@ pub(crate) struct Told(io::PipeReader);
 /// For a NUL in a word, and when the kernel has no room.
 pub(crate) fn start_lean(command: &mut Command, name: &OsStr) -> io::Result<Told> {
     let (reader, writer) = io::pipe()?;
-    // SAFETY: The call takes numbers only.
-    checked(unsafe { libc::fcntl(reader.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK) })?;
+    super::make_nonblocking(reader.as_fd())?;
     let parcel = Parcel::pack(&words(command, name)?)?;
     let hook = move || -> io::Result<()> {
         // The whole parcel belongs to the hook, and is mapped for as long.

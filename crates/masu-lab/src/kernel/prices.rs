@@ -10,13 +10,16 @@ use std::ptr::NonNull;
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
+use rustix::process::Resource;
+use rustix::thread::{CpuSet, futex};
+use rustix::time::ClockId;
+
 use super::sample::{self, Attributes};
-use super::{Status, checked, monotonic_nanoseconds, os_page_bytes, wait_for, wait4};
+use super::{Status, checked, nanoseconds, os_page_bytes, time, wait_for, wait4};
 
 /// Makes the cheapest system call that the C library answers by none of its own means.
 pub(crate) fn system_call() {
-    // SAFETY: The call takes nothing and returns a number.
-    unsafe { libc::syscall(libc::SYS_getppid) };
+    let _ = rustix::process::getppid();
 }
 
 /// Page faults without disk that the calling thread has had.
@@ -91,39 +94,27 @@ impl Drop for Mapping {
 
 /// Sleeps while `word` is `value`, at most for `patience`; may return earlier for no reason.
 pub(crate) fn sleep_while(word: &AtomicU32, value: u32, patience: Duration) {
-    let patience = libc::timespec {
-        tv_sec: i32::try_from(patience.as_secs()).unwrap_or(i32::MAX).into(),
-        tv_nsec: patience.subsec_nanos().into(),
-    };
-    let operation = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
-    // SAFETY: The word and the time live through the call; the kernel only reads them.
-    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), operation, value, &raw const patience) };
+    let _ = futex::wait(word, futex::Flags::PRIVATE, value, Some(&time(patience)));
 }
 
 /// Wakes one thread that sleeps on `word`; true if there was one.
 pub(crate) fn wake_one(word: &AtomicU32) -> bool {
-    let operation = libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG;
-    // SAFETY: The kernel uses the address as a name only.
-    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), operation, 1) == 1 }
+    futex::wake(word, futex::Flags::PRIVATE, 1) == Ok(1)
 }
 
 /// Keeps the calling thread on the CPU with this number.
 pub(crate) fn stay_on(cpu: usize) -> io::Result<()> {
-    // SAFETY: All-zero is a valid set.
-    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
-    if cpu >= size_of_val(&set) * 8 {
+    if cpu >= CpuSet::MAX_CPU {
         return Err(io::ErrorKind::InvalidInput.into());
     }
-    // SAFETY: The number lies within the set, as was just checked.
-    unsafe { libc::CPU_SET(cpu, &mut set) };
-    // SAFETY: The set is as long as is said and lives through the call; 0 is the calling thread.
-    checked(unsafe { libc::sched_setaffinity(0, size_of_val(&set), &raw const set) }).map(drop)
+    let mut set = CpuSet::new();
+    set.set(cpu);
+    Ok(rustix::thread::sched_setaffinity(None, &set)?)
 }
 
 /// The CPU that the calling thread runs on at the moment.
 pub(crate) fn current_cpu() -> usize {
-    // SAFETY: The call returns a number.
-    usize::try_from(unsafe { libc::sched_getcpu() }).unwrap_or(0)
+    rustix::thread::sched_getcpu()
 }
 
 /// Moves the program break of a child up by one OS page and back, `batches` times `pairs` times, and returns
@@ -173,35 +164,23 @@ pub(crate) fn move_break_in_child(batches: u32, pairs: u32) -> io::Result<Vec<u6
 /// A clock of this process's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Clock {
-    /// The one on the wall.
     Wall,
-    /// The CPU time it has used.
+    /// The CPU time that the process has used.
     Cpu,
 }
 
 impl Clock {
-    /// Nanoseconds since some moment; async-signal-safe.
+    /// Async-signal-safe.
     fn nanoseconds(self) -> u64 {
-        match self {
-            Clock::Wall => monotonic_nanoseconds(),
-            Clock::Cpu => {
-                let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-                // SAFETY: The kernel writes one structure; this clock is always there.
-                unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &raw mut time) };
-                let number = |part| u64::try_from(part).unwrap_or_default();
-                number(time.tv_sec).saturating_mul(1_000_000_000) + number(time.tv_nsec)
-            }
-        }
+        nanoseconds(match self {
+            Clock::Wall => ClockId::Monotonic,
+            Clock::Cpu => ClockId::ProcessCPUTime,
+        })
     }
 }
 
-/// CPU time of the calling thread, in nanoseconds.
 pub(crate) fn thread_cpu_nanoseconds() -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: The kernel writes one structure; this clock is always there.
-    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
-    let number = |part| u64::try_from(part).unwrap_or_default();
-    number(time.tv_sec).saturating_mul(1_000_000_000) + number(time.tv_nsec)
+    nanoseconds(ClockId::ThreadCPUTime)
 }
 
 /// Has a child make so many calls that its filter has this process, its tracer, stop it at and look, as when
@@ -325,8 +304,5 @@ pub(crate) fn try_counting(counter: Counter) -> io::Result<()> {
 
 /// The most bytes of addresses that this process may have (`ulimit -v`); none where it is unlimited.
 pub(crate) fn address_space_limit() -> Option<u64> {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: The pointer is to a local of the right type that lives through the call.
-    checked(unsafe { libc::getrlimit(libc::RLIMIT_AS, &raw mut limit) }).ok()?;
-    (limit.rlim_cur != libc::RLIM_INFINITY).then_some(limit.rlim_cur)
+    rustix::process::getrlimit(Resource::As).current
 }

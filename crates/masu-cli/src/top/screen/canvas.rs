@@ -55,12 +55,12 @@ impl Canvas {
     /// Takes the terminal over.
     pub(super) fn open() -> io::Result<Canvas> {
         let mode = Mode::of_output()?;
-        let shown = panic::take_hook();
+        let (shown, before) = (panic::take_hook(), mode.clone());
         panic::set_hook(Box::new(move |why| {
-            restore(mode);
+            restore(&before);
             shown(why);
         }));
-        mode.key_by_key().set()?;
+        mode.clone().key_by_key().set()?;
         let canvas =
             Canvas { terminal: Term::buffered_stdout(), mode, shown: Vec::new(), size: None };
         canvas.terminal.write_str(ENTER)?;
@@ -98,12 +98,12 @@ impl Canvas {
 impl Drop for Canvas {
     fn drop(&mut self) {
         let _ = self.terminal.flush();
-        restore(self.mode);
+        restore(&self.mode);
     }
 }
 
 /// Gives the terminal its mode and its own screen back. A terminal that is gone needs neither.
-fn restore(mode: Mode) {
+fn restore(mode: &Mode) {
     let _ = Term::stdout().write_str(LEAVE);
     let _ = mode.set();
 }
