@@ -9,7 +9,6 @@ use anyhow::Result;
 
 use crate::arguments::CodeCommand;
 
-/// Does what was asked for.
 pub(crate) fn perform(command: &CodeCommand) -> Result<()> {
     match command {
         CodeCommand::Map(arguments) => map::perform(arguments),

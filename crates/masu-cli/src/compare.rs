@@ -38,7 +38,6 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// How long the timed runs take together where nothing is said about it.
 const USUAL_TIME: Duration = Duration::from_secs(60);
 
-/// A comparison ready to be made.
 pub(crate) struct Request {
     plan: Plan,
     options: CompareOptions,
@@ -97,7 +96,6 @@ fn own_words(count: usize) -> Vec<String> {
 }
 
 impl Request {
-    /// Looks up the programs and the allocators.
     pub(crate) fn prepare(arguments: arguments::Compare) -> Result<Self> {
         let (mut arguments, asked) = resumed(arguments)?;
         let mut options = options(&mut arguments, asked);
@@ -113,7 +111,6 @@ impl Request {
         Ok(Self { plan, options, gate })
     }
 
-    /// Runs everything and prints the page.
     pub(crate) fn perform(self) -> Result<Ending> {
         let stop = Stop::on_signals()?;
         let progress = Progress::on_stderr();
@@ -173,7 +170,6 @@ fn rounds(arguments: &arguments::Compare) -> Option<Rounds> {
     }
 }
 
-/// The suite of one command.
 fn from_words(arguments: arguments::Compare) -> Result<Suite> {
     let rounds = rounds(&arguments).unwrap_or(Rounds::Fixed(DEFAULT_ROUNDS));
     let name = arguments.words.first().map(|word| word.to_string_lossy().into_owned());

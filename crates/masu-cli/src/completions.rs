@@ -29,7 +29,6 @@ fn with_names(command: Command) -> Command {
     names.into_iter().fold(command, |command, name| command.mut_subcommand(name, named))
 }
 
-/// Writes the shell's script to standard output.
 pub(crate) fn perform(arguments: &arguments::Completions) -> Result<Ending> {
     // Made whole first: clap_complete takes a failure to write for a bug, and panics.
     let mut script = Vec::new();

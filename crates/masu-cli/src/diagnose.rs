@@ -21,7 +21,6 @@ use crate::{arguments, aside, carried};
 /// How long a process that runs already is looked at.
 const USUAL_PATIENCE: Duration = Duration::from_secs(5);
 
-/// Diagnoses and prints.
 pub(crate) fn perform(arguments: arguments::Diagnose) -> Result<Ending> {
     if arguments.pid.is_none() && (arguments.attach || arguments.patience.is_some()) {
         let option = if arguments.attach { "--attach" } else { "--for" };

@@ -19,7 +19,6 @@ const LIMIT: Style = AnsiColor::Yellow.on_default().bold();
 /// Where values begin.
 const INDENT: usize = 23;
 
-/// Prints the check-up.
 pub(crate) fn perform(arguments: &arguments::Doctor) -> Result<()> {
     let (catalogue, absences) = carried::whole_catalogue();
     let checkup = Checkup::here(&catalogue);

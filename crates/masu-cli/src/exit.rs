@@ -39,7 +39,6 @@ pub(crate) const INTERRUPTED: u8 = 130;
 pub(crate) const RUN_FAILED: u8 = 125;
 /// `run` found the program, but it cannot be started.
 pub(crate) const RUN_CANNOT_START: u8 = 126;
-/// `run` found no such program.
 pub(crate) const RUN_NOT_FOUND: u8 = 127;
 
 /// The exit code of a command that measures or lists.

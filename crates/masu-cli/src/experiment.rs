@@ -26,7 +26,6 @@ const BOLD: Style = Style::new().bold();
 const AGREES: Style = AnsiColor::Green.on_default().bold();
 const DISAGREES: Style = AnsiColor::Yellow.on_default().bold();
 
-/// Lists, cleans, or runs what was asked for.
 pub(crate) fn perform(arguments: &arguments::Experiment) -> Result<Ending> {
     if arguments.clean {
         return clean(&Cache::at(arguments.cache.as_deref())?);
@@ -151,7 +150,6 @@ fn run(
     Ok(experiment::perform(experiment, &mut bench)?)
 }
 
-/// Says what happens.
 fn hear(news: &News<'_>, progress: &mut Option<Progress>) {
     /// Steps that were over sooner need no second line.
     const WORTH_TELLING: Duration = Duration::from_secs(2);

@@ -23,7 +23,6 @@ use crate::{aside, carried};
 /// How long a process may take to answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Does what was asked for.
 pub(crate) fn perform(command: HeapCommand) -> Result<Ending> {
     match command {
         HeapCommand::Show(HeapShow { file, process, view }) => {

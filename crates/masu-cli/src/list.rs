@@ -32,7 +32,6 @@ const PACKAGED: [(&str, &str); 4] = [
 const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
 
-/// Prints the list, or that of settings or of options.
 pub(crate) fn perform(arguments: &arguments::List) -> Result<()> {
     let page = if arguments.settings {
         settings::page()

@@ -29,7 +29,6 @@ struct Page {
     source: Vec<u8>,
 }
 
-/// Shows or writes what was asked for.
 pub(crate) fn perform(arguments: &arguments::Manual) -> Result<Ending> {
     let commands = commands();
     if let Some(folder) = &arguments.output {
@@ -210,7 +209,6 @@ fn paragraphs(roff: &mut Roff, texts: &[&str]) {
     }
 }
 
-/// Lines that stay as they are.
 fn literal(roff: &mut Roff, lines: &[String]) {
     roff.control("PP", []);
     roff.control("nf", []);

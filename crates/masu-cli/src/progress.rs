@@ -40,7 +40,6 @@ impl Progress {
         Self::Bar(bar)
     }
 
-    /// Shows `event`.
     pub(crate) fn observe(&self, event: &Event<'_>) {
         match self {
             Self::Bar(bar) => draw(bar, event),

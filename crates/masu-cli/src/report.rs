@@ -27,7 +27,6 @@ pub(crate) fn fit_terminal() {
     }
 }
 
-/// A report ready to be made.
 pub(crate) struct Request {
     document: Document,
     format: Format,
@@ -35,7 +34,6 @@ pub(crate) struct Request {
 }
 
 impl Request {
-    /// Reads the results.
     pub(crate) fn prepare(arguments: arguments::Report) -> Result<Self> {
         let arguments::Report { files, format, output } = arguments;
         let format = match (format, &output) {
@@ -49,7 +47,6 @@ impl Request {
         Ok(Self { document: Document::read(&files)?, format, output })
     }
 
-    /// Writes the report.
     pub(crate) fn perform(self) -> Result<Ending> {
         write(render(&self.document, self.format), self.format, self.output.as_deref())?;
         Ok(Ending::Done)

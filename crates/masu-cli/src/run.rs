@@ -8,14 +8,12 @@ use masu_lab::{Input, Variant, Workload, launch};
 use crate::arguments;
 use crate::carried;
 
-/// A program ready to be started.
 pub(crate) struct Request {
     workload: Workload,
     variant: Variant,
 }
 
 impl Request {
-    /// Looks up the program and the allocator.
     pub(crate) fn prepare(arguments: arguments::Run) -> Result<Self> {
         let arguments::Run { variant, program } = arguments;
         let workload = Workload::new(program.words, Input::Empty)?;

@@ -23,7 +23,6 @@ use crate::progress::{Progress, Ticking};
 use crate::report::{format_of, write_page};
 use crate::{arguments, aside};
 
-/// A search ready to be made.
 pub(crate) struct Request {
     plan: Plan,
     goal: Goal,
@@ -40,7 +39,6 @@ pub(crate) struct Request {
 const FIRST_LOOK: u32 = 10;
 
 impl Request {
-    /// Looks up the program and what there is to try on it.
     pub(crate) fn prepare(arguments: arguments::Tune) -> Result<Self> {
         let format = format_of(arguments.json, arguments.output.as_deref())?;
         let stop = Stop::on_signals()?;
@@ -88,7 +86,6 @@ impl Request {
         Ok(Self { plan, goal, budget, options, forms, format, output, stop })
     }
 
-    /// Searches and prints what came of it.
     pub(crate) fn perform(self) -> Result<Ending> {
         let stop = self.stop;
         let progress = Progress::on_stderr();

@@ -16,7 +16,6 @@ use crate::{Error, Libc, Program, Spec, Variant};
 mod known;
 mod version;
 
-/// What masu's hardened build is called.
 pub(crate) const HARDENED: &str = "masu-secure";
 
 /// The names that a variant may begin with, whether the malloc is on this machine or not.
@@ -303,7 +302,6 @@ impl Finder {
         }
     }
 
-    /// What was found under the name and for the C library of `allocator`.
     fn of_name(&self, allocator: &Allocator) -> Option<&Allocator> {
         let same = |one: &&Allocator| one.name == allocator.name && one.libc == allocator.libc;
         self.found.iter().find(same)

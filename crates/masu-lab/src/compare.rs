@@ -223,7 +223,6 @@ pub fn compare(
     compare_with(plan, options, stop, observe, &mut *make)
 }
 
-/// [`compare`] with executors of the caller's.
 fn compare_with(
     plan: &Plan,
     options: &Options,
@@ -310,7 +309,6 @@ struct Begun {
     cases: Vec<BegunCase>,
 }
 
-/// What one case has behind it.
 #[derive(Default)]
 struct BegunCase {
     warm_ups: Vec<Warm>,
@@ -348,7 +346,6 @@ impl Begun {
     }
 }
 
-/// A comparison on its way.
 struct Engine<'a, 'm> {
     journal: Journal,
     options: &'a Options,
@@ -492,7 +489,6 @@ impl Engine<'_, '_> {
         Ok(false)
     }
 
-    /// Reads everything back.
     fn conclude(&mut self, plan: &Plan, stopped: bool) -> Result<Comparison, Error> {
         let source = Source::from_records(self.journal.read_back()?);
         let source = source.map_err(|reason| Error::Compare(format!("reading back: {reason}")))?;
@@ -508,7 +504,6 @@ impl Engine<'_, '_> {
                 table.summary.warnings.splice(0..0, warnings);
             }
         }
-        // As it is in the file.
         Ok(Comparison { header: source.header, tables, stopped })
     }
 

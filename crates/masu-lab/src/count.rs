@@ -15,7 +15,6 @@ use std::path::{Path, PathBuf};
 use crate::Error;
 use crate::error::Doing;
 
-/// The variable that names the page's file.
 const VARIABLE: &str = "MASU_COUNT_FILE";
 
 // COUPLING: the layout stands in `crates/masu-abi/src/count.rs` too; a change of either is a new

@@ -69,9 +69,9 @@ pub struct Run {
     /// Page faults that read from disk.
     pub major_faults: u64,
     /// Context switches because the program waited for something.
-    pub voluntary_switches: u64,
+    pub(crate) voluntary_switches: u64,
     /// Context switches because its time was up.
-    pub involuntary_switches: u64,
+    pub(crate) involuntary_switches: u64,
     /// Seconds its threads were ready but had no CPU, as far as sampling saw them.
     pub queued_s: Option<f64>,
     /// Whether it lost so much CPU time to others that its times say more about them. Threads of
@@ -80,14 +80,14 @@ pub struct Run {
     /// Whether it was starved and another run took its place; then it does not count.
     pub replaced: bool,
     /// Seconds the hypervisor took from this machine's CPUs in that time, over those the run may use.
-    pub steal_s: Option<f64>,
+    pub(crate) steal_s: Option<f64>,
     /// CPU seconds that processes outside the run used in that time (this one is among them), over
     /// the CPUs the run may use; known to about a hundredth of a second a CPU.
-    pub others_s: Option<f64>,
+    pub(crate) others_s: Option<f64>,
     /// The one-minute load average when it started.
     pub load: Option<f64>,
     /// Bytes by which the environment was made longer, to move the stack. See [`Offsets`].
-    pub offset_bytes: u32,
+    pub(crate) offset_bytes: u32,
     /// Resident bytes of the tree as time went by, `(seconds since the start, bytes)`, thinned out:
     /// at most 100 points, each the largest since the one before.
     pub rss_over_time: Vec<(f64, u64)>,
@@ -128,11 +128,11 @@ pub struct Latencies {
     /// Half of them.
     pub p50: f64,
     /// 90 per cent.
-    pub p90: f64,
+    pub(crate) p90: f64,
     /// 99 per cent.
     pub p99: f64,
     /// 99.9 per cent.
-    pub p999: f64,
+    pub(crate) p999: f64,
     /// All of them.
     pub max: f64,
 }
@@ -236,7 +236,7 @@ pub struct Conditions {
     /// What it may use.
     pub limits: Limits,
     /// Bytes by which its environment is made longer, to move the stack; see [`Offsets`].
-    pub offset_bytes: u32,
+    pub(crate) offset_bytes: u32,
     /// The folder it starts in; none for that of this process.
     pub folder: Option<PathBuf>,
     /// Whether its standard output is a terminal, as where somebody runs it by hand. Else it is a pipe.

@@ -36,7 +36,6 @@ pub struct Hooks {
     pub cleanup: Option<OsString>,
 }
 
-/// Which of the three a command is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Hook {
     Setup,
@@ -115,7 +114,6 @@ impl Hook {
     }
 }
 
-/// The last line with something in it.
 pub(crate) fn last_line(mut file: &File) -> Option<String> {
     let end = file.seek(SeekFrom::End(0)).ok()?;
     file.seek(SeekFrom::Start(end.saturating_sub(TAIL_BYTES))).ok()?;

@@ -35,13 +35,11 @@ use tally::Tally;
 pub use tally::{Failures, Met};
 pub use target::Target;
 
-/// Connections when the caller does not say.
 pub(crate) const DEFAULT_CONNECTIONS: usize = 8;
 
 /// The longest a request may take when the caller does not say.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How often the wait for the workers looks whether to stop.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// What to ask, and how.
@@ -62,16 +60,13 @@ pub struct LoadPlan {
 pub struct Client {
     plan: LoadPlan,
     runtime: Runtime,
-    /// Threads that drive the connections.
     threads: usize,
     connections: Vec<Connection>,
 }
 
-/// What the workers of one burst share.
 #[derive(Debug)]
 struct Burst {
     plan: LoadPlan,
-    /// When it began.
     began: Instant,
     /// For how long requests are sent (closed loop) or due (open loop).
     window: Duration,

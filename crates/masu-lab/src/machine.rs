@@ -26,11 +26,11 @@ pub struct Machine {
     /// `/sys/kernel/mm/transparent_hugepage/enabled`: the chosen one of always, madvise, never.
     pub huge_pages: Option<String>,
     /// The frequency governor of the first CPU.
-    pub governor: Option<String>,
+    pub(crate) governor: Option<String>,
     /// Whether this is a virtual machine whose host takes back what is free for some seconds: the
     /// next touch is then many times slower than another. Memory is touched before each run there.
     #[serde(default)]
-    pub host_takes_free_memory: bool,
+    pub(crate) host_takes_free_memory: bool,
 }
 
 impl Machine {
@@ -53,7 +53,6 @@ impl Machine {
 }
 
 impl Machine {
-    /// What is known of it, by name.
     pub(crate) fn described(&self) -> Vec<(&'static str, String)> {
         #[expect(clippy::cast_precision_loss, reason = "bytes stay far below 2^53")]
         let memory = self.memory_bytes.map(|size| bytes(size as f64));

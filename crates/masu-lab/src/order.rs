@@ -11,7 +11,6 @@
 
 use crate::random::Random;
 
-/// Endless rounds over `variants` variants.
 #[derive(Debug)]
 pub(crate) struct Order {
     random: Random,
@@ -19,7 +18,6 @@ pub(crate) struct Order {
 }
 
 impl Order {
-    /// The rounds that belong to `seed`.
     pub(crate) fn new(seed: u64, variants: usize) -> Order {
         Order { random: Random::new(seed), variants }
     }

@@ -17,9 +17,9 @@ pub struct Page {
     /// The title of the browser's window.
     pub title: String,
     /// Its parts, in their order.
-    pub blocks: Vec<Block>,
+    pub(crate) blocks: Vec<Block>,
     /// The last line; the terminal has none.
-    pub foot: Text,
+    pub(crate) foot: Text,
 }
 
 /// How a page is written.
@@ -33,14 +33,10 @@ pub enum Form {
     Html,
 }
 
-/// A part of a page.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Block {
-    /// A heading.
+pub(crate) enum Block {
     Heading(Heading),
-    /// A paragraph.
     Text(Text, Tone),
-    /// Points, one a line.
     List(Vec<Point>),
     /// What is said of each of several things.
     Statements(Vec<Statement>),
@@ -50,7 +46,6 @@ pub enum Block {
     Note(Statement),
     /// Lines for a shell or a file, never broken.
     Code(Vec<String>),
-    /// A table.
     Sheet(Sheet),
     /// A plot. The terminal has none.
     Figure(Figure),
@@ -58,62 +53,47 @@ pub enum Block {
     Gap,
 }
 
-/// A heading.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Heading {
+pub(crate) struct Heading {
     /// From 1, the page's own.
-    pub level: u8,
-    /// What it says.
-    pub text: Text,
-    /// How it is said.
-    pub tone: Tone,
+    pub(crate) level: u8,
+    pub(crate) text: Text,
+    pub(crate) tone: Tone,
     /// What stands below it in small; empty for nothing.
-    pub below: Text,
+    pub(crate) below: Text,
     /// By what a table's row leads to it; empty for none.
-    pub id: String,
+    pub(crate) id: String,
 }
 
-/// A label with what is said of it.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Statement {
-    /// Of what.
-    pub label: String,
-    /// The words.
-    pub words: Text,
-    /// How they are said.
-    pub tone: Tone,
+pub(crate) struct Statement {
+    pub(crate) label: String,
+    pub(crate) words: Text,
+    pub(crate) tone: Tone,
 }
 
 /// A point of a list.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Point {
-    /// What it says.
-    pub text: Text,
+pub(crate) struct Point {
+    pub(crate) text: Text,
     /// Something to do, and not something seen.
-    pub is_advice: bool,
-    /// Lines to paste.
-    pub code: Vec<String>,
-    /// What stands below.
-    pub more: Text,
+    pub(crate) is_advice: bool,
+    pub(crate) code: Vec<String>,
+    pub(crate) more: Text,
 }
 
 /// What words say, beside the words; each form has its own sign for it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Tone {
-    /// Nothing.
+pub(crate) enum Tone {
     #[default]
     Plain,
     /// It may be passed over.
     Dim,
     /// It is not to be passed over.
     Strong,
-    /// Better than the reference.
     Better,
-    /// Worse than the reference.
     Worse,
-    /// The good news of the page.
     Good,
-    /// The bad news of the page.
     Bad,
     /// Something to take care of.
     Caution,
@@ -121,9 +101,8 @@ pub enum Tone {
 
 /// Text in pieces, each with its mark.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Text(pub(crate) Vec<(Mark, String)>);
+pub(crate) struct Text(pub(crate) Vec<(Mark, String)>);
 
-/// How a piece of text is set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mark {
     Plain,
@@ -133,52 +112,42 @@ pub(crate) enum Mark {
     Break,
 }
 
-/// A table; the first cell of a row is its label.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Sheet {
-    /// What it shows, with the unit; may be empty.
-    pub caption: String,
+pub(crate) struct Sheet {
+    pub(crate) caption: String,
     /// The columns, that of the labels among them.
-    pub columns: Vec<Column>,
-    /// The rows.
-    pub rows: Vec<SheetRow>,
+    pub(crate) columns: Vec<Column>,
+    pub(crate) rows: Vec<SheetRow>,
     /// Whether its cells are sentences rather than figures.
-    pub is_prose: bool,
+    pub(crate) is_prose: bool,
 }
 
-/// A column of a table.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Column {
-    /// What stands above it.
-    pub heading: String,
+pub(crate) struct Column {
+    pub(crate) heading: String,
     /// Columns of the terminal that it takes at least.
-    pub width: usize,
+    pub(crate) width: usize,
 }
 
-/// A row of a table.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct SheetRow {
+pub(crate) struct SheetRow {
     /// What neighbouring rows have in common; empty for nothing.
-    pub group: String,
-    /// The row's label.
-    pub label: String,
+    pub(crate) group: String,
+    pub(crate) label: String,
     /// The id of the heading that it leads to; empty for none.
-    pub link: String,
-    /// The cells behind the label.
-    pub cells: Vec<Cell>,
+    pub(crate) link: String,
+    pub(crate) cells: Vec<Cell>,
 }
 
 /// A cell of a table; an empty one is shown as a dash.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Cell {
-    /// The figure, or words.
-    pub text: Text,
+pub(crate) struct Cell {
+    pub(crate) text: Text,
     /// A ratio on a second line.
-    pub below: String,
-    /// The ratio's interval.
-    pub interval: String,
+    pub(crate) below: String,
+    pub(crate) interval: String,
     /// What the ratio, or the words where there is none, says.
-    pub tone: Tone,
+    pub(crate) tone: Tone,
 }
 
 /// A plot.
@@ -187,7 +156,7 @@ pub struct Figure {
     /// A word that no other plot of the page has: part of its file's name.
     pub name: String,
     /// What it shows, with the unit.
-    pub caption: String,
+    pub(crate) caption: String,
     /// The drawing.
     pub svg: String,
 }
@@ -338,7 +307,6 @@ impl Text {
         }
     }
 
-    /// The words alone.
     pub(crate) fn words(&self) -> String {
         let word = |(mark, text): &(Mark, String)| match mark {
             Mark::Break => " ".to_owned(),

@@ -142,7 +142,6 @@ pub(crate) fn substitute(text: &OsStr, values: &[(String, String)]) -> OsString 
     OsString::from_vec(made)
 }
 
-/// Whether `text` holds `{name}`.
 pub(crate) fn mentions(text: &OsStr, name: &str) -> bool {
     (0..text.len()).any(|start| after(&text.as_bytes()[start..], name).is_some())
 }

@@ -274,7 +274,6 @@ impl Grounds<'_> {
     }
 }
 
-/// A case on its way.
 struct Making<'a> {
     entry: &'a Entry,
     /// What holds for the whole table.
@@ -404,7 +403,6 @@ impl Making<'_> {
         self.values.iter().chain(row).cloned().collect()
     }
 
-    /// The program of the rows with these values.
     fn program(&self, row: &Values) -> Result<Program, Error> {
         let values = self.values(row);
         let first = self.entry.command.first().map_or(OsStr::new(""), OsString::as_os_str);

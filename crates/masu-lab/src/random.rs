@@ -4,17 +4,14 @@
 //! one word of state, every seed good, the same sequence on every machine. Nothing secret depends
 //! on it.
 
-/// A generator of pseudo-random numbers.
 #[derive(Debug, Clone)]
 pub(crate) struct Random(u64);
 
 impl Random {
-    /// The sequence that belongs to `seed`.
     pub(crate) fn new(seed: u64) -> Random {
         Random(seed)
     }
 
-    /// The next 64 bits.
     pub(crate) fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;

@@ -164,11 +164,11 @@ pub struct Row {
     /// What the primary measure says.
     pub verdict: Verdict,
     /// One estimate for each measure that some run has, in the order of [`Measure::ALL`].
-    pub estimates: Vec<Estimate>,
+    pub(crate) estimates: Vec<Estimate>,
     /// Runs that count.
-    pub valid_runs: usize,
+    pub(crate) valid_runs: usize,
     /// Runs that waited long for a CPU; they count, with a warning.
-    pub starved_runs: usize,
+    pub(crate) starved_runs: usize,
 }
 
 impl Row {

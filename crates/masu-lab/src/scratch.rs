@@ -132,7 +132,6 @@ impl Drop for ScratchFolder {
     }
 }
 
-/// The absolute path of a folder that is to be copied.
 fn examine(path: &Path) -> Result<PathBuf, Error> {
     let wrong = |reason: String| Error::Scratch { path: path.to_owned(), reason };
     let absolute =
@@ -164,7 +163,6 @@ pub(crate) fn new_folder(kind: &str) -> Result<PathBuf, Error> {
     }
 }
 
-/// The temporary folder, as an absolute path without links.
 fn temporary() -> Result<PathBuf, Error> {
     let temporary = std::env::temp_dir();
     fs::canonicalize(&temporary)
@@ -175,7 +173,6 @@ fn make(path: &Path, mode: u32) -> io::Result<()> {
     DirBuilder::new().mode(mode).create(path)
 }
 
-/// What could not be copied, and why.
 type NotCopied = (PathBuf, io::Error);
 
 /// Copies a folder with what is in it: contents, links as links, permissions and times, and owners

@@ -141,7 +141,6 @@ impl ServerPlan {
     }
 }
 
-/// The servers of one table.
 #[derive(Debug)]
 pub(crate) struct Servers<'a> {
     rows: &'a [Row],
@@ -183,7 +182,6 @@ struct Book {
     requests: u64,
     failures: Failures,
     load_notes: Vec<String>,
-    /// How it ended when it was asked to.
     goodbye: Option<Ending>,
 }
 
@@ -248,7 +246,6 @@ impl<'a> Servers<'a> {
         self.rows.first()?.workload.folder.as_deref()
     }
 
-    /// A place for `row`, prepared.
     fn place(&mut self, row: &Row, stop: &Stop) -> Result<Place, Error> {
         if !self.is_set_up {
             self.is_set_up = true;
@@ -351,7 +348,6 @@ impl<'a> Servers<'a> {
         }
     }
 
-    /// What asks the server in `place`, if the load is HTTP.
     fn client(&self, row: &Row, place: &Place) -> Result<Option<Client>, Error> {
         let Load::Http { urls, body, connections, pace, timeout, .. } = &self.plan.load else {
             return Ok(None);
@@ -395,7 +391,6 @@ impl<'a> Servers<'a> {
         }
     }
 
-    /// Watches the server without load.
     fn rest(&mut self, index: usize, stop: &Stop) {
         let Some(warm) = &self.warm[index] else { return };
         let began = Instant::now();
@@ -407,7 +402,6 @@ impl<'a> Servers<'a> {
         self.books[index].idle_cpu = Some(used.max(0.0) / began.elapsed().as_secs_f64());
     }
 
-    /// Ends the server at `index`.
     fn end(&mut self, index: usize) {
         let Some(Warm { running, client }) = self.warm[index].take() else { return };
         drop(client);

@@ -118,7 +118,6 @@ impl Measure {
         }
     }
 
-    /// Whether a larger figure is the better one.
     pub(crate) fn is_better_larger(self) -> bool {
         self == Measure::Throughput
     }
@@ -297,7 +296,6 @@ pub(crate) fn quantile(values: &[f64], share: f64) -> Option<f64> {
     Sorted::new(values).quantile(share)
 }
 
-/// Numbers in ascending order.
 #[derive(Debug, Clone)]
 pub(crate) struct Sorted(Vec<f64>);
 

@@ -27,7 +27,7 @@ pub use gate::{Gate, Standing, gate};
 /// `primary` carries the verdicts, which together err as seldom as `look` allows. Works on runs as
 /// they come, also on a comparison that was stopped.
 #[must_use]
-pub fn summarise(labels: &[String], primary: Measure, look: Look, runs: &[Run]) -> Summary {
+pub(crate) fn summarise(labels: &[String], primary: Measure, look: Look, runs: &[Run]) -> Summary {
     summarise_measures(&Measure::ALL, labels, primary, look, runs)
 }
 
@@ -73,7 +73,6 @@ pub(crate) fn summarise_measures(
     }
 }
 
-/// The runs that count.
 pub(crate) fn valid(runs: &[Run]) -> Vec<&Run> {
     let usual = usual_ending(runs);
     let counts = |run: &&Run| !run.replaced && Some(&run.ending) == usual;
@@ -97,12 +96,10 @@ fn usual_ending(runs: &[Run]) -> Option<&Ending> {
 /// fewer than 29 of 100 differences are arbitrary.
 const ROUNDS_A_FAILURE: usize = 5;
 
-/// What the rows are made from.
 struct Table<'a> {
     labels: &'a [String],
     primary: Measure,
     look: Look,
-    /// The measures that some run has.
     measures: Vec<Measure>,
     /// The valid runs of each variant, in the order of their rounds.
     series: Vec<Vec<&'a Run>>,
@@ -110,7 +107,6 @@ struct Table<'a> {
     rounds: Vec<BTreeSet<usize>>,
 }
 
-/// The rounds in which `variant` was run to some end.
 fn rounds(runs: &[Run], variant: usize) -> BTreeSet<usize> {
     let lasts = |run: &&Run| !run.replaced && run.ending != Ending::Stopped;
     let own = runs.iter().filter(|run| run.variant == variant).filter(lasts);

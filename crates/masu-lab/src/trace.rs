@@ -35,7 +35,6 @@ type Pid = i32;
 /// forked without running something else.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
-    /// The program's file.
     pub(crate) program: PathBuf,
     /// Why nothing can be preloaded into it, as far as its start showed.
     pub(crate) obstacle: Option<String>,
@@ -119,10 +118,8 @@ pub(crate) fn run_witnessed(
     Ok(assemble(watched?, status, usage.plus(tree.reap())))
 }
 
-/// What is known of the programs of one tree.
 struct Tracer<'a> {
     library: Option<&'a Path>,
-    /// Every program seen so far.
     seen: Vec<Seen>,
     /// The program each live thread runs, as an index into `seen`.
     runs: HashMap<Pid, usize>,

@@ -96,7 +96,6 @@ pub(crate) struct View {
     pub(crate) output: Option<PathBuf>,
 }
 
-/// Which blocks count.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum Which {
     Live,
@@ -104,7 +103,6 @@ pub(crate) enum Which {
 }
 
 impl View {
-    /// The sums that are shown.
     pub(crate) fn what(&self) -> What {
         match (self.of, self.blocks) {
             (Which::Live, false) => What::LiveBytes,

@@ -18,7 +18,6 @@ use crate::arguments::CodeLoad;
 /// What a static library begins with, and a thin one.
 const ARCHIVES: [&[u8]; 2] = [b"!<arch>\n", b"!<thin>\n"];
 
-/// Loads, says what that took, and calls.
 pub(crate) fn perform(arguments: &CodeLoad) -> Result<()> {
     let (sources, archives) = read(&arguments.paths)?;
     // The command has nothing that loaded code would be near to, and the C library has `stderr`.

@@ -9,7 +9,6 @@ use masu_lab::Scatter;
 
 use crate::arguments::CodeMap;
 
-/// Prints the page of a process.
 pub(crate) fn perform(arguments: &CodeMap) -> Result<()> {
     let process = arguments.pid;
     let scatter = Scatter::of(process).with_context(|| {

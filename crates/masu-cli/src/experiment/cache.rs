@@ -25,7 +25,6 @@ const MARK: &str = "masu experiment --clean";
 /// The unit in which the kernel says what a file takes on the disk.
 const BLOCK_BYTES: u64 = 512;
 
-/// The folder.
 pub(super) struct Cache(PathBuf);
 
 impl Cache {
@@ -42,7 +41,6 @@ impl Cache {
         &self.0
     }
 
-    /// Makes it; refuses one that holds what is not masu's.
     pub(super) fn make(&self) -> Result<()> {
         let folder = self.0.display();
         fs::create_dir_all(&self.0).with_context(|| format!("making {folder}"))?;

@@ -31,7 +31,6 @@ const OF_GLIBC: &str = "\
 What is set for glibc's malloc (mallopt, variables, GLIBC_TUNABLES), and what
 libmasu.so makes of it. masu's own variables count more.";
 
-/// The page.
 pub(super) fn page() -> String {
     let mut page = format!("{INTRODUCTION}\n");
     for option in table::ALL {
@@ -59,7 +58,6 @@ pub(super) fn page() -> String {
     page
 }
 
-/// The same for programs.
 pub(super) fn json() -> String {
     let options: Vec<Value> = table::ALL.iter().map(option_as_json).collect();
     let texts: Vec<Value> = table::TEXTS.iter().map(text_as_json).collect();
@@ -114,7 +112,6 @@ fn setting_as_json(setting: &glibc::Setting) -> Value {
     })
 }
 
-/// The option that a setting becomes.
 fn becomes(becomes: glibc::Becomes) -> Option<&'static str> {
     match becomes {
         glibc::Becomes::RetainMin => Some("retain_min"),

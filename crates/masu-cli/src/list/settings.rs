@@ -6,7 +6,6 @@ use masu_lab::variant::settings::{Cell, SETTINGS, Setting};
 
 use super::{BOLD, DIM};
 
-/// What a terminal holds.
 const WIDTH: usize = 80;
 
 /// Where what a malloc reads begins.
@@ -21,7 +20,6 @@ For anything else, unchecked:
   conf.NAME=VALUE  an option of jemalloc's (MALLOC_CONF), a tunable of glibc's
   env.NAME=VALUE   an environment variable";
 
-/// The page.
 pub(super) fn page() -> String {
     let mut page = format!("{INTRODUCTION}\n");
     for setting in &SETTINGS {

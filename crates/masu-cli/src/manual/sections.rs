@@ -39,7 +39,6 @@ pub(super) const EXAMPLES: &[&str] = &[
     "masu heap show /tmp/heap.4711.0.pb -o heap.svg",
 ];
 
-/// How a variant is written.
 pub(super) fn variants(roff: &mut Roff) {
     roff.control("SH", ["VARIANTS"]);
     paragraphs(roff, &["A variant is a malloc with its settings:"]);
@@ -74,7 +73,6 @@ pub(super) fn variants(roff: &mut Roff) {
     );
 }
 
-/// The exit codes of a page.
 pub(super) fn exit_codes(page: &str) -> Vec<(String, &'static str)> {
     let done = (0, "Done.");
     let failed = (FAILED, "The arguments were wrong, or something kept masu from its work.");
@@ -126,7 +124,6 @@ pub(super) fn exit_codes(page: &str) -> Vec<(String, &'static str)> {
     codes.into_iter().map(|(code, meaning)| (code.to_string(), meaning)).collect()
 }
 
-/// The variables that masu reads or sets.
 pub(super) fn environment(page: &str) -> Vec<(String, &'static str)> {
     let colours = [
         ("NO_COLOR", "Where it is set, nothing is coloured."),
@@ -164,7 +161,6 @@ pub(super) fn environment(page: &str) -> Vec<(String, &'static str)> {
     chosen.into_iter().map(|(name, meaning)| (name.to_owned(), meaning)).collect()
 }
 
-/// The files that masu leaves or reads.
 pub(super) fn files(page: &str) -> Vec<(String, &'static str)> {
     let library = (
         "~/.cache/masu/libmasu-*.so",
@@ -190,7 +186,6 @@ pub(super) fn files(page: &str) -> Vec<(String, &'static str)> {
     chosen.into_iter().map(|(name, meaning)| (name.to_owned(), meaning)).collect()
 }
 
-/// Pages of others.
 pub(super) fn see_also(page: &str) -> &'static [&'static str] {
     match page {
         "masu" => &["malloc(3)", "mallopt(3)", "ld.so(8)"],

@@ -51,7 +51,6 @@ const BLOCKS: Heights = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '
 /// For terminals that know ASCII only.
 const ASCII: Heights = [' ', '.', '-', '-', '=', '+', '+', '#', '#'];
 
-/// What is shown.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Shown {
     Classes,
@@ -59,7 +58,6 @@ enum Shown {
     Keys,
 }
 
-/// The state of the screen.
 struct Screen<'a> {
     observer: &'a mut Observer,
     interval: Duration,
@@ -74,7 +72,6 @@ struct Screen<'a> {
     heights: Heights,
 }
 
-/// What a key asks for.
 #[derive(PartialEq, Eq)]
 enum Next {
     GoOn,
@@ -180,7 +177,6 @@ impl Screen<'_> {
         *column = (*column + if right { 1 } else { COLUMNS - 1 }) % COLUMNS;
     }
 
-    /// The screen from top to bottom.
     fn lines(&mut self, size: Size) -> Vec<Line> {
         let Some(seen) = self.seen.take() else {
             let said = self.trouble.as_deref().unwrap_or("looking …");

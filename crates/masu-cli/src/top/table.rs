@@ -14,7 +14,6 @@ pub(super) struct Table {
     pub(super) rows: Vec<Vec<Cell>>,
 }
 
-/// A column's heading and its width.
 pub(super) struct Column {
     pub(super) heading: &'static str,
     width: usize,
@@ -90,13 +89,11 @@ fn shortened(value: u64) -> String {
 }
 
 impl Table {
-    /// The size classes.
     pub(super) fn of_classes(seen: &Observation) -> Table {
         let in_use = seen.classes.iter().filter(|class| class.pages > 0);
         Table { columns: CLASSES, rows: in_use.map(class).collect() }
     }
 
-    /// The thread caches.
     pub(super) fn of_threads(seen: &Observation) -> Table {
         Table { columns: THREADS, rows: seen.threads.iter().map(thread).collect() }
     }
@@ -238,7 +235,6 @@ fn traffic(seen: &Observation) -> String {
     )
 }
 
-/// Everything on one page.
 pub(super) fn page(seen: &Observation) -> String {
     let mut page = title(seen) + "\n";
     whole(seen).iter().for_each(|line| page.push_str(&format!("{line}\n")));

@@ -5,16 +5,13 @@ use std::path::PathBuf;
 
 use super::HARDENED;
 
-/// A malloc library known by its name.
 #[derive(Debug)]
 pub(super) struct Known {
-    /// What it is called in variants.
     pub(super) name: &'static str,
     /// What its file's name starts with, up to and including `.so` and its main version.
     files: &'static [&'static str],
     /// Debian packages whose version is the library's.
     pub(super) packages: &'static [&'static str],
-    /// What to know before reading its figures.
     pub(super) note: Option<&'static str>,
     /// A tunable of the C library it needs.
     pub(super) tunable: Option<(&'static str, &'static str)>,
@@ -28,7 +25,6 @@ const fn plain(
     Known { name, files, packages, note: None, tunable: None }
 }
 
-/// What the libraries that are known are called.
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
     KNOWN.iter().map(|known| known.name)
 }

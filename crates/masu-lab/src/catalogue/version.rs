@@ -22,7 +22,6 @@ pub(super) fn of_library(path: &Path, packages: &[&str]) -> Option<String> {
     version.contains('.').then(|| version.to_owned())
 }
 
-/// The version of the C library at `path`.
 pub(super) fn of_c_library(path: &Path, libc: Libc) -> Option<String> {
     let bytes = fs::read(path).ok()?;
     let (start, end): (&[u8], &[u8]) = match libc {

@@ -27,7 +27,6 @@ impl Clock {
         self.variants[variant].done += 1;
     }
 
-    /// Seconds spent in runs so far.
     pub(super) fn spent_s(&self) -> f64 {
         self.variants.iter().map(|timing| timing.total_s).sum()
     }

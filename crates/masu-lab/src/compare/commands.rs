@@ -12,7 +12,6 @@ use crate::plan::Prepared;
 use crate::verify::{accuse_pair, bound_deep, verify_under};
 use crate::{Ending, Error, Evidence, Hooks, Limits, Row, Run, ScratchFolder, Stop};
 
-/// The rows of one table.
 #[derive(Debug)]
 pub(crate) struct Commands<'a> {
     rows: Cow<'a, [Row]>,

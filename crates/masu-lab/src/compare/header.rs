@@ -35,7 +35,6 @@ pub(super) fn header(plan: &Plan, seed: u64, options: &Options) -> Result<Header
     })
 }
 
-/// A seed that nobody chose.
 pub(super) fn seed_from_clock() -> u64 {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     // Milliseconds keep the seed short enough to be typed again.

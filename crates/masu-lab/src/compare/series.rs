@@ -28,7 +28,6 @@ const REPEATS_OF_A_RUN: usize = 2;
 /// a busy machine longer without making it better.
 const RUNS_PER_REPEAT: usize = 4;
 
-/// How far all cases are together.
 pub(super) struct Progress {
     rounds: Rounds,
     clocks: Vec<Clock>,
@@ -154,7 +153,6 @@ pub(super) fn check_budget(plan: &Plan, begun: &[BegunCase]) -> Result<(), Error
     )))
 }
 
-/// One case on its way.
 pub(super) struct Series<'a, 'o> {
     pub(super) index: usize,
     pub(super) prepared: &'a Prepared,

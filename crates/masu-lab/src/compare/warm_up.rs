@@ -10,7 +10,6 @@ use crate::plan::Prepared;
 use crate::results::{LeftOut, Record};
 use crate::{Ending, Error, Evidence, Run, Stop, statistics};
 
-/// What the warm-up of a row showed.
 pub(super) struct Warm {
     pub(super) wall_s: f64,
     pub(super) user_s: f64,
@@ -62,14 +61,11 @@ pub(super) fn found_done(labels: &[String], warm_ups: &[Warm], runs: &[Run]) -> 
     warm_ups.iter().enumerate().filter_map(said).collect()
 }
 
-/// The warm-ups of one case.
 pub(super) struct WarmUps<'a, 'o> {
     pub(super) executor: &'a mut (dyn Executor + 'o),
     pub(super) stop: &'a Stop,
     pub(super) observe: &'a mut (dyn FnMut(Event<'_>) + 'o),
-    /// Warm-ups of earlier cases.
     pub(super) done: usize,
-    /// Warm-ups of all cases.
     pub(super) of: usize,
 }
 

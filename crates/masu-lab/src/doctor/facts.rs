@@ -46,10 +46,8 @@ pub struct Fact {
     pub remedy: Option<String>,
 }
 
-/// What the kernel says and what tries showed. None is what it does not say.
 #[derive(Debug, Default)]
 struct Seen {
-    /// Mallocs with their versions.
     mallocs: Vec<String>,
     huge_pages: Option<String>,
     overcommit: Option<String>,
@@ -75,7 +73,6 @@ struct Seen {
     host_takes_free_memory: bool,
 }
 
-/// The facts of this machine.
 pub(super) fn here(catalogue: &Catalogue) -> Vec<Fact> {
     // A run in progress would take the children that try things for its own.
     let _alone = execute::alone();

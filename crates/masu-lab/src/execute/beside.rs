@@ -14,7 +14,6 @@ use crate::error::Doing;
 use crate::kernel::{self, prices};
 use crate::{Error, Stop, Variant, Workload};
 
-/// What to run: a program, its variant, and how.
 type Wanted<'a> = (&'a Workload, &'a Variant, Conditions);
 
 /// Runs all of `wanted` at the same time on one CPU, as [`execute_under`](super::execute_under) runs one, and returns
@@ -42,7 +41,6 @@ pub(crate) fn execute_beside(wanted: &[Wanted<'_>], stop: &Stop) -> Result<Vec<R
     })
 }
 
-/// Watches all of them until the last has ended.
 fn watch_all(started: Vec<(Started, Tree)>, alone: &Alone, stop: &Stop) -> Result<Vec<Run>, Error> {
     thread::scope(|scope| {
         let watch = |(mut started, tree): (Started, Tree)| {

@@ -6,7 +6,6 @@
 use std::fs;
 use std::str::FromStr;
 
-/// The line `stat`.
 #[derive(Debug)]
 pub(crate) struct Stat {
     /// From the state on. The name before it may hold anything, parentheses and spaces too.
@@ -14,7 +13,6 @@ pub(crate) struct Stat {
 }
 
 impl Stat {
-    /// That of a process or thread.
     pub(crate) fn of(folder: &str) -> Option<Stat> {
         Stat::parse(&fs::read_to_string(format!("{folder}/stat")).ok()?)
     }
@@ -52,7 +50,6 @@ impl Scheduled {
     }
 }
 
-/// How often a thread left its CPU.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Switches {
     pub(crate) voluntary: u64,

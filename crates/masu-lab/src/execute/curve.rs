@@ -6,10 +6,8 @@
 
 use std::time::Duration;
 
-/// The most points that are kept.
 const POINTS_MAX: usize = 100;
 
-/// The points so far.
 #[derive(Debug)]
 pub(crate) struct Curve {
     points: Vec<(f64, u64)>,
@@ -20,12 +18,10 @@ pub(crate) struct Curve {
 }
 
 impl Curve {
-    /// Nothing was looked at yet.
     pub(crate) fn new() -> Curve {
         Curve { points: Vec::new(), looks: 0, step: 1 }
     }
 
-    /// Adds that `bytes` were resident `at` this time after the start.
     pub(crate) fn add(&mut self, at: Duration, bytes: u64) {
         // Tenths of a millisecond: looks are farther apart, and every digit is kept for ever.
         let at_s = (at.as_secs_f64() * 1e4).round() / 1e4;
@@ -54,7 +50,6 @@ impl Curve {
         self.step *= 2;
     }
 
-    /// Seconds since the start and bytes.
     pub(crate) fn points(&self) -> Vec<(f64, u64)> {
         self.points.clone()
     }

@@ -8,16 +8,13 @@
 use crate::error::Doing;
 use crate::{Error, kernel, machine};
 
-/// The most bytes touched before a run.
 const TOUCHED_MAX: u64 = 4 << 30;
 /// What is touched is at most this share of what is available.
 const AVAILABLE_SHARE: u64 = 4;
 
-/// What the runs of one table need.
 #[derive(Debug)]
 pub(crate) struct Fresh {
     host_takes: bool,
-    /// The largest peak so far, in bytes.
     most: u64,
 }
 
@@ -27,7 +24,6 @@ impl Fresh {
         Fresh { host_takes: machine::host_takes_free_memory(), most: 0 }
     }
 
-    /// Remembers what a run needed.
     pub(crate) fn note(&mut self, peak_rss_bytes: u64) {
         self.most = self.most.max(peak_rss_bytes);
     }

@@ -44,7 +44,6 @@ struct Times {
 }
 
 impl Neighbours {
-    /// Looks before a run begins.
     pub(crate) fn look() -> Neighbours {
         Neighbours { before: Times::now(), load: load() }
     }
@@ -96,7 +95,6 @@ impl Meanwhile {
     }
 }
 
-/// Seconds of one tick on each of `cpus` CPUs.
 #[expect(clippy::cast_precision_loss, reason = "CPUs are few")]
 fn ticks_s(cpus: usize) -> f64 {
     cpus as f64 / kernel::ticks_a_second()

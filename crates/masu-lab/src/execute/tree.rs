@@ -19,10 +19,8 @@ use crate::kernel::{self, Usage};
 /// A process id as the kernel's calls take it.
 pub(crate) type Pid = i32;
 
-/// The processes of one run.
 #[derive(Debug)]
 pub(crate) struct Tree {
-    /// The process that was started.
     pub(crate) root: Pid,
     /// Children of this process that belong to someone else.
     before: Vec<Pid>,
@@ -33,7 +31,6 @@ pub(crate) struct Tree {
     queued: RefCell<HashMap<Pid, u64>>,
 }
 
-/// What a look at the tree showed.
 #[derive(Debug, Default)]
 pub(crate) struct Sample {
     /// Resident bytes, summed over the processes.
@@ -41,11 +38,9 @@ pub(crate) struct Sample {
     /// Resident and swapped bytes, summed over the processes: what counts against a limit, for a
     /// runaway that is swapped out grows on.
     pub(crate) held_bytes: u64,
-    /// Threads, over all processes.
     pub(crate) threads: usize,
     /// The process that holds most of these, and how many.
     pub(crate) largest: Option<(Pid, u64)>,
-    /// The processes.
     pub(crate) members: Vec<Pid>,
 }
 
@@ -65,7 +60,6 @@ impl Tree {
         self.sessions_before.insert(root);
     }
 
-    /// The children of this process now.
     pub(crate) fn children_here() -> Vec<Pid> {
         children(std::process::id().cast_signed())
     }
@@ -86,7 +80,6 @@ impl Tree {
         adopted
     }
 
-    /// Looks at every process of the run.
     pub(crate) fn sample(&self) -> Sample {
         let mut sample = Sample { members: self.members(), ..Sample::default() };
         let mut most = 0;
@@ -170,7 +163,6 @@ pub(crate) fn name_with_pid(pid: Pid) -> String {
     format!("{} ({pid})", if name.is_empty() { "process" } else { name })
 }
 
-/// The threads of a process.
 pub(crate) fn threads(pid: Pid) -> Vec<Pid> {
     let entries = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
@@ -224,7 +216,6 @@ pub(crate) fn state_of(pid: Pid) -> Option<State> {
     Some(State { letter: stat.state()?, parent: stat.field(4)?, session: stat.field(6)? })
 }
 
-/// Bytes resident in a process.
 pub(crate) fn rss_bytes(pid: Pid) -> Option<u64> {
     let text = fs::read_to_string(format!("/proc/{pid}/statm")).ok()?;
     let pages: u64 = text.split_ascii_whitespace().nth(1)?.parse().ok()?;
@@ -252,7 +243,6 @@ fn has_swap() -> bool {
     fs::read_to_string("/proc/swaps").is_ok_and(|swaps| swaps.lines().count() > 1)
 }
 
-/// Whether the process exists and is no zombie.
 fn is_alive(pid: Pid) -> bool {
     state_of(pid).is_some_and(|state| !state.is_gone())
 }

@@ -31,7 +31,6 @@ pub(crate) trait Look: Send {
     fn look(&mut self, at: Duration, members: &[Pid]);
 }
 
-/// Nobody.
 #[derive(Debug)]
 pub(crate) struct Unseen;
 
@@ -39,7 +38,6 @@ impl Look for Unseen {
     fn look(&mut self, _at: Duration, _members: &[Pid]) {}
 }
 
-/// What is known of a program when it is started.
 #[derive(Debug)]
 pub(crate) struct Start {
     pub(crate) began: Instant,
@@ -48,7 +46,6 @@ pub(crate) struct Start {
     pub(crate) rss_floor_bytes: Option<u64>,
 }
 
-/// A program that was started.
 #[derive(Debug)]
 pub(crate) struct Started {
     start: Start,
@@ -57,14 +54,12 @@ pub(crate) struct Started {
     stderr: Drain,
 }
 
-/// What the watch saw.
 #[derive(Debug)]
 pub(crate) struct Watched {
     pub(crate) wall: Duration,
     pub(crate) peak_rss_bytes: u64,
     pub(crate) rss_over_time: Vec<(f64, u64)>,
     pub(crate) queued_s: Option<f64>,
-    /// The most threads that a look saw.
     pub(crate) threads: usize,
     pub(crate) meanwhile: Meanwhile,
     pub(crate) offset_bytes: u32,

@@ -13,7 +13,6 @@ pub(crate) const CALL_AND_BREAK: &[u8] = &[0x01, 0x00, 0x00, 0xd4, 0x00, 0x00, 0
 /// and `sp`.
 pub(crate) const PROGRAM_COUNTER: usize = 32;
 
-/// Where the stack pointer stands.
 pub(crate) const STACK_POINTER: usize = 31;
 
 /// Where a function keeps where it returns to (`x30`).
@@ -34,5 +33,4 @@ pub(crate) const ARGUMENTS: [usize; 6] = [0, 1, 2, 3, 4, 5];
 /// Whose numbers of calls these are (`AUDIT_ARCH_AARCH64` of `<linux/audit.h>`).
 pub(crate) const AUDIT: u32 = 0xc000_00b7;
 
-/// Words of general registers (`user_pt_regs`).
 pub(crate) const REGISTERS: usize = 34;

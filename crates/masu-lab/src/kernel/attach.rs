@@ -32,12 +32,10 @@ pub(crate) enum Boundary {
     Other,
 }
 
-/// A call that begins.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Begun {
     /// Its number on this CPU; none where it is of another.
     pub(crate) number: Option<i64>,
-    /// None for one that is not counted apart.
     pub(crate) counted: Option<Stopped>,
     /// What it does that others can see.
     pub(crate) outward: Outward,
@@ -80,7 +78,6 @@ pub(crate) fn tells_of_calls(thread: libc::pid_t) -> bool {
     boundary(thread).is_ok()
 }
 
-/// Whether a signal stops whole processes.
 pub(crate) fn stops_processes(signal: i32) -> bool {
     [libc::SIGSTOP, libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU].contains(&signal)
 }
@@ -149,11 +146,9 @@ pub(crate) fn boundary(thread: libc::pid_t) -> io::Result<Boundary> {
 /// A child that ends when its rope is pulled, or gone with the process that holds it.
 #[derive(Debug)]
 pub(crate) struct Bell {
-    /// Its number.
     pub(crate) pid: libc::pid_t,
 }
 
-/// What rings a bell when it is dropped, by whichever thread.
 #[derive(Debug)]
 pub(crate) struct Rope(io::PipeWriter);
 

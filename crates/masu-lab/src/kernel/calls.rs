@@ -50,25 +50,19 @@ pub(crate) struct Stopped {
     pub(crate) from: CalledFrom,
 }
 
-/// Where a call is made.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct CalledFrom {
     /// The instruction behind the call.
     pub(crate) instruction: u64,
-    /// The top of the stack.
     pub(crate) stack: u64,
     /// Where the function returns to, on a CPU that keeps that in a register.
     pub(crate) link: Option<u64>,
 }
 
-/// What a `futex` call asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FutexRequest {
-    /// To sleep until it is woken.
     Wait,
-    /// To wake others.
     Wake,
-    /// Something else.
     Other,
 }
 
@@ -95,7 +89,6 @@ pub(crate) fn is_contended_lock(operation: u64, value: u64) -> bool {
     waits && (value == 2 || (value >= 1 << 31 && value != u64::from(u32::MAX)))
 }
 
-/// What a call asks of memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MemoryRequest {
     /// The program break at this address.
@@ -114,7 +107,6 @@ pub(crate) enum MemoryRequest {
     Grow(u64),
     /// A mapping of the first size is to have the second.
     Resize(u64, u64),
-    /// None of these.
     Other,
 }
 
@@ -170,7 +162,6 @@ pub(crate) fn memory_request(stopped: &Stopped) -> MemoryRequest {
     }
 }
 
-/// What a thread sleeps in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Sleep {
     /// For a lock that another thread holds, whose word is at this address.
@@ -181,15 +172,11 @@ pub(crate) enum Sleep {
     Data,
     /// Until one of several descriptors is ready.
     Ready,
-    /// For a time to pass.
     Time,
-    /// For a child to end.
     Child,
-    /// For something else.
     Other,
 }
 
-/// Calls that sleep, and for what.
 const SLEEPS: &[(libc::c_long, Sleep)] = &[
     (libc::SYS_read, Sleep::Data),
     (libc::SYS_pread64, Sleep::Data),
@@ -255,7 +242,6 @@ pub(crate) fn stopped_at(pid: libc::pid_t) -> io::Result<Option<Stopped>> {
     Ok(call.map(|call| Stopped { call, arguments, from }))
 }
 
-/// The counted call that has this number.
 pub(super) fn known(number: i64) -> Option<Call> {
     NUMBERS.iter().find(|(_, known)| *known == number).map(|(call, _)| *call)
 }

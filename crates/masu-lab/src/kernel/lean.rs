@@ -93,7 +93,6 @@ impl Told {
     }
 }
 
-/// What `exec` takes.
 struct Words {
     path: CString,
     arguments: Vec<CString>,

@@ -47,7 +47,6 @@ const SURELY: &[libc::c_long] = &[
     libc::SYS_io_uring_setup,
 ];
 
-/// Those of them that this CPU has besides.
 #[cfg(target_arch = "x86_64")]
 const SURELY_HERE: &[libc::c_long] = &[
     libc::SYS_rename,

@@ -38,7 +38,6 @@ pub(crate) struct Mapping {
     bytes: usize,
 }
 
-/// Which pages a mapping asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pages {
     /// OS pages, even where the kernel gives huge ones to everybody.
@@ -283,7 +282,6 @@ pub(crate) fn try_tracing() -> io::Result<()> {
     wait_for(pid)?.0.as_tried()
 }
 
-/// A counter of the kernel's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Counter {
     /// The CPU clock, which the kernel keeps by itself.

@@ -38,7 +38,6 @@ pub(crate) struct Sampler {
     /// Threads that were to be sampled and are, and those for which there was no room.
     pub(crate) threads: usize,
     pub(crate) left_out: usize,
-    /// Samples that the kernel had no room for.
     pub(crate) lost: u64,
     record: Vec<u8>,
 }
@@ -113,7 +112,6 @@ impl Sampler {
     }
 }
 
-/// What a record of a ring says.
 #[derive(Debug, PartialEq, Eq)]
 enum Record {
     /// A sample of this process; its stack stands apart.
@@ -251,8 +249,6 @@ fn configured_cpus() -> usize {
     usize::try_from(cpus).unwrap_or(1).max(1)
 }
 
-/// Memory that the kernel writes records into: a page about it, and behind that a power of two of pages that are
-/// used round and round.
 #[derive(Debug)]
 struct Ring {
     start: NonNull<u8>,
@@ -313,7 +309,6 @@ impl Ring {
         unsafe { AtomicU64::from_ptr(self.start.as_ptr().add(at).cast()) }
     }
 
-    /// Reads the next record, head included; false where there is none.
     fn next(&mut self, record: &mut Vec<u8>) -> bool {
         // ORDERING: Acquire pairs with the kernel's barrier between writing records and saying so.
         let head = self.counter(Ring::HEAD_AT).load(Ordering::Acquire);
@@ -354,7 +349,6 @@ impl Drop for Ring {
 mod tests {
     use super::*;
 
-    /// A record of this kind with these words.
     fn record(kind: u32, words: &[u64]) -> Vec<u8> {
         let length = u16::try_from(HEAD + 8 * words.len()).unwrap();
         let mut bytes = kind.to_ne_bytes().to_vec();

@@ -24,10 +24,8 @@ pub(crate) const STOP: i32 = libc::SIGSTOP;
 /// The signal of a breakpoint, and of the stop after the very first `exec`.
 pub(crate) const TRAP: i32 = libc::SIGTRAP;
 
-/// What happened to a traced thread.
 #[derive(Debug)]
 pub(crate) enum Change {
-    /// It is gone.
     Ended(Status, Usage),
     /// It started this thread or process, which is traced too.
     Started(libc::pid_t),
@@ -39,7 +37,6 @@ pub(crate) enum Change {
     Boundary,
     /// It was seized and has stopped: for its tracer, or by this signal with its whole process.
     Halted(i32),
-    /// This signal is about to be delivered to it.
     Signal(i32),
     /// Something that needs no answer but to go on.
     Other,
@@ -73,10 +70,8 @@ pub(crate) fn next_change() -> io::Result<Option<(libc::pid_t, Change)>> {
     Ok(Some((pid, change)))
 }
 
-/// At which calls threads stop.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum CallStops {
-    /// At none.
     #[default]
     None,
     /// At those that a filter wants traced.
@@ -128,7 +123,6 @@ pub(crate) fn told_of(pid: libc::pid_t) -> io::Result<libc::pid_t> {
     libc::pid_t::try_from(message).map_err(io::Error::other)
 }
 
-/// The general registers of a stopped thread.
 pub(super) type Registers = [u64; REGISTERS];
 
 /// Where a stopped thread is.
@@ -143,14 +137,12 @@ pub(crate) fn set_program_counter(pid: libc::pid_t, address: u64) -> io::Result<
     write_registers(pid, &mut registers)
 }
 
-/// The registers of a stopped thread.
 pub(super) fn read_registers(pid: libc::pid_t) -> io::Result<Registers> {
     let mut registers = [0; REGISTERS];
     transfer(libc::PTRACE_GETREGSET as libc::c_uint, pid, &mut registers)?;
     Ok(registers)
 }
 
-/// Gives a stopped thread other registers.
 pub(super) fn write_registers(pid: libc::pid_t, registers: &mut Registers) -> io::Result<()> {
     transfer(libc::PTRACE_SETREGSET as libc::c_uint, pid, registers)
 }

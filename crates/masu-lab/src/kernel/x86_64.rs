@@ -12,7 +12,6 @@ pub(crate) const CALL_AND_BREAK: &[u8] = &[0x0f, 0x05, 0xcc];
 /// Where the program counter stands among the words of the general registers (`rip`).
 pub(crate) const PROGRAM_COUNTER: usize = 16;
 
-/// Where the stack pointer stands (`rsp`).
 pub(crate) const STACK_POINTER: usize = 19;
 
 /// Where a function keeps where it returns to, on the stack here.
@@ -33,5 +32,4 @@ pub(crate) const ARGUMENTS: [usize; 6] = [14, 13, 12, 7, 9, 8];
 /// Whose numbers of calls these are (`AUDIT_ARCH_X86_64` of `<linux/audit.h>`).
 pub(crate) const AUDIT: u32 = 0xc000_003e;
 
-/// Words of general registers (`user_regs_struct`).
 pub(crate) const REGISTERS: usize = 27;

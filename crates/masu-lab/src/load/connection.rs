@@ -10,7 +10,6 @@ use tokio::net::TcpStream;
 
 use super::target::Target;
 
-/// A connection that may or may not be open.
 #[derive(Debug, Default)]
 pub(super) struct Connection(Option<SendRequest<Full<Bytes>>>);
 
@@ -21,7 +20,6 @@ pub(super) struct Answer {
     pub(super) redirect: Option<u16>,
 }
 
-/// Why a request was not answered well.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Failure {
     /// The server took no connection.

@@ -28,14 +28,11 @@ pub enum Arrivals {
     Random(u64),
 }
 
-/// The times at which requests are due, from the beginning of a burst.
 #[derive(Debug)]
 pub(super) struct Schedule {
     pace: Pace,
     random: Random,
-    /// Requests so far.
     count: u64,
-    /// Seconds to the next one.
     next_s: f64,
 }
 
@@ -48,7 +45,6 @@ impl Schedule {
         Schedule { pace, random: Random::new(seed), count: 0, next_s: 0.0 }
     }
 
-    /// When the next request is due; in closed loop at once.
     #[expect(clippy::cast_precision_loss, reason = "requests of a burst stay below 2^53")]
     pub(super) fn advance(&mut self) -> Duration {
         let Pace::Open { rate, arrivals } = self.pace else { return Duration::ZERO };

@@ -23,13 +23,13 @@ pub struct Failures {
     /// The connection broke.
     pub broken: u64,
     /// No whole answer within the time allowed.
-    pub timed_out: u64,
+    pub(crate) timed_out: u64,
     /// Answers with a status of 400 or more.
     pub status: u64,
     /// The status of the last of those.
-    pub last_status: Option<u16>,
+    pub(crate) last_status: Option<u16>,
     /// Due, but every connection was still busy long after the burst.
-    pub never_sent: u64,
+    pub(crate) never_sent: u64,
 }
 
 impl Failures {
@@ -41,7 +41,7 @@ impl Failures {
 
     /// With those of `other`.
     #[must_use]
-    pub fn plus(self, other: Failures) -> Failures {
+    pub(crate) fn plus(self, other: Failures) -> Failures {
         Failures {
             refused: self.refused + other.refused,
             broken: self.broken + other.broken,
@@ -79,7 +79,7 @@ pub struct Met {
     /// Requests answered with a status below 400.
     pub answered: u64,
     /// Those of them that were answered within the window.
-    pub in_window: u64,
+    pub(crate) in_window: u64,
     /// The others.
     pub failures: Failures,
     /// For how long requests were sent.
@@ -87,7 +87,7 @@ pub struct Met {
     /// Until the last one was answered.
     pub elapsed: Duration,
     /// CPU time of this process in that time, the load's threads and all others.
-    pub client_cpu: Duration,
+    pub(crate) client_cpu: Duration,
     /// What may have kept the load from being what was asked for, with advice.
     pub notes: Vec<String>,
     latencies: Histogram<u64>,
@@ -136,7 +136,6 @@ fn seconds(nanoseconds: u64) -> f64 {
     nanoseconds as f64 / 1e9
 }
 
-/// The counts while they grow.
 #[derive(Debug)]
 pub(super) struct Tally {
     answered: u64,

@@ -73,12 +73,10 @@ impl Target {
         &self.text
     }
 
-    /// Host and port.
     pub(super) fn authority(&self) -> &str {
         &self.authority
     }
 
-    /// Where the host is, to be tried in turn.
     pub(crate) fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
     }

@@ -23,7 +23,6 @@ pub(super) async fn work(burst: Arc<Burst>, connection: Connection, index: usize
     }
 }
 
-/// Back to back.
 async fn closed(burst: &Burst, mut connection: Connection, index: usize) -> Connection {
     let mut turn = index;
     loop {

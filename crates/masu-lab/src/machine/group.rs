@@ -8,7 +8,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-/// Where one kind of limit stands, in one version of control groups.
 struct Place {
     /// Where its groups are, below the mount.
     folder: &'static str,

@@ -14,7 +14,6 @@ struct File<'a> {
     page: &'a Page,
 }
 
-/// The file.
 pub(super) fn page(page: &Page) -> String {
     let mut page = page.clone();
     page.title = visible(&page.title).into_owned();
@@ -64,7 +63,6 @@ fn show(block: &mut Block) {
 }
 
 impl Tone {
-    /// The class of HTML.
     fn class(self) -> &'static str {
         match self {
             Tone::Plain => "plain",

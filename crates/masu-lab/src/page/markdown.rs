@@ -154,7 +154,6 @@ fn escaped(text: &str) -> String {
     shown
 }
 
-/// `text` as a code span.
 fn code(text: &str) -> String {
     let text = visible(text);
     let longest = backticks(&text);

@@ -40,7 +40,6 @@ const POINT: &str = "  - ";
 const ADVICE: &str = "  → ";
 const BELOW: &str = "      ";
 
-/// The page, ready to print.
 pub(super) fn page(page: &Page) -> String {
     let mut lines = String::new();
     page.blocks.iter().for_each(|block| self::block(&mut lines, block));
@@ -240,7 +239,6 @@ pub(crate) fn visible(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.chars().map(spelt).collect())
 }
 
-/// `text` as a paragraph.
 pub(crate) fn wrapped(text: &str) -> String {
     wrap(text, width()).join("\n")
 }

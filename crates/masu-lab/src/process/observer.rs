@@ -36,7 +36,7 @@ pub struct Observation {
     /// Its arguments.
     pub command: String,
     /// Now, in seconds since 1970.
-    pub unix_seconds: f64,
+    pub(crate) unix_seconds: f64,
     /// How old the page is, in seconds.
     pub age_seconds: f64,
     /// Bytes of the whole process that are resident.
@@ -78,14 +78,14 @@ pub struct Rates {
     /// Remote frees: blocks sent to other lanes or brought home to other shards.
     pub remote_blocks: f64,
     /// Large blocks made.
-    pub large_made: f64,
+    pub(crate) large_made: f64,
     /// Times that contents were given back to the kernel.
     pub purges: f64,
     /// Bytes of them.
     pub purged_bytes: f64,
 }
 
-/// What is remembered of a moment.
+/// A process at one moment of the past.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Point {

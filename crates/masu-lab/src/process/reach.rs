@@ -22,7 +22,6 @@ const FILE: &str = "/memfd:masu-statistics";
 const TRIES: u32 = 40;
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// Where a process's page is.
 #[derive(Debug, Clone)]
 pub(super) struct Reach {
     pid: u32,
@@ -31,9 +30,7 @@ pub(super) struct Reach {
 
 #[derive(Debug, Clone)]
 enum Place {
-    /// Behind this descriptor.
     Descriptor(PathBuf),
-    /// In its memory, from this address on.
     Memory(u64),
 }
 
@@ -76,7 +73,6 @@ impl Reach {
         Err(Error::Process { pid: self.pid, reason: last.to_string() })
     }
 
-    /// The bytes of the page, and its sequence behind reading them.
     fn bytes(&self) -> Result<(Vec<u8>, Option<u64>), Error> {
         let refused = |error| match &self.place {
             Place::Descriptor(_) => hidden(self.pid, &error),

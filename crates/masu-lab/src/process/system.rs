@@ -11,7 +11,6 @@ use crate::kernel;
 /// Names and lines are cut after so many bytes.
 const TEXT_BYTES: u64 = 4096;
 
-/// The numbers of all processes.
 pub(super) fn processes() -> impl Iterator<Item = u32> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
@@ -41,12 +40,10 @@ pub(super) fn start(pid: u32) -> Option<u64> {
     state(pid).map(|(_, start)| start)
 }
 
-/// The process's name.
 pub(super) fn name(pid: u32) -> String {
     printable(&file(pid, "comm").unwrap_or_default())
 }
 
-/// The process's arguments.
 pub(super) fn command(pid: u32) -> String {
     printable(file(pid, "cmdline").unwrap_or_default().trim_end_matches('\0'))
 }
@@ -67,7 +64,6 @@ pub(super) fn is_called(pid: u32, number: u64) -> bool {
     }
 }
 
-/// Bytes of the process that are resident.
 pub(super) fn resident_bytes(pid: u32) -> Option<u64> {
     let pages: u64 = file(pid, "statm")?.split(' ').nth(1)?.parse().ok()?;
     pages.checked_mul(kernel::os_page_bytes())

@@ -23,14 +23,12 @@ const MACHINE: elf::Machine = elf::EM_X86_64;
 #[cfg(target_arch = "aarch64")]
 const MACHINE: elf::Machine = elf::EM_AARCH64;
 
-/// What matters of an ELF file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Image {
     /// The C library, known from the loader and the libraries it names.
     pub(crate) libc: Libc,
     /// The loader it names, if any; only then can libraries be preloaded into it.
     pub(crate) loader: Option<PathBuf>,
-    /// The libraries it needs.
     pub(crate) needed: Vec<String>,
     /// Symbols it defines, those of [`TELLING`] only, with their addresses in the file's terms.
     pub(crate) defined: Vec<(String, u64)>,
@@ -72,7 +70,6 @@ const BUNDLED: [(&str, &str); 10] = [
     ("scalable_malloc", "tbbmalloc"),
 ];
 
-/// Libraries that are another malloc.
 const MALLOC_LIBRARIES: [(&str, &str); 8] = [
     ("libjemalloc", "jemalloc"),
     ("libtcmalloc", "tcmalloc"),
@@ -214,7 +211,6 @@ impl Image {
         }
     }
 
-    /// Whether it defines `name`.
     pub(crate) fn defines(&self, name: &str) -> bool {
         self.defined.iter().any(|(known, _)| known == name)
     }

@@ -24,7 +24,6 @@ pub(super) struct Group<'a> {
 /// What the members of a group say about one variant.
 #[derive(Debug)]
 pub(super) struct Across<'a> {
-    /// The variant's label.
     pub(super) variant: &'a str,
     /// Its row in each member that has it, with the index of the source.
     pub(super) rows: Vec<(usize, &'a Row)>,

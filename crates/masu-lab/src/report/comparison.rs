@@ -22,7 +22,6 @@ pub(super) enum Detail {
     Full,
 }
 
-/// The page of `document`.
 pub(super) fn page(document: &Document, detail: Detail) -> Page {
     let mut page = Page::default();
     let is_full = detail == Detail::Full;

@@ -8,7 +8,6 @@ use super::document::Document;
 use crate::tables::{Source, Table};
 use crate::{Ending, Run, summary};
 
-/// What a line is made from.
 struct Line<'a> {
     source: &'a Source,
     table: &'a Table,
@@ -68,7 +67,6 @@ const COLUMNS: [Column; 43] = [
     ("command", |it| Some(it.table.command())),
 ];
 
-/// The header line, then every timed run of `document` in the order they were made.
 pub(super) fn page(document: &Document) -> String {
     let names: Vec<&str> = COLUMNS.iter().map(|(name, _)| *name).collect();
     let mut page = names.join(",") + "\n";

@@ -138,13 +138,11 @@ pub(crate) fn document(tables: Vec<Table>) -> Document {
     Document { sources: vec![source(tables)], notes: Vec::new() }
 }
 
-/// A command under three variants.
 pub(crate) fn of_commands() -> Document {
     let case = a_case("job", &["glibc", "masu", "jemalloc"], Measure::Wall);
     document(vec![table(case, rounds(3, run))])
 }
 
-/// A server under two.
 pub(crate) fn of_servers() -> Document {
     let case = a_case("server", &["glibc", "masu"], Measure::Throughput);
     document(vec![table(case, rounds(2, burst))])

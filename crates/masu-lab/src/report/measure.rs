@@ -35,7 +35,6 @@ pub(super) fn shown(summary: &Summary) -> Vec<Measure> {
     std::iter::once(summary.primary).chain(others).collect()
 }
 
-/// Whether only bursts of load on a server have it.
 pub(super) fn is_of_servers(measure: Measure) -> bool {
     matches!(
         measure,
@@ -66,7 +65,6 @@ pub(super) fn heading(measure: Measure) -> &'static str {
     }
 }
 
-/// Its name in a sentence.
 pub(super) fn name(measure: Measure) -> &'static str {
     match measure {
         Measure::Wall => "wall-clock time",
@@ -85,7 +83,6 @@ pub(super) fn name(measure: Measure) -> &'static str {
     }
 }
 
-/// A figure of `measure` with its unit.
 pub(super) fn value(measure: Measure, figure: f64) -> String {
     match measure {
         Measure::PeakRss => quantity::bytes(figure),
@@ -113,7 +110,6 @@ pub(super) enum Side {
     Open,
 }
 
-/// On which side of 1 the interval of `ratio` lies.
 pub(super) fn side(measure: Measure, ratio: &Ratio) -> Side {
     let (less, more) = match measure.is_better_larger() {
         false => (Side::Better, Side::Worse),

@@ -15,7 +15,6 @@ use crate::{Measure, Verdict};
 pub(super) struct Overview {
     /// The measure that carries their verdicts.
     pub(super) primary: Measure,
-    /// How many cases there are.
     pub(super) cases: usize,
     /// One line a variant, in the order of their first appearance.
     pub(super) lines: Vec<Line>,
@@ -24,7 +23,6 @@ pub(super) struct Overview {
 /// What the cases say about one variant.
 #[derive(Debug, Clone, Default, Serialize)]
 pub(super) struct Line {
-    /// The variant's label.
     pub(super) variant: String,
     /// The geometric mean of its ratios, and their extremes.
     pub(super) ratios: Option<Spread>,
@@ -37,31 +35,22 @@ pub(super) struct Line {
 /// How many verdicts there are of each kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub(super) struct Count {
-    /// Faster.
     pub(super) better: usize,
-    /// Slower.
     pub(super) worse: usize,
-    /// No difference shown.
     pub(super) open: usize,
-    /// Too few runs that count.
     pub(super) too_few: usize,
 }
 
 /// Ratios of different cases or machines: no sample, and therefore without an interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub(super) struct Spread {
-    /// The geometric mean.
     pub(super) mean: f64,
-    /// The smallest.
     pub(super) smallest: f64,
-    /// The largest.
     pub(super) largest: f64,
-    /// How many there are.
     pub(super) of: usize,
 }
 
 impl Count {
-    /// Adds one verdict; the reference has none.
     pub(super) fn add(&mut self, verdict: Verdict) {
         match verdict {
             Verdict::Reference => {}
@@ -72,14 +61,12 @@ impl Count {
         }
     }
 
-    /// All of them.
     pub(super) fn all(self) -> usize {
         self.better + self.worse + self.open + self.too_few
     }
 }
 
 impl Spread {
-    /// None without ratios.
     #[expect(clippy::cast_precision_loss, reason = "cases are few")]
     pub(super) fn of(ratios: &[f64]) -> Option<Spread> {
         let smallest = ratios.iter().copied().min_by(f64::total_cmp)?;

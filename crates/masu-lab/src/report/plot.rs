@@ -29,14 +29,12 @@ pub use svg::standalone;
 use axis::Axis;
 use svg::Svg;
 
-/// The width of every plot; the page scales it.
 const WIDTH: f64 = 760.0;
 
 /// Where the labels end and the axis begins, and where it ends and the figures begin.
 const LEFT: f64 = 200.0;
 const RIGHT: f64 = 600.0;
 
-/// The height of a line of text.
 const LINE: f64 = 15.0;
 
 /// Room below the rows for the axis, and for a line of notes below it.
@@ -49,7 +47,6 @@ const LABEL_CHARACTERS: usize = 25;
 /// Lines a label may take.
 const LABEL_LINES: usize = 3;
 
-/// The rows of a plot: where each begins and ends.
 struct Rows {
     labels: Vec<Vec<String>>,
     height: f64,
@@ -67,17 +64,14 @@ impl Rows {
         self.labels.len()
     }
 
-    /// The top of row `index`.
     fn top(&self, index: usize) -> f64 {
         8.0 + self.height * float(index)
     }
 
-    /// The middle of row `index`.
     fn middle(&self, index: usize) -> f64 {
         self.top(index) + self.height / 2.0
     }
 
-    /// The end of the last row.
     fn bottom(&self) -> f64 {
         self.top(self.len())
     }

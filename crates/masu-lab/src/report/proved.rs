@@ -47,7 +47,6 @@ fn as_it_is(reference: &Medians, primary: Measure) -> String {
     format!("the reference: {}", figures_text.join(", "))
 }
 
-/// What is said of `remedy`, and its tone.
 fn words(remedy: &Proved, primary: Measure) -> (String, Tone) {
     let (verdict, style) = match &remedy.shown {
         Shown::Gain => ("gain shown".to_owned(), Tone::Better),

@@ -268,7 +268,6 @@ fn guess(tried: &Tried, goal: Goal) -> String {
     format!("{}{}", tried.variant, times.unwrap_or_default())
 }
 
-/// The change in `form`.
 fn pasted(page: &mut Page, change: &Change, form: Form) {
     let heading = match form {
         Form::Environment => "In a shell, before the command:",

@@ -11,7 +11,6 @@ use crate::statistics::Ratio;
 use crate::summary::{Condition, Decision, Held};
 use crate::{Measure, Verdict};
 
-/// The words for `row`, and what they say.
 pub(super) fn words(row: &Row, primary: Measure) -> (String, Tone) {
     match row.verdict {
         Verdict::Reference => ("the reference".to_owned(), Tone::Dim),

@@ -17,7 +17,6 @@ use crate::error::Doing;
 use crate::workload::unlinked_file;
 use crate::{Error, Redact};
 
-/// Where the records of one comparison go.
 #[derive(Debug)]
 pub(crate) struct Journal {
     path: PathBuf,
@@ -84,7 +83,6 @@ impl Journal {
         Ok((journal, records))
     }
 
-    /// Forgets everything written.
     pub(crate) fn clear(&mut self) -> Result<(), Error> {
         self.whole = 0;
         self.cut()

@@ -208,7 +208,6 @@ impl Made {
         Err(Error::Load { load: text.clone(), reason })
     }
 
-    /// What a warm-up looks at.
     #[expect(clippy::cast_precision_loss, reason = "counts of a burst stay far below 2^53")]
     pub(super) fn point(&self) -> Point {
         let faults = self.run.minor_faults as f64;
@@ -222,7 +221,6 @@ impl Made {
 }
 
 impl Book {
-    /// Adds what a timed burst met.
     pub(super) fn add(&mut self, burst: &Made) {
         for met in burst.met.iter().chain(&burst.at_rate) {
             self.requests += met.answered + met.failures.total();

@@ -35,7 +35,6 @@ struct Thread {
     queued_ns: u64,
 }
 
-/// What was used between two looks.
 #[derive(Debug, Default, Clone, Copy, PartialEq)]
 pub(super) struct Used {
     pub(super) user_s: f64,
@@ -49,7 +48,6 @@ pub(super) struct Used {
 }
 
 impl Consumption {
-    /// Looks at the processes of `family` now.
     pub(super) fn of(family: &Family) -> Consumption {
         let mut all = Consumption::default();
         for pid in family.members() {

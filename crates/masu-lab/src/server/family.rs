@@ -30,10 +30,8 @@ pub(super) struct Held {
     pub(super) largest: Option<Pid>,
 }
 
-/// The processes of one server.
 #[derive(Debug)]
 pub(super) struct Family {
-    /// The process that was started.
     pub(super) root: Pid,
     /// Children of this process that belong to someone else.
     before: Vec<Pid>,
@@ -94,7 +92,6 @@ impl Family {
         self.members().into_iter().filter(runs).collect()
     }
 
-    /// What all of them hold.
     pub(super) fn held(&self) -> Held {
         let mut held = Held::default();
         let mut most = 0;

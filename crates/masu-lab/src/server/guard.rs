@@ -47,7 +47,6 @@ struct Watched {
     burst: Option<Burst>,
 }
 
-/// The burst that is on its way.
 #[derive(Debug)]
 struct Burst {
     index: usize,
@@ -59,7 +58,6 @@ struct Burst {
     abort: Stop,
 }
 
-/// Memory of one server during a burst.
 #[derive(Debug)]
 pub(super) struct Resident {
     pub(super) peak_bytes: u64,

@@ -27,7 +27,6 @@ struct Shared {
 }
 
 impl Outputs {
-    /// Begins to read.
     pub(super) fn follow(stdout: OwnedFd, stderr: OwnedFd) -> Result<Outputs, Error> {
         // Some servers say on standard output why they end.
         let mut drains =

@@ -56,7 +56,6 @@ impl Place {
         substitute(&substitute(text, &self.values), &row.variant.parameters)
     }
 
-    /// A file in the folder.
     pub(super) fn file(&self, name: &str) -> PathBuf {
         self.folder.0.join(name)
     }

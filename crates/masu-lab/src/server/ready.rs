@@ -69,11 +69,8 @@ pub(super) struct NotReady {
     pub(super) is_impossible: bool,
 }
 
-/// Why a server is not ready.
 enum Refusal {
-    /// It may be later.
     NotYet(String),
-    /// It never can be.
     Never(String),
 }
 

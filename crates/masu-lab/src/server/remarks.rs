@@ -8,7 +8,6 @@ use crate::{Pace, Row};
 /// The share of a CPU from which an idle server is said to disturb the others.
 const IDLE_SHARE: f64 = 0.02;
 
-/// Everything there is to say.
 pub(super) fn of(
     rows: &[Row],
     books: &[Book],

@@ -7,7 +7,6 @@
 /// Bursts without which nothing can be said.
 pub(super) const BURSTS_MIN: usize = 4;
 
-/// Bursts after which it is given up.
 pub(super) const BURSTS_MAX: usize = 12;
 
 /// How far the throughput of two bursts may lie from that of the two before.

@@ -53,7 +53,6 @@ impl Level {
         self.0 / others.max(1) as f64
     }
 
-    /// The `part`th part of this level.
     #[expect(clippy::cast_precision_loss, reason = "looks are few")]
     fn divided(self, part: usize) -> Level {
         Level(self.0 / part as f64)
@@ -71,7 +70,7 @@ pub struct Look {
 
 impl Look {
     /// The one look at a table whose number of rounds was fixed beforehand: it spends everything.
-    pub const ONLY: Look = Look { number: 1, level: Level::TABLE };
+    pub(crate) const ONLY: Look = Look { number: 1, level: Level::TABLE };
 }
 
 impl Default for Look {
@@ -93,9 +92,7 @@ impl Default for Look {
 /// ```
 #[derive(Debug, Clone)]
 pub struct Looks {
-    /// Looks taken.
     taken: usize,
-    /// Rounds at which the next one is due.
     next: usize,
 }
 

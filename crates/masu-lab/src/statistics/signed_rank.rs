@@ -38,7 +38,6 @@ pub(super) fn centre(differences: &[f64], alpha: f64) -> Option<(f64, Option<(f6
 /// The averages of all pairs of differences, each with itself too, of which any can be found by its
 /// place in ascending order.
 enum Averages {
-    /// All of them.
     Listed(Vec<f64>),
     /// Only the differences, sorted: ten thousand have fifty million averages, but the differences
     /// are enough to count the averages below any value, and counting finds each by its place.
@@ -121,7 +120,6 @@ fn ordinal(number: f64) -> i128 {
     if number.is_sign_negative() { -bits } else { bits }
 }
 
-/// The float at an [`ordinal`].
 fn value(ordinal: i128) -> f64 {
     let magnitude = f64::from_bits(u64::try_from(ordinal.unsigned_abs()).unwrap_or(0));
     if ordinal < 0 { -magnitude } else { magnitude }

@@ -18,7 +18,6 @@ pub(super) struct Text<'a> {
 }
 
 impl<'a> Text<'a> {
-    /// What is wrong at the byte `place`.
     pub(super) fn wrong(&self, place: usize, reason: impl Into<String>) -> Error {
         let before = self.text.get(..place).unwrap_or(self.text);
         let line = before.bytes().filter(|byte| *byte == b'\n').count() + 1;
@@ -41,7 +40,6 @@ pub(super) struct Table<'a> {
     known: Vec<&'static str>,
 }
 
-/// A value with its key and place.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Value<'a> {
     file: Text<'a>,
@@ -65,21 +63,18 @@ impl<'a> Table<'a> {
         self.file
     }
 
-    /// The value of `key`, if there is one.
     pub(super) fn take(&mut self, key: &'static str) -> Option<Value<'a>> {
         self.known.push(key);
         let (name, place, value) = self.entries.iter().find(|(name, _, _)| *name == key)?;
         Some(Value { file: self.file, key: name, place: *place, value: value.get_ref() })
     }
 
-    /// The value of `key`.
     pub(super) fn need(&mut self, key: &'static str, example: &str) -> Result<Value<'a>, Error> {
         let (file, place) = (self.file, self.place);
         self.take(key)
             .ok_or_else(|| file.wrong(place, format!("`{key}` is missing; write {example}")))
     }
 
-    /// Every entry, whatever its name.
     pub(super) fn all(self) -> impl Iterator<Item = Value<'a>> {
         let file = self.file;
         self.entries.into_iter().map(move |(key, place, value)| Value {
@@ -107,7 +102,6 @@ impl<'a> Value<'a> {
         self.key
     }
 
-    /// What is wrong with this value.
     pub(super) fn wrong(&self, reason: impl Into<String>) -> Error {
         self.file.wrong(self.place, format!("`{}`: {}", self.key, reason.into()))
     }
@@ -158,7 +152,6 @@ impl<'a> Value<'a> {
         size.ok_or_else(|| self.not("a number of bytes such as \"512M\" or \"2G\""))
     }
 
-    /// The elements of a list.
     pub(super) fn list(&self) -> Result<Vec<Value<'a>>, Error> {
         let array: &'a DeArray<'a> = self.value.as_array().ok_or_else(|| self.not("a list"))?;
         let element = |value: &'a Spanned<DeValue<'a>>| Value {

@@ -29,7 +29,7 @@ pub struct Condition {
     /// The measure, by that of the reference.
     pub measure: Measure,
     /// Whether the ratio may be at most the bound, or must be at least it.
-    pub is_at_most: bool,
+    pub(crate) is_at_most: bool,
     /// The bound: 0.97 is three per cent less than the reference.
     pub bound: f64,
 }

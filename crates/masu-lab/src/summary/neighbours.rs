@@ -83,7 +83,6 @@ pub(super) fn cpu_beside(rows: &[Row], primary: Measure, valid: &[&Run]) -> Opti
     ))
 }
 
-/// CPU time that the hypervisor gave to other guests.
 fn steal(valid: &[&Run]) -> Option<String> {
     let with_count = || valid.iter().filter(|run| run.steal_s.is_some());
     let stolen: f64 = with_count().filter_map(|run| run.steal_s).sum();

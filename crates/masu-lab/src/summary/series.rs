@@ -50,7 +50,6 @@ impl<'a> Series<'a> {
         (runs.len() >= RUNS_MIN).then_some(Series { label, runs, median })
     }
 
-    /// Each value divided by the median.
     fn relative(&self) -> Vec<f64> {
         self.runs.iter().map(|(_, value)| value / self.median).collect()
     }
@@ -116,7 +115,6 @@ fn trend(values: &[f64]) -> Option<f64> {
     (change.abs() >= TREND_MIN).then_some(change)
 }
 
-/// Runs far away from the others of their variant.
 #[expect(clippy::cast_precision_loss, reason = "runs are few")]
 fn outliers(series: &Series) -> Option<String> {
     let relative = series.relative();

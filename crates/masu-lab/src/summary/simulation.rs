@@ -53,7 +53,6 @@ pub(crate) struct Machine {
     random: Random,
     /// The measured series, if the noise is one.
     record: Vec<f64>,
-    /// Runs made so far; the place in the record.
     made: usize,
     /// What lingers from the run before.
     mood: f64,
@@ -111,7 +110,6 @@ impl Machine {
 /// What is compared on a simulated machine, and how.
 #[derive(Debug, Clone)]
 pub(crate) struct Comparison<'a> {
-    /// How long a run of each variant takes, in seconds; the reference's first.
     pub(crate) truth: &'a [f64],
     /// The share of runs that wait for a CPU, half as long again as they take.
     pub(crate) starved: f64,
@@ -127,7 +125,6 @@ impl<'a> Comparison<'a> {
         Comparison { truth, starved: 0.0, repeats: 0, crashes: 0.0 }
     }
 
-    /// The runs of `rounds` rounds on `machine`.
     pub(crate) fn runs(&self, machine: &mut Machine, rounds: usize) -> Vec<Run> {
         machine.some_time_later();
         let mut order = Order::new(machine.random.bits(), self.truth.len());
@@ -178,7 +175,6 @@ pub(crate) fn summary_of(variants: usize, primary: Measure, look: Look, runs: &[
     summarise_measures(&[primary], &labels(variants), primary, look, runs)
 }
 
-/// A number from 0 up to 1.
 #[expect(clippy::cast_precision_loss, reason = "random bits become a fraction")]
 fn fraction(random: &mut Random) -> f64 {
     (random.bits() >> 11) as f64 / (1_u64 << 53) as f64

@@ -40,7 +40,6 @@ pub(crate) trait Witness {
         false
     }
 
-    /// `pid` has stopped there.
     fn boundary(&mut self, _pid: Pid) {}
 
     /// `pid` met a signal to stop; true if the witness had it sent, and it is to be taken away.
@@ -101,11 +100,9 @@ pub(super) fn follow(root: Pid, witness: &mut impl Witness) -> io::Result<(Statu
     root_end.ok_or_else(|| io::Error::other("the program vanished while it was traced"))
 }
 
-/// Who is followed.
 #[derive(Default)]
 struct Follower {
     root: Pid,
-    /// At which calls threads stop.
     calls: CallStops,
     /// Whether the root's first stop was seen.
     is_rooted: bool,

@@ -38,7 +38,7 @@ pub struct Cell {
     /// What it becomes, all of them together.
     pub entries: &'static [Entry],
     /// What to know about it under this malloc; may be empty.
-    pub caveat: &'static str,
+    pub(crate) caveat: &'static str,
 }
 
 /// Releases of a malloc.
@@ -61,7 +61,6 @@ pub struct Entry {
     pub place: Place,
     /// The name there.
     pub name: &'static str,
-    /// How the value is written there.
     pub(super) written: Written,
 }
 

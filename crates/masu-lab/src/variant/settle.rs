@@ -12,10 +12,8 @@ use crate::Error;
 /// What of an allocator decides how it is set.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Target<'a> {
-    /// Its name in the catalogue.
     pub(crate) name: &'a str,
     pub(crate) version: Option<&'a str>,
-    /// Its file.
     pub(crate) library: &'a Path,
 }
 

@@ -21,7 +21,6 @@ pub enum Unit {
 /// Any number of bytes that a malloc can count.
 pub(super) const ANY_SIZE: Unit = Unit::Size(0, i64::MAX as u64);
 
-/// A value understood.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Value {
     Number(u64),

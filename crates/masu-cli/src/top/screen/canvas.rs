@@ -14,14 +14,12 @@ use masu_lab::terminal::Mode;
 const ENTER: &str = "\x1b[?1049h\x1b[?25l";
 const LEAVE: &str = "\x1b[?25h\x1b[?1049l";
 
-/// How much the terminal shows.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Size {
     pub(super) rows: usize,
     pub(super) columns: usize,
 }
 
-/// A line: parts, each in one style.
 #[derive(Default)]
 pub(super) struct Line(Vec<(Style, String)>);
 
@@ -41,12 +39,9 @@ impl Line {
     }
 }
 
-/// The terminal of standard output.
 pub(super) struct Canvas {
     terminal: Term,
-    /// The mode it had.
     mode: Mode,
-    /// The lines that it shows, and the size they were drawn for.
     shown: Vec<String>,
     size: Option<Size>,
 }
@@ -89,7 +84,6 @@ impl Canvas {
         self.terminal.flush()
     }
 
-    /// The key that was pressed.
     pub(super) fn key(&self) -> io::Result<Key> {
         self.terminal.read_key_raw()
     }

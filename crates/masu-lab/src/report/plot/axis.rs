@@ -1,6 +1,5 @@
 //! An axis: values to places, and the round values worth a tick.
 
-/// Values from one end of the plot to the other.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Axis {
     low: f64,
@@ -12,7 +11,6 @@ pub(super) struct Axis {
     unit: f64,
 }
 
-/// The most ticks an axis has.
 const TICKS: f64 = 6.0;
 
 impl Axis {

@@ -13,7 +13,6 @@ pub struct Bar {
     pub value: Option<f64>,
 }
 
-/// How high a bar is.
 const THICK: f64 = 12.0;
 
 /// The plot of `bars`, whose figures `unit` puts into words. `id` must be unique in a page, and `title` says what the

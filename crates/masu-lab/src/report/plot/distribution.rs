@@ -9,7 +9,6 @@ use super::{LEFT, RIGHT, Rows};
 use crate::report::measure;
 use crate::{Measure, Run, statistics};
 
-/// The distance at which two dots touch.
 const DOT: f64 = 5.0;
 
 /// How far dots may move, in dots, up and down.

@@ -11,10 +11,8 @@ use crate::quantity;
 use crate::report::measure::{self, Side};
 use crate::statistics::Ratio;
 
-/// One row.
 #[derive(Debug, Clone)]
 pub(in crate::report) struct Interval {
-    /// What the row is called.
     pub(in crate::report) label: String,
     /// The ratio; none for the reference and where there are no runs.
     pub(in crate::report) ratio: Option<Ratio>,
@@ -64,7 +62,6 @@ pub(in crate::report) fn intervals(id: &str, of: Measure, rows: &[Interval]) -> 
     svg.finish(id, &format!("Ratios of {name}"), &description)
 }
 
-/// The class of what lies on `side` of 1.
 pub(super) fn class(side: Side) -> &'static str {
     match side {
         Side::Better => "better",

@@ -15,7 +15,7 @@ pub struct Chart<'a> {
     /// What the steps are.
     pub across: &'a str,
     /// The names of the steps.
-    pub ticks: &'a [String],
+    pub(crate) ticks: &'a [String],
     /// The lines.
     pub lines: &'a [Line],
     /// Puts a figure into words.
@@ -90,7 +90,6 @@ pub fn lines(id: &str, chart: &Chart<'_>) -> String {
     svg.finish(id, chart.title, description)
 }
 
-/// A name as far as there is room for it.
 fn short(name: &str) -> String {
     if name.chars().count() <= NAME {
         return name.to_owned();

@@ -4,7 +4,6 @@ use std::fmt::Write;
 
 use crate::page::visible;
 
-/// A drawing of a fixed size.
 #[derive(Debug)]
 pub(super) struct Svg {
     width: f64,
@@ -48,13 +47,11 @@ impl Svg {
         self.push(&format!("<circle cx=\"{x}\" cy=\"{y}\" r=\"{radius}\" class=\"{class}\"/>"));
     }
 
-    /// A closed shape through `points`.
     pub(super) fn polygon(&mut self, points: &[Point], class: &str) {
         let points = list(points);
         self.push(&format!("<polygon points=\"{points}\" class=\"{class}\"/>"));
     }
 
-    /// A line through `points`.
     pub(super) fn polyline(&mut self, points: &[Point], class: &str) {
         let points = list(points);
         self.push(&format!("<polyline points=\"{points}\" class=\"{class}\"/>"));
