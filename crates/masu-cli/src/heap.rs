@@ -6,8 +6,7 @@ use std::env;
 use std::ffi::OsStr;
 use std::fs;
 use std::io::Write;
-use std::os::unix::fs::DirBuilderExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitStatus;
 use std::time::Duration;
 
@@ -52,8 +51,9 @@ pub(crate) fn run(program: &Program, view: &View) -> Result<ExitStatus> {
     let spec: Spec = "masu".parse()?;
     let catalogue = carried::catalogue_for(std::slice::from_ref(&spec), &workload.program)?;
     let variant = catalogue.resolve(&spec, &workload.program)?;
-    let folder = Folder::new()?;
-    let prefix = folder.0.join("heap");
+    let folder = tempfile::Builder::new().prefix("masu-heap-").tempdir();
+    let folder = folder.context("creating a folder for the profiles")?;
+    let prefix = folder.path().join("heap");
     let mut variables = vec![(PROFILE, prefix.as_os_str())];
     if env::var_os(INTERVAL).is_none() {
         // A program that allocates little has samples too.
@@ -62,7 +62,7 @@ pub(crate) fn run(program: &Program, view: &View) -> Result<ExitStatus> {
     // Ctrl-C is for the program; what it held is shown then.
     let _stop = Stop::on_signals()?;
     let (process, status) = launch_beside(&workload, &variant, &variables)?;
-    let files = written_in(&folder.0, process);
+    let files = written_in(folder.path(), process);
     let Some(file) = files.first() else {
         aside::say(report::notice(
             "No profile was written: a program writes it at its end, and not where a signal or _exit ends it. While it \
@@ -91,26 +91,6 @@ pub(crate) fn run(program: &Program, view: &View) -> Result<ExitStatus> {
 const PROFILE: &str = "MASU_PROFILE";
 const INTERVAL: &str = "MASU_PROFILE_INTERVAL";
 const FINE: &str = "64K";
-
-/// A folder for the profiles, removed at the end.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new() -> Result<Self> {
-        let path = env::temp_dir().join(format!("masu-heap-{}", std::process::id()));
-        // One left by a process that was killed and had this number.
-        let _ = fs::remove_dir_all(&path);
-        let made = fs::DirBuilder::new().mode(0o700).create(&path);
-        made.with_context(|| format!("creating {}", path.display()))?;
-        Ok(Self(path))
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
 
 fn show(profile: &Profile, view: &View, title: &str) -> Result<Ending> {
     let shape = match (view.format, &view.output) {

@@ -70,7 +70,7 @@ impl Hook {
         let _alone = alone();
         kernel::become_subreaper().doing(doing)?;
         // A file and no pipe: what a hook leaves in the background may go on writing.
-        let said = unlinked_file("hook")?;
+        let said = unlinked_file()?;
         let mut shell = Command::new("/bin/sh");
         shell.arg("-c").arg(command).stdin(Stdio::null()).stdout(Stdio::null());
         shell.stderr(said.try_clone().doing(doing)?);
@@ -170,11 +170,10 @@ mod tests {
 
     #[test]
     fn what_it_leaves_in_the_background_goes_on() {
-        let path = std::env::temp_dir().join(format!("masu-hook-{}", std::process::id()));
+        let path = tempfile::NamedTempFile::new().unwrap().into_temp_path();
         let command = format!("sleep 1000 & echo $! > {}", path.display());
         run(Hook::Setup, &command, &Stop::never()).unwrap();
         let pid = std::fs::read_to_string(&path).unwrap();
-        std::fs::remove_file(&path).unwrap();
         // The next hook, like the next run, leaves it alone, and a cleanup can end it.
         run(Hook::Prepare, "true", &Stop::never()).unwrap();
         run(Hook::Cleanup, &format!("kill {pid}"), &Stop::never()).unwrap();

@@ -13,7 +13,6 @@ use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::Doing;
 use crate::{Error, Stop, kernel};
@@ -143,24 +142,11 @@ fn examine(path: &Path) -> Result<PathBuf, Error> {
 }
 
 /// A new folder in the temporary folder that only this user can enter, named after `kind`: an absolute path without
-/// links. Names are of one length, for a longer one would move a program's memory, and none is given twice by a process.
+/// links. Names are of one length, for a longer one would move a program's memory.
 pub(crate) fn new_folder(kind: &str) -> Result<PathBuf, Error> {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
     let place = temporary()?;
-    let mut attempts = 0;
-    loop {
-        // ORDERING: Relaxed: a counter that guards no other data.
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let path = place.join(format!("masu-{kind}-{:08}-{number:06}", std::process::id()));
-        match make(&path, 0o700) {
-            Ok(()) => return Ok(path),
-            // A process of the same number may have been killed and left its own.
-            Err(error) if error.kind() == ErrorKind::AlreadyExists && attempts < 1000 => {
-                attempts += 1;
-            }
-            Err(error) => return Err(error).doing(|| format!("creating {}", path.display())),
-        }
-    }
+    let folder = tempfile::Builder::new().prefix(&format!("masu-{kind}-")).tempdir_in(&place);
+    Ok(folder.doing(|| format!("creating a folder in {}", place.display()))?.keep())
 }
 
 fn temporary() -> Result<PathBuf, Error> {

@@ -8,7 +8,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, IsTerminal, Seek, SeekFrom};
 use std::os::fd::{AsFd, AsRawFd};
-use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::Arc;
@@ -99,7 +99,7 @@ impl Input {
             drop(input);
             source = Arc::into_inner(file).expect("the only other holder was dropped above");
         }
-        Input::spool(source, unlinked_file("input")?)
+        Input::spool(source, unlinked_file()?)
     }
 
     /// Keeps what `source` has left to read in `file`, which is empty.
@@ -139,32 +139,15 @@ fn is_null_device(file: &File) -> bool {
     one.file_type().is_char_device() && one.rdev() == null.rdev()
 }
 
-/// A new file in the temporary folder that has no name any more.
-/// `purpose` is part of the name it has for a moment.
-pub(crate) fn unlinked_file(purpose: &str) -> Result<File, Error> {
-    let folder = std::env::temp_dir();
-    let mut attempt = 0_u32;
-    loop {
-        let path: PathBuf = folder.join(format!("masu-{purpose}-{}-{attempt}", std::process::id()));
-        let mut options = File::options();
-        // It may hold what was piped in, and has a name for a moment.
-        match options.read(true).write(true).create_new(true).mode(0o600).open(&path) {
-            Ok(file) => {
-                std::fs::remove_file(&path)
-                    .doing(|| format!("removing the name of {}", path.display()))?;
-                return Ok(file);
-            }
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && attempt < 1000 => {
-                attempt += 1;
-            }
-            Err(error) => {
-                return Err(error).doing(|| {
-                    let path = path.display();
-                    format!("creating {path} (set TMPDIR to a folder that can be written)")
-                });
-            }
-        }
-    }
+/// A new file in the temporary folder that has no name and that only this user can open: it may hold what was piped in.
+pub(crate) fn unlinked_file() -> Result<File, Error> {
+    tempfile::tempfile().doing(|| {
+        let folder = std::env::temp_dir();
+        format!(
+            "creating a file in {} (set TMPDIR to a folder that can be written)",
+            folder.display()
+        )
+    })
 }
 
 #[cfg(test)]

@@ -1,9 +1,7 @@
 //! Real programs under the mallocs of this machine, through the public interface: the same output,
 //! and the proof that each malloc served it.
 
-use std::fs::{self, File};
-use std::io::Write;
-use std::path::PathBuf;
+use std::io::{Seek, Write};
 
 use masu_lab::results::Rounds;
 use masu_lab::{
@@ -37,20 +35,18 @@ fn variants(catalogue: &Catalogue, program: &Program) -> Vec<Variant> {
         .collect()
 }
 
-/// A file with `content`, without a name any more.
-fn file(name: &str, content: &[u8]) -> File {
-    let path = std::env::temp_dir().join(format!("masu-{name}-input-{}", std::process::id()));
-    File::create(&path).unwrap().write_all(content).unwrap();
-    let file = File::open(&path).unwrap();
-    std::fs::remove_file(path).unwrap();
-    file
+fn input(content: &[u8]) -> Input {
+    let mut file = tempfile::tempfile().unwrap();
+    file.write_all(content).unwrap();
+    file.rewind().unwrap();
+    Input::keep(file).unwrap()
 }
 
 #[test]
 fn sed_says_the_same_under_every_malloc_and_each_one_serves_it() {
     let catalogue = catalogue();
     let input: String = (0..2000).map(|number| format!("line {number}\n")).collect();
-    let input = Input::keep(file("sed", input.as_bytes())).unwrap();
+    let input = self::input(input.as_bytes());
     let workload = Workload::new(["sed", "-e", "H;$!d;x;s/line/LINE/g"], input).unwrap();
     let variants = variants(&catalogue, &workload.program);
     let options = CompareOptions { seed: Some(1), ..CompareOptions::default() };
@@ -104,17 +100,17 @@ fn static_program() -> Vec<u8> {
     bytes
 }
 
-/// An executable file, removed at the end.
-struct Executable(PathBuf);
+/// An executable file.
+struct Executable(tempfile::TempPath);
 
 impl Executable {
     /// `cat` writes the file: had this process it open for writing, a program that another test
     /// starts in that time would hold it open too for a moment, and a busy file cannot be started.
-    fn new(name: &str, bytes: &[u8]) -> Executable {
-        let path = std::env::temp_dir().join(format!("masu-{name}-{}", std::process::id()));
-        let bytes = Input::keep(file(name, bytes)).unwrap();
+    fn new(bytes: &[u8]) -> Executable {
+        let path = tempfile::NamedTempFile::new().unwrap().into_temp_path();
         let script = "cat > $0 && chmod 755 $0";
-        let copy = Workload::new(["sh", "-c", script, path.to_str().unwrap()], bytes).unwrap();
+        let copy =
+            Workload::new(["sh", "-c", script, path.to_str().unwrap()], input(bytes)).unwrap();
         let system = catalogue().resolve(&"system".parse().unwrap(), &copy.program).unwrap();
         let run = execute::execute(&copy, &system, &Limits::default(), &Stop::never()).unwrap();
         assert_eq!(run.ending, Ending::Exited(0));
@@ -126,15 +122,9 @@ impl Executable {
     }
 }
 
-impl Drop for Executable {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(&self.0);
-    }
-}
-
 #[test]
 fn a_static_program_is_refused_every_preload_but_runs_under_the_system() {
-    let program = Executable::new("static", &static_program());
+    let program = Executable::new(&static_program());
     let workload = Workload::new([program.path()], Input::Empty).unwrap();
     assert_eq!(workload.program.libc, Libc::Static);
     let catalogue = catalogue();
@@ -147,7 +137,7 @@ fn a_static_program_is_refused_every_preload_but_runs_under_the_system() {
 
 #[test]
 fn a_static_program_behind_a_wrapper_is_named() {
-    let program = Executable::new("wrapped", &static_program());
+    let program = Executable::new(&static_program());
     let name = program.0.file_name().unwrap().to_str().unwrap();
     let script = format!("{}; ls /", program.path());
     let workload = Workload::new(["sh", "-c", &script], Input::Empty).unwrap();

@@ -5,26 +5,24 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use masu_lab::calls::{self, Call, Calls};
 use masu_lab::execute::{Conditions, execute};
 use masu_lab::{Catalogue, Ending, Input, Limits, Places, Run, Stop, Variant, Workload};
 
-/// What the tests compile and write, removed at the end.
-struct Folder(PathBuf);
+/// What the tests compile and write.
+struct Folder(tempfile::TempDir);
 
 impl Folder {
-    fn new(name: &str) -> Folder {
-        let folder = std::env::temp_dir().join(format!("masu-calls-{}-{name}", std::process::id()));
-        fs::create_dir_all(&folder).unwrap();
-        Folder(folder)
+    fn new() -> Folder {
+        Folder(tempfile::tempdir().unwrap())
     }
 
     /// The program of `c/calls.c`.
     fn program(&self) -> OsString {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c/calls.c");
-        let program = self.0.join("calls");
+        let program = self.0.path().join("calls");
         let run = run(vec![
             "gcc".into(),
             "-O1".into(),
@@ -36,12 +34,6 @@ impl Folder {
         ]);
         assert_eq!(run.ending, Ending::Exited(0), "{run:?}");
         program.into()
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
     }
 }
 
@@ -83,11 +75,11 @@ fn by_strace(table: &Path, words: &[OsString]) -> HashMap<String, u64> {
 
 #[test]
 fn counts_are_straces_threads_and_processes_included() {
-    let folder = Folder::new("strace");
+    let folder = Folder::new();
     let program = folder.program();
     let (run, counted) = counted(vec![program.clone()]);
     assert_eq!(run.ending, Ending::Exited(0), "{run:?}");
-    let strace = by_strace(&folder.0.join("table"), &[program]);
+    let strace = by_strace(&folder.0.path().join("table"), &[program]);
     for call in Call::ALL {
         // Whether a thread that is joined has ended already is a matter of luck.
         if call != Call::Futex {
@@ -100,11 +92,11 @@ fn counts_are_straces_threads_and_processes_included() {
 
 #[test]
 fn a_shells_processes_are_counted_as_strace_counts_them() {
-    let folder = Folder::new("shell");
+    let folder = Folder::new();
     let script =
         "for i in 1 2 3; do /bin/echo $i; done; echo a | cat; (exit 3); no-such-program; true";
     let (_, counted) = counted(shell(script));
-    let strace = by_strace(&folder.0.join("table"), &shell(script));
+    let strace = by_strace(&folder.0.path().join("table"), &shell(script));
     for call in [Call::Mmap, Call::Brk, Call::Clone, Call::Fork, Call::Vfork, Call::Execve] {
         let expected = strace.get(call.name()).copied().unwrap_or(0);
         assert_eq!(counted.total.of(call), expected, "{}: {strace:?}", call.name());
@@ -116,7 +108,7 @@ fn a_shells_processes_are_counted_as_strace_counts_them() {
 
 #[test]
 fn each_thread_has_its_own_counts_and_writes_their_sizes() {
-    let folder = Folder::new("threads");
+    let folder = Folder::new();
     let (_, counted) = counted(vec![folder.program()]);
     // The program, nine threads, two children, of which one runs another program.
     assert_eq!((counted.processes, counted.threads_begun, counted.more_threads), (3, 12, 0));
@@ -139,7 +131,7 @@ fn each_thread_has_its_own_counts_and_writes_their_sizes() {
 
 #[test]
 fn a_program_that_is_killed_ends_the_run_as_it_would_alone() {
-    let folder = Folder::new("killed");
+    let folder = Folder::new();
     let (run, counted) = counted(vec![folder.program(), "die".into()]);
     assert_eq!((run.ending, run.left_behind), (Ending::Signalled(9), Vec::<String>::new()));
     assert_eq!(counted.total.of(Call::Execve), 1);
@@ -149,8 +141,8 @@ fn a_program_that_is_killed_ends_the_run_as_it_would_alone() {
 
 #[test]
 fn nothing_in_the_tree_gets_more_rights() {
-    let folder = Folder::new("rights");
-    let status = folder.0.join("status");
+    let folder = Folder::new();
+    let status = folder.0.path().join("status");
     let (_, _) =
         counted(shell(&format!("grep NoNewPrivs /proc/self/status > {}", status.display())));
     let status = fs::read_to_string(status).unwrap();
@@ -163,8 +155,8 @@ fn a_program_that_runs_without_its_rights_is_named() {
         eprintln!("skipped: only root makes a program with the rights of somebody else");
         return;
     }
-    let folder = Folder::new("setuid");
-    let program = folder.0.join("with-rights");
+    let folder = Folder::new();
+    let program = folder.0.path().join("with-rights");
     fs::copy("/bin/true", &program).unwrap();
     let script = format!("chown 65534 {0} && chmod 4755 {0}", program.display());
     assert_eq!(run(shell(&script)).ending, Ending::Exited(0));

@@ -37,8 +37,8 @@ void *realloc(void *p, size_t n) {
 }
 "#;
 
-/// A library compiled for one test, removed at the end.
-struct Library(PathBuf);
+/// A library compiled for one test, in its own folder.
+struct Library(PathBuf, #[expect(dead_code, reason = "removes the folder")] tempfile::TempDir);
 
 impl Library {
     fn new(name: &str, source: &str) -> Library {
@@ -46,7 +46,8 @@ impl Library {
     }
 
     fn compiled(name: &str, source: &str, flags: &[&str]) -> Library {
-        let stem = std::env::temp_dir().join(format!("masu-broken-{}-{name}", std::process::id()));
+        let folder = tempfile::tempdir().unwrap();
+        let stem = folder.path().join(format!("masu-broken-{name}"));
         let (source_file, path) = (stem.with_extension("c"), stem.with_extension("so"));
         fs::write(&source_file, source).unwrap();
         // By the lab itself, whose runs take whatever else this process starts for their own.
@@ -57,14 +58,7 @@ impl Library {
         let (variant, limits) = (system(&compiler), Limits::default());
         let run = execute::execute(&compiler, &variant, &limits, &Stop::never()).unwrap();
         assert_eq!(run.ending, Ending::Exited(0), "{run:?}");
-        fs::remove_file(&source_file).unwrap();
-        Library(path)
-    }
-}
-
-impl Drop for Library {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(&self.0);
+        Library(path, folder)
     }
 }
 

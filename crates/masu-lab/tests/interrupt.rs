@@ -12,7 +12,7 @@ fn an_interrupt_ends_the_program_and_keeps_what_was_measured() {
     // The program interrupts its parent, which is this process, in its fourth run, the first of
     // which is the warm-up, and would then sleep for as long as the test may take.
     let script = "printf x >> $0; [ $(wc -c < $0) -lt 4 ] || { kill -INT $PPID; sleep 1000; }";
-    let count = std::env::temp_dir().join(format!("masu-interrupt-{}", std::process::id()));
+    let count = tempfile::NamedTempFile::new().unwrap().into_temp_path();
     let arguments = ["sh", "-c", script, count.to_str().unwrap()];
     let workload = Workload::new(arguments, Input::Empty).unwrap();
     let variants = [catalogue.resolve(&"system".parse().unwrap(), &workload.program).unwrap()];
@@ -21,7 +21,6 @@ fn an_interrupt_ends_the_program_and_keeps_what_was_measured() {
     let mut ran = 0;
     let mut observe = |event: Event<'_>| ran += usize::from(matches!(event, Event::Ran { .. }));
     let result = compare(&plan, &CompareOptions::default(), &stop, &mut observe);
-    std::fs::remove_file(&count).unwrap();
     let comparison = match result {
         Ok(comparison) => comparison,
         Err(Error::Stopped) => panic!("what was measured is lost"),

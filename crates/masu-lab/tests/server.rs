@@ -70,13 +70,12 @@ fn answer(mut stream: &TcpStream) {
     let _ = stream.write_all(text.as_bytes());
 }
 
-/// A log that servers write their numbers and folders to, removed at the end.
-struct Log(PathBuf);
+/// A log that servers write their numbers and folders to.
+struct Log(tempfile::TempPath);
 
 impl Log {
-    fn new(test: &str) -> Log {
-        let name = format!("masu-server-test-{test}-{}", std::process::id());
-        Log(std::env::temp_dir().join(name))
+    fn new() -> Log {
+        Log(tempfile::NamedTempFile::new().unwrap().into_temp_path())
     }
 
     /// The servers that were started: number and data folder.
@@ -97,12 +96,6 @@ impl Log {
             assert!(!Path::new(&format!("/proc/{pid}")).exists(), "process {pid} is left");
             assert!(!folder.exists(), "{} is left", folder.display());
         }
-    }
-}
-
-impl Drop for Log {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(&self.0);
     }
 }
 
@@ -177,7 +170,7 @@ fn is_said(comparison: &Comparison, words: &[&str]) -> bool {
 
 #[test]
 fn a_stranger_who_answers_there_already_is_not_loaded() {
-    let log = Log::new("stranger");
+    let log = Log::new();
     let workload = workload(&log, "", "exec");
     let stranger = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     stranger.set_nonblocking(true).unwrap();
@@ -206,7 +199,7 @@ fn a_stranger_who_answers_there_already_is_not_loaded() {
 
 #[test]
 fn warm_servers_take_turns_and_are_gone_afterwards() {
-    let log = Log::new("turns");
+    let log = Log::new();
     let workload = workload(&log, "", "exec");
     let comparison = made(&workload, plan(), 3).unwrap();
     for variant in 0..2 {
@@ -233,7 +226,7 @@ fn warm_servers_take_turns_and_are_gone_afterwards() {
 
 #[test]
 fn a_rate_gives_cpu_a_request_the_verdict() {
-    let log = Log::new("rate");
+    let log = Log::new();
     let workload = workload(&log, "", "exec");
     let mut plan = plan();
     let Load::Http { pace, .. } = &mut plan.load else { unreachable!() };
@@ -252,7 +245,7 @@ fn a_rate_gives_cpu_a_request_the_verdict() {
 
 #[test]
 fn a_rate_for_latencies_is_the_same_for_all_and_throughput_decides() {
-    let log = Log::new("halves");
+    let log = Log::new();
     let workload = workload(&log, "", "exec");
     let mut plan = plan();
     let Load::Http { latency_rate, .. } = &mut plan.load else { unreachable!() };
@@ -267,11 +260,10 @@ fn a_rate_for_latencies_is_the_same_for_all_and_throughput_decides() {
 
 #[test]
 fn what_is_around_a_server_runs_in_its_folder() {
-    let log = Log::new("folder");
-    let folder = std::env::temp_dir().join(format!("masu-server-folder-{}", std::process::id()));
-    fs::create_dir(&folder).unwrap();
+    let log = Log::new();
+    let folder = tempfile::tempdir().unwrap();
     let mut workload = workload(&log, "", "exec");
-    workload.folder = Some(folder.clone());
+    workload.folder = Some(folder.path().to_owned());
     let mut whole = planned(&workload, &["system"], plan(), 1);
     let text = |text: &str| Some(text.into());
     whole.cases[0].hooks = Hooks {
@@ -279,16 +271,13 @@ fn what_is_around_a_server_runs_in_its_folder() {
         prepare: text("test -e was-set-up"),
         cleanup: text("mv was-set-up was-cleaned-up"),
     };
-    let made = compare(&whole, &CompareOptions::default(), &Stop::never(), &mut |_| {});
-    let is_cleaned_up = folder.join("was-cleaned-up").exists();
-    fs::remove_dir_all(&folder).unwrap();
-    made.unwrap();
-    assert!(is_cleaned_up);
+    compare(&whole, &CompareOptions::default(), &Stop::never(), &mut |_| {}).unwrap();
+    assert!(folder.path().join("was-cleaned-up").exists());
 }
 
 #[test]
 fn a_server_that_ends_at_once_is_an_error_with_its_last_words() {
-    let log = Log::new("exit");
+    let log = Log::new();
     let error = made(&workload(&log, "MODE=exit", "exec"), plan(), 2).unwrap_err();
     let text = error.to_string();
     assert!(text.contains("returned 3") && text.contains("config file is wrong"), "{text}");
@@ -297,7 +286,7 @@ fn a_server_that_ends_at_once_is_an_error_with_its_last_words() {
 
 #[test]
 fn a_server_that_never_gets_ready_is_an_error_and_is_ended() {
-    let log = Log::new("unready");
+    let log = Log::new();
     for (ready, word) in [
         (Ready::parse("http://127.0.0.1:1/{port}").unwrap(), "no connection"),
         (Ready::parse("test {port} = {dir}").unwrap(), "exit status: 1"),
@@ -313,7 +302,7 @@ fn a_server_that_never_gets_ready_is_an_error_and_is_ended() {
 
 #[test]
 fn a_question_that_cannot_be_asked_is_said_at_once() {
-    let log = Log::new("unaskable");
+    let log = Log::new();
     let ready = Ready::parse("masu-no-such-command {port}").unwrap();
     let began = Instant::now();
     let plan = ServerPlan { ready, ready_within: Duration::from_secs(600), ..plan() };
@@ -325,7 +314,7 @@ fn a_question_that_cannot_be_asked_is_said_at_once() {
 
 #[test]
 fn host_and_port_are_ready_when_they_take_connections() {
-    let log = Log::new("address");
+    let log = Log::new();
     let ready = Ready::parse("127.0.0.1:{port}").unwrap();
     // A load that no machine is too busy for.
     let plan = ServerPlan { ready, load: Load::Command("true".to_owned()), ..plan() };
@@ -336,7 +325,7 @@ fn host_and_port_are_ready_when_they_take_connections() {
 
 #[test]
 fn a_server_that_dies_is_named_and_its_bursts_stop_counting() {
-    let log = Log::new("die");
+    let log = Log::new();
     // Only under a preload; it is the start-up and the proof that may not take 300 requests.
     let comparison = made(&workload(&log, "MODE=die", "exec"), plan(), 4);
     let text = match comparison {
@@ -355,7 +344,7 @@ fn a_server_that_dies_is_named_and_its_bursts_stop_counting() {
 
 #[test]
 fn without_its_reference_a_comparison_ends() {
-    let log = Log::new("reference");
+    let log = Log::new();
     let workload = workload(&log, "MODE=die ALWAYS=yes", "exec");
     let error = made(&workload, plan(), 10_000).unwrap_err().to_string();
     assert!(error.contains("`system`") && error.contains("signal 6"), "{error}");
@@ -364,7 +353,7 @@ fn without_its_reference_a_comparison_ends() {
 
 #[test]
 fn memory_is_limited_over_all_servers_and_a_runaway_is_named() {
-    let log = Log::new("grow");
+    let log = Log::new();
     let workload = workload(&log, "MODE=grow ALWAYS=yes", "exec");
     let mut plan = planned(&workload, &["system", "jemalloc"], plan(), 1000);
     plan.cases[0].limits = Limits { memory_bytes: Some(300 << 20), ..Limits::default() };
@@ -376,8 +365,8 @@ fn memory_is_limited_over_all_servers_and_a_runaway_is_named() {
 
 #[test]
 fn a_load_command_is_run_once_a_burst_and_its_time_is_what_counts() {
-    let log = Log::new("command");
-    let loads = Log::new("command-loads");
+    let log = Log::new();
+    let loads = Log::new();
     // Two requests, spoken by the shell's own means where it has any; here a connection is enough.
     let text = format!("echo {{variant}} {{port}} >> {}; sleep 0.01", loads.0.display());
     let comparison = made(&workload(&log, "", "exec"), command(&text), 2).unwrap();
@@ -394,7 +383,7 @@ fn a_load_command_is_run_once_a_burst_and_its_time_is_what_counts() {
 
 #[test]
 fn a_load_command_that_fails_is_an_error_with_its_words() {
-    let log = Log::new("failing");
+    let log = Log::new();
     let plan = command("echo no such key >&2; exit 4");
     let error = made(&workload(&log, "", "exec"), plan, 2).unwrap_err().to_string();
     assert!(error.contains("returned 4") && error.contains("no such key"), "{error}");
@@ -403,7 +392,7 @@ fn a_load_command_that_fails_is_an_error_with_its_words() {
 
 #[test]
 fn requests_that_are_never_answered_well_are_an_error() {
-    let log = Log::new("nowhere");
+    let log = Log::new();
     let mut plan = plan();
     let Load::Http { urls, .. } = &mut plan.load else { unreachable!() };
     // A port that nobody listens at.
@@ -415,7 +404,7 @@ fn requests_that_are_never_answered_well_are_an_error() {
 
 #[test]
 fn one_at_a_time_is_one_at_a_time_and_each_is_asked_to_end() {
-    let log = Log::new("alone");
+    let log = Log::new();
     let lock = std::env::temp_dir().join(format!("masu-server-lock-{}", std::process::id()));
     let lock = lock.to_str().unwrap();
     // The shell holds the lock as long as the server runs, and gives it back only when asked to end.
@@ -446,7 +435,7 @@ fn one_at_a_time_is_one_at_a_time_and_each_is_asked_to_end() {
 
 #[test]
 fn a_server_that_goes_into_the_background_is_followed_there() {
-    let log = Log::new("background");
+    let log = Log::new();
     let workload = workload(&log, "", "setsid -f");
     let comparison = made(&workload, plan(), 2).unwrap();
     assert!(comparison.tables[0].runs.iter().all(|run| run.burst.unwrap().errors == 0));
@@ -457,7 +446,7 @@ fn a_server_that_goes_into_the_background_is_followed_there() {
 
 #[test]
 fn a_stop_ends_every_server_and_keeps_what_was_measured() {
-    let log = Log::new("stop");
+    let log = Log::new();
     let workload = workload(&log, "", "exec");
     let stop = Stop::never();
     let mut done = 0;
@@ -477,7 +466,7 @@ fn a_stop_ends_every_server_and_keeps_what_was_measured() {
 
 #[test]
 fn the_time_that_is_announced_is_that_of_bursts_that_count() {
-    let log = Log::new("announced");
+    let log = Log::new();
     let workload = workload(&log, "", "exec");
     let stop = Stop::never();
     let mut announced = None;
@@ -524,9 +513,9 @@ void *malloc(size_t size) {
 
 #[test]
 fn allocations_a_request_are_counted_on_a_server_apart() {
-    let log = Log::new("counted");
-    let name = format!("masu-server-counting-{}.so", std::process::id());
-    let library = std::env::temp_dir().join(name);
+    let log = Log::new();
+    let folder = tempfile::tempdir().unwrap();
+    let library = folder.path().join("libcounting.so");
     let mut compiler = std::process::Command::new("gcc")
         .args(["-shared", "-fPIC", "-O1", "-x", "c", "-", "-o"])
         .arg(&library)
@@ -536,9 +525,7 @@ fn allocations_a_request_are_counted_on_a_server_apart() {
     compiler.stdin.take().unwrap().write_all(COUNTING.as_bytes()).unwrap();
     assert!(compiler.wait().unwrap().success());
     let plan = ServerPlan { counting: Some(library.clone()), ..plan() };
-    let comparison = made(&workload(&log, "", "exec"), plan, 2);
-    fs::remove_file(&library).unwrap();
-    for run in &comparison.unwrap().tables[0].runs {
+    for run in &made(&workload(&log, "", "exec"), plan, 2).unwrap().tables[0].runs {
         let allocations = run.burst.unwrap().allocations_a_request.unwrap();
         // An answer takes 20 strings, their list, the body and the text, and as many as reading
         // and formatting take besides.

@@ -135,7 +135,7 @@ fn who_may_not_attach_hears_why_and_what_to_do() {
     first.kill().unwrap();
     first.wait().unwrap();
     // A sandbox forbids it.
-    let folder = Folder::new("attach");
+    let folder = Folder::new();
     let mut sandboxed = Command::new(folder.sandbox());
     sandboxed.args(["ptrace", "--"]).arg(env!("CARGO_BIN_EXE_masu"));
     refused(sandboxed.args(attach).arg(target.pid()).output().unwrap(), "outside the sandbox");

@@ -101,7 +101,7 @@ fn what_cannot_be_diagnosed_is_named() {
 
 #[test]
 fn inside_names_the_functions_of_the_program_that_ask_for_memory() {
-    let folder = Folder::new("sites");
+    let folder = Folder::new();
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c");
     let rustc = std::env::var("RUSTC").unwrap_or_else(|_| "rustc".to_owned());
     for (compiler, options, name, asking) in [

@@ -11,24 +11,23 @@ use serde_json::Value;
 use crate::ending::{is_gone, wait_until};
 use crate::masu;
 
-/// Removed at the end, and open to every user.
-pub(crate) struct Folder(PathBuf);
+/// A folder that is open to every user.
+pub(crate) struct Folder(tempfile::TempDir);
 
 impl Folder {
-    pub(crate) fn new(name: &str) -> Folder {
-        let folder = std::env::temp_dir().join(format!("masu-guest-{}-{name}", std::process::id()));
-        fs::create_dir_all(&folder).unwrap();
+    pub(crate) fn new() -> Folder {
+        let folder = tempfile::tempdir().unwrap();
         fs::set_permissions(&folder, Permissions::from_mode(0o755)).unwrap();
         Folder(folder)
     }
 
     pub(crate) fn path(&self) -> &Path {
-        &self.0
+        self.0.path()
     }
 
     /// A copy of masu: the folders above the one that was built may be closed to others.
     pub(crate) fn masu(&self) -> PathBuf {
-        let copy = self.0.join("masu");
+        let copy = self.path().join("masu");
         fs::copy(env!("CARGO_BIN_EXE_masu"), &copy).unwrap();
         fs::set_permissions(&copy, Permissions::from_mode(0o755)).unwrap();
         copy
@@ -37,16 +36,10 @@ impl Folder {
     /// The sandbox of `tests/c/refuse.c`.
     pub(crate) fn sandbox(&self) -> PathBuf {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c/refuse.c");
-        let program = self.0.join("refuse");
+        let program = self.path().join("refuse");
         let status = Command::new("gcc").arg("-o").args([&program, &source]).status();
         assert!(status.expect("this test needs gcc").success());
         program
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
     }
 }
 
@@ -69,7 +62,7 @@ fn blindness<'a>(diagnosis: &'a Value, of: &str) -> Vec<&'a str> {
 
 #[test]
 fn a_user_without_rights_or_home_gets_a_diagnosis() {
-    let folder = Folder::new("nobody");
+    let folder = Folder::new();
     let copy = folder.masu();
     let is_root = Command::new("id").arg("-u").output().unwrap().stdout == b"0\n";
     let mut command = if is_root {
@@ -95,7 +88,7 @@ fn sandboxed(folder: &Folder, refused: &[&str], options: &[&str]) -> Output {
 
 #[test]
 fn a_sandbox_without_perf_events_hides_where_cpu_time_goes_and_is_told_of_once() {
-    let folder = Folder::new("no-perf");
+    let folder = Folder::new();
     let diagnosis = diagnosis(&sandboxed(&folder, &["perf_event_open"], &["--json"]));
     assert_eq!(blindness(&diagnosis, "system calls").len(), 0, "{diagnosis}");
     assert_eq!(blindness(&diagnosis, "where the CPU time").len(), 1, "{diagnosis}");
@@ -106,7 +99,7 @@ fn a_sandbox_without_perf_events_hides_where_cpu_time_goes_and_is_told_of_once()
 
 #[test]
 fn a_sandbox_without_tracing_is_told_of_once() {
-    let folder = Folder::new("no-tracing");
+    let folder = Folder::new();
     let refused = ["perf_event_open", "ptrace"];
     let diagnosis = diagnosis(&sandboxed(&folder, &refused, &["--json"]));
     assert_eq!(blindness(&diagnosis, "system calls").len(), 1, "{diagnosis}");
@@ -156,7 +149,7 @@ fn where_the_kernels_settings_cannot_be_read_there_is_a_diagnosis() {
 /// `masu diagnose` on two processes that make counted calls without end, so that they are stopped most of the
 /// time, and their numbers.
 fn endless(folder: &Folder) -> (Child, Vec<String>) {
-    let numbers = folder.0.join("numbers");
+    let numbers = folder.path().join("numbers");
     let script =
         "(while :; do echo; done) & echo $$ $! > $0.new; mv $0.new $0; while :; do echo; done";
     let mut command = masu(&["diagnose", "--", "sh", "-c", script]);
@@ -171,7 +164,7 @@ fn endless(folder: &Folder) -> (Child, Vec<String>) {
 
 #[test]
 fn nothing_stopped_is_left_when_masu_is_killed() {
-    let folder = Folder::new("killed");
+    let folder = Folder::new();
     let (mut masu, pids) = endless(&folder);
     masu.kill().unwrap();
     masu.wait().unwrap();
@@ -182,7 +175,7 @@ fn nothing_stopped_is_left_when_masu_is_killed() {
 
 #[test]
 fn nothing_is_left_when_masu_is_interrupted() {
-    let folder = Folder::new("interrupted");
+    let folder = Folder::new();
     let (mut masu, pids) = endless(&folder);
     // As Ctrl-C does, but to masu alone.
     let status = Command::new("kill").args(["-INT", &masu.id().to_string()]).status();
@@ -196,7 +189,7 @@ fn nothing_is_left_when_masu_is_interrupted() {
 
 #[test]
 fn a_program_that_is_killed_ends_the_diagnosis() {
-    let folder = Folder::new("program");
+    let folder = Folder::new();
     let (mut masu, pids) = endless(&folder);
     // The first of the two; the other is its child, and is ended by masu.
     assert!(Command::new("kill").args(["-KILL", &pids[0]]).status().unwrap().success());

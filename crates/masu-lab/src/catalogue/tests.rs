@@ -171,18 +171,17 @@ fn libraries_in_a_given_folder_are_named_after_their_files() {
     let jemalloc = catalogue
         .get("jemalloc", Libc::Glibc)
         .expect("this test copies a malloc library: apt-get install libjemalloc2");
-    let folder = std::env::temp_dir().join(format!("masu-peers-{}", std::process::id()));
-    fs::create_dir_all(&folder).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
     fs::copy(&jemalloc.path, folder.join("libpeer.so")).unwrap();
     fs::copy(&jemalloc.path, folder.join("libtcmalloc_google.so")).unwrap();
     fs::write(folder.join("libbroken.so"), "no library").unwrap();
     let places = Places {
         masu_glibc: Some(jemalloc.path.clone()),
-        folders: vec![folder.clone()],
+        folders: vec![folder.to_owned()],
         ..Places::default()
     };
     let found = Catalogue::find(&places);
-    fs::remove_dir_all(&folder).unwrap();
     let masu = found.get("masu", Libc::Glibc).unwrap();
     assert_eq!((masu.path.clone(), masu.preloaded), (jemalloc.path.clone(), true));
     assert!(found.get("peer", Libc::Glibc).is_some());

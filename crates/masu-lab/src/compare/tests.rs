@@ -30,8 +30,8 @@ fn made(plan: &Plan, stop: &Stop) -> Result<Comparison, Error> {
 fn every_round_has_every_variant_and_all_are_reported() {
     let work = workload(&["sh", "-c", "echo hello | sed s/h/H/"]);
     let variants = ["system", "jemalloc", "system:top_pad=1M"].map(|text| variant(text, &work));
-    let path = std::env::temp_dir().join(format!("masu-compare-{}.jsonl", std::process::id()));
-    let options = Options { results: Destination::New(path.clone()), ..Options::default() };
+    let path = tempfile::NamedTempFile::new().unwrap().into_temp_path();
+    let options = Options { results: Destination::New(path.to_path_buf()), ..Options::default() };
     let (mut ran, mut lasting) = (0, 0);
     let mut observe = |event: Event<'_>| {
         if let Event::Ran { done, .. } = event {
@@ -53,7 +53,6 @@ fn every_round_has_every_variant_and_all_are_reported() {
     assert!(!comparison.tables[0].evidence[1].served.is_empty());
     assert_eq!(comparison.tables[0].summary.rows.len(), 3);
     let records = results::read(&path).unwrap();
-    std::fs::remove_file(&path).unwrap();
     assert_eq!(records.len(), 1 + 3 + ran + 1);
     assert_eq!(
         records.last(),

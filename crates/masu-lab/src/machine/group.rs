@@ -135,81 +135,60 @@ fn room_of(folder: &Path, names: &Names) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// A mount made for one test, removed at the end.
-    struct Mount(PathBuf);
-
-    impl Mount {
-        fn new(name: &str, files: &[(&str, &str)]) -> Mount {
-            let name = format!("masu-groups-{}-{name}", std::process::id());
-            let mount = Mount(std::env::temp_dir().join(name));
-            for (path, content) in files {
-                let path = mount.0.join(path);
-                fs::create_dir_all(path.parent().unwrap()).unwrap();
-                fs::write(path, content).unwrap();
-            }
-            mount
+    fn mount(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let mount = tempfile::tempdir().unwrap();
+        for (path, content) in files {
+            let path = mount.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, content).unwrap();
         }
-    }
-
-    impl Drop for Mount {
-        fn drop(&mut self) {
-            let _ = fs::remove_dir_all(&self.0);
-        }
+        mount
     }
 
     #[test]
     fn the_tightest_group_on_the_way_up_counts() {
-        let mount = Mount::new(
-            "second",
-            &[
-                ("a/b/memory.max", "max\n"),
-                ("a/memory.max", "1000\n"),
-                ("a/memory.current", "700\n"),
-                ("a/memory.stat", "anon 1\ninactive_file 100\ninactive_files 9\n"),
-                ("memory.max", "5000\n"),
-            ],
-        );
-        assert_eq!(room_in("0::/a/b\n", &mount.0), Some(400));
-        assert_eq!(room_in("0::/elsewhere\n", &mount.0), Some(5000));
-        assert_eq!(room_in("3:cpu:/a\n", &mount.0), None);
+        let mount = mount(&[
+            ("a/b/memory.max", "max\n"),
+            ("a/memory.max", "1000\n"),
+            ("a/memory.current", "700\n"),
+            ("a/memory.stat", "anon 1\ninactive_file 100\ninactive_files 9\n"),
+            ("memory.max", "5000\n"),
+        ]);
+        assert_eq!(room_in("0::/a/b\n", mount.path()), Some(400));
+        assert_eq!(room_in("0::/elsewhere\n", mount.path()), Some(5000));
+        assert_eq!(room_in("3:cpu:/a\n", mount.path()), None);
     }
 
     #[test]
     fn the_first_version_is_understood_too() {
-        let mount = Mount::new(
-            "first",
-            &[
-                ("memory/x/memory.limit_in_bytes", "100\n"),
-                ("memory/x/memory.usage_in_bytes", "120\n"),
-                ("memory/memory.limit_in_bytes", "9223372036854771712\n"),
-            ],
-        );
-        assert_eq!(room_in("4:cpu,memory:/x\n0::/\n", &mount.0), Some(0));
-        assert_eq!(room_in("4:memory:/y\n", &mount.0), Some(9_223_372_036_854_771_712));
+        let mount = mount(&[
+            ("memory/x/memory.limit_in_bytes", "100\n"),
+            ("memory/x/memory.usage_in_bytes", "120\n"),
+            ("memory/memory.limit_in_bytes", "9223372036854771712\n"),
+        ]);
+        assert_eq!(room_in("4:cpu,memory:/x\n0::/\n", mount.path()), Some(0));
+        assert_eq!(room_in("4:memory:/y\n", mount.path()), Some(9_223_372_036_854_771_712));
     }
 
     #[test]
     fn quotas_of_cpu_time_and_of_threads_are_read_in_both_versions() {
-        let mount = Mount::new(
-            "quotas",
-            &[
-                ("a/cpu.max", "150000 100000\n"),
-                ("cpu.max", "max 100000\n"),
-                ("a/pids.max", "100\n"),
-                ("a/pids.current", "40\n"),
-                ("pids.max", "max\n"),
-                ("cpu/b/cpu.cfs_quota_us", "50000\n"),
-                ("cpu/b/cpu.cfs_period_us", "100000\n"),
-                ("cpu/cpu.cfs_quota_us", "-1\n"),
-                ("cpu/cpu.cfs_period_us", "100000\n"),
-                ("pids/b/pids.max", "7\n"),
-            ],
-        );
-        assert_eq!(cpus_in("0::/a\n", &mount.0), Some(1.5));
-        assert_eq!(cpus_in("1:cpu,cpuacct:/b\n", &mount.0), Some(0.5));
-        assert_eq!(cpus_in("1:cpu:/\n0::/\n", &mount.0), None);
-        assert_eq!(threads_in("0::/a\n", &mount.0), Some(60));
-        assert_eq!(threads_in("8:pids:/b\n0::/a\n", &mount.0), Some(7));
-        assert_eq!(threads_in("0::/\n", &mount.0), None);
+        let mount = mount(&[
+            ("a/cpu.max", "150000 100000\n"),
+            ("cpu.max", "max 100000\n"),
+            ("a/pids.max", "100\n"),
+            ("a/pids.current", "40\n"),
+            ("pids.max", "max\n"),
+            ("cpu/b/cpu.cfs_quota_us", "50000\n"),
+            ("cpu/b/cpu.cfs_period_us", "100000\n"),
+            ("cpu/cpu.cfs_quota_us", "-1\n"),
+            ("cpu/cpu.cfs_period_us", "100000\n"),
+            ("pids/b/pids.max", "7\n"),
+        ]);
+        assert_eq!(cpus_in("0::/a\n", mount.path()), Some(1.5));
+        assert_eq!(cpus_in("1:cpu,cpuacct:/b\n", mount.path()), Some(0.5));
+        assert_eq!(cpus_in("1:cpu:/\n0::/\n", mount.path()), None);
+        assert_eq!(threads_in("0::/a\n", mount.path()), Some(60));
+        assert_eq!(threads_in("8:pids:/b\n0::/a\n", mount.path()), Some(7));
+        assert_eq!(threads_in("0::/\n", mount.path()), None);
     }
 }

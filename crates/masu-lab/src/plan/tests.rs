@@ -105,12 +105,13 @@ fn a_parameter_of_tables_makes_one_for_each_value() {
 
 #[test]
 fn values_reach_folders_hooks_and_files_below_the_suite() {
-    let base = std::env::temp_dir().join(format!("masu-plan-{}", std::process::id()));
+    let folder = tempfile::tempdir().unwrap();
+    let base = folder.path();
     std::fs::create_dir_all(base.join("in-7")).unwrap();
     std::fs::write(base.join("in-7/data"), "x").unwrap();
     std::fs::copy("/bin/true", base.join("in-7/own")).unwrap();
     let entry = Entry {
-        base: base.clone(),
+        base: base.to_owned(),
         folder: Some("in-{n}".into()),
         input: Source::File("in-{n}/data".into()),
         hooks: Hooks { setup: Some("echo {n}".into()), ..Hooks::default() },
@@ -121,9 +122,7 @@ fn values_reach_folders_hooks_and_files_below_the_suite() {
         values: vec![("n".to_owned(), "7".to_owned())],
         ..Suite::single(entry, Rounds::Fixed(1))
     };
-    let plan = Plan::make(&suite, &mut ground);
-    std::fs::remove_dir_all(&base).unwrap();
-    let plan = plan.unwrap();
+    let plan = Plan::make(&suite, &mut ground).unwrap();
     let Prepared { rows, hooks, .. } = &plan.cases[0];
     let workload = &rows[0].workload;
     assert_eq!(workload.folder.as_deref(), Some(base.join("in-7").as_path()));

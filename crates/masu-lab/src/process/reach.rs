@@ -213,22 +213,20 @@ mod tests {
 
     #[test]
     fn reading_ends_where_the_file_does() {
-        let path = std::env::temp_dir().join(format!("masu-reach-{}", std::process::id()));
-        fs::write(&path, b"short").unwrap();
-        let file = File::open(&path).unwrap();
+        let file = tempfile::tempfile().unwrap();
+        file.write_all_at(b"short", 0).unwrap();
         let mut bytes = [0; 64];
         assert_eq!(read_at(&file, &mut bytes, 0).unwrap(), 5);
         assert_eq!(read_at(&file, &mut bytes, 100).unwrap(), 0);
         assert_eq!(start_of("7f00-7f01 rw-s"), Some(0x7f00));
         assert_eq!(start_of("zz-7f01 rw-s"), None);
-        let _ = fs::remove_file(path);
     }
 
     #[test]
     fn only_what_is_called_as_a_page_is_opened() {
-        let link = std::env::temp_dir().join(format!("masu-link-{}", std::process::id()));
+        let folder = tempfile::tempdir().unwrap();
+        let link = folder.path().join("link");
         std::os::unix::fs::symlink("/dev/zero", &link).unwrap();
         assert!(open_page(&link).is_err());
-        let _ = fs::remove_file(link);
     }
 }

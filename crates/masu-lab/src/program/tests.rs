@@ -5,27 +5,18 @@ fn refused(command: &str) -> String {
     Program::find(OsStr::new(command)).unwrap_err().to_string()
 }
 
-/// A folder of its own for one test, removed at the end.
-struct Folder(PathBuf);
+struct Folder(tempfile::TempDir);
 
 impl Folder {
-    fn new(name: &str) -> Folder {
-        let path = std::env::temp_dir().join(format!("masu-program-{}-{name}", std::process::id()));
-        fs::create_dir_all(&path).unwrap();
-        Folder(path)
+    fn new() -> Folder {
+        Folder(tempfile::tempdir().unwrap())
     }
 
     fn file(&self, name: &str, content: &[u8], mode: u32) -> String {
-        let path = self.0.join(name);
+        let path = self.0.path().join(name);
         fs::write(&path, content).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
         path.to_str().unwrap().to_owned()
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
     }
 }
 
@@ -38,7 +29,7 @@ fn a_command_is_found_in_the_path() {
 
 #[test]
 fn what_cannot_be_started_says_why() {
-    let folder = Folder::new("start");
+    let folder = Folder::new();
     assert!(refused("").contains("no command"));
     assert!(refused("no-such-command-at-all").contains("PATH"));
     assert!(refused("/no/such/file").contains("No such file"));
@@ -49,7 +40,7 @@ fn what_cannot_be_started_says_why() {
 
 #[test]
 fn a_script_is_judged_by_its_interpreter() {
-    let folder = Folder::new("script");
+    let folder = Folder::new();
     let shell = Program::find(OsStr::new("sh")).unwrap();
     for first in ["#!/bin/sh -e\n", "#! /usr/bin/env sh\n", "#!/usr/bin/env -S A=b sh -e\n"] {
         let script = folder.file("script", first.as_bytes(), 0o755);
@@ -66,7 +57,7 @@ fn a_script_is_judged_by_its_interpreter() {
 
 #[test]
 fn foreign_programs_are_refused() {
-    let folder = Folder::new("foreign");
+    let folder = Folder::new();
     let mut bytes = fs::read(Program::find(OsStr::new("true")).unwrap().path).unwrap();
     bytes[4] = 1;
     assert!(refused(&folder.file("small", &bytes, 0o755)).contains("32-bit"));
@@ -80,7 +71,7 @@ fn foreign_programs_are_refused() {
 
 #[test]
 fn a_program_whose_loader_is_missing_names_it() {
-    let folder = Folder::new("loader");
+    let folder = Folder::new();
     let mut bytes = fs::read(Program::find(OsStr::new("true")).unwrap().path).unwrap();
     let start = bytes.windows(6).position(|window| window == b"/lib64" || window == b"/lib/l");
     bytes[start.expect("`true` names its loader") + 1] = b'x';
@@ -141,7 +132,7 @@ fn a_library_that_is_a_malloc_shows_its_entries() {
 
 #[test]
 fn more_rights_than_ours_are_a_reason_to_refuse() {
-    let folder = Folder::new("rights");
+    let folder = Folder::new();
     let bytes = fs::read(Program::find(OsStr::new("true")).unwrap().path).unwrap();
     let program = folder.file("program", &bytes, 0o4755);
     // Setuid to ourselves changes nothing; setuid to someone else does.

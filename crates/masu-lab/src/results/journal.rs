@@ -1,7 +1,7 @@
 //! The results file of a comparison on its way: a line at a time, and never less than whole lines.
 //!
 //! The journal is also the comparison's memory. What the lab holds is copied for each run it starts, and
-//! is a floor under the run's peak RSS where the kernel forgets none (`kernel/lean.rs`), so runs of finished
+//! is a floor under the run's peak RSS where the kernel forgets none (`kernel/low_rss.rs`), so runs of finished
 //! tables wait in the file until all are there; where there is no file, or one that cannot be read back (a
 //! pipe, `/dev/full`), in one without a name. What a full disk left of a line is cut away, so that what is
 //! there stays valid.
@@ -37,7 +37,7 @@ impl Journal {
     pub(crate) fn create(path: Option<&Path>, redact: &Redact) -> Result<Journal, Error> {
         let redact = redact.clone();
         let Some(path) = path else {
-            let file = unlinked_file("results")?;
+            let file = unlinked_file()?;
             let path = PathBuf::from("results without a file");
             return Ok(Journal { path, file, whole: 0, copy: None, redact });
         };
@@ -52,7 +52,7 @@ impl Journal {
         if is_regular {
             file.set_len(0).doing(|| format!("emptying {}", path.display()))?;
         }
-        let copy = if is_regular { None } else { Some(unlinked_file("results")?) };
+        let copy = if is_regular { None } else { Some(unlinked_file()?) };
         Ok(Journal { path: path.to_owned(), file, whole: 0, copy, redact })
     }
 

@@ -1,21 +1,18 @@
 //! Tests of results files: what is written is read back, and what is no results file is refused.
 
-use std::path::PathBuf;
+use tempfile::{NamedTempFile, TempPath};
 
 use super::*;
 use crate::Redact;
 
-fn file(name: &str, content: &str) -> PathBuf {
-    let path = std::env::temp_dir().join(format!("masu-results-{}-{name}", std::process::id()));
+fn file(content: &str) -> TempPath {
+    let path = NamedTempFile::new().unwrap().into_temp_path();
     fs::write(&path, content).unwrap();
     path
 }
 
-fn read_text(name: &str, content: &str) -> Result<Vec<Record>, String> {
-    let path = file(name, content);
-    let result = read(&path).map_err(|error| error.to_string());
-    fs::remove_file(path).unwrap();
-    result
+fn read_text(content: &str) -> Result<Vec<Record>, String> {
+    read(&file(content)).map_err(|error| error.to_string())
 }
 
 fn header() -> Header {
@@ -40,29 +37,28 @@ fn header() -> Header {
 
 #[test]
 fn a_record_reads_back_as_it_was_written() {
-    let path = file("round", "old content");
+    let path = file("old content");
     let record = Record::Header(header());
     let mut journal = Journal::create(Some(&path), &Redact::default()).unwrap();
     journal.write(&record).unwrap();
     assert_eq!(read(&path).unwrap(), [record]);
-    fs::remove_file(path).unwrap();
 }
 
 #[test]
 fn a_last_line_that_was_cut_off_is_left_out() {
     let line = serde_json::to_string(&Record::Header(header())).unwrap();
-    let records = read_text("cut", &format!("{line}\n{{\"record\":\"run\",\"vari"));
+    let records = read_text(&format!("{line}\n{{\"record\":\"run\",\"vari"));
     assert_eq!(records.unwrap().len(), 1);
-    let message = read_text("middle", &format!("{line}\n{{\"record\"\n{line}\n")).unwrap_err();
+    let message = read_text(&format!("{line}\n{{\"record\"\n{line}\n")).unwrap_err();
     assert!(message.contains("line 2"), "{message}");
 }
 
 #[test]
 fn other_files_and_later_versions_are_refused() {
-    assert!(read_text("empty", "").unwrap_err().contains("empty"));
-    assert!(read_text("text", "hello\n").unwrap_err().contains("no results file"));
+    assert!(read_text("").unwrap_err().contains("empty"));
+    assert!(read_text("hello\n").unwrap_err().contains("no results file"));
     let later = "{\"record\":\"header\",\"schema_version\":999,\"new\":1}\n";
-    assert!(read_text("later", later).unwrap_err().contains("later masu"));
+    assert!(read_text(later).unwrap_err().contains("later masu"));
     let earlier = "{\"record\":\"header\",\"schema_version\":1}\n";
-    assert!(read_text("earlier", earlier).unwrap_err().contains("earlier masu"));
+    assert!(read_text(earlier).unwrap_err().contains("earlier masu"));
 }

@@ -172,7 +172,7 @@ fn ask_command(
     sooner: &mut dyn FnMut() -> bool,
 ) -> Result<(), Refusal> {
     let command = place.text(command, row);
-    let said = unlinked_file("ready");
+    let said = unlinked_file();
     let said = said.map_err(|error| Refusal::NotYet(error.to_string()))?;
     let stderr = said.try_clone().map_or_else(|_| Stdio::null(), Stdio::from);
     let mut shell = Command::new("/bin/sh");
@@ -241,13 +241,12 @@ mod tests {
 
     /// Whether the command was seen to return 0, and the process whose number it wrote.
     fn ask_with(command: &str, patient: bool) -> (bool, String) {
-        let file = std::env::temp_dir().join(format!("masu-ready-{}", std::process::id()));
+        let file = tempfile::NamedTempFile::new().unwrap().into_temp_path();
         let mut shell = Command::new("/bin/sh");
-        shell.args(["-c", command]).env("FILE", &file).process_group(0);
+        shell.args(["-c", command]).env("FILE", &*file).process_group(0);
         let mut is_written = || !patient && fs::read(&file).is_ok_and(|pid| pid.ends_with(b"\n"));
         let answer = returned_zero(shell.spawn().unwrap(), &mut is_written).is_ok();
         let pid = fs::read_to_string(&file).unwrap();
-        fs::remove_file(&file).unwrap();
         (answer, format!("/proc/{}/exe", pid.trim()))
     }
 

@@ -11,7 +11,7 @@ use crate::Error;
 use crate::load::is_url;
 
 /// More URLs than these are named by their number.
-const URLS_TOLD: usize = 3;
+const URLS_LISTED: usize = 3;
 
 /// `load` with the URLs of a file in place of each `@FILE`; relative paths start at `base`. Empty
 /// lines and those that begin with `#` are passed over.
@@ -51,7 +51,7 @@ pub fn urls_of(load: Vec<String>, base: &Path) -> Result<Vec<String>, Error> {
 /// The URLs on one line, or where there are many the first one, their number and what tells them from others.
 pub(super) fn listing(urls: &[String]) -> String {
     match urls {
-        [first, ..] if urls.len() > URLS_TOLD => {
+        [first, ..] if urls.len() > URLS_LISTED => {
             let hash = xxh3_128(urls.join("\n").as_bytes());
             format!("{first} and {} others (XXH3 {hash:032x})", urls.len() - 1)
         }
@@ -65,23 +65,22 @@ mod tests {
 
     #[test]
     fn urls_come_from_a_file_and_many_are_told_by_their_number() {
-        let folder = std::env::temp_dir().join(format!("masu-urls-{}", std::process::id()));
-        fs::create_dir(&folder).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
         let path = folder.join("urls");
         fs::write(&path, "# asked\nhttp://127.0.0.1:{port}/a\n\n http://127.0.0.1:{port}/b \n")
             .unwrap();
-        let urls = urls_of(vec!["@urls".to_owned()], &folder).unwrap();
+        let urls = urls_of(vec!["@urls".to_owned()], folder).unwrap();
         assert_eq!(urls, ["http://127.0.0.1:{port}/a", "http://127.0.0.1:{port}/b"]);
         assert_eq!(listing(&urls), urls.join(" "));
         let many: Vec<String> = (0..9).map(|n| format!("http://127.0.0.1/{n}")).collect();
         assert!(listing(&many).starts_with("http://127.0.0.1/0 and 8 others (XXH3 "));
         assert_ne!(listing(&many), listing(&many[..8]));
         fs::write(&path, "ab -n 10\n").unwrap();
-        let reason = urls_of(vec!["@urls".to_owned()], &folder).unwrap_err().to_string();
+        let reason = urls_of(vec!["@urls".to_owned()], folder).unwrap_err().to_string();
         assert!(reason.contains("@urls") && reason.contains("line 1"), "{reason}");
         fs::write(&path, "").unwrap();
-        assert!(urls_of(vec!["@urls".to_owned()], &folder).is_err());
-        assert!(urls_of(vec!["@none".to_owned()], &folder).is_err());
-        fs::remove_dir_all(&folder).unwrap();
+        assert!(urls_of(vec!["@urls".to_owned()], folder).is_err());
+        assert!(urls_of(vec!["@none".to_owned()], folder).is_err());
     }
 }

@@ -6,17 +6,12 @@ use std::time::Duration;
 use super::*;
 use crate::Error;
 
-/// A file of this text in a folder of its own, read as a suite.
+/// A file of this text, read as a suite.
 fn read(text: &str) -> Result<Suite, Error> {
-    use std::sync::atomic::{AtomicUsize, Ordering};
-    static NUMBER: AtomicUsize = AtomicUsize::new(0);
-    // ORDERING: Relaxed: only the numbers must differ.
-    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-    let path = std::env::temp_dir().join(format!("masu-suite-{}-{number}", std::process::id()));
+    let file = tempfile::Builder::new().prefix("masu-suite-").tempfile().unwrap();
+    let path = file.into_temp_path();
     std::fs::write(&path, text).unwrap();
-    let suite = Suite::read(&path);
-    std::fs::remove_file(&path).unwrap();
-    suite
+    Suite::read(&path)
 }
 
 #[track_caller]

@@ -7,7 +7,7 @@
 use std::fs;
 use std::path::Path;
 
-use super::loader::Folder;
+use super::loader::folder;
 use crate::execute::{Conditions, execute_under};
 use crate::{Libc, Limits, Stop, Variant, Workload};
 
@@ -21,7 +21,7 @@ pub(crate) fn culprit(
     if workload.program.libc != Libc::Glibc {
         return None;
     }
-    let folder = Folder::new().ok()?;
+    let folder = folder().ok()?;
     let mut logged = variant.clone();
     let log = folder.path().join("log").to_string_lossy().into_owned();
     logged.variables.push(("LD_DEBUG".to_owned(), "scopes".to_owned()));

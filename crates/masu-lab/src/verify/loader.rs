@@ -5,9 +5,11 @@
 //! is. A binding shows that a call to `malloc` leads into the library; that it was called, and what
 //! became of programs without such a log (static ones, or with another environment), is not known.
 
-use std::fs::{self, DirBuilder};
-use std::os::unix::fs::DirBuilderExt;
-use std::path::{Path, PathBuf};
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use tempfile::TempDir;
 
 use super::Evidence;
 use crate::error::Doing;
@@ -31,9 +33,9 @@ pub(super) fn run_logged(
                 .to_owned(),
         });
     }
-    let folder = Folder::new()?;
+    let folder = folder().doing(|| "creating a folder for the loader's log")?;
     let mut logged = variant.clone();
-    let log = folder.0.join("log").to_string_lossy().into_owned();
+    let log = folder.path().join("log").to_string_lossy().into_owned();
     logged.variables.push(("LD_DEBUG".to_owned(), "bindings".to_owned()));
     logged.variables.push(("LD_DEBUG_OUTPUT".to_owned(), log));
     let run = execute_under(workload, &logged, conditions, stop)?;
@@ -45,7 +47,7 @@ pub(super) fn run_logged(
         ],
         ..Evidence::default()
     };
-    for entry in fs::read_dir(&folder.0).into_iter().flatten().flatten() {
+    for entry in fs::read_dir(folder.path()).into_iter().flatten().flatten() {
         let text = fs::read(entry.path()).unwrap_or_default();
         match read_log(&String::from_utf8_lossy(&text), &library.to_string_lossy()) {
             None => {}
@@ -79,29 +81,7 @@ pub(super) fn read_log(log: &str, library: &str) -> Option<(String, Result<(), S
     Some((name.to_owned(), found))
 }
 
-/// A folder for the logs, removed at the end.
-pub(super) struct Folder(PathBuf);
-
-impl Folder {
-    pub(super) fn new() -> Result<Folder, Error> {
-        let name = format!("masu-loader-log-{}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        // One left by a process that was killed and had our number.
-        let _ = fs::remove_dir_all(&path);
-        DirBuilder::new()
-            .mode(0o700)
-            .create(&path)
-            .doing(|| format!("creating {}", path.display()))?;
-        Ok(Folder(path))
-    }
-
-    pub(super) fn path(&self) -> &Path {
-        &self.0
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
+/// A folder for the logs.
+pub(super) fn folder() -> io::Result<TempDir> {
+    tempfile::Builder::new().prefix("masu-loader-log-").tempdir()
 }

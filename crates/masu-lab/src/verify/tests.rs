@@ -78,10 +78,9 @@ fn a_library_that_is_loaded_but_serves_nothing_is_an_error() {
 
 #[test]
 fn a_library_the_loader_ignores_is_an_error_with_the_loaders_words() {
-    let path = std::env::temp_dir().join(format!("masu-no-library-{}.so", std::process::id()));
+    let path = tempfile::NamedTempFile::new().unwrap().into_temp_path();
     std::fs::write(&path, "not a library").unwrap();
-    let message = failure(&["sed", "-n", "$="], path.clone());
-    std::fs::remove_file(&path).unwrap();
+    let message = failure(&["sed", "-n", "$="], path.to_path_buf());
     assert!(message.contains("not loaded"), "{message}");
     assert!(message.contains("cannot be preloaded"), "{message}");
 }

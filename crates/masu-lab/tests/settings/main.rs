@@ -171,12 +171,10 @@ fn a_malloc_given_by_its_path_has_its_settings() {
         println!("skipped: a copy of jemalloc given by path: it is not installed");
         return;
     };
-    let folder = std::env::temp_dir().join(format!("masu-given-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
-    let copy = folder.join("libjemalloc.so.2");
+    let folder = tempfile::tempdir().unwrap();
+    let copy = folder.path().join("libjemalloc.so.2");
     std::fs::copy(library, &copy).unwrap();
     let variant = probe.variant(&format!("{}:arenas=3", copy.display()));
     let figures = probe.play(&variant, "threads", &[]);
-    std::fs::remove_dir_all(&folder).unwrap();
     assert_eq!(figures.get("arenas"), 3, "{figures:?}");
 }

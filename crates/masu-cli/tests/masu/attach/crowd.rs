@@ -33,7 +33,7 @@ impl Drop for Crowd {
 
 impl Crowd {
     fn new(mode: &str) -> Crowd {
-        let folder = Folder::new(mode);
+        let folder = Folder::new();
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c/crowd.c");
         let program = folder.path().join("crowd");
         let compiled =

@@ -10,12 +10,12 @@ use crate::plan::Plan;
 use crate::results::{self, Record, Rounds};
 use crate::{Catalogue, Comparison, Input, Places, Scratch, Variant, Workload};
 
-/// A file that hooks write into, removed at the end.
-struct Log(PathBuf);
+/// A file that hooks write into.
+struct Log(tempfile::TempPath);
 
 impl Log {
-    fn new(name: &str) -> Log {
-        Log(std::env::temp_dir().join(format!("masu-log-{}-{name}", std::process::id())))
+    fn new() -> Log {
+        Log(tempfile::NamedTempFile::new().unwrap().into_temp_path())
     }
 
     /// A shell command that adds `text` as a line.
@@ -26,12 +26,6 @@ impl Log {
     fn lines(&self) -> Vec<String> {
         let text = fs::read_to_string(&self.0).unwrap_or_default();
         text.lines().map(str::to_owned).collect()
-    }
-}
-
-impl Drop for Log {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(&self.0);
     }
 }
 
@@ -77,7 +71,7 @@ fn comparison(script: &str, around: Around, stop: &Stop) -> Result<Comparison, E
 
 #[test]
 fn hooks_run_once_before_every_run_and_once_after_all() {
-    let log = Log::new("order");
+    let log = Log::new();
     let hooks = Hooks {
         setup: Some(log.add("setup")),
         prepare: Some(log.add("{variant}")),
@@ -96,7 +90,7 @@ fn hooks_run_once_before_every_run_and_once_after_all() {
 
 #[test]
 fn the_cleanup_runs_after_an_error_and_after_a_stop() {
-    let log = Log::new("failure");
+    let log = Log::new();
     let failing = |hooks: Hooks, stop: &Stop| {
         let hooks = Hooks { cleanup: Some(log.add("cleanup")), ..hooks };
         comparison("true", Around { hooks, ..Around::default() }, stop).unwrap_err()
@@ -116,9 +110,9 @@ fn the_cleanup_runs_after_an_error_and_after_a_stop() {
 
 #[test]
 fn a_failing_cleanup_is_an_error_that_leaves_whole_results() {
-    let file = Log::new("cleanup");
+    let file = Log::new();
     let hooks = Hooks { cleanup: Some("exit 7".into()), ..Hooks::default() };
-    let results = Destination::New(file.0.clone());
+    let results = Destination::New(file.0.to_path_buf());
     let options = Options { results, ..Options::default() };
     let around = Around { runs: 1, hooks, options, ..Around::default() };
     let error = comparison("true", around, &Stop::never()).unwrap_err().to_string();
@@ -160,7 +154,7 @@ fn a_program_named_by_a_relative_path_is_found_from_the_scratch_folder() {
 
 #[test]
 fn a_stop_during_a_preparation_keeps_what_was_measured() {
-    let log = Log::new("stop");
+    let log = Log::new();
     // The third preparation is that of the first timed run, the fourth never ends by itself; the
     // first run may have been starved and was to be repeated.
     let count = format!("[ $(wc -l < '{}') -lt 4 ] || sleep 1000", log.0.display());
@@ -184,7 +178,7 @@ fn a_stop_during_a_preparation_keeps_what_was_measured() {
 
 #[test]
 fn a_command_that_depends_on_the_run_before_is_told_and_cured_by_a_fresh_folder() {
-    let mark = Log::new("mark");
+    let mark = Log::new();
     let repeatable = |path: &str, scratch: Scratch| {
         let script = format!("printf x >> '{path}'; wc -c < '{path}'");
         let options = Around { runs: 2, scratch, ..Around::default() };
@@ -200,7 +194,7 @@ fn a_command_that_depends_on_the_run_before_is_told_and_cured_by_a_fresh_folder(
 
 #[test]
 fn an_exit_code_that_changes_is_told_and_does_not_count() {
-    let mark = Log::new("exit");
+    let mark = Log::new();
     let path = mark.0.display();
     // Every second run fails.
     let script = format!("printf x >> '{path}'; exit $(($(wc -c < '{path}') % 2))");

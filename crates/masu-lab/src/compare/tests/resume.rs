@@ -10,19 +10,27 @@ use super::*;
 use crate::statistics::Look;
 
 /// A results file of this test's own.
-struct File(PathBuf);
+struct File(tempfile::TempPath);
 
 impl File {
-    fn new(name: &str) -> File {
-        File(std::env::temp_dir().join(format!("masu-resume-{}-{name}", std::process::id())))
+    fn new() -> File {
+        File(tempfile::NamedTempFile::new().unwrap().into_temp_path())
     }
 
     fn anew(&self) -> Options {
-        Options { seed: Some(5), results: Destination::New(self.0.clone()), ..Options::default() }
+        Options {
+            seed: Some(5),
+            results: Destination::New(self.0.to_path_buf()),
+            ..Options::default()
+        }
     }
 
     fn on(&self) -> Options {
-        Options { seed: None, results: Destination::Resume(self.0.clone()), ..Options::default() }
+        Options {
+            seed: None,
+            results: Destination::Resume(self.0.to_path_buf()),
+            ..Options::default()
+        }
     }
 
     /// Case, variant, round and whether it was replaced, of every run in the file.
@@ -40,12 +48,6 @@ impl File {
         let text = fs::read_to_string(&self.0).unwrap();
         let kind = |line: &str| line.split('"').nth(3).unwrap().to_owned();
         text.lines().map(kind).collect()
-    }
-}
-
-impl Drop for File {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(&self.0);
     }
 }
 
@@ -73,14 +75,14 @@ fn machine_that_breaks(runs: usize) -> Mock {
 #[test]
 fn a_comparison_that_goes_on_has_the_order_of_one_that_never_stopped() {
     let plan = plan(&["x", "y"], Rounds::Fixed(8));
-    let whole = File::new("whole");
+    let whole = File::new();
     let uninterrupted = machine().compare(&plan, &whole.anew(), &Stop::never()).unwrap();
     assert!(!uninterrupted.stopped);
     let expected = whole.order();
     assert!(expected.iter().any(|(.., replaced)| *replaced), "some runs were repeated");
     assert!(expected.len() > 48);
     for cut in 0..expected.len() {
-        let file = File::new("cut");
+        let file = File::new();
         let broken = machine_that_breaks(cut);
         broken.compare(&plan, &file.anew(), &Stop::never()).unwrap_err();
         assert_eq!(file.order(), expected[..cut]);
@@ -96,9 +98,9 @@ fn a_comparison_that_goes_on_has_the_order_of_one_that_never_stopped() {
 #[test]
 fn what_was_stopped_goes_on_too() {
     let plan = plan(&["x"], Rounds::Fixed(10));
-    let whole = File::new("unstopped");
+    let whole = File::new();
     machine().compare(&plan, &whole.anew(), &Stop::never()).unwrap();
-    let file = File::new("stopped");
+    let file = File::new();
     let stop = Stop::never();
     let stopping = {
         let (stop, made) = (stop.clone(), Cell::new(0));
@@ -125,7 +127,7 @@ fn rounds_that_take_too_long_are_fewer_and_stay_so() {
     let plan = plan(&["x"], Rounds::Fixed(30));
     let quiet = || Mock::new(|_| Ok(taking(1.0)));
     for (seconds, rounds) in [(60, 20), (1, 12), (600, 30)] {
-        let file = File::new("within");
+        let file = File::new();
         let within = Some(Duration::from_secs(seconds));
         let options = Options { within, ..file.anew() };
         let stop = Stop::never();
@@ -143,7 +145,7 @@ fn rounds_that_take_too_long_are_fewer_and_stay_so() {
 #[test]
 fn a_last_line_that_was_cut_off_is_made_again() {
     let plan = plan(&["x"], Rounds::Fixed(3));
-    let file = File::new("half");
+    let file = File::new();
     let quiet = || Mock::new(|_| Ok(taking(1.0)));
     quiet().compare(&plan, &file.anew(), &Stop::never()).unwrap();
     let (expected, whole) = (file.order(), fs::read(&file.0).unwrap());
@@ -162,7 +164,7 @@ fn a_last_line_that_was_cut_off_is_made_again() {
 #[test]
 fn what_is_finished_is_left_as_it_is() {
     let plan = plan(&["x", "y"], Rounds::Fixed(2));
-    let file = File::new("finished");
+    let file = File::new();
     machine().compare(&plan, &file.anew(), &Stop::never()).unwrap();
     let before = fs::read(&file.0).unwrap();
     let again = machine();
@@ -174,7 +176,7 @@ fn what_is_finished_is_left_as_it_is() {
 #[test]
 fn another_plan_is_refused_with_the_first_difference() {
     let begun = plan(&["x"], Rounds::Fixed(2));
-    let file = File::new("other");
+    let file = File::new();
     machine_that_breaks(1).compare(&begun, &file.anew(), &Stop::never()).unwrap_err();
     let before = fs::read(&file.0).unwrap();
     let refusal = |plan: &Plan, options: Options| {
@@ -201,8 +203,9 @@ fn another_plan_is_refused_with_the_first_difference() {
 #[test]
 fn a_file_that_is_no_results_file_or_is_not_there_is_refused() {
     let plan = plan(&["x"], Rounds::Fixed(2));
-    let file = File::new("text");
+    let file = File::new();
     let refusal = || machine().compare(&plan, &file.on(), &Stop::never()).unwrap_err().to_string();
+    fs::remove_file(&file.0).unwrap();
     assert!(refusal().contains("No such file"));
     fs::write(&file.0, "hello\n").unwrap();
     assert!(refusal().contains("no results file"));
@@ -216,7 +219,7 @@ fn a_file_that_is_no_results_file_or_is_not_there_is_refused() {
 #[test]
 fn a_file_that_another_masu_writes_is_refused() {
     let plan = plan(&["x"], Rounds::Fixed(2));
-    let file = File::new("locked");
+    let file = File::new();
     let busy = Journal::create(Some(&file.0), &Redact::default()).unwrap();
     for options in [file.anew(), file.on()] {
         let error = machine().compare(&plan, &options, &Stop::never()).unwrap_err().to_string();
@@ -229,7 +232,7 @@ fn a_file_that_another_masu_writes_is_refused() {
 #[test]
 fn who_was_left_out_is_in_the_header_and_stays_out() {
     let plan = plan(&["x"], Rounds::Fixed(2));
-    let whole = File::new("out");
+    let whole = File::new();
     let quiet = || Mock::new(|_| Ok(taking(1.0)));
     let broken = || Mock { broken: vec!["c"], ..quiet() };
     let comparison = broken().compare(&plan, &whole.anew(), &Stop::never()).unwrap();
@@ -239,7 +242,7 @@ fn who_was_left_out_is_in_the_header_and_stays_out() {
     assert_eq!(case.left_out, [left_out]);
     assert_eq!(comparison.tables[0].summary.rows.len(), 2);
     // Even if it would work by now: the table is that of two.
-    let file = File::new("out-cut");
+    let file = File::new();
     let text = fs::read_to_string(&whole.0).unwrap();
     let lines: Vec<&str> = text.lines().take(5).collect();
     fs::write(&file.0, lines.join("\n") + "\n").unwrap();
@@ -297,7 +300,7 @@ fn a_budget_ends_when_every_interval_is_narrow_or_the_time_is_over() {
     assert!(!quiet.stopped && quiet.tables[0].extent == Extent::Whole);
     assert!(quiet.tables[0].summary.look.level < Look::ONLY.level, "a look spends its part");
     // The made-up runs take no time, but those in a file count with what they say.
-    let file = File::new("budget");
+    let file = File::new();
     let noisy = run(1.0, 0.5);
     let stop_after = Stop::never();
     let counted = {
@@ -346,7 +349,7 @@ fn a_full_disk_is_an_error_that_says_how_to_go_on() {
 #[test]
 fn runs_that_do_not_fit_together_are_refused_and_not_cleared_away() {
     let plan = plan(&["x"], Rounds::Fixed(3));
-    let file = File::new("odd");
+    let file = File::new();
     assert!(machine_that_breaks(4).compare(&plan, &file.anew(), &Stop::never()).is_err());
     let good = fs::read_to_string(&file.0).unwrap();
     let lines: Vec<&str> = good.lines().collect();

@@ -1,29 +1,20 @@
 //! Results files become documents, also those that were cut off; what is no results file is refused.
 
 use std::fs;
-use std::path::PathBuf;
+
+use tempfile::{NamedTempFile, TempPath};
 
 use super::*;
 use crate::report::fixtures;
 use crate::results::Record;
 
-/// A results file of `records`, removed with the value.
-struct File(PathBuf);
-
-impl File {
-    fn of(name: &str, records: &[Record]) -> File {
-        let lines: Vec<String> =
-            records.iter().map(|record| serde_json::to_string(record).unwrap() + "\n").collect();
-        let path = std::env::temp_dir().join(format!("masu-report-{}-{name}", std::process::id()));
-        fs::write(&path, lines.concat()).unwrap();
-        File(path)
-    }
-}
-
-impl Drop for File {
-    fn drop(&mut self) {
-        fs::remove_file(&self.0).unwrap();
-    }
+/// A results file of `records`.
+fn file(records: &[Record]) -> TempPath {
+    let lines: Vec<String> =
+        records.iter().map(|record| serde_json::to_string(record).unwrap() + "\n").collect();
+    let path = NamedTempFile::new().unwrap().into_temp_path();
+    fs::write(&path, lines.concat()).unwrap();
+    path
 }
 
 /// The records of a made-up comparison, its summary last.
@@ -39,10 +30,10 @@ fn records() -> Vec<Record> {
 #[test]
 fn what_was_cut_off_is_summarised_from_its_runs() {
     let mut records = records();
-    let whole = Source::read(&File::of("whole", &records).0).unwrap();
+    let whole = Source::read(&file(&records)).unwrap();
     assert_eq!(whole.tables[0].extent, Extent::Whole);
     records.pop();
-    let cut = Source::read(&File::of("cut", &records).0).unwrap();
+    let cut = Source::read(&file(&records)).unwrap();
     assert_eq!(cut.tables[0].extent, Extent::CutOff);
     assert_eq!(cut.tables[0].summary, whole.tables[0].summary);
     assert!(cut.tables[0].shortfall(&cut.header).unwrap().1.contains("60 of 60 runs"));
@@ -55,13 +46,13 @@ fn what_has_fewer_rounds_than_were_asked_for_was_stopped() {
     for (name, runs) in [("a run", 1), ("a round", 3)] {
         let mut fewer = records.clone();
         fewer.drain(fewer.len() - 1 - runs..fewer.len() - 1);
-        let stopped = Source::read(&File::of(name, &fewer).0).unwrap();
+        let stopped = Source::read(&file(&fewer)).unwrap();
         assert_eq!(stopped.tables[0].extent, Extent::Stopped, "{name}");
     }
     let Record::Header(header) = &mut records[0] else { unreachable!("it stands first") };
     header.rounds = Rounds::Budget { seconds: 60.0, precision: 0.01 };
     records.drain(records.len() - 4..records.len() - 1);
-    let budget = Source::read(&File::of("budget", &records).0).unwrap();
+    let budget = Source::read(&file(&records)).unwrap();
     assert_eq!(budget.tables[0].extent, Extent::Whole, "a budget ends after any round");
 }
 
@@ -78,8 +69,8 @@ fn absurd_rounds_are_shown_and_do_no_harm() {
             run.round = Some(usize::MAX);
         }
     }
-    let file = File::of("absurd", &records);
-    let document = Document::read(std::slice::from_ref(&file.0)).unwrap();
+    let file = file(&records);
+    let document = Document::read(std::slice::from_ref(&file.to_path_buf())).unwrap();
     for format in crate::report::Format::ALL {
         assert!(!crate::report::render(&document, format).is_empty());
     }
@@ -88,29 +79,28 @@ fn absurd_rounds_are_shown_and_do_no_harm() {
 #[test]
 fn one_comparison_counts_once_and_its_longer_file_is_taken() {
     let mut records = records();
-    let whole = File::of("longer", &records);
+    let whole = file(&records);
     records.truncate(30);
-    let cut = File::of("shorter", &records);
-    let document = Document::read(&[cut.0.clone(), whole.0.clone(), whole.0.clone()]).unwrap();
+    let cut = file(&records);
+    let document = Document::read(&[&cut, &whole, &whole].map(|path| path.to_path_buf())).unwrap();
     assert_eq!(document.sources.len(), 1);
     assert_eq!(document.sources[0].tables[0].extent, Extent::Whole);
     assert_eq!(document.notes.len(), 2);
-    assert!(document.notes[0].contains("shorter holds the same"), "{}", document.notes[0]);
+    let shorter = format!("{} holds the same", cut.display());
+    assert!(document.notes[0].contains(&shorter), "{}", document.notes[0]);
     assert!(Document::read(&[]).unwrap_err().to_string().contains("no results file given"));
 }
 
 #[test]
 fn what_holds_no_case_or_a_second_header_is_refused() {
-    let refusal = |name: &str, records: &[Record]| {
-        Source::read(&File::of(name, records).0).unwrap_err().to_string()
-    };
-    let none = refusal("none", &[Record::Header(fixtures::header(Vec::new()))]);
+    let refusal = |records: &[Record]| Source::read(&file(records)).unwrap_err().to_string();
+    let none = refusal(&[Record::Header(fixtures::header(Vec::new()))]);
     assert!(none.contains("names no case"), "{none}");
     let mut two = records();
     two.push(two[0].clone());
-    let two = refusal("two", &two);
+    let two = refusal(&two);
     assert!(two.contains("second header"), "{two}");
-    let headless = refusal("headless", &records()[1..]);
+    let headless = refusal(&records()[1..]);
     assert!(headless.contains("no results file"), "{headless}");
 }
 
