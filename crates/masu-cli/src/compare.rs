@@ -16,7 +16,7 @@ use masu_lab::compare::Destination;
 use masu_lab::plan::Ground;
 use masu_lab::report::{self, Document, Format};
 use masu_lab::results::{self, LeftOut, Record, Rounds};
-use masu_lab::server::{Asked, urls_of};
+use masu_lab::server::{ServerRequest, urls_of};
 use masu_lab::statistics::DEFAULT_PRECISION;
 use masu_lab::suite::{Choice, DEFAULT_BUDGET, DEFAULT_ROUNDS, Entry, Source};
 use masu_lab::summary::{Criterion, Gate, Held, Standing, decide, gate};
@@ -207,7 +207,7 @@ fn server(arguments: arguments::Server) -> Result<Option<ServerPlan>> {
     let body = arguments
         .load_body
         .map(|path| std::fs::read(&path).with_context(|| format!("reading {}", path.display())));
-    let asked = Asked {
+    let asked = ServerRequest {
         ready: arguments.ready,
         ready_within: arguments.ready_within,
         load: urls_of(arguments.load, "".as_ref())?,

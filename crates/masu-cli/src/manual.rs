@@ -116,7 +116,7 @@ fn page(command: &Command, all: &[Command]) -> io::Result<Page> {
     man.render_name_section(&mut source)?;
     man.render_synopsis_section(&mut source)?;
     let help = command.get_after_long_help().or_else(|| command.get_after_help());
-    let parsed = Told::of(&help.map(ToString::to_string).unwrap_or_default());
+    let parsed = HelpText::of(&help.map(ToString::to_string).unwrap_or_default());
     let is_root = name == "masu";
     let mut roff = Roff::new();
     roff.control("SH", ["DESCRIPTION"]);
@@ -171,12 +171,12 @@ fn options(man: &Man) -> io::Result<Vec<u8>> {
 
 /// The free text under a help page, taken apart.
 #[derive(Default)]
-struct Told {
+struct HelpText {
     paragraphs: Vec<String>,
     examples: Vec<String>,
 }
 
-impl Told {
+impl HelpText {
     /// Exit codes are left out: the page has a section of its own for them.
     fn of(help: &str) -> Self {
         let mut parsed = Self::default();

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use crate::error::Doing;
-use crate::kernel::{self, Status, Usage, lean};
+use crate::kernel::{self, Status, Usage, low_rss};
 use crate::{Error, Stop, Variant, Workload, launch, machine};
 
 mod beside;
@@ -348,13 +348,13 @@ pub(crate) fn start(
     command.envs(offset::variable(conditions.offset_bytes));
     kernel::start_apart(&mut command, traced);
     let refused = |source| launch::refused(workload, source);
-    let pending_report = lean::start_lean(&mut command, &workload.arguments[0]).map_err(refused)?;
+    let pending_report = low_rss::prepare(&mut command, &workload.arguments[0]).map_err(refused)?;
     let before = Tree::children_here();
     kernel::release_freed_memory();
     let neighbours = Neighbours::look();
     let began = Instant::now();
     let (mut child, rss_floor_bytes) =
-        lean::spawn(&mut command, pending_report).map_err(refused)?;
+        low_rss::spawn(&mut command, pending_report).map_err(refused)?;
     let root = child.id().cast_signed();
     let stdout = shown.map(Into::into).or(child.stdout.take().map(Into::into));
     let pipes = (stdout, child.stderr.take());
@@ -372,7 +372,7 @@ pub(crate) fn default_memory_limit() -> Option<u64> {
 /// Puts together what the watch saw and what the kernel counted.
 pub(crate) fn assemble(watched: Watched, status: Status, usage: Usage) -> Run {
     let cpu_s = usage.user_s + usage.sys_s;
-    let Watched { queued_s, threads, meanwhile, .. } = watched;
+    let Watched { queued_s, threads, interference, .. } = watched;
     Run {
         ending: watched.cut.unwrap_or(match status {
             Status::Exited(code) => Ending::Exited(code),
@@ -387,10 +387,10 @@ pub(crate) fn assemble(watched: Watched, status: Status, usage: Usage) -> Run {
         voluntary_switches: usage.voluntary_switches,
         involuntary_switches: usage.involuntary_switches,
         queued_s,
-        starved: meanwhile.starved(watched.wall.as_secs_f64(), cpu_s, queued_s, threads),
-        steal_s: meanwhile.steal_s,
-        others_s: meanwhile.others_s(cpu_s),
-        load: meanwhile.load,
+        starved: interference.starved(watched.wall.as_secs_f64(), cpu_s, queued_s, threads),
+        steal_s: interference.steal_s,
+        others_s: interference.others_s(cpu_s),
+        load: interference.load,
         offset_bytes: watched.offset_bytes,
         rss_floor_bytes: watched.rss_floor_bytes,
         rss_over_time: watched.rss_over_time,

@@ -20,7 +20,7 @@ use rustix::time::{ClockId, Timespec};
 pub(crate) mod attach;
 pub(crate) mod call;
 pub(crate) mod calls;
-pub(crate) mod lean;
+pub(crate) mod low_rss;
 pub(crate) mod names;
 pub(crate) mod outward;
 pub(crate) mod prices;
@@ -390,7 +390,7 @@ fn make_nonblocking(file: BorrowedFd<'_>) -> io::Result<()> {
 }
 
 /// Gives back what this process has freed, so that its children start from less: that is copied for them,
-/// and is a floor under the peak RSS the kernel reports where `lean` cannot lower it. musl does so by itself.
+/// and is a floor under the peak RSS the kernel reports where `low_rss` cannot lower it. musl does so by itself.
 pub(crate) fn release_freed_memory() {
     #[cfg(target_env = "gnu")]
     // SAFETY: The call only returns free memory; it may be made at any time.

@@ -21,7 +21,6 @@ use crate::load::{self, Client, Failures, LoadPlan, Pace, Target};
 use crate::parameter::{Values, mentions};
 use crate::{Error, Evidence, Hooks, Limits, Measure, Program, Row, Run, Stop};
 
-mod asked;
 mod burst;
 mod consumption;
 mod counting;
@@ -33,16 +32,17 @@ mod place;
 mod proof;
 mod ready;
 mod remarks;
+mod request;
 mod running;
 mod steady;
 mod urls;
 
-pub use asked::Asked;
 use guard::Guard;
 pub use latency_rate::LatencyRate;
 use place::Place;
 use ready::NotReady;
 pub use ready::Ready;
+pub use request::ServerRequest;
 use running::Running;
 use steady::Point;
 pub use urls::urls_of;

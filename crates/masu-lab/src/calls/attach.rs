@@ -192,7 +192,7 @@ impl Follower {
                 Change::Boundary => self.boundary(pid)?,
                 Change::Exec => {
                     // Of the other threads, the one that runs it takes the first one's number and tells of no end.
-                    let before = trace::told_of(pid)?;
+                    let before = trace::event_message(pid)?;
                     if before != pid {
                         self.live.remove(&before);
                     }

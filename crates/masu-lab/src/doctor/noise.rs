@@ -63,12 +63,17 @@ impl Noise {
             pieces.push(piece());
         }
         let wall_s = began.elapsed().as_secs_f64();
-        let meanwhile = neighbours.meanwhile();
-        let others_s = meanwhile.others_s(own_cpu_s() - cpu_s);
+        let interference = neighbours.interference();
+        let others_s = interference.others_s(own_cpu_s() - cpu_s);
         #[expect(clippy::cast_precision_loss, reason = "CPUs are few")]
-        let all_s = wall_s * meanwhile.cpus as f64;
+        let all_s = wall_s * interference.cpus as f64;
         let share = |seconds: f64| (seconds / all_s).min(1.0);
-        Noise::judge(pieces, others_s.map(share), meanwhile.steal_s.map(share), meanwhile.load)
+        Noise::judge(
+            pieces,
+            others_s.map(share),
+            interference.steal_s.map(share),
+            interference.load,
+        )
     }
 
     fn judge(

@@ -24,7 +24,7 @@ pub(crate) struct Neighbours {
 
 /// What the machine did during a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(crate) struct Meanwhile {
+pub(crate) struct Interference {
     /// CPU seconds used by everyone, the run included, on the CPUs it may use.
     pub(crate) busy_s: Option<f64>,
     /// Seconds the hypervisor gave those CPUs to other machines.
@@ -49,10 +49,10 @@ impl Neighbours {
     }
 
     /// Looks again when it has ended.
-    pub(crate) fn meanwhile(&self) -> Meanwhile {
+    pub(crate) fn interference(&self) -> Interference {
         let both = self.before.zip(Times::now());
         let difference = |of: fn(Times) -> f64| both.map(|(from, to)| (of(to) - of(from)).max(0.0));
-        Meanwhile {
+        Interference {
             busy_s: difference(|times| times.busy_s),
             steal_s: difference(|times| times.steal_s),
             load: self.load,
@@ -61,7 +61,7 @@ impl Neighbours {
     }
 }
 
-impl Meanwhile {
+impl Interference {
     /// CPU seconds that others used, this process among them, where the run itself used `own_s`.
     pub(crate) fn others_s(&self, own_s: f64) -> Option<f64> {
         self.busy_s.map(|busy_s| (busy_s - own_s).max(0.0))
@@ -146,8 +146,8 @@ fn load() -> Option<f64> {
 mod tests {
     use super::*;
 
-    fn meanwhile(busy_s: f64, steal_s: f64) -> Meanwhile {
-        Meanwhile { busy_s: Some(busy_s), steal_s: Some(steal_s), load: None, cpus: 2 }
+    fn interference(busy_s: f64, steal_s: f64) -> Interference {
+        Interference { busy_s: Some(busy_s), steal_s: Some(steal_s), load: None, cpus: 2 }
     }
 
     #[test]
@@ -166,53 +166,56 @@ mod tests {
     #[test]
     fn this_machine_tells_what_it_does() {
         let neighbours = Neighbours::look();
-        let meanwhile = neighbours.meanwhile();
-        assert!(meanwhile.cpus >= 1 && meanwhile.load.is_some(), "{meanwhile:?}");
-        assert!(meanwhile.busy_s.is_some() && meanwhile.steal_s.is_some(), "{meanwhile:?}");
+        let interference = neighbours.interference();
+        assert!(interference.cpus >= 1 && interference.load.is_some(), "{interference:?}");
+        assert!(
+            interference.busy_s.is_some() && interference.steal_s.is_some(),
+            "{interference:?}"
+        );
     }
 
     #[test]
     fn waiting_for_neighbours_is_starving() {
         // One thread that got half of a CPU because somebody else had the other half.
-        assert!(meanwhile(4.0, 0.0).starved(2.0, 1.0, Some(1.0), 1));
+        assert!(interference(4.0, 0.0).starved(2.0, 1.0, Some(1.0), 1));
         // The same where the kernel does not tell what others did.
-        let silent = Meanwhile { busy_s: None, ..meanwhile(0.0, 0.0) };
+        let silent = Interference { busy_s: None, ..interference(0.0, 0.0) };
         assert!(silent.starved(2.0, 1.0, Some(1.0), 1));
     }
 
     #[test]
     fn threads_of_one_program_that_wait_for_each_other_do_not_starve() {
         // Eight threads on two CPUs that nobody else uses: each waits three quarters of the time.
-        assert!(!meanwhile(2.0, 0.0).starved(1.0, 2.0, Some(6.0), 8));
+        assert!(!interference(2.0, 0.0).starved(1.0, 2.0, Some(6.0), 8));
         // The same with a neighbour that had a quarter of the CPUs.
-        assert!(meanwhile(2.0, 0.0).starved(1.0, 1.5, Some(6.0), 8));
+        assert!(interference(2.0, 0.0).starved(1.0, 1.5, Some(6.0), 8));
     }
 
     #[test]
     fn neighbours_on_cpus_that_were_free_starve_nobody() {
-        assert!(!meanwhile(2.0, 0.0).starved(1.001, 1.0, Some(0.001), 1));
+        assert!(!interference(2.0, 0.0).starved(1.001, 1.0, Some(0.001), 1));
     }
 
     #[test]
     fn a_program_that_sleeps_does_not_starve_on_the_little_it_works() {
         // A millisecond of work and a fifth of that in a queue, within 50 milliseconds.
-        assert!(!meanwhile(0.05, 0.0).starved(0.05, 0.001, Some(0.0002), 1));
+        assert!(!interference(0.05, 0.0).starved(0.05, 0.001, Some(0.0002), 1));
         // A tenth of its time is another matter.
-        assert!(meanwhile(0.05, 0.0).starved(0.05, 0.001, Some(0.006), 1));
+        assert!(interference(0.05, 0.0).starved(0.05, 0.001, Some(0.006), 1));
     }
 
     #[test]
     fn a_wait_shorter_than_a_tick_counts_for_few_threads_only() {
-        let short = meanwhile(0.0, 0.0);
+        let short = interference(0.0, 0.0);
         assert!(short.starved(0.004, 0.002, Some(0.002), 2));
         assert!(!short.starved(0.004, 0.002, Some(0.002), 3));
     }
 
     #[test]
     fn time_the_hypervisor_took_counts_without_any_wait() {
-        assert!(meanwhile(1.0, 0.5).starved(1.5, 1.0, Some(0.0), 1));
-        assert!(meanwhile(1.0, 0.5).starved(1.5, 1.0, None, 1));
+        assert!(interference(1.0, 0.5).starved(1.5, 1.0, Some(0.0), 1));
+        assert!(interference(1.0, 0.5).starved(1.5, 1.0, None, 1));
         // Here the neighbours lost most of it.
-        assert!(!meanwhile(10.0, 0.5).starved(1.5, 1.0, Some(0.0), 1));
+        assert!(!interference(10.0, 0.5).starved(1.5, 1.0, Some(0.0), 1));
     }
 }

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::curve::Curve;
-use super::neighbours::{Meanwhile, Neighbours};
+use super::neighbours::{Interference, Neighbours};
 use super::pace::{Pace, USUAL};
 use super::tree::{Pid, Sample, Tree, name_with_pid};
 use super::{Conditions, Ending, Output};
@@ -61,7 +61,7 @@ pub(crate) struct Watched {
     pub(crate) rss_over_time: Vec<(f64, u64)>,
     pub(crate) queued_s: Option<f64>,
     pub(crate) threads: usize,
-    pub(crate) meanwhile: Meanwhile,
+    pub(crate) interference: Interference,
     pub(crate) offset_bytes: u32,
     pub(crate) rss_floor_bytes: Option<u64>,
     pub(crate) cut: Option<Ending>,
@@ -126,7 +126,7 @@ impl Started {
             let limit = self.start.conditions.limits.memory_bytes;
             next_look = look + pace.after(at, look.elapsed(), sample.held_bytes, limit);
         };
-        let meanwhile = self.start.neighbours.meanwhile();
+        let interference = self.start.neighbours.interference();
         tree.note_queued(tree.root);
         let left_behind = if cut.is_some() { Vec::new() } else { tree.left_behind() };
         tree.kill();
@@ -137,7 +137,7 @@ impl Started {
             rss_over_time: rss_over_time.points(),
             queued_s: tree.queued_s(),
             threads,
-            meanwhile,
+            interference,
             offset_bytes: self.start.conditions.offset_bytes,
             rss_floor_bytes: self.start.rss_floor_bytes,
             cut,

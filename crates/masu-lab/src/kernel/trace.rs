@@ -60,7 +60,7 @@ pub(crate) fn next_change() -> io::Result<Option<(libc::pid_t, Change)>> {
         libc::PTRACE_EVENT_EXEC => Change::Exec,
         libc::PTRACE_EVENT_SECCOMP => Change::Call,
         libc::PTRACE_EVENT_FORK | libc::PTRACE_EVENT_VFORK | libc::PTRACE_EVENT_CLONE => {
-            match told_of(pid) {
+            match event_message(pid) {
                 Ok(new) => Change::Started(new),
                 Err(_) => Change::Other,
             }
@@ -111,7 +111,7 @@ pub(crate) fn go_on(pid: libc::pid_t, signal: i32) {
 }
 
 /// The thread that a stopped one has just started; of one that runs a new program, the number it had before.
-pub(crate) fn told_of(pid: libc::pid_t) -> io::Result<libc::pid_t> {
+pub(crate) fn event_message(pid: libc::pid_t) -> io::Result<libc::pid_t> {
     let mut message: libc::c_ulong = 0;
     let none = std::ptr::null_mut::<libc::c_void>();
     // SAFETY: The kernel writes one `unsigned long` to the pointer, which is to a local of that

@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use super::asked::ARRIVALS;
 use super::consumption::{Consumption, Used, cpu_s};
 use super::guard::Resident;
+use super::request::ARRIVALS;
 use super::steady::Point;
 use super::{Book, Load, Servers};
 use crate::execute::{self, Burst, Ending, Neighbours, Run};
@@ -74,7 +74,7 @@ impl Servers<'_> {
         }
         let wall_s = command.as_ref().map_or(began.elapsed().as_secs_f64(), |(_, run)| run.wall_s);
         let used = Consumption::of(&warm.running.family).since(&before);
-        let meanwhile = neighbours.meanwhile();
+        let interference = neighbours.interference();
         let resident = self.guard.end();
         let ended = self.guard.killed(index).or_else(|| warm.running.ended());
         if stop.requested() {
@@ -100,14 +100,14 @@ impl Servers<'_> {
         };
         let own_s = used.user_s + used.sys_s;
         let run = Run {
-            steal_s: meanwhile.steal_s,
-            others_s: meanwhile.others_s(own_s + load_s + waiting_s),
-            load: meanwhile.load,
+            steal_s: interference.steal_s,
+            others_s: interference.others_s(own_s + load_s + waiting_s),
+            load: interference.load,
             offset_bytes,
             burst: Some(burst),
             ..run(wall_s, used, resident)
         };
-        let run = Run { starved: is_starved(&run, meanwhile.cpus), ..run };
+        let run = Run { starved: is_starved(&run, interference.cpus), ..run };
         Ok(Made { run, met, at_rate, command })
     }
 

@@ -13,7 +13,7 @@ use crate::error::Doing;
 use crate::named::find;
 use crate::parameter::Values;
 use crate::results::Rounds;
-use crate::server::{Asked, urls_of};
+use crate::server::{ServerRequest, urls_of};
 use crate::statistics::DEFAULT_PRECISION;
 use crate::{Error, Hooks, Limits, Measure, Parameter, Scratch};
 
@@ -168,7 +168,7 @@ fn entry(mut table: Table<'_>, usual: &Entry) -> Result<Entry, Error> {
 }
 
 /// The table `[workload.server]`.
-fn server(written: &Value<'_>, base: &Path) -> Result<Asked, Error> {
+fn server(written: &Value<'_>, base: &Path) -> Result<ServerRequest, Error> {
     let mut table = written.table("[workload.server] with load = \"URL\" below")?;
     let load = table.need("load", "load = \"http://127.0.0.1:{port}/\", or a command")?;
     let load = if load.is_list() {
@@ -178,7 +178,7 @@ fn server(written: &Value<'_>, base: &Path) -> Result<Asked, Error> {
         vec![load.text()?.to_owned()]
     };
     let load = urls_of(load, base).map_err(|error| written.wrong(error.to_string()))?;
-    let mut asked = Asked { load, ..Asked::default() };
+    let mut asked = ServerRequest { load, ..ServerRequest::default() };
     if let Some(ready) = table.take("ready") {
         asked.ready = Some(ready.text()?.to_owned());
     }

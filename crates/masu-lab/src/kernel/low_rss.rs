@@ -26,7 +26,7 @@ use super::os_page_bytes;
 /// What the process-to-be tells of itself before it calls `exec`: the floor under its peak RSS, and what the
 /// kernel said should `exec` have returned.
 #[derive(Debug)]
-pub(crate) struct Told(io::PipeReader);
+pub(crate) struct ExecReport(io::PipeReader);
 
 /// Makes `command`, which inherits the environment and is called `name`, drop what it has of this process
 /// before it becomes the program. This hook is the last one: it calls `exec` itself.
@@ -34,7 +34,7 @@ pub(crate) struct Told(io::PipeReader);
 /// # Errors
 ///
 /// For a NUL in a word, and when the kernel has no room.
-pub(crate) fn start_lean(command: &mut Command, name: &OsStr) -> io::Result<Told> {
+pub(crate) fn prepare(command: &mut Command, name: &OsStr) -> io::Result<ExecReport> {
     let (reader, writer) = io::pipe()?;
     super::make_nonblocking(reader.as_fd())?;
     let parcel = Parcel::pack(&words(command, name)?)?;
@@ -49,10 +49,10 @@ pub(crate) fn start_lean(command: &mut Command, name: &OsStr) -> io::Result<Told
     };
     // SAFETY: The hook allocates nothing, takes no lock and calls only async-signal-safe functions.
     unsafe { command.pre_exec(hook) };
-    Ok(Told(reader))
+    Ok(ExecReport(reader))
 }
 
-/// Starts what [`start_lean`] has prepared. Returns it with the most that the floor under its peak RSS is
+/// Starts what [`prepare`] has prepared. Returns it with the most that the floor under its peak RSS is
 /// likely to be, in bytes, where that is known.
 ///
 /// # Errors
@@ -60,7 +60,7 @@ pub(crate) fn start_lean(command: &mut Command, name: &OsStr) -> io::Result<Told
 /// When it cannot be started; nothing of it is left then.
 pub(crate) fn spawn(
     command: &mut Command,
-    pending_report: Told,
+    pending_report: ExecReport,
 ) -> io::Result<(Child, Option<u64>)> {
     let mut child = command.spawn()?;
     let (floor, errno) = pending_report.read();
@@ -71,7 +71,7 @@ pub(crate) fn spawn(
     Ok((child, floor))
 }
 
-impl Told {
+impl ExecReport {
     /// The floor in bytes and the error of `exec`. The kernel counts resident pages on each CPU and adds them
     /// up when a batch is full (32 or two a CPU, of anonymous and of file pages each), so what it said may be
     /// too little by two batches for each CPU that the process ran on, which before `exec` is hardly more than
@@ -361,7 +361,7 @@ f000-f800 rw-p 00000000 00:00 0 [anon: glibc: malloc]
         let mut command = Command::new("/bin/sh");
         command.args(["-c", "echo \"$0 $1 $LEAN ${PWD-}\"; exit 3", "called", "two words"]);
         command.env("LEAN", "yes").env_remove("PWD").stdout(std::process::Stdio::piped());
-        let pending_report = start_lean(&mut command, OsStr::new("shell")).unwrap();
+        let pending_report = prepare(&mut command, OsStr::new("shell")).unwrap();
         let (child, floor) = spawn(&mut command, pending_report).unwrap();
         let output = child.wait_with_output().unwrap();
         let said = String::from_utf8(output.stdout).unwrap();
@@ -379,7 +379,7 @@ f000-f800 rw-p 00000000 00:00 0 [anon: glibc: malloc]
             command.args(["-c", "printf %s \"$@\" | wc -c", "sh"]);
             command.args(std::iter::repeat_n("x".repeat(100_000), words));
             command.stdout(std::process::Stdio::piped());
-            let pending_report = start_lean(&mut command, OsStr::new("sh")).unwrap();
+            let pending_report = prepare(&mut command, OsStr::new("sh")).unwrap();
             spawn(&mut command, pending_report)
         };
         let output = start(9).unwrap().0.wait_with_output().unwrap();
@@ -391,17 +391,17 @@ f000-f800 rw-p 00000000 00:00 0 [anon: glibc: malloc]
     fn a_program_that_cannot_be_started_says_why_and_leaves_no_process() {
         let _alone = crate::execute::alone();
         let mut command = Command::new("/no/such/program");
-        let pending_report = start_lean(&mut command, OsStr::new("program")).unwrap();
+        let pending_report = prepare(&mut command, OsStr::new("program")).unwrap();
         let error = spawn(&mut command, pending_report).unwrap_err();
         assert_eq!(error.raw_os_error(), Some(libc::ENOENT));
         // A folder, for which the kernel has another word.
         let mut command = Command::new("/");
-        let pending_report = start_lean(&mut command, OsStr::new("folder")).unwrap();
+        let pending_report = prepare(&mut command, OsStr::new("folder")).unwrap();
         let error = spawn(&mut command, pending_report).unwrap_err();
         assert_eq!(error.raw_os_error(), Some(libc::EACCES));
         let mut command = Command::new("/bin/true");
         command.env("LEAN", "nul\0byte");
-        let error = start_lean(&mut command, OsStr::new("true")).unwrap_err();
+        let error = prepare(&mut command, OsStr::new("true")).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
     }
 }

@@ -16,7 +16,7 @@ pub(super) const ARRIVALS: Arrivals = Arrivals::Random(1);
 
 /// What was asked for; what was not is none.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Asked {
+pub struct ServerRequest {
     /// A URL, an address or a command that tells whether a server is ready.
     pub ready: Option<String>,
     /// How long that may take.
@@ -39,7 +39,7 @@ pub struct Asked {
     pub one_at_a_time: bool,
 }
 
-impl Asked {
+impl ServerRequest {
     /// The plan, without a counting library. Where nothing says when a server is ready, it is when
     /// the first URL is answered, or under a load command when its port takes connections.
     ///
@@ -183,11 +183,14 @@ impl ServerPlan {
 mod tests {
     use super::*;
 
-    fn load(texts: &[&str]) -> Asked {
-        Asked { load: texts.iter().map(|&text| text.to_owned()).collect(), ..Asked::default() }
+    fn load(texts: &[&str]) -> ServerRequest {
+        ServerRequest {
+            load: texts.iter().map(|&text| text.to_owned()).collect(),
+            ..ServerRequest::default()
+        }
     }
 
-    fn reason(asked: Asked) -> String {
+    fn reason(asked: ServerRequest) -> String {
         asked.plan().unwrap_err().to_string()
     }
 
@@ -207,10 +210,10 @@ mod tests {
         assert_eq!(plan.ready, Ready::Port);
         assert!(matches!(plan.load, Load::Command(_)));
         let ready = Some("redis-cli -p {port} ping".to_owned());
-        let plan = Asked { ready, ..load(&["true"]) }.plan().unwrap();
+        let plan = ServerRequest { ready, ..load(&["true"]) }.plan().unwrap();
         assert!(matches!(plan.ready, Ready::Command(_)));
         let ready = Some("127.0.0.1:{port}".to_owned());
-        let plan = Asked { ready, ..load(&["true"]) }.plan().unwrap();
+        let plan = ServerRequest { ready, ..load(&["true"]) }.plan().unwrap();
         assert_eq!(plan.settings()[0], ("ready".to_owned(), "127.0.0.1:{port}".to_owned()));
     }
 
@@ -221,21 +224,28 @@ mod tests {
         assert!(reason(load(&[url, "ab"])).contains("cannot be mixed"));
         assert!(reason(load(&["ab", "wrk"])).contains("only one command"));
         assert!(reason(load(&["https://localhost/"])).contains("only http://"));
-        assert!(reason(Asked { rate: Some(1.0), ..load(&["ab"]) }).contains("says them itself"));
-        assert!(reason(Asked { rate: Some(0.0), ..load(&[url]) }).contains("positive"));
-        assert!(reason(Asked { connections: Some(0), ..load(&[url]) }).contains("connections"));
+        assert!(
+            reason(ServerRequest { rate: Some(1.0), ..load(&["ab"]) }).contains("says them itself")
+        );
+        assert!(reason(ServerRequest { rate: Some(0.0), ..load(&[url]) }).contains("positive"));
+        assert!(
+            reason(ServerRequest { connections: Some(0), ..load(&[url]) }).contains("connections")
+        );
         let burst = Some(Duration::ZERO);
-        assert!(reason(Asked { burst, ..load(&[url]) }).contains("some time"));
+        assert!(reason(ServerRequest { burst, ..load(&[url]) }).contains("some time"));
         let latency_rate = Some(LatencyRate::PerSecond(5.0));
-        let both = Asked { rate: Some(1.0), latency_rate, ..load(&[url]) };
+        let both = ServerRequest { rate: Some(1.0), latency_rate, ..load(&[url]) };
         assert!(reason(both).contains("exclude each other"));
-        assert!(reason(Asked { latency_rate, ..load(&["ab"]) }).contains("says them itself"));
+        assert!(
+            reason(ServerRequest { latency_rate, ..load(&["ab"]) }).contains("says them itself")
+        );
     }
 
     #[test]
     fn a_rate_for_latencies_leaves_the_verdict_to_throughput() {
         let latency_rate = Some("50%".parse().unwrap());
-        let plan = Asked { latency_rate, ..load(&["http://127.0.0.1:{port}/"]) }.plan().unwrap();
+        let plan =
+            ServerRequest { latency_rate, ..load(&["http://127.0.0.1:{port}/"]) }.plan().unwrap();
         assert_eq!(plan.primary(), crate::Measure::Throughput);
         assert!(plan.settings().contains(&("latency-rate".to_owned(), "50%".to_owned())));
     }
