@@ -1,7 +1,7 @@
 //! The arguments as they stand on the command line, before anything is looked up.
 //!
-//! Relies on clap for the grammar. The page `masu --help` prints is written out here, because the
-//! commands stand in groups; a test holds it against the commands that exist.
+//! `masu --help` is written out here, because the commands stand in groups; a test holds it against the commands that
+//! exist.
 
 mod code;
 mod diagnose;

@@ -1,7 +1,6 @@
-//! What is said beside the result: standard error, for people.
+//! Notices beside the result, on standard error.
 //!
-//! Relies on nobody: a reader that is gone reads nothing, so failures to write are passed over.
-//! That is the difference to `eprintln!`, which would end masu in the middle of a comparison.
+//! Failures to write are passed over, so that a reader that is gone does not end a comparison.
 
 use std::fmt::Display;
 use std::io::Write;

@@ -1,9 +1,7 @@
-//! The `libmasu.so` that travels inside `masu`: one for programs on glibc, one for musl, and of each
-//! a second one that counts what a program asks for and the hardened build.
+//! The `libmasu.so` that travels inside `masu`, for glibc and for musl: plain, counting and hardened.
 //!
-//! Relies on the build script, which leaves the files in `OUT_DIR`; an empty file is one that
-//! could not be built, and the build script's reason is kept to be shown. The dynamic linker only
-//! loads from files, so the bytes are laid into a folder first: see [`extract`].
+//! The build script leaves the files in `OUT_DIR`; an empty file could not be built, and the reason is kept to be
+//! shown. The dynamic linker only loads from files, so the bytes are laid into a folder first ([`extract`]).
 
 mod extract;
 mod place;

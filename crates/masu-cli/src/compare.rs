@@ -1,7 +1,6 @@
 //! `masu compare`: which variant is better for a program, and how sure that is.
 //!
-//! Relies on the lab to look everything up, to run and to judge. The arguments become a suite, as a
-//! suite file does, so that there is one road from what is asked to what is measured.
+//! The arguments become a suite, as a suite file does; the lab does the rest.
 
 use std::env;
 use std::io::Write;

@@ -1,7 +1,6 @@
 //! `masu experiment`: the field reports, each rerun by one command.
 //!
-//! Relies on the lab for everything that is built, measured and judged; here are the folders, what is said during the runs,
-//! and the list.
+//! Folders, messages during the runs, and the list are here; the lab does the rest.
 
 mod cache;
 

@@ -1,8 +1,5 @@
-//! `masu list`: the mallocs of this machine, and those a package would bring; or every setting; or every
-//! option of masu's own.
-//!
-//! Relies on the lab's catalogue for what is there. What is not there cannot be looked up, so the
-//! few allocators that Debian packages are named here.
+//! `masu list`: the mallocs of this machine, and those a package would bring; or every setting; or every option of
+//! masu's own.
 
 mod options;
 mod settings;

@@ -1,10 +1,9 @@
 //! The `masu` command: arguments in, lab called, terminal out.
 //!
-//! `main` is the pipeline: the arguments as written become a request that is looked up and ready,
-//! the request is performed, and [`exit`] turns how that went into an exit code. Everything that
-//! is measured or known about allocators comes from `masu-lab`.
+//! Arguments become a request that is looked up and ready, the request is performed, and [`exit`] turns the outcome
+//! into an exit code. Measurements and knowledge of allocators come from `masu-lab`.
 //!
-//! Code of others is run in this process by `masu code load` alone: the one place with `unsafe`.
+//! Only `masu code load` runs code of others in this process: the one place with `unsafe`.
 #![deny(unsafe_code)]
 
 mod arguments;

@@ -1,8 +1,6 @@
 //! `masu man`: the manual pages, made from the same definition as the help.
 //!
-//! Relies on clap_mangen for the options and on [`sections`] for what no help page has room for. On
-//! a terminal `man` shows the page; anywhere else its source is written, as packagers and
-//! `man -l -` want it.
+//! On a terminal `man` shows the page; anywhere else its source is written, as packagers and `man -l -` want it.
 
 mod sections;
 #[cfg(test)]

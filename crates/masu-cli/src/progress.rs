@@ -1,8 +1,7 @@
-//! How far a comparison is, on standard error: a bar with the time left where that is a terminal,
-//! else a few plain lines.
+//! How far a comparison is, on standard error: a bar with the time left on a terminal, else a few plain lines.
 //!
-//! Relies on the lab calling only between runs, so nothing is drawn while a run is timed; for the
-//! same reason the bar has no ticking thread.
+//! The lab calls only between runs, so nothing is drawn while a run is timed; for the same reason the bar has no
+//! ticking thread.
 
 use std::io::{self, IsTerminal};
 use std::time::Duration;

@@ -1,7 +1,4 @@
-//! `masu report`: saved results, read back and shown.
-//!
-//! Relies on the lab for reading and for every page. What is decided here is the form that the page
-//! takes and where it goes.
+//! `masu report`: saved results, read back and shown; the form that a page takes and where it goes.
 
 use std::env;
 use std::fs;

@@ -1,7 +1,6 @@
 //! `masu top`: what a program that runs on masu holds, on a screen that follows it, as text, or as JSON.
 //!
-//! Relies on the lab's `process` for everything that is known. A process may end at any time, which is no
-//! failure of its observer.
+//! A process may end at any time, which is no failure of its observer.
 
 mod screen;
 mod table;

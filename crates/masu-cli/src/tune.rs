@@ -1,7 +1,6 @@
 //! `masu tune`: the smallest change to a program's malloc that is worth making, within a budget of time.
 //!
-//! Relies on the lab for what is tried, how often, and what is shown. The arguments become a suite of one
-//! command, as those of `masu compare` do.
+//! The arguments become a suite of one command; the lab does the rest.
 
 use std::path::PathBuf;
 

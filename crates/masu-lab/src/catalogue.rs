@@ -1,9 +1,7 @@
-//! The catalogue: every malloc on this machine, with its name, file and version.
+//! Every malloc on this machine, with its name, file and version.
 //!
-//! It relies on file names: distributions and projects have given their malloc libraries fixed
-//! ones, listed in `known.rs`. The hard part is to claim no more than is known: a library counts
-//! only if it is a 64-bit ELF file of this architecture that really defines `malloc`, and a version
-//! is given only where the file or the package database tells it.
+//! Known libraries are found by their file names (`known.rs`). A library counts only if it is a 64-bit ELF file of
+//! this architecture that defines `malloc`; a version is given only where the file or the package database has one.
 
 use std::collections::HashSet;
 use std::fs;

@@ -1,11 +1,8 @@
-//! The engine: every case of a plan gets verified warm-ups and alternating rounds in random
-//! order.
+//! The engine: every case of a plan gets verified warm-ups and alternating rounds in random order.
 //!
-//! It ties the other modules together and holds no knowledge of its own but this: what is run when,
-//! what is said during the runs, and that whatever was measured survives a stop, a crash and a full disk.
-//! The hard part is to go on where another process was cut off: the order of runs, which of them are
-//! repeated and when the table is looked at follow from the seed and the runs so far alone, so that
-//! going on is replaying what is in the file, without running it (`series.rs`).
+//! What was measured survives a stop, a crash and a full disk. The order of runs, which runs are repeated and when the
+//! table is looked at follow from the seed and the runs so far alone. So a comparison that was cut off goes on by
+//! replaying its file (`series.rs`).
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};

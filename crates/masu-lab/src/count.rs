@@ -1,11 +1,10 @@
-//! The count page: how often a program and its children asked for memory, counted by the counting
-//! build of `libmasu.so`.
+//! The count page: how often a program and its children asked for memory, counted by the counting build of
+//! `libmasu.so`.
 //!
-//! It relies on that build, which maps the file named by `MASU_COUNT_FILE` into every process and
-//! adds to it: preload it from [`Places::count_glibc`](crate::Places::count_glibc) or
-//! [`count_musl`](crate::Places::count_musl) in a run that is not timed. The hard idea is who may be
-//! believed: any process of the tree may write into the page, so what is read is checked as
-//! far as it can be and never used as a size or an address.
+//! That build maps the file named by `MASU_COUNT_FILE` into every process and adds to it: preload it from
+//! [`Places::count_glibc`](crate::Places::count_glibc) or [`count_musl`](crate::Places::count_musl) in a run that is
+//! not timed. Any process of the tree may write into the page, so its contents are checked and never used as a size or
+//! an address.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write};

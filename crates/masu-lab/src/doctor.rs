@@ -1,9 +1,7 @@
-//! The check-up of a machine: what it allows, what limits it, what its kernel's services cost, how much it
-//! disturbs measurements on it.
+//! The check-up of a machine: what it allows, what limits it, what its kernel's services cost, how noisy it is.
 //!
-//! It relies on `machine` for facts that results carry too, on [`prices`](crate::prices), and on the kernel door
-//! for what can only be known by trying. Nothing here needs rights, and nothing is changed. The hard part is to
-//! say "limits" only where somebody should do something, and then to say what.
+//! Nothing here needs rights or changes anything. A fact "limits" only where somebody should do something, and then
+//! the remedy is named.
 
 use serde::Serialize;
 

@@ -1,8 +1,7 @@
-//! Hooks: shell commands of the user's around the runs, `--setup`, `--prepare` and `--cleanup`.
+//! Shell commands of the user's around the runs: `--setup`, `--prepare` and `--cleanup`.
 //!
-//! They belong to the measurement but are not measured: their output never mixes with a program's,
-//! they may leave a server running for the runs to talk to, and when one fails, nothing that follows
-//! would mean what was asked for. So their failure is an error that says what they said last.
+//! They are not measured, their output never mixes with a program's, and they may leave a server running. After a
+//! failed hook no run would mean what was asked for, so the failure is an error with the hook's last words.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;

@@ -1,7 +1,6 @@
 //! `masu run`: this process becomes the program, under one variant.
 //!
-//! Because it is an `exec` and nothing stays behind, exit code, signals, standard input and output
-//! are the program's own by construction.
+//! It is an `exec`, so exit code, signals and streams are the program's own.
 
 use std::convert::Infallible;
 use std::ffi::OsStr;

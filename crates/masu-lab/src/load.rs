@@ -1,15 +1,11 @@
-//! Load over HTTP: requests on kept connections, back to back or on a schedule, and what became of
-//! them.
+//! Load over HTTP: requests on kept connections, back to back or on a schedule.
 //!
-//! hyper speaks the protocol on tokio's sockets. The one hard idea is *coordinated omission*: a
-//! client that waits for an answer before it sends the next request sends few requests while the
-//! server stands still, and so hardly notices that it does. In open loop, requests are therefore
-//! *due* on a schedule that no answer can move, and latency counts from when a request was due. In
-//! closed loop it cannot be avoided: its percentiles say what this number of clients meets, and
-//! throughput is what it is good for.
+//! hyper speaks the protocol on tokio's sockets. A client that waits for each answer sends few requests while the
+//! server stands still, and so hardly notices (*coordinated omission*). In open loop, requests are therefore *due* on
+//! a schedule that no answer can move, and latency counts from when a request was due. A closed loop cannot avoid it:
+//! use its throughput.
 //!
-//! Memory is bounded however long it runs: answers are read and dropped, latencies go into one
-//! histogram, what is due is computed and not kept.
+//! Memory is bounded: answers are dropped, latencies go into one histogram.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,13 +1,9 @@
 //! The order of runs: every round has each variant once, in an order drawn for that round.
 //!
-//! Order make pairs: what drifts (heat, neighbours, caches) hits the variants of a round alike.
-//! That each round's order is drawn by itself is what the statistics rest on: whatever a machine
-//! does as time goes by, and however long a disturbance lasts, a difference between two equal
-//! variants of a round is as likely to have one sign as the other, whatever the other rounds had.
-//! An order in which each variant stands equally often at every place looks fairer and is not: it
-//! ties the rounds to each other, and where a disturbance outlasts a run (simulated: two variants,
-//! each run much like the one before it) one null table in 80 showed a difference instead of one in
-//! 100.
+//! Drift (heat, neighbors, caches) then hits the variants of a round alike, and a difference between two equal
+//! variants is as likely to have one sign as the other, whatever the other rounds had: the statistics rest on that.
+//! Balanced orders look fairer but tie the rounds to each other: in a simulation with lingering noise, one null table
+//! in 80 showed a difference instead of one in 100.
 
 use crate::random::Random;
 

@@ -1,8 +1,7 @@
 //! A page before it has a form: headings, text, statements, tables and plots.
 //!
-//! A comparison, a tuning, a proof and an experiment each make one; `text`, `markdown` and `html` are the only code that
-//! knows what a form looks like. What comes from outside (labels, commands, reasons) is in it as it is: each renderer
-//! escapes everything that it writes.
+//! Only `text`, `markdown` and `html` know what a form looks like. Labels, commands and reasons stand in a page as
+//! they came; each renderer escapes everything that it writes.
 
 mod html;
 mod markdown;

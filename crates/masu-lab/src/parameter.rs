@@ -1,9 +1,7 @@
 //! Parameters: `-P NAME=A,B` puts each value in place of `{NAME}`, the program included.
 //!
-//! Braces mean something to half the world's programs (`awk '{print $1}'`, `find -exec {} +`), so
-//! nothing is replaced but the names that were declared and those of [`RESERVED`]; every other brace
-//! stays as it is, and no escape is needed. Values are put in once, from left to right: what a value
-//! brings along is not looked at again.
+//! Only declared names and those of [`RESERVED`] are replaced, because many programs use braces (`awk '{print $1}'`,
+//! `find -exec {} +`). Values are put in once, from left to right, and not looked at again.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;

@@ -1,8 +1,8 @@
-//! A plan: what a suite asks for, looked up on this machine and prepared to run.
+//! A plan: what a suite asks for, looked up on this machine and ready to run.
 //!
-//! A case becomes a table, a row of it a variant with its own workload: parameters may stand for the
-//! program itself, so each row looks its program up and asks the catalogue again. What was merely
-//! found and does not fit is left out with its reason; what was named must be there.
+//! A case becomes a table, a row of it a variant with its own workload: a parameter may stand for the program, so each
+//! row looks its program up. A variant that was merely found and does not fit is left out with its reason; one that
+//! was named must be there.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;

@@ -1,15 +1,11 @@
-//! Processes that run on masu, seen from outside: their statistics page, and what the kernel says of
-//! them.
+//! Processes that run on masu, seen from outside: their statistics page, and what the kernel says of them.
 //!
-//! It relies on `/proc` and on the page that masu writes where `MASU_STATISTICS_PAGE=1`
-//! (`docs/observing.md`); the allocator itself is not linked. The hard idea is whom to
-//! believe: the page is written by the very process that is looked at, which may be broken or hostile,
-//! so no number of it is used as a length, a place or a reason to wait, and sums stop at the greatest
-//! number instead of overflowing.
+//! Relies on `/proc` and on the page that masu writes where `MASU_STATISTICS_PAGE=1` (`docs/observing.md`). The
+//! process may be broken or hostile, so no number of its page is used as a length, a place or a reason to wait, and
+//! sums saturate.
 //!
-//! 1. [`find`] lists the processes that have a page;
-//! 2. [`Observer`] reads one of them again and again, and keeps what it was;
-//! 3. [`page`] says what the bytes mean.
+//! [`find`] lists the processes that have a page, [`Observer`] reads one of them again and again, [`page`] says what
+//! the bytes mean.
 
 pub mod observer;
 pub mod page;

@@ -1,10 +1,8 @@
-//! A program looked up on this machine: what would be started, and whether a malloc can be
-//! preloaded into it.
+//! A program looked up on this machine, and whether a malloc can be preloaded into it.
 //!
-//! The two questions are kept apart. [`Program::find`] fails only where nothing could be run at
-//! all; a program that runs but takes no preload (static, setuid, with a malloc of its own) is
-//! found with [`Program::refusal`] set, because the system's malloc can still be measured in it.
-//! The hard part is scripts: it is their interpreter that allocates, so that is what is examined.
+//! [`Program::find`] fails only where nothing could be run. A program that takes no preload (static, setuid, with a
+//! malloc of its own) is found with [`Program::refusal`] set: the system's malloc can still be measured in it. For a
+//! script, its interpreter is examined.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};

@@ -1,8 +1,7 @@
-//! Repeatable randomness for the order of runs (and for simulated series in tests).
+//! Repeatable randomness for the order of runs.
 //!
-//! SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014):
-//! one word of state, every seed good, the same sequence on every machine. Nothing secret depends
-//! on it.
+//! SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014): one word of state,
+//! every seed good, the same sequence on every machine. Nothing secret depends on it.
 
 #[derive(Debug, Clone)]
 pub(crate) struct Random(u64);

@@ -1,10 +1,8 @@
 //! Redaction: words taken out of everything that is kept or shown, before it is.
 //!
-//! Results travel: into bug reports, onto web pages, to colleagues. What stands in them of the user
-//! is what the user wrote (the command, the variants) and what programs said; a name in a path is
-//! enough. The hard part is to leave what machines read alone (a user called `wall` must not lose a
-//! measure), so each record's free text is named (`results/redacted.rs`), and a test fills every text of a record to
-//! see that none was forgotten.
+//! Free texts are commands, variants and what programs said. What programs read must stay (a user called `wall` must
+//! not lose a measure), so each record's free text is named (`results/redacted.rs`); a test fills every text of a
+//! record to see that none was forgotten.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,9 +1,7 @@
-//! Results as people and other programs read them: a page for the terminal, Markdown, CSV, JSON and
-//! one HTML file with plots.
+//! Results as people and other programs read them: a page for the terminal, Markdown, CSV, JSON, HTML with plots.
 //!
-//! Relies on [`summarise`](crate::summary::summarise) for every figure: nothing is judged here. The
-//! one idea is the [`Document`]: a comparison that has just been made and a results file that was
-//! read back become the same thing, so that both are shown by the same code.
+//! Nothing is judged here. A comparison that was just made and a results file that was read back both become a
+//! [`Document`], shown by the same code.
 
 use std::path::Path;
 use std::str::FromStr;

@@ -1,9 +1,7 @@
-//! How scattered a process's machine code is: its executable mappings, the OS pages and 2 MiB regions
-//! they take, and how many begin at the same place of a region.
+//! How scattered a process's machine code is: its executable mappings, and the OS pages and 2 MiB regions they take.
 //!
-//! Relies on `/proc/PID/smaps`, whose lines proc(5) explains, and on no code arena: any process can be
-//! looked at. The one hard idea is what costs: every OS page of code in use wants an entry of the
-//! instruction TLB, and code at equal offsets competes for the same few sets of the caches.
+//! Relies on `/proc/PID/smaps` (proc(5)). Every OS page of code in use wants an entry of the instruction TLB, and code
+//! at equal offsets competes for the same few sets of the caches.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;

@@ -1,10 +1,7 @@
 //! Scratch: a fresh folder for every run, so that no run finds what the one before left.
 //!
-//! All runs have it at one path, made each time: the path is known before anything runs, and no
-//! run has a longer name for it than another. It lies in the temporary folder (`TMPDIR`), readable
-//! by this user only, and stays there only if this process is killed. Neither copying nor removing
-//! ever follows a link, and nothing is removed from a folder that something is mounted in: what is
-//! mounted is somebody's.
+//! All runs have it at one path. It lies in the temporary folder (`TMPDIR`), readable by this user only. Neither
+//! copying nor removing follows a link, and nothing is removed from a folder that something is mounted in.
 
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File, FileTimes, Metadata};

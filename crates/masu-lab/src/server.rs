@@ -1,14 +1,12 @@
 //! Servers: every variant's server kept warm beside the others, and load on one of them at a time.
 //!
-//! A start of a server measures its start. What is wanted is how it works once it is warm, so a run
-//! is here a *burst* of load: the servers of all variants run side by side, each with a data folder
-//! and a port of its own, and the bursts take turns in the engine's random and balanced order. The
-//! pieces: `place` and `running` start and end a server, `family` knows its processes, `ready` asks
-//! whether it answers, `proof` shows in a traced start that the preload took effect, `steady` says
-//! when it is warm, `consumption` and `guard` measure it, `burst` puts a run together.
+//! A run is a *burst* of load, so that a warm server is measured and not its start. Each server has a data folder and
+//! a port of its own; the bursts take turns in the engine's random order. `place` and `running` start and end a
+//! server, `family` knows its processes, `ready` asks whether it answers, `proof` shows in a traced start that the
+//! preload took effect, `steady` says when it is warm, `consumption` and `guard` measure it, `burst` puts a run
+//! together.
 //!
-//! The hard part is that nothing may be left: whatever happens, servers are asked to end, killed if
-//! they do not, and their folders removed.
+//! Nothing is left: servers are asked to end, killed if they do not, and their folders removed.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};

@@ -1,19 +1,13 @@
 //! Which differences are real: paired ratios to the reference with simultaneous intervals.
 //!
-//! The method, chosen before any result is seen: in each round a variant's run is paired with the
-//! reference's run of the same round and the logarithm of their ratio taken, so that drift cancels
-//! and the noise is symmetric. Of these the Hodges–Lehmann centre and its exact signed-rank
-//! interval are reported (`signed_rank.rs` says why: no assumption about the noise, no wild run
-//! can decide). With m variants besides the reference each interval errs at most with an mth part
-//! of what the table may (Bonferroni), so that *all* of a table's verdicts are right with at least
-//! 99 %, however the variants depend on one another through the reference they share.
+//! The method is fixed before any result is seen. In each round a variant's run is paired with the reference's run of
+//! the round, and the logarithm of their ratio taken: drift cancels and the noise is symmetric. Reported is the
+//! Hodges–Lehmann center with its exact signed-rank interval (`signed_rank.rs`). With m variants besides the reference
+//! each interval errs at most with an mth part of what the table may (Bonferroni), so *all* verdicts of a table are
+//! right with at least 99 %.
 //!
-//! Where the number of rounds is not fixed beforehand, the looks at the growing table share what it
-//! may err (`sequential.rs`).
-//!
-//! One measure, named beforehand (wall-clock time, or a server's throughput), carries the verdict.
-//! The other measures get ratios and intervals at the same level to inform the reader; they are not
-//! tests.
+//! Where the number of rounds is not fixed, looks share that error (`sequential.rs`). One measure, named beforehand,
+//! carries the verdict; ratios of the others inform the reader and are not tests.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,7 +1,6 @@
-//! Stopping early: one flag that a signal or a caller raises and every wait of the lab heeds.
+//! Stopping early: one flag that a signal or a caller raises.
 //!
-//! A signal handler may do almost nothing, so it only sets the flag; the waits of the lab wake up
-//! often enough (every few milliseconds) to see it.
+//! A signal handler only sets the flag; the waits of the lab wake up every few milliseconds to see it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

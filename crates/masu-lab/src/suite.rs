@@ -1,10 +1,8 @@
-//! A suite: workloads × variants × parameters × measures, as they were asked for and not yet looked
-//! up on this machine.
+//! A suite: workloads × variants × parameters × measures, as asked for and not yet looked up on this machine.
 //!
-//! Every comparison is one. `masu compare -- CMD` makes a suite of one workload, a suite file
-//! ([`Suite::read`], described in `docs/suites.md`) one of many; [`Plan::make`](crate::plan::Plan)
-//! looks up what a suite names, and the engine measures the plan. So there is one way to measure,
-//! and whatever a file can ask for, the command line gets by the same road.
+//! Every comparison is one: `masu compare -- CMD` makes a suite of one workload, a suite file ([`Suite::read`],
+//! `docs/suites.md`) one of many. [`Plan::make`](crate::plan::Plan) looks up what a suite names, and the engine
+//! measures the plan.
 
 use std::ffi::OsString;
 use std::path::PathBuf;

@@ -1,8 +1,7 @@
-//! From runs to a table: medians, ratios, verdicts, and the warnings without which they would
-//! mislead.
+//! From runs to a table: medians, ratios, verdicts, warnings.
 //!
-//! Which runs count: those that ended by themselves and in the way the reference usually did. A
-//! crash is quick, and must not make its variant look fast.
+//! A run counts if it ended by itself and in the way the reference usually did: a crash is quick, and must not make
+//! its variant look fast.
 
 use std::collections::BTreeSet;
 

@@ -1,7 +1,7 @@
 //! What was compared, as tables: one a case, with everything that was measured of it.
 //!
-//! Relies on records as they were written. The hard idea is that a comparison may have ended early:
-//! each table knows its [`Extent`], and one without a summary gets it from its runs.
+//! A comparison may have ended early: each table knows its [`Extent`], and one without a summary gets it from its
+//! runs.
 
 use serde::Serialize;
 

@@ -1,8 +1,7 @@
-//! The terminal that someone looks at: whether there is something to read from it, and whether it is still there.
+//! The terminal of standard output: whether there is a key to read, and whether the terminal is still there.
 //!
-//! Relies on the kernel door. The hard part is a terminal that was closed: it says for ever that it can be read,
-//! at once, and then that there is nothing. A process that goes on reading keeps a CPU busy, and not every program hears
-//! the signal that goes with it.
+//! A terminal that was closed can always be read and then has nothing, which would keep a CPU busy; not every program
+//! gets the signal.
 
 use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;

@@ -1,15 +1,12 @@
 //! A traced run: every program that a process tree runs is watched for its first allocation.
 //!
-//! How it is seen: when a program starts, a breakpoint waits at its entry point. There the loader
-//! has done its work, so the memory map tells whether the variant's library is loaded, and
-//! breakpoints are put on its `malloc`, `calloc`, `operator new` and so on, and on those of
-//! every other file that has a `malloc`: the C library, perhaps the program itself.
-//! The first that is hit in the variant's library is the proof; then all are removed and the
-//! program runs on at full speed. This needs no cooperation of the program, works with every malloc
-//! and C library, and sees the shortest program as well as every child.
+//! A breakpoint waits at each program's entry point. There the loader is done, so the memory map tells whether the
+//! variant's library is loaded. Breakpoints are then put on `malloc`, `calloc`, `operator new` and so on in that
+//! library and in every other file that has a `malloc`. A hit in the variant's library is the proof; all are removed
+//! and the program runs on at full speed. This works with every malloc and C library.
 //!
-//! The hard part is that a breakpoint is shared by all threads and copied by `fork`: so addresses
-//! stay known for as long as the program runs, and a thread that hits one late is put right.
+//! Breakpoints are shared by threads and copied by `fork`: addresses stay known for as long as the program runs, and a
+//! thread that hits one late is put right.
 
 use std::collections::HashMap;
 use std::fs::{self, File};

@@ -1,10 +1,8 @@
 //! A variant: an allocator with its settings, written `ALLOCATOR[:NAME=VALUE,…]`.
 //!
-//! [`Spec`] is the text understood, without looking at the machine; [`Variant`] is ready to run:
-//! the library to preload and the environment to set. [`Catalogue::resolve`] leads from one to the
-//! other, by the table in [`settings`]. The hard part is that settings and preloads share the
-//! environment with the user: `LD_PRELOAD`, `GLIBC_TUNABLES` and `MALLOC_CONF` that are already there
-//! are added to, never replaced.
+//! [`Spec`] is the text understood; [`Variant`] is ready to run: the library to preload and the environment to set.
+//! [`Catalogue::resolve`] leads from one to the other, by the table in [`settings`]. The user's own `LD_PRELOAD`,
+//! `GLIBC_TUNABLES` and `MALLOC_CONF` are added to, never replaced.
 //!
 //! [`Catalogue::resolve`]: crate::Catalogue::resolve
 

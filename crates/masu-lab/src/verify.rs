@@ -1,11 +1,9 @@
 //! Proof that a preload took effect: mapped into the program, and seen to serve an allocation.
 //!
-//! Variables set and libraries found prove nothing: loaders ignore preloads silently, programs
-//! bring a malloc along, wrappers clear the environment. So the warm-up run of each variant is
-//! traced (see `trace.rs`), and this module judges what was seen. The rule: of the programs that a
-//! command runs at least one must have been served; every other is accounted for by name. Where
-//! tracing is not permitted, glibc's loader is asked to log instead (see `loader.rs`), which proves
-//! less, and the evidence says so.
+//! Loaders ignore preloads silently, programs bring a malloc along, wrappers clear the environment. So each variant's
+//! warm-up run is traced (`trace.rs`) and judged here: of the programs that a command runs at least one must have been
+//! served; every other is accounted for by name. Where tracing is not permitted, glibc's loader logs instead
+//! (`loader.rs`), which proves less, and the evidence says so.
 
 use std::io::ErrorKind;
 

@@ -1,8 +1,7 @@
 //! A workload: a command and what it reads on standard input.
 //!
-//! Standard input can be read only once, but every run needs it: [`Input::own`] keeps it in an
-//! unlinked temporary file (or uses the file it already is) and each run opens that file again, so
-//! that every run starts at the same byte.
+//! [`Input::own`] keeps standard input in an unlinked temporary file (or uses the file it already is); each run opens
+//! that file again and starts at the same byte.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;

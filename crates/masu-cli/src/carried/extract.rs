@@ -1,9 +1,7 @@
-//! Lays the carried library into the first fit folder, so that a half-written or swapped file is
-//! never used.
+//! Lays the carried library into the first fit folder, so that a half-written or swapped file is never used.
 //!
-//! Relies on [`place`] for which folders are fit. A file is written under another
-//! name and renamed, so it is whole or absent, and one already there is used only if it is ours
-//! and holds the same bytes.
+//! A file is written under another name and renamed; one already there is used only if it is ours and holds the same
+//! bytes.
 
 use std::fs::{self, Metadata, OpenOptions};
 use std::hash::{BuildHasher, RandomState};

@@ -1,8 +1,7 @@
 //! Where `libmasu.so` may be laid: the folders to try, best first, and what makes one unfit.
 //!
-//! Relies on the kernel's own word (owner, mode, mount flags) rather than on names. The idea: a
-//! folder is fit when nobody but its owner and root could have put a file there or could swap a
-//! folder above it, when programs may be mapped from it, and when its path survives `LD_PRELOAD`.
+//! A folder is fit when nobody but its owner and root could have put a file there or could swap a folder above it,
+//! when programs may be mapped from it, and when its path survives `LD_PRELOAD`.
 
 use std::env;
 use std::ffi::OsString;

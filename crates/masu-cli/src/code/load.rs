@@ -1,7 +1,6 @@
 //! `masu code load`: objects loaded into a code arena of this process, and a function of theirs called.
 //!
-//! Relies on `masu-code`, whose errors name what is wrong with an object and where. The one hard idea:
-//! what is loaded is code of the user's, which runs here with all that a program may do.
+//! The user's code runs here with all that a program may do.
 
 use std::ffi::{CStr, CString, OsString};
 use std::fs;

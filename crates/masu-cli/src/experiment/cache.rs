@@ -1,7 +1,6 @@
 //! The folder in which experiments build programs and keep inputs.
 //!
-//! The hard idea is that it can be removed as a whole: so it is only ever a folder that masu made, which a file in it
-//! says, and another folder is neither filled nor removed.
+//! It is removed as a whole, so it is only ever a folder that masu made, which a file in it says.
 
 use std::fs;
 use std::io::ErrorKind;

@@ -1,8 +1,7 @@
 //! `masu list --options`: every option of the allocator, and what it makes of settings of glibc's.
 //!
-//! It relies on the tables of the allocator's own sources, which this is compiled with: they are data,
-//! so no allocator is linked into the command. What is decided here is how they fit 80 columns, and
-//! the form of the JSON.
+//! The tables of the allocator's own sources are compiled in: they are data, so no allocator is linked into the
+//! command.
 
 use serde_json::{Value, json};
 

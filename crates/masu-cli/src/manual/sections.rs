@@ -1,7 +1,4 @@
 //! What the manual says beyond the help: what masu is, variants, exit codes, environment, files.
-//!
-//! Relies on [`crate::exit`] for the codes, so that a page cannot name another one than masu ends
-//! with.
 
 use clap_mangen::roff::{Roff, bold, roman};
 

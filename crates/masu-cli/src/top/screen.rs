@@ -1,8 +1,7 @@
-//! The screen of `masu top`: keys in, what was seen out.
+//! The screen of `masu top`: keys in, figures out.
 //!
-//! Relies on [`Canvas`] for the terminal, which is restored however this ends, and on the tables of its
-//! neighbour. No colors: bold and reversed text show on every terminal. Where the locale is not UTF-8,
-//! curves are drawn in ASCII.
+//! [`Canvas`] restores the terminal however this ends. Bold and reversed text show on every terminal; where the locale
+//! is not UTF-8, curves are drawn in ASCII.
 
 mod canvas;
 

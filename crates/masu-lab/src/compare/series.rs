@@ -1,9 +1,8 @@
 //! The timed runs of one case, round after round.
 //!
-//! Everything decided here follows from the seed and the runs so far: the order, which starved runs
-//! are repeated, when the table is looked at. So a comparison that goes on takes each run from the
-//! file as long as there are any and makes the others, and ends up with the same sequence as one
-//! that was never cut off. Only a budget of time is spent again by what is made again.
+//! Everything decided here follows from the seed and the runs so far: the order, which starved runs are repeated, when
+//! the table is looked at. A comparison that goes on takes runs from the file as long as there are any, and ends up
+//! with the same sequence. Only a budget of time is spent again by runs made again.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};

@@ -1,8 +1,7 @@
-//! Warm-ups: one verified run of each row, and who cannot take part.
+//! Warm-ups: one verified run of each row, and which rows cannot take part.
 //!
-//! Relies on the executor for the proof that a variant is in effect. What is decided here is who may
-//! be missing: a malloc that was merely found is left out with its reason, one that was named must
-//! work, and so must the reference, with which the others are compared.
+//! A malloc that was merely found is left out with its reason; one that was named must work, and so must the
+//! reference.
 
 use super::Event;
 use crate::executor::{Executor, Remarks};

@@ -1,10 +1,9 @@
 //! Runs side by side: several programs share one CPU, and what each used of it is compared.
 //!
-//! It relies on the kernel's scheduler, which gives each a few milliseconds in turn, and on the CPU time that it
-//! accounts to each. The idea: on most machines the same program takes a tenth more or less from one second to the
-//! next, because of clock rates and of other machines on the same processor. Programs that take turns meet the same
-//! of it. On a machine that did other things too, pairs of equal runs of 0.15 s differed by 23 % (standard deviation)
-//! one after the other and by 1.4 % side by side.
+//! The kernel gives each a few milliseconds in turn and accounts CPU time to each. On most machines a program takes a
+//! tenth more or less from one second to the next, because of clock rates and other guests; programs that take turns
+//! meet the same of it. On a machine that did other things too, pairs of equal runs of 0.15 s differed by 23 %
+//! (standard deviation) one after the other and by 1.4 % side by side.
 
 use std::sync::mpsc;
 use std::thread;

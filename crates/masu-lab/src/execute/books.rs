@@ -1,7 +1,6 @@
-//! What the kernel's books say of one process or one thread.
+//! The kernel's figures of one process (`/proc/PID`) or one thread (`/proc/PID/task/TID`), as proc(5) explains them.
 //!
-//! Relies on the files of proc(5) in a folder of `/proc`: `/proc/PID` for a process, `/proc/PID/task/TID` for a
-//! thread. What has ended has no books, and a kernel may keep fewer; then there is none.
+//! A kernel may keep fewer of them; a process that has ended has none.
 
 use std::fs;
 use std::str::FromStr;

@@ -1,8 +1,7 @@
-//! Resident memory as time goes by, in few enough points to be kept for every run.
+//! Resident memory over time, in few enough points to be kept for every run.
 //!
-//! A point stands for a number of looks and holds the largest of them; when there are too many
-//! points, neighbours are joined and each stands for twice as many. So a peak is never lost, and
-//! a short run keeps every look.
+//! A point holds the largest of a number of samples; when there are too many points, neighbors are joined. So no peak
+//! is lost, and a short run keeps every sample.
 
 use std::time::Duration;
 

@@ -1,9 +1,8 @@
 //! Fresh memory that costs every run the same.
 //!
-//! The host of a virtual machine may take back what was free for some seconds, and has to find and clear
-//! it again at the next touch: the same program then takes several times as long, by when it was started
-//! and not by what it is. Relies on the kernel handing out first what was freed last: as much memory as a
-//! run is known to need is touched and freed just before it.
+//! The host of a virtual machine may take back what was free for some seconds, and clears it again at the next touch:
+//! the program then takes several times as long. The kernel hands out first what was freed last, so as much memory as
+//! a run needs is touched and freed just before it.
 
 use crate::error::Doing;
 use crate::{Error, kernel, machine};

@@ -1,11 +1,9 @@
-//! The neighbours of a run: what others used of the machine in that time, and whether that took so
-//! much from the run that its times say more about them.
+//! The neighbors of a run: what others used of the machine during the run, and whether the run's times say more about
+//! them.
 //!
-//! It relies on `/proc/stat`, which counts in ticks of 10 ms and only for the CPUs that the run may
-//! use. The hard idea is whom a wait is owed to: a thread that is ready but has no CPU may wait for
-//! a neighbour, or for its own program, which has started more threads than there are CPUs. What
-//! neighbours took cannot exceed what they used, so a wait counts only as far as somebody else was
-//! seen to use the CPUs.
+//! `/proc/stat` counts in ticks of 10 ms, here for the CPUs that the run may use. A thread that is ready but has no
+//! CPU may wait for a neighbor, or for another thread of its own program. So a wait counts only as far as somebody
+//! else was seen to use the CPUs.
 
 use std::fs;
 

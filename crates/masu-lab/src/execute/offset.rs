@@ -1,10 +1,8 @@
 //! The environment's offset: a variable of random length that moves the stack of each run.
 //!
-//! Where the stack begins depends on the length of everything in the environment, and with it how
-//! the program's data share cache lines and pages; a variant whose name is longer would be measured
-//! with another layout each time, and one layout may be luckier than another by more than the
-//! variants differ (Mytkowicz and others, "Producing wrong data without doing anything obviously
-//! wrong!", 2009). Drawn for each run, the luck is spread over all variants alike.
+//! The length of the environment decides where the stack begins, and so how data share cache lines and pages. One
+//! layout may be luckier than another by more than the variants differ (Mytkowicz and others, "Producing wrong data
+//! without doing anything obviously wrong!", 2009). Drawn for each run, the luck is spread over all variants.
 
 use crate::random::Random;
 

@@ -1,9 +1,8 @@
-//! The pace of looks at a running tree: seldom enough to cost little, often enough that a runaway is
-//! caught before it is far over its limit.
+//! How often a running tree is sampled: rarely enough to cost little, often enough to catch a runaway near its limit.
 //!
-//! A look costs about one per cent of one CPU: an expensive one makes the next come later. Near the
-//! limit that is no argument any more: the next look comes before the tree could get there, if it
-//! grew as fast as memory can be touched, or twice as fast as it just did.
+//! A sample costs about one per cent of a CPU: an expensive one makes the next come later. Near the limit the next one
+//! comes before the tree could get there, if it grew as fast as memory can be touched, or twice as fast as it just
+//! did.
 
 use std::time::Duration;
 

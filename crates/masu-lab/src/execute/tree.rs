@@ -1,10 +1,8 @@
-//! The processes of a run: who they are, what they hold, how to be rid of them.
+//! The processes of a run: which they are, what they hold, how to end them.
 //!
-//! It relies on `/proc` (the lists of children where the kernel has them) and on this process being a *subreaper*: a process
-//! whose parent ends becomes our child instead of init's, so nothing escapes by forking twice. A
-//! run's processes are therefore the root's descendants, plus those of our children that were not
-//! there before the run, unless they are in a *session* that was: servers that were started earlier
-//! lose children to us too.
+//! This process is a *subreaper*: a process whose parent ends becomes our child, so nothing escapes by forking twice.
+//! A run's processes are the root's descendants, plus our children that were not there before the run, unless they are
+//! in a *session* that was: servers that were started earlier lose children to us too.
 
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};

@@ -1,9 +1,8 @@
-//! The watch over one run: one thread that waits for the program to end while it drains and
-//! hashes its output, samples its memory and guards its limits.
+//! The watch over one run: one thread waits for the program's end, drains and hashes its output, samples its memory
+//! and guards its limits.
 //!
-//! A single `poll` waits for all of it: the process (through a pidfd), both pipes, and the next
-//! look at the tree. Output never goes to `/dev/null`, which some programs recognise and then do
-//! no work.
+//! A single `poll` waits for the process (a pidfd), both pipes and the next sample. Output never goes to `/dev/null`:
+//! some programs recognize it and then do no work.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read};

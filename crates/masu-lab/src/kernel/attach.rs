@@ -1,9 +1,7 @@
-//! Attaching to a process that runs already: its threads are seized, stopped at each system call, and let go.
+//! Attaching to a running process: its threads are seized, stopped at each system call, and let go.
 //!
-//! It relies on the tracing calls beside it. The hard idea is how it ends: a thread belongs to the one thread that
-//! traces it, and when that one is gone, by whatever end, the kernel lets all of them go on from wherever they stand.
-//! So nothing is undone by hand: the tracing thread ends, and being killed does the same. What wakes it is a child
-//! of its own, whose end it hears of as it hears of the others' stops.
+//! When the tracing thread ends, by whatever end, the kernel lets all traced threads go on. So nothing is undone by
+//! hand. A child wakes the tracing thread: its end is reported like the others' stops.
 
 use std::io::{self, Write};
 use std::os::fd::AsRawFd;

@@ -1,9 +1,8 @@
-//! Which system calls are counted, as the kernel sees them: their numbers, the filter that stops a thread at
-//! them and nowhere else, and how a new program is given that filter.
+//! Which system calls are counted: their numbers, the filter that stops a thread at them and nowhere else, and how a
+//! new program gets that filter.
 //!
-//! The hard part is when. A filter that is there before `exec` would stop the lab's own last steps, and before
-//! the tracer could answer. So a program gets it when it stops before its first instruction: its tracer has it
-//! make the two calls that install the filter, and then puts everything back as it was.
+//! A filter from before `exec` would stop the lab's own last steps. So the tracer has the program make the two calls
+//! that install it, when it stops before its first instruction, and then puts everything back.
 
 use std::fs::File;
 use std::io;

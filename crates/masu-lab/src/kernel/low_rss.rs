@@ -1,14 +1,11 @@
-//! The last step before a program: the process that is about to become it puts away what it has of the lab,
-//! so that the peak RSS which the kernel will report is the program's own.
+//! The last step before `exec`: the child puts away what it has of the lab, so that the peak RSS which the kernel
+//! reports is the program's own.
 //!
-//! The kernel folds into a program's peak what the process had that it was before `exec`, and that is a copy
-//! of the lab: every page that was written here, results included. So the copy drops its heap, the stack that is
-//! not in use and code that is not needed at the moment, asks the kernel to forget the peak so far, and only then
-//! calls `exec`. The hard part is that nothing may need the heap any more: the program's arguments and its
-//! environment lie in a mapping of their own, and from there on only stack, registers and one function of the C
-//! library are used, the one that makes any system call: code comes back 64 KiB at a time.
-//! Where the kernel forgets no peak (it was built without `CONFIG_PROC_PAGE_MONITOR`), the floor is higher and
-//! is reported as such.
+//! The kernel folds into a program's peak what the process had before `exec`: a copy of the lab. So the child drops
+//! its heap, unused stack and code, asks the kernel to forget the peak, and then calls `exec`. Nothing may need the
+//! heap by then: arguments and environment lie in a mapping of their own, and only stack, registers and one function
+//! of the C library are used. Where the kernel forgets no peak (built without `CONFIG_PROC_PAGE_MONITOR`), the floor
+//! is higher and is reported.
 
 use std::collections::BTreeMap;
 use std::ffi::{CString, OsStr, OsString};

@@ -1,7 +1,6 @@
 //! Which system calls do something that another process can see: files written, names made, locks, sockets.
 //!
-//! It relies on the numbers and arguments of calls. The hard idea is to err on one side: what is not known to stay
-//! inside a process and its pipes counts as seen by others.
+//! A call that is not known to stay inside a process and its pipes counts as seen.
 
 use std::fs::File;
 use std::io;

@@ -1,8 +1,7 @@
-//! What is needed to measure what the kernel's services cost: each of them once, behind a safe function, and
-//! the questions whether it allows tracing and counting.
+//! The kernel's services, each behind a safe function so that it can be timed, and whether the kernel allows tracing
+//! and counting.
 //!
-//! The hard one is `brk`: the program break belongs to the malloc of this process, so it is moved in a child
-//! that does nothing else.
+//! The program break belongs to this process's malloc, so it is moved in a child that does nothing else.
 
 use std::io::{self, Read};
 use std::os::fd::AsRawFd;

@@ -1,9 +1,9 @@
-//! Samples of where threads are, by the kernel's CPU clock: an event for each thread and CPU, a ring that the
-//! kernel writes samples into for each CPU, and reading them.
+//! Samples of where threads are, by the kernel's CPU clock: an event for each thread and CPU, a ring of samples for
+//! each CPU.
 //!
-//! It relies on perf events, which a sandbox or `perf_event_paranoid` may forbid (perf_event_open(2)); hardware
-//! counters are not needed. Only a program's own code is sampled, which is what an unprivileged user may. The hard
-//! part is the ring: the kernel writes while it is read, and a record may lie across its end.
+//! Relies on perf events, which a sandbox or `perf_event_paranoid` may forbid (perf_event_open(2)); hardware counters
+//! are not needed. Only a program's own code is sampled. The kernel writes a ring while it is read, and a record may
+//! lie across its end.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};

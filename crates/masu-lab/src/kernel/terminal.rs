@@ -1,8 +1,6 @@
-//! A terminal that nobody sits at, for programs that write line by line only where somebody might; and how a terminal
-//! hands keys on.
+//! A pseudo-terminal, for programs that write line by line only to a terminal; and how a terminal hands keys on.
 //!
-//! It relies on the kernel's pseudo-terminals. The hard idea is its end: once nobody holds the program's side open, reading
-//! from the other is an error and not the end of a file.
+//! Once nobody holds the program's side open, reading from the other is an error and not the end of a file.
 
 use std::fs::File;
 use std::io;

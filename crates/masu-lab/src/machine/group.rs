@@ -1,8 +1,7 @@
 //! What control groups leave to this process, in a container or a service: memory, CPU time, threads.
 //!
-//! It relies on `/proc/self/cgroup` and on the kernel's files for either version of control groups.
-//! Limits hold for a group with all it contains, so every group on the way up is asked. File pages
-//! that nobody used lately count as room: the kernel takes them back before it refuses anything.
+//! Limits hold for a group with all it contains, so every group on the way up is asked, in either version of control
+//! groups. Idle file pages count as room: the kernel takes them back before it refuses anything.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
 //! A page as one HTML file with plots: no network, no script, legible in light, in dark and on paper.
 //!
-//! Relies on askama, which escapes what the template is given, and on the plots, which escape for themselves. The file is
-//! well-formed XML too, so that tests can say that nothing is left open.
+//! askama escapes what the template is given; plots escape for themselves. The file is well-formed XML too, which
+//! tests check.
 
 use askama::Template;
 

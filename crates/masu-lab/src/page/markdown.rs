@@ -1,8 +1,8 @@
-//! A page as GitHub's Markdown, to be pasted into an issue; its plots lie in files beside it.
+//! A page as GitHub's Markdown; its plots lie in files beside it.
 //!
-//! The hard idea is escaping: labels, commands and warnings come from outside, and a `|`, a `<` or an `@name` in them
-//! must neither break a table, nor become HTML, nor call anyone. Punctuation that means something is escaped with a
-//! backslash; code stands in code spans, whose fence is longer than any row of backticks inside.
+//! A `|`, a `<` or an `@name` in labels, commands and warnings must neither break a table, nor become HTML, nor call
+//! anyone: punctuation is escaped with a backslash, and a code span's fence is longer than any row of backticks
+//! inside.
 
 use super::text::visible;
 use super::{Block, Cell, Mark, Page, Point, Sheet, Statement, Text, Tone};

@@ -1,8 +1,8 @@
-//! A page for the terminal: styled lines, padded by what is seen rather than by bytes, wrapped at the width of the page.
+//! A page for the terminal: styled lines, padded by what is seen rather than by bytes, wrapped at the width of the
+//! page.
 //!
-//! Relies on every character being one column wide, which holds for what masu itself prints. A caller that writes
-//! elsewhere strips the styles. Words that come from elsewhere are made [`visible`]: a results file must not steer a
-//! terminal. Nothing is wider than the page unless a word is; a table that would be goes on below itself.
+//! Every character counts as one column. Words that come from elsewhere are made [`visible`]: a results file must not
+//! steer a terminal. Nothing is wider than the page unless a word is; a table that would be goes on below itself.
 
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicUsize, Ordering};

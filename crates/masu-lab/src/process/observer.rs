@@ -1,9 +1,7 @@
-//! One process, looked at again and again.
+//! One process, looked at again and again: how old its page is, what happens a second, and what it was before.
 //!
-//! It relies on the page and on the kernel. What it adds is time: how old the page is, what happens a
-//! second, and what the process was before. The hard idea is what a process may become in that time: it
-//! ends, its number goes to another one, it becomes another program. The process looked at is the one
-//! with this number *and* this start; a program that took its place begins a history of its own.
+//! The process is the one with this number *and* this start; a program that took its place begins a history of its
+//! own.
 
 use std::collections::VecDeque;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};

@@ -1,7 +1,6 @@
-//! What the bytes of a statistics page mean.
+//! The meaning of a statistics page's bytes.
 //!
-//! It relies on nothing: bytes in, numbers out. Whatever the bytes are, the result is a page or a
-//! reason why it is none; rows beyond those that a page can have are not there.
+//! Whatever the bytes are, the result is a page or a reason why it is none.
 
 use serde::Serialize;
 

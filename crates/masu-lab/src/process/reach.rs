@@ -1,10 +1,8 @@
-//! How the bytes of a process's statistics page are got at.
+//! How the bytes of a process's statistics page are read.
 //!
-//! It relies on `/proc/PID/fd`, where the page is a link that this user may open if the process is
-//! his own; and, where the process has closed that descriptor, on `/proc/PID/maps` and
-//! `/proc/PID/mem`, which the kernel shows to fewer. The hard idea is not to be held up: the process
-//! chooses what lies behind its descriptors, so only what is called as the page is, is opened without
-//! waiting, is an ordinary file, and is read up to the length of a page.
+//! The page is a link in `/proc/PID/fd` that its user may open; where the process has closed it, `/proc/PID/maps` and
+//! `/proc/PID/mem` have it, which the kernel shows to fewer. The process chooses what lies behind its descriptors:
+//! only a file with the page's name is opened, without waiting, and read up to the length of a page.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};

@@ -1,7 +1,6 @@
-//! What the kernel says of a process.
+//! What the kernel says of a process in `/proc`.
 //!
-//! It relies on `/proc`. Names and arguments are the process's own to choose, so what a terminal would
-//! take for a command is taken out of them.
+//! A process chooses its name and arguments, so control characters are taken out of them.
 
 use std::fs;
 

@@ -1,7 +1,7 @@
 //! What an ELF file tells about its malloc: its loader, its libraries, the symbols it brings along.
 //!
-//! Only headers and symbol tables are read, however large the file. The hard part is a malloc that
-//! is linked in: a stripped program does not show one, so the warm-up run has the last word.
+//! Only headers and symbol tables are read. A stripped program does not show a malloc that is linked in, so the
+//! warm-up run has the last word.
 
 use std::ffi::OsStr;
 use std::fs::File;

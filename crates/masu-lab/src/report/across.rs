@@ -1,9 +1,8 @@
-//! The same comparison made several times, on several machines or on several days.
+//! The same comparison made several times, on several machines or days.
 //!
-//! The hard idea is what is *not* done: runs of different machines are never pooled, because no
-//! interval over a handful of machines could promise anything about the next one. Each keeps its own
-//! ratio and interval; together they are counted, and the range and the mean of their estimates are
-//! said for information.
+//! Runs of different machines are never pooled: no interval over a handful of machines could promise anything about
+//! the next one. Each keeps its own ratio and interval; they are counted, with the range and the mean of their
+//! estimates.
 
 use serde::Serialize;
 

@@ -1,8 +1,7 @@
-//! The page of a comparison, or of several of the same thing: what was compared, a table of medians and ratios a case, a
-//! verdict for each variant in plain words, and what to know before trusting them.
+//! The page of a comparison, or of several of the same thing: a table of medians and ratios a case, verdicts in plain
+//! words, and what to know before trusting them.
 //!
-//! Relies on the lab's summaries for every figure, and on `overview.rs` and `across.rs` for what may be said of several
-//! cases or machines together. A page for a browser has everything; the others have what fits a screen.
+//! A page for a browser has everything; the others have what fits a screen.
 
 use super::across::{self, Across, Group};
 use super::document::Document;

@@ -1,8 +1,7 @@
-//! Every run on a line of comma-separated values, for spreadsheets and for other statistics.
+//! Every run on a line of comma-separated values.
 //!
-//! The columns are a promise: their names and order stay, new ones come at the end. Times are in
-//! seconds, memory in bytes; what a run does not have is empty. Quoting is that of RFC 4180, with
-//! `\n` at the end of a line.
+//! The columns are a promise: their names and order stay, new ones come at the end. Times are in seconds, memory in
+//! bytes; what a run does not have is empty. Quoting is that of RFC 4180, with `\n` at the end of a line.
 
 use super::document::Document;
 use crate::tables::{Source, Table};

@@ -1,7 +1,4 @@
-//! The page of a diagnosis: why a program is slow, with evidence and what to do.
-//!
-//! Relies on the diagnosis for every number and every judgement. The reader has a slow program and little time: the cause
-//! comes first, in one sentence.
+//! The page of a diagnosis: the cause first, in one sentence, then evidence and what to do.
 
 use super::document::quoted;
 use super::proved;

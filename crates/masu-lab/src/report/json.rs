@@ -1,7 +1,6 @@
-//! The summaries as one JSON object, for programs that want verdicts and not runs.
+//! The summaries as one JSON object; the runs are in the results file, which is JSON too.
 //!
-//! The runs themselves are in the results file, which is JSON too. Ratios are `estimate` with
-//! `interval`; an interval that leaves out 1 is a difference.
+//! Ratios are `estimate` with `interval`; an interval that leaves out 1 is a difference.
 
 use serde::Serialize;
 

@@ -1,7 +1,6 @@
-//! How each measure is called, written and judged in a report, and which of them a table shows.
+//! How each measure is named, written and judged in a report, and which of them a table shows.
 //!
-//! Relies on [`Measure`] for what is measured. A table has room for five: the primary one with its
-//! interval, and four that say what it was paid with.
+//! A table has room for five: the primary one with its interval, and four others.
 
 use crate::Measure;
 use crate::quantity;

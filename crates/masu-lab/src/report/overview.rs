@@ -1,8 +1,7 @@
 //! What several cases come to together, a line for each variant.
 //!
-//! Relies on each case's own verdicts. A mean over cases hides what it costs in one of them, so
-//! beside it stand the extremes and how many cases went which way; and it has no interval, because
-//! the cases are a choice and no sample.
+//! A mean over cases hides what it costs in one of them, so the extremes and the number of cases each way stand beside
+//! it. It has no interval: the cases are a choice and no sample.
 
 use serde::Serialize;
 

@@ -1,10 +1,8 @@
-//! Plots as SVG, written here because they are few and must need nothing: no script, no font, no
-//! network.
+//! Plots as SVG, without script, font or network.
 //!
-//! Every plot has the same frame: a row a variant, its label on the left, its figure on the right,
-//! what is drawn between them over one axis. So every plot takes any number of variants and needs no
-//! colour to tell them apart; the only colours say better and worse. Classes instead of colours let
-//! the page's style fit them to light, dark and paper.
+//! Every plot has the same frame: a row a variant, its label on the left, its figure on the right, one axis. Any
+//! number of variants fits, and the only colors say better and worse. Classes instead of colors let the page's style
+//! fit them to light, dark and paper.
 
 mod axis;
 mod bars;

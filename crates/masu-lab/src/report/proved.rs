@@ -1,7 +1,4 @@
-//! A proof: what was shown of each remedy, in plain words with its ratios.
-//!
-//! Relies on the proof for every verdict. A ratio stands with its interval, because a figure alone looks surer
-//! than it is.
+//! A proof: what was shown of each remedy, in plain words, each ratio with its interval.
 
 use super::measure;
 use crate::Measure;

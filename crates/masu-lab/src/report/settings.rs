@@ -1,7 +1,5 @@
-//! What is about to be compared, and what the settings of its variants come to: a reader should be able to set the same
-//! without masu.
-//!
-//! Relies on the variants for both; they know their environment and the traps of their settings.
+//! What is about to be compared, and what the settings of its variants come to: a reader can set the same without
+//! masu.
 
 use crate::Variant;
 use crate::page::{Block, Form, Page, Statement, Tone};

@@ -1,8 +1,6 @@
-//! What tuning came to: what fresh runs showed, the smallest change worth making as lines to
-//! paste, and what was tried on the way.
+//! The page of a tuning: what fresh runs showed, the smallest change worth making as lines to paste, what was tried.
 //!
-//! Relies on [`Tuning`] for every judgement. The one idea: figures that chose and figures that count stand apart,
-//! and only the latter have intervals.
+//! Figures that chose and figures that count stand apart, and only the latter have intervals.
 
 use std::collections::BTreeSet;
 

@@ -1,7 +1,7 @@
 //! What a comparison says about one variant, in plain words.
 //!
-//! The hard idea: people speak of speed where the lab has a ratio of times. So the words for a
-//! variant that takes less time turn the ratio over, ends of the interval included.
+//! People speak of speed where the lab has a ratio of times: for a variant that takes less time the ratio and its
+//! interval are turned over.
 
 use super::measure;
 use crate::page::Tone;

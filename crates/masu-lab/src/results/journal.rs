@@ -1,10 +1,8 @@
-//! The results file of a comparison on its way: a line at a time, and never less than whole lines.
+//! The results file of a comparison under way: only whole lines, written one at a time.
 //!
-//! The journal is also the comparison's memory. What the lab holds is copied for each run it starts, and
-//! is a floor under the run's peak RSS where the kernel forgets none (`kernel/low_rss.rs`), so runs of finished
-//! tables wait in the file until all are there; where there is no file, or one that cannot be read back (a
-//! pipe, `/dev/full`), in one without a name. What a full disk left of a line is cut away, so that what is
-//! there stays valid.
+//! What the lab holds is copied for each run it starts and is a floor under the run's peak RSS where the kernel
+//! forgets none (`kernel/low_rss.rs`). So runs of finished tables wait in the file; where it cannot be read back (a
+//! pipe, `/dev/full`), in one without a name. Half a line that a full disk left is cut away.
 
 use std::fs::{File, TryLockError};
 use std::io::{Read, Seek, SeekFrom, Write};

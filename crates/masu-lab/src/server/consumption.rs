@@ -1,9 +1,8 @@
-//! What a server has used so far, as the kernel counts it for processes that go on running.
+//! What a running server has used so far; two looks give what a burst used.
 //!
-//! Two looks give what a burst used. CPU time comes to the nanosecond from each process's clock;
-//! how it divides into user and system, and what ended children used, `/proc` tells in hundredths of
-//! a second. Context switches and waits for a CPU are counted for each thread: a thread that came
-//! and went within a burst is not in them.
+//! CPU time comes to the nanosecond from each process's clock; its division into user and system, and what ended
+//! children used, comes in hundredths of a second from `/proc`. Context switches and waits are counted for each
+//! thread; one that came and went within a burst is missing.
 
 use std::collections::HashMap;
 

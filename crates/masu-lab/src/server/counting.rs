@@ -1,8 +1,7 @@
-//! Allocations a request: counted on a server of their own, under the counting build of
-//! `libmasu.so`, and never while anything is timed.
+//! Allocations a request, counted on a server apart under the counting build of `libmasu.so`; nothing is timed there.
 //!
-//! How often a program asks for memory is the program's doing and not the malloc's, so it is counted
-//! once for each combination of parameters and holds for every variant that has it.
+//! The count is the program's doing and not the malloc's, so it is made once for each combination of parameters and
+//! holds for every variant.
 
 use super::place::Place;
 use super::{Servers, Warm};

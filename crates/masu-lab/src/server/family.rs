@@ -1,9 +1,8 @@
 //! The processes of one server among those of several.
 //!
-//! A command's run can say that every new child of ours is the run's (see `execute/tree.rs`); here
-//! several servers run at once, and each may have daemons whose parent has gone and that became our
-//! children therefore. What tells them apart is the *session*: each server starts in one of its own,
-//! and a daemon that opens another is seen doing so while its server is the only one that starts.
+//! Daemons whose parent has gone become our children, whichever server they are of. The *session* tells them apart:
+//! each server starts in one of its own, and a daemon that opens another is seen doing so while its server is the only
+//! one that starts.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};

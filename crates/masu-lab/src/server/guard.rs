@@ -1,8 +1,7 @@
-//! The watch over all servers while they run: their memory sampled, a limit over them together, and
-//! word to the thread that waits for a burst when there is no use in waiting.
+//! The watch over all servers: their memory sampled, one limit over them together, and a flag for the thread that
+//! waits for a burst that cannot go on.
 //!
-//! One thread looks at every server, also those that wait for their turn: their memory is taken
-//! from the machine all the same. A look costs at most about one per cent of a CPU: an expensive
+//! Servers that wait for their turn are watched too. A look costs at most about one per cent of a CPU: an expensive
 //! one makes the next come later.
 
 use std::sync::atomic::{AtomicBool, Ordering};

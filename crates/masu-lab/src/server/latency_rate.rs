@@ -1,7 +1,6 @@
-//! The rate at which latencies are measured in bursts that measure throughput first.
+//! The rate at which latencies are measured in the second half of each burst.
 //!
-//! Throughput wants a closed loop, honest latencies an open one, and a comparison that is made twice takes
-//! twice as long and compares two moments. So each burst can have both, one after the other.
+//! Throughput wants a closed loop, honest latencies an open one; a burst can have both, one after the other.
 
 use std::fmt;
 use std::str::FromStr;

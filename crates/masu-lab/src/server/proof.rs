@@ -1,10 +1,8 @@
 //! Proof that a variant's malloc serves a server: a traced start before the one that is measured.
 //!
-//! The tracer stays out of the server that is measured: breakpoints leave copied pages of code
-//! behind, and letting go of a running program interrupts its system calls. So the server is started
-//! once under the tracer, with a folder and a port of its own, until it is ready; what was seen by
-//! then is judged as for any command. Of the server that is measured it is then only asked that the
-//! library is mapped.
+//! Breakpoints leave copied pages of code behind, and detaching interrupts system calls. So the traced server has a
+//! folder and a port of its own and ends when it is ready. Of the server that is measured only the mapping of the
+//! library is checked.
 
 use std::fs;
 

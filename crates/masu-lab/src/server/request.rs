@@ -1,7 +1,6 @@
-//! What was asked for about servers, in words, and the plan it comes to.
+//! What the command line or a suite file asks of servers, in words, and the plan it comes to.
 //!
-//! The command line and suite files say the same things; what goes together and what is meant where
-//! nothing is said is decided here, once.
+//! What goes together, and the defaults, are decided here once.
 
 use std::ffi::OsStr;
 use std::time::Duration;

@@ -1,7 +1,6 @@
-//! When a warm-up has done its work: throughput and page faults have become flat.
+//! When a warm-up is done: throughput and page faults have become flat.
 //!
-//! What is looked for is a trend, not quiet: on a busy machine no two bursts are alike, but a
-//! server whose caches still fill, whose code is still being compiled or whose heap still grows goes
+//! A trend is looked for, not quiet: on a busy machine no two bursts are alike, but a server that still warms up goes
 //! on in one direction.
 
 /// Bursts without which nothing can be said.

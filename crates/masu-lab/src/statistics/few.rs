@@ -1,10 +1,9 @@
 //! The interval of a few paired differences, taken for normal: ranks of fewer than eight say nothing.
 //!
-//! Relies on the order of runs, which makes the differences of two equal variants symmetric. Student's interval of
-//! such differences errs no more often than it says where the noise is a mixture of normal noises of several widths,
-//! as it is where some rounds are disturbed and others are not (Benjamini, "Is the t test really conservative when the
-//! parent distribution is long-tailed?", Journal of the American Statistical Association 78, 1983). It is still weaker
-//! ground than ranks, so it serves a diagnosis, which has seconds, and no comparison.
+//! The order of runs makes the differences of two equal variants symmetric. Student's interval then errs no more often
+//! than it says where the noise is a mixture of normal noises of several widths (Benjamini, "Is the t test really
+//! conservative when the parent distribution is long-tailed?", Journal of the American Statistical Association 78,
+//! 1983). It is weaker than ranks, so it serves a diagnosis, which has seconds, and no comparison.
 
 use super::{Level, Ratio};
 

@@ -1,26 +1,19 @@
 //! Looking at results while they grow, without finding what is not there.
 //!
-//! Looking at a series again and again, and stopping when one likes it, finds a difference
-//! sooner or later, true or not. So the error that a table may have is *spent*: look number k uses
-//! 1/(k(k+1)) of it (a half, a sixth, a twelfth …), and the last look, when the budget ends, all that
-//! is left. After k looks that is 1/(k+1), because 1/(j(j+1)) = 1/j − 1/(j+1) and the sum
-//! telescopes. Looks are taken at numbers of rounds that grow by one half each time: few looks, and
-//! none comes much later than it could.
+//! The error that a table may have is *spent*: look number k uses 1/(k(k+1)) of it (a half, a sixth, a twelfth
+//! …), and the last look, when the budget ends, all that is left: 1/(k+1) after k looks, because 1/(j(j+1)) =
+//! 1/j − 1/(j+1) and the sum telescopes. Looks are taken at numbers of rounds that grow by one half each time.
 //!
-//! Why all looks together keep what a single one promises: let a variant be equal to the reference.
-//! The order within each round is drawn for itself, so exchanging the two variants' runs in any rounds
-//! gives a series as likely as the one it was made from. It changes no round's duration, therefore
-//! neither how many rounds fit into a budget of time nor which looks could be taken. So *given*
-//! the number of rounds and of looks, the signs of the paired differences are fair coins, which
-//! is all that the signed-rank interval of each look relies on, and the chances that looks 1 to k or
-//! the last one err add up to at most 1/(1·2) + … + 1/(k(k+1)) + 1/(k+1) = 1 of the whole. No more is
-//! used than that the chance of any of several events is at most the sum of their chances:
-//! whatever makes the series stop at one of the looks, and however they depend on one another.
-//! Stopping by hand on knowing the ratios is not covered: show none before it is final.
+//! All looks together keep what a single one promises. Let a variant be equal to the reference. The order
+//! within each round is drawn for itself, so exchanging the two variants' runs in any rounds gives a series as
+//! likely as the first. It changes no round's duration, so neither how many rounds fit into a budget nor which
+//! looks could be taken. *Given* the number of rounds and of looks, the signs of the paired differences are
+//! therefore fair coins, all that a signed-rank interval relies on, and the chances that looks 1 to k or the
+//! last one err add up to at most 1/(1·2) + … + 1/(k(k+1)) + 1/(k+1) = 1 of the whole. Stopping by hand on
+//! knowing the ratios is not covered: show none before it is final.
 //!
-//! The idea of spending is that of Lan and DeMets, "Discrete sequential boundaries for clinical
-//! trials", Biometrika 70 (1983); their boundaries are narrower, at the price of assuming normal
-//! noise.
+//! Spending is the idea of Lan and DeMets, "Discrete sequential boundaries for clinical trials", Biometrika 70
+//! (1983); their boundaries are narrower and assume normal noise.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,13 +1,11 @@
 //! The Hodges–Lehmann estimate of a typical paired difference, with its exact interval.
 //!
-//! It relies on Wilcoxon's signed-rank distribution: if the differences are symmetric around their
-//! centre (under no difference they are, because order within a round is random), the number of
-//! pairwise averages below the centre has a known distribution, whatever the noise looks like. The
-//! interval's ends are therefore two of the ordered averages, and no assumption of normal noise is
-//! made: one wild run moves the ends by one place, not by its own distance.
+//! If the differences are symmetric around their center (under no difference they are, because order within a round is
+//! random), the number of pairwise averages below the center has Wilcoxon's signed-rank distribution, whatever the
+//! noise looks like. The interval's ends are two of the ordered averages: one wild run moves them by one place, not by
+//! its own distance.
 //!
-//! Source: Hollander, Wolfe and Chicken, *Nonparametric Statistical Methods*, 3rd edition,
-//! sections 3.1 to 3.3.
+//! Source: Hollander, Wolfe and Chicken, *Nonparametric Statistical Methods*, 3rd edition, sections 3.1 to 3.3.
 
 use std::cell::RefCell;
 use std::collections::HashMap;

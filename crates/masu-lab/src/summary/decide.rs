@@ -1,8 +1,7 @@
 //! A criterion that is fixed before the runs: `masu if wall <= 0.97 and peak_rss <= 1.1`.
 //!
-//! Who looks at a table and then says what was asked for can have any answer. So the criterion is written down with the
-//! results before anything was measured. Relies on the intervals of the summary; the burden of proof is the change's:
-//! what is not shown to hold does not hold.
+//! It is written down with the results before anything is measured. The burden of proof is the change's: what is not
+//! shown to hold does not hold.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,11 +1,8 @@
-//! A gate for continuous integration: is any variant surely worse than the reference by more than
-//! is allowed?
+//! A gate for continuous integration: is any variant surely worse than the reference by more than is allowed?
 //!
-//! A gate that fails on noise is soon switched off, and one that passes on too few runs guards
-//! nothing. So there are three answers: *failed* only where the whole interval is beyond what is
-//! allowed, *passed* only where the whole interval is within it, and *undecided* for all else. The
-//! intervals hold together with the table's confidence: of a hundred tables at most one fails a
-//! variant that is within what is allowed, and at most one passes a variant that is beyond.
+//! *Failed* only where the whole interval is beyond what is allowed, *passed* only where the whole interval is within
+//! it, else *undecided*. The intervals hold together with the table's confidence: at most one table in a hundred fails
+//! a variant that is within what is allowed, and at most one passes a variant that is beyond.
 
 use serde::{Deserialize, Serialize};
 

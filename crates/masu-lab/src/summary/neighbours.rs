@@ -1,8 +1,6 @@
-//! Who else used the machine while it measured: runs that waited for a CPU, time the hypervisor
-//! took, other processes, load.
+//! Other use of the machine during the runs: waits for a CPU, time the hypervisor took, other processes, load.
 //!
-//! All of them widen the intervals and none of them tips a verdict, for the variants of a round meet
-//! them alike. Said is what can be changed, with the figures that show it.
+//! These widen the intervals and tip no verdict, for the variants of a round meet them alike.
 
 use crate::execute::Run;
 use crate::results::Row;

@@ -1,9 +1,8 @@
 //! What a variant's times look like one after another: drift, outliers, two speeds.
 //!
-//! The verdicts hold with any of them (pairs and ranks see to it), but each tells of a cause that
-//! widens the intervals or that the reader will want to know. A warning that comes without cause
-//! is soon not read, so each rule is strict: on healthy series each speaks in fewer than one table of
-//! a hundred. The hard idea is to judge by ranks and gaps, which no single wild run can feign.
+//! The verdicts hold with any of them, but each has a cause that widens the intervals or that the reader will want to
+//! know. On healthy series each warning comes in fewer than one table of a hundred. Ranks and gaps are judged, which
+//! no single wild run can feign.
 
 use crate::execute::Run;
 use crate::statistics::{self, Measure, Sorted};

@@ -1,9 +1,7 @@
-//! Simulated machines and the runs they would give, where the truth is known: what the judgement is
-//! tested on.
+//! Simulated machines and the runs they would give, where the truth is known: the judgement is tested on them.
 //!
-//! A machine has one kind of noise and one clock; runs are made in the order that a comparison
-//! really draws, so that what drifts or lingers meets the variants as it would. Runs may be starved
-//! and made again, or crash, as a comparison would record it.
+//! A machine has one kind of noise and one clock. Runs are made in the order that a comparison draws, and may be
+//! starved and made again, or crash.
 
 use super::summarise_measures;
 use crate::order::Order;

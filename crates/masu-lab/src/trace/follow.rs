@@ -1,7 +1,6 @@
-//! Following every thread of a traced tree, whatever is looked for in it.
+//! Following every thread of a traced tree.
 //!
-//! It relies on the tracing calls of the kernel door. The hard part is the order of news: a new thread may stop
-//! before its starter's stop tells whose it is, and waits until then.
+//! A new thread may stop before its starter's stop tells whose it is, and waits until then.
 
 use std::collections::HashSet;
 use std::io;

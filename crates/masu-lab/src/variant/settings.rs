@@ -1,9 +1,8 @@
-//! The settings of each malloc that masu knows, as one table: a name, its meaning, and what it
-//! becomes in the environment of a program.
+//! The settings of each malloc that masu knows, as one table: a name, its meaning, and what it becomes in the
+//! environment of a program.
 //!
-//! Relies on [`Unit`] for values. The hard idea is honesty about meaning: a name is shared by several
-//! mallocs only where it asks the same of each. Where a malloc has but something similar, the setting
-//! has that malloc's own name, and [`Setting::near`] leads there from the shared one.
+//! A name is shared by several mallocs only where it asks the same of each. A malloc's similar setting has that
+//! malloc's own name, and [`Setting::near`] leads there from the shared one.
 
 use std::path::Path;
 

@@ -1,7 +1,6 @@
 //! From the settings of a variant to what its malloc reads: tunables and environment variables.
 //!
-//! Relies on the table in `settings.rs`. The hard part is to leave no setting without effect: one
-//! that the malloc, or this release of it, does not have is an error that says what there is.
+//! A setting that the malloc, or this release of it, does not have is an error that says what there is.
 
 use std::path::Path;
 

@@ -1,7 +1,7 @@
-//! Values of settings: what may be written, and what it means.
+//! Values of settings.
 //!
-//! Relies on nothing. The hard idea: mallocs pass over a value they do not understand, most of them
-//! silently, and so does the C library's loader; whatever is out of range has to be refused here.
+//! Most mallocs and the C library's loader pass silently over a value that they do not understand, so values out of
+//! range are refused here.
 
 /// What the value of a setting is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,8 +1,7 @@
 //! Crashes at the warm-up: whether the variant is at fault, the program, or the two together.
 //!
-//! It relies on a program that only asks for a little memory, the shell with nothing to do: a variant
-//! under which even that crashes is broken by itself. Where it runs, the reference tells: a program
-//! that ends in the same way under the reference does so by itself, and that may be measured.
+//! A variant under which even `sh -c :` crashes is broken by itself. A program that ends in the same way under the
+//! reference does so by itself, and that may be measured.
 
 use std::ffi::OsStr;
 use std::time::Duration;

@@ -1,8 +1,8 @@
 //! Why a program crashes under every preloaded malloc: libraries that it opens with `RTLD_DEEPBIND`.
 //!
-//! Such a library looks for `free` among its own dependencies first. It finds the C library's, not the preloaded one, and
-//! hands it blocks of another malloc. It relies on glibc's loader, which logs in what order each object is searched
-//! (`LD_DEBUG=scopes`): an object that is searched before the program was opened so.
+//! Such a library finds the C library's `free` first and hands it blocks of another malloc. glibc's loader logs in
+//! what order each object is searched (`LD_DEBUG=scopes`): an object that is searched before the program was opened
+//! so.
 
 use std::fs;
 use std::path::Path;

@@ -1,9 +1,7 @@
-//! The weaker proof, for where tracing is forbidden: glibc's loader logs to which library it binds
-//! `malloc`.
+//! The weaker proof, for where tracing is forbidden: glibc's loader logs to which library it binds `malloc`.
 //!
-//! It relies on `LD_DEBUG=bindings` and `LD_DEBUG_OUTPUT`, so the program's own output stays as it
-//! is. A binding shows that a call to `malloc` leads into the library; that it was called, and what
-//! became of programs without such a log (static ones, or with another environment), is not known.
+//! `LD_DEBUG=bindings` with `LD_DEBUG_OUTPUT` leaves the program's own output as it is. A binding does not show that
+//! `malloc` was called; programs without such a log (static ones, or with another environment) stay unknown.
 
 use std::fs;
 use std::io;

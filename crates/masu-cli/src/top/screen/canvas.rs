@@ -1,7 +1,6 @@
 //! The terminal as lines of text: keys come at once, and lines that changed are sent.
 //!
-//! Relies on the crate `console` for keys and sizes, and on the lab for the terminal's mode. The terminal gets its own
-//! screen and its mode back when the canvas goes, and before a panic is shown.
+//! The terminal gets its own screen and its mode back when the canvas goes, and before a panic is shown.
 
 use std::io;
 use std::panic;

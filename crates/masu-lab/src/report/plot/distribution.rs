@@ -1,7 +1,6 @@
 //! Every run a dot, with the median and the quartiles of each variant.
 //!
-//! The hard idea is that dots must not hide each other: those too close are moved apart up and
-//! down, in the order of their values, always in the same way.
+//! Dots that would hide each other are moved apart up and down, always in the same way.
 
 use super::axis::Axis;
 use super::svg::Point;

@@ -1,8 +1,7 @@
 //! Ratios with their intervals, a row each: the plot that carries the verdicts.
 //!
-//! The axis is logarithmic, so that half and double are equally far from 1. An interval that leaves
-//! out 1 is filled and coloured; one that does not is hollow and grey. One that reaches far beyond
-//! all estimates ends in an arrow, so that it does not squeeze the others; its figures stand beside it.
+//! The axis is logarithmic: half and double are equally far from 1. An interval that leaves out 1 is filled and
+//! colored, others are hollow and gray. One that reaches far beyond all estimates ends in an arrow.
 
 use super::axis::Axis;
 use super::{LEFT, NOTES, RIGHT, Rows};

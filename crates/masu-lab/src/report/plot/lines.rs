@@ -1,7 +1,7 @@
 //! Lines over a few steps (workers, functions, percentiles), each with its name at its end.
 //!
-//! The hard idea is names that must not lie on each other: they are moved apart, in the order of the lines' ends, and a
-//! thin line leads back. So no legend and no colour is needed.
+//! Names that would overlap are moved apart, in the order of the lines' ends, and a thin line leads back: no legend is
+//! needed.
 
 use super::axis::Axis;
 use super::svg::{Point, Svg};

@@ -1,7 +1,7 @@
-//! Resident memory as a run goes by.
+//! Resident memory over a run.
 //!
-//! One run stands for each variant: of those that count the one whose primary measure lies nearest to
-//! the median. A mean of curves would show a shape that no run had.
+//! Each variant is shown by the run whose primary measure lies nearest to the median: a mean of curves would show a
+//! shape that no run had.
 
 use super::axis::Axis;
 use super::svg::Point;
