@@ -125,8 +125,8 @@ pub(crate) use {groups, program};
 
 /// The program with every kind of request: `tests/c/faulted.c`.
 pub(crate) fn faulted() -> &'static Path {
-    program!("faulted.c", &linked());
-    program()
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(|| compile("faulted.c", "program", &linked()))
 }
 
 /// As [`compile`], with a compiler of the caller's choice.
