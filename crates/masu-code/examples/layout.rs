@@ -1,14 +1,14 @@
-//! What a call costs by where code lies: many small functions, loaded in one of several layouts and
+//! The cost of a call by where code is: many small functions, loaded in one of several layouts and
 //! called in turn.
 //!
 //! `layout prepare DIR COUNT` makes the objects and libraries; `layout run DIR KIND BODY COUNT FILE`
 //! loads them, calls them, prints a checksum (the same for every layout) and appends its figures to
-//! FILE as a line of JSON. `masu experiment code` has the lab run them in turns.
+//! FILE as a line of JSON. `masu experiment code` runs the layouts in turns.
 //!
-//! All functions are one, compiled by gcc, whose constant and name are changed in the bytes of its
-//! object or library: so thousands of libraries are made in a second, and each is what the compiler
-//! and linker make. The long body is instructions that do nothing, so that getting them to the CPU
-//! is all that it costs.
+//! All functions are copies of one that gcc compiled, with the constant and the name changed in the
+//! bytes of its object or library. So thousands of libraries take a second to make, and each is real
+//! output of the compiler and linker. The long body is instructions without effect, so that fetching
+//! them is its only cost.
 
 #[path = "shared/library.rs"]
 mod library;

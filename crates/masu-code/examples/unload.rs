@@ -1,5 +1,5 @@
-//! What unloading an object costs by how many are loaded, with the debugger's and the unwinder's tables kept, or with
-//! neither (`untold`).
+//! The cost of unloading an object by the number of loaded objects, with the tables of debugger and unwinder, or without
+//! (`untold`).
 //!
 //! `unload LIVE ROUNDS [untold]` prints the median of that many rounds, and the resident bytes of an object. Under
 //! `valgrind --tool=callgrind` with two numbers of rounds, the difference counts instructions.

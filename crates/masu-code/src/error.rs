@@ -28,7 +28,7 @@ impl fmt::Display for Site {
     }
 }
 
-/// Why the arena did not do what it was asked.
+/// Why a call of the arena failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

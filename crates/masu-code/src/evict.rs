@@ -13,13 +13,13 @@ pub struct Method<K> {
     pub collected: bool,
     /// A frame of it is on some stack, as far as the JIT knows.
     pub running: bool,
-    /// Calls since the JIT last asked, or since it was compiled.
+    /// Calls since the JIT's last query, or since it was compiled.
     pub calls: u64,
-    /// What its code takes, in the unit of the limit: bytes, or 1 to count methods.
+    /// Its code's size, in the unit of the limit: bytes, or 1 to count methods.
     pub size: u64,
 }
 
-/// The methods to unload, in this order, so that what stays is at most `keep`.
+/// The methods to unload, in this order, so that at most `keep` stays.
 ///
 /// Collected ones come first, whatever that frees; then, only as many as needed, the least called
 /// that are not running, and of equally rare ones the largest. Those that run are never named, so

@@ -199,7 +199,7 @@ impl<'a> Object<'a> {
             }
             sections.push(read_section(name, section_name, header, data)?);
         }
-        // Fat ones (`-ffat-lto-objects`) have code beside.
+        // Fat ones (`-ffat-lto-objects`) have machine code too.
         let is_code = |section: &Section<'_>| section.region.is_some() && section.size > 0;
         if is_for_lto && !sections.iter().any(is_code) {
             let what = "it holds no machine code but what gcc's link-time optimization works on: \

@@ -10,7 +10,7 @@ pub enum Place {
     /// Within 2 GiB of the program's text, so that loaded code reaches it directly.
     #[default]
     NearProgram,
-    /// Within 2 GiB of the C library and what is loaded beside it: code that a compiler made for programs (`-fPIE`, the
+    /// Within 2 GiB of the C library and the libraries near it: code that a compiler made for programs (`-fPIE`, the
     /// default of many) reaches data such as `stderr` only from there.
     NearLibraries,
     /// Within 2 GiB of this address, for a program whose code is in a shared library.
@@ -62,7 +62,7 @@ impl Tools {
     }
 }
 
-/// Finds what neither a loaded object nor the process has: the address by a symbol's name.
+/// Resolves a symbol that neither a loaded object nor the process defines, to its address.
 pub type Resolver = Box<dyn Fn(&[u8]) -> Option<usize> + Send + Sync>;
 
 /// How an arena is opened.
@@ -81,7 +81,7 @@ pub struct Options {
     /// Keep a copy of each object, which [`crate::Arena::compact`] needs. The debugger needs one
     /// too, and both share it.
     pub keep: bool,
-    /// The last to be asked for a symbol.
+    /// Searched last for a symbol.
     pub resolver: Option<Resolver>,
 }
 

@@ -47,7 +47,7 @@ pub unsafe fn relink(
 }
 
 fn link(driver: &str, objects: &[PathBuf], path: &Path) -> Result<(), Error> {
-    // Thousands of objects do not fit a command line: their names go into a file beside.
+    // Thousands of objects do not fit a command line: their names go into a file next to the library.
     let list = path.with_extension("list");
     let mut names = String::new();
     for object in objects {

@@ -197,9 +197,9 @@ pub(crate) struct State {
     pub(crate) frames: Frames,
     /// Objects that were unloaded and not freed.
     pub(crate) waiting: usize,
-    /// Unloaded objects that something may still lead to.
+    /// Unloaded objects that may still be referred to.
     unloading: BTreeSet<u64>,
-    /// Objects that nothing has led to since an epoch began, by epoch.
+    /// Objects without references since an epoch began, by epoch.
     retired: VecDeque<(usize, BTreeSet<u64>)>,
     /// Objects inspected in the search for free ones.
     #[cfg(test)]

@@ -84,7 +84,7 @@ impl Drop for Storage {
         let mut known = known();
         let Some(Module { layout, .. }) = known.modules[place].take() else { return };
         for &thread in &known.threads {
-            // SAFETY: The list is a live thread's, and stays what it is while the lock is held.
+            // SAFETY: The list is a live thread's, and does not change while the lock is held.
             let block = unsafe { &*thread }.get(place);
             // ORDERING: The thread does not look at a module whose object is gone, and the lock orders the others.
             let block = block.map_or(0, |block| block.swap(0, Ordering::Relaxed));

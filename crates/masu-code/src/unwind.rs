@@ -47,7 +47,7 @@ impl Reader<'_> {
         None
     }
 
-    /// Steps over a pointer; its bytes as a number, without what it is relative to.
+    /// Steps over a pointer; its bytes as a number, without the base that it is relative to.
     fn pointer(&mut self, encoding: u8) -> Option<usize> {
         if encoding == OMITTED {
             return Some(0);

@@ -1,5 +1,5 @@
-//! Static libraries: only what is needed is loaded. Debian's own, used by programs as compilers make them without flags,
-//! print what they print where the system's linker linked them.
+//! Static libraries: only the needed members are loaded. Programs that use Debian's libraries, compiled without flags,
+//! print the same as when the system's linker linked them.
 
 mod fixture;
 #[cfg(target_arch = "x86_64")]

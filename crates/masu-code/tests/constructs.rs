@@ -1,4 +1,4 @@
-//! What compilers emit, loaded and run, against the same linked by the system's linker.
+//! Compilers' constructs, loaded and run, and compared with the same linked by the system's linker.
 
 mod fixture;
 #[path = "fixture/program.rs"]

@@ -1,5 +1,5 @@
-//! Objects as compilers make them without flags, and what a linker adds to a program: functions of the C library that
-//! know by whom they are called, addresses of the process, the first choice of a function.
+//! Objects that compilers make without flags, and a linker's additions to a program: functions of the C library that
+//! record their caller, addresses of the process, functions that choose their implementation at load.
 
 mod fixture;
 
@@ -8,7 +8,7 @@ use std::ffi::{c_char, c_int, c_void};
 use fixture::{CC, Workshop, call, load, load_all, options, quiet};
 use masu_code::{Arena, Options, Place};
 
-/// What a Debian compiler does without being asked.
+/// A Debian compiler's default.
 const DEFAULT: &[&str] = &["-O2", "-fPIE"];
 
 unsafe extern "C" {
@@ -95,7 +95,7 @@ fn data_of_a_library_is_reached_near_it_or_refused_with_what_to_do() {
     let near = Arena::open(Options { place, ..options() }).unwrap();
     let object = load(&near, &source);
     assert_eq!(call(&near, object, "f"), 1);
-    // An emulator may have put the libraries beside the program.
+    // An emulator may put the libraries near the program.
     if cfg!(target_arch = "aarch64") {
         return;
     }

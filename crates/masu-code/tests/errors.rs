@@ -1,4 +1,4 @@
-//! What is wrong with an object is reported with its place, and leaves the arena as it was.
+//! An object's fault is reported with its place, and leaves the arena unchanged.
 
 mod fixture;
 

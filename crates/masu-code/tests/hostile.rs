@@ -1,8 +1,8 @@
-//! Objects that are cut off, broken at random, or made to hurt: an error or a load, never a crash.
+//! Objects that are cut off, broken at random, or malicious: an error or a load, never a crash.
 //!
-//! Bounded in CI, long with `MASU_SOAK=1`; `fuzz/` has the same as a target for libFuzzer, which found what
-//! `corpus/` keeps: objects as compilers write them, and those that once broke the loader. `MASU_SEED=N` draws
-//! other changes. A panic leaves the object at fault beside, under the name that it prints.
+//! Bounded in CI, long with `MASU_SOAK=1`. `fuzz/` has the same as a target for libFuzzer, which found the files in
+//! `corpus/`: objects that compilers write, and those that once broke the loader. `MASU_SEED=N` gives other changes. A
+//! panic writes the object at fault to a file, under the name that it prints.
 
 #[path = "fixture/attempt.rs"]
 mod attempt;
@@ -57,7 +57,7 @@ fn what_is_kept_is_an_error_or_loads() {
     let mut attempts = Attempts::new();
     let kept = kept();
     let loaded = kept.iter().filter(|object| attempt(&mut attempts, object, "kept")).count();
-    // Some want what only a linked program has; of another CPU's, none loads.
+    // Some need symbols of a linked program; those of another CPU never load.
     assert!(loaded >= 5 || cfg!(target_arch = "aarch64"), "{loaded} of {} load", kept.len());
 }
 

@@ -24,7 +24,7 @@ use quiescence::{Reader, Readers};
 use sync::Arc;
 
 /// Two versions of a method, each a cell that freeing writes and running reads: loom reports a
-/// read beside a write.
+/// read concurrent with a write.
 struct Method {
     entry: AtomicUsize,
     versions: [loom::cell::UnsafeCell<usize>; 2],

@@ -1,10 +1,10 @@
-//! A method JIT in miniature: it writes C, has gcc compile it in a worker, loads the object, swaps the
-//! method's entry and unloads what was there, while other threads call the methods throughout.
+//! A small method JIT: it writes C, compiles it with gcc in a worker, loads the object, swaps the
+//! method's entry and unloads the old code, while other threads call the methods throughout.
 //!
-//! Short in CI; `MASU_SOAK=1` goes on for two minutes each way of writing code, with thousands of methods, after all
-//! were compiled; `MASU_JIT_SECONDS=N` for N seconds with few, for `cargo xtask sanitize`. What must hold: every
-//! answer is that of some version of the method asked, memory stays bounded, and all that was
-//! unloaded is freed in the end. Latencies are printed, not judged.
+//! Short in CI. `MASU_SOAK=1` runs two minutes each way of writing code, with thousands of methods, after all
+//! were compiled; `MASU_JIT_SECONDS=N` runs N seconds with few, for `cargo xtask sanitize`. It checks that every
+//! answer is that of some version of the method called, that memory stays bounded, and that all unloaded code
+//! is freed in the end. Latencies are printed, not judged.
 
 mod fixture;
 

@@ -1,5 +1,5 @@
-//! Real libraries loaded by the arena: zlib with its own test program, googletest and
-//! miniz_oxide with their own tests, and objects of rustc, each against the same linked by the system's linker.
+//! Real libraries in the arena: zlib with its own test program, googletest and miniz_oxide with their
+//! own tests, and objects of rustc, each compared with the same linked by the system's linker.
 #![cfg(target_arch = "x86_64")]
 
 mod fixture;

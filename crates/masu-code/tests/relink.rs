@@ -1,5 +1,5 @@
-//! The remedy without a loader: methods' objects are kept, linked into one library in the background, and the
-//! entries led there, while threads go on calling.
+//! The alternative without a loader: methods' objects are kept, linked into one library in the background, and the
+//! entries pointed there, while threads go on calling.
 #![cfg(target_arch = "x86_64")]
 
 mod fixture;
@@ -76,7 +76,7 @@ fn many_objects_become_one_library_while_threads_call_them() {
         }
         assert_eq!(answers(&entries), expected(2));
         stop.store(true, Ordering::Relaxed);
-        // Libraries are the program's own care: nobody calls into them any more when the scope ends.
+        // The program closes libraries itself: no thread calls them after the scope.
         (first, second)
     });
     arena.collect();

@@ -1,4 +1,4 @@
-//! What debuggers, profilers and unwinders see of loaded code.
+//! Loaded code as debuggers, profilers and unwinders see it.
 #![cfg(target_arch = "x86_64")]
 
 mod fixture;
@@ -96,7 +96,7 @@ fn exceptions_pass_while_neighbours_come_and_go() {
     let flags = ["-O2", "-fPIC", "-fexceptions"];
     let source = workshop.source(CC, "f.c", text, &flags).private();
     let mut objects: Vec<_> = (0..600).map(|_| load(&arena, &source)).collect();
-    // Each of them is thrown through while those beside it are replaced.
+    // Exceptions pass through each of these while its neighbours are replaced.
     let kept: Vec<_> = objects.iter().copied().step_by(20).collect();
     type Throws = extern "C-unwind" fn(i64) -> i64;
     // SAFETY: The type is right.
@@ -138,7 +138,7 @@ fn backtrace_walks_through_loaded_code() {
         (0..depth as usize).map(|index| unsafe { *frames.add(index) }).collect();
     let inside = frames.iter().filter(|frame| (start..start + size).contains(frame)).count();
     assert_eq!(inside, 2, "{frames:x?}");
-    // It goes on behind them, into this test and its caller.
+    // The backtrace continues into this test and its caller.
     assert!(frames.len() > 5);
 }
 

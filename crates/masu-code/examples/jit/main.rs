@@ -1,26 +1,26 @@
-//! A program with a method JIT in miniature: how long it takes to answer requests, by where the code of its methods is put.
+//! A small program with a method JIT: the time of its requests, by where the code of the methods is.
 //!
-//! `jit prepare DIR METHODS` has gcc compile so many methods into DIR, but for those that it has. `jit run DIR REGIME WAY
-//! METHODS CALLS REQUESTS FILE` answers requests one after another, each of which calls methods in an order that looks
-//! drawn, some far more often than others. It prints a checksum, the same for every way and regime, and appends its figures
-//! to FILE as a line of JSON. The regimes:
+//! `jit prepare DIR METHODS` compiles METHODS methods with gcc into DIR, except those that are there. `jit run DIR REGIME
+//! WAY METHODS CALLS REQUESTS FILE` answers requests in turn. Each request calls methods in a fixed pseudorandom order,
+//! some far more often than others. It prints a checksum, the same for every way and regime, and appends its figures to
+//! FILE as a line of JSON. The regimes:
 //!
-//! - `cold`: a method begins interpreted. Beside the requests, a thread of its own takes the method that was called most
-//!   often, has gcc compile it and puts the code in place, so that the next call runs it. The times of all requests count,
-//!   those that met a swap among them. What DIR has is not used.
-//! - `warm`: all methods are compiled, and their code is put in place, before the first request. A few are answered before
-//!   those that count, so that these find every page in memory.
+//! - `cold`: methods start interpreted. Another thread takes the method that was called most often, compiles it with gcc
+//!   and swaps it in, so that the next call runs it. All requests count, including those during a swap. The contents of
+//!   DIR are not used.
+//! - `warm`: all methods are compiled and in place before the first request. A few requests are not counted, so that the
+//!   rest find every page in memory.
 //!
 //! The ways:
 //!
 //! - `interpreter`: no JIT;
-//! - `own`: a library each;
-//! - `single`: one library, linked from all objects; where methods are compiled beside, a library each at first, and now
-//!   and then one of all so far;
+//! - `own`: a library for each method;
+//! - `single`: one library, linked from all objects; in `cold`, first a library for each method, and from time to time
+//!   one of all methods so far;
 //! - `arena`: objects, loaded into a code arena.
 //!
-//! Relies on gcc in the path and on a folder of temporary files, which is gone at the end. Nothing waits: the thread of
-//! the requests reads where a method's code is in one atomic load, and finds the old or the new.
+//! Relies on gcc in the path and on a folder of temporary files, removed at the end. No thread waits: the request thread
+//! gets a method's address by one atomic load, the old or the new.
 
 #[path = "../shared/library.rs"]
 mod library;

@@ -1,8 +1,8 @@
-//! The methods: two dozen operations on one number each, to be interpreted or written as C, with the same answer.
+//! The methods: two dozen operations on one number, interpreted or written as C, with the same result.
 //!
-//! The operations are drawn, and the same every time, so that every run does the same work; their code is as long as that
-//! of a small method of a program. The interpreter is that of a machine with a few registers: what compiling saves is
-//! looking at each operation and keeping what it made in memory.
+//! The operations are pseudorandom with a fixed seed, so every run does the same work. Their code is as long as that of a
+//! small method of a real program. The interpreter is a machine with a few registers; compiling saves the decoding of each
+//! operation and the stores of its results.
 
 /// A method's code.
 pub(crate) type Code = extern "C" fn(u64) -> u64;

@@ -1,8 +1,7 @@
-//! What gcc makes of methods: an object each, libraries of them, and a folder that keeps both for later runs.
+//! gcc's output for methods: an object each, libraries of them, and a folder that keeps both for later runs.
 //!
-//! Relies on gcc in the path. What the folder has is whole and of this very source: a file's name holds a hash of the
-//! source, of gcc's release and of its arguments, and a file is made elsewhere and renamed when it is finished. So
-//! making may be cut off at any time, and several may be at it.
+//! Relies on gcc in the path. A file's name holds a hash of its source, of gcc's release and of its arguments. A file is
+//! written elsewhere and renamed when complete, so a run may be interrupted, and several may run at once.
 
 use std::fs;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};

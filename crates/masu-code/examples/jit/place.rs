@@ -1,10 +1,9 @@
-//! Where the code of methods is put: nowhere, libraries, or a code arena.
+//! Where the code of methods is: nowhere, in libraries, or in a code arena.
 //!
-//! Relies on gcc for objects and libraries. Each way has two sides: a [`Place`], which the thread of the requests reads, and
-//! its [`Compiler`], which the compiling thread owns where methods are compiled beside the requests. A thread that loads code
-//! writes its address into the JIT's own [`Table`], the same for libraries and for the arena, so that calls differ by where
-//! the code lies and by nothing else. No code is unloaded: libraries that are no longer called stay, as the report's did
-//! while frames could be running in them, and no thread has to say where it is.
+//! Relies on gcc for objects and libraries. Each way has two sides: a [`Place`], which the request thread reads, and its
+//! [`Compiler`], which the compiling thread owns in the regime `cold`. The compiling thread writes the address of loaded
+//! code into the JIT's own [`Table`], the same for libraries and for the arena, so that calls differ only in the code's
+//! address. No code is unloaded: old libraries stay, as in the report, because frames could be running in them.
 
 use std::ffi::c_void;
 use std::path::{Path, PathBuf};
@@ -94,7 +93,7 @@ impl Libraries {
         Libraries { table: Table::new(methods), folder: folder.to_owned(), is_single }
     }
 
-    /// Loads a library and has calls of these methods run what it has.
+    /// Loads a library and points calls of these methods to its code.
     fn lead(&self, library: &Path, methods: &[usize]) -> Outcome<()> {
         let handle = library::open(library)?;
         for method in methods {
@@ -176,7 +175,7 @@ impl ArenaPlace {
         Ok(ArenaPlace { arena, table: Table::new(methods), folder: folder.to_owned() })
     }
 
-    /// Has calls of a method run what its object has.
+    /// Points calls of a method to its object's code.
     fn lead(&self, method: usize, object: Handle) -> Outcome<()> {
         let address = self.arena.symbol(object, &symbol(method))?;
         self.table.lead(method, address.cast_mut().cast());

@@ -1,4 +1,4 @@
-//! What needs no clock: every way and regime gives one answer, and what is kept is found, whole and of its source.
+//! Tests without a clock: every way and regime gives one answer, and kept files are found, complete and of their source.
 
 use std::path::Path;
 

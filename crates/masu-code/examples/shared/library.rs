@@ -1,4 +1,4 @@
-//! What the examples that load code share: gcc, the dynamic linker, and what the kernel says of this process.
+//! Shared by the examples that load code: gcc, the dynamic linker, and the kernel's figures of this process.
 
 use std::error::Error;
 use std::fs;

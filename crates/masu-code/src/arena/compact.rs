@@ -10,8 +10,8 @@ use crate::link::Input;
 use crate::state::State;
 
 impl Arena {
-    /// Moves objects from the end of the text into holes before them, the last first; returns how
-    /// many were moved. Handles stay what they are.
+    /// Moves objects from the end of the text into holes before them, the last first; returns their
+    /// number. Handles stay valid.
     ///
     /// The old copies are freed when all readers have been quiescent.
     ///

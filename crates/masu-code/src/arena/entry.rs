@@ -120,8 +120,8 @@ impl Entry {
     ///
     /// # Safety
     ///
-    /// - `F` is a function pointer, and the type of whatever the entry leads to.
-    /// - This thread has a [`crate::Reader`], or nothing that the entry led to is ever unloaded. The
+    /// - `F` is a function pointer, and the type of the entry's target.
+    /// - This thread has a [`crate::Reader`], or no target of the entry is ever unloaded. The
     ///   pointer is not used after the thread's next quiescent state.
     #[inline]
     pub unsafe fn get<F: Copy>(&self) -> F {
@@ -141,9 +141,9 @@ impl Entry {
         &self.name
     }
 
-    /// Makes it lead to a symbol of another object, at once for all threads.
+    /// Points it to a symbol of another object, at once for all threads.
     ///
-    /// What it led to stays until it is unloaded and all readers were quiescent.
+    /// The old target stays until it is unloaded and all readers were quiescent.
     ///
     /// # Errors
     ///

@@ -68,9 +68,9 @@ impl Arena {
         unsafe { self.load_batch(sources, &[]) }
     }
 
-    /// Loads a batch with what it needs of static libraries, as a linker takes it: members that define what is looked
-    /// for and neither the batch nor an object loaded before has, and what these look for in turn. The process is asked
-    /// after the libraries.
+    /// Loads a batch with the members of static libraries that it needs, as a linker selects them: a member is taken if
+    /// it defines a symbol that neither the batch nor a loaded object defines, and so on for its own undefined symbols.
+    /// The process is searched after the libraries.
     ///
     /// The handles of the batch come first, those of the members follow.
     ///

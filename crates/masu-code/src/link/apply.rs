@@ -116,8 +116,8 @@ impl<'a> Batch<'_, 'a> {
             return &mut [];
         }
         let written = self.state.range.written(start) as *mut u8;
-        // SAFETY: The room was taken for this section with its size, is writable here, and nobody
-        // else's until the batch is done; the slice does not outlive the batch.
+        // SAFETY: The room was taken for this section with its size, is writable here, and has no
+        // other owner until the batch is done; the slice does not outlive the batch.
         let bytes = unsafe { std::slice::from_raw_parts_mut(written, size) };
         bytes[..copied].copy_from_slice(&section.bytes[..copied]);
         // Fresh pages are zeros already, and long zeros should cost no memory.

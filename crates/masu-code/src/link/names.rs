@@ -182,8 +182,8 @@ impl<'a> Batch<'_, 'a> {
         }
     }
 
-    /// What others define; `own` where the object has a weak definition, so that only the arena is
-    /// asked.
+    /// A definition outside the batch; `own` if the object has a weak definition, so that only the arena is
+    /// searched.
     fn look_up(
         &mut self,
         index: usize,
