@@ -5,8 +5,13 @@ use serde_json::Value;
 
 use super::table::{ACCUSES_NOTHING, Case, Group};
 
-/// How a diagnosis says that the program ended well.
+/// How a diagnosis says that the program ended well, and that it was stopped when its time was over.
 const ENDED_WELL: &str = "returned 0";
+const CUT_SHORT: &str = "ran out of time and was killed";
+
+/// Causes that show only where two threads run at once, and what a diagnosis says where they could not.
+const OF_THREADS: [&str; 2] = ["malloc-lock", "remote-frees"];
+const CANNOT_TELL: &str = "whether threads wait for each other";
 
 /// One finding of a diagnosis.
 #[derive(Debug, Clone, PartialEq)]
@@ -18,16 +23,25 @@ pub(super) struct Finding {
     pub(super) evidence: Vec<String>,
 }
 
-/// The findings of a diagnosis, the first one first.
+/// What a diagnosis says.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Found {
+    /// The first one first.
+    pub(super) findings: Vec<Finding>,
+    /// Whether it says that it could not see threads wait for each other.
+    pub(super) cannot_tell: bool,
+}
+
+/// The findings of a diagnosis of a program that ends by itself, or `is_cut_short`.
 ///
 /// # Errors
 ///
 /// When the text is not what `masu diagnose --json` prints, or the program did not end well: then it was not what
 /// was to be diagnosed.
-pub(super) fn read(text: &str) -> Result<Vec<Finding>> {
+pub(super) fn read(text: &str, is_cut_short: bool) -> Result<Found> {
     let all: Value = serde_json::from_str(text).context("the diagnosis is no JSON")?;
     let ending = all["facts"]["ending"].as_str().context("the diagnosis has no ending")?;
-    if ending != ENDED_WELL {
+    if ending != if is_cut_short { CUT_SHORT } else { ENDED_WELL } {
         bail!("the program {ending}");
     }
     let findings = all["findings"].as_array().context("the diagnosis has no findings")?;
@@ -42,7 +56,11 @@ pub(super) fn read(text: &str) -> Result<Vec<Finding>> {
         })
     };
     let findings = findings.iter().map(read).collect::<Option<Vec<_>>>();
-    findings.context("a finding of the diagnosis has no id or no confidence")
+    let unseen = all["not_seen"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    Ok(Found {
+        findings: findings.context("a finding of the diagnosis has no id or no confidence")?,
+        cannot_tell: unseen.map(str::to_owned).any(|one| one.starts_with(CANNOT_TELL)),
+    })
 }
 
 /// What is to be said of a diagnosis.
@@ -52,6 +70,8 @@ pub(super) enum Verdict {
     Right,
     /// Something was to be found first and was not, or not at all.
     Missed(Vec<&'static str>),
+    /// The same, and the diagnosis says that it cannot tell on so busy a machine.
+    CannotTell(Vec<&'static str>),
     /// Right but for these, which are not true.
     False(Vec<String>),
     /// There was no diagnosis.
@@ -69,9 +89,9 @@ pub(super) struct Judged {
 }
 
 impl Judged {
-    pub(super) fn new(case: Case, found: Result<Vec<Finding>>) -> Judged {
-        let found = match found {
-            Ok(found) => found,
+    pub(super) fn new(case: Case, found: Result<Found>) -> Judged {
+        let (found, cannot_tell) = match found {
+            Ok(found) => (found.findings, found.cannot_tell),
             Err(error) => {
                 let verdict = Verdict::Failed(format!("{error:#}"));
                 return Judged { case, found: Vec::new(), false_ones: Vec::new(), verdict };
@@ -80,7 +100,9 @@ impl Judged {
         let false_ones: Vec<String> =
             found.iter().map(|one| one.id.clone()).filter(|id| !may_be_found(&case, id)).collect();
         let missed = missed(&case, &found);
+        let is_of_threads = missed.iter().all(|id| OF_THREADS.contains(id));
         let verdict = match (missed.is_empty(), false_ones.is_empty()) {
+            (false, _) if cannot_tell && is_of_threads => Verdict::CannotTell(missed),
             (false, _) => Verdict::Missed(missed),
             (true, false) => Verdict::False(false_ones.clone()),
             (true, true) => Verdict::Right,
@@ -111,6 +133,9 @@ impl Verdict {
         match self {
             Verdict::Right => "right".to_owned(),
             Verdict::Missed(missed) => format!("**missed**: {}", missed.join(", ")),
+            Verdict::CannotTell(missed) => {
+                format!("not {}, and it says that it cannot tell here", missed.join(", "))
+            }
             Verdict::False(ids) => format!("**false**: {}", ids.join(", ")),
             Verdict::Failed(error) => format!("**failed**: {error}"),
         }

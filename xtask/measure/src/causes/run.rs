@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
-use super::judge::{self, Finding};
+use super::judge::{self, Found};
 use super::table::{Case, Group};
 
 /// Variables that would change the malloc, or where it is looked for.
@@ -16,7 +16,7 @@ const UNSET: [&str; 4] = ["LD_PRELOAD", "LD_LIBRARY_PATH", "GLIBC_TUNABLES", "MA
 /// # Errors
 ///
 /// When it fails or prints what is no diagnosis.
-pub(super) fn diagnose(masu: &Path, root: &Path, case: &Case) -> Result<Vec<Finding>> {
+pub(super) fn diagnose(masu: &Path, root: &Path, case: &Case) -> Result<Found> {
     let mut command = Command::new(masu);
     // What is judged is the judgement of one counted run, not of a trial beside other mallocs.
     command.args(["diagnose", "--json", "--once"]).args(case.options);
@@ -32,5 +32,6 @@ pub(super) fn diagnose(masu: &Path, root: &Path, case: &Case) -> Result<Vec<Find
         let last = said.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default();
         bail!("masu diagnose: {}: {last}", output.status);
     }
-    judge::read(&String::from_utf8_lossy(&output.stdout))
+    let is_cut_short = case.options.contains(&"--timeout");
+    judge::read(&String::from_utf8_lossy(&output.stdout), is_cut_short)
 }

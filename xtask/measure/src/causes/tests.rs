@@ -26,7 +26,29 @@ fn all() -> Vec<Case> {
 
 fn judged(group: Group, name: &str, ids: &[&str]) -> Judged {
     let case = all().into_iter().find(|case| case.group == group && case.name == name).unwrap();
-    Judged::new(case, read(&diagnosis(ids)))
+    Judged::new(case, read(&diagnosis(ids), false))
+}
+
+#[test]
+fn a_cause_of_threads_may_be_out_of_sight_where_the_diagnosis_says_so() {
+    let says = |name: &str, not_seen: &str| {
+        let case =
+            all().into_iter().find(|case| case.group == Group::C && case.name == name).unwrap();
+        let text = diagnosis(&["many-allocations"]);
+        let text = text.replacen('{', &format!("{{\"not_seen\":[\"{not_seen}\"],"), 1);
+        Judged::new(case, read(&text, false)).verdict
+    };
+    let cannot = "whether threads wait for each other: the machine was busy";
+    assert_eq!(says("arena-lock", cannot), Verdict::CannotTell(vec!["malloc-lock"]));
+    assert!(matches!(says("arena-lock", "swap"), Verdict::Missed(_)));
+    assert!(matches!(says("brk-storm", cannot), Verdict::Missed(_)));
+}
+
+#[test]
+fn a_program_that_was_to_be_cut_short_was() {
+    let cut = diagnosis(&["growth"]).replace("returned 0", "ran out of time and was killed");
+    assert!(read(&cut, true).is_ok() && read(&cut, false).is_err());
+    assert!(read(&diagnosis(&["growth"]), true).is_err(), "it was to grow for longer");
 }
 
 #[test]
@@ -83,7 +105,7 @@ fn what_is_no_diagnosis_is_a_failure() {
     let nameless = diagnosis(&["heap-call-storm"]).replace("\"id\"", "\"title\"");
     for text in ["", "{}", &ill, &nameless] {
         let case = all().remove(0);
-        let one = Judged::new(case, read(text));
+        let one = Judged::new(case, read(text, false));
         assert!(matches!(one.verdict, Verdict::Failed(_)), "{text}: {:?}", one.verdict);
     }
 }
