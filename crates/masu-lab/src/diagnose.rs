@@ -53,7 +53,9 @@ use counting::note_counting;
 use facts::{CallFacts, Clock, Failure, Malloc, Memory, Others};
 use inside::late_median;
 use looks::{Looks, Seen};
-use thresholds::{CHURNED_THREADS, LOCK_WAITS, LOOKS_MIN, REFAULTS, SMALL_WRITES};
+use thresholds::{
+    BUSY_SHARE, CHURNED_THREADS, LOCK_WAITS, LOOKS_MIN, REFAULTS, SMALL_WRITES, STARVED_SHARE,
+};
 
 /// What was found out about a program.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -145,6 +147,13 @@ pub fn diagnose(
     };
     let seen = looks.finish();
     not_seen.extend(unsampled(&seen));
+    if !run.left_behind.is_empty() {
+        not_seen.push(format!(
+            "what {} did, which it left running when it ended, and which masu ended then: diagnose a server in the \
+             foreground, or where it runs (-p PID)",
+            run.left_behind.join(", ")
+        ));
+    }
     let mut facts = gathered(workload, variant, &run, calls.as_ref(), seen);
     facts.others = others(&run, own_cpu_s() - before_s, facts.cpus);
     if let Some(means) = &options.inside
@@ -336,6 +345,16 @@ fn unseen(facts: &Facts, calls: Option<&Calls>, options: &Options) -> Vec<String
         unseen.push(format!(
             "{} as it is: {reason}, and under a tracer nothing gets more rights than you have",
             program.display()
+        ));
+    }
+    if facts.threads.most_at_once >= 2
+        && facts.others.taken_share() >= BUSY_SHARE
+        && facts.others.waited_share >= STARVED_SHARE
+    {
+        unseen.push(format!(
+            "whether threads wait for each other's locks: they meet where two CPUs are free at once, and others \
+             had {} of the CPUs",
+            percent(facts.others.taken_share())
         ));
     }
     if facts.threads.looks < LOOKS_MIN {

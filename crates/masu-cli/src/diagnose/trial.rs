@@ -3,9 +3,11 @@
 //! Relies on the lab to say what is tried and what it showed. A trial that cannot be made is named among what was
 //! not seen; it never makes the diagnosis fail.
 
+use std::time::{Duration, Instant};
+
 use masu_lab::compare::Event;
 use masu_lab::diagnose::trial;
-use masu_lab::report::notice;
+use masu_lab::report::{about, notice};
 use masu_lab::{Catalogue, Diagnosis, Stop, Variant, Workload};
 
 use crate::aside;
@@ -26,13 +28,15 @@ pub(super) fn perform(
     };
     aside::say(notice(&format!(
         "Running it with and without what may help ({}): {} at most; --once leaves that out.",
-        trial.what, trial.forecast
+        trial.what,
+        about(trial.longest)
     )));
     let progress = Progress::on_stderr();
+    let began = Instant::now();
     let proof = trial.make(stop, &mut |event| match event {
         // It was announced.
         Event::Planned { .. } => {}
-        event => progress.observe(&event),
+        event => progress.observe(&within(event, began.elapsed(), trial.longest)),
     });
     progress.finish();
     match proof {
@@ -43,4 +47,14 @@ pub(super) fn perform(
             diagnosis.not_seen.push(format!("whether another malloc or a setting gains: {error}"));
         }
     }
+}
+
+/// How far a trial is that its time ends, and not a number of runs.
+#[expect(clippy::cast_precision_loss, reason = "runs are few")]
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at least 1")]
+fn within(event: Event<'_>, spent: Duration, longest: Duration) -> Event<'_> {
+    let Event::Running { case, variant, done, .. } = event else { return event };
+    let share = (spent.as_secs_f64() / longest.as_secs_f64().max(1e-3)).clamp(1e-3, 1.0);
+    let of = Some(((done as f64 / share) as usize).max(done + 1));
+    Event::Running { case, variant, done, of, remaining: longest.saturating_sub(spent) }
 }

@@ -18,7 +18,7 @@ use crate::results::{Journal, Record, Rounds};
 use crate::statistics::{Level, Look, Looks, pairs_needed};
 use crate::suite::written_budget;
 use crate::summary::summarise;
-use crate::{Ending, Error, Evidence, Run, Stop, Summary};
+use crate::{Ending, Error, Evidence, Measure, Run, Stop, Summary};
 
 /// How often one starved run is repeated at most: a machine that is busy now will be so again.
 const REPEATS_OF_A_RUN: usize = 2;
@@ -260,7 +260,9 @@ impl Series<'_, '_> {
             return Ok(None);
         }
         (run.case, run.variant, run.round) = (self.index, variant, Some(round));
-        run.replaced = run.starved && attempt < REPEATS_OF_A_RUN && self.may_repeat(runs);
+        // CPU time hardly sees that a run waited for its CPU.
+        let is_longer = run.starved && self.prepared.primary != Measure::Cpu;
+        run.replaced = is_longer && attempt < REPEATS_OF_A_RUN && self.may_repeat(runs);
         // What is around a run takes time too.
         self.progress.clocks[self.index].count(variant, began.elapsed().as_secs_f64());
         self.progress.done += usize::from(!run.replaced);

@@ -120,7 +120,8 @@ pub fn diagnose_running(
     Ok(Diagnosis {
         schema: "masu-diagnosis",
         version: 1,
-        command: command.split_terminator('\0').map(str::to_owned).collect(),
+        // A program that writes a title there leaves the rest of its arguments empty.
+        command: command.trim_end_matches('\0').split('\0').map(str::to_owned).collect(),
         variant: "system".to_owned(),
         changed: Vec::new(),
         findings: findings_of(&facts, None),

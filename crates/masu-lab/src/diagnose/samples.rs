@@ -52,11 +52,19 @@ impl Sampled {
     pub fn listing(&self) -> String {
         /// Places with less than this share are left out.
         const LEAST: f64 = 0.05;
+        /// Names of C++ may be longer than a page.
+        const MOST: usize = 80;
         let listing = |place: &Place| {
             let file = place.file.file_name().unwrap_or_default().to_string_lossy();
             let share = percent(place.share);
             match &place.function {
-                Some(function) => format!("`{function}` of {file} {share}"),
+                Some(function) => {
+                    let mut name: String = function.chars().take(MOST).collect();
+                    if name.len() < function.len() {
+                        name.push('…');
+                    }
+                    format!("`{name}` of {file} {share}")
+                }
                 None if place.is_malloc => format!("the malloc of {file} {share}"),
                 None => format!("functions of {file} without names {share}"),
             }

@@ -12,21 +12,25 @@ use std::time::{Duration, Instant};
 use super::facts::Facts;
 use super::finding::{Confidence, Finding, Id, Remedy, less_sure_than_memory};
 use super::thresholds::{
-    CAUSE_SHARE, CPU_MIN_S, GAIN_DENIED, HUGE_PAGE, LITTLE_SHARE, PARALLEL_SHARE,
+    BUSY_SHARE, CPU_MIN_S, GAIN_DENIED, HUGE_PAGE, LITTLE_SHARE, PARALLEL_SHARE,
 };
 use super::{Diagnosis, Kind};
 use crate::compare::{Event, Until};
 use crate::plan::Prepared;
 use crate::prices::Service;
-use crate::prove::{self, Forecast, Proof, Proved, Shown};
+use crate::prove::{self, Proof, Proved, Shown};
 use crate::quantity::percent;
+use crate::statistics::Ratio;
 use crate::{
-    Catalogue, CompareOptions, Error, Libc, Measure, Plan, Stop, Variant, Workload, machine,
+    Catalogue, CompareOptions, Ending, Error, Libc, Measure, Plan, Stop, Variant, Workload, machine,
 };
 
 mod control;
+mod gain;
 mod locality;
 mod rounds;
+
+use gain::{Gain, gain, in_a_line, name_of, remedy_of};
 
 /// A trial takes about so long, in seconds, so that the answer for a short program comes within twenty; of a longer program
 /// it may take as long as [`RUNS`] runs, but never more than [`LONGEST_S`].
@@ -34,8 +38,18 @@ const USUAL_S: f64 = 16.0;
 const RUNS: f64 = 20.0;
 const LONGEST_S: f64 = 50.0;
 
+/// On a busy machine a trial may take so many times as long: its runs wait for a CPU, and differ more.
+const LONGER: f64 = 2.0;
+
 /// More rounds than this narrow the intervals by too little.
-const ROUNDS_MAX: usize = 18;
+const ROUNDS_MAX: usize = 40;
+
+/// So many rounds are planned for on a busy machine: five of runs that differ by 4 % leave room for a gain of 15 %, eight
+/// for one of 8 %.
+const ROUNDS_BUSY: usize = 8;
+
+/// A finding says why something gains where it explains this share of the gain.
+const EXPLAINS: f64 = 0.5;
 
 /// Runs side by side need at most this share of the memory that is available, all together.
 const AVAILABLE_SHARE: u64 = 4;
@@ -48,12 +62,14 @@ const CONTROL_FROM: u64 = 256 << 20;
 /// What is tried after what the diagnosis names, in this order: of a longer program only the first. Each with what it is
 /// called.
 const CANDIDATES: [(&str, &str); 4] = [
+    // Of the programs that the diagnosis was mended on, this gained most in nearly all that gained anything: it is tried
+    // where there is time for one alone.
+    (HUGE_MASU, "another malloc with huge pages"),
     ("masu", "another malloc"),
     (HUGE_PAGES, "huge pages"),
-    // Heaps too small for eight huge pages miss the TLB too.
-    ("masu:env.MASU_HUGE_PAGES_FROM=0", "another malloc with huge pages"),
     (PADDING, "keeping free memory"),
 ];
+const HUGE_MASU: &str = "masu:env.MASU_HUGE_PAGES_FROM=0";
 const HUGE_PAGES: &str = "glibc:huge_pages=1";
 const PADDING: &str = "glibc:top_pad=64M,trim_threshold=64M";
 
@@ -62,6 +78,9 @@ const NEARLY_ALL: f64 = 0.9;
 
 /// So many candidates are named that may gain.
 const LIKELY_MAX: usize = 2;
+
+/// One may gain whose estimate is so much of half its interval away from no gain; what is nearer is noise.
+const LIKELY_SHARE: f64 = 0.5;
 
 /// How the runs were made, where they took turns.
 const BESIDE: &str =
@@ -75,9 +94,7 @@ const GLIBC: &str = "glibc";
 pub struct Trial {
     /// The runs.
     pub plan: Plan,
-    /// How many there are, and how long they take.
-    pub forecast: Forecast,
-    /// How long they may take together; then no round begins any more.
+    /// How long they may take together; then no round begins any more. It is over earlier where all is decided.
     pub longest: Duration,
     /// What is tried, in words: `another malloc, huge pages`.
     pub what: String,
@@ -153,6 +170,12 @@ pub fn after(
     }
     // A program that failed is to be mended first, and one that is over at once has nothing to gain.
     let facts = &diagnosis.facts;
+    if facts.ending.as_deref() == Some(Ending::TimedOut.to_string().as_str()) {
+        return Err(
+            "whether another malloc gains: the run was cut short, so none was made beside it"
+                .to_owned(),
+        );
+    }
     if facts.ending.as_deref() != Some("returned 0") || facts.clock.own_cpu_s() < CPU_MIN_S {
         return Ok(None);
     }
@@ -169,7 +192,8 @@ pub fn after(
     // Runs wait for a CPU as the counted one did.
     let waited = facts.others.waited_share.clamp(0.0, 0.95);
     let run_s = facts.clock.own_wall_s(facts.cpus) / (1.0 - waited);
-    let Some((count, rounds)) = affordable(variants.len(), run_s) else {
+    let is_busy = facts.others.taken_share() >= BUSY_SHARE;
+    let Some(count) = affordable(variants.len(), run_s, is_busy) else {
         return Err(format!(
             "whether another malloc or a setting gains: a run takes too long to make some unasked; \
              this does: {}",
@@ -187,18 +211,18 @@ pub fn after(
     if beside && needed_bytes(facts, count) > CONTROL_FROM {
         together.push(control::of(reference));
     }
-    let mut plan = prove::plan(workload, reference, &together, rounds);
+    // Time ends it: how long a run takes beside others is known only when some were made.
+    let mut plan = prove::plan(workload, reference, &together, ROUNDS_MAX);
     let threads = &facts.threads;
     if beside {
         plan.cases.iter_mut().for_each(Prepared::side_by_side);
-    } else if threads.together_s <= PARALLEL_SHARE * threads.looked_s {
-        // Where threads never work side by side, CPU time is the same gain and does not see who else is busy here.
+    } else if is_busy || threads.together_s <= PARALLEL_SHARE * threads.looked_s {
+        // CPU time hardly sees who else is busy here, and where threads never work side by side it is the same gain.
         plan.cases.iter_mut().for_each(|case| case.primary = Measure::Cpu);
     }
     Ok(Some(Trial {
         plan,
-        forecast: prove::forecast(count, rounds, run_s),
-        longest: Duration::from_secs_f64(budget_s(run_s)),
+        longest: Duration::from_secs_f64(budget_s(run_s, is_busy)),
         what: names(tried),
         by_hand: line(&diagnosis.command, tried),
         untried: (!untried.is_empty()).then(|| {
@@ -240,7 +264,7 @@ fn may_help(spec: &str, facts: &Facts) -> bool {
     };
     let moves = &calls.moves;
     match spec {
-        HUGE_PAGES => moves.asked_by_malloc_bytes() >= HUGE_PAGE,
+        HUGE_PAGES | HUGE_MASU => moves.asked_by_malloc_bytes() >= HUGE_PAGE,
         // It saves calls, and faults of memory that had gone.
         PADDING => {
             let times = (moves.break_ups + moves.break_downs + moves.maps + moves.unmaps) as f64;
@@ -274,26 +298,36 @@ fn needed_bytes(facts: &Facts, candidates: usize) -> u64 {
 }
 
 /// What a trial of a program may take, a run of which takes `run_s` seconds.
-fn budget_s(run_s: f64) -> f64 {
-    (RUNS * run_s).clamp(USUAL_S, LONGEST_S)
+fn budget_s(run_s: f64, is_busy: bool) -> f64 {
+    let longer = if is_busy { LONGER } else { 1.0 };
+    (RUNS * run_s).clamp(longer * USUAL_S, longer * LONGEST_S)
 }
 
-/// How many of `candidates` can be tried in the time that there is, warm-ups included, and in how many rounds.
+/// How many of `candidates` can be tried in the time that there is, warm-ups included: all of them in as many rounds as a
+/// verdict takes, one at least in as many as give any.
 #[expect(clippy::cast_precision_loss, reason = "runs are few")]
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "capped")]
-fn affordable(candidates: usize, run_s: f64) -> Option<(usize, usize)> {
-    (1..=candidates).rev().find_map(|count| {
-        let runs = budget_s(run_s) / run_s.max(1e-3);
-        let rounds = (runs / (count + 1) as f64 - 1.0).clamp(0.0, ROUNDS_MAX as f64) as usize;
-        (rounds >= rounds::FIRST).then_some((count, rounds))
-    })
+fn affordable(candidates: usize, run_s: f64, is_busy: bool) -> Option<usize> {
+    let runs = budget_s(run_s, is_busy) / run_s.max(1e-3);
+    let wanted = if is_busy { ROUNDS_BUSY } else { rounds::FIRST };
+    let has_room = |count: usize, rounds: usize| runs >= ((count + 1) * (rounds + 1)) as f64;
+    let all = (1..=candidates).rev().find(|count| has_room(*count, wanted));
+    all.or_else(|| (candidates > 0 && has_room(1, rounds::FIRST)).then_some(1))
 }
 
 /// The line that compares by hand.
 fn line(command: &[String], variants: &[Variant]) -> String {
-    let program = command.first().map_or("PROGRAM", String::as_str);
+    /// A longer command, or one with words that a shell would change, is not written out.
+    const MOST: usize = 80;
+    let is_plain = |c: char| c.is_alphanumeric() || "-_./:=,@%+".contains(c);
+    let whole = command.join(" ");
+    let has_room = whole.chars().count() <= MOST;
+    let program = match command {
+        [] => "PROGRAM".to_owned(),
+        all if has_room && all.iter().all(|word| word.chars().all(is_plain)) => whole,
+        [program, ..] => format!("{program} …"),
+    };
     let named: Vec<String> = variants.iter().map(|one| format!(" -a {}", one.label)).collect();
-    format!("`masu compare -a system{} -- {program} …`", named.concat())
+    format!("`masu compare -a system{} -- {program}`", named.concat())
 }
 
 fn with_trial(findings: Vec<Finding>, proof: &Proof) -> Vec<Finding> {
@@ -317,10 +351,16 @@ fn with_trial(findings: Vec<Finding>, proof: &Proof) -> Vec<Finding> {
             _ => kept.push(held_against(finding, proof)),
         }
     }
-    // Where a finding names what gains most, it says why as well.
-    let is_named =
-        |remedy: &Remedy| named(&kept).iter().any(|one| remedy.variant.as_ref() == Some(one));
-    if let Some(gain) = gain.filter(|gain| !gain.remedies.iter().any(is_named)) {
+    // Where a finding names what gains most, it says why as well, if it explains as much.
+    let says_why = |finding: &Finding, gain: &Gain| {
+        let explains = finding.share.is_none_or(|share| share >= EXPLAINS * gain.share);
+        let is_named = |one: &Remedy| {
+            let mut remedies = finding.remedies.iter();
+            one.variant.is_some() && remedies.any(|remedy| remedy.variant == one.variant)
+        };
+        explains && !is_of_size(finding.id) && gain.remedies.iter().any(is_named)
+    };
+    if let Some(gain) = gain.filter(|gain| !kept.iter().any(|one| says_why(one, gain))) {
         let mut finding =
             Finding::new(Id::GainShown, Confidence::High, gain.title).sharing(gain.share);
         finding.evidence = evidence;
@@ -352,6 +392,8 @@ fn held_against(mut finding: Finding, proof: &Proof) -> Finding {
         stays
     });
     if gains {
+        // What the machine made doubtful was seen in other runs.
+        finding.confidence = finding.confidence.max(Confidence::Medium);
         return finding;
     }
     if is_open {
@@ -375,6 +417,10 @@ fn fine(mut finding: Finding, proof: &Proof, tried: &[String]) -> Finding {
     }
     if hidden < GAIN_DENIED {
         finding.confidence = Confidence::High;
+        finding.title = format!(
+            "Memory is not its problem: runs beside others would have shown a gain of {}",
+            percent(GAIN_DENIED)
+        );
         return finding;
     }
     finding.evidence.push(format!(
@@ -392,9 +438,7 @@ fn fine(mut finding: Finding, proof: &Proof, tried: &[String]) -> Finding {
 
 /// What is said where the runs leave room for a large gain: neither that there is one nor that there is none.
 fn open(fine: Finding, proof: &Proof) -> Finding {
-    let likely = |one: &&Proved| {
-        one.ratio(proof.primary).is_some_and(|ratio| 1.0 - ratio.estimate >= GAIN_DENIED)
-    };
+    let likely = |one: &&Proved| one.ratio(proof.primary).is_some_and(|ratio| is_likely(&ratio));
     let estimate = |one: &Proved| one.ratio(proof.primary).map_or(1.0, |ratio| ratio.estimate);
     let mut likely: Vec<&Proved> = proof.remedies.iter().filter(likely).collect();
     likely.sort_by(|one, other| estimate(one).total_cmp(&estimate(other)));
@@ -417,95 +461,19 @@ fn open(fine: Finding, proof: &Proof) -> Finding {
     finding.remedied(likely.into_iter().take(LIKELY_MAX).map(remedy_of))
 }
 
+/// Whether a ratio that shows nothing is most likely one of a large gain: its estimate is, and lies half of its interval's
+/// way from none.
+fn is_likely(ratio: &Ratio) -> bool {
+    let Some((low, _)) = ratio.interval else { return false };
+    let (gain, reach) = (-ratio.estimate.ln(), (ratio.estimate / low).ln());
+    1.0 - ratio.estimate >= GAIN_DENIED && gain >= LIKELY_SHARE * reach
+}
+
 /// The largest gain that a remedy may have and that its runs did not show.
 fn could_hide(remedy: &Proved, primary: Measure) -> f64 {
     match remedy.ratio(primary).and_then(|ratio| ratio.interval) {
         Some((low, _)) => (1.0 - low).max(0.0),
         None => 1.0,
-    }
-}
-
-/// A gain that was shown and is worth naming.
-struct Gain {
-    title: String,
-    share: f64,
-    remedies: Vec<Remedy>,
-    is_of_huge_pages: bool,
-}
-
-/// The gain that the smallest change gives which gets nearly all of the largest one.
-fn gain(proof: &Proof) -> Option<Gain> {
-    let mut shown: Vec<(&Proved, f64, (f64, f64))> = proof
-        .remedies
-        .iter()
-        .filter(|remedy| remedy.shown == Shown::Gain)
-        .filter_map(|remedy| {
-            let ratio = remedy.ratio(proof.primary)?;
-            Some((remedy, 1.0 - ratio.estimate, ratio.interval?))
-        })
-        .filter(|(_, gain, _)| *gain >= LITTLE_SHARE)
-        .collect();
-    let largest = shown.iter().map(|(_, gain, _)| *gain).fold(0.0, f64::max);
-    if largest < CAUSE_SHARE {
-        return None;
-    }
-    shown.retain(|(_, gain, _)| *gain >= NEARLY_ALL * largest);
-    // A setting of the malloc that is there is a smaller change than another malloc.
-    shown.sort_by_key(|(remedy, _, _)| !remedy.medians.label.starts_with(GLIBC));
-    let (first, gain, (low, high)) = *shown.first()?;
-    let name = name_of(&first.medians.label);
-    let mut title = name.to_owned();
-    title[..1].make_ascii_uppercase();
-    let time = if proof.primary == Measure::Cpu { "CPU time" } else { "time" };
-    let takes = if name == "huge pages" { "take" } else { "takes" };
-    let title = format!(
-        "{title} {takes} {} of its {time} off ({} to {})",
-        percent(gain),
-        percent((1.0 - high).max(0.0)),
-        percent(1.0 - low)
-    );
-    let remedies = shown.iter().map(|(remedy, _, _)| remedy_of(remedy)).collect();
-    let is_of_huge_pages = first.medians.label.to_ascii_lowercase().contains("huge_pages");
-    Some(Gain { title, share: gain, remedies, is_of_huge_pages })
-}
-
-fn remedy_of(remedy: &Proved) -> Remedy {
-    let label = &remedy.medians.label;
-    let cost = match remedy.peak_rss {
-        Some(ratio) => format!("memory ×{:.2} at the peak", ratio.estimate),
-        None => "no more memory than before, as far as that can be seen".to_owned(),
-    };
-    if label.starts_with(GLIBC) {
-        Remedy::setting(name_of(label), label.clone(), &cost)
-    } else {
-        Remedy::allocator(name_of(label), label, &cost)
-    }
-}
-
-/// What a candidate is called.
-fn name_of(label: &str) -> &'static str {
-    let known = CANDIDATES.iter().find(|(spec, _)| *spec == label).map(|(_, name)| *name);
-    known.unwrap_or(if label.starts_with(GLIBC) { "the setting" } else { "the other malloc" })
-}
-
-/// What one candidate's runs showed, in a line.
-fn in_a_line(remedy: &Proved, primary: Measure) -> String {
-    let Proved { medians, shown, .. } = remedy;
-    let of = if primary == Measure::Cpu { "of the CPU time" } else { "of the time" };
-    let name = format!("{} ({})", name_of(&medians.label), medians.label);
-    let ratio = match remedy.ratio(primary) {
-        Some(ratio) => match ratio.interval {
-            Some((low, high)) => format!("×{:.3} {of} ({low:.3}–{high:.3})", ratio.estimate),
-            None => format!("×{:.3} {of}", ratio.estimate),
-        },
-        None => String::new(),
-    };
-    match shown {
-        Shown::LeftOut { reason } => format!("{name}: left out, {reason}"),
-        Shown::RunsFailed { failed, of } => format!("{name}: {failed} of {of} rounds failed"),
-        Shown::TooFewRuns { .. } => format!("{name}: {ratio}, too few runs to be sure"),
-        Shown::NoDifference { .. } => format!("{name}: {ratio}, no difference shown"),
-        Shown::Gain | Shown::Worse => format!("{name}: {ratio}"),
     }
 }
 

@@ -36,6 +36,8 @@ pub(crate) struct Image {
     pub(crate) imported: Vec<String>,
     /// The lowest address of a loadable segment.
     pub(crate) lowest: u64,
+    /// Whether it is written in Go alone, without a malloc.
+    pub(crate) is_go: bool,
 }
 
 /// Functions through which programs ask for memory, as the dynamic linker sees them.
@@ -137,6 +139,7 @@ impl Image {
             defined: Vec::new(),
             imported: Vec::new(),
             lowest: u64::MAX,
+            is_go: false,
         };
         for segment in header.program_headers(endian, data).map_err(broken)? {
             if segment.p_type(endian) == elf::PT_LOAD {
@@ -149,6 +152,9 @@ impl Image {
             }
         }
         let sections = header.sections(endian, data).map_err(broken)?;
+        // A program with parts in C has a malloc too, for those.
+        image.is_go =
+            image.loader.is_none() && sections.section_by_name(endian, b".go.buildinfo").is_some();
         for section in sections.iter() {
             if let Some((entries, strings)) = section.dynamic(endian, data).map_err(broken)? {
                 let names = sections.strings(endian, data, strings).map_err(broken)?;
@@ -243,6 +249,13 @@ impl Image {
 
     /// Why no malloc can be preloaded into this program and what to do, if so.
     pub(crate) fn refusal(&self) -> Option<String> {
+        if self.is_go {
+            return Some(
+                "it is written in Go, whose runtime manages its memory itself; its variables \
+                 GOGC and GOMEMLIMIT are what there is to set"
+                    .to_owned(),
+            );
+        }
         if self.loader.is_none() {
             return Some(
                 "it is linked statically, so there is no loader to preload anything; link it \

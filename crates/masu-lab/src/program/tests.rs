@@ -88,6 +88,7 @@ fn bundled_mallocs_and_sanitizers_are_named() {
         defined: defined.iter().map(|&name| (name.to_owned(), 1)).collect(),
         imported: imported.iter().map(|&name| name.to_owned()).collect(),
         lowest: 0,
+        is_go: false,
     };
     let plain = image(&["libc.so.6"], &[], &["malloc"]);
     assert_eq!(plain.refusal(), None);
@@ -97,6 +98,7 @@ fn bundled_mallocs_and_sanitizers_are_named() {
         (image(&["libc.so.6"], &["__asan_init"], &[]), "AddressSanitizer"),
         (image(&["libtsan.so.2"], &[], &[]), "ThreadSanitizer"),
         (elf::Image { loader: None, ..plain }, "statically"),
+        (elf::Image { is_go: true, ..image(&[], &[], &[]) }, "GOGC"),
     ] {
         let refusal = image.refusal().unwrap();
         assert!(refusal.contains(word), "{refusal}");
@@ -112,6 +114,7 @@ fn a_malloc_that_is_linked_is_told_and_no_reason_to_refuse() {
         defined: Vec::new(),
         imported: vec!["malloc".to_owned()],
         lowest: 0,
+        is_go: false,
     };
     let linked = image(&["libm.so.6", "libjemalloc.so.2", "libc.so.6"]);
     assert_eq!(linked.linked_malloc().as_deref(), Some("libjemalloc.so.2"));

@@ -209,6 +209,11 @@ fn leave_it(page: &mut Page, tuning: &Tuning, proof: &Proof) {
     let seen = seen.fold(None, |most: Option<f64>, one| Some(most.map_or(one, |it| it.max(one))));
     let text = match seen {
         _ if few => "There were too few runs to tell; allow more time.".to_owned(),
+        Some(seen) if seen >= 1.0 => {
+            format!(
+                "The runs differ too much to show a gain in {what}; allow more time, or a quieter hour."
+            )
+        }
         Some(seen) => format!(
             "Leave it as it is: no gain in {what} was shown, and one of {} would have been.",
             quantity::percent(seen)

@@ -47,7 +47,7 @@ impl Level {
     }
 
     #[expect(clippy::cast_precision_loss, reason = "looks are few")]
-    fn divided(self, part: usize) -> Level {
+    pub(crate) fn divided(self, part: usize) -> Level {
         Level(self.0 / part as f64)
     }
 }

@@ -4,7 +4,7 @@ use super::super::facts::{Facts, Waiting};
 use super::super::finding::{Confidence, Finding, Id, Kind, Remedy};
 use super::super::samples::Sampled;
 use super::super::thresholds::{
-    CAUSE_SHARE, COMPUTES, CPU_MIN_S, FIRST_TOUCH_SHARE, HUGE_PAGE, IDLE_SHARE,
+    CAUSE_SHARE, COMPUTES, CPU_MIN_S, FIRST_TOUCH_SHARE, HUGE_PAGE, IDLE_SHARE, LOOKS_MIN,
     MEMORY_IS_FINE_SHARE, REACHED_SHARE, USER_SHARE, WAITS,
 };
 use super::explain;
@@ -85,7 +85,8 @@ fn in_huge_pages(facts: &Facts, touched: u64, evidence: &mut Vec<String>) -> Opt
 fn computes(facts: &Facts) -> Option<Finding> {
     let clock = &facts.clock;
     let (wall_s, cpu_s) = (clock.own_wall_s(facts.cpus), clock.own_cpu_s());
-    if cpu_s < COMPUTES * wall_s || clock.user_s < USER_SHARE * cpu_s {
+    let is_over_at_once = cpu_s < CPU_MIN_S;
+    if is_over_at_once || cpu_s < COMPUTES * wall_s || clock.user_s < USER_SHARE * cpu_s {
         return None;
     }
     let places = facts.sampled().map(Sampled::listing).filter(|listing| !listing.is_empty());
@@ -111,7 +112,7 @@ fn waits(facts: &Facts) -> Option<Finding> {
     let (wall_s, cpu_s) = (clock.own_wall_s(facts.cpus), clock.own_cpu_s());
     // On a busy machine a program of little CPU time may have waited for that alone.
     let looks = &facts.threads;
-    let is_met = looks.looks == 0 || looks.idle_s >= IDLE_SHARE * looks.looked_s;
+    let is_met = looks.looks >= LOOKS_MIN && looks.idle_s >= IDLE_SHARE * looks.looked_s;
     if cpu_s > WAITS * wall_s || !is_met {
         return None;
     }
@@ -175,7 +176,9 @@ fn memory(facts: &Facts, found: &[Finding]) -> Option<Finding> {
     if is_long_enough && facts.share(faults_s) >= FIRST_TOUCH_SHARE {
         return Some(first_touch(facts, faults_s, listing));
     }
-    let (title, confidence) = if share >= MEMORY_IS_FINE_SHARE {
+    let (title, confidence) = if !is_long_enough {
+        ("It is over too soon for memory to matter, or for a cause to be seen", Confidence::Low)
+    } else if share >= MEMORY_IS_FINE_SHARE {
         ("Memory is hardly its problem: it is touched once, as it must be", Confidence::Low)
     } else if malloc_share.is_some_and(|share| share >= MEMORY_IS_FINE_SHARE) {
         ("Memory is hardly its problem: some of its time goes into malloc", Confidence::Low)

@@ -11,8 +11,9 @@ use crate::quantity::{count, percent, seconds};
 /// So many kinds of calls are named.
 const NAMED: usize = 3;
 
-/// Each with this share of them at least.
+/// Each with this share of them at least, and made so often: one call that takes long gave way to others in it.
 const NAMED_SHARE: f64 = 0.02;
+const NAMED_CALLS: u64 = 10;
 
 /// Calls are blamed for the kernel's time where at least this share of it is known to be theirs.
 const KNOWN: f64 = 0.3;
@@ -61,7 +62,9 @@ pub(super) fn calls(facts: &Facts, found: &[Finding]) -> Option<Finding> {
         return None;
     }
     let scale = (kernel_s / all_s).min(1.0);
-    let most = own.into_iter().filter(|kind| kind.seconds >= NAMED_SHARE * own_s);
+    let counts =
+        |kind: &&CallKind| kind.calls >= NAMED_CALLS && kind.seconds >= NAMED_SHARE * own_s;
+    let most = own.into_iter().filter(counts);
     let most: Vec<&CallKind> = most.take(NAMED).collect();
     let names: Vec<&str> = most.iter().map(|kind| kind.name.as_str()).collect();
     let title = format!("Most of its time goes into system calls: {}", names.join(", "));

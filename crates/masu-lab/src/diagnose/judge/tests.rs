@@ -465,6 +465,19 @@ fn a_program_that_waits_is_told_for_what() {
 }
 
 #[test]
+fn of_a_program_that_is_over_at_once_nothing_is_said_but_that() {
+    for (user_s, looks) in [(0.001, 0), (0.0011, 3)] {
+        let clock = Clock { wall_s: 0.009, user_s, ..Clock::default() };
+        let threads = Threads { looks, looked_s: 0.0, ..Threads::default() };
+        let facts = Facts { clock, threads, ..quiet() };
+        let found = judge(&facts);
+        assert_eq!(ids(&facts), [Id::MemoryIsFine], "{found:?}");
+        assert!(found[0].title.contains("over too soon"), "{found:?}");
+        assert_eq!(found[0].confidence, Confidence::Low);
+    }
+}
+
+#[test]
 fn the_clock_is_free_of_what_counting_took() {
     let clock = Clock {
         wall_s: 10.0,
@@ -520,6 +533,9 @@ fn a_program_that_is_mostly_system_calls_is_told_which() {
     assert_eq!((found.id, found.confidence), (Id::SystemCalls, Confidence::Medium));
     assert!(found.title.ends_with("read, lseek, close"), "{found:?}");
     assert!((found.share.unwrap() - 0.67).abs() < 0.01, "{found:?}");
+    // A single call that took long gave way to others.
+    let single = calling_the_kernel(&[("read", 4_000_000, 6.0), ("sched_getaffinity", 1, 1.0)]);
+    assert!(first(&single).title.ends_with("calls: read"), "{:?}", first(&single));
     let few = calling_the_kernel(&[("read", 400_000, 3.0), ("brk", 1_000, 5.0)]);
     assert!(!ids(&few).contains(&Id::SystemCalls));
     let unknown = calling_the_kernel(&[("read", 400_000, 1.0)]);

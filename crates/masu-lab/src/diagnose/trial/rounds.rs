@@ -7,7 +7,7 @@
 use super::super::thresholds::{CAUSE_SHARE, GAIN_DENIED};
 use super::NEARLY_ALL;
 use crate::prove::{Proof, Shown, Values};
-use crate::statistics::{Level, Looks, Ratio, ratio_of_few, visible};
+use crate::statistics::{Level, Looks, Ratio, pairs_needed, ratio, ratio_of_few, visible};
 use crate::{Measure, Run};
 
 /// Rounds before the first look: fewer have intervals as wide as what is looked for.
@@ -61,15 +61,33 @@ fn standings(values: &Values, candidates: usize, rounds: usize, is_over: bool) -
     let mut looks = Looks::beginning_at(FIRST);
     for round in 1..=rounds {
         if let Some(look) = looks.due(round) {
-            look_at(&mut all, |one| ratio_of_few(&values.pairs(one, round), others, look.level));
+            look_at(&mut all, |one| ratio_of(&values.pairs(one, round), others, look.level));
             decide(&mut all);
         }
     }
     if is_over {
         let level = looks.last().level;
-        look_at(&mut all, |one| ratio_of_few(&values.pairs(one, rounds), others, level));
+        look_at(&mut all, |one| ratio_of(&values.pairs(one, rounds), others, level));
     }
     all
+}
+
+/// The ratio of these pairs. Where ranks can speak, the interval is what Student's and theirs have in common, each with half
+/// of the error: one run that was disturbed widens Student's without bound, and that of ranks by little.
+fn ratio_of(pairs: &[(f64, f64)], others: usize, level: Level) -> Option<Ratio> {
+    let half = level.divided(2);
+    if pairs.len() < pairs_needed(others, half) {
+        return ratio_of_few(pairs, others, level);
+    }
+    let student = ratio_of_few(pairs, others, half)?;
+    let ranks = ratio(pairs, others, half).filter(|ranks| ranks.interval.is_some());
+    let (Some(ranks), Some((low, high))) = (ranks, student.interval) else { return Some(student) };
+    let (rank_low, rank_high) = ranks.interval.unwrap_or((low, high));
+    let (low, high) = (low.max(rank_low), high.min(rank_high));
+    if low > high {
+        return Some(ranks);
+    }
+    Some(Ratio { estimate: ranks.estimate.clamp(low, high), interval: Some((low, high)), ..ranks })
 }
 
 fn look_at(all: &mut [Standing], ratio: impl Fn(usize) -> Option<Ratio>) {
@@ -126,6 +144,21 @@ mod tests {
         assert_eq!(open_after(&[0.7, 0.93], 5, 0.02), Vec::<usize>::new(), "it gains less");
         assert_eq!(open_after(&[1.0, 0.93], 5, 0.02), [2]);
         assert_eq!(open_after(&[1.0, 0.97], 5, 0.2), [1, 2]);
+    }
+
+    #[test]
+    fn one_disturbed_run_hides_no_gain_where_there_are_many() {
+        let noise = |round: usize| 1.0 + 0.01 * ((round * 7 % 11) as f64 - 5.0) / 5.0;
+        let mut pairs: Vec<(f64, f64)> = (0..24).map(|round| (1.0, 0.9 * noise(round))).collect();
+        pairs[3].1 = 5.0;
+        let high = |ratio: Option<Ratio>| ratio.unwrap().interval.unwrap().1;
+        assert!(high(ratio_of_few(&pairs, 4, Level::TABLE)) > 1.0);
+        assert!(high(ratio_of(&pairs, 4, Level::TABLE)) < 0.95);
+        // From few pairs ranks say nothing.
+        assert_eq!(
+            ratio_of(&pairs[..8], 4, Level::TABLE),
+            ratio_of_few(&pairs[..8], 4, Level::TABLE)
+        );
     }
 
     #[test]

@@ -1,0 +1,99 @@
+//! The gain that a trial showed, in words: what gets nearly all of it, and what each candidate's runs came to.
+//!
+//! Relies on a proof whose verdicts were drawn (`rounds.rs`). The idea: of what gains nearly as much as the best, the smallest
+//! change stands first.
+
+use super::super::finding::Remedy;
+use super::super::thresholds::{CAUSE_SHARE, LITTLE_SHARE};
+use super::{CANDIDATES, GLIBC, NEARLY_ALL};
+use crate::Measure;
+use crate::prove::{Proof, Proved, Shown};
+use crate::quantity::percent;
+
+/// A gain that was shown and is worth naming.
+pub(super) struct Gain {
+    pub(super) title: String,
+    pub(super) share: f64,
+    pub(super) remedies: Vec<Remedy>,
+    pub(super) is_of_huge_pages: bool,
+}
+
+/// The gain that the smallest change gives which gets nearly all of the largest one.
+pub(super) fn gain(proof: &Proof) -> Option<Gain> {
+    let mut shown: Vec<(&Proved, f64, (f64, f64))> = proof
+        .remedies
+        .iter()
+        .filter(|remedy| remedy.shown == Shown::Gain)
+        .filter_map(|remedy| {
+            let ratio = remedy.ratio(proof.primary)?;
+            Some((remedy, 1.0 - ratio.estimate, ratio.interval?))
+        })
+        .filter(|(_, gain, _)| *gain >= LITTLE_SHARE)
+        .collect();
+    // What may be no cause, by its runs, is one as far as they can say.
+    let largest = shown.iter().map(|(_, gain, _)| *gain).fold(0.0, f64::max);
+    if shown.iter().all(|(_, _, (low, _))| 1.0 - low < CAUSE_SHARE) {
+        return None;
+    }
+    shown.retain(|(_, gain, _)| *gain >= NEARLY_ALL * largest);
+    // A setting of the malloc that is there is a smaller change than another malloc, and that than both.
+    shown.sort_by_key(|(remedy, _, _)| {
+        let label = &remedy.medians.label;
+        (!label.starts_with(GLIBC), label.contains(':'))
+    });
+    let (first, gain, (low, high)) = *shown.first()?;
+    let name = name_of(&first.medians.label);
+    let mut title = name.to_owned();
+    title[..1].make_ascii_uppercase();
+    let time = if proof.primary == Measure::Cpu { "CPU time" } else { "time" };
+    let takes = if name == "huge pages" { "take" } else { "takes" };
+    let title = format!(
+        "{title} {takes} {} of its {time} off ({} to {})",
+        percent(gain),
+        percent((1.0 - high).max(0.0)),
+        percent(1.0 - low)
+    );
+    let remedies = shown.iter().map(|(remedy, _, _)| remedy_of(remedy)).collect();
+    let is_of_huge_pages = first.medians.label.to_ascii_lowercase().contains("huge_pages");
+    Some(Gain { title, share: gain, remedies, is_of_huge_pages })
+}
+
+pub(super) fn remedy_of(remedy: &Proved) -> Remedy {
+    let label = &remedy.medians.label;
+    let cost = match remedy.peak_rss {
+        Some(ratio) => format!("memory ×{:.2} at the peak", ratio.estimate),
+        None => "no more memory than before, as far as that can be seen".to_owned(),
+    };
+    if label.starts_with(GLIBC) {
+        Remedy::setting(name_of(label), label.clone(), &cost)
+    } else {
+        Remedy::allocator(name_of(label), label, &cost)
+    }
+}
+
+/// What a candidate is called.
+pub(super) fn name_of(label: &str) -> &'static str {
+    let known = CANDIDATES.iter().find(|(spec, _)| *spec == label).map(|(_, name)| *name);
+    known.unwrap_or(if label.starts_with(GLIBC) { "the setting" } else { "the other malloc" })
+}
+
+/// What one candidate's runs showed, in a line.
+pub(super) fn in_a_line(remedy: &Proved, primary: Measure) -> String {
+    let Proved { medians, shown, .. } = remedy;
+    let of = if primary == Measure::Cpu { "of the CPU time" } else { "of the time" };
+    let name = format!("{} ({})", name_of(&medians.label), medians.label);
+    let ratio = match remedy.ratio(primary) {
+        Some(ratio) => match ratio.interval {
+            Some((low, high)) => format!("×{:.3} {of} ({low:.3}–{high:.3})", ratio.estimate),
+            None => format!("×{:.3} {of}", ratio.estimate),
+        },
+        None => String::new(),
+    };
+    match shown {
+        Shown::LeftOut { reason } => format!("{name}: left out, {reason}"),
+        Shown::RunsFailed { failed, of } => format!("{name}: {failed} of {of} rounds failed"),
+        Shown::TooFewRuns { .. } => format!("{name}: {ratio}, too few runs to be sure"),
+        Shown::NoDifference { .. } => format!("{name}: {ratio}, no difference shown"),
+        Shown::Gain | Shown::Worse => format!("{name}: {ratio}"),
+    }
+}
