@@ -4,7 +4,6 @@
 
 mod cache;
 
-use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -45,13 +44,13 @@ pub(crate) fn perform(arguments: &arguments::Experiment) -> Result<Ending> {
         let made = run(experiment, arguments, &cache, source.as_deref(), &checkup, &stop);
         match made.map_err(|error| error.downcast::<LabError>()) {
             Ok(written) => tell(experiment, &written)?,
-            Err(Ok(LabError::Stopped)) => {
-                aside::say(notice(&stopped(&arguments.output, experiment.name)));
-                ending = Ending::Stopped;
-                break;
-            }
+            Err(Ok(LabError::Stopped)) => aside::say(notice("Stopped before its first run.")),
             Err(Ok(error)) => return Err(error).context(experiment.name),
             Err(Err(error)) => return Err(error).context(experiment.name),
+        }
+        if stop.requested() {
+            ending = Ending::Stopped;
+            break;
         }
     }
     aside::say(notice(&format!(
@@ -60,21 +59,6 @@ pub(crate) fn perform(arguments: &arguments::Experiment) -> Result<Ending> {
         bytes(cache.size())
     )));
     Ok(ending)
-}
-
-/// What there is of an experiment that was stopped, which keeps its results beside where its page would be.
-fn stopped(output: &Path, name: &str) -> String {
-    let is_result = |file: fs::DirEntry| {
-        let has_runs = file.metadata().is_ok_and(|about| about.len() > 0);
-        let file = file.file_name().into_encoded_bytes();
-        has_runs && file.starts_with(format!("{name}.").as_bytes()) && file.ends_with(b".jsonl")
-    };
-    if fs::read_dir(output).is_ok_and(|files| files.flatten().any(is_result)) {
-        let results = output.join(format!("{name}.*.jsonl"));
-        format!("Stopped. The runs so far: masu report {}", results.display())
-    } else {
-        "Stopped before its first run.".to_owned()
-    }
 }
 
 /// The experiments that were asked for, in the order of the reports.
@@ -140,6 +124,7 @@ fn run(
         output: arguments.output.clone(),
         cache: cache.folder().to_owned(),
         source: source.map(Path::to_owned),
+        install: arguments.install,
         checkup,
         ground: &mut ground,
         stop,

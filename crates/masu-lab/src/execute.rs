@@ -20,6 +20,7 @@ use crate::{Error, Stop, Variant, Workload, launch, machine};
 
 mod beside;
 pub(crate) mod books;
+pub(crate) mod complaint;
 mod curve;
 mod fresh;
 mod neighbours;

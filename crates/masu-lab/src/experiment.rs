@@ -18,6 +18,7 @@ mod brk;
 mod build;
 mod claim;
 mod code;
+mod earlier;
 mod field_report;
 mod format;
 mod found;
@@ -79,14 +80,18 @@ pub struct Written {
     pub verdict: Verdict,
 }
 
-/// Runs `experiment` and writes its pages into the folder of `bench`.
+/// Runs `experiment` and writes its pages into the folder of `bench`; of one that is stopped, with what there is.
 ///
 /// # Errors
 ///
-/// [`Error::Stopped`] when it was stopped; what keeps the lab from any measuring; [`Error::System`] where a page cannot be
+/// [`Error::Stopped`] when it was stopped before its first run; what keeps the lab from any measuring; [`Error::System`] where a page cannot be
 /// written.
 pub fn perform(experiment: &Experiment, bench: &mut Workbench<'_>) -> Result<Written, Error> {
     let outcome = (experiment.run)(bench)?;
+    if bench.is_empty_handed() {
+        return Err(Error::Stopped);
+    }
+    bench.put_aside()?;
     let verdict = outcome.verdict.clone();
     let page = bench.page(experiment, outcome);
     let write = |path: PathBuf, text: String| {

@@ -2,6 +2,7 @@
 //! folder, each behind a safe function that says what it does.
 #![expect(unsafe_code, reason = "this is the door; the rest of the crate has none")]
 
+use std::ffi::CStr;
 use std::io;
 use std::ops::Range;
 use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
@@ -305,8 +306,8 @@ pub(crate) fn become_subreaper() -> io::Result<()> {
 /// one, `EPERM`, which `exec` has too; this one nothing else has that happens when a program starts.
 pub(crate) const NOT_TRACED: i32 = libc::ESRCH;
 
-/// Makes `command` start in a session of its own, without a terminal, killed when the thread that
-/// started it ends and, before others, when memory runs out; `traced` also makes that thread its
+/// Makes `command` start in a session of its own, without a terminal, with the priority that this process's session has,
+/// killed when the thread that started it ends and, before others, when memory runs out; `traced` also makes that thread its
 /// tracer.
 ///
 /// Because of the hook, the standard library starts it by `fork` and not by `posix_spawn`. That is
@@ -314,11 +315,16 @@ pub(crate) const NOT_TRACED: i32 = libc::ESRCH;
 /// was before `exec` had; after a `vfork` that is all of our peak, after a `fork` only our private
 /// pages of the moment.
 pub(crate) fn start_apart(command: &mut Command, traced: bool) {
+    let own = std::fs::read_to_string(SESSION_PRIORITY.to_str().unwrap_or_default());
+    let priority = session_priority(&own.unwrap_or_default());
     let hook = move || {
         // SAFETY: Called between `fork` and `exec`; all three are plain system calls that take
         // numbers or ignored pointers, and are async-signal-safe.
         unsafe {
             checked(libc::setsid())?;
+            if let Some(priority) = &priority {
+                write_to(SESSION_PRIORITY, priority.as_bytes());
+            }
             checked(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0))?;
             go_first();
             if traced {
@@ -338,12 +344,26 @@ pub(crate) fn start_apart(command: &mut Command, traced: bool) {
 /// spite of every limit: rather what is measured than who measures it, or the neighbours. A refusal
 /// leaves things as they were. All it calls is async-signal-safe.
 fn go_first() {
-    const WORST: &[u8] = b"1000";
-    // SAFETY: The path ends in NUL and lives for ever.
-    let file = unsafe { libc::open(c"/proc/self/oom_score_adj".as_ptr(), libc::O_WRONLY) };
+    write_to(c"/proc/self/oom_score_adj", b"1000");
+}
+
+/// The file with the priority of this process's session among others, where the kernel schedules by session.
+const SESSION_PRIORITY: &CStr = c"/proc/self/autogroup";
+
+/// The priority that a new session has to be given, from the line `/autogroup-14607 nice 5`; none where it is what a new
+/// session has anyway.
+fn session_priority(line: &str) -> Option<String> {
+    let nice = line.trim_end().rsplit_once(" nice ")?.1;
+    (nice.parse::<i32>().ok()? != 0).then(|| nice.to_owned())
+}
+
+/// Writes to a file of the kernel's; a refusal leaves things as they were. All it calls is async-signal-safe.
+fn write_to(path: &CStr, bytes: &[u8]) {
+    // SAFETY: The path ends in NUL.
+    let file = unsafe { libc::open(path.as_ptr(), libc::O_WRONLY) };
     if file != -1 {
         // SAFETY: The buffer is as long as it says.
-        unsafe { libc::write(file, WORST.as_ptr().cast(), WORST.len()) };
+        unsafe { libc::write(file, bytes.as_ptr().cast(), bytes.len()) };
         // SAFETY: The descriptor was just opened and no one else knows it.
         unsafe { libc::close(file) };
     }
@@ -433,4 +453,17 @@ pub(crate) fn os_page_bytes() -> u64 {
 #[expect(clippy::cast_precision_loss, reason = "it is 100 on every machine that is known")]
 pub(crate) fn ticks_a_second() -> f64 {
     rustix::param::clock_ticks_per_second() as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_new_session_is_given_the_priority_of_this_one_where_that_is_not_its_own() {
+        assert_eq!(session_priority("/autogroup-14607 nice 5\n").as_deref(), Some("5"));
+        assert_eq!(session_priority("/autogroup-7 nice -3\n").as_deref(), Some("-3"));
+        assert_eq!(session_priority("/autogroup-7 nice 0\n"), None);
+        assert_eq!(session_priority(""), None);
+    }
 }

@@ -16,7 +16,7 @@ writes NAME.html, NAME.md with plots beside it, and every run: what the author
 saw then, what this machine shows now, which of the author's claims hold, what
 the lab says unaided, what masu changes, and every command to do it by hand.
 What is missing here (cargo, gcc, the musl target, the network, masu's sources)
-is named, and the rest is run. Without a name: lists them, with the time each
+is named with what installs it, and the rest is run. Without a name: lists them, with the time each
 takes.
 
 What was built stays in the cache for the next time; --clean removes it.
@@ -50,6 +50,9 @@ pub(crate) struct Experiment {
     /// A checkout of masu [default: the one around this folder]
     #[arg(long, value_name = "DIR", conflicts_with = "clean")]
     pub(crate) source: Option<PathBuf>,
+    /// Install missing packages with apt-get, as root on Debian
+    #[arg(long, conflicts_with = "clean")]
+    pub(crate) install: bool,
     /// Remove the cache
     #[arg(long)]
     pub(crate) clean: bool,

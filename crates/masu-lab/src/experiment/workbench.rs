@@ -7,15 +7,13 @@
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::thread;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
 use crate::calls::{self, Calls};
 use crate::compare::{Destination, Event};
 use crate::diagnose::{self, Options as DiagnoseOptions};
 use crate::error::Doing;
-use crate::execute::{self, Conditions};
+use crate::execute::Conditions;
 use crate::plan::Ground;
 use crate::results::Rounds;
 use crate::suite::Entry;
@@ -26,7 +24,9 @@ use crate::{
 };
 
 use super::outcome::{self, Outcome};
-use super::{Block, Experiment, Page, format, found};
+use super::{Block, Experiment, Page, earlier, format, found};
+
+mod step;
 
 /// How much is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -64,6 +64,8 @@ pub struct Asked<'a> {
     pub cache: PathBuf,
     /// The tree that masu is built from, for experiments whose programs are in it.
     pub source: Option<PathBuf>,
+    /// Whether missing packages of the system are installed.
+    pub install: bool,
     /// What is known of the machine.
     pub checkup: &'a Checkup,
     /// Which mallocs there are for programs of each C library.
@@ -104,6 +106,10 @@ pub struct Workbench<'a> {
     name: &'static str,
     asked: Asked<'a>,
     missing: Vec<Missing>,
+    /// Whether a run was made that the page can show.
+    has_runs: bool,
+    /// Whether what an earlier time wrote was put aside.
+    is_put_aside: bool,
 }
 
 /// The tree that masu is built from: the nearest folder at or above `start` that has it.
@@ -124,7 +130,13 @@ impl<'a> Workbench<'a> {
     ///
     /// [`Error::System`] where a folder cannot be made.
     pub fn open(experiment: &Experiment, asked: Asked<'a>) -> Result<Workbench<'a>, Error> {
-        let bench = Workbench { name: experiment.name, asked, missing: Vec::new() };
+        let bench = Workbench {
+            name: experiment.name,
+            asked,
+            missing: Vec::new(),
+            has_runs: false,
+            is_put_aside: false,
+        };
         for folder in [&bench.asked.output, &bench.cache()] {
             fs::create_dir_all(folder).doing(|| format!("making {}", folder.display()))?;
         }
@@ -215,66 +227,37 @@ impl<'a> Workbench<'a> {
         self.asked.source.clone()
     }
 
-    /// Runs a command to its end, its output in a file of the cache; returns how long it took, none where it failed,
-    /// which is noted.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Stopped`] when asked to stop in that time.
-    pub fn step(&mut self, what: &str, command: &mut Command) -> Result<Option<Duration>, Error> {
-        self.check_stop()?;
-        (self.asked.tell)(News::Begins(what));
-        let began = Instant::now();
-        let log = self.cache().join(format!("{}.log", file_name(what)));
-        match self.run(command, &log)? {
-            None => {
-                (self.asked.tell)(News::Done(what, began.elapsed()));
-                Ok(Some(began.elapsed()))
-            }
-            Some(reason) => {
-                self.miss(what, format!("{reason}; all it said is in {}", log.display()));
-                Ok(None)
-            }
-        }
-    }
-
-    /// Why the command failed, if it did.
-    fn run(&self, command: &mut Command, log: &Path) -> Result<Option<String>, Error> {
-        // The code that reaps the children of a run must not meet this one.
-        let _alone = execute::alone();
-        let opening = || format!("opening {}", log.display());
-        let output = File::create(log).doing(opening)?;
-        let errors = output.try_clone().doing(opening)?;
-        command.stdin(Stdio::null()).stdout(output).stderr(errors);
-        let mut child = match command.spawn() {
-            Ok(child) => child,
-            Err(error) => {
-                let program = command.get_program().to_string_lossy().into_owned();
-                return Ok(Some(format!("`{program}` does not start: {error}")));
-            }
-        };
-        loop {
-            if let Some(status) = child.try_wait().doing(|| "waiting for a build")? {
-                self.check_stop()?;
-                return Ok((!status.success()).then(|| format!("{status}: {}", last_words(log))));
-            }
-            if self.asked.stop.requested() {
-                // It may have ended by the same signal.
-                let _ = child.kill();
-                let _ = child.wait();
-                return Err(Error::Stopped);
-            }
-            thread::sleep(Duration::from_millis(20));
-        }
-    }
-
     /// Says that something begins that takes a while.
     pub fn say(&mut self, what: &str) {
         (self.asked.tell)(News::Begins(what));
     }
 
-    fn check_stop(&self) -> Result<(), Error> {
-        if self.asked.stop.requested() { Err(Error::Stopped) } else { Ok(()) }
+    /// Whether nothing more is to be measured, because that was asked for: the page has what there is.
+    fn is_over(&mut self) -> bool {
+        let is_over = self.asked.stop.requested();
+        if is_over {
+            self.miss("the rest", "stopped before it was measured");
+        }
+        is_over
+    }
+
+    /// Whether it was stopped before there was anything to show.
+    pub(super) fn is_empty_handed(&self) -> bool {
+        self.asked.stop.requested() && !self.has_runs
+    }
+
+    /// Puts aside what an earlier time wrote, before this one writes its first file.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::System`] where a file cannot be moved.
+    pub(super) fn put_aside(&mut self) -> Result<(), Error> {
+        if !std::mem::replace(&mut self.is_put_aside, true)
+            && let Some(folder) = earlier::put_aside(&self.asked.output, self.name)?
+        {
+            self.say(&format!("what was there is kept in {}", folder.display()));
+        }
+        Ok(())
     }
 
     /// The mallocs found that can be preloaded into `program`, behind those that `entry` names; each library once.
@@ -289,13 +272,16 @@ impl<'a> Workbench<'a> {
     }
 
     /// Measures `suite`; the results stay in the file of the experiment's name and `part`. None where it cannot be
-    /// measured, which is noted.
+    /// measured, which is noted. Where it is stopped, what there is.
     ///
     /// # Errors
     ///
-    /// [`Error::Stopped`] when asked to stop.
+    /// [`Error::System`] where files of before cannot be put aside.
     pub fn compare(&mut self, suite: &Suite, part: &str) -> Result<Option<Comparison>, Error> {
-        self.check_stop()?;
+        if self.is_over() {
+            return Ok(None);
+        }
+        self.put_aside()?;
         let results = self.output(&format!("{part}.jsonl"));
         let options =
             CompareOptions { results: Destination::New(results), ..CompareOptions::default() };
@@ -305,8 +291,9 @@ impl<'a> Workbench<'a> {
         });
         (self.asked.tell)(News::Compared);
         match made {
-            Ok(comparison) if comparison.stopped => Err(Error::Stopped),
             Ok(comparison) => {
+                self.is_over();
+                self.has_runs |= comparison.tables.iter().any(|table| !table.runs.is_empty());
                 for table in &comparison.tables {
                     for left_out in &table.case.left_out {
                         // Once, whatever the values of parameters it was left out with.
@@ -318,7 +305,7 @@ impl<'a> Workbench<'a> {
                 }
                 Ok(Some(comparison))
             }
-            Err(Error::Stopped) => Err(Error::Stopped),
+            Err(_) if self.is_over() => Ok(None),
             Err(error) => {
                 self.miss(part, error.to_string());
                 Ok(None)
@@ -330,7 +317,7 @@ impl<'a> Workbench<'a> {
     ///
     /// # Errors
     ///
-    /// [`Error::Stopped`] when asked to stop.
+    /// As of [`Workbench::compare`].
     pub(super) fn table(&mut self, suite: &Suite, part: &str) -> Result<Option<Table>, Error> {
         let comparison = self.compare(suite, part)?;
         Ok(comparison.and_then(|comparison| comparison.tables.into_iter().next()))
@@ -341,14 +328,16 @@ impl<'a> Workbench<'a> {
     ///
     /// # Errors
     ///
-    /// [`Error::Stopped`] when asked to stop; those of [`Workload::new`].
+    /// Those of [`Workload::new`].
     pub(super) fn diagnosis(
         &mut self,
         what: &str,
         words: &[&str],
         input: Option<&Path>,
     ) -> Result<Vec<Block>, Error> {
-        self.check_stop()?;
+        if self.is_over() {
+            return Ok(Vec::new());
+        }
         self.say("diagnosing");
         let workload = workload(words, input)?;
         let ground = self.ground(workload.program.libc);
@@ -358,8 +347,8 @@ impl<'a> Workbench<'a> {
         let stop = self.asked.stop;
         let made =
             diagnose::diagnose(&workload, &variant, &ground.catalogue, &options, stop, &mut |_| {});
-        self.check_stop()?;
         match made {
+            _ if self.is_over() => Ok(Vec::new()),
             Ok(diagnosis) => Ok(format::diagnosis(what, &diagnosis)),
             Err(error) => {
                 self.miss("the diagnosis", error.to_string());
@@ -370,24 +359,18 @@ impl<'a> Workbench<'a> {
 
     /// Counts the system calls of one run of `workload` under `variant`; none where they cannot be counted, which is
     /// noted.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Stopped`] when asked to stop.
-    pub fn count(
-        &mut self,
-        workload: &Workload,
-        variant: &Variant,
-    ) -> Result<Option<Calls>, Error> {
-        self.check_stop()?;
+    pub fn count(&mut self, workload: &Workload, variant: &Variant) -> Option<Calls> {
+        if self.is_over() {
+            return None;
+        }
         let conditions = Conditions::from(Limits::default());
         let counted = calls::count(workload, variant, &conditions, self.asked.stop);
-        self.check_stop()?;
         match counted {
-            Ok((_, calls)) => Ok(Some(calls)),
+            _ if self.is_over() => None,
+            Ok((_, calls)) => Some(calls),
             Err(error) => {
                 self.miss(format!("the calls under {}", variant.label), error.to_string());
-                Ok(None)
+                None
             }
         }
     }
@@ -442,18 +425,11 @@ pub(super) fn keep(entry: &mut Entry, name: &str, keep: impl Fn(&str) -> bool) {
     }
 }
 
-/// `what` as a file's name.
-fn file_name(what: &str) -> String {
-    what.chars().map(|c| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' }).collect()
-}
-
-/// The last line of a log that says what was wrong.
-fn last_words(log: &Path) -> String {
-    let text = fs::read(log).unwrap_or_default();
-    let text = String::from_utf8_lossy(&text);
-    let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty());
-    let error = lines().find(|line| line.starts_with("error"));
-    error.or_else(|| lines().next_back()).unwrap_or("it said nothing").to_owned()
+/// Writes a file, and the folders above it.
+pub(super) fn write(path: &Path, text: &str) -> Result<(), Error> {
+    let parent = path.parent().unwrap_or(Path::new(""));
+    let made = fs::create_dir_all(parent).and_then(|()| fs::write(path, text));
+    made.doing(|| format!("writing {}", path.display()))
 }
 
 /// `2026-11-24 05:52 UTC`.
@@ -479,22 +455,5 @@ mod tests {
     fn a_page_is_dated_to_the_minute() {
         let time = SystemTime::UNIX_EPOCH + Duration::from_secs(1_795_499_565);
         assert_eq!(to_the_minute(time), "2026-11-24 05:52 UTC");
-    }
-
-    #[test]
-    fn the_reason_of_a_failed_build_is_its_first_error() {
-        let path = std::env::temp_dir().join(format!("masu-log-{}", std::process::id()));
-        fs::write(&path, "Compiling a\nerror: no linker\nwarning: more\n\n").unwrap();
-        let said = last_words(&path);
-        fs::write(&path, "one\ntwo\n").unwrap();
-        let last = last_words(&path);
-        fs::remove_file(&path).unwrap();
-        assert_eq!((said.as_str(), last.as_str()), ("error: no linker", "two"));
-        assert_eq!(last_words(&path), "it said nothing");
-    }
-
-    #[test]
-    fn a_step_s_log_has_a_plain_name() {
-        assert_eq!(file_name("xquo 0.2.3 for musl/jemalloc"), "xquo-0.2.3-for-musl-jemalloc");
     }
 }

@@ -7,6 +7,7 @@ use super::guard::Resident;
 use super::request::ARRIVALS;
 use super::steady::Point;
 use super::{Book, Load, Servers};
+use crate::execute::complaint::complaint;
 use crate::execute::{self, Burst, Ending, Neighbours, Run};
 use crate::load::{Client, Met};
 use crate::{Error, Input, Pace, Stop, Variant, Workload};
@@ -202,8 +203,8 @@ impl Made {
         if run.ending == Ending::Exited(0) {
             return Ok(());
         }
-        let said = run.stderr.tail.trim_end().lines().next_back().unwrap_or_default();
-        let said = if said.is_empty() { String::new() } else { format!("; it said: {said}") };
+        let said = complaint(&run.stderr.tail).map(|said| format!("; it said: {said}"));
+        let said = said.unwrap_or_default();
         let reason = format!("the load command {}{said}", run.ending);
         Err(Error::Load { load: text.clone(), reason })
     }

@@ -4,7 +4,7 @@
 //! holds for every variant.
 
 use super::place::Place;
-use super::{Servers, Warm};
+use super::{Load, Servers, Warm};
 use crate::execute::Ending;
 use crate::load::Met;
 use crate::{CountPage, Error, Row, Stop, Variant};
@@ -47,6 +47,8 @@ impl Servers<'_> {
     }
 
     fn count_on_a_server(&mut self, index: usize, stop: &Stop) -> Result<Option<f64>, Error> {
+        // How many requests a load command makes is not known.
+        let Load::Http { .. } = self.plan.load else { return Ok(None) };
         let Some(library) = &self.plan.counting else { return Ok(None) };
         // The page has a folder of its own: some servers take none that is not empty.
         let beside = Place::new("count")?;
@@ -78,7 +80,6 @@ impl Servers<'_> {
         number: usize,
         stop: &Stop,
     ) -> Result<Option<f64>, Error> {
-        // How many requests a load command makes is not known.
         let Some(client) = &mut warm.client else { return Ok(None) };
         let mut burst = || -> Met {
             let abort = self.guard.begin(number, stop);

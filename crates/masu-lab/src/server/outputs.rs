@@ -6,11 +6,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use crate::execute::{Drain, Output};
+use crate::execute::Drain;
 use crate::{Error, kernel};
 
 /// How long a quiet server may keep the thread from seeing that it is over.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// How much of the end is kept: an error stands above its trace, which may be long.
+const TAIL_BYTES: usize = 16 << 10;
 
 /// A thread that reads both streams of one server.
 #[derive(Debug)]
@@ -29,8 +32,7 @@ struct Shared {
 impl Outputs {
     pub(super) fn follow(stdout: OwnedFd, stderr: OwnedFd) -> Result<Outputs, Error> {
         // Some servers say on standard output why they end.
-        let mut drains =
-            [Drain::new(stdout, Output::TAIL_BYTES)?, Drain::new(stderr, Output::TAIL_BYTES)?];
+        let mut drains = [Drain::new(stdout, TAIL_BYTES)?, Drain::new(stderr, TAIL_BYTES)?];
         let shared = Arc::new(Shared::default());
         let thread = std::thread::spawn({
             let shared = Arc::clone(&shared);

@@ -10,6 +10,7 @@ use super::ready::NotReady;
 use super::running::Running;
 use super::{Servers, ready};
 use crate::execute::Ending;
+use crate::execute::complaint::complaint;
 use crate::program::elf::is_malloc_library;
 use crate::verify::verify;
 use crate::{Error, Evidence, Row, Run, Stop};
@@ -56,8 +57,8 @@ fn judge(
     mut evidence: Evidence,
 ) -> Result<Evidence, Error> {
     let variant = row.variant.label.clone();
-    let said = run.stderr.tail.trim_end().lines().next_back().unwrap_or_default();
-    let said = if said.is_empty() { String::new() } else { format!("; the last it said: {said}") };
+    let said = complaint(&run.stderr.tail).map(|said| format!("; it said: {said}"));
+    let said = said.unwrap_or_default();
     match (&run.ending, ready) {
         (Ending::Stopped, Err(NotReady { reason, is_impossible })) => {
             let said = if is_impossible { "" } else { said.as_str() };

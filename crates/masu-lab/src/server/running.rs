@@ -8,6 +8,7 @@ use super::family::Family;
 use super::outputs::Outputs;
 use super::place::Place;
 use crate::error::Doing;
+use crate::execute::complaint::complaint;
 use crate::execute::{self, Ending, Tree};
 use crate::kernel::{self, Status};
 use crate::{Error, Row, launch};
@@ -64,13 +65,10 @@ impl Running {
     /// What to say of a server that ended as `ending`: how, and its last words.
     pub(super) fn last_words(&mut self, ending: &Ending) -> String {
         self.family.kill();
-        let tail = self.outputs.finish();
-        let lines: Vec<&str> = tail.trim_end().lines().collect();
-        let last = &lines[lines.len().saturating_sub(5)..];
-        if last.is_empty() {
-            return format!("{ending}, without a word");
+        match complaint(&self.outputs.finish()) {
+            Some(said) => format!("{ending}; it said: {said}"),
+            None => format!("{ending}, without a word"),
         }
-        format!("{ending}; the last it said: {}", last.join(" / "))
     }
 
     /// Asks the servers to end, all at once, and kills those that do not. Returns how each ended,

@@ -3,13 +3,10 @@
 //! Relies on two packages of Debian's. One of them is the server without its service, so that nothing is started that was not asked
 //! for.
 
-use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
-use std::process::Command;
 
-use super::solr::write;
-use crate::experiment::workbench::set;
-use crate::experiment::{Depth, Workbench};
+use crate::experiment::Workbench;
+use crate::experiment::workbench::{set, write};
 use crate::results::Rounds;
 use crate::suite::Suite;
 use crate::tables::Table;
@@ -33,37 +30,14 @@ pub(super) fn measure(bench: &mut Workbench<'_>) -> Result<Option<Table>, Error>
     bench.table(&suite, "mariadb")
 }
 
-/// The server's program, installed where that is possible; none where not, which is noted.
+/// The server's program, installed where that was asked for; none where it is not there, which is noted.
 fn provide(bench: &mut Workbench<'_>) -> Result<Option<PathBuf>, Error> {
-    let by_hand = format!("apt-get install --no-install-recommends {}", PACKAGES.join(" "));
-    if let (Some(server), Some(_)) = (server(), sysbench()) {
+    let found = || server().filter(|_| sysbench().is_some());
+    if let Some(server) = found() {
         return Ok(Some(server));
     }
-    let may_install = is_root() && Program::find("apt-get".as_ref()).is_ok();
-    if !may_install || bench.depth() == Depth::Tiny {
-        bench.miss(
-            "MariaDB",
-            format!("there is no `mariadbd` or no `sysbench` here; install them, on Debian as root by `{by_hand}`"),
-        );
-        return Ok(None);
-    }
-    // The list of packages may be old or empty, so a first failure is answered with a fresh one.
-    let script = format!(
-        "install() {{ apt-get --yes --quiet --no-install-recommends install {}; }}\n\
-         install || {{ apt-get --quiet update && install; }}",
-        PACKAGES.join(" ")
-    );
-    let mut install = Command::new("sh");
-    install.args(["-c", &script]).env("DEBIAN_FRONTEND", "noninteractive");
-    let what = format!("installing Debian's {}", PACKAGES.join(" and "));
-    if bench.step(&what, &mut install)?.is_none() {
-        return Ok(None);
-    }
-    let found = server().filter(|_| sysbench().is_some());
-    if found.is_none() {
-        bench.miss("MariaDB", format!("`{by_hand}` succeeded, and still a program is not found"));
-    }
-    Ok(found)
+    let why = "there is no `mariadbd` or no `sysbench` here";
+    Ok(if bench.provide("MariaDB", why, &PACKAGES)? { found() } else { None })
 }
 
 /// Outside the folders of people who are not root, in most distributions.
@@ -74,11 +48,6 @@ fn server() -> Option<PathBuf> {
 
 fn sysbench() -> Option<PathBuf> {
     Program::find("sysbench".as_ref()).ok().map(|program| program.path)
-}
-
-/// Root's files belong to user 0, and so does the entry of a process of root's.
-fn is_root() -> bool {
-    std::fs::metadata("/proc/self").is_ok_and(|entry| entry.uid() == 0)
 }
 
 #[cfg(test)]

@@ -2,10 +2,10 @@
 
 use std::process::Command;
 
-use super::solr::write;
 use crate::Error;
 use crate::experiment::Workbench;
 use crate::experiment::workbench::set;
+use crate::experiment::workbench::write;
 use crate::results::Rounds;
 use crate::suite::Suite;
 use crate::tables::Table;

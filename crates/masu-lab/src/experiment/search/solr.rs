@@ -14,6 +14,7 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use super::documents;
 use crate::error::Doing;
+use crate::experiment::workbench::write;
 use crate::experiment::{Block, Workbench};
 use crate::report::count;
 use crate::results::Rounds;
@@ -238,13 +239,6 @@ fn of(names: &[&str]) -> String {
     let known = FILES.iter().filter(|(name, _)| names.contains(name));
     let texts: Vec<&str> = known.map(|(_, text)| *text).collect();
     format!("{:032x}", xxh3_128(texts.join("\0").as_bytes()))
-}
-
-/// Writes a file, and the folders above it.
-pub(super) fn write(path: &Path, text: &str) -> Result<(), Error> {
-    let parent = path.parent().unwrap_or(Path::new(""));
-    let made = fs::create_dir_all(parent).and_then(|()| fs::write(path, text));
-    made.doing(|| format!("writing {}", path.display()))
 }
 
 /// Removes a folder with everything in it, if it is there.

@@ -1,0 +1,74 @@
+//! What an earlier time wrote, kept: a rerun moves it into a folder of its own, page, plots and runs together.
+//!
+//! Relies on the names that an experiment's files have: its own, followed by a dot or a dash.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use crate::Error;
+use crate::error::Doing;
+
+/// Moves the files of the experiment `name` out of `output`; where to, if there were any.
+pub(super) fn put_aside(output: &Path, name: &str) -> Result<Option<PathBuf>, Error> {
+    let reading = || format!("reading {}", output.display());
+    let mut files: Vec<(PathBuf, SystemTime)> = Vec::new();
+    for entry in fs::read_dir(output).doing(reading)? {
+        let entry = entry.doing(reading)?;
+        let about = entry.metadata().doing(reading)?;
+        let file = entry.file_name().to_string_lossy().into_owned();
+        let rest = file.strip_prefix(name);
+        if about.is_file() && rest.is_some_and(|rest| rest.starts_with(['.', '-'])) {
+            files.push((entry.path(), about.modified().unwrap_or(SystemTime::UNIX_EPOCH)));
+        }
+    }
+    let Some(newest) = files.iter().map(|(_, time)| *time).max() else { return Ok(None) };
+    let time = humantime::format_rfc3339_seconds(newest).to_string().replace(':', "-");
+    let whole = format!("{name}-{}", time.trim_end_matches('Z'));
+    let folders = (1..).map(|number| match number {
+        1 => output.join("earlier").join(&whole),
+        _ => output.join("earlier").join(format!("{whole}-{number}")),
+    });
+    let Some(folder) = folders.into_iter().find(|folder| !folder.exists()) else {
+        unreachable!("there is always a next number")
+    };
+    fs::create_dir_all(&folder).doing(|| format!("making {}", folder.display()))?;
+    for (file, _) in files {
+        let to = folder.join(file.file_name().unwrap_or_default());
+        fs::rename(&file, &to)
+            .doing(|| format!("moving {} to {}", file.display(), to.display()))?;
+    }
+    Ok(Some(folder))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_files_of_one_experiment_are_kept_together_and_others_stay() {
+        let output = std::env::temp_dir().join(format!("masu-earlier-{}", std::process::id()));
+        fs::create_dir_all(&output).unwrap();
+        for round in ["first", "second"] {
+            for name in ["brk.html", "brk-wall.svg", "brk.n50.jsonl", "quote.md", "brkless.md"] {
+                fs::write(output.join(name), round).unwrap();
+            }
+            assert!(put_aside(&output, "brk").unwrap().is_some());
+            assert_eq!(put_aside(&output, "brk").unwrap(), None, "nothing is left of it");
+        }
+        let kept: Vec<PathBuf> =
+            fs::read_dir(output.join("earlier")).unwrap().map(|one| one.unwrap().path()).collect();
+        let mut said: Vec<String> = kept
+            .iter()
+            .map(|folder| {
+                assert!(folder.join("brk-wall.svg").exists() && folder.join("brk.html").exists());
+                fs::read_to_string(folder.join("brk.n50.jsonl")).unwrap()
+            })
+            .collect();
+        said.sort();
+        let stayed = output.join("quote.md").exists() && output.join("brkless.md").exists();
+        fs::remove_dir_all(&output).unwrap();
+        assert_eq!(said, ["first", "second"]);
+        assert!(stayed);
+    }
+}

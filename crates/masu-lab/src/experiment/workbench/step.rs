@@ -1,0 +1,145 @@
+//! Steps before a measurement: a command is run to its end, a package installed.
+//!
+//! Relies on a log of each, of which the line that says what was wrong is shown.
+
+use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::{News, Workbench};
+use crate::error::Doing;
+use crate::{Error, Program, execute};
+
+impl Workbench<'_> {
+    /// Runs a command to its end, its output in a file of the cache; returns how long it took, none where it failed or
+    /// was stopped, which is noted.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::System`] where the file cannot be made, or the command not be waited for.
+    pub fn step(&mut self, what: &str, command: &mut Command) -> Result<Option<Duration>, Error> {
+        if self.is_over() {
+            return Ok(None);
+        }
+        (self.asked.tell)(News::Begins(what));
+        let began = Instant::now();
+        let log = self.cache().join(format!("{}.log", file_name(what)));
+        let failed = self.run(command, &log)?;
+        if self.is_over() {
+            return Ok(None);
+        }
+        match failed {
+            None => {
+                (self.asked.tell)(News::Done(what, began.elapsed()));
+                Ok(Some(began.elapsed()))
+            }
+            Some(reason) => {
+                self.miss(what, format!("{reason}; all it said is in {}", log.display()));
+                Ok(None)
+            }
+        }
+    }
+
+    /// Why the command failed, if it did.
+    fn run(&self, command: &mut Command, log: &Path) -> Result<Option<String>, Error> {
+        // The code that reaps the children of a run must not meet this one.
+        let _alone = execute::alone();
+        let opening = || format!("opening {}", log.display());
+        let output = File::create(log).doing(opening)?;
+        let errors = output.try_clone().doing(opening)?;
+        command.stdin(Stdio::null()).stdout(output).stderr(errors);
+        let mut child = match command.spawn() {
+            Ok(child) => child,
+            Err(error) => {
+                let program = command.get_program().to_string_lossy().into_owned();
+                return Ok(Some(format!("`{program}` does not start: {error}")));
+            }
+        };
+        loop {
+            if let Some(status) = child.try_wait().doing(|| "waiting for a build")? {
+                return Ok((!status.success()).then(|| format!("{status}: {}", last_words(log))));
+            }
+            if self.asked.stop.requested() {
+                // It may have ended by the same signal.
+                let _ = child.kill();
+                let _ = child.wait();
+                return Ok(None);
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Installs packages of Debian's, where that was asked for and can be done; whether it was. Else `what` is noted as
+    /// missing: `why`, and how to install them.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Workbench::step`].
+    pub(in crate::experiment) fn provide(
+        &mut self,
+        what: &str,
+        why: &str,
+        packages: &[&str],
+    ) -> Result<bool, Error> {
+        let packages = packages.join(" ");
+        let may_install = is_root() && Program::find("apt-get".as_ref()).is_ok();
+        if !self.asked.install || !may_install {
+            let remedy = "on Debian, as root, `masu experiment --install` does that, or";
+            let by_hand = format!("apt-get install --no-install-recommends {packages}");
+            self.miss(what, format!("{why}; {remedy} `{by_hand}`"));
+            return Ok(false);
+        }
+        // The list of packages may be old or empty, so a first failure is answered with a fresh one.
+        let script = format!(
+            "install() {{ apt-get --yes --quiet --no-install-recommends install {packages}; }}\n\
+             install || {{ apt-get --quiet update && install; }}"
+        );
+        let mut install = Command::new("sh");
+        install.args(["-c", &script]).env("DEBIAN_FRONTEND", "noninteractive");
+        Ok(self.step(&format!("installing Debian's {packages}"), &mut install)?.is_some())
+    }
+}
+
+/// Root's files belong to user 0, and so does the entry of a process of root's.
+fn is_root() -> bool {
+    fs::metadata("/proc/self").is_ok_and(|entry| entry.uid() == 0)
+}
+
+/// `what` as a file's name.
+fn file_name(what: &str) -> String {
+    what.chars().map(|c| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' }).collect()
+}
+
+/// The last line of a log that says what was wrong.
+fn last_words(log: &Path) -> String {
+    let text = fs::read(log).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let error = lines().find(|line| line.starts_with("error"));
+    error.or_else(|| lines().next_back()).unwrap_or("it said nothing").to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_reason_of_a_failed_build_is_its_first_error() {
+        let path = std::env::temp_dir().join(format!("masu-log-{}", std::process::id()));
+        fs::write(&path, "Compiling a\nerror: no linker\nwarning: more\n\n").unwrap();
+        let said = last_words(&path);
+        fs::write(&path, "one\ntwo\n").unwrap();
+        let last = last_words(&path);
+        fs::remove_file(&path).unwrap();
+        assert_eq!((said.as_str(), last.as_str()), ("error: no linker", "two"));
+        assert_eq!(last_words(&path), "it said nothing");
+    }
+
+    #[test]
+    fn a_step_s_log_has_a_plain_name() {
+        assert_eq!(file_name("xquo 0.2.3 for musl/jemalloc"), "xquo-0.2.3-for-musl-jemalloc");
+    }
+}
