@@ -32,6 +32,10 @@ pub struct Scatter {
     pub files: usize,
     /// Mappings without a file, or of one that was deleted: what a JIT makes.
     pub made: usize,
+    /// Of those, files that were deleted: what a JIT that has a linker make libraries leaves.
+    pub deleted: usize,
+    /// What most deleted ones are called, with `*` for their numbers; empty without any.
+    pub deleted_as: String,
     /// Regions of 2 MiB that hold some.
     pub regions: usize,
     /// The most mappings that begin at the same offset of 64 KiB.
@@ -54,6 +58,7 @@ impl Scatter {
         let mut scatter = Scatter::default();
         let (mut files, mut regions) = (BTreeSet::new(), BTreeSet::new());
         let mut offsets: BTreeMap<u64, usize> = BTreeMap::new();
+        let mut deleted: BTreeMap<String, usize> = BTreeMap::new();
         let mut counts = false;
         for line in smaps.lines() {
             let Some(mapping) = Mapping::read(line) else {
@@ -71,7 +76,12 @@ impl Scatter {
             scatter.bytes += end - start;
             scatter.small += usize::from(end - start <= SMALL);
             scatter.writable += usize::from(access.contains('w'));
-            let is_file = path.starts_with('/') && !path.ends_with(" (deleted)");
+            let without_file = path.strip_suffix(" (deleted)");
+            let is_file = path.starts_with('/') && without_file.is_none();
+            // A file in memory was never anywhere; it has a name like one that is gone.
+            if let Some(path) = without_file.filter(|path| !path.starts_with("/memfd:")) {
+                *deleted.entry(without_numbers(path)).or_default() += 1;
+            }
             scatter.made += usize::from(!is_file && path != "[vdso]");
             if is_file {
                 files.insert(path);
@@ -79,6 +89,9 @@ impl Scatter {
             regions.extend(start / HUGE..end.div_ceil(HUGE));
             *offsets.entry(start % SAME_SET).or_default() += 1;
         }
+        scatter.deleted = deleted.values().sum();
+        let most = deleted.into_iter().max_by_key(|(_, count)| *count);
+        scatter.deleted_as = most.map(|(name, _)| name).unwrap_or_default();
         scatter.files = files.len();
         scatter.regions = regions.len();
         scatter.same_offset = offsets.into_values().max().unwrap_or(0);
@@ -100,6 +113,18 @@ impl Scatter {
     pub fn is_scattered(&self) -> bool {
         self.small >= 100
     }
+}
+
+/// `/tmp/_ruby_mjit_p*u*.so` for a path with numbers.
+fn without_numbers(path: &str) -> String {
+    let mut text = String::new();
+    for char in path.chars() {
+        let char = if char.is_ascii_digit() { '*' } else { char };
+        if char != '*' || !text.ends_with('*') {
+            text.push(char);
+        }
+    }
+    text
 }
 
 /// The first line of a mapping.
@@ -135,7 +160,7 @@ FilePmdMapped:         0 kB
 Rss:                   4 kB
 7f0000010000-7f0000011000 r-xp 00000000 08:02 9   /tmp/a library.so
 Rss:                   4 kB
-7f0000020000-7f0000021000 r-xp 00000000 08:02 10  /tmp/b.so (deleted)
+7f0000020000-7f0000021000 r-xp 00000000 08:02 10  /tmp/m_p17u4.so (deleted)
 Rss:                   4 kB
 7f0000400000-7f0000600000 rwxp 00000000 00:00 0 
 Rss:                2048 kB
@@ -154,6 +179,8 @@ Rss:                   0 kB
             small: 2,
             files: 2,
             made: 2,
+            deleted: 1,
+            deleted_as: "/tmp/m_p*u*.so".to_owned(),
             regions: 3,
             same_offset: 4,
             writable: 1,

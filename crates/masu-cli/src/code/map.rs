@@ -25,6 +25,9 @@ fn page(process: u32, scatter: &Scatter) -> String {
     line("executable mappings", scatter.mappings.to_string());
     line("of at most 64 KiB", scatter.small.to_string());
     line("without a file", scatter.made.to_string());
+    if scatter.deleted > 0 {
+        line("of deleted files", format!("{}, most {}", scatter.deleted, scatter.deleted_as));
+    }
     line("files", scatter.files.to_string());
     line(
         "addresses",
@@ -53,11 +56,13 @@ mod tests {
     #[test]
     fn many_small_mappings_are_called_scattered() {
         let few = Scatter { mappings: 9, small: 9, resident: 4096, ..Scatter::default() };
-        let many = Scatter { mappings: 900, small: 900, ..few };
+        let deleted_as = "/tmp/m*.so".to_owned();
+        let many = Scatter { mappings: 900, small: 900, deleted: 9, deleted_as, ..few.clone() };
         let [few, many] = [&few, &many].map(|scatter| page(7, scatter));
         assert!(
             !few.contains("Scattered") && few.contains("process 7") && few.contains("4 KiB, 1 OS")
         );
-        assert!(many.contains("Scattered"));
+        assert!(many.contains("Scattered") && many.contains("9, most /tmp/m*.so"), "{many}");
+        assert!(!few.contains("deleted"));
     }
 }

@@ -1,25 +1,29 @@
 //! `code`: the more methods a JIT compiles, the slower the program (Ruby MJIT, 2018).
 //!
-//! Relies on two examples of masu-code: small functions in many [`layouts`], and a JIT in miniature that answers
-//! [`requests`]. The hard idea is that a run's clock says little here, so each run notes its own figures and these are
-//! compared, round by round.
+//! Relies on examples of masu-code: small functions in many [`layouts`], a library that takes the methods of [`ruby`]'s own JIT
+//! to the code arena, and, where there is no such Ruby, a JIT in miniature that answers [`requests`]. The hard idea is that a
+//! run's clock says little here, so each run notes its own figures and these are compared, round by round.
 
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
 use super::build::Cargo;
-use super::field_report::FieldReport;
+use super::field_report::{FieldReport, Today};
+use super::format::grouped;
 use super::series::row;
-use super::{Block, Experiment, Outcome, Series, Workbench};
+use super::{Block, Claim, Experiment, Outcome, Series, Workbench};
 use crate::Error;
 use crate::tables::Table;
 
 mod layouts;
 mod requests;
+mod responses;
+mod ruby;
 
 use layouts::Layouts;
 use requests::Requests;
+use ruby::Ruby;
 
 const REPORT: &str = include_str!("../../experiments/reports/code.toml");
 
@@ -37,17 +41,25 @@ fn run(bench: &mut Workbench<'_>) -> Result<Outcome, Error> {
     };
     let program = programs.join("layout");
     let layouts = Layouts::measure(bench, &program)?;
-    let requests = Requests::measure(bench, &programs.join("jit"))?;
+    let shim = programs.join("libmjit.so");
+    let jit = match Ruby::measure(bench, &shim)? {
+        Some(ruby) => Some(Jit::Ruby(ruby)),
+        None => Requests::measure(bench, &programs.join("jit"))?.map(Jit::Miniature),
+    };
+    let slow = match &jit {
+        Some(Jit::Ruby(ruby)) => ruby.slow(bench, &shim),
+        _ => None,
+    };
+    let slow = slow.or_else(|| Some(layouts.as_ref()?.slow(&program)));
     let mut diagnosis = Vec::new();
-    if let Some(layouts) = &layouts {
-        let (what, words) = layouts.slow(&program);
+    if let Some((what, words)) = slow {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         diagnosis = bench.diagnosis(&what, &words, None)?;
     }
-    Ok(outcome(layouts.as_ref(), requests.as_ref(), diagnosis))
+    Ok(outcome(layouts.as_ref(), jit.as_ref(), diagnosis))
 }
 
-/// Builds both programs; the folder they are in.
+/// Builds the programs and the library for Ruby; the folder they are in.
 fn prepare(bench: &mut Workbench<'_>) -> Result<Option<PathBuf>, Error> {
     let what = "the layouts and the JIT";
     let Some(cargo) = Cargo::find(bench, what) else { return Ok(None) };
@@ -55,10 +67,55 @@ fn prepare(bench: &mut Workbench<'_>) -> Result<Option<PathBuf>, Error> {
     if bench.tool("gcc", what, install).is_none() {
         return Ok(None);
     }
-    let examples =
-        ["--release", "--package", "masu-code", "--example", "layout", "--example", "jit"];
-    let target = cargo.of_tree(bench, what, &examples)?;
+    let mut arguments = vec!["--release", "--package", "masu-code"];
+    arguments.extend(["layout", "jit", "mjit"].into_iter().flat_map(|name| ["--example", name]));
+    let target = cargo.of_tree(bench, what, &arguments)?;
     Ok(target.map(|target| target.join("release/examples")))
+}
+
+/// The JIT that the report's claims are held against.
+enum Jit {
+    Ruby(Ruby),
+    /// Where Ruby cannot be had.
+    Miniature(Requests),
+}
+
+impl Jit {
+    fn named(&self, name: &str) -> Option<Series> {
+        match self {
+            Jit::Ruby(ruby) => ruby.named(name),
+            Jit::Miniature(requests) => requests.named(name),
+        }
+    }
+
+    /// What claims are said of: the program, and the requests.
+    fn values(&self) -> [String; 2] {
+        match self {
+            Jit::Ruby(ruby) => ruby.values(),
+            Jit::Miniature(_) => ["the JIT in miniature".to_owned(), "1000".to_owned()],
+        }
+    }
+
+    fn figures(&self) -> String {
+        match self {
+            Jit::Ruby(ruby) => ruby.figures(),
+            Jit::Miniature(requests) => requests.figures(),
+        }
+    }
+
+    fn blocks(&self) -> Vec<Block> {
+        match self {
+            Jit::Ruby(ruby) => ruby.blocks(),
+            Jit::Miniature(requests) => requests.blocks(),
+        }
+    }
+
+    fn change(&self) -> Vec<Block> {
+        match self {
+            Jit::Ruby(ruby) => ruby.change(),
+            Jit::Miniature(requests) => requests.change(),
+        }
+    }
 }
 
 /// A figure that the runs of the row with these values noted in `file`; `own` are the names by which a line has them.
@@ -82,30 +139,38 @@ fn text(line: &Value, key: &str) -> String {
     }
 }
 
-fn outcome(
-    layouts: Option<&Layouts>,
-    requests: Option<&Requests>,
-    diagnosis: Vec<Block>,
-) -> Outcome {
+fn outcome(layouts: Option<&Layouts>, jit: Option<&Jit>, diagnosis: Vec<Block>) -> Outcome {
     let report = FieldReport::parse(REPORT);
-    let mut claims = layouts.map(|layouts| layouts.claims(&report)).unwrap_or_default();
-    claims.extend(requests.map(|requests| requests.claims(&report)).unwrap_or_default());
+    let claims = claims(&report, layouts, jit);
     let figures: Vec<String> =
-        layouts.map(Layouts::figures).into_iter().chain(requests.map(Requests::figures)).collect();
+        layouts.map(Layouts::figures).into_iter().chain(jit.map(Jit::figures)).collect();
     let figures = match figures.is_empty() {
         true => "nothing could be measured here".to_owned(),
         false => figures.join("; "),
     };
-    let mut now = layouts.map(Layouts::blocks).unwrap_or_default();
-    now.extend(requests.map(Requests::blocks).unwrap_or_default());
-    let mut change = layouts.map(Layouts::change).unwrap_or_default();
-    change.extend(requests.map(Requests::change).unwrap_or_default());
+    let mut now = jit.map(Jit::blocks).unwrap_or_default();
+    now.extend(layouts.map(Layouts::blocks).unwrap_or_default());
+    let mut change = jit.map(Jit::change).unwrap_or_default();
+    change.extend(layouts.map(Layouts::change).unwrap_or_default());
     Outcome { now, diagnosis, change, ..report.outcome(claims, &figures) }
+}
+
+/// The report's claims, held against what was measured.
+fn claims(report: &FieldReport, layouts: Option<&Layouts>, jit: Option<&Jit>) -> Vec<Claim> {
+    let [few, many] = layouts.map(Layouts::counts).unwrap_or_default().map(grouped);
+    let [program, requests] = jit.map(Jit::values).unwrap_or_default();
+    let requests = grouped(&requests);
+    let values =
+        [("few", few.as_str()), ("many", &many), ("jit", &program), ("requests", &requests)];
+    let named = |name: &str| {
+        let of_layout = layouts.and_then(|layouts| layouts.named(name));
+        of_layout.or_else(|| jit?.named(name))
+    };
+    report.claims(&values, |of, over| Some(Today::Ratio(named(of)?.over(&named(over)?))))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::field_report::Today;
     use super::*;
 
     #[test]

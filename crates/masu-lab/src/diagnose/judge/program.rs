@@ -116,12 +116,20 @@ fn scattered(facts: &Facts) -> Option<Finding> {
         return None;
     }
     let title = format!("Its code lies in {} small pieces", count(code.small as f64));
-    let finding = Finding::new(Id::ScatteredCode, Confidence::Medium, title).seeing(format!(
+    let mut seen = format!(
         "{} executable mappings of at most 64 KiB in {} regions of 2 MiB; {} begin at the same offset",
         count(code.small as f64),
         count(code.regions as f64),
         count(code.same_offset as f64)
-    ));
+    );
+    if code.deleted > 0 {
+        let deleted = count(code.deleted as f64);
+        seen.push_str(&format!(
+            "; {deleted} are of deleted files, most called {}",
+            code.deleted_as
+        ));
+    }
+    let finding = Finding::new(Id::ScatteredCode, Confidence::Medium, title).seeing(seen);
     Some(finding.remedied([Remedy::code(
         4,
         "link the pieces into one library, or load objects into a code arena (docs/code.md)",

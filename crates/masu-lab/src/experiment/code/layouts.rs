@@ -6,10 +6,9 @@ use std::process::Command;
 
 use super::noted;
 use crate::Error;
-use crate::experiment::field_report::{FieldReport, Today};
 use crate::experiment::format::{grouped, memory, milliseconds};
 use crate::experiment::workbench::{in_one_table, keep, set};
-use crate::experiment::{Block, Claim, Figure, Series, Sheet, Workbench, claim};
+use crate::experiment::{Block, Figure, Series, Sheet, Workbench, claim};
 use crate::report::{self, Chart, Line};
 use crate::suite::Suite;
 use crate::tables::Table;
@@ -160,15 +159,13 @@ impl Layouts {
         Sheet::new(title, headings, rows.collect())
     }
 
-    pub(super) fn claims(&self, report: &FieldReport) -> Vec<Claim> {
-        let (few, many) = (grouped(self.few()), grouped(self.many()));
-        report.claims(&[("few", &few), ("many", &many)], |of, over| {
-            Some(Today::Ratio(self.named(of)?.over(&self.named(over)?)))
-        })
+    /// The few and the many functions that claims are about.
+    pub(super) fn counts(&self) -> [&'static str; 2] {
+        [self.few(), self.many()]
     }
 
     /// `call own many`: what a claim is about.
-    fn named(&self, name: &str) -> Option<Series> {
+    pub(super) fn named(&self, name: &str) -> Option<Series> {
         let (layout, count) = name.strip_prefix("call ")?.split_once(' ')?;
         Some(self.call(layout, if count == "many" { self.many() } else { self.few() }))
     }

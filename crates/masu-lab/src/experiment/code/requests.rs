@@ -7,25 +7,16 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::noted;
-use crate::experiment::field_report::{FieldReport, Today};
+use super::{noted, responses};
 use crate::experiment::format::{grouped, memory, milliseconds};
 use crate::experiment::workbench::{in_one_table, set};
-use crate::experiment::{Block, Claim, Figure, Series, Sheet, Workbench, claim};
-use crate::report::{self, Chart, Line, count, seconds};
+use crate::experiment::{Block, Series, Workbench, claim};
+use crate::report::count;
 use crate::suite::Suite;
 use crate::tables::Table;
 use crate::{Error, Parameter};
 
 const SUITE: &str = include_str!("../../../experiments/jit.toml");
-
-/// The ways of the JIT, as the report's table has them.
-const WAYS: [(&str, &str); 4] = [
-    ("interpreter", "no JIT"),
-    ("own", "one .so each"),
-    ("single", "single .so"),
-    ("arena", "code arena"),
-];
 
 /// When methods are compiled: the name in the suite, and what the page says of it.
 const REGIMES: [(&str, &str); 2] =
@@ -33,8 +24,6 @@ const REGIMES: [(&str, &str); 2] =
 
 /// The regime that the claims are about.
 const WARM: &str = "warm";
-
-const PERCENTILES: [&str; 8] = ["50", "66", "75", "80", "90", "95", "98", "100"];
 
 /// The numbers of requests that a run answers: the report's table, and what it says of more.
 const REQUESTS: [&str; 2] = ["100", "1000"];
@@ -124,64 +113,28 @@ impl Requests {
             grouped(requests)
         );
         let of = |way: &str, key: &str| self.of(regime, way, requests, key);
-        let at = |way: &str, percentile: &str| of(way, &format!("p{percentile}"));
-        let lines: Vec<Line> = WAYS
-            .iter()
-            .map(|(way, name)| Line {
-                label: (*name).to_owned(),
-                points: PERCENTILES
-                    .iter()
-                    .map(|percentile| at(way, percentile).median().map(|ms| ms / 1e3))
-                    .collect(),
-                is_ours: *way == "arena",
-            })
-            .collect();
-        let chart = Chart {
-            title: &caption,
-            across: "percentile",
-            ticks: &PERCENTILES.map(str::to_owned),
-            lines: &lines,
-            unit: seconds,
-        };
-        let name = format!("requests-{regime}-{requests}");
-        let svg = report::lines(&format!("code-{name}"), &chart);
-        let figure = Figure { name, caption: caption.clone(), svg };
-        let row = |heading: &str, cell: &dyn Fn(&str) -> String| -> Vec<String> {
-            std::iter::once(heading.to_owned()).chain(WAYS.map(|(way, _)| cell(way))).collect()
-        };
-        let mut rows: Vec<Vec<String>> = PERCENTILES
-            .iter()
-            .map(|percentile| row(percentile, &|way| milliseconds(&at(way, percentile))))
-            .collect();
-        rows.push(row("methods compiled by the end", &|way| {
+        let compiled = responses::row("methods compiled by the end", &|way| {
             of(way, "compiled").median().map(count).unwrap_or_default()
-        }));
+        });
         let (placing, key) = match regime {
             WARM => ("linking and loading them all", "load_ms"),
             _ => ("loading a method and swapping it in", "swap_ms"),
         };
-        rows.push(row(placing, &|way| milliseconds(&of(way, key))));
-        rows.push(row("memory added", &|way| {
+        let placing = responses::row(placing, &|way| milliseconds(&of(way, key)));
+        let added = responses::row("memory added", &|way| {
             let kib = of(way, "rss_kb");
             memory(&kib.with(&kib, |value, _| value * 1024.0))
-        }));
-        let headings = std::iter::once("percentile").chain(WAYS.map(|(_, name)| name));
-        let sheet = Sheet::new(format!("{caption}: medians over the runs"), headings, rows);
-        [Block::Figure(figure), Block::Sheet(sheet)]
+        });
+        let name = format!("requests-{regime}-{requests}");
+        responses::blocks(&name, &caption, &of, vec![compiled, placing, added])
     }
 
-    /// The report's claims, which are about a process whose methods are compiled.
-    pub(super) fn claims(&self, report: &FieldReport) -> Vec<Claim> {
-        report.claims(&[], |of, over| Some(Today::Ratio(self.named(of)?.over(&self.named(over)?))))
-    }
-
-    /// `p50 own 1000`: what a claim is about.
-    fn named(&self, name: &str) -> Option<Series> {
-        let (figure, rest) = name.split_once(' ')?;
-        let (way, requests) = rest.split_once(' ')?;
-        match figure {
-            "gap" => Some(self.gap(requests)),
-            "p50" | "p100" => Some(self.of(WARM, way, requests, figure)),
+    /// `p50 own`: what a claim is about.
+    pub(super) fn named(&self, name: &str) -> Option<Series> {
+        match name.split(' ').collect::<Vec<&str>>()[..] {
+            [figure @ ("p50" | "p100"), way] => Some(self.of(WARM, way, "1000", figure)),
+            ["gap", "single", "all"] => Some(self.gap("1000")),
+            ["gap", "single", "100"] => Some(self.gap("100")),
             _ => None,
         }
     }
@@ -225,8 +178,11 @@ impl Requests {
 
 #[cfg(test)]
 mod tests {
+    use super::super::{Jit, REPORT, claims};
+    use super::responses::WAYS;
     use super::*;
     use crate::experiment::Held;
+    use crate::experiment::field_report::FieldReport;
     use crate::report::fixtures;
 
     /// Eight rounds in which a library each is slow where all is compiled, and quick while methods are.
@@ -261,12 +217,9 @@ mod tests {
     #[test]
     fn claims_are_held_against_the_runs_with_all_methods_compiled() {
         let noted = std::env::temp_dir().join(format!("masu-requests-{}", std::process::id()));
-        let requests = measured(&noted);
-        let (claims, blocks, change) = (
-            requests.claims(&FieldReport::parse(crate::experiment::code::REPORT)),
-            requests.blocks(),
-            requests.change(),
-        );
+        let jit = Jit::Miniature(measured(&noted));
+        let (claims, blocks, change) =
+            (claims(&FieldReport::parse(REPORT), None, Some(&jit)), jit.blocks(), jit.change());
         fs::remove_file(&noted).unwrap();
         let held: Vec<Held> = claims.iter().map(|claim| claim.held).collect();
         // Nothing was noted of the slowest request; with 1,000 requests it is as with 100, which is no better.
