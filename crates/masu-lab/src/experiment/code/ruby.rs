@@ -212,8 +212,9 @@ impl Ruby {
     }
 
     /// What claims are said of.
-    pub(super) fn values(&self) -> [String; 2] {
-        [format!("Ruby's MJIT, {} methods", grouped(self.many)), self.requests.to_string()]
+    pub(super) fn values(&self) -> [String; 3] {
+        let jit = format!("{WHAT}, {} methods", grouped(self.many));
+        [WHAT.to_owned(), jit, self.requests.to_string()]
     }
 
     fn middle(&self, one: &str, other: &str) -> String {
