@@ -75,6 +75,8 @@ pub(crate) struct Job {
     pub(crate) workers: usize,
     /// Turns of a loop for each chunk, beside the sum.
     pub(crate) turns: u64,
+    /// What each chunk sleeps after them.
+    pub(crate) sleep: Duration,
 }
 
 impl Job {
@@ -83,6 +85,9 @@ impl Job {
     pub(crate) fn work<T: Item>(self, chunk: &[T]) -> i64 {
         for turn in 0..self.turns {
             black_box(turn);
+        }
+        if !self.sleep.is_zero() {
+            std::thread::sleep(self.sleep);
         }
         chunk.iter().map(|item| item.widen()).sum::<i64>() * 100 / 10 + 1
     }
@@ -109,8 +114,8 @@ fn main() -> ExitCode {
 
 fn usage() -> String {
     let mut text = "\
-Usage: steps STEP [--items N] [--bytes] [--chunk N] [--workers N] [--turns N] [--repeat N] [--fresh] [--print]
-       [--figures FILE]
+Usage: steps STEP [--items N] [--bytes] [--chunk N] [--workers N] [--turns N] [--sleep NANOSECONDS]
+       [--repeat N] [--fresh] [--print] [--figures FILE]
 "
     .to_owned();
     for Engine { name, about, .. } in engines::<i64>() {
@@ -128,7 +133,7 @@ fn parse(arguments: &[String]) -> Result<Request, String> {
         step: first.clone(),
         items: 10_000_000,
         bytes: false,
-        job: Job { chunk: 100, workers: 2, turns: 0 },
+        job: Job { chunk: 100, workers: 2, turns: 0, sleep: Duration::ZERO },
         repeat: 1,
         fresh: false,
         print: false,
@@ -157,6 +162,7 @@ fn parse(arguments: &[String]) -> Result<Request, String> {
             "--chunk" => request.job.chunk = (number as usize).max(1),
             "--workers" => request.job.workers = (number as usize).max(1),
             "--turns" => request.job.turns = u64::from(number),
+            "--sleep" => request.job.sleep = Duration::from_nanos(number.into()),
             "--repeat" => request.repeat = number.max(1),
             _ => return Err(format!("there is no option {option}")),
         }

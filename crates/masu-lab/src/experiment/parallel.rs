@@ -9,15 +9,19 @@ use std::path::{Path, PathBuf};
 
 use super::build::Cargo;
 use super::field_report::{FieldReport, Today};
-use super::format::{self, milliseconds, time};
+use super::format::{self, grouped, milliseconds, time};
 use super::series::row;
 use super::workbench::{in_one_table, set};
-use super::{Block, Experiment, Figure, Outcome, Series, Sheet, Workbench, claim};
+use super::{Block, Depth, Experiment, Figure, Outcome, Series, Sheet, Workbench, claim};
 use crate::error::Doing;
 use crate::report::{self, Bar, count, seconds};
 use crate::suite::Suite;
 use crate::tables::Table;
-use crate::{Error, Measure, Parameter};
+use crate::{Error, Measure, Parameter, Run};
+
+mod watched;
+
+use watched::Watched;
 
 const REPORT: &str = include_str!("../../experiments/reports/parallel.toml");
 const SUITE: &str = include_str!("../../experiments/parallel.toml");
@@ -44,7 +48,7 @@ pub(super) const PARALLEL: Experiment = Experiment {
     name: "parallel",
     about: "A parallel executor, built up and measured",
     title: "A parallel executor: what was measured was the printing",
-    takes: ["1 min", "3 min", "30 min", "3 h"],
+    takes: ["1 min", "4 min", "40 min", "4 h"],
     run,
 };
 
@@ -56,8 +60,17 @@ fn run(bench: &mut Workbench<'_>) -> Result<Outcome, Error> {
     let suite = suite(bench, &target, &figures)?;
     let comparison = bench.compare(&suite, "runs")?;
     let tables = comparison.map(|comparison| comparison.tables).unwrap_or_default();
+    let program = target.join("release/examples/steps");
+    let mut watched = Vec::new();
+    for (step, what) in STEPS {
+        let (items, workers) = (items(bench).to_string(), WORKERS.to_string());
+        let words = [step, "--workers", &workers, "--print", "--items", &items];
+        let words = [&[program.to_str().unwrap_or("steps")], &words[..]].concat();
+        watched.extend(Watched::watch(bench, what, &words)?);
+    }
     let diagnosis = diagnoses(bench, &target)?;
-    let measured = Measured { tables, figures, items: items(bench), turns: turns(bench) };
+    let (items, turns, most) = (items(bench), turns(bench), most(bench));
+    let measured = Measured { tables, watched, figures, items, turns, most };
     Ok(outcome(&measured, diagnosis))
 }
 
@@ -105,6 +118,11 @@ fn turns(bench: &Workbench<'_>) -> u64 {
     bench.choose(10, 20_000, 20_000, 20_000)
 }
 
+/// Those of the longer loop.
+fn most(bench: &Workbench<'_>) -> u64 {
+    5 * turns(bench)
+}
+
 /// Builds the steps, debug and release; the folder they are in.
 fn prepare(bench: &mut Workbench<'_>) -> Result<Option<PathBuf>, Error> {
     let Some(cargo) = Cargo::find(bench, "the report's steps") else { return Ok(None) };
@@ -122,11 +140,19 @@ fn suite(bench: &mut Workbench<'_>, target: &Path, figures: &Path) -> Result<Sui
     let mut suite = Suite::parse(&bench.cache().join("parallel.toml"), SUITE)?;
     set(&mut suite, "target", target)?;
     set(&mut suite, "figures", figures)?;
-    let values = [("items", items(bench)), ("turns", turns(bench)), ("workers", WORKERS)];
+    let values = [
+        ("items", items(bench)),
+        ("turns", turns(bench)),
+        ("most", most(bench)),
+        ("workers", WORKERS),
+    ];
     for (name, value) in values {
         suite.set(&Parameter { name: name.to_owned(), values: vec![value.to_string()] })?;
     }
     in_one_table(&mut suite, bench.choose(1, 8, 8, 8));
+    if bench.depth() != Depth::Full {
+        suite.entries.retain(|entry| entry.name != "billion");
+    }
     let program = target.join("release/examples/steps");
     for entry in suite.entries.iter_mut().filter(|entry| entry.name == "mallocs") {
         bench.add_found(entry, program.to_str().unwrap_or("steps"));
@@ -138,9 +164,12 @@ fn suite(bench: &mut Workbench<'_>, target: &Path, figures: &Path) -> Result<Sui
 #[derive(Default)]
 struct Measured {
     tables: Vec<Table>,
+    /// One run of each step, looked at closely.
+    watched: Vec<Watched>,
     figures: PathBuf,
     items: u64,
     turns: u64,
+    most: u64,
 }
 
 /// The times of a row.
@@ -183,8 +212,24 @@ impl Measured {
         self.times("light", &[("build", build), ("step", step)], &format!("light-{build}-{step}"))
     }
 
+    /// A table that has a row for each step: `heavy`, `heavier`, `sleeping`, `billion`.
+    fn of_steps(&self, table: &str, step: &str) -> Times {
+        self.times(table, &[("step", step)], &format!("{table}-{step}"))
+    }
+
     fn heavy(&self, step: &str) -> Times {
-        self.times("heavy", &[("step", step)], &format!("heavy-{step}"))
+        self.of_steps("heavy", step)
+    }
+
+    /// What `figure` says of the runs of a step in the release build.
+    fn of_runs(&self, name: &str, figure: impl Fn(&Run) -> Option<f64>) -> Option<Series> {
+        let (table, step) = name.split_once(' ')?;
+        let values: &[(&str, &str)] = match table {
+            "light" => &[("build", "release"), ("step", step)],
+            _ => &[("step", step)],
+        };
+        let Some(table) = self.table(table) else { return Some(Series::default()) };
+        Some(Series::by(table, row(table, "system", values), figure))
     }
 
     fn workers(&self, workers: &str) -> Times {
@@ -201,6 +246,10 @@ fn today(measured: &Measured, of: &str, over: &str) -> Option<Today> {
     let series = |name: &str| {
         let (table, value) = name.split_once(' ')?;
         Some(match table {
+            "user" => measured.of_runs(value, |run| Some(run.user_s))?,
+            "sys" => measured.of_runs(value, |run| Some(run.sys_s))?,
+            "busy" => measured.of_runs(value, |run| Some(run.user_s / run.wall_s))?,
+            "heavier" | "sleeping" => measured.of_steps(table, value).timed(),
             "light" => measured.light("release", value).timed(),
             "heavy" => measured.heavy(value).timed(),
             "workers" => measured.workers(value).timed(),
@@ -216,7 +265,9 @@ fn outcome(measured: &Measured, diagnosis: Vec<Block>) -> Outcome {
     let report = FieldReport::parse(REPORT);
     let claims = match measured.tables.is_empty() {
         true => Vec::new(),
-        false => report.claims(&[], |of, over| today(measured, of, over)),
+        false => report.claims(&[("most", &grouped(&measured.most.to_string()))], |of, over| {
+            today(measured, of, over)
+        }),
     };
     let (now, change) = (now(measured), change(measured));
     Outcome { now, diagnosis, change, ..report.outcome(claims, &figures(measured)) }
@@ -250,11 +301,23 @@ fn now(measured: &Measured) -> Vec<Block> {
         "Light work, {items} items, medians; {WORKERS} workers, every result printed into a pipe"
     );
     blocks.push(Block::Sheet(Sheet::new(caption, headings, rows)));
-    let heavy = STEPS.iter().map(|(step, what)| line(what, &measured.heavy(step)));
-    let heavy: Vec<Vec<String>> = heavy.filter(|cells| !cells[2].is_empty()).collect();
-    let caption =
-        format!("Heavy work: a loop of {turns} turns in each chunk, {items} items; release build");
-    blocks.push(Block::Sheet(Sheet::new(caption, headings, heavy)));
+    #[expect(clippy::cast_precision_loss, reason = "turns are far fewer than 2^53")]
+    let most = count(measured.most as f64);
+    let kinds = [
+        ("heavy", format!("Heavy work: a loop of {turns} turns in each chunk, {items} items")),
+        ("heavier", format!("A loop of {most} turns in each chunk, {items} items")),
+        ("sleeping", format!("A loop of {turns} turns and a sleep of 500 ns, {items} items")),
+        ("billion", "Light work, a billion items, nothing printed".to_owned()),
+    ];
+    for (table, caption) in kinds {
+        let lines = STEPS.iter().map(|(step, what)| line(what, &measured.of_steps(table, step)));
+        let lines: Vec<Vec<String>> = lines.filter(|cells| !cells[2].is_empty()).collect();
+        if !lines.is_empty() {
+            let caption = format!("{caption}; release build");
+            blocks.push(Block::Sheet(Sheet::new(caption, headings, lines)));
+        }
+    }
+    blocks.extend(watched::blocks(&measured.watched));
     let workers = ["2", "4", "6", "8", "12"]
         .map(|workers| line(&format!("{workers} workers"), &measured.workers(workers)));
     blocks.push(Block::Sheet(Sheet::new(

@@ -11,16 +11,16 @@ use std::time::{Duration, SystemTime};
 
 use crate::calls::{self, Calls};
 use crate::compare::{Destination, Event};
-use crate::diagnose::{self, Options as DiagnoseOptions};
+use crate::diagnose::{self, Diagnosis, Options as DiagnoseOptions};
 use crate::error::Doing;
-use crate::execute::Conditions;
+use crate::execute::{self, Conditions};
 use crate::plan::Ground;
 use crate::results::Rounds;
 use crate::suite::Entry;
 use crate::tables::Table;
 use crate::{
     Checkup, CompareOptions, Comparison, Error, Input, Libc, Limits, Parameter, Plan, Prices,
-    Program, Spec, Stop, Suite, Variant, Workload, compare,
+    Program, Run, Spec, Stop, Suite, Variant, Workload, compare,
 };
 
 use super::outcome::{self, Outcome};
@@ -229,14 +229,20 @@ impl<'a> Workbench<'a> {
 
     /// Says that something begins that takes a while.
     pub fn say(&mut self, what: &str) {
-        (self.asked.tell)(News::Begins(what));
+        if !self.asked.stop.requested() {
+            (self.asked.tell)(News::Begins(what));
+        }
     }
 
     /// Whether nothing more is to be measured, because that was asked for: the page has what there is.
     fn is_over(&mut self) -> bool {
         let is_over = self.asked.stop.requested();
-        if is_over {
-            self.miss("the rest", "stopped before it was measured");
+        let rest = Missing {
+            what: "the rest".to_owned(),
+            reason: "stopped before it was measured".to_owned(),
+        };
+        if is_over && !self.missing.contains(&rest) {
+            self.missing.push(rest);
         }
         is_over
     }
@@ -328,17 +334,31 @@ impl<'a> Workbench<'a> {
     ///
     /// # Errors
     ///
-    /// Those of [`Workload::new`].
+    /// As of [`Workbench::examine`].
     pub(super) fn diagnosis(
         &mut self,
         what: &str,
         words: &[&str],
         input: Option<&Path>,
     ) -> Result<Vec<Block>, Error> {
-        if self.is_over() {
-            return Ok(Vec::new());
-        }
         self.say("diagnosing");
+        let diagnosis = self.examine(words, input)?;
+        Ok(diagnosis.map(|diagnosis| format::diagnosis(what, &diagnosis)).unwrap_or_default())
+    }
+
+    /// A diagnosis of one run of a command as it is; none where that cannot be done, which is noted.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Workload::new`].
+    pub(super) fn examine(
+        &mut self,
+        words: &[&str],
+        input: Option<&Path>,
+    ) -> Result<Option<Diagnosis>, Error> {
+        if self.is_over() {
+            return Ok(None);
+        }
         let workload = workload(words, input)?;
         let ground = self.ground(workload.program.libc);
         let variant = ground.catalogue.resolve(&system(), &workload.program)?;
@@ -348,11 +368,28 @@ impl<'a> Workbench<'a> {
         let made =
             diagnose::diagnose(&workload, &variant, &ground.catalogue, &options, stop, &mut |_| {});
         match made {
-            _ if self.is_over() => Ok(Vec::new()),
-            Ok(diagnosis) => Ok(format::diagnosis(what, &diagnosis)),
+            _ if self.is_over() => Ok(None),
+            Ok(diagnosis) => Ok(Some(diagnosis)),
             Err(error) => {
                 self.miss("the diagnosis", error.to_string());
-                Ok(Vec::new())
+                Ok(None)
+            }
+        }
+    }
+
+    /// One run of `workload` as it is; none where it is stopped or cannot be run, which is noted as missing for `what`.
+    pub(super) fn run_once(&mut self, what: &str, workload: &Workload) -> Option<Run> {
+        if self.is_over() {
+            return None;
+        }
+        let made =
+            execute::execute(workload, &Variant::default(), &Limits::default(), self.asked.stop);
+        match made {
+            _ if self.is_over() => None,
+            Ok(run) => Some(run),
+            Err(error) => {
+                self.miss(what, error.to_string());
+                None
             }
         }
     }

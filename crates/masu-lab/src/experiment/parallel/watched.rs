@@ -1,0 +1,214 @@
+//! One run of each step, looked at as the report's author did with `mpstat`, `vmstat` and `perf`: what each CPU does over time,
+//! context switches, the functions that take the time, and what threads wait for locks.
+//!
+//! Relies on two runs of each: one that nothing stops, beside which the kernel's books of each CPU are read, and one that is
+//! diagnosed, which is stopped to be counted and so tells shares and no times.
+
+use std::fs;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::experiment::workbench::workload;
+use crate::experiment::{Block, Figure, Sheet, Workbench};
+use crate::quantity::percent;
+use crate::report::{self, Chart, Line, count};
+use crate::{Error, Run};
+
+/// How often the books of the CPUs are read. Their unit is a hundredth of a second.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// Parts that a run's time is shown in.
+const PARTS: usize = 8;
+
+/// A run of a step.
+pub(super) struct Watched {
+    what: String,
+    run: Run,
+    /// When, and the books of each CPU then.
+    looks: Vec<(Duration, Vec<Books>)>,
+    /// Where most of its own code's time went; empty where that cannot be seen.
+    functions: String,
+    /// What its threads waited for locks, over the CPU time of all of them.
+    locks: Option<f64>,
+}
+
+/// What a CPU did since the machine's start, in ticks.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+struct Books {
+    user: u64,
+    system: u64,
+    idle: u64,
+}
+
+impl Watched {
+    /// Watches a run of `words`; none where it is stopped or cannot be run.
+    pub(super) fn watch(
+        bench: &mut Workbench<'_>,
+        what: &str,
+        words: &[&str],
+    ) -> Result<Option<Watched>, Error> {
+        let is_over = AtomicBool::new(false);
+        let began = Instant::now();
+        let workload = workload(words, None)?;
+        let (run, looks) = std::thread::scope(|scope| {
+            let looking = scope.spawn(|| {
+                let mut looks = Vec::new();
+                // ORDERING: Relaxed: the flag guards no other data; the thread is joined.
+                while !is_over.load(Ordering::Relaxed) {
+                    looks.push((began.elapsed(), books(&stat())));
+                    std::thread::sleep(LOOK_EVERY);
+                }
+                looks.push((began.elapsed(), books(&stat())));
+                looks
+            });
+            let run = bench.run_once(what, &workload);
+            // ORDERING: Relaxed: see above.
+            is_over.store(true, Ordering::Relaxed);
+            (run, looking.join().unwrap_or_default())
+        });
+        let Some(run) = run else { return Ok(None) };
+        let Some(diagnosis) = bench.examine(words, None)? else { return Ok(None) };
+        let facts = diagnosis.facts;
+        let functions = facts.samples.as_ref().map(crate::diagnose::samples::Sampled::listing);
+        // The sum of nothing would be a zero with a sign.
+        let waited = facts.threads.lock_waited.iter().fold(0.0, |sum, (_, time)| sum + time);
+        let cpu_s = facts.clock.user_s + facts.clock.sys_s;
+        Ok(Some(Watched {
+            what: what.to_owned(),
+            run,
+            looks,
+            functions: functions.unwrap_or_default(),
+            locks: (cpu_s > 0.0).then_some(waited / cpu_s),
+        }))
+    }
+
+    /// Shares of the whole run: user, system, idle; of all CPUs, or of one.
+    fn shares(&self, cpu: Option<usize>) -> Option<[f64; 3]> {
+        let ((_, first), (_, last)) = (self.looks.first()?, self.looks.last()?);
+        shares(first, last, cpu)
+    }
+
+    /// The share that a CPU was busy in each part of the run.
+    fn busy(&self, cpu: usize) -> Vec<Option<f64>> {
+        let parts = PARTS.min(self.looks.len().saturating_sub(1));
+        let at = |part: usize| &self.looks[part * (self.looks.len() - 1) / parts.max(1)].1;
+        let share = |part| Some(1.0 - shares(at(part), at(part + 1), Some(cpu))?[2]);
+        (0..parts).map(share).collect()
+    }
+}
+
+/// What was watched, as a table and a plot of the first step, in which threads come and go.
+pub(super) fn blocks(watched: &[Watched]) -> Vec<Block> {
+    let Some(first) = watched.first() else { return Vec::new() };
+    let row = |one: &Watched| {
+        let Run { user_s, sys_s, wall_s, voluntary_switches, involuntary_switches, .. } = one.run;
+        let cell = |share: Option<f64>| share.map(percent).unwrap_or_default();
+        let all = one.shares(None);
+        let each = (0..).map_while(|cpu| one.shares(Some(cpu)));
+        let each: Vec<String> = each.map(|[.., idle]| percent(1.0 - idle)).collect();
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "context switches of a run are far fewer than 2^53"
+        )]
+        let switches =
+            [voluntary_switches, involuntary_switches].map(|number| count(number as f64));
+        vec![
+            one.what.clone(),
+            percent(user_s / wall_s),
+            percent(sys_s / wall_s),
+            cell(all.map(|[user, ..]| user)),
+            cell(all.map(|[_, system, _]| system)),
+            cell(all.map(|[.., idle]| idle)),
+            each.join(", "),
+            switches.join(" + "),
+            cell(one.locks),
+            one.functions.replace('`', ""),
+        ]
+    };
+    let headings = [
+        "step",
+        "own user",
+        "own system",
+        "%usr",
+        "%sys",
+        "idle",
+        "busy, by CPU",
+        "context switches",
+        "waits for locks",
+        "most of its own code's time",
+    ];
+    let title = "One run of each step, watched: own time over the wall time; what all CPUs did beside it, others' work included; \
+                 switches for want of something and for want of time; seconds that threads waited for locks over CPU seconds, and \
+                 functions by the CPU clock, of a run that was stopped to be counted";
+    let rows = watched.iter().map(row).collect();
+    let mut blocks = vec![Block::Sheet(Sheet::new(title, headings, rows))];
+    let cpus: Vec<Vec<Option<f64>>> = (0..)
+        .map(|cpu| first.busy(cpu))
+        .take_while(|busy| busy.iter().any(Option::is_some))
+        .collect();
+    let ticks: Vec<String> =
+        (1..=cpus.first().map_or(0, Vec::len)).map(|part| part.to_string()).collect();
+    if ticks.len() > 1 {
+        let lines = cpus.into_iter().enumerate();
+        let lines: Vec<Line> = lines
+            .map(|(cpu, points)| Line { label: format!("CPU {cpu}"), points, is_ours: false })
+            .collect();
+        let caption = format!("Busy share of each CPU while {} runs", first.what);
+        let across = "parts of the run's time";
+        let chart = Chart { title: &caption, across, ticks: &ticks, lines: &lines, unit: percent };
+        let svg = report::lines("parallel-cpus", &chart);
+        blocks.push(Block::Figure(Figure { name: "cpus".to_owned(), caption, svg }));
+    }
+    blocks
+}
+
+/// What CPUs did between two looks: user, system, idle.
+fn shares(first: &[Books], last: &[Books], cpu: Option<usize>) -> Option<[f64; 3]> {
+    let both = first.iter().zip(last).enumerate();
+    let wanted = both.filter(|(index, _)| cpu.is_none_or(|cpu| cpu == *index));
+    let mut spent = [0_u64; 3];
+    for (_, (first, last)) in wanted {
+        spent[0] += last.user.saturating_sub(first.user);
+        spent[1] += last.system.saturating_sub(first.system);
+        spent[2] += last.idle.saturating_sub(first.idle);
+    }
+    let whole: u64 = spent.iter().sum();
+    #[expect(clippy::cast_precision_loss, reason = "ticks of a run are far fewer than 2^53")]
+    (whole > 0).then(|| spent.map(|ticks| ticks as f64 / whole as f64))
+}
+
+fn stat() -> String {
+    fs::read_to_string("/proc/stat").unwrap_or_default()
+}
+
+/// The lines `cpu0 user nice system idle iowait irq softirq steal …` of `/proc/stat`, as proc(5) has them.
+fn books(stat: &str) -> Vec<Books> {
+    let of_cpu = |line: &&str| {
+        line.strip_prefix("cpu").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+    };
+    let book = |line: &str| {
+        let ticks: Vec<u64> =
+            line.split_whitespace().skip(1).map_while(|field| field.parse().ok()).collect();
+        let at = |index: usize| ticks.get(index).copied().unwrap_or(0);
+        Books { user: at(0) + at(1), system: at(2) + at(5) + at(6), idle: at(3) + at(4) }
+    };
+    stat.lines().filter(of_cpu).map(book).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_are_of_what_cpus_did_between_two_looks() {
+        let first =
+            books("cpu  9 9 9 9\ncpu0 10 0 20 70 0 0 0 5\ncpu1 0 0 0 100 0 0 0 0\nintr 5\n");
+        let last =
+            books("cpu  9 9 9 9\ncpu0 40 10 40 100 10 0 0 9\ncpu1 0 0 0 200 0 0 0 0\nintr 5\n");
+        assert_eq!((first.len(), last.len()), (2, 2));
+        assert_eq!(shares(&first, &last, Some(0)), Some([0.4, 0.2, 0.4]));
+        assert_eq!(shares(&first, &last, None), Some([0.2, 0.1, 0.7]));
+        assert_eq!(shares(&first, &first, None), None);
+        assert_eq!(shares(&first, &last, Some(2)), None);
+    }
+}
