@@ -294,7 +294,9 @@ fn figures(size: &Size) -> String {
     let breaks = |variant: &str| {
         size.calls(variant, &[Call::Brk]).map_or("?".to_owned(), |calls| count(float(calls)))
     };
-    let sys = |variant: &str| time(&size.series(variant, Measure::Sys));
+    let sys = |variant: &str| {
+        size.series(variant, Measure::Sys).median().map_or("?".to_owned(), crate::report::seconds)
+    };
     format!(
         "for N={} sed makes {} brk as it is and {} with a padding of 10,000,000 (theirs 6,137 and 3), and its time in \
          the kernel is {} and {} (theirs 1.734 s and 0.031 s)",

@@ -131,9 +131,15 @@ impl Claim {
     }
 }
 
-/// `×0.893 (0.880–0.906)`, as far as it is known.
+/// `×0.893 (0.880–0.906)`, as far as it is known: a figure of few runs, of which one may have been starved, says so.
 pub(crate) fn written(ratio: Option<&Ratio>) -> String {
-    ratio.map_or("–".to_owned(), Ratio::written)
+    match ratio {
+        None => "–".to_owned(),
+        Some(ratio @ Ratio { interval: None, pairs, .. }) => {
+            format!("{} (too few runs: {pairs})", ratio.written())
+        }
+        Some(ratio) => ratio.written(),
+    }
 }
 
 impl Verdict {
@@ -238,5 +244,7 @@ mod tests {
     fn today_s_figure_is_shown_with_its_interval() {
         assert_eq!(written(Some(&ratio(2.0, 4.5))), "×3.00 (2.00–4.50)");
         assert_eq!(written(None), "–");
+        let few = Ratio { estimate: 3.0, interval: None, pairs: 1 };
+        assert_eq!(written(Some(&few)), "×3.00 (too few runs: 1)");
     }
 }

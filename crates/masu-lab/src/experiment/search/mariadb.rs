@@ -5,6 +5,7 @@
 
 use std::path::PathBuf;
 
+use super::solr::ROUNDS;
 use crate::experiment::Workbench;
 use crate::experiment::workbench::{set, write};
 use crate::results::Rounds;
@@ -26,7 +27,7 @@ pub(super) fn measure(bench: &mut Workbench<'_>) -> Result<Option<Table>, Error>
     let mut suite = Suite::parse(&folder.join("mariadb.toml"), SUITE)?;
     set(&mut suite, "mariadbd", &server)?;
     set(&mut suite, "data", &folder.join("tables"))?;
-    suite.rounds = Rounds::Fixed(bench.choose(1, 9, 16, 24));
+    suite.rounds = Rounds::Fixed(bench.depth().choose(ROUNDS));
     bench.table(&suite, "mariadb")
 }
 

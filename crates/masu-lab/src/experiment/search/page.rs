@@ -8,7 +8,7 @@ use crate::experiment::series::row;
 use crate::experiment::{Block, Figure, Outcome, Series, Sheet, claim};
 use crate::report::{self, Bar, Chart, Line, count, seconds};
 use crate::results::Row;
-use crate::statistics::median;
+use crate::statistics::{PAIRS_MIN, median};
 use crate::tables::Table;
 use crate::{Measure, Variant};
 
@@ -39,8 +39,10 @@ pub(super) fn outcome(measured: &Measured, diagnosis: Vec<Block>) -> Outcome {
 /// The figures of the verdict's sentence: those of Solr, where there are any.
 fn figures(measured: &Measured) -> String {
     let figures = measured.solr.as_ref().map(|table| {
-        let queries = Series::of(table, row(table, REFERENCE, &[]), Measure::Throughput).median();
-        let queries = queries.map_or("?".to_owned(), count);
+        let queries = Series::of(table, row(table, REFERENCE, &[]), Measure::Throughput);
+        // One burst, which may have been starved, is no headline.
+        let is_enough = queries.len() >= PAIRS_MIN;
+        let queries = queries.median().filter(|_| is_enough).map_or("?".to_owned(), count);
         let others = THEN.iter().filter_map(|(malloc, then)| {
             let ratio = over(table, malloc, Measure::Throughput)?;
             Some(format!("{} under {malloc} (theirs {then})", claim::written(Some(&ratio))))

@@ -38,6 +38,9 @@ const QUERIES: usize = 4_000;
 /// Queries that the run which is diagnosed answers.
 const DIAGNOSED: usize = 4_000;
 
+/// Rounds of the servers, the smallest depth first. COUPLING: a verdict over the mallocs of the suite takes as many.
+pub(super) const ROUNDS: [usize; 4] = [1, 12, 16, 24];
+
 /// How much is searched.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Size {
@@ -191,7 +194,7 @@ impl Solr {
             let values = vec![value.into_owned()];
             suite.set(&Parameter { name: name.to_owned(), values })?;
         }
-        suite.rounds = Rounds::Fixed(bench.choose(1, 9, 16, 24));
+        suite.rounds = Rounds::Fixed(bench.depth().choose(ROUNDS));
         let burst = Duration::from_millis(bench.choose(400, 2_000, 5_000, 10_000));
         for server in suite.entries.iter_mut().filter_map(|entry| entry.server.as_mut()) {
             server.burst = burst;
@@ -255,6 +258,7 @@ fn remove(folder: &Path) -> Result<(), Error> {
 mod tests {
     use super::*;
     use crate::server::{LatencyRate, Load};
+    use crate::statistics::{Level, pairs_needed};
 
     #[test]
     fn what_is_kept_changes_with_what_it_was_made_from() {
@@ -276,6 +280,9 @@ mod tests {
         assert_eq!(urls.len(), QUERIES);
         assert_eq!(*latency_rate, Some(LatencyRate::Share(0.5)));
         assert_eq!(entry.primary, crate::Measure::Throughput);
+        let crate::suite::Choice::Named(mallocs) = &entry.variants else { panic!("{entry:?}") };
+        let needed = pairs_needed(mallocs.len() - 1, Level::TABLE);
+        assert!(ROUNDS[1..].iter().all(|rounds| *rounds >= needed), "{needed} are needed");
         assert_eq!(FILES[5].0, "solr.toml");
     }
 }
