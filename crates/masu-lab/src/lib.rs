@@ -1,5 +1,7 @@
 //! The lab: variants, runs, measures and statistics, as a library without a terminal.
 //!
+//! The modules stand in layers, bottom up: imports only go down, which `cargo xtask tidy` checks.
+//!
 //! The road through it, in the order the modules are used:
 //!
 //! 1. [`catalogue`] finds the allocators of this machine;
@@ -35,51 +37,66 @@
 #[cfg(not(target_os = "linux"))]
 compile_error!("masu-lab reads /proc and preloads libraries: it works on Linux only");
 
-pub mod calls;
-pub mod catalogue;
-pub mod compare;
-mod count;
-pub mod diagnose;
-pub mod doctor;
+// What everything rests on.
 mod error;
-pub mod execute;
-mod executor;
-pub mod experiment;
-pub mod heap;
-mod hooks;
 mod kernel;
-pub mod launch;
-pub mod load;
-mod machine;
 mod named;
-mod order;
-pub mod page;
-mod parameter;
-pub mod plan;
-pub mod prices;
-pub mod process;
-mod program;
-pub mod prove;
 mod quantity;
 mod random;
-mod redact;
-pub mod report;
-pub mod results;
+
+// Programs, variants and this machine.
+pub mod launch;
+mod machine;
+mod parameter;
+pub mod process;
+mod program;
 mod row;
 mod scatter;
-mod scratch;
-pub mod server;
-pub mod statistics;
 mod stop;
-pub mod suite;
+pub mod terminal;
+pub mod variant;
+mod workload;
+
+// One run, timed or traced.
+pub mod calls;
+pub mod catalogue;
+mod count;
+pub mod execute;
+mod executor;
+mod hooks;
+pub mod prices;
+mod scratch;
+mod trace;
+pub mod verify;
+
+// Judgement.
+mod order;
+mod redact;
+pub mod results;
+pub mod statistics;
 pub mod summary;
 pub mod tables;
-pub mod terminal;
-mod trace;
+
+// Comparisons.
+pub mod compare;
+pub mod load;
+pub mod plan;
+pub mod server;
+pub mod suite;
+
+// Why a program is slow, and what helps.
+pub mod diagnose;
+pub mod heap;
+pub mod prove;
 pub mod tune;
-pub mod variant;
-pub mod verify;
-mod workload;
+
+// Pages.
+pub mod page;
+pub mod report;
+
+// The machine, and field reports.
+pub mod doctor;
+pub mod experiment;
 
 pub use calls::{Call, Calls};
 pub use catalogue::{Allocator, Catalogue, Places};
