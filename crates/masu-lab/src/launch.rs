@@ -101,7 +101,6 @@ mod tests {
         let variant = Variant {
             label: "v".to_owned(),
             allocator: "v".to_owned(),
-            version: None,
             library: Some("/lib/libv.so".into()),
             tunables: vec![("glibc.malloc.top_pad".to_owned(), "4096".to_owned())],
             variables: vec![("V".to_owned(), "1".to_owned())],
@@ -135,10 +134,6 @@ mod tests {
         let variant = Variant {
             label: "system".to_owned(),
             allocator: "system".to_owned(),
-            version: None,
-            library: None,
-            tunables: Vec::new(),
-            variables: Vec::new(),
             ..Variant::default()
         };
         let Err(error) = launch(&workload, &variant);

@@ -95,21 +95,14 @@ impl Measure {
 
     /// Whether only bursts on servers have it.
     pub(crate) fn is_of_servers(self) -> bool {
-        match self {
+        matches!(
+            self,
             Measure::Throughput
-            | Measure::LatencyP50
-            | Measure::LatencyP99
-            | Measure::LatencyP999
-            | Measure::CpuPerRequest => true,
-            Measure::Wall
-            | Measure::User
-            | Measure::Sys
-            | Measure::PeakRss
-            | Measure::MinorFaults
-            | Measure::MajorFaults
-            | Measure::Switches
-            | Measure::Cpu => false,
-        }
+                | Measure::LatencyP50
+                | Measure::LatencyP99
+                | Measure::LatencyP999
+                | Measure::CpuPerRequest
+        )
     }
 
     pub(crate) fn is_better_larger(self) -> bool {

@@ -9,15 +9,7 @@ use super::*;
 use crate::Input;
 
 fn system() -> Variant {
-    Variant {
-        label: "system".to_owned(),
-        allocator: "system".to_owned(),
-        version: None,
-        library: None,
-        tunables: Vec::new(),
-        variables: Vec::new(),
-        ..Variant::default()
-    }
+    Variant { label: "system".to_owned(), allocator: "system".to_owned(), ..Variant::default() }
 }
 
 fn run_with(arguments: &[&str], input: Input, limits: &Limits, stop: &Stop) -> Run {

@@ -98,7 +98,6 @@ pub(crate) fn burst(variant: usize, round: usize, times: f64) -> Run {
     let median = 0.0004 * times;
     run.burst = Some(Burst {
         requests: Some(20_000),
-        errors: 0,
         throughput: Some(24_000.0 / run.wall_s),
         latency_s: Some(Latencies {
             p50: median,

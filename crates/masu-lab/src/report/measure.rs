@@ -27,75 +27,45 @@ pub(super) fn shown(summary: &Summary) -> Vec<Measure> {
         let mut estimates = summary.rows.iter().filter_map(|row| row.estimate(*measure));
         estimates.any(|estimate| estimate.median.is_some())
     };
-    let is_server = Measure::ALL.iter().any(|measure| is_of_servers(*measure) && is_there(measure));
+    let is_server = Measure::ALL.iter().any(|measure| measure.is_of_servers() && is_there(measure));
     let usual = if is_server { OF_SERVERS } else { OF_COMMANDS };
     let others = usual.into_iter().filter(|measure| *measure != summary.primary);
     let others = others.filter(is_there).take(4);
     std::iter::once(summary.primary).chain(others).collect()
 }
 
-pub(super) fn is_of_servers(measure: Measure) -> bool {
-    matches!(
-        measure,
-        Measure::Throughput
-            | Measure::LatencyP50
-            | Measure::LatencyP99
-            | Measure::LatencyP999
-            | Measure::CpuPerRequest
-    )
+/// A column's heading of at most ten characters, the name in a sentence, and how a figure is written.
+type Words = (&'static str, &'static str, fn(f64) -> String);
+
+fn words(measure: Measure) -> Words {
+    use quantity::{bytes, count, rate, seconds};
+    match measure {
+        Measure::Wall => ("wall", "wall-clock time", seconds),
+        Measure::User => ("user", "CPU time in the program", seconds),
+        Measure::Sys => ("sys", "CPU time in the kernel", seconds),
+        Measure::PeakRss => ("peak RSS", "peak resident memory", bytes),
+        Measure::MinorFaults => ("faults", "page faults", count),
+        Measure::MajorFaults => ("disk flts", "page faults that read from disk", count),
+        Measure::Switches => ("switches", "context switches", count),
+        Measure::Cpu => ("CPU", "CPU time", seconds),
+        Measure::Throughput => ("answers/s", "answers a second", rate),
+        Measure::LatencyP50 => ("p50", "median latency", seconds),
+        Measure::LatencyP99 => ("p99", "latency of the 99th percentile", seconds),
+        Measure::LatencyP999 => ("p99.9", "latency of the 99.9th percentile", seconds),
+        Measure::CpuPerRequest => ("CPU/req", "CPU time a request", seconds),
+    }
 }
 
-/// The heading of its column, at most ten characters.
 pub(super) fn heading(measure: Measure) -> &'static str {
-    match measure {
-        Measure::Wall => "wall",
-        Measure::User => "user",
-        Measure::Sys => "sys",
-        Measure::PeakRss => "peak RSS",
-        Measure::MinorFaults => "faults",
-        Measure::MajorFaults => "disk flts",
-        Measure::Switches => "switches",
-        Measure::Cpu => "CPU",
-        Measure::Throughput => "answers/s",
-        Measure::LatencyP50 => "p50",
-        Measure::LatencyP99 => "p99",
-        Measure::LatencyP999 => "p99.9",
-        Measure::CpuPerRequest => "CPU/req",
-    }
+    words(measure).0
 }
 
 pub(super) fn name(measure: Measure) -> &'static str {
-    match measure {
-        Measure::Wall => "wall-clock time",
-        Measure::User => "CPU time in the program",
-        Measure::Sys => "CPU time in the kernel",
-        Measure::PeakRss => "peak resident memory",
-        Measure::MinorFaults => "page faults",
-        Measure::MajorFaults => "page faults that read from disk",
-        Measure::Switches => "context switches",
-        Measure::Cpu => "CPU time",
-        Measure::Throughput => "answers a second",
-        Measure::LatencyP50 => "median latency",
-        Measure::LatencyP99 => "latency of the 99th percentile",
-        Measure::LatencyP999 => "latency of the 99.9th percentile",
-        Measure::CpuPerRequest => "CPU time a request",
-    }
+    words(measure).1
 }
 
 pub(super) fn value(measure: Measure, figure: f64) -> String {
-    match measure {
-        Measure::PeakRss => quantity::bytes(figure),
-        Measure::Throughput => quantity::rate(figure),
-        Measure::MinorFaults | Measure::MajorFaults | Measure::Switches => quantity::count(figure),
-        Measure::Wall
-        | Measure::User
-        | Measure::Sys
-        | Measure::Cpu
-        | Measure::LatencyP50
-        | Measure::LatencyP99
-        | Measure::LatencyP999
-        | Measure::CpuPerRequest => quantity::seconds(figure),
-    }
+    words(measure).2(figure)
 }
 
 /// What an interval says by itself, without regard to whether its measure carries the verdict.

@@ -23,10 +23,8 @@ fn variant() -> Variant {
     Variant {
         label: "v".to_owned(),
         allocator: "v".to_owned(),
-        version: None,
         library: Some("/lib/libv.so".into()),
         tunables: vec![("glibc.malloc.top_pad".to_owned(), "4096".to_owned())],
-        variables: Vec::new(),
         ..Variant::default()
     }
 }

@@ -1,7 +1,6 @@
 //! The pages as they are seen, for comparisons made up here: every verdict and every oddity on them.
 
 use super::*;
-use crate::report::measure;
 use crate::report::{Format, fixtures, render};
 use crate::results::Row;
 use crate::statistics::{Estimate, Ratio};
@@ -13,7 +12,7 @@ mod markdown;
 
 /// A row whose measures are `wall` seconds and what goes with it, `times` the reference's.
 fn row(label: &str, verdict: Verdict, times: Option<(f64, f64, f64)>) -> Row {
-    let of_commands = Measure::ALL.into_iter().filter(|measure| !measure::is_of_servers(*measure));
+    let of_commands = Measure::ALL.into_iter().filter(|measure| !measure.is_of_servers());
     let estimates = of_commands.map(|measure| {
         let reference = match measure {
             Measure::Wall => 1.234,
