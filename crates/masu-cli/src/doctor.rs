@@ -8,7 +8,7 @@ use anstyle::{AnsiColor, Style};
 use anyhow::{Context, Result};
 use masu_lab::doctor::{Checkup, Standing};
 use masu_lab::prices::{Price, Unpriced};
-use masu_lab::report::width;
+use masu_lab::report::{width, wrap};
 
 use crate::{arguments, aside, carried};
 
@@ -40,10 +40,11 @@ fn page(checkup: &Checkup) -> String {
         [machine.cpu.as_deref(), machine.kernel.as_deref(), machine.system.as_deref()];
     let known_facts: Vec<&str> = known_facts.into_iter().flatten().collect();
     let mut page = format!("{BOLD}this machine{BOLD:#}\n");
-    entry(&mut page, false, "", &known_facts.join(", "), None);
+    let words = |text: &str| wrap(text, width() - INDENT);
+    entry(&mut page, false, "", &words(&known_facts.join(", ")), None);
     for fact in facts {
         let limits = fact.standing == Standing::Limits;
-        entry(&mut page, limits, fact.name, &fact.value, fact.remedy.as_deref());
+        entry(&mut page, limits, fact.name, &words(&fact.value), fact.remedy.as_deref());
     }
     page.push_str(&format!(
         "\n{BOLD}{:<INDENT$}{:>10}   middle half of the batches{BOLD:#}\n",
@@ -53,10 +54,11 @@ fn page(checkup: &Checkup) -> String {
         let Price { service, median_ns, lower_ns, upper_ns, remark, .. } = price;
         let spread = format!("{} – {}", time(*lower_ns), time(*upper_ns));
         let value = format!("{:>10}   {spread}", time(*median_ns));
-        entry(&mut page, remark.is_some(), service.name(), &value, remark.as_deref());
+        entry(&mut page, remark.is_some(), service.name(), &[value], remark.as_deref());
     }
     for Unpriced { service, reason } in &prices.unknown {
-        entry(&mut page, false, service.name(), &format!("{:>10}   {reason}", "–"), None);
+        let reason = wrap(reason, width() - INDENT - 13).join(&format!("\n{:1$}", "", INDENT + 13));
+        entry(&mut page, false, service.name(), &[format!("{:>10}   {reason}", "–")], None);
     }
     page.push_str(&format!("\n{BOLD}noise{BOLD:#}\n"));
     let slowest = format!(
@@ -64,7 +66,13 @@ fn page(checkup: &Checkup) -> String {
         time(noise.piece_s * 1e9),
         noise.slowest_tenth * 100.0
     );
-    entry(&mut page, noise.remark.is_some(), "same work", &slowest, noise.remark.as_deref());
+    entry(
+        &mut page,
+        noise.remark.is_some(),
+        "same work",
+        &words(&slowest),
+        noise.remark.as_deref(),
+    );
     let share = |share: Option<f64>| {
         share.map_or("unknown".to_owned(), |share| format!("{:.0} %", share * 100.0))
     };
@@ -74,7 +82,7 @@ fn page(checkup: &Checkup) -> String {
         share(noise.others),
         share(noise.steal)
     );
-    entry(&mut page, false, "others", &others, None);
+    entry(&mut page, false, "others", &words(&others), None);
     let limits = match checkup.limits() {
         0 => "Nothing limits what masu can do here.".to_owned(),
         1 => format!("{LIMIT}!{LIMIT:#} One thing limits what can be done or measured here."),
@@ -85,34 +93,17 @@ fn page(checkup: &Checkup) -> String {
 }
 
 /// A line of the page: a name, its value, and below it what to do.
-fn entry(page: &mut String, limits: bool, name: &str, value: &str, remedy: Option<&str>) {
+fn entry(page: &mut String, limits: bool, name: &str, value: &[String], remedy: Option<&str>) {
     let mark = if limits { format!("{LIMIT}!{LIMIT:#}") } else { " ".to_owned() };
-    let mut lines = wrapped(value, width() - INDENT).into_iter();
-    let first = lines.next().unwrap_or_default();
+    let mut lines = value.iter();
+    let first = lines.next().map_or("", String::as_str);
     page.push_str(&format!("{mark} {name:<width$}{first}\n", width = INDENT - 2));
     for line in lines {
         page.push_str(&format!("{:INDENT$}{line}\n", ""));
     }
-    for line in remedy.map(|remedy| wrapped(remedy, width() - INDENT - 2)).into_iter().flatten() {
+    for line in remedy.map(|remedy| wrap(remedy, width() - INDENT - 2)).into_iter().flatten() {
         page.push_str(&format!("{:INDENT$}{DIM}  {line}{DIM:#}\n", ""));
     }
-}
-
-/// Breaks text into lines; a word that is longer than a line has one of its own, and blanks at the front stay.
-pub(crate) fn wrapped(text: &str, width: usize) -> Vec<String> {
-    let mut lines = Vec::new();
-    let mut words = text.split(' ');
-    let mut line = words.next().unwrap_or_default().to_owned();
-    for word in words {
-        if !line.trim().is_empty() && line.chars().count() + 1 + word.chars().count() > width {
-            lines.push(std::mem::replace(&mut line, word.to_owned()));
-        } else {
-            line.push(' ');
-            line.push_str(word);
-        }
-    }
-    lines.push(line);
-    lines
 }
 
 /// Nanoseconds with a unit that fits: three digits that matter.
@@ -141,13 +132,5 @@ mod tests {
             assert_eq!(time(nanoseconds), text);
         }
         assert_eq!(time(2_345_678.0), "2.35 ms");
-    }
-
-    #[test]
-    fn text_is_broken_between_words_and_loses_none() {
-        assert_eq!(wrapped("one two three", 7), ["one two", "three"]);
-        assert_eq!(wrapped("incomprehensible word", 5), ["incomprehensible", "word"]);
-        assert_eq!(wrapped("  in front", 10), ["  in front"]);
-        assert_eq!(wrapped("", 10), [""]);
     }
 }

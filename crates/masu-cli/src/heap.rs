@@ -6,7 +6,6 @@ use std::env;
 use std::ffi::OsStr;
 use std::fs;
 use std::io::Write;
-use std::path::Path;
 use std::process::ExitStatus;
 use std::time::Duration;
 
@@ -17,6 +16,7 @@ use masu_lab::{Input, Spec, Stop, Workload, report};
 
 use crate::arguments::{HeapCommand, HeapDiff, HeapShow, Program, View, Which};
 use crate::exit::Ending;
+use crate::report::refuse_to_replace;
 use crate::{aside, carried};
 
 /// How long a process may take to answer.
@@ -34,11 +34,11 @@ pub(crate) fn perform(command: HeapCommand) -> Result<Ending> {
                 }
                 (None, None) => bail!("give a profile's file, or a process with -p"),
             };
-            refuse_to_replace(&[&file], &view)?;
+            refuse_to_replace(&[&file], view.output.as_deref(), "profile")?;
             show(&Profile::read(&file)?, &view, &file.display().to_string())
         }
         HeapCommand::Diff(HeapDiff { old, new, view }) => {
-            refuse_to_replace(&[&old, &new], &view)?;
+            refuse_to_replace(&[&old, &new], view.output.as_deref(), "profile")?;
             let difference = Profile::read(&new)?.minus(Profile::read(&old)?);
             show(&difference, &view, &format!("{} less {}", new.display(), old.display()))
         }
@@ -121,17 +121,4 @@ fn show(profile: &Profile, view: &View, title: &str) -> Result<Ending> {
         }
     }
     Ok(Ending::Done)
-}
-
-/// A picture in place of the profile it was made from would lose it.
-fn refuse_to_replace(files: &[&Path], view: &View) -> Result<()> {
-    let Some(Ok(output)) = view.output.as_ref().map(|path| path.canonicalize()) else {
-        return Ok(());
-    };
-    for file in files {
-        if file.canonicalize().is_ok_and(|file| file == output) {
-            bail!("{}: the output would replace the profile it is made from", file.display());
-        }
-    }
-    Ok(())
 }

@@ -38,9 +38,7 @@ impl Request {
             (None, None) => Format::Text,
             (None, Some(path)) => asked_for_by(path)?,
         };
-        if let Some(output) = &output {
-            refuse_to_replace(&files, output)?;
-        }
+        refuse_to_replace(&files, output.as_deref(), "results")?;
         Ok(Self { document: Document::read(&files)?, format, output })
     }
 
@@ -106,12 +104,16 @@ fn asked_for_by(path: &Path) -> Result<Format> {
     Ok(format)
 }
 
-/// A report in place of the results it was made from would lose them.
-fn refuse_to_replace(files: &[PathBuf], output: &Path) -> Result<()> {
-    let Ok(output) = output.canonicalize() else { return Ok(()) };
-    for file in files {
+/// Refuses to write in place of the files that the output is made from: that would lose them.
+pub(crate) fn refuse_to_replace<P: AsRef<Path>>(
+    files: &[P],
+    output: Option<&Path>,
+    what: &str,
+) -> Result<()> {
+    let Some(output) = output.and_then(|path| path.canonicalize().ok()) else { return Ok(()) };
+    for file in files.iter().map(AsRef::as_ref) {
         if file.canonicalize().is_ok_and(|file| file == output) {
-            bail!("{}: the report would replace the results it is made from", file.display());
+            bail!("{}: the output would replace the {what} it is made from", file.display());
         }
     }
     Ok(())

@@ -8,7 +8,7 @@ mod markdown;
 mod text;
 
 pub(crate) use text::{ends_part, visible, wrapped};
-pub use text::{set_width, width};
+pub use text::{set_width, width, wrap};
 
 /// A page.
 #[derive(Debug, Clone, Default, PartialEq)]

@@ -31,7 +31,7 @@ mod sheets;
 mod tuned;
 mod verdict;
 
-pub use crate::page::width;
+pub use crate::page::{width, wrap};
 pub use crate::quantity::{about, bytes, count};
 pub(crate) use crate::quantity::{ratio, seconds};
 pub use diagnosed::diagnosed;

@@ -3,6 +3,7 @@
 //! The tables of the allocator's own sources are compiled in: they are data, so no allocator is linked into the
 //! command.
 
+use masu_lab::report::wrap;
 use serde_json::{Value, json};
 
 use super::{BOLD, DIM};
@@ -126,15 +127,9 @@ fn plain(text: &str) -> String {
 
 /// Adds a paragraph, two columns in.
 fn indented(page: &mut String, text: &str) {
-    let mut line = String::from(" ");
-    for word in plain(text).split(' ') {
-        if line.chars().count() + 1 + word.chars().count() > WIDTH {
-            page.push_str(&format!("{line}\n"));
-            line = String::from(" ");
-        }
-        line.push_str(&format!(" {word}"));
+    for line in wrap(text, WIDTH - 2) {
+        page.push_str(&format!("  {line}\n"));
     }
-    page.push_str(&format!("{line}\n"));
 }
 
 #[cfg(test)]

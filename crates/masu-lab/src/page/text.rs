@@ -249,7 +249,8 @@ pub(crate) fn ends_part(c: char) -> bool {
 }
 
 /// `text` broken at spaces into lines of at most `width` characters. A longer word is kept whole.
-fn wrap(text: &str, width: usize) -> Vec<String> {
+#[must_use]
+pub fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {
         let word = visible(word);
