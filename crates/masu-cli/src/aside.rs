@@ -5,7 +5,7 @@
 use std::fmt::Display;
 use std::io::Write;
 
-/// Writes a line to standard error, with colours where it shows them.
+/// Writes a line to standard error, with colors where it shows them.
 pub(crate) fn say(line: impl Display) {
     let _ = writeln!(anstream::stderr(), "{line}");
 }

@@ -23,7 +23,7 @@ pub(crate) mod books;
 pub(crate) mod complaint;
 mod curve;
 mod fresh;
-mod neighbours;
+mod neighbors;
 mod offset;
 mod pace;
 pub(crate) mod tree;
@@ -32,7 +32,7 @@ mod watch;
 pub(crate) use beside::execute_beside;
 pub(crate) use curve::Curve;
 pub(crate) use fresh::Fresh;
-pub(crate) use neighbours::Neighbours;
+pub(crate) use neighbors::Neighbors;
 pub use offset::Offsets;
 pub(crate) use offset::variable as offset_variable;
 pub(crate) use tree::Tree;
@@ -352,7 +352,7 @@ pub(crate) fn start(
     let pending_report = low_rss::prepare(&mut command, &workload.arguments[0]).map_err(refused)?;
     let before = Tree::children_here();
     kernel::release_freed_memory();
-    let neighbours = Neighbours::look();
+    let neighbors = Neighbors::look();
     let began = Instant::now();
     let (mut child, rss_floor_bytes) =
         low_rss::spawn(&mut command, pending_report).map_err(refused)?;
@@ -360,7 +360,7 @@ pub(crate) fn start(
     let stdout = shown.map(Into::into).or(child.stdout.take().map(Into::into));
     let pipes = (stdout, child.stderr.take());
     let (Some(stdout), Some(stderr)) = pipes else { unreachable!("both were asked for") };
-    let start = Start { began, neighbours, conditions, rss_floor_bytes };
+    let start = Start { began, neighbors, conditions, rss_floor_bytes };
     let started = Started::new(root, start, stdout, stderr.into())?;
     Ok((started, Tree::new(root, before)))
 }

@@ -89,7 +89,7 @@ pub(crate) fn catch_stop_signals() -> io::Result<&'static AtomicBool> {
         let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
         action.sa_sigaction = on_stop_signal as *const () as libc::sighandler_t;
         action.sa_flags = libc::SA_RESTART;
-        // SAFETY: The action is initialised, its handler is async-signal-safe.
+        // SAFETY: The action is initialized, its handler is async-signal-safe.
         checked(unsafe { libc::sigaction(signal, &raw const action, std::ptr::null_mut()) })?;
     }
     Ok(&STOP)
@@ -341,7 +341,7 @@ pub(crate) fn start_apart(command: &mut Command, traced: bool) {
 }
 
 /// Makes this process, with all it starts, the first that the kernel ends should memory run out in
-/// spite of every limit: rather what is measured than who measures it, or the neighbours. A refusal
+/// spite of every limit: rather what is measured than who measures it, or the neighbors. A refusal
 /// leaves things as they were. All it calls is async-signal-safe.
 fn go_first() {
     write_to(c"/proc/self/oom_score_adj", b"1000");

@@ -130,7 +130,7 @@ pub(crate) struct Column {
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct SheetRow {
-    /// What neighbouring rows have in common; empty for nothing.
+    /// What neighboring rows have in common; empty for nothing.
     pub(crate) group: String,
     pub(crate) label: String,
     /// The id of the heading that it leads to; empty for none.

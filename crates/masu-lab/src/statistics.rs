@@ -213,15 +213,15 @@ pub fn ratio(pairs: &[(f64, f64)], others: usize, level: Level) -> Option<Ratio>
         (false, false) => 0.0,
     };
     let differences: Vec<f64> = pairs.iter().map(difference).collect();
-    let (centre, interval) = signed_rank::centre(&differences, level.of_each(others))?;
-    let (low, high) = interval.unwrap_or((centre, centre));
+    let (center, interval) = signed_rank::center(&differences, level.of_each(others))?;
+    let (low, high) = interval.unwrap_or((center, center));
     // A quarter of a boundless difference is in the average of two averages of pairs, less a little
     // where the other differences have the other sign: still far beyond what numbers have.
-    if [centre, low, high].iter().any(|end| end.abs() > BEYOND / 8.0) {
+    if [center, low, high].iter().any(|end| end.abs() > BEYOND / 8.0) {
         return None;
     }
     Some(Ratio {
-        estimate: centre.exp(),
+        estimate: center.exp(),
         interval: interval.map(|(low, high)| (low.exp(), high.exp())),
         pairs: differences.len(),
     })
@@ -254,7 +254,7 @@ pub fn verdict(measure: Measure, ratio: Option<&Ratio>, others: usize, level: Le
 /// show, as they show one where the interval leaves 1 out; `others` and `level` are those of the
 /// interval.
 ///
-/// The centre of a series lies about the truth as normal noise does, and half the interval is about
+/// The center of a series lies about the truth as normal noise does, and half the interval is about
 /// so many standard deviations of it as the level asks: where the truth is half an interval away
 /// from 1 every second series shows it. Nine of ten would need 1.28 deviations more if the interval's
 /// width were not itself an estimate; with 1.645 nine of ten of simulated series show it. As a
@@ -278,7 +278,7 @@ pub fn spread(values: &[f64]) -> Option<f64> {
     Sorted::new(values).spread()
 }
 
-/// The value below which `share` of `values` lie, neighbours interpolated; none without values.
+/// The value below which `share` of `values` lie, neighbors interpolated; none without values.
 pub(crate) fn quantile(values: &[f64], share: f64) -> Option<f64> {
     Sorted::new(values).quantile(share)
 }
@@ -303,7 +303,7 @@ impl Sorted {
         Some((self.quantile(0.75)? - self.quantile(0.25)?) / 2.0)
     }
 
-    /// The value below which `share` of them lie, neighbours interpolated; none without any.
+    /// The value below which `share` of them lie, neighbors interpolated; none without any.
     #[expect(
         clippy::cast_precision_loss,
         clippy::cast_possible_truncation,

@@ -11,7 +11,7 @@ use crate::statistics::{self, CONFIDENCE, Estimate, Look, Measure, Ratio, Sorted
 
 mod decide;
 mod gate;
-mod neighbours;
+mod neighbors;
 mod series;
 #[cfg(test)]
 pub(crate) mod simulation;
@@ -55,12 +55,12 @@ pub(crate) fn summarise_measures(
         .collect();
     let rows: Vec<Row> = (0..labels.len()).map(|index| table.row(index)).collect();
     let mut warnings = warnings::of_runs(labels, runs, &valid);
-    warnings.extend(neighbours::warnings(labels, runs, &valid));
+    warnings.extend(neighbors::warnings(labels, runs, &valid));
     warnings.extend(series::warnings(&series, labels.len()));
     warnings.extend((1..labels.len()).filter_map(|index| table.zeros(index)));
     let mut notes: Vec<String> =
         warnings::hidden_peaks(labels, &table.series).into_iter().collect();
-    notes.extend(neighbours::cpu_beside(&rows, primary, &valid));
+    notes.extend(neighbors::cpu_beside(&rows, primary, &valid));
     Summary {
         primary,
         rows,
@@ -91,7 +91,7 @@ fn usual_ending(runs: &[Run]) -> Option<&Ending> {
 }
 
 /// The part of its rounds that may fail a variant, as a divisor. Up to a fifth the estimate cannot be
-/// far off, wherever those that failed would have lain: the centre and its interval stand as long as
+/// far off, wherever those that failed would have lain: the center and its interval stand as long as
 /// fewer than 29 of 100 differences are arbitrary.
 const ROUNDS_A_FAILURE: usize = 5;
 

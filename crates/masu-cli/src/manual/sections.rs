@@ -122,9 +122,9 @@ pub(super) fn exit_codes(page: &str) -> Vec<(String, &'static str)> {
 }
 
 pub(super) fn environment(page: &str) -> Vec<(String, &'static str)> {
-    let colours = [
-        ("NO_COLOR", "Where it is set, nothing is coloured."),
-        ("CLICOLOR_FORCE", "Where it is set, output has colours even if it is no terminal."),
+    let colors = [
+        ("NO_COLOR", "Where it is set, nothing is colored."),
+        ("CLICOLOR_FORCE", "Where it is set, output has colors even if it is no terminal."),
     ];
     let runs = [
         (
@@ -146,13 +146,13 @@ pub(super) fn environment(page: &str) -> Vec<(String, &'static str)> {
     let temporary = [("TMPDIR", "Where standard input is kept, and --scratch makes its folders.")];
     let input = [("TMPDIR", "Where standard input is kept.")];
     let chosen = match page {
-        "masu" => [&colours[..], &runs].concat(),
+        "masu" => [&colors[..], &runs].concat(),
         "masu-compare" | "masu-tune" | "masu-experiment" => {
-            [&colours[..], &runs, &temporary].concat()
+            [&colors[..], &runs, &temporary].concat()
         }
-        "masu-diagnose" => [&colours[..], &runs, &input].concat(),
+        "masu-diagnose" => [&colors[..], &runs, &input].concat(),
         "masu-run" => [&runs[..], &[statistics]].concat(),
-        "masu-doctor" | "masu-list" | "masu-report" => colours.to_vec(),
+        "masu-doctor" | "masu-list" | "masu-report" => colors.to_vec(),
         _ => Vec::new(),
     };
     chosen.into_iter().map(|(name, meaning)| (name.to_owned(), meaning)).collect()

@@ -334,7 +334,7 @@ fn rounds_made(rounds: usize) -> f64 {
     rounds.max(1) as f64
 }
 
-/// Every case has an order of its own, so that no two cases favour the same places.
+/// Every case has an order of its own, so that no two cases favor the same places.
 fn order_seed(seed: u64, case: usize) -> u64 {
     seed.wrapping_add((case as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15))
 }

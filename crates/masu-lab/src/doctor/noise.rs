@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-use crate::execute::Neighbours;
+use crate::execute::Neighbors;
 use crate::kernel;
 
 /// The most pieces of work; together about half a second.
@@ -57,13 +57,13 @@ impl Noise {
             let own = i32::try_from(std::process::id()).ok().and_then(kernel::cpu_time);
             own.unwrap_or_default().as_secs_f64()
         };
-        let (neighbours, cpu_s, began) = (Neighbours::look(), own_cpu_s(), Instant::now());
+        let (neighbors, cpu_s, began) = (Neighbors::look(), own_cpu_s(), Instant::now());
         let mut pieces = Vec::with_capacity(PIECES);
         while pieces.len() < PIECES && (pieces.len() < PIECES_MIN || began.elapsed() < PATIENCE) {
             pieces.push(piece());
         }
         let wall_s = began.elapsed().as_secs_f64();
-        let interference = neighbours.interference();
+        let interference = neighbors.interference();
         let others_s = interference.others_s(own_cpu_s() - cpu_s);
         #[expect(clippy::cast_precision_loss, reason = "CPUs are few")]
         let all_s = wall_s * interference.cpus as f64;

@@ -17,7 +17,7 @@ type Wanted<'a> = (&'a Workload, &'a Variant, Conditions);
 
 /// Runs all of `wanted` at the same time on one CPU, as [`execute_under`](super::execute_under) runs one, and returns
 /// their runs in the same order. CPU times count; wall-clock times are those of programs that wait for each other,
-/// and nothing is said of waiting or of neighbours.
+/// and nothing is said of waiting or of neighbors.
 ///
 /// # Errors
 ///

@@ -147,7 +147,7 @@ fn a_run_may_write_to_a_terminal_to_the_last_line() {
 }
 
 #[test]
-fn a_run_tells_of_its_memory_over_time_and_of_its_neighbours() {
+fn a_run_tells_of_its_memory_over_time_and_of_its_neighbors() {
     let run = run(&["sh", "-c", "x=$(head -c 20000000 /dev/zero | tr '\\0' x); echo ${#x}"]);
     let largest = run.rss_over_time.iter().map(|point| point.1).max().unwrap();
     assert!(largest > 1 << 20 && largest <= run.peak_rss_bytes, "{run:?}");

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::curve::Curve;
-use super::neighbours::{Interference, Neighbours};
+use super::neighbors::{Interference, Neighbors};
 use super::pace::{Pace, USUAL};
 use super::tree::{Pid, Sample, Tree, name_with_pid};
 use super::{Conditions, Ending, Output};
@@ -40,7 +40,7 @@ impl Look for Unseen {
 #[derive(Debug)]
 pub(crate) struct Start {
     pub(crate) began: Instant,
-    pub(crate) neighbours: Neighbours,
+    pub(crate) neighbors: Neighbors,
     pub(crate) conditions: Conditions,
     pub(crate) rss_floor_bytes: Option<u64>,
 }
@@ -125,7 +125,7 @@ impl Started {
             let limit = self.start.conditions.limits.memory_bytes;
             next_look = look + pace.after(at, look.elapsed(), sample.held_bytes, limit);
         };
-        let interference = self.start.neighbours.interference();
+        let interference = self.start.neighbors.interference();
         tree.note_queued(tree.root);
         let left_behind = if cut.is_some() { Vec::new() } else { tree.left_behind() };
         tree.kill();

@@ -133,7 +133,7 @@ struct Contents {
 }
 
 /// A mapping of its own with all that is needed once the heap is gone. It is a shared one, which the kernel
-/// never makes one with its neighbours.
+/// never makes one with its neighbors.
 #[derive(Debug)]
 struct Parcel {
     start: NonNull<libc::c_void>,

@@ -182,7 +182,7 @@ fn foot(page: &mut Page, source: &Source) {
     let Some(table) = source.tables.first() else { return };
     let more = source.tables.iter().any(|it| it.summary.primary.is_better_larger());
     let less = if more { "of answers more is better, of all else less" } else { "less is better" };
-    let text = format!("Medians; × the reference, {less}, in pairs of neighbouring runs.");
+    let text = format!("Medians; × the reference, {less}, in pairs of neighboring runs.");
     page.say(text, Tone::Dim);
     let text = format!(
         "“Surely”: {:.0} %, for all variants together. Order of runs: --seed {}.",
@@ -226,7 +226,7 @@ fn together(page: &mut Page, document: &Document, detail: Detail) {
     }
     page.push(Block::Gap);
     let text = format!(
-        "Medians; × the reference of the same {}, in pairs of neighbouring runs. Each table's \
+        "Medians; × the reference of the same {}, in pairs of neighboring runs. Each table's \
          intervals hold at 99 % for its own {0}; runs of different {noun} are never pooled, and \
          range and mean of their ratios are for information.",
         noun.trim_end_matches('s')
@@ -253,7 +253,7 @@ fn group(page: &mut Page, at: usize, group: &Group<'_>, noun: &str, detail: Deta
     }
     page.push(Block::Sheet(sheets::across(group, &variants, detail)));
     page.push(Block::Gap);
-    // Coloured only where all have the variant and say the same.
+    // Colored only where all have the variant and say the same.
     let tone = |variant: &Across<'_>| match variant.count {
         count if count.better == variant.of => Tone::Better,
         count if count.worse == variant.of => Tone::Worse,
@@ -314,9 +314,9 @@ fn reading(page: &mut Page, document: &Document) {
     let sure = tables().next().map_or(0.0, |table| table.summary.confidence * 100.0);
     page.heading(3, "How to read this");
     page.say(
-        "A ratio of ×0.9 is ten per cent less than the reference, the first variant. Ratios are of neighbouring runs: in \
+        "A ratio of ×0.9 is ten per cent less than the reference, the first variant. Ratios are of neighboring runs: in \
          each round every variant runs once, in random order, and is paired with the reference’s run of the same round, \
-         so that whatever drifts cancels. The estimate is the Hodges–Lehmann centre of these pairs, not the ratio of the \
+         so that whatever drifts cancels. The estimate is the Hodges–Lehmann center of these pairs, not the ratio of the \
          medians; the two may differ a little.",
         Tone::Plain,
     );

@@ -8,7 +8,7 @@ use super::request::ARRIVALS;
 use super::steady::Point;
 use super::{Book, Load, Servers};
 use crate::execute::complaint::complaint;
-use crate::execute::{self, Burst, Ending, Neighbours, Run};
+use crate::execute::{self, Burst, Ending, Neighbors, Run};
 use crate::load::{Client, Met};
 use crate::{Error, Input, Pace, Stop, Variant, Workload};
 
@@ -49,7 +49,7 @@ impl Servers<'_> {
         }
         let waiting_before = self.waiting_cpu_s(index);
         let Some(warm) = &mut self.warm[index] else { unreachable!("it was there") };
-        let neighbours = Neighbours::look();
+        let neighbors = Neighbors::look();
         let before = Consumption::of(&warm.running.family);
         let abort = self.guard.begin(index, stop);
         let offset_bytes = warm.running.offset_bytes;
@@ -75,7 +75,7 @@ impl Servers<'_> {
         }
         let wall_s = command.as_ref().map_or(began.elapsed().as_secs_f64(), |(_, run)| run.wall_s);
         let used = Consumption::of(&warm.running.family).since(&before);
-        let interference = neighbours.interference();
+        let interference = neighbors.interference();
         let resident = self.guard.end();
         let ended = self.guard.killed(index).or_else(|| warm.running.ended());
         if stop.requested() {
@@ -93,7 +93,7 @@ impl Servers<'_> {
             latency_rate: latency_rate.filter(|_| at_rate.is_some()),
             ..met.as_ref().map(|met| of_requests(met, at_rate.as_ref())).unwrap_or_default()
         };
-        // The process that makes the load is no neighbour, and neither is a server that waits: that one is
+        // The process that makes the load is no neighbor, and neither is a server that waits: that one is
         // reported for itself.
         let load_s = match &command {
             Some((_, run)) => run.user_s + run.sys_s,

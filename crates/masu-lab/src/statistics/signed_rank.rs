@@ -14,9 +14,9 @@ use std::collections::HashMap;
 /// no longer listed.
 const EXACT_MAX: usize = 200;
 
-/// The centre of `differences` and the interval that covers it except with probability `alpha`;
+/// The center of `differences` and the interval that covers it except with probability `alpha`;
 /// no interval where so few differences cannot give one. None without differences.
-pub(super) fn centre(differences: &[f64], alpha: f64) -> Option<(f64, Option<(f64, f64)>)> {
+pub(super) fn center(differences: &[f64], alpha: f64) -> Option<(f64, Option<(f64, f64)>)> {
     let averages = Averages::of(differences);
     let all = averages.len();
     if all == 0 {
@@ -265,11 +265,11 @@ mod tests {
     #[test]
     fn the_centre_of_symmetric_differences_is_their_middle() {
         let differences = [-3.0, -2.0, -1.0, 0.0, 1.0, 2.0, 3.0, 0.5, -0.5];
-        let (estimate, interval) = centre(&differences, 0.01).unwrap();
+        let (estimate, interval) = center(&differences, 0.01).unwrap();
         assert!(estimate.abs() < 1e-12);
         let (low, high) = interval.unwrap();
         assert!((low + high).abs() < 1e-12 && low < 0.0);
-        assert_eq!(centre(&[], 0.01), None);
-        assert_eq!(centre(&[1.0], 0.01), Some((1.0, None)));
+        assert_eq!(center(&[], 0.01), None);
+        assert_eq!(center(&[1.0], 0.01), Some((1.0, None)));
     }
 }

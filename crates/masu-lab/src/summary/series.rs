@@ -155,14 +155,14 @@ fn two_speeds(series: &Series) -> Option<String> {
     let split = widest_gap(&relative)?;
     let (low, high) = sorted.split_at(split);
     let share = |part: &[(&Run, f64)]| part.len() as f64 / sorted.len() as f64 * 100.0;
-    let centre = |part: &[f64]| statistics::median(part).unwrap_or_default();
+    let center = |part: &[f64]| statistics::median(part).unwrap_or_default();
     Some(format!(
         "two speeds: `{}` is at {:.2} times its median in {:.0} % of its runs and at {:.2} times in {:.0} %; \
          {}",
         series.label,
-        centre(&relative[..split]),
+        center(&relative[..split]),
         share(low),
-        centre(&relative[split..]),
+        center(&relative[split..]),
         share(high),
         cause_of_two_speeds(low, high),
     ))

@@ -15,7 +15,7 @@ use crate::{Ending, Run};
 pub(crate) enum Noise {
     /// Normal, with this coefficient of variation.
     Normal(f64),
-    /// Mostly quiet, one run in ten up to a third slower: a neighbour wakes up.
+    /// Mostly quiet, one run in ten up to a third slower: a neighbor wakes up.
     Skewed,
     /// Normal, on a machine that gets slower all the time.
     Drifting,

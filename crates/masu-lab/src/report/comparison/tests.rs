@@ -117,17 +117,17 @@ fn several_machines_stand_side_by_side() {
 }
 
 #[test]
-fn colour_stands_only_where_an_interval_leaves_out_1() {
-    let colours = |verdict, times| {
+fn color_stands_only_where_an_interval_leaves_out_1() {
+    let colors = |verdict, times| {
         let rows = vec![row("glibc", Verdict::Reference, None), row("masu", verdict, Some(times))];
         let page = render(&document(rows, &["a warning"]), Format::Text);
         (page.matches("\u{1b}[32m").count(), page.matches("\u{1b}[31m").count())
     };
     let open = Verdict::NoDifferenceShown { could_have_seen: 0.02 };
-    assert_eq!(colours(open, (0.9, 1.0, 1.1)), (0, 0));
+    assert_eq!(colors(open, (0.9, 1.0, 1.1)), (0, 0));
     // Five ratios and the verdict.
-    assert_eq!(colours(Verdict::Faster, (0.8, 0.9, 0.99)), (6, 0));
-    assert_eq!(colours(Verdict::Slower, (1.01, 1.1, 1.2)), (0, 6));
+    assert_eq!(colors(Verdict::Faster, (0.8, 0.9, 0.99)), (6, 0));
+    assert_eq!(colors(Verdict::Slower, (1.01, 1.1, 1.2)), (0, 6));
 }
 
 #[test]

@@ -42,8 +42,8 @@ impl Svg {
         ));
     }
 
-    pub(super) fn circle(&mut self, centre: Point, radius: f64, class: &str) {
-        let [x, y, radius] = [centre.0, centre.1, radius].map(short);
+    pub(super) fn circle(&mut self, center: Point, radius: f64, class: &str) {
+        let [x, y, radius] = [center.0, center.1, radius].map(short);
         self.push(&format!("<circle cx=\"{x}\" cy=\"{y}\" r=\"{radius}\" class=\"{class}\"/>"));
     }
 
@@ -89,9 +89,9 @@ impl Svg {
 /// The element `svg` as a file of its own, with the style that a page would give it.
 #[must_use]
 pub fn standalone(svg: &str) -> String {
-    const COLOURS: &str = include_str!("../../../templates/colours.css");
+    const COLORS: &str = include_str!("../../../templates/colors.css");
     const PLOT: &str = include_str!("../../../templates/plot.css");
-    let style = format!("<style>\n{COLOURS}{PLOT}</style>");
+    let style = format!("<style>\n{COLORS}{PLOT}</style>");
     match svg.find('>') {
         Some(end) => format!("{}{style}{}\n", &svg[..=end], &svg[end + 1..]),
         None => svg.to_owned(),

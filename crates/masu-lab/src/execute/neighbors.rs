@@ -9,13 +9,13 @@ use std::fs;
 
 use crate::kernel;
 
-/// The share of its time that a run may lose to neighbours: of the time its threads wanted a CPU, or
+/// The share of its time that a run may lose to neighbors: of the time its threads wanted a CPU, or
 /// of the whole where that is longer.
 const STARVED_SHARE: f64 = 0.1;
 
 /// What the machine had done when a run began.
 #[derive(Debug)]
-pub(crate) struct Neighbours {
+pub(crate) struct Neighbors {
     before: Option<Times>,
     load: Option<f64>,
 }
@@ -41,9 +41,9 @@ struct Times {
     cpus: usize,
 }
 
-impl Neighbours {
-    pub(crate) fn look() -> Neighbours {
-        Neighbours { before: Times::now(), load: load() }
+impl Neighbors {
+    pub(crate) fn look() -> Neighbors {
+        Neighbors { before: Times::now(), load: load() }
     }
 
     /// Looks again when it has ended.
@@ -163,8 +163,8 @@ mod tests {
 
     #[test]
     fn this_machine_tells_what_it_does() {
-        let neighbours = Neighbours::look();
-        let interference = neighbours.interference();
+        let neighbors = Neighbors::look();
+        let interference = neighbors.interference();
         assert!(interference.cpus >= 1 && interference.load.is_some(), "{interference:?}");
         assert!(
             interference.busy_s.is_some() && interference.steal_s.is_some(),
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn waiting_for_neighbours_is_starving() {
+    fn waiting_for_neighbors_is_starving() {
         // One thread that got half of a CPU because somebody else had the other half.
         assert!(interference(4.0, 0.0).starved(2.0, 1.0, Some(1.0), 1));
         // The same where the kernel does not tell what others did.
@@ -185,12 +185,12 @@ mod tests {
     fn threads_of_one_program_that_wait_for_each_other_do_not_starve() {
         // Eight threads on two CPUs that nobody else uses: each waits three quarters of the time.
         assert!(!interference(2.0, 0.0).starved(1.0, 2.0, Some(6.0), 8));
-        // The same with a neighbour that had a quarter of the CPUs.
+        // The same with a neighbor that had a quarter of the CPUs.
         assert!(interference(2.0, 0.0).starved(1.0, 1.5, Some(6.0), 8));
     }
 
     #[test]
-    fn neighbours_on_cpus_that_were_free_starve_nobody() {
+    fn neighbors_on_cpus_that_were_free_starve_nobody() {
         assert!(!interference(2.0, 0.0).starved(1.001, 1.0, Some(0.001), 1));
     }
 
@@ -213,7 +213,7 @@ mod tests {
     fn time_the_hypervisor_took_counts_without_any_wait() {
         assert!(interference(1.0, 0.5).starved(1.5, 1.0, Some(0.0), 1));
         assert!(interference(1.0, 0.5).starved(1.5, 1.0, None, 1));
-        // Here the neighbours lost most of it.
+        // Here the neighbors lost most of it.
         assert!(!interference(10.0, 0.5).starved(1.5, 1.0, Some(0.0), 1));
     }
 }

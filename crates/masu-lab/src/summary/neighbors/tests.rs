@@ -1,4 +1,4 @@
-//! Each rule speaks when its neighbour is there, and says how much of it there was.
+//! Each rule speaks when its neighbor is there, and says how much of it there was.
 
 use super::*;
 
