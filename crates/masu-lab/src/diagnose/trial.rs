@@ -44,10 +44,6 @@ const LONGER: f64 = 2.0;
 /// More rounds than this narrow the intervals by too little.
 const ROUNDS_MAX: usize = 40;
 
-/// So many rounds are planned for on a busy machine: five of runs that differ by 4 % leave room for a gain of 15 %, eight
-/// for one of 8 %.
-const ROUNDS_BUSY: usize = 8;
-
 /// A finding says why something gains where it explains this share of the gain.
 const EXPLAINS: f64 = 0.5;
 
@@ -61,13 +57,15 @@ const CONTROL_FROM: u64 = 256 << 20;
 
 /// What is tried after what the diagnosis names, in this order: of a longer program only the first. Each with what it is
 /// called.
-const CANDIDATES: [(&str, &str); 4] = [
+const CANDIDATES: [(&str, &str); 5] = [
     // Of the programs that the diagnosis was mended on, this gained most in nearly all that gained anything: it is tried
     // where there is time for one alone.
     (HUGE_MASU, "another malloc with huge pages"),
     ("masu", "another malloc"),
     (HUGE_PAGES, "huge pages"),
     (PADDING, "keeping free memory"),
+    // Where it is installed. A collector gained by it alone (Guile), so without it nothing is called fine for certain.
+    ("jemalloc", "jemalloc"),
 ];
 const HUGE_MASU: &str = "masu:env.MASU_HUGE_PAGES_FROM=0";
 const HUGE_PAGES: &str = "glibc:huge_pages=1";
@@ -139,7 +137,7 @@ impl Trial {
         if self.untried.is_some() {
             // A gain may hide in what there was no time for.
             for one in diagnosis.findings.iter_mut().filter(|one| one.id == Id::MemoryIsFine) {
-                one.confidence = one.confidence.min(Confidence::Medium);
+                one.confidence = Confidence::Low;
             }
             less_sure_than_memory(&mut diagnosis.findings);
         }
@@ -303,15 +301,13 @@ fn budget_s(run_s: f64, is_busy: bool) -> f64 {
     (RUNS * run_s).clamp(longer * USUAL_S, longer * LONGEST_S)
 }
 
-/// How many of `candidates` can be tried in the time that there is, warm-ups included: all of them in as many rounds as a
-/// verdict takes, one at least in as many as give any.
+/// How many of `candidates` can be tried in the time that there is, warm-ups included, in as many rounds as give a verdict.
+/// More are made where time is left.
 #[expect(clippy::cast_precision_loss, reason = "runs are few")]
 fn affordable(candidates: usize, run_s: f64, is_busy: bool) -> Option<usize> {
     let runs = budget_s(run_s, is_busy) / run_s.max(1e-3);
-    let wanted = if is_busy { ROUNDS_BUSY } else { rounds::FIRST };
-    let has_room = |count: usize, rounds: usize| runs >= ((count + 1) * (rounds + 1)) as f64;
-    let all = (1..=candidates).rev().find(|count| has_room(*count, wanted));
-    all.or_else(|| (candidates > 0 && has_room(1, rounds::FIRST)).then_some(1))
+    let has_room = |count: &usize| runs >= ((count + 1) * (rounds::FIRST + 1)) as f64;
+    (1..=candidates).rev().find(has_room)
 }
 
 /// The line that compares by hand.

@@ -176,14 +176,14 @@ fn what_a_finding_names_is_tried_first_and_once() {
     ]);
     let held = Finding::new(Id::Retention, Confidence::High, "Held").remedied([Remedy::allocator(
         "another",
-        "jemalloc",
+        "tcmalloc",
         "another malloc",
     )]);
     let all = candidates(named(&[storm, held]), &Facts::default());
     assert_eq!(all[..2], ["glibc:top_pad=64M,trim_threshold=1G", "masu"]);
     assert_eq!(all.iter().filter(|one| *one == "masu").count(), 1);
     assert!(
-        all.contains(&"glibc:huge_pages=1".to_owned()) && !all.contains(&"jemalloc".to_owned())
+        all.contains(&"glibc:huge_pages=1".to_owned()) && !all.contains(&"tcmalloc".to_owned())
     );
 }
 
@@ -245,22 +245,19 @@ fn long_programs_are_tried_with_less_or_not_at_all() {
     assert_eq!(affordable(4, 0.5, false), Some(4));
     for (run_s, is_busy) in [0.7, 1.0, 2.0, 4.0].map(|run_s| (run_s, run_s < 3.0)) {
         let count = affordable(4, run_s, is_busy).expect("that can be afforded");
-        let rounds = if is_busy && count > 1 { ROUNDS_BUSY } else { rounds::FIRST };
-        let takes_s = run_s * ((count + 1) * (rounds + 1)) as f64;
+        let takes_s = run_s * ((count + 1) * (rounds::FIRST + 1)) as f64;
         let budget_s = budget_s(run_s, is_busy);
         assert!(takes_s <= budget_s && budget_s <= 50.0, "{run_s}: {count}");
-        assert!(count < 4 || run_s < 1.0, "{run_s}: {count}");
     }
     assert_eq!(affordable(4, 5.0, false), None);
     assert_eq!(affordable(0, 0.1, true), None);
 }
 
 #[test]
-fn a_busy_machine_has_more_time_for_fewer_candidates() {
+fn a_busy_machine_has_more_time() {
     assert!((budget_s(0.1, true) - LONGER * budget_s(0.1, false)).abs() < 1e-9);
-    assert!(affordable(4, 1.5, true) < affordable(4, 0.5, true));
-    assert_eq!(affordable(4, 8.0, true), Some(1), "as few as give any verdict");
-    assert_eq!(affordable(4, 8.5, true), None);
+    assert!(affordable(5, 1.0, true) > affordable(5, 1.0, false));
+    assert_eq!((affordable(4, 8.0, true), affordable(4, 8.5, true)), (Some(1), None));
 }
 
 #[test]
@@ -298,5 +295,5 @@ fn what_cannot_help_takes_no_time() {
     assert!(tried(&facts(50_000, 100 << 20)).contains(&PADDING.to_owned()));
     assert!(!tried(&facts(10, 1 << 20)).contains(&HUGE_PAGES.to_owned()));
     assert!(tried(&facts(10, 1 << 20)).contains(&"masu".to_owned()));
-    assert_eq!(tried(&Facts::default()).len(), 4, "without counts nothing is known");
+    assert_eq!(tried(&Facts::default()).len(), CANDIDATES.len(), "without counts nothing is known");
 }
