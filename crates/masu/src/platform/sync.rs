@@ -15,9 +15,20 @@ use core::hint::spin_loop;
 pub(crate) use crate::platform::atomics::{
     AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicUsize, Cell, Ordering, UnsafeCell, fence,
 };
+use crate::platform::fault::{self, Fault};
 pub(crate) use crate::platform::kernel::no_lock_is_held;
+pub(crate) use crate::platform::kernel::wait_briefly;
 use crate::platform::kernel::{wait_while, wake_one};
 pub(crate) use count::Count;
-pub(crate) use lock::{Guard, Lock, has_interrupted, this_holder};
+pub(crate) use lock::{Guard, Lock, this_holder};
 pub(crate) use pair::Pair;
+pub(crate) use raw_lock::RawLock;
 pub(crate) use table::Table;
+
+/// What `fork` does with each lock.
+pub(crate) type Visit<'a> = &'a mut dyn FnMut(&'static RawLock);
+
+/// Ends the program: a lock is waited for that no thread will release.
+fn holder_is_lost() -> ! {
+    fault::stop(Fault::HolderLost)
+}

@@ -1,0 +1,159 @@
+//! `fork` beside threads that hold locks, with real locks and real processes.
+//!
+//! Each test runs in a process of its own, which is ended if it takes long: a `fork` that waits for ever is what is looked
+//! for. The thread that holds a lock while it forks stands for code that a signal interrupted.
+
+extern crate std;
+
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
+use std::vec::Vec;
+
+use super::*;
+
+const LIMIT: Duration = Duration::from_secs(120);
+const SIGABRT: i32 = 6;
+
+unsafe extern "C" {
+    fn fork() -> i32;
+    fn waitpid(process: i32, status: *mut i32, options: i32) -> i32;
+    fn _exit(status: i32) -> !;
+}
+
+/// Forks, runs `work` in the child, and returns the child's status: its exit status, or 256 and the signal that ended it.
+fn in_child(work: impl FnOnce() -> bool) -> i32 {
+    // SAFETY: The child calls nothing but `work`, whose locks the handlers have seen to.
+    let child = unsafe { fork() };
+    if child == 0 {
+        let status = if work() { 0 } else { 1 };
+        // SAFETY: It ends the child and nothing else.
+        unsafe { _exit(status) };
+    }
+    assert!(child > 0, "a child");
+    let mut status = 0;
+    // SAFETY: The status is this function's.
+    assert_eq!(unsafe { waitpid(child, &raw mut status, 0) }, child);
+    if status & 0x7f == 0 { status >> 8 } else { 256 + (status & 0x7f) }
+}
+
+/// Runs one of the tests below in a process of its own.
+fn alone(name: &str) {
+    let program = std::env::current_exe().expect("a test is a program");
+    let name = std::format!("threads::fork::tests::{name}");
+    let mut test = Command::new(program);
+    let mut test = test.args(["--exact", &name, "--ignored"]).spawn().expect("it starts");
+    let end = Instant::now() + LIMIT;
+    let status = loop {
+        match test.try_wait().expect("it is a child of this process") {
+            Some(status) => break status,
+            None if Instant::now() > end => {
+                test.kill().expect("it is a child of this process");
+                panic!("{name} waits for ever");
+            }
+            None => thread::sleep(Duration::from_millis(20)),
+        }
+    };
+    assert!(status.success(), "{name}: {status}");
+}
+
+/// One lock of each kind that there is, in the order of ranks.
+fn one_of_each() -> Vec<&'static RawLock> {
+    owner::Owner::create().expect("memory for a heap");
+    let mut locks = Vec::new();
+    for kind in LOCKS {
+        let mut first = None;
+        (kind.visit)(&mut |lock| {
+            first.get_or_insert(lock);
+        });
+        locks.extend(first);
+    }
+    assert!(locks.len() >= LOCKS.len() - usize::from(!guards::IS_BUILT_IN));
+    locks
+}
+
+fn wait_until(is_so: impl Fn() -> bool) {
+    while !is_so() {
+        thread::yield_now();
+    }
+}
+
+/// Forks while this thread holds `own` and another one holds `others` and waits for `own`.
+fn fork_beside(
+    others: &'static RawLock,
+    own: &'static RawLock,
+    work: impl FnOnce() -> bool,
+) -> i32 {
+    own.acquire();
+    let other = thread::spawn(|| {
+        others.acquire();
+        own.acquire();
+        own.release();
+        others.release();
+    });
+    wait_until(|| own.has_sleepers());
+    let status = in_child(work);
+    assert!(own.is_this_threads() && !own.is_held_for_fork(), "the handler's return continues it");
+    own.release();
+    other.join().expect("it gets both locks");
+    assert!(!any(|lock| !lock.is_free()), "a lock is left over");
+    status
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "starts processes")]
+fn fork_does_not_wait_for_a_thread_that_waits_for_its_own() {
+    alone("each_kind_of_lock");
+}
+
+#[test]
+#[ignore = "runs in a process of its own"]
+fn each_kind_of_lock() {
+    watch();
+    let locks = one_of_each();
+    let (first, last) = (locks[0], locks[locks.len() - 1]);
+    let with_first = locks[1..].iter().map(|own| (first, *own));
+    let with_last = locks[1..locks.len() - 1].iter().map(|others| (*others, last));
+    for (others, own) in with_first.chain(with_last) {
+        let status = fork_beside(others, own, || {
+            let mut as_expected =
+                own.is_this_threads() && !others.is_free() && !others.is_this_threads();
+            each(LOCKS.iter(), &mut |lock| {
+                let is_one = core::ptr::eq(lock, own) || core::ptr::eq(lock, others);
+                as_expected &= is_one || lock.is_free();
+            });
+            as_expected
+        });
+        assert_eq!(status, 0);
+    }
+    // A child that needs the lost lock ends at once.
+    let status = fork_beside(first, last, || {
+        first.acquire();
+        true
+    });
+    assert_eq!(status, 256 + SIGABRT);
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "starts processes")]
+fn fork_waits_for_a_thread_that_does_not_wait_for_it() {
+    alone("a_lock_that_is_released_in_time");
+}
+
+#[test]
+#[ignore = "runs in a process of its own"]
+fn a_lock_that_is_released_in_time() {
+    watch();
+    let locks = one_of_each();
+    let (others, own) = (locks[0], locks[locks.len() - 1]);
+    own.acquire();
+    let other = thread::spawn(|| {
+        others.acquire();
+        thread::sleep(Duration::from_millis(3 * PATIENCE as u64));
+        others.release();
+    });
+    wait_until(|| !others.is_free());
+    assert_eq!(in_child(|| others.is_free()), 0, "fork has waited, and the child has the lock");
+    own.release();
+    other.join().expect("it ends");
+}
