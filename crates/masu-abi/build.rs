@@ -14,7 +14,7 @@ fn main() {
     link_arg(&format!("-Wl,-soname,{name}"));
     // Blocks, thread-exit hooks and thread slots outlive any `dlclose`.
     link_arg("-Wl,-z,nodelete");
-    separate_cold_code();
+    separate_cold_parts();
     // Every symbol is bound at start: no call of the allocator ends up in the dynamic linker,
     // which allocates.
     link_arg("-Wl,-z,now");
@@ -60,19 +60,33 @@ const COLD_MODULES: [&str; 14] = [
     "masu_heap_",
 ];
 
-/// Puts cold code into a segment of its own, behind everything else.
+/// Tables far longer than an OS page, of which most programs use the beginning, as mangled names
+/// have them. The last two are neighbors: a program that writes the number of arenas, at the end of
+/// their table, also writes the first stripe.
+const TABLES: [&str; 5] = [
+    "4masu6blocks5shard6SHARDS",
+    "4masu6blocks5shard7SAMPLED",
+    "4masu6blocks8transfer8TRANSFER",
+    "4masu6memory5arena6ARENAS",
+    "4masu6memory6ranges7stripes7STRIPES",
+];
+
+/// Puts cold code into a segment of its own, behind everything else, and long tables behind the
+/// other zeroed data, so that the rest shares an OS page.
 ///
 /// The kernel maps sixteen OS pages around touched code, so code beside what runs at a program's
 /// start is resident in every program. A section `….masu_cold.…` is not, as long as nobody calls it;
 /// nor are the sections of the cold modules' functions. Unwind tables are read as rarely and lie
 /// behind (four OS pages). GNU's linker and LLVM's both add this to their own layout.
-fn separate_cold_code() {
+fn separate_cold_parts() {
     let patterns: String = COLD_MODULES
         .iter()
         .map(|module| format!(" *(.text.*{module}* .rodata.*{module}*)"))
         .collect();
+    let tables = TABLES.map(|table| format!(" *(.bss.*{table}*)")).concat();
     let text = format!(
         "SECTIONS {{\n\
+         .masu_tables (NOLOAD) : {{{tables} }}\n\
          .masu_cold : ALIGN(CONSTANT(MAXPAGESIZE)) {{ *(.text.masu_cold.* .rodata.masu_cold.*){patterns} }}\n\
          .eh_frame_hdr : {{ *(.eh_frame_hdr) }}\n\
          .eh_frame : {{ KEEP(*(.eh_frame)) }}\n\
