@@ -173,3 +173,19 @@ fn other_shards_find_a_page_that_was_away() {
     assert!(own.pages(class).lock().put_back(class, page).is_none(), "blocks of it are handed out");
     assert_eq!(found(), Some(true));
 }
+
+#[test]
+fn a_step_is_one_call_where_a_call_takes_many_ranges() {
+    let (shard, class) = (Shard(18), Class::of_size(BLOCK_BYTES));
+    let _pages = make_sparse(shard, class);
+    kernel::allow_purge_batches();
+    // Shows whether this kernel takes many ranges.
+    shard.pass_on(class, &mut Step::new());
+    if !kernel::batches_purges() {
+        return;
+    }
+    let mut step = Step { ranges: 2 * AWAY_MAX, bytes: usize::MAX, pages: STEP_PAGES };
+    let before = kernel::advised_here().0;
+    shard.pass_on(class, &mut step);
+    assert_eq!(kernel::advised_here().0 - before, 1);
+}
