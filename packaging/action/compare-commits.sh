@@ -9,7 +9,8 @@
 #             for the folder of the commit
 # PAGE        file for the page, in Markdown
 #
-# From the environment: FAIL_IF_SLOWER (per cent, 3), MEASURE (cpu), BUDGET (5m), MASU (masu).
+# From the environment: FAIL_IF_SLOWER (per cent, 3), MEASURE (cpu), BUDGET (5m), RUNS (in its place: so many of
+# each), MASU (masu).
 # The exit code is that of `masu compare`: 0 passed, 1 surely slower, 2 not judged.
 set -euo pipefail
 
@@ -42,12 +43,14 @@ for name in base head; do
     fi
 done
 
+extent=(--budget "${BUDGET:-5m}")
+if [[ -n ${RUNS:-} ]]; then extent=(--runs "$RUNS"); fi
 # The words of RUN, with quotes as in a shell; nothing in them is a command of this script.
 mapfile -d '' -t words < <(xargs printf '%s\0' <<<"$run")
 code=0
 # From a folder above both trees, so that the rows are named by what differs.
 (cd "$trees" && "$masu" compare --parameter tree=./base,./head --primary "${MEASURE:-cpu}" \
-    --fail-if-slower "${FAIL_IF_SLOWER:-3}" --budget "${BUDGET:-5m}" --json runs.jsonl \
+    --fail-if-slower "${FAIL_IF_SLOWER:-3}" "${extent[@]}" --json runs.jsonl \
     -- "${words[@]}") >&2 || code=$?
 if [[ -s $trees/runs.jsonl ]]; then
     "$masu" report "$trees/runs.jsonl" --format markdown >"$page"

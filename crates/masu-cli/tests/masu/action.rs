@@ -23,7 +23,7 @@ fn compare(repository: &Path, head: &str, build: &str) -> (i32, String, String) 
     let mut command = Command::new(script.join("compare-commits.sh"));
     command.args(["HEAD~1", head, build, "sh '{tree}/built.sh'"]).arg(&page);
     // Memory decides, which no other load changes.
-    command.env("MASU", env!("CARGO_BIN_EXE_masu")).env("MEASURE", "peak_rss").env("BUDGET", "5s");
+    command.env("MASU", env!("CARGO_BIN_EXE_masu")).env("MEASURE", "peak_rss").env("RUNS", "12");
     let output = command.current_dir(repository).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     (output.status.code().unwrap(), fs::read_to_string(page).unwrap_or_default(), said)

@@ -272,7 +272,8 @@ pub(crate) fn each_lock(visit: Visit<'_>) {
 /// Visits the locks of what heaps own, for `fork`, between a visit of [`each_lock`] that holds the list and one that
 /// releases it.
 pub(crate) fn each_lock_of_heaps(visit: Visit<'_>) {
-    // SAFETY: The list is held, or `fork` missed its lock because the holder sleeps for a lock of this thread.
+    // SAFETY: The list is held; or `fork` missed its lock, whose holder sleeps or at most puts an owner in front: no owner
+    // leaves the list, and `next` is set before.
     let all = unsafe { ALL.held() };
     all.iter().for_each(|owner| visit(owner.holdings.raw()));
 }

@@ -6,6 +6,9 @@
 //! waits for a lock as long as no thread waits for one of its own, and soon gives up where one does. A lock that was *missed*
 //! in this way belongs, in the child, to a thread that does not exist. What it guards may be half changed, so a thread of the
 //! child that needs it ends the program with a message.
+//!
+//! A handler may also interrupt `fork` itself and fork. This inner `fork` takes what the outer one does not hold yet, and leaves
+//! the release of all to it.
 
 use crate::blocks::{owner, shard, slot, transfer};
 use crate::diagnostics::{guards, sampling, unwind};
@@ -64,12 +67,53 @@ const FIRST: usize = 2;
 
 /// Whether any `fork` held the locks of registered threads too.
 static HELD_ALL: AtomicBool = AtomicBool::new(false);
-/// The thread that holds the streams' lock for its `fork`; 0 if none does. Written by the holder of that lock, as is how often
-/// it holds it: a signal handler may fork while a `fork` is under way.
-static STREAMS_HOLDER: AtomicU32 = AtomicU32::new(0);
-static STREAMS_HOLDS: AtomicU32 = AtomicU32::new(0);
+/// How often a thread holds the streams' lock for its `fork`s. Written by the holder of that lock.
+static STREAMS: Holds = Holds::new();
+/// How many `fork`s of a thread are inside another one of its own. Written by the thread that has the other locks.
+static INNER: Holds = Holds::new();
 /// How many calls of `fork` are under way.
 static FORKING: AtomicU32 = AtomicU32::new(0);
+
+/// How often a thread does what one thread at a time does.
+struct Holds {
+    /// 0 if none does.
+    thread: AtomicU32,
+    times: AtomicU32,
+}
+
+impl Holds {
+    const fn new() -> Holds {
+        Holds { thread: AtomicU32::new(0), times: AtomicU32::new(0) }
+    }
+
+    /// Whether this thread, or the one that it is a copy of, does it.
+    fn are_this_threads(&self) -> bool {
+        // ORDERING: Relaxed: only this thread, or its copy, acts on its own number.
+        self.thread.load(Ordering::Relaxed) == this_holder()
+    }
+
+    /// Once more. For the one thread that may do it.
+    fn begin(&self) {
+        // ORDERING: Relaxed: only this thread reads and writes it now.
+        self.note(self.times.load(Ordering::Relaxed) + 1);
+    }
+
+    /// Once less, if this thread does it; whether it does.
+    fn end(&self) -> bool {
+        let are_this_threads = self.are_this_threads();
+        if are_this_threads {
+            // ORDERING: As in `begin`.
+            self.note(self.times.load(Ordering::Relaxed) - 1);
+        }
+        are_this_threads
+    }
+
+    fn note(&self, times: u32) {
+        // ORDERING: Relaxed in both: only one thread writes.
+        self.times.store(times, Ordering::Relaxed);
+        self.thread.store(if times == 0 { 0 } else { this_holder() }, Ordering::Relaxed);
+    }
+}
 
 /// Registers the handlers.
 pub(super) fn watch() {
@@ -81,6 +125,12 @@ pub(super) fn watch() {
 extern "C" fn before() {
     // ORDERING: Relaxed in both: the number guards nothing.
     FORKING.fetch_add(1, Ordering::Relaxed);
+    if holds_any() {
+        // ORDERING: Relaxed: a thread acts on what it wrote itself.
+        HELD_ALL.store(true, Ordering::Relaxed);
+        let _ = hold(LOCKS, true);
+        return INNER.begin();
+    }
     while !hold_all() {
         let_go_all();
         wait_briefly(&FORKING, FORKING.load(Ordering::Relaxed));
@@ -101,8 +151,7 @@ fn hold_all() -> bool {
         let_go(first.iter());
         // Other threads hold this lock while they wait for memory, so it comes first.
         libc::hold_streams();
-        // ORDERING: Relaxed: only the holder of that lock writes it.
-        note_streams(STREAMS_HOLDS.load(Ordering::Relaxed) + 1);
+        STREAMS.begin();
         if !hold(first, true) {
             return false;
         }
@@ -121,9 +170,7 @@ fn hold_all() -> bool {
 #[unsafe(link_section = ".text.masu_cold.fork.fork_let_go_all")]
 fn let_go_all() {
     let_go(held_ever());
-    if holds_streams() {
-        // ORDERING: Relaxed: only the holder of that lock writes it.
-        note_streams(STREAMS_HOLDS.load(Ordering::Relaxed) - 1);
+    if STREAMS.end() {
         libc::let_go_streams();
     }
 }
@@ -131,14 +178,20 @@ fn let_go_all() {
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.fork.fork_after_in_parent")]
 extern "C" fn after_in_parent() {
-    let_go_all();
+    if !INNER.end() {
+        let_go_all();
+        // An inner `fork` has taken again what was released before it.
+        while holds_any() {
+            let_go(held_ever());
+        }
+    }
     note_end();
 }
 
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.fork.fork_after_in_child")]
 extern "C" fn after_in_child() {
-    let had_others = holds_streams();
+    let had_others = STREAMS.are_this_threads();
     libc::forget_walkers(had_others);
     // SAFETY: `before` held the stripes, in the thread that this one is a copy of, except for those that it missed.
     unsafe { stripes::take_back_after_fork() };
@@ -150,7 +203,8 @@ extern "C" fn after_in_child() {
     }
     let mut all_are_free = true;
     each(held_ever().rev(), &mut |lock| all_are_free &= lock.let_go_in_child());
-    note_streams(0);
+    STREAMS.note(0);
+    INNER.note(0);
     // ORDERING: Relaxed: there is one thread.
     FORKING.store(0, Ordering::Relaxed);
     if had_others {
@@ -167,24 +221,18 @@ fn note_end() {
     let _ = FORKING.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
 }
 
-/// Whether this thread, or the one that it is a copy of, holds the streams' lock for its `fork`.
-fn holds_streams() -> bool {
-    // ORDERING: Relaxed: only this thread, or its copy, acts on its own number.
-    STREAMS_HOLDER.load(Ordering::Relaxed) == this_holder()
-}
-
-/// Notes how often this thread holds the streams' lock.
-fn note_streams(holds: u32) {
-    // ORDERING: Relaxed in both: only the holder of the lock writes.
-    STREAMS_HOLDS.store(holds, Ordering::Relaxed);
-    STREAMS_HOLDER.store(if holds == 0 { 0 } else { this_holder() }, Ordering::Relaxed);
-}
-
 /// The locks that a `fork` may have held.
 fn held_ever() -> impl DoubleEndedIterator<Item = &'static Locks> {
     // ORDERING: Relaxed: a thread that forks knows what it held itself.
     let held_all = HELD_ALL.load(Ordering::Relaxed);
     LOCKS.iter().filter(move |locks| held_all || !locks.of_registered)
+}
+
+/// Whether this thread holds a lock for a `fork`.
+fn holds_any() -> bool {
+    let mut any = false;
+    each(held_ever(), &mut |lock| any |= lock.is_held_for_fork());
+    any
 }
 
 fn each(kinds: impl Iterator<Item = &'static Locks>, visit: Visit<'_>) {

@@ -157,3 +157,25 @@ fn a_lock_that_is_released_in_time() {
     own.release();
     other.join().expect("it ends");
 }
+
+#[test]
+#[cfg_attr(miri, ignore = "starts processes")]
+fn a_fork_inside_another_one_leaves_it_its_locks() {
+    alone("a_fork_inside_another_one");
+}
+
+#[test]
+#[ignore = "runs in a process of its own"]
+fn a_fork_inside_another_one() {
+    watch();
+    let locks = one_of_each();
+    let (first, others) = locks.split_first().expect("locks");
+    // A handler comes after the first lock, and another one in the midst of the release.
+    assert!(first.try_hold_for_fork(false));
+    assert_eq!(in_child(|| !any(|lock| !lock.is_free())), 0);
+    assert!(locks.iter().all(|lock| lock.is_held_for_fork()), "the outer one has what it needs");
+    others.iter().for_each(|lock| lock.let_go_after_fork());
+    assert_eq!(in_child(|| !any(|lock| !lock.is_free())), 0);
+    after_in_parent();
+    assert!(!any(|lock| !lock.is_free()), "the outer one releases all");
+}
