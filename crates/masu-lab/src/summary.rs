@@ -26,7 +26,7 @@ pub use gate::{Gate, Standing, gate};
 /// `primary` carries the verdicts, which together err as seldom as `look` allows. Works on runs as
 /// they come, also on a comparison that was stopped.
 #[must_use]
-pub(crate) fn summarise(labels: &[String], primary: Measure, look: Look, runs: &[Run]) -> Summary {
+pub fn summarise(labels: &[String], primary: Measure, look: Look, runs: &[Run]) -> Summary {
     summarise_measures(&Measure::ALL, labels, primary, look, runs)
 }
 

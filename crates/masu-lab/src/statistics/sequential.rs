@@ -63,7 +63,7 @@ pub struct Look {
 
 impl Look {
     /// The one look at a table whose number of rounds was fixed beforehand: it spends everything.
-    pub(crate) const ONLY: Look = Look { number: 1, level: Level::TABLE };
+    pub const ONLY: Look = Look { number: 1, level: Level::TABLE };
 }
 
 impl Default for Look {

@@ -142,7 +142,11 @@ pub struct Decision {
 /// use masu_lab::summary::{Held, decide, summarise};
 ///
 /// let labels = ["system".to_owned(), "masu".to_owned()];
-/// let run = |round, variant, wall_s| Run { round: Some(round), variant, wall_s, ..Run::default() };
+/// let run = |round, variant, wall_s| {
+///     let mut run = Run::default();
+///     (run.round, run.variant, run.wall_s) = (Some(round), variant, wall_s);
+///     run
+/// };
 /// let runs: Vec<Run> = (0..10).flat_map(|round| [run(round, 0, 1.0), run(round, 1, 0.9)]).collect();
 /// let summary = summarise(&labels, Measure::Wall, Look::ONLY, &runs);
 /// let held = |text: &str| decide(&summary, &text.parse().unwrap()).holds;

@@ -44,7 +44,11 @@ pub struct Standing {
 /// use masu_lab::summary::{Gate, gate, summarise};
 ///
 /// let labels = ["before".to_owned(), "after".to_owned()];
-/// let run = |round, variant, wall_s| Run { round: Some(round), variant, wall_s, ..Run::default() };
+/// let run = |round, variant, wall_s| {
+///     let mut run = Run::default();
+///     (run.round, run.variant, run.wall_s) = (Some(round), variant, wall_s);
+///     run
+/// };
 /// let rounds = (0..10).flat_map(|round| [run(round, 0, 1.0), run(round, 1, 1.04)]);
 /// let runs: Vec<Run> = rounds.collect();
 /// let summary = summarise(&labels, Measure::Wall, Look::ONLY, &runs);
