@@ -106,7 +106,7 @@ impl Sources {
 
 /// Visits this module's lock, for `fork`.
 pub(crate) fn each_lock(visit: Visit<'_>) {
-    visit(SOURCES.raw());
+    visit.see(SOURCES.raw());
 }
 
 #[inline]

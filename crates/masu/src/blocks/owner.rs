@@ -266,14 +266,13 @@ pub(crate) fn trim() {
 
 /// Visits the lock of the list of heaps, for `fork`.
 pub(crate) fn each_lock(visit: Visit<'_>) {
-    visit(ALL.raw());
+    visit.see(ALL.raw());
 }
 
-/// Visits the locks of what heaps own, for `fork`, between a visit of [`each_lock`] that holds the list and one that
-/// releases it.
+/// Visits the locks of what heaps own, for `fork`, after a visit of [`each_lock`].
 pub(crate) fn each_lock_of_heaps(visit: Visit<'_>) {
-    // SAFETY: The list is held; or `fork` missed its lock, whose holder sleeps or at most puts an owner in front: no owner
-    // leaves the list, and `next` is set before.
+    // SAFETY: The list is held, or another thread has its lock and at most puts an owner in front: no owner leaves the list,
+    // and `next` is set before.
     let all = unsafe { ALL.held() };
-    all.iter().for_each(|owner| visit(owner.holdings.raw()));
+    all.iter().for_each(|owner| visit.see(owner.holdings.raw()));
 }

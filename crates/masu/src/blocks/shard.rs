@@ -527,6 +527,6 @@ pub(crate) fn active() -> usize {
 /// Visits every lock of this module, for `fork`.
 pub(crate) fn each_lock(visit: Visit<'_>) {
     for shard in Shard::all() {
-        Class::all().for_each(|class| visit(shard.pages(class).raw()));
+        Class::all().for_each(|class| visit.see(shard.pages(class).raw()));
     }
 }

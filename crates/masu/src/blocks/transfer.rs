@@ -282,5 +282,5 @@ pub(crate) fn counts(class: Class) -> Counts {
 
 /// Visits every lock of this module, for `fork`.
 pub(crate) fn each_lock(visit: Visit<'_>) {
-    codes().for_each(|(code, _)| visit(batch(code).raw()));
+    codes().for_each(|(code, _)| visit.see(batch(code).raw()));
 }

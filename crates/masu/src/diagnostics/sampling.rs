@@ -318,5 +318,5 @@ impl Profile {
 
 /// Visits this module's lock, for `fork`.
 pub(crate) fn each_lock(visit: Visit<'_>) {
-    visit(PROFILE.raw());
+    visit.see(PROFILE.raw());
 }

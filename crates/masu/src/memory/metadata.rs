@@ -88,5 +88,5 @@ pub(crate) fn forever<T>(value: T) -> Option<&'static mut T> {
 
 /// Visits this module's lock, for `fork`.
 pub(crate) fn each_lock(visit: Visit<'_>) {
-    visit(METADATA.raw());
+    visit.see(METADATA.raw());
 }

@@ -117,7 +117,7 @@ fn place() -> &'static [AtomicU32; KEY_WORDS] {
 
 /// Visits this module's lock, for `fork`.
 pub(crate) fn each_lock(visit: Visit<'_>) {
-    visit(MAKING.raw());
+    visit.see(MAKING.raw());
 }
 
 /// The block `number` of the stream `stream`: D. J. Bernstein, "ChaCha, a variant of Salsa20" (2008), with eight rounds.

@@ -58,7 +58,7 @@ impl Fault {
             }
             Fault::HeapGone => b"masu: a heap was used after it was destroyed; stopping\n",
             Fault::HolderLost => {
-                b"masu: fork in a signal handler that interrupted masu: this child needs what another thread was changing; stopping\n"
+                b"masu: fork in a signal handler left this child without a lock; stopping\n"
             }
         }
     }

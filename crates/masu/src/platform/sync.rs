@@ -25,10 +25,34 @@ pub(crate) use pair::Pair;
 pub(crate) use raw_lock::RawLock;
 pub(crate) use table::Table;
 
-/// What `fork` does with each lock.
-pub(crate) type Visit<'a> = &'a mut dyn FnMut(&'static RawLock);
+/// What `fork` does with each lock, and a number that this may change. Not `dyn`, whose tables are relocated at the start of
+/// every program.
+pub(crate) struct Visitor {
+    act: fn(&'static RawLock, &mut usize),
+    number: usize,
+}
+
+impl Visitor {
+    pub(crate) fn new(act: fn(&'static RawLock, &mut usize)) -> Visitor {
+        Visitor { act, number: 0 }
+    }
+
+    pub(crate) fn see(&mut self, lock: &'static RawLock) {
+        (self.act)(lock, &mut self.number);
+    }
+
+    pub(crate) fn number(&self) -> usize {
+        self.number
+    }
+}
+
+/// A visit of locks.
+pub(crate) type Visit<'a> = &'a mut Visitor;
 
 /// Ends the program: a lock is waited for that no thread will release.
+#[cold]
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.fork.sync_holder_is_lost")]
 fn holder_is_lost() -> ! {
     fault::stop(Fault::HolderLost)
 }

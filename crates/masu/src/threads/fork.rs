@@ -1,6 +1,6 @@
 //! `fork`: every lock is held across it, so that the child finds none held by a thread that it does not have.
 //!
-//! Relies on each module with locks to visit them, and on [`LOCKS`], the one list of those modules. The hard part is a
+//! Relies on each module with locks to visit them, and on [`visit_module`], the one list of those modules. The hard part is a
 //! signal handler that forks: the interrupted code may hold a lock, which stays as it is, because that code continues in both
 //! processes. Another thread may wait for that lock while it holds one of a lower rank, which then cannot be had. So `fork`
 //! waits for a lock as long as no thread waits for one of its own, and soon gives up where one does. A lock that was *missed*
@@ -10,6 +10,8 @@
 //! A handler may also interrupt `fork` itself and fork. This inner `fork` takes what the outer one does not hold yet, and leaves
 //! the release of all to it.
 
+use core::ops::Range;
+
 use crate::blocks::{owner, shard, slot, transfer};
 use crate::diagnostics::{guards, sampling, unwind};
 use crate::memory::metadata;
@@ -18,7 +20,7 @@ use crate::memory::random;
 use crate::memory::ranges::stripes;
 use crate::platform::libc;
 use crate::platform::sync::{
-    AtomicBool, AtomicU32, Ordering, RawLock, Visit, this_holder, wait_briefly,
+    AtomicBool, AtomicU32, Ordering, RawLock, Visit, Visitor, this_holder, wait_briefly,
 };
 use crate::settings;
 use crate::threads::cache::{User, all, idle};
@@ -27,43 +29,38 @@ use crate::threads::statistics::page;
 /// How often `fork` waits for a lock, about a millisecond each time, while a thread may wait for one of its own.
 const PATIENCE: usize = 100;
 
-/// The locks of a rank, or of several.
-struct Locks {
-    visit: fn(Visit<'_>),
-    /// Whether only registered threads take them. A `fork` in a program with one thread leaves these alone.
-    of_registered: bool,
-}
+/// How many modules have locks.
+const MODULES: usize = if cfg!(feature = "secure") { 13 } else { 12 };
+/// The modules whose locks say whether there are other threads.
+const FIRST: Range<usize> = 0..2;
+/// The modules whose locks only registered threads take. A `fork` in a program with one thread leaves these alone.
+const OF_REGISTERED: Range<usize> = 4..6;
 
-impl Locks {
-    const fn of_all(visit: fn(Visit<'_>)) -> Locks {
-        Locks { visit, of_registered: false }
+/// Visits the locks of a module: all of them, in the order of their ranks. No table: it would be relocated at the start of
+/// every program.
+// COUPLING: Each module with a lock has a function that visits it, called here. `cargo xtask tidy` allows locks in these
+// modules only (`xtask/src/tidy/doors.rs`).
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.fork.fork_visit_module")]
+fn visit_module(module: usize, visit: Visit<'_>) {
+    match module {
+        0 => all::each_lock(visit),
+        1 => idle::each_lock(visit),
+        2 => owner::each_lock(visit),
+        3 => owner::each_lock_of_heaps(visit),
+        4 => shard::each_lock(visit),
+        5 => transfer::each_lock(visit),
+        6 => unwind::each_lock(visit),
+        7 => sampling::each_lock(visit),
+        8 => guards::each_lock(visit),
+        9 => metadata::each_lock(visit),
+        10 => stripes::each_lock(visit),
+        11 => settings::each_lock(visit),
+        #[cfg(feature = "secure")]
+        12 => random::each_lock(visit),
+        _ => {}
     }
-
-    const fn of_registered(visit: fn(Visit<'_>)) -> Locks {
-        Locks { visit, of_registered: true }
-    }
 }
-
-// COUPLING: Each module with a lock has a function that visits it, listed here in the order of the locks' ranks. `cargo xtask
-// tidy` allows locks in these modules only (`xtask/src/tidy/doors.rs`).
-static LOCKS: &[Locks] = &[
-    Locks::of_all(all::each_lock),
-    Locks::of_all(idle::each_lock),
-    Locks::of_all(owner::each_lock),
-    Locks::of_all(owner::each_lock_of_heaps),
-    Locks::of_registered(shard::each_lock),
-    Locks::of_registered(transfer::each_lock),
-    Locks::of_all(unwind::each_lock),
-    Locks::of_all(sampling::each_lock),
-    Locks::of_all(guards::each_lock),
-    Locks::of_all(metadata::each_lock),
-    Locks::of_all(stripes::each_lock),
-    Locks::of_all(settings::each_lock),
-    #[cfg(feature = "secure")]
-    Locks::of_all(random::each_lock),
-];
-/// The locks that say whether there are other threads: they come first.
-const FIRST: usize = 2;
 
 /// Whether any `fork` held the locks of registered threads too.
 static HELD_ALL: AtomicBool = AtomicBool::new(false);
@@ -128,7 +125,7 @@ extern "C" fn before() {
     if holds_any() {
         // ORDERING: Relaxed: a thread acts on what it wrote itself.
         HELD_ALL.store(true, Ordering::Relaxed);
-        let _ = hold(LOCKS, true);
+        let _ = hold(0..MODULES, true);
         return INNER.begin();
     }
     while !hold_all() {
@@ -140,19 +137,18 @@ extern "C" fn before() {
 /// Holds all locks, the streams' too if there are other threads. False if another `fork` may wait for the latter, while it
 /// holds a lock in interrupted code.
 fn hold_all() -> bool {
-    let (first, others) = LOCKS.split_at(FIRST);
-    if !hold(first, true) {
+    if !hold(FIRST, true) {
         return false;
     }
     // SAFETY: This is the handler, and has visited these modules' locks.
     let has_others =
         slot::get().cache().is_none() || unsafe { all::were_several() || idle::was_reused() };
     if has_others {
-        let_go(first.iter());
+        let_go(FIRST);
         // Other threads hold this lock while they wait for memory, so it comes first.
         libc::hold_streams();
         STREAMS.begin();
-        if !hold(first, true) {
+        if !hold(FIRST, true) {
             return false;
         }
     }
@@ -162,14 +158,14 @@ fn hold_all() -> bool {
         // ORDERING: Relaxed: a thread acts on what it wrote itself.
         HELD_ALL.store(true, Ordering::Relaxed);
     }
-    hold(others, holds_all)
+    hold(FIRST.end..MODULES, holds_all)
 }
 
 /// Releases what [`hold_all`] took.
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.fork.fork_let_go_all")]
 fn let_go_all() {
-    let_go(held_ever());
+    let_go(0..MODULES);
     if STREAMS.end() {
         libc::let_go_streams();
     }
@@ -182,7 +178,7 @@ extern "C" fn after_in_parent() {
         let_go_all();
         // An inner `fork` has taken again what was released before it.
         while holds_any() {
-            let_go(held_ever());
+            let_go(0..MODULES);
         }
     }
     note_end();
@@ -201,8 +197,8 @@ extern "C" fn after_in_child() {
         cache.traffic.note_user(User::Unknown, all::generation());
         cache.forget_draw();
     }
-    let mut all_are_free = true;
-    each(held_ever().rev(), &mut |lock| all_are_free &= lock.let_go_in_child());
+    let mut release = Visitor::new(|lock, left| *left += usize::from(!lock.let_go_in_child()));
+    each(0..MODULES, held_all(), &mut release);
     STREAMS.note(0);
     INNER.note(0);
     // ORDERING: Relaxed: there is one thread.
@@ -211,60 +207,84 @@ extern "C" fn after_in_child() {
         libc::forget_streams();
     }
     // It takes locks.
-    page::after_fork(all_are_free);
+    page::after_fork(release.number() == 0);
 }
 
-/// Counts one `fork` less. A handler that forked in the midst of another one's may have left none.
+/// Counts one `fork` less. In a child whose parent was in the midst of another one there is none.
 fn note_end() {
-    let less = |forks: u32| forks.checked_sub(1);
     // ORDERING: Relaxed in both, as in `before`.
-    let _ = FORKING.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+    if FORKING.load(Ordering::Relaxed) != 0 {
+        FORKING.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
-/// The locks that a `fork` may have held.
-fn held_ever() -> impl DoubleEndedIterator<Item = &'static Locks> {
+/// Whether a `fork` may have held the locks of registered threads.
+fn held_all() -> bool {
     // ORDERING: Relaxed: a thread that forks knows what it held itself.
-    let held_all = HELD_ALL.load(Ordering::Relaxed);
-    LOCKS.iter().filter(move |locks| held_all || !locks.of_registered)
+    HELD_ALL.load(Ordering::Relaxed)
+}
+
+/// Visits the locks of these modules, those of registered threads only if `all`.
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.fork.fork_each")]
+fn each(modules: Range<usize>, all: bool, visit: Visit<'_>) {
+    for module in modules {
+        if all || !OF_REGISTERED.contains(&module) {
+            visit_module(module, visit);
+        }
+    }
 }
 
 /// Whether this thread holds a lock for a `fork`.
 fn holds_any() -> bool {
-    let mut any = false;
-    each(held_ever(), &mut |lock| any |= lock.is_held_for_fork());
-    any
-}
-
-fn each(kinds: impl Iterator<Item = &'static Locks>, visit: Visit<'_>) {
-    kinds.for_each(|locks| (locks.visit)(visit));
+    any(held_all(), |lock, held| *held |= usize::from(lock.is_held_for_fork()))
 }
 
 /// Ends [`hold`], in the parent.
-fn let_go(kinds: impl DoubleEndedIterator<Item = &'static Locks>) {
-    each(kinds.rev(), &mut RawLock::let_go_after_fork);
+fn let_go(modules: Range<usize>) {
+    each(modules, held_all(), &mut Visitor::new(|lock, _| lock.let_go_after_fork()));
 }
+
+/// Bits of the number of a visit by [`hold`].
+const MISSED: usize = 1;
+const IS_KNOWN: usize = 2;
+const HAS_INTERRUPTED: usize = 4;
 
 /// Holds these locks, except for those that this thread holds already and those that cannot be had. False if this thread
 /// must let go of all and begin again.
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.fork.fork_hold")]
-fn hold(kinds: &'static [Locks], holds_all: bool) -> bool {
-    let (mut has_interrupted, mut has_all) = (None, true);
-    let needed = kinds.iter().filter(|locks| holds_all || !locks.of_registered);
-    each(needed, &mut |lock| {
-        if !has_all || lock.is_this_threads() || lock.try_hold_for_fork(false) {
-            return;
-        }
-        let is_interrupted = |lock: &RawLock| lock.is_this_threads() && !lock.is_held_for_fork();
-        let has_interrupted = *has_interrupted.get_or_insert_with(|| any(is_interrupted));
-        has_all = hold_if_possible(lock, has_interrupted) || has_interrupted;
-    });
-    has_all
+fn hold(modules: Range<usize>, holds_all: bool) -> bool {
+    let mut holding = Visitor::new(hold_one);
+    each(modules, holds_all, &mut holding);
+    holding.number() & MISSED == 0
+}
+
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.fork.fork_hold_one")]
+fn hold_one(lock: &'static RawLock, state: &mut usize) {
+    if *state & MISSED != 0 || lock.is_this_threads() || lock.try_hold_for_fork(false) {
+        return;
+    }
+    if *state & IS_KNOWN == 0 {
+        let is_interrupted = any(true, |lock, any| {
+            *any |= usize::from(lock.is_this_threads() && !lock.is_held_for_fork());
+        });
+        *state |= IS_KNOWN | if is_interrupted { HAS_INTERRUPTED } else { 0 };
+    }
+    let has_interrupted = *state & HAS_INTERRUPTED != 0;
+    if !hold_if_possible(lock, has_interrupted) && !has_interrupted {
+        *state |= MISSED;
+    }
 }
 
 /// Waits for a lock of another thread, as long as that one does not wait for this; whether this thread has the lock.
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.fork.fork_hold_if_possible")]
 fn hold_if_possible(lock: &RawLock, has_interrupted: bool) -> bool {
-    let is_waited_for = |lock: &RawLock| lock.is_this_threads() && lock.has_sleepers();
+    let is_waited_for = |lock: &'static RawLock, any: &mut usize| {
+        *any |= usize::from(lock.is_this_threads() && lock.has_sleepers());
+    };
     let mut patience = PATIENCE;
     while !lock.try_hold_for_fork(true) {
         if patience == 0 {
@@ -274,18 +294,20 @@ fn hold_if_possible(lock: &RawLock, has_interrupted: bool) -> bool {
         lock.wait_briefly();
         // Another `fork` may wait for the streams' lock, which shows no sleepers.
         // ORDERING: Relaxed, as in `before`.
-        if FORKING.load(Ordering::Relaxed) > 1 || has_interrupted && any(is_waited_for) {
+        if FORKING.load(Ordering::Relaxed) > 1 || has_interrupted && any(true, is_waited_for) {
             patience -= 1;
         }
     }
     true
 }
 
-/// Whether any lock is such.
-fn any(is_such: impl Fn(&RawLock) -> bool) -> bool {
-    let mut any = false;
-    each(LOCKS.iter(), &mut |lock| any |= is_such(lock));
-    any
+/// Whether this finds anything in any lock.
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.fork.fork_any")]
+fn any(all: bool, find: fn(&'static RawLock, &mut usize)) -> bool {
+    let mut found = Visitor::new(find);
+    each(0..MODULES, all, &mut found);
+    found.number() != 0
 }
 
 #[cfg(all(test, not(loom)))]

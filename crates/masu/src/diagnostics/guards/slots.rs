@@ -453,7 +453,7 @@ impl Event {
 
 /// Visits this module's lock, for `fork`.
 pub(super) fn each_lock(visit: Visit<'_>) {
-    visit(RING.raw());
+    visit.see(RING.raw());
 }
 
 const _: () = assert!(size_of::<Record>() == 1024 && align_of::<Pool>() <= 4096);

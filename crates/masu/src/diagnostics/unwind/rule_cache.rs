@@ -146,7 +146,7 @@ fn place_of(address: usize) -> usize {
 
 /// Visits this module's lock, for `fork`.
 pub(crate) fn each_lock(visit: Visit<'_>) {
-    visit(CACHE.raw());
+    visit.see(CACHE.raw());
 }
 
 #[cfg(test)]

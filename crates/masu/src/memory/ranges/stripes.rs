@@ -264,13 +264,13 @@ impl Set {
 
 /// Visits the lock of growth and those of all stripes, for `fork`.
 pub(crate) fn each_lock(visit: Visit<'_>) {
-    visit(arena::GROWTH.raw());
+    visit.see(arena::GROWTH.raw());
     let mut place = 0;
     // The number may grow until the last one is held.
     while place < count()
         && let Some(stripe) = at(place)
     {
-        visit(stripe.raw());
+        visit.see(stripe.raw());
         place += 1;
     }
 }

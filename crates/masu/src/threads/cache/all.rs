@@ -158,7 +158,7 @@ pub(crate) fn caches() -> impl Iterator<Item = &'static ThreadCache> {
 
 /// Visits the threads' lock, for `fork`.
 pub(crate) fn each_lock(visit: Visit<'_>) {
-    visit(THREADS.raw());
+    visit.see(THREADS.raw());
 }
 
 /// Whether more than one thread was registered. True where `fork` missed the lock, which another thread holds.

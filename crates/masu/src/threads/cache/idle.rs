@@ -94,7 +94,7 @@ pub(crate) fn empty_warm() {
 
 /// Visits this module's lock, for `fork`.
 pub(crate) fn each_lock(visit: Visit<'_>) {
-    visit(IDLE.raw());
+    visit.see(IDLE.raw());
 }
 
 /// Whether a thread ever started with the cache of another. True where `fork` missed the lock, which another thread holds.
