@@ -236,11 +236,15 @@ fn each(modules: Range<usize>, all: bool, visit: Visit<'_>) {
 }
 
 /// Whether this thread holds a lock for a `fork`.
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.fork.fork_holds_any")]
 fn holds_any() -> bool {
     any(held_all(), |lock, held| *held |= usize::from(lock.is_held_for_fork()))
 }
 
 /// Ends [`hold`], in the parent.
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.fork.fork_let_go")]
 fn let_go(modules: Range<usize>) {
     each(modules, held_all(), &mut Visitor::new(|lock, _| lock.let_go_after_fork()));
 }
