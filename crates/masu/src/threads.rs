@@ -8,8 +8,5 @@ pub(crate) mod cache;
 // The statistics of all layers together.
 pub(crate) mod statistics;
 
-// `fork`, which holds every lock.
-mod fork;
-
-// A thread's start and end.
+// A thread's start and end, and `fork`.
 pub(crate) mod thread;

@@ -27,8 +27,6 @@ pub(crate) enum Fault {
     NotTheLayouts,
     /// A first-class heap was used after it was destroyed.
     HeapGone,
-    /// A forked child needs a lock of a thread that it does not have.
-    HolderLost,
 }
 
 impl Fault {
@@ -57,9 +55,6 @@ impl Fault {
                 b"masu: a block was freed by a layout that is not its own; stopping\n"
             }
             Fault::HeapGone => b"masu: a heap was used after it was destroyed; stopping\n",
-            Fault::HolderLost => {
-                b"masu: fork in a signal handler left this child without a lock; stopping\n"
-            }
         }
     }
 }

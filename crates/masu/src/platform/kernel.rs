@@ -361,20 +361,10 @@ pub(crate) fn free_address() -> usize {
 ///
 /// The sleep ends after a second at the latest: a filter may refuse [`wake_one`].
 pub(crate) fn wait_while(word: &AtomicU32, expected: u32) {
-    static SECONDS_AND_NANOSECONDS: [i64; 2] = [1, 0];
-    wait_within(&SECONDS_AND_NANOSECONDS, word, expected);
-}
-
-/// The same for a millisecond at most.
-pub(crate) fn wait_briefly(word: &AtomicU32, expected: u32) {
-    static SECONDS_AND_NANOSECONDS: [i64; 2] = [0, 1_000_000];
-    wait_within(&SECONDS_AND_NANOSECONDS, word, expected);
-}
-
-fn wait_within(limit: &'static [i64; 2], word: &AtomicU32, expected: u32) {
     const FUTEX_WAIT_PRIVATE: usize = 128;
+    static SECONDS_AND_NANOSECONDS: [i64; 2] = [1, 0];
     let address = word.as_ptr().addr();
-    let limit = ptr::from_ref(limit).expose_provenance();
+    let limit = (&raw const SECONDS_AND_NANOSECONDS).expose_provenance();
     // SAFETY: The kernel only reads the word, which the reference keeps alive, and the time.
     let _ = unsafe {
         arch::call6(number::FUTEX, address, FUTEX_WAIT_PRIVATE, expected as usize, limit, 0, 0)

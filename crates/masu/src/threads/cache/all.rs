@@ -14,7 +14,7 @@ use crate::memory::metadata;
 use crate::memory::ranges::stripes;
 use crate::platform::kernel;
 use crate::platform::libc::Key;
-use crate::platform::sync::{Count, Lock, Visit};
+use crate::platform::sync::{Count, Lock};
 use crate::settings;
 
 /// All caches, in use and idle.
@@ -25,14 +25,25 @@ pub(crate) struct Threads {
     pub(crate) key: Option<Key>,
     /// Whether the handlers of `fork` are registered.
     pub(crate) watches_fork: bool,
+    /// Whether the current `fork` found other threads, and so holds the streams' lock too.
+    pub(crate) has_others: bool,
+    /// Whether it holds the locks of shards and of the transfer cache too.
+    pub(crate) holds_all: bool,
 }
 
 // SAFETY: The references are followed under the lock around this; the caches they lead to are touched only by their threads,
 // except for counts.
 unsafe impl Send for Threads {}
 
-pub(crate) static THREADS: Lock<Threads> =
-    Lock::new(Threads { first: None, made: 0, cpus: 0, key: None, watches_fork: false });
+pub(crate) static THREADS: Lock<Threads> = Lock::new(Threads {
+    first: None,
+    made: 0,
+    cpus: 0,
+    key: None,
+    watches_fork: false,
+    has_others: false,
+    holds_all: false,
+});
 
 /// How many forks lie between the first process and this one. Guarded by the threads' lock, or set while there is one thread.
 static GENERATION: Count = Count::new(0);
@@ -154,21 +165,6 @@ pub(crate) fn put_uncached(class: Class, block: *mut u8) {
 pub(crate) fn caches() -> impl Iterator<Item = &'static ThreadCache> {
     // No cache ever leaves the list, and its `next` is set before it is in the list.
     THREADS.lock().iter()
-}
-
-/// Visits the threads' lock, for `fork`.
-pub(crate) fn each_lock(visit: Visit<'_>) {
-    visit.see(THREADS.raw());
-}
-
-/// Whether more than one thread was registered. True where `fork` missed the lock, which another thread holds.
-///
-/// # Safety
-///
-/// - This thread is in its handler of `fork`, and has visited [`each_lock`] to hold the lock.
-pub(crate) unsafe fn were_several() -> bool {
-    // SAFETY: This thread holds the lock.
-    !THREADS.raw().is_this_threads() || unsafe { THREADS.held() }.made > 1
 }
 
 /// How many forks lie between the first process and this one.

@@ -8,7 +8,7 @@
 
 use super::ThreadCache;
 use super::depth::{self, Destination};
-use crate::platform::sync::{Lock, Visit};
+use crate::platform::sync::Lock;
 
 /// The caches without a thread.
 struct Idle {
@@ -92,17 +92,27 @@ pub(crate) fn empty_warm() {
     }
 }
 
-/// Visits this module's lock, for `fork`.
-pub(crate) fn each_lock(visit: Visit<'_>) {
-    visit.see(IDLE.raw());
+/// Holds this module's lock across `fork`.
+pub(crate) fn hold_for_fork() {
+    IDLE.hold();
 }
 
-/// Whether a thread ever started with the cache of another. True where `fork` missed the lock, which another thread holds.
+/// Whether a thread ever started with the cache of another.
 ///
 /// # Safety
 ///
-/// - This thread is in its handler of `fork`, and has visited [`each_lock`] to hold the lock.
+/// - This thread called [`hold_for_fork`], and not yet [`let_go_after_fork`].
 pub(crate) unsafe fn was_reused() -> bool {
-    // SAFETY: This thread holds the lock.
-    !IDLE.raw().is_this_threads() || unsafe { IDLE.held() }.reused
+    // SAFETY: The caller's condition.
+    unsafe { IDLE.held() }.reused
+}
+
+/// Ends [`hold_for_fork`].
+///
+/// # Safety
+///
+/// - This thread, or the one it was forked from, called `hold_for_fork`.
+pub(crate) unsafe fn let_go_after_fork() {
+    // SAFETY: The caller's condition.
+    unsafe { IDLE.let_go() };
 }
