@@ -105,3 +105,29 @@ fn misuse_ends_the_program_with_a_report() {
         }
     }
 }
+
+#[test]
+#[ignore = "sets options; run by the test below"]
+fn many_guarded_under_a_limit() {
+    const SIZE: usize = 32 << 10;
+    const BLOCKS: usize = 100;
+    let in_runs = || {
+        let now = statistics::now();
+        now.live_bytes - now.guarded_bytes + now.free_bytes + now.metadata_bytes
+    };
+    allocate(SIZE);
+    let limit = in_runs() + (1 << 20);
+    options::set("memory_limit", Some(limit)).expect("a limit");
+    options::set("guard_rate", Some(1)).expect("a rate");
+    (0..BLOCKS).for_each(|_| _ = allocate(SIZE));
+    let now = statistics::now();
+    assert!(now.live_bytes > limit, "{now:?}");
+    assert!(in_runs() <= limit, "{now:?}");
+}
+
+/// They lie in slots outside all runs, which the limit is about.
+#[test]
+fn guarded_blocks_do_not_count_under_a_memory_limit() {
+    let output = child("many_guarded_under_a_limit", 0);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}

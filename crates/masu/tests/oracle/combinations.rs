@@ -4,9 +4,11 @@
 //! its first request is the first of that process, a crash ends nothing else, and a hang is ended and reported. One
 //! walker repeats exactly; several repeat what each of them draws.
 //!
+//! Build it with `--features profile,guards`, or those two are never on.
+//!
 //! `MASU_SEED=N` runs that seed alone, `MASU_SEEDS=N` so many, `MASU_OPERATIONS=N` gives each so many operations;
-//! `MASU_SOAK=1` runs 1,050 seeds of a million operations. `RUSTFLAGS='--cfg masu_plant="samples_as_first"'` (or
-//! `"lanes_once"`) plants a former fault, which the search must find.
+//! `MASU_SOAK=1` runs 1,050 seeds of a million operations and lists all that fail. `RUSTFLAGS='--cfg
+//! masu_plant="samples_as_first"'` (or `"lanes_once"`) plants a former fault, which the search must find.
 
 mod actions;
 mod draw;
@@ -223,7 +225,7 @@ fn watch(group: i32, limit: Duration, ended: &AtomicBool) -> bool {
     false
 }
 
-/// Runs seeds, one on each CPU, until `enough` or a failure.
+/// Runs seeds, one on each CPU, until `enough` or a failure; a soak goes on after one.
 fn search(first: u64, operations: usize, enough: impl Fn(usize) -> bool + Sync) -> Vec<Outcome> {
     let next = AtomicUsize::new(0);
     let outcomes = Mutex::new(Vec::new());
@@ -239,8 +241,11 @@ fn search(first: u64, operations: usize, enough: impl Fn(usize) -> bool + Sync) 
             }
             let outcome = run_seed(first.wrapping_add(place as u64), operations, limit);
             println!("seed {}: {} operations", outcome.seed, outcome.operations);
-            // ORDERING: As above.
-            is_over.fetch_or(outcome.fault.is_some(), Ordering::Relaxed);
+            if let Some(repeat) = outcome.repeat(operations) {
+                println!("{repeat}");
+                // ORDERING: As above.
+                is_over.fetch_or(!is_soak(), Ordering::Relaxed);
+            }
             outcomes.lock().expect("no thread panicked").push(outcome);
         }
     };
@@ -249,15 +254,22 @@ fn search(first: u64, operations: usize, enough: impl Fn(usize) -> bool + Sync) 
     outcomes.into_inner().expect("no thread panicked")
 }
 
-/// The failure and how to repeat it, if any.
+impl Outcome {
+    /// The failure and how to repeat it, if any.
+    fn repeat(&self, operations: usize) -> Option<String> {
+        let Outcome { seed, printed, .. } = self;
+        let fault = self.fault.as_deref()?;
+        Some(format!(
+            "seed {seed}: {fault}. To repeat it: MASU_SEED={seed} MASU_OPERATIONS={operations} cargo test \
+             -p masu --features profile,guards --test oracle combinations\n{printed}"
+        ))
+    }
+}
+
+/// All failures and how to repeat them, if any.
 fn report(outcomes: &[Outcome], operations: usize) -> Option<String> {
-    let outcome = outcomes.iter().find(|outcome| outcome.fault.is_some())?;
-    let fault = outcome.fault.as_deref().unwrap_or_default();
-    let Outcome { seed, printed, .. } = outcome;
-    Some(format!(
-        "seed {seed}: {fault}. To repeat it: MASU_SEED={seed} MASU_OPERATIONS={operations} cargo test \
-         -p masu --features profile,guards --test oracle combinations\n{printed}"
-    ))
+    let all: Vec<_> = outcomes.iter().filter_map(|outcome| outcome.repeat(operations)).collect();
+    (!all.is_empty()).then(|| all.join("\n"))
 }
 
 /// Runs the seeds that the variables select.
