@@ -154,7 +154,8 @@ impl Suite {
 
     /// The oracle looks for a fault that is planted in a build of its own.
     const fn planted(name: &'static str, fault: &'static str) -> Suite {
-        let words = "--package masu --release --features profile --test oracle random_combinations";
+        let words =
+            "--package masu --release --features profile,guards --test oracle random_combinations";
         Suite { name, words, cfg: Some(("planted", fault)) }
     }
 }
@@ -190,6 +191,7 @@ const SUITES: &[Suite] = &[
         "masu_plant=\"samples_as_first\"",
     ),
     Suite::planted("tests, lanes counted once", "masu_plant=\"lanes_once\""),
+    Suite::planted("tests, runs freed into the first stripe", "masu_plant=\"runs_to_first\""),
 ];
 
 impl Suite {

@@ -8,7 +8,8 @@
 //!
 //! `MASU_SEED=N` runs that seed alone, `MASU_SEEDS=N` so many, `MASU_OPERATIONS=N` gives each so many operations;
 //! `MASU_SOAK=1` runs 1,050 seeds of a million operations and lists all that fail. `RUSTFLAGS='--cfg
-//! masu_plant="samples_as_first"'` (or `"lanes_once"`) plants a former fault, which the search must find.
+//! masu_plant="samples_as_first"'` (or `"lanes_once"`, both former faults, or `"runs_to_first"`) plants a fault, which
+//! the search must find, from the seed `MASU_SEED` on.
 
 mod actions;
 mod draw;
@@ -294,7 +295,11 @@ fn search_requested() -> (Vec<Outcome>, usize) {
 }
 
 /// Whether this build has a planted fault.
-const IS_PLANTED: bool = cfg!(any(masu_plant = "samples_as_first", masu_plant = "lanes_once"));
+const IS_PLANTED: bool = cfg!(any(
+    masu_plant = "samples_as_first",
+    masu_plant = "lanes_once",
+    masu_plant = "runs_to_first"
+));
 
 #[test]
 fn random_combinations_of_all_features_are_sound() {
@@ -311,7 +316,8 @@ fn random_combinations_of_all_features_are_sound() {
 /// Finds the planted fault.
 fn find_planted() {
     let start = Instant::now();
-    let outcomes = search(1, OPERATIONS, |_| start.elapsed() >= SEARCH_PLANTED);
+    let first = number("MASU_SEED").unwrap_or(1) as u64;
+    let outcomes = search(first, OPERATIONS, |_| start.elapsed() >= SEARCH_PLANTED);
     let (seconds, report) = (start.elapsed().as_secs_f64(), report(&outcomes, OPERATIONS));
     let report = report.unwrap_or_else(|| panic!("nothing was found in {seconds:.1} s"));
     println!("found in {seconds:.1} s and {} seeds: {report}", outcomes.len());
