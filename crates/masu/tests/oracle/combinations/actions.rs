@@ -90,7 +90,12 @@ impl Walker {
         }
         self.tally.threads += 1;
         self.depth += 1;
-        let result = thread::scope(|scope| join(scope.spawn(|| self.walk(context, operations))));
+        let work = || self.walk(context, operations);
+        let result = if context.is_forked {
+            forked::on_thread(work)
+        } else {
+            thread::scope(|scope| join(scope.spawn(work)))
+        };
         self.depth -= 1;
         result
     }

@@ -1,9 +1,13 @@
 //! A process forked in the middle of a run: it continues, checks, and ends.
 //!
 //! It relies on no lock that other threads of the parent may have held at the fork, except the C library's `malloc`,
-//! which may be used after `fork`. So the child has an oracle of its own, which knows only its walker's blocks.
+//! which may be used after `fork`. So the child has an oracle of its own, which knows only its walker's blocks, and starts
+//! threads without `std`: there, a thread that starts or ends takes a lock of the list of all stacks.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ffi::c_void;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::ptr;
+use std::thread;
 
 use crate::finding::Finding;
 
@@ -42,6 +46,32 @@ pub(crate) fn run(work: impl FnOnce() -> Result<(), Finding>) -> Result<(), Find
             if wait_status == 0 { Ok(()) } else { Err(Finding::Child { wait_status }) }
         }
     }
+}
+
+/// What a thread of a child does, and then its result.
+struct Call<F, T> {
+    work: Option<F>,
+    result: Option<thread::Result<T>>,
+}
+
+/// Runs `work` on a new thread of a child, and waits for its end.
+pub(crate) fn on_thread<T: Send, F: FnOnce() -> T + Send>(work: F) -> T {
+    extern "C" fn start<T, F: FnOnce() -> T>(call: *mut c_void) -> *mut c_void {
+        // SAFETY: `on_thread` passes its own call, and leaves it to this thread until that has ended.
+        let call: &mut Call<F, T> = unsafe { &mut *call.cast() };
+        call.result = call.work.take().map(|work| catch_unwind(AssertUnwindSafe(work)));
+        ptr::null_mut()
+    }
+    let mut call = Call { work: Some(work), result: None };
+    let mut thread = 0;
+    let argument = (&raw mut call).cast();
+    // SAFETY: `call` lives until the thread has ended, and is not touched before; its parts may be sent to a thread.
+    let refusal =
+        unsafe { libc::pthread_create(&raw mut thread, ptr::null(), start::<T, F>, argument) };
+    assert_eq!(refusal, 0, "a thread");
+    // SAFETY: The thread was started above, and nothing else waits for it.
+    assert_eq!(unsafe { libc::pthread_join(thread, ptr::null_mut()) }, 0, "the thread has ended");
+    call.result.expect("the thread sets it").unwrap_or_else(|panic| resume_unwind(panic))
 }
 
 /// Makes the kernel kill this process when its starting thread ends.
