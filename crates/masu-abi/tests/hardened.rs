@@ -77,6 +77,7 @@ stopped! {
     free_after_realloc of SIZES, at "free": "freed twice";
     page_freed of SMALL, at "free": "by an earlier free";
     interior of SIZES, at "free": "lies 16 bytes into a block of ";
+    far_inside of [0], at "free": "lies more than a GiB into a block";
     misaligned of SIZES, at "free": "lies 1 byte into a block of ";
     last_byte of SIZES, at "free": " into a block of ";
     realloc_interior of SIZES, at "realloc": "lies 16 bytes into a block of ";

@@ -20,6 +20,7 @@ groups! { program();
     most_of_a_limit_can_be_used
     little_more_than_the_program_is_enough
     addresses_come_and_go_under_a_limit
+    a_foreign_block_between_ours_is_not_ours
     what_is_kept_is_given_up_first
     freed_memory_goes_back
     numbers_follow_the_program

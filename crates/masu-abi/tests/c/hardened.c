@@ -52,6 +52,12 @@ static void free_after_realloc(void) {
     free(p);
 }
 static void interior(void) { free(named(block() + 16)); }
+static void far_inside(void) {
+    char *p = malloc(3ul << 30);
+    if (!p) exit(2);
+    memset(p + (2ul << 30), 3, 1 << 20);
+    free(named(p + (2ul << 30) + 16));
+}
 static void misaligned(void) { free(named(block() + 1)); }
 static void realloc_interior(void) { if (!realloc(named(block() + 16), size)) exit(2); }
 static void usable_interior(void) { if (malloc_usable_size(named(block() + 16))) exit(2); }
@@ -126,7 +132,7 @@ static void sound(void) {
             free(z);
         }
     }
-    for (size_t align = 1; align <= 1 << 22; align *= 2) {
+    for (size_t align = 1; align <= 1 << 29; align *= 2) {
         char *p = memalign(align, 1000);
         if ((uintptr_t)p % align) exit(8);
         memset(p, 1, 1000);
@@ -209,7 +215,7 @@ static void cleared(void) {
 static const struct { const char *name; void (*run)(void); } kinds[] = {
 #define KIND(name) {#name, name}
     KIND(twice), KIND(twice_later), KIND(realloc_freed), KIND(usable_freed), KIND(free_after_realloc),
-    KIND(interior), KIND(misaligned), KIND(realloc_interior), KIND(usable_interior), KIND(last_byte),
+    KIND(interior), KIND(far_inside), KIND(misaligned), KIND(realloc_interior), KIND(usable_interior), KIND(last_byte),
     KIND(stack), KIND(global_variable), KIND(literal), KIND(mapping), KIND(unmapped), KIND(glibc_block),
     KIND(overflow), KIND(overflow_zero), KIND(overflow_realloc), KIND(overflow_usable), KIND(write_after_free),
     KIND(sized), KIND(aligned_sized), KIND(page_freed), KIND(twice_by_threads),

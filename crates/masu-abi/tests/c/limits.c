@@ -237,6 +237,24 @@ static void *all_sizes(void *unused)
     return unused;
 }
 
+/* A limited arena has addresses that it has not reserved, which are anyone's. */
+static void a_foreign_block_between_ours_is_not_ours(void)
+{
+    limit_addresses(256 * MIB);
+    uintptr_t arena = (uintptr_t)malloc(100) & ~(1024 * MIB - 1);
+    const size_t distances[] = {512 << 10, 200 * MIB};
+    for (size_t i = 0; i < 2; i++) {
+        /* As glibc makes a block in a mapping of its own: the size before it, with the second bit set. */
+        size_t *place = mmap((void *)(arena + distances[i]), 1 << 16, PROT_READ | PROT_WRITE,
+                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+        CHECK(place == (void *)(arena + distances[i]));
+        place[1] = (1 << 16) | 2;
+        CHECK(malloc_usable_size(place + 2) == (1 << 16) - 16);
+        free(place + 2);
+        CHECK(msync(place, 1 << 16, MS_ASYNC) != 0 && errno == ENOMEM);
+    }
+}
+
 /* What empty pages and caches keep is there for whatever is asked for last. */
 static void what_is_kept_is_given_up_first(void)
 {
@@ -336,6 +354,7 @@ static const struct group groups[] = {
     GROUP(most_of_a_limit_can_be_used),
     GROUP(little_more_than_the_program_is_enough),
     GROUP(addresses_come_and_go_under_a_limit),
+    GROUP(a_foreign_block_between_ours_is_not_ours),
     GROUP(what_is_kept_is_given_up_first),
     GROUP(freed_memory_goes_back),
     GROUP(numbers_follow_the_program),

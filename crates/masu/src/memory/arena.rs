@@ -135,7 +135,8 @@ pub(crate) fn place_of(address: usize) -> Place {
         return Place::Beyond;
     }
     // SAFETY: The arena holds the address within its first GiB.
-    Place::In(unsafe { Slice::at(address) })
+    let slice = unsafe { Slice::at(address) };
+    if slice.arena().has_reserved(slice) { Place::In(slice) } else { Place::Outside }
 }
 
 /// The code of the memory at `address` when there is no class map, from the table of arenas.
@@ -155,14 +156,6 @@ pub(crate) fn code_in(slice: &'static Slice) -> u8 {
         Kind::HeapPage | Kind::HeapLarge | Kind::HeapMixed => crate::memory::class::HEAP,
         Kind::Opaque | Kind::Free | Kind::Metadata => FOREIGN,
     }
-}
-
-/// The slice of an arena that holds `address`; `None` outside all of them. For reports of wrong pointers.
-#[cfg(feature = "secure")]
-#[cold]
-pub(crate) fn slice_at(address: usize) -> Option<&'static Slice> {
-    // SAFETY: An arena holds the address within its first GiB.
-    ARENAS.entries().any(|entry| holds(entry, address)).then(|| unsafe { Slice::at(address) })
 }
 
 impl Slice {
@@ -376,6 +369,12 @@ impl Arena {
     /// Whether `slice` was ever handed out: it is in neither the head nor the front.
     pub(crate) fn has_handed_out(&self, slice: &Slice) -> bool {
         (self.head.get()..self.front.get()).contains(&slice.index())
+    }
+
+    /// Whether the addresses of `slice` are reserved, so that nobody else's memory lies there.
+    fn has_reserved(&self, slice: &Slice) -> bool {
+        let index = slice.index();
+        index < self.reserved.get() && !pieces::is_in_hole(index, self.hole.get())
     }
 
     /// Slices never handed out.

@@ -60,6 +60,11 @@ pub(super) fn for_each_part(
     }
 }
 
+/// Whether the slice with this index lies in a hole of so many slices.
+pub(super) fn is_in_hole(index: usize, hole: usize) -> bool {
+    index < HOLE_END && index + hole >= HOLE_END
+}
+
 impl Arena {
     /// Calls `act` with each reserved part.
     pub(super) fn for_each_part(&'static self, act: impl FnMut(NonNull<u8>, usize)) {

@@ -117,20 +117,25 @@ pub(super) fn allocate_to_grow(size: usize, align: usize) -> *mut u8 {
 fn allocate_with(size: usize, align: usize, zeroed: bool, spare: usize) -> *mut u8 {
     let Some(slices) = large::slices_if_possible(size, align) else { return ptr::null_mut() };
     let _ = thread::cache();
-    let slices = slices + spare;
-    let before = (align / SLICE_BYTES).max(1);
-    let run_align = if before > 1 { align } else { 1 };
+    let align = align.max(SLICE_BYTES);
+    // The first aligned slice behind a guard is at most that far into the run.
+    let most_before = align / SLICE_BYTES;
     let used_bytes = if zeroed { 0 } else { size };
     let take = || {
         let mut ranges = stripes::first().lock();
-        let run = ranges.allocate_for(used_bytes, before + slices + 1, run_align, Kind::Opaque)?;
+        let all = most_before + slices + spare + 1;
+        let run = ranges.allocate_for(used_bytes, all, 1, Kind::Opaque)?;
+        let start = run.first.address();
+        let before = ((start + SLICE_BYTES).next_multiple_of(align) - start) / SLICE_BYTES;
+        let slices = all - before - 1;
         ranges.count_large(1, slices.cast_signed());
         ranges.count_unused(unused(slices, size));
-        Some(run)
+        Some((run, before, slices))
     };
-    let run = take().or_else(|| forget_quarantined().then(take)?);
-    let Some(run) = run else { return ptr::null_mut() };
-    // SAFETY: The slice lies in the run, within its arena's first GiB.
+    let taken = take().or_else(|| forget_quarantined().then(take)?);
+    let Some((run, before, slices)) = taken else { return ptr::null_mut() };
+    // SAFETY: The slice lies in the run, within its arena's first GiB: a longer arena has no other run, and it begins right
+    // behind the head.
     let first = unsafe { run.first.ahead(before) };
     let block = Block(first);
     first.count.set(run.first.count.get());

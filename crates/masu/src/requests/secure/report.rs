@@ -4,7 +4,7 @@
 //! broken. Finding out what a wrong pointer leads to may be slow, since the program ends.
 
 use crate::blocks::shard::hardened::Wrong;
-use crate::memory::arena;
+use crate::memory::arena::{self, Place};
 use crate::memory::slice::{Kind, Slice};
 use crate::platform::fault;
 use crate::platform::kernel;
@@ -134,9 +134,12 @@ fn describe(message: &mut Message, pointer: usize, wrong: Wrong) {
 
 /// Describes an address in no page of blocks.
 fn place(message: &mut Message, pointer: usize) {
-    match arena::slice_at(pointer) {
-        Some(slice) => in_arena(message, pointer, slice),
-        None => {
+    match arena::place_of(pointer) {
+        Place::In(slice) => in_arena(message, pointer, slice),
+        Place::Beyond => {
+            message.text("lies more than a GiB into a block");
+        }
+        Place::Outside => {
             message.text("is no block of masu's");
             message.text(elsewhere(pointer));
         }
