@@ -5,7 +5,7 @@
 
 use core::ptr::{self, NonNull};
 
-use super::or_errno;
+use super::{or_errno, or_retry};
 use crate::blocks::owner::Owner;
 use crate::memory::class::{MIN_ALIGN, TABLE_LIMIT};
 use crate::requests::heap::{self, HeapStatistics};
@@ -78,7 +78,7 @@ pub unsafe fn malloc(heap: NonNull<CHeap>, size: usize) -> *mut u8 {
 
 #[inline(never)]
 fn allocate(owner: &'static Owner, size: usize, align: usize, zeroed: bool) -> *mut u8 {
-    or_errno(heap::allocate(owner, size, align, zeroed))
+    or_retry(size, || heap::allocate(owner, size, align, zeroed))
 }
 
 /// Allocates `count` × `size` zero bytes of a heap. Null and `ENOMEM` as `calloc`.
@@ -120,7 +120,7 @@ pub unsafe fn realloc(heap: NonNull<CHeap>, block: *mut u8, size: usize) -> *mut
     };
     if heap::heap_of(block).is_some_and(|of| ptr::eq(of, owner)) {
         // SAFETY: The block is a heap's, and the caller's condition.
-        return or_errno(unsafe { heap::resize(old, size) });
+        return or_retry(size, || unsafe { heap::resize(old, size) });
     }
     // SAFETY: The caller's condition.
     let old_size = unsafe { super::usable_size(block) };

@@ -8,7 +8,8 @@ use core::alloc::{GlobalAlloc, Layout};
 use super::Masu;
 use crate::c;
 use crate::platform::libc;
-use crate::requests::{front, reclaim};
+use crate::requests::front;
+use crate::requests::reclaim::or_retry;
 
 impl Masu {
     /// How many bytes of `block` the program may use: at least the size of its layout, and constant for its life.
@@ -61,12 +62,6 @@ impl Masu {
         self.0.apply();
         or_retry(size, || front::allocate_zeroed(size, align, front::FreedBy::Layout))
     }
-}
-
-/// The block that `allocate` returns; where it is null, reclaims memory and asks again.
-fn or_retry(size: usize, allocate: impl Fn() -> *mut u8) -> *mut u8 {
-    let block = allocate();
-    if block.is_null() { reclaim::retry(size, &allocate) } else { block }
 }
 
 // Without optimization these must be functions of this crate: a program's manifest can have this crate optimized, but

@@ -428,8 +428,7 @@ unsafe fn copy_halves<const HALF: usize>(from: *const u8, to: *mut u8, size: usi
 unsafe fn resize_layout_slow(block: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
     // SAFETY: The caller's condition: until the resize succeeds, the block is intact.
     let resize = || unsafe { resize_layout_by_moving(block, layout, new_size) };
-    let new = resize();
-    if new.is_null() { reclaim::retry(new_size, &resize) } else { new }
+    reclaim::or_retry(new_size, resize)
 }
 
 /// # Safety

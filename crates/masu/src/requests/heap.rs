@@ -17,7 +17,7 @@ use crate::memory::class::{Class, is_in_table};
 use crate::platform::fault::{self, Fault};
 use crate::platform::sync::{AtomicPtr, Ordering};
 use crate::requests::pointer::{OfHeap, Pointer};
-use crate::requests::reclaim;
+use crate::requests::reclaim::or_retry;
 use crate::threads::cache::heap_cache::{self, HeapCache};
 use crate::threads::thread;
 pub(crate) use blocks::{allocate, free, heap_of, resize};
@@ -146,11 +146,8 @@ impl Heap {
 
     #[inline(never)]
     fn alloc_slow(&self, size: usize, align: usize, zeroed: bool) -> Option<NonNull<u8>> {
-        let block = NonNull::new(allocate(self.owner_or_new()?, size, align, zeroed));
-        if block.is_none() {
-            reclaim::out_of_memory();
-        }
-        block
+        let owner = self.owner_or_new()?;
+        NonNull::new(or_retry(size, || allocate(owner, size, align, zeroed)))
     }
 
     /// Frees a block.
@@ -215,8 +212,8 @@ impl Heap {
         if by_table == (false, false) {
             self.expect(block, Fault::UsedFreed);
             // SAFETY: The caller's condition.
-            let resized = unsafe { blocks::resize_aligned(block, new_size, align) };
-            return NonNull::new(resized);
+            let resize = || unsafe { blocks::resize_aligned(block, new_size, align) };
+            return NonNull::new(or_retry(new_size, resize));
         }
         if by_table == (true, true) && Class::of_size(old_size) == Class::of_size(new_size) {
             return Some(block);

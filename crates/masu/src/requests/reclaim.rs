@@ -16,6 +16,13 @@ use crate::settings;
 use crate::threads::cache::idle;
 use crate::threads::thread;
 
+/// The block that `ask` returns for `size` bytes; where it is null, as [`retry`].
+#[inline]
+pub(crate) fn or_retry(size: usize, ask: impl Fn() -> *mut u8) -> *mut u8 {
+    let block = ask();
+    if block.is_null() { retry(size, &ask) } else { block }
+}
+
 /// Reclaims memory and calls `ask` again, which returned null for `size` bytes. Where there is no memory even then, ends the
 /// program if it wants that, or returns null.
 #[cold]

@@ -341,8 +341,9 @@ impl Statistics {
         self.guarded_made = guarded.made;
         self.guarded_skipped = guarded.skipped;
         self.live_bytes += self.large_bytes + self.heap_bytes + self.guarded_apart_bytes;
-        self.free_bytes = (runs.live_bytes + self.kept_bytes)
-            .saturating_sub(self.metadata_bytes + self.live_bytes - guarded.bytes);
+        // Other threads may have guarded blocks since the classes were counted.
+        self.free_bytes = (runs.live_bytes + self.kept_bytes + guarded.bytes)
+            .saturating_sub(self.metadata_bytes + self.live_bytes);
     }
 }
 

@@ -4,6 +4,7 @@
 
 pub(crate) mod changed;
 
+use std::alloc::Layout;
 use std::fs;
 use std::ptr;
 use std::sync::Barrier;
@@ -278,7 +279,19 @@ fn limited() {
         (grown, size) = (larger, size + MIB);
     }
     report("grown", size / MIB);
+    // SAFETY: As above.
+    assert!(unsafe { masu::c::realloc(grown, usize::MAX) }.is_null());
     free([grown]);
+}
+
+#[test]
+#[ignore = "run by a test that sets variables"]
+fn limited_heap() {
+    // The last free block of each class is in a cache and keeps its page.
+    (1..=64).for_each(|step| free([block(step * 16), block(step << 10)]));
+    let heap = masu::Heap::new();
+    let layout = Layout::from_size_align(12 * MIB, 16).expect("a fine layout");
+    report("served", usize::from(heap.alloc(layout).is_some()));
 }
 
 #[test]

@@ -229,6 +229,11 @@ fn blocks_stay_within_the_limit_and_freed_memory_counts() {
 }
 
 #[test]
+fn a_heap_gets_what_caches_keep_before_its_request_fails() {
+    assert_eq!(run("limited_heap", &[("MASU_MEMORY_LIMIT", "16M")]).get("served"), 1);
+}
+
+#[test]
 fn addresses_are_reserved_in_arenas_of_the_requested_size() {
     let reserved = |variables: &[_]| run("reserved", variables).get("bytes");
     if reserved(&[]) != 1 << 30 {

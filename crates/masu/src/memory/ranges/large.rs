@@ -44,6 +44,9 @@ pub(crate) unsafe fn resize(
     size: usize,
     parked: Option<&'static Parked>,
 ) -> bool {
+    if size > BYTES_MAX {
+        return false;
+    }
     let (slices, wanted) = (first.count.get() as usize, slices_for(size));
     if wanted <= slices {
         // Shrinking frees the tail only if it is long, because the block may grow again.
