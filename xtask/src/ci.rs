@@ -184,7 +184,7 @@ const SUITES: &[Suite] = &[
     ),
     Suite::loom(
         "tests, all of the allocator under loom",
-        "--package masu --release --features profile --lib models::",
+        "--package masu --release --features profile,guards --lib models::",
     ),
     Suite::planted(
         "tests, sampled blocks taken for the first shard's",

@@ -1,6 +1,6 @@
 //! The allocator under loom: all of it, behind doors that loom stands behind.
 //!
-//! `cargo xtask ci` runs it; by hand: `RUSTFLAGS="--cfg loom" cargo test --release -p masu --features profile --lib
+//! `cargo xtask ci` runs it; by hand: `RUSTFLAGS="--cfg loom" cargo test --release -p masu --features profile,guards --lib
 //! models::`. With `MASU_SOAK=1` threads are interrupted once more often.
 //!
 //! It relies on every atomic, lock and cell coming from `crate::platform::sync`: here that is the same lock on loom's atomics
@@ -15,6 +15,9 @@
 
 extern crate std;
 
+#[cfg(feature = "guards")]
+mod guarded;
+mod heaps;
 mod idle;
 mod program;
 mod remote;

@@ -6,6 +6,7 @@ use std::alloc::{GlobalAlloc, Layout};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::println;
+use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
@@ -15,12 +16,12 @@ use loom::model::Builder;
 use loom::sync::atomic::Ordering;
 use loom::thread::{self, JoinHandle};
 
-use crate::Masu;
 use crate::blocks::{shard, transfer};
 use crate::memory::arena::code_of;
 use crate::memory::class::{Class, SAMPLED};
 use crate::platform::{atomics, kernel, libc};
 use crate::threads::cache::idle;
+use crate::{Heap, Masu};
 
 /// One model at a time: they share the statics.
 static ONE: Mutex<()> = Mutex::new(());
@@ -176,6 +177,19 @@ pub(crate) fn dealloc(block: Block) {
     let layout = layout(block.size);
     // SAFETY: It was live, and allocated with this layout.
     unsafe { Masu::new().dealloc(block.leave(), layout) };
+}
+
+/// As a heap's `alloc`.
+pub(crate) fn alloc_in(heap: &Heap, size: usize) -> Block {
+    Block::of(heap.alloc(layout(size)).map_or(std::ptr::null_mut(), NonNull::as_ptr), size)
+}
+
+/// As a heap's `dealloc`.
+pub(crate) fn dealloc_in(heap: &Heap, block: Block) {
+    let layout = layout(block.size);
+    let block = NonNull::new(block.leave()).expect("a block");
+    // SAFETY: It was live, and allocated from this heap with this layout.
+    unsafe { heap.dealloc(block, layout) };
 }
 
 /// A value for as long as the program runs.

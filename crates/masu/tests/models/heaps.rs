@@ -1,0 +1,71 @@
+//! Caches of heaps: a thread has blocks of a heap cached while others use that heap, drop it, or make the next one.
+
+extern crate std;
+
+use std::boxed::Box;
+
+use loom::sync::atomic::Ordering;
+
+use super::program::{Bounds, Flag, alloc_in, begin, check, dealloc_in, leak};
+use crate::Heap;
+
+/// A class of which a thread caches five blocks, and fetches three at once.
+const SIZE: usize = 2048;
+const FETCHED: usize = 3;
+
+/// A heap that threads share until one of them drops it.
+fn share() -> (&'static Heap, *mut Heap) {
+    let heap = Box::into_raw(Box::new(Heap::new()));
+    // SAFETY: It was made just now; `end` is the last use.
+    (unsafe { &*heap }, heap)
+}
+
+fn end(heap: *mut Heap) {
+    // SAFETY: `share` made it, and nothing uses it any more.
+    drop(unsafe { Box::from_raw(heap) });
+}
+
+/// A thread ends with a cached block of the main thread's, which comes back to the page that the main thread fetches from.
+fn used_by_two() {
+    let (heap, raw) = share();
+    let passed_on = alloc_in(heap, SIZE);
+    let other = begin(move || dealloc_in(heap, passed_on));
+    let own = [(); FETCHED].map(|()| alloc_in(heap, SIZE));
+    own.into_iter().for_each(|block| dealloc_in(heap, block));
+    other.join().expect("it ends");
+    end(raw);
+}
+
+/// A thread ends with a cached block of a heap that is dropped, and of which the next heap takes the memory.
+fn dropped() {
+    let cached: &'static Flag = leak(Flag::new());
+    let (heap, raw) = share();
+    let other = begin(move || {
+        dealloc_in(heap, alloc_in(heap, SIZE));
+        cached.raise();
+    });
+    cached.wait();
+    end(raw);
+    let next = Heap::new();
+    let one = alloc_in(&next, SIZE);
+    other.join().expect("it ends");
+    let two = alloc_in(&next, SIZE);
+    dealloc_in(&next, one);
+    dealloc_in(&next, two);
+}
+
+#[test]
+fn a_block_cached_by_one_thread_is_not_handed_to_another() {
+    check("heaps", Bounds::of(3), used_by_two);
+}
+
+#[test]
+fn a_block_cached_when_its_heap_was_dropped_is_forgotten() {
+    check("heaps, dropped", Bounds::of(3), dropped);
+}
+
+#[test]
+#[should_panic(expected = "Causality violation")]
+fn blocks_returned_to_a_heap_without_release_are_found() {
+    check("", Bounds::of(3).without(Ordering::Release), used_by_two);
+}
