@@ -1,12 +1,12 @@
 //! A heap from its first block to its end.
 
-use std::alloc::Layout;
 use std::process::Command;
+use std::thread;
 
 use masu::{Heap, c};
 
 use crate::resident::resident_bytes as resident;
-use crate::{bytes, filled, is_filled};
+use crate::{bytes, filled, is_filled, run_all};
 
 #[test]
 fn dropping_a_heap_returns_its_memory() {
@@ -58,42 +58,6 @@ fn statistics_count_the_live_blocks() {
     }
     let counts = heap.statistics();
     assert_eq!((counts.live_blocks, counts.live_bytes, counts.large_blocks), (0, 0, 0));
-}
-
-#[test]
-fn plain_free_and_realloc_keep_a_block_in_its_heap() {
-    let heap = Heap::new();
-    for size in [1, 24, 1_000, 3_000, 70_000, 3 << 20] {
-        let mut block = filled(&heap, size, 9).as_ptr();
-        for new_size in [size + 1, size * 3, size * 40, size / 2 + 1] {
-            // SAFETY: The block is live, and the pointer is not used any more.
-            block = unsafe { c::realloc(block, new_size) };
-            assert!(heap.contains(block));
-            // SAFETY: The block is live.
-            assert!(unsafe { c::usable_size(block) } >= new_size);
-            let start = std::ptr::NonNull::new(block).expect("there is memory");
-            assert!(is_filled(start, size.min(size / 2 + 1), 9));
-        }
-        // SAFETY: As above.
-        unsafe { c::free(block) };
-        assert_eq!(heap.statistics().live_blocks, 0, "after {size}");
-    }
-    let other = c::malloc(100);
-    assert!(!heap.contains(other));
-    // SAFETY: The block was handed out just now.
-    unsafe { c::free(other) };
-}
-
-#[test]
-fn an_impossible_size_is_refused_and_keeps_the_old_block() {
-    let heap = Heap::new();
-    let much = Layout::from_size_align(1 << 60, 8).expect("a layout");
-    assert_eq!(heap.alloc(much), None);
-    assert_eq!(heap.alloc_zeroed(much), None);
-    let block = filled(&heap, 100, 5);
-    // SAFETY: The block is live, and stays so if this is refused.
-    assert_eq!(unsafe { heap.realloc(block, bytes(100), 1 << 60) }, None);
-    assert!(is_filled(block, 100, 5));
 }
 
 #[test]
@@ -158,23 +122,6 @@ fn classes_reuse_the_first_slice_of_a_heap() {
 }
 
 #[test]
-fn small_blocks_of_a_large_heap_have_pages() {
-    let heap = Heap::new();
-    let many: Vec<_> = (0..100_000).map(|index| (filled(&heap, 40, 5), index)).collect();
-    let few = one_of_each(&heap, 6);
-    assert!(few.iter().all(|(block, size)| is_filled(*block, *size, 6)));
-    for (block, index) in many {
-        assert!(is_filled(block, 40, 5));
-        if index % 2 == 0 {
-            // SAFETY: The block is the heap's and not used any more.
-            unsafe { c::free(block.as_ptr()) };
-        }
-    }
-    assert!(few.iter().all(|(block, size)| is_filled(*block, *size, 6)));
-    assert_eq!(heap.statistics().live_blocks, 50_000 + few.len());
-}
-
-#[test]
 fn more_heaps_than_a_thread_caches_get_their_blocks_back() {
     let heaps: Vec<_> = (0..40).map(|_| Heap::new()).collect();
     for round in 0..50_u8 {
@@ -186,4 +133,20 @@ fn more_heaps_than_a_thread_caches_get_their_blocks_back() {
         }
     }
     assert!(heaps.iter().all(|heap| heap.statistics().live_blocks == 0));
+}
+
+#[test]
+#[cfg_attr(feature = "secure", ignore = "nothing is cached in the hardened build")]
+fn an_ended_thread_caches_nothing_of_a_heap() {
+    let heap = Heap::new();
+    thread::scope(|scope| {
+        let use_it = || {
+            let block = filled(&heap, 64, 1);
+            // SAFETY: The block is the heap's, of this layout, and not used any more.
+            unsafe { heap.dealloc(block, bytes(64)) };
+            assert!(heap.statistics().cached_bytes > 0);
+        };
+        run_all(scope, [use_it]);
+    });
+    assert_eq!(heap.statistics().cached_bytes, 0);
 }

@@ -7,7 +7,6 @@ mod life;
 mod misuse;
 #[path = "../properties/resident.rs"]
 mod resident;
-mod threads;
 
 use std::alloc::Layout;
 use std::ptr::NonNull;

@@ -294,13 +294,6 @@ fn every_option_takes_effect_at_run_time() {
 }
 
 #[test]
-fn the_number_of_shards_may_change_while_threads_free_each_other_s_blocks() {
-    for _ in 0..3 {
-        assert_eq!(run("changed::more_shards", &[]).get("took_effect"), 1);
-    }
-}
-
-#[test]
 fn the_program_overrides_its_variables() {
     let report = run("changed::against_the_environment", &[("MASU_RETAIN", "1M")]);
     assert_eq!(report.get("took_effect"), 1);

@@ -5,7 +5,7 @@
 //! `tests/oracle/combinations.rs` checks blocks while profiles start and stop.
 
 mod message;
-mod turns;
+mod unnoticed;
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::ffi::CString;

@@ -1,11 +1,10 @@
-//! Properties of the allocator, one a test: requests, threads, memory use.
+//! Properties of the allocator, one a test: threads, memory use. The oracle checks what every request promises.
 //!
 //! The tests call masu directly and keep their own memory in the system's malloc. Some properties are
 //! sums over the process, so the tests take turns.
 
 mod arenas;
 mod memory;
-mod requests;
 mod resident;
 mod threads;
 mod turn;

@@ -1,4 +1,5 @@
-//! Memory is counted while live, returned to the system when free, and retained if it is soon reused.
+//! Memory is returned to the system when free, retained if it is soon reused, zero where that is promised, and stays in place
+//! where it fits.
 
 use std::fs;
 
@@ -39,20 +40,6 @@ fn shuffle(blocks: &mut [Block], random: &mut u64) {
     for end in (1..blocks.len()).rev() {
         blocks.swap(end, next_below(random, end + 1));
     }
-}
-
-#[test]
-fn live_bytes_count_every_block_and_return_to_their_start() {
-    let _turn = alone();
-    let start = masu::c::statistics().live_bytes;
-    let mut random = 3;
-    let mut blocks: Vec<_> =
-        (0..100_000).map(|_| Block::new(mixed_size(&mut random) / 8)).collect();
-    let usable: usize = blocks.iter().map(Block::usable_size).sum();
-    assert_eq!(masu::c::statistics().live_bytes, start + usable);
-    shuffle(&mut blocks, &mut random);
-    drop(blocks);
-    assert_eq!(masu::c::statistics().live_bytes, start);
 }
 
 #[test]
@@ -180,4 +167,28 @@ fn a_parked_block_makes_room_for_a_longer_one() {
     let mut longer = Block::new(3 << 20);
     longer.bytes()[0] = 1;
     assert!(free_bytes() + (1 << 20) <= before, "{before} free, then {}", free_bytes());
+}
+
+#[test]
+fn calloc_gives_zeros_where_a_used_block_was_shrunk_or_moved_away() {
+    let _turn = alone();
+    for size in [300_000, 3 << 20, 20 << 20] {
+        let shrunk = Block::filled(size, 0xff).resized(size / 3).ok();
+        let grown = Block::filled(size, 0xff).resized(3 * size).ok();
+        let mut zeroed: Vec<_> =
+            (0..8).map(|_| Block::of(masu::c::calloc(size / 4, 1), size / 4)).collect();
+        assert!(zeroed.iter_mut().all(|block| block.is_all(0)), "{size} bytes");
+        drop((shrunk, grown));
+    }
+}
+
+#[test]
+fn a_block_stays_where_it_is_within_its_usable_size() {
+    let _turn = alone();
+    for size in [1, 100, 4_000, 32 << 10, 33_000, 300_000, 3 << 20, 40 << 20] {
+        let block = Block::new(size);
+        let (start, usable) = (block.start, block.usable_size());
+        let block = block.resized(usable).ok().expect("the size it has");
+        assert_eq!((block.start, block.usable_size()), (start, usable), "{size} bytes");
+    }
 }

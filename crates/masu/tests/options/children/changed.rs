@@ -2,8 +2,7 @@
 //!
 //! A child has the name of its option and a process of its own, and checks both sides of the change.
 
-use std::sync::{Barrier, mpsc};
-use std::{ptr, thread};
+use std::thread;
 
 use masu::options::{self, Refusal};
 
@@ -156,70 +155,6 @@ fn shards() {
     set("shards", 5);
     let after = shards_of(12);
     assert!((3..=5).contains(&after), "{after}");
-    took_effect();
-}
-
-/// The largest of the small blocks that threads free for each other.
-const SMALL: usize = 48;
-
-/// Blocks filled with `owner`.
-fn marked(count: usize, owner: u8) -> Vec<usize> {
-    let make = |n| {
-        let block = block(1 + n % SMALL);
-        // SAFETY: The block is that long and nobody else's.
-        unsafe { block.write_bytes(owner, 1 + n % SMALL) };
-        block.expose_provenance()
-    };
-    (0..count).map(make).collect()
-}
-
-/// Whether the blocks are still filled with `owner`.
-fn are_marked(blocks: &[usize], owner: u8) -> bool {
-    blocks.iter().enumerate().all(|(n, block)| {
-        let block: *const u8 = ptr::with_exposed_provenance(*block);
-        // SAFETY: The block is that long, live, and written.
-        let bytes = unsafe { std::slice::from_raw_parts(block, 1 + n % SMALL) };
-        bytes.iter().all(|byte| *byte == owner)
-    })
-}
-
-/// Frees small blocks of running threads, each perhaps of another shard.
-fn free_for_others(count: usize) {
-    set("shards", count);
-    let all = Barrier::new(count + 1);
-    let work = |owner: u8, made: mpsc::Sender<Vec<usize>>| {
-        let kept = marked(2_000, owner);
-        made.send(marked(2_000, owner)).expect("the main thread waits");
-        drop(made);
-        all.wait();
-        // Other threads free these blocks.
-        all.wait();
-        let more = marked(4_000, owner);
-        all.wait();
-        assert!(are_marked(&kept, owner) && are_marked(&more, owner), "handed out twice");
-        free(kept.into_iter().chain(more).map(ptr::with_exposed_provenance_mut));
-    };
-    thread::scope(|scope| {
-        let (made, blocks) = mpsc::channel();
-        for owner in 1..=count {
-            let made = made.clone();
-            let work = &work;
-            scope.spawn(move || work(owner as u8, made));
-        }
-        drop(made);
-        all.wait();
-        free(blocks.iter().flatten().map(ptr::with_exposed_provenance_mut));
-        all.wait();
-        all.wait();
-    });
-}
-
-#[test]
-#[ignore = "run by a test that watches it"]
-fn more_shards() {
-    for count in [2, 16, 1, 5, 16] {
-        free_for_others(count);
-    }
     took_effect();
 }
 
