@@ -14,6 +14,7 @@ use crate::diagnostics::stale;
 use crate::memory::arena::{self, Place};
 use crate::memory::class::{Class, FOREIGN, HEAP, LARGE, MIN_ALIGN, PAGE_SLICES_MAX, SAMPLED};
 use crate::memory::map;
+#[cfg(not(feature = "secure"))]
 use crate::memory::ranges::{SharedRanges, stripes};
 use crate::memory::slice::{Kind, Links, PIECE_BYTES, SLICE_BYTES, Slice};
 use crate::platform::fault::{self, Fault};
@@ -137,6 +138,7 @@ impl Page {
     ///
     /// - The condition of [`Page::release`], for each.
     #[inline(never)]
+    #[cfg(not(feature = "secure"))]
     pub(crate) unsafe fn release_all(class: Class, pages: &[Option<Page>]) {
         for page in pages.iter().flatten() {
             page.0.dirty.set(page.close(class) as u32);
@@ -156,6 +158,7 @@ impl Page {
         stale::mark();
     }
 
+    #[cfg(not(feature = "secure"))]
     fn stripe(self) -> &'static SharedRanges {
         stripes::of(self.0)
     }

@@ -20,6 +20,7 @@ mod arch;
 mod stacks;
 
 use core::arch::global_asm;
+use core::ptr;
 
 use crate::memory::ranges::{Parked, SharedRanges, stripes};
 use crate::platform::kernel;
@@ -46,8 +47,6 @@ macro_rules! suffix {
     };
 }
 
-use suffix;
-
 global_asm!(
     concat!(".pushsection .tdata.masu_slot_", suffix!(), ", \"awT\", @progbits"),
     concat!(".globl masu_slot_", suffix!()),
@@ -72,8 +71,9 @@ global_asm!(
 /// set.
 #[inline(always)]
 pub(crate) fn get() -> &'static Stacks {
+    let stacks: *const Stacks = arch::read_word!("masu_slot_");
     // SAFETY: The slot holds the address of stacks from the thread's start, and they are never unmapped.
-    unsafe { &*arch::read() }
+    unsafe { &*stacks }
 }
 
 /// The cache that is hidden by the shared stacks while this thread counts.
@@ -83,8 +83,9 @@ pub(crate) fn get() -> &'static Stacks {
 /// - This thread's stacks were set by [`set_hiding`].
 #[inline(always)]
 pub(crate) unsafe fn hidden() -> &'static CacheHead {
+    let head: *const CacheHead = arch::read_word!("masu_hidden_");
     // SAFETY: `set_hiding` wrote it, and caches are never unmapped.
-    unsafe { &*arch::read_hidden() }
+    unsafe { &*head }
 }
 
 /// This thread's parked run, where it has a cache.
@@ -101,14 +102,13 @@ pub(crate) fn ranges() -> &'static SharedRanges {
 
 /// Makes `stacks` this thread's.
 pub(crate) fn set(stacks: &'static Stacks) {
-    // SAFETY: Only this thread reads its slot.
-    unsafe { arch::write(stacks) };
+    arch::write_word!("masu_slot_", ptr::from_ref(stacks));
 }
 
 /// Makes `stacks` this thread's, hiding `head`.
 pub(crate) fn set_hiding(stacks: &'static Stacks, head: &'static CacheHead) {
-    // SAFETY: As above. Written first, because a signal handler may run in between.
-    unsafe { arch::write_hidden(head) };
+    // Written first, because a signal handler may run in between.
+    arch::write_word!("masu_hidden_", ptr::from_ref(head));
     set(stacks);
 }
 

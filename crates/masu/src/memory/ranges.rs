@@ -23,7 +23,7 @@ use crate::memory::list::List;
 use crate::memory::map;
 use crate::memory::slice::{Kind, SLICE_BYTES, Slice};
 use crate::platform::kernel::{self, Clock};
-#[cfg(test)]
+#[cfg(all(test, not(feature = "secure")))]
 pub(crate) use held::CALLS_MAX;
 pub(crate) use held::SharedRanges;
 use kept::{Demand, Period};

@@ -4,15 +4,10 @@
 //! lock is held, so that every layer can be asked; and once. Caches and parked runs of other running threads stay, because
 //! only their threads may touch them; they are a bounded part of live memory.
 
-#[cfg(feature = "secure")]
-use crate::blocks::shard::hardened as shard;
-use crate::blocks::{owner, slot};
-#[cfg(not(feature = "secure"))]
-use crate::blocks::{shard, transfer};
+use crate::blocks::{owner, shard, slot, transfer};
 use crate::memory::ranges::stripes;
 use crate::platform::fault::{self, Fault};
 use crate::settings;
-#[cfg(not(feature = "secure"))]
 use crate::threads::cache::idle;
 use crate::threads::thread;
 
@@ -74,8 +69,8 @@ pub(crate) fn trim(kept_bytes: usize) -> bool {
     stripes::trim(kept_bytes)
 }
 
-/// Returns to the ranges what this thread's cache, idle caches, heaps, transfer caches and shards keep.
-#[cfg(not(feature = "secure"))]
+/// Returns to the ranges what this thread's cache, idle caches, heaps, transfer caches and shards keep. In the hardened build
+/// nothing is cached, and quarantined blocks stay.
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.trim.reclaim_flush_all")]
 fn flush_all() {
@@ -86,13 +81,5 @@ fn flush_all() {
     owner::trim();
     idle::empty_warm();
     transfer::trim();
-    shard::trim();
-}
-
-/// Returns what heaps keep, and empty pages. Quarantined blocks stay.
-#[cfg(feature = "secure")]
-fn flush_all() {
-    let _ = thread::cache();
-    owner::trim();
     shard::trim();
 }

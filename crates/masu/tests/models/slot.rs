@@ -7,26 +7,27 @@ use std::ptr;
 
 use super::{CacheHead, EMPTY, Stacks};
 
-// What the real variables' names end with: there are none here.
-const _: &str = super::suffix!();
-
 loom::thread_local! {
-    static SLOT: Cell<*const Stacks> = Cell::new((&raw const EMPTY).cast());
-    static BEHIND: Cell<*const CacheHead> = Cell::new(ptr::null());
+    pub(super) static SLOT: Cell<*const Stacks> = Cell::new((&raw const EMPTY).cast());
+    pub(super) static BEHIND: Cell<*const CacheHead> = Cell::new(ptr::null());
 }
 
-pub(super) unsafe fn read() -> *const Stacks {
-    SLOT.with(Cell::get)
+macro_rules! read_word {
+    ("masu_slot_") => {
+        arch::SLOT.with(core::cell::Cell::get)
+    };
+    ("masu_hidden_") => {
+        arch::BEHIND.with(core::cell::Cell::get)
+    };
 }
 
-pub(super) unsafe fn read_hidden() -> *const CacheHead {
-    BEHIND.with(Cell::get)
+macro_rules! write_word {
+    ("masu_slot_", $value:expr) => {
+        arch::SLOT.with(|word| word.set($value))
+    };
+    ("masu_hidden_", $value:expr) => {
+        arch::BEHIND.with(|word| word.set($value))
+    };
 }
 
-pub(super) unsafe fn write(stacks: *const Stacks) {
-    SLOT.with(|slot| slot.set(stacks));
-}
-
-pub(super) unsafe fn write_hidden(own: *const CacheHead) {
-    BEHIND.with(|behind| behind.set(own));
-}
+pub(super) use {read_word, write_word};

@@ -91,13 +91,17 @@ impl Page {
         unsafe { self.0.ahead(class.page_slices()) }.start()
     }
 
-    /// Releases the page's slices and its guard.
+    /// Frees the slices and guards of some pages.
     ///
     /// # Safety
     ///
-    /// - Every block of the page is free and the page is in no list.
+    /// - The condition of [`Page::release`], for each.
+    pub(crate) unsafe fn release_all(class: Class, pages: &[Option<Page>]) {
+        pages.iter().flatten().for_each(|page| page.free_slices(class));
+    }
+
     #[inline(never)]
-    pub(crate) unsafe fn release_hardened(self, class: Class) {
+    fn free_slices(self, class: Class) {
         let (slices, all) = (class.page_slices(), self.0.count.get() as usize);
         let records = self.0.belongs().number.get();
         let count = class.page_blocks().div_ceil(size_of::<usize>() / size_of::<u16>());
@@ -204,4 +208,20 @@ fn enter_guarded() -> bool {
 pub(crate) unsafe fn page_at(address: usize) -> Page {
     // SAFETY: The caller's condition.
     Page(unsafe { Slice::at(address) }.page())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_released_among_others_returns_its_guard() {
+        let class = Class::of_size(5_000);
+        let page = Page::create_hardened(class, 0, true).expect("memory");
+        let guard = page.guard(class).addr().get();
+        assert!(!kernel::is_readable(guard));
+        // SAFETY: Nothing was taken from the page, and it is in no list.
+        unsafe { Page::release_all(class, &[Some(page)]) };
+        assert!(kernel::is_readable(guard));
+    }
 }

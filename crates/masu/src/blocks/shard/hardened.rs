@@ -313,7 +313,7 @@ impl Held {
         super::count_returned(self.shard, 1);
         if let Some(page) = empty? {
             // SAFETY: Every block of it is free, and it is in no list.
-            unsafe { page.release_hardened(class) };
+            unsafe { page.release(class) };
         }
         super::purge_step();
         Ok(is_round)
@@ -330,21 +330,4 @@ pub(crate) fn asked_bytes(class: Class) -> usize {
         unsafe { quarantine_of(shard, class) }.asked_bytes
     };
     Shard::used().map(of_shard).sum()
-}
-
-/// Releases the empty pages that were kept.
-#[inline(never)]
-pub(crate) fn trim() {
-    super::sparse::finish();
-    for shard in Shard::used() {
-        for class in Class::all() {
-            loop {
-                // Not in the condition: the guard would live through the release.
-                let empty = shard.pages(class).lock().take_empty(class);
-                let Some(page) = empty else { break };
-                // SAFETY: Every block of the page is free and it is in no list.
-                unsafe { page.release_hardened(class) };
-            }
-        }
-    }
 }

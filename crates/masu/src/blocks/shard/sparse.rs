@@ -373,6 +373,7 @@ impl LeftAlone {
     }
 }
 
-#[cfg(test)]
+// Their pages are those of the ordinary build.
+#[cfg(all(test, not(feature = "secure")))]
 #[path = "sparse/tests.rs"]
 mod tests;
