@@ -17,7 +17,7 @@
 //!   (`threads/cache/remote.rs`), stacks their limits (`threads/cache/depth.rs`), and the transfer cache is bounded by its
 //!   arrays.
 //! - **A remote stack holds only blocks of its own lane** (`shard::are_of_lane`): only `free` by the class map fills it.
-//! - **A sampled block that is returned leaves the profile** before it can be handed out again (`sampled::forget`), and none
+//! - **A sampled block that is returned leaves the profile** before it can be handed out again (`shard::flush_one`), and none
 //!   is passed to other threads while a profile is taken (`sampled::are_sampled`).
 //! - **A guarded block is like a block of its class** wherever a layout may free it: of its size and alignment, because a
 //!   thread that does not know of guards puts it on the class's stack (`diagnostics/guards.rs`). Any other guarded block must

@@ -14,7 +14,7 @@ mod sparse;
 use crate::blocks::ownership::{self, Shard};
 use crate::blocks::page::{Page, PageView, page_of};
 use crate::blocks::slot;
-use crate::diagnostics::guards;
+use crate::diagnostics::{guards, sampling};
 use crate::memory::class::{CLASSES, Class};
 use crate::memory::list::List;
 use crate::platform::fault::{self, Fault};
@@ -213,7 +213,8 @@ pub(crate) fn flush_one(class: Class, block: usize) -> Pages {
             guarded::put(block);
             return Pages::Ordinary;
         }
-        sampled::forget([block].into_iter());
+        // Before it can be handed out again.
+        sampling::remove(block);
     }
     let mut pages = shard.pages(class).lock();
     let releases = pages.put_one(class, page, block);

@@ -242,8 +242,11 @@ impl Ranges {
     /// A run of exactly `slices`, free or committed at an arena's front.
     #[inline(never)]
     fn take_ready(&mut self, slices: usize) -> Option<Run> {
-        if let Some(run) = self.take_free(slices) {
-            return Some(run);
+        // Resident memory first: it costs no fault and makes nothing else resident.
+        let free = fitting(&self.dirty_lists, &self.dirty_occupied, slices)
+            .or_else(|| fitting(&self.lists, &self.occupied, slices));
+        if let Some(run) = free {
+            return Some(self.split(run, slices));
         }
         let first = self.arena?.take_front(slices)?;
         Some(Run { first, zero: true })
@@ -265,13 +268,6 @@ impl Ranges {
         {
             self.insert(first, left, 0, true);
         }
-    }
-
-    fn take_free(&mut self, slices: usize) -> Option<Run> {
-        // Resident memory first: it costs no fault and makes nothing else resident.
-        let run = fitting(&self.dirty_lists, &self.dirty_occupied, slices)
-            .or_else(|| fitting(&self.lists, &self.occupied, slices))?;
-        Some(self.split(run, slices))
     }
 
     /// Takes the first `slices` slices of a free run; the rest stays free.

@@ -23,14 +23,6 @@ pub(crate) fn take(class: Class) -> *mut u8 {
     ptr::with_exposed_provenance_mut(block[0])
 }
 
-/// Removes blocks from the profile that are returned to their pages, before they can be handed out again.
-#[cold]
-#[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.profile.sampled_forget")]
-pub(super) fn forget(blocks: impl Iterator<Item = usize>) {
-    blocks.for_each(sampling::remove);
-}
-
 /// Whether one of these free blocks is a sampled or a guarded one, which only a thread can have that has not noticed the
 /// profile or the guards yet.
 #[inline(always)]

@@ -185,9 +185,8 @@ impl Stack {
 
     /// Makes this a stack without an array.
     pub(crate) fn make_inert(&self) {
-        let inert = Stack::inert();
-        self.top.set(inert.top.get());
-        self.limit.set(inert.limit.get());
+        self.top.set((&raw const NO_ENTRIES).cast_mut().cast());
+        self.limit.set(ptr::null_mut());
     }
 
     /// The block on top, or null.

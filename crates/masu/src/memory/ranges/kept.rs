@@ -300,11 +300,6 @@ impl Ranges {
         self.away.iter().find(|run| run.free_blocks.get() != this)
     }
 
-    /// [`Ranges::send_away`] for the debt.
-    pub(super) fn send_owed_away(&mut self, most: usize) -> Option<&'static Slice> {
-        self.send_away(self.owed_down_to?, most)
-    }
-
     /// Sends runs away that count as clean but may be dirty; returns their number.
     pub(super) fn send_uncertain_away(&mut self, away: &mut [Option<&'static Slice>]) -> usize {
         let runs = self.lists.iter().flat_map(|list| list.iter());
@@ -334,11 +329,6 @@ impl Ranges {
         self.peak_bytes = self.live_bytes();
         self.demand = Demand::NONE;
         self.has_begun = true;
-    }
-
-    /// Forgets the recently purged bytes.
-    pub(super) fn forget_purged(&mut self) {
-        self.just_purged_bytes = 0;
     }
 }
 

@@ -23,7 +23,7 @@ impl Held<'_> {
         self.expect_nothing_back();
         let purged = self.purge_down_to(bytes) | self.purge_uncertain();
         // A trim is not purging too early, whatever is allocated next.
-        self.forget_purged();
+        self.just_purged_bytes = 0;
         purged
     }
 
@@ -136,7 +136,8 @@ impl Held<'_> {
             while bytes > 0
                 && calls > 0
                 && count < RUNS_MAX
-                && let Some(run) = self.send_owed_away(bytes)
+                && let Some(down_to) = self.owed_down_to
+                && let Some(run) = self.send_away(down_to, bytes)
             {
                 bytes = bytes.saturating_sub(run.dirty.get() as usize);
                 calls -= 1;
