@@ -41,9 +41,9 @@ fn main() {
     }
 }
 
-/// Modules that run only for a heap profile, guarded blocks or first-class heaps, as mangled names
-/// have them.
-const COLD_MODULES: [&str; 14] = [
+/// Modules that run only for a heap profile, guarded blocks, first-class heaps or `fork`, as mangled
+/// names have them.
+const COLD_MODULES: [&str; 15] = [
     "4masu7profile",
     "4masu11diagnostics8sampling",
     "4masu11diagnostics6unwind",
@@ -54,6 +54,7 @@ const COLD_MODULES: [&str; 14] = [
     "4masu8requests5front7counted",
     "4masu8platform6kernel4file",
     "4masu6blocks5owner",
+    "4masu7threads4fork",
     "4masu7threads5cache10heap_cache",
     "4masu8requests4heap",
     "4masu1c4heap",

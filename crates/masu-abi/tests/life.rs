@@ -79,6 +79,7 @@ groups! { library::compile("forks.c", "program", &[]);
     handlers_are_registered_before_the_first_malloc
     a_handler_forks_in_the_midst_of_malloc
     fork_while_streams_are_flushed
+    handlers_fork_beside_threads_that_allocate
 }
 
 #[test]

@@ -3,7 +3,7 @@
 //! System calls are made only in `kernel`, functions of the C library are declared only in `libc`, atomics are imported
 //! only in `atomics`. Under loom (`tests/models`) atomics, the C library and system calls about threads are replaced.
 
-// Atomics; the C library; system calls; locks and lock-free structures.
+// Atomics; the C library; system calls.
 #[cfg_attr(all(test, loom), path = "../tests/models/atomics.rs")]
 pub(crate) mod atomics;
 
@@ -12,11 +12,14 @@ pub(crate) mod libc;
 
 pub(crate) mod kernel;
 
+// The one function that ends the program.
+pub(crate) mod fault;
+
+// Locks and lock-free structures.
 pub(crate) mod sync;
 
-// The program's environment, and the one function that ends the program.
+// The program's environment.
 pub(crate) mod environment;
-pub(crate) mod fault;
 
 // `memcpy` and the like, which are slow on musl.
 #[cfg(all(feature = "musl-memcpy", target_arch = "x86_64", any(target_env = "musl", test)))]

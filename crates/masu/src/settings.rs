@@ -20,7 +20,7 @@ mod variables;
 use core::ffi::{CStr, c_char};
 use core::fmt;
 
-use crate::platform::sync::{AtomicUsize, Lock, Ordering};
+use crate::platform::sync::{AtomicUsize, Lock, Ordering, Visit};
 pub(crate) use constructor::{BuildOptions, layouts_are_used};
 pub use table::{ALL, Description, TEXTS, Text, Unit};
 pub(crate) use table::{BYTES_MAX, MILLISECONDS_MAX};
@@ -104,19 +104,9 @@ impl Sources {
     }
 }
 
-/// Holds this module's lock across `fork`.
-pub(crate) fn hold_for_fork() {
-    SOURCES.hold();
-}
-
-/// Ends [`hold_for_fork`].
-///
-/// # Safety
-///
-/// - This thread, or the one it was forked from, called `hold_for_fork`.
-pub(crate) unsafe fn let_go_after_fork() {
-    // SAFETY: The caller's condition.
-    unsafe { SOURCES.let_go() };
+/// Visits this module's lock, for `fork`.
+pub(crate) fn each_lock(visit: Visit<'_>) {
+    visit.see(SOURCES.raw());
 }
 
 #[inline]

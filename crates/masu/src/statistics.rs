@@ -41,7 +41,7 @@ pub fn threads() -> impl Iterator<Item = ThreadStatistics> {
     statistics::threads()
 }
 
-/// Makes this thread known: only a registered thread may take locks (`thread::before_fork`).
+/// Makes this thread known: only a registered thread may take locks (`threads/fork.rs`).
 fn begin() {
     let _ = thread::cache();
 }

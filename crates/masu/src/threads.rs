@@ -8,5 +8,8 @@ pub(crate) mod cache;
 // The statistics of all layers together.
 pub(crate) mod statistics;
 
-// A thread's start and end, and `fork`.
+// `fork`, which holds every lock.
+mod fork;
+
+// A thread's start and end.
 pub(crate) mod thread;

@@ -88,6 +88,15 @@ macro_rules! door {
                 wait_while(word, expected);
             }
 
+            /// Loom knows no time, so only a release ends it.
+            fn wait_briefly(word: &AtomicU32, expected: u32) {
+                wait_while(word, expected);
+            }
+
+            fn holder_is_lost() -> ! {
+                unreachable!("nothing forks");
+            }
+
             fn wake_one(_: &AtomicU32) {
                 let wake_one: fn() = $wake_one;
                 wake_one();
@@ -104,12 +113,16 @@ macro_rules! door {
                     self.release();
                 }
                 fn hold_for_fork_again(&self) {
-                    assert!(!self.hold_for_fork());
-                    assert!(!self.is_held_for_fork());
+                    assert!(self.is_this_threads() && !self.is_held_for_fork());
                     self.let_go_after_fork();
+                    assert!(self.is_this_threads());
                 }
                 fn hold_and_let_go(&self, work: &mut dyn FnMut()) {
-                    assert!(self.hold_for_fork());
+                    let mut has_waited = false;
+                    while !self.try_hold_for_fork(has_waited) {
+                        self.wait_briefly();
+                        has_waited = true;
+                    }
                     assert!(self.is_held_for_fork());
                     work();
                     self.let_go_after_fork();

@@ -134,10 +134,65 @@ static void fork_while_streams_are_flushed(void)
         CHECK(pthread_join(threads[i], NULL) == 0);
 }
 
+/* --- Handlers fork in several threads at a time, which all hold and want the same locks. --- */
+
+static atomic_int forked;
+
+static void fork_and_wait_here(int signal)
+{
+    int before = errno, status;
+    pid_t child = fork();
+    if (child == 0)
+        _exit(0);
+    CHECK(child > 0);
+    while (waitpid(child, &status, 0) != child)
+        CHECK(errno == EINTR);
+    CHECK(status == 0);
+    errno = before;
+    forked++;
+    (void)signal;
+}
+
+static void *allocate_until_stopped(void *argument)
+{
+    unsigned seed = (unsigned)(uintptr_t)argument;
+    void *blocks[64] = {0};
+    while (!stop) {
+        for (size_t i = 0; i < 64; i++) {
+            seed = seed * 1103515245 + 12345;
+            free(blocks[i]);
+            blocks[i] = malloc(seed % 4 ? 20000 + seed % 30000 : 70000 + seed % 400000);
+            CHECK(blocks[i]);
+        }
+    }
+    for (size_t i = 0; i < 64; i++)
+        free(blocks[i]);
+    return NULL;
+}
+
+static void handlers_fork_beside_threads_that_allocate(void)
+{
+    struct sigaction action = {.sa_handler = fork_and_wait_here, .sa_flags = SA_RESTART};
+    CHECK(sigaction(SIGUSR1, &action, NULL) == 0);
+    pthread_t threads[4];
+    for (size_t i = 0; i < 4; i++)
+        CHECK(pthread_create(&threads[i], NULL, allocate_until_stopped, (void *)(i + 1)) == 0);
+    for (int round = 1; round <= 50; round++) {
+        for (size_t i = 0; i < 4; i++)
+            CHECK(pthread_kill(threads[i], SIGUSR1) == 0);
+        while (forked < 4 * round)
+            usleep(100);
+    }
+    stop = 1;
+    for (size_t i = 0; i < 4; i++)
+        CHECK(pthread_join(threads[i], NULL) == 0);
+}
+
 static const struct group groups[] = {
     GROUP(handlers_are_registered_before_the_first_malloc),
     GROUP(a_handler_forks_in_the_midst_of_malloc),
     GROUP(fork_while_streams_are_flushed),
+    GROUP(handlers_fork_beside_threads_that_allocate),
 };
 
 int main(int count, char **arguments)

@@ -17,7 +17,7 @@ use crate::memory::metadata;
 use crate::memory::ranges::{Run, large};
 use crate::memory::slice::{Kind, Slice};
 use crate::platform::fault::{self, Fault};
-use crate::platform::sync::{AtomicUsize, Cell, Guard, Lock, Ordering};
+use crate::platform::sync::{AtomicUsize, Cell, Guard, Lock, Ordering, Visit};
 pub(crate) use holdings::Counts;
 use holdings::Holdings;
 use mixed::PARTS;
@@ -264,25 +264,15 @@ pub(crate) fn trim() {
     all.for_each(|owner| owner.holdings.lock().trim());
 }
 
-/// Holds every lock of this module across `fork`.
-pub(crate) fn hold_for_fork() {
-    ALL.hold();
-    // SAFETY: Held just now.
-    unsafe { ALL.held() }.iter().for_each(|owner| owner.holdings.hold());
+/// Visits the lock of the list of heaps, for `fork`.
+pub(crate) fn each_lock(visit: Visit<'_>) {
+    visit.see(ALL.raw());
 }
 
-/// Ends [`hold_for_fork`].
-///
-/// # Safety
-///
-/// - This thread, or the one it was forked from, called `hold_for_fork`.
-pub(crate) unsafe fn let_go_after_fork() {
-    // SAFETY: The caller's condition.
+/// Visits the locks of what heaps own, for `fork`, after a visit of [`each_lock`].
+pub(crate) fn each_lock_of_heaps(visit: Visit<'_>) {
+    // SAFETY: The list is held, or another thread has its lock and at most puts an owner in front: no owner leaves the list,
+    // and `next` is set before.
     let all = unsafe { ALL.held() };
-    for owner in all.iter() {
-        // SAFETY: As above.
-        unsafe { owner.holdings.let_go() };
-    }
-    // SAFETY: As above.
-    unsafe { ALL.let_go() };
+    all.iter().for_each(|owner| visit.see(owner.holdings.raw()));
 }

@@ -18,7 +18,7 @@ use crate::diagnostics::{guards, sampling};
 use crate::memory::class::{CLASSES, Class};
 use crate::memory::list::List;
 use crate::platform::fault::{self, Fault};
-use crate::platform::sync::{AtomicUsize, Lock, Ordering};
+use crate::platform::sync::{AtomicUsize, Lock, Ordering, Visit};
 use crate::settings::{self, SHARDS_MAX};
 use sparse::{LeftAlone, Place};
 pub(crate) use sparse::{purge_step, purge_steps_at_exit};
@@ -525,21 +525,9 @@ pub(crate) fn active() -> usize {
     Shard::used().filter(|shard| has_any(*shard)).count()
 }
 
-/// Holds every lock of this module across `fork`.
-pub(crate) fn hold_for_fork() {
+/// Visits every lock of this module, for `fork`.
+pub(crate) fn each_lock(visit: Visit<'_>) {
     for shard in Shard::all() {
-        Class::all().for_each(|class| shard.pages(class).hold());
-    }
-}
-
-/// Ends [`hold_for_fork`].
-///
-/// # Safety
-///
-/// - This thread, or the one it was forked from, called `hold_for_fork`, with no thread made since.
-pub(crate) unsafe fn let_go_after_fork() {
-    for shard in Shard::all() {
-        // SAFETY: The caller's condition.
-        Class::all().for_each(|class| unsafe { shard.pages(class).let_go() });
+        Class::all().for_each(|class| visit.see(shard.pages(class).raw()));
     }
 }

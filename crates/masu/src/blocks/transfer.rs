@@ -11,7 +11,7 @@ use crate::blocks::shard::{self, Pages, sampled};
 use crate::blocks::slot;
 use crate::memory::class::{CODES, Class};
 use crate::memory::metadata;
-use crate::platform::sync::{AtomicBool, Lock, Ordering};
+use crate::platform::sync::{AtomicBool, Lock, Ordering, Visit};
 use crate::settings;
 
 /// Bytes of blocks kept of each class, and at most so many blocks.
@@ -280,17 +280,7 @@ pub(crate) fn counts(class: Class) -> Counts {
     })
 }
 
-/// Holds every lock of this module across `fork`.
-pub(crate) fn hold_for_fork() {
-    codes().for_each(|(code, _)| batch(code).hold());
-}
-
-/// Ends [`hold_for_fork`].
-///
-/// # Safety
-///
-/// - This thread, or the one it was forked from, called `hold_for_fork`.
-pub(crate) unsafe fn let_go_after_fork() {
-    // SAFETY: The caller's condition.
-    codes().for_each(|(code, _)| unsafe { batch(code).let_go() });
+/// Visits every lock of this module, for `fork`.
+pub(crate) fn each_lock(visit: Visit<'_>) {
+    codes().for_each(|(code, _)| visit.see(batch(code).raw()));
 }

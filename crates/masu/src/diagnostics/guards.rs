@@ -19,7 +19,7 @@ use core::ffi::c_void;
 
 use crate::diagnostics::unwind;
 use crate::memory::class::Class;
-use crate::platform::sync::{AtomicU32, AtomicUsize, Ordering};
+use crate::platform::sync::{AtomicU32, AtomicUsize, Ordering, Visit};
 use crate::platform::{kernel, libc};
 use crate::settings;
 use report::Misuse;
@@ -282,22 +282,10 @@ pub(crate) fn counts_of(class: Class) -> (usize, usize) {
     Pool::get().map_or((0, 0), |pool| pool.counts_of(class.page_index()))
 }
 
-/// Holds this module's lock across `fork`.
-pub(crate) fn hold_for_fork() {
+/// Visits this module's lock, for `fork`.
+pub(crate) fn each_lock(visit: Visit<'_>) {
     if IS_BUILT_IN {
-        slots::hold_for_fork();
-    }
-}
-
-/// Ends [`hold_for_fork`].
-///
-/// # Safety
-///
-/// - This thread, or the one it was forked from, called `hold_for_fork`.
-pub(crate) unsafe fn let_go_after_fork() {
-    if IS_BUILT_IN {
-        // SAFETY: The caller's condition.
-        unsafe { slots::let_go_after_fork() };
+        slots::each_lock(visit);
     }
 }
 

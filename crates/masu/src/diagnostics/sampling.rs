@@ -19,7 +19,7 @@ use crate::diagnostics::unwind;
 use crate::memory::metadata;
 use crate::platform::environment::Environment;
 use crate::platform::kernel::file::File;
-use crate::platform::sync::{AtomicU32, AtomicUsize, Lock, Ordering};
+use crate::platform::sync::{AtomicU32, AtomicUsize, Lock, Ordering, Visit};
 use crate::platform::{kernel, libc};
 use crate::settings;
 use destination::Destination;
@@ -316,20 +316,7 @@ impl Profile {
     }
 }
 
-/// Holds this module's locks across `fork`.
-pub(crate) fn hold_for_fork() {
-    unwind::hold_for_fork();
-    PROFILE.hold();
-}
-
-/// Ends [`hold_for_fork`].
-///
-/// # Safety
-///
-/// - This thread, or the one it was forked from, called `hold_for_fork`.
-pub(crate) unsafe fn let_go_after_fork() {
-    // SAFETY: The caller's condition.
-    unsafe { PROFILE.let_go() };
-    // SAFETY: As above.
-    unsafe { unwind::let_go_after_fork() };
+/// Visits this module's lock, for `fork`.
+pub(crate) fn each_lock(visit: Visit<'_>) {
+    visit.see(PROFILE.raw());
 }

@@ -26,7 +26,7 @@ use memory::Memory;
 use objects::Objects;
 use registers::Registers;
 use rule_cache::SimpleRow;
-pub(crate) use rule_cache::{hold_for_fork, let_go_after_fork};
+pub(crate) use rule_cache::each_lock;
 use rules::{Base, Row, Rule};
 
 /// Fills `frames` with the addresses of calls, innermost first, starting with the caller of this function; returns how many.

@@ -10,7 +10,7 @@ mod slices;
 use core::ptr::{self, NonNull};
 
 use crate::memory::slice::SLICE_BYTES;
-use crate::platform::sync::Lock;
+use crate::platform::sync::{Lock, Visit};
 
 /// The longest array: a slice.
 pub(crate) const WORDS_MAX: usize = SLICE_BYTES / size_of::<usize>();
@@ -86,17 +86,7 @@ pub(crate) fn forever<T>(value: T) -> Option<&'static mut T> {
     Some(unsafe { start.as_mut() })
 }
 
-/// Holds this module's lock across `fork`.
-pub(crate) fn hold_for_fork() {
-    METADATA.hold();
-}
-
-/// Ends [`hold_for_fork`].
-///
-/// # Safety
-///
-/// - This thread, or the one it was forked from, called `hold_for_fork`.
-pub(crate) unsafe fn let_go_after_fork() {
-    // SAFETY: The caller's condition.
-    unsafe { METADATA.let_go() };
+/// Visits this module's lock, for `fork`.
+pub(crate) fn each_lock(visit: Visit<'_>) {
+    visit.see(METADATA.raw());
 }

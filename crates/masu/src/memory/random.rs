@@ -8,7 +8,7 @@ use core::ptr::{self, NonNull};
 
 use crate::memory::slice::SLICE_BYTES;
 use crate::platform::kernel::{self, Advice, Protection};
-use crate::platform::sync::{AtomicPtr, AtomicU32, Lock, Ordering};
+use crate::platform::sync::{AtomicPtr, AtomicU32, Lock, Ordering, Visit};
 
 const KEY_WORDS: usize = 8;
 const WORDS: usize = 16;
@@ -113,6 +113,11 @@ fn place() -> &'static [AtomicU32; KEY_WORDS] {
     let words: NonNull<[AtomicU32; KEY_WORDS]> = start.cast();
     // SAFETY: The page is zero, which is a valid value, aligned, and stays mapped.
     unsafe { words.as_ref() }
+}
+
+/// Visits this module's lock, for `fork`.
+pub(crate) fn each_lock(visit: Visit<'_>) {
+    visit.see(MAKING.raw());
 }
 
 /// The block `number` of the stream `stream`: D. J. Bernstein, "ChaCha, a variant of Salsa20" (2008), with eight rounds.

@@ -27,6 +27,8 @@ pub(crate) enum Fault {
     NotTheLayouts,
     /// A first-class heap was used after it was destroyed.
     HeapGone,
+    /// A forked child needs a lock of a thread that it does not have.
+    HolderLost,
 }
 
 impl Fault {
@@ -55,6 +57,9 @@ impl Fault {
                 b"masu: a block was freed by a layout that is not its own; stopping\n"
             }
             Fault::HeapGone => b"masu: a heap was used after it was destroyed; stopping\n",
+            Fault::HolderLost => {
+                b"masu: a lock was lost by fork in a signal handler; stopping\n"
+            }
         }
     }
 }

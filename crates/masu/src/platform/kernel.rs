@@ -361,10 +361,20 @@ pub(crate) fn free_address() -> usize {
 ///
 /// The sleep ends after a second at the latest: a filter may refuse [`wake_one`].
 pub(crate) fn wait_while(word: &AtomicU32, expected: u32) {
-    const FUTEX_WAIT_PRIVATE: usize = 128;
     static SECONDS_AND_NANOSECONDS: [i64; 2] = [1, 0];
+    wait_within(&SECONDS_AND_NANOSECONDS, word, expected);
+}
+
+/// The same for a millisecond at most.
+pub(crate) fn wait_briefly(word: &AtomicU32, expected: u32) {
+    static SECONDS_AND_NANOSECONDS: [i64; 2] = [0, 1_000_000];
+    wait_within(&SECONDS_AND_NANOSECONDS, word, expected);
+}
+
+fn wait_within(limit: &'static [i64; 2], word: &AtomicU32, expected: u32) {
+    const FUTEX_WAIT_PRIVATE: usize = 128;
     let address = word.as_ptr().addr();
-    let limit = (&raw const SECONDS_AND_NANOSECONDS).expose_provenance();
+    let limit = ptr::from_ref(limit).expose_provenance();
     // SAFETY: The kernel only reads the word, which the reference keeps alive, and the time.
     let _ = unsafe {
         arch::call6(number::FUTEX, address, FUTEX_WAIT_PRIVATE, expected as usize, limit, 0, 0)
@@ -396,6 +406,19 @@ pub(crate) fn write_error(message: &[u8]) {
     let address = message.as_ptr().expose_provenance();
     // SAFETY: The kernel only reads the message.
     let _ = unsafe { arch::call6(number::WRITE, 2, address, message.len(), 0, 0, 0) };
+}
+
+/// Blocks exactly these signals in this thread, one a bit; returns those that were blocked before. All bits if the kernel
+/// refuses: two signals are never blocked.
+pub(crate) fn replace_blocked_signals(mask: usize) -> usize {
+    const SIG_SETMASK: usize = 2;
+    let mut before = usize::MAX;
+    let [new, old] =
+        [&raw const mask, (&raw mut before).cast_const()].map(<*const _>::expose_provenance);
+    let length = size_of_val(&mask);
+    // SAFETY: The kernel reads one mask and writes the other, each of that length.
+    let _ = unsafe { arch::call6(number::RT_SIGPROCMASK, SIG_SETMASK, new, old, length, 0, 0) };
+    before
 }
 
 /// Whether the word at `address`, and so all of its OS page, is readable now.

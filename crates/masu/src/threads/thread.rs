@@ -1,5 +1,4 @@
-//! Threads' start and end: a cache at the first slow call, which an ended thread leaves to the next one or empties; and
-//! `fork`.
+//! Threads' start and end: a cache at the first slow call, which an ended thread leaves to the next one or empties.
 //!
 //! Relies on the C library for a destructor at a thread's end. The order there is the hard part: other destructors may free
 //! and even allocate after masu's ran. So an ended thread's slot holds inert stacks in the state `Ended`; its later blocks
@@ -9,17 +8,16 @@
 use core::ffi::c_void;
 use core::ptr;
 
-use crate::blocks::{owner, shard, slot, transfer};
-use crate::diagnostics::{guards, sampling};
-use crate::memory::metadata;
+use crate::blocks::{shard, slot};
+use crate::diagnostics::sampling;
 use crate::memory::ranges::stripes;
 use crate::platform::environment::Environment;
 use crate::platform::libc::{self, Key};
-use crate::platform::sync;
 use crate::settings;
 pub(crate) use crate::threads::cache::all::apply_guard_rate;
 use crate::threads::cache::all::{self, THREADS};
 use crate::threads::cache::{ThreadCache, User, idle};
+use crate::threads::fork;
 use crate::threads::statistics::page;
 
 /// This thread's cache, made if it has none yet. `None` without memory, or where the thread has ended.
@@ -58,6 +56,7 @@ fn start() -> Option<&'static ThreadCache> {
     if let Some(begun) = slot::get().cache() {
         return Some(begun);
     }
+    all::note_start();
     let Some(cache) = idle::take() else { return start_with_new_cache() };
     slot::set(&cache.stacks);
     cache.traffic.note_user(User::Unknown, all::generation());
@@ -92,7 +91,7 @@ fn start_with_new_cache() -> Option<&'static ThreadCache> {
     }
     // Even without memory for a cache: requests that fail take locks, which a child must not find taken.
     if !watches_fork {
-        libc::at_fork(before_fork, after_fork_in_parent, after_fork_in_child);
+        fork::watch();
     }
     if cache.is_some() {
         page::begin();
@@ -111,7 +110,7 @@ pub(crate) fn prepare() {
     }
     drop(threads);
     if !watches_fork {
-        libc::at_fork(before_fork, after_fork_in_parent, after_fork_in_child);
+        fork::watch();
     }
 }
 
@@ -131,95 +130,4 @@ unsafe extern "C" fn end(cache: *mut c_void) {
     cache.flush_heaps();
     idle::put(cache);
     shard::purge_steps_at_exit();
-}
-
-/// Takes every lock, so that the child finds none held by a thread that it does not have. A program with one thread needs
-/// few, because only registered threads touch shards and the transfer cache. Where a signal handler forks, locks that its own
-/// thread holds stay as they are: the interrupted code continues in both processes.
-#[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.fork.thread_before_fork")]
-extern "C" fn before_fork() {
-    THREADS.hold();
-    idle::hold_for_fork();
-    // SAFETY: Held just now.
-    let has_others =
-        unsafe { slot::get().cache().is_none() || THREADS.held().made > 1 || idle::was_reused() };
-    if has_others {
-        // SAFETY: As above.
-        unsafe {
-            idle::let_go_after_fork();
-            THREADS.let_go();
-        }
-        // Other threads hold this lock while they wait for memory, so it comes first.
-        libc::hold_streams();
-        THREADS.hold();
-        idle::hold_for_fork();
-    }
-    owner::hold_for_fork();
-    // The child's statistics page takes all of them, and must be able to.
-    let holds_all = has_others || settings::statistics_page();
-    if holds_all {
-        shard::hold_for_fork();
-        transfer::hold_for_fork();
-    }
-    sampling::hold_for_fork();
-    guards::hold_for_fork();
-    metadata::hold_for_fork();
-    stripes::hold();
-    settings::hold_for_fork();
-    // SAFETY: Held above.
-    let threads = unsafe { THREADS.held() };
-    (threads.has_others, threads.holds_all) = (has_others, holds_all);
-}
-
-#[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.fork.thread_after_fork_in_parent")]
-extern "C" fn after_fork_in_parent() {
-    if after_fork() {
-        libc::let_go_streams();
-    }
-    let _ = sync::has_interrupted();
-}
-
-#[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.fork.thread_after_fork_in_child")]
-extern "C" fn after_fork_in_child() {
-    // SAFETY: `before_fork` took the lock, in the thread that this one is a copy of.
-    libc::forget_walkers(unsafe { THREADS.held() }.has_others);
-    // SAFETY: As above.
-    unsafe { stripes::take_back_after_fork() };
-    // No other thread exists that could do the same.
-    all::begin_generation();
-    if let Some(cache) = slot::get().cache() {
-        cache.traffic.note_user(User::Unknown, all::generation());
-        cache.forget_draw();
-    }
-    if after_fork() {
-        libc::forget_streams();
-    }
-    page::after_fork(!sync::has_interrupted());
-}
-
-/// Releases what [`before_fork`] took, except for the streams' lock; whether that was taken too.
-#[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.fork.thread_after_fork")]
-fn after_fork() -> bool {
-    // SAFETY: `before_fork` took these locks, in this thread or in the one it was forked from.
-    unsafe {
-        let threads = THREADS.held();
-        let (has_others, holds_all) = (threads.has_others, threads.holds_all);
-        settings::let_go_after_fork();
-        stripes::let_go();
-        metadata::let_go_after_fork();
-        guards::let_go_after_fork();
-        sampling::let_go_after_fork();
-        if holds_all {
-            transfer::let_go_after_fork();
-            shard::let_go_after_fork();
-        }
-        owner::let_go_after_fork();
-        idle::let_go_after_fork();
-        THREADS.let_go();
-        has_others
-    }
 }

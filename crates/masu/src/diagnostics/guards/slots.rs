@@ -12,7 +12,7 @@ use crate::memory::class::{CLASSES, MIN_ALIGN, SAMPLED};
 use crate::memory::map;
 use crate::memory::slice::{ARENA_BYTES, Kind, SLICE_BYTES, Slice};
 use crate::platform::kernel::{self, Protection};
-use crate::platform::sync::{AtomicPtr, AtomicUsize, Lock, Ordering};
+use crate::platform::sync::{AtomicPtr, AtomicUsize, Lock, Ordering, Visit};
 use crate::settings;
 
 /// The most frames kept of a stack, innermost first.
@@ -451,19 +451,9 @@ impl Event {
     }
 }
 
-/// Holds this module's lock across `fork`.
-pub(super) fn hold_for_fork() {
-    RING.hold();
-}
-
-/// Ends [`hold_for_fork`].
-///
-/// # Safety
-///
-/// - This thread, or the one it was forked from, called `hold_for_fork`.
-pub(super) unsafe fn let_go_after_fork() {
-    // SAFETY: The caller's condition.
-    unsafe { RING.let_go() };
+/// Visits this module's lock, for `fork`.
+pub(super) fn each_lock(visit: Visit<'_>) {
+    visit.see(RING.raw());
 }
 
 const _: () = assert!(size_of::<Record>() == 1024 && align_of::<Pool>() <= 4096);

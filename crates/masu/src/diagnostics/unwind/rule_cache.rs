@@ -9,7 +9,7 @@ use super::memory::Memory;
 use super::registers::{RETURN, Registers, STACK_POINTER};
 use super::rules::{Base, Row, Rule};
 use crate::platform::kernel::{self, Protection};
-use crate::platform::sync::{Guard, Lock};
+use crate::platform::sync::{Guard, Lock, Visit};
 
 /// The most registers that one function saves.
 const SAVED_MAX: usize = 12;
@@ -144,19 +144,9 @@ fn place_of(address: usize) -> usize {
     address.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (usize::BITS - PLACES.ilog2())
 }
 
-/// Holds this module's lock across `fork`.
-pub(crate) fn hold_for_fork() {
-    CACHE.hold();
-}
-
-/// Ends [`hold_for_fork`].
-///
-/// # Safety
-///
-/// - This thread, or the one it was forked from, called `hold_for_fork`.
-pub(crate) unsafe fn let_go_after_fork() {
-    // SAFETY: The caller's condition.
-    unsafe { CACHE.let_go() };
+/// Visits this module's lock, for `fork`.
+pub(crate) fn each_lock(visit: Visit<'_>) {
+    visit.see(CACHE.raw());
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use core::ptr;
 
 use super::{Parked, Ranges, stripes};
 use crate::memory::slice::{SLICE_BYTES, Slice};
-use crate::platform::sync::{self, Count, Guard, Lock};
+use crate::platform::sync::{self, Count, Guard, Lock, RawLock};
 
 /// The bound of a step after a call that takes or frees one run: system calls, and bytes unless the call moved more. A freed
 /// run adds at most one more to purge, and the longest go first.
@@ -106,9 +106,9 @@ impl SharedRanges {
         }
     }
 
-    /// Holds the ranges across `fork`.
-    pub(super) fn hold(&self) {
-        self.ranges.hold();
+    /// The ranges' lock, for `fork`.
+    pub(super) fn raw(&self) -> &RawLock {
+        self.ranges.raw()
     }
 
     /// In the child, takes back runs that other threads had away in the parent. Runs of this thread, if a signal handler
@@ -116,7 +116,7 @@ impl SharedRanges {
     ///
     /// # Safety
     ///
-    /// - The thread that this one is a copy of called [`SharedRanges::hold`].
+    /// - The thread that this one is a copy of held the lock across `fork`, or missed it.
     pub(super) unsafe fn take_back_after_fork(&self) {
         if !self.ranges.is_held_for_fork() {
             return;
@@ -126,16 +126,6 @@ impl SharedRanges {
         while let Some(run) = ranges.away_by_others() {
             ranges.put_back(run, false);
         }
-    }
-
-    /// Ends [`SharedRanges::hold`].
-    ///
-    /// # Safety
-    ///
-    /// - This thread, or the one it was forked from, called it and not yet this.
-    pub(super) unsafe fn let_go(&self) {
-        // SAFETY: The caller's condition.
-        unsafe { self.ranges.let_go() };
     }
 }
 

@@ -13,7 +13,7 @@ use super::held::{Held, SharedRanges};
 use super::{Ranges, now_ms};
 use crate::memory::arena;
 use crate::memory::slice::Slice;
-use crate::platform::sync::{AtomicUsize, Guard, Ordering};
+use crate::platform::sync::{AtomicUsize, Guard, Ordering, Visit};
 use crate::settings;
 
 /// The most stripes: one a shard.
@@ -266,17 +266,15 @@ impl Set {
     }
 }
 
-/// Holds all stripes across `fork`, and the lock of growth.
-#[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.fork.stripes_hold")]
-pub(crate) fn hold() {
-    arena::GROWTH.hold();
+/// Visits the lock of growth and those of all stripes, for `fork`.
+pub(crate) fn each_lock(visit: Visit<'_>) {
+    visit.see(arena::GROWTH.raw());
     let mut place = 0;
     // The number may grow until the last one is held.
     while place < count()
         && let Some(stripe) = at(place)
     {
-        stripe.hold();
+        visit.see(stripe.raw());
         place += 1;
     }
 }
@@ -285,29 +283,12 @@ pub(crate) fn hold() {
 ///
 /// # Safety
 ///
-/// - The thread that this one is a copy of called [`hold`].
+/// - The thread that this one is a copy of visited [`each_lock`] to hold the locks.
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.fork.stripes_take_back_after_fork")]
 pub(crate) unsafe fn take_back_after_fork() {
     // SAFETY: The caller's condition.
     all().iter().for_each(|stripe| unsafe { stripe.take_back_after_fork() });
-}
-
-/// Ends [`hold`].
-///
-/// # Safety
-///
-/// - This thread, or the one it was forked from, called it and not yet this.
-#[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.fork.stripes_let_go")]
-pub(crate) unsafe fn let_go() {
-    // The number of stripes cannot grow until one of them is released, and later ones are not held.
-    for stripe in all() {
-        // SAFETY: The caller's condition. A stripe that is not held is unchanged.
-        unsafe { stripe.let_go() };
-    }
-    // SAFETY: As above.
-    unsafe { arena::GROWTH.let_go() };
 }
 
 impl SharedRanges {

@@ -335,11 +335,10 @@ fn with_a_run_away() -> (&'static SharedRanges, usize) {
 
 /// The work of a child on its copy of the ranges.
 fn fork(ranges: &SharedRanges) {
-    ranges.hold();
+    assert!(ranges.raw().try_hold_for_fork(false));
     // SAFETY: The lock is held, as in the child.
     unsafe { ranges.take_back_after_fork() };
-    // SAFETY: Held above.
-    unsafe { ranges.let_go() };
+    ranges.raw().let_go_after_fork();
 }
 
 #[test]

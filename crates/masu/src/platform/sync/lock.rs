@@ -6,7 +6,7 @@
 use core::ops::{Deref, DerefMut};
 
 use super::raw_lock::{FLAGS, RawLock};
-use super::{AtomicBool, AtomicU32, Ordering, UnsafeCell};
+use super::{AtomicU32, UnsafeCell};
 use crate::platform::kernel;
 
 /// A value that one thread at a time may touch; waiting threads sleep in the kernel.
@@ -63,16 +63,12 @@ impl<T, const SHARED: bool> Lock<T, SHARED> {
         self.acquired()
     }
 
-    /// Holds the lock across `fork`, beyond any scope. Does nothing, and neither does `let_go`, where this thread holds it
-    /// already: `fork` was then called in a signal handler that interrupted the holder.
-    pub(crate) fn hold(&self) {
-        if !self.raw.hold_for_fork() {
-            // ORDERING: Relaxed: only the thread that forks, or its copy, reads it.
-            INTERRUPTED.store(true, Ordering::Relaxed);
-        }
+    /// The lock without its value, for `fork`.
+    pub(crate) fn raw(&self) -> &RawLock {
+        &self.raw
     }
 
-    /// Whether this thread, or the one it is a copy of, took the lock by [`Lock::hold`].
+    /// Whether this thread, or the one it is a copy of, holds the lock across `fork`.
     pub(crate) fn is_held_for_fork(&self) -> bool {
         self.raw.is_held_for_fork()
     }
@@ -81,31 +77,13 @@ impl<T, const SHARED: bool> Lock<T, SHARED> {
     ///
     /// # Safety
     ///
-    /// - This thread, or the one it was forked from, called `hold` and not yet `let_go`, and has no other reference to
-    ///   the value while it uses this one.
+    /// - This thread, or the one it was forked from, holds the lock, and has no other reference to the value while it uses
+    ///   this one.
     #[expect(clippy::mut_from_ref, reason = "the lock that is held gives the right")]
     pub(crate) unsafe fn held(&self) -> &mut T {
         // SAFETY: The caller's condition.
         unsafe { &mut *self.value.get() }
     }
-
-    /// Ends [`Lock::hold`], in the parent and in the child.
-    ///
-    /// # Safety
-    ///
-    /// - This thread, or the one that it was forked from, called `hold` and not yet `let_go`.
-    pub(crate) unsafe fn let_go(&self) {
-        self.raw.let_go_after_fork();
-    }
-}
-
-/// Whether the current `fork` was called in a signal handler that interrupted the holder of a lock.
-static INTERRUPTED: AtomicBool = AtomicBool::new(false);
-
-/// Whether the `fork` that ends here interrupted the holder of a lock, so that no lock may be waited for; resets that.
-pub(crate) fn has_interrupted() -> bool {
-    // ORDERING: Relaxed, as above.
-    INTERRUPTED.swap(false, Ordering::Relaxed)
 }
 
 /// A number for this thread, not 0 and without [`FLAGS`]. Its copy in a forked child has the same.

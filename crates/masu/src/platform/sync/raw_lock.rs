@@ -1,14 +1,18 @@
 //! A lock of one word that sleeps in the kernel. The word is 0 while free, else the holder's number and flags.
 //!
-//! Relies on its parent module for the atomics, a pause, a number of this thread, and `wait_while` / `wake_one` (a futex);
+//! Relies on its parent module for the atomics, a pause, a number of this thread, `wait_while` / `wake_one` (a futex), and the
+//! end of the program;
 //! `tests/loom.rs` supplies modelled ones. The hard idea: a thread that has slept takes the lock as "held, others sleep",
 //! because it cannot know whether it was the last sleeper. One needless wake-up is the price for never losing one. (U.
 //! Drepper, "Futexes Are Tricky", 2011, mutex 2.)
 //!
 //! The holder's number is for `fork` in a signal handler, which must not wait for a lock that the interrupted thread itself
-//! holds. The interrupted code continues in the parent and in the child, and releases the lock in each.
+//! holds. The interrupted code continues in the parent and in the child, and releases the lock in each. A lock that `fork`
+//! could not have is *lost* in the child: its holder does not exist there.
 
-use super::{AtomicU32, Ordering, spin_loop, this_holder, wait_while, wake_one};
+use super::{
+    AtomicU32, Ordering, holder_is_lost, spin_loop, this_holder, wait_briefly, wait_while, wake_one,
+};
 
 const FREE: u32 = 0;
 /// Other threads sleep for the lock, or are about to.
@@ -17,6 +21,8 @@ const OTHERS_SLEEP: u32 = 1;
 const HELD_FOR_FORK: u32 = 2;
 /// All other bits are the holder's number.
 pub(crate) const FLAGS: u32 = OTHERS_SLEEP | HELD_FOR_FORK;
+/// The number that stands for a holder that does not exist in this process. No thread has it.
+const LOST: u32 = 2 * (FLAGS + 1);
 
 /// How often a waiter tries again before it sleeps: about as long as a batch of blocks takes. Each try multiplies a model
 /// checker's work.
@@ -35,7 +41,7 @@ impl RawLock {
     }
 
     /// Takes the lock, waiting if needed.
-    #[inline]
+    #[cfg(test)]
     pub(crate) fn acquire(&self) {
         if !self.try_acquire() {
             self.acquire_slow();
@@ -64,6 +70,9 @@ impl RawLock {
         }
         let mut seen = FREE;
         loop {
+            if seen & !FLAGS == LOST {
+                holder_is_lost();
+            }
             let next = if seen == FREE { this_holder() } else { seen } | OTHERS_SLEEP;
             // ORDERING: Acquire as in `try_acquire`. Where the lock is held this announces the sleeper before it sleeps,
             // and the kernel compares the word again under its own lock.
@@ -78,31 +87,72 @@ impl RawLock {
         }
     }
 
-    /// Takes the lock to hold it across `fork`, waiting if another thread holds it; whether it was taken. A lock that this
-    /// thread holds already, in code that a signal interrupted, stays as it is.
+    /// Takes the lock if it is free, to hold it across `fork`; whether it was. A thread that has waited may have been woken in
+    /// place of another one, which it wakes when it releases the lock.
     #[cold]
     #[inline(never)]
-    #[unsafe(link_section = ".text.masu_cold.fork.raw_lock_hold_for_fork")]
-    pub(crate) fn hold_for_fork(&self) -> bool {
-        // ORDERING: Relaxed: only this thread writes its own number.
-        if self.state.load(Ordering::Relaxed) & !FLAGS == this_holder() {
-            return false;
+    #[unsafe(link_section = ".text.masu_cold.fork.raw_lock_try_hold_for_fork")]
+    pub(crate) fn try_hold_for_fork(&self, has_waited: bool) -> bool {
+        let is_taken = self.try_acquire();
+        if is_taken {
+            let flags = HELD_FOR_FORK | if has_waited { OTHERS_SLEEP } else { 0 };
+            // ORDERING: Relaxed: the lock is held, and the flags guard nothing.
+            self.state.fetch_or(flags, Ordering::Relaxed);
         }
-        self.acquire();
-        // ORDERING: Relaxed: only this thread, or its copy in the child, acts on the flag.
-        self.state.fetch_or(HELD_FOR_FORK, Ordering::Relaxed);
-        true
+        is_taken
     }
 
-    /// Ends [`RawLock::hold_for_fork`], in the parent and in the child. Does nothing if that did not take the lock.
+    /// Gives up after [`RawLock::wait_briefly`]: wakes the thread that this one may have been woken in place of.
+    pub(crate) fn give_up(&self) {
+        wake_one(&self.state);
+    }
+
+    /// Sleeps about a millisecond, or until the lock is released. The holder sees a sleeper.
+    #[cold]
+    #[inline(never)]
+    #[unsafe(link_section = ".text.masu_cold.fork.raw_lock_wait_briefly")]
+    pub(crate) fn wait_briefly(&self) {
+        // ORDERING: Relaxed in both: taking the lock afterwards acquires.
+        let seen = self.state.load(Ordering::Relaxed);
+        if seen == FREE {
+            return;
+        }
+        let next = seen | OTHERS_SLEEP;
+        if self.state.compare_exchange(seen, next, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
+            wait_briefly(&self.state, next);
+        }
+    }
+
+    /// Ends [`RawLock::try_hold_for_fork`], in the parent and in the child. Returns whether this thread held the lock so; if not, it
+    /// does nothing.
     #[cold]
     #[inline(never)]
     #[unsafe(link_section = ".text.masu_cold.fork.raw_lock_let_go_after_fork")]
-    pub(crate) fn let_go_after_fork(&self) {
-        // ORDERING: Relaxed, as above.
-        if self.state.load(Ordering::Relaxed) & HELD_FOR_FORK != 0 {
+    pub(crate) fn let_go_after_fork(&self) -> bool {
+        let is_held = self.is_held_for_fork();
+        if is_held {
             self.release();
         }
+        is_held
+    }
+
+    /// The same in the child, where the lock of a thread that does not exist is lost. Returns whether the lock is free now.
+    #[cold]
+    #[inline(never)]
+    #[unsafe(link_section = ".text.masu_cold.fork.raw_lock_let_go_in_child")]
+    pub(crate) fn let_go_in_child(&self) -> bool {
+        self.let_go_after_fork();
+        if !self.is_free() && !self.is_this_threads() {
+            // ORDERING: Relaxed: there is one thread.
+            self.state.store(LOST, Ordering::Relaxed);
+        }
+        self.is_free()
+    }
+
+    /// Whether this thread holds the lock, across a `fork` or in code that a signal interrupted.
+    pub(crate) fn is_this_threads(&self) -> bool {
+        // ORDERING: Relaxed: only this thread writes its own number.
+        self.state.load(Ordering::Relaxed) & !FLAGS == this_holder()
     }
 
     /// Whether this thread holds the lock across a `fork`.
@@ -111,9 +161,18 @@ impl RawLock {
         self.state.load(Ordering::Relaxed) & !OTHERS_SLEEP == this_holder() | HELD_FOR_FORK
     }
 
+    /// Whether this thread holds the lock in code that a signal interrupted.
+    pub(crate) fn is_interrupted(&self) -> bool {
+        self.is_this_threads() && !self.is_held_for_fork()
+    }
+
+    /// Whether no thread holds the lock. The answer may be out of date at once.
+    pub(crate) fn is_free(&self) -> bool {
+        // ORDERING: Relaxed, as above.
+        self.state.load(Ordering::Relaxed) == FREE
+    }
+
     /// Whether threads went to sleep for the lock, or are about to, since it was taken.
-    #[cfg(test)]
-    #[cfg_attr(loom, allow(dead_code, reason = "`tests/loom.rs` has no use for it"))]
     pub(crate) fn has_sleepers(&self) -> bool {
         // ORDERING: Relaxed: the answer may be out of date at once.
         self.state.load(Ordering::Relaxed) & OTHERS_SLEEP != 0

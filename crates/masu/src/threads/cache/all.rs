@@ -14,7 +14,7 @@ use crate::memory::metadata;
 use crate::memory::ranges::stripes;
 use crate::platform::kernel;
 use crate::platform::libc::Key;
-use crate::platform::sync::{Count, Lock};
+use crate::platform::sync::{AtomicUsize, Count, Lock, Ordering, Visit};
 use crate::settings;
 
 /// All caches, in use and idle.
@@ -25,25 +25,14 @@ pub(crate) struct Threads {
     pub(crate) key: Option<Key>,
     /// Whether the handlers of `fork` are registered.
     pub(crate) watches_fork: bool,
-    /// Whether the current `fork` found other threads, and so holds the streams' lock too.
-    pub(crate) has_others: bool,
-    /// Whether it holds the locks of shards and of the transfer cache too.
-    pub(crate) holds_all: bool,
 }
 
 // SAFETY: The references are followed under the lock around this; the caches they lead to are touched only by their threads,
 // except for counts.
 unsafe impl Send for Threads {}
 
-pub(crate) static THREADS: Lock<Threads> = Lock::new(Threads {
-    first: None,
-    made: 0,
-    cpus: 0,
-    key: None,
-    watches_fork: false,
-    has_others: false,
-    holds_all: false,
-});
+pub(crate) static THREADS: Lock<Threads> =
+    Lock::new(Threads { first: None, made: 0, cpus: 0, key: None, watches_fork: false });
 
 /// How many forks lie between the first process and this one. Guarded by the threads' lock, or set while there is one thread.
 static GENERATION: Count = Count::new(0);
@@ -165,6 +154,26 @@ pub(crate) fn put_uncached(class: Class, block: *mut u8) {
 pub(crate) fn caches() -> impl Iterator<Item = &'static ThreadCache> {
     // No cache ever leaves the list, and its `next` is set before it is in the list.
     THREADS.lock().iter()
+}
+
+/// Visits the threads' lock, for `fork`.
+pub(crate) fn each_lock(visit: Visit<'_>) {
+    visit.see(THREADS.raw());
+}
+
+/// How many threads have started to use masu, counted before they take a lock.
+static STARTS: AtomicUsize = AtomicUsize::new(0);
+
+/// Counts a thread.
+pub(crate) fn note_start() {
+    // ORDERING: Relaxed: the threads' lock and that of idle caches, which the thread takes next, publish it.
+    STARTS.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Whether more than one thread has started. Exact while the caller holds the locks of threads and of idle caches.
+pub(crate) fn are_several() -> bool {
+    // ORDERING: Relaxed, as above.
+    STARTS.load(Ordering::Relaxed) > 1
 }
 
 /// How many forks lie between the first process and this one.

@@ -8,7 +8,7 @@
 
 use super::ThreadCache;
 use super::depth::{self, Destination};
-use crate::platform::sync::Lock;
+use crate::platform::sync::{Lock, Visit};
 
 /// The caches without a thread.
 struct Idle {
@@ -17,32 +17,28 @@ struct Idle {
     /// Bytes of their blocks.
     warm_bytes: usize,
     empty: Option<&'static ThreadCache>,
-    /// Whether a thread ever started with one of these.
-    reused: bool,
 }
 
 // SAFETY: A cache without a thread is touched only by the thread that took it out of here under the lock.
 unsafe impl Send for Idle {}
 
-static IDLE: Lock<Idle> = Lock::new(Idle { warm: None, warm_bytes: 0, empty: None, reused: false });
+static IDLE: Lock<Idle> = Lock::new(Idle { warm: None, warm_bytes: 0, empty: None });
 
 /// A cache for a thread that starts, if there is one without a thread.
 pub(crate) fn take() -> Option<&'static ThreadCache> {
     let mut idle = IDLE.lock();
-    let cache = match idle.warm {
+    match idle.warm {
         Some(warm) => {
             idle.warm = warm.next_idle.take();
             idle.warm_bytes -= warm.idle_bytes.get();
-            warm
+            Some(warm)
         }
         None => {
             let empty = idle.empty?;
             idle.empty = empty.next_idle.take();
-            empty
+            Some(empty)
         }
-    };
-    idle.reused = true;
-    Some(cache)
+    }
 }
 
 /// Takes the cache of a thread that ends.
@@ -92,27 +88,7 @@ pub(crate) fn empty_warm() {
     }
 }
 
-/// Holds this module's lock across `fork`.
-pub(crate) fn hold_for_fork() {
-    IDLE.hold();
-}
-
-/// Whether a thread ever started with the cache of another.
-///
-/// # Safety
-///
-/// - This thread called [`hold_for_fork`], and not yet [`let_go_after_fork`].
-pub(crate) unsafe fn was_reused() -> bool {
-    // SAFETY: The caller's condition.
-    unsafe { IDLE.held() }.reused
-}
-
-/// Ends [`hold_for_fork`].
-///
-/// # Safety
-///
-/// - This thread, or the one it was forked from, called `hold_for_fork`.
-pub(crate) unsafe fn let_go_after_fork() {
-    // SAFETY: The caller's condition.
-    unsafe { IDLE.let_go() };
+/// Visits this module's lock, for `fork`.
+pub(crate) fn each_lock(visit: Visit<'_>) {
+    visit.see(IDLE.raw());
 }

@@ -1,0 +1,261 @@
+//! `fork` beside threads that hold locks, with real locks and real processes.
+//!
+//! Each test runs in a process of its own, which is ended if it takes long: a `fork` that waits for ever is what is looked
+//! for. The thread that holds a lock while it forks stands for code that a signal interrupted.
+
+extern crate std;
+
+use std::process::Command;
+use std::sync::Barrier;
+use std::thread;
+use std::time::{Duration, Instant};
+use std::vec::Vec;
+
+use super::*;
+
+const LIMIT: Duration = Duration::from_secs(120);
+const SIGABRT: i32 = 6;
+
+unsafe extern "C" {
+    fn fork() -> i32;
+    fn waitpid(process: i32, status: *mut i32, options: i32) -> i32;
+    fn _exit(status: i32) -> !;
+}
+
+/// Forks, runs `work` in the child, and returns the child's status: its exit status, or 256 and the signal that ended it.
+fn in_child(work: impl FnOnce() -> bool) -> i32 {
+    // SAFETY: The child calls nothing but `work`, whose locks the handlers have seen to.
+    let child = unsafe { fork() };
+    if child == 0 {
+        let status = if work() { 0 } else { 1 };
+        // SAFETY: It ends the child and nothing else.
+        unsafe { _exit(status) };
+    }
+    assert!(child > 0, "a child");
+    let mut status = 0;
+    // SAFETY: The status is this function's.
+    assert_eq!(unsafe { waitpid(child, &raw mut status, 0) }, child);
+    if status & 0x7f == 0 { status >> 8 } else { 256 + (status & 0x7f) }
+}
+
+/// Runs one of the tests below in a process of its own.
+fn alone(name: &str) {
+    let program = std::env::current_exe().expect("a test is a program");
+    let name = std::format!("threads::fork::tests::{name}");
+    let mut test = Command::new(program);
+    let mut test = test.args(["--exact", &name, "--ignored"]).spawn().expect("it starts");
+    let end = Instant::now() + LIMIT;
+    let status = loop {
+        match test.try_wait().expect("it is a child of this process") {
+            Some(status) => break status,
+            None if Instant::now() > end => {
+                test.kill().expect("it is a child of this process");
+                panic!("{name} waits for ever");
+            }
+            None => thread::sleep(Duration::from_millis(20)),
+        }
+    };
+    assert!(status.success(), "{name}: {status}");
+}
+
+/// The modules with locks, in the order of ranks.
+const MODULES: &[fn(Visit<'_>)] = &[
+    all::each_lock,
+    idle::each_lock,
+    owner::each_lock,
+    owner::each_lock_of_heaps,
+    shard::each_lock,
+    transfer::each_lock,
+    unwind::each_lock,
+    sampling::each_lock,
+    guards::each_lock,
+    metadata::each_lock,
+    stripes::each_lock,
+    settings::each_lock,
+    #[cfg(feature = "secure")]
+    random::each_lock,
+];
+
+/// How many locks a visit sees.
+fn count(module: fn(Visit<'_>)) -> usize {
+    let mut count = Visitor::new(|_, count| *count += 1);
+    module(&mut count);
+    count.number()
+}
+
+/// One lock of each module, in the order of ranks.
+fn one_of_each() -> Vec<&'static RawLock> {
+    owner::Owner::create().expect("memory for a heap");
+    HOLDS_ALL.store(true, Ordering::Relaxed);
+    assert_eq!(count(each_lock), MODULES.iter().map(|module| count(*module)).sum());
+    let mut locks = Vec::new();
+    for module in MODULES {
+        let mut first = Visitor::new(|lock, first| {
+            if *first == 0 {
+                *first = core::ptr::from_ref(lock).expose_provenance();
+            }
+        });
+        module(&mut first);
+        let lock = core::ptr::with_exposed_provenance::<RawLock>(first.number());
+        // SAFETY: Null, or a lock, all of which live as long as the program.
+        locks.extend(unsafe { lock.as_ref() });
+    }
+    assert!(locks.len() >= MODULES.len() - usize::from(!guards::IS_BUILT_IN));
+    locks
+}
+
+/// How many locks are not free, in all modules.
+fn taken() -> usize {
+    HOLDS_ALL.store(true, Ordering::Relaxed);
+    let mut taken = Visitor::new(|lock, taken| *taken += usize::from(!lock.is_free()));
+    each_lock(&mut taken);
+    taken.number() + usize::from(!TURN.is_free())
+}
+
+fn wait_until(is_so: impl Fn() -> bool) {
+    while !is_so() {
+        thread::yield_now();
+    }
+}
+
+/// Forks while this thread holds `own` and another one holds `others` and waits for `own`.
+fn fork_beside(
+    others: &'static RawLock,
+    own: &'static RawLock,
+    work: impl FnOnce() -> bool,
+) -> i32 {
+    own.acquire();
+    let other = thread::spawn(|| {
+        others.acquire();
+        own.acquire();
+        own.release();
+        others.release();
+    });
+    wait_until(|| own.has_sleepers());
+    let status = in_child(work);
+    assert!(own.is_this_threads() && !own.is_held_for_fork(), "the handler's return continues it");
+    own.release();
+    other.join().expect("it gets both locks");
+    assert_eq!(taken(), 0, "a lock is left over");
+    status
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "starts processes")]
+fn fork_does_not_wait_for_a_thread_that_waits_for_its_own() {
+    alone("each_kind_of_lock");
+}
+
+#[test]
+#[ignore = "runs in a process of its own"]
+fn each_kind_of_lock() {
+    watch();
+    let locks = one_of_each();
+    let (first, last) = (locks[0], locks[locks.len() - 1]);
+    let with_first = locks[1..].iter().map(|own| (first, *own));
+    let with_last = locks[1..locks.len() - 1].iter().map(|others| (*others, last));
+    for (others, own) in with_first.chain(with_last) {
+        let status = fork_beside(others, own, || {
+            taken() == 2 && own.is_this_threads() && !others.is_free() && !others.is_this_threads()
+        });
+        assert_eq!(status, 0);
+    }
+    // A child that needs the lost lock ends at once.
+    let status = fork_beside(first, last, || {
+        first.acquire();
+        true
+    });
+    assert_eq!(status, 256 + SIGABRT);
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "starts processes")]
+fn fork_waits_for_a_thread_that_does_not_wait_for_it() {
+    alone("a_lock_that_is_released_in_time");
+}
+
+#[test]
+#[ignore = "runs in a process of its own"]
+fn a_lock_that_is_released_in_time() {
+    watch();
+    let locks = one_of_each();
+    let (others, own) = (locks[0], locks[locks.len() - 1]);
+    own.acquire();
+    let other = thread::spawn(|| {
+        others.acquire();
+        thread::sleep(Duration::from_millis(3 * PATIENCE as u64));
+        others.release();
+    });
+    wait_until(|| !others.is_free());
+    assert_eq!(in_child(|| others.is_free()), 0, "fork has waited, and the child has the lock");
+    own.release();
+    other.join().expect("it ends");
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "starts processes")]
+fn forks_that_wait_for_each_other_both_return() {
+    alone("two_forks_with_locks");
+}
+
+#[test]
+#[ignore = "runs in a process of its own"]
+fn two_forks_with_locks() {
+    watch();
+    let locks = one_of_each();
+    let (first, last) = (locks[0], locks[locks.len() - 1]);
+    let both_hold = Barrier::new(2);
+    let fork_with = |own: &RawLock| {
+        own.acquire();
+        both_hold.wait();
+        let status = in_child(|| own.is_this_threads());
+        own.release();
+        assert_eq!(status, 0);
+    };
+    thread::scope(|scope| {
+        scope.spawn(|| fork_with(first));
+        scope.spawn(|| fork_with(last));
+    });
+    assert_eq!(taken(), 0, "a lock is left over");
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "starts processes")]
+fn a_fork_inside_another_one_leaves_it_its_locks() {
+    alone("a_fork_inside_another_one");
+}
+
+#[test]
+#[ignore = "runs in a process of its own"]
+fn a_fork_inside_another_one() {
+    watch();
+    let locks = one_of_each();
+    before();
+    assert_eq!(in_child(|| taken() == 0), 0);
+    assert!(locks.iter().all(|lock| lock.is_held_for_fork()), "the outer one has what it needs");
+    after_in_parent();
+    assert_eq!(taken(), 0, "the outer one releases all");
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "starts processes")]
+fn no_signal_comes_while_locks_are_held() {
+    alone("signals_are_blocked");
+}
+
+#[test]
+#[ignore = "runs in a process of its own"]
+fn signals_are_blocked() {
+    const SIGUSR1_ONLY: usize = 1 << 9;
+    /// `SIGKILL` and `SIGSTOP`.
+    const NEVER: usize = 1 << 8 | 1 << 18;
+    watch();
+    let is_as_before = || kernel::replace_blocked_signals(SIGUSR1_ONLY) == SIGUSR1_ONLY;
+    kernel::replace_blocked_signals(SIGUSR1_ONLY);
+    before();
+    assert_eq!(kernel::replace_blocked_signals(usize::MAX), usize::MAX & !NEVER);
+    after_in_parent();
+    assert!(is_as_before());
+    assert_eq!(in_child(is_as_before), 0);
+    assert!(is_as_before());
+}
