@@ -10,16 +10,16 @@
 //! output of the compiler and linker. The long body is instructions without effect, so that fetching
 //! them is its only cost.
 
-#[path = "shared/library.rs"]
-mod library;
-
+use std::error::Error;
 use std::fs;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
-use library::{Outcome, compile, open, status};
 use masu_code::{Arena, Options, Source, Tools, Writing};
+
+type Outcome<T> = Result<T, Box<dyn Error>>;
 
 type Function = extern "C" fn(u32) -> u32;
 
@@ -240,7 +240,12 @@ fn load_into_arena(objects: &[PathBuf], way: Way) -> Outcome<Loaded> {
 }
 
 fn symbol(handle: *mut libc::c_void, name: &str) -> Outcome<Function> {
-    let address = library::symbol(handle, name)?;
+    let c = std::ffi::CString::new(name)?;
+    // SAFETY: The handle is of a loaded library, the name a C string.
+    let address = unsafe { libc::dlsym(handle, c.as_ptr()) };
+    if address.is_null() {
+        return Err(format!("no symbol {name}").into());
+    }
     // SAFETY: The libraries define functions of this type.
     Ok(unsafe { std::mem::transmute::<*mut libc::c_void, Function>(address) })
 }
@@ -289,4 +294,28 @@ fn run(folder: &Path, kind: &str, body: &str, count: u32, figures: &Path) -> Out
     std::io::Write::write_all(&mut file, line.as_bytes())?;
     println!("{sum}");
     Ok(())
+}
+
+fn compile(folder: &Path, arguments: &[&str]) -> Outcome<()> {
+    let output = Command::new("gcc").args(arguments).current_dir(folder).output()?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    let first = said.lines().next().unwrap_or_default();
+    Err(format!("gcc {arguments:?}: {first}").into())
+}
+
+fn open(path: &Path) -> Outcome<*mut libc::c_void> {
+    let name = std::ffi::CString::new(path.as_os_str().as_encoded_bytes())?;
+    // SAFETY: The libraries are this program's own and have no initializers.
+    let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
+    if handle.is_null() { Err(format!("dlopen {}", path.display()).into()) } else { Ok(handle) }
+}
+
+/// A figure of `/proc/self/status`, in KiB.
+fn status(name: &str) -> Outcome<u64> {
+    let status = fs::read_to_string("/proc/self/status")?;
+    let line = status.lines().find_map(|line| line.strip_prefix(name)).ok_or("no such figure")?;
+    Ok(line.split_whitespace().next().ok_or("no figure")?.parse()?)
 }

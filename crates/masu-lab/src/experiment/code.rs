@@ -1,8 +1,8 @@
 //! `code`: the more methods a JIT compiles, the slower the program (Ruby MJIT, 2018).
 //!
-//! Relies on examples of masu-code: small functions in many [`layouts`], a library that takes the methods of [`ruby`]'s own JIT
-//! to the code arena, and, where there is no such Ruby, a JIT in miniature that answers [`requests`]. The hard idea is that a
-//! run's clock says little here, so each run notes its own figures and these are compared, round by round.
+//! Relies on examples of masu-code: small functions in many [`layouts`], and a library that takes the methods of [`ruby`]'s
+//! own JIT to the code arena. The hard idea is that a run's clock says little here, so each run notes its own figures and
+//! these are compared, round by round.
 
 use std::path::{Path, PathBuf};
 
@@ -17,12 +17,10 @@ use crate::Error;
 use crate::tables::Table;
 
 mod layouts;
-mod requests;
 mod responses;
 mod ruby;
 
 use layouts::Layouts;
-use requests::Requests;
 use ruby::Ruby;
 
 const REPORT: &str = include_str!("../../experiments/reports/code.toml");
@@ -42,82 +40,29 @@ fn run(bench: &mut Workbench<'_>) -> Result<Outcome, Error> {
     let program = programs.join("layout");
     let layouts = Layouts::measure(bench, &program)?;
     let shim = programs.join("libmjit.so");
-    let jit = match Ruby::measure(bench, &shim)? {
-        Some(ruby) => Some(Jit::Ruby(ruby)),
-        None => Requests::measure(bench, &programs.join("jit"))?.map(Jit::Miniature),
-    };
-    let slow = match &jit {
-        Some(Jit::Ruby(ruby)) => ruby.slow(bench, &shim),
-        _ => None,
-    };
+    let ruby = Ruby::measure(bench, &shim)?;
+    let slow = ruby.as_ref().and_then(|ruby| ruby.slow(bench, &shim));
     let slow = slow.or_else(|| Some(layouts.as_ref()?.slow(&program)));
     let mut diagnosis = Vec::new();
     if let Some((what, words)) = slow {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         diagnosis = bench.diagnosis(&what, &words, None)?;
     }
-    Ok(outcome(layouts.as_ref(), jit.as_ref(), diagnosis))
+    Ok(outcome(layouts.as_ref(), ruby.as_ref(), diagnosis))
 }
 
 /// Builds the programs and the library for Ruby; the folder they are in.
 fn prepare(bench: &mut Workbench<'_>) -> Result<Option<PathBuf>, Error> {
-    let what = "the layouts and the JIT";
+    let what = "the layouts and the library for Ruby";
     let Some(cargo) = Cargo::find(bench, what) else { return Ok(None) };
     let install = "install gcc, which compiles the methods (Debian: apt install gcc)";
     if bench.tool("gcc", what, install).is_none() {
         return Ok(None);
     }
     let mut arguments = vec!["--release", "--package", "masu-code"];
-    arguments.extend(["layout", "jit", "mjit"].into_iter().flat_map(|name| ["--example", name]));
+    arguments.extend(["layout", "mjit"].into_iter().flat_map(|name| ["--example", name]));
     let target = cargo.of_tree(bench, what, &arguments)?;
     Ok(target.map(|target| target.join("release/examples")))
-}
-
-/// The JIT that the report's claims are held against.
-enum Jit {
-    Ruby(Ruby),
-    /// Where Ruby cannot be had.
-    Miniature(Requests),
-}
-
-impl Jit {
-    fn named(&self, name: &str) -> Option<Series> {
-        match self {
-            Jit::Ruby(ruby) => ruby.named(name),
-            Jit::Miniature(requests) => requests.named(name),
-        }
-    }
-
-    /// What claims are said of: the program, the same with its methods, and the requests.
-    fn values(&self) -> [String; 3] {
-        match self {
-            Jit::Ruby(ruby) => ruby.values(),
-            Jit::Miniature(_) => {
-                ["the JIT in miniature", "the JIT in miniature", "1000"].map(str::to_owned)
-            }
-        }
-    }
-
-    fn figures(&self) -> String {
-        match self {
-            Jit::Ruby(ruby) => ruby.figures(),
-            Jit::Miniature(requests) => requests.figures(),
-        }
-    }
-
-    fn blocks(&self) -> Vec<Block> {
-        match self {
-            Jit::Ruby(ruby) => ruby.blocks(),
-            Jit::Miniature(requests) => requests.blocks(),
-        }
-    }
-
-    fn change(&self) -> Vec<Block> {
-        match self {
-            Jit::Ruby(ruby) => ruby.change(),
-            Jit::Miniature(requests) => requests.change(),
-        }
-    }
 }
 
 /// A figure that the runs of the row with these values noted in `file`; `own` are the names by which a line has them.
@@ -141,26 +86,26 @@ fn text(line: &Value, key: &str) -> String {
     }
 }
 
-fn outcome(layouts: Option<&Layouts>, jit: Option<&Jit>, diagnosis: Vec<Block>) -> Outcome {
+fn outcome(layouts: Option<&Layouts>, ruby: Option<&Ruby>, diagnosis: Vec<Block>) -> Outcome {
     let report = FieldReport::parse(REPORT);
-    let claims = claims(&report, layouts, jit);
+    let claims = claims(&report, layouts, ruby);
     let figures: Vec<String> =
-        layouts.map(Layouts::figures).into_iter().chain(jit.map(Jit::figures)).collect();
+        layouts.map(Layouts::figures).into_iter().chain(ruby.map(Ruby::figures)).collect();
     let figures = match figures.is_empty() {
         true => "nothing could be measured here".to_owned(),
         false => figures.join("; "),
     };
-    let mut now = jit.map(Jit::blocks).unwrap_or_default();
+    let mut now = ruby.map(Ruby::blocks).unwrap_or_default();
     now.extend(layouts.map(Layouts::blocks).unwrap_or_default());
-    let mut change = jit.map(Jit::change).unwrap_or_default();
+    let mut change = ruby.map(Ruby::change).unwrap_or_default();
     change.extend(layouts.map(Layouts::change).unwrap_or_default());
     Outcome { now, diagnosis, change, ..report.outcome(claims, &figures) }
 }
 
 /// The report's claims, held against what was measured.
-fn claims(report: &FieldReport, layouts: Option<&Layouts>, jit: Option<&Jit>) -> Vec<Claim> {
+fn claims(report: &FieldReport, layouts: Option<&Layouts>, ruby: Option<&Ruby>) -> Vec<Claim> {
     let [few, many] = layouts.map(Layouts::counts).unwrap_or_default().map(grouped);
-    let [program, jit_of, requests] = jit.map(Jit::values).unwrap_or_default();
+    let [program, jit_of, requests] = ruby.map(Ruby::values).unwrap_or_default();
     let requests = grouped(&requests);
     let values = [
         ("few", few.as_str()),
@@ -171,7 +116,7 @@ fn claims(report: &FieldReport, layouts: Option<&Layouts>, jit: Option<&Jit>) ->
     ];
     let named = |name: &str| {
         let of_layout = layouts.and_then(|layouts| layouts.named(name));
-        of_layout.or_else(|| jit?.named(name))
+        of_layout.or_else(|| ruby?.named(name))
     };
     report.claims(&values, |of, over| Some(Today::Ratio(named(of)?.over(&named(over)?))))
 }

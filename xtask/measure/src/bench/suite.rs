@@ -80,7 +80,6 @@ mod tests {
                         | "layout"
                         | "steps"
                         | "brk"
-                        | "jit"
                         | "parallel"
                         | "languages"
                 )
