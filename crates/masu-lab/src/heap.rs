@@ -11,7 +11,6 @@ mod flame;
 mod message;
 pub(crate) mod names;
 mod shape;
-mod speedscope;
 mod table;
 
 use std::collections::BTreeMap;
@@ -163,7 +162,6 @@ impl Profile {
             Shape::Text => table::text(self, what, title).into_bytes(),
             Shape::Folded => self.folded(what).into_bytes(),
             Shape::Flame => flame::svg(self, what, title).into_bytes(),
-            Shape::Speedscope => speedscope::json(self, what, title).into_bytes(),
             Shape::Pprof => message::write(self),
         }
     }

@@ -227,9 +227,9 @@ fn a_program_is_run_and_what_it_never_freed_is_said() {
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(3), "the exit code is the program's: {said}");
     assert!(said.contains("Never freed: about ") && said.contains("  keep"), "{said}");
-    let picture = folder.path().join("leak.json");
+    let picture = folder.path().join("leak.svg");
     let output = masu(&["heap", "-o"]).arg(&picture).arg("--").arg(&program).output().unwrap();
     assert_eq!(output.status.code(), Some(3));
-    let json = fs::read_to_string(picture).unwrap();
-    assert!(json.contains("speedscope.app") && json.contains("keep"), "{json}");
+    let drawing = fs::read_to_string(picture).unwrap();
+    assert!(drawing.contains("<svg") && drawing.contains("keep"), "{drawing}");
 }

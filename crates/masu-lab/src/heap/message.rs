@@ -1,6 +1,6 @@
-//! pprof's `profile.proto`, read and written by hand: it is small, and what is read may be anybody's.
+//! pprof's `profile.proto`, read and written.
 //!
-//! Relies on flate2 for compressed files. A file is taken for what it says only as far as it is well formed; numbers that lead
+//! Relies on prost for messages and on flate2 for compressed files. The file may be anybody's: numbers in it that lead
 //! nowhere are an error, not a crash.
 //!
 //! Reference: github.com/google/pprof/proto/profile.proto.
@@ -10,8 +10,98 @@ use std::io::Read;
 
 use flate2::Compression;
 use flate2::read::{GzDecoder, GzEncoder};
+use prost::Message as _;
 
 use super::{Frame, Profile, Sums};
+
+/// The messages of the format, with its names; fields that nobody here needs are left out.
+mod format {
+    #[derive(Clone, PartialEq, prost::Message)]
+    pub(super) struct Profile {
+        #[prost(message, repeated, tag = "1")]
+        pub(super) sample_type: Vec<ValueType>,
+        #[prost(message, repeated, tag = "2")]
+        pub(super) sample: Vec<Sample>,
+        #[prost(message, repeated, tag = "3")]
+        pub(super) mapping: Vec<Mapping>,
+        #[prost(message, repeated, tag = "4")]
+        pub(super) location: Vec<Location>,
+        #[prost(message, repeated, tag = "5")]
+        pub(super) function: Vec<Function>,
+        #[prost(bytes = "vec", repeated, tag = "6")]
+        pub(super) string_table: Vec<Vec<u8>>,
+        #[prost(message, optional, tag = "11")]
+        pub(super) period_type: Option<ValueType>,
+        #[prost(int64, tag = "12")]
+        pub(super) period: i64,
+        #[prost(int64, repeated, tag = "13")]
+        pub(super) comment: Vec<i64>,
+        #[prost(int64, tag = "14")]
+        pub(super) default_sample_type: i64,
+    }
+
+    #[derive(Clone, Copy, PartialEq, Eq, Hash, prost::Message)]
+    pub(super) struct ValueType {
+        #[prost(int64, tag = "1")]
+        pub(super) kind: i64,
+        #[prost(int64, tag = "2")]
+        pub(super) unit: i64,
+    }
+
+    #[derive(Clone, PartialEq, Eq, Hash, prost::Message)]
+    pub(super) struct Sample {
+        #[prost(uint64, repeated, tag = "1")]
+        pub(super) location_id: Vec<u64>,
+        #[prost(int64, repeated, tag = "2")]
+        pub(super) value: Vec<i64>,
+    }
+
+    #[derive(Clone, Copy, PartialEq, Eq, Hash, prost::Message)]
+    pub(super) struct Mapping {
+        #[prost(uint64, tag = "1")]
+        pub(super) id: u64,
+        #[prost(uint64, tag = "2")]
+        pub(super) memory_start: u64,
+        #[prost(uint64, tag = "3")]
+        pub(super) memory_limit: u64,
+        #[prost(uint64, tag = "4")]
+        pub(super) file_offset: u64,
+        #[prost(int64, tag = "5")]
+        pub(super) filename: i64,
+    }
+
+    #[derive(Clone, PartialEq, Eq, Hash, prost::Message)]
+    pub(super) struct Location {
+        #[prost(uint64, tag = "1")]
+        pub(super) id: u64,
+        #[prost(uint64, tag = "2")]
+        pub(super) mapping_id: u64,
+        #[prost(uint64, tag = "3")]
+        pub(super) address: u64,
+        #[prost(message, repeated, tag = "4")]
+        pub(super) line: Vec<Line>,
+    }
+
+    #[derive(Clone, Copy, PartialEq, Eq, Hash, prost::Message)]
+    pub(super) struct Line {
+        #[prost(uint64, tag = "1")]
+        pub(super) function_id: u64,
+        #[prost(int64, tag = "2")]
+        pub(super) line: i64,
+    }
+
+    #[derive(Clone, Copy, PartialEq, Eq, Hash, prost::Message)]
+    pub(super) struct Function {
+        #[prost(uint64, tag = "1")]
+        pub(super) id: u64,
+        #[prost(int64, tag = "2")]
+        pub(super) name: i64,
+        #[prost(int64, tag = "3")]
+        pub(super) system_name: i64,
+        #[prost(int64, tag = "4")]
+        pub(super) filename: i64,
+    }
+}
 
 /// A file that was mapped.
 #[derive(Clone, Debug)]
@@ -58,272 +148,102 @@ const KINDS: [(&str, &str); 4] = [
 /// How masu's comment about itself begins; others are for the reader.
 const OWN_COMMENT: &str = "heap profile by masu";
 
-enum Value<'a> {
-    Number(u64),
-    Bytes(&'a [u8]),
-}
-
-fn varint(bytes: &mut &[u8]) -> Option<u64> {
-    let mut value = 0_u64;
-    for shift in (0..64).step_by(7) {
-        let (byte, rest) = bytes.split_first()?;
-        *bytes = rest;
-        value |= u64::from(byte & 0x7f) << shift;
-        if byte & 0x80 == 0 {
-            return Some(value);
-        }
-    }
-    None
-}
-
-fn field<'a>(bytes: &mut &'a [u8]) -> Option<(u64, Value<'a>)> {
-    let tag = varint(bytes)?;
-    let value = match tag & 7 {
-        0 => Value::Number(varint(bytes)?),
-        wire @ (1 | 2 | 5) => {
-            let length = match wire {
-                1 => 8,
-                5 => 4,
-                _ => usize::try_from(varint(bytes)?).ok()?,
-            };
-            let (value, rest) = bytes.split_at_checked(length)?;
-            *bytes = rest;
-            Value::Bytes(value)
-        }
-        _ => return None,
-    };
-    Some((tag >> 3, value))
-}
-
-/// The fields of a message; `None` where it is not well formed.
-fn fields(mut bytes: &[u8]) -> Option<Vec<(u64, Value<'_>)>> {
-    let mut fields = Vec::new();
-    while !bytes.is_empty() {
-        fields.push(field(&mut bytes)?);
-    }
-    Some(fields)
-}
-
-/// A repeated number: packed, or one a field.
-fn push_numbers(value: &Value<'_>, numbers: &mut Vec<u64>) -> Option<()> {
-    match *value {
-        Value::Number(number) => numbers.push(number),
-        Value::Bytes(mut bytes) => {
-            while !bytes.is_empty() {
-                numbers.push(varint(&mut bytes)?);
-            }
-        }
-    }
-    Some(())
-}
-
-/// The numbers of a message's fields from 1 to 5; 0 for what is not there.
-fn numbers(bytes: &[u8]) -> Option<[u64; 6]> {
-    let mut numbers = [0; 6];
-    for (field, value) in fields(bytes)? {
-        if let (Some(place), Value::Number(number)) = (numbers.get_mut(field as usize), value) {
-            *place = number;
-        }
-    }
-    Some(numbers)
-}
-
-/// The parts of a message, not looked into yet.
-#[derive(Default)]
-struct Parts<'a> {
-    kinds: Vec<&'a [u8]>,
-    samples: Vec<&'a [u8]>,
-    mappings: Vec<&'a [u8]>,
-    locations: Vec<&'a [u8]>,
-    functions: Vec<&'a [u8]>,
-    strings: Vec<String>,
-    comments: Vec<u64>,
-    period: u64,
-}
-
-impl<'a> Parts<'a> {
-    fn of(bytes: &'a [u8]) -> Option<Parts<'a>> {
-        let mut parts = Parts::default();
-        for (field, value) in fields(bytes)? {
-            match (field, value) {
-                (1, Value::Bytes(bytes)) => parts.kinds.push(bytes),
-                (2, Value::Bytes(bytes)) => parts.samples.push(bytes),
-                (3, Value::Bytes(bytes)) => parts.mappings.push(bytes),
-                (4, Value::Bytes(bytes)) => parts.locations.push(bytes),
-                (5, Value::Bytes(bytes)) => parts.functions.push(bytes),
-                (6, Value::Bytes(bytes)) => {
-                    parts.strings.push(String::from_utf8_lossy(bytes).into_owned());
-                }
-                (12, Value::Number(number)) => parts.period = number,
-                (13, value) => push_numbers(&value, &mut parts.comments)?,
-                _ => {}
-            }
-        }
-        Some(parts)
-    }
-
-    fn string(&self, number: u64) -> Option<&str> {
-        self.strings.get(usize::try_from(number).ok()?).map(String::as_str)
-    }
-
-    /// Which of a sample's values is which of ours.
-    fn places(&self) -> Option<[usize; 4]> {
-        let mut kinds = Vec::new();
-        for bytes in &self.kinds {
-            let [_, kind, unit, ..] = numbers(bytes)?;
-            kinds.push((self.string(kind)?, self.string(unit)?));
-        }
-        let place = |wanted: &(&str, &str)| kinds.iter().position(|kind| kind == wanted);
-        let [a, b, c, d] = KINDS.each_ref().map(place);
-        Some([a?, b?, c?, d?])
-    }
-
-    fn mappings(&self) -> Option<(HashMap<u64, usize>, Vec<Mapping>)> {
-        let (mut indices, mut mappings) = (HashMap::new(), Vec::new());
-        for bytes in &self.mappings {
-            let [_, number, start, end, offset, file] = numbers(bytes)?;
-            indices.insert(number, mappings.len());
-            let file = self.string(file)?.to_owned();
-            mappings.push(Mapping { start, end, offset, file });
-        }
-        Some((indices, mappings))
-    }
-
-    /// The functions' names and files by number.
-    fn functions(&self) -> Option<HashMap<u64, (&str, &str)>> {
-        let mut functions = HashMap::new();
-        for bytes in &self.functions {
-            let [_, number, name, _, file, _] = numbers(bytes)?;
-            functions.insert(number, (self.string(name)?, self.string(file)?));
-        }
-        Some(functions)
-    }
-
-    fn locations(
-        &self,
-        mappings: &HashMap<u64, usize>,
-    ) -> Option<(HashMap<u64, usize>, Vec<Location>)> {
-        let functions = self.functions()?;
-        let (mut indices, mut locations) = (HashMap::new(), Vec::new());
-        for bytes in &self.locations {
-            let (mut location, mut number) = (Location::default(), 0);
-            for (field, value) in fields(bytes)? {
-                match (field, value) {
-                    (1, Value::Number(value)) => number = value,
-                    (2, Value::Number(value)) => location.mapping = mappings.get(&value).copied(),
-                    (3, Value::Number(value)) => location.address = value,
-                    (4, Value::Bytes(line)) => {
-                        let [_, function, line, ..] = numbers(line)?;
-                        let (name, file) = functions.get(&function)?;
-                        let file = Some(*file).filter(|file| !file.is_empty()).map(str::to_owned);
-                        let line = u32::try_from(line).unwrap_or(0);
-                        location.frames.push(Frame { function: (*name).to_owned(), file, line });
-                    }
-                    _ => {}
-                }
-            }
-            indices.insert(number, locations.len());
-            locations.push(location);
-        }
-        Some((indices, locations))
-    }
-}
+const BROKEN: &str =
+    "it is no heap profile, or was cut off; MASU_PROFILE=PREFIX has a program write one";
 
 impl Message {
     /// Reads a file's bytes; the error says what is wrong with them and what to do.
     pub(super) fn read(bytes: &[u8]) -> Result<Message, String> {
-        if bytes.starts_with(&GZIP) {
-            return Message::read_plain(&unpacked(bytes)?);
-        }
-        Message::read_plain(bytes)
-    }
-
-    fn read_plain(bytes: &[u8]) -> Result<Message, String> {
-        let broken = || {
-            "it is no heap profile, or was cut off; MASU_PROFILE=PREFIX has a program write one"
-                .to_owned()
-        };
-        let parts = Parts::of(bytes).ok_or_else(broken)?;
-        let places = parts.places().ok_or_else(|| {
+        let unpacked = bytes.starts_with(&GZIP).then(|| unpacked(bytes)).transpose()?;
+        let profile = format::Profile::decode(unpacked.as_deref().unwrap_or(bytes));
+        let profile = profile.map_err(|_| BROKEN.to_owned())?;
+        let places = profile.places().ok_or_else(|| {
             "it is no heap profile: it does not have alloc_ and inuse_ values".to_owned()
         })?;
-        Message::of(&parts, places).ok_or_else(broken)
+        Message::of(&profile, places).ok_or_else(|| BROKEN.to_owned())
     }
 
-    fn of(parts: &Parts<'_>, places: [usize; 4]) -> Option<Message> {
-        let (mapping_indices, mappings) = parts.mappings()?;
-        let (indices, locations) = parts.locations(&mapping_indices)?;
-        let mut samples = Vec::new();
-        for bytes in &parts.samples {
-            let (mut stack, mut values) = (Vec::new(), Vec::new());
-            for (field, value) in fields(bytes)? {
-                match field {
-                    1 => push_numbers(&value, &mut stack)?,
-                    2 => push_numbers(&value, &mut values)?,
-                    _ => {}
-                }
-            }
-            let value = |place: usize| values.get(place).map(|value| value.cast_signed());
+    fn of(profile: &format::Profile, places: [usize; 4]) -> Option<Message> {
+        let mappings = profile.mapping.iter().map(|it| {
+            let file = profile.string(it.filename)?;
+            Some(Mapping {
+                start: it.memory_start,
+                end: it.memory_limit,
+                offset: it.file_offset,
+                file,
+            })
+        });
+        let indices: HashMap<u64, usize> =
+            profile.location.iter().enumerate().map(|(index, it)| (it.id, index)).collect();
+        let samples = profile.sample.iter().map(|it| {
+            let value = |place: usize| it.value.get(place).copied();
             let sums = Sums {
                 allocated_blocks: value(places[0])?,
                 allocated_bytes: value(places[1])?,
                 live_blocks: value(places[2])?,
                 live_bytes: value(places[3])?,
             };
-            let locations = stack.iter().map(|number| indices.get(number).copied());
-            samples.push(Sample { locations: locations.collect::<Option<_>>()?, sums });
-        }
-        let comments = parts.comments.iter().filter_map(|comment| parts.string(*comment));
-        let remarks = comments.filter(|text| !text.starts_with(OWN_COMMENT)).map(str::to_owned);
-        let remarks = remarks.collect();
-        let interval_bytes = parts.period.cast_signed();
-        Some(Message { interval_bytes, mappings, locations, samples, remarks })
+            let locations = it.location_id.iter().map(|id| indices.get(id).copied());
+            Some(Sample { locations: locations.collect::<Option<_>>()?, sums })
+        });
+        let comments = profile.comment.iter().filter_map(|comment| profile.string(*comment));
+        Some(Message {
+            interval_bytes: profile.period,
+            mappings: mappings.collect::<Option<_>>()?,
+            locations: profile.locations()?,
+            samples: samples.collect::<Option<_>>()?,
+            remarks: comments.filter(|text| !text.starts_with(OWN_COMMENT)).collect(),
+        })
     }
 }
 
-/// A message being written.
-#[derive(Default)]
-struct Writer(Vec<u8>);
-
-impl Writer {
-    fn varint(&mut self, mut value: u64) {
-        while value >= 0x80 {
-            self.0.push(value as u8 | 0x80);
-            value >>= 7;
-        }
-        self.0.push(value as u8);
+impl format::Profile {
+    fn string(&self, number: i64) -> Option<String> {
+        let bytes = self.string_table.get(usize::try_from(number).ok()?)?;
+        Some(String::from_utf8_lossy(bytes).into_owned())
     }
 
-    fn number(&mut self, field: u64, value: u64) {
-        self.varint(field << 3);
-        self.varint(value);
+    /// Which of a sample's values is which of ours.
+    fn places(&self) -> Option<[usize; 4]> {
+        let kind = |it: &format::ValueType| Some((self.string(it.kind)?, self.string(it.unit)?));
+        let kinds = self.sample_type.iter().map(kind).collect::<Option<Vec<_>>>()?;
+        let place = |wanted: &(&str, &str)| {
+            kinds.iter().position(|(kind, unit)| (kind.as_str(), unit.as_str()) == *wanted)
+        };
+        let [a, b, c, d] = KINDS.each_ref().map(place);
+        Some([a?, b?, c?, d?])
     }
 
-    fn bytes(&mut self, field: u64, bytes: &[u8]) {
-        self.varint(field << 3 | 2);
-        self.varint(bytes.len() as u64);
-        self.0.extend_from_slice(bytes);
-    }
-
-    fn message(&mut self, field: u64, fill: impl FnOnce(&mut Writer)) {
-        let mut part = Writer::default();
-        fill(&mut part);
-        self.bytes(field, &part.0);
+    fn locations(&self) -> Option<Vec<Location>> {
+        let mapping = |id: u64| self.mapping.iter().position(|mapping| mapping.id == id);
+        let functions: HashMap<u64, &format::Function> =
+            self.function.iter().map(|it| (it.id, it)).collect();
+        let frame = |line: &format::Line| {
+            let function = functions.get(&line.function_id)?;
+            Some(Frame {
+                function: self.string(function.name)?,
+                file: Some(self.string(function.filename)?).filter(|file| !file.is_empty()),
+                line: u32::try_from(line.line).unwrap_or(0),
+            })
+        };
+        let location = |it: &format::Location| {
+            let frames = it.line.iter().map(frame).collect::<Option<_>>()?;
+            Some(Location { address: it.address, mapping: mapping(it.mapping_id), frames })
+        };
+        self.location.iter().map(location).collect()
     }
 }
 
 /// Strings, each once.
-struct Strings(HashMap<String, u64>, Vec<String>);
+#[derive(Default)]
+struct Strings(HashMap<String, i64>, Vec<Vec<u8>>);
 
 impl Strings {
-    fn number(&mut self, text: &str) -> u64 {
-        if let Some(number) = self.0.get(text) {
-            return *number;
-        }
-        let number = self.1.len() as u64;
-        self.1.push(text.to_owned());
-        self.0.insert(text.to_owned(), number);
-        number
+    fn number(&mut self, text: &str) -> i64 {
+        *self.0.entry(text.to_owned()).or_insert_with(|| {
+            self.1.push(text.into());
+            self.1.len() as i64 - 1
+        })
     }
 }
 
@@ -344,7 +264,7 @@ fn unpacked(bytes: &[u8]) -> Result<Vec<u8>, String> {
 
 /// The profile with names, for tools that read pprof's format: compressed, as they write it themselves.
 pub(super) fn write(profile: &Profile) -> Vec<u8> {
-    let plain = write_plain(profile);
+    let plain = message(profile).encode_to_vec();
     let mut packing = GzEncoder::new(plain.as_slice(), Compression::default());
     let mut packed = Vec::new();
     packing.read_to_end(&mut packed).expect("memory to memory, nothing fails");
@@ -352,66 +272,44 @@ pub(super) fn write(profile: &Profile) -> Vec<u8> {
 }
 
 /// A frame is a location of its own, so that nothing need be known of addresses.
-fn write_plain(profile: &Profile) -> Vec<u8> {
-    let mut strings = Strings(HashMap::new(), Vec::new());
+fn message(profile: &Profile) -> format::Profile {
+    let mut strings = Strings::default();
     strings.number("");
-    let mut writer = Writer::default();
-    let value_type = |strings: &mut Strings, (kind, unit): (&str, &str)| {
-        let (kind, unit) = (strings.number(kind), strings.number(unit));
-        move |part: &mut Writer| {
-            part.number(1, kind);
-            part.number(2, unit);
-        }
+    let mut value_type =
+        |(kind, unit)| format::ValueType { kind: strings.number(kind), unit: strings.number(unit) };
+    let mut message = format::Profile {
+        sample_type: KINDS.map(&mut value_type).into(),
+        period_type: Some(value_type(("space", "bytes"))),
+        period: profile.interval_bytes,
+        default_sample_type: strings.number("inuse_space"),
+        ..format::Profile::default()
     };
-    for kind in KINDS {
-        writer.message(1, value_type(&mut strings, kind));
-    }
     let mut locations: HashMap<&Frame, u64> = HashMap::new();
     let mut functions: HashMap<(&str, Option<&str>), u64> = HashMap::new();
     for (frames, sums) in &profile.stacks {
-        let mut stack = Writer::default();
-        for frame in frames.iter().rev() {
+        let mut location = |frame| {
             let next = locations.len() as u64 + 1;
-            stack.varint(*locations.entry(frame).or_insert(next));
-        }
-        let mut values = Writer::default();
-        let sums = [sums.allocated_blocks, sums.allocated_bytes, sums.live_blocks, sums.live_bytes];
-        sums.iter().for_each(|value| values.varint(value.cast_unsigned()));
-        writer.message(2, |part| {
-            part.bytes(1, &stack.0);
-            part.bytes(2, &values.0);
-        });
+            *locations.entry(frame).or_insert(next)
+        };
+        let location_id = frames.iter().rev().map(&mut location).collect();
+        let Sums { allocated_blocks, allocated_bytes, live_blocks, live_bytes } = *sums;
+        let value = vec![allocated_blocks, allocated_bytes, live_blocks, live_bytes];
+        message.sample.push(format::Sample { location_id, value });
     }
-    for (frame, number) in &locations {
+    for (frame, id) in locations {
         let next = functions.len() as u64 + 1;
-        let function = functions.entry((&frame.function, frame.file.as_deref())).or_insert(next);
-        writer.message(4, |part| {
-            part.number(1, *number);
-            part.message(4, |line| {
-                line.number(1, *function);
-                line.number(2, u64::from(frame.line));
-            });
-        });
+        let function = (frame.function.as_str(), frame.file.as_deref());
+        let function_id = *functions.entry(function).or_insert(next);
+        let line = vec![format::Line { function_id, line: frame.line.into() }];
+        message.location.push(format::Location { id, line, ..format::Location::default() });
     }
-    for ((name, file), number) in functions {
-        let (name, file) = (strings.number(name), strings.number(file.unwrap_or("")));
-        writer.message(5, |part| {
-            part.number(1, number);
-            part.number(2, name);
-            part.number(3, name);
-            part.number(4, file);
-        });
+    for ((name, file), id) in functions {
+        let (name, filename) = (strings.number(name), strings.number(file.unwrap_or("")));
+        message.function.push(format::Function { id, name, system_name: name, filename });
     }
-    writer.message(11, value_type(&mut strings, ("space", "bytes")));
-    writer.number(12, profile.interval_bytes.cast_unsigned());
-    let comment = strings.number(&format!("{OWN_COMMENT}, with names"));
-    writer.number(13, comment);
-    for remark in &profile.remarks {
-        let number = strings.number(remark);
-        writer.number(13, number);
-    }
-    let default = strings.number("inuse_space");
-    writer.number(14, default);
-    strings.1.iter().for_each(|string| writer.bytes(6, string.as_bytes()));
-    writer.0
+    let own = format!("{OWN_COMMENT}, with names");
+    let comments = std::iter::once(&own).chain(&profile.remarks);
+    message.comment = comments.map(|comment| strings.number(comment)).collect();
+    message.string_table = strings.1;
+    message
 }

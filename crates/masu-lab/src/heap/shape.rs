@@ -14,8 +14,6 @@ named! {
         Folded = "folded",
         /// A flame graph, one SVG file that needs no other.
         Flame = "svg",
-        /// The JSON of speedscope.app: a sampled profile whose weights are what is counted.
-        Speedscope = "speedscope",
         /// pprof's `profile.proto` with names in it, compressed by gzip.
         Pprof = "pprof",
     }
@@ -33,7 +31,6 @@ impl Shape {
             "txt" => Some(Shape::Text),
             "folded" => Some(Shape::Folded),
             "svg" => Some(Shape::Flame),
-            "json" => Some(Shape::Speedscope),
             "pb" | "pprof" => Some(Shape::Pprof),
             _ => None,
         }
