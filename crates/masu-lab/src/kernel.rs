@@ -4,7 +4,6 @@
 
 use std::ffi::CStr;
 use std::io;
-use std::ops::Range;
 use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -13,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags};
-use rustix::fs::{OFlags, SeekFrom};
+use rustix::fs::OFlags;
 use rustix::io::Errno;
 use rustix::process::{self, Pid, PidfdFlags, Signal, WaitId, WaitIdOptions};
 use rustix::time::{ClockId, Timespec};
@@ -42,16 +41,6 @@ pub(crate) fn effective_ids() -> (u32, u32) {
 pub(crate) fn has_capabilities(path: &Path) -> bool {
     let mut nothing: [u8; 0] = [];
     rustix::fs::getxattr(path, c"security.capability", &mut nothing).is_ok_and(|bytes| bytes > 0)
-}
-
-/// The next bytes of a file that take room on the disk, `from` or later. Between such stretches are holes, which read
-/// as zeros. None behind the last one.
-pub(crate) fn next_data(file: BorrowedFd<'_>, from: u64) -> io::Result<Option<Range<u64>>> {
-    match rustix::fs::seek(file, SeekFrom::Data(from)) {
-        Ok(start) => Ok(Some(start..rustix::fs::seek(file, SeekFrom::Hole(start))?)),
-        Err(Errno::NXIO) => Ok(None),
-        Err(error) => Err(error.into()),
-    }
 }
 
 /// A second descriptor for the same open file, closed on exec.

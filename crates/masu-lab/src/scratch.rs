@@ -4,15 +4,18 @@
 //! copying nor removing follows a link, and nothing is removed from a folder that something is mounted in.
 
 use std::ffi::OsString;
-use std::fs::{self, DirBuilder, File, FileTimes, Metadata};
-use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
-use std::os::fd::AsFd;
+use std::fs::{self, DirBuilder};
+use std::io::{self, ErrorKind, Read, Seek};
 use std::os::unix::ffi::OsStringExt;
-use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
 
 use crate::error::Doing;
-use crate::{Error, Stop, kernel};
+use crate::execute::alone;
+use crate::{Error, Stop};
 
 /// What the folder a run starts in holds.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -77,9 +80,12 @@ impl ScratchFolder {
     pub fn fresh(&self, stop: &Stop) -> Result<(), Error> {
         self.remove()?;
         let made = match &self.source {
-            None => make(&self.path, 0o700).map_err(|error| self.wrong(&self.path, &error)),
-            Some(source) => copy_folder(source, &self.path, stop)
-                .map_err(|(path, error)| self.wrong(&path, &error)),
+            None => DirBuilder::new().mode(0o700).create(&self.path).map(|()| None),
+            Some(source) => copy_folder(source, &self.path, stop),
+        };
+        let made = match made.map_err(|error| error.to_string()) {
+            Ok(None) => Ok(()),
+            Ok(Some(reason)) | Err(reason) => Err(self.wrong(reason)),
         };
         // The caller wants this reason, not that of a removal that may fail as well.
         made.inspect_err(|_| drop(self.remove()))?;
@@ -105,12 +111,8 @@ impl ScratchFolder {
         })
     }
 
-    fn wrong(&self, path: &Path, error: &io::Error) -> Error {
-        let mut reason = format!("copying {}: {error}", path.display());
-        if self.source.is_none() {
-            reason = error.to_string();
-        }
-        if matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded) {
+    fn wrong(&self, mut reason: String) -> Error {
+        if ["No space left", "quota exceeded"].iter().any(|words| reason.contains(words)) {
             let place = self.root.parent().unwrap_or(&self.root).display();
             reason = format!(
                 "{reason}; the folder of each run lies in {place}: make room there, or set TMPDIR \
@@ -152,107 +154,39 @@ fn temporary() -> Result<PathBuf, Error> {
         .doing(|| format!("looking up the temporary folder {}", temporary.display()))
 }
 
-fn make(path: &Path, mode: u32) -> io::Result<()> {
-    DirBuilder::new().mode(mode).create(path)
-}
-
-type NotCopied = (PathBuf, io::Error);
-
-/// Copies a folder with what is in it: contents, links as links, permissions and times, and owners
-/// where this user may give files away. Sockets, pipes and devices are left out: a copy of one is
-/// connected to nothing. Ends early, without an error, for a stop.
-fn copy_folder(from: &Path, to: &Path, stop: &Stop) -> Result<(), NotCopied> {
-    let at = |path: &Path| {
-        let path = path.to_owned();
-        move |error| (path, error)
-    };
-    let metadata = fs::symlink_metadata(from).map_err(at(from))?;
-    make(to, 0o700).map_err(at(from))?;
-    for entry in fs::read_dir(from).map_err(at(from))? {
-        let entry = entry.map_err(at(from))?;
+/// Copies a folder with what is in it, by `cp`: contents with their holes, links as links, permissions, times, and owners
+/// where this user may give files away. Returns the first complaint; none where a stop ended it early.
+fn copy_folder(from: &Path, to: &Path, stop: &Stop) -> io::Result<Option<String>> {
+    // The code that reaps the children of a run must not meet this one.
+    let _alone = alone();
+    let mut complaints = tempfile::tempfile()?;
+    let mut cp = Command::new("cp");
+    cp.args(["-a", "--"]).arg(from).arg(to).env("LC_ALL", "C");
+    cp.stdin(Stdio::null()).stdout(Stdio::null()).stderr(complaints.try_clone()?);
+    let mut child = cp.spawn()?;
+    let mut pause = Duration::from_micros(200);
+    let status = loop {
+        if let Some(status) = child.try_wait()? {
+            break status;
+        }
         if stop.requested() {
-            return Ok(());
+            child.kill()?;
+            child.wait()?;
+            return Ok(None);
         }
-        let (from, to) = (entry.path(), to.join(entry.file_name()));
-        let kind = entry.file_type().map_err(at(&from))?;
-        if kind.is_dir() {
-            copy_folder(&from, &to, stop)?;
-        } else if kind.is_symlink() {
-            copy_link(&from, &to).map_err(at(&from))?;
-        } else if kind.is_file() {
-            copy_file(&from, &to).map_err(at(&from))?;
-        } else {
-            debug_assert!(
-                kind.is_fifo()
-                    || kind.is_socket()
-                    || kind.is_block_device()
-                    || kind.is_char_device()
-            );
-        }
-    }
-    // Last, because a folder may be read-only and its time changes with what is put into it.
-    dress(to, &metadata).map_err(at(from))
-}
-
-fn copy_link(from: &Path, to: &Path) -> io::Result<()> {
-    std::os::unix::fs::symlink(fs::read_link(from)?, to)?;
-    let metadata = fs::symlink_metadata(from)?;
-    if may_give_away() {
-        std::os::unix::fs::lchown(to, Some(metadata.uid()), Some(metadata.gid()))?;
-    }
-    Ok(())
-}
-
-fn copy_file(from: &Path, to: &Path) -> io::Result<()> {
-    let metadata = fs::symlink_metadata(from)?;
-    // Counted in units of 512 bytes on every file system.
-    if metadata.blocks() * 512 < metadata.len() {
-        copy_with_holes(from, to)?;
-    } else {
-        fs::copy(from, to)?;
-    }
-    dress(to, &metadata)
-}
-
-/// Copies only what takes room: the files of some databases have holes larger than the disk.
-fn copy_with_holes(from: &Path, to: &Path) -> io::Result<()> {
-    let mut source = File::open(from)?;
-    let mut copy = File::options().write(true).create_new(true).mode(0o600).open(to)?;
-    let mut at = 0;
-    while let Some(data) = kernel::next_data(source.as_fd(), at)? {
-        source.seek(SeekFrom::Start(data.start))?;
-        copy.seek(SeekFrom::Start(data.start))?;
-        io::copy(&mut (&source).take(data.end - data.start), &mut copy)?;
-        at = data.end;
-    }
-    copy.set_len(source.metadata()?.len())
-}
-
-/// Gives the copy at `path` the times, the owner and the permissions of the original.
-fn dress(path: &Path, original: &Metadata) -> io::Result<()> {
-    if may_give_away() {
-        std::os::unix::fs::lchown(path, Some(original.uid()), Some(original.gid()))?;
-    }
-    // Before the permissions, which may forbid to open it.
-    let times =
-        FileTimes::new().set_accessed(original.accessed()?).set_modified(original.modified()?);
-    let mode = fs::symlink_metadata(path)?.permissions().mode();
-    fs::set_permissions(path, fs::Permissions::from_mode(mode | 0o600))?;
-    File::open(path)?.set_times(times)?;
-    fs::set_permissions(path, original.permissions())
-}
-
-fn may_give_away() -> bool {
-    kernel::effective_ids().0 == 0
+        thread::sleep(pause);
+        pause = (pause * 2).min(Duration::from_millis(20));
+    };
+    let mut said = Vec::new();
+    complaints.rewind()?;
+    complaints.read_to_end(&mut said)?;
+    let said = String::from_utf8_lossy(&said);
+    let first = said.lines().next().map_or_else(|| format!("cp: {status}"), str::to_owned);
+    Ok((!status.success()).then_some(first))
 }
 
 /// Removes what is at `path`, an absolute path without links, folders that may not be written
 /// included; links in it are removed and not followed. That nothing is there is no error.
-///
-/// # Errors
-///
-/// What the system says, and [`ErrorKind::ResourceBusy`] when something is mounted at `path` or
-/// below: then nothing is removed at all, for it would be taken from where it really lies.
 pub(crate) fn remove(path: &Path) -> io::Result<()> {
     let mounts = fs::read("/proc/self/mountinfo").unwrap_or_default();
     if let Some(mounted) = mounted_below(&mounts, path) {
