@@ -23,7 +23,6 @@ pub const RECORDS: &str = "benches/record";
 /// Patterns whose time is mostly not malloc's: their figure is memory.
 pub const MEMORY_ONLY: &[&str] = &["idle-threads", "small-program"];
 
-/// Which sections of the records of one name are on the page.
 struct Family {
     /// The record's name, behind its date.
     name: &'static str,
@@ -100,7 +99,7 @@ const HEAD: &str = "\
 # Benchmarks
 
 masu beside other mallocs, losses first. Every figure comes from the newest dated record of its kind in
-[benches/record](../benches/record), which has every row with its interval, memory, the aims, the versions, and how busy the machine was. `cargo xtask benchmarks` makes this page.
+[benches/record](../benches/record), which has every row with its interval, memory, the versions, and how busy the machine was. `cargo xtask benchmarks` makes this page.
 
 Cells are ratios to the first column: less is better. The last column is masu against the best of the others in that row,
 with the interval that holds with 99 % ([how sure that is](reading.md#how-sure-is-it)).

@@ -32,7 +32,6 @@ pub(crate) struct Request {
     asan: bool,
 }
 
-/// Builds the fuzz target and searches; what it finds on the way stays in the target folder.
 pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     let target = commands::target_folder()?.join(if request.asan { "fuzz-asan" } else { "fuzz" });
     commands::step("build", || {

@@ -109,7 +109,6 @@ impl Request {
         Ok(installed)
     }
 
-    /// Has the installed command write its pages.
     fn manual_pages(&self, program: &Path) -> Result<Vec<PathBuf>> {
         let folder = self.place("share/man/man1");
         commands::output(Command::new(program).args(["man", "--output"]).arg(&folder))?;
@@ -156,7 +155,6 @@ impl Request {
             .replace("@VERSION@", env!("CARGO_PKG_VERSION"))
     }
 
-    /// The note that is printed after the installation.
     fn hint(&self) -> String {
         format!(
             "Any program: LD_PRELOAD={0}/libmasu.so PROGRAM; hardened: {HARDENED} in its place. In C: cc … $(pkg-config --cflags \
@@ -183,7 +181,6 @@ const BUILT: &[(&str, &str, u32)] = &[
 /// The hardened build of `libmasu.so`.
 const HARDENED: &str = "libmasu-secure.so";
 
-/// Headers, that of the manual page first.
 const HEADERS: [(&str, &str); 2] =
     [("crates/masu-abi/include", "masu.h"), ("crates/masu-code-abi/include", "masu_code.h")];
 

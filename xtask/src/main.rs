@@ -7,7 +7,6 @@
 
 mod boot;
 mod ci;
-mod docs;
 mod faults;
 mod fuzz;
 mod install;
@@ -44,8 +43,6 @@ enum Chore {
     Tidy,
     Install(install::Request),
     Package(package::Request),
-    /// The pages of docs/ as a book in target/book, by mdBook
-    Docs,
     /// A real comparison as a drawing, docs/compare.svg (about two minutes)
     Picture,
     /// The page of figures, docs/benchmarks.md, from the records
@@ -86,7 +83,6 @@ fn perform(chore: Chore) -> Result<()> {
         Chore::Tidy => tidy::run(root),
         Chore::Install(request) => install::run(root, &request),
         Chore::Package(request) => package::run(root, &request),
-        Chore::Docs => docs::run(root),
         Chore::Picture => picture::run(root),
         Chore::Benchmarks => benchmarks::run(root),
         Chore::Matrix(request) => matrix::run(root, &request),

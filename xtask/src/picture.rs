@@ -11,7 +11,6 @@ use anyhow::{Context, Result, bail};
 
 use crate::{commands, trial};
 
-/// The picture, from the root.
 const PICTURE: &str = "docs/compare.svg";
 
 /// Units of the drawing to a character and a line, and around the text.
@@ -19,7 +18,6 @@ const CHARACTER: f64 = 8.4;
 const LINE: usize = 19;
 const MARGIN: usize = 18;
 
-/// Draws the picture.
 pub(crate) fn run(root: &Path) -> Result<()> {
     commands::step("build", || commands::run(&mut commands::cargo(root, &["build", "--release"])))?;
     let mut command = trial::comparison(root, "release/masu")?;

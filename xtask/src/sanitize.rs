@@ -126,7 +126,6 @@ fn cargo(root: &Path, package: &str, command: &[&str], tests: &[&str], folder: &
     cargo
 }
 
-/// Builds so many tests; returns the programs, as cargo says where they are.
 fn programs(mut build: Command, count: usize) -> Result<Vec<PathBuf>> {
     build.arg("--message-format=json-render-diagnostics").stdout(Stdio::piped());
     let mut child = build.spawn().context("cannot start cargo")?;

@@ -133,7 +133,6 @@ impl Suite {
         self.row().map(drop).inspect_err(|_| drop(fs::remove_file(&date)))
     }
 
-    /// A part of the script, in the suite's folder, with what every script has.
     fn part(&self, part: &str, apt: &Path) -> Command {
         let mut bash = Command::new("bash");
         let fetch = self.script.with_file_name("fetch.sh");

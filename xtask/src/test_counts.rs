@@ -7,7 +7,6 @@ use anyhow::{Context, Result, bail};
 
 use crate::commands;
 
-/// Tests that passed and failed.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct TestCounts {
     pub(crate) passed: u64,
@@ -27,7 +26,6 @@ impl TestCounts {
     }
 }
 
-/// Runs a cargo command that runs tests, and shows what it prints.
 pub(crate) fn run_tests(command: &mut Command) -> Result<TestCounts> {
     let shown = commands::show(command);
     let mut child = command

@@ -15,7 +15,6 @@ use masu_lab::{Libc, Variant};
 
 use xtask::{commands, machine, options, records};
 
-mod aims;
 pub(crate) mod builds;
 pub(crate) mod figures;
 pub(crate) mod pattern;
@@ -120,7 +119,6 @@ impl Request {
         self.wants(Part::Patterns) && self.patterns.is_empty() && !self.musl
     }
 
-    /// The record's name in the repository; none for a partial run.
     fn record(&self) -> Option<&str> {
         let is_part = self.musl || self.only_patterns || self.only_programs || self.names_some();
         let is_whole = !self.quick && !is_part;
@@ -130,7 +128,6 @@ impl Request {
 
 struct Bench {
     variants: Vec<Variant>,
-    /// The chore as typed.
     command: String,
     rounds: usize,
     /// Of the order of the patterns' runs and of the programs'.

@@ -79,7 +79,6 @@ impl Request {
         }
     }
 
-    /// The cases that are wanted, of all that there are.
     fn choose(&self, mut cases: Vec<Case>) -> Result<Vec<Case>> {
         options::are_known(&self.only, cases.iter().map(|case| case.name.as_str()))?;
         cases.retain(|case| self.only.is_empty() || self.only.contains(&case.name));

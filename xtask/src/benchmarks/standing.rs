@@ -5,7 +5,6 @@
 
 use super::MEMORY_ONLY;
 
-/// Rows of one table.
 pub(super) struct Standing {
     /// Rows whose whole interval lies below 1.
     pub(super) ahead: usize,

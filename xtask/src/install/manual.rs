@@ -4,7 +4,6 @@
 //! begins at the left margin speaks of the declarations below it, up to the next empty line. So
 //! there is one place to say what a function does.
 
-/// The page's source.
 pub(super) fn page(header: &str) -> String {
     let mut page = format!(
         ".TH MASU 3 \"\" \"masu {}\" \"Library functions\"\n\

@@ -131,7 +131,6 @@ fn as_root(program: &str) -> Command {
     command
 }
 
-/// Runs a command that must succeed, and returns what it printed on both streams.
 pub(super) fn talk(command: &mut Command, input: &str) -> Result<String> {
     let shown = commands::show(command);
     let mut child = command

@@ -80,7 +80,6 @@ impl Tree {
             .context("Debian's folder for completions of zsh")
     }
 
-    /// When the sources were last changed, as mails have it.
     fn date(&self) -> Result<String> {
         let mut date = Command::new("date");
         let answer_text = commands::output(
@@ -89,7 +88,6 @@ impl Tree {
         Ok(answer_text.trim().to_owned())
     }
 
-    /// Writes licenses, changes and lintian's overrides.
     fn document(&self, shop: &Shop) -> Result<()> {
         let folder = self.folder.join("usr/share/doc/masu");
         fs::create_dir_all(&folder)?;

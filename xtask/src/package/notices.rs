@@ -51,7 +51,6 @@ fn lines(crates: &[&Linked]) -> String {
 struct Linked {
     name: String,
     version: String,
-    /// The license expression.
     license: String,
 }
 

@@ -1,4 +1,4 @@
-//! The book's list of pages, `docs/SUMMARY.md`, has every page of `docs/` once.
+//! The list of pages, `docs/SUMMARY.md`, has every page of `docs/` once.
 //!
 //! It relies on the rule on links for what is listed and not there.
 
@@ -10,7 +10,7 @@ use crate::links::{file_links, place};
 
 const RULE: &str = "book";
 
-pub(crate) const SUMMARY: &str = "docs/SUMMARY.md";
+const SUMMARY: &str = "docs/SUMMARY.md";
 
 /// Pages that the list has not, or more than once.
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
@@ -33,7 +33,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
         let is_page =
             file.path.starts_with("docs") && file.path.extension().is_some_and(|end| end == "md");
         if is_page && file.path != summary && !listed.iter().any(|(_, page)| *page == file.path) {
-            let remedy = format!("list it in {SUMMARY}, or nobody finds it in the book");
+            let remedy = format!("list it in {SUMMARY}, or nobody finds it");
             findings.push(Finding::at(&file.path, 0, RULE, remedy));
         }
     }

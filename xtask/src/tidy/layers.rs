@@ -36,7 +36,6 @@ struct Module<'a> {
     named: Vec<(usize, Vec<String>)>,
 }
 
-/// Where one module imports another.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Place {
     path: PathBuf,

@@ -11,13 +11,10 @@ use super::tree::Tree;
 
 const RULE: &str = "dependency-reason";
 
-/// A line of a section of dependencies.
 pub(super) struct Dependency {
-    /// The package's name, past any renaming.
     pub(super) package: String,
     /// The section: `dependencies`, `target.'cfg(loom)'.dependencies`, …
     pub(super) section: String,
-    /// The line's index, counted from 0.
     pub(super) index: usize,
     has_reason: bool,
 }
@@ -32,7 +29,6 @@ pub(super) struct Manifest {
 }
 
 impl Manifest {
-    /// All of the tree's manifests of packages.
     pub(super) fn all(tree: &Tree) -> Vec<Manifest> {
         tree.files
             .iter()

@@ -1,7 +1,8 @@
-//! Words that make a page or a comment harder to read than a plain one would: readers are engineers in a hurry, whose
-//! first language may be another.
+//! Pages and comments are plain English: readers are engineers in a hurry, whose first language may be another. Some
+//! words are not used; on pages for users a sentence begins with its subject, and phrases of our own are not used.
 //!
-//! It relies on the lexer for what a comment is. Records and the changelog say what was said then, and are left alone.
+//! It relies on the lexer for what a comment is, and on Markdown whose blocks are fenced. Headings, tables and questions
+//! may begin with any word. Records and the changelog say what was said then, and are left alone.
 
 use std::path::Path;
 
@@ -30,33 +31,42 @@ const RETIRED: [(&str, &str); 15] = [
     ("whatsoever", "nothing"),
 ];
 
-/// Folders and files whose words are not looked at: what was written then, and this list.
+/// Phrases of our own, not used on pages for users.
+const PHRASES: [(&str, &str); 3] = [
+    ("the malloc you have", "the current malloc"),
+    ("what is said", "the message, or reported"),
+    ("in turns", "alternately"),
+];
+
+/// First words of sentences whose subject comes late, not used there either.
+const LATE_SUBJECTS: [&str; 5] = ["Who", "Whom", "Whose", "What", "Of"];
+
 const LEFT_ALONE: [&str; 3] = ["benches", "CHANGELOG.md", "xtask/src/tidy/words.rs"];
 
-/// Retired words in Markdown pages and in comments of Rust files.
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
-    let is_looked_at =
-        |path: &Path| !LEFT_ALONE.iter().any(|left_alone| path.starts_with(left_alone));
-    let pages = tree.files.iter().filter(|file| is_looked_at(&file.path)).flat_map(check_page);
-    let sources = tree.sources.iter().filter(|source| is_looked_at(&source.path));
+    let is_checked = |path: &Path| !LEFT_ALONE.iter().any(|alone| path.starts_with(alone));
+    let is_page = |file: &&File| file.path.extension().is_some_and(|end| end == "md");
+    let pages = tree.files.iter().filter(is_page).flat_map(|page| {
+        let words = if is_checked(&page.path) { check_page(page) } else { Vec::new() };
+        let is_for_users = page.path.starts_with("docs") || page.path.components().count() == 1;
+        words.into_iter().chain(if is_for_users { check_prose(page) } else { Vec::new() })
+    });
+    let sources = tree.sources.iter().filter(|source| is_checked(&source.path));
     pages.chain(sources.flat_map(check_source)).collect()
 }
 
 fn check_page(page: &File) -> Vec<Finding> {
-    if page.path.extension().is_none_or(|end| end != "md") {
-        return Vec::new();
-    }
     let lines = page.contents.lines().enumerate();
-    lines.filter_map(|(index, line)| finding(&page.path, index, line)).collect()
+    lines.filter_map(|(index, line)| retired(&page.path, index, line)).collect()
 }
 
 fn check_source(source: &Source) -> Vec<Finding> {
     let lines = source.lines.iter().enumerate();
-    lines.filter_map(|(index, line)| finding(&source.path, index, &line.comment)).collect()
+    lines.filter_map(|(index, line)| retired(&source.path, index, &line.comment)).collect()
 }
 
 /// The first retired word of a text.
-fn finding(path: &Path, index: usize, text: &str) -> Option<Finding> {
+fn retired(path: &Path, index: usize, text: &str) -> Option<Finding> {
     let mut words = text.split(|c: char| !c.is_alphabetic() && !"'_".contains(c));
     let (word, instead) = words.find_map(|word| {
         RETIRED.iter().find(|(retired, _)| word.trim_matches('\'').eq_ignore_ascii_case(retired))
@@ -64,27 +74,73 @@ fn finding(path: &Path, index: usize, text: &str) -> Option<Finding> {
     Some(Finding::at(path, index, RULE, format!("`{word}`: {instead}")))
 }
 
+/// Phrases, and sentences that begin with another word than their subject.
+fn check_prose(page: &File) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let mut in_code = false;
+    // Whether the line before ended its sentence, so that this one begins another.
+    let mut is_between = true;
+    for (index, line) in page.contents.lines().enumerate() {
+        let text = line.trim_start();
+        let is_fence = text.starts_with("```");
+        in_code ^= is_fence;
+        if in_code || is_fence || text.starts_with(['#', '|', '<']) {
+            is_between = true;
+            continue;
+        }
+        let mut find = |remedy| findings.push(Finding::at(&page.path, index, RULE, remedy));
+        if let Some((phrase, instead)) = PHRASES.iter().find(|(phrase, _)| text.contains(phrase)) {
+            find(format!("`{phrase}`: {instead}"));
+        }
+        if let Some(word) = late_subject(text, is_between) {
+            find(format!("`{word} …`: begin with the subject"));
+        }
+        is_between = text.is_empty() || text.ends_with(['.', ':', '!', '?']);
+    }
+    findings
+}
+
+/// The first word of a sentence of this line that is one of [`LATE_SUBJECTS`]; `is_between` where the line begins one.
+fn late_subject(text: &str, is_between: bool) -> Option<&'static str> {
+    let numbered = text.trim_start_matches(|c: char| c.is_ascii_digit());
+    let item = text.strip_prefix("- ").or(numbered.strip_prefix(". ")).unwrap_or(text);
+    let first = (is_between || item.len() < text.len()).then_some(item);
+    let others = text.match_indices(". ").map(|(at, end)| &text[at + end.len()..]);
+    first.into_iter().chain(others).find_map(|sentence| {
+        let is_question = sentence.split(['.', ':']).next().is_some_and(|it| it.contains('?'));
+        let word = sentence.split(' ').next().unwrap_or_default();
+        LATE_SUBJECTS.into_iter().find(|late| *late == word && !is_question)
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn found(path: &str, text: &str) -> usize {
-        check(&Tree::planted(&[(path, text)])).len()
-    }
-
     #[test]
-    fn a_retired_word_is_found_in_pages_and_comments() {
-        assert_eq!(found("docs/a.md", "Whoever reads.\n\nPlain.\nIt is told."), 2);
-        assert_eq!(found("crates/masu-lab/src/a.rs", "//! A file.\n/// Made anew.\nfn a() {}"), 1);
-        assert_eq!(found("xtask/src/a.rs", "fn a() {} // the house's own"), 1);
-    }
-
-    #[test]
-    fn code_strings_and_longer_words_are_not() {
-        let source =
-            "//! A file.\nfn told() { say(\"whoever\"); }\n// `endear`, untold, `is_not_told`";
-        assert_eq!(found("crates/masu-lab/src/a.rs", source), 0);
-        assert_eq!(found("docs/a.svg", "told"), 0);
-        assert_eq!(found("benches/record/a.md", "told"), 0);
+    fn words_phrases_and_late_subjects_are_found_where_they_are_looked_for() {
+        let cases = [
+            ("docs/a.md", "Whoever reads.\n\nPlain.\nIt is told.", 2),
+            ("crates/masu-lab/src/a.rs", "//! A file.\n/// Made anew.\nfn a() {}", 1),
+            ("xtask/src/a.rs", "fn a() {} // the house's own", 1),
+            (
+                "crates/masu-lab/src/a.rs",
+                "//! A.\nfn told() { say(\"whoever\"); }\n// `endear`, untold",
+                0,
+            ),
+            ("docs/a.svg", "told", 0),
+            ("benches/record/a.md", "told. What fails is named.", 0),
+            ("docs/a.md", "Plain. What fails is named.\n\n- Of two, one.\n", 2),
+            ("README.md", "It runs.\nWho reads it has time.", 1),
+            ("docs/a.md", "Keep the malloc you have.", 1),
+            (
+                "docs/a.md",
+                "# What it is\n\n| What |\n\n```\nWhat now\n```\nWhat is it? That.\n\nIt says\nWhat here goes on.\n",
+                0,
+            ),
+        ];
+        for (path, text, count) in cases {
+            assert_eq!(check(&Tree::planted(&[(path, text)])).len(), count, "{path}: {text}");
+        }
     }
 }

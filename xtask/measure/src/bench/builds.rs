@@ -23,7 +23,6 @@ pub(super) struct Patterns {
 }
 
 pub(super) struct Programs {
-    /// The folder with their input.
     pub(super) made: PathBuf,
     /// masu's library that counts requests.
     pub(super) counting: PathBuf,

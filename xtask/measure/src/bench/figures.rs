@@ -81,7 +81,7 @@ impl Figures {
     pub(super) fn over_floor(&self) -> Option<f64> {
         let floor_s = self.floor_s()?;
         let ours_s = self.median(self.ours()?, Measure::Wall)? - floor_s;
-        let best_s = self.median(self.best_peer()?, Measure::Wall)? - floor_s;
+        let best_s = self.median(self.best(Measure::Wall, is_peer)?, Measure::Wall)? - floor_s;
         (ours_s > 0.0 && best_s > 0.0).then_some(ours_s / best_s)
     }
 
@@ -109,19 +109,21 @@ impl Figures {
         self.position(OURS)
     }
 
-    /// masu against the peer with the shortest median, the C library's malloc among the peers.
-    pub(super) fn standing(&self) -> Option<Standing<'_>> {
-        let best = self.best_peer()?;
+    /// masu against the one of these peers that has the least median.
+    pub(super) fn standing(
+        &self,
+        measure: Measure,
+        is_peer: fn(&str) -> bool,
+    ) -> Option<Standing<'_>> {
+        let best = self.best(measure, is_peer)?;
         let peer = self.labels.get(best)?;
-        Some(Standing { peer, ratio: self.ratio(best, self.ours()?, Measure::Wall)? })
+        Some(Standing { peer, ratio: self.ratio(best, self.ours()?, measure)? })
     }
 
-    pub(super) fn best_peer(&self) -> Option<usize> {
-        let ours = self.ours()?;
-        self.least(Measure::Wall, |index| index != ours)
+    pub(super) fn best(&self, measure: Measure, is_peer: fn(&str) -> bool) -> Option<usize> {
+        self.least(measure, |index| is_peer(&self.labels[index]))
     }
 
-    /// The variant with the least median among those that are wanted.
     pub(crate) fn least(&self, measure: Measure, wanted: impl Fn(usize) -> bool) -> Option<usize> {
         let indices = (0..self.labels.len()).filter(|index| wanted(*index));
         let medians = indices.filter_map(|index| Some((index, self.median(index, measure)?)));
@@ -137,35 +139,26 @@ impl Figures {
     }
 }
 
-/// A single peer and masu's clipped geometric mean against it.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Against<'a> {
-    pub(super) peer: &'a str,
-    pub(super) mean: f64,
-    /// Patterns that both do, of which it is the mean.
-    pub(super) patterns: usize,
+/// Every malloc but masu, the C library's among them.
+pub(super) fn is_peer(label: &str) -> bool {
+    label != OURS
 }
 
-/// masu against each peer over the patterns of `members` that both do, the reference's first.
-pub(super) fn against<'a>(members: &[&'a Figures], measure: Measure) -> Vec<Against<'a>> {
-    let Some(first) = members.first() else { return Vec::new() };
-    let Some(ours) = first.ours() else { return Vec::new() };
+/// The single peer that stands best against masu over the patterns of `members` that both do, and masu's clipped
+/// geometric mean against it.
+pub(super) fn hardest<'a>(members: &[&'a Figures], measure: Measure) -> Option<(&'a str, f64)> {
+    let first = members.first()?;
+    let ours = first.ours()?;
     let peers = first.labels.iter().enumerate().filter(|(index, _)| *index != ours);
     let against = peers.filter_map(|(peer, label)| {
         let ratios = members.iter().filter_map(|one| one.ratio(peer, ours, measure));
         let clipped: Vec<f64> =
             ratios.map(|ratio| ratio.estimate.clamp(CLIPPED.0, CLIPPED.1)).collect();
-        Some(Against { peer: label, mean: geometric_mean(&clipped)?, patterns: clipped.len() })
+        Some((label.as_str(), geometric_mean(&clipped)?))
     });
-    against.collect()
+    against.max_by(|a, b| a.1.total_cmp(&b.1))
 }
 
-/// The single peer that stands best against masu: against which its clipped mean is highest.
-pub(super) fn hardest<'a>(members: &[&'a Figures], measure: Measure) -> Option<Against<'a>> {
-    against(members, measure).into_iter().max_by(|a, b| a.mean.total_cmp(&b.mean))
-}
-
-/// The geometric mean; none of nothing.
 pub(super) fn geometric_mean(ratios: &[f64]) -> Option<f64> {
     #[expect(clippy::cast_precision_loss, reason = "patterns are few")]
     let count = ratios.len() as f64;

@@ -7,7 +7,7 @@ use masu_lab::Run;
 use masu_lab::statistics::{self, Measure};
 
 use super::figures::Figures;
-use super::{Bench, aims, table};
+use super::{Bench, table};
 use crate::machine_facts::MachineFacts;
 use xtask::benchmarks::MEMORY_ONLY;
 use xtask::records::{load, today};
@@ -24,8 +24,7 @@ const READING: &str = "\
   misaligned blocks in `aligned`.
 - Means leave out patterns that a malloc fails, so that every column is a mean of the same patterns.
   The last column of the means clips each pattern's ratio to 0.5–2, and names the one peer that stands
-  best against masu. The aims are held against such clipped means too, each peer over all patterns that it
-  does.
+  best against masu.
 - The floor is `workloads/floor`: the next bytes of one range, free does nothing. It took its turns with the
   mallocs, is no peer and in no mean. Its memory is always fresh, so where a pattern uses the same block again
   and again a malloc with warm caches is below it; there, and where its 2 GiB are not enough, stands “–”. Next
@@ -49,7 +48,6 @@ pub(super) fn text(bench: &Bench) -> String {
     };
     let mut text = format!("# {subject} under every malloc, {}\n\n", today());
     text.push_str(&machine(bench));
-    text.push_str(&format!("\n## Aims\n\n{}", aims::text(patterns, programs)));
     if !patterns.is_empty() {
         text.push_str(&of_patterns(patterns, bench.smallest.as_ref()));
     }

@@ -15,7 +15,6 @@ use super::pattern::Pattern;
 use super::{Bench, Request, programs, suite, table};
 use xtask::commands;
 
-/// Measures the `chosen` patterns, and the smallest program where all are chosen.
 pub(super) fn patterns(
     bench: &mut Bench,
     request: &Request,
@@ -39,7 +38,6 @@ pub(super) fn patterns(
     Ok(())
 }
 
-/// Measures the programs that are asked for, and counts what they ask for.
 pub(super) fn programs(
     bench: &mut Bench,
     request: &Request,
@@ -67,7 +65,6 @@ fn plan(suite: &Suite, catalogue: &Catalogue) -> Result<Plan> {
     Ok(Plan::make(suite, &mut ground)?)
 }
 
-/// Measures the plan, whose cases are `patterns`.
 fn measure(
     bench: &mut Bench,
     patterns: Vec<Pattern>,

@@ -4,16 +4,16 @@
 //! so patterns are rows and mallocs columns, and every table has the reference in units, the others
 //! as ratios to it. Nothing is left out where masu loses.
 
+use std::borrow::Borrow;
+
 use masu_lab::results::{Row, Summary};
 use masu_lab::statistics::{Measure, Ratio};
 
-use super::figures::{Figures, OURS, Standing, geometric_mean, hardest};
+use super::figures::{Figures, OURS, Standing, geometric_mean, hardest, is_peer};
 use super::programs::{self, Asked};
 
-/// The cell of a malloc that did not do a pattern's work.
 const FAILS: &str = "fails";
 
-/// The cell for which there is no figure.
 const NOTHING: &str = "–";
 
 pub(super) fn line(summary: &Summary) -> String {
@@ -26,17 +26,36 @@ pub(super) fn line(summary: &Summary) -> String {
     summary.rows.iter().filter_map(cell).collect::<Vec<_>>().join(", ")
 }
 
-/// Median wall time: the reference's in milliseconds, the others' relative to it.
-pub(super) fn time(patterns: &[Figures]) -> String {
-    let heads = |label: &str, index| if index == 0 { format!("{label}, ms") } else { label.into() };
-    let mut text = head(subject(patterns), patterns, heads, "masu / best peer");
+/// The peers that masu is held against in the last column of a table, and the head of that.
+#[derive(Clone, Copy)]
+pub(crate) struct Against {
+    pub(crate) head: &'static str,
+    pub(crate) is_peer: fn(&str) -> bool,
+}
+
+pub(super) const ALL_PEERS: Against = Against { head: "masu / best peer", is_peer };
+
+/// Medians of `measure`: the reference's in milliseconds or MB, the others' relative to it.
+pub(crate) fn ratios(patterns: &[&Figures], measure: Measure, against: Against) -> String {
+    let (unit, scale) = if measure == Measure::Wall { ("ms", 1e3) } else { ("MB", 1e-6) };
+    let heads =
+        |label: &str, index| if index == 0 { format!("{label}, {unit}") } else { label.into() };
+    let mut text = head(subject(patterns), patterns, heads, against.head);
+    let Some(first) = patterns.first() else { return text };
     for figures in patterns {
-        let best = figures.least(Measure::Wall, |_| true);
-        let cells = figures.labels.iter().enumerate().map(|(index, _)| {
-            let cell = time_cell(figures, index);
-            if best == Some(index) { format!("**{cell}**") } else { cell }
+        let best = figures.least(measure, |_| true);
+        let cells = first.labels.iter().map(|label| {
+            let index = figures.position(label);
+            let cell = match index {
+                Some(0) => figures.median(0, measure).map(|value| number(value * scale)),
+                Some(index) => figures.ratio(0, index, measure).map(|it| with_interval(&it)),
+                None => None,
+            };
+            let cell = cell.unwrap_or_else(|| FAILS.to_owned());
+            if index.is_some() && best == index { format!("**{cell}**") } else { cell }
         });
-        let last = figures.standing().map_or(FAILS.to_owned(), |standing| {
+        let standing = figures.standing(measure, against.is_peer);
+        let last = standing.map_or(FAILS.to_owned(), |standing| {
             format!("{} {}", with_interval(&standing.ratio), standing.peer)
         });
         row(&mut text, &figures.pattern.name, cells, &last);
@@ -44,12 +63,8 @@ pub(super) fn time(patterns: &[Figures]) -> String {
     text
 }
 
-fn time_cell(figures: &Figures, index: usize) -> String {
-    if index == 0 {
-        return figures.median(0, Measure::Wall).map_or(FAILS.to_owned(), |s| number(s * 1e3));
-    }
-    let ratio = figures.ratio(0, index, Measure::Wall);
-    ratio.map_or(FAILS.to_owned(), |ratio| with_interval(&ratio))
+pub(super) fn time(patterns: &[Figures]) -> String {
+    ratios(&patterns.iter().collect::<Vec<_>>(), Measure::Wall, ALL_PEERS)
 }
 
 /// How much of what a malloc can save masu has saved, next to the best peer of each pattern: wall times in
@@ -60,7 +75,8 @@ pub(super) fn floors(patterns: &[Figures]) -> String {
         .to_owned();
     for figures in patterns.iter().filter(|one| one.is_timed()) {
         let wall = |index: Option<usize>| figures.median(index?, Measure::Wall);
-        let times = [figures.floor_s(), wall(figures.ours()), wall(figures.best_peer())];
+        let times =
+            [figures.floor_s(), wall(figures.ours()), wall(figures.best(Measure::Wall, is_peer))];
         let cells = times.map(|time| time.map_or(NOTHING.to_owned(), |s| number(s * 1e3)));
         let last = figures.over_floor().map_or(NOTHING.to_owned(), number);
         row(&mut text, &figures.pattern.name, cells.into_iter(), &last);
@@ -134,7 +150,7 @@ pub(super) fn means(patterns: &[Figures], measure: Measure) -> String {
         });
         let name = format!("{group} ({})", members.len());
         let hardest = hardest(&members, measure);
-        let last = hardest.map(|against| format!("{} {}", number(against.mean), against.peer));
+        let last = hardest.map(|(peer, mean)| format!("{} {peer}", number(mean)));
         row(&mut text, &name, cells, &last.unwrap_or_default());
     }
     text
@@ -161,7 +177,9 @@ pub(super) fn asked(programs: &[Figures], asked: &[Asked]) -> String {
 pub(super) fn verdicts(patterns: &[Figures]) -> String {
     let timed = patterns.iter().filter(|one| one.is_timed());
     let standings: Vec<(&str, Standing)> = timed
-        .filter_map(|figures| Some((figures.pattern.name.as_str(), figures.standing()?)))
+        .filter_map(|figures| {
+            Some((figures.pattern.name.as_str(), figures.standing(Measure::Wall, is_peer)?))
+        })
         .collect();
     if standings.iter().all(|(_, standing)| standing.ratio.interval.is_none()) {
         return "Too few rounds for intervals, so nothing here is a verdict.".to_owned();
@@ -193,21 +211,22 @@ pub(super) fn verdicts(patterns: &[Figures]) -> String {
     text
 }
 
-fn subject(patterns: &[Figures]) -> &'static str {
-    let are_programs = patterns.first().is_some_and(|one| one.pattern.group == programs::GROUP);
+fn subject<F: Borrow<Figures>>(patterns: &[F]) -> &'static str {
+    let first = patterns.first().map(Borrow::borrow);
+    let are_programs = first.is_some_and(|one: &Figures| one.pattern.group == programs::GROUP);
     if are_programs { "program" } else { "pattern" }
 }
 
 /// The two first lines of a table; `last` names a last column, or none where it is empty.
-fn head(
+fn head<F: Borrow<Figures>>(
     first: &str,
-    patterns: &[Figures],
+    patterns: &[F],
     title: impl Fn(&str, usize) -> String,
     last: &str,
 ) -> String {
     let labels: Vec<&str> = patterns
         .first()
-        .map(|one| one.labels.iter().map(String::as_str).collect())
+        .map(|one| one.borrow().labels.iter().map(String::as_str).collect())
         .unwrap_or_default();
     let titles = labels.iter().enumerate().map(|(index, label)| {
         let title = title(label, index);

@@ -6,10 +6,10 @@ use std::path::Path;
 use masu_lab::statistics::Measure;
 use masu_lab::{Ending, Output, Run};
 
-use super::figures::{Figures, geometric_mean};
+use super::figures::{Figures, geometric_mean, is_peer};
 use xtask::machine;
 
-use super::{Part, Pattern, Request, Share, aims, pattern, programs, table};
+use super::{Part, Pattern, Request, Share, pattern, programs, table};
 
 /// One run of variant `variant`; every run prints the same.
 fn made_up(variant: usize, round: usize, wall_s: f64) -> Run {
@@ -47,11 +47,11 @@ fn as_they_are(_: &mut Run) {}
 #[test]
 fn masu_is_held_against_the_quickest_peer_the_reference_included() {
     let win = figures("pair", "small", QUICK_MASU, as_they_are);
-    let standing = win.standing().unwrap();
+    let standing = win.standing(Measure::Wall, is_peer).unwrap();
     assert_eq!(standing.peer, "jemalloc");
     assert!((standing.ratio.estimate - 0.8).abs() < 1e-9);
     let loss = figures("ring", "threads", SLOW_MASU, as_they_are);
-    let standing = loss.standing().unwrap();
+    let standing = loss.standing(Measure::Wall, is_peer).unwrap();
     assert_eq!(standing.peer, "glibc");
     assert!((standing.ratio.estimate - 3.0).abs() < 1e-9);
 }
@@ -83,7 +83,7 @@ fn a_malloc_that_crashes_or_does_other_work_fails() {
         [figures("pair", "small", QUICK_MASU, crash), figures("pair", "small", QUICK_MASU, other)]
     {
         assert!(spoiled.works(1) && !spoiled.works(2));
-        assert_eq!(spoiled.standing().unwrap().peer, "glibc");
+        assert_eq!(spoiled.standing(Measure::Wall, is_peer).unwrap().peer, "glibc");
         let spoiled = [spoiled];
         for text in [table::time(&spoiled), table::memory(&spoiled, None), table::work(&spoiled)] {
             assert!(text.lines().last().unwrap().contains("| fails |"), "{text}");
@@ -130,48 +130,6 @@ fn means_are_geometric_by_group_and_clip_only_the_last_column() {
     assert_eq!(geometric_mean(&[]), None);
 }
 
-fn aim<'a>(text: &'a str, start: &str) -> [&'a str; 2] {
-    let line = text.lines().find(|line| line.starts_with(&format!("| {start}")));
-    let line = line.unwrap_or_else(|| panic!("no aim `{start}` in\n{text}"));
-    let cells: Vec<&str> = line.trim_matches('|').split(" | ").map(str::trim).collect();
-    [cells[1], cells[2]]
-}
-
-#[test]
-fn each_aim_says_its_figure_and_whether_it_was_reached() {
-    let crash = |run: &mut Run| {
-        if run.variant == 2 {
-            run.ending = Ending::Signalled(11);
-        }
-    };
-    let lean = |run: &mut Run| run.peak_rss_bytes = if run.variant == 1 { 500 } else { 1000 };
-    let patterns = [
-        figures("pair", "small", QUICK_MASU, as_they_are),
-        // Against jemalloc there is only `pair`, against glibc √(0.5 × 2): both are counted where they can be.
-        figures("one-peer", "small", SLOW_MASU, crash),
-        figures("ring", "threads", SLOW_MASU, lean),
-        figures("idle-threads", "threads", SLOW_MASU, as_they_are),
-    ];
-    let text = aims::text(&patterns, &[figures("perl", "", QUICK_MASU, lean)]);
-    assert_eq!(aim(&text, "group *small*"), ["1.00 (glibc)", "**missed**"]);
-    assert_eq!(aim(&text, "group *threads*"), ["2.00 (glibc)", "**missed**"]);
-    let lost = "2 of 3: one-peer 3.00 (3.00–3.00) glibc; ring 3.00 (3.00–3.00) glibc";
-    assert_eq!(aim(&text, "no pattern"), [lost, "**missed**"]);
-    let memory = "0.84 (small 1.00, threads 0.71)";
-    assert_eq!(aim(&text, "all patterns"), [memory, "reached"]);
-    assert_eq!(aim(&text, "1 real programs: wall"), ["0.80 (jemalloc)", "reached"]);
-    assert_eq!(aim(&text, "1 real programs: peak"), ["0.50", "reached"]);
-
-    let alone = [figures("pair", "small", QUICK_MASU, as_they_are)];
-    let text = aims::text(&alone, &[]);
-    assert_eq!(aim(&text, "group *small*"), ["0.80 (jemalloc)", "reached"]);
-    assert_eq!(aim(&text, "no pattern"), ["none of 1", "reached"]);
-    let mut few = alone;
-    few[0].runs.retain(|run| run.round < Some(3));
-    let text = aims::text(&few, &[]);
-    assert_eq!(aim(&text, "no pattern"), ["too few rounds for intervals", "not shown"]);
-}
-
 #[test]
 fn the_programs_are_those_that_the_chore_installs_and_are_chosen_by_name() {
     let root = xtask::root().unwrap();
@@ -205,7 +163,7 @@ fn the_floor_is_no_peer_and_stands_beside_where_it_is_below_both() {
     };
     // Medians are 5.5 % above what is said here, the floor's excepted.
     let figures = with_floor(QUICK_MASU, 0.422);
-    assert_eq!(figures.standing().unwrap().peer, "jemalloc");
+    assert_eq!(figures.standing(Measure::Wall, is_peer).unwrap().peer, "jemalloc");
     assert_eq!(table::means(&[figures], Measure::Wall).matches("floor").count(), 0);
     let figures = [with_floor(QUICK_MASU, 0.422)];
     let text = table::floors(&figures);

@@ -13,14 +13,10 @@ use crate::bench::builds::masu_library;
 use crate::peers;
 use xtask::{commands, machine};
 
-/// A column of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Malloc {
-    /// The name on the command line.
     pub(super) name: &'static str,
-    /// The lab's catalogue name, with settings.
     spec: &'static str,
-    /// The head of its column.
     pub(super) title: &'static str,
 }
 
@@ -59,7 +55,6 @@ impl Malloc {
     }
 }
 
-/// A malloc that is installed.
 #[derive(Debug, Clone)]
 pub(super) struct Found {
     pub(super) malloc: Malloc,
@@ -123,7 +118,6 @@ fn variant(catalogue: &Catalogue, program: &Program, malloc: Malloc) -> Result<V
     Ok(catalogue.resolve(&spec, program)?)
 }
 
-/// Whether the workspace has a hardened library.
 fn has_secure(root: &Path) -> Result<bool> {
     let manifest = std::fs::read_to_string(root.join("crates/masu-abi/Cargo.toml"))?;
     Ok(manifest.lines().any(|line| line.starts_with("secure =")))

@@ -53,7 +53,6 @@ const KINDS: [(&str, &[Verdict]); 6] = [
     ("handed to an attacker", &[Verdict::Handed]),
 ];
 
-/// The page as it stands: mallocs that were not run now keep what it says of them.
 pub(super) struct Old<'a>(pub(super) &'a str);
 
 impl<'a> Old<'a> {
@@ -65,13 +64,11 @@ impl<'a> Old<'a> {
         rows.find(|row| row.starts_with(&start))?.split('|').nth(column).map(str::trim)
     }
 
-    /// The row of counts of the malloc `title`.
     fn counts(&self, title: &str) -> Option<&'a str> {
         let start = format!("| {title} |");
         self.section("In short")?.lines().find(|row| row.starts_with(&start))
     }
 
-    /// The section on prices, which is measured apart.
     fn prices(&self) -> Option<&'a str> {
         self.section(PRICES)
     }

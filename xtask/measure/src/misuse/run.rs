@@ -58,7 +58,6 @@ impl Results {
         Ok(Results { cases: cases.to_vec(), mallocs: mallocs.to_vec(), runs, outcomes })
     }
 
-    /// The outcome of `case` with `size` under the malloc of this name.
     pub(super) fn tally(&self, case: &Case, size: usize, malloc: &str) -> Option<&Tally> {
         let found = self
             .outcomes

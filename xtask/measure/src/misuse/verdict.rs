@@ -45,7 +45,6 @@ impl Verdict {
         Verdict::Handed,
     ];
 
-    /// The one word of the tables.
     pub(super) fn word(self) -> &'static str {
         match self {
             Verdict::Call => "call",

@@ -14,7 +14,6 @@ use super::sources;
 use super::stamp::Built;
 use super::table::{CMAKE_OF_LISTING, Peer};
 
-/// Lines of what a failed command said that are worth showing.
 const SHOWN_LINES: usize = 12;
 
 pub(super) fn build(peer: &Peer, source: &Path, folder: &Path, jobs: usize) -> Result<Built> {

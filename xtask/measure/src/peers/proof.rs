@@ -40,7 +40,6 @@ assert big.count(b'x') == 8 << 20
     ],
 ];
 
-/// Runs the programs under `allocator`; returns their names.
 pub(super) fn prove(catalogue: &Catalogue, allocator: &Allocator) -> Result<String> {
     let mut served = Vec::new();
     for arguments in PROGRAMS {

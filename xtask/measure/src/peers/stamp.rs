@@ -11,7 +11,6 @@ use anyhow::{Context, Result};
 
 use super::table::{CMAKE_OF_LISTING, Peer};
 
-/// A built library's size and build time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Built {
     pub(super) bytes: u64,

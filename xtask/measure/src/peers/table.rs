@@ -9,7 +9,6 @@
 pub(super) struct Peer {
     /// What the lab's catalogue calls it.
     pub(super) name: &'static str,
-    /// The package that carries its sources.
     pub(super) package: &'static str,
     /// The package's exact version, up to any `+`.
     pub(super) package_version: &'static str,

@@ -23,9 +23,7 @@ const COMPILERS: [&str; 4] = ["CC", "CXX", "HOST_CC", "TARGET_CC"];
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Cost {
-    /// CPU seconds of a build from nothing.
     pub(super) cpu_s: f64,
-    /// Bytes of the stripped program.
     pub(super) bytes: u64,
 }
 

@@ -13,7 +13,6 @@ type Refusal = Option<&'static str>;
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Allocator {
-    /// The feature.
     pub(super) name: &'static str,
     /// The crate, as the lock file has it; none for the C library's own malloc.
     pub(super) package: Option<&'static str>,
@@ -68,7 +67,6 @@ pub(super) const ALLOCATORS: [Allocator; 9] = [
     Allocator { name: "rlsf", package: Some("rlsf"), ..PLAIN },
 ];
 
-/// The version of `package` in a lock file.
 pub(super) fn version<'a>(lock: &'a str, package: &str) -> Option<&'a str> {
     let name = format!("name = \"{package}\"");
     let mut lines = lock.lines().skip_while(|line| *line != name).skip(1);

@@ -6,16 +6,13 @@
 use masu_lab::statistics::Measure;
 
 use super::adopt::{self, Adoption};
-use super::allocators::{ALLOCATORS, OURS, REFERENCE, version};
+use super::allocators::{ALLOCATORS, OURS, version};
 use super::build::{Built, Libc, Linking};
 use super::measure::{Measured, Table};
 use crate::bench::figures::Figures;
-use crate::bench::table::{number, with_interval};
+use crate::bench::table::{Against, ratios};
 use crate::machine_facts::MachineFacts;
 use xtask::records;
-
-/// The cell of an allocator that did not do a pattern's work, or was not built.
-const FAILS: &str = "–";
 
 const READING: &str = "\
 - Cells are ratios to the first column, which is in milliseconds or MB (1,000,000 bytes): below 1 is less. They come
@@ -28,7 +25,7 @@ const READING: &str = "\
 - talc, dlmalloc and rlsf are one heap under one lock; they are here because they are pure Rust, as masu is.
 - tcmalloc runs with `glibc.pthread.rseq=0`, without which its caches a CPU are off, and without the thread that its
   documentation offers for giving memory back.
-- “–”: not built for that C library, or a run failed or printed another checksum.
+- *fails*: a run failed or printed another checksum.
 ";
 
 pub(super) struct Facts {
@@ -49,14 +46,18 @@ pub(super) fn text(
     for libc in Libc::ALL {
         for linking in Linking::ALL {
             let of_it = |table: &&Table| table.libc == libc && table.linking == linking;
-            let tables: Vec<&Table> = measured.tables.iter().filter(of_it).collect();
+            let tables = measured.tables.iter().filter(of_it);
+            let tables: Vec<&Figures> = tables.map(|table| &table.figures).collect();
             if tables.is_empty() {
                 continue;
             }
             let place = format!("{}, {}", libc.name(), linking.name());
-            text.push_str(&format!("\n## Time on {place}\n\n{}", page(&tables, Measure::Wall)));
+            text.push_str(&format!(
+                "\n## Time on {place}\n\n{}",
+                ratios(&tables, Measure::Wall, FOREIGN)
+            ));
             if linking == Linking::Plain {
-                let rss = page(&tables, Measure::PeakRss);
+                let rss = ratios(&tables, Measure::PeakRss, FOREIGN);
                 text.push_str(&format!("\n## Peak RSS on {place}\n\n{rss}"));
             }
         }
@@ -97,52 +98,9 @@ fn unfinished(measured: &Measured) -> String {
     format!("; stopped when {} of {planned} rows of tables were finished", tables.len())
 }
 
-/// One table a measure: a row a pattern.
-fn page(tables: &[&Table], measure: Measure) -> String {
-    let Some(first) = tables.first() else { return String::new() };
-    let unit = if measure == Measure::Wall { "ms" } else { "MB" };
-    let heads =
-        first.figures.labels.iter().enumerate().map(|(index, label)| {
-            if index == 0 { format!("{label}, {unit}") } else { label.clone() }
-        });
-    let heads: Vec<String> = heads.collect();
-    let last = "masu / best in C";
-    let mut text = format!("| pattern | {} | {last} |\n", heads.join(" | "));
-    text.push_str(&format!("|---|{}---|\n", "---|".repeat(heads.len())));
-    for table in tables {
-        let cells = first.figures.labels.iter().map(|label| cell(&table.figures, label, measure));
-        let cells: Vec<String> = cells.collect();
-        let best = standing(&table.figures, measure).unwrap_or_else(|| FAILS.to_owned());
-        text.push_str(&format!(
-            "| {} | {} | {best} |\n",
-            table.figures.pattern.name,
-            cells.join(" | ")
-        ));
-    }
-    text
-}
-
-fn cell(figures: &Figures, label: &str, measure: Measure) -> String {
-    let scale = if measure == Measure::Wall { 1e3 } else { 1e-6 };
-    let row = figures.position(label);
-    let text = match row {
-        Some(0) => figures.median(0, measure).map(|value| number(value * scale)),
-        Some(row) => figures.ratio(0, row, measure).map(|ratio| with_interval(&ratio)),
-        None => None,
-    };
-    let text = text.unwrap_or_else(|| FAILS.to_owned());
-    let is_best = row.is_some() && row == figures.least(measure, |_| true);
-    if is_best { format!("**{text}**") } else { text }
-}
+/// The allocators that are written in C or C++.
+const FOREIGN: Against = Against { head: "masu / best in C", is_peer: is_foreign };
 
 fn is_foreign(label: &str) -> bool {
     ALLOCATORS.iter().any(|allocator| allocator.name == label && allocator.is_foreign)
-}
-
-/// masu against the best allocator of the table that is written in C or C++.
-fn standing(figures: &Figures, measure: Measure) -> Option<String> {
-    let best = figures.least(measure, |index| is_foreign(&figures.labels[index]))?;
-    let ratio = figures.ratio(best, figures.ours()?, measure)?;
-    let name = figures.labels.get(best).map_or(REFERENCE, String::as_str);
-    Some(format!("{} {name}", with_interval(&ratio)))
 }
