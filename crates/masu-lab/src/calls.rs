@@ -202,7 +202,6 @@ struct Counter {
     calls: Calls,
     /// What is known of the threads that are alive, each with its number in the order of beginning.
     live: HashMap<Pid, (u64, ThreadCalls)>,
-    /// Threads that have ended and are kept apart.
     ended: Vec<(u64, ThreadCalls)>,
     books: Books,
     callers: Callers,

@@ -131,7 +131,6 @@ impl Prices {
         Prices::measure_some(&Service::ALL)
     }
 
-    /// Measures the prices of these alone.
     pub(crate) fn measure_some(services: &[Service]) -> Prices {
         // A run in progress would take the child that moves the break for its own, and disturb the rest.
         let _alone = execute::alone();

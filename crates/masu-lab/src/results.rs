@@ -164,7 +164,6 @@ pub struct Row {
     pub verdict: Verdict,
     /// One estimate for each measure that some run has, in the order of [`Measure::ALL`].
     pub(crate) estimates: Vec<Estimate>,
-    /// Runs that count.
     pub(crate) valid_runs: usize,
     /// Runs that waited long for a CPU; they count, with a warning.
     pub(crate) starved_runs: usize,

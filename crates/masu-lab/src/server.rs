@@ -218,10 +218,6 @@ impl<'a> Servers<'a> {
     }
 
     /// Whether the servers can run side by side: each at a port of its own.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Server`] where neither the command nor its preparation names the port.
     fn check_ports(&self) -> Result<(), Error> {
         let names_port = |row: &Row| {
             let words = row.workload.arguments.iter().chain(&self.hooks.prepare);
@@ -261,10 +257,6 @@ impl<'a> Servers<'a> {
 
     /// Looks that nobody is where this server will be asked: another one there would have the load,
     /// and be what is measured.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Server`] with the address where connections are taken.
     fn check_nobody_answers(&self, row: &Row, place: &Place) -> Result<(), Error> {
         let urls = match &self.plan.load {
             Load::Http { urls, .. } => urls.as_slice(),

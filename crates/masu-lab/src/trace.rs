@@ -35,11 +35,8 @@ pub(crate) struct Seen {
     pub(crate) program: PathBuf,
     /// Why nothing can be preloaded into it, as far as its start showed.
     pub(crate) obstacle: Option<String>,
-    /// Whether it got as far as its entry point.
     pub(crate) entered: bool,
-    /// Whether the variant's library was mapped at its entry point.
     pub(crate) mapped: bool,
-    /// Whether the variant's library was asked for memory.
     pub(crate) served: bool,
     /// The file whose malloc was asked for memory, if it was not the variant's library.
     pub(crate) elsewhere: Option<PathBuf>,
@@ -66,10 +63,6 @@ enum Place {
 
 /// Runs `workload` once under `variant` and returns every program seen. The run's times are those
 /// of a traced program.
-///
-/// # Errors
-///
-/// As [`execute`](crate::execute::execute), and [`Error::System`] when tracing is not permitted.
 pub(crate) fn run_traced(
     workload: &Workload,
     variant: &Variant,
@@ -83,10 +76,6 @@ pub(crate) fn run_traced(
 
 /// Runs `workload` once under `variant` while `witness` hears what its threads do, and `look` looks at its
 /// processes now and then.
-///
-/// # Errors
-///
-/// As [`run_traced`].
 pub(crate) fn run_witnessed(
     workload: &Workload,
     variant: &Variant,

@@ -47,10 +47,6 @@ impl FromStr for Spec {
 
     /// Understands `ALLOCATOR[:NAME=VALUE,…]`. Whether the settings exist is known only once the
     /// allocator is, in [`Catalogue::resolve`](crate::Catalogue::resolve).
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Variant`] for an empty allocator or several, a setting without `=`, or one given twice.
     fn from_str(text: &str) -> Result<Spec, Error> {
         let wrong = |reason: String| Error::Variant { variant: text.to_owned(), reason };
         let (allocator, rest) = match text.split_once(':') {

@@ -30,7 +30,6 @@ pub(crate) struct Attached {
     /// Rings where the counting thread hears it.
     rope: Option<Rope>,
     counting: Option<JoinHandle<io::Result<Counted>>>,
-    /// The number of that thread.
     thread: Pid,
     _unstoppable: Unstoppable,
 }
@@ -45,10 +44,6 @@ pub(crate) struct Counted {
 
 impl Attached {
     /// Takes hold of all threads of a process. Where it is a child of this one, nobody may wait for it in that time.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Ended`] where there is none, [`Error::Process`] where it may not be attached to: why, and what to do.
     pub(crate) fn to(process: u32) -> Result<Attached, Error> {
         let root = Pid::try_from(process).map_err(|_| Error::Ended { pid: process })?;
         let unstoppable = Unstoppable::now();
@@ -77,10 +72,6 @@ impl Attached {
     }
 
     /// Lets the process go and returns what was counted.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::System`] where the kernel does not tell which calls a thread stops at.
     pub(crate) fn finish(mut self) -> Result<Counted, Error> {
         let process = self.process;
         let counted = self.let_go().expect("it is finished once");
@@ -131,7 +122,6 @@ fn count(
         .map(|()| Counted { children: follower.children_used, calls: follower.counter.finish() })
 }
 
-/// Who is followed, and what was counted.
 #[derive(Debug, Default)]
 struct Follower {
     process: Pid,
@@ -144,7 +134,6 @@ struct Follower {
 }
 
 impl Follower {
-    /// Seizes every thread.
     fn seize(&mut self) -> Result<(), Refusal> {
         loop {
             let mut is_done = true;

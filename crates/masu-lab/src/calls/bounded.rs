@@ -36,7 +36,6 @@ const ASKED_EVERY: u64 = 32;
 #[derive(Debug, Default)]
 struct Wanted {
     due: Option<Instant>,
-    /// Processes and their threads.
     threads: Vec<(Pid, Pid)>,
     /// Threads that were sent the signal.
     halted: HashSet<Pid>,
@@ -106,7 +105,6 @@ pub(super) struct Bounded<'a> {
     waited_before_s: f64,
     /// How far processes had come when they were last asked.
     known: HashMap<Pid, Progress>,
-    /// What those had done that have ended.
     ended: Progress,
     /// Calls by which others could see it.
     outward: u64,
@@ -184,7 +182,6 @@ impl<'a> Bounded<'a> {
     }
 }
 
-/// Whether others can see what a thread is about to do.
 fn is_seen(thread: Pid, outward: Outward) -> bool {
     match outward {
         Outward::No => false,

@@ -38,7 +38,6 @@ pub(super) struct Progress {
     pub(super) cpu_s: f64,
     /// Calls that read or wrote.
     pub(super) transfers: u64,
-    /// Page faults.
     pub(super) faults: u64,
 }
 
@@ -63,7 +62,6 @@ pub(super) struct Duty {
     stop_cpu_s: f64,
     /// What the last window got done, or what one would have while all calls were counted.
     last: Progress,
-    /// Calls of that.
     last_calls: u64,
     /// What a call counts for.
     weight: u64,
@@ -126,12 +124,10 @@ impl Duty {
         self.waited_s = waited_s;
     }
 
-    /// Stops in this phase.
     pub(super) fn stops(&self) -> u64 {
         self.stops
     }
 
-    /// Whether the phase is over.
     #[expect(clippy::cast_precision_loss, reason = "stops are far fewer than 2^53")]
     pub(super) fn is_over(&self, now_s: f64) -> bool {
         match self.phase {
@@ -204,7 +200,6 @@ impl Progress {
     }
 }
 
-/// What a call in a window stands for, by what windows and the pause before this one got done.
 #[expect(clippy::cast_precision_loss, reason = "they are far fewer than 2^53")]
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "within its bounds")]
 fn weight(window: &Progress, calls: u64, pause: &Progress) -> u64 {

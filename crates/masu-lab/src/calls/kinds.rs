@@ -81,7 +81,6 @@ impl Times {
     }
 }
 
-/// Kinds as they are counted.
 #[derive(Debug, Default)]
 pub(super) struct Kinds {
     times: HashMap<i64, Times>,
@@ -110,7 +109,6 @@ impl Kinds {
         self.begun.clear();
     }
 
-    /// The kinds that took most.
     pub(super) fn finish(self) -> Vec<CallKind> {
         let cheapest = self.times.values().filter_map(Times::cheap_s).fold(f64::INFINITY, f64::min);
         let kind = |(number, times): (i64, Times)| {

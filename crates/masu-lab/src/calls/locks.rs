@@ -54,7 +54,6 @@ impl Lock {
 const ARENA: u64 = 64 << 20;
 const ARENA_HEADS: Range<u64> = 0x20..0x80;
 
-/// The locks of a tree.
 #[derive(Debug, Default)]
 pub(super) struct Locks {
     found: HashMap<(Pid, u64), Waits>,

@@ -75,7 +75,6 @@ impl Moves {
         2 * own > all && 2 * self.own.returned_bytes > self.returned_bytes
     }
 
-    /// The same so many times.
     fn times(&self, times: u64) -> Moves {
         let bytes = |number: u64| number.saturating_mul(times);
         let own = &self.own;

@@ -10,7 +10,6 @@ pub(super) struct Known {
     pub(super) name: &'static str,
     /// What its file's name starts with, up to and including `.so` and its main version.
     files: &'static [&'static str],
-    /// Debian packages whose version is the library's.
     pub(super) packages: &'static [&'static str],
     pub(super) note: Option<&'static str>,
     /// A tunable of the C library it needs.
@@ -73,7 +72,6 @@ static KNOWN: [Known; 15] = [
     plain("tbbmalloc", &["libtbbmalloc_proxy.so"], &["libtbbmalloc2"]),
 ];
 
-/// The known library that a file of this name is.
 pub(super) fn of_file(file: &str) -> Option<&'static Known> {
     KNOWN.iter().find(|known| {
         known.files.iter().any(|start| {

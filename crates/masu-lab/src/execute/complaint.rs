@@ -25,7 +25,6 @@ const CAUSE: &str = "Caused by:";
 /// Lines that are repeated where none looks like an error.
 const LAST_LINES: usize = 3;
 
-/// The most letters of it.
 const LETTERS: usize = 400;
 
 /// The line that says what was wrong, and what it was caused by; else the last lines. None where nothing was said.
@@ -49,7 +48,6 @@ pub(crate) fn complaint(said: &str) -> Option<String> {
     (!text.is_empty()).then(|| text.chars().take(LETTERS).collect())
 }
 
-/// Whether a line is of a trace.
 fn is_frame(line: &str) -> bool {
     let is_indented = line.starts_with([' ', '\t']);
     is_indented || ["from ", "#", "at ", "... ", "Traceback "].iter().any(|it| line.starts_with(it))

@@ -32,7 +32,6 @@ impl Fresh {
         self.touch_for(1)
     }
 
-    /// The same for so many runs at the same time.
     pub(crate) fn touch_for(&self, runs: usize) -> Result<(), Error> {
         let bytes = self.bytes(runs as u64, machine::memory_available().unwrap_or(0));
         if bytes == 0 {

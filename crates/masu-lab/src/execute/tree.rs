@@ -31,7 +31,6 @@ pub(crate) struct Tree {
 
 #[derive(Debug, Default)]
 pub(crate) struct Sample {
-    /// Resident bytes, summed over the processes.
     pub(crate) rss_bytes: u64,
     /// Resident and swapped bytes, summed over the processes: what counts against a limit, for a
     /// runaway that is swapped out grows on.

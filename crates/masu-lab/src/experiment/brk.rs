@@ -29,7 +29,6 @@ const SCRIPT: &str = include_str!("../../experiments/primes49.sed");
 /// What the list begins with, whatever its length.
 const BEGINNING: &str = "19,29,41,43,47";
 
-/// The paddings of the report.
 const PADDED: [&str; 3] = [
     "glibc:env.MALLOC_TOP_PAD_=100000",
     "glibc:env.MALLOC_TOP_PAD_=1000000",
@@ -308,7 +307,6 @@ fn figures(size: &Size) -> String {
     )
 }
 
-/// What masu changes.
 fn change(size: &Size) -> Vec<Block> {
     let mut points = Vec::new();
     for (label, what) in [

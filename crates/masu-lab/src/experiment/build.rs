@@ -11,13 +11,11 @@ use super::Workbench;
 use crate::Error;
 use crate::error::Doing;
 
-/// Cargo, in the tree.
 pub(super) struct Cargo {
     program: PathBuf,
     pub(super) tree: PathBuf,
 }
 
-/// A program that was built.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Built {
     pub(super) name: String,
@@ -33,7 +31,6 @@ pub(super) struct Recipe<'a> {
     pub(super) name: &'a str,
     /// The program whose build folder it shares; its own name where its build is timed from nothing.
     pub(super) beside: &'a str,
-    /// The program of the package.
     pub(super) program: &'a str,
     pub(super) features: &'a [&'a str],
     /// The target; none for this machine's own.

@@ -67,7 +67,6 @@ pub struct Verdict {
 }
 
 impl Held {
-    /// The word on the page.
     #[must_use]
     pub(super) fn word(self) -> &'static str {
         match self {
@@ -98,7 +97,6 @@ impl Expect {
 }
 
 impl Claim {
-    /// A claim about a ratio of today's runs.
     pub(super) fn of_ratio(says: &str, then: &str, ratio: Option<&Ratio>, expect: Expect) -> Claim {
         let (now, held) = match ratio {
             None => ("not measured".to_owned(), Held::Undecided),

@@ -77,7 +77,6 @@ fn noted(
     Series::noted(table, row(table, "system", values), file, is_own, key)
 }
 
-/// A value of a line as text, be it a number or not.
 fn text(line: &Value, key: &str) -> String {
     match line.get(key) {
         Some(Value::String(text)) => text.clone(),

@@ -8,7 +8,6 @@ use serde::Deserialize;
 use super::{Block, Claim, Expect, Outcome, Sheet, Verdict};
 use crate::statistics::Ratio;
 
-/// A field report.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct FieldReport {

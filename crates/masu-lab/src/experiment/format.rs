@@ -78,7 +78,6 @@ impl crate::Variant {
     }
 }
 
-/// A median time.
 pub(super) fn time(series: &Series) -> String {
     series.median().map(seconds).unwrap_or_default()
 }
@@ -88,7 +87,6 @@ pub(super) fn memory(series: &Series) -> String {
     series.median().map(bytes).unwrap_or_default()
 }
 
-/// A median of milliseconds.
 pub(super) fn milliseconds(series: &Series) -> String {
     series.median().map(|value| seconds(value / 1e3)).unwrap_or_default()
 }

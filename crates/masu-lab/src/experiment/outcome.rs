@@ -9,9 +9,7 @@ use crate::{Checkup, Machine};
 /// What came of an experiment.
 #[derive(Debug, Clone)]
 pub(super) struct Outcome {
-    /// Whether today's machine agrees with the author, in one sentence.
     pub(super) verdict: Verdict,
-    /// What the author saw then.
     pub(super) then: Vec<Block>,
     /// What this machine shows now.
     pub(super) now: Vec<Block>,
@@ -19,9 +17,7 @@ pub(super) struct Outcome {
     pub(super) claims: Vec<Claim>,
     /// What the lab says unaided of the slow configuration.
     pub(super) diagnosis: Vec<Block>,
-    /// What masu changes.
     pub(super) change: Vec<Block>,
-    /// Every command to do it by hand.
     pub(super) by_hand: Vec<String>,
 }
 
@@ -112,7 +108,6 @@ pub(super) fn limits(checkup: &Checkup) -> Vec<String> {
     limits
 }
 
-/// The claims, a row each.
 fn sheet(claims: &[Claim]) -> Sheet {
     let row = |claim: &Claim| {
         let tone = match claim.held {

@@ -160,7 +160,6 @@ fn suite(bench: &mut Workbench<'_>, target: &Path, figures: &Path) -> Result<Sui
     Ok(suite)
 }
 
-/// What was measured.
 #[derive(Default)]
 struct Measured {
     tables: Vec<Table>,
@@ -172,7 +171,6 @@ struct Measured {
     most: u64,
 }
 
-/// The times of a row.
 struct Times {
     generation: Series,
     compute: Series,

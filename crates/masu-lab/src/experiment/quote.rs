@@ -55,7 +55,6 @@ fn run(bench: &mut Workbench<'_>) -> Result<Outcome, Error> {
     Ok(outcome(&measured, diagnosis))
 }
 
-/// What was measured.
 #[derive(Default)]
 struct Measured {
     built: Vec<Built>,
@@ -240,7 +239,6 @@ fn limit(measured: &Measured) -> Option<Block> {
     Some(Block::Sheet(Sheet::new(caption, ["", "wall", "× cat"], rows.collect())))
 }
 
-/// JSON by the line.
 fn json(measured: &Measured) -> Vec<Block> {
     let mut rows = Vec::new();
     for name in ["jsonl", "jsonl linked"] {
@@ -293,7 +291,6 @@ fn figures(measured: &Measured) -> String {
     )
 }
 
-/// What masu changes.
 fn change(measured: &Measured) -> Vec<Block> {
     let mut rows = Vec::new();
     for workers in &measured.workers {

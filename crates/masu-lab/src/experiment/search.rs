@@ -22,7 +22,6 @@ use solr::{Size, Solr};
 /// What was measured, as far as it could be.
 #[derive(Debug, Default)]
 struct Measured {
-    /// CPUs of this machine.
     cpus: usize,
     size: Size,
     solr: Option<Table>,

@@ -253,10 +253,6 @@ impl<'a> Workbench<'a> {
     }
 
     /// Puts aside what an earlier time wrote, before this one writes its first file.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::System`] where a file cannot be moved.
     pub(super) fn put_aside(&mut self) -> Result<(), Error> {
         if !std::mem::replace(&mut self.is_put_aside, true)
             && let Some(folder) = earlier::put_aside(&self.asked.output, self.name)?
@@ -320,10 +316,6 @@ impl<'a> Workbench<'a> {
     }
 
     /// The same of a suite that makes one table.
-    ///
-    /// # Errors
-    ///
-    /// As of [`Workbench::compare`].
     pub(super) fn table(&mut self, suite: &Suite, part: &str) -> Result<Option<Table>, Error> {
         let comparison = self.compare(suite, part)?;
         Ok(comparison.and_then(|comparison| comparison.tables.into_iter().next()))
@@ -331,10 +323,6 @@ impl<'a> Workbench<'a> {
 
     /// What `diagnose` says of one run of a command as it is, as parts of a page that call it `what`; nothing where that
     /// cannot be done, which is noted.
-    ///
-    /// # Errors
-    ///
-    /// As of [`Workbench::examine`].
     pub(super) fn diagnosis(
         &mut self,
         what: &str,
@@ -347,10 +335,6 @@ impl<'a> Workbench<'a> {
     }
 
     /// A diagnosis of one run of a command as it is; none where that cannot be done, which is noted.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`Workload::new`].
     pub(super) fn examine(
         &mut self,
         words: &[&str],

@@ -16,7 +16,6 @@ const ROW: f64 = 17.0;
 const HEAD: f64 = 44.0;
 /// Narrower boxes are left out, in pixels.
 const NARROWEST: f64 = 0.2;
-/// What a letter takes.
 const LETTER: f64 = 6.6;
 
 /// A function on a path of callers.

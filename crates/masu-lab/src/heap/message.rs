@@ -103,12 +103,10 @@ mod format {
     }
 }
 
-/// A file that was mapped.
 #[derive(Clone, Debug)]
 pub(super) struct Mapping {
     pub(super) start: u64,
     pub(super) end: u64,
-    /// Where it starts in the file.
     pub(super) offset: u64,
     pub(super) file: String,
 }
@@ -117,7 +115,6 @@ pub(super) struct Mapping {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Location {
     pub(super) address: u64,
-    /// The mapping it is in, by index.
     pub(super) mapping: Option<usize>,
     pub(super) frames: Vec<Frame>,
 }
@@ -234,7 +231,6 @@ impl format::Profile {
     }
 }
 
-/// Strings, each once.
 #[derive(Default)]
 struct Strings(HashMap<String, i64>, Vec<Vec<u8>>);
 

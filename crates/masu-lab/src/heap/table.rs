@@ -8,7 +8,6 @@ use std::fmt::Write;
 
 use super::{Frame, Profile, What};
 
-/// Rows of each table.
 const ROWS: usize = 25;
 /// Stacks that are shown in full, and frames of each.
 const STACKS: usize = 5;
@@ -168,7 +167,6 @@ pub(super) fn phrase(what: What) -> &'static str {
     }
 }
 
-/// A number with a unit.
 pub(super) fn amount(number: i64, what: What) -> String {
     if matches!(what, What::LiveBlocks | What::AllocatedBlocks) {
         return number.to_string();

@@ -104,10 +104,6 @@ struct CallInfo {
 }
 
 /// Where a thread that has stopped at a call is in it.
-///
-/// # Errors
-///
-/// [`io::ErrorKind::Unsupported`] where the kernel does not tell, and another for a thread that is being killed.
 pub(crate) fn boundary(thread: libc::pid_t) -> io::Result<Boundary> {
     /// `PTRACE_GET_SYSCALL_INFO`, and what it says of a call that begins.
     const GET_CALL_INFO: u32 = 0x420e;

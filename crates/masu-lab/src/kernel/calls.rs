@@ -51,7 +51,6 @@ pub(crate) struct Stopped {
 
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct CalledFrom {
-    /// The instruction behind the call.
     pub(crate) instruction: u64,
     pub(crate) stack: u64,
     /// Where the function returns to, on a CPU that keeps that in a register.
@@ -116,7 +115,6 @@ impl MemoryRequest {
     }
 }
 
-/// Whether a call maps code, so that the process has more of it than before.
 pub(crate) fn maps_code(stopped: &Stopped) -> bool {
     let access = match stopped.call {
         Call::Mmap | Call::Mprotect => stopped.arguments[2],
@@ -280,10 +278,6 @@ pub(super) fn filter() -> Vec<u8> {
 
 /// Gives `pid`, which has stopped before the first instruction of a program, the filter. From then on neither it
 /// nor what it starts can get more rights than it has.
-///
-/// # Errors
-///
-/// Where the kernel has no filters, or a sandbox forbids them.
 pub(crate) fn install_filter(pid: libc::pid_t) -> io::Result<()> {
     /// Room below the stack for the filter and its head, `struct sock_fprog`; far less than the kernel maps there.
     const ROOM: u64 = 1024;

@@ -27,10 +27,6 @@ pub(crate) struct ExecReport(io::PipeReader);
 
 /// Makes `command`, which inherits the environment and is called `name`, drop what it has of this process
 /// before it becomes the program. This hook is the last one: it calls `exec` itself.
-///
-/// # Errors
-///
-/// For a NUL in a word, and when the kernel has no room.
 pub(crate) fn prepare(command: &mut Command, name: &OsStr) -> io::Result<ExecReport> {
     let (reader, writer) = io::pipe()?;
     super::make_nonblocking(reader.as_fd())?;
@@ -51,10 +47,6 @@ pub(crate) fn prepare(command: &mut Command, name: &OsStr) -> io::Result<ExecRep
 
 /// Starts what [`prepare`] has prepared. Returns it with the most that the floor under its peak RSS is
 /// likely to be, in bytes, where that is known.
-///
-/// # Errors
-///
-/// When it cannot be started; nothing of it is left then.
 pub(crate) fn spawn(
     command: &mut Command,
     pending_report: ExecReport,

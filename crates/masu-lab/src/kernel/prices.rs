@@ -159,7 +159,6 @@ pub(crate) fn move_break_in_child(batches: u32, pairs: u32) -> io::Result<Vec<u6
     Ok(took)
 }
 
-/// A clock of this process's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Clock {
     Wall,

@@ -44,10 +44,6 @@ pub(crate) struct Sampler {
 
 impl Sampler {
     /// Begins to sample `threads`, and what they start from now on, on all CPUs; none where all have ended.
-    ///
-    /// # Errors
-    ///
-    /// Where the kernel has no perf events or this user may not have any of the first thread.
     pub(crate) fn start(threads: &[libc::pid_t]) -> io::Result<Option<Sampler>> {
         let cpus = configured_cpus();
         let fitting = (EVENTS_MAX / cpus).max(1);
@@ -270,7 +266,6 @@ impl Ring {
     /// Of the bytes that a user may have for this on each CPU (`perf_event_mlock_kb`, 516 KiB), less than half.
     const BYTES: usize = 128 << 10;
 
-    /// The ring of an event, whose samples go into it.
     fn of(event: OwnedFd) -> io::Result<Ring> {
         let front = usize::try_from(os_page_bytes()).map_err(io::Error::other)?;
         let bytes = Ring::BYTES.max(front);

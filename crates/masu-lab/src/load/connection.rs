@@ -33,7 +33,6 @@ pub(super) enum Failure {
 }
 
 impl Connection {
-    /// Opens the connection unless it is open.
     pub(super) async fn open(&mut self, addresses: &[SocketAddr]) -> Result<(), Failure> {
         if let Some(sender) = &mut self.0 {
             // Waits until the last answer is wholly read; fails if the server has hung up.

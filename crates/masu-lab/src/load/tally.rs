@@ -26,7 +26,6 @@ pub struct Failures {
     pub(crate) timed_out: u64,
     /// Answers with a status of 400 or more.
     pub status: u64,
-    /// The status of the last of those.
     pub(crate) last_status: Option<u16>,
     /// Due, but every connection was still busy long after the burst.
     pub(crate) never_sent: u64,
@@ -78,7 +77,6 @@ impl fmt::Display for Failures {
 pub struct Met {
     /// Requests answered with a status below 400.
     pub answered: u64,
-    /// Those of them that were answered within the window.
     pub(crate) in_window: u64,
     /// The others.
     pub failures: Failures,

@@ -16,7 +16,6 @@ struct Server {
 /// What a server does with the request that is the given one over all connections, from one.
 type Answer = fn(&Seen, u64, &mut TcpStream);
 
-/// What a server has seen.
 #[derive(Default)]
 struct Seen {
     requests: AtomicU64,

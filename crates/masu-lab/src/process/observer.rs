@@ -75,7 +75,6 @@ pub struct Rates {
     pub flushed_blocks: f64,
     /// Remote frees: blocks sent to other lanes or brought home to other shards.
     pub remote_blocks: f64,
-    /// Large blocks made.
     pub(crate) large_made: f64,
     /// Times that contents were given back to the kernel.
     pub purges: f64,

@@ -92,7 +92,6 @@ const SANITIZERS: [(&str, &str); 5] = [
     ("__hwasan_init", "HWAddressSanitizer"),
 ];
 
-/// Sanitizer run times as libraries.
 const SANITIZER_LIBRARIES: [(&str, &str); 5] = [
     ("libasan", "AddressSanitizer"),
     ("libtsan", "ThreadSanitizer"),
@@ -329,7 +328,6 @@ pub(crate) fn section(path: &Path, name: &[u8], bytes_max: usize) -> Option<Vec<
     data.read_bytes_at(at, length.min(bytes_max as u64)).ok().map(<[u8]>::to_vec)
 }
 
-/// Whether a library's file is named like that of a malloc.
 pub(crate) fn is_malloc_library(file: &str) -> bool {
     MALLOC_LIBRARIES.iter().any(|(prefix, _)| file.starts_with(prefix))
 }

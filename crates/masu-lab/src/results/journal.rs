@@ -28,10 +28,6 @@ pub(crate) struct Journal {
 
 impl Journal {
     /// Replaces the file at `path`; without a path the records are kept where nobody sees them.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::System`] when it cannot be written, [`Error::Resume`] when another masu writes it.
     pub(crate) fn create(path: Option<&Path>, redact: &Redact) -> Result<Journal, Error> {
         let redact = redact.clone();
         let Some(path) = path else {
@@ -56,11 +52,6 @@ impl Journal {
 
     /// Opens the file at `path` to go on behind its whole lines, and returns what they hold;
     /// nothing for an empty file.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::System`] when it cannot be read and written, [`Error::Resume`] when another masu
-    /// writes it, [`Error::Results`] for what is no results file of this version.
     pub(crate) fn resume(path: &Path, redact: &Redact) -> Result<(Journal, Vec<Record>), Error> {
         let opened = File::options().read(true).write(true).open(path);
         let mut file = opened.doing(|| format!("opening {} to resume", path.display()))?;
@@ -87,10 +78,6 @@ impl Journal {
     }
 
     /// Writes one line, all of it or nothing.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::System`] with what to do when it cannot be written.
     pub(crate) fn write(&mut self, record: &Record) -> Result<(), Error> {
         let doing = || format!("writing {}", self.path.display());
         let mut record = record.clone();
@@ -114,10 +101,6 @@ impl Journal {
     }
 
     /// Everything that was written.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::System`] when it cannot be read back.
     pub(crate) fn read_back(&mut self) -> Result<Vec<Record>, Error> {
         let doing = || format!("reading {} back", self.path.display());
         let file = self.copy.as_mut().unwrap_or(&mut self.file);

@@ -171,10 +171,6 @@ fn is_starved(run: &Run, cpus: usize) -> bool {
 
 impl Made {
     /// Whether the load works at all.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Load`] when no request was answered, or the load command failed.
     pub(super) fn check(&self, load: &Load) -> Result<(), Error> {
         if let Some(met) = &self.met
             && met.answered == 0
@@ -194,10 +190,6 @@ impl Made {
     }
 
     /// Whether the load command, if there is one, returned 0.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Load`] with how it ended and what it said.
     pub(super) fn check_command(&self, load: &Load) -> Result<(), Error> {
         let (Load::Command(_), Some((text, run))) = (load, &self.command) else { return Ok(()) };
         if run.ending == Ending::Exited(0) {

@@ -22,10 +22,6 @@ const STEADY_SHARE: f64 = 0.1;
 impl Servers<'_> {
     /// Counts for the variant at `index`, unless that was done. A server that does not run under
     /// the counting library is not counted.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Stopped`].
     pub(super) fn count(&mut self, index: usize, stop: &Stop) -> Result<(), Error> {
         let parameters = &self.rows[index].variant.parameters;
         if self.counted.iter().any(|(known, _)| known == parameters) {

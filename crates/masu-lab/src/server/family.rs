@@ -20,7 +20,6 @@ const KILLED_WITHIN: Duration = Duration::from_secs(1);
 /// Memory of one server.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Held {
-    /// Resident bytes, summed over the processes.
     pub(super) resident_bytes: u64,
     /// Resident and swapped bytes: what counts against a limit, for a runaway that is swapped out
     /// grows on.

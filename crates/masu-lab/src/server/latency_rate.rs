@@ -31,10 +31,6 @@ impl FromStr for LatencyRate {
     type Err = String;
 
     /// Understands `500`, requests a second, and `50%` of what the reference answers.
-    ///
-    /// # Errors
-    ///
-    /// What to write instead, for anything else, what is not positive and a share over 100 %.
     fn from_str(text: &str) -> Result<LatencyRate, String> {
         let number = |text: &str| text.trim().parse::<f64>().ok().filter(|number| *number > 0.0);
         let rate = match text.strip_suffix('%') {

@@ -110,7 +110,6 @@ pub(super) fn is_mapped(row: &Row, running: &Running) -> Result<Option<String>, 
     }))
 }
 
-/// The file of the first malloc library in a memory map.
 fn malloc_library(maps: &str) -> Option<String> {
     let files = maps.lines().filter_map(|line| line.rsplit_once('/'));
     files.map(|(_, file)| file).find(|file| is_malloc_library(file)).map(str::to_owned)

@@ -83,7 +83,6 @@ fn is_crash(ending: &Ending) -> bool {
     matches!(ending, Ending::Signalled(4..=8 | 11))
 }
 
-/// The notes of the load, each once with the variants it is about.
 fn load_notes(rows: &[Row], books: &[Book]) -> Vec<String> {
     let mut notes: Vec<(&str, Vec<&str>)> = Vec::new();
     for (row, book) in rows.iter().zip(books) {

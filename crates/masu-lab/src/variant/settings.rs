@@ -429,7 +429,6 @@ impl Release {
     }
 }
 
-/// The first two numbers of a version.
 fn numbers(version: &str) -> Option<(u32, u32)> {
     let mut parts = version.split(|character: char| !character.is_ascii_digit());
     Some((parts.next()?.parse().ok()?, parts.next().unwrap_or("0").parse().unwrap_or(0)))

@@ -24,11 +24,6 @@ pub(crate) struct Settled {
 }
 
 /// Turns the settings of `spec` into tunables and variables for the allocator `target`.
-///
-/// # Errors
-///
-/// [`Error::Variant`] for a setting that the allocator or its release does not have (the message
-/// lists those it has), and for a value that would have no effect.
 pub(crate) fn settle(spec: &Spec, target: Target<'_>) -> Result<Settled, Error> {
     let mut settled = Settled::default();
     let mut given: Vec<&'static Setting> = Vec::new();

@@ -33,10 +33,6 @@ fn misses_a_symbol(run: &Run) -> bool {
 }
 
 /// Looks whether the variant crashes any program, where `run` crashed under it.
-///
-/// # Errors
-///
-/// [`Error::CannotRun`] when it does; otherwise as [`execute_under`].
 pub(super) fn accuse_variant(
     workload: &Workload,
     variant: &Variant,
@@ -65,10 +61,6 @@ pub(super) fn accuse_variant(
 /// Looks whether the program ended at its warm-up under `variant` as it does not under the reference,
 /// whose warm-up ended in `reference`, in a way that leaves nothing to compare. Where it crashed, `bound_deep` may name a
 /// library that was opened with `RTLD_DEEPBIND`.
-///
-/// # Errors
-///
-/// [`Error::CannotRun`] when it did.
 pub(crate) fn accuse_pair(
     variant: &Variant,
     run: &Run,

@@ -79,7 +79,6 @@ pub(super) fn read_log(log: &str, library: &str) -> Option<(String, Result<(), S
     Some((name.to_owned(), found))
 }
 
-/// A folder for the logs.
 pub(super) fn folder() -> io::Result<TempDir> {
     tempfile::Builder::new().prefix("masu-loader-log-").tempdir()
 }

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use super::*;
 use crate::{Catalogue, Input, Libc, Places};
 
-/// The variant for Debian's jemalloc.
 fn jemalloc(workload: &Workload) -> Variant {
     let catalogue = Catalogue::find(&Places::default());
     assert!(

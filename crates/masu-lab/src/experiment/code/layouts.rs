@@ -139,7 +139,6 @@ impl Layouts {
         [Block::Figure(figure), Block::Sheet(sheet)]
     }
 
-    /// What loading takes.
     fn loads(&self) -> Sheet {
         let count = self.many();
         let rows = SHOWN.iter().map(|(layout, name)| {
@@ -183,7 +182,6 @@ impl Layouts {
         )
     }
 
-    /// What masu changes.
     pub(super) fn change(&self) -> Vec<Block> {
         let mut rows = Vec::new();
         for body in BODIES {
@@ -237,7 +235,6 @@ fn suite(
     Ok(suite)
 }
 
-/// Nanoseconds.
 fn nanoseconds(value: f64) -> String {
     if value < 9.95 { format!("{value:.2} ns") } else { format!("{value:.1} ns") }
 }

@@ -4,7 +4,6 @@ use crate::experiment::format::milliseconds;
 use crate::experiment::{Block, Figure, Series, Sheet};
 use crate::report::{self, Chart, Line, seconds};
 
-/// The ways of a JIT, as the report's table has them.
 pub(super) const WAYS: [(&str, &str); 4] = [
     ("interpreter", "no JIT"),
     ("own", "one .so each"),

@@ -51,7 +51,6 @@ pub(super) struct Ruby {
     noted: PathBuf,
     /// Methods of the large application.
     many: &'static str,
-    /// Requests of a burst.
     requests: usize,
 }
 
@@ -234,7 +233,6 @@ impl Ruby {
         )
     }
 
-    /// What masu changes.
     pub(super) fn change(&self) -> Vec<Block> {
         let text = "Ruby with its methods in the arena needs no linker and no compaction, and a method that is compiled again \
                     leaves nothing behind. The middle request:";

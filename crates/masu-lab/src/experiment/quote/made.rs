@@ -16,12 +16,10 @@ use crate::suite::Suite;
 /// The package of the published program, in the tree.
 const MANIFEST: &str = "workloads/quote/Cargo.toml";
 
-/// How many records are quoted.
 pub(super) fn records(bench: &Workbench<'_>) -> u64 {
     bench.choose(2_000, 200_000, 1_000_000, 10_000_000)
 }
 
-/// The numbers of workers.
 pub(super) fn workers(bench: &Workbench<'_>) -> &'static [u32] {
     bench.choose(&[1, 2], &[1, 2, 4], &[1, 2, 3, 4, 5, 6], &[1, 2, 3, 4, 5, 6])
 }
@@ -79,7 +77,6 @@ pub(super) fn prepare(bench: &mut Workbench<'_>) -> Result<Option<Made>, Error> 
     Ok(has_any.then_some(made))
 }
 
-/// Builds every program that can be built here.
 fn build(bench: &mut Workbench<'_>, cargo: &Cargo, to: &Path) -> Result<Vec<Built>, Error> {
     let mut built = Vec::new();
     cargo.fetch(bench, MANIFEST)?;
@@ -139,7 +136,6 @@ pub(super) fn make(
     fs::write(&stamp, wanted.to_string()).doing(writing)
 }
 
-/// The suite with what there is.
 pub(super) fn suite(bench: &mut Workbench<'_>, made: &Made) -> Result<Suite, Error> {
     let mut suite = Suite::parse(&bench.cache().join("quote.toml"), SUITE)?;
     let values = [

@@ -15,7 +15,6 @@ pub(super) const REFERENCE: &str = "glibc";
 pub(super) const THEN: [(&str, &str); 3] =
     [("tcmalloc", "×1.10"), ("jemalloc", "×1.11"), ("vespamalloc", "×1.09")];
 
-/// Every claim, decided or not.
 pub(super) fn of(report: &FieldReport, measured: &Measured) -> Vec<Claim> {
     let threads = threads(measured.cpus);
     report.claims(&[("threads", threads)], |of, over| today(measured, threads, of, over))

@@ -20,7 +20,6 @@ const OCTAVES: usize = 16;
 const TITLE: usize = 6;
 const BODY: usize = 60;
 
-/// Categories that documents are in.
 const CATEGORIES: usize = 200;
 
 /// Of ten queries, those that ask within a category, and those that ask for its ten largest.

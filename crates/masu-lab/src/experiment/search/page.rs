@@ -125,7 +125,6 @@ fn answers(table: &Table) -> Sheet {
     Sheet::new(format!("Solr: medians of {}", bursts(table)), headings, rows.collect())
 }
 
-/// What that costs the servers.
 fn costs(table: &Table) -> Sheet {
     let headings = ["malloc", "CPU a query", "× glibc", "memory", "× glibc"];
     let rows = table.case.variants.iter().enumerate().map(|(index, variant)| {
@@ -243,7 +242,6 @@ fn change(measured: &Measured) -> Vec<Block> {
     vec![Block::marked(text), Block::points(points)]
 }
 
-/// The verdict on each row.
 fn verdicts(table: &Table) -> Block {
     let summary = &table.summary;
     let rows = table.case.variants.iter().zip(&summary.rows);

@@ -65,7 +65,6 @@ impl Size {
         }
     }
 
-    /// The name of the index.
     pub(super) fn index(self) -> String {
         format!("index-{}", self.documents)
     }
@@ -244,7 +243,6 @@ fn of(names: &[&str]) -> String {
     format!("{:032x}", xxh3_128(texts.join("\0").as_bytes()))
 }
 
-/// Removes a folder with everything in it, if it is there.
 fn remove(folder: &Path) -> Result<(), Error> {
     match fs::remove_dir_all(folder) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {

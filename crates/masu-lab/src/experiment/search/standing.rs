@@ -7,7 +7,6 @@ use crate::experiment::{Expect, Held, Series, claim};
 use crate::statistics::Ratio;
 use crate::tables::Table;
 
-/// The malloc that is ours.
 const OURS: &str = "masu";
 
 /// One measure of masu's against the best other malloc's.

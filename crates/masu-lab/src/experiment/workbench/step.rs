@@ -74,10 +74,6 @@ impl Workbench<'_> {
 
     /// Installs packages of Debian's, where that was asked for and can be done; whether it was. Else `what` is noted as
     /// missing: `why`, and how to install them.
-    ///
-    /// # Errors
-    ///
-    /// As of [`Workbench::step`].
     pub(in crate::experiment) fn provide(
         &mut self,
         what: &str,

@@ -109,7 +109,6 @@ fn random_pages_are_read_or_refused() {
     }
 }
 
-/// The names in the source of the allocator, for a structure of this name.
 fn names_in_the_allocator(structure: &str) -> Vec<&'static str> {
     let source = include_str!("../../../../masu/src/threads/statistics.rs");
     let (_, rest) = source.split_once(&format!("    {structure} {{\n")).expect("the structure");
