@@ -1,5 +1,5 @@
 //! `cargo xtask rust`: what Rust programs ask of a global allocator, under masu and the crates that stand for other
-//! mallocs, and what it costs to adopt masu.
+//! mallocs.
 //!
 //! It relies on `workloads/rust` for the work, on cargo for a program of each allocator (`build.rs`), and on the lab's
 //! engine for every run (`measure.rs`). The allocator is part of the program here: what the compiler makes of it
@@ -12,7 +12,6 @@ use anyhow::Result;
 
 use xtask::{commands, machine, options, records};
 
-mod adopt;
 mod allocators;
 mod build;
 mod measure;
@@ -50,15 +49,12 @@ pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     let libcs = request.libc.map_or(Libc::ALL.to_vec(), |libc| vec![libc]);
     let built =
         commands::step("build a program of each allocator", || build::all(root, &folder, &libcs))?;
-    let adoption =
-        commands::step("build with masu from nothing", || adopt::measure(root, &folder))?;
-    println!("{}", adopt::text(&adoption));
     let load_before = records::load();
     let measured =
         commands::step("measure", || measure::measure(&built.programs, &request.extent, &folder))?;
     let facts =
         record::Facts { command: records::command(), commit: records::commit(root), load_before };
-    let text = record::text(&facts, &measured, &built, &adoption);
+    let text = record::text(&facts, &measured, &built);
     println!("\n{text}");
     if let Some(name) = request.record() {
         println!("record: {}", records::write(root, name, &text)?);

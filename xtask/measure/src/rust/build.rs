@@ -80,7 +80,7 @@ pub(super) struct Built {
     pub(super) lock: String,
 }
 
-pub(super) fn sources(root: &Path) -> PathBuf {
+fn sources(root: &Path) -> PathBuf {
     root.join("workloads/rust")
 }
 
@@ -122,7 +122,7 @@ fn one(
     linking: Linking,
 ) -> Result<Program> {
     let target = folder.join("build");
-    let mut cargo = command(root, "rust-patterns", allocator.name, &target);
+    let mut cargo = command(root, allocator.name, &target);
     cargo.args(["--config", linking.config()]);
     let mut produced = target;
     match libc {
@@ -150,10 +150,10 @@ fn one(
     Ok(Program { allocator, libc, linking, path })
 }
 
-/// A build of the workload's `program` with the allocator of `feature`, into `target`.
-pub(super) fn command(root: &Path, program: &str, feature: &str, target: &Path) -> Command {
-    let mut cargo = commands::cargo(&sources(root), &["build", "--release", "--locked", "--bin"]);
-    cargo.args([program, "--features", feature, "--target-dir"]).arg(target);
+/// A build of the workload with the allocator of `feature`, into `target`.
+fn command(root: &Path, feature: &str, target: &Path) -> Command {
+    let mut cargo = commands::cargo(&sources(root), &["build", "--release", "--locked"]);
+    cargo.args(["--features", feature, "--target-dir"]).arg(target);
     // A user who sets these for other builds would make other programs than the record says.
     for variable in
         ["RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS", "CFLAGS", "CXXFLAGS", "CARGO_TARGET_DIR"]

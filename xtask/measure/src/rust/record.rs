@@ -1,11 +1,10 @@
-//! The dated record: tables of every pattern, what adopting masu costs, and what the figures mean little without.
+//! The dated record: tables of every pattern, and what the figures mean little without.
 //!
 //! It relies on `measure.rs`. Rows are patterns and columns allocators; every cell is a ratio to the reference, and
 //! nothing is left out where masu loses.
 
 use masu_lab::statistics::Measure;
 
-use super::adopt::{self, Adoption};
 use super::allocators::{ALLOCATORS, OURS, version};
 use super::build::{Built, Libc, Linking};
 use super::measure::{Measured, Table};
@@ -34,15 +33,9 @@ pub(super) struct Facts {
     pub(super) load_before: String,
 }
 
-pub(super) fn text(
-    facts: &Facts,
-    measured: &Measured,
-    built: &Built,
-    adoption: &Adoption,
-) -> String {
+pub(super) fn text(facts: &Facts, measured: &Measured, built: &Built) -> String {
     let mut text = format!("# Rust programs under every allocator, {}\n\n", records::today());
     text.push_str(&machine(facts, measured, built));
-    text.push_str(&format!("\n## Adopting masu\n\n{}", adopt::text(adoption)));
     for libc in Libc::ALL {
         for linking in Linking::ALL {
             let of_it = |table: &&Table| table.libc == libc && table.linking == linking;
