@@ -80,3 +80,6 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     println!("tidy: {} files keep the house rules", tree.files.len());
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

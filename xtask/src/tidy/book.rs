@@ -39,26 +39,3 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     }
     findings
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn found(summary: &str) -> Vec<String> {
-        let files =
-            [(SUMMARY, summary), ("docs/a.md", ""), ("docs/b/c.md", ""), ("docs/plot.svg", "")];
-        let found = check(&Tree::planted(&files));
-        found.iter().map(|finding| finding.path.display().to_string()).collect()
-    }
-
-    #[test]
-    fn a_page_that_is_not_listed_is_found() {
-        assert_eq!(found("- [A](a.md)"), ["docs/b/c.md"]);
-        assert!(found("- [A](a.md)\n- [C](b/c.md)").is_empty());
-    }
-
-    #[test]
-    fn a_page_that_is_listed_twice_is_found() {
-        assert_eq!(found("- [A](a.md)\n- [C](b/c.md)\n- [A again](a.md)"), [SUMMARY]);
-    }
-}

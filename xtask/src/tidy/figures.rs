@@ -24,17 +24,3 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     let remedy = format!("it is not what the records in {RECORDS} make: `cargo xtask benchmarks`");
     vec![Finding::at(Path::new(PAGE), 0, RULE, remedy)]
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_page_with_figures_of_its_own_is_found() {
-        let record = ("benches/record/2026-11-22-patterns.md", "# Patterns, 2026-11-22\n");
-        let made = page([(Path::new(record.0), record.1)].into_iter());
-        assert!(check(&Tree::planted(&[record, (PAGE, &made)])).is_empty());
-        assert_eq!(check(&Tree::planted(&[record, (PAGE, &made.replace("22", "23"))])).len(), 1);
-        assert_eq!(check(&Tree::planted(&[record])).len(), 1);
-    }
-}

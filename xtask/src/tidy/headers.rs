@@ -18,19 +18,3 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
         })
         .collect()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_file_without_its_purpose_is_found() {
-        let with = ("crates/masu/src/a.rs", "//! Pages.\nfn a() {}");
-        let without = ("crates/masu/src/b.rs", "// Pages.\nfn a() {}");
-        let empty = ("xtask/src/c.rs", "");
-        let outside = ("workloads/d.rs", "fn main() {}");
-        let found = check(&Tree::planted(&[with, without, empty, outside]));
-        let found: Vec<_> = found.iter().map(|finding| finding.path.to_str().unwrap()).collect();
-        assert_eq!(found, ["crates/masu/src/b.rs", "xtask/src/c.rs"]);
-    }
-}

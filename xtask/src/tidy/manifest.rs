@@ -90,39 +90,3 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     }
     findings
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn lines_found(contents: &str) -> Vec<usize> {
-        let found = check(&Tree::planted(&[("crates/masu/Cargo.toml", contents)]));
-        found.iter().map(|finding| finding.line).collect()
-    }
-
-    #[test]
-    fn a_dependency_without_a_reason_is_found() {
-        assert_eq!(lines_found("[dependencies]\nlibc = \"0.2\""), [2]);
-        assert_eq!(lines_found("[target.'cfg(loom)'.dev-dependencies]\nloom = \"0.7\""), [2]);
-        assert!(lines_found("[dependencies]\n# The C ABI.\nlibc = \"0.2\"").is_empty());
-    }
-
-    #[test]
-    fn one_reason_is_for_one_dependency() {
-        assert_eq!(lines_found("[dependencies]\n# A.\na = \"1\"\nb = \"1\""), [4]);
-    }
-
-    #[test]
-    fn a_table_for_one_dependency_is_found() {
-        assert_eq!(lines_found("[dependencies.libc]\nversion = \"0.2\""), [1]);
-    }
-
-    #[test]
-    fn packages_and_renamings_are_read() {
-        let text = "[package]\nname = \"masu-abi\"\n[dependencies]\n\
-                    core = { package = \"masu\", path = \"../masu\" }";
-        let manifest = Manifest::read(Path::new("Cargo.toml"), text);
-        assert_eq!(manifest.package, "masu-abi");
-        assert_eq!(manifest.dependencies[0].package, "masu");
-    }
-}

@@ -37,23 +37,3 @@ fn remedy(path: &Path) -> Option<String> {
     }
     None
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn vague_names_are_found_as_files_and_as_folders() {
-        for path in ["crates/masu/src/utils.rs", "crates/masu/src/common/page.rs"] {
-            assert_eq!(check(&Tree::planted(&[(path, "")])).len(), 1, "{path}");
-        }
-    }
-
-    #[test]
-    fn mod_rs_is_for_what_tests_share_only() {
-        let found = |path| check(&Tree::planted(&[(path, "")])).len();
-        assert_eq!(found("crates/masu/src/page/mod.rs"), 1);
-        assert_eq!(found("crates/masu/tests/oracle/mod.rs"), 0);
-        assert_eq!(found("crates/masu/src/page.rs"), 0);
-    }
-}

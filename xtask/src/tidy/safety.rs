@@ -52,28 +52,3 @@ fn is_inside_trait_implementation(lines: &[Line], index: usize) -> bool {
         lines[..index].iter().rev().find(|line| !line.code.trim().is_empty() && indent(line) < own);
     outer.is_some_and(|line| line.code.contains("impl") && line.code.contains(" for "))
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn lines_found(contents: &str) -> Vec<usize> {
-        let found = check(&Tree::planted(&[("crates/masu/src/a.rs", contents)]));
-        found.iter().map(|finding| finding.line).collect()
-    }
-
-    #[test]
-    fn an_unsafe_function_states_its_conditions() {
-        assert_eq!(lines_found("/// A.\npub unsafe fn a() {}"), [2]);
-        assert_eq!(lines_found("/// A.\npub unsafe extern \"C\" fn a() {}"), [2]);
-        let stated = "/// A.\n///\n/// # Safety\n///\n/// - B.\n#[inline]\npub unsafe fn a() {}";
-        assert!(lines_found(stated).is_empty());
-    }
-
-    #[test]
-    fn types_of_functions_and_implementations_of_traits_need_no_section() {
-        assert!(lines_found("type F = unsafe extern \"C\" fn(*mut u8);").is_empty());
-        assert!(lines_found("impl A for B {\n    unsafe fn a(&self) {}\n}").is_empty());
-        assert_eq!(lines_found("impl B {\n    unsafe fn a(&self) {}\n}"), [2]);
-    }
-}

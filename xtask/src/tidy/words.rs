@@ -112,35 +112,3 @@ fn late_subject(text: &str, is_between: bool) -> Option<&'static str> {
         LATE_SUBJECTS.into_iter().find(|late| *late == word && !is_question)
     })
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn words_phrases_and_late_subjects_are_found_where_they_are_looked_for() {
-        let cases = [
-            ("docs/a.md", "Whoever reads.\n\nPlain.\nIt is told.", 2),
-            ("crates/masu-lab/src/a.rs", "//! A file.\n/// Made anew.\nfn a() {}", 1),
-            ("xtask/src/a.rs", "fn a() {} // the house's own", 1),
-            (
-                "crates/masu-lab/src/a.rs",
-                "//! A.\nfn told() { say(\"whoever\"); }\n// `endear`, untold",
-                0,
-            ),
-            ("docs/a.svg", "told", 0),
-            ("benches/record/a.md", "told. What fails is named.", 0),
-            ("docs/a.md", "Plain. What fails is named.\n\n- Of two, one.\n", 2),
-            ("README.md", "It runs.\nWho reads it has time.", 1),
-            ("docs/a.md", "Keep the malloc you have.", 1),
-            (
-                "docs/a.md",
-                "# What it is\n\n| What |\n\n```\nWhat now\n```\nWhat is it? That.\n\nIt says\nWhat here goes on.\n",
-                0,
-            ),
-        ];
-        for (path, text, count) in cases {
-            assert_eq!(check(&Tree::planted(&[(path, text)])).len(), count, "{path}: {text}");
-        }
-    }
-}
