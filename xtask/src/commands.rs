@@ -63,7 +63,6 @@ pub fn output(command: &mut Command) -> Result<String> {
 }
 
 /// The command behind another one that starts it: `nice -n 19`, `timeout 60`.
-#[must_use]
 pub fn behind(words: &[&str], command: &Command) -> Command {
     let mut whole = Command::new(words[0]);
     whole.args(&words[1..]).arg(command.get_program()).args(command.get_args());

@@ -356,7 +356,6 @@ fn is_there(sign: Sign) -> bool {
 }
 
 /// Whether programs that are started from here may install packages.
-#[must_use]
 pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }

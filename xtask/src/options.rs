@@ -11,7 +11,6 @@ pub fn times(text: &str) -> Result<usize, String> {
 }
 
 /// Seconds: from 1 on.
-#[must_use]
 pub fn seconds() -> clap::builder::RangedI64ValueParser<u32> {
     clap::value_parser!(u32).range(1..)
 }

@@ -10,7 +10,6 @@ use crate::benchmarks::{self, RECORDS};
 use crate::commands;
 
 /// The load of the last 1, 5 and 15 minutes.
-#[must_use]
 pub fn load() -> String {
     let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let load: Vec<&str> = text.split_whitespace().take(3).collect();
@@ -18,7 +17,6 @@ pub fn load() -> String {
 }
 
 /// The commit that was measured, and whether the files differ from it.
-#[must_use]
 pub fn commit(root: &Path) -> String {
     known_commit(root).unwrap_or_else(|| "an unknown commit".to_owned())
 }
@@ -37,14 +35,12 @@ fn known_commit(root: &Path) -> Option<String> {
 }
 
 /// This chore as typed, for a record to say how it was made.
-#[must_use]
 pub fn command() -> String {
     let words = std::env::args().skip(1);
     std::iter::once("cargo xtask".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
 }
 
 /// Today in UTC: `2026-11-24`.
-#[must_use]
 pub fn today() -> String {
     let date = commands::output(Command::new("date").args(["-u", "+%F"]));
     date.map_or("unknown".to_owned(), |date| date.trim().to_owned())

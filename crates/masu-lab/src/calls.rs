@@ -62,13 +62,11 @@ pub struct Counts {
 
 impl Counts {
     /// How often `call` was made.
-    #[must_use]
     pub fn of(&self, call: Call) -> u64 {
         self.calls[call as usize]
     }
 
     /// How often any of `calls` was made.
-    #[must_use]
     pub fn of_any(&self, calls: &[Call]) -> u64 {
         calls.iter().map(|call| self.of(*call)).sum()
     }

@@ -17,7 +17,6 @@ mod version;
 pub(crate) const HARDENED: &str = "masu-secure";
 
 /// The names that a variant may begin with, whether the malloc is on this machine or not.
-#[must_use]
 pub fn known_names() -> Vec<&'static str> {
     ["system", "glibc", "musl"].into_iter().chain(known::names()).collect()
 }
@@ -70,7 +69,6 @@ pub struct Catalogue {
 
 impl Catalogue {
     /// Looks through the loader's folders and `places`. What cannot be read is left out.
-    #[must_use]
     pub fn find(places: &Places) -> Catalogue {
         let mut finder = Finder::default();
         finder.add_system();
@@ -103,7 +101,6 @@ impl Catalogue {
 
     /// The allocator called `name` that works with `libc`; `system` is the C library's own, and
     /// `mimalloc` the newest of `mimalloc2`, `mimalloc3` and so on.
-    #[must_use]
     pub fn get(&self, name: &str, libc: Libc) -> Option<&Allocator> {
         let fits = |allocator: &&Allocator| {
             allocator.libc == libc || libc == Libc::Static || allocator.libc == Libc::Static
@@ -187,7 +184,6 @@ impl Catalogue {
     /// Every allocator of the catalogue that can run `program`, without settings: what is compared
     /// when the user names no variant. The system's malloc comes first; it is the only one for a
     /// program that takes no preload. The hardened build, which costs time on purpose, must be named.
-    #[must_use]
     pub fn variants_for(&self, program: &Program) -> Vec<Variant> {
         let mut variants: Vec<Variant> = Vec::new();
         if program.linked_malloc.is_some() {

@@ -69,7 +69,6 @@ impl CountPage {
     }
 
     /// What to set in the environment of the counted program, besides the preload.
-    #[must_use]
     pub fn variables(&self) -> [(&'static str, &Path); 1] {
         [(VARIABLE, &self.path)]
     }

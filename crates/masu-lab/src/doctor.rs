@@ -32,7 +32,6 @@ pub struct Checkup {
 
 impl Checkup {
     /// Looks at this machine, which takes about three seconds; `catalogue` is what was found on it.
-    #[must_use]
     pub fn here(catalogue: &Catalogue) -> Checkup {
         Checkup {
             schema: "masu-doctor",
@@ -45,7 +44,6 @@ impl Checkup {
     }
 
     /// How many facts and prices limit what can be done or measured here.
-    #[must_use]
     pub fn limits(&self) -> usize {
         let facts = self.facts.iter().filter(|fact| fact.standing == Standing::Limits);
         let prices = self.prices.known.iter().filter(|price| price.remark.is_some());

@@ -53,7 +53,6 @@ pub struct Experiment {
 
 impl Experiment {
     /// How long it takes at `depth` on two cores, builds included.
-    #[must_use]
     pub fn takes(&self, depth: Depth) -> &'static str {
         depth.choose(self.takes)
     }
@@ -64,7 +63,6 @@ pub const ALL: [&Experiment; 5] =
     [&quote::QUOTE, &parallel::PARALLEL, &brk::BRK, &code::CODE, &search::SEARCH];
 
 /// The experiment of this name.
-#[must_use]
 pub fn find(name: &str) -> Option<&'static Experiment> {
     ALL.into_iter().find(|one| one.name == name)
 }

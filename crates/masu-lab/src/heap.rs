@@ -68,7 +68,6 @@ impl Sums {
     }
 
     /// The one of them that is asked about.
-    #[must_use]
     pub fn of(self, what: What) -> i64 {
         match what {
             What::LiveBytes => self.live_bytes,
@@ -132,7 +131,6 @@ impl Profile {
     }
 
     /// What is in this profile and not in `before`; less where there was more.
-    #[must_use]
     pub fn minus(mut self, before: Profile) -> Profile {
         // Lines move from one build to the next, functions seldom: but where both are of one build, a
         // line is worth knowing. So stacks are distinguished as they stand.
@@ -150,13 +148,11 @@ impl Profile {
     }
 
     /// All stacks' sums together.
-    #[must_use]
     pub fn sum(&self) -> Sums {
         self.stacks.values().fold(Sums::default(), |sum, sums| sum.plus(*sums))
     }
 
     /// The profile in this shape, as the bytes of a file.
-    #[must_use]
     pub fn shaped(&self, shape: Shape, what: What, title: &str) -> Vec<u8> {
         match shape {
             Shape::Text => table::text(self, what, title).into_bytes(),
@@ -167,7 +163,6 @@ impl Profile {
     }
 
     /// What was never freed, for the terminal: how much, and by which calls the most of it was allocated.
-    #[must_use]
     pub fn never_freed(&self) -> String {
         table::never_freed(self)
     }
@@ -188,7 +183,6 @@ impl Profile {
 }
 
 /// The profiles that a folder holds, the one of `process` first; newest of each process.
-#[must_use]
 pub fn written_in(folder: &Path, process: u32) -> Vec<PathBuf> {
     let process_of = |path: &PathBuf| -> Option<(u32, u64)> {
         let name = path.file_name()?.to_str()?.strip_suffix(".pb")?;

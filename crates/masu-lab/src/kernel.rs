@@ -176,7 +176,6 @@ pub(crate) struct Usage {
 
 impl Usage {
     /// Both together; the peaks are not added, for they were not reached at the same time.
-    #[must_use]
     pub(crate) fn plus(self, other: Usage) -> Usage {
         Usage {
             user_s: self.user_s + other.user_s,
@@ -192,7 +191,6 @@ impl Usage {
 
 impl From<libc::rusage> for Usage {
     fn from(usage: libc::rusage) -> Usage {
-        #[expect(clippy::cast_precision_loss, reason = "seconds and microseconds are small")]
         let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
         let count = |number: libc::c_long| u64::try_from(number).unwrap_or(0);
         Usage {
@@ -439,7 +437,6 @@ pub(crate) fn os_page_bytes() -> u64 {
 }
 
 /// Ticks a second, the unit of the CPU times in `/proc`.
-#[expect(clippy::cast_precision_loss, reason = "it is 100 on every machine that is known")]
 pub(crate) fn ticks_a_second() -> f64 {
     rustix::param::clock_ticks_per_second() as f64
 }

@@ -35,7 +35,6 @@ pub struct Machine {
 
 impl Machine {
     /// Looks at this machine.
-    #[must_use]
     pub fn here() -> Machine {
         Machine {
             cpu: field("/proc/cpuinfo", "model name", ':'),
@@ -54,7 +53,6 @@ impl Machine {
 
 impl Machine {
     pub(crate) fn described(&self) -> Vec<(&'static str, String)> {
-        #[expect(clippy::cast_precision_loss, reason = "bytes stay far below 2^53")]
         let memory = self.memory_bytes.map(|size| bytes(size as f64));
         let host = "takes back free memory; before each run as much is touched as runs need";
         let facts = [

@@ -126,7 +126,6 @@ impl Prices {
     /// Measures all of them, in about two seconds.
     ///
     /// Where the machine is busy it takes longer, but no longer than a few batches of each need.
-    #[must_use]
     pub fn measure() -> Prices {
         Prices::measure_some(&Service::ALL)
     }
@@ -147,7 +146,6 @@ impl Prices {
     }
 
     /// The price of a service in nanoseconds, where it is known.
-    #[must_use]
     pub fn of(&self, service: Service) -> Option<f64> {
         self.known.iter().find(|price| price.service == service).map(|price| price.median_ns)
     }

@@ -31,7 +31,6 @@ pub struct Found {
 pub(crate) const VARIABLE: &str = "MASU_STATISTICS_PAGE";
 
 /// The processes that have a statistics page and that this user may look into, by number.
-#[must_use]
 pub fn find() -> Vec<Found> {
     let mut found: Vec<Found> = system::processes()
         .filter(|pid| Reach::find(*pid).is_ok_and(|reach| reach.read().is_ok()))

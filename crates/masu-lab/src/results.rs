@@ -110,7 +110,6 @@ pub struct LeftOut {
 
 impl Case {
     /// The variants' labels, the reference's first.
-    #[must_use]
     pub fn labels(&self) -> Vec<String> {
         self.variants.iter().map(|variant| variant.label.clone()).collect()
     }
@@ -142,7 +141,6 @@ impl Summary {
     /// relative to it: then more rounds would not change what is known by much. A variant without one
     /// valid pair is passed over, for it would never get an interval; one with too few for an
     /// interval is not narrow.
-    #[must_use]
     pub fn is_narrow(&self, precision: f64) -> bool {
         let mut ratios =
             self.rows.iter().skip(1).filter_map(|row| row.estimate(self.primary)?.ratio);
@@ -171,7 +169,6 @@ pub struct Row {
 
 impl Row {
     /// What `measure` came to; none where no run has it.
-    #[must_use]
     pub fn estimate(&self, measure: Measure) -> Option<&Estimate> {
         self.estimates.iter().find(|estimate| estimate.measure == measure)
     }

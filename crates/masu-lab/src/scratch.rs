@@ -66,7 +66,6 @@ impl ScratchFolder {
     }
 
     /// Where the folder is during every run: an absolute path, the same each time.
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }

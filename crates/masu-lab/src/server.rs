@@ -99,7 +99,6 @@ pub enum Load {
 impl ServerPlan {
     /// The measure that is fit to carry the verdict: throughput where it can vary, the CPU a
     /// request where the rate is given, the time a load command takes.
-    #[must_use]
     pub fn primary(&self) -> Measure {
         match &self.load {
             Load::Http { pace: Pace::Closed, .. } => Measure::Throughput,
@@ -212,7 +211,6 @@ impl<'a> Servers<'a> {
 
     /// With these shell commands around the servers: the preparation before each start, where
     /// `{dir}` and `{port}` are those of that start.
-    #[must_use]
     pub(crate) fn with_hooks(self, hooks: Hooks) -> Servers<'a> {
         Servers { hooks, ..self }
     }

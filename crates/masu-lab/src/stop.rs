@@ -23,7 +23,6 @@ enum Flag {
 
 impl Stop {
     /// A flag that only [`request`](Self::request) raises.
-    #[must_use]
     pub fn never() -> Stop {
         Stop(Flag::Own(Arc::new(AtomicBool::new(false))))
     }
@@ -46,7 +45,6 @@ impl Stop {
     }
 
     /// Whether stopping was asked for.
-    #[must_use]
     pub fn requested(&self) -> bool {
         // ORDERING: Relaxed: see `request`.
         self.flag().load(Ordering::Relaxed)

@@ -130,7 +130,6 @@ impl Variant {
     /// environment the program would otherwise get. An `LD_PRELOAD`, `GLIBC_TUNABLES` or
     /// `MALLOC_CONF` already there is kept: the variant's library is put before it, its tunables
     /// and options behind it (the last one wins).
-    #[must_use]
     pub fn changes(
         &self,
         inherited: impl Fn(&str) -> Option<OsString>,
@@ -156,7 +155,6 @@ impl Variant {
     }
 
     /// [`changes`](Self::changes) over this process's own environment.
-    #[must_use]
     pub fn changes_here(&self) -> Vec<(OsString, OsString)> {
         self.changes(|name| std::env::var_os(name))
     }
@@ -170,7 +168,6 @@ impl Variant {
     /// variant.tunables.push(("glibc.malloc.top_pad".to_owned(), "67108864".to_owned()));
     /// assert_eq!(variant.translation(), ["GLIBC_TUNABLES=glibc.malloc.top_pad=67108864"]);
     /// ```
-    #[must_use]
     pub fn translation(&self) -> Vec<String> {
         let tunables = self.tunable_list().map(|list| format!("GLIBC_TUNABLES={list}"));
         let variables = self.variables.iter().map(|(name, value)| format!("{name}={value}"));
@@ -178,7 +175,6 @@ impl Variant {
     }
 
     /// What to know about these settings before reading their figures.
-    #[must_use]
     pub fn notes(&self) -> Vec<String> {
         let adapting = ["top_pad", "trim_threshold", "mmap_threshold"];
         let is_set = |name: &&&str| {

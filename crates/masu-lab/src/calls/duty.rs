@@ -128,7 +128,6 @@ impl Duty {
         self.stops
     }
 
-    #[expect(clippy::cast_precision_loss, reason = "stops are far fewer than 2^53")]
     pub(super) fn is_over(&self, now_s: f64) -> bool {
         match self.phase {
             Phase::Whole => {
@@ -142,7 +141,6 @@ impl Duty {
     }
 
     /// Begins the next phase, `now` having been done.
-    #[expect(clippy::cast_precision_loss, reason = "calls are far fewer than 2^53")]
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -180,14 +178,12 @@ impl Duty {
     }
 
     /// CPU time of the program's own in a phase of stops.
-    #[expect(clippy::cast_precision_loss, reason = "stops are far fewer than 2^53")]
     fn own_s(&self, cpu_s: f64) -> f64 {
         (cpu_s - self.stops as f64 * self.stop_cpu_s).max(self.calls as f64 * CALL_S).max(1e-6)
     }
 }
 
 impl Progress {
-    #[expect(clippy::cast_precision_loss, reason = "they are far fewer than 2^53")]
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -200,7 +196,6 @@ impl Progress {
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "they are far fewer than 2^53")]
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "within its bounds")]
 fn weight(window: &Progress, calls: u64, pause: &Progress) -> u64 {
     // Where they are most of all calls, few tell.

@@ -76,7 +76,6 @@ impl Times {
             below += u64::from(*count);
             below > 0 && 4 * below >= self.timed
         })?;
-        #[expect(clippy::cast_precision_loss, reason = "80 at most")]
         Some(2_f64.powf(class as f64 / 2.0) / 1e9)
     }
 }

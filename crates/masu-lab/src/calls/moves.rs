@@ -53,7 +53,6 @@ pub struct OwnMoves {
 
 impl Moves {
     /// Times that the break went up and down again.
-    #[must_use]
     pub fn break_pairs(&self) -> u64 {
         self.break_ups.min(self.break_downs)
     }

@@ -35,7 +35,6 @@ impl SmallWrites {
     pub(crate) const BELOW: u64 = 512;
 
     /// Those that a buffer would have saved.
-    #[must_use]
     pub fn buffered(&self) -> u64 {
         self.files + self.pipes + self.terminals
     }

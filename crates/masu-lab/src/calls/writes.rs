@@ -28,7 +28,6 @@ impl Writes {
     pub const SIZES: usize = 22;
 
     /// How many calls asked to write less than `bytes`, a power of two.
-    #[must_use]
     pub fn below(&self, bytes: u64) -> u64 {
         self.by_size[..place(bytes)].iter().sum()
     }

@@ -181,7 +181,6 @@ impl Seen {
         }
     }
 
-    #[expect(clippy::cast_precision_loss, reason = "CPUs are few")]
     fn cpus(&self) -> Fact {
         let online = self.cpus_online.as_deref().unwrap_or("unknown");
         let value = format!("{} for this process; online: {online}", self.cpus);
@@ -245,7 +244,6 @@ impl Seen {
 
     fn mappings(&self) -> Option<Fact> {
         let most = self.mappings?;
-        #[expect(clippy::cast_precision_loss, reason = "only shown")]
         let value = format!("at most {} a process", count(most as f64));
         Some(if most >= MAPPINGS_USUAL {
             fine("mappings", value)
@@ -274,7 +272,6 @@ impl Seen {
 
     fn threads(&self) -> Option<Fact> {
         let room = self.thread_room?;
-        #[expect(clippy::cast_precision_loss, reason = "only shown")]
         let value = format!("{} more in this control group", count(room as f64));
         Some(if room >= FEW_THREADS {
             fine("threads", value)
@@ -340,7 +337,6 @@ fn limits(name: &'static str, value: String, remedy: &str) -> Fact {
     Fact { name, value, standing: Standing::Limits, remedy: Some(remedy.to_owned()) }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "only shown")]
 fn readable(size: u64) -> String {
     bytes(size as f64)
 }

@@ -65,7 +65,6 @@ impl Noise {
         let wall_s = began.elapsed().as_secs_f64();
         let interference = neighbors.interference();
         let others_s = interference.others_s(own_cpu_s() - cpu_s);
-        #[expect(clippy::cast_precision_loss, reason = "CPUs are few")]
         let all_s = wall_s * interference.cpus as f64;
         let share = |seconds: f64| (seconds / all_s).min(1.0);
         Noise::judge(

@@ -93,7 +93,6 @@ impl Interference {
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "CPUs are few")]
 fn ticks_s(cpus: usize) -> f64 {
     cpus as f64 / kernel::ticks_a_second()
 }

@@ -18,7 +18,6 @@ pub struct Offsets(Option<Random>);
 
 impl Offsets {
     /// Random offsets, 0 to 4095 bytes.
-    #[must_use]
     pub fn random(seed: u64) -> Offsets {
         // The order of runs is drawn from the same seed and must not go along with the offsets.
         Offsets(Some(Random::new(seed ^ u64::from_be_bytes(*b"OFFSETS!"))))
@@ -26,7 +25,6 @@ impl Offsets {
 
     /// No offset: the environment stays as it is. For programs that show or pass on their whole
     /// environment.
-    #[must_use]
     pub fn none() -> Offsets {
         Offsets(None)
     }

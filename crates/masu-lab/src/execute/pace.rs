@@ -32,7 +32,6 @@ pub(super) struct Pace {
 impl Pace {
     /// How long to wait after a look `at` this time since the start, which took `cost` and saw
     /// `bytes` of at most `limit`.
-    #[expect(clippy::cast_precision_loss, reason = "a growth need not be known to the byte")]
     pub(super) fn after(
         &mut self,
         at: Duration,

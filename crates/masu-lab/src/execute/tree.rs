@@ -109,7 +109,6 @@ impl Tree {
 
     /// Seconds the threads seen so far have waited for a CPU; none where the kernel does not tell.
     /// A thread that came and went between two looks is not counted.
-    #[expect(clippy::cast_precision_loss, reason = "nanoseconds of a run stay below 2^53")]
     pub(crate) fn queued_s(&self) -> Option<f64> {
         let queued = self.queued.borrow();
         let nanoseconds: u64 = queued.values().sum();

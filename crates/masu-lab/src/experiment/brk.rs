@@ -236,7 +236,6 @@ fn malloc_of(variant: &Variant) -> String {
     format!("{} {version}", variant.allocator).trim_end().to_owned()
 }
 
-#[expect(clippy::cast_precision_loss, reason = "calls stay far below 2^53")]
 fn float(calls: u64) -> f64 {
     calls as f64
 }

@@ -67,7 +67,6 @@ pub struct Verdict {
 }
 
 impl Held {
-    #[must_use]
     pub(super) fn word(self) -> &'static str {
         match self {
             Held::Yes => "held",
@@ -79,7 +78,6 @@ impl Held {
 
 impl Expect {
     /// What a ratio in this interval says.
-    #[must_use]
     pub(super) fn judge(self, (low, high): (f64, f64)) -> Held {
         let (holds, fails) = match self {
             Expect::Above(line) => (low > line, high <= line),
@@ -142,7 +140,6 @@ pub(crate) fn written(ratio: Option<&Ratio>) -> String {
 
 impl Verdict {
     /// What `claims` come to; `figures` follow in the same sentence.
-    #[must_use]
     pub(super) fn of(claims: &[Claim], figures: &str) -> Verdict {
         let count = |held: Held| claims.iter().filter(|claim| claim.held == held).count();
         let (held, failed, open) = (count(Held::Yes), count(Held::No), count(Held::Undecided));

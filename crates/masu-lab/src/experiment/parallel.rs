@@ -276,7 +276,6 @@ fn now(measured: &Measured) -> Vec<Block> {
     if measured.tables.is_empty() {
         return blocks;
     }
-    #[expect(clippy::cast_precision_loss, reason = "items and turns are far fewer than 2^53")]
     let (items, turns) = (count(measured.items as f64), count(measured.turns as f64));
     let bars: Vec<Bar> = STEPS
         .iter()
@@ -299,7 +298,6 @@ fn now(measured: &Measured) -> Vec<Block> {
         "Light work, {items} items, medians; {WORKERS} workers, every result printed into a pipe"
     );
     blocks.push(Block::Sheet(Sheet::new(caption, headings, rows)));
-    #[expect(clippy::cast_precision_loss, reason = "turns are far fewer than 2^53")]
     let most = count(measured.most as f64);
     let kinds = [
         ("heavy", format!("Heavy work: a loop of {turns} turns in each chunk, {items} items")),

@@ -127,7 +127,6 @@ fn name(program: &str) -> String {
 }
 
 /// What was measured for a claim: `gnu 2` over `gnu 1`, or `gnu-jemalloc build` over `gnu build`.
-#[expect(clippy::cast_precision_loss, reason = "sizes stay far below 2^53")]
 fn today(measured: &Measured, of: &str, over: &str) -> Option<Today> {
     let ((program, what), (other, same)) = (of.split_once(' ')?, over.split_once(' ')?);
     let (figure, unit): (fn(&Built) -> f64, _) = match what {
@@ -157,7 +156,6 @@ fn outcome(measured: &Measured, diagnosis: Vec<Block>) -> Outcome {
     Outcome { now, diagnosis, change, ..report.outcome(claims, &figures(measured)) }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "sizes and counts stay far below 2^53")]
 fn now(measured: &Measured) -> Vec<Block> {
     let mut blocks = Vec::new();
     let rows = measured.rows();
@@ -325,7 +323,6 @@ fn change(measured: &Measured) -> Vec<Block> {
     }
     let added = |name: &str, plain: &str| {
         let (one, other) = (measured.built(name)?, measured.built(plain)?);
-        #[expect(clippy::cast_precision_loss, reason = "sizes stay far below 2^53")]
         let size = bytes(one.bytes.saturating_sub(other.bytes) as f64);
         Some(format!(
             "{}: {size} more than {plain}, and {} instead of {} to build",

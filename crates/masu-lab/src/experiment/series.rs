@@ -18,7 +18,6 @@ use crate::{Measure, Run, summary};
 pub(super) struct Series(BTreeMap<usize, f64>);
 
 /// The index of the row of `table` that `variant` has with these values of its parameters.
-#[must_use]
 pub(super) fn row(table: &Table, variant: &str, values: &[(&str, &str)]) -> Option<usize> {
     let values: Vec<(String, String)> =
         values.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
@@ -28,7 +27,6 @@ pub(super) fn row(table: &Table, variant: &str, values: &[(&str, &str)]) -> Opti
 
 impl Series {
     /// `measure` of the row at `index`; empty where there is none.
-    #[must_use]
     pub(super) fn of(table: &Table, index: Option<usize>, measure: Measure) -> Series {
         Series::by(table, index, |run| measure.of(run))
     }
@@ -65,7 +63,6 @@ impl Series {
     }
 
     /// The figures of each round, made of this series' and another's.
-    #[must_use]
     pub(super) fn with(&self, other: &Series, make: impl Fn(f64, f64) -> f64) -> Series {
         let both = self
             .0
@@ -80,32 +77,27 @@ impl Series {
     }
 
     /// The median; none without figures.
-    #[must_use]
     pub(super) fn median(&self) -> Option<f64> {
         statistics::median(&self.0.values().copied().collect::<Vec<f64>>())
     }
 
     /// The smallest and the largest; none without figures.
-    #[must_use]
     pub(super) fn range(&self) -> Option<(f64, f64)> {
         let values = || self.0.values().copied();
         Some((values().min_by(f64::total_cmp)?, values().max_by(f64::total_cmp)?))
     }
 
     /// How many rounds have a figure.
-    #[must_use]
     pub(super) fn len(&self) -> usize {
         self.0.len()
     }
 
     /// Whether no round has one.
-    #[must_use]
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// This series over `reference`, round by round, with an interval at the level of a table's one verdict.
-    #[must_use]
     pub(super) fn over(&self, reference: &Series) -> Option<Ratio> {
         let pairs: Vec<(f64, f64)> = self
             .0

@@ -113,7 +113,6 @@ pub struct Workbench<'a> {
 }
 
 /// The tree that masu is built from: the nearest folder at or above `start` that has it.
-#[must_use]
 pub fn source_above(start: &Path) -> Option<PathBuf> {
     let is_it = |folder: &&Path| {
         ["workloads/quote/Cargo.toml", "crates/masu-chunk/Cargo.toml", "Cargo.toml"]
@@ -144,38 +143,32 @@ impl<'a> Workbench<'a> {
     }
 
     /// How much is measured.
-    #[must_use]
     pub fn depth(&self) -> Depth {
         self.asked.depth
     }
 
     /// The one of these that fits how much is measured.
-    #[must_use]
     pub fn choose<T>(&self, tiny: T, quick: T, usual: T, full: T) -> T {
         self.asked.depth.choose([tiny, quick, usual, full])
     }
 
     /// The experiment's own folder for what is built and kept; it may be gone the next time.
-    #[must_use]
     pub fn cache(&self) -> PathBuf {
         let folder = self.asked.cache.join(self.name);
         std::path::absolute(&folder).unwrap_or(folder)
     }
 
     /// The file of the experiment's name that ends in `end`, in the folder for pages and results.
-    #[must_use]
     pub fn output(&self, end: &str) -> PathBuf {
         self.asked.output.join(format!("{}.{end}", self.name))
     }
 
     /// The tree that masu is built from.
-    #[must_use]
     pub fn source(&self) -> Option<&Path> {
         self.asked.source.as_deref()
     }
 
     /// The prices of this machine.
-    #[must_use]
     pub fn prices(&self) -> &Prices {
         &self.asked.checkup.prices
     }
@@ -186,7 +179,6 @@ impl<'a> Workbench<'a> {
     }
 
     /// Whether to stop.
-    #[must_use]
     pub fn stop(&self) -> &Stop {
         self.asked.stop
     }
@@ -201,7 +193,6 @@ impl<'a> Workbench<'a> {
     }
 
     /// What was missing so far.
-    #[must_use]
     pub fn missing(&self) -> &[Missing] {
         &self.missing
     }

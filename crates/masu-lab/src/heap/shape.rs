@@ -21,7 +21,6 @@ named! {
 
 impl Shape {
     /// The one that a file's name asks for by its ending.
-    #[must_use]
     pub fn of_file(path: &Path) -> Option<Shape> {
         match path.extension()?.to_str()? {
             // pprof's own tools write this ending; the others are not compressed.

@@ -39,7 +39,6 @@ impl Mode {
     }
 
     /// This mode with each key handed on at once and not shown; Ctrl-C is a key like others.
-    #[must_use]
     pub fn key_by_key(mut self) -> Mode {
         self.0.local_modes -= LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG;
         self

@@ -45,7 +45,6 @@ impl Schedule {
         Schedule { pace, random: Random::new(seed), count: 0, next_s: 0.0 }
     }
 
-    #[expect(clippy::cast_precision_loss, reason = "requests of a burst stay below 2^53")]
     pub(super) fn advance(&mut self) -> Duration {
         let Pace::Open { rate, arrivals } = self.pace else { return Duration::ZERO };
         let due_s = self.next_s;

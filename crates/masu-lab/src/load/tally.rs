@@ -33,13 +33,11 @@ pub struct Failures {
 
 impl Failures {
     /// All of them.
-    #[must_use]
     pub fn total(&self) -> u64 {
         self.refused + self.broken + self.timed_out + self.status + self.never_sent
     }
 
     /// With those of `other`.
-    #[must_use]
     pub(crate) fn plus(self, other: Failures) -> Failures {
         Failures {
             refused: self.refused + other.refused,
@@ -107,8 +105,6 @@ impl fmt::Debug for Met {
 
 impl Met {
     /// Answers a second, of those within the window.
-    #[must_use]
-    #[expect(clippy::cast_precision_loss, reason = "requests stay below 2^53")]
     pub fn throughput(&self) -> f64 {
         self.in_window as f64 / self.window.as_secs_f64()
     }
@@ -116,7 +112,6 @@ impl Met {
     /// Seconds from when a request was due (open loop) or sent (closed loop) to its whole answer.
     /// Those without an answer in time count with the time waited in vain; those refused, broken
     /// off or answered with an error status do not. None if there were none.
-    #[must_use]
     pub fn latencies(&self) -> Option<Latencies> {
         let at = |quantile: f64| seconds(self.latencies.value_at_quantile(quantile));
         (!self.latencies.is_empty()).then(|| Latencies {
@@ -129,7 +124,6 @@ impl Met {
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "nanoseconds of a burst stay below 2^53")]
 fn seconds(nanoseconds: u64) -> f64 {
     nanoseconds as f64 / 1e9
 }
@@ -211,7 +205,6 @@ impl Tally {
     }
 
     /// The whole, when the burst is over; its `threads` used `client_cpu`.
-    #[expect(clippy::cast_precision_loss, reason = "a handful of threads")]
     pub(super) fn met(
         &self,
         pace: Pace,

@@ -68,7 +68,6 @@ impl Target {
     }
 
     /// The URL as it was given.
-    #[must_use]
     pub fn text(&self) -> &str {
         &self.text
     }

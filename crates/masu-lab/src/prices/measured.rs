@@ -75,7 +75,6 @@ fn system_call() -> io::Result<()> {
     Ok(())
 }
 
-#[expect(clippy::cast_precision_loss, reason = "a batch is far shorter than 2^53 nanoseconds")]
 fn nanoseconds(time: Duration) -> f64 {
     time.as_nanos() as f64
 }

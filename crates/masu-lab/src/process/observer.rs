@@ -121,7 +121,6 @@ impl Observer {
     }
 
     /// The process.
-    #[must_use]
     pub fn pid(&self) -> u32 {
         self.pid
     }

@@ -66,25 +66,21 @@ numbers! {
 
 impl Class {
     /// Bytes in blocks handed out.
-    #[must_use]
     pub fn live_bytes(&self) -> u64 {
         self.live_blocks.saturating_mul(self.size).saturating_sub(self.canary_bytes)
     }
 
     /// Free blocks in caches.
-    #[must_use]
     pub fn cached_blocks(&self) -> u64 {
         self.thread_cached_blocks.saturating_add(self.transfer_blocks)
     }
 
     /// Bytes of its pages.
-    #[must_use]
     pub fn bytes(&self) -> u64 {
         self.pages.saturating_mul(self.page_bytes)
     }
 
     /// Bytes of its pages that hold no block of the program's.
-    #[must_use]
     pub fn waste_bytes(&self) -> u64 {
         self.bytes().saturating_sub(self.live_bytes())
     }
@@ -127,7 +123,6 @@ pub enum NoPage {
 }
 
 /// The sequence of a page; `None` while it is written, and of what is no page.
-#[must_use]
 pub fn sequence(bytes: &[u8]) -> Option<u64> {
     word(bytes, 3).filter(|sequence| sequence.is_multiple_of(2))
 }

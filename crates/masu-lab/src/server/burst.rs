@@ -163,7 +163,6 @@ fn run(wall_s: f64, used: Used, resident: Option<Resident>) -> Run {
 
 /// Whether strangers took so much of the machine's `cpus` that the burst says more about them. That
 /// load and server wait for each other's CPUs is how it is meant, so the server's own wait is no sign.
-#[expect(clippy::cast_precision_loss, reason = "CPUs are few")]
 fn is_starved(run: &Run, cpus: usize) -> bool {
     let lost_s = run.others_s.unwrap_or(0.0) + run.steal_s.unwrap_or(0.0);
     lost_s > STARVED_SHARE * run.wall_s * cpus as f64
@@ -201,7 +200,6 @@ impl Made {
         Err(Error::Load { load: text.clone(), reason })
     }
 
-    #[expect(clippy::cast_precision_loss, reason = "counts of a burst stay far below 2^53")]
     pub(super) fn point(&self) -> Point {
         let faults = self.run.minor_faults as f64;
         match &self.met {

@@ -63,7 +63,6 @@ impl Consumption {
     }
 
     /// What was used between `earlier` and this look.
-    #[expect(clippy::cast_precision_loss, reason = "ticks and nanoseconds of a burst are few")]
     pub(super) fn since(&self, earlier: &Consumption) -> Used {
         let total = self.total.minus(earlier.total);
         let (user, sys) = (total.user_ticks as f64, total.sys_ticks as f64);
@@ -96,7 +95,6 @@ pub(super) fn cpu_s(family: &Family) -> f64 {
 }
 
 impl Processes {
-    #[expect(clippy::cast_precision_loss, reason = "ticks stay far below 2^53")]
     fn of(pid: Pid) -> Option<Processes> {
         let stat = Stat::of(&format!("/proc/{pid}"))?;
         let field = |number| stat.field::<u64>(number);

@@ -68,7 +68,6 @@ impl Servers<'_> {
         counted
     }
 
-    #[expect(clippy::cast_precision_loss, reason = "counts of a burst stay far below 2^53")]
     fn count_requests(
         &self,
         warm: &mut Warm,

@@ -142,7 +142,6 @@ impl ServerPlan {
     }
 
     /// What was asked for, by the names of suite files.
-    #[must_use]
     pub fn settings(&self) -> Vec<(String, String)> {
         let mut settings = Vec::new();
         let mut add = |name: &str, value: String| settings.push((name.to_owned(), value));

@@ -333,13 +333,11 @@ pub static SETTINGS: [Setting; 15] = [
 
 impl Setting {
     /// The setting called `name`, by either of its names.
-    #[must_use]
     pub fn named(name: &str) -> Option<&'static Setting> {
         SETTINGS.iter().find(|one| one.name == name || one.alias == Some(name))
     }
 
     /// Whether `malloc`, in whatever release, has it.
-    #[must_use]
     pub fn is_of(&self, malloc: &str) -> bool {
         self.cells.iter().any(|cell| cell.malloc == malloc)
     }
@@ -348,7 +346,6 @@ impl Setting {
 impl Cell {
     /// What it becomes, as one would write it in a shell, `…` for the value:
     /// `MALLOC_CONF=dirty_decay_ms:…,muzzy_decay_ms:0`.
-    #[must_use]
     pub fn shown(&self) -> Vec<String> {
         let mut lines: Vec<String> = Vec::new();
         for entry in self.entries {
@@ -368,7 +365,6 @@ impl Cell {
 
     /// The releases that have it and what to know about it there; empty where there is nothing. That
     /// tunables are younger than glibc goes without saying here: all its cells would say it.
-    #[must_use]
     pub fn remark(&self) -> String {
         let release = match self.release {
             Release::Tunables => String::new(),
@@ -406,7 +402,6 @@ impl Entry {
 
 impl Release {
     /// Which releases these are, in words; empty for all.
-    #[must_use]
     pub fn words(self) -> String {
         match self {
             Release::Any => String::new(),

@@ -33,7 +33,6 @@ pub(super) enum Value {
 
 impl Unit {
     /// What stands for a value of this kind in help: `SIZE`.
-    #[must_use]
     pub fn placeholder(self) -> &'static str {
         match self {
             Unit::Size(..) => "SIZE",
@@ -122,7 +121,6 @@ fn whole(text: &str) -> Option<u64> {
 /// assert_eq!(masu_lab::variant::parse_size("64M"), Some(64 << 20));
 /// assert_eq!(masu_lab::variant::parse_size("64 M"), None);
 /// ```
-#[must_use]
 pub fn parse_size(text: &str) -> Option<u64> {
     let (digits, shift) = match text.as_bytes().last()? {
         b'K' | b'k' => (&text[..text.len() - 1], 10),

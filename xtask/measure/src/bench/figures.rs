@@ -160,7 +160,6 @@ pub(super) fn hardest<'a>(members: &[&'a Figures], measure: Measure) -> Option<(
 }
 
 pub(super) fn geometric_mean(ratios: &[f64]) -> Option<f64> {
-    #[expect(clippy::cast_precision_loss, reason = "patterns are few")]
     let count = ratios.len() as f64;
     (!ratios.is_empty()).then(|| (ratios.iter().map(|ratio| ratio.ln()).sum::<f64>() / count).exp())
 }

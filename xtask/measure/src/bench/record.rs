@@ -148,7 +148,6 @@ fn queued_share(run: &Run) -> Option<f64> {
 }
 
 /// The peak RSS in MB below which no measurement is certain, as the lab's runs report it.
-#[expect(clippy::cast_precision_loss, reason = "a size need not be known to the byte")]
 fn hidden(bench: &Bench) -> String {
     let all = bench.patterns.iter().chain(&bench.smallest).chain(&bench.programs);
     let runs = all.flat_map(|one| &one.runs);

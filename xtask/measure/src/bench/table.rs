@@ -162,7 +162,6 @@ pub(super) fn asked(programs: &[Figures], asked: &[Asked]) -> String {
     let mut text = "| program | requests, millions | millions a second | bytes a request |\n\
                     |---|---:|---:|---:|\n"
         .to_owned();
-    #[expect(clippy::cast_precision_loss, reason = "counts stay below 2^53")]
     for (figures, Asked { totals }) in programs.iter().zip(asked) {
         let millions = (totals.allocations + totals.reallocations) as f64 / 1e6;
         let wall_s = figures.median(0, Measure::Wall);

@@ -106,10 +106,6 @@ pub(super) fn blocks(watched: &[Watched]) -> Vec<Block> {
         let all = one.shares(None);
         let each = (0..).map_while(|cpu| one.shares(Some(cpu)));
         let each: Vec<String> = each.map(|[.., idle]| percent(1.0 - idle)).collect();
-        #[expect(
-            clippy::cast_precision_loss,
-            reason = "context switches of a run are far fewer than 2^53"
-        )]
         let switches =
             [voluntary_switches, involuntary_switches].map(|number| count(number as f64));
         vec![
@@ -173,7 +169,6 @@ fn shares(first: &[Books], last: &[Books], cpu: Option<usize>) -> Option<[f64; 3
         spent[2] += last.idle.saturating_sub(first.idle);
     }
     let whole: u64 = spent.iter().sum();
-    #[expect(clippy::cast_precision_loss, reason = "ticks of a run are far fewer than 2^53")]
     (whole > 0).then(|| spent.map(|ticks| ticks as f64 / whole as f64))
 }
 

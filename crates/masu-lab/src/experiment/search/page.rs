@@ -281,7 +281,6 @@ fn a_second(value: f64) -> String {
     format!("{}/s", count(value))
 }
 
-#[expect(clippy::cast_precision_loss, reason = "documents stay far below 2^53")]
 fn float(documents: usize) -> f64 {
     documents as f64
 }
