@@ -97,7 +97,7 @@ pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
 
 /// Has the allocator's oracle walk so many seeds under a sanitizer.
 fn walk(root: &Path, target: &Path, sanitizer: &Sanitizer, seeds: u32) -> Result<()> {
-    let command = ["test", "--no-run", "--release", "--features", "profile"];
+    let command = ["test", "--no-run", "--release", "--features", "profile,guards"];
     let mut build = cargo(root, "masu", &command, &["oracle"], &target.join(sanitizer.name));
     build.env("RUSTC_BOOTSTRAP", "1").env("RUSTFLAGS", sanitizer.flags);
     build.env_remove("CARGO_ENCODED_RUSTFLAGS").env("CARGO_PROFILE_RELEASE_LTO", "off");
