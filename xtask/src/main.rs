@@ -7,12 +7,14 @@
 
 mod boot;
 mod ci;
+mod docs;
 mod faults;
 mod fuzz;
 mod install;
 mod matrix;
 mod package;
 mod picture;
+mod release;
 mod sanitize;
 mod suites;
 mod test_counts;
@@ -43,6 +45,9 @@ enum Chore {
     Tidy,
     Install(install::Request),
     Package(package::Request),
+    Release(release::Request),
+    /// The pages of docs/ as a book in target/book, by mdBook
+    Docs,
     /// A real comparison as a drawing, docs/compare.svg (about two minutes)
     Picture,
     /// The page of figures, docs/benchmarks.md, from the records
@@ -83,6 +88,8 @@ fn perform(chore: Chore) -> Result<()> {
         Chore::Tidy => tidy::run(root),
         Chore::Install(request) => install::run(root, &request),
         Chore::Package(request) => package::run(root, &request),
+        Chore::Release(request) => release::run(root, &request),
+        Chore::Docs => docs::run(root),
         Chore::Picture => picture::run(root),
         Chore::Benchmarks => benchmarks::run(root),
         Chore::Matrix(request) => matrix::run(root, &request),

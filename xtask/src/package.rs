@@ -86,7 +86,7 @@ impl Shop<'_> {
 /// The license files of every package.
 const LICENCES: [&str; 2] = ["LICENSE-APACHE", "LICENSE-MIT"];
 
-const VERSION: &str = env!("CARGO_PKG_VERSION");
+pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     let target = commands::target_folder()?;

@@ -5,7 +5,7 @@
 //! to findings and nothing more, so each can be shown to fail on planted text in its own unit tests.
 
 mod arrows;
-mod book;
+pub(crate) mod book;
 mod doors;
 mod figures;
 mod headers;

@@ -10,7 +10,7 @@ use crate::links::{file_links, place};
 
 const RULE: &str = "book";
 
-const SUMMARY: &str = "docs/SUMMARY.md";
+pub(crate) const SUMMARY: &str = "docs/SUMMARY.md";
 
 /// Pages that the list has not, or more than once.
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
@@ -33,7 +33,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
         let is_page =
             file.path.starts_with("docs") && file.path.extension().is_some_and(|end| end == "md");
         if is_page && file.path != summary && !listed.iter().any(|(_, page)| *page == file.path) {
-            let remedy = format!("list it in {SUMMARY}, or nobody finds it");
+            let remedy = format!("list it in {SUMMARY}, or nobody finds it in the book");
             findings.push(Finding::at(&file.path, 0, RULE, remedy));
         }
     }

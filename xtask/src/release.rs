@@ -1,0 +1,270 @@
+//! `cargo xtask release X.Y.Z`: what must hold before a version is published, and the files that are published.
+//!
+//! It relies on `package` for the packages and their tests, and on `cargo-semver-checks`, `cargo-deny` and `cargo-sbom`,
+//! which it has cargo install below the target folder. Everything is built twice, in two clones with different paths:
+//! a file that is not the same byte for byte both times is not reproducible, and ends the chore. Nothing is published
+//! and no tag is set: the last lines name the commands that do.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::commands;
+use crate::package::VERSION;
+
+/// Check that a version can be published; build it twice, test it, leave it in target/release-X.Y.Z (an hour)
+#[derive(Debug, clap::Parser)]
+pub(crate) struct Request {
+    /// The version, that of Cargo.toml
+    version: String,
+    /// Only say what is missing: builds nothing (seconds)
+    #[arg(long)]
+    check: bool,
+}
+
+/// Where a published build seems to lie, for panics and debug information.
+const SEEMING: &str = "/masu";
+
+pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
+    let state = State::read(root)?;
+    let missing = state.missing(&request.version);
+    for line in &missing {
+        println!("release: {line}");
+    }
+    if request.check {
+        ensure!(
+            missing.is_empty(),
+            "{} of the above are in the way of {}",
+            missing.len(),
+            request.version
+        );
+        println!("release: nothing is in the way of {}", request.version);
+        return Ok(());
+    }
+    let target = commands::target_folder()?;
+    let tools = Tools { root, folder: target.join("tools") };
+    commands::step("dependencies", || {
+        tools.run("cargo-deny", &["deny", "check", "bans", "licenses", "sources"])
+    })?;
+    commands::step("public interface", || match &state.tag {
+        None => {
+            println!("no earlier version to compare with");
+            Ok(())
+        }
+        Some(tag) => {
+            let words = ["semver-checks", "--baseline-rev", tag];
+            tools.run("cargo-semver-checks", &words)
+        }
+    })?;
+    let out = target.join(format!("release-{VERSION}"));
+    let _ = fs::remove_dir_all(&out);
+    // The second name is longer, so that a path inside a file shows.
+    let clones = ["first", "second-in-a-longer-folder"].map(|name| out.join("clones").join(name));
+    for (clone, tests) in clones.iter().zip([true, false]) {
+        commands::step(&format!("packages in {}", clone.display()), || build(root, clone, tests))?;
+    }
+    let [first, second] = clones.each_ref().map(|clone| clone.join("target/packages"));
+    let mut files = commands::step("same bytes", || same_files(&first, &second))?;
+    for file in &mut files {
+        let to = out.join(file.file_name().unwrap_or_default());
+        fs::copy(&*file, &to).with_context(|| file.display().to_string())?;
+        *file = to;
+    }
+    commands::step("bill of materials", || {
+        let sbom = tools.output("cargo-sbom", &["sbom", "--output-format", "spdx_json_2_3"])?;
+        files.push(out.join(format!("masu-{VERSION}.spdx.json")));
+        fs::write(&files[files.len() - 1], sbom).context("writing it")
+    })?;
+    let notes = out.join("NOTES.md");
+    fs::write(&notes, state.notes(&request.version).unwrap_or_default())?;
+    files.push(notes);
+    write_sums(&out, &files)?;
+    fs::remove_dir_all(out.join("clones"))?;
+    println!("\n{}:", out.display());
+    for file in &files {
+        println!("  {}", file.file_name().unwrap_or_default().to_string_lossy());
+    }
+    ensure!(
+        missing.is_empty(),
+        "{} is built, and must not be published yet:\n  {}",
+        request.version,
+        missing.join("\n  ")
+    );
+    println!(
+        "\nTo publish: git tag -s v{VERSION} && cargo publish --workspace --locked, then upload these files."
+    );
+    Ok(())
+}
+
+/// What is known of the tree without building it.
+struct State {
+    /// Files that differ from the commit, as git lists them.
+    changes: String,
+    changelog: String,
+    manifest: String,
+    /// The newest earlier version's.
+    tag: Option<String>,
+}
+
+impl State {
+    fn read(root: &Path) -> Result<State> {
+        let git =
+            |words: &[&str]| commands::output(Command::new("git").args(words).current_dir(root));
+        let read =
+            |name: &str| fs::read_to_string(root.join(name)).with_context(|| name.to_owned());
+        let tag = git(&["describe", "--tags", "--abbrev=0", "--match", "v*"]).ok();
+        Ok(State {
+            changes: git(&["status", "--porcelain"])?,
+            changelog: read("CHANGELOG.md")?,
+            manifest: read("Cargo.toml")?,
+            tag: tag.map(|tag| tag.trim().to_owned()),
+        })
+    }
+
+    /// All that is in the way, a line each.
+    fn missing(&self, version: &str) -> Vec<String> {
+        let mut missing = Vec::new();
+        let mut unless = |holds: bool, what: String| {
+            if !holds {
+                missing.push(what);
+            }
+        };
+        unless(version == VERSION, format!("Cargo.toml has version {VERSION}, not {version}"));
+        unless(
+            self.changes.is_empty(),
+            format!(
+                "the tree differs from its commit; commit or remove:\n{}",
+                self.changes.trim_end()
+            ),
+        );
+        unless(
+            self.notes(version).is_some(),
+            format!(
+                "CHANGELOG.md has no section \"## {version}\" with text; rename \"## Unreleased\""
+            ),
+        );
+        unless(
+            self.tag.as_deref() != Some(&format!("v{version}")),
+            format!("tag v{version} is there already"),
+        );
+        unless(
+            !self.manifest.contains("https://example.org"),
+            "Cargo.toml has placeholders for `repository` and `homepage`".to_owned(),
+        );
+        missing
+    }
+
+    /// The version's section of the changelog.
+    fn notes(&self, version: &str) -> Option<&str> {
+        let head = format!("\n## {version}");
+        let (_, rest) = self.changelog.split_once(&head)?;
+        // The rest of the heading's line is the date.
+        let (_, rest) = rest.split_once('\n')?;
+        let notes = rest.split("\n## ").next().unwrap_or_default().trim();
+        (!notes.is_empty()).then_some(notes)
+    }
+}
+
+/// Other people's cargo commands, installed where the checkout keeps what it builds.
+struct Tools<'a> {
+    root: &'a Path,
+    folder: PathBuf,
+}
+
+impl Tools<'_> {
+    fn command(&self, tool: &str, words: &[&str]) -> Result<Command> {
+        let program = self.folder.join("bin").join(tool);
+        if !program.exists() {
+            // Unoptimized: they run for seconds, and compiling them takes minutes.
+            let install = ["install", "--quiet", "--locked", "--debug", "--root"];
+            commands::run(commands::cargo(self.root, &install).arg(&self.folder).arg(tool))?;
+        }
+        let mut command = Command::new(program);
+        command.args(words).current_dir(self.root);
+        Ok(command)
+    }
+
+    fn run(&self, tool: &str, words: &[&str]) -> Result<()> {
+        commands::run(&mut self.command(tool, words)?)
+    }
+
+    fn output(&self, tool: &str, words: &[&str]) -> Result<String> {
+        commands::output(&mut self.command(tool, words)?)
+    }
+}
+
+/// Clones the commit and packages it there, as if the clone lay in [`SEEMING`].
+fn build(root: &Path, clone: &Path, tests: bool) -> Result<()> {
+    let mut git = Command::new("git");
+    commands::run(git.args(["clone", "--quiet", "--no-hardlinks"]).arg(root).arg(clone))?;
+    let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
+    let home = home.or_else(|| std::env::home_dir().map(|home| home.join(".cargo")));
+    let home = home.context("neither CARGO_HOME nor HOME is set")?;
+    let flags = format!(
+        "--remap-path-prefix={}={SEEMING} --remap-path-prefix={}=/cargo",
+        clone.display(),
+        home.display()
+    );
+    let mut package = commands::cargo(clone, &["xtask", "package", "all"]);
+    package.args(tests.then_some("--test")).env("RUSTFLAGS", flags);
+    for variable in ["CARGO_TARGET_DIR", "CARGO_ENCODED_RUSTFLAGS", "CARGO_MANIFEST_DIR"] {
+        package.env_remove(variable);
+    }
+    commands::run(&mut package)
+}
+
+/// The files of the first folder, each of which the second must have with the same bytes.
+fn same_files(first: &Path, second: &Path) -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    let mut different = Vec::new();
+    for entry in fs::read_dir(first).with_context(|| first.display().to_string())? {
+        let file = entry?.path();
+        if file.is_file() {
+            let name = file.file_name().unwrap_or_default().to_owned();
+            if fs::read(&file)? != fs::read(second.join(&name)).unwrap_or_default() {
+                different.push(name.to_string_lossy().into_owned());
+            }
+            files.push(file);
+        }
+    }
+    files.sort();
+    ensure!(
+        different.is_empty(),
+        "built twice, these are not the same: {}; `diffoscope` shows where",
+        different.join(", ")
+    );
+    Ok(files)
+}
+
+/// Writes `SHA256SUMS`, which `sha256sum --check` reads.
+fn write_sums(out: &Path, files: &[PathBuf]) -> Result<()> {
+    let names = files.iter().filter_map(|file| file.file_name());
+    let sums = commands::output(Command::new("sha256sum").args(names).current_dir(out))?;
+    fs::write(out.join("SHA256SUMS"), sums).context("SHA256SUMS")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everything_in_the_way_is_said_at_once() {
+        let mut state = State {
+            changes: " M README.md\n".to_owned(),
+            changelog: "# Changelog\n\n## Unreleased\n\ntext\n".to_owned(),
+            manifest: "homepage = \"https://example.org/masu\"".to_owned(),
+            tag: Some(format!("v{VERSION}")),
+        };
+        assert_eq!(state.missing(VERSION).len(), 4);
+        assert_eq!(state.missing("77.0.0").len(), 4);
+        state.changes.clear();
+        state.changelog =
+            format!("# Changelog\n\n## {VERSION} - 2026-11-24\n\n- A line.\n\n## 0.0.1\n\nold\n");
+        state.manifest.clear();
+        state.tag = None;
+        assert_eq!(state.missing(VERSION), Vec::<String>::new());
+        assert_eq!(state.notes(VERSION), Some("- A line."));
+    }
+}
