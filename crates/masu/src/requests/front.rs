@@ -125,8 +125,9 @@ pub(crate) fn allocate_aligned(size: usize, align: usize, freed_by: FreedBy) -> 
     }
 }
 
-/// Allocates `size` zero bytes aligned to `align`, a power of two; null without memory.
-#[inline]
+/// Allocates `size` zero bytes aligned to `align`, a power of two; null without memory. Not inlined: each caller has a second
+/// call of it, for a request that is made again.
+#[inline(never)]
 pub(crate) fn allocate_zeroed(size: usize, align: usize, freed_by: FreedBy) -> *mut u8 {
     // Slices may be known to be zero; blocks of a class must be cleared.
     let class = Class::of(size, align).filter(|_| size <= LARGEST_ALWAYS_SMALL);
