@@ -15,6 +15,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::Error;
 
+// COUPLING: A link to the allocator's own table of options, which is data.
+pub mod options;
 pub mod settings;
 mod settle;
 mod value;

@@ -4,6 +4,7 @@
 //! command.
 
 use masu_lab::report::wrap;
+use masu_lab::variant::options as table;
 use serde_json::{Value, json};
 
 use super::{BOLD, DIM};
@@ -12,9 +13,6 @@ use super::{BOLD, DIM};
 #[path = "../../libmasu/masu-abi/src/glibc/table.rs"]
 #[expect(unreachable_pub, reason = "it is written for the library")]
 mod glibc;
-#[path = "../../libmasu/masu/src/settings/table.rs"]
-#[expect(unreachable_pub, reason = "it is written for the library")]
-mod table;
 
 /// What a terminal holds.
 const WIDTH: usize = 80;

@@ -16,6 +16,8 @@ A variant is ALLOCATOR[:NAME=VALUE,…]. Each malloc is listed with what it read
 SIZE is in bytes, or ends in K, M or G; MS is milliseconds, -1 for never.";
 
 const REST: &str = "\
+Options of masu's are settings of it too (masu list --options): masu:retain=64M.
+
 For anything else, unchecked:
   conf.NAME=VALUE  an option of jemalloc's (MALLOC_CONF), a tunable of glibc's
   env.NAME=VALUE   an environment variable";

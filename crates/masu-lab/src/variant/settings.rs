@@ -94,7 +94,7 @@ const fn conf(name: &'static str) -> Entry {
     Entry { place: Place::Conf, name, written: Written::Plain }
 }
 
-const fn variable(name: &'static str) -> Entry {
+pub(super) const fn variable(name: &'static str) -> Entry {
     Entry { place: Place::Variable, name, written: Written::Plain }
 }
 

@@ -4,7 +4,9 @@
 
 use std::path::Path;
 
-use super::settings::{Cell, Place, SETTINGS, Setting};
+use super::options::{self, Description};
+use super::settings::{self, Cell, Place, SETTINGS, Setting};
+use super::value::{Unit, Value};
 use super::{MALLOC_CONF, Spec};
 use crate::Error;
 
@@ -86,22 +88,32 @@ impl Settled {
         given: &mut Vec<&'static Setting>,
     ) -> Result<(), String> {
         let malloc = family(target.name);
-        let setting = Setting::named(name)
-            .filter(|setting| setting.is_of(malloc))
-            .ok_or_else(|| no_such_setting(name, target.name))?;
+        let Some(setting) = Setting::named(name).filter(|setting| setting.is_of(malloc)) else {
+            let mut options = options::ALL.iter().filter(|_| malloc == "masu");
+            let option = options.find(|option| option.name == name);
+            return self
+                .set_option(option.ok_or_else(|| no_such_setting(name, target.name))?, value);
+        };
         if given.iter().any(|one| one.name == setting.name) {
             return Err(format!("`{name}` is `{}`, which is given already", setting.name));
         }
         given.push(setting);
         let cell = choose(setting, malloc, target)?;
-        let unit = cell.unit.unwrap_or(setting.unit);
-        let understood = unit.read(value).map_err(|wanted| {
-            let example = unit.example();
-            format!("`{value}` is no value for `{name}`; write {wanted}, as in {name}={example}")
-        })?;
+        let understood = understood(name, cell.unit.unwrap_or(setting.unit), value)?;
         for entry in cell.entries {
             self.set(entry.place, entry.name, entry.value(&understood));
         }
+        Ok(())
+    }
+
+    /// Sets an option of masu's, unless a setting of another name has set it.
+    fn set_option(&mut self, option: &'static Description, value: &str) -> Result<(), String> {
+        let Description { name, variable, .. } = *option;
+        if self.variables.iter().any(|(known, _)| known == variable) {
+            return Err(format!("`{name}` is {variable}, which is given already"));
+        }
+        let understood = understood(name, Unit::of(option), value)?;
+        self.set_variable(variable, &settings::variable(variable).value(&understood));
         Ok(())
     }
 
@@ -124,6 +136,14 @@ impl Settled {
             None => self.variables.push((name.to_owned(), value.to_owned())),
         }
     }
+}
+
+/// What `value` means as that of the setting `name`.
+fn understood(name: &str, unit: Unit, value: &str) -> Result<Value, String> {
+    unit.read(value).map_err(|wanted| {
+        let example = unit.example();
+        format!("`{value}` is no value for `{name}`; write {wanted}, as in {name}={example}")
+    })
 }
 
 /// The malloc that a name of the catalogue stands for: its settings do not depend on how it was
@@ -175,6 +195,9 @@ fn no_such_setting(name: &str, allocator: &str) -> String {
     } else {
         format!("{malloc} has no setting `{name}`; known: {}", known.join(", "))
     };
+    if malloc == "masu" {
+        message.push_str(", and each option of `masu list --options`");
+    }
     let common = Setting::named(name).map_or(name, |setting| setting.near.unwrap_or(setting.name));
     let near: Vec<&str> = SETTINGS
         .iter()

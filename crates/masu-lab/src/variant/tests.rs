@@ -65,6 +65,30 @@ fn jemallocs_options_share_one_variable() {
 }
 
 #[test]
+fn every_option_of_masus_is_a_setting() {
+    for option in options::ALL {
+        let value = Unit::of(option).example();
+        let settled = settle_text(&format!("masu:{}={value}", option.name), "masu-secure");
+        let variables =
+            settled.unwrap_or_else(|error| panic!("{}: {error}", option.name)).variables;
+        assert!(variables.len() == 1 && variables[0].0 == option.variable, "{variables:?}");
+        assert!(
+            settle_text(&format!("glibc:env.A=1,{}={value}", option.name), "snmalloc").is_err()
+        );
+    }
+    assert_eq!(settle_text("masu:retain=64M", "masu").unwrap().variables[0].1, "67108864");
+    for (wrong, said) in [
+        ("masu:retain=much", "K, M or G"),
+        ("masu:guard_slots=0", "from 1 to 8000"),
+        ("masu:trim_threshold=1M,retain=2M", "MASU_RETAIN, which is given already"),
+        ("masu:retian=1", "each option of `masu list --options`"),
+    ] {
+        let message = settle_text(wrong, "masu").unwrap_err();
+        assert!(message.contains(said), "{wrong}: {message}");
+    }
+}
+
+#[test]
 fn a_malloc_packaged_in_another_way_has_the_same_settings() {
     for (text, name, variable) in [
         ("x:release_rate=2.5", "tcmalloc-full", ("TCMALLOC_RELEASE_RATE", "2.5")),

@@ -3,6 +3,8 @@
 //! Most mallocs and the C library's loader pass silently over a value that they do not understand, so values out of
 //! range are refused here.
 
+use super::options::{self, Description};
+
 /// What the value of a setting is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
@@ -40,6 +42,17 @@ impl Unit {
             Unit::Milliseconds => "MS",
             Unit::Switch => "0|1",
             Unit::Rate => "RATE",
+        }
+    }
+
+    /// Of an option of masu's.
+    pub(super) fn of(option: &Description) -> Unit {
+        let Description { least, most, .. } = *option;
+        match option.unit {
+            options::Unit::Bytes => Unit::Size(least as u64, most as u64),
+            options::Unit::Count => Unit::Count(least as u64, most as u64),
+            options::Unit::Milliseconds => Unit::Milliseconds,
+            options::Unit::Switch => Unit::Switch,
         }
     }
 

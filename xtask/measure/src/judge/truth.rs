@@ -17,7 +17,7 @@ const SETTINGS: [&str; 3] = [
     "glibc:huge_pages=1",
     "glibc:top_pad=64M,trim_threshold=64M",
     // For heaps of any size, not of eight huge pages and more alone.
-    "masu:env.MASU_HUGE_PAGES_FROM=0",
+    "masu:huge_pages_from=0",
 ];
 
 /// The mallocs of `--quick`, beside the program's own.

@@ -37,7 +37,7 @@ pub(super) const MALLOCS: [Malloc; 10] = [
     // Every block of up to 60 KiB: what the option finds where it looks.
     Malloc {
         name: GUARDS,
-        spec: "masu:env.MASU_GUARD_RATE=1,env.MASU_GUARD_SLOTS=8000",
+        spec: "masu:guard_rate=1,guard_slots=8000",
         title: "masu, each block guarded",
     },
     malloc("glibc", "glibc"),

@@ -1,0 +1,1 @@
+../../../masu/src/settings/table.rs
