@@ -116,6 +116,23 @@ fn a_shell_that_only_starts_what_works_is_told_with_its_name() {
 }
 
 #[test]
+fn a_thread_that_sleeps_where_samples_of_calls_begin_is_counted_when_it_works() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("pauses").into_os_string().into_string().unwrap();
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c/pauses.c");
+    let words = ["gcc", "-O1", "-pthread", "-o", &program, source.to_str().unwrap()];
+    assert_eq!(of(&words, Input::Empty, &Stop::never()).facts.failure, None);
+    let seen = of(&[&program, "500", "2000"], Input::Empty, &Stop::never());
+    let Some(calls) = &seen.facts.calls else {
+        eprintln!("skipped: nothing may be traced here");
+        return;
+    };
+    assert!(calls.sampled.is_some(), "{calls:#?}");
+    // A million, estimated by samples; the calls before there were any come to 8,000.
+    assert!(calls.counts["write"] > 200_000, "{calls:#?}");
+}
+
+#[test]
 fn a_run_that_is_stopped_is_judged_by_what_was_seen() {
     let begun = Text::new("begun", "");
     let path = begun.0.clone();

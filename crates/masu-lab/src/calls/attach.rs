@@ -14,6 +14,7 @@ use std::sync::mpsc::{self, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use super::kinds::Kinds;
 use super::{Calls, Counter, Pid};
 use crate::Error;
 use crate::error::Doing;
@@ -118,14 +119,17 @@ fn count(
     let _ = seized_sender.send(seized.map(|()| (rope, door::own_thread())));
     let followed = if is_seized { follower.follow(bell.pid) } else { Ok(()) };
     bell.take_down();
-    followed
-        .map(|()| Counted { children: follower.children_used, calls: follower.counter.finish() })
+    followed.map(|()| {
+        let calls = Calls { kinds: follower.kinds.finish(), ..follower.counter.finish() };
+        Counted { children: follower.children_used, calls }
+    })
 }
 
 #[derive(Debug, Default)]
 struct Follower {
     process: Pid,
     counter: Counter,
+    kinds: Kinds,
     /// Threads that are traced and have not ended.
     live: HashSet<Pid>,
     /// Processes that the process itself started.
@@ -202,10 +206,15 @@ impl Follower {
     fn boundary(&mut self, pid: Pid) -> io::Result<()> {
         self.counter.calls.stops += 1;
         match door::boundary(pid) {
-            Ok(Boundary::Begins(Begun { counted: Some(stopped), .. })) => {
-                self.counter.called(pid, stopped);
+            Ok(Boundary::Begins(Begun { number, counted, .. })) => {
+                if let Some(stopped) = counted {
+                    self.counter.called(pid, stopped);
+                }
+                if let Some(number) = number {
+                    self.kinds.begins(pid, number, 1);
+                }
             }
-            Ok(Boundary::Begins(_) | Boundary::Other) => {}
+            Ok(Boundary::Other) => self.kinds.ends(pid),
             Err(error) if error.kind() == io::ErrorKind::Unsupported => return Err(error),
             // It is being killed.
             Err(_) => {}

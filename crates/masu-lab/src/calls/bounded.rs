@@ -162,11 +162,18 @@ impl<'a> Bounded<'a> {
             // What happened in between is not known.
             self.counter.books.lose_track();
             self.kinds.lose_track();
+            // A thread that sleeps now is stopped where it works again: it may be the one that does the work.
+            wanted.due = Some(Instant::now());
         } else {
             wanted.due = Some(Instant::now() + Duration::from_secs_f64(PAUSE_S));
             let live = self.counter.live.iter();
             wanted.threads = live.map(|(id, (_, thread))| (thread.process, *id)).collect();
         }
+    }
+
+    /// A thread stops at its calls in this window: it need not be halted.
+    fn stops_at_calls_now(&self, pid: Pid) {
+        self.shared.wanted().threads.retain(|(_, thread)| *thread != pid);
     }
 
     /// How far the tree has come.
@@ -255,6 +262,7 @@ impl Witness for Bounded<'_> {
         let boundary = attach::boundary(pid);
         let begins = matches!(boundary, Ok(Boundary::Begins(_)));
         if self.duty.is_open() {
+            self.stops_at_calls_now(pid);
             self.duty.note(begins);
             if let Ok(Boundary::Begins(Begun { number, counted, outward })) = boundary {
                 self.outward += u64::from(is_seen(pid, outward));
@@ -276,6 +284,9 @@ impl Witness for Bounded<'_> {
         if is_ours {
             self.counter.calls.stops += 1;
             self.turn();
+            if self.duty.is_open() {
+                self.stops_at_calls_now(pid);
+            }
         }
         is_ours
     }
