@@ -25,13 +25,14 @@ pub fn tuned(tuning: &Tuning, forms: &[Form]) -> Page {
     let mut page = Page { title: format!("Tuning {command}"), ..Page::default() };
     page.heading(1, Text::code(command));
     let text = format!(
-        "Tuned for {}: {}, {} runs in {:.0} s of {:.0} s, {}.",
+        "Tuned for {}: {}, {} runs in {:.0} s of {:.0} s, {}.{}",
         measure::name(tuning.goal.primary()),
         how_many(tuning),
         quantity::count(small(tuning.runs)),
         tuning.spent_s,
         tuning.budget_s,
-        if tuning.stages == 1 { "1 stage".to_owned() } else { format!("{} stages", tuning.stages) }
+        if tuning.stages == 1 { "1 stage".to_owned() } else { format!("{} stages", tuning.stages) },
+        how_sure(tuning)
     );
     page.say(text, Tone::Dim);
     if !tuning.repeatable {
@@ -46,7 +47,7 @@ pub fn tuned(tuning: &Tuning, forms: &[Form]) -> Page {
             .say("Stopped before anything was confirmed: what follows are guesses.", Tone::Plain),
         None => page.say("Nothing that was tried could take part.", Tone::Plain),
     }
-    of_the_others(&mut page, tuning);
+    more_time(&mut page, tuning);
     if let Some(change) = &tuning.change {
         forms.iter().for_each(|form| pasted(&mut page, change, *form));
     }
@@ -74,33 +75,46 @@ fn how_many(tuning: &Tuning) -> String {
     }
 }
 
-/// How sure it is that nothing better is among what was not confirmed.
-fn of_the_others(page: &mut Page, tuning: &Tuning) {
+/// How sure it is that nothing better is among what was tried and not confirmed, and what was not tried; empty where there
+/// is neither.
+fn how_sure(tuning: &Tuning) -> String {
+    let mut said = Vec::new();
     if let Some(Others { count, by, sure, doubtful }) = &tuning.others {
         let by = quantity::percent(*by);
-        let text = if doubtful.is_empty() {
-            format!(
-                "{:.0} % sure that none of the others tried ({count}) is better by {by} or more.",
+        said.push(match doubtful.len() {
+            0 => format!(
+                "{:.0} % sure that none of the others tried ({count}) is better by {by} or more",
                 sure * 100.0
-            )
-        } else {
-            let few: Vec<&str> = doubtful.iter().take(DOUBTFUL_MOST).map(String::as_str).collect();
-            let more = doubtful.len().saturating_sub(DOUBTFUL_MOST);
-            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-            format!(
-                "Of the others tried ({count}, by few runs) these may be better by {by} or more: {}{more}. \
-                 More time would tell (--budget).",
-                few.join("; ")
-            )
-        };
+            ),
+            few => format!("of the others tried ({count}) {few} may be better by {by} or more"),
+        });
+    }
+    let unknown = tuning.not_tried.len();
+    if unknown > 0 {
+        said.push(format!("nothing is known of what was not tried ({unknown})"));
+    }
+    let mut said = said.join("; ");
+    if let Some(first) = said.get_mut(..1) {
+        first.make_ascii_uppercase();
+        said = format!(" {said}.");
+    }
+    said
+}
+
+/// What more time would be for.
+fn more_time(page: &mut Page, tuning: &Tuning) {
+    if let Some(Others { doubtful, .. }) =
+        tuning.others.as_ref().filter(|it| !it.doubtful.is_empty())
+    {
+        let few: Vec<&str> = doubtful.iter().take(DOUBTFUL_MOST).map(String::as_str).collect();
+        let more = doubtful.len().saturating_sub(DOUBTFUL_MOST);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let text =
+            format!("More time would tell whether these are better: {}{more}.", few.join("; "));
         page.say(text, Tone::Plain);
     }
     if let Some(enough_s) = tuning.enough_s {
-        let count = tuning.not_tried.len();
-        let text = format!(
-            "Nothing is known of what was not tried ({count}): --budget {} has room for all.",
-            written_budget(enough_s)
-        );
+        let text = format!("--budget {} has room for all.", written_budget(enough_s));
         page.say(text, Tone::Strong);
     }
 }
@@ -369,7 +383,8 @@ mod tests {
         let expected = "\
 sed -f
 Tuned for wall-clock time: 3 of 5 variants tried, 214 runs in 58 s of 60 s, 4
-stages.
+stages. 98 % sure that none of the others tried (1) is better by 3 % or more;
+nothing is known of what was not tried (1).
 
   glibc         the reference: 1.20 s, 27.3 MiB
   glibc:top_pad=64M,trim_threshold=64M
@@ -388,8 +403,7 @@ It takes 0.905× the peak resident memory.
 Smaller changes have a part of the gain: glibc:arenas=1 (between 25 and 35 % of
 it).
 To try it: masu run -a 'glibc:top_pad=64M,trim_threshold=64M' -- PROGRAM
-98 % sure that none of the others tried (1) is better by 3 % or more.
-Nothing is known of what was not tried (1): --budget 5m has room for all.
+--budget 5m has room for all.
 
 In a shell, before the command:
   GLIBC_TUNABLES=glibc.malloc.top_pad=67108864
@@ -443,7 +457,8 @@ hoard           left out: it crashes
         assert!(page.contains("The change that gains most: masu It takes"), "{page}");
         let said = "Smaller changes may do as well: glibc:arenas=1 (between 80 and 105 % of it).";
         assert!(page.contains(said), "{page}");
-        assert!(page.contains("may be better by 3 % or more: a; b; c and 1 more."), "{page}");
+        assert!(page.contains("Of the others tried (9) 4 may be better by 3 % or more;"), "{page}");
+        assert!(page.contains("whether these are better: a; b; c and 1 more."), "{page}");
     }
 
     #[test]
