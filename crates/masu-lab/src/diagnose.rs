@@ -53,9 +53,7 @@ use counting::note_counting;
 use facts::{CallFacts, Clock, Failure, Malloc, Memory, Others};
 use inside::late_median;
 use looks::{Looks, Seen};
-use thresholds::{
-    BUSY_SHARE, CHURNED_THREADS, LOCK_WAITS, LOOKS_MIN, REFAULTS, SMALL_WRITES, STARVED_SHARE,
-};
+use thresholds::{BUSY_SHARE, CHURNED_THREADS, LOCK_WAITS, LOOKS_MIN, REFAULTS, SMALL_WRITES};
 
 /// What was found out about a program.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -165,8 +163,8 @@ pub fn diagnose(
     tell(Step::Prices);
     facts.prices = Prices::measure_some(&services(calls.as_ref(), facts.memory.minor_faults));
     note_counting(&mut facts);
-    not_seen.extend(unseen(&facts, calls.as_ref(), options));
     let findings = findings_of(&facts, Some((catalogue, &workload.program)));
+    not_seen.extend(unseen(&facts, calls.as_ref(), options, &findings));
     let words = workload.arguments.iter().map(|word| word.to_string_lossy().into_owned());
     Ok(Diagnosis {
         schema: "masu-diagnosis",
@@ -331,7 +329,12 @@ fn services(calls: Option<&Calls>, faults: u64) -> Vec<Service> {
 }
 
 /// What could not be seen.
-fn unseen(facts: &Facts, calls: Option<&Calls>, options: &Options) -> Vec<String> {
+fn unseen(
+    facts: &Facts,
+    calls: Option<&Calls>,
+    options: &Options,
+    findings: &[Finding],
+) -> Vec<String> {
     let mut unseen = Vec::new();
     if let Some(sampled) = calls.and_then(|calls| calls.sampled) {
         unseen.push(format!(
@@ -347,9 +350,14 @@ fn unseen(facts: &Facts, calls: Option<&Calls>, options: &Options) -> Vec<String
             program.display()
         ));
     }
-    if facts.threads.most_at_once >= 2
+    let waits_for_locks =
+        |one: &Finding| matches!(one.id, Id::MallocLock | Id::RemoteFrees | Id::OneLock);
+    let computes = findings.iter().all(|one| one.id != Id::IoBound);
+    let threads = facts.calls.as_ref().map_or(0, |calls| calls.threads_started);
+    if threads > 0
+        && computes
         && facts.others.taken_share() >= BUSY_SHARE
-        && facts.others.waited_share >= STARVED_SHARE
+        && !findings.iter().any(waits_for_locks)
     {
         unseen.push(format!(
             "whether threads wait for each other's locks: they meet where two CPUs are free at once, and others \

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use super::samples::Sampled;
+use super::thresholds::{LITTLE_SHARE, OWN_BYTES, OWN_REACH};
 use crate::calls::{CallKind, Calls, Lock, Moves, Owner, Sampling, SmallWrites};
 use crate::prices::{Prices, Service};
 use crate::{Call, Ending, Scatter};
@@ -427,6 +428,22 @@ impl Facts {
     #[must_use]
     pub fn sampled(&self) -> Option<&Sampled> {
         self.samples.as_ref().filter(|sampled| sampled.samples >= Sampled::ENOUGH)
+    }
+
+    /// Of the memory that was touched, the share that the malloc asked for, at most; none where calls were not counted.
+    pub(crate) fn reach(&self) -> Option<f64> {
+        let touched = self.memory.minor_faults * self.memory.os_page_bytes;
+        let asked = self.calls.as_ref()?.moves.asked_by_malloc_bytes();
+        Some(asked as f64 / (touched as f64).max(1.0))
+    }
+
+    /// Whether no other malloc can gain much: the program maps its memory itself, and samples hardly meet the malloc.
+    pub(crate) fn is_beyond_mallocs(&self) -> bool {
+        let malloc =
+            self.sampled().map(|sampled| self.share(sampled.malloc_share * self.clock.user_s));
+        self.memory.peak_rss_bytes >= OWN_BYTES
+            && malloc.is_some_and(|share| share < LITTLE_SHARE)
+            && self.reach().is_some_and(|reach| reach < OWN_REACH)
     }
 
     /// What `cost_s` is of the whole run.

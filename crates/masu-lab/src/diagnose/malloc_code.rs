@@ -91,14 +91,79 @@ fn is_of_malloc(function: &str) -> bool {
         "sysmalloc",
         "systrim",
     ];
+    /// The same of musl's.
+    const OF_MUSL: [&str; 8] = [
+        "__libc_malloc_impl",
+        "__malloc_alloc_meta",
+        "__malloc_allzerop",
+        "alloc_slot",
+        "get_meta",
+        "nontrivial_free",
+        "try_avail",
+        "enframe",
+    ];
     let plain = function.split('.').next().unwrap_or_default();
-    OF_MALLOC.contains(&plain)
+    is_of_collector(function)
+        || OF_MUSL.contains(&plain)
+        || OF_MALLOC.contains(&plain)
         || APART.contains(&plain)
         || HIDDEN.contains(&plain)
         || is_allocator(function)
         || function.starts_with("operator delete")
         || plain.starts_with("__rust_dealloc")
         || plain.starts_with("__rdl_dealloc")
+}
+
+/// Whether a function belongs to the memory of a language's run-time, to go by its name: it hands memory out, or collects
+/// garbage. Those of Go, of Java's HotSpot, of V8 and of Ruby.
+pub(super) fn is_of_collector(function: &str) -> bool {
+    const GO: [&str; 15] = [
+        "(*gcWork)",
+        "(*mcache)",
+        "(*mcentral)",
+        "(*mheap)",
+        "(*mspan)",
+        "findObject",
+        "gc",
+        "greyobject",
+        "heapSetType",
+        "mallocgc",
+        "markroot",
+        "nextFreeFast",
+        "scan",
+        "sweep",
+        "tryDefer",
+    ];
+    const JAVA: [&str; 9] = [
+        "G1",
+        "GCTask",
+        "OopOopIterate",
+        "PSPromotion",
+        "PSParallel",
+        "MarkSweep",
+        "Shenandoah",
+        "ZMark",
+        "ZRelocate",
+    ];
+    const V8: [&str; 7] = [
+        "Scaveng",
+        "MarkCompact",
+        "MarkingVisitor",
+        "ConcurrentMarking",
+        "MarkingBarrier",
+        "Sweeper",
+        "Evacuat",
+    ];
+    const RUBY: [&str; 4] = ["gc_mark", "gc_sweep", "rgengc_", "newobj_"];
+    if let Some(go) = function.strip_prefix("runtime.") {
+        return GO.iter().any(|start| go.starts_with(start));
+    }
+    if let Some(v8) = function.strip_prefix("v8::internal::") {
+        return V8.iter().any(|start| v8.starts_with(start));
+    }
+    // A name of HotSpot's has what its templates are made for.
+    let is_java = function.contains("::") && JAVA.iter().any(|start| function.starts_with(start));
+    is_java || RUBY.iter().any(|start| function.starts_with(start))
 }
 
 /// From the first function of the malloc's to the last, where no other lies among them.
@@ -148,6 +213,20 @@ mod tests {
         assert_eq!(between(&functions(&[("main", 0x100)])), MallocCode::Named);
         let names =
             [("_int_free.constprop.0", true), ("operator delete(void*)", true), ("main", false)];
+        let of_run_times = [
+            ("get_meta", true),
+            ("runtime.mallocgcSmallScanNoHeader", true),
+            ("runtime.(*mspan).nextFreeIndex", true),
+            ("runtime.mapassign_faststr", false),
+            ("v8::internal::Scavenger::Process(v8::JobDelegate*)", true),
+            ("v8::internal::StringTable::Data::FindEntry<int>(int)", false),
+            ("G1RemSet::refine_card_concurrently(unsigned char*, unsigned int)", true),
+            ("G1_of_a_program", false),
+            ("gc_mark_children", true),
+        ];
+        for (name, expected) in of_run_times {
+            assert_eq!(torn.holds(0, Some(name)), expected, "{name}");
+        }
         for (name, expected) in names {
             assert_eq!(torn.holds(0, Some(name)), expected, "{name}");
         }

@@ -47,6 +47,14 @@ impl Sampled {
     /// Fewer samples than this say nothing: at 200 a share is known to about five hundredths.
     pub(crate) const ENOUGH: u64 = 200;
 
+    /// The malloc's share, less what so few samples may be wrong by: two standard errors.
+    pub(crate) fn malloc_share_least(&self) -> f64 {
+        let (share, samples) = (self.malloc_share, self.samples as f64);
+        // As if two more samples had met it, and two more had not (Agresti and Coull).
+        let (share, samples) = ((share * samples + 2.0) / (samples + 4.0), samples + 4.0);
+        share - 2.0 * (share * (1.0 - share) / samples).sqrt()
+    }
+
     /// Where most were, in words; empty where they are scattered.
     #[must_use]
     pub fn listing(&self) -> String {

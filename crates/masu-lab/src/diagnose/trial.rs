@@ -67,7 +67,7 @@ const CANDIDATES: [(&str, &str); 5] = [
     // Where it is installed. A collector gained by it alone (Guile), so without it nothing is called fine for certain.
     ("jemalloc", "jemalloc"),
 ];
-const HUGE_MASU: &str = "masu:env.MASU_HUGE_PAGES_FROM=0";
+const HUGE_MASU: &str = "masu:huge_pages_from=0";
 const HUGE_PAGES: &str = "glibc:huge_pages=1";
 const PADDING: &str = "glibc:top_pad=64M,trim_threshold=64M";
 
@@ -160,14 +160,12 @@ pub fn after(
     reference: &Variant,
     catalogue: &Catalogue,
 ) -> Result<Option<Trial>, String> {
-    let is_open = |finding: &Finding| matches!(finding.id, Id::MemoryIsFine | Id::FirstTouch);
-    let has_cause = diagnosis.findings.iter().any(|one| one.id.kind() == Kind::Cause);
+    let facts = &diagnosis.facts;
     let named = named(&diagnosis.findings);
-    if has_cause && named.is_empty() && !diagnosis.findings.iter().any(is_open) {
+    if named.is_empty() && is_closed(&diagnosis.findings, facts) {
         return Ok(None);
     }
     // A program that failed is to be mended first, and one that is over at once has nothing to gain.
-    let facts = &diagnosis.facts;
     if facts.ending.as_deref() == Some(Ending::TimedOut.to_string().as_str()) {
         return Err(
             "whether another malloc gains: the run was cut short, so none was made beside it"
@@ -231,6 +229,17 @@ pub fn after(
             )
         }),
     }))
+}
+
+/// Whether it is known without a trial that no malloc gains.
+fn is_closed(findings: &[Finding], facts: &Facts) -> bool {
+    let is_open = |finding: &Finding| matches!(finding.id, Id::MemoryIsFine | Id::FirstTouch);
+    let has_cause = findings.iter().any(|one| one.id.kind() == Kind::Cause);
+    // Time that passes while it waits, or while processes start, is no malloc's.
+    let is_elsewhere = |one: &Finding| matches!(one.id, Id::IoBound | Id::ForkStorm);
+    has_cause && !findings.iter().any(is_open)
+        || findings.iter().any(is_elsewhere)
+        || facts.is_beyond_mallocs()
 }
 
 /// The variants that findings name against lost time, each once.

@@ -111,9 +111,9 @@ fn remedied(remedy: &Remedy, command: &[String], columns: usize) -> Point {
 }
 
 /// How the run went, in one line.
+#[expect(clippy::cast_precision_loss, reason = "bytes stay far below 2^53")]
 fn ran(diagnosis: &Diagnosis) -> String {
     let Facts { ending, clock, memory, threads, .. } = &diagnosis.facts;
-    #[expect(clippy::cast_precision_loss, reason = "bytes stay far below 2^53")]
     let peak = memory.peak_rss_bytes as f64;
     let mut parts = Vec::new();
     match ending {
@@ -125,6 +125,13 @@ fn ran(diagnosis: &Diagnosis) -> String {
     }
     parts.push(format!("CPU {} user, {} kernel", seconds(clock.user_s), seconds(clock.sys_s)));
     parts.push(format!("{} at the peak", bytes(peak)));
+    let named = diagnosis.findings.iter().any(|one| one.id == Id::Growth);
+    if let Some(growth) = memory.growth.filter(|growth| growth.bytes >= GREW && !named) {
+        let rate = bytes(growth.bytes as f64 / growth.over_s.max(1e-3));
+        parts.push(format!(
+            "grew all the time, {rate} a second (`masu heap` says what is never freed)"
+        ));
+    }
     if threads.most_at_once > 1 {
         parts.push(format!("{} threads", threads.most_at_once));
     }
@@ -144,6 +151,9 @@ fn ran(diagnosis: &Diagnosis) -> String {
     }
     said
 }
+
+/// Growth by less is not said.
+const GREW: u64 = 64 << 20;
 
 /// From this share of the CPUs on, what others took is said.
 const BUSY_SAID: f64 = 0.1;

@@ -4,8 +4,8 @@ use super::super::facts::{Facts, Waiting};
 use super::super::finding::{Confidence, Finding, Id, Kind, Remedy};
 use super::super::samples::Sampled;
 use super::super::thresholds::{
-    CAUSE_SHARE, COMPUTES, CPU_MIN_S, FIRST_TOUCH_SHARE, HUGE_PAGE, IDLE_SHARE, LOOKS_MIN,
-    MEMORY_IS_FINE_SHARE, REACHED_SHARE, USER_SHARE, WAITS,
+    CAUSE_SHARE, COMPUTES, CPU_MIN_S, FIRST_TOUCH_SHARE, HUGE_BYTES, HUGE_PAGE, IDLE_SHARE,
+    LOOKS_MIN, MEMORY_IS_FINE_SHARE, REACHED_SHARE, USER_SHARE, WAITS,
 };
 use super::explain;
 use crate::calls::Owner;
@@ -38,9 +38,8 @@ fn first_touch(facts: &Facts, faults_s: f64, costs: String) -> Finding {
     )];
     let touched = facts.memory.minor_faults * facts.memory.os_page_bytes;
     let asked = facts.calls.as_ref().map(|calls| calls.moves.asked_by_malloc_bytes());
-    let reach = asked.map_or(1.0, |asked| asked as f64 / (touched as f64).max(1.0));
     let mut evidence = vec![costs];
-    if reach < REACHED_SHARE {
+    if facts.reach().is_some_and(|reach| reach < REACHED_SHARE) {
         evidence.push(format!(
             "the malloc asked for {} at most of the {} that were touched: the rest is of files, or of \
              mappings that the program makes itself, on which no malloc has a hold",
@@ -184,6 +183,11 @@ fn memory(facts: &Facts, found: &[Finding]) -> Option<Finding> {
         ("Memory is hardly its problem: it is touched once, as it must be", Confidence::Low)
     } else if malloc_share.is_some_and(|share| share >= MEMORY_IS_FINE_SHARE) {
         ("Memory is hardly its problem: some of its time goes into malloc", Confidence::Low)
+    } else if facts.is_beyond_mallocs() {
+        (
+            "Memory is not its problem, and hardly any is its malloc's: it maps its own",
+            Confidence::Medium,
+        )
     } else if malloc_share.is_some() {
         ("No sign that memory is its problem, by counts and samples", Confidence::Medium)
     } else {
@@ -193,6 +197,12 @@ fn memory(facts: &Facts, found: &[Finding]) -> Option<Finding> {
     if let Some(share) = malloc_share {
         finding =
             finding.seeing(format!("malloc and free, by samples: {} of the run", percent(share)));
+    }
+    let asked = calls.moves.asked_by_malloc_bytes();
+    if asked.min(facts.memory.peak_rss_bytes) >= HUGE_BYTES && facts.memory.huge_bytes == 0 {
+        finding = finding.seeing(
+            "so much memory in small pages may cost misses of the TLB, which nobody counts: huge pages have fewer",
+        );
     }
     Some(finding)
 }

@@ -3,8 +3,8 @@
 use super::super::facts::{CallFacts, Facts};
 use super::super::finding::{Confidence, Finding, Id, Remedy};
 use super::super::thresholds::{
-    CAUSE_SHARE, LOCK_COST_SHARE, LOCK_WAITED_SHARE, LOCK_WAITS, LOOKS_MIN, ONE_LOCK_SHARE,
-    PARALLEL_CPU_MIN_S, REMOTE_SHARE,
+    BUSY_SHARE, CAUSE_SHARE, LOCK_COST_SHARE, LOCK_WAITED_SHARE, LOCK_WAITS, LOOKS_MIN,
+    ONE_LOCK_SHARE, PARALLEL_CPU_MIN_S, REMOTE_SHARE,
 };
 use super::threads::has_serial_phase;
 use crate::calls::{Lock, Owner};
@@ -50,9 +50,20 @@ impl Waited {
         let slept = slept_of(slept_s, threads.cpu_s);
         let slept_long = |slept: f64| slept >= LOCK_WAITED_SHARE;
         // Where a lock is held briefly, sleeping and being woken is all that it costs: looks meet few who sleep.
-        let is_cause =
-            cost >= CAUSE_SHARE || cost >= LOCK_COST_SHARE && slept.is_none_or(slept_long);
-        if waits >= LOCK_WAITS && is_cause {
+        // Where others have CPUs, threads meet as much more rarely as CPUs are taken, and sleep as much longer. A malloc
+        // holds its locks briefly, so there the sleep says it alone.
+        let others = &facts.others;
+        let is_hidden = owner == Owner::Malloc && others.taken_share() >= BUSY_SHARE;
+        let waits_min = if is_hidden {
+            LOCK_WAITS as f64 * (1.0 - others.taken_share())
+        } else {
+            LOCK_WAITS as f64
+        };
+        let is_long = slept.is_none_or(slept_long);
+        let is_cause = cost >= CAUSE_SHARE
+            || cost >= LOCK_COST_SHARE && is_long
+            || is_hidden && slept.is_some_and(slept_long);
+        if waits as f64 >= waits_min && is_cause {
             let share = slept.map_or(cost, |slept| slept.max(cost));
             return Some(Waited { waits, cost_s, slept_s, share, parallel_s: None });
         }

@@ -51,15 +51,21 @@ pub(super) fn spinning(facts: &Facts) -> Option<Finding> {
     const MOSTLY: f64 = 0.8;
     /// What a switch to another thread takes at most.
     const SWITCH_S: f64 = 20e-6;
-    let yields = facts.calls.as_ref().and_then(|calls| calls.counts.get("sched_yield"));
-    let yields = yields.copied().unwrap_or(0);
+    let counts = facts.calls.as_ref().map(|calls| &calls.counts);
+    let counted = counts.and_then(|counts| counts.get("sched_yield")).copied().unwrap_or(0);
+    let all: u64 = counts.map_or(0, |counts| counts.values().sum());
+    let is_most = counted > 0 && counted as f64 >= MOSTLY * all as f64;
+    // A turn that goes to another thread is a switch which the kernel counts at all times, samples of calls or not.
+    let is_sampled = facts.calls.as_ref().is_some_and(|calls| calls.sampled.is_some());
+    let switches = if is_most && is_sampled { facts.clock.involuntary_switches } else { 0 };
+    let yields = counted.max(switches);
     // A call that gives up a turn to another thread takes longer than one that does nothing, and no more than a switch:
     // where nearly all calls are of that kind, what the kernel took is theirs.
-    let counted: u64 = facts.calls.as_ref().map_or(0, |calls| calls.counts.values().sum());
-    let is_most = yields as f64 >= MOSTLY * counted as f64;
     let most_s = if is_most { facts.clock.own_sys_s.min(yields as f64 * SWITCH_S) } else { 0.0 };
     let yields_s = (yields as f64 * facts.price_s(Service::SystemCall)).max(most_s);
-    let is_yielding = yields >= YIELDS && facts.share(yields_s) >= CAUSE_SHARE;
+    // A program that has fewer CPUs gives up fewer turns.
+    let least = YIELDS as f64 * (1.0 - facts.others.taken_share());
+    let is_yielding = yields as f64 >= least && facts.share(yields_s) >= CAUSE_SHARE;
     let places = facts.sampled().map_or(&[][..], |sampled| &sampled.places);
     let of_openmp = places.iter().filter(|place| {
         let name = place.file.file_name().unwrap_or_default().to_string_lossy();

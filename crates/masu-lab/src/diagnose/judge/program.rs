@@ -3,7 +3,8 @@
 
 use super::super::facts::{Facts, Site};
 use super::super::finding::{Confidence, Finding, Id, Remedy};
-use super::super::samples::Sampled;
+use super::super::malloc_code::is_of_collector;
+use super::super::samples::{Place, Sampled};
 use super::super::thresholds::{
     CAUSE_SHARE, CPU_MIN_S, MALLOC_SHARE, REQUESTS_A_SECOND, SCATTERED_MAPPINGS, WRAPPER_OWN_SHARE,
 };
@@ -26,7 +27,9 @@ pub(super) fn many_allocations(facts: &Facts, found: &[Finding]) -> Option<Findi
     let requests = facts.inside.as_ref().and_then(|inside| inside.requests);
     let rate = requests.map(|(requests, cpu_s)| requests as f64 / cpu_s.max(1e-9));
     let is_often = rate.is_some_and(|rate| rate >= REQUESTS_A_SECOND);
-    let sampled = facts.sampled();
+    // Few samples tell of a malloc that is met in most of them.
+    let few = facts.samples.as_ref().filter(|few| few.malloc_share_least() >= MALLOC_SHARE);
+    let sampled = facts.sampled().or(few);
     let sampled_s = sampled.map(|sampled| sampled.malloc_share * facts.clock.user_s);
     let sampled_share = sampled_s.map(|time_s| facts.share(time_s));
     // Where memory comes and goes, or threads wait for the malloc, that is why it takes long; unless they do so in a
@@ -38,7 +41,12 @@ pub(super) fn many_allocations(facts: &Facts, found: &[Finding]) -> Option<Findi
     if !is_often && !is_met {
         return None;
     }
+    let collects = sampled.is_some_and(collects);
     let title = match rate {
+        None if collects => {
+            let share = percent(sampled_share.unwrap_or(0.0));
+            format!("Handing out memory and collecting garbage takes {share} of its time")
+        }
         Some(rate) => format!("It asks for memory {} times a second", count(rate)),
         None => {
             let share = percent(sampled_share.unwrap_or(0.0));
@@ -75,7 +83,21 @@ pub(super) fn many_allocations(facts: &Facts, found: &[Finding]) -> Option<Findi
     }
     let mut remedies =
         vec![Remedy::code(1, "allocate less: use buffers again", "a change of the program")];
-    if facts.malloc.name != "masu" && facts.malloc.refusal.is_none() {
+    let is_static = facts.malloc.refusal.as_ref().is_some_and(|why| why.contains("static"));
+    if collects {
+        remedies.push(Remedy::code(
+            2,
+            "give the collector more room, so that it runs less often: GOGC and GOMEMLIMIT (Go), -Xms and -Xmx \
+             (Java), --max-semi-space-size (Node), RUBY_GC_HEAP_GROWTH_FACTOR (Ruby)",
+            "memory",
+        ));
+    } else if is_static {
+        remedies.push(Remedy::code(
+            3,
+            "link another malloc into it: it is static, so none can be preloaded (libmasu.a, docs/c-interface.md)",
+            "another malloc under the program",
+        ));
+    } else if facts.malloc.name != "masu" && facts.malloc.refusal.is_none() {
         remedies.push(Remedy::allocator(
             "a malloc with a shorter way",
             "masu",
@@ -83,6 +105,16 @@ pub(super) fn many_allocations(facts: &Facts, found: &[Finding]) -> Option<Findi
         ));
     }
     Some(finding.remedied(remedies))
+}
+
+/// Whether most of what samples met of memory's code is that of a language's run-time.
+fn collects(sampled: &Sampled) -> bool {
+    let share = |of_run_time| -> f64 {
+        let name = |place: &Place| place.function.as_deref().is_some_and(is_of_collector);
+        let places = sampled.places.iter().filter(|place| place.is_malloc);
+        places.filter(|place| name(place) == of_run_time).map(|place| place.share).sum()
+    };
+    share(true) > share(false)
 }
 
 /// A function that asks for memory: `parse (work.c:12) 43 %`.

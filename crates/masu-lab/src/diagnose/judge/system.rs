@@ -18,6 +18,9 @@ const NAMED_CALLS: u64 = 10;
 /// Calls are blamed for the kernel's time where at least this share of it is known to be theirs.
 const KNOWN: f64 = 0.3;
 
+/// Where fewer are known, page faults are at most this share of the kernel's time.
+const FAULTS_LITTLE: f64 = 0.1;
+
 /// Calls that have findings of their own, and that every program makes where it begins and ends.
 const OTHERS: [&str; 12] = [
     "brk",
@@ -49,37 +52,55 @@ pub(super) fn calls(facts: &Facts, found: &[Finding]) -> Option<Finding> {
     if explain(found, &explained) {
         return None;
     }
-    let kinds = &facts.calls.as_ref()?.kinds;
+    let clock = &facts.clock;
+    let kinds = facts.calls.as_ref().map_or(&[][..], |calls| &calls.kinds);
     let own: Vec<&CallKind> =
         kinds.iter().filter(|kind| !OTHERS.contains(&kind.name.as_str())).collect();
     let faults_s = facts.memory.minor_faults as f64 * facts.price_s(Service::PageFault);
-    let kernel_s = (facts.clock.own_sys_s - faults_s).max(0.0);
+    let kernel_s = (clock.own_sys_s - faults_s).max(0.0);
     let all_s: f64 = kinds.iter().map(|kind| kind.seconds).sum();
     let own_s: f64 = own.iter().map(|kind| kind.seconds).sum();
-    // What was timed says how the kernel's time is shared out, and is too rough to say how much it is.
-    let share = facts.share(kernel_s * own_s / all_s.max(1e-9));
-    if share < SYSTEM_SHARE || all_s < KNOWN * kernel_s {
+    let is_known = all_s > 0.0 && all_s >= KNOWN * kernel_s;
+    // Where nobody saw which calls it makes, page faults may have taken longer than their price.
+    if !is_known && faults_s > FAULTS_LITTLE * clock.own_sys_s {
         return None;
     }
-    let scale = (kernel_s / all_s).min(1.0);
+    // What was timed says how the kernel's time is shared out, and is too rough to say how much it is.
+    let calls_s = if is_known { kernel_s * own_s / all_s } else { kernel_s };
+    let share = facts.share(calls_s);
+    // A server has nothing to do for part of the time.
+    if calls_s < SYSTEM_SHARE * clock.own_cpu_s() || share < SYSTEM_SHARE / 2.0 {
+        return None;
+    }
     let counts =
         |kind: &&CallKind| kind.calls >= NAMED_CALLS && kind.seconds >= NAMED_SHARE * own_s;
-    let most = own.into_iter().filter(counts);
-    let most: Vec<&CallKind> = most.take(NAMED).collect();
+    let most: Vec<&CallKind> = own.into_iter().filter(counts).take(NAMED).collect();
     let names: Vec<&str> = most.iter().map(|kind| kind.name.as_str()).collect();
-    let title = format!("Most of its time goes into system calls: {}", names.join(", "));
+    let scale = (kernel_s / all_s.max(1e-9)).min(1.0);
     let each = most.iter().map(|kind| {
         let each_s = scale * kind.seconds / (kind.calls as f64).max(1.0);
         format!("{} {} × about {}", count(kind.calls as f64), kind.name, seconds(each_s))
     });
-    let finding = Finding::new(Id::SystemCalls, Confidence::Medium, title)
+    let each = each.collect::<Vec<_>>().join(", ");
+    let title = match names.join(", ") {
+        names if is_known => format!("Most of its CPU time goes into system calls: {names}"),
+        _ => "Most of its CPU time goes into system calls".to_owned(),
+    };
+    let which = match is_known {
+        true => each,
+        false if each.is_empty() => "which calls is not known: nobody counted them".to_owned(),
+        false => format!("which calls take it is hardly known: {each}"),
+    };
+    let confidence =
+        if is_known || kinds.is_empty() { Confidence::Medium } else { Confidence::Low };
+    let finding = Finding::new(Id::SystemCalls, confidence, title)
         .sharing(share)
-        .seeing(each.collect::<Vec<_>>().join(", "))
+        .seeing(which)
         .seeing(format!(
             "{} in the kernel, {} in its own code; page faults are {} of it",
-            seconds(facts.clock.own_sys_s),
-            seconds(facts.clock.user_s),
-            percent((faults_s / facts.clock.own_sys_s.max(1e-9)).min(1.0))
+            seconds(clock.own_sys_s),
+            seconds(clock.user_s),
+            percent((faults_s / clock.own_sys_s.max(1e-9)).min(1.0))
         ));
     Some(finding.remedied([Remedy::code(
         4,

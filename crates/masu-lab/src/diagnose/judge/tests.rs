@@ -395,8 +395,49 @@ fn a_malloc_that_samples_meet_often_is_many_allocations_with_a_measured_share() 
         "{finding:?}"
     );
     // A few samples tell nothing.
-    let few = facts.samples.map(|all| Sampled { samples: 50, ..all });
+    let few = facts.samples.map(|all| Sampled { samples: 20, ..all });
     assert_eq!(causes(&Facts { samples: few, ..quiet() }), []);
+    // Unless most of them agree.
+    let most = sampled(0.8).map(|all| Sampled { samples: 50, ..all });
+    assert_eq!(causes(&Facts { samples: most, ..quiet() }), [Id::ManyAllocations]);
+}
+
+#[test]
+fn a_run_time_that_collects_garbage_is_offered_room_and_a_static_program_a_library() {
+    let mut facts = Facts { samples: sampled(0.3), ..quiet() };
+    let remedies = |facts: &Facts| -> String {
+        let remedies = first(facts).remedies;
+        assert!(remedies.iter().all(|one| one.variant.is_none()), "{remedies:?}");
+        remedies.into_iter().map(|one| one.what).collect()
+    };
+    facts.malloc.refusal = Some("it is linked statically, so there is no loader".to_owned());
+    assert!(remedies(&facts).contains("libmasu.a"));
+    if let Some(sampled) = &mut facts.samples {
+        sampled.places[1].function = Some("runtime.scanObject".to_owned());
+    }
+    assert!(
+        first(&facts).title.starts_with("Handing out memory and collecting garbage takes 30 %")
+    );
+    assert!(remedies(&facts).contains("GOGC"));
+}
+
+#[test]
+fn a_program_that_maps_its_own_memory_is_no_malloc_s() {
+    let asking = |bytes| {
+        let facts = Facts { samples: sampled(0.01), ..quiet() };
+        let found = judge(&calling(facts, |calls| calls.moves.asked_bytes = bytes));
+        found.into_iter().find(|one| one.id == Id::MemoryIsFine).expect("nothing is wrong")
+    };
+    assert!(asking(MIB).title.ends_with("it maps its own"));
+    assert!(asking(40 * MIB).title.starts_with("No sign"));
+    let said = |finding: Finding| finding.evidence.iter().any(|line| line.contains("TLB"));
+    let large = |peak_rss_bytes| {
+        let memory = Memory { peak_rss_bytes, ..quiet().memory };
+        let facts = Facts { memory, samples: sampled(0.01), ..quiet() };
+        let found = judge(&calling(facts, |calls| calls.moves.asked_bytes = 300 * MIB));
+        said(found.into_iter().find(|one| one.id == Id::MemoryIsFine).expect("nothing is wrong"))
+    };
+    assert!(large(300 * MIB) && !large(20 * MIB));
 }
 
 #[test]
@@ -538,6 +579,25 @@ fn a_program_that_is_mostly_system_calls_is_told_which() {
     assert!(first(&single).title.ends_with("calls: read"), "{:?}", first(&single));
     let few = calling_the_kernel(&[("read", 400_000, 3.0), ("brk", 1_000, 5.0)]);
     assert!(!ids(&few).contains(&Id::SystemCalls));
-    let unknown = calling_the_kernel(&[("read", 400_000, 1.0)]);
+    // What is hardly known is blamed on no call; and page faults may have taken longer than their price.
+    let mut unknown = calling_the_kernel(&[("read", 400_000, 1.0)]);
+    let found = first(&unknown);
+    assert_eq!((found.id, found.confidence), (Id::SystemCalls, Confidence::Low));
+    assert!(found.title.ends_with("system calls"), "{found:?}");
+    unknown.memory.minor_faults = 4_000_000;
     assert!(!ids(&unknown).contains(&Id::SystemCalls));
+}
+
+#[test]
+fn a_server_that_works_half_of_the_time_is_mostly_system_calls_too() {
+    // Seen as it runs, so that nobody counted its calls.
+    let facts = |user_s, sys_s| {
+        let clock = Clock { wall_s: 5.0, user_s, sys_s, own_sys_s: sys_s, ..Clock::default() };
+        Facts { ending: None, clock, calls: None, ..quiet() }
+    };
+    let found = first(&facts(0.5, 1.75));
+    assert_eq!((found.id, found.confidence), (Id::SystemCalls, Confidence::Medium));
+    assert!(found.evidence[0].contains("not known"), "{found:?}");
+    assert!(!ids(&facts(2.0, 1.0)).contains(&Id::SystemCalls), "it is mostly its own code's");
+    assert!(!ids(&facts(0.1, 0.5)).contains(&Id::SystemCalls), "it mostly waits");
 }

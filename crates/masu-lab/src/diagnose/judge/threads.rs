@@ -4,7 +4,7 @@ use super::super::facts::{Facts, ThreadTime};
 use super::super::finding::{Confidence, Finding, Id, Remedy};
 use super::super::thresholds::{
     CAUSE_SHARE, CERTAIN_SHARE, CHURNED_THREADS, LOOKS_MIN, PARALLEL_SHARE, SERIAL_SHARE,
-    TOOK_PART_SHARE, UNEVEN_RATIO, WORKER_SHARE,
+    TOOK_PART_SHARE, UNEVEN_RATIO, WORKER_SHARE, WORKERS_SHARE,
 };
 use super::has;
 use crate::prices::Service;
@@ -71,6 +71,10 @@ impl<'a> Alone<'a> {
             .map(|thread| (thread, workers(&threads.busiest, thread)))
             .filter(|(_, workers)| workers.len() >= 2)
             .max_by(|(one, _), (other, _)| alone_s(one).total_cmp(&alone_s(other)))?;
+        let workers_s: f64 = workers.iter().map(|worker| worker.cpu_s).sum();
+        if workers_s < WORKERS_SHARE * threads.cpu_s {
+            return None;
+        }
         let alone_s = alone_s(thread);
         // What is stopped to be counted works neither alone nor together.
         let met_s = threads.looked_s - threads.stopped_s;
@@ -79,7 +83,7 @@ impl<'a> Alone<'a> {
             return None;
         }
         let took_part = thread.together_s >= TOOK_PART_SHARE * threads.together_s;
-        let mean_s = workers.iter().map(|worker| worker.cpu_s).sum::<f64>() / workers.len() as f64;
+        let mean_s = workers_s / workers.len() as f64;
         let is_uneven = took_part && !thread.is_first && thread.cpu_s >= UNEVEN_RATIO * mean_s;
         Some(Alone { thread, alone_s, share, workers, mean_s, is_uneven })
     }

@@ -4,6 +4,7 @@ use super::*;
 use crate::Prices;
 use crate::calls::Moves;
 use crate::diagnose::facts::{CallFacts, Clock, Memory};
+use crate::diagnose::samples::Sampled;
 use crate::prices::Price;
 use crate::prove::Medians;
 
@@ -270,6 +271,35 @@ fn the_line_to_compare_by_hand_can_be_pasted_where_it_is_short() {
     for words in [["sh", "-c", "a | b"], ["sort", "-k2", &"a".repeat(90)]] {
         assert!(line(&words).ends_with(" …`"), "{words:?}");
     }
+}
+
+#[test]
+fn where_no_malloc_can_gain_there_is_no_trial() {
+    let found = |id| [fine_so_far(), vec![Finding::new(id, Confidence::Medium, "found")]].concat();
+    let nothing_known = Facts::default();
+    assert!(!is_closed(&found(Id::CpuBound), &nothing_known));
+    assert!(is_closed(&found(Id::IoBound), &nothing_known));
+    assert!(is_closed(&found(Id::ForkStorm), &nothing_known));
+    // A program of four that maps its own memory, and one that asks the malloc for it.
+    let facts = |asked_bytes, malloc_share| Facts {
+        calls: Some(CallFacts {
+            moves: Moves { asked_bytes, ..Moves::default() },
+            ..CallFacts::default()
+        }),
+        memory: Memory {
+            minor_faults: 10_000,
+            os_page_bytes: 4096,
+            peak_rss_bytes: 40 << 20,
+            ..Memory::default()
+        },
+        clock: Clock { wall_s: 1.0, user_s: 1.0, ..Clock::default() },
+        samples: Some(Sampled { samples: 500, malloc_share, ..Sampled::default() }),
+        cpus: 1,
+        ..Facts::default()
+    };
+    assert!(is_closed(&fine_so_far(), &facts(4 << 20, 0.01)));
+    assert!(!is_closed(&fine_so_far(), &facts(40 << 20, 0.01)));
+    assert!(!is_closed(&fine_so_far(), &facts(4 << 20, 0.1)));
 }
 
 fn microsecond(service: Service) -> Price {

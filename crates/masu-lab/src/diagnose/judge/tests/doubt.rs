@@ -3,8 +3,8 @@
 use super::super::super::facts::{Facts, Others};
 use super::super::super::finding::{Confidence, Id};
 use super::super::judge;
-use super::{calling, first, ids, quiet, serial, storm};
-use crate::calls::Sampling;
+use super::{calling, contended, first, ids, quiet, serial, storm};
+use crate::calls::{Owner, Sampling};
 
 fn busy(facts: Facts, share: f64, waited_share: f64) -> Facts {
     let others = Others { share: Some(share), waited_share, ..Others::default() };
@@ -48,4 +48,19 @@ fn estimates_are_certain_only_of_what_is_large() {
     assert_eq!(first(&facts).confidence, Confidence::High);
     assert_eq!(first(&sampled(facts.clone())).confidence, Confidence::Medium);
     assert_eq!(ids(&facts), ids(&sampled(facts)));
+}
+
+#[test]
+fn a_lock_of_the_mallocs_is_named_on_a_busy_machine_by_the_sleep_alone() {
+    // Few meet where others have the CPUs, and the holder waits for one: 300 waits, more than half of the time asleep.
+    let facts = calling(contended(Owner::Malloc, 8), |calls| calls.locks[0].waits = 300);
+    assert_ne!(first(&facts).id, Id::MallocLock);
+    let found = first(&busy(facts.clone(), 0.75, 0.8));
+    assert_eq!((found.id, found.confidence), (Id::MallocLock, Confidence::Medium));
+    // A lock of the program's may be held for long, and hardly anybody sleeps for this one.
+    let own = calling(contended(Owner::Program, 8), |calls| calls.locks[0].waits = 300);
+    assert_ne!(first(&busy(own, 0.75, 0.8)).id, Id::OneLock);
+    let mut brief = facts;
+    brief.threads.lock_waited = vec![(Owner::Malloc, 0.5)];
+    assert_ne!(first(&busy(brief, 0.75, 0.8)).id, Id::MallocLock);
 }

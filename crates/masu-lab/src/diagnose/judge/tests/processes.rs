@@ -7,6 +7,7 @@ use super::super::super::finding::{Confidence, Id};
 use super::super::super::samples::{Place, Sampled};
 use super::{MIB, calling, causes, first, ids, quiet};
 use crate::Ending;
+use crate::calls::Sampling;
 
 #[test]
 fn a_program_for_each_little_thing_is_a_storm_and_a_few_are_not() {
@@ -43,6 +44,20 @@ fn threads_that_yield_over_and_over_spin() {
         calls.counts.insert("write", 150_000);
     });
     assert_eq!(causes(&beside), [], "it may be the writes");
+    // Samples of calls may miss most of them; switches to another thread are all counted.
+    let mut sampled = yielding(8_000);
+    sampled.clock.own_sys_s = 2.0;
+    sampled.clock.involuntary_switches = 150_000;
+    assert_eq!(causes(&sampled), []);
+    let sampling = Sampling { from_s: 0.5, share: 0.01 };
+    let sampled = calling(sampled, |calls| calls.sampled = Some(sampling));
+    assert_eq!(causes(&sampled), [Id::Spinning]);
+    // Who has a third of the CPUs gives up fewer turns.
+    let mut fewer = yielding(30_000);
+    fewer.clock.own_sys_s = 2.0;
+    assert_eq!(causes(&fewer), []);
+    fewer.others.share = Some(0.66);
+    assert_eq!(causes(&fewer), [Id::Spinning]);
 }
 
 #[test]

@@ -249,6 +249,16 @@ fn helpers_of_a_run_time_are_no_workers() {
 }
 
 #[test]
+fn threads_that_hardly_help_are_no_workers() {
+    let mut facts = serial();
+    for helper in &mut facts.threads.busiest[1..] {
+        helper.cpu_s = 0.1;
+    }
+    facts.threads.cpu_s = 8.4;
+    assert_eq!(causes(&facts), []);
+}
+
+#[test]
 fn one_worker_that_has_more_to_do_is_uneven() {
     let mut busiest = vec![thread("main", true, 0.0, 0.0, 0.0)];
     busiest.push(thread("worker-0", false, 9.0, 6.0, 3.0));
