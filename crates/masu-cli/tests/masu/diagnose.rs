@@ -131,3 +131,15 @@ fn inside_names_the_functions_of_the_program_that_ask_for_memory() {
         assert_eq!(place, options.contains(&"-g").then_some(true), "{sites:?}");
     }
 }
+
+#[test]
+fn a_narrow_page_is_not_wider_than_it_may_be() {
+    let script = "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done";
+    for columns in ["40", "80"] {
+        let mut command = masu(&["diagnose", "--once", "--", "sh", "-c", script]);
+        let output = command.env("COLUMNS", columns).output().unwrap();
+        let page = String::from_utf8(output.stdout).unwrap();
+        let widest = page.lines().map(|line| line.chars().count()).max().unwrap();
+        assert!(widest <= columns.parse().unwrap(), "{widest}: {page}");
+    }
+}

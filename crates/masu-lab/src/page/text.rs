@@ -65,8 +65,7 @@ fn block(page: &mut String, block: &Block) {
             let tone = if heading.tone == Tone::Plain { Tone::Strong } else { heading.tone };
             hung(page, "", &heading.text.words(), tone);
             if !heading.below.0.is_empty() {
-                page.push_str("  ");
-                line(page, &visible(&heading.below.words()), Tone::Dim);
+                hung(page, "  ", &heading.below.words(), Tone::Dim);
             }
         }
         Block::Text(text, tone) => hung(page, "", &text.words(), *tone),
