@@ -175,5 +175,8 @@ pub(super) const SYSTEM_SHARE: f64 = 0.4;
 /// Memory that grew by less than this is no leak that anybody would notice.
 pub(super) const GROWN_BYTES: u64 = 16 << 20;
 
+/// On a busy machine it is this share of that at least.
+pub(super) const GROWN_LEAST: f64 = 0.25;
+
 /// Of what is resident, so much came while it was looked at.
 pub(super) const GROWN_SHARE: f64 = 0.1;

@@ -3,7 +3,8 @@
 use super::super::facts::Facts;
 use super::super::finding::{Confidence, Finding, Id, Remedy};
 use super::super::thresholds::{
-    CAUSE_SHARE, GROWN_BYTES, GROWN_SHARE, SPINNING_SHARE, STARTED_PROCESSES, YIELDS,
+    BUSY_SHARE, CAUSE_SHARE, GROWN_BYTES, GROWN_LEAST, GROWN_SHARE, SPINNING_SHARE,
+    STARTED_PROCESSES, YIELDS,
 };
 use crate::prices::Service;
 use crate::quantity::{bytes, count, percent, seconds};
@@ -19,7 +20,10 @@ pub(super) fn storm(facts: &Facts) -> Option<Finding> {
     // Programs that are looked for in one folder after the other are tried more often than they run.
     let programs = (of("execve") + of("execveat")).saturating_sub(1).min(started);
     let cost_s = started as f64 * PROCESS_S + programs as f64 * PROGRAM_S;
-    let share = facts.share(cost_s);
+    // On a busy machine its processes wait for a CPU, which no look meets of so short ones: CPU time stands for the run.
+    let is_busy = facts.others.taken_share() >= BUSY_SHARE;
+    let of_cpu = (cost_s / facts.clock.own_cpu_s().max(1e-9)).min(1.0);
+    let share = if is_busy { of_cpu } else { facts.share(cost_s) };
     if started < STARTED_PROCESSES || share < CAUSE_SHARE {
         return None;
     }
@@ -118,7 +122,9 @@ pub(super) fn growth(facts: &Facts) -> Option<Finding> {
         .as_deref()
         .is_none_or(|ending| ending == "was stopped" || ending.starts_with("ran out of time"));
     let share = growth.bytes as f64 / (facts.memory.peak_rss_bytes as f64).max(1.0);
-    let is_much = growth.bytes >= GROWN_BYTES && share >= GROWN_SHARE;
+    // A program that has fewer CPUs grows by less in the same time.
+    let free = (1.0 - facts.others.taken_share()).max(GROWN_LEAST);
+    let is_much = growth.bytes as f64 >= GROWN_BYTES as f64 * free && share >= GROWN_SHARE;
     let is_found = is_over_limit || went_on && is_much;
     if !is_found {
         return None;

@@ -61,8 +61,10 @@ pub(super) fn calls(facts: &Facts, found: &[Finding]) -> Option<Finding> {
     let all_s: f64 = kinds.iter().map(|kind| kind.seconds).sum();
     let own_s: f64 = own.iter().map(|kind| kind.seconds).sum();
     let is_known = all_s > 0.0 && all_s >= KNOWN * kernel_s;
-    // Where nobody saw which calls it makes, page faults may have taken longer than their price.
-    if !is_known && faults_s > FAULTS_LITTLE * clock.own_sys_s {
+    // Where nobody saw which calls it makes, page faults may have taken longer than their price, and those of huge pages do.
+    let faults_are_few =
+        faults_s <= FAULTS_LITTLE * clock.own_sys_s && facts.memory.huge_bytes == 0;
+    if !is_known && !faults_are_few {
         return None;
     }
     // What was timed says how the kernel's time is shared out, and is too rough to say how much it is.

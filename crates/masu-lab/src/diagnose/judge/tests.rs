@@ -584,6 +584,9 @@ fn a_program_that_is_mostly_system_calls_is_told_which() {
     let found = first(&unknown);
     assert_eq!((found.id, found.confidence), (Id::SystemCalls, Confidence::Low));
     assert!(found.title.ends_with("system calls"), "{found:?}");
+    let mut huge = unknown.clone();
+    huge.memory.huge_bytes = 64 * MIB;
+    assert!(!ids(&huge).contains(&Id::SystemCalls), "the kernel cleared huge pages");
     unknown.memory.minor_faults = 4_000_000;
     assert!(!ids(&unknown).contains(&Id::SystemCalls));
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::super::super::facts::{Facts, Failure, Growth};
+use super::super::super::facts::{Clock, Facts, Failure, Growth};
 use super::super::super::finding::{Confidence, Id};
 use super::super::super::samples::{Place, Sampled};
 use super::{MIB, calling, causes, first, ids, quiet};
@@ -25,6 +25,12 @@ fn a_program_for_each_little_thing_is_a_storm_and_a_few_are_not() {
     assert_eq!(causes(&starting(150, 150)), []);
     assert_eq!(causes(&starting(1_001, 1)), [], "1 % of ten seconds");
     assert_eq!(causes(&starting(8_001, 1)), [Id::ForkStorm]);
+    // Where its processes wait for a CPU, the wall-clock time says little.
+    let mut waiting = starting(6_001, 1);
+    waiting.clock = Clock { wall_s: 60.0, user_s: 0.6, own_sys_s: 0.8, ..waiting.clock };
+    assert_eq!(causes(&waiting), []);
+    waiting.others.share = Some(0.9);
+    assert_eq!(causes(&waiting), [Id::ForkStorm]);
 }
 
 #[test]
@@ -89,6 +95,13 @@ fn growth_is_a_finding_where_the_program_did_not_end_by_itself() {
     assert_eq!(causes(&growing(Some("was stopped"), 60 * MIB)), [Id::Growth]);
     assert_eq!(causes(&growing(Some("returned 0"), 60 * MIB)), []);
     assert_eq!(causes(&growing(None, 2 * MIB)), []);
+    // With a tenth of the CPUs it grows by less.
+    let mut slow = growing(None, 12 * MIB);
+    assert_eq!(causes(&slow), []);
+    slow.others.share = Some(0.9);
+    assert_eq!(causes(&slow), [Id::Growth]);
+    slow.memory.growth = Some(Growth { bytes: 2 * MIB, over_s: 4.0 });
+    assert_eq!(causes(&slow), []);
     // Killed over the limit comes first.
     let ending = Ending::OutOfMemory { process: String::new(), bytes: 1 << 30 };
     let mut killed = growing(Some("was killed"), 60 * MIB);
