@@ -12,11 +12,11 @@ use crate::results::Rounds;
 use crate::{Error, Hooks, Input, Limits, Measure, Parameter, Scratch, ServerPlan, Spec};
 
 mod file;
-mod table;
+mod time;
 
 pub use file::{DEFAULT_BUDGET, parse_measure};
-pub use table::parse_duration;
-pub(crate) use table::written_budget;
+pub use time::parse_duration;
+pub(crate) use time::written_budget;
 
 /// Rounds when the caller does not say: under 2 % noise (a virtual machine left alone) enough to
 /// find a 3 % difference in 19 of 20 tables of five variants. 20 rounds find it in 17.

@@ -1,24 +1,255 @@
-//! Suite files: TOML, taken apart key by key. COUPLING: `docs/suites.md` describes the format.
+//! Suite files: TOML, read by serde. COUPLING: `docs/suites.md` describes the format.
+//!
+//! The tables of a file are the structs below; what a value must be besides its kind is said where it is read, so that
+//! every mistake has its line.
 
-use std::ffi::OsString;
+use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::num::NonZero;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use toml::de::DeTable;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
+use toml::Spanned;
 
-use super::table::{Table, Text, Value};
-use super::{Choice, DEFAULT_ROUNDS, Entry, Named, Source, Suite};
+use super::{Choice, DEFAULT_ROUNDS, Entry, Named, Source, Suite, parse_duration};
 use crate::error::Doing;
 use crate::named::find;
-use crate::parameter::Values;
 use crate::results::Rounds;
 use crate::server::{ServerRequest, urls_of};
 use crate::statistics::DEFAULT_PRECISION;
-use crate::{Error, Hooks, Limits, Measure, Parameter, Scratch};
+use crate::variant::parse_size;
+use crate::{Error, Measure, Parameter, Scratch};
 
 /// What timed runs may take where only a precision is asked for.
 pub const DEFAULT_BUDGET: Duration = Duration::from_secs(600);
+
+/// A table with the keys that can stand at the top and in each workload, and those of its own.
+macro_rules! table {
+    ($name:ident { $($own:tt)* }) => {
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields, rename_all = "kebab-case")]
+        struct $name {
+            $($own)*
+            #[serde(default, deserialize_with = "choice")]
+            variants: Option<Choice>,
+            #[serde(default, deserialize_with = "measure")]
+            primary: Option<Measure>,
+            #[serde(default, deserialize_with = "time")]
+            timeout: Option<Duration>,
+            #[serde(default, deserialize_with = "size")]
+            memory_limit: Option<u64>,
+            setup: Option<String>,
+            prepare: Option<String>,
+            cleanup: Option<String>,
+            scratch: Option<Folder>,
+        }
+
+        impl $name {
+            /// Puts what the table says in place of what `entry` has.
+            fn settle(&mut self, entry: &mut Entry) {
+                if let Some(choice) = self.variants.take() {
+                    entry.variants = choice;
+                }
+                entry.primary = self.primary.unwrap_or(entry.primary);
+                entry.limits.time = self.timeout.or(entry.limits.time);
+                entry.limits.memory_bytes = self.memory_limit.or(entry.limits.memory_bytes);
+                let hooks = &mut entry.hooks;
+                for (asked, hook) in [
+                    (self.setup.take(), &mut hooks.setup),
+                    (self.prepare.take(), &mut hooks.prepare),
+                    (self.cleanup.take(), &mut hooks.cleanup),
+                ] {
+                    *hook = asked.map(Into::into).or(hook.take());
+                }
+                match self.scratch.take() {
+                    None => {}
+                    Some(Folder::Fresh(true)) => entry.scratch = Scratch::Empty,
+                    Some(Folder::Fresh(false)) => entry.scratch = Scratch::None,
+                    Some(Folder::CopyOf(folder)) => entry.scratch = Scratch::CopyOf(folder),
+                }
+            }
+        }
+    };
+}
+
+table! { File {
+    name: Option<String>,
+    #[serde(default)]
+    values: BTreeMap<Spanned<String>, Word>,
+    rounds: Option<Spanned<NonZero<usize>>>,
+    #[serde(default, deserialize_with = "time")]
+    budget: Option<Duration>,
+    #[serde(default, deserialize_with = "share")]
+    precision: Option<f64>,
+    workload: Vec<Workload>,
+} }
+
+table! { Workload {
+    name: Spanned<String>,
+    command: Words,
+    input: Option<PathBuf>,
+    folder: Option<PathBuf>,
+    #[serde(default, deserialize_with = "parameters")]
+    parameters: Vec<Parameter>,
+    #[serde(default, deserialize_with = "parameters")]
+    each: Vec<Parameter>,
+    server: Option<Spanned<Server>>,
+} }
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct Server {
+    load: Loads,
+    ready: Option<String>,
+    #[serde(default, deserialize_with = "time")]
+    ready_within: Option<Duration>,
+    load_body: Option<PathBuf>,
+    connections: Option<NonZero<usize>>,
+    rate: Option<f64>,
+    latency_rate: Option<Word>,
+    #[serde(default, deserialize_with = "time")]
+    request_timeout: Option<Duration>,
+    #[serde(default, deserialize_with = "time")]
+    burst: Option<Duration>,
+    #[serde(default)]
+    one_at_a_time: bool,
+}
+
+/// A text, or a number.
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "write a text in quotes, or a number")]
+enum Word {
+    Text(String),
+    Whole(i64),
+    Number(f64),
+}
+
+impl Word {
+    fn text(self) -> String {
+        match self {
+            Word::Text(text) => text,
+            Word::Whole(number) => number.to_string(),
+            Word::Number(number) => number.to_string(),
+        }
+    }
+}
+
+/// A list of words, or a text for the shell.
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "write [\"PROGRAM\", \"ARGUMENT\"], or a text that `sh -c` runs")]
+enum Words {
+    Shell(String),
+    Words(Vec<Word>),
+}
+
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "write a URL, a list of them, or a command")]
+enum Loads {
+    One(String),
+    Several(Vec<String>),
+}
+
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "write true for an empty folder, or the folder to copy")]
+enum Folder {
+    Fresh(bool),
+    CopyOf(PathBuf),
+}
+
+/// `"jemalloc"`, or `{ variant = "jemalloc", optional = true }`.
+#[derive(Deserialize)]
+#[serde(
+    untagged,
+    deny_unknown_fields,
+    expecting = "write a variant in quotes, or { variant = \"NAME\", optional = true }"
+)]
+enum Written {
+    Name(String),
+    Table {
+        variant: String,
+        #[serde(default)]
+        optional: bool,
+    },
+}
+
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "write \"found\" for every malloc found, or a list of variants")]
+enum Variants {
+    Word(String),
+    List(Vec<Written>),
+}
+
+fn choice<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Choice>, D::Error> {
+    let list = match Variants::deserialize(from)? {
+        Variants::Word(word) if word == "found" => return Ok(Some(Choice::Found)),
+        Variants::List(list) if !list.is_empty() => list,
+        _ => {
+            let advice = "write \"found\" for every malloc found, or a list of variants";
+            return Err(D::Error::custom(advice));
+        }
+    };
+    let named = |one: Written| {
+        let (text, optional) = match one {
+            Written::Name(text) => (text, false),
+            Written::Table { variant, optional } => (variant, optional),
+        };
+        Ok(Named { spec: text.parse().map_err(|error: Error| D::Error::custom(error))?, optional })
+    };
+    Ok(Some(Choice::Named(list.into_iter().map(named).collect::<Result<_, _>>()?)))
+}
+
+/// What a word comes to, or what to write instead.
+fn read<'de, D: Deserializer<'de>, T>(
+    from: D,
+    wanted: &str,
+    read: impl FnOnce(&str) -> Option<T>,
+) -> Result<Option<T>, D::Error> {
+    let understood = read(&Word::deserialize(from)?.text());
+    understood.map(Some).ok_or_else(|| D::Error::custom(format!("write {wanted}")))
+}
+
+fn time<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
+    read(from, "a time such as \"90s\", \"10m\" or \"1.5h\"", parse_duration)
+}
+
+fn size<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
+    read(from, "a number of bytes such as \"512M\" or \"2G\"", parse_size)
+}
+
+fn share<'de, D: Deserializer<'de>>(from: D) -> Result<Option<f64>, D::Error> {
+    let share = |text: &str| {
+        let number = text.parse::<f64>().ok().filter(|number| number.is_finite() && *number > 0.0);
+        number.map(|per_cent| per_cent / 100.0)
+    };
+    read(from, "a number of per cent above 0, such as 1.5", share)
+}
+
+fn measure<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Measure>, D::Error> {
+    parse_measure(&String::deserialize(from)?).map(Some).map_err(D::Error::custom)
+}
+
+/// In the order in which they are written.
+fn parameters<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Parameter>, D::Error> {
+    let tables = BTreeMap::<Spanned<String>, Vec<Word>>::deserialize(from)?;
+    let mut tables: Vec<_> = tables.into_iter().collect();
+    tables.sort_by_key(|(name, _)| name.span().start);
+    let one = |(name, values): (Spanned<String>, Vec<Word>)| {
+        let values = values.into_iter().map(Word::text).collect();
+        Parameter::new(name.get_ref(), values).map_err(D::Error::custom)
+    };
+    tables.into_iter().map(one).collect()
+}
+
+/// The measure that results call `name`; a `-` may stand for `_`.
+///
+/// # Errors
+///
+/// A sentence with the names there are.
+pub fn parse_measure(name: &str) -> Result<Measure, String> {
+    find("measure", &Measure::ALL, Measure::name, &name.replace('-', "_"))
+}
 
 impl Suite {
     /// Reads the suite file at `path`. Relative paths in it start at its own folder.
@@ -39,262 +270,124 @@ impl Suite {
     ///
     /// [`Error::Suite`], as for [`read`](Self::read).
     pub fn parse(path: &Path, text: &str) -> Result<Suite, Error> {
-        understand(Text { path, text })
-    }
-}
-
-fn understand(file: Text<'_>) -> Result<Suite, Error> {
-    let parsed = DeTable::parse(file.text).map_err(|error| {
-        let place = error.span().map_or(0, |span| span.start);
-        file.wrong(place, error.message())
-    })?;
-    let mut top = Table::new(file, 0, parsed.get_ref());
-    let name = match top.take("name") {
-        Some(name) => name.text()?.to_owned(),
-        None => file.path.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
-    };
-    let values = top.take("values").map_or(Ok(Values::new()), |values| constants(&values))?;
-    let rounds = rounds(&mut top)?;
-    let usual = usual(&mut top)?;
-    let example = "[[workload]] with its keys below";
-    let mut entries: Vec<Entry> = Vec::new();
-    for workload in top.need("workload", example)?.list()? {
-        let entry = entry(workload.table(example)?, &usual)?;
-        if entries.iter().any(|known| known.name == entry.name) {
-            return Err(workload.wrong(format!("two workloads are called `{}`", entry.name)));
-        }
-        entries.push(entry);
-    }
-    top.finish()?;
-    Ok(Suite { name: Some(name), rounds, entries, values })
-}
-
-/// What stands for `{NAME}` everywhere.
-fn constants(values: &Value<'_>) -> Result<Values, Error> {
-    let mut constants = Values::new();
-    for value in values.table("[values] with NAME = \"VALUE\" below")?.all() {
-        let one = parameter(&value, vec![value.word()?])?;
-        constants.push((one.name, one.values.into_iter().next().unwrap_or_default()));
-    }
-    Ok(constants)
-}
-
-fn rounds(top: &mut Table<'_>) -> Result<Rounds, Error> {
-    let (fixed, budget, precision) =
-        (top.take("rounds"), top.take("budget"), top.take("precision"));
-    if let (Some(fixed), Some(_)) = (fixed, budget.or(precision)) {
-        return Err(fixed.wrong(
-            "so many rounds, and as many as a budget or a precision takes, exclude each other",
-        ));
-    }
-    match (fixed, budget, precision) {
-        (Some(fixed), ..) => Ok(Rounds::Fixed(fixed.count()?)),
-        (None, None, None) => Ok(Rounds::Fixed(DEFAULT_ROUNDS)),
-        (None, budget, precision) => Ok(Rounds::Budget {
-            seconds: budget.map_or(Ok(DEFAULT_BUDGET), |one| one.duration())?.as_secs_f64(),
-            precision: precision.map_or(Ok(DEFAULT_PRECISION), |one| one.share())?,
-        }),
-    }
-}
-
-/// What holds for workloads that do not say otherwise. Relative paths start at the suite's own
-/// folder, so that they mean the same wherever masu is started.
-fn usual(top: &mut Table<'_>) -> Result<Entry, Error> {
-    let mut entry = Entry { base: top.file().folder().to_owned(), ..Entry::default() };
-    settings(top, &mut entry)?;
-    Ok(entry)
-}
-
-/// What can stand at the top and in each workload.
-fn settings(table: &mut Table<'_>, entry: &mut Entry) -> Result<(), Error> {
-    if let Some(variants) = table.take("variants") {
-        entry.variants = choice(&variants)?;
-    }
-    if let Some(primary) = table.take("primary") {
-        entry.primary = measure(&primary)?;
-    }
-    let Limits { time, memory_bytes } = &mut entry.limits;
-    if let Some(timeout) = table.take("timeout") {
-        *time = Some(timeout.duration()?);
-    }
-    if let Some(limit) = table.take("memory-limit") {
-        *memory_bytes = Some(limit.size()?);
-    }
-    let Hooks { setup, prepare, cleanup } = &mut entry.hooks;
-    for (key, hook) in [("setup", setup), ("prepare", prepare), ("cleanup", cleanup)] {
-        if let Some(command) = table.take(key) {
-            *hook = Some(command.text()?.into());
-        }
-    }
-    if let Some(written) = table.take("scratch") {
-        entry.scratch = scratch(&written)?;
-    }
-    Ok(())
-}
-
-fn entry(mut table: Table<'_>, usual: &Entry) -> Result<Entry, Error> {
-    let mut entry = usual.clone();
-    let name = table.need("name", "name = \"NAME\"")?;
-    name.text()?.clone_into(&mut entry.name);
-    if entry.name.is_empty() {
-        return Err(name.wrong("a workload needs a name"));
-    }
-    let written = table.need("command", "command = [\"PROGRAM\", \"ARGUMENT\"]")?;
-    entry.command = command(&written)?;
-    if let Some(input) = table.take("input") {
-        entry.input = Source::File(input.text()?.into());
-    }
-    if let Some(folder) = table.take("folder") {
-        entry.folder = Some(folder.text()?.into());
-    }
-    if let Some(rows) = table.take("parameters") {
-        entry.parameters = parameters(&rows)?;
-    }
-    if let Some(each) = table.take("each") {
-        entry.each = parameters(&each)?;
-    }
-    settings(&mut table, &mut entry)?;
-    if let Some(asked) = table.take("server") {
-        let plan = server(&asked, &entry.base)?.plan();
-        let plan = plan.map_err(|error| asked.wrong(error.to_string()))?;
-        // A burst of HTTP load always takes as long, so that can be nobody's measure.
-        if entry.primary == Measure::Wall {
-            entry.primary = plan.primary();
-        }
-        entry.server = Some(plan);
-    }
-    table.finish()?;
-    Ok(entry)
-}
-
-/// The table `[workload.server]`.
-fn server(written: &Value<'_>, base: &Path) -> Result<ServerRequest, Error> {
-    let mut table = written.table("[workload.server] with load = \"URL\" below")?;
-    let load = table.need("load", "load = \"http://127.0.0.1:{port}/\", or a command")?;
-    let load = if load.is_list() {
-        let texts = load.list()?.into_iter().map(|one| one.text().map(str::to_owned));
-        texts.collect::<Result<Vec<String>, Error>>()?
-    } else {
-        vec![load.text()?.to_owned()]
-    };
-    let load = urls_of(load, base).map_err(|error| written.wrong(error.to_string()))?;
-    let mut asked = ServerRequest { load, ..ServerRequest::default() };
-    if let Some(ready) = table.take("ready") {
-        asked.ready = Some(ready.text()?.to_owned());
-    }
-    if let Some(file) = table.take("load-body") {
-        let path = base.join(file.text()?);
-        let body = fs::read(&path)
-            .map_err(|error| file.wrong(format!("{} cannot be read: {error}", path.display())))?;
-        asked.body = Some(body);
-    }
-    if let Some(count) = table.take("connections") {
-        asked.connections = Some(count.count()?);
-    }
-    if let Some(rate) = table.take("rate") {
-        let number = rate.word()?.parse::<f64>();
-        asked.rate = Some(number.map_err(|_| rate.wrong("write requests a second: 500"))?);
-    }
-    if let Some(rate) = table.take("latency-rate") {
-        asked.latency_rate =
-            Some(rate.word()?.parse().map_err(|advice: String| rate.wrong(advice))?);
-    }
-    for (key, time) in [
-        ("ready-within", &mut asked.ready_within),
-        ("request-timeout", &mut asked.request_timeout),
-        ("burst", &mut asked.burst),
-    ] {
-        if let Some(value) = table.take(key) {
-            *time = Some(value.duration()?);
-        }
-    }
-    if let Some(alone) = table.take("one-at-a-time") {
-        asked.one_at_a_time = alone.truth()?;
-    }
-    table.finish()?;
-    Ok(asked)
-}
-
-/// A list of words, or a text for the shell.
-fn command(written: &Value<'_>) -> Result<Vec<OsString>, Error> {
-    if written.is_list() {
-        let words = written.list()?;
-        let words: Vec<OsString> =
-            words.iter().map(|word| Ok(word.word()?.into())).collect::<Result<_, Error>>()?;
-        if words.is_empty() {
-            return Err(written.wrong("it names no program"));
-        }
-        return Ok(words);
-    }
-    if !written.is_text() {
-        return Err(written.wrong(
-            "write a list of words, [\"PROGRAM\", \"ARGUMENT\"], or a text that `sh -c` runs",
-        ));
-    }
-    Ok(["sh", "-c", written.text()?].map(OsString::from).into())
-}
-
-fn choice(variants: &Value<'_>) -> Result<Choice, Error> {
-    if variants.is_text() {
-        return match variants.text()? {
-            "found" => Ok(Choice::Found),
-            _ => Err(variants.wrong("write \"found\" for every malloc found, or a list")),
+        let wrong = |place: usize, reason: String| {
+            let before = text.get(..place).unwrap_or(text);
+            let line = before.bytes().filter(|byte| *byte == b'\n').count() + 1;
+            Error::Suite { path: path.to_owned(), line, reason }
         };
+        let file: File = toml::from_str(text).map_err(|error| {
+            wrong(error.span().map_or(0, |span| span.start), error.message().to_owned())
+        })?;
+        file.suite(path, &wrong)
     }
-    let named: Vec<Named> = variants.list()?.iter().map(named).collect::<Result<_, Error>>()?;
-    if named.is_empty() {
-        return Err(variants.wrong("the list is empty; write \"found\" for every malloc found"));
+}
+
+impl File {
+    /// The suite; `wrong` makes an error of a place in the file.
+    fn suite(
+        mut self,
+        path: &Path,
+        wrong: &dyn Fn(usize, String) -> Error,
+    ) -> Result<Suite, Error> {
+        let rounds = match (&self.rounds, self.budget, self.precision) {
+            (Some(fixed), None, None) => Rounds::Fixed(fixed.get_ref().get()),
+            (None, None, None) => Rounds::Fixed(DEFAULT_ROUNDS),
+            (Some(fixed), ..) => {
+                let reason =
+                    "`rounds` and what a `budget` or a `precision` takes exclude each other";
+                return Err(wrong(fixed.span().start, reason.to_owned()));
+            }
+            (None, budget, precision) => Rounds::Budget {
+                seconds: budget.unwrap_or(DEFAULT_BUDGET).as_secs_f64(),
+                precision: precision.unwrap_or(DEFAULT_PRECISION),
+            },
+        };
+        // Relative paths start at the suite's own folder, so that they mean the same wherever masu is started.
+        let base = path.parent().unwrap_or(Path::new("")).to_owned();
+        let mut usual = Entry { base, ..Entry::default() };
+        self.settle(&mut usual);
+        let mut entries: Vec<Entry> = Vec::new();
+        for workload in self.workload {
+            let (place, name) = (workload.name.span().start, workload.name.get_ref());
+            let reason = match name.as_str() {
+                "" => Some("a workload needs a name".to_owned()),
+                name if entries.iter().any(|known| known.name == name) => {
+                    Some(format!("two workloads are called `{name}`"))
+                }
+                _ => None,
+            };
+            if let Some(reason) = reason {
+                return Err(wrong(place, reason));
+            }
+            entries.push(workload.entry(usual.clone(), wrong)?);
+        }
+        let mut values = Vec::new();
+        for (name, value) in self.values {
+            let parameter = Parameter::new(name.get_ref(), vec![value.text()]);
+            let one = parameter.map_err(|error| wrong(name.span().start, error.to_string()))?;
+            values.push((one.name, one.values.into_iter().next().unwrap_or_default()));
+        }
+        let stem = || path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        Ok(Suite { name: Some(self.name.unwrap_or_else(stem)), rounds, entries, values })
     }
-    Ok(Choice::Named(named))
 }
 
-/// `"jemalloc"`, or `{ variant = "jemalloc", optional = true }`.
-fn named(element: &Value<'_>) -> Result<Named, Error> {
-    let spec = |text: &Value<'_>| {
-        text.text()?.parse().map_err(|error: Error| text.wrong(error.to_string()))
-    };
-    if element.is_text() {
-        return Ok(Named { spec: spec(element)?, optional: false });
+impl Workload {
+    fn entry(
+        mut self,
+        mut entry: Entry,
+        wrong: &dyn Fn(usize, String) -> Error,
+    ) -> Result<Entry, Error> {
+        self.settle(&mut entry);
+        let place = self.name.span().start;
+        entry.name = self.name.into_inner();
+        entry.command = match self.command {
+            Words::Shell(line) => ["sh".into(), "-c".into(), line.into()].into(),
+            Words::Words(words) => words.into_iter().map(|word| word.text().into()).collect(),
+        };
+        if entry.command.is_empty() {
+            return Err(wrong(place, "the `command` names no program".to_owned()));
+        }
+        entry.input = self.input.map_or(Source::Empty, Source::File);
+        entry.folder = self.folder;
+        (entry.parameters, entry.each) = (self.parameters, self.each);
+        if let Some(server) = self.server {
+            let place = server.span().start;
+            let asked = server.into_inner().request(&entry.base);
+            let plan = asked.and_then(|asked| asked.plan().map_err(|error| error.to_string()));
+            let plan = plan.map_err(|reason| wrong(place, reason))?;
+            // A burst of HTTP load always takes as long, so that can be nobody's measure.
+            if entry.primary == Measure::Wall {
+                entry.primary = plan.primary();
+            }
+            entry.server = Some(plan);
+        }
+        Ok(entry)
     }
-    let example = "a variant in quotes, or { variant = \"NAME\", optional = true }";
-    let mut table = element.table(example)?;
-    let variant = table.need("variant", "variant = \"NAME\"")?;
-    let optional = table.take("optional").map_or(Ok(false), |optional| optional.truth())?;
-    table.finish()?;
-    Ok(Named { spec: spec(&variant)?, optional })
 }
 
-/// `true` for an empty folder, or the folder whose copy each run gets.
-fn scratch(written: &Value<'_>) -> Result<Scratch, Error> {
-    if written.is_text() {
-        return Ok(Scratch::CopyOf(written.text()?.into()));
+impl Server {
+    /// What is asked for, with the body and URLs that stand in other files; or why not.
+    fn request(self, base: &Path) -> Result<ServerRequest, String> {
+        let load = match self.load {
+            Loads::One(load) => vec![load],
+            Loads::Several(load) => load,
+        };
+        let body = self.load_body.map(|path| {
+            let path = base.join(path);
+            fs::read(&path).map_err(|error| format!("{} cannot be read: {error}", path.display()))
+        });
+        Ok(ServerRequest {
+            ready: self.ready,
+            ready_within: self.ready_within,
+            load: urls_of(load, base).map_err(|error| error.to_string())?,
+            body: body.transpose()?,
+            connections: self.connections.map(NonZero::get),
+            rate: self.rate,
+            latency_rate: self.latency_rate.map(|rate| rate.text().parse()).transpose()?,
+            request_timeout: self.request_timeout,
+            burst: self.burst,
+            one_at_a_time: self.one_at_a_time,
+        })
     }
-    Ok(if written.truth()? { Scratch::Empty } else { Scratch::None })
-}
-
-fn measure(primary: &Value<'_>) -> Result<Measure, Error> {
-    parse_measure(primary.text()?).map_err(|reason| primary.wrong(reason))
-}
-
-/// The measure that results call `name`; a `-` may stand for `_`.
-///
-/// # Errors
-///
-/// A sentence with the names there are.
-pub fn parse_measure(name: &str) -> Result<Measure, String> {
-    find("measure", &Measure::ALL, Measure::name, &name.replace('-', "_"))
-}
-
-fn parameters(table: &Value<'_>) -> Result<Vec<Parameter>, Error> {
-    let example = "{ NAME = [\"VALUE\", \"VALUE\"] }";
-    let one = |value: Value<'_>| {
-        let words = value.list()?.iter().map(Value::word).collect::<Result<_, Error>>()?;
-        parameter(&value, words)
-    };
-    table.table(example)?.all().map(one).collect()
-}
-
-/// The parameter that the key of `value` names.
-fn parameter(value: &Value<'_>, values: Vec<String>) -> Result<Parameter, Error> {
-    Parameter::new(value.key(), values).map_err(|error| value.wrong(error.to_string()))
 }
