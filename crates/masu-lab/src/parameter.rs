@@ -4,7 +4,6 @@
 //! `find -exec {} +`). Values are put in once, from left to right, and not looked at again.
 
 use std::ffi::{OsStr, OsString};
-use std::fmt;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::str::FromStr;
 
@@ -24,7 +23,6 @@ pub(crate) type Values = Vec<(String, String)>;
 /// let parameter: masu_lab::Parameter = "sep=a,b\\,c".parse()?;
 /// assert_eq!(parameter.name, "sep");
 /// assert_eq!(parameter.values, ["a", "b,c"]);
-/// assert_eq!(parameter.to_string(), "sep=a,b\\,c");
 /// # Ok::<(), masu_lab::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -86,14 +84,6 @@ impl FromStr for Parameter {
         };
         let values = if values.is_empty() { Vec::new() } else { split_at_commas(values) };
         Parameter::new(name, values)
-    }
-}
-
-impl fmt::Display for Parameter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let values: Vec<String> =
-            self.values.iter().map(|value| value.replace(',', "\\,")).collect();
-        write!(f, "{}={}", self.name, values.join(","))
     }
 }
 

@@ -25,7 +25,6 @@ mod measure;
 mod overview;
 mod plot;
 mod proved;
-mod repeat;
 mod settings;
 mod sheets;
 mod tuned;

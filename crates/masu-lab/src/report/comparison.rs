@@ -4,9 +4,9 @@
 //! A page for a browser has everything; the others have what fits a screen.
 
 use super::across::{self, Across, Group};
-use super::document::Document;
+use super::document::{Document, quoted};
 use super::overview::overviews;
-use super::{drawn, repeat, settings, sheets, verdict};
+use super::{drawn, settings, sheets, verdict};
 use crate::page::{Block, Heading, Page, Statement, Text, Tone};
 use crate::results::{LeftOut, Rounds};
 use crate::summary;
@@ -101,9 +101,10 @@ fn whole(page: &mut Page, index: usize, source: &Source, detail: Detail) {
     if is_full {
         page.heading(3, "Where and when");
         page.push(Block::Facts(facts(source)));
-        if let Some(again) = repeat::command(source) {
+        let words: Vec<String> = source.header.asked.iter().map(|word| quoted(word)).collect();
+        if !words.is_empty() {
             page.heading(3, "The same again");
-            page.push(Block::Code(vec![again]));
+            page.push(Block::Code(vec![format!("masu compare {}", words.join(" "))]));
         }
         return;
     }

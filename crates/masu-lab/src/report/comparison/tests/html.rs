@@ -149,6 +149,14 @@ fn a_label_is_broken_behind_its_punctuation_and_a_number_stays_whole() {
 }
 
 #[test]
+fn the_words_of_a_comparison_are_given_again() {
+    let mut document = fixtures::of_commands();
+    assert!(!render(&document, Format::Html).contains("The same again"));
+    document.sources[0].header.asked = ["-n", "9", "--", "job"].map(str::to_owned).into();
+    assert!(render(&document, Format::Html).contains("masu compare -n 9 -- job"));
+}
+
+#[test]
 fn a_page_for_500_runs_stays_under_a_megabyte() {
     let labels = ["glibc", "masu", "jemalloc", "tcmalloc", "mimalloc"];
     let case = fixtures::a_case("job", &labels, Measure::Throughput);
