@@ -1,10 +1,6 @@
-//! `masu man`: the manual pages, made from the same definition as the help.
+//! `masu man`: the manual pages, made by clap_mangen from the same definition as the help.
 //!
 //! On a terminal `man` shows the page; anywhere else its source is written, as packagers and `man -l -` want it.
-
-mod sections;
-#[cfg(test)]
-mod tests;
 
 use std::fs;
 use std::io::{self, IsTerminal, Write};
@@ -14,18 +10,17 @@ use std::process::{Command as Process, Stdio};
 use anyhow::{Context, Result, bail};
 use clap::{Arg, Command, CommandFactory};
 use clap_mangen::Man;
-use clap_mangen::roff::{Roff, bold, roman};
+use clap_mangen::roff::{Roff, roman};
 
 use crate::arguments::{self, Arguments};
 use crate::aside;
 use crate::exit::Ending;
 
-/// One page: the file it goes by and its source.
-struct Page {
-    /// `masu-compare.1`.
-    file: String,
-    source: Vec<u8>,
-}
+/// What masu's own page says beyond the help; the commands stand where the file has a comment.
+const TEXT: &str = include_str!("manual/masu.roff");
+
+/// The last section of every other page.
+const SEE_ALSO: &str = ".SH SEE ALSO\n\\fBmasu\\fR(1)\n";
 
 pub(crate) fn perform(arguments: &arguments::Manual) -> Result<Ending> {
     let commands = commands();
@@ -43,11 +38,11 @@ pub(crate) fn perform(arguments: &arguments::Manual) -> Result<Ending> {
         let asked = arguments.command.as_deref().unwrap_or_default();
         bail!("no command `{asked}`; there are pages of {}", known.join(", "));
     };
-    let page = page(command, &commands).context("making the page")?;
+    let page = page(command).context("making the page")?;
     if io::stdout().is_terminal() {
         show(&page)?;
     } else {
-        io::stdout().write_all(&page.source).context("printing the page")?;
+        io::stdout().write_all(&page).context("printing the page")?;
     }
     Ok(Ending::Done)
 }
@@ -55,16 +50,16 @@ pub(crate) fn perform(arguments: &arguments::Manual) -> Result<Ending> {
 fn write_all(commands: &[Command], folder: &Path) -> Result<()> {
     fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))?;
     for command in commands {
-        let page = page(command, commands).context("making a page")?;
-        let path = folder.join(&page.file);
-        fs::write(&path, &page.source).with_context(|| format!("writing {}", path.display()))?;
+        let path = folder.join(format!("{}.1", name(command)));
+        let page = page(command).context("making a page")?;
+        fs::write(&path, page).with_context(|| format!("writing {}", path.display()))?;
     }
     aside::say(format_args!("{} pages are in {}.", commands.len(), folder.display()));
     Ok(())
 }
 
 /// Hands the page to `man`, which finds the pager.
-fn show(page: &Page) -> Result<()> {
+fn show(page: &[u8]) -> Result<()> {
     let started = Process::new("man").args(["-l", "-"]).stdin(Stdio::piped()).spawn();
     let mut man = match started {
         Ok(man) => man,
@@ -75,18 +70,24 @@ fn show(page: &Page) -> Result<()> {
     };
     if let Some(mut input) = man.stdin.take() {
         // A pager that was left early has seen enough.
-        let _ = input.write_all(&page.source);
+        let _ = input.write_all(page);
     }
     man.wait().context("waiting for `man`")?;
     Ok(())
 }
 
-/// masu and its commands, each with its name in full and its usage as the help shows it.
+/// masu and all commands below it, each with its name in full and its usage as the help shows it.
 fn commands() -> Vec<Command> {
     let mut root = Arguments::command().disable_help_subcommand(true);
     root.build();
-    let below: Vec<Command> = root.get_subcommands().cloned().collect();
-    std::iter::once(root).chain(below).map(|command| command.mut_args(explained)).collect()
+    let mut all = vec![root];
+    let mut done = 0;
+    while let Some(command) = all.get(done) {
+        let below: Vec<Command> = command.get_subcommands().cloned().collect();
+        all.extend(below);
+        done += 1;
+    }
+    all.into_iter().map(|command| command.mut_args(explained)).collect()
 }
 
 /// What `-h` has no room for has a help all the same, which clap_mangen passes over.
@@ -102,157 +103,98 @@ fn name(command: &Command) -> &str {
     command.get_display_name().unwrap_or_else(|| command.get_name())
 }
 
-fn page(command: &Command, all: &[Command]) -> io::Result<Page> {
+fn page(command: &Command) -> io::Result<Vec<u8>> {
     let name = name(command);
     let version = Arguments::command().get_version().unwrap_or_default().to_owned();
     let man = Man::new(command.clone())
         .title(name.to_uppercase())
         .source(format!("masu {version}"))
         .manual("masu manual");
-    let mut source = Vec::new();
-    man.render_title(&mut source)?;
-    man.render_name_section(&mut source)?;
-    man.render_synopsis_section(&mut source)?;
-    let help = command.get_after_long_help().or_else(|| command.get_after_help());
-    let parsed = HelpText::of(&help.map(ToString::to_string).unwrap_or_default());
+    let mut page = Vec::new();
+    man.render_title(&mut page)?;
+    man.render_name_section(&mut page)?;
+    man.render_synopsis_section(&mut page)?;
     let is_root = name == "masu";
-    let mut roff = Roff::new();
-    roff.control("SH", ["DESCRIPTION"]);
+    let (before, after) = TEXT.split_once(".\\\" commands\n").unwrap_or(("", TEXT));
     if is_root {
-        paragraphs(&mut roff, sections::DESCRIPTION);
-        listed_commands(&mut roff, &all[1..]);
-        sections::variants(&mut roff);
+        page.extend(before.bytes());
     } else {
-        let about = command.get_about().map(ToString::to_string).unwrap_or_default();
-        paragraphs(&mut roff, &[&format!("{about}.")]);
-        let parsed: Vec<&str> = parsed.paragraphs.iter().map(String::as_str).collect();
-        paragraphs(&mut roff, &parsed);
-        let below: Vec<Command> = command.get_subcommands().cloned().collect();
-        if !below.is_empty() {
-            listed_commands(&mut roff, &below);
-        }
+        man.render_description_section(&mut page)?;
+        help(command).to_writer(&mut page)?;
     }
-    roff.to_writer(&mut source)?;
-    source.extend(options(&man)?);
+    if command.has_subcommands() {
+        man.render_subcommands_section(&mut page)?;
+    }
+    man.render_options_section(&mut page)?;
+    page.extend(if is_root { after.bytes() } else { SEE_ALSO.bytes() });
+    Ok(page)
+}
+
+/// The free text below a help page: its paragraphs, and the lines of examples as they are.
+fn help(command: &Command) -> Roff {
+    let text = command.get_after_long_help().or_else(|| command.get_after_help());
     let mut roff = Roff::new();
-    terms(&mut roff, "EXIT STATUS", &sections::exit_codes(name));
-    terms(&mut roff, "ENVIRONMENT", &sections::environment(name));
-    terms(&mut roff, "FILES", &sections::files(name));
-    let examples = if is_root { owned(sections::EXAMPLES) } else { parsed.examples };
-    if !examples.is_empty() {
-        roff.control("SH", ["EXAMPLES"]);
-        literal(&mut roff, &examples);
-    }
-    see_also(&mut roff, name, all);
-    roff.to_writer(&mut source)?;
-    Ok(Page { file: man.get_filename(), source })
-}
-
-/// The options in one section, their groups below its heading.
-fn options(man: &Man) -> io::Result<Vec<u8>> {
-    let mut plain = Vec::new();
-    man.render_options_section(&mut plain)?;
-    let mut section = b".SH OPTIONS\n".to_vec();
-    for line in plain.split_inclusive(|byte| *byte == b'\n') {
-        let group = line.strip_prefix(b".SH ").map(String::from_utf8_lossy);
-        match group.as_deref().map(|name| name.trim().trim_matches('"')) {
-            None => section.extend(line),
-            Some("OPTIONS") => {}
-            Some(name) => {
-                let (first, rest) = name.split_at(name.chars().next().map_or(0, char::len_utf8));
-                section.extend(format!(".SS {first}{}\n", rest.to_lowercase()).bytes());
+    for line in text.map(ToString::to_string).unwrap_or_default().lines() {
+        match line {
+            "" => roff.control("PP", []),
+            // A line of its own, as an example is.
+            line if line.starts_with("  ") || line.starts_with("Exit:") => {
+                roff.control("br", []).text([roman(line)])
             }
-        }
+            line => roff.text([roman(line)]),
+        };
     }
-    Ok(section)
+    roff
 }
 
-/// The free text under a help page, taken apart.
-#[derive(Default)]
-struct HelpText {
-    paragraphs: Vec<String>,
-    examples: Vec<String>,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-impl HelpText {
-    /// Exit codes are left out: the page has a section of its own for them.
-    fn of(help: &str) -> Self {
-        let mut parsed = Self::default();
-        for part in help.split("\n\n") {
-            let mut prose = Vec::new();
-            for line in part.lines() {
-                match line {
-                    "Examples:" => {}
-                    line if line.starts_with("Exit:") => {}
-                    line if line.starts_with("  ") => parsed.examples.push(line.trim().to_owned()),
-                    line => prose.push(line),
+    #[test]
+    fn every_option_and_every_command_is_on_its_page() {
+        for command in commands() {
+            let (file, text) =
+                (name(&command), String::from_utf8(page(&command).unwrap()).unwrap());
+            for option in command.get_arguments().filter(|it| !it.is_hide_set()) {
+                let long = option.get_long().map(|it| format!("--{it}"));
+                let help = option.get_help().map(ToString::to_string);
+                for said in [long, help].into_iter().flatten() {
+                    let said = said.replace('-', "\\-").replace('\'', "\\*(Aq");
+                    assert!(text.contains(&said), "{said} is not in {file}");
                 }
             }
-            if !prose.is_empty() {
-                parsed.paragraphs.push(prose.join(" "));
+            for below in command.get_subcommands() {
+                let page = format!("{file}-{}(1)", below.get_name()).replace('-', "\\-");
+                assert!(text.contains(&page), "{page}: {text}");
+            }
+            for section in ["NAME", "SYNOPSIS", "DESCRIPTION", "SEE ALSO"] {
+                let heading = [format!(".SH {section}\n"), format!(".SH \"{section}\"\n")];
+                assert!(heading.iter().any(|it| text.contains(it)), "{section}: {file}");
             }
         }
-        parsed
     }
-}
 
-fn owned(lines: &[&str]) -> Vec<String> {
-    lines.iter().map(|line| (*line).to_owned()).collect()
-}
-
-fn paragraphs(roff: &mut Roff, texts: &[&str]) {
-    for text in texts {
-        roff.control("PP", []);
-        roff.text([roman(*text)]);
-    }
-}
-
-fn literal(roff: &mut Roff, lines: &[String]) {
-    roff.control("PP", []);
-    roff.control("nf", []);
-    for line in lines {
-        roff.text([roman(line.as_str())]);
-    }
-    roff.control("fi", []);
-}
-
-/// A section of terms, each with what it means; none where there are none.
-fn terms(roff: &mut Roff, heading: &str, entries: &[(String, &str)]) {
-    if entries.is_empty() {
-        return;
-    }
-    roff.control("SH", [heading]);
-    for (term, meaning) in entries {
-        roff.control("TP", []);
-        roff.text([bold(term.as_str())]);
-        roff.text([roman(*meaning)]);
-    }
-}
-
-fn listed_commands(roff: &mut Roff, all: &[Command]) {
-    let entry = |command: &Command| {
-        let about = command.get_about().map(ToString::to_string).unwrap_or_default();
-        (command.get_name().to_owned(), about)
-    };
-    roff.control("SH", ["COMMANDS"]);
-    for (name, about) in all.iter().map(entry) {
-        roff.control("TP", []);
-        roff.text([bold(name)]);
-        roff.text([roman(about)]);
-    }
-}
-
-/// From a command to masu's own page, from there to all commands; then to what lies beside.
-fn see_also(roff: &mut Roff, own: &str, all: &[Command]) {
-    let is_root = own == "masu";
-    let others = all.iter().map(name).filter(|name| *name != own && (is_root || *name == "masu"));
-    let beside = sections::see_also(own);
-    let names: Vec<&str> = others.chain(beside.iter().copied()).collect();
-    roff.control("SH", ["SEE ALSO"]);
-    for (index, name) in names.iter().enumerate() {
-        // `ld.so(8)` names its section already; masu's own pages are all in the first.
-        let (name, section) = name.split_once('(').unwrap_or((name, "1)"));
-        let comma = if index + 1 < names.len() { "," } else { "" };
-        roff.text([bold(name), roman(format!("({section}{comma}"))]);
+    #[test]
+    fn roff_warns_of_nothing_and_no_line_is_too_long() {
+        for command in commands() {
+            let started = Process::new("groff")
+                .args(["-k", "-man", "-Tutf8", "-ww", "-rLL=80n", "-P-cbou"])
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped())
+                .spawn();
+            let Ok(mut groff) = started else {
+                eprintln!("skipped: no groff here (Debian: groff-base)");
+                return;
+            };
+            let file = name(&command);
+            groff.stdin.take().unwrap().write_all(&page(&command).unwrap()).unwrap();
+            let output = groff.wait_with_output().unwrap();
+            assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{file}");
+            let text = String::from_utf8(output.stdout).unwrap();
+            let long = text.lines().find(|line| line.chars().count() > 80);
+            assert_eq!(long, None, "{file}");
+        }
     }
 }
