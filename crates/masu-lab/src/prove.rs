@@ -361,7 +361,7 @@ mod tests {
     use super::*;
     use crate::statistics::Look;
     use crate::summary::simulation::{self, Machine, Noise};
-    use crate::summary::summarise;
+    use crate::summary::summarize;
     use crate::{Catalogue, Input, Places};
 
     /// A proof on a made-up machine with 1 % of noise.
@@ -369,7 +369,7 @@ mod tests {
         let labels = simulation::labels(truth.len());
         let mut machine = Machine::new(Noise::Normal(0.01), 1);
         let runs = simulation::Comparison::of(truth).runs(&mut machine, rounds);
-        let summary = summarise(&labels, Measure::Wall, Look::ONLY, &runs);
+        let summary = summarize(&labels, Measure::Wall, Look::ONLY, &runs);
         Proof::of(&labels, Measure::Wall, Some(&summary), &[])
     }
 

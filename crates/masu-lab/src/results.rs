@@ -1,7 +1,7 @@
 //! Results: a header, one line a run, a summary; JSON lines that later versions can still read.
 //!
 //! Every line is an object whose `record` says what it is, written as soon as it is known. A comparison that is cut
-//! off loses only its summary, which [`summarise`](crate::summary::summarise) makes again from the runs.
+//! off loses only its summary, which [`summarize`](crate::summary::summarize) makes again from the runs.
 
 use std::fs;
 use std::io::{self, Read};

@@ -22,16 +22,16 @@ use series::Series;
 pub use decide::{Condition, Criterion, Decision, Held, decide};
 pub use gate::{Gate, Standing, gate};
 
-/// Summarises `runs` of the variants called `labels`, the first of which is the reference;
+/// Summarizes `runs` of the variants called `labels`, the first of which is the reference;
 /// `primary` carries the verdicts, which together err as seldom as `look` allows. Works on runs as
 /// they come, also on a comparison that was stopped.
 #[must_use]
-pub fn summarise(labels: &[String], primary: Measure, look: Look, runs: &[Run]) -> Summary {
-    summarise_measures(&Measure::ALL, labels, primary, look, runs)
+pub fn summarize(labels: &[String], primary: Measure, look: Look, runs: &[Run]) -> Summary {
+    summarize_measures(&Measure::ALL, labels, primary, look, runs)
 }
 
 /// The same of `measures` alone, of which `primary` is one.
-pub(crate) fn summarise_measures(
+pub(crate) fn summarize_measures(
     measures: &[Measure],
     labels: &[String],
     primary: Measure,

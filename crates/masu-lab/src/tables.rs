@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::results::{Case, Record, Rounds};
 use crate::statistics::{Look, Looks};
-use crate::summary::summarise;
+use crate::summary::summarize;
 use crate::{Evidence, Header, Run, Summary};
 
 /// One comparison.
@@ -102,7 +102,7 @@ impl Gathered {
             Some(_) => Extent::Whole,
         };
         let look = last_look(case, rounds, &runs);
-        let recomputed = || summarise(&case.labels(), case.primary, look, &runs);
+        let recomputed = || summarize(&case.labels(), case.primary, look, &runs);
         let summary = summary.unwrap_or_else(recomputed);
         Table { case: case.clone(), evidence, runs, summary, extent }
     }

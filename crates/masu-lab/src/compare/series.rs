@@ -17,7 +17,7 @@ use crate::plan::{Plan, Prepared};
 use crate::results::{Journal, Record, Rounds};
 use crate::statistics::{Level, Look, Looks, pairs_needed};
 use crate::suite::written_budget;
-use crate::summary::summarise;
+use crate::summary::summarize;
 use crate::{Ending, Error, Evidence, Measure, Run, Stop, Summary};
 
 /// How often one starved run is repeated at most: a machine that is busy now will be so again.
@@ -292,7 +292,7 @@ impl Series<'_, '_> {
         looks: &mut Looks,
     ) -> Option<Summary> {
         let summary =
-            |look: Look| summarise(&self.labels(), self.prepared.primary, look, &runs.made);
+            |look: Look| summarize(&self.labels(), self.prepared.primary, look, &runs.made);
         match self.rounds {
             Rounds::Fixed(all) => {
                 let is_over = rounds >= all || is_decided || self.is_over(rounds);

@@ -4,7 +4,7 @@ use super::document::Document;
 use crate::execute::{Burst, Latencies};
 use crate::results::{Case, Rounds, SCHEMA_VERSION};
 use crate::statistics::Look;
-use crate::summary::summarise;
+use crate::summary::summarize;
 use crate::tables::{Extent, Source, Table};
 use crate::{Header, Machine, Measure, Run, Variant};
 
@@ -124,7 +124,7 @@ pub(crate) fn rounds(variants: usize, make: fn(usize, usize, f64) -> Run) -> Vec
 }
 
 pub(crate) fn table(case: Case, runs: Vec<Run>) -> Table {
-    let summary = summarise(&case.labels(), case.primary, Look::ONLY, &runs);
+    let summary = summarize(&case.labels(), case.primary, Look::ONLY, &runs);
     Table { case, evidence: Vec::new(), runs, summary, extent: Extent::Whole }
 }
 

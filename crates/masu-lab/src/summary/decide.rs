@@ -139,7 +139,7 @@ pub struct Decision {
 /// ```
 /// use masu_lab::Run;
 /// use masu_lab::statistics::{Look, Measure};
-/// use masu_lab::summary::{Held, decide, summarise};
+/// use masu_lab::summary::{Held, decide, summarize};
 ///
 /// let labels = ["system".to_owned(), "masu".to_owned()];
 /// let run = |round, variant, wall_s| {
@@ -148,7 +148,7 @@ pub struct Decision {
 ///     run
 /// };
 /// let runs: Vec<Run> = (0..10).flat_map(|round| [run(round, 0, 1.0), run(round, 1, 0.9)]).collect();
-/// let summary = summarise(&labels, Measure::Wall, Look::ONLY, &runs);
+/// let summary = summarize(&labels, Measure::Wall, Look::ONLY, &runs);
 /// let held = |text: &str| decide(&summary, &text.parse().unwrap()).holds;
 /// assert_eq!(held("masu if wall <= 0.95"), Held::Yes);
 /// assert_eq!(held("masu if wall <= 0.85"), Held::No);
@@ -185,7 +185,7 @@ mod tests {
     use crate::Run;
     use crate::statistics::Look;
     use crate::summary::simulation::labels;
-    use crate::summary::summarise;
+    use crate::summary::summarize;
 
     /// A table in which `b` takes 0.9 of the time, give or take 1 %, and 1.05 times the memory.
     fn table(rounds: usize) -> Summary {
@@ -196,7 +196,7 @@ mod tests {
             Run { round: Some(round), variant, wall_s, peak_rss_bytes, ..Run::default() }
         };
         let runs: Vec<Run> = (0..rounds).flat_map(|round| [run(round, 0), run(round, 1)]).collect();
-        summarise(&labels(2), Measure::Wall, Look::ONLY, &runs)
+        summarize(&labels(2), Measure::Wall, Look::ONLY, &runs)
     }
 
     #[test]

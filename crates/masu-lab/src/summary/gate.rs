@@ -41,7 +41,7 @@ pub struct Standing {
 /// ```
 /// use masu_lab::Run;
 /// use masu_lab::statistics::{Look, Measure};
-/// use masu_lab::summary::{Gate, gate, summarise};
+/// use masu_lab::summary::{Gate, gate, summarize};
 ///
 /// let labels = ["before".to_owned(), "after".to_owned()];
 /// let run = |round, variant, wall_s| {
@@ -51,7 +51,7 @@ pub struct Standing {
 /// };
 /// let rounds = (0..10).flat_map(|round| [run(round, 0, 1.0), run(round, 1, 1.04)]);
 /// let runs: Vec<Run> = rounds.collect();
-/// let summary = summarise(&labels, Measure::Wall, Look::ONLY, &runs);
+/// let summary = summarize(&labels, Measure::Wall, Look::ONLY, &runs);
 /// assert_eq!(gate(&summary, 5.0), Gate::Passed);
 /// assert!(matches!(gate(&summary, 3.0), Gate::Failed(variants) if variants[0].variant == "after"));
 /// ```
@@ -101,7 +101,7 @@ mod tests {
     use crate::execute::Burst;
     use crate::statistics::{Look, Measure};
     use crate::summary::simulation::{Comparison, Machine, Noise, labels};
-    use crate::summary::summarise;
+    use crate::summary::summarize;
 
     /// A table at 1 % noise, judged by time or by how much is done in it.
     fn table(truth: &[f64], primary: Measure, rounds: usize) -> Summary {
@@ -111,7 +111,7 @@ mod tests {
             let throughput = Some(1.0 / run.wall_s);
             run.burst = Some(Burst { throughput, ..Burst::default() });
         }
-        summarise(&labels(truth.len()), primary, Look::ONLY, &runs)
+        summarize(&labels(truth.len()), primary, Look::ONLY, &runs)
     }
 
     fn names(standings: &[Standing]) -> Vec<&str> {
@@ -148,7 +148,7 @@ mod tests {
         };
         assert_eq!((few[0].could_have_seen, few[0].ratio.unwrap().pairs), (None, 7));
         let Gate::Undecided(none) =
-            gate(&summarise(&labels(2), Measure::Wall, Look::ONLY, &[]), 5.0)
+            gate(&summarize(&labels(2), Measure::Wall, Look::ONLY, &[]), 5.0)
         else {
             panic!("decided on nothing")
         };

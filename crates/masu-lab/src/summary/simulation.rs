@@ -3,7 +3,7 @@
 //! A machine has one kind of noise and one clock. Runs are made in the order that a comparison draws, and may be
 //! starved and made again, or crash.
 
-use super::summarise_measures;
+use super::summarize_measures;
 use crate::order::Order;
 use crate::random::Random;
 use crate::results::Summary;
@@ -170,7 +170,7 @@ pub(crate) fn labels(count: usize) -> Vec<String> {
 /// The summary of simulated runs of `variants` variants, judged by the one measure that was simulated: the others
 /// would be most of the work, in thousands of tables, and all zero.
 pub(crate) fn summary_of(variants: usize, primary: Measure, look: Look, runs: &[Run]) -> Summary {
-    summarise_measures(&[primary], &labels(variants), primary, look, runs)
+    summarize_measures(&[primary], &labels(variants), primary, look, runs)
 }
 
 #[expect(clippy::cast_precision_loss, reason = "random bits become a fraction")]

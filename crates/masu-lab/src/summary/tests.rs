@@ -24,7 +24,7 @@ fn summary(change: impl Fn(&mut Run)) -> Summary {
     let mut runs: Vec<Run> =
         (0..10).flat_map(|round| [run(0, round, 2.0), run(1, round, 1.0)]).collect();
     runs.iter_mut().for_each(change);
-    summarise(&["reference".to_owned(), "other".to_owned()], Measure::Wall, Look::ONLY, &runs)
+    summarize(&["reference".to_owned(), "other".to_owned()], Measure::Wall, Look::ONLY, &runs)
 }
 
 fn warned(summary: &Summary, word: &str) -> bool {
@@ -145,7 +145,7 @@ fn a_measure_that_is_often_zero_has_no_ratio_and_says_so() {
         run.major_faults = if often { 5 } else { 0 };
     }
     let labels = ["reference".to_owned(), "other".to_owned()];
-    let summary = summarise(&labels, Measure::MajorFaults, Look::ONLY, &runs);
+    let summary = summarize(&labels, Measure::MajorFaults, Look::ONLY, &runs);
     assert_eq!(summary.rows[1].estimate(Measure::MajorFaults).unwrap().ratio, None);
     assert!(warned(&summary, "zero in 20 of 30 rounds"), "{:?}", summary.warnings);
 }
@@ -172,7 +172,7 @@ fn memory_below_what_the_lab_holds_has_no_ratio() {
 #[test]
 fn no_runs_give_an_empty_table() {
     let summary =
-        summarise(&["reference".to_owned(), "other".to_owned()], Measure::Wall, Look::ONLY, &[]);
+        summarize(&["reference".to_owned(), "other".to_owned()], Measure::Wall, Look::ONLY, &[]);
     assert_eq!(summary.rows.len(), 2);
     assert!(summary.rows[0].estimates.is_empty());
 }

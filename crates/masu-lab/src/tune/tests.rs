@@ -8,7 +8,7 @@ use crate::prove::{Proof, Shown, Values};
 use crate::random::Random;
 use crate::statistics::Look;
 use crate::summary::simulation::{Comparison, Machine, Noise};
-use crate::summary::summarise_measures;
+use crate::summary::summarize_measures;
 use crate::{Error, Measure};
 
 /// Searches a rate is counted over for each noise: some, or with `MASU_SOAK=1` two thousand.
@@ -167,7 +167,7 @@ impl Trials for MadeUp<'_> {
         let all: Vec<String> =
             std::iter::once(reference).chain(candidates.iter().map(label)).collect();
         let primary = self.goal.primary();
-        let summary = summarise_measures(&MEASURES, &there, primary, Look::ONLY, &runs);
+        let summary = summarize_measures(&MEASURES, &there, primary, Look::ONLY, &runs);
         let seconds =
             slowed * (runs.iter().map(|run| run.wall_s).sum::<f64>() + times.iter().sum::<f64>());
         let proof = Proof::of(&all, self.goal.primary(), Some(&summary), &[]);

@@ -28,7 +28,7 @@ fn records() -> Vec<Record> {
 }
 
 #[test]
-fn what_was_cut_off_is_summarised_from_its_runs() {
+fn what_was_cut_off_is_summarized_from_its_runs() {
     let mut records = records();
     let whole = Source::read(&file(&records)).unwrap();
     assert_eq!(whole.tables[0].extent, Extent::Whole);
