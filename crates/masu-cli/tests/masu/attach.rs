@@ -147,5 +147,4 @@ fn who_may_not_attach_hears_why_and_what_to_do() {
         refused(output, "is it yours?");
     }
     target.goes_on();
-    refused(masu(&["diagnose", "--attach", "--", "true"]).output().unwrap(), "--attach");
 }

@@ -113,7 +113,6 @@ fn what_cannot_be_loaded_or_called_is_named() {
     };
     says(&[&path("user.o")], &["user.o: .text+0x", "`nobody`", "undefined"]);
     says(&[&path("one.o"), &path("two.o")], &["two.o", "`value`", "one.o"]);
-    says(&[&path("no-such.o")], &["no-such.o", "No such file"]);
     says(&[&path("one.c")], &["one.c", "ELF"]);
     let (message, code) = {
         let output = masu(&["code", "load", &path("two.o"), "--call", "nobody"]).output().unwrap();
@@ -130,6 +129,4 @@ fn a_process_is_looked_at() {
     let process = std::process::id().to_string();
     let page = said(Path::new("."), &["code", "map", "-p", &process]);
     assert!(page.contains("executable mappings"), "{page}");
-    let (message, code) = failure(&["code", "map", "-p", "4000000"]);
-    assert!(code == 2 && message.contains("4000000"), "{message}");
 }

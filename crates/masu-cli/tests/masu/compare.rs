@@ -10,7 +10,6 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use crate::programs::{setuid_program, static_program};
 use crate::{failure, masu};
 
 /// The fewest runs that make a comparison.
@@ -119,27 +118,6 @@ fn a_seed_is_shown_and_fixes_the_order_of_runs() {
 }
 
 #[test]
-fn what_cannot_be_compared_is_refused_with_the_reason() {
-    let folder = tempfile::tempdir().unwrap();
-    let fixed = static_program(folder.path());
-    let privileged = setuid_program(folder.path());
-    let (fixed, privileged) = (fixed.to_str().unwrap(), privileged.to_str().unwrap());
-    let cases: [(&[&str], &str); 6] = [
-        (&["compare", "--", fixed], "static"),
-        (&["compare", "-a", "system", "-a", "masu", "--", fixed], "static"),
-        (&["compare", "--", privileged], "setuid"),
-        (&["compare", "--", "masu-test-no-such-command"], "no such command"),
-        (&["compare", "-a", "masu", "-a", "masu", "--", "sh"], "masu"),
-        (&["compare", "-n1", "--json", "/no/such/folder/f", "-a", "masu", "--", "sh"], "/no/such"),
-    ];
-    for (arguments, said) in cases {
-        let (message, code) = failure(arguments);
-        assert_eq!(code, 2, "{message}");
-        assert!(message.contains(said), "{said}: {message}");
-    }
-}
-
-#[test]
 fn an_interrupt_stops_the_runs_and_shows_what_was_measured() {
     let folder = tempfile::tempdir().unwrap();
     let results = folder.path().join("runs.jsonl");
@@ -217,15 +195,6 @@ fn a_criterion_is_kept_and_its_verdict_is_the_exit_code() {
     assert!(code == 1 && page.contains("Decided         not masu: wall ×"), "{code} {page}");
     let (page, code) = decided("masu if wall <= 1000", "2");
     assert!(code == 2 && page.contains("could not be judged"), "{code} {page}");
-    let refused = |criterion: &str| {
-        let (message, code) =
-            failure(&["compare", "-a", "masu", "--decide", criterion, "--", "true"]);
-        assert_eq!(code, 2, "{message}");
-        message
-    };
-    assert!(refused("masu if speed <= 1").contains("there are wall"));
-    assert!(refused("jemalloc if wall <= 1").contains("there are masu"));
-    assert!(refused("masu if throughput >= 1").contains("only a server"));
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 
 use crate::guest::Folder;
-use crate::{failure, masu};
+use crate::masu;
 
 #[test]
 fn the_page_says_how_it_went_and_fits_a_terminal() {
@@ -83,20 +83,6 @@ fn where_no_remedy_can_be_run_nothing_is_proved() {
     assert!(output.status.success() && said.contains("Nothing to prove"), "{said}");
     let all: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert!(all["proof"].is_null(), "{all}");
-}
-
-#[test]
-fn what_cannot_be_diagnosed_is_named() {
-    for (arguments, code, part) in [
-        (&["diagnose"][..], 2, "PROGRAM"),
-        (&["diagnose", "--", "no-such-program"], 2, "no-such-program"),
-        (&["diagnose", "-p", "4000000"], 2, "4000000"),
-        (&["diagnose", "-p", "1", "--", "true"], 2, "--pid"),
-        (&["diagnose", "-a", "nosuch", "--", "true"], 2, "nosuch"),
-    ] {
-        let (message, ended) = failure(arguments);
-        assert!(ended == code && message.contains(part), "{arguments:?}: {message}");
-    }
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::{failure, masu};
+use crate::masu;
 
 #[test]
 fn without_a_name_the_experiments_are_listed() {
@@ -14,19 +14,6 @@ fn without_a_name_the_experiments_are_listed() {
         let line = text.lines().find(|line| line.starts_with(name));
         assert!(line.is_some_and(|line| line.contains(" min")), "{name}: {text}");
     }
-}
-
-#[test]
-fn what_cannot_be_is_refused_with_what_can() {
-    let (said, code) = failure(&["experiment", "brek"]);
-    assert_eq!(code, 2);
-    assert!(said.contains("no experiment `brek`") && said.contains("brk"), "{said}");
-    let (said, code) = failure(&["experiment", "brk", "--source", "/"]);
-    assert_eq!(code, 2);
-    assert!(said.contains("no checkout of masu"), "{said}");
-    let (said, code) = failure(&["experiment", "brk", "--quick", "--full"]);
-    assert_eq!(code, 2);
-    assert!(said.contains("cannot be used with"), "{said}");
 }
 
 #[test]

@@ -87,42 +87,6 @@ fn several_comparisons_of_the_same_thing_are_shown_together() {
 }
 
 #[test]
-fn what_cannot_be_reported_is_refused_with_the_reason() {
-    let (folder, _) = compared("echo");
-    let file = |name: &str, content: &str| {
-        let path = folder.path().join(name);
-        fs::write(&path, content).unwrap();
-        path.to_str().unwrap().to_owned()
-    };
-    let results = folder.path().join("runs.jsonl").to_str().unwrap().to_owned();
-    let empty = file("empty", "");
-    let text = file("text", "hello\n");
-    let later = file("later", "{\"record\":\"header\",\"schema_version\":99}\n");
-    let odd = folder.path().join("report.pdf").to_str().unwrap().to_owned();
-    let binary = folder.path().join("binary");
-    fs::write(&binary, [0x7f, 0xff, 0xfe]).unwrap();
-    let cases: [(&[&str], &str); 10] = [
-        (&["/no/such/file"], "/no/such/file"),
-        (&["/tmp"], "directory"),
-        (&[binary.to_str().unwrap()], "not even text"),
-        (&[&empty], "empty"),
-        (&[&text], "no results file"),
-        (&[&later], "later masu"),
-        (&[&results, "--format", "pdf"], "no format `pdf`"),
-        (&[&results, "-o", &odd], "says no format"),
-        (&[&results, "--format", "text", "-o", &results], "would replace the results"),
-        (&[&results, "-o", "/no/such/folder/a.md"], "/no/such/folder/a.md"),
-    ];
-    for (arguments, said) in cases {
-        let (message, code) = failure(&[&["report"], arguments].concat());
-        assert_eq!(code, 2, "{message}");
-        assert!(message.contains(said), "{said}: {message}");
-        let reason = message.trim_end().rsplit(": ").next().unwrap();
-        assert_eq!(message.matches(reason).count(), 1, "said once: {message}");
-    }
-}
-
-#[test]
 fn styles_are_for_terminals_and_for_those_who_ask() {
     let (folder, _) = compared("echo");
     let styled = |variables: &[(&str, &str)]| {

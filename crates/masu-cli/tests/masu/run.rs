@@ -7,8 +7,8 @@ use std::process::{Child, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::programs::{setuid_program, static_program};
-use crate::{failure, masu};
+use crate::masu;
+use crate::programs::static_program;
 
 #[test]
 fn the_exit_code_is_the_programs() {
@@ -86,45 +86,6 @@ fn a_preload_of_the_user_is_kept_behind_ours() {
     let (first, rest) = value.trim_end().split_once([':', ' ']).unwrap();
     assert!(first.contains("/libmasu-glibc-"), "{value}");
     assert_eq!(rest, own);
-}
-
-#[test]
-fn no_such_command_is_127() {
-    for command in ["masu-test-no-such-command", "./masu-test-no-such-command"] {
-        let (message, code) = failure(&["run", "--", command]);
-        assert_eq!(code, 127, "{message}");
-        assert!(message.contains(command), "{message}");
-    }
-}
-
-#[test]
-fn a_file_that_cannot_be_started_is_126() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("text");
-    fs::write(&file, "hello").unwrap();
-    for command in [file.to_str().unwrap(), folder.path().to_str().unwrap()] {
-        let (message, code) = failure(&["run", "--", command]);
-        assert_eq!(code, 126, "{message}");
-        assert!(message.contains(command), "{message}");
-    }
-}
-
-#[test]
-fn what_masu_cannot_do_is_125_and_says_why() {
-    let folder = tempfile::tempdir().unwrap();
-    let fixed = static_program(folder.path());
-    let privileged = setuid_program(folder.path());
-    let cases: [(&[&str], &str); 4] = [
-        (&["run", "--", fixed.to_str().unwrap()], "static"),
-        (&["run", "--", privileged.to_str().unwrap()], "setuid"),
-        (&["run", "-a", "nosuchmalloc", "--", "true"], ", masu,"),
-        (&["run", "-a", "glibc:top_pad=much", "--", "true"], "top_pad=64M"),
-    ];
-    for (arguments, said) in cases {
-        let (message, code) = failure(arguments);
-        assert_eq!(code, 125, "{message}");
-        assert!(message.contains(said), "{said}: {message}");
-    }
 }
 
 #[test]

@@ -87,20 +87,3 @@ fn a_suite_file_can_compare_servers() {
     assert_eq!(code, 2);
     assert!(message.contains("says them itself") && message.contains("line "), "{message}");
 }
-
-#[test]
-fn what_cannot_be_asked_of_a_server_is_refused_before_it_starts() {
-    for (arguments, words) in [
-        (&["--server", "--", "nginx"][..], "--load"),
-        (&["--load", URL, "--", "nginx"], "--server"),
-        (&["--server", "--load", "https://localhost/", "--", "nginx"], "only http://"),
-        (&["--server", "--load", "true", "--rate", "5", "--", "nginx"], "says them itself"),
-        (&["--server", "--load", URL, "--rate", "0", "--", "nginx"], "positive"),
-        (&["--server", "--load", URL, "--", "nginx", "-g", "daemon off;"], "{port}"),
-        (&["--server", "--load", URL, "--", "no-such-server"], "no such command"),
-    ] {
-        let (message, code) = failure(&[&["compare"], arguments].concat());
-        assert_eq!(code, 2, "{arguments:?}: {message}");
-        assert!(message.contains(words), "{arguments:?}: {message}");
-    }
-}

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use crate::{failure, masu};
+use crate::masu;
 
 fn compare(folder: &Path, arguments: &[&str]) -> Output {
     let mut command = masu(&["compare"]);
@@ -67,29 +67,6 @@ fn a_part_of_a_suite_is_measured_otherwise() {
     let (page, said, code) = compare_in(folder.path(), &arguments);
     assert_eq!(code, 0, "{said}");
     assert!(!page.contains("threads="), "{page}");
-    for (more, said) in [
-        (["--only", "word"], "no workload `word`; known: sort, words"),
-        (["-P", "line=3"], "known: lines"),
-        (["-P", "lines=1,2"], "takes one value"),
-        (["-n", "0"], "0"),
-    ] {
-        let (_, message, code) =
-            compare_in(folder.path(), &[&["--suite", "sorting.toml"], &more[..]].concat());
-        assert_eq!(code, 2, "{message}");
-        assert!(message.contains(said), "{said}: {message}");
-    }
-}
-
-#[test]
-fn a_mistake_in_a_suite_is_told_with_file_and_line() {
-    let folder = tempfile::tempdir().unwrap();
-    fs::write(folder.path().join("odd.toml"), "rounds = 3\nround = 3\n").unwrap();
-    let (_, message, code) = compare_in(folder.path(), &["--suite", "odd.toml"]);
-    assert_eq!(code, 2);
-    assert!(message.contains("odd.toml, line 1: `workload` is missing"), "{message}");
-    let (message, code) = failure(&["compare", "--suite", "x.toml", "--", "true"]);
-    assert_eq!(code, 2);
-    assert!(message.contains("cannot be used with"), "{message}");
 }
 
 #[test]
@@ -104,16 +81,6 @@ fn a_parameter_may_be_the_program_and_other_braces_stay() {
     assert!(results.contains("{} {print $1}"), "{results}");
     let programs = ["-n", "1", "-P", "bin=true,sh", "--", "{bin}"];
     assert_eq!(compare_in(folder.path(), &programs).2, 0);
-    for (parameters, said) in [
-        ("n=1,2", "nothing of `true` holds {n}"),
-        ("variant=1", "take another name"),
-        ("n=", "it has no values"),
-        ("n", "write NAME=VALUE,VALUE"),
-    ] {
-        let (message, code) = failure(&["compare", "-P", parameters, "--", "true"]);
-        assert_eq!(code, 2, "{message}");
-        assert!(message.contains(said), "{said}: {message}");
-    }
 }
 
 #[test]
@@ -146,9 +113,6 @@ fn the_gate_fails_passes_or_says_that_it_cannot_tell() {
     let other = ["--fail-if-slower=900", "-n", "10", "-P", "s=1,2", "--", "echo", "{s}"];
     let (_, said, _) = compare_in(folder.path(), &other);
     assert!(said.contains("did not all do the same work"), "{said}");
-    let (message, code) = failure(&["compare", "--fail-if-slower", "much", "--", "true"]);
-    assert_eq!(code, 2);
-    assert!(message.contains("a number of per cent"), "{message}");
 }
 
 #[test]

@@ -23,11 +23,6 @@ fn pages(arguments: &[&str], page: Data) {
     says(arguments).code(0).stdout_eq(page).stderr_eq("");
 }
 
-#[track_caller]
-fn refuses(arguments: &[&str], code: i32, message: Data) {
-    says(arguments).code(code).stdout_eq("").stderr_eq(message);
-}
-
 #[test]
 fn help() {
     pages(&["--help"], file!["text/help.txt"]);
@@ -49,29 +44,13 @@ fn help() {
 }
 
 #[test]
+fn without_a_command_the_help_is_shown() {
+    says(&[]).code(2).stdout_eq("").stderr_eq(file!["text/nothing.txt"]);
+}
+
+#[test]
 fn version() {
     pages(&["--version"], Data::from("masu [VERSION]\n"));
-}
-
-#[test]
-fn wrong_usage() {
-    refuses(&[], 2, file!["text/nothing.txt"]);
-    refuses(&["dianose"], 2, file!["text/unknown-command.txt"]);
-    refuses(&["compare"], 2, file!["text/no-program.txt"]);
-    refuses(&["compare", "--rnus=3", "--", "true"], 2, file!["text/unknown-option.txt"]);
-    refuses(&["compare", "-n", "0", "--", "true"], 2, file!["text/no-runs.txt"]);
-    refuses(&["compare", "-a", "", "--", "true"], 2, file!["text/no-variant.txt"]);
-    refuses(&["run", "-a", "glibc:x", "--", "true"], 125, file!["text/odd-variant.txt"]);
-}
-
-#[test]
-fn what_is_not_there() {
-    refuses(&["compare", "--", "no-such-program"], 2, file!["text/no-such-program.txt"]);
-    refuses(
-        &["compare", "-a", "/no/such/lib.so", "--", "true"],
-        2,
-        file!["text/no-such-library.txt"],
-    );
 }
 
 #[test]

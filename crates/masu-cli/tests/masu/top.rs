@@ -190,11 +190,3 @@ fn a_terminal_that_is_closed_ends_it() {
     }
     panic!("{pid} goes on without a terminal");
 }
-
-#[test]
-fn a_process_that_is_not_there_is_named() {
-    let (message, code) = failure(&["top", "-p", "4194999", "--once"]);
-    assert!(message.contains("4194999") && code == 2, "{message}");
-    let (message, code) = failure(&["top", "-p", "1", "--interval", "1ms"]);
-    assert!(message.contains("100ms") && code == 2, "{message}");
-}

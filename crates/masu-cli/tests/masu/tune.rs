@@ -66,9 +66,4 @@ fn what_cannot_be_tuned_is_refused_with_what_to_do() {
     assert!(server.contains("masu compare --server"), "{server}");
     let short = refused(&["--budget", "5s", "--", "sleep", "0.5"]);
     assert!(short.contains("allow at least") && short.contains("--budget"), "{short}");
-    assert!(refused(&["--budget", "5x", "--", "true"]).contains("90s, 10m or 1.5h"));
-    let goal = refused(&["--primary", "throughput", "--", "true"]);
-    assert!(goal.contains("wall, cpu, peak_rss"), "{goal}");
-    assert!(refused(&["--as", "bash", "--", "true"]).contains("env, systemd, docker, kubernetes"));
-    assert!(refused(&["--", "no-such-program"]).contains("no-such-program"));
 }

@@ -15,150 +15,28 @@ use snapbox::{Data, file};
 
 use self::surroundings::Surroundings;
 
-/// Everything that is refused, or that ends a comparison, by what is wrong.
-const REFUSED: &[(&str, &[&str])] = &[
-    (
-        "the program",
-        &[
-            "compare -- no-such-program",
-            "compare -- ./no-such-program",
-            "compare -- sort|uniq words",
-            "compare -- LANG=C sort words",
-            "compare -- words",
-            "compare -- ./text",
-            "compare -- ./static",
-            "compare -- ./setuid",
-            "compare -- ./sanitized",
-            "run -- no-such-program",
-            "run -- ./text",
-            "run -- ./static",
-            "run -- ./sanitized",
-        ],
-    ),
-    (
-        "the variant",
-        &[
-            "compare -a nosuchmalloc -- true",
-            "compare -a ./no-such.so -- true",
-            "compare -a ./text -- true",
-            "compare -a system -a ./crashing.so -- sort words",
-            "compare -a masu:cash_size=1M -- true",
-            "compare -a masu:cache_size=much -- true",
-            "compare -a masu:cache_size -- true",
-            "compare -a masu,jemalloc -- true",
-            "compare -a system -a system -- true",
-        ],
-    ),
-    (
-        "the run",
-        &[
-            "compare -a system --timeout 0.2 -- sleep 5",
-            "compare -a system --memory-limit 64M -- tail /dev/zero",
-            "compare -a system --setup false -- true",
-            "compare -a system --prepare false -- true",
-            "compare -n 1 -a system --cleanup false -- true",
-            "compare -a system --scratch=no-such-folder -- true",
-            "compare -a system --server --load true -- false",
-        ],
-    ),
-    (
-        "the options",
-        &[
-            "compare",
-            "compare -a system",
-            "compare -n 0 -- true",
-            "compare -n many -- true",
-            "compare -n 3 --budget 10m -- true",
-            "compare --budget 0 -- true",
-            "compare --budget soon -- true",
-            "compare --precision 0 -- true",
-            "compare --precision=-1 -- true",
-            "compare --timeout 1x -- true",
-            "compare --memory-limit 0 -- true",
-            "compare --memory-limit lots -- true",
-            "compare --primary speed -- true",
-            "compare --primary throughput -- true",
-            "compare --fail-if-slower -3 -- true",
-            "compare --seed one -- true",
-            "compare --only x -- true",
-            "compare --json a --resume b -- true",
-            "compare -P bin -- {bin}",
-            "compare -P bin= -- {bin}",
-            "compare -P =a -- {bin}",
-            "compare -P bin=a,b -- true",
-            "compare -P variant=a -- true",
-            "report",
-            "report text --format pdf",
-            "list everything",
-            "code",
-            "code load",
-            "code load words -- a",
-            "man dianose",
-            "completions cmd.exe",
-        ],
-    ),
-    (
-        "the object",
-        &[
-            "code load no-such.o",
-            "code load words",
-            "code load words empty --call main",
-            "code load .",
-        ],
-    ),
-    (
-        "the suite",
-        &[
-            "compare --suite",
-            "compare --suite no-such.toml",
-            "compare --suite text",
-            "compare --suite unknown-key.toml",
-            "compare --suite wrong-value.toml",
-            "compare --suite good.toml --only other",
-            "compare --suite good.toml -P other=1",
-            "compare --suite good.toml -- true",
-        ],
-    ),
-    (
-        "the results",
-        &[
-            "report no-such.jsonl",
-            "report text",
-            "report empty",
-            "report earlier.jsonl",
-            "report later.jsonl",
-            "report .",
-            "compare -n 1 -a system --resume no-such.jsonl -- true",
-            "compare -n 1 -a system --resume text -- true",
-            "compare -n 1 -a system --resume earlier.jsonl -- true",
-            "compare -n 1 -a system --resume later.jsonl -- true",
-            "compare -n 1 -a system --resume other.jsonl -- true",
-            "compare -n 1 -a system --json . -- true",
-            "compare -n 1 -a system --json no-such-folder/runs.jsonl -- true",
-            "compare -n 1 -a system --json /proc/runs.jsonl -- true",
-            "compare -n 1 -a system --json /dev/full -- true",
-        ],
-    ),
-];
+/// What is refused, or ends a comparison, with what is said. The commands are read from here: a new one is a line
+/// `$ masu …`, and `SNAPSHOTS=overwrite` writes what it says.
+const TRANSCRIPT: &str = include_str!("text/wrong.txt");
 
 #[test]
 fn what_is_wrong_is_told_with_what_to_do() {
     let surroundings = Surroundings::new().with_programs();
     let mut transcript = String::new();
-    for (what, cases) in REFUSED {
-        writeln!(transcript, "# Wrong with {what}\n").unwrap();
-        for case in *cases {
-            let arguments: Vec<&str> = case.split(' ').collect();
-            let output = surroundings.masu(&arguments).output().unwrap();
-            let said = String::from_utf8(output.stderr).unwrap();
-            assert_eq!(String::from_utf8_lossy(&output.stdout), "", "{case}");
-            let code = output.status.code().expect(case);
-            let is_run = case.starts_with("run ");
-            assert!(if is_run { (125..=127).contains(&code) } else { code == 2 }, "{case}: {code}");
-            writeln!(transcript, "$ masu {case}\n{}=> {code}\n", surroundings.message(&said))
-                .unwrap();
-            surroundings.assert_nothing_is_left(case);
+    for line in TRANSCRIPT.lines() {
+        if line.starts_with('#') {
+            writeln!(transcript, "{line}\n").unwrap();
         }
+        let Some(case) = line.strip_prefix("$ masu ") else { continue };
+        let script = format!("'{}' {case}", env!("CARGO_BIN_EXE_masu"));
+        let output = surroundings.shell(&script).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "", "{case}");
+        let code = output.status.code().expect(case);
+        let is_run = case.starts_with("run ");
+        assert!(if is_run { (125..=127).contains(&code) } else { code == 2 }, "{case}: {code}");
+        writeln!(transcript, "$ masu {case}\n{}=> {code}\n", surroundings.message(&said)).unwrap();
+        surroundings.assert_nothing_is_left(case);
     }
     let assert = snapbox::Assert::new().action_env("SNAPSHOTS");
     assert.eq(Data::from(transcript), file!["text/wrong.txt"]);

@@ -41,6 +41,7 @@ impl Surroundings {
         write("text", "hello\n");
         write("words", "b\na\n");
         write("empty", "");
+        fs::write(this.path("binary"), [0x7f, 0xff, 0xfe]).unwrap();
         write("good.toml", &format!("[values]\nsize = \"1\"\n{SUITE}input = \"words{{size}}\"\n"));
         write("unknown-key.toml", &format!("rounds = 3\n{SUITE}comand = \"true\"\n"));
         write("wrong-value.toml", &format!("rounds = \"many\"\n{SUITE}"));
@@ -94,7 +95,12 @@ impl Surroundings {
     /// Bash, which can close streams and tell how each program of a pipe ended.
     pub(super) fn shell(&self, script: &str) -> Command {
         let mut command = Command::new("bash");
-        command.args(["-c", script]).env("NO_COLOR", "1").env_remove("LD_PRELOAD");
+        command
+            .args(["-c", script])
+            .env("NO_COLOR", "1")
+            .env_remove("LD_PRELOAD")
+            .env("COLUMNS", "80");
+        command.env_remove("GLIBC_TUNABLES");
         self.around(&mut command);
         command
     }
