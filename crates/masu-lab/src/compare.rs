@@ -418,7 +418,7 @@ impl Engine<'_, '_> {
         header::leave_out_again(plan, earlier, redact);
         let seed = self.options.seed.unwrap_or(earlier.seed);
         let mut planned = header::header(plan, seed, self.options)?;
-        redact.header(&mut planned);
+        redact.all_of(&mut planned);
         let path = self.options.results.path().unwrap_or(Path::new(""));
         header::check_same(path, earlier, &planned)?;
         Ok(earlier.clone())

@@ -1,13 +1,16 @@
 //! Redaction: words taken out of everything that is kept or shown, before it is.
 //!
 //! Free texts are commands, variants and what programs said. What programs read must stay (a user called `wall` must
-//! not lose a measure), so each record's free text is named (`results/redacted.rs`); a test fills every text of a
-//! record to see that none was forgotten.
+//! not lose a measure), so the fields that they read are named, and every other text is gone through.
 
 use std::collections::BTreeSet;
 use std::fs;
 
-use crate::kernel;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::{Output, kernel};
 
 /// What is to be taken out, and what is put in its place.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -133,21 +136,43 @@ impl Redact {
         &text[self.words.iter().filter_map(left).max().unwrap_or(0)..]
     }
 
-    pub(crate) fn one(&self, text: &mut String) {
-        *text = self.text(text);
+    /// Takes the words out of a line of results, or a part of it: of every text in it but what machines read.
+    pub(crate) fn all_of<T: Serialize + DeserializeOwned>(&self, results: &mut T) {
+        if self.is_empty() {
+            return;
+        }
+        let mut json = serde_json::to_value(&*results).expect("results are JSON");
+        self.json(&mut json);
+        *results = serde_json::from_value(json).expect("a text is still a text");
     }
 
-    pub(crate) fn all<'a>(&self, texts: impl IntoIterator<Item = &'a mut String>) {
-        texts.into_iter().for_each(|text| self.one(text));
-    }
-
-    pub(crate) fn pairs(&self, pairs: &mut [(String, String)]) {
-        for (name, value) in pairs {
-            self.one(name);
-            self.one(value);
+    fn json(&self, value: &mut Value) {
+        match value {
+            Value::String(text) => *text = self.text(text),
+            Value::Array(values) => values.iter_mut().for_each(|value| self.json(value)),
+            Value::Object(fields) => {
+                let bytes = fields.get("bytes").and_then(Value::as_u64).unwrap_or(0);
+                for (name, value) in fields.iter_mut() {
+                    if let ("tail", Value::String(tail)) = (name.as_str(), &mut *value)
+                        && bytes > Output::TAIL_BYTES as u64
+                    {
+                        *tail = self.without_end(tail).to_owned();
+                    }
+                    let is_read = READ_BY_MACHINES.contains(&name.as_str()) && value.is_string();
+                    if !is_read && name != "machine" {
+                        self.json(value);
+                    }
+                }
+            }
+            _ => {}
         }
     }
 }
+
+/// Fields whose texts are words of the format. The description of the machine is kept too: it names a model of CPU and a
+/// kernel, not a host.
+const READ_BY_MACHINES: [&str; 8] =
+    ["record", "masu_version", "began", "hash", "primary", "measure", "verdict", "ending"];
 
 impl Word {
     /// Whether `rest` starts with it, where `before` is the letter in front of `rest`.

@@ -14,7 +14,6 @@ use crate::statistics::{Estimate, Look, Measure, Verdict};
 use crate::{Error, Evidence, Machine, Run, Variant};
 
 mod journal;
-mod redacted;
 
 pub(crate) use journal::Journal;
 

@@ -1,7 +1,5 @@
 //! Tests that what is to be hidden is hidden everywhere, and nothing else.
 
-use serde_json::Value;
-
 use super::*;
 use crate::execute::Output;
 use crate::results::{
@@ -156,7 +154,7 @@ fn no_text_of_a_record_is_forgotten() {
         fill(&mut json);
         assert!(json.to_string().contains("SECRET"));
         let mut record: Record = serde_json::from_value(json).unwrap();
-        Redact::texts(["SECRET"]).record(&mut record);
+        Redact::texts(["SECRET"]).all_of(&mut record);
         let json = serde_json::to_string(&record).unwrap();
         assert!(!json.contains("SECRET"), "{json}");
     }
@@ -167,7 +165,7 @@ fn what_machines_read_is_left_alone() {
     let words = ["wall", "record", "header", "out_of_memory", "reference", "variant", "1"];
     for mut record in records() {
         let before = record.clone();
-        Redact::texts(words).record(&mut record);
+        Redact::texts(words).all_of(&mut record);
         assert_eq!(record, before);
         let json = serde_json::to_string(&record).unwrap();
         assert_eq!(serde_json::from_str::<Record>(&json).unwrap(), before);
@@ -180,7 +178,7 @@ fn the_end_of_a_word_whose_beginning_was_cut_off_is_taken_out_too() {
     let kept = |tail: &str, bytes: u64| {
         let stderr = Output { bytes, tail: tail.to_owned(), ..Output::default() };
         let mut run = Run { stderr, ..Run::default() };
-        redact.run(&mut run);
+        redact.all_of(&mut run);
         run.stderr.tail
     };
     for tail in ["hünter2 x", "ünter2 x", "\u{fffd}nter2 x", "er2 x", "2 x"] {

@@ -81,7 +81,7 @@ impl Journal {
     pub(crate) fn write(&mut self, record: &Record) -> Result<(), Error> {
         let doing = || format!("writing {}", self.path.display());
         let mut record = record.clone();
-        self.redact.record(&mut record);
+        self.redact.all_of(&mut record);
         let mut line = serde_json::to_vec(&record).map_err(std::io::Error::from).doing(doing)?;
         line.push(b'\n');
         if let Some(copy) = &mut self.copy {
