@@ -1,12 +1,12 @@
 //! A page as one HTML file with plots: no network, no script, legible in light, in dark and on paper.
 //!
-//! askama escapes what the template is given; plots escape for themselves. The file is well-formed XML too, which
-//! tests check.
+//! askama escapes what the template writes, and its filter `shown` spells control characters out; plots escape for
+//! themselves. The file is well-formed XML too, which tests check.
 
 use askama::Template;
 
 use super::text::{ends_part, visible};
-use super::{Block, Mark, Page, SheetRow, Text, Tone};
+use super::{Block, Mark, Page, SheetRow, Tone};
 
 #[derive(Template)]
 #[template(path = "page.html")]
@@ -15,50 +15,19 @@ struct File<'a> {
 }
 
 pub(super) fn page(page: &Page) -> String {
-    let mut page = page.clone();
-    page.title = visible(&page.title).into_owned();
-    page.blocks.iter_mut().for_each(show);
-    let file = File { page: &page };
+    let file = File { page };
     file.render().expect("a template that only writes strings into a string has no way to fail")
 }
 
-/// Spells out what no page may hold.
-fn show(block: &mut Block) {
-    let string = |text: &mut String| *text = visible(text).into_owned();
-    let text = |text: &mut Text| text.0.iter_mut().for_each(|(_, text)| string(text));
-    match block {
-        Block::Heading(heading) => {
-            text(&mut heading.text);
-            text(&mut heading.below);
-        }
-        Block::Text(words, _) => text(words),
-        Block::List(points) => points.iter_mut().for_each(|point| {
-            text(&mut point.text);
-            point.code.iter_mut().for_each(string);
-            text(&mut point.more);
-        }),
-        Block::Statements(statements) | Block::Facts(statements) => {
-            for statement in statements {
-                string(&mut statement.label);
-                text(&mut statement.words);
-            }
-        }
-        Block::Note(statement) => {
-            string(&mut statement.label);
-            text(&mut statement.words);
-        }
-        Block::Code(lines) => lines.iter_mut().for_each(string),
-        Block::Sheet(sheet) => {
-            string(&mut sheet.caption);
-            sheet.columns.iter_mut().for_each(|column| string(&mut column.heading));
-            for row in &mut sheet.rows {
-                string(&mut row.group);
-                string(&mut row.label);
-                row.cells.iter_mut().for_each(|cell| text(&mut cell.text));
-            }
-        }
-        Block::Figure(figure) => string(&mut figure.caption),
-        Block::Gap => {}
+/// What the template calls.
+#[expect(unreachable_pub, reason = "the macro of a filter makes it public")]
+mod filters {
+    use std::fmt::Display;
+
+    /// A text with what no page may hold spelt out.
+    #[askama::filter_fn]
+    pub(super) fn shown(text: impl Display, _: &dyn askama::Values) -> askama::Result<String> {
+        Ok(super::visible(&text.to_string()).into_owned())
     }
 }
 
