@@ -70,10 +70,6 @@ pub(super) fn others(id: &str, table: &Table, valid: &[&Run]) -> Vec<Block> {
         let caption = format!("{name}: every run that counts a dot, median and quartiles");
         add(&id, caption, plot::distribution(&id, *of, &labels, valid));
     }
-    let drift = format!("{id}o");
-    let caption =
-        format!("{} round by round: does it drift, or jump?", capital(measure::name(primary)));
-    add(&drift, caption, plot::drift(&drift, primary, &labels, valid));
     let memory = format!("{id}m");
     let caption = "Resident memory over time from 0 up, in each variant’s median run".to_owned();
     add(&memory, caption, plot::memory(&memory, primary, &labels, valid));

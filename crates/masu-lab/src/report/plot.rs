@@ -7,7 +7,6 @@
 mod axis;
 mod bars;
 mod distribution;
-mod drift;
 mod intervals;
 mod latency;
 mod lines;
@@ -17,7 +16,6 @@ mod svg;
 pub(crate) use bars::bars_of_bytes;
 pub use bars::{Bar, bars};
 pub(super) use distribution::distribution;
-pub(super) use drift::drift;
 pub(super) use intervals::{Interval, intervals};
 pub(super) use latency::{LATENCIES, latency, latency_median};
 pub use lines::{Chart, Line, lines};
