@@ -25,47 +25,24 @@ struct Library {
     name: &'static str,
 }
 
-static GLIBC: Library = Library {
-    bytes: include_bytes!(concat!(env!("OUT_DIR"), "/libmasu-glibc.so")),
-    absence: env!("LIBMASU_GLIBC_ABSENT"),
-    libc: "glibc",
-    name: "libmasu",
-};
+/// The library for a C library, as the build script names the file and the reason of its absence.
+macro_rules! library {
+    ($name:ident, $file:literal, $libc:literal, $absence:literal) => {
+        static $name: Library = Library {
+            bytes: include_bytes!(concat!(env!("OUT_DIR"), "/", $file, "-", $libc, ".so")),
+            absence: env!($absence),
+            libc: $libc,
+            name: $file,
+        };
+    };
+}
 
-static MUSL: Library = Library {
-    bytes: include_bytes!(concat!(env!("OUT_DIR"), "/libmasu-musl.so")),
-    absence: env!("LIBMASU_MUSL_ABSENT"),
-    libc: "musl",
-    name: "libmasu",
-};
-
-static COUNT_GLIBC: Library = Library {
-    bytes: include_bytes!(concat!(env!("OUT_DIR"), "/libmasu-count-glibc.so")),
-    absence: env!("LIBMASU_COUNT_GLIBC_ABSENT"),
-    name: "libmasu-count",
-    ..GLIBC
-};
-
-static COUNT_MUSL: Library = Library {
-    bytes: include_bytes!(concat!(env!("OUT_DIR"), "/libmasu-count-musl.so")),
-    absence: env!("LIBMASU_COUNT_MUSL_ABSENT"),
-    name: "libmasu-count",
-    ..MUSL
-};
-
-static SECURE_GLIBC: Library = Library {
-    bytes: include_bytes!(concat!(env!("OUT_DIR"), "/libmasu-secure-glibc.so")),
-    absence: env!("LIBMASU_SECURE_GLIBC_ABSENT"),
-    name: "libmasu-secure",
-    ..GLIBC
-};
-
-static SECURE_MUSL: Library = Library {
-    bytes: include_bytes!(concat!(env!("OUT_DIR"), "/libmasu-secure-musl.so")),
-    absence: env!("LIBMASU_SECURE_MUSL_ABSENT"),
-    name: "libmasu-secure",
-    ..MUSL
-};
+library!(GLIBC, "libmasu", "glibc", "LIBMASU_GLIBC_ABSENT");
+library!(MUSL, "libmasu", "musl", "LIBMASU_MUSL_ABSENT");
+library!(COUNT_GLIBC, "libmasu-count", "glibc", "LIBMASU_COUNT_GLIBC_ABSENT");
+library!(COUNT_MUSL, "libmasu-count", "musl", "LIBMASU_COUNT_MUSL_ABSENT");
+library!(SECURE_GLIBC, "libmasu-secure", "glibc", "LIBMASU_SECURE_GLIBC_ABSENT");
+library!(SECURE_MUSL, "libmasu-secure", "musl", "LIBMASU_SECURE_MUSL_ABSENT");
 
 /// The allocators of this machine for running `program` as `specs` ask. That masu's own cannot be
 /// had is an error only where it is asked for.
@@ -206,22 +183,15 @@ mod tests {
     }
 
     #[test]
-    fn only_the_counting_libraries_count() {
-        for (library, counts) in
-            [(&GLIBC, false), (&MUSL, false), (&COUNT_GLIBC, true), (&COUNT_MUSL, true)]
-        {
-            let expected = counts && !library.bytes.is_empty();
-            assert_eq!(has(library, b"MASU_COUNT_FILE"), expected, "{}", library.name);
-        }
-    }
-
-    #[test]
-    fn only_the_hardened_libraries_have_canaries() {
-        for (library, hardened) in
-            [(&GLIBC, false), (&MUSL, false), (&SECURE_GLIBC, true), (&SECURE_MUSL, true)]
-        {
-            let expected = hardened && !library.bytes.is_empty();
-            assert_eq!(has(library, b"written beyond its end"), expected, "{}", library.name);
+    fn only_the_counting_libraries_count_and_only_the_hardened_ones_have_canaries() {
+        for library in [&GLIBC, &MUSL, &COUNT_GLIBC, &COUNT_MUSL, &SECURE_GLIBC, &SECURE_MUSL] {
+            for (name, text) in [
+                ("libmasu-count", &b"MASU_COUNT_FILE"[..]),
+                ("libmasu-secure", b"written beyond its end"),
+            ] {
+                let expected = library.name == name && !library.bytes.is_empty();
+                assert_eq!(has(library, text), expected, "{} {}", library.name, library.libc);
+            }
         }
     }
 
@@ -253,7 +223,8 @@ mod tests {
 
     #[test]
     fn what_is_not_carried_is_told_with_its_reason() {
-        let absent = Library { bytes: &[], absence: "no such target", ..MUSL };
+        let absent =
+            Library { bytes: &[], absence: "no such target", libc: "musl", name: "libmasu" };
         let message = lay_out(&absent).unwrap_err().to_string();
         assert!(message.contains("musl") && message.contains("no such target"), "{message}");
     }

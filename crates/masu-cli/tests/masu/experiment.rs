@@ -6,17 +6,6 @@ use std::path::Path;
 use crate::masu;
 
 #[test]
-fn without_a_name_the_experiments_are_listed() {
-    let output = masu(&["experiment"]).output().unwrap();
-    assert!(output.status.success());
-    let text = String::from_utf8(output.stdout).unwrap();
-    for name in ["quote", "parallel", "brk", "code", "search"] {
-        let line = text.lines().find(|line| line.starts_with(name));
-        assert!(line.is_some_and(|line| line.contains(" min")), "{name}: {text}");
-    }
-}
-
-#[test]
 fn brk_is_rerun_and_its_pages_say_what_came_of_it() {
     let place = tempfile::tempdir().unwrap();
     let [output, cache] = ["out", "cache"].map(|name| place.path().join(name));
