@@ -15,7 +15,7 @@ use object::{Object, ObjectSymbol};
 use crate::program::Program;
 
 /// What a malloc is made of, as symbols.
-const MALLOC_FAMILY: [&str; 9] = [
+const MALLOC_FAMILY: [&str; 10] = [
     "malloc",
     "calloc",
     "realloc",
@@ -25,6 +25,8 @@ const MALLOC_FAMILY: [&str; 9] = [
     "posix_memalign",
     "valloc",
     "malloc_usable_size",
+    // By this one jemalloc is known.
+    "mallocx",
 ];
 
 fn cargo_run(rustc: &str) -> Program {

@@ -1,22 +1,29 @@
 //! A real program, run without and with `libmasu.so` preloaded, and the comparison of the two runs.
 //!
-//! Relies on the witness for the proof that the library was at work. Both runs happen in the *same* folder, made for
+//! Relies on the lab for the proof that the library was at work. Both runs happen in the *same* folder, made for
 //! each, so that paths which programs write into their output (debug information, logs, messages) are equal and
 //! everything else can be compared byte for byte.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fs::{self, File};
+use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus};
+use std::process::Command;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use masu_lab::{Catalogue, Ending, Evidence, Input, Limits, Places, Stop, Variant, Workload};
+use masu_lab::{execute, verify};
 use tempfile::TempDir;
 
-use crate::doors::Doors;
-use crate::machine;
-use crate::produced::Produced;
-use crate::witness::{self, Image};
+use crate::library;
+
+/// One comparison at a time: the lab takes other children of this process for what a run left behind.
+static TURN: Mutex<()> = Mutex::new(());
+
+/// Runs what follows in the environment that stands before it, with its streams in files.
+const START: &str = "exec env -i ${LD_PRELOAD:+\"LD_PRELOAD=$LD_PRELOAD\"} \"$@\" \
+                     <../stdin >../stdout 2>../stderr";
 
 /// The search path of Debian's programs, without a developer's own.
 const SEARCH_PATH: &str = "/usr/bin:/bin:/usr/sbin:/sbin";
@@ -50,9 +57,8 @@ type Preparation = Box<dyn Fn(&Path)>;
 struct Run {
     stdout: Vec<u8>,
     stderr: Vec<u8>,
-    exit: ExitStatus,
-    produced: Produced,
-    images: Vec<Image>,
+    ending: Ending,
+    evidence: Evidence,
 }
 
 /// The folder of a run, as the program left it.
@@ -190,25 +196,22 @@ impl Program {
     /// the library mapped and at work in every executable that is not excused. Returns what
     /// the run with the library left, until it is dropped.
     pub(crate) fn same_under_masu(&self) -> Left {
-        let _unchanged = machine::unchanged();
-        self.compare()
-    }
-
-    /// As [`Self::same_under_masu`], for a test that holds the machine's settings itself.
-    pub(crate) fn compare(&self) -> Left {
+        let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         let folder = TempDir::with_prefix("masu-programs-").expect("make a folder");
-        let plain = self.run(folder.path(), false);
-        self.check_reference(&plain);
-        let masu = self.run(folder.path(), true);
-        let mut faults = plain.produced.differences(&masu.produced);
-        if plain.exit != masu.exit {
-            faults.push(format!("ends with {} in place of {}", masu.exit, plain.exit));
+        let plain = self.run(folder.path(), "system");
+        self.check_reference(folder.path(), &plain);
+        let without = folder.path().join("without");
+        fs::rename(folder.path().join(FOLDER), &without).expect("the folder is ours");
+        let masu = self.run(folder.path(), "masu");
+        let mut faults = self.differences(&without, &folder.path().join(FOLDER));
+        if plain.ending != masu.ending {
+            faults.push(format!("{} where it {} without", masu.ending, plain.ending));
         }
         faults.extend(first_difference("stdout", &plain.stdout, &masu.stdout));
         if !self.stderr_varies {
             faults.extend(first_difference("stderr", &plain.stderr, &masu.stderr));
         }
-        faults.extend(self.unproven(&masu.images));
+        faults.extend(self.unproven(&masu.evidence));
         assert!(
             faults.is_empty(),
             "{} under libmasu:\n  {}\nits stderr was:\n{}",
@@ -219,8 +222,8 @@ impl Program {
         Left { base: folder }
     }
 
-    /// One run in a folder made for it.
-    fn run(&self, base: &Path, preload: bool) -> Run {
+    /// One run under a malloc in a folder made for it.
+    fn run(&self, base: &Path, malloc: &str) -> Run {
         let [folder, home, temporary] = [FOLDER, "home", "tmp"].map(|name| base.join(name));
         for folder in [&folder, &home, &temporary] {
             if folder.exists() {
@@ -229,50 +232,49 @@ impl Program {
             fs::create_dir(folder).expect("make a folder");
         }
         self.prepare.iter().for_each(|prepare| prepare(&folder));
-        let [input, stdout, stderr] = ["stdin", "stdout", "stderr"].map(|name| base.join(name));
-        fs::write(&input, &self.input).expect("write the input");
-        let mut command = Command::new(&self.path);
-        command
-            .args(&self.arguments)
-            .current_dir(&folder)
-            .env_clear()
-            .envs([("PATH", SEARCH_PATH), ("LANG", "C.UTF-8"), ("TZ", "UTC")])
-            .envs([("HOME", &home), ("TMPDIR", &temporary)])
-            .envs(&self.environment)
-            .stdin(File::open(&input).expect("open the input"))
-            .stdout(File::create(&stdout).expect("make a file for stdout"))
-            .stderr(File::create(&stderr).expect("make a file for stderr"));
-        let doors = Doors::of_masu();
-        if preload {
-            command.env("LD_PRELOAD", doors.library());
+        fs::write(base.join("stdin"), &self.input).expect("write the input");
+        let set = |name: &str, value: &OsString| {
+            let mut variable = OsString::from(format!("{name}="));
+            variable.push(value);
+            variable
+        };
+        let usual = [("PATH", SEARCH_PATH), ("LANG", "C.UTF-8"), ("TZ", "UTC")];
+        let usual = usual.map(|(name, value)| set(name, &value.into()));
+        let folders = [("HOME", home), ("TMPDIR", temporary)];
+        let folders = folders.map(|(name, folder)| set(name, &folder.into()));
+        let mut words: Vec<OsString> = ["sh", "-c", START, "sh"].map(OsString::from).into();
+        words.extend(usual.into_iter().chain(folders));
+        words.extend(self.environment.iter().map(|(name, value)| set(name, value)));
+        words.push(self.path.clone().into());
+        words.extend(self.arguments.iter().cloned());
+        let mut workload = Workload::new(words, Input::Empty).expect("there is a shell");
+        workload.folder = Some(folder.clone());
+        let limits = Limits { time: Some(self.limit), ..Limits::default() };
+        let variant = variant(malloc, &workload);
+        let program = self.path.display();
+        let (run, evidence) = if variant.library.is_some() {
+            verify::verify(&workload, &variant, &limits, &Stop::never())
+        } else {
+            let run = execute::execute(&workload, &variant, &limits, &Stop::never());
+            run.map(|run| (run, Evidence::default()))
         }
-        let seen = witness::watch(command, doors, self.limit)
-            .unwrap_or_else(|error| panic!("cannot watch {}: {error}", self.path.display()));
-        let stderr = fs::read(&stderr).expect("read stderr");
-        assert!(
-            !seen.expired,
-            "{} {} libmasu was still running after {:?}; its stderr was:\n{}",
-            self.path.display(),
-            if preload { "under" } else { "without" },
-            self.limit,
-            end_of(&stderr),
+        .unwrap_or_else(|error| panic!("{program} under {malloc}: {error}"));
+        let [stdout, stderr] =
+            ["stdout", "stderr"].map(|name| fs::read(base.join(name)).unwrap_or_default());
+        let text = end_of(&stderr);
+        assert_ne!(
+            run.ending,
+            Ending::TimedOut,
+            "{program} under {malloc}; its stderr was:\n{text}"
         );
-        Run {
-            stdout: fs::read(&stdout).expect("read stdout"),
-            stderr,
-            exit: seen.exit,
-            produced: Produced::read(&folder, &self.ignored).expect("read what was produced"),
-            images: seen.images,
-        }
+        Run { stdout, stderr, ending: run.ending, evidence }
     }
 
     /// The run without the library must have done what the test is about, without the library.
-    fn check_reference(&self, plain: &Run) {
+    fn check_reference(&self, base: &Path, plain: &Run) {
         let program = self.path.display();
         let stderr = end_of(&plain.stderr);
-        assert!(plain.exit.success(), "{program} fails by itself with {}:\n{stderr}", plain.exit);
-        let stranger = plain.images.iter().find(|image| image.mapped);
-        assert!(stranger.is_none(), "libmasu came unasked: {stranger:?}");
+        assert_eq!(plain.ending, Ending::Exited(0), "{program} fails by itself:\n{stderr}");
         if let Some(text) = &self.prints {
             let stdout = String::from_utf8_lossy(&plain.stdout);
             assert!(
@@ -281,31 +283,48 @@ impl Program {
             );
         }
         for path in &self.produces {
-            assert!(plain.produced.has(path), "{program} does not produce {path}:\n{stderr}");
+            let produced = fs::metadata(base.join(FOLDER).join(path));
+            let is_there = produced.is_ok_and(|file| file.len() > 0);
+            assert!(is_there, "{program} does not produce {path}:\n{stderr}");
         }
         let nothing = plain.stdout.is_empty() && self.produces.is_empty();
         assert!(!nothing, "{program} shows nothing that could differ");
     }
 
+    /// In what the files of two folders differ, a line each.
+    fn differences(&self, one: &Path, two: &Path) -> Vec<String> {
+        let mut diff = Command::new("diff");
+        let output = diff.args(["-rq", "--no-dereference"]).args([one, two]).output();
+        let output = output.expect("this test runs `diff`: apt-get install diffutils");
+        let is_ignored = |line: &&str| self.ignored.iter().any(|path| line.contains(path));
+        let said = String::from_utf8_lossy(&output.stdout);
+        said.lines().filter(|line| !is_ignored(line)).map(str::to_owned).collect()
+    }
+
     /// Where the proof fails that the library was mapped and served allocations.
-    fn unproven(&self, images: &[Image]) -> Vec<String> {
-        let named = |image: &Image, name: &str| {
-            image.executable.file_name().is_some_and(|file| file == name)
+    fn unproven(&self, evidence: &Evidence) -> Vec<String> {
+        // `sed`, `sed (3 times)`, `ls: it is linked statically`.
+        let is_of = |entry: &str, name: &str| {
+            let rest = entry.strip_prefix(name);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with([':', ' ']))
         };
-        let not_served = self
-            .served
-            .iter()
-            .filter(|name| !images.iter().any(|image| named(image, name) && image.served))
-            .map(|name| format!("no allocation of `{name}` was served by libmasu"));
-        let not_at_work = images
-            .iter()
-            .filter(|image| !(image.mapped && image.served))
-            .filter(|image| !self.excused.iter().any(|(name, _)| named(image, name)))
-            .map(|image| format!("libmasu was not at work in {image:?}"))
-            // The same executable may have run a thousand times.
-            .collect::<BTreeSet<_>>();
+        let is_served = |name: &&String| evidence.served.iter().any(|entry| is_of(entry, name));
+        let not_served = self.served.iter().filter(|name| !is_served(name));
+        let not_served =
+            not_served.map(|name| format!("no allocation of `{name}` was served by libmasu"));
+        let is_excused = |entry: &&String| self.excused.iter().any(|(name, _)| is_of(entry, name));
+        let not_at_work = evidence.not_served.iter().filter(|entry| !is_excused(entry));
+        let not_at_work = not_at_work.map(|entry| format!("libmasu was not at work in {entry}"));
         not_served.chain(not_at_work).collect()
     }
+}
+
+/// The system's malloc, or the library.
+fn variant(malloc: &str, workload: &Workload) -> Variant {
+    let masu_glibc = Some(library::path().canonicalize().expect("find libmasu.so"));
+    let catalogue = Catalogue::find(&Places { masu_glibc, ..Places::default() });
+    let spec = malloc.parse().expect("a malloc's name");
+    catalogue.resolve(&spec, &workload.program).expect("the shell takes a preload")
 }
 
 /// The file of a program that a test needs.
