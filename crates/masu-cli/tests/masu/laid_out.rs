@@ -1,7 +1,7 @@
 //! Wherever `masu` is started and whatever its surroundings, `libmasu.so` finds a place.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use crate::masu;

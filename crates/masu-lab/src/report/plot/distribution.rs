@@ -62,7 +62,7 @@ pub(in crate::report) fn distribution(
 }
 
 /// An axis over all of `values`, with a little air; none without values.
-pub(super) fn axis(values: &[f64], from: f64, to: f64) -> Option<Axis> {
+fn axis(values: &[f64], from: f64, to: f64) -> Option<Axis> {
     let low = values.iter().copied().min_by(f64::total_cmp)?;
     let high = values.iter().copied().max_by(f64::total_cmp)?;
     // A range of nothing would make the last digit's noise look like a spread.
