@@ -76,9 +76,13 @@ fn toolchain_rustc() -> PathBuf {
 }
 
 /// Copies an executable, with the malloc family gone from the names that it exports: their first
-/// letters are changed, and nothing ever looks for the new ones.
+/// letters are changed, and nothing ever looks for the new ones. The symbols for debuggers, which have
+/// the names too, are stripped.
 fn hide_malloc(from: &Path, to: &Path) {
-    let mut bytes = fs::read(from).expect("read the compiler");
+    let aside = to.with_extension("aside");
+    let stripped = Command::new("strip").arg("-o").arg(&aside).arg(from).status();
+    assert!(stripped.expect("run strip").success(), "the compiler cannot be stripped");
+    let mut bytes = fs::read(&aside).expect("read the compiler");
     for name in exported(&bytes) {
         let entry = [b"\0", name.as_bytes(), b"\0"].concat();
         let places: Vec<_> =
@@ -86,7 +90,6 @@ fn hide_malloc(from: &Path, to: &Path) {
         places.into_iter().for_each(|at| bytes[at + 1] = b'?');
     }
     assert!(exported(&bytes).is_empty(), "the compiler's malloc is still there");
-    let aside = to.with_extension("aside");
     fs::write(&aside, bytes).expect("write the compiler");
     // Another thread may fork while the file is open for writing here, and its child would make
     // the executable "busy": the copy is written by a process without threads.
