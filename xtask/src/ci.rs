@@ -87,7 +87,7 @@ const CHECKS: &[(&str, &str)] = &[
     // With the features there is more to read; the build compiles what they leave out.
     (
         "clippy",
-        "clippy --workspace --all-targets --features masu-abi/count --locked -- -D warnings",
+        "clippy --workspace --all-targets --features masu-abi/count,masu-chunk/timely --locked -- -D warnings",
     ),
     // Not with the others: a test's dependency on that crate would have `masu-abi` need an allocator of its own.
     (
@@ -164,7 +164,7 @@ impl Suite {
 /// the other C library, hardened, and under loom.
 const SUITES: &[Suite] = &[
     // With that feature, for a job of several processes is tested, too.
-    Suite::new("tests", "--workspace"),
+    Suite::new("tests", "--workspace --features masu-chunk/timely"),
     // With the feature here too, for there the functions are held against glibc's own.
     Suite::new("tests, optimized", "--package masu --release --features musl-memcpy"),
     // With features here and without them in the tests before.

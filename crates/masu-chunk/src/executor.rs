@@ -101,7 +101,7 @@ impl<'a> Executor<'a> {
     }
 
     pub(crate) fn window_or_default(&self, workers: usize) -> usize {
-        self.window.map_or(2 * workers, NonZero::get)
+        self.window_or(2 * workers)
     }
 
     pub(crate) fn chunk_of(&self, items: u64, item_bytes: usize) -> u64 {
@@ -116,6 +116,10 @@ impl<'a> Executor<'a> {
 
     pub(crate) fn bytes_of_block(&self) -> usize {
         self.chunk.map_or(BLOCK_BYTES, NonZero::get)
+    }
+
+    pub(crate) fn window_or(&self, chunks: usize) -> usize {
+        self.window.map_or(chunks, NonZero::get)
     }
 
     pub(crate) fn in_order(&self) -> bool {

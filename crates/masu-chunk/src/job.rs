@@ -61,7 +61,8 @@ impl Executor<'_> {
     /// A record of more than 16 MiB is an error, so that memory stays bounded;
     /// [`Self::records_up_to`] sets another limit.
     pub fn records<R: Read + Send>(&self, reader: R, delimiter: u8) -> Job<'_, Stream<Records<R>>> {
-        self.records_up_to(reader, delimiter, RECORD_BYTES)
+        let records = self.whole_records(reader, delimiter);
+        Job { executor: self, source: Stream(records) }
     }
 
     /// [`Self::records`] with records of up to so many bytes.
@@ -77,6 +78,10 @@ impl Executor<'_> {
 
     fn at<S, T>(&self, source: S) -> Job<'_, At<S>> {
         Job { executor: self, source: At { source, item_bytes: size_of::<T>() } }
+    }
+
+    pub(crate) fn whole_records<R: Read + Send>(&self, reader: R, delimiter: u8) -> Records<R> {
+        Records::new(reader, delimiter, self.bytes_of_block(), RECORD_BYTES)
     }
 }
 

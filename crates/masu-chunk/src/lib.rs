@@ -15,9 +15,10 @@
 //! taken one by one; in order or as they come. Any error in a chunk is returned as a [`Failure`] with
 //! the chunk's [`Place`], and the rest stops.
 //!
-//! Relies on the standard library, and on one system call of Linux where there is one. The one hard idea,
-//! chunks that cost nothing and are shared all the same, is in `indexed.rs`, `batch.rs` and `idle.rs`; that
-//! of streams is in `window.rs`.
+//! Relies on the standard library, on one system call of Linux where there is one, and with the
+//! feature `timely` on the crate of that name, for jobs of several processes in `cluster`. The one hard
+//! idea, chunks that cost nothing and are shared all the same, is in `indexed.rs`, `batch.rs` and
+//! `idle.rs`; that of streams is in `window.rs`.
 
 // The layers, bottom up: a module imports from its own layer and those above it in this list.
 
@@ -51,6 +52,9 @@ mod reader;
 mod source;
 
 mod job;
+
+#[cfg(feature = "timely")]
+pub mod cluster;
 
 pub use control::{Cancel, Progress};
 pub use executor::Executor;

@@ -26,6 +26,12 @@ impl Block {
     pub fn before(&self) -> Option<u8> {
         self.before
     }
+
+    /// A block sent by another process.
+    #[cfg(feature = "timely")]
+    pub(crate) fn sent(bytes: Vec<u8>, before: Option<u8>) -> Self {
+        Self { bytes, before, spare: Spare::default() }
+    }
 }
 
 impl Deref for Block {

@@ -1,0 +1,286 @@
+//! The executor's job on several machines: the same function on every chunk, the results sent to
+//! the first process, on the engine of the `timely` crate.
+//!
+//! Relies on timely to move chunks and results, on TCP to notice a lost process, and in each process on the [stream
+//! engine](crate::stream) for its workers. The first process deals ([`dealer`]): only it reads the data; every other
+//! process reports its room and asks for more with each result. So chunks go to the process that is free, the number
+//! under way is bounded, and every failure ends in one place, which tells all processes.
+
+use std::fmt;
+use std::io;
+use std::io::Read;
+use std::ops::Range;
+use std::time::Duration;
+
+use crate::executor::Executor;
+use crate::place::{Chunk, Place};
+use crate::reader::{Blocks, Items};
+
+mod dealer;
+mod job;
+mod member;
+mod sockets;
+mod spread;
+
+pub use spread::{Spread, SpreadBlocks, SpreadItems, SpreadNumbers, SpreadRecords, SpreadSlice};
+/// A type that can be sent to another process: serde can serialize and deserialize it.
+pub use timely::ExchangeData;
+
+/// Processes that do jobs together. Each calls the same methods in the same order with the same
+/// function.
+///
+/// ```
+/// use masu_chunk::cluster::Cluster;
+///
+/// // A cluster of this process alone; others would have more addresses, and each its own number.
+/// let cluster = Cluster::new(vec!["127.0.0.1:0".into()], 0).workers(2).chunk(100);
+/// let sums = cluster.range(0..1050).map(|chunk| chunk.into_inner().sum::<u64>())?;
+/// assert_eq!(sums.map(|sums| sums.len()), Some(11));
+/// # Ok::<(), masu_chunk::cluster::ClusterError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Cluster {
+    addresses: Vec<String>,
+    process: usize,
+    executor: Executor<'static>,
+    patience: Duration,
+}
+
+/// Why a job of a cluster ended early.
+#[derive(Debug)]
+pub enum ClusterError {
+    /// A chunk failed, panicked or could not be read, in whichever process.
+    Chunk {
+        /// Which.
+        place: Place,
+        /// What happened: it `failed: …`, `panicked: …`, or `cannot be read: …`.
+        said: String,
+    },
+    /// The other processes could not all be reached.
+    Connect {
+        /// The address that this process was busy with.
+        address: String,
+        /// Why not.
+        error: io::Error,
+    },
+    /// A process went away, or what it sent was damaged.
+    Lost(String),
+}
+
+impl fmt::Display for ClusterError {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Chunk { place, said } => write!(to, "{place}, {said}"),
+            Self::Connect { address, error } => {
+                write!(to, "the cluster did not come together: {address}: {error}")
+            }
+            Self::Lost(said) => write!(to, "a process of the cluster is gone: {said}"),
+        }
+    }
+}
+
+impl std::error::Error for ClusterError {}
+
+impl Cluster {
+    /// The process number `process` of those at `addresses`, each `HOST:PORT`, with one worker.
+    pub fn new(addresses: Vec<String>, process: usize) -> Self {
+        let patience = Duration::from_secs(30);
+        Self { addresses, process, executor: Executor::new().workers(1), patience }
+    }
+
+    /// Workers of this process; 0 means 1. Processes may have different numbers.
+    #[must_use]
+    pub fn workers(self, workers: usize) -> Self {
+        Self { executor: self.executor.workers(workers), ..self }
+    }
+
+    /// Items a chunk (bytes for a reader); 0 means 1. The default is [`Executor`]'s. The first
+    /// process's setting applies.
+    #[must_use]
+    pub fn chunk(self, items: usize) -> Self {
+        Self { executor: self.executor.chunk(items), ..self }
+    }
+
+    /// The number of chunks that may be begun and not yet delivered; 0 means 1. The default is four
+    /// for each worker of all processes. The first process's setting applies.
+    #[must_use]
+    pub fn window(self, chunks: usize) -> Self {
+        Self { executor: self.executor.window(chunks), ..self }
+    }
+
+    /// Results come in the order in which they are made.
+    #[must_use]
+    pub fn unordered(self) -> Self {
+        Self { executor: self.executor.unordered(), ..self }
+    }
+
+    /// The time to wait for the other processes; 30 seconds by default.
+    #[must_use]
+    pub fn patience(self, patience: Duration) -> Self {
+        Self { patience, ..self }
+    }
+
+    /// Numbers: chunks are ranges of them, indexes perhaps into what every process can reach.
+    pub fn range(&self, range: Range<u64>) -> ClusterJob<'_, SpreadNumbers> {
+        ClusterJob { cluster: self, source: SpreadNumbers(range) }
+    }
+
+    /// A slice that every process has, the same in each: chunks are parts of it, no item is sent.
+    pub fn slice<'d, T: Sync>(&self, items: &'d [T]) -> ClusterJob<'_, SpreadSlice<'d, T>> {
+        ClusterJob { cluster: self, source: SpreadSlice(items) }
+    }
+
+    /// An iterator of the first process, which may be endless: chunks are vectors. The iterators of
+    /// other processes are not used.
+    pub fn iter<I>(&self, items: I) -> ClusterJob<'_, SpreadItems<I::IntoIter>>
+    where
+        I: IntoIterator,
+        I::IntoIter: Send,
+        I::Item: ExchangeData + Clone,
+    {
+        let items = Items::new(items.into_iter(), self.executor.items_of_iterator());
+        ClusterJob { cluster: self, source: SpreadItems(items) }
+    }
+
+    /// A reader of the first process, cut anywhere: a chunk is the result of one `read`. The readers
+    /// of other processes are not read.
+    pub fn blocks<R: Read + Send>(&self, reader: R) -> ClusterJob<'_, SpreadBlocks<R>> {
+        let blocks = Blocks::new(reader, self.executor.bytes_of_block());
+        ClusterJob { cluster: self, source: SpreadBlocks(blocks) }
+    }
+
+    /// A reader of the first process, cut after delimiters: chunks are whole records, of 16 MiB at
+    /// most. Those of other processes are not read.
+    pub fn records<R: Read + Send>(
+        &self,
+        reader: R,
+        delimiter: u8,
+    ) -> ClusterJob<'_, SpreadRecords<R>> {
+        let records = self.executor.whole_records(reader, delimiter);
+        ClusterJob { cluster: self, source: SpreadRecords(records) }
+    }
+}
+
+/// Data with a cluster, ready for a function, like [`crate::Job`] in one process.
+///
+/// The methods return results in process 0 and `None` in the others, at the end of the job. The
+/// first process blocks in its reader or iterator like any other program; until it returns,
+/// results and the notice of a lost process wait.
+pub struct ClusterJob<'e, S> {
+    cluster: &'e Cluster,
+    source: S,
+}
+
+impl<S: Spread> ClusterJob<'_, S> {
+    /// The results of all chunks; in order, unless the cluster is unordered.
+    ///
+    /// # Errors
+    ///
+    /// The first chunk that panicked or could not be read, in every process alike; a process that did
+    /// not come, or went away.
+    pub fn map<R: ExchangeData + Clone>(
+        self,
+        work: impl Fn(Chunk<S::Data>) -> R + Sync,
+    ) -> Result<Option<Vec<R>>, ClusterError> {
+        self.try_map(|chunk| Ok::<_, String>(work(chunk)))
+    }
+
+    /// The results of all chunks; in order, unless the cluster is unordered.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::map`], and the first chunk that failed.
+    pub fn try_map<R: ExchangeData + Clone, E: fmt::Display>(
+        self,
+        work: impl Fn(Chunk<S::Data>) -> Result<R, E> + Sync,
+    ) -> Result<Option<Vec<R>>, ClusterError> {
+        let is_first = self.cluster.process == 0;
+        let mut results = Vec::new();
+        self.deliver(work, |_, result| {
+            results.push(result);
+            Ok(())
+        })?;
+        Ok(is_first.then_some(results))
+    }
+
+    /// All results combined into one; `None` also where there is no chunk. In order, they are combined
+    /// from first to last in process 0; unordered, each process combines its own and sends one result.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::map`].
+    pub fn reduce<R: ExchangeData + Clone>(
+        self,
+        work: impl Fn(Chunk<S::Data>) -> R + Sync,
+        combine: impl Fn(R, R) -> R + Sync,
+    ) -> Result<Option<R>, ClusterError> {
+        self.try_reduce(|chunk| Ok::<_, String>(work(chunk)), combine)
+    }
+
+    /// All results combined into one; see [`Self::reduce`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::try_map`].
+    pub fn try_reduce<R: ExchangeData + Clone, E: fmt::Display>(
+        self,
+        work: impl Fn(Chunk<S::Data>) -> Result<R, E> + Sync,
+        combine: impl Fn(R, R) -> R + Sync,
+    ) -> Result<Option<R>, ClusterError> {
+        let join = |before: Option<R>, result| match before {
+            Some(before) => combine(before, result),
+            None => result,
+        };
+        let mut value = None;
+        if self.cluster.executor.in_order() {
+            self.deliver(work, |_, result| {
+                value = Some(join(value.take(), result));
+                Ok::<_, E>(())
+            })?;
+            return Ok(value);
+        }
+        let keep = |kept: &mut Option<R>, result| *kept = Some(join(kept.take(), result));
+        let kept = job::run(self.cluster, self.source, work, Some(&keep), |_, _| Ok::<_, E>(()))?;
+        Ok(kept.into_iter().reduce(combine))
+    }
+
+    /// Calls the function on every chunk.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::map`].
+    pub fn for_each(self, work: impl Fn(Chunk<S::Data>) + Sync) -> Result<(), ClusterError> {
+        self.try_for_each(|chunk| {
+            work(chunk);
+            Ok::<_, String>(())
+        })
+    }
+
+    /// Calls the function on every chunk.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::try_map`].
+    pub fn try_for_each<E: fmt::Display>(
+        self,
+        work: impl Fn(Chunk<S::Data>) -> Result<(), E> + Sync,
+    ) -> Result<(), ClusterError> {
+        self.deliver(work, |_, ()| Ok(()))
+    }
+
+    /// Passes results to the `take` of process 0, one at a time, while further chunks are worked on:
+    /// in order, unless the cluster is unordered. If a chunk fails, in order everything before it has
+    /// been taken.
+    /// taken.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::try_map`], and what `take` returns.
+    pub fn deliver<R: ExchangeData + Clone, E: fmt::Display>(
+        self,
+        work: impl Fn(Chunk<S::Data>) -> Result<R, E> + Sync,
+        take: impl FnMut(Place, R) -> Result<(), E> + Send,
+    ) -> Result<(), ClusterError> {
+        job::run(self.cluster, self.source, work, None, take).map(|_| ())
+    }
+}
