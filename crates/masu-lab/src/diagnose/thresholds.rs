@@ -18,8 +18,8 @@ pub(super) const FIRST_TOUCH_SHARE: f64 = 0.1;
 /// A setting of the malloc is a remedy only where the malloc asked for this share of the memory that was touched.
 pub(super) const REACHED_SHARE: f64 = 0.5;
 
-/// Below this share of the memory that was touched, it is the program's own: of 46 real programs none gained 2 % or more by
-/// another malloc where samples hardly met the malloc, too.
+/// Below this share of the memory that was touched, it is the program's own: none of six real programs like this whose
+/// samples hardly met the malloc gained 2 % or more by another one.
 pub(super) const OWN_REACH: f64 = 0.25;
 
 /// What a program and its libraries take before it does anything: with less, the share says nothing.
