@@ -60,8 +60,10 @@ pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     })?;
     let out = target.join(format!("release-{VERSION}"));
     let _ = fs::remove_dir_all(&out);
-    // The second name is longer, so that a path inside a file shows.
-    let clones = ["first", "second-in-a-longer-folder"].map(|name| out.join("clones").join(name));
+    // The second name is longer, so that a path inside a file shows. The commit is in both: cargo keeps what it unpacked of
+    // packages by the path of their folder, and an earlier commit's must not be built for this one's.
+    let folder = out.join("clones").join(&state.commit);
+    let clones = ["first", "second-in-a-longer-folder"].map(|name| folder.join(name));
     for (clone, tests) in clones.iter().zip([true, false]) {
         commands::step(&format!("packages in {}", clone.display()), || build(root, clone, tests))?;
     }
@@ -100,6 +102,7 @@ pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
 
 /// What is known of the tree without building it.
 struct State {
+    commit: String,
     /// Files that differ from the commit, as git lists them.
     changes: String,
     changelog: String,
@@ -116,6 +119,7 @@ impl State {
             |name: &str| fs::read_to_string(root.join(name)).with_context(|| name.to_owned());
         let tag = git(&["describe", "--tags", "--abbrev=0", "--match", "v*"]).ok();
         Ok(State {
+            commit: git(&["rev-parse", "HEAD"])?.trim().to_owned(),
             changes: git(&["status", "--porcelain"])?,
             changelog: read("CHANGELOG.md")?,
             manifest: read("Cargo.toml")?,
@@ -252,6 +256,7 @@ mod tests {
     #[test]
     fn everything_in_the_way_is_said_at_once() {
         let mut state = State {
+            commit: String::new(),
             changes: " M README.md\n".to_owned(),
             changelog: "# Changelog\n\n## Unreleased\n\ntext\n".to_owned(),
             manifest: "homepage = \"https://example.org/masu\"".to_owned(),

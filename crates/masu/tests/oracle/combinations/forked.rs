@@ -5,6 +5,7 @@
 //! threads without `std`: there, a thread that starts or ends takes a lock of the list of all stacks.
 
 use std::ffi::c_void;
+use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr;
 use std::thread;
@@ -63,12 +64,14 @@ pub(crate) fn on_thread<T: Send, F: FnOnce() -> T + Send>(work: F) -> T {
         ptr::null_mut()
     }
     let mut call = Call { work: Some(work), result: None };
-    let mut thread = 0;
+    let mut thread = MaybeUninit::uninit();
     let argument = (&raw mut call).cast();
     // SAFETY: `call` lives until the thread has ended, and is not touched before; its parts may be sent to a thread.
     let refusal =
-        unsafe { libc::pthread_create(&raw mut thread, ptr::null(), start::<T, F>, argument) };
+        unsafe { libc::pthread_create(thread.as_mut_ptr(), ptr::null(), start::<T, F>, argument) };
     assert_eq!(refusal, 0, "a thread");
+    // SAFETY: The call that started the thread wrote it.
+    let thread = unsafe { thread.assume_init() };
     // SAFETY: The thread was started above, and nothing else waits for it.
     assert_eq!(unsafe { libc::pthread_join(thread, ptr::null_mut()) }, 0, "the thread has ended");
     call.result.expect("the thread sets it").unwrap_or_else(|panic| resume_unwind(panic))
