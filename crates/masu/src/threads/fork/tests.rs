@@ -194,6 +194,7 @@ fn a_lock_that_is_released_in_time() {
 
 #[test]
 #[cfg_attr(miri, ignore = "starts processes")]
+#[cfg_attr(target_env = "musl", ignore = "musl has one thread wait for the other in its own lock")]
 fn forks_that_wait_for_each_other_both_return() {
     alone("two_forks_with_locks");
 }
