@@ -229,6 +229,7 @@ const fn left_out_in_guests(
 /// Tests that an emulator breaks, and what only a released library does.
 pub(super) const LEFT_OUT: &[LeftOut] = &[
     left_out("unit", "memory::ranges::stripes::tests", STARTED),
+    left_out("unit", "threads::fork::tests", STARTED),
     left_out("oracle", "os_pages", STARTED),
     left_out("oracle", "combinations", STARTED),
     left_out("heaps", "misuse_ends_the_program", STARTED),
