@@ -166,6 +166,9 @@ pub(super) const STARTED_PROCESSES: u64 = 200;
 /// Times that threads gave up their turn: fewer are what locks do before they sleep.
 pub(super) const YIELDS: u64 = 50_000;
 
+/// The same where nearly all calls are of that kind, of which only samples were counted.
+pub(super) const YIELDS_SAMPLED: u64 = 5_000;
+
 /// Of a program's own code, waiting in OpenMP's library is a cause from this share on.
 pub(super) const SPINNING_SHARE: f64 = 0.1;
 

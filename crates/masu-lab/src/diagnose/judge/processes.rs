@@ -4,7 +4,7 @@ use super::super::facts::Facts;
 use super::super::finding::{Confidence, Finding, Id, Remedy};
 use super::super::thresholds::{
     BUSY_SHARE, CAUSE_SHARE, GROWN_BYTES, GROWN_LEAST, GROWN_SHARE, SPINNING_SHARE,
-    STARTED_PROCESSES, YIELDS,
+    STARTED_PROCESSES, YIELDS, YIELDS_SAMPLED,
 };
 use crate::prices::Service;
 use crate::quantity::{bytes, count, percent, seconds};
@@ -67,8 +67,12 @@ pub(super) fn spinning(facts: &Facts) -> Option<Finding> {
     // where nearly all calls are of that kind, what the kernel took is theirs.
     let most_s = if is_most { facts.clock.own_sys_s.min(yields as f64 * SWITCH_S) } else { 0.0 };
     let yields_s = (yields as f64 * facts.price_s(Service::SystemCall)).max(most_s);
-    // A program that has fewer CPUs gives up fewer turns.
-    let least = YIELDS as f64 * (1.0 - facts.others.taken_share());
+    // A program that has fewer CPUs gives up fewer turns. Where nearly all calls are of that kind and only samples of them were
+    // counted, the kernel's time says more than their number.
+    let least = match is_most && is_sampled {
+        true => YIELDS_SAMPLED as f64,
+        false => YIELDS as f64 * (1.0 - facts.others.taken_share()),
+    };
     let is_yielding = yields as f64 >= least && facts.share(yields_s) >= CAUSE_SHARE;
     let places = facts.sampled().map_or(&[][..], |sampled| &sampled.places);
     let of_openmp = places.iter().filter(|place| {

@@ -58,6 +58,13 @@ fn threads_that_yield_over_and_over_spin() {
     let sampling = Sampling { from_s: 0.5, share: 0.01 };
     let sampled = calling(sampled, |calls| calls.sampled = Some(sampling));
     assert_eq!(causes(&sampled), [Id::Spinning]);
+    // Where the yields are seen and turns do not change, the kernel's time says enough.
+    let mut alone = sampled;
+    alone.clock.involuntary_switches = 0;
+    alone.clock.own_sys_s = 2.0;
+    alone.clock.wall_s = 1.0;
+    alone.clock.user_s = 0.5;
+    assert_eq!(causes(&alone), [Id::Spinning]);
     // Who has a third of the CPUs gives up fewer turns.
     let mut fewer = yielding(30_000);
     fewer.clock.own_sys_s = 2.0;
