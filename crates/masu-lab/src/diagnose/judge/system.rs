@@ -21,6 +21,9 @@ const KNOWN: f64 = 0.3;
 /// Where fewer are known, page faults are at most this share of the kernel's time.
 const FAULTS_LITTLE: f64 = 0.1;
 
+/// The kernel's time is so long at least, in seconds.
+const LEAST_S: f64 = 0.1;
+
 /// Calls that have findings of their own, and that every program makes where it begins and ends.
 const OTHERS: [&str; 12] = [
     "brk",
@@ -64,7 +67,8 @@ pub(super) fn calls(facts: &Facts, found: &[Finding]) -> Option<Finding> {
     // Where nobody saw which calls it makes, page faults may have taken longer than their price, and those of huge pages do.
     let faults_are_few =
         faults_s <= FAULTS_LITTLE * clock.own_sys_s && facts.memory.huge_bytes == 0;
-    if !is_known && !faults_are_few {
+    // In a short run the cost of counting, which is taken off, is not known so well.
+    if kernel_s < LEAST_S || !is_known && !faults_are_few {
         return None;
     }
     // What was timed says how the kernel's time is shared out, and is too rough to say how much it is.

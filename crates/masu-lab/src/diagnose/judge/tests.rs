@@ -584,6 +584,11 @@ fn a_program_that_is_mostly_system_calls_is_told_which() {
     let found = first(&unknown);
     assert_eq!((found.id, found.confidence), (Id::SystemCalls, Confidence::Low));
     assert!(found.title.ends_with("system calls"), "{found:?}");
+    let mut short = unknown.clone();
+    short.clock =
+        Clock { wall_s: 0.03, user_s: 0.008, sys_s: 0.016, own_sys_s: 0.016, ..short.clock };
+    short.calls.as_mut().unwrap().kinds[0].seconds = 0.0024;
+    assert!(!ids(&short).contains(&Id::SystemCalls), "counting took longer");
     let mut huge = unknown.clone();
     huge.memory.huge_bytes = 64 * MIB;
     assert!(!ids(&huge).contains(&Id::SystemCalls), "the kernel cleared huge pages");
