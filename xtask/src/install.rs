@@ -181,8 +181,11 @@ const BUILT: &[(&str, &str, u32)] = &[
 /// The hardened build of `libmasu.so`.
 const HARDENED: &str = "libmasu-secure.so";
 
-const HEADERS: [(&str, &str); 2] =
-    [("crates/masu-abi/include", "masu.h"), ("crates/masu-code-abi/include", "masu_code.h")];
+const HEADERS: [(&str, &str); 3] = [
+    ("crates/masu-abi/include", "masu.h"),
+    ("crates/masu-abi/include", "masu.hpp"),
+    ("crates/masu-code-abi/include", "masu_code.h"),
+];
 
 struct PkgConfig {
     file: &'static str,

@@ -1,6 +1,6 @@
-//! `include/masu.h` compiles everywhere, and programs that include it work.
+//! `include/masu.h` and `masu.hpp` compile everywhere, and programs that include them work.
 //!
-//! It relies on gcc and, if installed, on clang and musl's wrapper of gcc. The header redeclares functions of the C
+//! It relies on gcc and, if installed, on clang and musl's wrapper of gcc. `masu.h` redeclares functions of the C
 //! library, which is an error as soon as one attribute or exception specification differs in one mode of one language.
 //! So every mode is compiled, with warnings as errors.
 
@@ -19,14 +19,35 @@ fn folder() -> PathBuf {
     header.parent().expect("a file is in a folder").to_owned()
 }
 
+/// A program that uses a header.
+struct Use {
+    header: &'static str,
+    body: &'static str,
+}
+
+const PLAIN: Use = Use {
+    header: "masu.h",
+    body: "int main(void) { free(malloc(1)); return masu_version() == NULL; }\n",
+};
+
+const CONTAINERS: Use = Use {
+    header: "masu.hpp",
+    body: "#include <vector>\n\
+           int main() { masu::heap heap; std::vector<int, masu::allocator<int>> one(heap); one.resize(9); }\n",
+};
+
 /// Checks a program that includes the header only, and one that includes others before and after.
-fn is_clean(compiler: &str, language: &str, standard: &str, more: &[&str]) {
-    let around = "#undef _GNU_SOURCE\n#define _GNU_SOURCE\n#include <stdlib.h>\n#include <malloc.h>\n\
-                  #include <masu.h>\n#include <stdlib.h>\n#include <string.h>\n";
-    for (kind, text) in [("alone", "#include <masu.h>\n"), ("around", around)] {
-        let name = format!("header-{compiler}-{standard}-{kind}.txt");
+fn is_clean(compiler: &str, language: &str, standard: &str, more: &[&str], used: &Use) {
+    let Use { header, body } = used;
+    let alone = format!("#include <{header}>\n");
+    let around = format!(
+        "#undef _GNU_SOURCE\n#define _GNU_SOURCE\n#include <stdlib.h>\n#include <malloc.h>\n{alone}\
+         #include <stdlib.h>\n#include <string.h>\n"
+    );
+    for (kind, text) in [("alone", alone), ("around", around)] {
+        let more_text = more.concat();
+        let name = format!("{header}-{compiler}-{standard}{more_text}-{kind}.txt");
         let source = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-        let body = "int main(void) { free(malloc(1)); return masu_version() == NULL; }\n";
         fs::write(&source, format!("{text}{body}")).expect("the target folder is writable");
         let mut command = Command::new(compiler);
         command
@@ -53,7 +74,7 @@ fn has(compiler: &str) -> bool {
 fn every_c_compiler_accepts_it_without_warnings() {
     for compiler in ["cc", "clang", "musl-gcc"].into_iter().filter(|compiler| has(compiler)) {
         for standard in C {
-            is_clean(compiler, "c", standard, &[]);
+            is_clean(compiler, "c", standard, &[], &PLAIN);
         }
     }
 }
@@ -62,7 +83,11 @@ fn every_c_compiler_accepts_it_without_warnings() {
 fn every_cxx_compiler_accepts_it_without_warnings() {
     for compiler in ["c++", "clang++"].into_iter().filter(|compiler| has(compiler)) {
         for standard in CXX {
-            is_clean(compiler, "c++", standard, &[]);
+            is_clean(compiler, "c++", standard, &[], &PLAIN);
+            if standard != "c++98" {
+                is_clean(compiler, "c++", standard, &[], &CONTAINERS);
+                is_clean(compiler, "c++", standard, &["-fno-rtti", "-fno-exceptions"], &CONTAINERS);
+            }
         }
     }
 }

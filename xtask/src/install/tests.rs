@@ -132,6 +132,49 @@ fn what_is_installed_serves_programs_that_pkg_config_links() {
         assert!(names.contains(&OsStr::new(name)), "{name} is missing");
     }
     loads_code(&folder.0, &request, &flags(&["--cflags", "--libs", "masu_code"]));
+    containers_by_cmake(&folder.0, &request);
+}
+
+/// Containers in a heap, by the header for C++.
+const CONTAINERS_TEXT: &str = "\
+#include <masu.hpp>
+#include <cstdio>
+#include <string>
+#include <vector>
+int main() {
+    masu::heap heap;
+    masu::memory_resource resource(heap);
+    std::pmr::vector<std::pmr::string> words(100, std::pmr::string(50, 'w'), &resource);
+    std::printf(\"%zu\\n\", heap.statistics().live_blocks);
+}
+";
+
+const CONTAINERS_PROJECT: &str = "\
+cmake_minimum_required(VERSION 3.16)
+project(containers CXX)
+set(CMAKE_CXX_STANDARD 17)
+find_package(masu 0.0.1 REQUIRED)
+foreach(kind masu secure static)
+  add_executable(${kind} containers.cpp)
+  target_link_libraries(${kind} PRIVATE masu::${kind})
+endforeach()
+";
+
+/// A project in C++ that CMake links with what is installed.
+fn containers_by_cmake(folder: &Path, request: &Request) {
+    let project = folder.join("containers");
+    fs::create_dir(&project).unwrap();
+    fs::write(project.join("containers.cpp"), CONTAINERS_TEXT).unwrap();
+    fs::write(project.join("CMakeLists.txt"), CONTAINERS_PROJECT).unwrap();
+    let built = project.join("built");
+    let mut configure = Command::new("cmake");
+    configure.arg("-S").arg(&project).arg("-B").arg(&built);
+    succeeds(configure.arg(format!("-DCMAKE_PREFIX_PATH={}", request.prefix.display())));
+    succeeds(Command::new("cmake").arg("--build").arg(&built));
+    for kind in ["masu", "secure", "static"] {
+        let live_blocks = succeeds(&mut Command::new(built.join(kind)));
+        assert_eq!(live_blocks, "101\n", "{kind}: a block for each word, one for the vector");
+    }
 }
 
 /// Loads `square` from an object into an arena, and calls it.
