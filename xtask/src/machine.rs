@@ -1,7 +1,7 @@
 //! What a machine must have before the chores can run, and how it gets there.
 //!
-//! One table says what the tests and the comparison need, how to see that it is there, which Debian
-//! package brings it, and why. What is there already, from wherever, is never installed again.
+//! `machine/needs.txt` says what each chore needs, how to see that it is there, which Debian package brings it, and why. What
+//! is there already, from wherever, is never installed again.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -12,245 +12,71 @@ use anyhow::{Context, Result, bail};
 
 use crate::commands;
 
-/// How to see that something is there.
-#[derive(Clone, Copy)]
-enum Sign {
-    Program(&'static str),
-    /// A shared library in one of the usual folders.
-    Library(&'static str),
-    File(&'static str),
-}
-
-/// Something a chore needs that cargo does not bring.
+/// Something a chore needs that cargo does not bring: a line of `machine/needs.txt`.
 pub struct Need {
-    sign: Sign,
+    /// How to see that it is there: `program`, `library` or `file`.
+    sign: &'static str,
+    /// What is looked for.
+    pub name: &'static str,
     package: &'static str,
     reason: &'static str,
 }
 
+const NEEDS: &str = include_str!("machine/needs.txt");
+
+pub use lists::*;
+
+/// The lists of that file.
+#[expect(missing_docs, reason = "the file has a line on each")]
+mod lists {
+    pub const PEERS: &str = "peers";
+    pub const PEER_BUILDS: &str = "peer-builds";
+    pub const HARDENED_PEERS: &str = "hardened-peers";
+    pub const RUST_PEERS: &str = "rust-peers";
+    pub const PATTERNS: &str = "patterns";
+    pub const MUSL_PATTERNS: &str = "musl-patterns";
+    pub const PROGRAMS: &str = "programs";
+    pub const ORDINARY: &str = "ordinary";
+    pub const JUDGED: &str = "judged";
+    pub const TESTED: &str = "tested";
+    pub const FOREIGN: &str = "foreign";
+    pub const GUEST: &str = "guest";
+    pub const EMULATED: &str = "emulated";
+    pub const DEBIAN: &str = "debian";
+    pub const PYTHON: &str = "python";
+}
+
+/// What `list` names: a line for each, `SIGN NAME PACKAGE: REASON`.
+pub fn needs(list: &str) -> Vec<Need> {
+    let heading = format!("\n[{list}]\n");
+    let (_, lines) = NEEDS.split_once(&heading).expect("a test looks each list up");
+    let lines = lines.lines().take_while(|line| !line.is_empty());
+    lines.map(|line| Need::read(line).expect("a test reads each line")).collect()
+}
+
 impl Need {
-    /// What is looked for.
-    pub fn name(&self) -> &'static str {
+    fn read(line: &'static str) -> Option<Need> {
+        let (start, reason) = line.split_once(": ")?;
+        let mut words = start.split(' ');
+        let (sign, name, package) = (words.next()?, words.next()?, words.next()?);
+        Some(Need { sign, name, package, reason })
+    }
+
+    fn is_there(&self) -> bool {
         match self.sign {
-            Sign::Program(name) | Sign::Library(name) | Sign::File(name) => name,
+            "program" => is_program(self.name),
+            "library" => ["/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib", "/usr/local/lib"]
+                .iter()
+                .any(|folder| Path::new(folder).join(self.name).exists()),
+            _ => Path::new(self.name).exists(),
         }
     }
 }
 
-const fn program(name: &'static str, package: &'static str, reason: &'static str) -> Need {
-    Need { sign: Sign::Program(name), package, reason }
+fn is_program(name: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| folder.join(name).is_file())
 }
-
-const fn library(name: &'static str, package: &'static str, reason: &'static str) -> Need {
-    Need { sign: Sign::Library(name), package, reason }
-}
-
-const fn file(path: &'static str, package: &'static str, reason: &'static str) -> Need {
-    Need { sign: Sign::File(path), package, reason }
-}
-
-/// The mallocs that masu is compared with.
-pub const PEERS: &[Need] = &[
-    library("libjemalloc.so.2", "libjemalloc2", "jemalloc, a malloc to compare with"),
-    library("libtcmalloc_minimal.so.4", "libtcmalloc-minimal4", "gperftools' tcmalloc, likewise"),
-    library("libmimalloc.so.2", "libmimalloc2.0", "mimalloc, likewise"),
-];
-
-/// What builds and tries the mallocs that no package has: see `peers.rs`.
-pub const PEER_BUILDS: &[Need] = &[
-    program("gcc", "gcc", "compiles mimalloc and jemalloc"),
-    program("g++", "g++", "compiles jemalloc's operators of C++"),
-    program("clang++", "clang", "compiles snmalloc, rpmalloc and Google's tcmalloc"),
-    program("cmake", "cmake", "builds mimalloc, snmalloc and Google's tcmalloc"),
-    program("make", "make", "builds the peers"),
-    program("python3", "python3", "shows that a peer serves a real program"),
-];
-
-/// Mallocs that pay for safety, and what builds one of them.
-pub const HARDENED_PEERS: &[Need] = &[
-    file(
-        "/usr/lib/llvm-19/lib/clang/19/lib/linux/libclang_rt.scudo_standalone-x86_64.so",
-        "libclang-rt-19-dev",
-        "scudo, a hardened malloc to compare with",
-    ),
-    program("clang++-19", "clang-19", "compiles hardened_malloc, whose sources are C23"),
-    program("ld.lld-19", "lld-19", "links it"),
-];
-
-/// What builds the allocators in C and C++ that are crates: see `rust.rs`.
-pub const RUST_PEERS: &[Need] = &[
-    program("gcc", "gcc", "compiles mimalloc and jemalloc"),
-    program("make", "make", "builds jemalloc"),
-    program("clang++", "clang", "compiles snmalloc and Google's tcmalloc"),
-    program("cmake", "cmake", "builds snmalloc"),
-    program("musl-gcc", "musl-tools", "compiles mimalloc and jemalloc for musl"),
-];
-
-/// What builds the allocation patterns.
-pub const PATTERNS: &[Need] = &[
-    program("gcc", "gcc", "compiles the allocation patterns"),
-    program("make", "make", "builds the allocation patterns"),
-];
-
-/// What builds them for musl.
-pub const MUSL_PATTERNS: &[Need] =
-    &[program("musl-gcc", "musl-tools", "compiles the allocation patterns for musl")];
-
-/// The real programs that `bench` measures, and what makes what they read.
-pub const PROGRAMS: &[Need] = &[
-    file("/usr/bin/python3", "python3", "measured; and writes what the others read"),
-    program("perl", "perl", "measured"),
-    program("lua5.4", "lua5.4", "measured"),
-    program("g++", "g++", "measured: a compiler"),
-    program("sqlite3", "sqlite3", "measured: a database"),
-    program("redis-server", "redis-server", "measured: a cache server"),
-    program("z3", "z3", "measured: a solver"),
-    program("jq", "jq", "measured"),
-    program("xmllint", "libxml2-utils", "measured"),
-];
-
-/// What is diagnosed beside them as ordinary programs.
-pub const ORDINARY: &[Need] = &[
-    program("xz", "xz-utils", "diagnosed: a compressor"),
-    program("gzip", "gzip", "diagnosed: likewise"),
-    program("sort", "coreutils", "diagnosed"),
-];
-
-/// What is diagnosed and then measured to judge the diagnosis, beside those above: see `judge.rs`.
-pub const JUDGED: &[Need] = &[
-    program("gawk", "gawk", "judged: an interpreter"),
-    program("mawk", "mawk", "judged: another"),
-    program("convert", "imagemagick", "judged: pictures"),
-    program("rsvg-convert", "librsvg2-bin", "judged: drawings"),
-    program("clang++", "clang", "judged: a compiler"),
-    program("dot", "graphviz", "judged: graph layout"),
-    program("cppcheck", "cppcheck", "judged: looks through source code"),
-    program("xsltproc", "xsltproc", "judged: stylesheets"),
-    program("gp", "pari-gp", "judged: algebra"),
-    program("ledger", "ledger", "judged: accounts"),
-    program("php", "php-cli", "judged: an interpreter"),
-    program("luajit", "luajit", "judged: a compiler at run time"),
-    program("xz", "xz-utils", "judged: a compressor"),
-    program("zstd", "zstd", "judged: another"),
-    program("groff", "groff", "judged: typesetting"),
-    program("cmark", "cmark", "judged: Markdown"),
-    program("bison", "bison", "judged: makes parsers"),
-    program("m4", "m4", "judged: macros"),
-    program("cvc5", "cvc5", "judged: a solver"),
-    program("tclsh", "tcl", "judged: an interpreter"),
-    program("swipl", "swi-prolog-nox", "judged: an interpreter of logic"),
-    program("protoc", "protobuf-compiler", "judged: a compiler of messages"),
-    program("tidy", "tidy", "judged: pages of the web"),
-    program("glpsol", "glpk-utils", "judged: linear programs"),
-    program("samtools", "samtools", "judged: reads of genes"),
-    program("ruby", "ruby", "judged: an interpreter"),
-    program("node", "nodejs", "judged: a compiler at run time"),
-    program("guile", "guile-3.0", "judged: an interpreter"),
-    program("sbcl", "sbcl", "judged: Lisp"),
-    program("gs", "ghostscript", "judged: PostScript"),
-    program("pdftotext", "poppler-utils", "judged: PDF"),
-    program("iverilog", "iverilog", "judged: circuits"),
-    program("nasm", "nasm", "judged: an assembler"),
-    program("git", "git", "judged: histories; and makes one"),
-    program("sort", "coreutils", "judged: lines"),
-    program("optipng", "optipng", "judged: a compressor of pictures"),
-    program("flac", "flac", "judged: a compressor of sound"),
-];
-
-/// The programs that the tests run under masu or look at it with.
-pub const TESTED: &[Need] = &[
-    program("gcc", "gcc", "compiles C tests; itself run under masu"),
-    program("g++", "g++", "compiles C++ tests; itself run under masu"),
-    program("clang++", "clang", "compiles objects that the code arena loads"),
-    program("gdb", "gdb", "stops in code that the arena loaded"),
-    program("musl-gcc", "musl-tools", "links C programs against musl"),
-    file("/usr/lib/x86_64-linux-gnu/libz.a", "zlib1g-dev", "a real library's objects, loaded"),
-    file("/usr/lib/x86_64-linux-gnu/libsqlite3.a", "libsqlite3-dev", "likewise"),
-    file("/usr/lib/x86_64-linux-gnu/libbz2.a", "libbz2-dev", "likewise"),
-    file("/usr/lib/x86_64-linux-gnu/liblzma.a", "liblzma-dev", "likewise"),
-    file("/usr/lib/x86_64-linux-gnu/libpng.a", "libpng-dev", "likewise"),
-    file("/usr/lib/x86_64-linux-gnu/libgmp.a", "libgmp-dev", "likewise"),
-    file("/usr/lib/x86_64-linux-gnu/libcrypto.a", "libssl-dev", "likewise"),
-    file("/usr/lib/x86_64-linux-gnu/libgtest.a", "libgtest-dev", "a real library of C++, likewise"),
-    file("/usr/src/googletest/googletest/CMakeLists.txt", "googletest", "its own tests"),
-    program("valgrind", "valgrind", "checks what the code arena loads"),
-    program("strace", "strace", "counts system calls"),
-    program("qemu-x86_64", "qemu-user", "counts lines that threads move between caches"),
-    program("pkg-config", "pkgconf", "finds masu for programs in C"),
-    program("cmake", "cmake", "likewise, for programs that CMake builds"),
-    program("readelf", "binutils", "lists what the library exports and needs"),
-    program("ps", "procps", "looks at processes that should be gone"),
-    program("time", "time", "a second opinion on peak memory"),
-    program("git", "git", "run under masu"),
-    program("javac", "default-jdk-headless", "Java, run under masu"),
-    program("node", "nodejs", "run under masu"),
-    program("perl", "perl", "run under masu"),
-    program("php", "php-cli", "run under masu: its modules bind deeply"),
-    file("/usr/lib/php/20220829/dom.so", "php-xml", "such a module"),
-    program("python3", "python3", "run under masu"),
-    program("python3.11", "python3.11", "run under masu: Debian's own, whose tests are known"),
-    file(
-        "/usr/lib/python3.11/test/test_array.py",
-        "libpython3.11-testsuite",
-        "tests that CPython ships, run under masu",
-    ),
-    program("nginx", "nginx-light", "a server that the lab's tests compare"),
-    program("redis-server", "redis-server", "a server that is linked with jemalloc, likewise"),
-    program("redis-benchmark", "redis-tools", "the load on it"),
-    program("sqlite3", "sqlite3", "run under masu"),
-    program("bash", "bash", "reads masu's completions"),
-    program("zsh", "zsh", "likewise"),
-    program("fish", "fish", "likewise"),
-    program("script", "bsdutils", "a terminal for xquo's tests"),
-    program("groff", "groff-base", "sets masu's manual pages"),
-    file(
-        "/usr/bin/linux.uml",
-        "user-mode-linux",
-        "a kernel of its own: memory counted when promised",
-    ),
-    program("xz", "xz-utils", "run under masu"),
-    program("zstd", "zstd", "run under masu"),
-];
-
-/// What makes Debian packages: see `package/debian.rs`.
-pub const DPKG_DEV: Need =
-    program("dpkg-shlibdeps", "dpkg-dev", "says which packages a package needs");
-/// What takes debug information out of what is packaged.
-pub const BINUTILS: Need = program("strip", "binutils", "makes packages small");
-/// What shows manual pages.
-pub const MAN: Need = program("man", "man-db", "shows the package's manual pages");
-
-/// What a wheel is installed with: see `package/wheel.rs`.
-pub const PYTHON: Need = program("python3", "python3", "installs the wheel");
-
-/// What builds and runs programs of another CPU: see `matrix.rs`.
-pub const FOREIGN: &[Need] = &[
-    program("aarch64-linux-gnu-gcc", "gcc-aarch64-linux-gnu", "compiles C for aarch64"),
-    program("aarch64-linux-gnu-g++", "g++-aarch64-linux-gnu", "compiles C++ for aarch64"),
-    file("/usr/aarch64-linux-gnu/lib/libc.so.6", "libc6-dev-arm64-cross", "aarch64's C library"),
-    program("qemu-aarch64", "qemu-user", "runs programs of aarch64"),
-];
-
-/// What builds kernels of another CPU and runs them: see `boot.rs`.
-pub const GUEST: &[Need] = &[
-    program("qemu-system-aarch64", "qemu-system-arm", "emulates a machine with an aarch64 CPU"),
-    program("aarch64-linux-gnu-gcc", "gcc-aarch64-linux-gnu", "compiles kernels for aarch64"),
-    file("/usr/aarch64-linux-gnu/lib/libc.so.6", "libc6-dev-arm64-cross", "aarch64's C library"),
-    file("/usr/src/linux-source-6.1.tar.xz", "linux-source-6.1", "the kernel's source"),
-    program("make", "make", "builds kernels"),
-    program("gcc", "gcc", "compiles what builds kernels"),
-    program("flex", "flex", "reads a kernel's configuration"),
-    program("bison", "bison", "likewise"),
-    program("bc", "bc", "reckons what a kernel is compiled with"),
-    program("xz", "xz-utils", "unpacks the kernel's source"),
-];
-
-/// What counts the lines that threads move between caches: see `scale.rs`.
-pub const EMULATED: &[Need] = &[
-    program("qemu-x86_64", "qemu-user", "runs programs under a plugin that counts"),
-    program("nm", "binutils", "names what lies at an address"),
-    program("addr2line", "binutils", "names the line of an instruction"),
-];
 
 /// The target whose programs bring no C library with them.
 pub const MUSL: &str = "x86_64-unknown-linux-musl";
@@ -270,21 +96,17 @@ pub const OTHER_SYSTEMS: &[&str] = &["x86_64-pc-windows-gnu", "aarch64-apple-dar
 /// The oldest Rust that the libraries compile with. COUPLING: `rust-version` in their manifests.
 pub const OLDEST_RUST: &str = "1.88.0";
 
-/// Installs what is missing of all these lists: [`provide`].
-pub fn provide_all(lists: &[&[Need]]) -> Result<()> {
-    provide(&lists.iter().copied().flatten().collect::<Vec<_>>())
-}
-
 /// The same where a chore works with fewer: a failure is printed.
-pub fn provide_what_there_is(lists: &[&[Need]]) {
+pub fn provide_what_there_is(lists: &[&str]) {
     if let Err(error) = provide_all(lists) {
         println!("going on without: {error:#}");
     }
 }
 
-/// Installs what is missing of `needs`, as root by apt-get.
-pub fn provide(needs: &[&Need]) -> Result<()> {
-    let missing: Vec<&Need> = needs.iter().copied().filter(|need| !is_there(need.sign)).collect();
+/// Installs what is missing of these lists, as root by apt-get.
+pub fn provide_all(lists: &[&str]) -> Result<()> {
+    let mut missing: Vec<Need> = lists.iter().flat_map(|list| needs(list)).collect();
+    missing.retain(|need| !need.is_there());
     if missing.is_empty() {
         return Ok(());
     }
@@ -293,7 +115,7 @@ pub fn provide(needs: &[&Need]) -> Result<()> {
     }
     let packages: Vec<&str> = missing.iter().map(|need| need.package).collect();
     let by_hand = format!("apt-get install --no-install-recommends {}", packages.join(" "));
-    if !is_root() || !is_there(Sign::Program("apt-get")) {
+    if !is_root() || !is_program("apt-get") {
         bail!("install what is missing, on Debian as root by `{by_hand}`, then run this again");
     }
     println!("installing as root: {by_hand}");
@@ -302,7 +124,7 @@ pub fn provide(needs: &[&Need]) -> Result<()> {
         apt_get(&["update"], &[])?;
         apt_get(&["install"], &packages)?;
     }
-    match missing.iter().find(|need| !is_there(need.sign)) {
+    match missing.iter().find(|need| !need.is_there()) {
         Some(need) => bail!("{} was installed and is still not found", need.package),
         None => Ok(()),
     }
@@ -338,20 +160,6 @@ impl Drop for NothingStarts {
         if let Some(policy) = self.0 {
             let _ = fs::remove_file(policy);
         }
-    }
-}
-
-fn is_there(sign: Sign) -> bool {
-    match sign {
-        Sign::Program(name) => {
-            let path = std::env::var_os("PATH").unwrap_or_default();
-            std::env::split_paths(&path).any(|folder| folder.join(name).is_file())
-        }
-        Sign::Library(name) => {
-            let folders = ["/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib", "/usr/local/lib"];
-            folders.iter().any(|folder| Path::new(folder).join(name).exists())
-        }
-        Sign::File(path) => Path::new(path).exists(),
     }
 }
 
@@ -414,22 +222,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_that_is_not_there_is_missed() {
-        assert!(!is_there(Sign::Program("no-program-has-this-name")));
-        assert!(is_there(Sign::Program("cargo")));
+    fn what_is_not_there_is_missed() {
+        let is_there = |line| Need::read(line).unwrap().is_there();
+        for sign in ["program", "library", "file"] {
+            let line = format!("{sign} no-such-thing-is-here package: why");
+            assert!(!is_there(line.leak()), "{sign}");
+        }
+        assert!(is_there("program cargo package: why") && is_there("file /proc package: why"));
     }
 
     #[test]
-    fn a_library_that_is_not_there_is_missed() {
-        assert!(!is_there(Sign::Library("libno-library-has-this-name.so.1")));
-    }
-
-    #[test]
-    fn each_package_is_listed_once() {
-        let mut packages: Vec<_> = PEERS.iter().chain(TESTED).map(|need| need.package).collect();
-        packages.sort_unstable();
-        let count = packages.len();
-        packages.dedup();
-        assert_eq!(packages.len(), count);
+    fn every_line_is_a_need_and_each_package_of_a_list_stands_there_once() {
+        for list in NEEDS.lines().filter_map(|line| line.strip_prefix('[')?.strip_suffix(']')) {
+            let needs = needs(list);
+            assert!(!needs.is_empty(), "{list}");
+            for (at, need) in needs.iter().enumerate() {
+                assert!(["program", "library", "file"].contains(&need.sign), "{}", need.name);
+                assert!(needs[..at].iter().all(|one| one.package != need.package), "{}", need.name);
+            }
+        }
+        for list in [PEERS, PEER_BUILDS, HARDENED_PEERS, RUST_PEERS, PATTERNS, MUSL_PATTERNS] {
+            assert!(!needs(list).is_empty());
+        }
+        for list in [PROGRAMS, ORDINARY, JUDGED, TESTED, FOREIGN, GUEST, EMULATED, DEBIAN, PYTHON] {
+            assert!(!needs(list).is_empty());
+        }
     }
 }

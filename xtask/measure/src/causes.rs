@@ -2,7 +2,7 @@
 //! and against the program of a field report.
 //!
 //! Relies on `workloads/causes` for the programs and on the command for every finding: here is only what was to be
-//! found (`table.rs`) and whether it was (`judge.rs`). The hard idea is that a judge must not learn from what it
+//! found (`causes.toml`) and whether it was (`judge.rs`). The hard idea is that a judge must not learn from what it
 //! judges: thresholds are fixed on the causes in C, those in Rust and the ordinary programs are run to judge.
 
 mod judge;
@@ -42,9 +42,9 @@ pub(crate) struct Request {
 impl Request {
     /// The cases that are wanted, of all that there are.
     fn choose(&self, mut cases: Vec<Case>) -> Result<Vec<Case>> {
-        options::are_known(&self.only, cases.iter().map(|case| case.name))?;
+        options::are_known(&self.only, cases.iter().map(|case| case.known.name))?;
         cases.retain(|case| self.group.is_none_or(|group| case.group == group));
-        cases.retain(|case| self.only.is_empty() || self.only.iter().any(|n| n == case.name));
+        cases.retain(|case| self.only.is_empty() || self.only.iter().any(|n| n == case.known.name));
         Ok(cases)
     }
 }
@@ -59,7 +59,7 @@ pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     let cases = request.choose(table::cases(&built.places)?)?;
     let mut judged = Vec::new();
     for case in cases {
-        println!("==> {}: {}", case.group.name(), case.name);
+        println!("==> {}: {}", case.group.name(), case.known.name);
         let found = run::diagnose(&built.masu, root, &case);
         let one = Judged::new(case, found);
         println!("    {}", one.line());
@@ -85,7 +85,7 @@ impl Built {
     fn new(root: &Path, request: &Request) -> Result<Built> {
         let target = commands::target_folder()?;
         let made = target.join("causes");
-        machine::provide(&machine::PATTERNS.iter().collect::<Vec<_>>())?;
+        machine::provide_all(&[machine::PATTERNS])?;
         if request.built.is_none() {
             commands::step("build masu", || {
                 let build = ["build", "--release", "--package", "masu-cli"];
@@ -99,8 +99,7 @@ impl Built {
             commands::run(commands::cargo(root, &build).arg("--target-dir").arg(made.join("rust")))
         })?;
         if request.group.is_none() {
-            let needs = machine::PROGRAMS.iter().chain(machine::ORDINARY);
-            machine::provide(&needs.collect::<Vec<_>>())?;
+            machine::provide_all(&[machine::PROGRAMS, machine::ORDINARY])?;
             commands::step("make what ordinary programs read", || {
                 commands::make(&root.join("workloads/programs"), &target.join("programs"))
             })?;

@@ -94,8 +94,8 @@ impl Request {
 pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     let target = commands::target_folder()?;
     let folder = target.join("judge");
-    let needs = machine::PATTERNS.iter().chain(machine::PEERS).chain(machine::PROGRAMS);
-    machine::provide(&needs.chain(machine::JUDGED).collect::<Vec<_>>())?;
+    let needs = [machine::PATTERNS, machine::PEERS, machine::PROGRAMS, machine::JUDGED];
+    machine::provide_all(&needs)?;
     let built = request.built.clone().unwrap_or(target.join("release"));
     let built = std::path::absolute(built).context("the folder of what is built")?;
     if request.built.is_none() && !request.kept {

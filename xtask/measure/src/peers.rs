@@ -43,7 +43,7 @@ pub(crate) struct Request {
     #[arg(long, value_name = "N", value_parser = options::times)]
     jobs: Option<usize>,
     /// Only these peers
-    #[arg(value_parser = PossibleValuesParser::new(PEERS.map(|peer| peer.name)))]
+    #[arg(value_parser = PossibleValuesParser::new(PEERS.iter().map(|peer| peer.name.as_str())))]
     names: Vec<String>,
 }
 
@@ -53,13 +53,13 @@ impl Request {
     }
 
     fn wants(&self, peer: &Peer) -> bool {
-        self.names.is_empty() || self.names.iter().any(|name| name == peer.name)
+        self.names.is_empty() || self.names.contains(&peer.name)
     }
 }
 
 /// A peer, built or not.
-struct Progress {
-    peer: Peer,
+struct Progress<'a> {
+    peer: &'a Peer,
     /// The library and whether it stood before, or why there is none.
     built: Result<(Built, bool)>,
 }
@@ -70,7 +70,7 @@ pub(crate) fn run(request: &Request) -> Result<()> {
     machine::provide_what_there_is(&[machine::PEERS]);
     machine::provide_what_there_is(&[machine::HARDENED_PEERS]);
     let folder = place()?;
-    let wanted: Vec<Peer> = PEERS.into_iter().filter(|peer| request.wants(peer)).collect();
+    let wanted: Vec<&Peer> = PEERS.iter().filter(|peer| request.wants(peer)).collect();
     let made = make(&wanted, &folder, request.jobs())?;
     let rows = commands::step("prove", || Ok(prove(&made, &folder)))?;
     println!("\n{}", page(&rows));
@@ -84,7 +84,7 @@ pub(crate) fn run(request: &Request) -> Result<()> {
 }
 
 /// Builds those of `peers` that do not stand in `folder` as described.
-fn make(peers: &[Peer], folder: &Path, jobs: usize) -> Result<Vec<Progress>> {
+fn make<'a>(peers: &[&'a Peer], folder: &Path, jobs: usize) -> Result<Vec<Progress<'a>>> {
     let compilers = stamp::compilers();
     let standing = |peer: &Peer| {
         stamp::standing(folder, peer, &stamp::describe(peer, &compilers)).map(|built| (built, true))
@@ -95,7 +95,7 @@ fn make(peers: &[Peer], folder: &Path, jobs: usize) -> Result<Vec<Progress>> {
         // All packages, not only those wanted: what is asked for later is then there, network or not.
         commands::step("get the sources", || sources::fetch(&folder.join("sources"), &PEERS))?
     };
-    let made = peers.iter().map(|peer| {
+    let made = peers.iter().map(|&peer| {
         let built = standing(peer).map_or_else(
             || {
                 let name = format!("build {} {}", peer.name, peer.version);
@@ -107,7 +107,7 @@ fn make(peers: &[Peer], folder: &Path, jobs: usize) -> Result<Vec<Progress>> {
             },
             Ok,
         );
-        Progress { peer: *peer, built }
+        Progress { peer, built }
     });
     Ok(made.collect())
 }
@@ -124,7 +124,7 @@ struct Row {
 }
 
 /// Proves the built peers, and Debian's mallocs beside them.
-fn prove(made: &[Progress], folder: &Path) -> Vec<Row> {
+fn prove(made: &[Progress<'_>], folder: &Path) -> Vec<Row> {
     // As a measurement with the peers finds them.
     let folders = self::folder().into_iter().chain(hardened()).collect();
     let places = Places { folders, ..Places::default() };
@@ -146,7 +146,7 @@ fn prove(made: &[Progress], folder: &Path) -> Vec<Row> {
     rows
 }
 
-fn prove_made(one: &Progress, folder: &Path, catalogue: &Catalogue) -> Row {
+fn prove_made(one: &Progress<'_>, folder: &Path, catalogue: &Catalogue) -> Row {
     let Progress { peer, built } = one;
     let proof = match built {
         Err(error) => Err(anyhow::anyhow!("{error:#}")),
@@ -155,11 +155,11 @@ fn prove_made(one: &Progress, folder: &Path, catalogue: &Catalogue) -> Row {
     };
     let built = built.as_ref().ok();
     Row {
-        name: peer.name.to_owned(),
-        version: peer.version.to_owned(),
-        file: peer.file.to_owned(),
+        name: peer.name.clone(),
+        version: peer.version.clone(),
+        file: peer.file.clone(),
         bytes: built.map(|(built, _)| built.bytes),
-        proof: show(peer.name, proof),
+        proof: show(&peer.name, proof),
         built: built.map(|(built, stood)| (built.seconds, *stood)),
     }
 }
@@ -174,10 +174,10 @@ fn show(name: &str, proof: Result<String>) -> Result<String> {
 
 /// The lab's entry for the library of `peer`, under its name and version.
 fn recognised<'a>(catalogue: &'a Catalogue, peer: &Peer, folder: &Path) -> Result<&'a Allocator> {
-    let path = folder.join(peer.file).canonicalize()?;
+    let path = folder.join(&peer.file).canonicalize()?;
     let found = catalogue.allocators.iter().find(|one| one.path == path);
     let found = found.with_context(|| format!("{} defines no malloc", path.display()))?;
-    if found.name != peer.name || found.version.as_deref() != Some(peer.version) {
+    if found.name != peer.name || found.version.as_deref() != Some(&*peer.version) {
         bail!("the lab takes it for {} {:?}", found.name, found.version);
     }
     Ok(found)

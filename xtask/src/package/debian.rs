@@ -19,9 +19,6 @@ use super::{Shop, VERSION, notices};
 use crate::install::Request;
 use crate::{commands, machine};
 
-/// Programs that make and inspect packages.
-const TOOLS: [&machine::Need; 3] = [&machine::DPKG_DEV, &machine::BINUTILS, &machine::MAN];
-
 struct Tree {
     folder: PathBuf,
     /// As dpkg calls the CPU: `amd64`.
@@ -33,7 +30,7 @@ struct Tree {
 }
 
 pub(super) fn make(shop: &Shop) -> Result<Vec<PathBuf>> {
-    machine::provide(&TOOLS)?;
+    machine::provide_all(&[machine::DEBIAN])?;
     let bench = shop.bench("deb")?;
     let ask = |name: &str| {
         let answer_text =

@@ -28,7 +28,7 @@ pub(super) fn make(shop: &Shop) -> Result<Vec<PathBuf>> {
     let metadata = metadata(&shop.read("crates/masu-cli/README.md")?, &licences);
     let parts = Parts { program, metadata, description: description(), licences };
     let path = shop.out.join(format!("masu-{VERSION}-{}.whl", tag(&platforms().join("."))));
-    machine::provide(&[&machine::PYTHON])?;
+    machine::provide_all(&[machine::PYTHON])?;
     pack(&parts, &shop.bench("wheel")?, &path)?;
     Ok(vec![path])
 }
@@ -123,7 +123,7 @@ fn description() -> String {
 /// Installs it into a fresh virtual environment, without an index, runs Python under masu there, and takes it
 /// out again.
 pub(super) fn test(shop: &Shop, made: &[PathBuf]) -> Result<()> {
-    machine::provide(&[&machine::PYTHON])?;
+    machine::provide_all(&[machine::PYTHON])?;
     let wheel = made.first().context("nothing was made")?;
     let folder = shop.bench("wheel-environment")?;
     talk(Command::new("python3").args(["-m", "venv"]).arg(&folder), "")?;

@@ -135,7 +135,8 @@ fn the_programs_are_those_that_the_chore_installs_and_are_chosen_by_name() {
     let root = xtask::root().unwrap();
     let all = programs::suite(root, Path::new("/made"), &[], 5).unwrap();
     assert!(all.entries.len() >= 6);
-    let provided: Vec<&str> = machine::PROGRAMS.iter().map(machine::Need::name).collect();
+    let provided: Vec<&str> =
+        machine::needs(machine::PROGRAMS).iter().map(|need| need.name).collect();
     for entry in &all.entries {
         let words: Vec<&str> = entry.command.iter().map(|word| word.to_str().unwrap()).collect();
         let is_provided = words.iter().take(4).any(|word| provided.contains(word));

@@ -148,7 +148,7 @@ fn missed(case: &Case, found: &[Finding]) -> Vec<&'static str> {
         Group::Report => found.iter().any(|one| one.id == id),
         _ => found.first().is_some_and(|one| one.id == id),
     };
-    case.expected.iter().copied().filter(|id| !is_there(id)).collect()
+    case.known.expected.iter().copied().filter(|id| !is_there(id)).collect()
 }
 
 /// Whether a finding of this name is true of the case, or accuses nothing.
@@ -157,6 +157,6 @@ fn may_be_found(case: &Case, id: &str) -> bool {
     let is_hoped_for = case.group == Group::Ordinary && id == "memory-is-fine";
     is_hoped_for
         || ACCUSES_NOTHING.contains(&id)
-        || case.expected.contains(&id)
-        || case.also.contains(&id)
+        || case.known.expected.contains(&id)
+        || case.known.also.contains(&id)
 }

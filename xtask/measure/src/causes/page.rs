@@ -24,7 +24,7 @@ Threads wait for each other's locks only where two CPUs are free at once. On a m
 xtask causes` lets the programs go before it.
 
 A row is *right* if the first finding is the cause and none is false. What is true of a program besides its cause is
-named before it is run, with the reason, in `xtask/measure/src/causes/table.rs`; `cpu-bound` and `io-bound` accuse nothing. Beside
+named before it is run, with the reason, in `xtask/measure/src/causes/causes.toml`; `cpu-bound` and `io-bound` accuse nothing. Beside
 each finding stand how sure it is and the share of the time that it explains, where that is known.
 ";
 
@@ -89,7 +89,7 @@ fn of_causes(text: &mut String, rows: &[&Judged]) {
         "| cause | expected first | found first | other findings | |\n|---|---|---|---|---|\n",
     );
     for one in rows {
-        let expected = one.case.expected.join(", ");
+        let expected = one.case.known.expected.join(", ");
         let (first, others) = match one.found.split_first() {
             Some((first, others)) => (first.short(), list(others)),
             None => ("–".to_owned(), "–".to_owned()),
@@ -97,7 +97,7 @@ fn of_causes(text: &mut String, rows: &[&Judged]) {
         let _ = writeln!(
             text,
             "| {} | {expected} | {first} | {others} | {} |",
-            one.case.name,
+            one.case.known.name,
             cell(&one.verdict.words())
         );
     }
@@ -106,21 +106,24 @@ fn of_causes(text: &mut String, rows: &[&Judged]) {
 fn of_ordinary(text: &mut String, rows: &[&Judged]) {
     text.push_str("| program | found | true of it | |\n|---|---|---|---|\n");
     for one in rows {
-        let truth =
-            if one.case.also.is_empty() { "–".to_owned() } else { one.case.also.join(", ") };
+        let truth = if one.case.known.also.is_empty() {
+            "–".to_owned()
+        } else {
+            one.case.known.also.join(", ")
+        };
         let found = list(&one.found);
         let verdict = cell(&one.verdict.words());
-        let _ = writeln!(text, "| {} | {found} | {truth} | {verdict} |", one.case.name);
+        let _ = writeln!(text, "| {} | {found} | {truth} | {verdict} |", one.case.known.name);
     }
 }
 
 fn of_report(text: &mut String, rows: &[&Judged]) {
     text.push_str("| step | expected | found | |\n|---|---|---|---|\n");
     for one in rows {
-        let expected = one.case.expected.join(", ");
+        let expected = one.case.known.expected.join(", ");
         let found = list(&one.found);
         let verdict = cell(&one.verdict.words());
-        let _ = writeln!(text, "| {} | {expected} | {found} | {verdict} |", one.case.name);
+        let _ = writeln!(text, "| {} | {expected} | {found} | {verdict} |", one.case.known.name);
     }
     let _ = writeln!(text, "\nThe command of the first: `{}`.", rows[0].case.command.join(" "));
     text.push_str(OF_REPORT);
@@ -140,7 +143,7 @@ fn cell(text: &str) -> String {
 fn misses(judged: &[Judged]) -> String {
     let mut text = String::new();
     for one in judged.iter().filter(|one| one.verdict != Verdict::Right) {
-        let (group, name) = (one.case.group.name(), one.case.name);
+        let (group, name) = (one.case.group.name(), one.case.known.name);
         let _ = writeln!(text, "- {name} ({group}): {}", one.verdict.words());
         let wrong = one.found.iter().filter(|found| one.false_ones.contains(&found.id));
         for found in wrong.chain(one.found.first().filter(|_| one.false_ones.is_empty())) {

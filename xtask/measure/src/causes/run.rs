@@ -19,7 +19,7 @@ const UNSET: [&str; 4] = ["LD_PRELOAD", "LD_LIBRARY_PATH", "GLIBC_TUNABLES", "MA
 pub(super) fn diagnose(masu: &Path, root: &Path, case: &Case) -> Result<Found> {
     let mut command = Command::new(masu);
     // What is judged is the judgement of one counted run, not of a trial beside other mallocs.
-    command.args(["diagnose", "--json", "--once"]).args(case.options);
+    command.args(["diagnose", "--json", "--once"]).args(&case.known.options);
     command.arg("--").args(&case.command).stdin(Stdio::null());
     let folder = if case.group == Group::Ordinary { root.join("workloads") } else { root.into() };
     command.current_dir(folder);
@@ -32,6 +32,6 @@ pub(super) fn diagnose(masu: &Path, root: &Path, case: &Case) -> Result<Found> {
         let last = said.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default();
         bail!("masu diagnose: {}: {last}", output.status);
     }
-    let is_cut_short = case.options.contains(&"--timeout");
+    let is_cut_short = case.known.options.contains(&"--timeout");
     judge::read(&String::from_utf8_lossy(&output.stdout), is_cut_short)
 }

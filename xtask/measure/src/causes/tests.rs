@@ -25,15 +25,18 @@ fn all() -> Vec<Case> {
 }
 
 fn judged(group: Group, name: &str, ids: &[&str]) -> Judged {
-    let case = all().into_iter().find(|case| case.group == group && case.name == name).unwrap();
+    let case =
+        all().into_iter().find(|case| case.group == group && case.known.name == name).unwrap();
     Judged::new(case, read(&diagnosis(ids), false))
 }
 
 #[test]
 fn a_cause_of_threads_may_be_out_of_sight_where_the_diagnosis_says_so() {
     let says = |name: &str, not_seen: &str| {
-        let case =
-            all().into_iter().find(|case| case.group == Group::C && case.name == name).unwrap();
+        let case = all()
+            .into_iter()
+            .find(|case| case.group == Group::C && case.known.name == name)
+            .unwrap();
         let text = diagnosis(&["many-allocations"]);
         let text = text.replacen('{', &format!("{{\"not_seen\":[\"{not_seen}\"],"), 1);
         Judged::new(case, read(&text, false)).verdict
@@ -115,8 +118,11 @@ fn there_are_thirteen_causes_in_two_languages_and_ten_ordinary_programs() {
     let count = |group| all().iter().filter(|case| case.group == group).count();
     let counts = Group::ALL.map(count);
     assert_eq!(counts, [13, 13, 10, 2]);
-    let expected: BTreeSet<&str> =
-        all().iter().filter(|case| case.group == Group::C).map(|case| case.expected[0]).collect();
+    let expected: BTreeSet<&str> = all()
+        .iter()
+        .filter(|case| case.group == Group::C)
+        .map(|case| case.known.expected[0])
+        .collect();
     assert_eq!(expected.len(), 13, "each cause has a finding of its own");
 }
 

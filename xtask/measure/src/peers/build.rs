@@ -18,23 +18,23 @@ const SHOWN_LINES: usize = 12;
 
 pub(super) fn build(peer: &Peer, source: &Path, folder: &Path, jobs: usize) -> Result<Built> {
     let start = Instant::now();
-    let place = folder.join("build").join(peer.name);
+    let place = folder.join("build").join(&peer.name);
     // What another version left there would be taken for up to date.
     if place.exists() {
         fs::remove_dir_all(&place).with_context(|| format!("removing {}", place.display()))?;
     }
     fs::create_dir_all(&place).with_context(|| format!("making {}", place.display()))?;
-    if let Some(listing) = peer.listing {
+    if let Some(listing) = &peer.listing {
         let script = fs::read_to_string(source.join(listing))
             .with_context(|| format!("reading {listing} of {}", peer.package))?;
         fs::write(place.join("CMakeLists.txt"), cmake_file(&script, source)?)?;
     }
     let log = place.join("log");
-    for step in peer.steps {
+    for step in &peer.steps {
         take(step, source, &place, &log, jobs)?;
     }
-    let product = place.join(peer.product);
-    let library = folder.join(peer.file);
+    let product = place.join(&peer.product);
+    let library = folder.join(&peer.file);
     if let Some(parent) = library.parent() {
         fs::create_dir_all(parent).with_context(|| format!("making {}", parent.display()))?;
     }
@@ -96,7 +96,7 @@ pub(super) fn cmake_file(script: &str, source: &Path) -> Result<String> {
     let (abseil, malloc) = (lines(true), entry + &lines(false));
     if abseil.is_empty() || !malloc.contains("cpu_cache.cc") {
         bail!(
-            "the package lists no sources where they are expected; correct xtask/measure/src/peers/table.rs"
+            "the package lists no sources where they are expected; correct xtask/measure/src/peers/listing.cmake"
         );
     }
     Ok(CMAKE_OF_LISTING

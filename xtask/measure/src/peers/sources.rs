@@ -45,12 +45,12 @@ pub(super) fn of(peer: &Peer, vendor: &Path) -> Result<PathBuf> {
     let entries = fs::read_dir(vendor).with_context(|| format!("reading {}", vendor.display()))?;
     let found = entries.flatten().find(|entry| is_ours(&entry.file_name().to_string_lossy()));
     let folder = found.with_context(|| format!("cargo unpacked no package {exact}"))?.path();
-    let (file, wanted) = peer.witness;
+    let (file, wanted) = &peer.witness;
     let text = fs::read_to_string(folder.join(file))
         .with_context(|| format!("reading {file} of {exact}"))?;
-    if !text.contains(wanted) {
+    if !text.contains(wanted.as_str()) {
         bail!(
-            "{exact} does not carry {} {}: its {file} says no `{}`; correct xtask/measure/src/peers/table.rs",
+            "{exact} does not carry {} {}: its {file} says no `{}`; correct xtask/measure/src/peers/peers.toml",
             peer.name,
             peer.version,
             wanted.trim()

@@ -41,7 +41,7 @@ pub(super) fn standing(folder: &Path, peer: &Peer, description: &str) -> Option<
     let (first, rest) = stamp.split_once('\n')?;
     let (bytes, seconds) = first.split_once(' ')?;
     let built = Built { bytes: bytes.parse().ok()?, seconds: seconds.parse().ok()? };
-    let library = fs::metadata(folder.join(peer.file)).ok()?;
+    let library = fs::metadata(folder.join(&peer.file)).ok()?;
     (rest == description && library.len() == built.bytes).then_some(built)
 }
 
@@ -55,5 +55,5 @@ pub(super) fn put(folder: &Path, peer: &Peer, description: &str, built: Built) -
 }
 
 fn file(folder: &Path, peer: &Peer) -> std::path::PathBuf {
-    folder.join("stamps").join(peer.name)
+    folder.join("stamps").join(&peer.name)
 }

@@ -29,16 +29,16 @@ impl Drop for Folder {
 
 #[test]
 fn every_version_is_exact_and_no_name_stands_twice() {
-    for peer in &PEERS {
+    for peer in PEERS.iter() {
         let numbers: Vec<_> = peer.package_version.split('.').collect();
         let are_numbers = numbers.iter().all(|number| number.parse::<u32>().is_ok());
         assert!(numbers.len() == 3 && are_numbers, "{}: {}", peer.name, peer.package_version);
-        assert!(peer.file.ends_with(peer.version), "{}: {}", peer.file, peer.version);
+        assert!(peer.file.ends_with(&peer.version), "{}: {}", peer.file, peer.version);
         let line = format!("{} = \"={}\"\n", peer.package, peer.package_version);
         assert_eq!(sources::manifest(&PEERS).matches(&line).count(), 1, "{line}");
     }
-    for of in [|peer: &Peer| peer.name, |peer: &Peer| peer.file] {
-        let mut all: Vec<&str> = PEERS.iter().map(of).collect();
+    for of in [|peer: &Peer| peer.name.clone(), |peer: &Peer| peer.file.clone()] {
+        let mut all: Vec<String> = PEERS.iter().map(of).collect();
         all.sort_unstable();
         all.dedup();
         assert_eq!(all.len(), PEERS.len());
@@ -51,14 +51,14 @@ fn the_lab_knows_each_peer_by_its_file_beside_debians() {
     let system = Catalogue::find(&Places::default());
     let library = &system.get("system", Libc::Glibc).expect("a machine with glibc").path;
     let folder = Folder::new("peers-names");
-    for peer in &PEERS {
+    for peer in PEERS.iter() {
         fs::create_dir_all(folder.0.join(HARDENED)).unwrap();
-        fs::copy(library, folder.0.join(peer.file)).unwrap();
+        fs::copy(library, folder.0.join(&peer.file)).unwrap();
     }
     let folders = vec![folder.0.clone(), folder.0.join(HARDENED)];
     let places = Places { folders, ..Places::default() };
     let catalogue = Catalogue::find(&places);
-    for peer in &PEERS {
+    for peer in PEERS.iter() {
         recognised(&catalogue, peer, &folder.0).unwrap();
     }
     let shell = Workload::new(["sh"], Input::Empty).unwrap().program;
@@ -72,29 +72,29 @@ fn the_lab_knows_each_peer_by_its_file_beside_debians() {
 #[test]
 fn a_stamp_notices_whatever_changed() {
     let folder = Folder::new("peers-stamps");
-    let peer = PEERS[0];
+    let peer = PEERS[0].clone();
     let said = stamp::describe(&peer, "cc 1\n");
     let built = Built { bytes: 4, seconds: 1.5 };
     assert_eq!(stamp::standing(&folder.0, &peer, &said), None, "nothing was built");
-    fs::write(folder.0.join(peer.file), "1234").unwrap();
+    fs::write(folder.0.join(&peer.file), "1234").unwrap();
     assert_eq!(stamp::standing(&folder.0, &peer, &said), None, "not by us");
     stamp::put(&folder.0, &peer, &said, built).unwrap();
     assert_eq!(stamp::standing(&folder.0, &peer, &said), Some(built));
 
-    let flag = Peer { steps: &["cmake -DANOTHER=FLAG"], ..peer };
-    let package = Peer { package_version: "0.1.64", ..peer };
+    let flag = Peer { steps: vec!["cmake -DANOTHER=FLAG".to_owned()], ..peer.clone() };
+    let package = Peer { package_version: "0.1.64".to_owned(), ..peer.clone() };
     let newer = "cc 2\n";
-    for (changed, compilers) in [(flag, "cc 1\n"), (package, "cc 1\n"), (peer, newer)] {
+    for (changed, compilers) in [(flag, "cc 1\n"), (package, "cc 1\n"), (peer.clone(), newer)] {
         let said = stamp::describe(&changed, compilers);
         assert_eq!(stamp::standing(&folder.0, &changed, &said), None, "{changed:?} {compilers}");
     }
-    fs::write(folder.0.join(peer.file), "123").unwrap();
+    fs::write(folder.0.join(&peer.file), "123").unwrap();
     assert_eq!(stamp::standing(&folder.0, &peer, &said), None, "cut short");
 }
 
 #[test]
 fn the_description_holds_every_step_and_the_cmake_file_of_a_listing() {
-    for peer in &PEERS {
+    for peer in PEERS.iter() {
         let said = stamp::describe(peer, "");
         assert!(peer.steps.iter().all(|step| said.contains(step)), "{}", peer.name);
         assert_eq!(said.contains("add_library"), peer.listing.is_some());
@@ -104,7 +104,8 @@ fn the_description_holds_every_step_and_the_cmake_file_of_a_listing() {
 #[test]
 fn sources_of_another_version_are_refused() {
     let vendor = Folder::new("peers-sources");
-    let peer = Peer { witness: ("include/a.h", "VERSION 2"), ..PEERS[0] };
+    let peer =
+        Peer { witness: ("include/a.h".to_owned(), "VERSION 2".to_owned()), ..PEERS[0].clone() };
     assert!(sources::of(&peer, &vendor.0).is_err(), "nothing is there");
     let package = format!("{}-{}+upstream", peer.package, peer.package_version);
     let other = format!("{}-{}1", peer.package, peer.package_version);
@@ -122,12 +123,12 @@ fn sources_of_another_version_are_refused() {
 #[test]
 fn a_failed_step_is_told_with_what_it_said() {
     let folder = Folder::new("peers-failed");
-    let says = Peer { steps: &["ls /no/such/file"], ..PEERS[0] };
+    let says = Peer { steps: vec!["ls /no/such/file".to_owned()], ..PEERS[0].clone() };
     let error = build::build(&says, Path::new("/"), &folder.0, 1).unwrap_err().to_string();
     assert!(error.contains("`ls` failed") && error.contains("/no/such/file"), "{error}");
-    let makes_nothing = Peer { steps: &["true"], ..PEERS[0] };
+    let makes_nothing = Peer { steps: vec!["true".to_owned()], ..PEERS[0].clone() };
     let error = build::build(&makes_nothing, Path::new("/"), &folder.0, 1).unwrap_err();
-    assert!(format!("{error:#}").contains(PEERS[0].product), "{error:#}");
+    assert!(format!("{error:#}").contains(&PEERS[0].product), "{error:#}");
 }
 
 #[test]
