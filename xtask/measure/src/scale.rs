@@ -7,6 +7,7 @@
 
 mod mallocs;
 mod page;
+mod queue;
 mod report;
 mod results;
 mod symbols;
@@ -17,13 +18,13 @@ mod watch;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use clap::builder::PossibleValuesParser;
 
 use mallocs::NAMES;
 use results::Results;
 use watch::Watch;
-use xtask::{commands, machine, options, page_part};
+use xtask::{commands, machine, options, records};
 
 /// The page that `--record` writes, from the workspace's root.
 const PAGE: &str = "benches/record/checks/scale.md";
@@ -67,7 +68,7 @@ pub(crate) struct Request {
     /// Run nothing that was run before: its report is in target/scale/reports
     #[arg(long = "kept")]
     is_kept: bool,
-    /// Write benches/record/checks/scale.md: of everything
+    /// Write benches/record and benches/record/checks/scale.md: of everything
     #[arg(long, conflicts_with_all = ["only", "mallocs", "libraries", "is_quick"])]
     record: bool,
 }
@@ -134,12 +135,13 @@ pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     let watch = Watch::new(&made)?;
     let results =
         commands::step("scale", || Results::gather(&watch, request, &workloads, &all.mallocs))?;
-    let text = page::text(root, &results);
-    println!("\n{text}");
+    let text = page::tables(&results);
+    let predictions = page::predictions(&results);
+    println!("\n{text}\n{}\n{predictions}", page::findings(&results, page::Detail::Full));
     if request.record {
-        page_part::replace(&root.join(PAGE), "scale", &text)
-            .with_context(|| format!("keeping {PAGE}"))?;
-        println!("record: {PAGE}");
+        let record = records::write(root, "scale", &page::record(root, &results))?;
+        page::keep(root, &results)?;
+        println!("record: {record}, {PAGE}");
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! The results of a run as text: for the terminal, and for the page of checks.
+//! The tables of a run, the record, and the page of the docs.
 //!
 //! A malloc is judged by what a whole operation moves, its program's part too: blocks that come back from another
 //! thread are moved by the program that writes to them, and which blocks come back is the malloc's doing.
@@ -7,24 +7,48 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use super::OPS_START;
+use anyhow::{Context, Result};
+
+use super::queue::PRICES;
 use super::report::{START, STEADY};
 use super::results::{Figure, Results, Spread};
-use super::symbols;
+use super::symbols::Symbols;
 use super::watch::{CPUS, QUANTUM};
+use super::{OPS_START, PAGE};
 use crate::machine_facts::MachineFacts;
-use xtask::records;
+use xtask::{page_part, records};
 
+/// Hottest lines that are named of each case, and functions.
+const LINES_NAMED: usize = 4;
 const FUNCTIONS_NAMED: usize = 4;
+const LOCKS_NAMED: usize = 2;
+/// Locks held for a smaller share of all instructions are not named.
+const LOCK_SHARE: f64 = 0.2;
 
 /// By how much more than the best peer counts as more: two runs differ by as much.
 const MARGIN: f64 = 1.05;
 /// Fewer lines an operation count as none.
 const NOTHING: f64 = 0.005;
 
-/// What was run, where masu is behind and by which code, and every figure.
-pub(super) fn text(root: &Path, results: &Results) -> String {
-    let mut text = facts(root, results) + &findings(results) + &figures(results);
+/// Every figure's table of every workload.
+pub(super) fn tables(results: &Results) -> String {
+    let mut text = String::new();
+    for (figure, phase, title) in [
+        (Figure::Moved, STEADY, "Lines moved an operation"),
+        (
+            Figure::MovedByLibraries,
+            STEADY,
+            "Lines moved an operation by the malloc and the C library",
+        ),
+        (Figure::Moved, START, "Lines moved an operation, at the start"),
+        (Figure::Atomics, STEADY, "Atomic operations an operation"),
+        (Figure::Instructions, STEADY, "Instructions an operation"),
+        (Figure::Calls, STEADY, "System calls an operation"),
+        (Figure::Held, STEADY, "Instructions an operation in which the busiest lock is held"),
+    ] {
+        let _ = write!(text, "\n## {title}\n");
+        text.push_str(&tables_of(results, figure, phase));
+    }
     if !results.failures.is_empty() {
         let _ = write!(text, "\n## Not run to the end\n\n");
         for failure in &results.failures {
@@ -34,62 +58,33 @@ pub(super) fn text(root: &Path, results: &Results) -> String {
     text
 }
 
-/// The lines moved by so many threads, and what else an operation takes where most threads are.
-pub(super) fn figures(results: &Results) -> String {
-    let mut text = "\n## Lines moved an operation\n".to_owned();
+/// A table for each workload: a row a malloc, a column a number of threads.
+fn tables_of(results: &Results, figure: Figure, phase: usize) -> String {
+    let mut text = String::new();
     let heads: Vec<String> = results.threads.iter().map(ToString::to_string).collect();
     for workload in &results.workloads {
-        let _ = write!(text, "\n**{}**: {}\n\n", workload.name, workload.about);
-        head(&mut text, "threads", &heads);
+        let name = &workload.name;
+        let _ = write!(
+            text,
+            "\n**{name}**: {}\n\n| threads | {} |\n|---{}|\n",
+            workload.about,
+            heads.join(" | "),
+            "|--:".repeat(heads.len())
+        );
         for malloc in &results.mallocs {
-            let cell = |&threads: &usize| {
-                let moved = Figure::Moved;
-                shown(moved, results.spread(moved, STEADY, &workload.name, threads, &malloc.name))
-            };
-            row(&mut text, &malloc.name, results.threads.iter().map(cell));
-        }
-    }
-    let most = results.most_threads();
-    let _ = write!(text, "\n## What else an operation takes\n\nWith {most} threads.\n");
-    for workload in &results.workloads {
-        let _ = write!(text, "\n**{}**\n\n", workload.name);
-        let others = ["atomics", "instructions", "system calls", "busiest lock held"];
-        let heads = [&["lines, all", "by libraries", "at the start"], &others[..]].concat();
-        head(&mut text, "", &[&heads[..], &["it lets work at once"]].concat());
-        for malloc in &results.mallocs {
-            let spread =
-                |(figure, phase)| results.spread(figure, phase, &workload.name, most, &malloc.name);
-            let cells = FIGURES.map(|(figure, phase)| shown(figure, spread((figure, phase))));
-            let all = spread((Figure::Instructions, STEADY));
-            let at_once = at_once(all, spread((Figure::Held, STEADY)));
-            row(&mut text, &malloc.name, cells.into_iter().chain([at_once]));
+            let cells = results.threads.iter().map(|&threads| {
+                let spread = results.spread(figure, phase, name, threads, &malloc.name);
+                spread.map_or("–".to_owned(), |spread| cell(figure, spread))
+            });
+            let cells: Vec<String> = cells.collect();
+            let _ = writeln!(text, "| {} | {} |", malloc.name, cells.join(" | "));
         }
     }
     text
 }
 
-const FIGURES: [(Figure, usize); 7] = [
-    (Figure::Moved, STEADY),
-    (Figure::MovedByLibraries, STEADY),
-    (Figure::Moved, START),
-    (Figure::Atomics, STEADY),
-    (Figure::Instructions, STEADY),
-    (Figure::Calls, STEADY),
-    (Figure::Held, STEADY),
-];
-
-fn head(text: &mut String, first: &str, heads: &[impl AsRef<str>]) {
-    row(text, first, heads.iter().map(|head| head.as_ref().to_owned()));
-    let _ = writeln!(text, "|---{}|", "|--:".repeat(heads.len()));
-}
-
-fn row(text: &mut String, first: &str, cells: impl Iterator<Item = String>) {
-    let _ = writeln!(text, "| {first} | {} |", cells.collect::<Vec<_>>().join(" | "));
-}
-
 /// The median; and the ends, where they differ by more than a twentieth.
-fn shown(figure: Figure, spread: Option<Spread>) -> String {
-    let Some(Spread { least, median, most }) = spread else { return "–".to_owned() };
+fn cell(figure: Figure, spread: Spread) -> String {
     let digits = match figure {
         Figure::Instructions => 0,
         Figure::Held => 1,
@@ -103,6 +98,7 @@ fn shown(figure: Figure, spread: Option<Spread>) -> String {
             format!("{value:.digits$}")
         }
     };
+    let Spread { least, median, most } = spread;
     if most - least > (0.05 * median).max(2.0 * NOTHING) {
         format!("{} ({}–{})", shown(median), shown(least), shown(most))
     } else {
@@ -110,23 +106,52 @@ fn shown(figure: Figure, spread: Option<Spread>) -> String {
     }
 }
 
-/// How many threads can work at once at most, since one of them at a time holds the busiest lock: what an operation
-/// takes, by what of it lies under that lock.
-fn at_once(all: Option<Spread>, held: Option<Spread>) -> String {
-    let Some((all, held)) = all.zip(held) else { return "–".to_owned() };
-    let bound = all.median / held.median;
-    if bound < 1000.0 { format!("{bound:.1}") } else { "all".to_owned() }
+/// A case in which the malloc that the run is about moves more lines than the best of the others.
+struct Behind<'a> {
+    workload: &'a str,
+    threads: usize,
+    ours: f64,
+    peer: &'a str,
+    best: f64,
 }
 
-/// Where the malloc that the run is about moves more lines than the best of the others, and by which code; where there
-/// are no others, what it moves at all.
-pub(super) fn findings(results: &Results) -> String {
-    let subject = results.subject();
+fn behind(results: &Results, phase: usize) -> Vec<Behind<'_>> {
+    let mut all = Vec::new();
+    for workload in &results.workloads {
+        for &threads in &results.threads {
+            let figure = Figure::Moved;
+            let ours = results.spread(figure, phase, &workload.name, threads, results.subject());
+            let best = results.best_peer(figure, phase, &workload.name, threads);
+            let (Some(ours), Some((peer, best))) = (ours, best) else { continue };
+            if ours.median > best * MARGIN + NOTHING {
+                let (workload, ours) = (workload.name.as_str(), ours.median);
+                all.push(Behind { workload, threads, ours, peer, best });
+            }
+        }
+    }
+    all
+}
+
+/// How much the page has on cases in which the malloc is behind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Detail {
+    /// Lines and code of every case.
+    Full,
+    /// Of the start only the table.
+    Short,
+}
+
+/// Where the malloc that the run is about moves more lines than the best of the others, and which lines and code that are;
+/// where there are no others, what it moves at all.
+pub(super) fn findings(results: &Results, detail: Detail) -> String {
+    let mut symbols = Symbols::default();
     let mut text = String::new();
+    let most = results.threads.iter().copied().max().unwrap_or(1);
+    let subject = results.subject();
     if results.mallocs.len() == 1 {
-        let _ = write!(text, "\n## The code of {subject} that moves lines\n");
+        let _ = write!(text, "\n## The hottest lines of {subject}\n");
         for workload in &results.workloads {
-            text.push_str(&hottest(results, &workload.name, STEADY));
+            text.push_str(&hottest(results, &mut symbols, &workload.name, most, STEADY));
         }
         return text;
     }
@@ -134,91 +159,232 @@ pub(super) fn findings(results: &Results) -> String {
         (STEADY, format!("Where {subject} moves more lines than the best peer")),
         (START, "The same at the start".to_owned()),
     ] {
+        let all = behind(results, phase);
         let _ = write!(text, "\n## {title}\n\n");
-        let (mut rows, mut named) = (String::new(), Vec::new());
-        for workload in results.workloads.iter().map(|one| one.name.as_str()) {
-            for &threads in &results.threads {
-                let ours = results.spread(Figure::Moved, phase, workload, threads, subject);
-                let best = results.best_peer(phase, workload, threads);
-                let (Some(Spread { median: ours, .. }), Some((peer, best))) = (ours, best) else {
-                    continue;
-                };
-                if ours > best * MARGIN + NOTHING {
-                    let ratio = if best > NOTHING {
-                        format!("{:.2}", ours / best)
-                    } else {
-                        "–".to_owned()
-                    };
-                    let _ = writeln!(
-                        rows,
-                        "| {workload} | {threads} | {ours:.2} | {peer} | {best:.2} | {ratio} |"
-                    );
-                    named.push(workload);
-                }
-            }
-        }
-        if rows.is_empty() {
+        if all.is_empty() {
             text.push_str("Nowhere.\n");
             continue;
         }
-        let heads = format!("| workload | threads | {subject} | best peer | | ratio |");
-        let _ = write!(text, "{heads}\n|---|--:|--:|---|--:|--:|\n{rows}");
+        let _ = writeln!(
+            text,
+            "| workload | threads | {subject} | best peer | | ratio |\n|---|--:|--:|---|--:|--:|"
+        );
+        for Behind { workload, threads, ours, peer, best } in &all {
+            let ratio =
+                if *best > NOTHING { format!("{:.2}", ours / best) } else { "–".to_owned() };
+            let _ = writeln!(
+                text,
+                "| {workload} | {threads} | {ours:.2} | {peer} | {best:.2} | {ratio} |"
+            );
+        }
+        if phase == START && detail == Detail::Short {
+            continue;
+        }
+        let mut named: Vec<&str> = all.iter().map(|one| one.workload).collect();
         named.dedup();
-        for workload in named.into_iter().filter(|_| phase == STEADY) {
-            text.push_str(&hottest(results, workload, phase));
+        for workload in named {
+            // Where they differ most is where most threads are.
+            text.push_str(&hottest(results, &mut symbols, workload, most, phase));
         }
     }
     text
 }
 
-/// The functions that move most with most threads, where mallocs differ most, and the busiest lock.
-fn hottest(results: &Results, workload: &str, phase: usize) -> String {
-    let threads = results.most_threads();
-    let Some(report) = results.first(workload, threads, results.subject()) else {
+/// The hottest lines of a case, and the functions that move most.
+fn hottest(
+    results: &Results,
+    symbols: &mut Symbols,
+    workload: &str,
+    threads: usize,
+    phase: usize,
+) -> String {
+    let Some(run) = results.shown(workload, threads, results.subject()) else {
         return String::new();
     };
-    let all = report.moved(phase).max(1);
+    let report = &run.report;
+    let all = report.of(phase).moved().max(1);
+    let share = |moves: u64| 100.0 * moves as f64 / all as f64;
     let mut text = format!("\n{workload}, {threads} threads, {all} lines moved in all:\n\n");
     let mut by_function: BTreeMap<String, u64> = BTreeMap::new();
     for site in report.sites.iter().filter(|site| site.phase == phase) {
-        *by_function.entry(symbols::function(report, site.instruction)).or_default() += site.moves;
+        *by_function.entry(symbols.function(report, site.instruction)).or_default() += site.moves;
     }
     let mut functions: Vec<(String, u64)> = by_function.into_iter().collect();
     functions.sort_by_key(|(_, moves)| std::cmp::Reverse(*moves));
     for (function, moves) in functions.iter().take(FUNCTIONS_NAMED) {
-        let _ = writeln!(text, "- {:.0} % by `{function}`", 100.0 * *moves as f64 / all as f64);
+        let _ = writeln!(text, "- {:.0} % by `{function}`", share(*moves));
     }
-    if let Some(lock) = report.busiest(phase) {
-        let share = 100.0 * lock.held as f64 / report.count(phase, "instructions").max(1) as f64;
+    let lines = report.lines.iter().filter(|line| line.phase == phase).take(LINES_NAMED);
+    for line in lines {
+        let by = line.by.iter().take(2).map(|(instruction, moves)| {
+            format!("`{}` {moves}", symbols.code(report, *instruction))
+        });
+        let by: Vec<String> = by.collect();
+        let place = symbols.place(report, line.address);
         let _ = writeln!(
             text,
-            "- busiest lock: held {} times, {share:.1} % of all instructions, {} at most, {} system calls inside; {} \
-             attempts of others",
-            lock.holds, lock.longest, lock.calls, lock.attempts
+            "- line {:#x} ({place}): {} times ({:.1} %), by {}",
+            line.address,
+            line.moves,
+            share(line.moves),
+            by.join(", ")
         );
+    }
+    let instructions = report.of(phase).instructions.max(1);
+    for lock in report.shared(phase).take(LOCKS_NAMED) {
+        let share = 100.0 * lock.held as f64 / instructions as f64;
+        if share >= LOCK_SHARE {
+            let _ = writeln!(
+                text,
+                "- lock at {:#x} ({}): held {} times, {share:.1} % of all instructions, {} at most, {} system calls \
+                 inside; {} attempts of others",
+                lock.address,
+                symbols.place(report, lock.address),
+                lock.holds,
+                lock.longest,
+                lock.calls,
+                lock.attempts
+            );
+        }
     }
     text
 }
 
+pub(super) fn record(root: &Path, results: &Results) -> String {
+    let today = records::today();
+    format!(
+        "# Scale: lines moved between cores, counted, {today}\n\n{}{}\n## Throughput, predicted\n{}{}",
+        facts(root, results),
+        findings(results, Detail::Full),
+        predictions(results),
+        tables(results)
+    )
+}
+
 fn facts(root: &Path, results: &Results) -> String {
     let MachineFacts { cpu, cpus, system, .. } = MachineFacts::here();
+    let mut text = String::new();
+    let commit = records::commit(root);
     let mallocs = results.mallocs.iter().map(|malloc| match &malloc.version {
         Some(version) => format!("{} {version}", malloc.name),
         None => malloc.name.clone(),
     });
+    let mallocs: Vec<String> = mallocs.collect();
     let (slips, turns) = results.slips();
-    format!(
-        "- made by `cargo xtask scale` at {}\n\
-         - each thread: {OPS_START} operations to warm up, {} counted (large: 16 times fewer, churn: 64 times); {} seeds, \
-         of which a cell has the median, and the ends where they differ by more than 5 %\n\
-         - model: a cache for each thread, lines of 64 bytes, turns of {QUANTUM} instructions on average, {CPUS} CPUs \
-         shown\n\
-         - mallocs: {}\n\
-         - turns given {turns}, taken from a thread that did not come {slips}\n\
-         - machine: {cpu}, {cpus} CPUs, {system}; nothing is timed\n",
-        records::commit(root),
-        results.ops,
-        results.seeds,
-        mallocs.collect::<Vec<_>>().join(", ")
-    )
+    let _ = writeln!(text, "- made by `cargo xtask scale` at {commit}");
+    let _ = writeln!(
+        text,
+        "- each thread: {OPS_START} operations to warm up, {} counted (large: 16 times fewer, churn: 64 times); {} seeds, of \
+         which a cell has the median, and the ends where they differ by more than 5 %",
+        results.ops, results.seeds
+    );
+    let _ = writeln!(
+        text,
+        "- model: a cache for each thread, lines of 64 bytes, turns of {QUANTUM} instructions on average, {CPUS} CPUs shown"
+    );
+    let _ = writeln!(text, "- mallocs: {}", mallocs.join(", "));
+    let _ = writeln!(text, "- turns given {turns}, taken from a thread that did not come {slips}");
+    let _ = writeln!(text, "- machine: {cpu}, {cpus} CPUs, {system}; nothing is timed");
+    text
+}
+
+/// Writes the tables into the page of the docs, whose text is written by hand.
+pub(super) fn keep(root: &Path, results: &Results) -> Result<()> {
+    let text = format!(
+        "{}{}\n## Throughput, predicted\n{}\n## Lines moved an operation\n{}\n## What else an operation takes\n{}",
+        facts(root, results),
+        findings(results, Detail::Short),
+        predictions(results),
+        tables_of(results, Figure::Moved, STEADY),
+        besides(results)
+    );
+    page_part::replace(&root.join(PAGE), "scale", &text).with_context(|| format!("keeping {PAGE}"))
+}
+
+/// Threads of these meet all at one thread, which no queue at a lock describes.
+const UNEVEN: [&str; 3] = ["fan-out", "fan-in", "reaper"];
+
+/// Throughput with most threads, relative to one, as predicted.
+pub(super) fn predictions(results: &Results) -> String {
+    let even: Vec<&str> = results.workloads.iter().map(|one| one.name.as_str()).collect();
+    let even: Vec<&str> = even.into_iter().filter(|name| !UNEVEN.contains(name)).collect();
+    let most = results.threads.iter().copied().max().unwrap_or(1);
+    // Reports of an older plugin, which are kept, do not say what moved under locks.
+    let says = |seed: &u64| {
+        let mut runs = results.runs.iter().filter(|run| run.seed == *seed);
+        runs.all(|run| run.report.locks.iter().all(|lock| lock.moves.is_some()))
+    };
+    let seeds = (1..=results.seeds).filter(says).count();
+    let mut text = format!(
+        "\nTimes the throughput of one thread that {most} have, and in brackets millions of operations a second, on a machine with a \
+         core for each: a lock is a queue, {:.2} ns an \
+         instruction, {} ns a line moved, {} ns a system call. Predicted from the counts of {seeds} of the seeds, and checked against no machine yet.\n\n\
+         | threads {most} | {} |\n|---{}|\n",
+        PRICES.instruction,
+        PRICES.moved,
+        PRICES.call,
+        even.join(" | "),
+        "|--:".repeat(even.len())
+    );
+    for malloc in &results.mallocs {
+        let cells: Vec<String> = even
+            .iter()
+            .map(|workload| {
+                let speedup = results.speedup(workload, most, &malloc.name);
+                let throughput = results.throughput(workload, most, &malloc.name);
+                let (Some(speedup), Some(throughput)) = (speedup, throughput) else {
+                    return "–".to_owned();
+                };
+                // Operations a nanosecond are thousands of millions a second.
+                let millions = 1000.0 * throughput.median;
+                let digits = usize::from(millions < 10.0);
+                format!("{:.1} ({millions:.digits$})", speedup.median)
+            })
+            .collect();
+        let _ = writeln!(text, "| {} | {} |", malloc.name, cells.join(" | "));
+    }
+    text
+}
+
+/// The other figures, where most threads are.
+fn besides(results: &Results) -> String {
+    let most = results.threads.iter().copied().max().unwrap_or(1);
+    let mut text = format!("\nWith {most} threads.\n");
+    for workload in &results.workloads {
+        let _ = write!(
+            text,
+            "\n**{}**\n\n| | lines, all | by libraries | at the start | atomics | instructions | system calls | busiest lock \
+             held | it lets work at once |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|\n",
+            workload.name
+        );
+        for malloc in &results.mallocs {
+            let cells = [
+                (Figure::Moved, STEADY),
+                (Figure::MovedByLibraries, STEADY),
+                (Figure::Moved, START),
+                (Figure::Atomics, STEADY),
+                (Figure::Instructions, STEADY),
+                (Figure::Calls, STEADY),
+                (Figure::Held, STEADY),
+            ]
+            .map(|(figure, phase)| {
+                let spread = results.spread(figure, phase, &workload.name, most, &malloc.name);
+                spread.map_or("–".to_owned(), |spread| cell(figure, spread))
+            });
+            let at_once = at_once(results, &workload.name, most, &malloc.name);
+            let _ = writeln!(text, "| {} | {} | {at_once} |", malloc.name, cells.join(" | "));
+        }
+    }
+    text
+}
+
+/// How many threads can work at once at most, since one of them at a time holds the busiest lock: what an operation
+/// takes, by what of it lies under that lock.
+fn at_once(results: &Results, workload: &str, threads: usize, malloc: &str) -> String {
+    let median = |figure| results.spread(figure, STEADY, workload, threads, malloc);
+    let (Some(all), Some(held)) = (median(Figure::Instructions), median(Figure::Held)) else {
+        return "–".to_owned();
+    };
+    let bound = all.median / held.median;
+    if bound < 1000.0 { format!("{bound:.1}") } else { "all".to_owned() }
 }

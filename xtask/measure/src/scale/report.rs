@@ -1,7 +1,4 @@
-//! What the plugin writes about one run (`workloads/scale/coherence/plugin.c`), read. It names data and the hottest lines,
-//! too; they are left to readers of the file.
-
-use std::collections::BTreeMap;
+//! What the plugin writes about one run (`workloads/scale/coherence/plugin.c`), read.
 
 use anyhow::{Context, Result, bail};
 
@@ -11,8 +8,56 @@ pub(super) const START: usize = 1;
 pub(super) const STEADY: usize = 2;
 const PHASES: usize = 3;
 
-/// Lines that came from another core or that others had to give up, by what was wanted and how they were there.
-const MOVES: [&str; 4] = ["read_dirty", "read_clean", "write", "upgrade"];
+/// What all threads did in one part of the run.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Counts {
+    pub(super) operations: u64,
+    pub(super) instructions: u64,
+    pub(super) atomics: u64,
+    pub(super) calls: u64,
+    /// Lines that no core had.
+    pub(super) cold: u64,
+    /// Lines that came from another core, by what was wanted and how they were there.
+    pub(super) read_dirty: u64,
+    pub(super) read_clean: u64,
+    pub(super) write: u64,
+    pub(super) upgrade: u64,
+    /// How many of the four above were by the program's own code, and not by a library's.
+    pub(super) by_program: u64,
+}
+
+impl Counts {
+    /// Lines that were moved, or that others had to give up.
+    pub(super) fn moved(&self) -> u64 {
+        self.read_dirty + self.read_clean + self.write + self.upgrade
+    }
+
+    fn field(&mut self, name: &str) -> Option<&mut u64> {
+        Some(match name {
+            "operations" => &mut self.operations,
+            "instructions" => &mut self.instructions,
+            "atomics" => &mut self.atomics,
+            "calls" => &mut self.calls,
+            "cold" => &mut self.cold,
+            "read_dirty" => &mut self.read_dirty,
+            "read_clean" => &mut self.read_clean,
+            "write" => &mut self.write,
+            "upgrade" => &mut self.upgrade,
+            "by_program" => &mut self.by_program,
+            _ => return None,
+        })
+    }
+}
+
+/// A line that moved often, with the instructions that moved it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Line {
+    pub(super) phase: usize,
+    /// The address of its first byte.
+    pub(super) address: u64,
+    pub(super) moves: u64,
+    pub(super) by: Vec<(u64, u64)>,
+}
 
 /// An instruction that moved lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,6 +71,7 @@ pub(super) struct Site {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Lock {
     pub(super) phase: usize,
+    pub(super) address: u64,
     pub(super) holds: u64,
     /// Atomic operations of others on it while it was held.
     pub(super) attempts: u64,
@@ -34,6 +80,16 @@ pub(super) struct Lock {
     pub(super) longest: u64,
     /// System calls of the holder.
     pub(super) calls: u64,
+    /// Lines that the holder moved, that of the word among them; a report of an older plugin does not say.
+    pub(super) moves: Option<u64>,
+}
+
+/// Addresses that belong to something.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Range {
+    pub(super) start: u64,
+    pub(super) end: u64,
+    pub(super) name: String,
 }
 
 /// A line of proc(5)'s `maps`.
@@ -48,30 +104,34 @@ pub(super) struct Mapping {
 
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(super) struct Report {
-    /// What all threads did in each part of the run, by the plugin's names.
-    phases: [BTreeMap<String, u64>; PHASES],
+    phases: [Counts; PHASES],
     pub(super) turns: u64,
     /// How often a turn was taken from a thread that did not come.
     pub(super) slips: u64,
+    pub(super) lines: Vec<Line>,
     pub(super) sites: Vec<Site>,
+    /// Those of each phase that were held longest come first.
     pub(super) locks: Vec<Lock>,
+    /// Ranges that the program named.
+    pub(super) names: Vec<Range>,
+    /// Where stacks of threads begin, and where what is local to each ends.
+    pub(super) threads: Vec<(u64, u64)>,
     pub(super) maps: Vec<Mapping>,
 }
 
 impl Report {
-    pub(super) fn count(&self, phase: usize, name: &str) -> u64 {
-        self.phases[phase].get(name).copied().unwrap_or_default()
+    pub(super) fn of(&self, phase: usize) -> &Counts {
+        &self.phases[phase]
     }
 
-    pub(super) fn moved(&self, phase: usize) -> u64 {
-        MOVES.iter().map(|name| self.count(phase, name)).sum()
+    /// The locks that threads have met at. One that its thread alone takes keeps nobody waiting.
+    pub(super) fn shared(&self, phase: usize) -> impl Iterator<Item = &Lock> {
+        self.locks.iter().filter(move |lock| lock.phase == phase && lock.attempts > 0)
     }
 
-    /// The lock that was held for most instructions, of those that threads have met at. One that its thread alone takes
-    /// keeps nobody waiting.
+    /// The one of them that was held for most instructions.
     pub(super) fn busiest(&self, phase: usize) -> Option<&Lock> {
-        let shared = self.locks.iter().filter(|lock| lock.phase == phase && lock.attempts > 0);
-        shared.max_by_key(|lock| lock.held)
+        self.shared(phase).max_by_key(|lock| lock.held)
     }
 
     pub(super) fn parse(text: &str) -> Result<Report> {
@@ -91,30 +151,55 @@ impl Report {
     fn add(&mut self, line: &str) -> Option<()> {
         let (kind, rest) = line.split_once(' ')?;
         let mut words = rest.split_whitespace();
-        let mut number = || words.next()?.parse::<u64>().ok();
         match kind {
             "phase" => {
-                let counts = self.phases.get_mut(usize::try_from(number()?).ok()?)?;
+                let counts = self.phases.get_mut(words.next()?.parse::<usize>().ok()?)?;
                 while let Some(name) = words.next() {
-                    counts.insert(name.to_owned(), words.next()?.parse().ok()?);
+                    *counts.field(name)? = words.next()?.parse().ok()?;
                 }
             }
-            "turns" => self.turns = number()?,
-            "slips" => self.slips = number()?,
+            "turns" => self.turns = rest.parse().ok()?,
+            "slips" => self.slips = rest.parse().ok()?,
+            "name" => {
+                let (start, end) = (hex(words.next())?, hex(words.next())?);
+                let name = words.collect::<Vec<_>>().join(" ");
+                self.names.push(Range { start, end, name });
+            }
+            "thread" => self.threads.push((hex(words.next())?, hex(words.next())?)),
+            "line" => {
+                let phase = words.next()?.parse().ok()?;
+                let address = hex(words.next())? << 6;
+                let moves = words.next()?.parse().ok()?;
+                self.lines.push(Line { phase, address, moves, by: Vec::new() });
+            }
+            "by" => {
+                let by = (hex(words.next())?, words.next()?.parse().ok()?);
+                self.lines.last_mut()?.by.push(by);
+            }
             "site" => {
-                let phase = usize::try_from(number()?).ok()?;
-                let instruction = hex(words.next()?)?;
-                self.sites.push(Site { phase, instruction, moves: words.next()?.parse().ok()? });
+                let phase = words.next()?.parse().ok()?;
+                let instruction = hex(words.next())?;
+                let moves = words.next()?.parse().ok()?;
+                self.sites.push(Site { phase, instruction, moves });
             }
             "lock" => {
-                let phase = usize::try_from(number()?).ok()?;
-                let numbers: Option<Vec<u64>> =
-                    words.skip(1).map(|word| word.parse().ok()).collect();
-                let [holds, attempts, held, longest, calls, ..] = numbers?[..] else { return None };
-                self.locks.push(Lock { phase, holds, attempts, held, longest, calls });
+                let phase = words.next()?.parse().ok()?;
+                let address = hex(words.next())?;
+                let mut number = || words.next()?.parse::<u64>().ok();
+                let (holds, attempts, held) = (number()?, number()?, number()?);
+                let (longest, calls, moves) = (number()?, number()?, number());
+                self.locks.push(Lock {
+                    phase,
+                    address,
+                    holds,
+                    attempts,
+                    held,
+                    longest,
+                    calls,
+                    moves,
+                });
             }
             "map" => self.maps.push(Mapping::parse(rest)?),
-            "name" | "thread" | "line" | "by" => {}
             _ => return None,
         }
         Some(())
@@ -126,12 +211,12 @@ impl Mapping {
     fn parse(line: &str) -> Option<Mapping> {
         let mut words = line.split_whitespace();
         let (start, end) = words.next()?.split_once('-')?;
-        let offset = hex(words.nth(1)?)?;
+        let offset = hex(words.nth(1))?;
         let path = words.skip(2).collect::<Vec<_>>().join(" ");
-        Some(Mapping { start: hex(start)?, end: hex(end)?, offset, path })
+        Some(Mapping { start: hex(Some(start))?, end: hex(Some(end))?, offset, path })
     }
 }
 
-fn hex(word: &str) -> Option<u64> {
-    u64::from_str_radix(word, 16).ok()
+fn hex(word: Option<&str>) -> Option<u64> {
+    u64::from_str_radix(word?, 16).ok()
 }

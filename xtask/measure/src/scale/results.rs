@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use anyhow::Result;
 
 use super::mallocs::{Malloc, NAMES, OURS};
+use super::queue;
 use super::report::Report;
 use super::watch::{Case, Watch};
 use super::{Request, Workload};
@@ -25,16 +26,18 @@ pub(super) enum Figure {
 impl Figure {
     /// An operation's, on average.
     pub(super) fn of(self, report: &Report, phase: usize) -> f64 {
-        let count = |name| report.count(phase, name);
-        let figure = match self {
-            Figure::Moved => report.moved(phase),
-            Figure::MovedByLibraries => report.moved(phase).saturating_sub(count("by_program")),
-            Figure::Atomics => count("atomics"),
-            Figure::Instructions => count("instructions"),
-            Figure::Calls => count("calls"),
+        let counts = report.of(phase);
+        let count = match self {
+            Figure::Moved => counts.moved(),
+            Figure::MovedByLibraries => counts.moved() - counts.by_program.min(counts.moved()),
+            Figure::Atomics => counts.atomics,
+            Figure::Instructions => counts.instructions,
+            Figure::Calls => counts.calls,
             Figure::Held => report.busiest(phase).map_or(0, |lock| lock.held),
         };
-        figure as f64 / count("operations").max(1) as f64
+        // Counts are far below 2^52.
+        let (count, operations) = (count as f64, counts.operations.max(1) as f64);
+        count / operations
     }
 }
 
@@ -149,6 +152,7 @@ impl Results {
     /// The peer that moves fewest lines, and how many.
     pub(super) fn best_peer(
         &self,
+        figure: Figure,
         phase: usize,
         workload: &str,
         threads: usize,
@@ -156,20 +160,35 @@ impl Results {
         let subject = self.subject();
         let peers = self.mallocs.iter().filter(|malloc| malloc.name != subject);
         let medians = peers.filter_map(|malloc| {
-            let spread = self.spread(Figure::Moved, phase, workload, threads, &malloc.name)?;
+            let spread = self.spread(figure, phase, workload, threads, &malloc.name)?;
             Some((malloc.name.as_str(), spread.median))
         });
         medians.min_by(|(_, one), (_, other)| one.total_cmp(other))
     }
 
-    /// The run of a case whose code is named: the first seed's.
-    pub(super) fn first(&self, workload: &str, threads: usize, malloc: &str) -> Option<&Report> {
-        let first = self.runs_of(workload, threads, malloc).min_by_key(|run| run.seed);
-        first.map(|run| &run.report)
+    /// How many times one thread's throughput the threads of a case have, as predicted of each seed.
+    pub(super) fn speedup(&self, workload: &str, threads: usize, malloc: &str) -> Option<Spread> {
+        let predicted = self.runs_of(workload, threads, malloc).filter_map(|many| {
+            let one = self.runs_of(workload, 1, malloc).find(|one| one.seed == many.seed)?;
+            queue::speedup(&one.report, &many.report, threads)
+        });
+        Spread::of(predicted.collect())
     }
 
-    pub(super) fn most_threads(&self) -> usize {
-        self.threads.iter().copied().max().unwrap_or(1)
+    /// Operations a nanosecond that are predicted of a case, of each seed.
+    pub(super) fn throughput(
+        &self,
+        workload: &str,
+        threads: usize,
+        malloc: &str,
+    ) -> Option<Spread> {
+        let runs = self.runs_of(workload, threads, malloc);
+        Spread::of(runs.filter_map(|run| queue::throughput(&run.report, threads)).collect())
+    }
+
+    /// The run of a case that lines and code are named of: the first seed's.
+    pub(super) fn shown(&self, workload: &str, threads: usize, malloc: &str) -> Option<&Run> {
+        self.runs_of(workload, threads, malloc).min_by_key(|run| run.seed)
     }
 
     /// All slips of all runs.
@@ -179,9 +198,10 @@ impl Results {
     }
 }
 
-/// Code is named of the first seed alone: the others need not keep theirs.
+/// Lines and code are named of the first seed alone: the others need not keep theirs.
 fn kept(case: &Case<'_>, mut report: Report) -> Run {
     if case.seed != 1 {
+        report.lines = Vec::new();
         report.sites = Vec::new();
         report.maps = Vec::new();
     }

