@@ -29,6 +29,7 @@ mod kinds;
 pub(crate) mod locks;
 mod moves;
 mod targets;
+mod windows;
 mod writes;
 
 pub use crate::kernel::call::Call;
@@ -71,14 +72,14 @@ impl Counts {
         calls.iter().map(|call| self.of(*call)).sum()
     }
 
-    fn add(&mut self, other: &Counts) {
+    fn add(&mut self, other: &Counts, times: u64) {
         for (own, more) in self.calls.iter_mut().zip(other.calls) {
-            *own += more;
+            *own += times * more;
         }
-        self.futex_waits += other.futex_waits;
-        self.futex_wakes += other.futex_wakes;
-        self.writes.add(&other.writes);
-        self.moves.add(&other.moves);
+        self.futex_waits += times * other.futex_waits;
+        self.futex_wakes += times * other.futex_wakes;
+        self.writes.add(&other.writes, times);
+        self.moves.add(&other.moves, times);
     }
 }
 
@@ -193,10 +194,8 @@ pub(crate) fn count_watched(
 }
 
 /// Counts while the tree runs.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Counter {
-    /// What a call counts for.
-    weight: u64,
     calls: Calls,
     /// What is known of the threads that are alive, each with its number in the order of beginning.
     live: HashMap<Pid, (u64, ThreadCalls)>,
@@ -207,17 +206,21 @@ struct Counter {
     targets: Targets,
 }
 
-impl Default for Counter {
-    fn default() -> Counter {
-        Counter {
-            weight: 1,
-            calls: Calls::default(),
-            live: HashMap::new(),
-            ended: Vec::new(),
-            books: Books::default(),
-            callers: Callers::default(),
-            locks: Locks::default(),
-            targets: Targets::default(),
+/// What one call came to, or several of a thread.
+#[derive(Debug, Default)]
+struct Tally {
+    counts: Counts,
+    small_writes: SmallWrites,
+    /// Waits for locks, by their addresses.
+    locks: HashMap<u64, u64>,
+}
+
+impl Tally {
+    fn add(&mut self, other: &Tally) {
+        self.counts.add(&other.counts, 1);
+        self.small_writes.add(&other.small_writes, 1);
+        for (address, waits) in &other.locks {
+            *self.locks.entry(*address).or_default() += waits;
         }
     }
 }
@@ -277,26 +280,29 @@ impl Witness for Counter {
 }
 
 impl Counter {
-    /// A thread is about to make a call.
-    fn called(&mut self, pid: Pid, stopped: Stopped) {
+    /// A thread is about to make a call. Returns what it comes to, which is counted.
+    fn called(&mut self, pid: Pid, stopped: Stopped) -> Tally {
         let Stopped { call, arguments, from } = stopped;
-        self.note(pid, call);
-        let weight = self.weight;
-        let Some((_, thread)) = self.live.get_mut(&pid) else { return };
-        let (process, counts) = (thread.process, &mut thread.counts);
+        self.meet(pid);
+        let mut tally = Tally::default();
+        let Some(process) = self.process_of(pid) else { return tally };
+        let counts = &mut tally.counts;
+        counts.calls[call as usize] = 1;
         match call {
             Call::Futex => match door::futex_request(arguments[1]) {
                 FutexRequest::Wait => {
-                    counts.futex_waits += weight;
+                    counts.futex_waits = 1;
                     if door::is_contended_lock(arguments[1], arguments[2]) {
-                        self.locks.note(process, pid, arguments[0], weight);
+                        tally.locks.insert(arguments[0], 1);
                     }
                 }
-                FutexRequest::Wake => counts.futex_wakes += weight,
+                FutexRequest::Wake => counts.futex_wakes = 1,
                 FutexRequest::Other => {}
             },
-            _ => match counts.writes.note(pid, call, arguments, weight) {
-                Some(bytes) => self.targets.note(process, call, arguments[0], bytes, weight),
+            _ => match counts.writes.note(pid, call, arguments) {
+                Some(bytes) => {
+                    tally.small_writes = self.targets.note(process, call, arguments[0], bytes);
+                }
                 None => {
                     let request = if door::purges_many(&stopped) {
                         MemoryRequest::Purge(writes::gathered(pid, arguments).unwrap_or_default())
@@ -307,9 +313,21 @@ impl Counter {
                     if door::maps_code(&stopped) {
                         self.callers.forget(process);
                     }
-                    self.books.note(process, request, is_own, weight, &mut counts.moves);
+                    counts.moves = self.books.note(process, request, is_own);
                 }
             },
+        }
+        self.add(pid, &tally, 1);
+        tally
+    }
+
+    /// Counts so many times what calls of a thread came to.
+    fn add(&mut self, pid: Pid, tally: &Tally, times: u64) {
+        let Some((_, thread)) = self.live.get_mut(&pid) else { return };
+        thread.counts.add(&tally.counts, times);
+        self.calls.small_writes.add(&tally.small_writes, times);
+        for (address, waits) in &tally.locks {
+            self.locks.note(thread.process, pid, *address, times * waits);
         }
     }
 
@@ -341,14 +359,14 @@ impl Counter {
     fn note(&mut self, pid: Pid, call: Call) {
         self.meet(pid);
         if let Some((_, thread)) = self.live.get_mut(&pid) {
-            thread.counts.calls[call as usize] += self.weight;
+            thread.counts.calls[call as usize] += 1;
         }
     }
 
     /// Nothing more will be heard of a thread.
     fn close(&mut self, pid: Pid) {
         let Some((order, thread)) = self.live.remove(&pid) else { return };
-        self.calls.total.add(&thread.counts);
+        self.calls.total.add(&thread.counts, 1);
         if order < Calls::THREADS_MAX as u64 {
             self.ended.push((order, thread));
         } else {
@@ -364,7 +382,6 @@ impl Counter {
         self.ended.sort_by_key(|(order, _)| *order);
         self.calls.threads = self.ended.into_iter().map(|(_, thread)| thread).collect();
         (self.calls.locks, self.calls.more_lock_waits) = self.locks.finish();
-        self.calls.small_writes = self.targets.finish();
         self.calls
     }
 }

@@ -128,8 +128,11 @@ fn a_thread_that_sleeps_where_samples_of_calls_begin_is_counted_when_it_works() 
         return;
     };
     assert!(calls.sampled.is_some(), "{calls:#?}");
-    // Four million, estimated by samples, of which a busy machine takes few; the calls before there were any come to 8,000.
-    assert!(calls.counts["write"] > 200_000, "{calls:#?}");
+    // How near an estimate comes is tested on simulated threads. Where the kernel counts writes at all times, it is the number itself.
+    if fs::exists("/proc/thread-self/io").unwrap() {
+        let writes = calls.counts["write"];
+        assert!((3_800_000..4_200_000).contains(&writes), "{calls:#?}");
+    }
 }
 
 #[test]

@@ -211,7 +211,7 @@ impl Follower {
                     self.counter.called(pid, stopped);
                 }
                 if let Some(number) = number {
-                    self.kinds.begins(pid, number, 1);
+                    self.kinds.begins(pid, number);
                 }
             }
             Ok(Boundary::Other) => self.kinds.ends(pid),

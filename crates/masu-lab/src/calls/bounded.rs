@@ -1,6 +1,7 @@
 //! Counting that costs a program no more than a bound: all calls at first, then samples of them.
 //!
 //! It relies on [`Duty`] for when, and on the kernel's stops at every call, which unlike a filter can be left out again.
+//! What a window's calls stand for is for [`Windows`] to say, of each thread by itself.
 //! The hard part is to begin a window while no thread stops by itself: threads that are at work are made to stop by a
 //! signal that their tracer takes away. A thread that sleeps in a call which a signal would end is left alone: it makes
 //! no calls.
@@ -13,21 +14,19 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::duty::{Duty, PAUSE_S, Progress};
+use super::duty::{Duty, PAUSE_S};
 use super::kinds::Kinds;
-use super::{Call, Calls, Counter, Pid, Sampling};
-use crate::execute::books::{Scheduled, Stat};
+use super::windows::{Progress, Shares, Windows};
+use super::{Call, Calls, Counter, Pid, Sampling, Tally};
+use crate::execute::books::{Scheduled, Stat, Switches};
+use crate::kernel::Usage;
 use crate::kernel::attach::{self, Begun, Boundary};
 use crate::kernel::calls::{self as door, Sleep};
 use crate::kernel::outward::{Outward, is_harmless};
-use crate::kernel::{self, Usage};
 use crate::trace::{CallStops, Witness};
 
 /// The time between two looks at whether a window is due.
 const TICK: Duration = Duration::from_millis(10);
-
-/// So many processes are asked how far they have come.
-const ASKED_MAX: usize = 256;
 
 /// Every so many stops the tracer looks how long it waited for a CPU.
 const ASKED_EVERY: u64 = 32;
@@ -36,7 +35,8 @@ const ASKED_EVERY: u64 = 32;
 #[derive(Debug, Default)]
 struct Wanted {
     due: Option<Instant>,
-    threads: Vec<(Pid, Pid)>,
+    /// Each with its process.
+    threads: HashMap<Pid, Pid>,
     /// Threads that were sent the signal.
     halted: HashSet<Pid>,
 }
@@ -69,7 +69,8 @@ impl Shared {
                 continue;
             }
             let Wanted { due, threads, halted } = &mut *wanted;
-            for &(process, thread) in threads.iter().filter(|(process, id)| may_halt(*process, *id))
+            for (&thread, &process) in
+                threads.iter().filter(|(id, process)| may_halt(**process, **id))
             {
                 halted.insert(thread);
                 attach::halt(process, thread);
@@ -93,6 +94,21 @@ fn may_halt(process: Pid, thread: Pid) -> bool {
     }
 }
 
+/// A thread, and what its window came to.
+#[derive(Debug)]
+struct Thread {
+    windows: Windows,
+    tally: Tally,
+    kinds: HashMap<i64, u64>,
+}
+
+impl Thread {
+    fn new(is_followed: bool) -> Thread {
+        let windows = Windows::new(is_followed);
+        Thread { windows, tally: Tally::default(), kinds: HashMap::new() }
+    }
+}
+
 /// Counts within the bound.
 #[derive(Debug)]
 pub(super) struct Bounded<'a> {
@@ -103,9 +119,8 @@ pub(super) struct Bounded<'a> {
     began: Instant,
     /// What this thread had waited for a CPU before.
     waited_before_s: f64,
-    /// How far processes had come when they were last asked.
-    known: HashMap<Pid, Progress>,
-    ended: Progress,
+    threads: HashMap<Pid, Thread>,
+    shares: Shares,
     /// Calls by which others could see it.
     outward: u64,
     /// Whether every call was seen, unless they were sampled.
@@ -117,12 +132,12 @@ impl<'a> Bounded<'a> {
         Bounded {
             counter: Counter::default(),
             kinds: Kinds::default(),
-            duty: Duty::new(stop_cpu_s),
+            duty: Duty::default(),
             shared,
             began: Instant::now(),
             waited_before_s: waited_s(),
-            known: HashMap::new(),
-            ended: Progress::default(),
+            threads: HashMap::new(),
+            shares: Shares::new(stop_cpu_s),
             outward: 0,
             sees_all: false,
         }
@@ -131,7 +146,7 @@ impl<'a> Bounded<'a> {
     /// What was counted.
     pub(super) fn finish(self) -> Calls {
         let sampled = self.duty.samples_from_s().map(|from_s| {
-            let share = self.duty.share();
+            let share = self.shares.seen();
             Sampling { from_s, share }
         });
         let saw_all = self.sees_all && sampled.is_none();
@@ -150,42 +165,67 @@ impl<'a> Bounded<'a> {
         if self.duty.samples_from_s().is_none() && self.duty.stops().is_multiple_of(ASKED_EVERY) {
             self.duty.waited(waited_s() - self.waited_before_s);
         }
-        if !self.duty.is_over(now_s) {
+        // A filter's stops cannot be left out.
+        if !self.sees_all || !self.duty.turn(now_s) {
             return;
         }
-        let progress = self.progress();
-        self.duty.turn(now_s, progress);
-        self.counter.weight = self.duty.weight();
         let mut wanted = self.shared.wanted();
-        wanted.due = None;
         if self.duty.is_open() {
-            // What happened in between is not known.
-            self.counter.books.lose_track();
-            self.kinds.lose_track();
             // A thread that sleeps now is stopped where it works again: it may be the one that does the work.
             wanted.due = Some(Instant::now());
         } else {
             wanted.due = Some(Instant::now() + Duration::from_secs_f64(PAUSE_S));
             let live = self.counter.live.iter();
-            wanted.threads = live.map(|(id, (_, thread))| (thread.process, *id)).collect();
+            wanted.threads = live.map(|(id, (_, thread))| (*id, thread.process)).collect();
         }
     }
 
-    /// A thread stops at its calls in this window: it need not be halted.
-    fn stops_at_calls_now(&self, pid: Pid) {
-        self.shared.wanted().threads.retain(|(_, thread)| *thread != pid);
+    /// A thread goes on: it is caught, or let go, if it is time.
+    fn catch_or_let_go(&mut self, pid: Pid) {
+        let is_open = self.duty.is_open();
+        let thread = self.threads.entry(pid).or_insert_with(|| Thread::new(is_open));
+        if thread.windows.is_followed() == is_open {
+            return;
+        }
+        let now = progress_of(self.counter.process_of(pid).unwrap_or(pid), pid);
+        if is_open {
+            thread.windows.catch(now, &mut self.shares);
+            (thread.tally, thread.kinds) = Default::default();
+            self.shared.wanted().threads.remove(&pid);
+        } else {
+            let times = thread.windows.let_go(now, &mut self.shares);
+            self.stands_for(pid, times);
+            // What it does from now on is not known.
+            self.kinds.lose_track(pid);
+            self.counter.books.lose_track(self.counter.process_of(pid).unwrap_or(pid));
+        }
     }
 
-    /// How far the tree has come.
-    fn progress(&mut self) -> Progress {
-        let processes: HashSet<Pid> =
-            self.counter.live.values().map(|(_, thread)| thread.process).collect();
-        for process in processes.into_iter().take(ASKED_MAX) {
-            if let Some(progress) = progress_of(process) {
-                self.known.insert(process, progress);
-            }
+    /// The calls of a thread's last window stand for so many times as many that were not seen.
+    fn stands_for(&mut self, pid: Pid, times: u64) {
+        let Some(thread) = self.threads.get(&pid).filter(|_| times > 0) else { return };
+        self.counter.add(pid, &thread.tally, times);
+        for (number, calls) in &thread.kinds {
+            self.kinds.add(*number, times * calls);
         }
-        self.known.values().fold(self.ended, |sum, one| plus(sum, *one))
+    }
+
+    /// A thread has stopped where a call begins.
+    fn begins(&mut self, pid: Pid, begun: Begun, in_window: bool) {
+        let Begun { number, counted, outward } = begun;
+        self.outward += u64::from(is_seen(pid, outward));
+        let tally = counted.map(|stopped| self.counter.called(pid, stopped));
+        if let Some(number) = number {
+            self.kinds.begins(pid, number);
+        }
+        // The call at which it is let go belongs to no window: that it came ends the window.
+        let Some(thread) = self.threads.get_mut(&pid).filter(|_| in_window) else { return };
+        if let Some(tally) = tally {
+            thread.tally.add(&tally);
+        }
+        if let Some(number) = number {
+            *thread.kinds.entry(number).or_default() += 1;
+        }
     }
 }
 
@@ -203,26 +243,21 @@ fn waited_s() -> f64 {
     own.map_or(0.0, |own| Duration::from_nanos(own.queued_ns).as_secs_f64())
 }
 
-fn plus(one: Progress, other: Progress) -> Progress {
-    Progress {
-        cpu_s: one.cpu_s + other.cpu_s,
-        transfers: one.transfers + other.transfers,
-        faults: one.faults + other.faults,
-    }
-}
-
-fn progress_of(process: Pid) -> Option<Progress> {
-    let stat = Stat::of(&format!("/proc/{process}"))?;
-    let io = fs::read_to_string(format!("/proc/{process}/io")).unwrap_or_default();
+/// How far a thread has come; a kernel that does not count something has none of it.
+fn progress_of(process: Pid, thread: Pid) -> Progress {
+    let folder = format!("/proc/{process}/task/{thread}");
+    let io = fs::read_to_string(format!("{folder}/io")).unwrap_or_default();
     let number = |name: &str| -> u64 {
         let line = io.lines().find_map(|line| line.strip_prefix(name));
         line.and_then(|number| number.trim().parse().ok()).unwrap_or(0)
     };
-    Some(Progress {
-        cpu_s: kernel::cpu_time(process)?.as_secs_f64(),
+    let ran_ns = Scheduled::of(&folder).map_or(0, |scheduled| scheduled.ran_ns);
+    Progress {
+        cpu_s: Duration::from_nanos(ran_ns).as_secs_f64(),
         transfers: number("syscr:") + number("syscw:"),
-        faults: stat.field(10)?,
-    })
+        faults: Stat::of(&folder).and_then(|stat| stat.field(10)).unwrap_or(0),
+        sleeps: Switches::of(&folder).unwrap_or_default().voluntary,
+    }
 }
 
 impl Witness for Bounded<'_> {
@@ -239,13 +274,17 @@ impl Witness for Bounded<'_> {
 
     fn begin(&mut self, pid: Pid) {
         self.counter.begin(pid);
-        if !self.duty.is_open() || self.duty.samples_from_s().is_some() {
-            self.counter.books.lose_track();
+        if !self.duty.is_open() {
+            self.counter.books.lose_track(pid);
         }
     }
 
     fn start(&mut self, pid: Pid, new: Pid) {
         self.counter.start(pid, new);
+        if self.duty.samples_from_s().is_some() {
+            let process = self.counter.process_of(new).unwrap_or(new);
+            self.shared.wanted().threads.insert(new, process);
+        }
         self.turn();
     }
 
@@ -253,48 +292,52 @@ impl Witness for Bounded<'_> {
         self.counter.call(pid);
     }
 
-    fn stops_at_calls(&self) -> bool {
+    fn stops_at_calls(&mut self, pid: Pid) -> bool {
+        self.catch_or_let_go(pid);
         self.duty.is_open()
     }
 
     fn boundary(&mut self, pid: Pid) {
         self.counter.calls.stops += 1;
-        let boundary = attach::boundary(pid);
-        let begins = matches!(boundary, Ok(Boundary::Begins(_)));
-        if self.duty.is_open() {
-            self.stops_at_calls_now(pid);
-            self.duty.note(begins);
-            if let Ok(Boundary::Begins(Begun { number, counted, outward })) = boundary {
-                self.outward += u64::from(is_seen(pid, outward));
-                if let Some(stopped) = counted {
-                    self.counter.called(pid, stopped);
-                }
-                if let Some(number) = number {
-                    self.kinds.begins(pid, number, self.counter.weight);
-                }
-            } else {
-                self.kinds.ends(pid);
-            }
-        }
+        self.duty.note();
         self.turn();
+        let boundary = attach::boundary(pid);
+        let thread = self.threads.entry(pid).or_insert_with(|| Thread::new(true));
+        let was_followed = thread.windows.is_followed();
+        if was_followed {
+            thread.windows.note(matches!(boundary, Ok(Boundary::Begins(_))));
+        }
+        match boundary {
+            Ok(Boundary::Begins(begun)) if was_followed => {
+                self.begins(pid, begun, self.duty.is_open());
+            }
+            _ => self.kinds.ends(pid),
+        }
     }
 
     fn takes_away(&mut self, pid: Pid) -> bool {
         let is_ours = self.shared.wanted().halted.remove(&pid);
         if is_ours {
             self.counter.calls.stops += 1;
+            self.duty.note();
             self.turn();
-            if self.duty.is_open() {
-                self.stops_at_calls_now(pid);
-            }
         }
         is_ours
     }
 
-    fn end(&mut self, pid: Pid, usage: &Usage) {
-        if let Some(progress) = self.known.remove(&pid) {
-            self.ended = plus(self.ended, progress);
+    fn leaves(&mut self, pid: Pid) {
+        let process = self.counter.process_of(pid).unwrap_or(pid);
+        let Some(thread) = self.threads.get_mut(&pid) else { return };
+        if self.duty.samples_from_s().is_some() {
+            let times = thread.windows.end(progress_of(process, pid), &mut self.shares);
+            self.stands_for(pid, times);
         }
+        self.threads.remove(&pid);
+    }
+
+    fn end(&mut self, pid: Pid, usage: &Usage) {
+        self.threads.remove(&pid);
+        self.shared.wanted().threads.remove(&pid);
         self.counter.end(pid, usage);
         self.turn();
     }

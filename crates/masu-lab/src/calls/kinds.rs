@@ -88,11 +88,16 @@ pub(super) struct Kinds {
 }
 
 impl Kinds {
-    /// A thread is about to make a call, which counts for so many.
-    pub(super) fn begins(&mut self, thread: Pid, number: i64, weight: u64) {
-        let none = || Times { calls: 0, timed: 0, classes: [0; Times::CLASSES] };
-        self.times.entry(number).or_insert_with(none).calls += weight;
+    /// A thread is about to make a call.
+    pub(super) fn begins(&mut self, thread: Pid, number: i64) {
+        self.add(number, 1);
         self.begun.insert(thread, (number, Instant::now()));
+    }
+
+    /// So many calls were made.
+    pub(super) fn add(&mut self, number: i64, calls: u64) {
+        let none = || Times { calls: 0, timed: 0, classes: [0; Times::CLASSES] };
+        self.times.entry(number).or_insert_with(none).calls += calls;
     }
 
     /// A thread has stopped elsewhere: at the end of its call, if it was in one.
@@ -103,9 +108,9 @@ impl Kinds {
         }
     }
 
-    /// What thread ends are not known is forgotten.
-    pub(super) fn lose_track(&mut self) {
-        self.begun.clear();
+    /// Where the thread's call ends is not seen.
+    pub(super) fn lose_track(&mut self, thread: Pid) {
+        self.begun.remove(&thread);
     }
 
     pub(super) fn finish(self) -> Vec<CallKind> {
@@ -153,7 +158,7 @@ mod tests {
     #[test]
     fn a_call_that_never_ends_was_made() {
         let mut kinds = Kinds::default();
-        kinds.begins(1, libc::SYS_exit_group, 1);
+        kinds.begins(1, libc::SYS_exit_group);
         kinds.ends(2);
         let kinds = kinds.finish();
         assert_eq!((kinds[0].name.as_str(), kinds[0].calls), ("exit_group", 1));

@@ -74,45 +74,23 @@ impl Moves {
         2 * own > all && 2 * self.own.returned_bytes > self.returned_bytes
     }
 
-    fn times(&self, times: u64) -> Moves {
-        let bytes = |number: u64| number.saturating_mul(times);
-        let own = &self.own;
-        Moves {
-            break_ups: self.break_ups * times,
-            break_downs: self.break_downs * times,
-            maps: self.maps * times,
-            unmaps: self.unmaps * times,
-            purges: self.purges * times,
-            offers: self.offers * times,
-            grows: self.grows * times,
-            asked_bytes: bytes(self.asked_bytes),
-            returned_bytes: bytes(self.returned_bytes),
-            own: OwnMoves {
-                maps: own.maps * times,
-                unmaps: own.unmaps * times,
-                purges: own.purges * times,
-                asked_bytes: bytes(own.asked_bytes),
-                returned_bytes: bytes(own.returned_bytes),
-            },
-        }
-    }
-
-    pub(super) fn add(&mut self, other: &Moves) {
-        self.break_ups += other.break_ups;
-        self.break_downs += other.break_downs;
-        self.maps += other.maps;
-        self.unmaps += other.unmaps;
-        self.purges += other.purges;
-        self.offers += other.offers;
-        self.grows += other.grows;
-        grow(&mut self.asked_bytes, other.asked_bytes);
-        grow(&mut self.returned_bytes, other.returned_bytes);
+    pub(super) fn add(&mut self, other: &Moves, times: u64) {
+        let bytes = |sum: &mut u64, more: u64| grow(sum, more.saturating_mul(times));
+        self.break_ups += times * other.break_ups;
+        self.break_downs += times * other.break_downs;
+        self.maps += times * other.maps;
+        self.unmaps += times * other.unmaps;
+        self.purges += times * other.purges;
+        self.offers += times * other.offers;
+        self.grows += times * other.grows;
+        bytes(&mut self.asked_bytes, other.asked_bytes);
+        bytes(&mut self.returned_bytes, other.returned_bytes);
         let (own, more) = (&mut self.own, &other.own);
-        own.maps += more.maps;
-        own.unmaps += more.unmaps;
-        own.purges += more.purges;
-        grow(&mut own.asked_bytes, more.asked_bytes);
-        grow(&mut own.returned_bytes, more.returned_bytes);
+        own.maps += times * more.maps;
+        own.unmaps += times * more.unmaps;
+        own.purges += times * more.purges;
+        bytes(&mut own.asked_bytes, more.asked_bytes);
+        bytes(&mut own.returned_bytes, more.returned_bytes);
     }
 }
 
@@ -144,15 +122,8 @@ struct Book {
 const SIZES_MAX: usize = 4096;
 
 impl Books {
-    /// Notes a request of `process`, which stands for so many, made by the program itself where it `is_own`.
-    pub(super) fn note(
-        &mut self,
-        process: Pid,
-        request: MemoryRequest,
-        is_own: bool,
-        times: u64,
-        moves: &mut Moves,
-    ) {
+    /// What a request of `process` comes to, made by the program itself where it `is_own`.
+    pub(super) fn note(&mut self, process: Pid, request: MemoryRequest, is_own: bool) -> Moves {
         let has_gaps = self.has_gaps;
         let book = self.known.entry(process).or_default();
         let mut changed = Moves::default();
@@ -210,12 +181,12 @@ impl Books {
                 returned_bytes: changed.returned_bytes,
             };
         }
-        moves.add(&changed.times(times));
+        changed
     }
 
-    /// Calls were not seen: what is known of processes is no longer so.
-    pub(super) fn lose_track(&mut self) {
-        self.known.clear();
+    /// Calls of a process were not seen: what is known of it is no longer so.
+    pub(super) fn lose_track(&mut self, process: Pid) {
+        self.known.remove(&process);
         self.has_gaps = true;
     }
 
@@ -256,7 +227,7 @@ mod tests {
         let (mut books, mut moves) = (Books::default(), Moves::default());
         books.begin(1);
         for (request, is_own) in requests {
-            books.note(1, *request, *is_own, 1, &mut moves);
+            moves.add(&books.note(1, *request, *is_own), 1);
         }
         moves
     }
@@ -265,13 +236,13 @@ mod tests {
     fn a_break_goes_up_and_down_for_each_process_by_itself() {
         let (mut books, mut moves) = (Books::default(), Moves::default());
         for (process, address) in [(1, 100), (1, 300), (2, 200), (1, 250), (1, 250), (1, 300)] {
-            books.note(process, MemoryRequest::Break(address), false, 1, &mut moves);
+            moves.add(&books.note(process, MemoryRequest::Break(address), false), 1);
         }
         assert_eq!((moves.break_ups, moves.break_downs, moves.returned_bytes), (4, 1, 50));
         assert_eq!((moves.break_pairs(), moves.map_pairs()), (1, 0));
         // Another program begins at whatever address.
         books.begin(1);
-        books.note(1, MemoryRequest::Break(10), false, 1, &mut moves);
+        moves.add(&books.note(1, MemoryRequest::Break(10), false), 1);
         assert_eq!((moves.break_ups, moves.break_downs), (5, 1));
     }
 
@@ -287,7 +258,7 @@ mod tests {
             MemoryRequest::Grow(0),
             MemoryRequest::Other,
         ] {
-            books.note(1, request, false, 1, &mut moves);
+            moves.add(&books.note(1, request, false), 1);
         }
         let expected = Moves {
             maps: 1,
@@ -323,8 +294,8 @@ mod tests {
     fn after_a_gap_a_request_stands_for_many_and_a_first_break_for_none() {
         let (mut books, mut moves) = (Books::default(), Moves::default());
         books.begin(1);
-        books.note(1, MemoryRequest::Break(100), false, 1, &mut moves);
-        books.lose_track();
+        moves.add(&books.note(1, MemoryRequest::Break(100), false), 1);
+        books.lose_track(1);
         for request in [
             MemoryRequest::Break(900),
             MemoryRequest::Break(800),
@@ -332,7 +303,7 @@ mod tests {
             // That it is known here is not to be expected.
             MemoryRequest::Unmap(4096),
         ] {
-            books.note(1, request, false, 10, &mut moves);
+            moves.add(&books.note(1, request, false), 10);
         }
         assert_eq!((moves.break_ups, moves.break_downs, moves.unmaps), (11, 10, 10));
         assert_eq!(moves.returned_bytes, 1_000 + 40_960);

@@ -38,6 +38,15 @@ impl SmallWrites {
     pub fn buffered(&self) -> u64 {
         self.files + self.pipes + self.terminals
     }
+
+    pub(super) fn add(&mut self, other: &SmallWrites, times: u64) {
+        self.files += times * other.files;
+        self.pipes += times * other.pipes;
+        self.terminals += times * other.terminals;
+        self.sockets += times * other.sockets;
+        self.others += times * other.others;
+        self.bytes = self.bytes.saturating_add(other.bytes.saturating_mul(times));
+    }
 }
 
 /// What a descriptor leads to.
@@ -54,28 +63,27 @@ enum Target {
 #[derive(Debug, Default)]
 pub(super) struct Targets {
     known: HashMap<(Pid, u64), (Target, u64)>,
-    writes: SmallWrites,
 }
 
 /// So many descriptors are kept apart; all are forgotten when there are more.
 const KEPT_MAX: usize = 4096;
 
 impl Targets {
-    /// Notes that `process` writes `bytes` by `call` to a descriptor, `times`.
+    /// What it is that `process` writes `bytes` by `call` to a descriptor.
     pub(super) fn note(
         &mut self,
         process: Pid,
         call: Call,
         descriptor: u64,
         bytes: u64,
-        times: u64,
-    ) {
+    ) -> SmallWrites {
+        let mut write = SmallWrites::default();
         if bytes >= SmallWrites::BELOW {
-            return;
+            return write;
         }
         if call == Call::Sendto {
-            self.writes.sockets += times;
-            return;
+            write.sockets = 1;
+            return write;
         }
         if self.known.len() == KEPT_MAX {
             self.known.clear();
@@ -85,21 +93,17 @@ impl Targets {
         if entry.1.is_power_of_two() {
             entry.0 = target(process, descriptor);
         }
-        let writes = &mut self.writes;
-        match entry.0 {
-            Target::File => writes.files += times,
-            Target::Pipe => writes.pipes += times,
-            Target::Terminal => writes.terminals += times,
-            Target::Socket => writes.sockets += times,
-            Target::Other => writes.others += times,
-        }
+        *match entry.0 {
+            Target::File => &mut write.files,
+            Target::Pipe => &mut write.pipes,
+            Target::Terminal => &mut write.terminals,
+            Target::Socket => &mut write.sockets,
+            Target::Other => &mut write.others,
+        } = 1;
         if matches!(entry.0, Target::File | Target::Pipe | Target::Terminal) {
-            writes.bytes += times * bytes;
+            write.bytes = bytes;
         }
-    }
-
-    pub(super) fn finish(self) -> SmallWrites {
-        self.writes
+        write
     }
 }
 
@@ -153,12 +157,12 @@ mod tests {
         let process = Pid::try_from(std::process::id()).unwrap();
         let descriptor = u64::try_from(writer.as_raw_fd()).unwrap();
         let mut targets = Targets::default();
+        let mut writes = SmallWrites::default();
         for bytes in [1, 2, 511, 512, 4096] {
-            targets.note(process, Call::Write, descriptor, bytes, 1);
+            writes.add(&targets.note(process, Call::Write, descriptor, bytes), 1);
         }
-        targets.note(process, Call::Sendto, descriptor, 5, 1);
+        writes.add(&targets.note(process, Call::Sendto, descriptor, 5), 1);
         let expected = SmallWrites { pipes: 3, sockets: 1, bytes: 514, ..SmallWrites::default() };
-        let writes = targets.finish();
         assert_eq!(writes, expected);
         assert_eq!(writes.buffered(), 3);
     }

@@ -32,30 +32,24 @@ impl Writes {
         self.by_size[..place(bytes)].iter().sum()
     }
 
-    /// Notes a call that a thread has stopped at, `times`, if it is one that tells its size, and returns that.
-    pub(super) fn note(
-        &mut self,
-        pid: Pid,
-        call: Call,
-        arguments: [u64; 6],
-        times: u64,
-    ) -> Option<u64> {
+    /// Notes a call that a thread has stopped at, if it is one that tells its size, and returns that.
+    pub(super) fn note(&mut self, pid: Pid, call: Call, arguments: [u64; 6]) -> Option<u64> {
         let bytes = match call {
             Call::Write | Call::Pwrite64 | Call::Sendto => arguments[2],
             Call::Writev | Call::Pwritev | Call::Pwritev2 => gathered(pid, arguments)?,
             _ => return None,
         };
-        self.calls += times;
-        self.bytes = self.bytes.saturating_add(bytes.saturating_mul(times));
-        self.by_size[place(bytes)] += times;
+        self.calls += 1;
+        self.bytes = self.bytes.saturating_add(bytes);
+        self.by_size[place(bytes)] += 1;
         Some(bytes)
     }
 
-    pub(super) fn add(&mut self, other: &Writes) {
-        self.calls += other.calls;
-        self.bytes = self.bytes.saturating_add(other.bytes);
+    pub(super) fn add(&mut self, other: &Writes, times: u64) {
+        self.calls += times * other.calls;
+        self.bytes = self.bytes.saturating_add(other.bytes.saturating_mul(times));
         for (own, more) in self.by_size.iter_mut().zip(other.by_size) {
-            *own += more;
+            *own += times * more;
         }
     }
 }
@@ -87,14 +81,14 @@ mod tests {
     fn sizes_have_their_places() {
         let mut writes = Writes::default();
         for bytes in [0, 1, 100, 512, 1 << 20, u64::MAX] {
-            assert_eq!(writes.note(0, Call::Write, [1, 0, bytes, 0, 0, 0], 1), Some(bytes));
+            assert_eq!(writes.note(0, Call::Write, [1, 0, bytes, 0, 0, 0]), Some(bytes));
         }
-        assert_eq!(writes.note(0, Call::Brk, [0; 6], 1), None);
+        assert_eq!(writes.note(0, Call::Brk, [0; 6]), None);
         assert_eq!((writes.calls, writes.bytes), (6, u64::MAX));
         assert_eq!((writes.below(1), writes.below(2), writes.below(512)), (1, 2, 3));
         assert_eq!(writes.by_size[Writes::SIZES - 1], 2);
         let mut both = writes;
-        both.add(&writes);
+        both.add(&writes, 1);
         assert_eq!((both.calls, both.below(512)), (12, 6));
     }
 

@@ -38,6 +38,8 @@ pub(crate) enum Change {
     /// It was seized and has stopped: for its tracer, or by this signal with its whole process.
     Halted(i32),
     Signal(i32),
+    /// It is about to end.
+    Leaving,
     /// Something that needs no answer but to go on.
     Other,
 }
@@ -58,6 +60,7 @@ pub(crate) fn next_change() -> io::Result<Option<(libc::pid_t, Change)>> {
         0 => Change::Signal(libc::WSTOPSIG(status)),
         HALT => Change::Halted(libc::WSTOPSIG(status)),
         libc::PTRACE_EVENT_EXEC => Change::Exec,
+        libc::PTRACE_EVENT_EXIT => Change::Leaving,
         libc::PTRACE_EVENT_SECCOMP => Change::Call,
         libc::PTRACE_EVENT_FORK | libc::PTRACE_EVENT_VFORK | libc::PTRACE_EVENT_CLONE => {
             match event_message(pid) {
@@ -76,7 +79,7 @@ pub(crate) enum CallStops {
     None,
     /// At those that a filter wants traced.
     Filtered,
-    /// At the beginning and the end of each, while they are made to go on so.
+    /// At the beginning and the end of each, while they are made to go on so, and where a thread ends.
     Each,
 }
 
@@ -86,7 +89,7 @@ pub(crate) fn follow(pid: libc::pid_t, calls: CallStops) -> io::Result<()> {
     let of_calls = match calls {
         CallStops::None => 0,
         CallStops::Filtered => libc::PTRACE_O_TRACESECCOMP,
-        CallStops::Each => libc::PTRACE_O_TRACESYSGOOD,
+        CallStops::Each => libc::PTRACE_O_TRACESYSGOOD | libc::PTRACE_O_TRACEEXIT,
     };
     let options = of_calls
         | libc::PTRACE_O_TRACECLONE

@@ -34,8 +34,8 @@ pub(crate) trait Witness {
     /// `pid` is about to make a call that a filter wants traced.
     fn call(&mut self, _pid: Pid) {}
 
-    /// Whether a thread that goes on now is to stop where its next call begins or ends.
-    fn stops_at_calls(&self) -> bool {
+    /// `pid` goes on: whether it is to stop where its next call begins or ends.
+    fn stops_at_calls(&mut self, _pid: Pid) -> bool {
         false
     }
 
@@ -45,6 +45,9 @@ pub(crate) trait Witness {
     fn takes_away(&mut self, _pid: Pid) -> bool {
         false
     }
+
+    /// `pid` is about to end. One that is killed may be gone without this.
+    fn leaves(&mut self, _pid: Pid) {}
 
     /// `pid` is gone; the first thread of a process goes last, and `usage` is then that of the process and the
     /// children it waited for.
@@ -93,6 +96,11 @@ pub(super) fn follow(root: Pid, witness: &mut impl Witness) -> io::Result<(Statu
                 witness.boundary(pid);
                 follower.go_on(pid, 0, witness);
             }
+            Change::Leaving => {
+                witness.leaves(pid);
+                // It is not to be caught any more.
+                ptrace::go_on(pid, 0);
+            }
             Change::Halted(_) | Change::Other => follower.go_on(pid, 0, witness),
         }
     }
@@ -115,8 +123,8 @@ struct Follower {
 
 impl Follower {
     /// Lets a stopped thread go on, to its next call where the witness wants that.
-    fn go_on(&self, pid: Pid, signal: i32, witness: &impl Witness) {
-        if self.calls == CallStops::Each && witness.stops_at_calls() {
+    fn go_on(&self, pid: Pid, signal: i32, witness: &mut impl Witness) {
+        if self.calls == CallStops::Each && witness.stops_at_calls(pid) {
             go_on_to_call(pid, signal);
         } else {
             ptrace::go_on(pid, signal);

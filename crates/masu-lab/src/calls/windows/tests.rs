@@ -1,0 +1,242 @@
+//! Simulated threads, of which samples are counted: on a machine on which stops cost what they are not thought to cost,
+//! at times that luck chooses.
+
+use super::*;
+use crate::random::Random;
+
+/// What a thread does next.
+#[derive(Debug, Clone, Copy)]
+enum Act {
+    /// So many calls, each after so many seconds of CPU time; some are reads or writes.
+    Calls {
+        number: u64,
+        each_s: f64,
+        are_transfers: bool,
+    },
+    /// Nothing but work.
+    Work(f64),
+    Sleep(f64),
+}
+
+const CHEAP: Act = Act::Calls { number: 2_000, each_s: 3e-7, are_transfers: false };
+
+/// A thread, and the clock that it runs by.
+struct Simulated {
+    windows: Windows,
+    shares: Shares,
+    random: Random,
+    now_s: f64,
+    progress: Progress,
+    /// When the next window is to open, and until when one is open.
+    opens_s: f64,
+    closes_s: f64,
+    /// What a stop really costs of CPU time, and the time until its tracer gets to it.
+    stop_s: f64,
+    answer_s: f64,
+    in_window: u64,
+    counted: u64,
+    made: u64,
+}
+
+impl Simulated {
+    /// `thought_s` is what stops are thought to cost.
+    fn new(seed: u64, stop_s: f64, thought_s: f64, answer_s: f64) -> Simulated {
+        Simulated {
+            windows: Windows::new(false),
+            shares: Shares::new(thought_s),
+            random: Random::new(seed),
+            now_s: 0.0,
+            progress: Progress::default(),
+            opens_s: 0.01,
+            closes_s: 0.0,
+            stop_s,
+            answer_s,
+            in_window: 0,
+            counted: 0,
+            made: 0,
+        }
+    }
+
+    fn luck(&mut self) -> f64 {
+        self.random.bits() as f64 / u64::MAX as f64
+    }
+
+    fn stop(&mut self) {
+        self.progress.cpu_s += self.stop_s;
+        self.progress.sleeps += 1;
+        self.now_s += self.stop_s + self.answer_s;
+        self.windows.note(false);
+        if self.now_s >= self.closes_s {
+            let times = self.windows.let_go(self.progress, &mut self.shares);
+            self.counted += times * self.in_window;
+            self.opens_s = self.now_s + 0.03 + 0.06 * self.luck();
+        }
+    }
+
+    /// It works for so long, and may be caught while it does.
+    fn work(&mut self, for_s: f64) {
+        let at_s = self.opens_s - self.now_s;
+        if !self.windows.is_followed() && at_s < for_s {
+            // Where the window was due while it slept, it is caught as soon as a look meets it at work.
+            let into_s = if at_s > 0.0 { at_s } else { 0.01 * self.luck() };
+            if into_s < for_s {
+                let mut caught = self.progress;
+                caught.cpu_s += into_s;
+                self.windows.catch(caught, &mut self.shares);
+                self.in_window = 0;
+                self.closes_s = self.now_s + into_s + 0.02;
+            }
+        }
+        self.now_s += for_s;
+        self.progress.cpu_s += for_s;
+    }
+
+    fn call(&mut self, is_transfer: bool) {
+        self.made += 1;
+        self.progress.transfers += u64::from(is_transfer);
+        if !self.windows.is_followed() {
+            return;
+        }
+        self.counted += 1;
+        self.windows.calls += 1;
+        self.in_window += u64::from(self.now_s < self.closes_s);
+        self.stop();
+        if self.windows.is_followed() {
+            self.stop();
+        }
+    }
+
+    fn run(mut self, acts: &[Act], times: usize) -> f64 {
+        for _ in 0..times {
+            for act in acts {
+                match *act {
+                    Act::Work(for_s) => self.work(for_s),
+                    Act::Sleep(for_s) => {
+                        self.now_s += for_s;
+                        self.progress.sleeps += 1;
+                    }
+                    Act::Calls { number, each_s, are_transfers } => {
+                        for _ in 0..number {
+                            let for_s = each_s * 2.0 * self.luck();
+                            self.work(for_s);
+                            self.call(are_transfers);
+                        }
+                    }
+                }
+            }
+        }
+        let times = self.windows.end(self.progress, &mut self.shares);
+        (self.counted + times * self.in_window) as f64 / self.made as f64
+    }
+}
+
+/// The least and the most of what many runs made of a thread's calls, as shares of the truth, and their mean.
+fn estimates(acts: &[Act], times: usize, prices: [f64; 3]) -> (f64, f64, f64) {
+    let [stop_s, thought_s, answer_s] = prices;
+    let all = (0..8).map(|seed| Simulated::new(seed, stop_s, thought_s, answer_s).run(acts, times));
+    let all: Vec<f64> = all.collect();
+    let least = all.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = all.iter().copied().fold(0.0, f64::max);
+    (least, all.iter().sum::<f64>() / all.len() as f64, most)
+}
+
+/// As stops are: 3 µs of CPU time, thought right, and 20 µs until the tracer answers.
+const USUAL: [f64; 3] = [3e-6, 3e-6, 20e-6];
+
+fn assert_near(what: &str, (least, mean, most): (f64, f64, f64), near: f64) {
+    let is_near = |estimate: f64| (1.0 / near..near).contains(&estimate);
+    let all = [least, mean, most];
+    assert!(all.iter().all(|estimate| is_near(*estimate)), "{what}: {all:?}");
+}
+
+#[test]
+fn a_thread_of_even_calls_is_estimated_well() {
+    for each_s in [3e-7, 1e-5, 1e-3] {
+        let number = (1.0 / each_s) as u64;
+        let acts = [Act::Calls { number, each_s, are_transfers: false }];
+        assert_near(&format!("{each_s}"), estimates(&acts, 1, USUAL), 1.2);
+    }
+}
+
+#[test]
+fn reads_and_writes_are_nearly_exact_whatever_stops_cost() {
+    for thought_s in [1e-6, 3e-6, 9e-6] {
+        let acts = [Act::Calls { number: 500_000, each_s: 3e-7, are_transfers: true }];
+        let seen = estimates(&acts, 1, [3e-6, thought_s, 20e-6]);
+        assert_near(&format!("{thought_s}"), seen, 1.02);
+    }
+}
+
+#[test]
+fn a_thread_that_sleeps_where_windows_begin_is_estimated_by_what_it_did() {
+    let acts = [CHEAP, Act::Sleep(1e-3)];
+    assert_near("bursts", estimates(&acts, 300, USUAL), 1.5);
+    // It hardly works at all, and is caught once in a while.
+    let acts = [CHEAP, Act::Sleep(0.1)];
+    assert_near("rare bursts", estimates(&acts, 300, USUAL), 1.6);
+}
+
+#[test]
+fn a_busy_machine_changes_nothing() {
+    let quiet = estimates(&[CHEAP, Act::Sleep(1e-3)], 300, USUAL);
+    let busy = estimates(&[CHEAP, Act::Sleep(1e-3)], 300, [3e-6, 3e-6, 1e-3]);
+    assert!((quiet.1 / busy.1 - 1.0).abs() < 0.3, "{quiet:?}, {busy:?}");
+}
+
+#[test]
+fn a_phase_of_many_calls_is_not_taken_for_the_whole_nor_one_of_few() {
+    let many = Act::Calls { number: 1_000_000, each_s: 1e-6, are_transfers: false };
+    assert_near("first", estimates(&[many, Act::Work(2.0)], 1, USUAL), 1.3);
+    assert_near("last", estimates(&[Act::Work(2.0), many], 1, USUAL), 1.3);
+}
+
+#[test]
+fn what_is_done_after_the_last_window_counts() {
+    let mut thread = Simulated::new(1, 3e-6, 3e-6, 20e-6);
+    thread.opens_s = 0.0;
+    for _ in 0..2_000 {
+        thread.work(1e-5);
+        thread.call(false);
+    }
+    // No window opens any more.
+    thread.opens_s = f64::INFINITY;
+    let seen = thread.run(&[Act::Calls { number: 500_000, each_s: 1e-5, are_transfers: false }], 1);
+    assert!((0.8..1.2).contains(&seen), "{seen}");
+}
+
+#[test]
+fn stops_cost_no_more_than_was_seen() {
+    // Thought to cost three times what they do: by that alone, nothing of a window would be its own.
+    let acts = [Act::Calls { number: 100_000, each_s: 1e-5, are_transfers: false }];
+    assert_near("too much", estimates(&acts, 1, [3e-6, 9e-6, 20e-6]), 8.0);
+}
+
+#[test]
+fn a_call_that_stands_for_part_of_another_is_made_up_for() {
+    let (mut windows, mut shares) = (Windows::new(true), Shares::new(0.0));
+    let mut counted = 0;
+    let mut now = Progress::default();
+    for _ in 0..100 {
+        now.cpu_s += 1.0;
+        windows.note(true);
+        counted += 1 + windows.let_go(now, &mut shares);
+        now.cpu_s += 0.25;
+        windows.catch(now, &mut shares);
+    }
+    assert!((123..=125).contains(&counted), "{counted}");
+    assert!((shares.seen() - 0.8).abs() < 0.01, "{}", shares.seen());
+}
+
+#[test]
+fn a_window_without_a_call_is_part_of_the_next() {
+    let (mut windows, mut shares) = (Windows::new(false), Shares::new(0.0));
+    let mut now = Progress::default();
+    for calls in [0, 0, 10] {
+        now.transfers += 30;
+        windows.catch(now, &mut shares);
+        (0..calls).for_each(|_| windows.note(true));
+        now.transfers += calls;
+        let times = windows.let_go(now, &mut shares);
+        assert_eq!(times, if calls == 0 { 0 } else { 9 });
+    }
+}
