@@ -17,7 +17,7 @@ use crate::memory::metadata;
 use crate::memory::ranges::{Run, large};
 use crate::memory::slice::{Kind, Slice};
 use crate::platform::fault::{self, Fault};
-use crate::platform::sync::{AtomicUsize, Cell, Guard, Lock, Ordering, Visit};
+use crate::platform::sync::{AtomicPtr, AtomicUsize, Cell, Guard, Lock, Ordering, Visit};
 pub(crate) use holdings::Counts;
 use holdings::Holdings;
 use mixed::PARTS;
@@ -32,34 +32,41 @@ pub(crate) struct Owner {
     codes: [Cell<u8>; PARTS],
     /// Not `SHARED`: only threads that use the same heap wait for it.
     holdings: Lock<Holdings, false>,
-    /// The next of all owners. Guarded by the list's lock.
+    /// The next of all owners. Constant once the owner is in the list.
     next: Cell<Option<&'static Owner>>,
-    /// The next of the owners without a heap, likewise.
+    /// The next of the owners without a heap. Guarded by the list's lock.
     next_unused: Cell<Option<&'static Owner>>,
 }
 
-// SAFETY: A part's code is read by threads that have a block of the part, and changes under a lock while none has. The other
-// cells are touched only under the list's lock; the rest is atomic or behind a lock.
+// SAFETY: A part's code is read by threads that have a block of the part, and changes under a lock while none has. `next` is
+// written before any other thread has the owner, `next_unused` is touched only under the list's lock; the rest is atomic or
+// behind a lock.
 unsafe impl Sync for Owner {}
 
 struct All {
-    first: Option<&'static Owner>,
     unused: Option<&'static Owner>,
     /// The number of the newest heap.
     newest: usize,
 }
 
-static ALL: Lock<All> = Lock::new(All { first: None, unused: None, newest: 0 });
+static ALL: Lock<All> = Lock::new(All { unused: None, newest: 0 });
+/// The newest owner, which leads to all. Changes under the list's lock, and read without: `fork` goes on without a lock that
+/// interrupted code holds.
+static FIRST: AtomicPtr<Owner> = AtomicPtr::new(ptr::null_mut());
 
 impl All {
     fn next_number(&mut self) -> usize {
         self.newest += 1;
         self.newest
     }
+}
 
-    fn iter(&self) -> impl Iterator<Item = &'static Owner> + use<> {
-        core::iter::successors(self.first, |owner| owner.next.get())
-    }
+/// All owners, with a heap and without: those that were in the list when this was called.
+fn owners() -> impl Iterator<Item = &'static Owner> {
+    // ORDERING: Acquire pairs with the Release in `create`: an owner in the list has its `next` and its lock.
+    let first = FIRST.load(Ordering::Acquire);
+    // SAFETY: Null, or an owner, and owners are never unmapped.
+    core::iter::successors(unsafe { first.as_ref() }, |owner| owner.next.get())
 }
 
 impl Owner {
@@ -79,10 +86,12 @@ impl Owner {
                     number: AtomicUsize::new(0),
                     codes: [const { Cell::new(0) }; PARTS],
                     holdings: Lock::new(Holdings::new()),
-                    next: Cell::new(all.first),
+                    next: Cell::new(None),
                     next_unused: Cell::new(None),
                 })?;
-                all.first = Some(owner);
+                owner.next.set(owners().next());
+                // ORDERING: Release pairs with the Acquire in `owners`.
+                FIRST.store(ptr::from_ref(owner).cast_mut(), Ordering::Release);
                 owner
             }
         };
@@ -247,9 +256,8 @@ pub(crate) fn owner_of(slice: &'static Slice) -> &'static Owner {
 /// How many heaps there are, and what their memory holds.
 #[inline(never)]
 pub(crate) fn all_counts() -> (usize, Counts) {
-    let all = ALL.lock();
     let mut sum = (0, Counts::NONE);
-    for owner in all.iter().filter(|owner| owner.number() != 0) {
+    for owner in owners().filter(|owner| owner.number() != 0) {
         sum.0 += 1;
         sum.1.add(&owner.counts());
     }
@@ -259,9 +267,7 @@ pub(crate) fn all_counts() -> (usize, Counts) {
 /// Releases the empty pages that heaps kept.
 #[inline(never)]
 pub(crate) fn trim() {
-    // No owner ever leaves the list, and its `next` is set before it is in the list.
-    let all = ALL.lock().iter();
-    all.for_each(|owner| owner.holdings.lock().trim());
+    owners().for_each(|owner| owner.holdings.lock().trim());
 }
 
 /// Visits the lock of the list of heaps, for `fork`.
@@ -269,10 +275,8 @@ pub(crate) fn each_lock(visit: Visit<'_>) {
     visit.see(ALL.raw());
 }
 
-/// Visits the locks of what heaps own, for `fork`, after a visit of [`each_lock`].
+/// Visits the locks of what heaps own, for `fork`, after a visit of [`each_lock`]. An owner that another thread makes where that
+/// lock could not be had may be missed: in the child its lock is then as it was.
 pub(crate) fn each_lock_of_heaps(visit: Visit<'_>) {
-    // SAFETY: The list is held, or another thread has its lock and at most puts an owner in front: no owner leaves the list,
-    // and `next` is set before.
-    let all = unsafe { ALL.held() };
-    all.iter().for_each(|owner| visit.see(owner.holdings.raw()));
+    owners().for_each(|owner| visit.see(owner.holdings.raw()));
 }

@@ -24,7 +24,9 @@ use crate::settings;
 use crate::threads::cache::{User, all, idle};
 use crate::threads::statistics::page;
 
-/// How often `fork` waits for a lock, about a millisecond each time, while a thread may wait for this one.
+/// How often `fork` waits for a lock, about a millisecond each time, while a thread may wait for this one. A lock that is only
+/// busy is free long before: no lock is held for more than a few system calls, but its holder may be off its CPU for some tens
+/// of milliseconds. One that is not free by then belongs, as far as anyone can see, to a thread that waits for this one.
 const PATIENCE: usize = 100;
 
 /// The turn to fork.

@@ -8,6 +8,8 @@ use loom::sync::atomic::Ordering;
 
 use super::program::{Bounds, Flag, alloc_in, begin, check, dealloc_in, leak};
 use crate::Heap;
+use crate::blocks::owner;
+use crate::platform::sync::Visitor;
 
 /// A class of which a thread caches five blocks, and fetches three at once.
 const SIZE: usize = 2048;
@@ -54,6 +56,27 @@ fn dropped() {
     dealloc_in(&next, two);
 }
 
+/// A thread makes a heap while `fork` visits all heaps' locks, and has to go on without the lock of their list.
+fn visited() {
+    let other = begin(|| {
+        let seen = [(); 2].map(|()| {
+            let mut visitor = Visitor::new(|lock, locks| *locks += usize::from(lock.is_free()) + 1);
+            owner::each_lock_of_heaps(&mut visitor);
+            visitor.number()
+        });
+        assert!(seen[0] == 0 || seen[1] != 0, "an owner stays in the list");
+    });
+    let heap = Heap::new();
+    dealloc_in(&heap, alloc_in(&heap, SIZE));
+    drop(heap);
+    other.join().expect("it ends");
+}
+
+#[test]
+fn heaps_are_visited_while_another_thread_makes_one() {
+    check("heaps, visited", Bounds::of(3), visited);
+}
+
 #[test]
 fn a_block_cached_by_one_thread_is_not_handed_to_another() {
     check("heaps", Bounds::of(3), used_by_two);
@@ -68,4 +91,10 @@ fn a_block_cached_when_its_heap_was_dropped_is_forgotten() {
 #[should_panic(expected = "Causality violation")]
 fn blocks_returned_to_a_heap_without_release_are_found() {
     check("", Bounds::of(3).without(Ordering::Release), used_by_two);
+}
+
+#[test]
+#[should_panic(expected = "Causality violation")]
+fn heaps_added_to_their_list_without_release_are_found() {
+    check("", Bounds::of(3).without(Ordering::Release), visited);
 }
