@@ -341,10 +341,16 @@ impl Statistics {
         self.guarded_made = guarded.made;
         self.guarded_skipped = guarded.skipped;
         self.live_bytes += self.large_bytes + self.heap_bytes + self.guarded_apart_bytes;
-        // Other threads may have guarded blocks since the classes were counted.
-        self.free_bytes = (runs.live_bytes + self.kept_bytes + guarded.bytes)
-            .saturating_sub(self.metadata_bytes + self.live_bytes);
+        let run_bytes = runs.live_bytes + self.kept_bytes;
+        let used_bytes = self.metadata_bytes + self.live_bytes;
+        self.free_bytes = free_bytes(run_bytes, guarded.bytes, used_bytes);
     }
+}
+
+/// What of the runs and the guarded blocks is not in use. Other threads may have guarded and freed blocks since those in use were
+/// counted, so that more may be guarded than is in use, and more in use than there is.
+fn free_bytes(run_bytes: usize, guarded_bytes: usize, used_bytes: usize) -> usize {
+    (run_bytes + guarded_bytes).saturating_sub(used_bytes)
 }
 
 /// The statistics of the process now; passes those of each size class, with its index, to `take`. The calling thread must
@@ -385,4 +391,16 @@ fn heaps() -> (usize, usize) {
     }
     let (_, cached_bytes) = heap_cache::cached_by_all(|_| true);
     (heaps, counts.block_bytes.saturating_sub(cached_bytes))
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::free_bytes;
+
+    #[test]
+    fn free_bytes_never_pass_below_zero() {
+        assert_eq!(free_bytes(10_000, 4096, 14_000), 96);
+        assert_eq!(free_bytes(10_000, 4096, 100), 13_996, "more is guarded than was in use");
+        assert_eq!(free_bytes(10_000, 0, 20_000), 0, "less is left than was in use");
+    }
 }
