@@ -15,6 +15,9 @@ pub(crate) mod kernel;
 // The one function that ends the program.
 pub(crate) mod fault;
 
+// Indexing that ends in it.
+pub(crate) mod bounds;
+
 // Locks and lock-free structures.
 pub(crate) mod sync;
 

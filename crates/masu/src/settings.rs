@@ -20,6 +20,7 @@ mod variables;
 use core::ffi::{CStr, c_char};
 use core::fmt;
 
+use crate::platform::bounds::Bounded;
 use crate::platform::sync::{AtomicUsize, Lock, Ordering, Visit};
 pub(crate) use constructor::{BuildOptions, layouts_are_used};
 pub use table::{ALL, Description, TEXTS, Text, Unit};
@@ -84,7 +85,7 @@ struct Sources {
 #[inline]
 fn value(place: usize) -> Option<usize> {
     // ORDERING: Relaxed: no other memory depends on a value.
-    VALUES[place].load(Ordering::Relaxed).checked_sub(1)
+    VALUES.at(place).load(Ordering::Relaxed).checked_sub(1)
 }
 
 impl Sources {
@@ -93,14 +94,15 @@ impl Sources {
     #[cold]
     #[inline(never)]
     fn put(&mut self, place: usize, value: usize, by: Source) {
-        let before = self.of[place];
+        let source = self.of.at_mut(place);
+        let before = *source;
         let repeats = by == before && matches!(by, Source::Built | Source::Environment);
         if by < before || repeats {
             return;
         }
-        self.of[place] = by;
+        *source = by;
         // ORDERING: Relaxed: a thread that must see the value takes the lock first.
-        VALUES[place].store(value.wrapping_add(1), Ordering::Relaxed);
+        VALUES.at(place).store(value.wrapping_add(1), Ordering::Relaxed);
     }
 }
 
@@ -120,7 +122,7 @@ fn held(index: Index) -> Option<usize> {
 #[unsafe(link_section = ".text.masu_cold.options.settings_get")]
 pub(crate) fn get(name: &[u8]) -> Result<Option<usize>, Refusal> {
     let place = place_of(name)?;
-    Ok(value(place).or_else(|| rule::all()[place].default()))
+    Ok(value(place).or_else(|| rule::all().at(place).default()))
 }
 
 /// Sets the option `name` to `value`, or to its default with `None`, while the program runs.
@@ -129,7 +131,7 @@ pub(crate) fn get(name: &[u8]) -> Result<Option<usize>, Refusal> {
 #[unsafe(link_section = ".text.masu_cold.options.settings_set")]
 pub(crate) fn set(name: &[u8], value: Option<usize>) -> Result<(), Refusal> {
     let place = place_of(name)?;
-    if value.is_some_and(|value| !rule::all()[place].accepts(value)) {
+    if value.is_some_and(|value| !rule::all().at(place).accepts(value)) {
         return Err(Refusal::Value);
     }
     SOURCES.lock().put(place, value.unwrap_or(UNSET), Source::Program);
@@ -141,7 +143,7 @@ pub(crate) fn set(name: &[u8], value: Option<usize>) -> Result<(), Refusal> {
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.options.settings_parse")]
 pub(crate) fn parse(name: &[u8], text: &[u8]) -> Result<usize, Refusal> {
-    rule::all()[place_of(name)?].parse(text).ok_or(Refusal::Value)
+    rule::all().at(place_of(name)?).parse(text).ok_or(Refusal::Value)
 }
 
 /// Why an option could not be read or set.
@@ -177,7 +179,7 @@ fn place_of(name: &[u8]) -> Result<usize, Refusal> {
 #[unsafe(link_section = ".text.masu_cold.options.options_suggest")]
 pub(crate) fn suggest(name: &str, value: usize) {
     if let Ok(place) = place_of(name.as_bytes())
-        && rule::all()[place].accepts(value)
+        && rule::all().at(place).accepts(value)
     {
         SOURCES.lock().put(place, value, Source::Glibc);
     }

@@ -17,6 +17,7 @@ use crate::memory::map;
 #[cfg(not(feature = "secure"))]
 use crate::memory::ranges::{SharedRanges, stripes};
 use crate::memory::slice::{Kind, Links, PIECE_BYTES, SLICE_BYTES, Slice};
+use crate::platform::bounds::Bounded;
 use crate::platform::fault::{self, Fault};
 use crate::platform::kernel::{self, Span};
 use crate::platform::sync::Cell;
@@ -143,16 +144,19 @@ impl Page {
         for page in pages.iter().flatten() {
             page.0.dirty.set(page.close(class) as u32);
         }
-        // Each group is found before any of it is freed, because a page's arena may be unmapped with it.
-        for group in pages.chunk_by(|one, next| one.map(Page::stripe) == next.map(Page::stripe)) {
-            let Some(Some(first)) = group.first() else { continue };
+        let mut pages = pages.iter().flatten();
+        let mut next = pages.next();
+        while let Some(first) = next {
+            // Read once: the page's arena may be unmapped with it.
+            let stripe = first.stripe();
             // One call may release many pages, and purges in its one step.
-            let mut ranges = first.stripe().lock_in_others();
+            let mut ranges = stripe.lock_in_others();
             ranges.bring_home(slot::parked());
-            for page in group.iter().flatten() {
+            while let Some(page) = next.filter(|page| page.stripe() == stripe) {
                 let dirty = page.0.dirty.get() as usize;
                 // SAFETY: The run was handed out to this page, whose blocks are all free.
                 unsafe { ranges.free(page.0, class.page_slices(), dirty) };
+                next = pages.next();
             }
         }
         stale::mark();
@@ -208,11 +212,11 @@ impl Page {
     pub(crate) fn take_one(self, class: Class) -> usize {
         let words = self.words(class);
         let mut index = self.0.first_free.get() as usize;
-        while words[index].get() == 0 {
+        while words.at(index).get() == 0 {
             index += 1;
         }
-        let word = words[index].get();
-        words[index].set(word & (word - 1));
+        let word = words.at(index).get();
+        words.at(index).set(word & (word - 1));
         self.0.first_free.set(index as u32);
         let offset = (index * 64 + word.trailing_zeros() as usize) * class.size();
         if self.0.dirty.get() > 0 {
@@ -229,7 +233,7 @@ impl Page {
     fn take_colored(self, class: Class, blocks: &mut [usize]) -> usize {
         let color = (1 + self.0.index() % COLORS) * LINE_BYTES;
         let skipped = class.block_index(color);
-        let word = &self.words(class)[0];
+        let word = self.words(class).at(0);
         let hidden = word.get() & ((1 << skipped) - 1);
         word.set(word.get() ^ hidden);
         let taken = self.take_lowest(class, blocks);
@@ -245,17 +249,19 @@ impl Page {
         let words = self.words(class);
         let mut index = self.0.first_free.get() as usize;
         let mut left = blocks.len();
-        while left > 0 && index < words.len() {
-            let mut word = words[index].get();
+        while left > 0
+            && let Some(free) = words.get(index)
+        {
+            let mut word = free.get();
             let first = start + index * 64 * size;
             // Whole words first, so that one thread gets neighbors in memory.
             while word != 0 && left > 0 {
                 let skipped = word.trailing_zeros() as usize;
                 left -= 1;
-                blocks[left] = first + skipped * size;
+                *blocks.at_mut(left) = first + skipped * size;
                 word &= word - 1;
             }
-            words[index].set(word);
+            free.set(word);
             if word == 0 {
                 index += 1;
             }
@@ -263,7 +269,7 @@ impl Page {
         self.0.first_free.set(index as u32);
         let taken = blocks.len() - left;
         if self.0.dirty.get() > 0 && taken > 0 {
-            self.mark_used(blocks[blocks.len() - 1] - start, blocks[left] + size - start);
+            self.mark_used(blocks.at(blocks.len() - 1) - start, blocks.at(left) + size - start);
         }
         self.0.free_blocks.set(self.0.free_blocks.get() - taken as u32);
         taken
@@ -302,7 +308,7 @@ impl Page {
     /// Adds whole OS pages between two offsets, if they are worth it.
     fn plan_between(self, purge: &mut Purge, start: usize, end: usize) {
         let os_page = kernel::page_size();
-        let (start, end) = (start.next_multiple_of(os_page), end & !(os_page - 1));
+        let (start, end) = ((start + os_page - 1) & !(os_page - 1), end & !(os_page - 1));
         if end < start + PURGE_OS_PAGES_MIN * os_page {
             return;
         }
@@ -317,7 +323,7 @@ impl Page {
         }
         // SAFETY: The offsets lie inside the page.
         let first = unsafe { self.0.start().add(start) };
-        purge.spans[purge.count] = Span::new(first, end - start);
+        *purge.spans.at_mut(purge.count) = Span::new(first, end - start);
         purge.count += 1;
         purge.bytes += end - start;
     }
@@ -545,7 +551,7 @@ impl Purge {
     /// - No block of the pages was handed out since it was planned, and none is in between.
     pub(crate) unsafe fn run(&self) {
         // SAFETY: The blocks there are free (the caller's condition), so their contents are not needed.
-        let _ = unsafe { kernel::drop_contents(&self.spans[..self.count]) };
+        let _ = unsafe { kernel::drop_contents(self.spans.at(..self.count)) };
     }
 }
 

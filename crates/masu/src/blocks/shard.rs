@@ -17,6 +17,7 @@ use crate::blocks::slot;
 use crate::diagnostics::{guards, sampling};
 use crate::memory::class::{CLASSES, Class};
 use crate::memory::list::List;
+use crate::platform::bounds::Bounded;
 use crate::platform::fault::{self, Fault};
 use crate::platform::sync::{AtomicUsize, Lock, Ordering, Visit};
 use crate::settings::{self, SHARDS_MAX};
@@ -236,7 +237,7 @@ fn flush_chunk(class: Class, blocks: &[usize]) -> Pages {
     let mut left = u64::MAX >> (CHUNK - blocks.len());
     let mut found = Pages::Ordinary;
     while left != 0 {
-        let block = blocks[left.trailing_zeros() as usize];
+        let block = *blocks.at(left.trailing_zeros() as usize);
         let shard = page_of(block).owner();
         let pages = if shard.is_special() {
             left &= left - 1;
@@ -282,7 +283,7 @@ fn flush_to(shard: Shard, class: Class, blocks: &[usize], left: &mut u64) -> Pag
     count_returned(shard, brought);
     if empty.count > 0 {
         // SAFETY: `put` removed the pages from their list because every block of them is free.
-        unsafe { Page::release_all(class, &empty.pages[..empty.count]) };
+        unsafe { Page::release_all(class, empty.pages.at(..empty.count)) };
     }
     found
 }
@@ -358,7 +359,7 @@ impl ClassPages {
             && let Some(first) = self.partial.first()
         {
             let page = Page(first);
-            left -= page.take(class, &mut blocks[..left]);
+            left -= page.take(class, blocks.at_mut(..left));
             self.left_alone.note_taken(page.note_taken(), class);
             if page.is_full() {
                 self.unlink(page);
@@ -440,7 +441,7 @@ impl ClassPages {
     fn note_empty(&mut self, class: Class, page: Page, empty: &mut Empty) -> bool {
         if self.partial_count > kept_pages(class) && !page.is_away() {
             self.remove(page);
-            empty.pages[empty.count] = Some(page);
+            *empty.pages.at_mut(empty.count) = Some(page);
             empty.count += 1;
         }
         empty.count == EMPTY_MAX

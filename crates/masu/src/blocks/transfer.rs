@@ -11,6 +11,7 @@ use crate::blocks::shard::{self, Pages, sampled};
 use crate::blocks::slot;
 use crate::memory::class::{CODES, Class};
 use crate::memory::metadata;
+use crate::platform::bounds::Bounded;
 use crate::platform::sync::{AtomicBool, Lock, Ordering, Visit};
 use crate::settings;
 
@@ -60,7 +61,7 @@ fn keeps(class: Class) -> bool {
 }
 
 fn line(code: u8) -> &'static Line {
-    &TRANSFER[usize::from(code)]
+    TRANSFER.at(usize::from(code))
 }
 
 fn batch(code: u8) -> &'static Lock<Batch> {
@@ -87,7 +88,7 @@ fn fetch(code: u8, blocks: &mut [usize], target: Target) -> usize {
     let taken = count.min(blocks.len());
     let (rest, end) = (count - taken, blocks.len() - taken);
     if let Some(kept) = &batch.blocks {
-        blocks[end..].copy_from_slice(&kept[rest..rest + taken]);
+        blocks.at_mut(end..).copy_from(kept.at(rest..rest + taken));
     }
     batch.count = rest as u32;
     batch.low_water = batch.low_water.min(rest as u32);
@@ -189,7 +190,7 @@ impl Batch {
         }
         if self.blocks.is_none() {
             let capacity = (BYTES_MAX / class.size()).clamp(2, BLOCKS_MAX);
-            self.blocks = metadata::words(capacity).map(|words| &mut words[..capacity]);
+            self.blocks = metadata::words(capacity).map(|words| words.at_mut(..capacity));
         }
         let Some(kept) = &mut self.blocks else { return 0 };
         let count = self.count as usize;
@@ -197,7 +198,7 @@ impl Batch {
         let taken = most.min(kept.len()).saturating_sub(count).min(blocks.len());
         // The option `transfer_size` may have become less than what is here.
         debug_assert!(count + taken <= kept.len(), "an array's length holds");
-        kept[count..count + taken].copy_from_slice(&blocks[blocks.len() - taken..]);
+        kept.at_mut(count..).copy_from(blocks.at(blocks.len() - taken..));
         self.count += taken as u32;
         self.given += taken;
         taken
@@ -208,8 +209,8 @@ impl Batch {
         self.visits = 0;
         let count = (self.low_water as usize).min(FLUSH_MAX);
         if let Some(kept) = &mut self.blocks {
-            stale[..count].copy_from_slice(&kept[..count]);
-            kept.copy_within(count..self.count as usize, 0);
+            stale.copy_from(kept.at(..count));
+            kept.at_mut(..self.count as usize).move_to_start(count);
         }
         self.count -= count as u32;
         self.low_water = self.count;
@@ -238,7 +239,7 @@ fn decay(code: u8, class: Class) {
     let count = batch.decay(&mut stale);
     line(code).note(&batch);
     drop(batch);
-    let _ = shard::flush(class, &stale[..count]);
+    let _ = shard::flush(class, stale.at(..count));
 }
 
 /// Flushes all blocks under a code.
@@ -251,7 +252,7 @@ fn flush_batch(code: u8, class: Class) {
         if taken == 0 {
             break;
         }
-        let _ = shard::flush(class, &blocks[FLUSH_MAX - taken..]);
+        let _ = shard::flush(class, blocks.at(FLUSH_MAX - taken..));
     }
 }
 

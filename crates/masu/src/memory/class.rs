@@ -193,7 +193,10 @@ impl Class {
     /// Bytes of a block.
     #[inline]
     pub(crate) const fn size(self) -> usize {
-        SHAPES[self.index()].size as usize
+        let size = SHAPES[self.index()].size as usize;
+        // SAFETY: The table holds sizes from `FIRST` on, where classes begin. Stated so that divisions are not checked.
+        unsafe { assert_unchecked(size > 0) };
+        size
     }
 
     /// Slices of a page.

@@ -10,6 +10,7 @@ mod slices;
 use core::ptr::{self, NonNull};
 
 use crate::memory::slice::SLICE_BYTES;
+use crate::platform::bounds::Bounded;
 use crate::platform::sync::{Lock, Visit};
 
 /// The longest array: a slice.
@@ -46,7 +47,7 @@ pub(crate) fn words(count: usize) -> Option<&'static mut [usize]> {
 /// - `array` came from [`words`] with this length, and nothing refers to it any more.
 pub(crate) unsafe fn give_back(array: NonNull<usize>, count: usize) {
     let mut metadata = METADATA.lock();
-    let list = &mut metadata.free[count.ilog2() as usize];
+    let list = metadata.free.at_mut(count.trailing_zeros() as usize);
     // SAFETY: The array is at least a line long, and nothing uses it.
     unsafe { array.write(*list) };
     *list = array.as_ptr().expose_provenance();
@@ -54,7 +55,7 @@ pub(crate) unsafe fn give_back(array: NonNull<usize>, count: usize) {
 
 impl Metadata {
     fn take(&mut self, count: usize) -> Option<NonNull<usize>> {
-        let list = &mut self.free[count.ilog2() as usize];
+        let list = self.free.at_mut(count.trailing_zeros() as usize);
         if let Some(array) = NonNull::new(ptr::with_exposed_provenance_mut::<usize>(*list)) {
             // SAFETY: `give_back` wrote the next one's address there.
             *list = unsafe { array.read() };

@@ -220,7 +220,7 @@ impl Ranges {
     #[unsafe(link_section = ".text.masu_cold.refused.ranges_cut_to_align")]
     fn cut_to_align(&mut self, run: Run, padded: usize, slices: usize, align: usize) -> Run {
         let start = run.first.address();
-        let before = (start.next_multiple_of(align) - start) / SLICE_BYTES;
+        let before = (start.wrapping_neg() & (align - 1)) / SLICE_BYTES;
         // SAFETY: The aligned part lies inside the run.
         let first = unsafe { run.first.ahead(before) };
         let behind = padded - before - slices;

@@ -29,6 +29,8 @@ pub(crate) enum Fault {
     HeapGone,
     /// A forked child needs a lock of a thread that it does not have.
     HolderLost,
+    /// The allocator's own data leads outside of one of its arrays.
+    OutOfBounds,
 }
 
 impl Fault {
@@ -60,6 +62,7 @@ impl Fault {
             Fault::HolderLost => {
                 b"masu: a lock was lost by fork in a signal handler; stopping\n"
             }
+            Fault::OutOfBounds => b"masu: its own data was overwritten; stopping\n",
         }
     }
 }

@@ -3,6 +3,7 @@
 //! Relies on the kernel door. It replaces `core::fmt`, because the code that reads the environment must stay small. Text
 //! that does not fit is cut off.
 
+use crate::platform::bounds::Bounded;
 use crate::platform::kernel;
 
 /// Longer than any line that masu writes.
@@ -23,10 +24,11 @@ impl Line {
     #[inline(never)]
     #[unsafe(link_section = ".text.masu_cold.options.line_text")]
     pub(super) fn text(&mut self, text: &[u8]) -> &mut Line {
-        let room = &mut self.bytes[self.length..];
-        let length = text.len().min(room.len());
-        room[..length].copy_from_slice(&text[..length]);
-        self.length += length;
+        let room = self.bytes.iter_mut().skip(self.length);
+        for (to, from) in room.zip(text) {
+            *to = *from;
+            self.length += 1;
+        }
         self
     }
 
@@ -80,6 +82,6 @@ impl Line {
     pub(super) fn write(&mut self) {
         self.length = self.length.min(ROOM - 1);
         self.text(b"\n");
-        kernel::write_error(&self.bytes[..self.length]);
+        kernel::write_error(self.bytes.at(..self.length));
     }
 }

@@ -7,6 +7,7 @@
 use super::COUNT;
 use super::line::Line;
 use super::table::{ALL, MILLISECONDS_MAX, Unit};
+use crate::platform::bounds::Bounded;
 
 /// Room for the longest name and a zero.
 const NAME_BYTES: usize = 20;
@@ -76,7 +77,7 @@ const fn rules() -> [Rule; COUNT] {
 
 impl Rule {
     pub(super) fn name(&self) -> &[u8] {
-        &self.name[..usize::from(self.name_length)]
+        self.name.at(..usize::from(self.name_length))
     }
 
     /// The name with a terminating zero, for C.

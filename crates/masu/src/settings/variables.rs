@@ -7,6 +7,7 @@
 use super::line::Line;
 use super::rule::{self, PREFIX, Rule};
 use super::{Index, SOURCES, Source, Sources, held};
+use crate::platform::bounds::Bounded;
 use crate::platform::environment::Environment;
 
 /// Variables of this project that are no options of the allocator, by their names or prefixes: for the lab's counting
@@ -58,12 +59,12 @@ pub(crate) fn report() {
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.options.variables_apply")]
 fn apply(sources: &mut Sources, end: &[u8], text: &[u8], environment: &Environment) {
-    let place = rule::all().iter().position(|rule| rule.has_variable(end));
-    let value = place.map(|place| rule::all()[place].parse(text));
-    match (place, value.flatten()) {
-        (Some(place), Some(value)) => sources.put(place, value, Source::Environment),
+    let found = rule::all().iter().enumerate().find(|(_, rule)| rule.has_variable(end));
+    let value = found.and_then(|(_, rule)| rule.parse(text));
+    match (found, value) {
+        (Some((place, _)), Some(value)) => sources.put(place, value, Source::Environment),
         _ if is_no_option(end) || !is_verbose(environment) => {}
-        (Some(place), None) => warn_invalid(&rule::all()[place]),
+        (Some((_, rule)), None) => warn_invalid(rule),
         (None, _) => warn_unknown(end),
     }
 }
@@ -87,7 +88,7 @@ fn check_guards() {
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.options.variables_is_verbose")]
 fn is_verbose(environment: &Environment) -> bool {
-    let rule = &rule::all()[Index::Verbose as usize];
+    let rule = rule::all().at(Index::Verbose as usize);
     let said = environment.get("MASU_VERBOSE").and_then(|text| rule.parse(text.to_bytes()));
     said.or_else(|| held(Index::Verbose)) != Some(0)
 }

@@ -15,6 +15,7 @@ use crate::memory::list::List;
 use crate::memory::map;
 use crate::memory::ranges::{Run, stripes};
 use crate::memory::slice::{Kind, SLICE_BYTES, Slice};
+use crate::platform::bounds::Bounded;
 use crate::platform::fault::{self, Fault};
 
 /// Pages of less than this together are never sparse.
@@ -108,7 +109,7 @@ impl Holdings {
                 // A new page is made for a block that is needed, not to fill the batch.
                 None if left < wanted => break,
                 None if self.begin_part(owner, class) => {
-                    left -= self.mixed.take(class, &mut blocks[..left]);
+                    left -= self.mixed.take(class, blocks.at_mut(..left));
                     continue;
                 }
                 None => match Page::create_in_heap(class, |slice| owner.take_in(slice)) {
@@ -120,7 +121,7 @@ impl Holdings {
                     None => break,
                 },
             };
-            left -= page.take(class, &mut blocks[..left]);
+            left -= page.take(class, blocks.at_mut(..left));
             page.note_taken();
             if page.is_full() {
                 self.unlink(class, page);
@@ -395,7 +396,7 @@ impl Holdings {
                 Page(full)
             }
             None => {
-                let partial = &mut self.partial[self.occupied.checked_ilog2()? as usize];
+                let partial = self.partial.at_mut(self.occupied.checked_ilog2()? as usize);
                 let page = Page(partial.first()?);
                 self.unlink(Class::from_code(page.0.code.get())?, page);
                 page

@@ -12,6 +12,7 @@ use crate::blocks::slot;
 use crate::memory::class::{Class, FIRST, FOREIGN, HEAP};
 use crate::memory::map;
 use crate::memory::slice::{BITMAP_WORDS, Kind, SLICE_BYTES, Slice};
+use crate::platform::bounds::Bounded;
 use crate::platform::fault::{self, Fault};
 
 /// Parts of a slice.
@@ -109,11 +110,11 @@ impl Mixed {
     pub(super) fn begin_part(&mut self, owner: &'static Owner, class: Class) {
         let Some(slice) = self.slice else { return };
         let part = self.used.trailing_ones() as usize;
-        owner.codes[part].set(class.index() as u8);
-        slice.bitmap(PARTS)[part].set(all_free(class));
+        owner.codes.at(part).set(class.index() as u8);
+        slice.bitmap(PARTS).at(part).set(all_free(class));
         self.used |= 1 << part;
         self.partial |= 1 << part;
-        self.parts[class.index() - FIRST] |= 1 << part;
+        *self.parts.at_mut(class.index() - FIRST) |= 1 << part;
     }
 
     /// Takes free blocks of `class` into the *end* of `blocks`, lowest address of each part last, lowest part last. Returns
@@ -127,12 +128,12 @@ impl Mixed {
         while parts != 0 && left > 0 {
             let part = parts.trailing_zeros() as usize;
             parts &= parts - 1;
-            let word = &slice.bitmap(PARTS)[part];
+            let word = slice.bitmap(PARTS).at(part);
             let first = slice.address() + part * PART_BYTES;
             let mut free = word.get();
             while free != 0 && left > 0 {
                 left -= 1;
-                blocks[left] = first + free.trailing_zeros() as usize * class.size();
+                *blocks.at_mut(left) = first + free.trailing_zeros() as usize * class.size();
                 free &= free - 1;
             }
             word.set(free);
@@ -153,7 +154,7 @@ impl Mixed {
         if usize::from(owner.codes[part].get()) != class.index() {
             fault::stop(Fault::NotTheHeaps);
         }
-        let (word, bit) = (&slice.bitmap(PARTS)[part], 1 << index_of(class, block));
+        let (word, bit) = (slice.bitmap(PARTS).at(part), 1 << index_of(class, block));
         let free = word.get();
         if free & bit != 0 {
             fault::stop(Fault::FreedTwice);
@@ -163,7 +164,7 @@ impl Mixed {
         if free | bit == all_free(class) {
             self.used &= !(1 << part);
             self.partial &= !(1 << part);
-            self.parts[class.index() - FIRST] &= !(1 << part);
+            *self.parts.at_mut(class.index() - FIRST) &= !(1 << part);
         }
     }
 

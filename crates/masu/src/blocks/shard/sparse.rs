@@ -16,6 +16,7 @@ use crate::memory::class::{CLASSES, Class};
 use crate::memory::list::List;
 use crate::memory::ranges::{RUNS_MAX, stripes};
 use crate::memory::slice::{SLICE_BYTES, SLICE_SHIFT, Slice};
+use crate::platform::bounds::Bounded;
 use crate::platform::kernel;
 use crate::platform::sync::{AtomicBool, AtomicUsize, Ordering};
 use crate::settings::{self, SHARDS_MAX};
@@ -108,7 +109,7 @@ impl Away {
 
     /// Removes the last page; the purge is cleared when none is left.
     fn take_back(&mut self) -> Option<Page> {
-        let page = self.count.checked_sub(1).and_then(|last| self.pages[last].take());
+        let page = self.count.checked_sub(1).and_then(|last| self.pages.at_mut(last).take());
         self.count = self.count.saturating_sub(1);
         if self.count == 0 {
             self.purge.clear();
@@ -219,8 +220,9 @@ impl Shard {
             let mut empty = [None; AWAY_MAX];
             let mut any_empty = false;
             while let Some(page) = away.take_back() {
-                empty[away.count] = pages.put_back(class, page);
-                any_empty |= empty[away.count].is_some();
+                let removed = pages.put_back(class, page);
+                any_empty |= removed.is_some();
+                *empty.at_mut(away.count) = removed;
             }
             pages.send_away(self, class, step, &mut away);
             drop(pages);
@@ -243,7 +245,7 @@ impl Shard {
     fn note_pass(self, class: Class, begins: bool) {
         let index = class.page_index();
         let (word, bit) =
-            (&PASSES[usize::from(self.0)][index / WORD_BITS], 1 << (index % WORD_BITS));
+            (PASSES.at(usize::from(self.0)).at(index / WORD_BITS), 1 << (index % WORD_BITS));
         // ORDERING: Relaxed on all: the lock of the pages orders their data.
         if begins && word.fetch_or(bit, Ordering::Relaxed) & bit == 0 {
             UNDER_WAY.fetch_add(1, Ordering::Relaxed);
@@ -314,7 +316,7 @@ impl ClassPages {
             // Moves the place on.
             self.unlink(page);
             page.set_away(true);
-            away.pages[away.count] = Some(page);
+            *away.pages.at_mut(away.count) = Some(page);
             away.count += 1;
             step.ranges = step.ranges.saturating_sub(away.purge.count() - ranges);
             step.bytes = step.bytes.saturating_sub(away.purge.bytes() - bytes);

@@ -12,6 +12,7 @@ use crate::blocks::ownership::Shard;
 use crate::diagnostics::{guards, sampling};
 use crate::memory::class::{CLASSES, CODES, Class, LANED, TABLE_LENGTH};
 use crate::memory::ranges::Parked;
+use crate::platform::bounds::Bounded;
 use crate::platform::sync::{AtomicBool, AtomicPtr, AtomicUsize, Cell, Count, Ordering};
 
 /// Whether this build can count requests.
@@ -269,14 +270,14 @@ impl Stacks {
     /// A free block of a plain class, or null.
     #[inline(always)]
     pub(crate) fn pop(&self, class: Class) -> *mut u8 {
-        self.stacks[class.index()].pop()
+        self.stacks.at(class.index()).pop()
     }
 
     /// A free block for `size` bytes, at most [`crate::memory::class::TABLE_LIMIT`], or null.
     #[inline(always)]
     pub(crate) fn pop_for_size(&self, size: usize) -> *mut u8 {
         // ORDERING: Relaxed: no other memory depends on the offset, and any value of it leads to a stack.
-        let offset = self.offsets[(size + 15) >> 4].load(Ordering::Relaxed);
+        let offset = self.offsets.at((size + 15) >> 4).load(Ordering::Relaxed);
         let stack = ptr::from_ref(self).wrapping_byte_add(offset);
         // SAFETY: Offsets in this table lead to stacks of this cache.
         unsafe { &*stack.cast::<Stack>() }.pop()

@@ -9,6 +9,7 @@ use super::held::Held;
 use super::usage;
 use crate::memory::arena::Arena;
 use crate::memory::slice::{SLICE_BYTES, Slice};
+use crate::platform::bounds::Bounded;
 use crate::platform::kernel::{self, Span};
 
 /// Runs purged by one call.
@@ -73,14 +74,14 @@ impl Held<'_> {
         let mut spans = [Span::NONE; RUNS_MAX];
         let mut count = 0;
         while let Some(Some(run)) = runs.get(count) {
-            spans[count] = Span::new(run.start(), run.count.get() as usize * SLICE_BYTES);
+            *spans.at_mut(count) = Span::new(run.start(), run.count.get() as usize * SLICE_BYTES);
             count += 1;
         }
         if let Some(Some(run)) = runs.first() {
             self.look_at(run);
         }
         // SAFETY: The runs are free, so their contents are not needed.
-        let zero = self.guard.unlocked(|| unsafe { kernel::drop_contents(&spans[..count]) });
+        let zero = self.guard.unlocked(|| unsafe { kernel::drop_contents(spans.at(..count)) });
         // Refused (locked memory, a sandbox): the memory is unchanged, and is not tried again until it was reused.
         for run in runs.iter().flatten() {
             self.put_back(run, zero);

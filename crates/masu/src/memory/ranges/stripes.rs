@@ -88,7 +88,7 @@ pub(crate) fn for_shard(shard: u8) -> &'static SharedRanges {
     if count == 1 || settings::memory_limit().is_some() {
         return first();
     }
-    at(usize::from(shard) % count).unwrap_or(first())
+    usize::from(shard).checked_rem(count).and_then(at).unwrap_or(first())
 }
 
 /// The stripe of a live run, or of a slice of one.

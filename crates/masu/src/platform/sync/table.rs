@@ -25,7 +25,12 @@ impl<const PLACES: usize> Table<PLACES> {
         // ORDERING: Acquire pairs with the Release in `enter`: the places below are filled.
         let used = self.used.load(Ordering::Acquire);
         // ORDERING: Acquire pairs with the Release in `enter`: what the writer wrote is seen.
-        let places = self.places[..used].iter().map(|place| place.load(Ordering::Acquire));
+        let places = self
+            .places
+            .get(..used)
+            .unwrap_or_default()
+            .iter()
+            .map(|place| place.load(Ordering::Acquire));
         places.filter(|entry| *entry != 0)
     }
 
@@ -33,9 +38,9 @@ impl<const PLACES: usize> Table<PLACES> {
     pub(crate) fn enter(&self, entry: usize) -> Option<usize> {
         // ORDERING: Relaxed: only this thread writes.
         let is_free = |place: &AtomicUsize| place.load(Ordering::Relaxed) == 0;
-        let place = self.places.iter().position(is_free)?;
+        let (place, free) = self.places.iter().enumerate().find(|(_, place)| is_free(place))?;
         // ORDERING: Release publishes what this writer wrote to readers of the entry.
-        self.places[place].store(entry, Ordering::Release);
+        free.store(entry, Ordering::Release);
         // ORDERING: Release publishes the place above. Relaxed to read: only this thread writes.
         if self.used.load(Ordering::Relaxed) <= place {
             self.used.store(place + 1, Ordering::Release);
@@ -45,7 +50,9 @@ impl<const PLACES: usize> Table<PLACES> {
 
     /// Empties a place. The caller is the only writer, and readers may still find the entry.
     pub(crate) fn leave(&self, place: usize) {
-        // ORDERING: Relaxed: readers skip empty places.
-        self.places[place].store(0, Ordering::Relaxed);
+        if let Some(entered) = self.places.get(place) {
+            // ORDERING: Relaxed: readers skip empty places.
+            entered.store(0, Ordering::Relaxed);
+        }
     }
 }

@@ -15,6 +15,7 @@ use crate::blocks::shard::{self, Pages};
 use crate::blocks::{slot, transfer};
 use crate::memory::class::{Class, LARGEST_ALWAYS_SMALL, LARGEST_SMALL};
 use crate::memory::metadata;
+use crate::platform::bounds::Bounded;
 use crate::platform::fault::{self, Fault};
 use crate::platform::sync::Cell;
 use crate::settings;
@@ -252,7 +253,7 @@ impl ThreadCache {
         self.traffic.refills.add(1);
         self.traffic.refilled_blocks.add(count);
         // The batch lies at the end.
-        entries.copy_within(wanted - count.., 0);
+        entries.move_to_start(wanted - count);
         // SAFETY: So many entries above the zero hold blocks now.
         self.stack(class).top.set(unsafe { base.add(count) });
         count
@@ -318,9 +319,9 @@ impl ThreadCache {
         // SAFETY: The stack holds `have` entries above the zero.
         let entries = unsafe { core::slice::from_raw_parts(base, have + 1) };
         // A mark has no other zero beside it here.
-        let newer = &entries[have.div_ceil(2)..];
+        let newer = entries.at(have.div_ceil(2)..);
         // Compares all, because the compiler vectorizes that.
-        let pairs = newer.iter().zip(&newer[1..]);
+        let pairs = newer.iter().zip(newer.at(1..));
         let any_twice = pairs.fold(false, |any, (one, next)| any | (one == next));
         if any_twice || newer.last() == Some(&block.addr()) {
             fault::stop(Fault::FreedTwice);
@@ -341,7 +342,7 @@ impl ThreadCache {
             return false;
         }
         let Some(words) = metadata::words(limit + 1) else { return false };
-        words[0] = 0;
+        *words.at_mut(0) = 0;
         let depth = self.depth(class);
         depth.words.set(words.len() as u16);
         depth.base.set(words.as_mut_ptr());
@@ -450,7 +451,7 @@ impl ThreadCache {
         let (base, count) = (depth.base.get(), self.count(class));
         // SAFETY: The zero and the entries are initialized; a mark among them moves along.
         let entries = unsafe { core::slice::from_raw_parts(base, count + 1) };
-        longer[..=count].copy_from_slice(entries);
+        longer.copy_from(entries);
         self.give_array_back(class);
         depth.words.set(longer.len() as u16);
         depth.base.set(longer.as_mut_ptr());
@@ -514,17 +515,17 @@ impl ThreadCache {
         self.traffic.flushes.add(1);
         self.traffic.flushed_blocks.add(count);
         let pages = match destination {
-            Destination::Transfer => transfer::give(class, self.shard, &entries[..count]),
-            Destination::Pages => shard::flush(class, &entries[..count]),
+            Destination::Transfer => transfer::give(class, self.shard, entries.at(..count)),
+            Destination::Pages => shard::flush(class, entries.at(..count)),
         };
         if pages == Pages::Sparse {
-            self.send_from_sparse(class, &entries[count..]);
+            self.send_from_sparse(class, entries.at(count..));
             count = have;
         }
-        if let [left] = entries[count..] {
-            entries[0] = left;
+        if let [left] = *entries.at(count..) {
+            *entries.at_mut(0) = left;
         } else if count < have {
-            entries.copy_within(count.., 0);
+            entries.move_to_start(count);
         }
         self.stack(class).top.set(base.wrapping_add(have - count));
     }

@@ -13,6 +13,7 @@ use crate::blocks::owner::Owner;
 use crate::blocks::slot;
 use crate::memory::class::{Class, FIRST, MIN_ALIGN};
 use crate::memory::metadata;
+use crate::platform::bounds::Bounded;
 use crate::platform::sync::{AtomicUsize, Cell, Ordering};
 
 /// Whether threads cache blocks of heaps at all. The hardened build returns each to its page when it is freed, where it is
@@ -205,8 +206,8 @@ impl HeapCache {
     pub(crate) fn pop_slow(&self, owner: &'static Owner, class: Class) -> *mut u8 {
         let mut blocks = [0; BLOCKS_MAX];
         let wanted = capacity(class).div_ceil(2);
-        let taken = owner.take(class, &mut blocks[..wanted]);
-        let fetched = &blocks[wanted - taken..wanted];
+        let taken = owner.take(class, blocks.at_mut(..wanted));
+        let fetched = blocks.at(wanted - taken..wanted);
         let Some((last, kept)) = fetched.split_last() else { return ptr::null_mut() };
         let stack = self.stack(class);
         for block in kept {
@@ -225,8 +226,8 @@ impl HeapCache {
         let first = self.base(class).wrapping_add(1);
         // SAFETY: The stack holds so many entries from there on, which only this thread touches.
         let entries = unsafe { core::slice::from_raw_parts_mut(first, count) };
-        owner.put(class, &entries[..flushed]);
-        entries.copy_within(flushed.., 0);
+        owner.put(class, entries.at(..flushed));
+        entries.move_to_start(flushed);
         stack.top.set(self.base(class).wrapping_add(kept));
         let _ = stack.push(block);
     }

@@ -15,6 +15,7 @@ use crate::blocks::shard;
 use crate::blocks::transfer;
 use crate::memory::class::{Class, LANED, LANED_FIRST, LANES};
 use crate::memory::metadata;
+use crate::platform::bounds::Bounded;
 use crate::platform::sync::{Cell, Count};
 
 /// Blocks that a remote stack may hold at first, and after repeated overflows.
@@ -63,7 +64,7 @@ impl ThreadCache {
         (LANED_FIRST as u8..end as u8).filter_map(|code| {
             let class = Class::from_code(code)?;
             let is_remote = code != class.code_in(self.shard.0);
-            is_remote.then(|| (code, class, &self.stacks.stacks[usize::from(code)]))
+            is_remote.then(|| (code, class, self.stacks.stacks.at(usize::from(code))))
         })
     }
 
@@ -93,7 +94,7 @@ impl ThreadCache {
 
     #[inline(never)]
     fn push_remote(&'static self, code: u8, class: Class, block: *mut u8) {
-        let stack = &self.stacks.stacks[usize::from(code)];
+        let stack = self.stacks.stacks.at(usize::from(code));
         // There may be room: a thread that has just started may have got another stack, and without a class map no stack was
         // tried.
         if stack.push(block) {

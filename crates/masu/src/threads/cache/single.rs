@@ -12,6 +12,7 @@ use super::{Stack, ThreadCache};
 use crate::blocks::shard::{self, Pages};
 use crate::blocks::transfer;
 use crate::memory::class::Class;
+use crate::platform::bounds::Bounded;
 use crate::platform::fault::{self, Fault};
 
 /// The smallest class of which a refill would fetch only one block.
@@ -103,16 +104,16 @@ impl ThreadCache {
         self.remove_mark(class);
         // SAFETY: The stack is full: it holds `limit` entries above the zero, and no mark.
         let entries = unsafe { slice::from_raw_parts_mut(depth.base().add(1), limit) };
-        let oldest = entries[0];
+        let oldest = *entries.at(0);
         for place in 1..entries.len() {
-            entries[place - 1] = entries[place];
+            *entries.at_mut(place - 1) = *entries.at(place);
         }
-        entries[limit - 1] = block.expose_provenance();
+        *entries.at_mut(limit - 1) = block.expose_provenance();
         self.traffic.flushes.add(1);
         self.traffic.flushed_blocks.add(1);
         if transfer::give_one(class, self.shard, oldest) == Pages::Sparse {
-            self.send_from_sparse(class, &entries[..limit - 1]);
-            entries[0] = entries[limit - 1];
+            self.send_from_sparse(class, entries.at(..limit - 1));
+            *entries.at_mut(0) = *entries.at(limit - 1);
             stack.top.set(depth.base().wrapping_add(1));
         }
     }
@@ -121,6 +122,6 @@ impl ThreadCache {
     #[inline(always)]
     fn plain_stack(&self, class: Class) -> &Stack {
         debug_assert!(!class.is_laned());
-        &self.stacks.stacks[class.index()]
+        self.stacks.stacks.at(class.index())
     }
 }
