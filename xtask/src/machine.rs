@@ -44,6 +44,7 @@ mod lists {
     pub const EMULATED: &str = "emulated";
     pub const DEBIAN: &str = "debian";
     pub const PYTHON: &str = "python";
+    pub const CONTAINERS: &str = "containers";
 }
 
 /// What `list` names: a line for each, `SIGN NAME PACKAGE: REASON`.
@@ -247,5 +248,6 @@ mod tests {
         for list in [PROGRAMS, ORDINARY, JUDGED, TESTED, FOREIGN, GUEST, EMULATED, DEBIAN, PYTHON] {
             assert!(!needs(list).is_empty());
         }
+        assert!(!needs(CONTAINERS).is_empty());
     }
 }

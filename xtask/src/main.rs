@@ -7,6 +7,7 @@
 
 mod boot;
 mod ci;
+mod containers;
 mod docs;
 mod faults;
 mod fuzz;
@@ -46,6 +47,8 @@ enum Chore {
     Install(install::Request),
     Package(package::Request),
     Release(release::Request),
+    /// The images and the pod of docs/containers.md, built and run without a daemon, as root (ten minutes)
+    Containers,
     /// The pages of docs/ as a book in target/book, by mdBook
     Docs,
     /// A real comparison as a drawing, docs/compare.svg (about two minutes)
@@ -89,6 +92,7 @@ fn perform(chore: Chore) -> Result<()> {
         Chore::Install(request) => install::run(root, &request),
         Chore::Package(request) => package::run(root, &request),
         Chore::Release(request) => release::run(root, &request),
+        Chore::Containers => containers::run(root),
         Chore::Docs => docs::run(root),
         Chore::Picture => picture::run(root),
         Chore::Benchmarks => benchmarks::run(root),

@@ -4,7 +4,7 @@
 //! test: a package is right if it works where nothing else of this machine is, so each is installed in a clean place
 //! (an empty root folder, one of Debian's packages alone, a fresh virtual environment) and used.
 
-mod clean;
+pub(crate) mod clean;
 mod crates;
 mod debian;
 mod notices;

@@ -16,8 +16,8 @@ use anyhow::{Context, Result, bail};
 use crate::{commands, machine};
 
 /// A root folder, removed with this.
-pub(super) struct Root {
-    pub(super) folder: PathBuf,
+pub(crate) struct Root {
+    pub(crate) folder: PathBuf,
 }
 
 impl Drop for Root {
@@ -28,7 +28,7 @@ impl Drop for Root {
 
 impl Root {
     /// One with nothing in it but an empty `/tmp`.
-    pub(super) fn empty(name: &str) -> Result<Root> {
+    pub(crate) fn empty(name: &str) -> Result<Root> {
         let folder = std::env::temp_dir().join(format!("masu-{name}-{}", std::process::id()));
         fs::create_dir(&folder).with_context(|| folder.display().to_string())?;
         let root = Root { folder };
@@ -38,7 +38,7 @@ impl Root {
     }
 
     /// One with these packages of this machine's Debian, and those that they need.
-    pub(super) fn of_debian(name: &str, packages: &[&str]) -> Result<Root> {
+    pub(crate) fn of_debian(name: &str, packages: &[&str]) -> Result<Root> {
         let root = Root::empty(name)?;
         let books = root.folder.join("var/lib/dpkg");
         fs::create_dir_all(books.join("info"))?;
@@ -83,7 +83,7 @@ impl Root {
     }
 
     /// What a program in there prints on both streams, with these variables alone and `input` to read.
-    pub(super) fn run(
+    pub(crate) fn run(
         &self,
         variables: &[(&str, &str)],
         arguments: &[&str],
@@ -95,7 +95,7 @@ impl Root {
         talk(&mut command, input)
     }
 
-    pub(super) fn dpkg(&self, arguments: &[&str]) -> Result<String> {
+    pub(crate) fn dpkg(&self, arguments: &[&str]) -> Result<String> {
         let mut dpkg = as_root("dpkg");
         // Its own log is this machine's otherwise.
         dpkg.arg("--root").arg(&self.folder).arg("--log=/dev/null").args(arguments);
@@ -103,7 +103,7 @@ impl Root {
     }
 
     /// Files in it whose name has `part`, from the root.
-    pub(super) fn named(&self, part: &str) -> Result<Vec<PathBuf>> {
+    pub(crate) fn named(&self, part: &str) -> Result<Vec<PathBuf>> {
         let mut found = Vec::new();
         let mut left = vec![self.folder.clone()];
         while let Some(folder) = left.pop() {
@@ -131,7 +131,7 @@ fn as_root(program: &str) -> Command {
     command
 }
 
-pub(super) fn talk(command: &mut Command, input: &str) -> Result<String> {
+pub(crate) fn talk(command: &mut Command, input: &str) -> Result<String> {
     let shown = commands::show(command);
     let mut child = command
         .stdin(Stdio::piped())

@@ -1,0 +1,225 @@
+//! `cargo xtask containers`: what docs/containers.md says, tried: the image of packaging/Containerfile built and run, images of a
+//! server with masu in them, and the pod for Kubernetes.
+//!
+//! It relies on buildah, which needs no daemon, and on `kubernetes-validate`, which brings Kubernetes' own schemas. No registry of
+//! images is asked: the images that recipes begin with are made of this machine's Debian packages, under their names.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::package::clean::{Root, talk};
+use crate::{commands, machine};
+
+/// The checker of pods, by its version, whose newest schemas are taken.
+const VALIDATOR: &str = "kubernetes-validate==1.37.0";
+
+/// Builds and runs everything in a storage of its own, which is removed.
+pub(crate) fn run(root: &Path) -> Result<()> {
+    if !machine::is_root() {
+        bail!("this chore makes root folders of files that belong to root: run it as root");
+    }
+    machine::provide_all(&[machine::CONTAINERS, machine::PYTHON])?;
+    let folder = commands::target_folder()?.join("containers");
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
+    let place = Place { root, folder };
+    let tried = place.try_all();
+    fs::remove_dir_all(&place.folder).with_context(|| place.folder.display().to_string())?;
+    tried
+}
+
+struct Place<'a> {
+    root: &'a Path,
+    folder: PathBuf,
+}
+
+/// A server's image with `masu` as its first program, as docs/containers.md has it.
+const STARTED_BY_MASU: &str = "\
+FROM debian:bookworm-slim
+COPY --from=masu /usr/bin/masu /usr/bin/masu
+ENTRYPOINT [\"/usr/bin/masu\", \"run\", \"--\"]
+CMD [\"/bin/bash\", \"-c\", \"echo\"]
+";
+
+/// The other way there: the library alone.
+const PRELOADED: &str = "\
+FROM debian:bookworm-slim
+COPY libmasu.so /usr/lib/libmasu.so
+ENV LD_PRELOAD=/usr/lib/libmasu.so
+ENTRYPOINT [\"/bin/bash\", \"-c\", \"echo\"]
+";
+
+/// An image on musl, where the same `masu` takes its other library.
+const ON_MUSL: &str = "\
+FROM musl
+COPY --from=masu /usr/bin/masu /usr/bin/masu
+ENTRYPOINT [\"/usr/bin/masu\", \"run\", \"--\"]
+CMD [\"/server\"]
+";
+
+const SERVER: &str = "\
+#include <stdlib.h>
+int main(void) { void *volatile block = malloc(100); free(block); return block == 0; }
+";
+
+/// The line by which a program that masu serves ends, with the variable that asks for it.
+const SERVED: &str = "masu statistics";
+const AT_EXIT: &str = "--env=MASU_STATISTICS_AT_EXIT=1";
+
+impl Place<'_> {
+    fn try_all(&self) -> Result<()> {
+        commands::step("images to begin with", || self.bases())?;
+        commands::step("packaging/Containerfile", || self.own_image())?;
+        commands::step("the pod", || self.pod(&self.folder.join("volume")))?;
+        commands::step("images of servers", || {
+            for (name, recipe) in
+                [("started", STARTED_BY_MASU), ("preloaded", PRELOADED), ("on-musl", ON_MUSL)]
+            {
+                let image = self.build(name, recipe)?;
+                let printed = self.start(&image, &[AT_EXIT], &[])?;
+                ensure!(printed.contains(SERVED), "{name}: not served by masu:\n{printed}");
+            }
+            Ok(())
+        })
+    }
+
+    fn buildah(&self, words: &[&str]) -> Command {
+        let mut buildah = Command::new("buildah");
+        buildah.env("BUILDAH_ISOLATION", "chroot").env("STORAGE_DRIVER", "vfs");
+        buildah.arg("--root").arg(self.folder.join("images"));
+        buildah.arg("--runroot").arg(self.folder.join("run")).args(words);
+        buildah
+    }
+
+    /// Makes an image of a root folder.
+    fn image(&self, name: &str, root: &Root, settings: &[&str]) -> Result<()> {
+        let container = talk(&mut self.buildah(&["from", "scratch"]), "")?;
+        let container = container.trim();
+        talk(self.buildah(&["copy", "--quiet", container]).arg(&root.folder).arg("/"), "")?;
+        talk(&mut self.buildah(&[&["config"], settings, &[container]].concat()), "")?;
+        talk(&mut self.buildah(&["commit", "--quiet", "--rm", container, name]), "")?;
+        Ok(())
+    }
+
+    /// The images that recipes name, of this machine's packages.
+    fn bases(&self) -> Result<()> {
+        let debian = Root::of_debian("debian", &["bash", "coreutils", "dash", "libgcc-s1"])?;
+        self.image("docker.io/library/debian:bookworm-slim", &debian, &["--cmd=bash"])?;
+        let packages = ["binutils", "ca-certificates", "coreutils", "dash", "gcc", "libc6-dev"];
+        let rust = Root::of_debian("rust", &packages)?;
+        // Debian's alternatives are made when packages are set up.
+        symlink("gcc", rust.folder.join("usr/bin/cc"))?;
+        // The toolchain comes as a volume: see `own_image`.
+        let settings = [
+            "--env=PATH=/usr/local/cargo/bin:/usr/bin:/bin",
+            "--env=CARGO_HOME=/usr/local/cargo",
+            "--env=RUSTUP_HOME=/usr/local/rustup",
+        ];
+        self.image("docker.io/library/rust:1-slim-bookworm", &rust, &settings)?;
+        let musl = Root::of_debian("musl", &["musl"])?;
+        let source = self.folder.join("server.c");
+        fs::write(&source, SERVER)?;
+        let mut compile = Command::new("musl-gcc");
+        commands::run(compile.arg(&source).arg("-o").arg(musl.folder.join("server")))?;
+        self.image("localhost/musl", &musl, &["--cmd=/server"])
+    }
+
+    /// Builds it from this tree, and runs it as its own comments say.
+    fn own_image(&self) -> Result<()> {
+        let home = |variable: &str, otherwise: &str| {
+            let set = std::env::var_os(variable).map(PathBuf::from);
+            set.or_else(|| Some(std::env::home_dir()?.join(otherwise))).context("HOME is not set")
+        };
+        let volume = |from: PathBuf, to: &str| format!("--volume={}:{to}", from.display());
+        let mut build =
+            self.buildah(&["bud", "--quiet", "--pull-never", "--tag", "localhost/masu"]);
+        build.arg(volume(home("CARGO_HOME", ".cargo")?, "/usr/local/cargo"));
+        build.arg(volume(home("RUSTUP_HOME", ".rustup")?, "/usr/local/rustup"));
+        build.arg("--file").arg(self.root.join("packaging/Containerfile")).arg(self.root);
+        commands::run(&mut build)?;
+        let listed = self.start("localhost/masu", &[], &["list"])?;
+        ensure!(listed.contains("masu"), "masu list: {listed}");
+        let printed =
+            self.start("localhost/masu", &[], &["compare", "-n", "2", "--", "ls", "/usr"])?;
+        ensure!(printed.contains("glibc"), "masu compare: {printed}");
+        Ok(())
+    }
+
+    fn build(&self, name: &str, recipe: &str) -> Result<String> {
+        let file = self.folder.join(format!("{name}.containerfile"));
+        fs::write(&file, recipe)?;
+        let tag = format!("localhost/{name}");
+        let mut build = self.buildah(&["bud", "--quiet", "--pull-never", "--tag", &tag]);
+        talk(build.arg("--file").arg(&file).arg(self.folder.join("volume")), "")?;
+        Ok(tag)
+    }
+
+    /// What an image prints that is started as podman or docker would: its entry point with `words`, or with its own command.
+    fn start(&self, image: &str, options: &[&str], words: &[&str]) -> Result<String> {
+        // One word a line.
+        let words_of = |what: &str| {
+            let format = format!("{{{{range .OCIv1.Config.{what}}}}}{{{{println .}}}}{{{{end}}}}");
+            let inspect = ["inspect", "--type", "image", "--format", &format, image];
+            talk(&mut self.buildah(&inspect), "")
+        };
+        let (entry, own) = (words_of("Entrypoint")?, words_of("Cmd")?);
+        let mut command: Vec<&str> = entry.lines().filter(|word| !word.is_empty()).collect();
+        match words {
+            [] => command.extend(own.lines().filter(|word| !word.is_empty())),
+            words => command.extend(words),
+        }
+        self.start_with(image, options, &command)
+    }
+
+    /// The same with a command in place of the entry point.
+    fn start_with(&self, image: &str, options: &[&str], command: &[&str]) -> Result<String> {
+        let container = talk(&mut self.buildah(&["from", "--pull-never", image]), "")?;
+        let container = container.trim();
+        let mut run = self.buildah(&["run"]);
+        let printed = talk(run.args(options).args([container, "--"]).args(command), "");
+        talk(&mut self.buildah(&["rm", container]), "")?;
+        printed
+    }
+
+    /// Has Kubernetes' schema judge the pod, then does what the pod does: its init container fills the volume, and the server
+    /// is preloaded from there.
+    fn pod(&self, volume: &Path) -> Result<()> {
+        let pod = self.root.join("packaging/kubernetes.yaml");
+        let environment = self.folder.join("python");
+        talk(Command::new("python3").args(["-m", "venv"]).arg(&environment), "")?;
+        let mut install = Command::new(environment.join("bin/pip"));
+        talk(install.args(["install", "--quiet", "--disable-pip-version-check", VALIDATOR]), "")?;
+        let validate = |pod: &Path| {
+            let mut validate = Command::new(environment.join("bin/kubernetes-validate"));
+            talk(validate.arg("--strict").arg(pod), "")
+        };
+        println!("{}", validate(&pod)?.trim());
+        let wrong = self.folder.join("wrong.yaml");
+        fs::write(&wrong, fs::read_to_string(&pod)?.replace("mountPath:", "mountpath:"))?;
+        ensure!(validate(&wrong).is_err(), "the checker finds no fault in a pod that has one");
+
+        fs::create_dir_all(volume)?;
+        let mounted = format!("--volume={}:/masu", volume.display());
+        let read = |script: &str| {
+            let script =
+                format!("import sys, yaml\npod = yaml.safe_load(open(sys.argv[1]))\n{script}");
+            let mut python = Command::new(environment.join("bin/python"));
+            talk(python.args(["-c", &script]).arg(&pod), "")
+        };
+        let command = read("print(*pod['spec']['initContainers'][0]['command'], sep='\\n')")?;
+        self.start_with("localhost/masu", &[&mounted], &command.lines().collect::<Vec<_>>())?;
+        let variables = read(
+            "for one in pod['spec']['containers'][0]['env']: print('--env=' + one['name'] + '=' + one['value'])",
+        )?;
+        let mut options: Vec<&str> = variables.lines().collect();
+        options.extend([mounted.as_str(), AT_EXIT]);
+        let server = "docker.io/library/debian:bookworm-slim";
+        let printed = self.start_with(server, &options, &["bash", "-c", "echo"])?;
+        ensure!(printed.contains(SERVED), "the pod's server is not served by masu:\n{printed}");
+        Ok(())
+    }
+}
