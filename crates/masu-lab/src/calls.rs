@@ -123,6 +123,8 @@ pub struct Calls {
     pub kinds: Vec<CallKind>,
     /// Times that a thread was stopped to be counted: what the run took longer for.
     pub stops: u64,
+    /// Of these, those of the first process, by the programs that it ran, one after the other.
+    pub first_stops: Vec<(PathBuf, u64)>,
     /// The peaks of all processes' resident memory, added up, in bytes: page faults beyond these are of memory
     /// that had been there before. Where a process waited for children, the largest of theirs may stand for its own.
     pub peaks_bytes: u64,
@@ -140,6 +142,10 @@ pub struct Sampling {
     pub from_s: f64,
     /// Of the CPU time since then, the share in which calls were counted.
     pub share: f64,
+    /// CPU seconds in the kernel while they were not: without any stop.
+    pub unseen_sys_s: f64,
+    /// Seconds of wall-clock time in which no thread had to stop at its calls.
+    pub paused_s: f64,
 }
 
 impl Calls {
@@ -197,6 +203,8 @@ pub(crate) fn count_watched(
 #[derive(Debug, Default)]
 struct Counter {
     calls: Calls,
+    /// The first process.
+    first: Option<Pid>,
     /// What is known of the threads that are alive, each with its number in the order of beginning.
     live: HashMap<Pid, (u64, ThreadCalls)>,
     ended: Vec<(u64, ThreadCalls)>,
@@ -246,6 +254,9 @@ impl Witness for Counter {
         self.callers.forget(pid);
         self.locks.forget(pid);
         let Ok(program) = fs::read_link(format!("/proc/{pid}/exe")) else { return };
+        if self.first == Some(pid) {
+            self.calls.first_stops.push((program.clone(), 0));
+        }
         if self.calls.programs.contains(&program) {
             return;
         }
@@ -264,7 +275,7 @@ impl Witness for Counter {
     fn call(&mut self, pid: Pid) {
         // A thread that is being killed has no registers any more.
         let Ok(Some(stopped)) = door::stopped_at(pid) else { return };
-        self.calls.stops += 1;
+        self.stopped(pid);
         self.called(pid, stopped);
     }
 
@@ -331,6 +342,17 @@ impl Counter {
         }
     }
 
+    /// A thread has stopped to be counted.
+    fn stopped(&mut self, pid: Pid) {
+        self.calls.stops += 1;
+        if self.first.is_some()
+            && self.process_of(pid) == self.first
+            && let Some((_, stops)) = self.calls.first_stops.last_mut()
+        {
+            *stops += 1;
+        }
+    }
+
     /// The process of a thread that is known.
     fn process_of(&self, pid: Pid) -> Option<Pid> {
         self.live.get(&pid).map(|(_, thread)| thread.process)
@@ -351,6 +373,7 @@ impl Counter {
             name: read("comm").unwrap_or_default().trim_end().to_owned(),
             counts: Counts::default(),
         };
+        self.first = self.first.or(Some(process));
         self.live.insert(pid, (self.calls.threads_begun, thread));
         self.calls.threads_begun += 1;
         self.calls.processes += u64::from(process == pid);

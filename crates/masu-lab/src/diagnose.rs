@@ -234,6 +234,10 @@ fn gathered(
     let Seen { threads, memory, mut programs, code, samples } = seen;
     let own = std::fs::canonicalize(&workload.program.binary).unwrap_or_default();
     wrapper::mark(&mut programs, &own);
+    for (path, stops) in calls.map_or(&[][..], |calls| &calls.first_stops) {
+        let own = programs.iter_mut().find(|program| program.is_command && program.path == *path);
+        own.into_iter().for_each(|program| program.stops += stops);
+    }
     let wrapper = wrapper::name(&workload.program.path);
     let main = programs.iter().find(|program| wrapper.is_none() || !program.is_command);
     let main: PathBuf = main.or(programs.first()).map_or(own, |program| program.path.clone());

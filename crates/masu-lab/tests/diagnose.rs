@@ -56,6 +56,13 @@ fn seds_storm_is_named_first_with_the_settings_that_cure_it() {
         return;
     }
     let calls = diagnosis.facts.calls.as_ref().unwrap();
+    if calls.sampled.is_some() {
+        // Then the numbers are estimates; none of these calls is lost where all are counted.
+        eprintln!(
+            "skipped: the tracer waits so long for a CPU here that only samples of calls were counted"
+        );
+        return;
+    }
     assert!(calls.moves.break_pairs() > 1_000, "{:?}", calls.moves);
     let findings = judge(&on_a_quiet_machine(diagnosis.facts.clone()));
     let first: &Finding = &findings[0];

@@ -204,7 +204,7 @@ impl Follower {
     }
 
     fn boundary(&mut self, pid: Pid) -> io::Result<()> {
-        self.counter.calls.stops += 1;
+        self.counter.stopped(pid);
         match door::boundary(pid) {
             Ok(Boundary::Begins(Begun { number, counted, .. })) => {
                 if let Some(stopped) = counted {

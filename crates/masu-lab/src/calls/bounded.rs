@@ -19,10 +19,10 @@ use super::kinds::Kinds;
 use super::windows::{Progress, Shares, Windows};
 use super::{Call, Calls, Counter, Pid, Sampling, Tally};
 use crate::execute::books::{Scheduled, Stat, Switches};
-use crate::kernel::Usage;
 use crate::kernel::attach::{self, Begun, Boundary};
 use crate::kernel::calls::{self as door, Sleep};
 use crate::kernel::outward::{Outward, is_harmless};
+use crate::kernel::{self, Usage};
 use crate::trace::{CallStops, Witness};
 
 /// The time between two looks at whether a window is due.
@@ -145,9 +145,11 @@ impl<'a> Bounded<'a> {
 
     /// What was counted.
     pub(super) fn finish(self) -> Calls {
-        let sampled = self.duty.samples_from_s().map(|from_s| {
-            let share = self.shares.seen();
-            Sampling { from_s, share }
+        let sampled = self.duty.samples_from_s().map(|from_s| Sampling {
+            from_s,
+            share: self.shares.seen(),
+            unseen_sys_s: self.shares.unseen_sys_s(),
+            paused_s: self.duty.paused_s(self.began.elapsed().as_secs_f64()),
         });
         let saw_all = self.sees_all && sampled.is_none();
         let mut calls = self.counter.finish();
@@ -251,11 +253,14 @@ fn progress_of(process: Pid, thread: Pid) -> Progress {
         let line = io.lines().find_map(|line| line.strip_prefix(name));
         line.and_then(|number| number.trim().parse().ok()).unwrap_or(0)
     };
+    let stat = Stat::of(&folder);
+    let number_of = |field| stat.as_ref().and_then(|stat| stat.field(field)).unwrap_or(0_u64);
     let ran_ns = Scheduled::of(&folder).map_or(0, |scheduled| scheduled.ran_ns);
     Progress {
         cpu_s: Duration::from_nanos(ran_ns).as_secs_f64(),
         transfers: number("syscr:") + number("syscw:"),
-        faults: Stat::of(&folder).and_then(|stat| stat.field(10)).unwrap_or(0),
+        sys_s: number_of(15) as f64 / kernel::ticks_a_second(),
+        faults: number_of(10),
         sleeps: Switches::of(&folder).unwrap_or_default().voluntary,
     }
 }
@@ -298,7 +303,7 @@ impl Witness for Bounded<'_> {
     }
 
     fn boundary(&mut self, pid: Pid) {
-        self.counter.calls.stops += 1;
+        self.counter.stopped(pid);
         self.duty.note();
         self.turn();
         let boundary = attach::boundary(pid);
@@ -318,7 +323,7 @@ impl Witness for Bounded<'_> {
     fn takes_away(&mut self, pid: Pid) -> bool {
         let is_ours = self.shared.wanted().halted.remove(&pid);
         if is_ours {
-            self.counter.calls.stops += 1;
+            self.counter.stopped(pid);
             self.duty.note();
             self.turn();
         }

@@ -40,11 +40,20 @@ pub(super) struct Duty {
     /// What the tracer has waited for a CPU, in seconds.
     waited_s: f64,
     samples_from_s: Option<f64>,
+    /// Seconds of pauses that are over.
+    paused_s: f64,
 }
 
 impl Default for Duty {
     fn default() -> Duty {
-        Duty { phase: Phase::Whole, since_s: 0.0, stops: 0, waited_s: 0.0, samples_from_s: None }
+        Duty {
+            phase: Phase::Whole,
+            since_s: 0.0,
+            stops: 0,
+            waited_s: 0.0,
+            samples_from_s: None,
+            paused_s: 0.0,
+        }
     }
 }
 
@@ -57,6 +66,11 @@ impl Duty {
     /// When it went over to samples, in seconds since the start.
     pub(super) fn samples_from_s(&self) -> Option<f64> {
         self.samples_from_s
+    }
+
+    /// Seconds in which no calls were counted, until `now_s`.
+    pub(super) fn paused_s(&self, now_s: f64) -> f64 {
+        self.paused_s + if self.is_open() { 0.0 } else { now_s - self.since_s }
     }
 
     /// Notes a stop at a call.
@@ -89,6 +103,7 @@ impl Duty {
         };
         if is_over {
             self.samples_from_s.get_or_insert(now_s);
+            self.paused_s = self.paused_s(now_s);
             self.phase = if self.is_open() { Phase::Pause } else { Phase::Window };
             (self.since_s, self.stops) = (now_s, 0);
         }

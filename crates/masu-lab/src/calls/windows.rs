@@ -27,6 +27,8 @@ const STOPS_SHARE_MAX: f64 = 0.9;
 pub(super) struct Progress {
     /// CPU time, stops included.
     pub(super) cpu_s: f64,
+    /// Of that, in the kernel, to a tick of its clock.
+    pub(super) sys_s: f64,
     /// Calls that read or wrote; none where the kernel does not count them.
     pub(super) transfers: u64,
     pub(super) faults: u64,
@@ -38,6 +40,7 @@ impl Progress {
     fn since(self, before: Progress) -> Progress {
         Progress {
             cpu_s: (self.cpu_s - before.cpu_s).max(0.0),
+            sys_s: (self.sys_s - before.sys_s).max(0.0),
             transfers: self.transfers.saturating_sub(before.transfers),
             faults: self.faults.saturating_sub(before.faults),
             sleeps: self.sleeps.saturating_sub(before.sleeps),
@@ -47,6 +50,7 @@ impl Progress {
     fn plus(self, other: Progress) -> Progress {
         Progress {
             cpu_s: self.cpu_s + other.cpu_s,
+            sys_s: self.sys_s + other.sys_s,
             transfers: self.transfers + other.transfers,
             faults: self.faults + other.faults,
             sleeps: self.sleeps + other.sleeps,
@@ -61,6 +65,7 @@ pub(super) struct Shares {
     stop_cpu_s: f64,
     seen_s: f64,
     unseen_s: f64,
+    unseen_sys_s: f64,
 }
 
 impl Shares {
@@ -71,6 +76,17 @@ impl Shares {
     /// Of the CPU time since samples began, the share in which calls were counted.
     pub(super) fn seen(&self) -> f64 {
         self.seen_s / (self.seen_s + self.unseen_s).max(1e-9)
+    }
+
+    /// CPU seconds in the kernel while calls were not counted.
+    pub(super) fn unseen_sys_s(&self) -> f64 {
+        self.unseen_sys_s
+    }
+
+    /// Notes what a thread did unseen.
+    fn note(&mut self, unseen: &Progress) {
+        self.unseen_s += unseen.cpu_s;
+        self.unseen_sys_s += unseen.sys_s;
     }
 }
 
@@ -113,7 +129,7 @@ impl Windows {
     /// It is stopped at its calls from now on.
     pub(super) fn catch(&mut self, now: Progress, shares: &mut Shares) {
         let unseen = now.since(self.since);
-        shares.unseen_s += unseen.cpu_s;
+        shares.note(&unseen);
         // A window without a call says nothing of what the calls before it stand for: it is part of the next.
         self.unseen = if self.held_calls == 0 { self.unseen.plus(unseen) } else { unseen };
         (self.is_followed, self.since) = (true, now);
@@ -151,7 +167,7 @@ impl Windows {
         }
         let unseen = now.since(self.since);
         self.since = now;
-        shares.unseen_s += unseen.cpu_s;
+        shares.note(&unseen);
         self.times(unseen)
     }
 

@@ -5,7 +5,7 @@
 //! what was counted, at its price, stands for the time in the kernel, and the clock is what the program did and what it
 //! slept. In between the one goes over into the other, so that a little more or less of it changes no verdict. Few stops
 //! take longer than their price too where the tracer has to wait for a CPU: a run works, sleeps, waits for a CPU or is
-//! stopped, so what is none of the others was a stop.
+//! stopped, so what is none of the others was a stop. Where samples of calls were counted, all of this is of the part in which they were.
 
 use super::facts::{Clock, Facts, Threads};
 use super::thresholds::{LOOKS_MIN, LOOKS_MIN_FOR_STOPS, STOPS_SHARE, STOPS_SHARE_MUCH};
@@ -16,19 +16,29 @@ pub(super) fn note_counting(facts: &mut Facts) {
     let priced_s = |service| facts.clock.stops as f64 * facts.price_s(service);
     let (all_s, cpu_s) = (priced_s(Service::CountedCall), priced_s(Service::CountedCallCpu));
     let (clock, threads) = (facts.clock, &facts.threads);
-    let own_sys_s = (clock.sys_s - cpu_s).max(0.0);
+    // While calls were not counted nothing was stopped: neither in the kernel's time nor in the clock's is anything to be taken out.
+    let sampled = facts.calls.as_ref().and_then(|calls| calls.sampled).unwrap_or_default();
+    let unseen_sys_s = sampled.unseen_sys_s.min(clock.sys_s);
+    let seen_sys_s = clock.sys_s - unseen_sys_s;
+    let own_sys_s = (seen_sys_s - cpu_s).max(0.0);
+    let finished = |seen: Clock| {
+        let whole = Clock { own_sys_s: unseen_sys_s + seen.own_sys_s, ..seen };
+        let whole = without_waits_for_the_tracer(whole, threads);
+        let counting_s = whole.counting_s.min((clock.wall_s - sampled.paused_s).max(0.0));
+        Clock { counting_s, ..whole }
+    };
     let is_met = threads.looks >= LOOKS_MIN_FOR_STOPS;
     // Threads are stopped side by side: together for longer than there was.
     let by_price = Clock { own_sys_s, counting_s: all_s.min(clock.wall_s), ..clock };
-    let share = cpu_s / clock.sys_s.max(1e-9);
+    let share = cpu_s / seen_sys_s.max(1e-9);
     let doubt = ((share - STOPS_SHARE) / (STOPS_SHARE_MUCH - STOPS_SHARE)).clamp(0.0, 1.0);
     if !is_met || doubt == 0.0 {
-        facts.clock = without_waits_for_the_tracer(by_price, threads);
+        facts.clock = finished(by_price);
         return;
     }
     let known_sys_s = own_sys_s.min(known_sys_s(facts));
     let at_once = if threads.together_s > threads.alone_s { facts.cpus.max(1) } else { 1 };
-    let own_wall_s = threads.idle_s + (clock.user_s + known_sys_s) / at_once as f64;
+    let own_wall_s = threads.idle_s + (clock.user_s + unseen_sys_s + known_sys_s) / at_once as f64;
     let counting_s = (clock.wall_s - clock.queued_s - own_wall_s).max(0.0);
     let between = |one: f64, other: f64| one + doubt * (other - one);
     let between = Clock {
@@ -36,7 +46,7 @@ pub(super) fn note_counting(facts: &mut Facts) {
         counting_s: between(by_price.counting_s, counting_s),
         ..clock
     };
-    facts.clock = without_waits_for_the_tracer(between, threads);
+    facts.clock = finished(between);
 }
 
 /// The clock with everything in it that was neither work nor sleep nor waiting for a CPU counted as stops.
@@ -71,11 +81,18 @@ fn known_sys_s(facts: &Facts) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::calls::Sampling;
     use crate::diagnose::facts::CallFacts;
     use crate::prices::{Price, Prices};
 
     /// A second in the kernel, of which stops at their price took this share.
     fn stopped(share: f64) -> Clock {
+        let mut facts = made(share);
+        note_counting(&mut facts);
+        facts.clock
+    }
+
+    fn made(share: f64) -> Facts {
         let price = |service, median_ns| Price {
             service,
             median_ns,
@@ -92,7 +109,7 @@ mod tests {
         ];
         let stops = (share / 5e-6) as u64;
         let clock = Clock { wall_s: 4.0, user_s: 2.0, sys_s: 1.0, stops, ..Clock::default() };
-        let mut facts = Facts {
+        Facts {
             clock,
             calls: Some(CallFacts::default()),
             threads: Threads {
@@ -105,9 +122,7 @@ mod tests {
             prices: Prices { known, unknown: Vec::new() },
             cpus: 2,
             ..Facts::default()
-        };
-        note_counting(&mut facts);
-        facts.clock
+        }
     }
 
     #[test]
@@ -119,6 +134,17 @@ mod tests {
             assert!(apart(|clock| clock.own_sys_s) < 0.06, "{one:?}, {next:?}");
             assert!(apart(|clock| clock.counting_s) < 0.12, "{one:?}, {next:?}");
         }
+    }
+
+    #[test]
+    fn while_calls_were_not_counted_nothing_was_stopped() {
+        // More stops, at their price, than there was time.
+        let mut facts = made(3.0);
+        let sampled = Sampling { unseen_sys_s: 0.75, paused_s: 3.5, ..Sampling::default() };
+        facts.calls = Some(CallFacts { sampled: Some(sampled), ..CallFacts::default() });
+        note_counting(&mut facts);
+        assert!((facts.clock.own_sys_s - 0.75).abs() < 1e-6, "{:?}", facts.clock);
+        assert!(facts.clock.counting_s <= 0.5 + 1e-9, "{:?}", facts.clock);
     }
 
     #[test]

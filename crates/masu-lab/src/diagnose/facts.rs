@@ -357,6 +357,8 @@ pub struct ProgramTime {
     pub path: PathBuf,
     /// CPU time of its processes, without that of their children.
     pub cpu_s: f64,
+    /// Of the command's own, times that it was stopped to be counted.
+    pub stops: u64,
     /// Whether it is the command's own program, or another wrapper that it went on as.
     pub is_command: bool,
 }

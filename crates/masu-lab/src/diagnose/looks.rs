@@ -391,7 +391,12 @@ impl Looks {
             .programs
             .into_iter()
             .filter(|((path, _), _)| !path.as_os_str().is_empty())
-            .map(|((path, is_root), cpu_s)| ProgramTime { path, cpu_s, is_command: is_root })
+            .map(|((path, is_root), cpu_s)| ProgramTime {
+                path,
+                cpu_s,
+                stops: 0,
+                is_command: is_root,
+            })
             .collect();
         programs.sort_by(|one, other| other.cpu_s.total_cmp(&one.cpu_s));
         let looked = self.last.unwrap_or_default().saturating_sub(self.first);

@@ -68,7 +68,12 @@ mod tests {
 
     #[test]
     fn a_wrapper_that_goes_on_as_another_is_the_command_and_what_it_goes_on_as_at_last_is_not() {
-        let program = |path: &str| ProgramTime { path: path.into(), cpu_s: 1.0, is_command: true };
+        let program = |path: &str| ProgramTime {
+            path: path.into(),
+            cpu_s: 1.0,
+            is_command: true,
+            ..ProgramTime::default()
+        };
         let paths = ["/home/a/.cargo/bin/rustup", "/opt/toolchain/bin/cargo", "/tmp/debug/job"];
         let mut programs = paths.map(program).to_vec();
         // Another cargo, of another process, is work of its own.

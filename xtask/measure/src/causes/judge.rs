@@ -10,7 +10,7 @@ const ENDED_WELL: &str = "returned 0";
 const CUT_SHORT: &str = "ran out of time and was killed";
 
 /// Causes that show only where two threads run at once, and what a diagnosis says where they could not.
-const OF_THREADS: [&str; 2] = ["malloc-lock", "remote-frees"];
+const OF_THREADS: [&str; 3] = ["malloc-lock", "remote-frees", "one-lock"];
 const CANNOT_TELL: &str = "whether threads wait for each other";
 
 /// One finding of a diagnosis.

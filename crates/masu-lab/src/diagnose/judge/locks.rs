@@ -40,7 +40,12 @@ impl Waited {
     /// Held against the whole run, else against the parallel part, if there is one of its own.
     fn of(facts: &Facts, waits: u64, owner: Owner, parallel_s: Option<f64>) -> Option<Waited> {
         let each = facts.price_s(Service::ContextSwitch) + facts.price_s(Service::FutexWake);
-        let cost_s = waits as f64 * each;
+        // A wait that is over at once costs a call, and one that sleeps is a switch: the kernel counts all of these, and
+        // those at stops.
+        let switches = facts.clock.voluntary_switches.saturating_sub(facts.clock.stops);
+        let sleeps = if facts.clock.voluntary_switches > 0 { waits.min(switches) } else { waits };
+        let cost_s =
+            sleeps as f64 * each + (waits - sleeps) as f64 * facts.price_s(Service::SystemCall);
         let threads = &facts.threads;
         let slept_s = (threads.looks >= LOOKS_MIN).then(|| threads.waited_for(owner));
         let slept_of = |slept_s: Option<f64>, cpu_s: f64| {
@@ -85,7 +90,7 @@ impl Waited {
 
     fn described(&self, facts: &Facts, mut finding: Finding) -> Finding {
         finding = finding.seeing(format!(
-            "{} waits × {} to sleep and be woken = {}",
+            "{} waits × {} on average to sleep and be woken = {}",
             count(self.waits as f64),
             seconds(self.cost_s / (self.waits as f64).max(1.0)),
             seconds(self.cost_s)

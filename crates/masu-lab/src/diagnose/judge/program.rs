@@ -9,6 +9,7 @@ use super::super::thresholds::{
     CAUSE_SHARE, CPU_MIN_S, MALLOC_SHARE, REQUESTS_A_SECOND, SCATTERED_MAPPINGS, WRAPPER_OWN_SHARE,
 };
 use super::explain;
+use crate::prices::Service;
 use crate::quantity::{bytes, count, percent, seconds};
 
 /// Remarks on what was measured, and scattered code.
@@ -187,16 +188,23 @@ fn unoptimised(facts: &Facts) -> Option<Finding> {
 
 fn wrapper(facts: &Facts) -> Option<Finding> {
     let name = facts.wrapper.as_ref()?;
-    let whole: f64 = facts.programs.iter().map(|program| program.cpu_s).sum();
-    let own: f64 =
-        facts.programs.iter().filter(|it| it.is_command).map(|program| program.cpu_s).sum();
+    // What starts another makes many calls, and what it starts may make few: stops are no work of either.
+    let stop_s = facts.price_s(Service::CountedCallCpu);
+    let all: f64 = facts.programs.iter().map(|program| program.cpu_s).sum();
+    let whole = all - (facts.clock.stops as f64 * stop_s).min(all / 2.0);
+    let own: f64 = facts
+        .programs
+        .iter()
+        .filter(|program| program.is_command)
+        .map(|program| (program.cpu_s - program.stops as f64 * stop_s).max(0.0))
+        .sum();
     let main = facts.programs.iter().find(|program| !program.is_command)?;
     if whole < CPU_MIN_S || own > WRAPPER_OWN_SHARE * whole {
         return None;
     }
     let real = main.path.display();
     let title = format!("What was measured is {name}, which only starts {real}");
-    let share = main.cpu_s / whole;
+    let share = (main.cpu_s / whole).min(1.0);
     let finding = Finding::new(Id::Wrapper, Confidence::High, title).seeing(format!(
         "{} took {} of the CPU time, {name} {}",
         main.path.file_name().unwrap_or_default().to_string_lossy(),

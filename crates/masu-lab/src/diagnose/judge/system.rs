@@ -46,6 +46,7 @@ pub(super) fn calls(facts: &Facts, found: &[Finding]) -> Option<Finding> {
         Id::HeapCallStorm,
         Id::FaultStorm,
         Id::MallocLock,
+        Id::RemoteFrees,
         Id::OneLock,
         Id::ThreadChurn,
         Id::ForkStorm,

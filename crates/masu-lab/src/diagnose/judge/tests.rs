@@ -468,6 +468,7 @@ fn remarks_stand_behind_causes_and_before_all_clear() {
     let program = |path: &str, cpu_s, is_command| ProgramTime {
         path: PathBuf::from(path),
         cpu_s,
+        stops: 0,
         is_command,
     };
     let facts = Facts {
@@ -486,6 +487,18 @@ fn remarks_stand_behind_causes_and_before_all_clear() {
     assert_eq!(ids(&facts), [Id::HeapCallStorm, Id::Wrapper, Id::UnoptimisedBuild]);
     let wrapper = judge(&facts).swap_remove(1);
     assert!(wrapper.title.contains("cargo") && wrapper.title.contains("debug/parallel"));
+    // Stops to be counted are no work of the one that starts another: at 20 µs each, all of this was that.
+    let mut stopped = facts.clone();
+    stopped.programs[1] = ProgramTime { stops: 250_000, ..program("/usr/bin/cargo", 5.0, true) };
+    assert!(
+        !ids(&Facts {
+            programs: vec![facts.programs[0].clone(), program("/usr/bin/cargo", 5.0, true)],
+            ..facts.clone()
+        })
+        .contains(&Id::Wrapper)
+    );
+    stopped.prices.known.push(price(Service::CountedCallCpu, 20_000.0));
+    assert!(ids(&stopped).contains(&Id::Wrapper));
     // A shell that does the work itself is the program.
     let facts = Facts { programs: vec![program("/bin/dash", 9.0, true)], ..facts };
     assert!(!ids(&facts).contains(&Id::Wrapper));

@@ -37,7 +37,7 @@ fn work_that_takes_turns_for_a_cpu_is_hardly_called_serial() {
 #[test]
 fn estimates_are_certain_only_of_what_is_large() {
     let sampled = |facts| {
-        let sampling = Sampling { from_s: 0.5, share: 0.1 };
+        let sampling = Sampling { from_s: 0.5, share: 0.1, ..Sampling::default() };
         calling(facts, |calls| calls.sampled = Some(sampling))
     };
     let large = first(&sampled(storm()));

@@ -55,7 +55,7 @@ fn threads_that_yield_over_and_over_spin() {
     sampled.clock.own_sys_s = 2.0;
     sampled.clock.involuntary_switches = 150_000;
     assert_eq!(causes(&sampled), []);
-    let sampling = Sampling { from_s: 0.5, share: 0.01 };
+    let sampling = Sampling { from_s: 0.5, share: 0.01, ..Sampling::default() };
     let sampled = calling(sampled, |calls| calls.sampled = Some(sampling));
     assert_eq!(causes(&sampled), [Id::Spinning]);
     // Where the yields are seen and turns do not change, the kernel's time says enough.

@@ -44,6 +44,19 @@ fn waiting_for_little_is_no_cause() {
 }
 
 #[test]
+fn no_more_waits_sleep_than_the_kernel_counted_switches() {
+    let mut facts = contended(Owner::Malloc, 8);
+    let share = |facts: &Facts| judge(facts)[0].share.unwrap();
+    facts.threads.lock_waited.clear();
+    let all = share(&facts);
+    // Every stop is a switch too.
+    facts.clock.stops = 50_000;
+    facts.clock.voluntary_switches = 250_000;
+    let slept = share(&facts);
+    assert!(slept < 0.6 * all && slept > 0.4 * all, "{slept}, {all}");
+}
+
+#[test]
 fn where_each_thread_has_an_arena_who_waits_frees_anothers_blocks() {
     let mut facts = contended(Owner::Malloc, 2);
     facts.threads.most_at_once = 3;
