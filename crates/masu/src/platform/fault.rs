@@ -33,6 +33,10 @@ pub(crate) enum Fault {
     OutOfBounds,
 }
 
+/// In the cold segment, because the constants that every program maps fill their OS pages.
+#[unsafe(link_section = ".rodata.masu_cold.fault")]
+static OVERWRITTEN: [u8; 45] = *b"masu: its own data was overwritten; stopping\n";
+
 impl Fault {
     const fn message(self) -> &'static [u8] {
         match self {
@@ -62,7 +66,7 @@ impl Fault {
             Fault::HolderLost => {
                 b"masu: a lock was lost by fork in a signal handler; stopping\n"
             }
-            Fault::OutOfBounds => b"masu: its own data was overwritten; stopping\n",
+            Fault::OutOfBounds => &OVERWRITTEN,
         }
     }
 }
