@@ -7,7 +7,7 @@
 # BUILD       shell command that builds the program, run in the folder of each commit
 # RUN         what is measured: a program and its arguments, as a shell splits them; {tree} stands
 #             for the folder of the commit
-# PAGE        file for the page, in Markdown
+# PAGE        file for the page, in Markdown; beside it PAGE.jsonl has every run, for `masu report`
 #
 # From the environment: FAIL_IF_SLOWER (per cent, 3), MEASURE (cpu), BUDGET (5m), RUNS (in its place: so many of
 # each), MASU (masu).
@@ -19,7 +19,7 @@ if [[ $# -ne 5 ]]; then
     exit 2
 fi
 declare -A commits=([base]=$1 [head]=$2)
-build=$3 run=$4 page=$(realpath -m -- "$5")
+build=$3 run=$4 page=$(realpath -m -- "$5") runs=$(realpath -m -- "$5").jsonl
 masu=${MASU:-masu}
 trees=$(mktemp -d)
 remove() {
@@ -48,11 +48,12 @@ if [[ -n ${RUNS:-} ]]; then extent=(--runs "$RUNS"); fi
 # The words of RUN, with quotes as in a shell; nothing in them is a command of this script.
 mapfile -d '' -t words < <(xargs printf '%s\0' <<<"$run")
 code=0
+rm -f -- "$runs"
 # From a folder above both trees, so that the rows are named by what differs.
 (cd "$trees" && "$masu" compare --parameter tree=./base,./head --primary "${MEASURE:-cpu}" \
-    --fail-if-slower "${FAIL_IF_SLOWER:-3}" "${extent[@]}" --json runs.jsonl \
+    --fail-if-slower "${FAIL_IF_SLOWER:-3}" "${extent[@]}" --json "$runs" \
     -- "${words[@]}") >&2 || code=$?
-if [[ -s $trees/runs.jsonl ]]; then
-    "$masu" report "$trees/runs.jsonl" --format markdown >"$page"
+if [[ -s $runs ]]; then
+    "$masu" report "$runs" --format markdown >"$page"
 fi
 exit "$code"
