@@ -43,6 +43,7 @@ mod lists {
     pub const GUEST: &str = "guest";
     pub const EMULATED: &str = "emulated";
     pub const DEBIAN: &str = "debian";
+    pub const DEBIAN_CHECKED: &str = "debian-checked";
     pub const PYTHON: &str = "python";
     pub const CONTAINERS: &str = "containers";
 }
@@ -248,6 +249,8 @@ mod tests {
         for list in [PROGRAMS, ORDINARY, JUDGED, TESTED, FOREIGN, GUEST, EMULATED, DEBIAN, PYTHON] {
             assert!(!needs(list).is_empty());
         }
-        assert!(!needs(CONTAINERS).is_empty());
+        for list in [CONTAINERS, DEBIAN_CHECKED] {
+            assert!(!needs(list).is_empty());
+        }
     }
 }

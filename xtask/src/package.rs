@@ -6,7 +6,7 @@
 
 pub(crate) mod clean;
 mod crates;
-mod debian;
+pub(crate) mod debian;
 mod notices;
 mod standalone;
 mod wheel;
@@ -22,10 +22,10 @@ use crate::commands;
 /// Packages, into target/packages
 #[derive(Debug, clap::Parser)]
 pub(crate) struct Request {
-    /// `crates`: a .crate of each crate that people get, each built from its package; `deb`: a Debian package with both
+    /// `crates`: a .crate of each crate that people get; `deb`: a Debian package with both
     /// commands and libraries, headers, manual pages and completions (DEBFULLNAME and DEBEMAIL say who answers for
     /// it); `wheel`: a Python wheel, by which `pip install` gives `masu`; `static`: masu and xquo as static programs,
-    /// which run on any Linux of this CPU
+    /// which run on any Linux of this CPU; `static-aarch64`: the same for another
     #[arg(
         required = true,
         value_name = "KIND",
@@ -51,9 +51,10 @@ struct Kind {
     test: fn(&Shop, &[PathBuf]) -> Result<()>,
 }
 
-static KINDS: [Kind; 4] = [
+static KINDS: [Kind; 5] = [
     Kind { name: "crates", make: crates::make, test: crates::test },
     Kind { name: "static", make: standalone::make, test: standalone::test },
+    Kind { name: "static-aarch64", make: standalone::make_other, test: standalone::test_other },
     Kind { name: "wheel", make: wheel::make, test: wheel::test },
     Kind { name: "deb", make: debian::make, test: debian::test },
 ];

@@ -13,6 +13,7 @@ use anyhow::{Context, Result, ensure};
 
 use crate::commands;
 use crate::package::VERSION;
+use crate::package::debian::papers;
 
 /// Check that a version can be published; build it twice, test it, leave it in target/release-X.Y.Z (an hour)
 #[derive(Debug, clap::Parser)]
@@ -20,8 +21,11 @@ pub(crate) struct Request {
     /// The version, that of Cargo.toml
     version: String,
     /// Only say what is missing: builds nothing (seconds)
-    #[arg(long)]
+    #[arg(long, conflicts_with = "rehearse")]
     check: bool,
+    /// Go to the end and succeed, whatever is missing
+    #[arg(long)]
+    rehearse: bool,
 }
 
 /// Where a published build seems to lie, for panics and debug information.
@@ -64,8 +68,13 @@ pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     // packages by the path of their folder, and an earlier commit's must not be built for this one's.
     let folder = out.join("clones").join(&state.commit);
     let clones = ["first", "second-in-a-longer-folder"].map(|name| folder.join(name));
+    // Both at once: commits that are made while the first is built are in neither.
+    for clone in &clones {
+        let mut git = Command::new("git");
+        commands::run(git.args(["clone", "--quiet", "--no-hardlinks"]).arg(root).arg(clone))?;
+    }
     for (clone, tests) in clones.iter().zip([true, false]) {
-        commands::step(&format!("packages in {}", clone.display()), || build(root, clone, tests))?;
+        commands::step(&format!("packages in {}", clone.display()), || build(clone, tests))?;
     }
     let [first, second] = clones.each_ref().map(|clone| clone.join("target/packages"));
     let mut files = commands::step("same bytes", || same_files(&first, &second))?;
@@ -88,12 +97,16 @@ pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     for file in &files {
         println!("  {}", file.file_name().unwrap_or_default().to_string_lossy());
     }
-    ensure!(
-        missing.is_empty(),
-        "{} is built, and must not be published yet:\n  {}",
-        request.version,
-        missing.join("\n  ")
-    );
+    if !missing.is_empty() {
+        let not_yet = format!(
+            "{} is built, and must not be published yet:\n  {}",
+            request.version,
+            missing.join("\n  ")
+        );
+        ensure!(request.rehearse, not_yet);
+        println!("\nrelease: rehearsed. {not_yet}");
+        return Ok(());
+    }
     println!(
         "\nTo publish: git tag -s v{VERSION} && cargo publish --workspace --locked, then upload these files."
     );
@@ -109,6 +122,7 @@ struct State {
     manifest: String,
     /// The newest earlier version's.
     tag: Option<String>,
+    has_maintainer: bool,
 }
 
 impl State {
@@ -124,6 +138,7 @@ impl State {
             changelog: read("CHANGELOG.md")?,
             manifest: read("Cargo.toml")?,
             tag: tag.map(|tag| tag.trim().to_owned()),
+            has_maintainer: papers::email().is_some(),
         })
     }
 
@@ -155,7 +170,12 @@ impl State {
         );
         unless(
             !self.manifest.contains("https://example.org"),
-            "Cargo.toml has placeholders for `repository` and `homepage`".to_owned(),
+            "Cargo.toml has placeholders for `repository` and `homepage`: the owner's one value, in [workspace.package]"
+                .to_owned(),
+        );
+        unless(
+            self.has_maintainer,
+            "DEBEMAIL (and DEBFULLNAME) are not set: who answers for the Debian package".to_owned(),
         );
         missing
     }
@@ -199,10 +219,8 @@ impl Tools<'_> {
     }
 }
 
-/// Clones the commit and packages it there, as if the clone lay in [`SEEMING`].
-fn build(root: &Path, clone: &Path, tests: bool) -> Result<()> {
-    let mut git = Command::new("git");
-    commands::run(git.args(["clone", "--quiet", "--no-hardlinks"]).arg(root).arg(clone))?;
+/// Packages a clone as if it lay in [`SEEMING`].
+fn build(clone: &Path, tests: bool) -> Result<()> {
     let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
     let home = home.or_else(|| std::env::home_dir().map(|home| home.join(".cargo")));
     let home = home.context("neither CARGO_HOME nor HOME is set")?;
@@ -221,19 +239,26 @@ fn build(root: &Path, clone: &Path, tests: bool) -> Result<()> {
 
 /// The files of the first folder, each of which the second must have with the same bytes.
 fn same_files(first: &Path, second: &Path) -> Result<Vec<PathBuf>> {
+    let entries = fs::read_dir(first).with_context(|| first.display().to_string())?;
+    let mut paths =
+        entries.map(|entry| Ok(entry?.path())).collect::<std::io::Result<Vec<PathBuf>>>()?;
+    paths.sort();
     let mut files = Vec::new();
     let mut different = Vec::new();
-    for entry in fs::read_dir(first).with_context(|| first.display().to_string())? {
-        let file = entry?.path();
+    for file in paths {
         if file.is_file() {
             let name = file.file_name().unwrap_or_default().to_owned();
-            if fs::read(&file)? != fs::read(second.join(&name)).unwrap_or_default() {
-                different.push(name.to_string_lossy().into_owned());
+            let contents = fs::read(&file)?;
+            let is_same = contents == fs::read(second.join(&name)).unwrap_or_default();
+            let name = name.to_string_lossy().into_owned();
+            let verdict = if is_same { "same bytes" } else { "DIFFERENT" };
+            println!("  {verdict}  {:>10} bytes  {name}", contents.len());
+            if !is_same {
+                different.push(name);
             }
             files.push(file);
         }
     }
-    files.sort();
     ensure!(
         different.is_empty(),
         "built twice, these are not the same: {}; `diffoscope` shows where",
@@ -261,14 +286,16 @@ mod tests {
             changelog: "# Changelog\n\n## Unreleased\n\ntext\n".to_owned(),
             manifest: "homepage = \"https://example.org/masu\"".to_owned(),
             tag: Some(format!("v{VERSION}")),
+            has_maintainer: false,
         };
-        assert_eq!(state.missing(VERSION).len(), 4);
-        assert_eq!(state.missing("77.0.0").len(), 4);
+        assert_eq!(state.missing(VERSION).len(), 5);
+        assert_eq!(state.missing("77.0.0").len(), 5);
         state.changes.clear();
         state.changelog =
             format!("# Changelog\n\n## {VERSION} - 2026-11-24\n\n- A line.\n\n## 0.0.1\n\nold\n");
         state.manifest.clear();
         state.tag = None;
+        state.has_maintainer = true;
         assert_eq!(state.missing(VERSION), Vec::<String>::new());
         assert_eq!(state.notes(VERSION), Some("- A line."));
     }

@@ -1,4 +1,4 @@
-//! The crates that people get, each packaged and built from its package by cargo.
+//! The crates that people get, each packaged by cargo, and built from its package to test it.
 //!
 //! It relies on cargo, which lets the packages of a workspace stand for each other while it builds them. The test
 //! goes on where nobody has the workspace: a project of its own that depends on the packages.
@@ -13,18 +13,12 @@ use super::clean::talk;
 use super::{Shop, VERSION};
 use crate::commands;
 
-/// Packages them, and has cargo build each from its package.
 pub(super) fn make(shop: &Shop) -> Result<Vec<PathBuf>> {
-    let target = shop.out.join("crates-built");
     // Packages of members that are gone would be taken for today's.
-    let _ = fs::remove_dir_all(target.join("package"));
-    let mut package = commands::cargo(shop.root, &["package", "--locked", "--workspace"]);
-    package.args(["--exclude", "xtask", "--exclude", "xtask-measure"]);
-    // The workspace's profile says so for `masu-abi`; a package by itself has no profile.
-    package.env("CARGO_PROFILE_DEV_PANIC", "abort");
-    commands::run(package.arg("--target-dir").arg(&target))?;
+    let _ = fs::remove_dir_all(built(shop).join("package"));
+    commands::run(package(shop).arg("--no-verify"))?;
     let mut made = Vec::new();
-    for entry in fs::read_dir(target.join("package"))? {
+    for entry in fs::read_dir(built(shop).join("package"))? {
         let built = entry?.path();
         if built.extension().is_some_and(|end| end == "crate") {
             let path = shop.out.join(built.file_name().unwrap_or_default());
@@ -34,6 +28,21 @@ pub(super) fn make(shop: &Shop) -> Result<Vec<PathBuf>> {
     }
     made.sort();
     Ok(made)
+}
+
+/// Where cargo builds what tests of packages need.
+fn built(shop: &Shop) -> PathBuf {
+    shop.out.join("crates-built")
+}
+
+/// Packages them, and builds each from its package if not asked to leave that.
+fn package(shop: &Shop) -> Command {
+    let mut package = commands::cargo(shop.root, &["package", "--locked", "--workspace"]);
+    package.args(["--exclude", "xtask", "--exclude", "xtask-measure"]);
+    // The workspace's profile says so for `masu-abi`; a package by itself has no profile.
+    package.env("CARGO_PROFILE_DEV_PANIC", "abort");
+    package.arg("--target-dir").arg(built(shop));
+    package
 }
 
 /// Uses the libraries, which may be used by anyone from a registry, and says so.
@@ -50,17 +59,18 @@ fn main() {
 }
 ";
 
-/// Unpacks them where the workspace is not, depends on the libraries in a new project, and installs the commands.
-/// Those for C are no one's dependency: `make` has seen them built from their packages.
-pub(super) fn test(_: &Shop, made: &[PathBuf]) -> Result<()> {
+/// Has cargo build each from its package; then unpacks them where the workspace is not, depends on the libraries in a new
+/// project, and installs the commands.
+pub(super) fn test(shop: &Shop, made: &[PathBuf]) -> Result<()> {
+    commands::run(&mut package(shop))?;
     let folder = std::env::temp_dir().join(format!("masu-crates-{}", std::process::id()));
     fs::create_dir(&folder).with_context(|| folder.display().to_string())?;
-    let tested = in_folder(&folder, made);
+    let tested = in_folder(&folder, &built(shop), made);
     let _ = fs::remove_dir_all(&folder);
     tested
 }
 
-fn in_folder(folder: &Path, made: &[PathBuf]) -> Result<()> {
+fn in_folder(folder: &Path, target: &Path, made: &[PathBuf]) -> Result<()> {
     // A registry would hand these out; here the unpacked packages stand in for that.
     let mut patches = Vec::new();
     for archive in made {
@@ -71,7 +81,7 @@ fn in_folder(folder: &Path, made: &[PathBuf]) -> Result<()> {
     }
     let cargo = |at: &Path, arguments: &[&str]| {
         let mut cargo = commands::cargo(at, arguments);
-        cargo.arg("--offline").arg("--target-dir").arg(folder.join("target"));
+        cargo.arg("--offline").arg("--target-dir").arg(target);
         for (name, path) in &patches {
             cargo.arg("--config").arg(format!("patch.crates-io.{name}.path='{}'", path.display()));
         }

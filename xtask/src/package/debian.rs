@@ -4,7 +4,7 @@
 //! with them need, and on `dpkg-deb` for the archive. It is a native package without maintainer scripts: nothing
 //! of it runs when it is installed, but for the dynamic linker's cache, which dpkg is asked to have renewed.
 
-mod papers;
+pub(crate) mod papers;
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -13,7 +13,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-use super::clean::Root;
+use super::clean::{Root, talk};
 use super::standalone::{serves, serves_with};
 use super::{Shop, VERSION, notices};
 use crate::install::Request;
@@ -154,7 +154,7 @@ impl Tree {
         symbols.current_dir(self.folder.parent().unwrap_or(&self.folder));
         symbols.args(["-pmasu", "-q", "-O", &format!("-v{VERSION}")]);
         symbols.arg(format!("-P{}", self.folder.display()));
-        for library in ["libmasu.so", "libmasu_code.so"] {
+        for library in ["libmasu.so", "libmasu-secure.so", "libmasu_code.so"] {
             symbols.arg(format!("-e{}", self.libraries().join(library).display()));
         }
         commands::output(&mut symbols)
@@ -206,6 +206,7 @@ const COMPLETED: &str =
 /// Installs it into a Debian that has a shell and the usual commands, uses it, and takes it out again.
 pub(super) fn test(shop: &Shop, made: &[PathBuf]) -> Result<()> {
     let package = made.first().context("nothing was made")?.display().to_string();
+    judged_by_lintian(&package)?;
     let root = Root::of_debian("deb", &["bash", "coreutils", "libgcc-s1"])?;
     let before = root.named("masu")?;
     root.dpkg(&["--install", &package])?;
@@ -225,6 +226,21 @@ pub(super) fn test(shop: &Shop, made: &[PathBuf]) -> Result<()> {
     let mut left = root.named("masu")?;
     left.retain(|path| !before.contains(path) && !path.starts_with("tmp"));
     ensure!(left.is_empty(), "left behind: {left:?}");
+    Ok(())
+}
+
+/// Debian's checker finds no error and nothing to warn of.
+fn judged_by_lintian(package: &str) -> Result<()> {
+    machine::provide_all(&[machine::DEBIAN_CHECKED])?;
+    let mut lintian = Command::new("lintian");
+    lintian.args(["--allow-root", "--fail-on", "error,warning", "--info"]);
+    if papers::email().is_none() {
+        println!(
+            "without DEBEMAIL the maintainer is a placeholder, which lintian is not asked about"
+        );
+        lintian.args(["--suppress-tags", "bogus-mail-host,bogus-mail-host-in-debian-changelog"]);
+    }
+    talk(lintian.arg(package), "")?;
     Ok(())
 }
 

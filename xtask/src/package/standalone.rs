@@ -9,21 +9,41 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-use super::clean::Root;
+use super::clean::{Root, talk};
 use super::{LICENCES, Shop, VERSION, notices};
 use crate::{commands, machine};
 
+/// A CPU that the package is made for.
+pub(super) struct Cpu {
+    /// As file names have it.
+    name: &'static str,
+    target: &'static str,
+    strip: &'static str,
+}
+
+/// That of this machine, and one whose programs an emulator runs here.
+pub(super) const HERE: Cpu = Cpu { name: "x86_64", target: machine::MUSL, strip: "strip" };
+const OTHER: Cpu =
+    Cpu { name: "aarch64", target: machine::OTHER_CPU_MUSL, strip: "aarch64-linux-gnu-strip" };
+
+/// What links for the other CPU. `libmasu.so` for musl is linked by a compiler of C for glibc, without any C library.
+const LINKERS: [(&str, &str); 2] = [
+    ("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER", "aarch64-linux-gnu-gcc"),
+    ("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_MUSL_LINKER", "aarch64-linux-gnu-gcc"),
+];
+
 /// Builds both programs and returns the folder they lie in, without debug information.
-pub(super) fn programs(shop: &Shop) -> Result<PathBuf> {
-    machine::provide_target(shop.root, machine::MUSL)?;
+pub(super) fn programs(shop: &Shop, cpu: &Cpu) -> Result<PathBuf> {
+    machine::provide_target(shop.root, cpu.target)?;
     let mut build = commands::cargo(shop.root, &["build", "--release", "--locked"]);
-    build.args(["--package", "masu-cli", "--package", "xquo", "--target", machine::MUSL]);
+    build.args(["--package", "masu-cli", "--package", "xquo", "--target", cpu.target]);
+    build.envs(LINKERS);
     commands::run(build.arg("--target-dir").arg(&shop.target))?;
-    let folder = shop.bench("static-programs")?;
+    let folder = shop.bench(&format!("static-programs-{}", cpu.name))?;
     for name in ["masu", "xquo"] {
-        let built = shop.target.join(machine::MUSL).join("release").join(name);
+        let built = shop.target.join(cpu.target).join("release").join(name);
         let program = folder.join(name);
-        commands::run(Command::new("strip").arg("-o").arg(&program).arg(&built))?;
+        commands::run(Command::new(cpu.strip).arg("-o").arg(&program).arg(&built))?;
         let segments = commands::output(
             Command::new("readelf").args(["--program-headers", "--wide"]).arg(&program),
         )?;
@@ -33,9 +53,20 @@ pub(super) fn programs(shop: &Shop) -> Result<PathBuf> {
 }
 
 pub(super) fn make(shop: &Shop) -> Result<Vec<PathBuf>> {
-    let programs = programs(shop)?;
-    let name = format!("masu-{VERSION}-{}-linux", std::env::consts::ARCH);
-    let bench = shop.bench("static")?;
+    archive(shop, &HERE)
+}
+
+pub(super) fn make_other(shop: &Shop) -> Result<Vec<PathBuf>> {
+    machine::provide_all(&[machine::FOREIGN])?;
+    // For the library that `masu` carries for programs on glibc.
+    machine::provide_target(shop.root, machine::OTHER_CPU)?;
+    archive(shop, &OTHER)
+}
+
+fn archive(shop: &Shop, cpu: &Cpu) -> Result<Vec<PathBuf>> {
+    let programs = programs(shop, cpu)?;
+    let name = format!("masu-{VERSION}-{}-linux", cpu.name);
+    let bench = shop.bench(&format!("static-{}", cpu.name))?;
     let folder = bench.join(&name);
     fs::create_dir(&folder)?;
     for program in ["masu", "xquo"] {
@@ -45,7 +76,7 @@ pub(super) fn make(shop: &Shop) -> Result<Vec<PathBuf>> {
         fs::write(folder.join(licence), shop.read(licence)?)?;
     }
     fs::write(folder.join("README.md"), shop.read("crates/masu-cli/README.md")?)?;
-    let notices = notices::of(shop.root, &["masu-cli", "xquo"], machine::MUSL)?;
+    let notices = notices::of(shop.root, &["masu-cli", "xquo"], cpu.target)?;
     fs::write(folder.join("LICENSES-OF-OTHERS"), notices)?;
     let archive = shop.out.join(format!("{name}.tar.gz"));
     let mut tar = Command::new("tar");
@@ -69,6 +100,49 @@ pub(super) fn test(_: &Shop, made: &[PathBuf]) -> Result<()> {
     let root = Root::of_debian("static-and-glibc", &["bash"])?;
     unpack(made, &root.folder)?;
     serves(&root, &["/masu", "run", "--", "bash", "-c", "echo"])
+}
+
+/// A program of the other CPU that the carried library is to serve.
+const SERVED: &str = "\
+#include <stdlib.h>
+int main(void) { void *volatile block = malloc(100); free(block); return block == 0; }
+";
+
+/// Runs both programs under the emulator, and a program in C on the library that `masu` carries.
+pub(super) fn test_other(shop: &Shop, made: &[PathBuf]) -> Result<()> {
+    let folder = shop.bench("static-other")?;
+    unpack(made, &folder)?;
+    let emulated = |name: &str| {
+        let mut emulator = Command::new("qemu-aarch64");
+        emulator.args(["-L", "/usr/aarch64-linux-gnu"]).arg(folder.join(name));
+        emulator
+    };
+    let version = talk(emulated("masu").arg("--version"), "")?;
+    ensure!(version.contains(VERSION), "masu --version: {version}");
+    let quoted = talk(&mut emulated("xquo"), "it's\0two words\0")?;
+    ensure!(quoted.lines().count() == 2 && quoted.contains("two words"), "xquo: {quoted}");
+    let source = folder.join("served.c");
+    fs::write(&source, SERVED)?;
+    let program = folder.join("served");
+    commands::run(Command::new("aarch64-linux-gnu-gcc").arg(&source).arg("-o").arg(&program))?;
+    // The emulator starts no program of its CPU from within, but the library is laid out before that.
+    let cache = folder.join("cache");
+    let mut run = emulated("masu");
+    run.args(["run", "--"]).arg(&program).env("XDG_CACHE_HOME", &cache);
+    let said = talk(&mut run, "").unwrap_or_else(|error| format!("{error:#}"));
+    let laid_out = fs::read_dir(cache.join("masu")).with_context(|| said.clone())?;
+    let library = laid_out
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .find(|path| path.to_string_lossy().contains("libmasu-glibc-"))
+        .with_context(|| format!("masu run laid out no library: {said}"))?;
+    let mut emulator = Command::new("qemu-aarch64");
+    emulator
+        .args(["-L", "/usr/aarch64-linux-gnu", "-E"])
+        .arg(format!("LD_PRELOAD={}", library.display()));
+    let printed = talk(emulator.args(["-E", "MASU_STATISTICS_AT_EXIT=1"]).arg(&program), "")?;
+    let is_served = printed.lines().any(|line| line == "masu statistics");
+    ensure!(is_served, "not served by masu: {printed}");
+    Ok(())
 }
 
 /// Whether a program that is started so is served by masu, seen by the statistics that are printed at its end. (Those

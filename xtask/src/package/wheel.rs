@@ -19,7 +19,7 @@ use crate::machine;
 const PLATFORMS: [&str; 2] = ["manylinux2014", "musllinux_1_1"];
 
 pub(super) fn make(shop: &Shop) -> Result<Vec<PathBuf>> {
-    let program = standalone::programs(shop)?.join("masu");
+    let program = standalone::programs(shop, &standalone::HERE)?.join("masu");
     let program = fs::read(&program).with_context(|| program.display().to_string())?;
     let licences = LICENCES.map(|name| shop.read(name).map(|text| (name, text)));
     let mut licences = licences.into_iter().collect::<Result<Vec<_>>>()?;

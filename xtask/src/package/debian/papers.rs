@@ -6,14 +6,17 @@ use super::VERSION;
 
 /// The package's maintainer, by the variables that Debian's own tools read.
 fn maintainer() -> String {
-    let variable_or = |name, otherwise: &str| {
-        std::env::var(name)
-            .ok()
-            .filter(|variable_or| !variable_or.is_empty())
-            .unwrap_or(otherwise.to_owned())
-    };
-    let name = variable_or("DEBFULLNAME", "The masu engineers");
-    format!("{name} <{}>", variable_or("DEBEMAIL", "masu@localhost"))
+    let name = variable("DEBFULLNAME").unwrap_or("The masu engineers".to_owned());
+    format!("{name} <{}>", email().unwrap_or("masu@localhost".to_owned()))
+}
+
+/// The maintainer's address; without one the package has a placeholder.
+pub(crate) fn email() -> Option<String> {
+    variable("DEBEMAIL")
+}
+
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
 /// `DEBIAN/control`.
