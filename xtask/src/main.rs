@@ -66,13 +66,14 @@ enum Chore {
 }
 
 /// The chores of `xtask-measure`, which says more of each: `cargo xtask bench --help`.
-const MEASURING: [(&str, &str); 7] = [
+const MEASURING: [(&str, &str); 8] = [
     ("peers", "Build every malloc to compare with, and prove each"),
     ("bench", "Allocation patterns and real programs under every malloc"),
     ("rust", "Rust programs under every allocator that is a crate"),
     ("causes", "masu diagnose on programs whose cause is known"),
     ("judge", "masu diagnose on real programs, beside what other mallocs give them"),
     ("misuse", "What each malloc does when a program misuses memory"),
+    ("pauses", "How long the longest calls of each malloc take"),
     ("scale", "What threads of a malloc have to do with each other"),
 ];
 

@@ -8,6 +8,7 @@ mod causes;
 mod judge;
 mod machine_facts;
 mod misuse;
+mod pauses;
 mod peers;
 mod rust;
 mod scale;
@@ -26,6 +27,7 @@ enum Chore {
     Causes(causes::Request),
     Judge(judge::Request),
     Misuse(misuse::Request),
+    Pauses(pauses::Request),
     Peers(peers::Request),
     Rust(rust::Request),
     Scale(scale::Request),
@@ -37,6 +39,7 @@ fn perform(chore: &Chore) -> Result<()> {
         Chore::Causes(request) => causes::run(root()?, request),
         Chore::Judge(request) => judge::run(root()?, request),
         Chore::Misuse(request) => misuse::run(root()?, request),
+        Chore::Pauses(request) => pauses::run(root()?, request),
         Chore::Peers(request) => peers::run(request),
         Chore::Rust(request) => rust::run(root()?, request),
         Chore::Scale(request) => scale::run(root()?, request),

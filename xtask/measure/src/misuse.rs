@@ -7,7 +7,7 @@
 
 mod cases;
 mod check;
-mod mallocs;
+pub(crate) mod mallocs;
 mod page;
 mod run;
 #[cfg(test)]

@@ -14,10 +14,10 @@ use crate::peers;
 use xtask::{commands, machine};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Malloc {
-    pub(super) name: &'static str,
+pub(crate) struct Malloc {
+    pub(crate) name: &'static str,
     spec: &'static str,
-    pub(super) title: &'static str,
+    pub(crate) title: &'static str,
 }
 
 const fn malloc(name: &'static str, title: &'static str) -> Malloc {
@@ -56,15 +56,15 @@ impl Malloc {
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct Found {
-    pub(super) malloc: Malloc,
-    pub(super) version: String,
-    pub(super) environment: Vec<(OsString, OsString)>,
+pub(crate) struct Found {
+    pub(crate) malloc: Malloc,
+    pub(crate) version: String,
+    pub(crate) environment: Vec<(OsString, OsString)>,
 }
 
-pub(super) struct All {
-    pub(super) mallocs: Vec<Found>,
-    pub(super) missing: Vec<(Malloc, String)>,
+pub(crate) struct All {
+    pub(crate) mallocs: Vec<Found>,
+    pub(crate) missing: Vec<(Malloc, String)>,
 }
 
 /// The mallocs of this machine that `is_wanted`, built where they are of this workspace.
@@ -82,7 +82,7 @@ pub(super) fn catalogue(root: &Path, is_wanted: &impl Fn(&Malloc) -> bool) -> Re
 }
 
 /// Every malloc that `is_wanted`, ready to run `program`.
-pub(super) fn find(
+pub(crate) fn find(
     root: &Path,
     program: &Path,
     is_wanted: impl Fn(&Malloc) -> bool,
