@@ -3,9 +3,12 @@
 //! pointer at once; smaller blocks are checked when they return to their page.
 
 use std::alloc::{GlobalAlloc, Layout};
-use std::process::Command;
 
 use masu::{Heap, Masu};
+
+#[macro_use]
+#[path = "heaps/wrong.rs"]
+mod wrong;
 
 static MASU: Masu = Masu::new();
 /// Memory that is not masu's.
@@ -37,48 +40,46 @@ unsafe fn free_and_flush(block: *mut u8, size: usize) {
     masu::c::trim(0);
 }
 
-/// A test with one misuse.
-macro_rules! wrong {
-    ($($name:ident { $($wrong:tt)* })*) => {$(
-        #[test]
-        #[ignore = "a misuse; run by the test below"]
-        fn $name() {
-            // Starts the thread's cache.
-            drop(Box::new(block(1)));
-            // SAFETY: None: the pointer is wrong.
-            unsafe { $($wrong)* }
-        }
-    )*};
-}
+const NOT_OURS: &str = "did not allocate";
+const ANOTHER_SIZE: &str = "layout that is not its own";
+const TWICE: &str = "freed twice";
+const INSIDE: &str = "middle of a block";
+const FREE: &str = "after it was freed";
+const ANOTHER: &str = "another heap or to none";
 
 wrong! {
-    foreign_of_a_class { MASU.dealloc(foreign(), layout(48 << 10)) }
-    foreign_large { MASU.dealloc(foreign(), layout(1 << 20)) }
-    foreign_aligned {
+    wrong_pointers_end_the_program_with_a_message
+    // Starts the thread's cache.
+    before(drop(Box::new(block(1))))
+    // Before anything else could notice the misuse.
+    after(std::process::exit(0))
+    foreign_of_a_class(NOT_OURS) { MASU.dealloc(foreign(), layout(48 << 10)) }
+    foreign_large(NOT_OURS) { MASU.dealloc(foreign(), layout(1 << 20)) }
+    foreign_aligned(NOT_OURS) {
         MASU.dealloc(foreign(), Layout::from_size_align(100, 128 << 10).expect("a fine layout"))
     }
-    foreign_resized { MASU.realloc(foreign(), layout(1 << 20), 2 << 20); }
-    foreign_small { free_and_flush(foreign(), 64) }
-    a_large_block_as_a_small_one { free_and_flush(block(1 << 20), 64) }
-    a_small_block_as_a_smaller_one { free_and_flush(block(1000), 48) }
-    a_small_block_as_a_larger_one { free_and_flush(block(20), 5000) }
-    inside_a_small_block { free_and_flush(block(200).add(16), 200) }
-    inside_large { MASU.dealloc(block(1 << 20).add(4096), layout(1 << 20)) }
-    far_inside_large { MASU.dealloc(block(1 << 20).add(200_000), layout(1 << 20)) }
-    far_inside_resized { MASU.realloc(block(1 << 20).add(200_000), layout(1 << 20), 2 << 20); }
-    twice_large {
+    foreign_resized(NOT_OURS) { MASU.realloc(foreign(), layout(1 << 20), 2 << 20); }
+    foreign_small(NOT_OURS) { free_and_flush(foreign(), 64) }
+    a_large_block_as_a_small_one(ANOTHER_SIZE) { free_and_flush(block(1 << 20), 64) }
+    a_small_block_as_a_smaller_one(ANOTHER_SIZE) { free_and_flush(block(1000), 48) }
+    a_small_block_as_a_larger_one(ANOTHER_SIZE) { free_and_flush(block(20), 5000) }
+    inside_a_small_block(INSIDE) { free_and_flush(block(200).add(16), 200) }
+    inside_large(INSIDE) { MASU.dealloc(block(1 << 20).add(4096), layout(1 << 20)) }
+    far_inside_large(INSIDE) { MASU.dealloc(block(1 << 20).add(200_000), layout(1 << 20)) }
+    far_inside_resized(INSIDE) { MASU.realloc(block(1 << 20).add(200_000), layout(1 << 20), 2 << 20); }
+    twice_large(TWICE) {
         let (block, other) = (block(1 << 20), block(2 << 20));
         MASU.dealloc(block, layout(1 << 20));
         MASU.dealloc(block, layout(1 << 20));
         MASU.dealloc(other, layout(2 << 20));
     }
-    resized_after_free {
+    resized_after_free(FREE) {
         let (block, other) = (block(1 << 20), block(2 << 20));
         MASU.dealloc(block, layout(1 << 20));
         MASU.realloc(block, layout(1 << 20), 500_000);
         MASU.dealloc(other, layout(2 << 20));
     }
-    resized_while_parked {
+    resized_while_parked(FREE) {
         for _ in 0..10 {
             MASU.dealloc(block(1 << 20), layout(1 << 20));
         }
@@ -86,68 +87,30 @@ wrong! {
         MASU.dealloc(block, layout(1 << 20));
         MASU.realloc(block, layout(1 << 20), 1000 << 10);
     }
-    a_heaps_large_resized {
+    a_heaps_large_resized(ANOTHER) {
         let heap = Heap::new();
         let block = heap.alloc(layout(1 << 20)).expect("memory");
         MASU.realloc(block.as_ptr(), layout(1 << 20), 2 << 20);
     }
-    foreign_to_a_heap {
+    foreign_to_a_heap(NOT_OURS) {
         let heap = Heap::new();
         let block = std::ptr::NonNull::new(foreign()).expect("a static has an address");
         heap.dealloc(block, layout(1 << 20));
     }
-    a_large_block_to_a_heap {
+    a_large_block_to_a_heap(ANOTHER) {
         let heap = Heap::new();
         let block = std::ptr::NonNull::new(block(1 << 20)).expect("memory");
         heap.dealloc(block, layout(1 << 20));
     }
-    a_large_block_to_another_heap {
+    a_large_block_to_another_heap(ANOTHER) {
         let (heap, other) = (Heap::new(), Heap::new());
         let block = heap.alloc(layout(1 << 20)).expect("memory");
         other.alloc(layout(1 << 20)).expect("memory");
         other.dealloc(block, layout(1 << 20));
     }
-    foreign_resized_by_a_heap {
+    foreign_resized_by_a_heap(NOT_OURS) {
         let heap = Heap::new();
         let block = std::ptr::NonNull::new(foreign()).expect("a static has an address");
         let _ = heap.realloc(block, layout(1 << 20), 2 << 20);
-    }
-}
-
-#[test]
-fn wrong_pointers_end_the_program_with_a_message() {
-    const NOT_OURS: &str = "did not allocate";
-    const ANOTHER_SIZE: &str = "layout that is not its own";
-    const TWICE: &str = "freed twice";
-    const INSIDE: &str = "middle of a block";
-    const FREE: &str = "after it was freed";
-    const ANOTHER: &str = "another heap or to none";
-    for (name, said) in [
-        ("foreign_of_a_class", NOT_OURS),
-        ("foreign_large", NOT_OURS),
-        ("foreign_aligned", NOT_OURS),
-        ("foreign_resized", NOT_OURS),
-        ("foreign_small", NOT_OURS),
-        ("a_large_block_as_a_small_one", ANOTHER_SIZE),
-        ("a_small_block_as_a_smaller_one", ANOTHER_SIZE),
-        ("a_small_block_as_a_larger_one", ANOTHER_SIZE),
-        ("inside_a_small_block", INSIDE),
-        ("inside_large", INSIDE),
-        ("far_inside_large", INSIDE),
-        ("far_inside_resized", INSIDE),
-        ("twice_large", TWICE),
-        ("resized_after_free", FREE),
-        ("resized_while_parked", FREE),
-        ("a_heaps_large_resized", ANOTHER),
-        ("foreign_to_a_heap", NOT_OURS),
-        ("a_large_block_to_a_heap", ANOTHER),
-        ("a_large_block_to_another_heap", ANOTHER),
-        ("foreign_resized_by_a_heap", NOT_OURS),
-    ] {
-        let program = std::env::current_exe().expect("a test is a program");
-        let arguments = ["--exact", name, "--ignored", "--nocapture"];
-        let output = Command::new(program).args(arguments).output().expect("it starts again");
-        let printed = String::from_utf8_lossy(&output.stderr);
-        assert!(!output.status.success() && printed.contains(said), "{name}: {printed}");
     }
 }

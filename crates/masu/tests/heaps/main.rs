@@ -3,6 +3,9 @@
 //! The tests call masu directly and keep their own memory in the system's malloc. Each checks one property; random
 //! operations on heaps among others are in `tests/oracle/combinations.rs`.
 
+#[macro_use]
+mod wrong;
+
 mod life;
 mod misuse;
 #[path = "../properties/resident.rs"]

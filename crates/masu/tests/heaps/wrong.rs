@@ -1,0 +1,38 @@
+//! Misuses, each in a child process that must end with a message.
+
+/// A test for each misuse, with what comes before and after it, and the test that runs them.
+macro_rules! wrong {
+    (
+        $test:ident
+        before($before:stmt)
+        after($after:expr)
+        $($name:ident($message:expr) { $($wrong:tt)* })*
+    ) => {
+        $(
+            #[test]
+            #[ignore = "a misuse; run by the test of all"]
+            fn $name() {
+                $before
+                // SAFETY: None: this is the misuse.
+                unsafe { $($wrong)* }
+                $after;
+            }
+        )*
+
+        #[test]
+        fn $test() {
+            for (name, message) in [$((stringify!($name), $message)),*] {
+                let program = std::env::current_exe().expect("a test is a program");
+                let name = match module_path!().split_once("::") {
+                    Some((_, module)) => format!("{module}::{name}"),
+                    None => String::from(name),
+                };
+                let arguments = ["--exact", &name, "--ignored", "--nocapture"];
+                let output = std::process::Command::new(program).args(arguments).output();
+                let output = output.expect("it starts again");
+                let printed = String::from_utf8_lossy(&output.stderr);
+                assert!(!output.status.success() && printed.contains(message), "{name}: {printed}");
+            }
+        }
+    };
+}
