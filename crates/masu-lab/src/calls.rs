@@ -142,6 +142,9 @@ pub struct Sampling {
     pub from_s: f64,
     /// Of the CPU time since then, the share in which calls were counted.
     pub share: f64,
+    /// Whether numbers may be several times too small or too large: nothing but CPU time tells what was not counted, and
+    /// where calls were, it was mostly that of stops.
+    pub is_rough: bool,
     /// CPU seconds in the kernel while they were not: without any stop.
     pub unseen_sys_s: f64,
     /// Seconds of wall-clock time in which no thread had to stop at its calls.

@@ -343,9 +343,10 @@ fn unseen(
     if let Some(sampled) = calls.and_then(|calls| calls.sampled) {
         unseen.push(format!(
             "every system call: there are so many that after {} only samples of them were counted, in {} of \
-             its CPU time; numbers of calls are estimates",
+             its CPU time; numbers of calls are estimates{}",
             seconds(sampled.from_s),
-            percent(sampled.share)
+            percent(sampled.share),
+            if sampled.is_rough { ", which may be several times too small or too large" } else { "" }
         ));
     }
     for (program, reason) in calls.map_or(&[][..], |calls| &calls.privileged) {

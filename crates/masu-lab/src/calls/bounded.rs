@@ -148,6 +148,7 @@ impl<'a> Bounded<'a> {
         let sampled = self.duty.samples_from_s().map(|from_s| Sampling {
             from_s,
             share: self.shares.seen(),
+            is_rough: self.shares.are_rough(),
             unseen_sys_s: self.shares.unseen_sys_s(),
             paused_s: self.duty.paused_s(self.began.elapsed().as_secs_f64()),
         });

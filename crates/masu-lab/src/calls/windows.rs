@@ -10,6 +10,9 @@
 /// Fewer events than this in a window do not tell how much got done.
 const EVENTS_MIN: u64 = 20;
 
+/// And they tell of other calls only where there is one for so many of them.
+const EVENTS_SHARE: u64 = 10;
+
 /// No system call takes less CPU time than this, in seconds.
 const CALL_S: f64 = 1e-7;
 
@@ -66,6 +69,8 @@ pub(super) struct Shares {
     seen_s: f64,
     unseen_s: f64,
     unseen_sys_s: f64,
+    /// Of what was not seen, what nothing tells well.
+    rough_s: f64,
 }
 
 impl Shares {
@@ -76,6 +81,11 @@ impl Shares {
     /// Of the CPU time since samples began, the share in which calls were counted.
     pub(super) fn seen(&self) -> f64 {
         self.seen_s / (self.seen_s + self.unseen_s).max(1e-9)
+    }
+
+    /// Whether most of what was not seen is known by CPU time alone, of windows that were mostly stops.
+    pub(super) fn are_rough(&self) -> bool {
+        2.0 * self.rough_s > self.unseen_s
     }
 
     /// CPU seconds in the kernel while calls were not counted.
@@ -157,7 +167,7 @@ impl Windows {
         (self.is_followed, self.since) = (false, now);
         shares.seen_s += own.cpu_s;
         self.is_told = stops_s <= STOPS_SHARE * did.cpu_s;
-        self.times(self.unseen)
+        self.times(self.unseen, shares)
     }
 
     /// It ends. Returns how many more calls each of the last window's stands for.
@@ -168,19 +178,21 @@ impl Windows {
         let unseen = now.since(self.since);
         self.since = now;
         shares.note(&unseen);
-        self.times(unseen)
+        self.times(unseen, shares)
     }
 
     /// For how many windows what was done unseen stands.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "within bounds")]
-    fn times(&mut self, unseen: Progress) -> u64 {
+    fn times(&mut self, unseen: Progress, shares: &mut Shares) -> u64 {
         let held = &self.held;
         if self.held_calls == 0 {
             return 0;
         }
-        // Where they are most of all calls, few tell.
-        let tell =
-            |events: u64| events >= EVENTS_MIN || events > 0 && 4 * events >= self.held_calls;
+        // Where they are most of all calls, few tell; and many do not where they are few of the calls.
+        let tell = |events: u64| {
+            let enough = events >= EVENTS_MIN || 4 * events >= self.held_calls;
+            events > 0 && enough && EVENTS_SHARE * events >= self.held_calls
+        };
         let ratio = |unseen: u64, held: u64| unseen as f64 / held as f64;
         let ratio = if tell(held.transfers) {
             ratio(unseen.transfers, held.transfers)
@@ -191,6 +203,7 @@ impl Windows {
         } else if tell(held.sleeps) {
             ratio(unseen.sleeps, held.sleeps)
         } else {
+            shares.rough_s += unseen.cpu_s;
             unseen.cpu_s / held.cpu_s
         };
         let times = ratio.min(TIMES_MAX) + self.rest;

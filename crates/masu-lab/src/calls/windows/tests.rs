@@ -228,6 +228,31 @@ fn a_call_that_stands_for_part_of_another_is_made_up_for() {
 }
 
 #[test]
+fn what_only_cpu_time_among_stops_tells_is_rough() {
+    let rough = |number: u64, are_transfers| {
+        let mut thread = Simulated::new(1, 3e-6, 3e-6, 20e-6);
+        thread.random = Random::new(7);
+        for _ in 0..number {
+            thread.work(3e-7);
+            thread.call(are_transfers);
+        }
+        thread.shares.are_rough()
+    };
+    assert!(rough(1_000_000, false) && !rough(1_000_000, true));
+}
+
+#[test]
+fn few_reads_among_many_calls_do_not_tell() {
+    let (mut windows, mut shares) = (Windows::new(true), Shares::new(0.0));
+    let mut now = Progress { cpu_s: 1.0, transfers: 30, ..Progress::default() };
+    (0..500).for_each(|_| windows.note(true));
+    windows.let_go(now, &mut shares);
+    // It reads a lot from then on.
+    now = Progress { cpu_s: 2.0, transfers: 30_000, ..now };
+    assert_eq!(windows.end(now, &mut shares), 1);
+}
+
+#[test]
 fn a_window_without_a_call_is_part_of_the_next() {
     let (mut windows, mut shares) = (Windows::new(false), Shares::new(0.0));
     let mut now = Progress::default();
