@@ -14,7 +14,7 @@ use super::looks::{Looks, Seen};
 use super::{Diagnosis, build, findings_of, growth, note_counting, services, unsampled};
 use crate::calls::attach::{Attached, Counted};
 use crate::calls::locks::malloc_in;
-use crate::execute::books::{Stat, Switches};
+use crate::execute::books::{Scheduled, Stat, Switches};
 use crate::execute::tree::{Pid, rss_bytes, state_of, threads};
 use crate::execute::{self, Look};
 use crate::prices::Service;
@@ -97,6 +97,11 @@ pub fn diagnose_running(
         Hold::Attached => "system calls of children that it had before, and what it did before",
     }
     .to_owned()];
+    not_seen.push(
+        "whether another malloc or a setting would gain: nothing is tried on a process that runs; `masu compare` \
+         tries them"
+            .to_owned(),
+    );
     if !is_on_masu {
         not_seen.push("what its malloc holds: `masu run -- COMMAND` has a program tell".to_owned());
     }
@@ -157,6 +162,8 @@ struct Counters {
     sys_s: f64,
     voluntary_switches: u64,
     involuntary_switches: u64,
+    /// What its threads waited for a CPU.
+    queued_s: f64,
     rss_bytes: u64,
 }
 
@@ -176,8 +183,10 @@ impl Counters {
             ..Counters::default()
         };
         for thread in threads(process) {
-            let switches = Switches::of(&format!("/proc/{process}/task/{thread}"));
-            let Switches { voluntary, involuntary } = switches.unwrap_or_default();
+            let folder = format!("/proc/{process}/task/{thread}");
+            let Switches { voluntary, involuntary } = Switches::of(&folder).unwrap_or_default();
+            let queued_ns = Scheduled::of(&folder).map_or(0, |scheduled| scheduled.queued_ns);
+            counters.queued_s += Duration::from_nanos(queued_ns).as_secs_f64();
             counters.voluntary_switches += voluntary;
             counters.involuntary_switches += involuntary;
         }
@@ -196,6 +205,7 @@ fn gathered(before: Counters, after: Counters, wall_s: f64, seen: Seen) -> Facts
             sys_s: (after.sys_s - before.sys_s).max(0.0),
             own_sys_s: (after.sys_s - before.sys_s).max(0.0),
             // Threads that ended took theirs along.
+            queued_s: (after.queued_s - before.queued_s).max(0.0),
             voluntary_switches: after.voluntary_switches.saturating_sub(before.voluntary_switches),
             involuntary_switches: after
                 .involuntary_switches
