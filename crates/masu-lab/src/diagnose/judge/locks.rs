@@ -42,10 +42,12 @@ impl Waited {
         let each = facts.price_s(Service::ContextSwitch) + facts.price_s(Service::FutexWake);
         // A wait that is over at once costs a call, and one that sleeps is a switch: the kernel counts all of these, and
         // those at stops.
-        let switches = facts.clock.voluntary_switches.saturating_sub(facts.clock.stops);
-        let sleeps = if facts.clock.voluntary_switches > 0 { waits.min(switches) } else { waits };
-        let cost_s =
-            sleeps as f64 * each + (waits - sleeps) as f64 * facts.price_s(Service::SystemCall);
+        let switches = facts.clock.voluntary_switches.saturating_sub(facts.clock.stops) as f64;
+        let all = facts.calls.as_ref().map_or(0, |calls| calls.futex_waits).max(waits) as f64;
+        let is_counted = facts.clock.voluntary_switches > 0;
+        let slept = if is_counted { (switches / all.max(1.0)).min(1.0) } else { 1.0 };
+        let sleeps = waits as f64 * slept;
+        let cost_s = sleeps * each + (waits as f64 - sleeps) * facts.price_s(Service::SystemCall);
         let threads = &facts.threads;
         let slept_s = (threads.looks >= LOOKS_MIN).then(|| threads.waited_for(owner));
         let slept_of = |slept_s: Option<f64>, cpu_s: f64| {

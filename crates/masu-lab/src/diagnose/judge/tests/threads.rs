@@ -54,6 +54,9 @@ fn no_more_waits_sleep_than_the_kernel_counted_switches() {
     facts.clock.voluntary_switches = 250_000;
     let slept = share(&facts);
     assert!(slept < 0.6 * all && slept > 0.4 * all, "{slept}, {all}");
+    // Waits that are not for locks of the malloc sleep as often.
+    let shared = calling(facts, |calls| calls.futex_waits = 800_000);
+    assert_ne!(judge(&shared)[0].id, Id::MallocLock);
 }
 
 #[test]
