@@ -27,6 +27,7 @@ mod parallel;
 mod quote;
 mod search;
 mod series;
+mod shown;
 mod workbench;
 
 pub use claim::{Agreement, Verdict};

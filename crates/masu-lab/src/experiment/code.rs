@@ -9,15 +9,14 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::build::Cargo;
-use super::field_report::{FieldReport, Today};
-use super::format::grouped;
+use super::field_report::FieldReport;
 use super::series::row;
-use super::{Block, Claim, Experiment, Outcome, Series, Workbench};
+use super::shown::{Figures, Known};
+use super::{Experiment, Outcome, Series, Workbench};
 use crate::Error;
 use crate::tables::Table;
 
 mod layouts;
-mod responses;
 mod ruby;
 
 use layouts::Layouts;
@@ -35,7 +34,7 @@ pub(super) const CODE: Experiment = Experiment {
 
 fn run(bench: &mut Workbench<'_>) -> Result<Outcome, Error> {
     let Some(programs) = prepare(bench)? else {
-        return Ok(outcome(None, None, Vec::new()));
+        return Ok(FieldReport::parse(REPORT).outcome(CODE.name, &Measured::default(), Vec::new()));
     };
     let program = programs.join("layout");
     let layouts = Layouts::measure(bench, &program)?;
@@ -48,7 +47,8 @@ fn run(bench: &mut Workbench<'_>) -> Result<Outcome, Error> {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         diagnosis = bench.diagnosis(&what, &words, None)?;
     }
-    Ok(outcome(layouts.as_ref(), ruby.as_ref(), diagnosis))
+    let measured = Measured { layouts, ruby };
+    Ok(FieldReport::parse(REPORT).outcome(CODE.name, &measured, diagnosis))
 }
 
 /// Builds the programs and the library for Ruby; the folder they are in.
@@ -85,39 +85,55 @@ fn text(line: &Value, key: &str) -> String {
     }
 }
 
-fn outcome(layouts: Option<&Layouts>, ruby: Option<&Ruby>, diagnosis: Vec<Block>) -> Outcome {
-    let report = FieldReport::parse(REPORT);
-    let claims = claims(&report, layouts, ruby);
-    let figures: Vec<String> =
-        layouts.map(Layouts::figures).into_iter().chain(ruby.map(Ruby::figures)).collect();
-    let figures = match figures.is_empty() {
-        true => "nothing could be measured here".to_owned(),
-        false => figures.join("; "),
-    };
-    let mut now = ruby.map(Ruby::blocks).unwrap_or_default();
-    now.extend(layouts.map(Layouts::blocks).unwrap_or_default());
-    let mut change = ruby.map(Ruby::change).unwrap_or_default();
-    change.extend(layouts.map(Layouts::change).unwrap_or_default());
-    Outcome { now, diagnosis, change, ..report.outcome(claims, &figures) }
+#[derive(Default)]
+struct Measured {
+    layouts: Option<Layouts>,
+    ruby: Option<Ruby>,
 }
 
-/// The report's claims, held against what was measured.
-fn claims(report: &FieldReport, layouts: Option<&Layouts>, ruby: Option<&Ruby>) -> Vec<Claim> {
-    let [few, many] = layouts.map(Layouts::counts).unwrap_or_default().map(grouped);
-    let [program, jit_of, requests] = ruby.map(Ruby::values).unwrap_or_default();
-    let requests = grouped(&requests);
-    let values = [
-        ("few", few.as_str()),
-        ("many", &many),
-        ("program", &program),
-        ("jit", &jit_of),
-        ("requests", &requests),
-    ];
-    let named = |name: &str| {
-        let of_layout = layouts.and_then(|layouts| layouts.named(name));
-        of_layout.or_else(|| ruby?.named(name))
-    };
-    report.claims(&values, |of, over| Some(Today::Ratio(named(of)?.over(&named(over)?))))
+impl Figures for Measured {
+    /// Four words are of a layout: `ns own 204 many`; three of Ruby: `p50 own many`, `gap own p50`, `start warm_s own`.
+    fn known(&self, name: &str) -> Option<Known> {
+        let (layouts, ruby) = (self.layouts.as_ref(), self.ruby.as_ref());
+        Some(match name.split(' ').collect::<Vec<&str>>()[..] {
+            [key, layout, body, count] => {
+                let series = layouts.map(|layouts| layouts.of(layout, body, count, key));
+                Known::Runs(series.unwrap_or_default())
+            }
+            ["start", key, way] => Known::Number(ruby.and_then(|ruby| ruby.start(way, key))),
+            ["gap", way, key] => {
+                Known::Runs(ruby.map(|ruby| ruby.gap(way, key)).unwrap_or_default())
+            }
+            [key, way, methods] => {
+                Known::Runs(ruby.map(|ruby| ruby.of(way, methods, key)).unwrap_or_default())
+            }
+            _ => return None,
+        })
+    }
+
+    fn rows(&self, list: &str) -> Vec<(String, String)> {
+        let of_layouts = self.layouts.as_ref().map(|layouts| layouts.rows(list));
+        let rows = of_layouts.unwrap_or_default();
+        if rows.is_empty() {
+            return self.ruby.as_ref().map(|ruby| ruby.rows(list)).unwrap_or_default();
+        }
+        rows
+    }
+
+    fn is_empty(&self) -> bool {
+        self.layouts.is_none() && self.ruby.is_none()
+    }
+
+    fn values(&self) -> Vec<(&'static str, String)> {
+        let mut values = self.layouts.as_ref().map(Layouts::values).unwrap_or_default();
+        values.extend(self.ruby.as_ref().map(Ruby::values).unwrap_or_default());
+        values
+    }
+}
+
+/// Names with their labels.
+fn owned(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
+    pairs.iter().map(|(name, label)| ((*name).to_owned(), (*label).to_owned())).collect()
 }
 
 #[cfg(test)]
@@ -126,14 +142,11 @@ mod tests {
 
     #[test]
     fn without_programs_the_page_is_made_and_nothing_is_claimed() {
-        let outcome = outcome(None, None, Vec::new());
+        let (report, nothing) = (FieldReport::parse(REPORT), Measured::default());
+        let outcome = report.outcome("code", &nothing, Vec::new());
         assert!(outcome.claims.is_empty() && outcome.now.is_empty() && outcome.change.is_empty());
         assert!(outcome.verdict.sentence.contains("nothing could be measured"));
-        let figures = ["call ", "p50 ", "p100 ", "gap "];
-        let is_known = |name: &str| figures.iter().any(|figure| name.starts_with(figure));
-        let any =
-            |of: &str, over: &str| (is_known(of) && is_known(over)).then_some(Today::Ratio(None));
-        FieldReport::parse(REPORT).check(&[], any);
+        report.check(&nothing);
     }
 
     #[test]

@@ -1,19 +1,24 @@
-//! What a field report says, as data: its story and its table, its claims, the commands to do it by hand.
+//! What a field report says, as data: its story and its table, its claims, what is shown of today, the commands to do it by
+//! hand.
 //!
-//! Relies on a file of each experiment in `experiments/reports`. A claim names there which of today's figures it is about;
-//! the experiment's code knows its figures by these names, and nothing of what is claimed of them.
+//! Relies on a file of each experiment in `experiments/reports`. The experiment's code knows its figures by the names that the
+//! file uses, and nothing of what is claimed or shown of them.
 
 use serde::Deserialize;
 
+use super::shown::{Figures, Known, Part, Shown, written};
 use super::{Block, Claim, Expect, Outcome, Sheet, Verdict};
-use crate::statistics::Ratio;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct FieldReport {
     by_hand: String,
+    /// The figures of the verdict's sentence, in parts.
+    verdict: Vec<String>,
     then: Then,
     claims: Vec<Reported>,
+    now: Vec<Part>,
+    change: Vec<Part>,
 }
 
 /// What the author saw.
@@ -41,14 +46,9 @@ struct Reported {
     #[serde(default)]
     over: String,
     expect: Expect,
-}
-
-/// Today's figure for a claim.
-pub(super) enum Today {
-    /// One over the other, in pairs of runs.
-    Ratio(Option<Ratio>),
-    /// Counted once, so that there is nothing to be unsure of: in words, and the number that decides.
-    Count(String, Option<f64>),
+    /// Of figures that are counted once, so that there is nothing to be unsure of.
+    #[serde(default)]
+    unit: String,
 }
 
 impl FieldReport {
@@ -57,31 +57,34 @@ impl FieldReport {
         toml::from_str(text).expect("a test of each experiment reads its report")
     }
 
-    /// The claims, held against what `today` knows of the figures `of` and `over`; those of which it knows nothing are left
-    /// out. `values` are put in the place of their names: `{threads}`.
-    pub(super) fn claims(
-        &self,
-        values: &[(&str, &str)],
-        today: impl Fn(&str, &str) -> Option<Today>,
-    ) -> Vec<Claim> {
-        let filled = |text: &str| {
-            values.iter().fold(text.to_owned(), |text, (name, value)| {
-                text.replace(&format!("{{{name}}}"), value)
-            })
-        };
-        let claim = |reported: &Reported| {
-            let Reported { says, then, of, over, expect } = reported;
-            let says = filled(says);
-            Some(match today(&filled(of), &filled(over))? {
-                Today::Ratio(ratio) => Claim::of_ratio(&says, then, ratio.as_ref(), *expect),
-                Today::Count(now, number) => Claim::of_count(&says, then, &now, number, *expect),
-            })
-        };
-        self.claims.iter().filter_map(claim).collect()
+    /// The claims, held against today's figures; a claim that says the same as one before it is left out.
+    pub(super) fn claims(&self, figures: &dyn Figures) -> Vec<Claim> {
+        let shown = Shown::new(figures);
+        let mut said: Vec<(String, String, Expect)> = Vec::new();
+        let mut claims = Vec::new();
+        for Reported { says, then, of, over, expect, unit } in &self.claims {
+            let (says, of, over) = (shown.put(says), shown.put(of), shown.put(over));
+            if said.iter().any(|one| *one == (of.clone(), over.clone(), *expect)) {
+                continue;
+            }
+            claims.push(if unit.is_empty() {
+                Claim::of_ratio(&says, then, figures.ratio(&of, &over).as_ref(), *expect)
+            } else {
+                let (now, number) = counted(figures, &of, &over, written(unit));
+                Claim::of_count(&says, then, &now, number, *expect)
+            });
+            said.push((of, over, *expect));
+        }
+        claims
     }
 
-    /// What came of the experiment, as far as it follows from the claims; `figures` are those of the verdict's sentence.
-    pub(super) fn outcome(&self, claims: Vec<Claim>, figures: &str) -> Outcome {
+    /// The page of what came of `experiment`.
+    pub(super) fn outcome(
+        &self,
+        experiment: &str,
+        figures: &dyn Figures,
+        diagnosis: Vec<Block>,
+    ) -> Outcome {
         let Then { story, caption, table, later } = &self.then;
         let (headings, rows) = table.split_once('\n').unwrap_or((table, ""));
         let mut then = vec![
@@ -89,33 +92,65 @@ impl FieldReport {
             Block::Sheet(Sheet::printed(caption, headings, rows)),
         ];
         then.extend(later.clone().map(Block::marked));
+        let shown = Shown::new(figures);
+        let (mut claims, mut said) = (Vec::new(), Vec::new());
+        if !figures.is_empty() {
+            claims = self.claims(figures);
+            said = self.verdict.iter().filter_map(|text| shown.fill(text)).collect();
+        }
+        if said.is_empty() {
+            said.push("nothing could be measured here".to_owned());
+        }
         Outcome {
-            verdict: Verdict::of(&claims, figures),
+            verdict: Verdict::of(&claims, &said.join("; ")),
             then,
-            now: Vec::new(),
+            now: shown.parts(experiment, &self.now),
             claims,
-            diagnosis: Vec::new(),
-            change: Vec::new(),
-            by_hand: self.by_hand.lines().map(str::to_owned).collect(),
+            diagnosis,
+            change: shown.parts(experiment, &self.change),
+            by_hand: self.by_hand.lines().map(|line| shown.put(line)).collect(),
         }
     }
 }
 
+/// A number in words, beside another one where there is one, and what decides.
+fn counted(
+    figures: &dyn Figures,
+    of: &str,
+    over: &str,
+    unit: fn(f64) -> String,
+) -> (String, Option<f64>) {
+    let number = |name: &str| match figures.known(name)? {
+        Known::Number(number) => number,
+        Known::Runs(series) => series.median(),
+    };
+    let unknown = || "not counted".to_owned();
+    let Some(one) = number(of) else { return (unknown(), None) };
+    if over.is_empty() {
+        return (unit(one), Some(one));
+    }
+    let Some(other) = number(over) else { return (unknown(), None) };
+    let times = one / if other > 0.0 { other } else { 1.0 };
+    (format!("{} instead of {}", unit(one), unit(other)), Some(times))
+}
+
 #[cfg(test)]
 impl FieldReport {
-    /// Fails unless `today` knows every figure that a claim is about.
-    pub(super) fn check(
-        &self,
-        values: &[(&str, &str)],
-        today: impl Fn(&str, &str) -> Option<Today>,
-    ) {
-        assert_eq!(self.claims(values, today).len(), self.claims.len());
-        let outcome = self.outcome(Vec::new(), "");
+    /// Fails unless `figures` has the names of every claim and of the verdict, and the author's table is whole.
+    pub(super) fn check(&self, figures: &dyn Figures) {
+        let shown = Shown::new(figures);
+        for claim in &self.claims {
+            for name in [&claim.of, &claim.over].map(|name| shown.put(name)) {
+                assert!(name.is_empty() || figures.known(&name).is_some(), "{name}");
+            }
+        }
+        for text in &self.verdict {
+            let _ = shown.fill(text);
+        }
+        let outcome = self.outcome("test", figures, Vec::new());
         let [Block::Text(..), Block::Sheet(table), ..] = &outcome.then[..] else { panic!() };
-        assert!(
-            table.rows.iter().all(|row| row.cells.len() + 1 == table.columns.len()),
-            "{table:?}"
-        );
+        let is_whole = |row: &crate::page::SheetRow| row.cells.len() + 1 == table.columns.len();
+        assert!(table.rows.iter().all(is_whole), "{table:?}");
         assert!(outcome.by_hand.len() > 3);
     }
 }

@@ -61,6 +61,11 @@ pub(super) fn mallocs(table: &Table, values: &[(&str, &str)], caption: &str) -> 
     (rows.len() > 1).then(|| Sheet::new(caption, headings, rows))
 }
 
+/// The measure of this name: `wall`, `peak_rss`.
+pub(super) fn measure_named(name: &str) -> Option<Measure> {
+    Measure::ALL.into_iter().find(|measure| measure.name() == name)
+}
+
 /// A malloc with its version: `jemalloc 5.3.0`.
 pub(super) fn malloc(variant: &crate::Variant) -> String {
     let text = variant.allocator_text();
@@ -85,10 +90,6 @@ pub(super) fn time(series: &Series) -> String {
 /// A median of bytes.
 pub(super) fn memory(series: &Series) -> String {
     series.median().map(bytes).unwrap_or_default()
-}
-
-pub(super) fn milliseconds(series: &Series) -> String {
-    series.median().map(|value| seconds(value / 1e3)).unwrap_or_default()
 }
 
 /// A number of a suite, whole, with its commas: `1,000`. What is no number stays as it is.

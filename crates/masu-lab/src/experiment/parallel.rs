@@ -8,16 +8,16 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::build::Cargo;
-use super::field_report::{FieldReport, Today};
-use super::format::{self, grouped, milliseconds, time};
+use super::field_report::FieldReport;
+use super::format::{self, grouped};
 use super::series::row;
+use super::shown::{Figures, Known};
 use super::workbench::{in_one_table, set};
-use super::{Block, Depth, Experiment, Figure, Outcome, Series, Sheet, Workbench, claim};
+use super::{Block, Depth, Experiment, Outcome, Series, Workbench};
 use crate::error::Doing;
-use crate::report::{self, Bar, count, seconds};
 use crate::suite::Suite;
 use crate::tables::Table;
-use crate::{Error, Measure, Parameter, Run};
+use crate::{Error, Parameter};
 
 mod watched;
 
@@ -54,7 +54,8 @@ pub(super) const PARALLEL: Experiment = Experiment {
 
 fn run(bench: &mut Workbench<'_>) -> Result<Outcome, Error> {
     let Some(target) = prepare(bench)? else {
-        return Ok(outcome(&Measured::default(), Vec::new()));
+        let nothing = Measured::default();
+        return Ok(FieldReport::parse(REPORT).outcome(PARALLEL.name, &nothing, Vec::new()));
     };
     let figures = bench.cache().join("figures");
     let suite = suite(bench, &target, &figures)?;
@@ -71,7 +72,7 @@ fn run(bench: &mut Workbench<'_>) -> Result<Outcome, Error> {
     let diagnosis = diagnoses(bench, &target)?;
     let (items, turns, most) = (items(bench), turns(bench), most(bench));
     let measured = Measured { tables, watched, figures, items, turns, most };
-    Ok(outcome(&measured, diagnosis))
+    Ok(FieldReport::parse(REPORT).outcome(PARALLEL.name, &measured, diagnosis))
 }
 
 /// The report's slow configurations, diagnosed: not optimised, every result printed, and once as the author ran it,
@@ -171,225 +172,104 @@ struct Measured {
     most: u64,
 }
 
-struct Times {
-    generation: Series,
-    compute: Series,
-    output: Series,
-    wall: Series,
-}
-
-impl Times {
-    /// What the author timed: work and printing.
-    fn timed(&self) -> Series {
-        self.compute.with(&self.output, |compute, output| compute + output)
-    }
-}
-
 impl Measured {
     fn table(&self, name: &str) -> Option<&Table> {
         self.tables.iter().find(|table| table.case.name == name)
     }
 
-    /// The times of the row of `table` with these values, noted in `file`.
-    fn times(&self, table: &str, values: &[(&str, &str)], file: &str) -> Times {
-        let table = self.table(table);
-        let index = table.and_then(|table| row(table, "system", values));
-        let path = self.figures.join(file);
-        let noted = |key| {
-            table.map(|table| Series::noted(table, index, &path, |_| true, key)).unwrap_or_default()
-        };
-        Times {
-            generation: noted("generation_ms"),
-            compute: noted("compute_ms"),
-            output: noted("output_ms"),
-            wall: table.map(|table| Series::of(table, index, Measure::Wall)).unwrap_or_default(),
-        }
-    }
-
-    fn light(&self, build: &str, step: &str) -> Times {
-        self.times("light", &[("build", build), ("step", step)], &format!("light-{build}-{step}"))
-    }
-
-    /// A table that has a row for each step: `heavy`, `heavier`, `sleeping`, `billion`.
-    fn of_steps(&self, table: &str, step: &str) -> Times {
-        self.times(table, &[("step", step)], &format!("{table}-{step}"))
-    }
-
-    fn heavy(&self, step: &str) -> Times {
-        self.of_steps("heavy", step)
-    }
-
-    /// What `figure` says of the runs of a step in the release build.
-    fn of_runs(&self, name: &str, figure: impl Fn(&Run) -> Option<f64>) -> Option<Series> {
-        let (table, step) = name.split_once(' ')?;
-        let values: &[(&str, &str)] = match table {
-            "light" => &[("build", "release"), ("step", step)],
-            _ => &[("step", step)],
-        };
+    /// A figure of a row, from its runs or from what they noted, in `file`.
+    fn figure(
+        &self,
+        figure: &str,
+        table: &str,
+        values: &[(&str, &str)],
+        file: &str,
+    ) -> Option<Series> {
         let Some(table) = self.table(table) else { return Some(Series::default()) };
-        Some(Series::by(table, row(table, "system", values), figure))
-    }
-
-    fn workers(&self, workers: &str) -> Times {
-        self.times("workers", &[("count", workers)], &format!("workers-{workers}"))
-    }
-
-    fn copies(&self, step: &str, copies: &str) -> Series {
-        self.times("copies", &[("step", step), ("copies", copies)], "").wall
+        let index = row(table, "system", values);
+        let path = self.figures.join(file);
+        let noted = |key| Series::noted(table, index, &path, |_| true, key);
+        Some(match figure {
+            "generation" => noted("generation_ms"),
+            "compute" => noted("compute_ms"),
+            "output" => noted("output_ms"),
+            // What the author timed: work and printing.
+            "timed" => {
+                noted("compute_ms").with(&noted("output_ms"), |compute, output| compute + output)
+            }
+            "busy" => Series::by(table, index, |run| Some(run.user_s / run.wall_s)),
+            _ => Series::of(table, index, format::measure_named(figure)?),
+        })
     }
 }
 
-/// What was measured for a claim: `light pool` over `light threads`.
-fn today(measured: &Measured, of: &str, over: &str) -> Option<Today> {
-    let series = |name: &str| {
-        let (table, value) = name.split_once(' ')?;
-        Some(match table {
-            "user" => measured.of_runs(value, |run| Some(run.user_s))?,
-            "sys" => measured.of_runs(value, |run| Some(run.sys_s))?,
-            "busy" => measured.of_runs(value, |run| Some(run.user_s / run.wall_s))?,
-            "heavier" | "sleeping" => measured.of_steps(table, value).timed(),
-            "light" => measured.light("release", value).timed(),
-            "heavy" => measured.heavy(value).timed(),
-            "workers" => measured.workers(value).timed(),
-            "debug" => measured.light("debug", value).timed(),
-            "debug-work" => measured.light("debug", value).compute,
+impl Figures for Measured {
+    /// `FIGURE TABLE STEP`; without a figure what the author timed. `light` is the release build, `debug` the other one.
+    fn known(&self, name: &str) -> Option<Known> {
+        let words: Vec<&str> = name.split(' ').collect();
+        let (figure, table, value) = match words[..] {
+            [table, value] => ("timed", table, value),
+            [figure, table, value] => (figure, table, value),
             _ => return None,
-        })
-    };
-    Some(Today::Ratio(series(of)?.over(&series(over)?)))
-}
-
-fn outcome(measured: &Measured, diagnosis: Vec<Block>) -> Outcome {
-    let report = FieldReport::parse(REPORT);
-    let claims = match measured.tables.is_empty() {
-        true => Vec::new(),
-        false => report.claims(&[("most", &grouped(&measured.most.to_string()))], |of, over| {
-            today(measured, of, over)
-        }),
-    };
-    let (now, change) = (now(measured), change(measured));
-    Outcome { now, diagnosis, change, ..report.outcome(claims, &figures(measured)) }
-}
-
-fn now(measured: &Measured) -> Vec<Block> {
-    let mut blocks = Vec::new();
-    if measured.tables.is_empty() {
-        return blocks;
+        };
+        let of_build = |build: &str| {
+            let values = [("build", build), ("step", value)];
+            self.figure(figure, "light", &values, &format!("light-{build}-{value}"))
+        };
+        let file = format!("{table}-{value}");
+        Some(Known::Runs(match table {
+            "light" => of_build("release"),
+            "debug" => of_build("debug"),
+            "workers" => self.figure(figure, table, &[("count", value)], &file),
+            "one" => self.figure(figure, "copies", &[("step", value), ("copies", "1")], ""),
+            "two" => self.figure(figure, "copies", &[("step", value), ("copies", "2")], ""),
+            _ => self.figure(figure, table, &[("step", value)], &file),
+        }?))
     }
-    let (items, turns) = (count(measured.items as f64), count(measured.turns as f64));
-    let bars: Vec<Bar> = STEPS
-        .iter()
-        .map(|(step, what)| {
-            let timed = measured.light("release", step).timed().median();
-            Bar { label: (*what).to_owned(), value: timed.map(|ms| ms / 1e3) }
-        })
-        .collect();
-    let caption = format!("{items} items, release build: work and printing together");
-    let svg = report::bars("parallel-steps", &caption, &bars, seconds);
-    blocks.push(Block::Figure(Figure { name: "steps".to_owned(), caption, svg }));
-    let mut rows = Vec::new();
-    for build in ["release", "debug"] {
-        for (step, what) in STEPS {
-            rows.push(line(&format!("{what}, {build}"), &measured.light(build, step)));
+
+    fn rows(&self, list: &str) -> Vec<(String, String)> {
+        let pair = |(step, what): (&str, &str)| (step.to_owned(), what.to_owned());
+        let steps = || STEPS.into_iter();
+        match list {
+            "steps" => steps().map(pair).collect(),
+            "others" => steps().filter(|(step, _)| *step != "ours").map(pair).collect(),
+            "copied" => steps().filter(|(step, _)| COPIED.contains(step)).map(pair).collect(),
+            "builds" => {
+                let build = |table: &str, name: &str| -> Vec<(String, String)> {
+                    steps()
+                        .map(|(step, what)| (format!("{table} {step}"), format!("{what}, {name}")))
+                        .collect()
+                };
+                [build("light", "release"), build("debug", "debug")].concat()
+            }
+            "workers" => {
+                let workers = ["2", "4", "6", "8", "12"].into_iter();
+                workers.map(|workers| (workers.to_owned(), format!("{workers} workers"))).collect()
+            }
+            _ => Vec::new(),
         }
     }
-    let headings = ["step", "making the data", "work", "printing", "whole process"];
-    let caption = format!(
-        "Light work, {items} items, medians; {WORKERS} workers, every result printed into a pipe"
-    );
-    blocks.push(Block::Sheet(Sheet::new(caption, headings, rows)));
-    let most = count(measured.most as f64);
-    let kinds = [
-        ("heavy", format!("Heavy work: a loop of {turns} turns in each chunk, {items} items")),
-        ("heavier", format!("A loop of {most} turns in each chunk, {items} items")),
-        ("sleeping", format!("A loop of {turns} turns and a sleep of 500 ns, {items} items")),
-        ("billion", "Light work, a billion items, nothing printed".to_owned()),
-    ];
-    for (table, caption) in kinds {
-        let lines = STEPS.iter().map(|(step, what)| line(what, &measured.of_steps(table, step)));
-        let lines: Vec<Vec<String>> = lines.filter(|cells| !cells[2].is_empty()).collect();
-        if !lines.is_empty() {
-            let caption = format!("{caption}; release build");
-            blocks.push(Block::Sheet(Sheet::new(caption, headings, lines)));
+
+    fn is_empty(&self) -> bool {
+        self.tables.is_empty()
+    }
+
+    fn values(&self) -> Vec<(&'static str, String)> {
+        let numbers = [("items", self.items), ("turns", self.turns), ("most", self.most)];
+        numbers.map(|(name, number)| (name, grouped(&number.to_string()))).into()
+    }
+
+    fn blocks(&self, name: &str) -> Vec<Block> {
+        if name == "watched" {
+            return watched::blocks(&self.watched);
         }
+        let Some(table) = self.table("mallocs") else { return Vec::new() };
+        let steps = [("threads", "A thread for each chunk"), ("pool", "The pool")].into_iter();
+        let sheets = steps.filter_map(|(step, what)| {
+            format::mallocs(table, &[("step", step)], &format!("{what} under each malloc"))
+        });
+        sheets.map(Block::Sheet).collect()
     }
-    blocks.extend(watched::blocks(&measured.watched));
-    let workers = ["2", "4", "6", "8", "12"]
-        .map(|workers| line(&format!("{workers} workers"), &measured.workers(workers)));
-    blocks.push(Block::Sheet(Sheet::new(
-        "The pool by its number of workers",
-        headings,
-        workers.into(),
-    )));
-    let copied = STEPS.into_iter().filter(|(step, _)| COPIED.contains(step));
-    let copies = copied.map(|(step, what)| {
-        let (one, two) = (measured.copies(step, "1"), measured.copies(step, "2"));
-        vec![what.to_owned(), time(&one), time(&two), claim::written(two.over(&one).as_ref())]
-    });
-    let headings = ["step", "one copy", "two at once", "× one"];
-    blocks.push(Block::Sheet(Sheet::new(
-        "One copy of the program, and two at once: wall time",
-        headings,
-        copies.collect(),
-    )));
-    blocks
-}
-
-fn line(label: &str, times: &Times) -> Vec<String> {
-    vec![
-        label.to_owned(),
-        milliseconds(&times.generation),
-        milliseconds(&times.compute),
-        milliseconds(&times.output),
-        time(&times.wall),
-    ]
-}
-
-/// The figures of the verdict's sentence.
-fn figures(measured: &Measured) -> String {
-    if measured.tables.is_empty() {
-        return "nothing could be measured here".to_owned();
-    }
-    let light = |step: &str| measured.light("release", step).timed();
-    let debug = measured.light("debug", "pool");
-    let ratio_text = |ratio: Option<crate::statistics::Ratio>| claim::written(ratio.as_ref());
-    format!(
-        "a thread for each chunk takes {} of the pool's time (theirs ×6.8), 12 workers take {} of the time of 2 (about ×1), and \
-         work is {} of what was timed of the pool, the rest printing (theirs ×0.1 to ×0.3)",
-        ratio_text(light("threads").over(&light("pool"))),
-        ratio_text(measured.workers("12").timed().over(&measured.workers("2").timed())),
-        ratio_text(debug.compute.over(&debug.timed()))
-    )
-}
-
-/// What masu changes: the executor, and the malloc under the others.
-fn change(measured: &Measured) -> Vec<Block> {
-    let mut blocks = Vec::new();
-    if measured.tables.is_empty() {
-        return blocks;
-    }
-    let ours = measured.light("release", "ours").compute;
-    let rows = STEPS.iter().filter(|(step, _)| *step != "ours").map(|(step, what)| {
-        let other = measured.light("release", step).compute;
-        let heavy = measured.heavy(step).compute;
-        vec![
-            (*what).to_owned(),
-            claim::written(ours.over(&other).as_ref()),
-            claim::written(measured.heavy("ours").compute.over(&heavy).as_ref()),
-        ]
-    });
-    let caption = "masu-chunk's time for the work alone, over that of each step; release build";
-    blocks.push(Block::Sheet(Sheet::new(
-        caption,
-        ["step", "light work", "heavy work"],
-        rows.collect(),
-    )));
-    let Some(table) = measured.table("mallocs") else { return blocks };
-    for (step, what) in [("threads", "A thread for each chunk"), ("pool", "The pool")] {
-        let caption = format!("{what} under each malloc");
-        blocks.extend(format::mallocs(table, &[("step", step)], &caption).map(Block::Sheet));
-    }
-    blocks
 }
 
 #[cfg(test)]
@@ -398,11 +278,11 @@ mod tests {
 
     #[test]
     fn without_programs_the_page_is_made_and_nothing_is_claimed() {
-        let outcome = outcome(&Measured::default(), Vec::new());
+        let (report, nothing) = (FieldReport::parse(REPORT), Measured::default());
+        let outcome = report.outcome("parallel", &nothing, Vec::new());
         assert!(outcome.claims.is_empty() && outcome.now.is_empty() && outcome.change.is_empty());
         assert_eq!(outcome.verdict.agreement, super::super::Agreement::Undecided);
-        let measured = Measured::default();
-        FieldReport::parse(REPORT).check(&[], |of, over| today(&measured, of, over));
+        report.check(&nothing);
     }
 
     #[test]
@@ -411,18 +291,5 @@ mod tests {
         let light = &suite.entries[0];
         let steps = light.parameters.iter().find(|one| one.name == "step").unwrap();
         assert_eq!(steps.values, STEPS.map(|(step, _)| step));
-    }
-
-    #[test]
-    fn what_was_timed_is_work_and_printing() {
-        let series = |figure: f64| -> Series { (0..8).map(|round| (round, figure)).collect() };
-        let times = Times {
-            generation: series(100.0),
-            compute: series(3.0),
-            output: series(7.0),
-            wall: Series::default(),
-        };
-        assert_eq!(times.timed().median(), Some(10.0));
-        assert_eq!(milliseconds(&times.compute), "3.00 ms");
     }
 }

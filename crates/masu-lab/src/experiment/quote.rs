@@ -7,11 +7,12 @@
 mod made;
 
 use super::build::Built;
-use super::field_report::{FieldReport, Today};
-use super::format::{self, time};
+use super::field_report::FieldReport;
+use super::format;
 use super::series::row;
-use super::{Block, Experiment, Figure, Outcome, Series, Sheet, Workbench, claim};
-use crate::report::{self, Chart, Line, bytes, count, seconds};
+use super::shown::{Figures, Known};
+use super::{Experiment, Outcome, Series, Workbench};
+use crate::report::count;
 use crate::tables::Table;
 use crate::{Error, Measure, Variant};
 
@@ -38,7 +39,11 @@ pub(super) const QUOTE: Experiment = Experiment {
 
 fn run(bench: &mut Workbench<'_>) -> Result<Outcome, Error> {
     let Some(made) = made::prepare(bench)? else {
-        return Ok(outcome(&Measured::default(), Vec::new()));
+        return Ok(FieldReport::parse(REPORT).outcome(
+            QUOTE.name,
+            &Measured::default(),
+            Vec::new(),
+        ));
     };
     let suite = made::suite(bench, &made)?;
     let comparison = bench.compare(&suite, "runs")?;
@@ -52,7 +57,7 @@ fn run(bench: &mut Workbench<'_>) -> Result<Outcome, Error> {
     let tables = comparison.map(|comparison| comparison.tables).unwrap_or_default();
     let workers = made::workers(bench).iter().map(ToString::to_string).collect();
     let measured = Measured { built: made.built, tables, workers, count: made::records(bench) };
-    Ok(outcome(&measured, diagnosis))
+    Ok(FieldReport::parse(REPORT).outcome(QUOTE.name, &measured, diagnosis))
 }
 
 #[derive(Default)]
@@ -82,30 +87,120 @@ impl Measured {
         self.wall("gnu", malloc, &[("workers", workers)])
     }
 
-    fn built(&self, name: &str) -> Option<&Built> {
-        self.built.iter().find(|built| built.name == name)
-    }
-
-    fn last(&self) -> &str {
-        self.workers.last().map_or("1", String::as_str)
-    }
-
-    /// Every configuration with its wall time by number of workers.
-    fn rows(&self) -> Vec<(String, Vec<Series>)> {
-        let mut rows = Vec::new();
-        let by_workers = |of: &dyn Fn(&str) -> Series| -> Vec<Series> {
-            self.workers.iter().map(|workers| of(workers)).collect()
-        };
-        for (program, _) in PROGRAMS {
-            rows.push((name(program), by_workers(&|workers| self.linked(program, workers))));
-        }
-        for malloc in self.table("gnu").map(mallocs).unwrap_or_default() {
+    /// Every configuration of the published program that was measured.
+    fn configurations(&self) -> Vec<(String, String)> {
+        let linked = PROGRAMS.iter().map(|(program, _)| ((*program).to_owned(), name(program)));
+        let mallocs = self.table("gnu").map(mallocs).unwrap_or_default();
+        let preloaded = mallocs.into_iter().map(|malloc| {
             let label = format!("gnu under {}", format::malloc(malloc));
-            let malloc = malloc.allocator_text();
-            rows.push((label, by_workers(&|workers| self.preloaded(&malloc, workers))));
+            (format!("under {}", malloc.allocator_text()), label)
+        });
+        linked.chain(preloaded).collect()
+    }
+
+    /// The lowest median of these.
+    fn fastest(&self, of: impl Iterator<Item = Series>) -> Known {
+        Known::Number(of.filter_map(|series| series.median()).min_by(f64::total_cmp))
+    }
+
+    /// A row of the tables of JSON: its label, what it was measured with, and gnu's own malloc with as many workers.
+    fn json(&self) -> Vec<(String, Series, Series)> {
+        let mut rows = Vec::new();
+        for name in ["jsonl", "jsonl linked"] {
+            let Some(table) = self.table(name) else { continue };
+            for (index, variant) in table.case.variants.iter().enumerate() {
+                let value = |wanted: &str| {
+                    let mut all = variant.parameters.iter();
+                    all.find(|(name, _)| name == wanted).map(|(_, value)| value.clone())
+                };
+                let label = match value("program") {
+                    Some(program) => self::name(&program),
+                    None if variant.allocator_text() == "system" => "gnu".to_owned(),
+                    None => format!("gnu under {}", format::malloc(variant)),
+                };
+                let Some(workers) = value("workers") else { continue };
+                let own = Series::of(table, Some(index), Measure::Wall);
+                let reference = self.wall("jsonl", "system", &[("workers", &workers)]);
+                rows.push((format!("{label}, {workers} workers"), own, reference));
+            }
         }
-        rows.retain(|(_, series)| series.iter().any(|one| !one.is_empty()));
         rows
+    }
+}
+
+impl Figures for Measured {
+    /// `gnu 2` and `under masu 2` are wall times with so many workers; `gnu build` and `gnu size` what a program takes to
+    /// build; `limit HOW`, `json ROW` and `json ROW reference`, `fastest ours`, `fastest published`.
+    fn known(&self, name: &str) -> Option<Known> {
+        let built = |name: &str| self.built.iter().find(|built| built.name == name);
+        Some(match name.split(' ').collect::<Vec<&str>>()[..] {
+            ["under", malloc, workers] => Known::Runs(self.preloaded(malloc, workers)),
+            ["limit", how] => Known::Runs(self.wall("limit", "system", &[("how", how)])),
+            ["json", row] | ["json", row, "reference"] => {
+                let row = self.json().into_iter().nth(row.parse().ok()?);
+                let (_, own, reference) = row.unwrap_or_default();
+                Known::Runs(if name.ends_with("reference") { reference } else { own })
+            }
+            ["fastest", "ours"] => {
+                let ours = ["1", "2"].into_iter();
+                self.fastest(ours.map(|how| self.wall("limit", "system", &[("how", how)])))
+            }
+            ["fastest", "published"] => {
+                let others = self.configurations().into_iter().map(|(name, _)| name);
+                let others = others.filter(|name| !name.contains("masu"));
+                let all = others.flat_map(|name| {
+                    self.workers.iter().map(move |workers| format!("{name} {workers}"))
+                });
+                self.fastest(all.filter_map(|name| match self.known(&name)? {
+                    Known::Runs(series) => Some(series),
+                    Known::Number(_) => None,
+                }))
+            }
+            [program, "build"] => Known::Number(built(program).map(|built| built.seconds)),
+            [program, "size"] => Known::Number(built(program).map(|built| built.bytes as f64)),
+            [program, workers] => Known::Runs(self.linked(program, workers)),
+            _ => return None,
+        })
+    }
+
+    fn rows(&self, list: &str) -> Vec<(String, String)> {
+        let same = |name: &String| (name.clone(), name.clone());
+        match list {
+            "workers" => self.workers.iter().map(same).collect(),
+            "configurations" => self.configurations(),
+            "built" => {
+                self.built.iter().map(|built| (built.name.clone(), name(&built.name))).collect()
+            }
+            "limit" => {
+                let variants = self.table("limit").map(|table| &table.case.variants[..]);
+                let ways = variants.unwrap_or_default().iter();
+                let ways = ways.filter_map(|one| Some(one.parameters.first()?.1.clone()));
+                ways.map(|way| (way.clone(), limit(&way))).collect()
+            }
+            "json" => {
+                let rows = self.json().into_iter().enumerate();
+                rows.map(|(row, (label, ..))| (row.to_string(), label)).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.tables.is_empty() && self.built.is_empty()
+    }
+
+    fn values(&self) -> Vec<(&'static str, String)> {
+        let last = self.workers.last().map_or("1", String::as_str);
+        vec![("last", last.to_owned()), ("records", count(self.count as f64))]
+    }
+}
+
+/// Our own, and `cat`.
+fn limit(way: &str) -> String {
+    match way {
+        "cat" => "cat of the finished output".to_owned(),
+        "1" => "our xquo, 1 worker".to_owned(),
+        workers => format!("our xquo, {workers} workers"),
     }
 }
 
@@ -126,244 +221,6 @@ fn name(program: &str) -> String {
     program.replace('-', " + ")
 }
 
-/// What was measured for a claim: `gnu 2` over `gnu 1`, or `gnu-jemalloc build` over `gnu build`.
-fn today(measured: &Measured, of: &str, over: &str) -> Option<Today> {
-    let ((program, what), (other, same)) = (of.split_once(' ')?, over.split_once(' ')?);
-    let (figure, unit): (fn(&Built) -> f64, _) = match what {
-        "build" => (|built| built.seconds, seconds as fn(f64) -> String),
-        "size" => (|built| built.bytes as f64, bytes),
-        workers => {
-            let [one, other] = [measured.linked(program, workers), measured.linked(other, same)];
-            return Some(Today::Ratio(one.over(&other)));
-        }
-    };
-    let both = measured.built(program).map(figure).zip(measured.built(other).map(figure));
-    let said = both.map(|(one, other)| format!("{} instead of {}", unit(one), unit(other)));
-    Some(Today::Count(said.unwrap_or("not built".to_owned()), both.map(|(one, other)| one / other)))
-}
-
-fn outcome(measured: &Measured, diagnosis: Vec<Block>) -> Outcome {
-    let report = FieldReport::parse(REPORT);
-    let mut claims = Vec::new();
-    if !measured.tables.is_empty() {
-        claims = report.claims(&[("last", measured.last())], |of, over| today(measured, of, over));
-        if measured.last() == "2" {
-            // It says what the first one says.
-            claims.remove(1);
-        }
-    }
-    let (now, change) = (now(measured), change(measured));
-    Outcome { now, diagnosis, change, ..report.outcome(claims, &figures(measured)) }
-}
-
-fn now(measured: &Measured) -> Vec<Block> {
-    let mut blocks = Vec::new();
-    let rows = measured.rows();
-    if !rows.is_empty() {
-        let records = count(measured.count as f64);
-        let caption = format!("xquo 0.2.3, {records} records: wall time by number of workers");
-        let lines: Vec<Line> = rows
-            .iter()
-            .map(|(label, series)| Line {
-                label: label.clone(),
-                points: series.iter().map(Series::median).collect(),
-                is_ours: label.contains("masu"),
-            })
-            .collect();
-        let chart = Chart {
-            title: &caption,
-            across: "workers",
-            ticks: &measured.workers,
-            lines: &lines,
-            unit: seconds,
-        };
-        let svg = report::lines("quote-workers", &chart);
-        let figure = Figure { name: "workers".to_owned(), caption: caption.clone(), svg };
-        blocks.push(Block::Figure(figure));
-        let cells = |(label, series): &(String, Vec<Series>)| -> Vec<String> {
-            std::iter::once(label.clone()).chain(series.iter().map(time)).collect()
-        };
-        let text = "A malloc behind + is linked into the program, one behind \"under\" is preloaded into it; gnu and musl \
-                    are the program as published, on the malloc of its C library. musl + masu has masu's feature musl-memcpy, as its users \
-                    are advised: it brings faster copies too.";
-        blocks.push(Block::marked(text));
-        let headings = std::iter::once("workers".to_owned()).chain(measured.workers.clone());
-        let sheet =
-            Sheet::new(format!("{caption}, medians"), headings, rows.iter().map(cells).collect());
-        blocks.push(Block::Sheet(sheet));
-    }
-    if !measured.built.is_empty() {
-        let row = |built: &Built| {
-            vec![name(&built.name), seconds(built.seconds), bytes(built.bytes as f64)]
-        };
-        let headings = ["program", "clean build", "stripped"];
-        let rows = measured.built.iter().map(row).collect();
-        blocks.push(Block::Sheet(Sheet::new(
-            "What each takes to build, one clean build each",
-            headings,
-            rows,
-        )));
-    }
-    blocks.extend(limit(measured));
-    blocks.extend(json(measured));
-    blocks
-}
-
-/// Our own, and `cat`.
-fn limit(measured: &Measured) -> Option<Block> {
-    let table = measured.table("limit")?;
-    let of = |how: &str| measured.wall("limit", "system", &[("how", how)]);
-    let cat = of("cat");
-    let how = |how: &str| match how {
-        "cat" => "cat of the finished output".to_owned(),
-        "1" => "our xquo, 1 worker".to_owned(),
-        workers => format!("our xquo, {workers} workers"),
-    };
-    let values = table
-        .case
-        .variants
-        .iter()
-        .filter_map(|variant| Some(variant.parameters.first()?.1.clone()));
-    let rows = values.map(|value| {
-        let series = of(&value);
-        let times = if value == "cat" {
-            "1".to_owned()
-        } else {
-            claim::written(series.over(&cat).as_ref())
-        };
-        vec![how(&value), time(&series), times]
-    });
-    let caption = "Our own xquo on the same records, and what moving its output alone takes";
-    Some(Block::Sheet(Sheet::new(caption, ["", "wall", "× cat"], rows.collect())))
-}
-
-fn json(measured: &Measured) -> Vec<Block> {
-    let mut rows = Vec::new();
-    for name in ["jsonl", "jsonl linked"] {
-        let Some(table) = measured.table(name) else { continue };
-        for (index, variant) in table.case.variants.iter().enumerate() {
-            let value = |wanted: &str| {
-                let mut all = variant.parameters.iter();
-                all.find(|(name, _)| name == wanted).map(|(_, value)| value.clone())
-            };
-            let label = match value("program") {
-                Some(program) => self::name(&program),
-                None if variant.allocator_text() == "system" => "gnu".to_owned(),
-                None => format!("gnu under {}", format::malloc(variant)),
-            };
-            let Some(workers) = value("workers") else { continue };
-            let series = Series::of(table, Some(index), Measure::Wall);
-            let times = if label == "gnu" {
-                "1".to_owned()
-            } else {
-                let reference = measured.wall("jsonl", "system", &[("workers", &workers)]);
-                claim::written(series.over(&reference).as_ref())
-            };
-            rows.push(vec![label, workers, time(&series), times]);
-        }
-    }
-    if rows.is_empty() {
-        return Vec::new();
-    }
-    let text = "The report's closing advice: ask first whether allocations can be fewer; and JSON parsed line by line on \
-                workers is where another malloc should pay next.";
-    let headings = ["malloc", "workers", "wall", "× gnu's own malloc"];
-    let caption = "JSON by the line: each parsed into a tree on a worker and written out again";
-    vec![Block::marked(text), Block::Sheet(Sheet::new(caption, headings, rows))]
-}
-
-/// The figures of the verdict's sentence.
-fn figures(measured: &Measured) -> String {
-    let ratio = |program: &str| {
-        let two = measured.linked(program, "2");
-        claim::written(two.over(&measured.linked(program, "1")).as_ref())
-    };
-    if measured.tables.is_empty() {
-        return "nothing could be measured here".to_owned();
-    }
-    format!(
-        "two workers take {} of one's time with gnu's malloc (theirs ×2.23), {} with musl's (×1.78), {} with jemalloc (×0.57)",
-        ratio("gnu"),
-        ratio("musl"),
-        ratio("gnu-jemalloc")
-    )
-}
-
-fn change(measured: &Measured) -> Vec<Block> {
-    let mut rows = Vec::new();
-    for workers in &measured.workers {
-        let linked = |program: &str| measured.linked(program, workers);
-        let over = |one: &Series, other: &Series| claim::written(one.over(other).as_ref());
-        let preloaded = |malloc: &str| measured.preloaded(malloc, workers);
-        rows.push(vec![
-            workers.clone(),
-            over(&preloaded("masu"), &preloaded("system")),
-            over(&linked("gnu-masu"), &linked("gnu")),
-            over(&linked("gnu-masu"), &linked("gnu-jemalloc")),
-            over(&linked("musl-masu"), &linked("musl")),
-            over(&linked("musl-masu"), &linked("musl-jemalloc")),
-        ]);
-    }
-    rows.retain(|cells| cells[1..].iter().any(|cell| cell != "–"));
-    let mut blocks = Vec::new();
-    if !rows.is_empty() {
-        let headings = [
-            "workers",
-            "gnu under masu / gnu",
-            "gnu + masu / gnu",
-            "gnu + masu / gnu + jemalloc",
-            "musl + masu / musl",
-            "musl + masu / musl + jemalloc",
-        ];
-        blocks.push(Block::Sheet(Sheet::new(
-            "Wall time with masu, over that of others",
-            headings,
-            rows,
-        )));
-    }
-    let added = |name: &str, plain: &str| {
-        let (one, other) = (measured.built(name)?, measured.built(plain)?);
-        let size = bytes(one.bytes.saturating_sub(other.bytes) as f64);
-        Some(format!(
-            "{}: {size} more than {plain}, and {} instead of {} to build",
-            self::name(name),
-            seconds(one.seconds),
-            seconds(other.seconds)
-        ))
-    };
-    let pairs = [
-        ("gnu-masu", "gnu"),
-        ("gnu-jemalloc", "gnu"),
-        ("musl-masu", "musl"),
-        ("musl-jemalloc", "musl"),
-    ];
-    let points: Vec<String> = pairs.iter().filter_map(|(name, plain)| added(name, plain)).collect();
-    if !points.is_empty() {
-        blocks
-            .push(Block::marked("What it costs, one clean build each; masu needs no C compiler:"));
-        blocks.push(Block::points(points));
-    }
-    blocks.extend(best(measured).map(Block::marked));
-    blocks
-}
-
-/// Our own xquo beside the published one at its fastest.
-fn best(measured: &Measured) -> Option<String> {
-    let rows = measured.rows();
-    let all = rows.iter().filter(|(label, _)| !label.contains("masu"));
-    let fastest =
-        all.flat_map(|(_, series)| series).filter_map(Series::median).min_by(f64::total_cmp)?;
-    let ours = ["1", "2"].map(|how| measured.wall("limit", "system", &[("how", how)]).median());
-    let ours = ours.into_iter().flatten().min_by(f64::total_cmp)?;
-    Some(format!(
-        "Fewer allocations, beside a better malloc: our own xquo, which makes none a record, takes {}, the published one at \
-         its fastest without masu {} (×{}).",
-        seconds(ours),
-        seconds(fastest),
-        report::ratio(fastest / ours)
-    ))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -371,12 +228,11 @@ mod tests {
 
     #[test]
     fn without_programs_the_page_is_made_and_nothing_is_claimed() {
-        let outcome = outcome(&Measured::default(), Vec::new());
+        let (report, nothing) = (FieldReport::parse(REPORT), Measured::default());
+        let outcome = report.outcome("quote", &nothing, Vec::new());
         assert!(outcome.claims.is_empty() && outcome.now.is_empty() && outcome.change.is_empty());
         assert!(outcome.verdict.sentence.contains("nothing could be measured"));
-        let measured = Measured::default();
-        let today = |of: &str, over: &str| today(&measured, of, over);
-        FieldReport::parse(REPORT).check(&[("last", "6")], today);
+        report.check(&nothing);
     }
 
     #[test]

@@ -5,14 +5,14 @@
 //! machine with a heap of its own: a restart would measure its compiler, and malloc's share of it is small. So the
 //! page says what could have been seen, and not only what was.
 
+use super::field_report::FieldReport;
 use super::{Depth, Experiment, Outcome, Workbench};
 use crate::Error;
 use crate::tables::Table;
 
-mod claims;
 mod documents;
+mod figures;
 mod mariadb;
-mod page;
 mod scaling;
 mod solr;
 mod standing;
@@ -49,5 +49,5 @@ fn run(bench: &mut Workbench<'_>) -> Result<Outcome, Error> {
     }
     measured.mariadb = mariadb::measure(bench)?;
     measured.scaling = scaling::measure(bench)?;
-    Ok(page::outcome(&measured, diagnosis))
+    Ok(FieldReport::parse(figures::REPORT).outcome(SEARCH.name, &measured, diagnosis))
 }

@@ -4,12 +4,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::noted;
+use super::{noted, owned};
 use crate::Error;
-use crate::experiment::format::{grouped, memory, milliseconds};
+use crate::experiment::format::grouped;
 use crate::experiment::workbench::{in_one_table, keep, set};
-use crate::experiment::{Block, Figure, Series, Sheet, Workbench, claim};
-use crate::report::{self, Chart, Line};
+use crate::experiment::{Series, Workbench};
 use crate::suite::Suite;
 use crate::tables::Table;
 
@@ -69,16 +68,16 @@ impl Layouts {
         (format!("{} functions, a library each", grouped(most)), words.into())
     }
 
-    /// A figure of a layout: `ns`, `load_us`, `rss_kb`, `page_tables_kb`, `mappings`.
-    fn of(&self, layout: &str, body: &str, count: &str, key: &str) -> Series {
+    /// A figure of a layout: `ns`, `load_us`, `rss_kb`, `page_tables_kb`, `mappings`; `count` may be `few` or `many`.
+    pub(super) fn of(&self, layout: &str, body: &str, count: &str, key: &str) -> Series {
+        let count = match count {
+            "few" => self.few(),
+            "many" => self.many(),
+            count => count,
+        };
         let values = [("layout", layout), ("body", body), ("count", count)];
         let own = [("kind", layout), ("body", body), ("count", count)];
         noted(&self.table, &values, &self.folder.join("figures.jsonl"), &own, key)
-    }
-
-    /// Nanoseconds of a call of a longer function.
-    fn call(&self, layout: &str, count: &str) -> Series {
-        self.of(layout, "204", count, "ns")
     }
 
     /// The many and the few that claims are about; the report's limit was 1,000 methods.
@@ -92,126 +91,28 @@ impl Layouts {
         usual.or(self.counts.first()).copied().unwrap_or_default()
     }
 
-    pub(super) fn blocks(&self) -> Vec<Block> {
-        let calls = BODIES.into_iter().flat_map(|body| self.calls(body));
-        calls.chain([Block::Sheet(self.loads())]).collect()
-    }
-
-    /// What a call costs, as a plot and a table.
-    fn calls(&self, body: &str) -> [Block; 2] {
-        let caption =
-            format!("Nanoseconds a call, bodies of about {body} bytes, by number of functions");
-        let ticks: Vec<String> = self.counts.iter().map(|count| grouped(count)).collect();
-        let series = |layout: &str| -> Vec<Series> {
-            self.counts.iter().map(|count| self.of(layout, body, count, "ns")).collect()
-        };
-        let lines: Vec<Line> = SHOWN
-            .iter()
-            .map(|(layout, name)| Line {
-                label: (*name).to_owned(),
-                points: series(layout).iter().map(Series::median).collect(),
-                is_ours: *layout == "arena",
-            })
-            .collect();
-        let chart = Chart {
-            title: &caption,
-            across: "functions called in turn",
-            ticks: &ticks,
-            lines: &lines,
-            unit: nanoseconds,
-        };
-        let svg = report::lines(&format!("code-calls-{body}"), &chart);
-        let figure = Figure { name: format!("calls-{body}"), caption: caption.clone(), svg };
-        let rows = SHOWN.iter().map(|(layout, name)| {
-            let cell = |series: Series| {
-                let range = series.range().map(|(low, high)| format!(" ({low:.2}–{high:.2})"));
-                series
-                    .median()
-                    .map(|ns| format!("{}{}", nanoseconds(ns), range.unwrap_or_default()))
-                    .unwrap_or_default()
-            };
-            let cells = series(layout).into_iter().map(cell);
-            std::iter::once((*name).to_owned()).chain(cells).collect()
-        });
-        let headings = std::iter::once("layout".to_owned()).chain(ticks.clone());
-        let sheet =
-            Sheet::new(format!("{caption}: medians (lowest–highest)"), headings, rows.collect());
-        [Block::Figure(figure), Block::Sheet(sheet)]
-    }
-
-    fn loads(&self) -> Sheet {
-        let count = self.many();
-        let rows = SHOWN.iter().map(|(layout, name)| {
-            let of = |key| self.of(layout, "8", count, key);
-            let scaled =
-                |series: Series, factor: f64| series.with(&series, |value, _| value * factor);
-            vec![
-                (*name).to_owned(),
-                milliseconds(&scaled(of("load_us"), 1e-3)),
-                memory(&scaled(of("rss_kb"), 1024.0)),
-                memory(&scaled(of("page_tables_kb"), 1024.0)),
-                of("mappings").median().map(report::count).unwrap_or_default(),
-            ]
-        });
-        let headings = ["layout", "load (link included)", "memory", "page tables", "mappings"];
-        let title = format!("Loading {} functions of 8 bytes", grouped(count));
-        Sheet::new(title, headings, rows.collect())
-    }
-
-    /// The few and the many functions that claims are about.
-    pub(super) fn counts(&self) -> [&'static str; 2] {
-        [self.few(), self.many()]
-    }
-
-    /// `call own many`: what a claim is about.
-    pub(super) fn named(&self, name: &str) -> Option<Series> {
-        let (layout, count) = name.strip_prefix("call ")?.split_once(' ')?;
-        Some(self.call(layout, if count == "many" { self.many() } else { self.few() }))
-    }
-
-    /// The figures of the verdict's sentence.
-    pub(super) fn figures(&self) -> String {
-        let (few, many) = (self.few(), self.many());
-        let own = self.call("own", many);
-        format!(
-            "with a library each a call among {} functions takes {} of one among {}, and {} of one in a linked library",
-            grouped(many),
-            claim::written(own.over(&self.call("own", few)).as_ref()),
-            grouped(few),
-            claim::written(own.over(&self.call("one", many)).as_ref())
-        )
-    }
-
-    pub(super) fn change(&self) -> Vec<Block> {
-        let mut rows = Vec::new();
-        for body in BODIES {
-            for count in self.counts {
-                let over = |key: &str, other: &str| {
-                    let ratio =
-                        self.of("arena", body, count, key).over(&self.of(other, body, count, key));
-                    claim::written(ratio.as_ref())
-                };
-                rows.push(vec![
-                    format!("{}, bodies of {body} bytes", grouped(count)),
-                    over("ns", "own"),
-                    over("ns", "one"),
-                    over("load_us", "one"),
-                    over("rss_kb", "own"),
-                ]);
+    pub(super) fn rows(&self, list: &str) -> Vec<(String, String)> {
+        match list {
+            "layouts" => owned(&SHOWN),
+            "bodies" => owned(&BODIES.map(|body| (body, body))),
+            "counts" => {
+                self.counts.iter().map(|count| ((*count).to_owned(), grouped(count))).collect()
             }
+            "functions" => {
+                let all =
+                    BODIES.iter().flat_map(|body| self.counts.iter().map(move |it| (body, it)));
+                let row = |(body, count): (&&str, &&str)| {
+                    let label = format!("{}, bodies of {body} bytes", grouped(count));
+                    (format!("{body} {count}"), label)
+                };
+                all.map(row).collect()
+            }
+            _ => Vec::new(),
         }
-        let headings = [
-            "functions",
-            "a call / a library each",
-            "a call / one library",
-            "load / link and load",
-            "memory / a library each",
-        ];
-        let text = "The code arena loads the compiler's objects into one dense range: no linker, no library a method, seen by \
-                    gdb, perf and unwinders, and methods can be unloaded while threads run. Load is from files, and the \
-                    debugger and the unwinder know them.";
-        let sheet = Sheet::new("The code arena, over the others", headings, rows);
-        vec![Block::marked(text), Block::Sheet(sheet)]
+    }
+
+    pub(super) fn values(&self) -> Vec<(&'static str, String)> {
+        vec![("few", grouped(self.few())), ("many", grouped(self.many()))]
     }
 }
 
@@ -233,10 +134,6 @@ fn suite(
         }
     }
     Ok(suite)
-}
-
-fn nanoseconds(value: f64) -> String {
-    if value < 9.95 { format!("{value:.2} ns") } else { format!("{value:.1} ns") }
 }
 
 #[cfg(test)]

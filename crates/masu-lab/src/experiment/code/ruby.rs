@@ -10,14 +10,23 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use super::{noted, responses, text};
-use crate::experiment::format::{grouped, milliseconds};
+use super::{noted, owned, text};
+use crate::experiment::format::grouped;
 use crate::experiment::workbench::{in_one_table, set, write};
-use crate::experiment::{Block, Depth, Series, Sheet, Workbench, claim};
-use crate::report::{bytes, count, seconds};
+use crate::experiment::{Depth, Series, Workbench};
 use crate::suite::Suite;
 use crate::tables::Table;
 use crate::{Error, Parameter};
+
+/// The ways of running it, with the names that the page has for them.
+const WAYS: [(&str, &str); 4] = [
+    ("interpreter", "no JIT"),
+    ("own", "one .so each"),
+    ("single", "single .so"),
+    ("arena", "code arena"),
+];
+
+const PERCENTILES: [&str; 8] = ["50", "66", "75", "80", "90", "95", "98", "100"];
 
 /// The files it takes, by name.
 const FILES: [(&str, &str); 4] = [
@@ -97,15 +106,27 @@ impl Ruby {
         Some((format!("Ruby with {} methods, a library each", grouped(self.many)), words.into()))
     }
 
-    /// A figure of the bursts: `p50`, and `p50_of_100` of each burst's first hundred requests.
-    fn of(&self, way: &str, methods: &str, key: &str) -> Series {
+    /// A figure of the bursts: `p50`, and `p50_of_100` of each burst's first hundred requests; `methods` may be `few` or
+    /// `many`.
+    pub(super) fn of(&self, way: &str, methods: &str, key: &str) -> Series {
+        if key.ends_with("_of_100") && self.requests <= 100 {
+            return Series::default();
+        }
+        let methods = match methods {
+            "few" => FEW,
+            "many" => self.many,
+            methods => methods,
+        };
         let values = [("way", way), ("methods", methods)];
         let own = [("kind", "requests"), ("way", way), ("methods", methods)];
         noted(&self.table, &values, &self.noted, &own, key)
     }
 
-    /// A figure of a server's start, up to when all was compiled.
-    fn start(&self, way: &str, key: &str) -> Option<f64> {
+    /// A figure of a server's start, up to when all was compiled; `added_kb` is the memory that it took.
+    pub(super) fn start(&self, way: &str, key: &str) -> Option<f64> {
+        if key == "added_kb" {
+            return Some(self.start(way, "rss_kb")? - self.start(way, "rss_before_kb")?);
+        }
         let lines = fs::read_to_string(&self.noted).ok()?;
         let mut lines = lines.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
         let is_own = |line: &Value| {
@@ -116,130 +137,37 @@ impl Ruby {
         lines.rfind(is_own)?.get(key)?.as_f64()
     }
 
-    pub(super) fn blocks(&self) -> Vec<Block> {
-        let caption = |requests: usize| {
-            let (methods, requests) = (grouped(self.many), grouped(&requests.to_string()));
-            format!(
-                "Response time of GET /, Ruby's MJIT with {methods} methods, {requests} requests"
-            )
-        };
-        let all = |way: &str, key: &str| self.of(way, self.many, key);
-        let mut blocks = vec![Block::marked(self.text())];
-        blocks.extend(responses::blocks("ruby", &caption(self.requests), &all, Vec::new()));
-        if self.requests > 100 {
-            let first = |way: &str, key: &str| self.of(way, self.many, &format!("{key}_of_100"));
-            blocks.extend(responses::blocks("ruby-100", &caption(100), &first, Vec::new()));
-        }
-        blocks.extend([Block::Sheet(self.middles()), Block::Sheet(self.starts())]);
-        blocks
-    }
-
-    /// What is measured.
-    fn text(&self) -> String {
-        format!(
-            "Debian's {PROGRAM} runs an application of {} methods, made by a script, that calls all of them some 40,000 times a \
-             request. **no JIT** is its interpreter. **one .so each** is MJIT with compaction refused; **single .so** is MJIT as it \
-             is, which recompiles all methods into one library when none waits; for the **code arena** a library is preloaded \
-             that takes MJIT's objects there before the linker starts, with Ruby as it is. Each server answers itself until all \
-             is compiled and MJIT is stopped; then one client asks one server at a time, {} requests a burst, and bursts take \
-             turns. All answer the same, met exceptions among it. A way has the luck of one start (where its code and its data \
-             lie), which no interval knows of.",
-            grouped(self.many),
-            grouped(&self.requests.to_string())
-        )
-    }
-
-    /// The middle request by the number of methods.
-    fn middles(&self) -> Sheet {
-        let mut counts = vec![FEW, self.many];
-        counts.dedup();
-        let rows = counts.into_iter().map(|methods| {
-            responses::row(&grouped(methods), &|way| milliseconds(&self.of(way, methods, "p50")))
-        });
-        let headings = std::iter::once("methods").chain(responses::WAYS.map(|(_, name)| name));
-        let rows = rows.collect();
-        Sheet::new(
-            "The middle request by the number of methods: medians over the bursts",
-            headings,
-            rows,
-        )
-    }
-
-    /// What it took until all was compiled, and what the process is then.
-    fn starts(&self) -> Sheet {
-        let row = |heading: &str, key: &str, show: &dyn Fn(f64) -> String| {
-            responses::row(heading, &|way| self.start(way, key).map(show).unwrap_or_default())
-        };
-        let from_ms = |ms: f64| seconds(ms / 1e3);
-        let from_kib = |kib: f64| bytes(kib * 1024.0);
-        let added = responses::row("memory added", &|way| {
-            let added = self.start(way, "rss_kb").zip(self.start(way, "rss_before_kb"));
-            added.map(|(after, before)| from_kib(after - before)).unwrap_or_default()
-        });
-        let rows = vec![
-            row("methods compiled", "compiled", &count),
-            row("until all were compiled", "warm_s", &seconds),
-            row("the middle request until then", "warm_ms", &from_ms),
-            row("compiling and loading a method", "method_ms", &from_ms),
-            row("the last compaction", "compaction_ms", &from_ms),
-            added,
-            row("page tables", "page_tables_kb", &from_kib),
-            row("mappings", "mappings", &count),
-            row("executable mappings", "code_mappings", &count),
-        ];
-        let headings = std::iter::once("").chain(responses::WAYS.map(|(_, name)| name));
-        let title =
-            format!("Until all of {} methods are compiled, one start each", grouped(self.many));
-        Sheet::new(title, headings, rows)
-    }
-
-    /// `p50 own`: what a claim is about.
-    pub(super) fn named(&self, name: &str) -> Option<Series> {
-        match name.split(' ').collect::<Vec<&str>>()[..] {
-            [figure @ ("p50" | "p100"), way] => Some(self.of(way, self.many, figure)),
-            ["p50", way, "few"] => Some(self.of(way, FEW, "p50")),
-            ["gap", way, "all"] if self.requests > 100 => Some(self.gap(way, "p50")),
-            ["gap", way, "100"] if self.requests > 100 => Some(self.gap(way, "p50_of_100")),
-            _ => None,
-        }
-    }
-
     /// The middle request of a way over that without JIT.
-    fn gap(&self, way: &str, key: &str) -> Series {
-        let none = self.of("interpreter", self.many, key);
-        self.of(way, self.many, key).with(&none, |own, none| own / none)
+    pub(super) fn gap(&self, way: &str, key: &str) -> Series {
+        // Of a hundred requests the first hundred are all.
+        if self.requests <= 100 {
+            return Series::default();
+        }
+        let none = self.of("interpreter", "many", key);
+        self.of(way, "many", key).with(&none, |own, none| own / none)
     }
 
-    /// What claims are said of.
-    pub(super) fn values(&self) -> [String; 3] {
-        let jit = format!("{WHAT}, {} methods", grouped(self.many));
-        [WHAT.to_owned(), jit, self.requests.to_string()]
+    pub(super) fn rows(&self, list: &str) -> Vec<(String, String)> {
+        match list {
+            "ways" => owned(&WAYS),
+            "percentiles" => owned(&PERCENTILES.map(|percentile| (percentile, percentile))),
+            "methods" => {
+                let mut counts = vec![FEW, self.many];
+                counts.dedup();
+                counts.into_iter().map(|count| (count.to_owned(), grouped(count))).collect()
+            }
+            _ => Vec::new(),
+        }
     }
 
-    fn middle(&self, one: &str, other: &str) -> String {
-        let of = |way| self.of(way, self.many, "p50");
-        claim::written(of(one).over(&of(other)).as_ref())
-    }
-
-    /// The figures of the verdict's sentence.
-    pub(super) fn figures(&self) -> String {
-        format!(
-            "with {} methods of Ruby compiled by MJIT, the middle request takes {} of its time without JIT with a library each \
-             (theirs ×1.18), {} with a single one (×1.08) and {} in the code arena",
-            grouped(self.many),
-            self.middle("own", "interpreter"),
-            self.middle("single", "interpreter"),
-            self.middle("arena", "interpreter")
-        )
-    }
-
-    pub(super) fn change(&self) -> Vec<Block> {
-        let text = "Ruby with its methods in the arena needs no linker and no compaction, and a method that is compiled again \
-                    leaves nothing behind. The middle request:";
-        let points = [("own", "with a library each"), ("single", "with a single library")];
-        let points =
-            points.map(|(way, what)| format!("{} of the time {what}", self.middle("arena", way)));
-        vec![Block::marked(text), Block::points(points)]
+    pub(super) fn values(&self) -> Vec<(&'static str, String)> {
+        let methods = grouped(self.many);
+        vec![
+            ("program", WHAT.to_owned()),
+            ("jit", format!("{WHAT}, {methods} methods")),
+            ("requests", grouped(&self.requests.to_string())),
+            ("methods", methods),
+        ]
     }
 }
 
@@ -272,7 +200,7 @@ mod tests {
                 .iter()
                 .any(|one| one.name == name && one.values.iter().any(|known| known == value))
         };
-        assert!(responses::WAYS.iter().all(|(way, _)| has("way", way)));
+        assert!(WAYS.iter().all(|(way, _)| has("way", way)));
         assert!(has("methods", FEW));
         let words = entry.command.iter().map(|word| word.to_string_lossy());
         let mut files = words.filter(|word| word.contains('.'));
