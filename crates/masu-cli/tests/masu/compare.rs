@@ -92,14 +92,6 @@ fn standard_input_is_given_to_every_run() {
 }
 
 #[test]
-fn output_that_differs_is_named() {
-    let page = page(&compare(&["--", "sh", "-c", "echo $$"]));
-    let warning = page.lines().skip_while(|line| !line.starts_with("Warning"));
-    let text: Vec<&str> = warning.flat_map(str::split_whitespace).collect();
-    assert!(text.join(" ").contains("repeatable"), "{page}");
-}
-
-#[test]
 fn a_seed_is_shown_and_fixes_the_order_of_runs() {
     let folder = tempfile::tempdir().unwrap();
     let results = folder.path().join("runs.jsonl");

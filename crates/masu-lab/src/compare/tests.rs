@@ -61,27 +61,6 @@ fn every_round_has_every_variant_and_all_are_reported() {
 }
 
 #[test]
-fn a_stop_returns_what_was_measured() {
-    let work = workload(&["true"]);
-    let variants = [variant("system", &work), variant("system:top_pad=1M", &work)];
-    let stop = Stop::never();
-    let mut observe = |event: Event<'_>| {
-        if let Event::Ran { done: 3, .. } = event {
-            stop.request();
-        }
-    };
-    let comparison =
-        compare(&plan(50, &work, &variants), &Options::default(), &stop, &mut observe).unwrap();
-    assert!(comparison.stopped);
-    let lasting = comparison.tables[0].runs.iter().filter(|run| !run.replaced);
-    assert_eq!(lasting.count(), 3);
-    assert!(matches!(
-        comparison.tables[0].summary.rows[1].verdict,
-        crate::Verdict::TooFewRuns { .. }
-    ));
-}
-
-#[test]
 fn a_stop_before_the_first_run_is_an_error() {
     let work = workload(&["sleep", "1000"]);
     let variants = [variant("system", &work)];
@@ -89,21 +68,6 @@ fn a_stop_before_the_first_run_is_an_error() {
     stop.request();
     let error = made(&plan(2, &work, &variants), &stop).unwrap_err();
     assert!(matches!(error, Error::Stopped), "{error}");
-}
-
-#[test]
-fn output_that_changes_is_said() {
-    let work = workload(&["sh", "-c", "echo $$"]);
-    let variants = [variant("system", &work)];
-    let comparison = made(&plan(3, &work, &variants), &Stop::never()).unwrap();
-    assert!(!comparison.tables[0].summary.repeatable);
-    assert!(
-        comparison.tables[0]
-            .summary
-            .warnings
-            .iter()
-            .any(|warning| warning.contains("not repeatable"))
-    );
 }
 
 #[test]

@@ -96,32 +96,6 @@ fn a_comparison_that_goes_on_has_the_order_of_one_that_never_stopped() {
 }
 
 #[test]
-fn what_was_stopped_goes_on_too() {
-    let plan = plan(&["x"], Rounds::Fixed(10));
-    let whole = File::new();
-    machine().compare(&plan, &whole.anew(), &Stop::never()).unwrap();
-    let file = File::new();
-    let stop = Stop::never();
-    let stopping = {
-        let (stop, made) = (stop.clone(), Cell::new(0));
-        let run = machine().run;
-        Mock::new(move |place| {
-            made.set(made.get() + 1);
-            if made.get() == 7 {
-                stop.request();
-            }
-            run(place)
-        })
-    };
-    let comparison = stopping.compare(&plan, &file.anew(), &stop).unwrap();
-    assert!(comparison.stopped);
-    assert_eq!(comparison.tables[0].runs.len(), 7);
-    let rest = Mock { counts: stopping.counts, ..machine() };
-    assert!(!rest.compare(&plan, &file.on(), &Stop::never()).unwrap().stopped);
-    assert_eq!((file.order(), file.kinds()), (whole.order(), whole.kinds()));
-}
-
-#[test]
 fn rounds_that_take_too_long_are_fewer_and_stay_so() {
     // Warm-ups take a second each, so a round takes three.
     let plan = plan(&["x"], Rounds::Fixed(30));
@@ -334,16 +308,6 @@ fn what_must_stay_warm_is_warmed_up_again_for_its_timed_runs() {
     let commands = machine();
     commands.compare(&double, &Options::default(), &Stop::never()).unwrap();
     assert_eq!(commands.of("warm").len(), 6);
-}
-
-#[test]
-fn a_full_disk_is_an_error_that_says_how_to_go_on() {
-    let plan = plan(&["x"], Rounds::Fixed(2));
-    let results = Destination::New("/dev/full".into());
-    let options = Options { results, ..Options::default() };
-    let error = machine().compare(&plan, &options, &Stop::never()).unwrap_err().to_string();
-    assert!(error.contains("/dev/full") && error.contains("--resume"), "{error}");
-    assert!(error.contains("No space left"), "{error}");
 }
 
 #[test]
