@@ -40,6 +40,7 @@ compile_error!("masu-lab reads /proc and preloads libraries: it works on Linux o
 // What everything rests on.
 mod error;
 mod kernel;
+mod mapping;
 mod named;
 mod quantity;
 mod random;

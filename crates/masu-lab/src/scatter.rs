@@ -6,6 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
+use crate::mapping::Mapping;
+
 /// Addresses at a distance of a multiple of this share a set of common second-level caches.
 const SAME_SET: u64 = 64 << 10;
 
@@ -67,7 +69,7 @@ impl Scatter {
                 }
                 continue;
             };
-            let Mapping { start, end, access, path } = mapping;
+            let Mapping { start, end, access, path, .. } = mapping;
             counts = access.contains('x') && path != "[vsyscall]";
             if !counts {
                 continue;
@@ -125,26 +127,6 @@ fn without_numbers(path: &str) -> String {
         }
     }
     text
-}
-
-/// The first line of a mapping.
-struct Mapping<'a> {
-    start: u64,
-    end: u64,
-    access: &'a str,
-    path: &'a str,
-}
-
-impl<'a> Mapping<'a> {
-    fn read(line: &'a str) -> Option<Mapping<'a>> {
-        let (range, rest) = line.split_once(' ')?;
-        let (start, end) = range.split_once('-')?;
-        let hex = |digits| u64::from_str_radix(digits, 16).ok();
-        let mut fields = rest.splitn(5, ' ');
-        let access = fields.next()?;
-        let path = fields.nth(3).unwrap_or("").trim_start();
-        Some(Mapping { start: hex(start)?, end: hex(end)?, access, path })
-    }
 }
 
 #[cfg(test)]

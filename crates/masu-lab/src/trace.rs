@@ -18,6 +18,7 @@ use crate::error::Doing;
 use crate::execute::{self, Conditions, Look, Run, Unseen, assemble};
 use crate::kernel::Usage;
 use crate::kernel::trace::{self as ptrace, BREAKPOINT, PASSED};
+use crate::mapping::{Mapping, maps};
 use crate::program::elf::{ENTRIES, Image};
 use crate::program::privileges;
 use crate::{Error, Stop, Variant, Workload};
@@ -283,15 +284,11 @@ fn lost_preload(pid: Pid, library: &Path) -> Option<String> {
 
 /// The files mapped into `pid`, each with its lowest address.
 fn mapped_files(pid: Pid) -> Vec<(PathBuf, u64)> {
-    let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
+    let maps = maps(pid);
     let mut files: Vec<(PathBuf, u64)> = Vec::new();
-    for line in maps.lines() {
-        let Some(path) = line.find('/').map(|at| Path::new(&line[at..])) else { continue };
-        let start = line.split('-').next().and_then(|word| u64::from_str_radix(word, 16).ok());
-        if let Some(start) = start
-            && !files.iter().any(|(known, _)| known == path)
-        {
-            files.push((path.to_owned(), start));
+    for Mapping { start, path, .. } in Mapping::all(&maps).filter(|one| one.path.starts_with('/')) {
+        if !files.iter().any(|(known, _)| known == Path::new(path)) {
+            files.push((path.into(), start));
         }
     }
     files

@@ -5,13 +5,14 @@
 //! the stack that leads into code. Where that cannot be known, it counts as the malloc's.
 
 use std::collections::HashMap;
-use std::fs::{self, File};
+use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use super::Pid;
 use crate::kernel::calls::CalledFrom;
+use crate::mapping::{Mapping, maps};
 use crate::program::elf::is_malloc_library;
 
 /// So many processes are known at once; all are forgotten when there are more.
@@ -49,7 +50,7 @@ impl Callers {
 
 impl Code {
     fn of(process: Pid) -> Code {
-        let maps = fs::read_to_string(format!("/proc/{process}/maps")).unwrap_or_default();
+        let maps = maps(process);
         let memory = File::open(format!("/proc/{process}/mem")).ok();
         Code { memory, mappings: mappings(&maps) }
     }
@@ -79,16 +80,8 @@ impl Code {
 
 /// The mappings of code in a memory map.
 fn mappings(maps: &str) -> Vec<(Range<u64>, bool)> {
-    let mapping = |line: &str| {
-        let mut words = line.splitn(6, ' ');
-        let (start, end) = words.next()?.split_once('-')?;
-        let hex = |digits| u64::from_str_radix(digits, 16).ok();
-        let (start, end) = (hex(start)?, hex(end)?);
-        let executable = words.next()?.contains('x');
-        let path = words.nth(3).unwrap_or_default().trim();
-        executable.then(|| (start..end, is_library(Path::new(path))))
-    };
-    maps.lines().filter_map(mapping).collect()
+    let code = Mapping::all(maps).filter(|one| one.access.contains('x'));
+    code.map(|one| (one.start..one.end, is_library(Path::new(one.path)))).collect()
 }
 
 /// Whether a file is a C library, its loader or a malloc.

@@ -6,13 +6,13 @@
 //! aligned to 64 MiB; musl's lies among its zeros; a library that is a malloc has no locks but its own.
 
 use std::collections::{BTreeSet, HashMap};
-use std::fs;
 use std::ops::Range;
 use std::path::Path;
 
 use serde::Serialize;
 
 use super::Pid;
+use crate::mapping::{Mapping, maps};
 use crate::program::elf::is_malloc_library;
 
 /// Whose lock it is.
@@ -132,22 +132,14 @@ pub(crate) struct Ground {
 impl Ground {
     /// Looks at a process; one that is gone has no locks.
     pub(crate) fn of(process: Pid) -> Ground {
-        Ground::read(&fs::read_to_string(format!("/proc/{process}/maps")).unwrap_or_default())
+        Ground::read(&maps(process))
     }
 
     fn read(maps: &str) -> Ground {
         let mut ground = Ground::default();
         // The owner of zeros behind the writable part of a file, and where they must begin.
         let mut behind: Option<(u64, Owner)> = None;
-        for line in maps.lines() {
-            let mut words = line.splitn(6, ' ');
-            let range = words.next().and_then(|range| range.split_once('-'));
-            let hex = |digits| u64::from_str_radix(digits, 16).ok();
-            let Some((start, end)) = range.and_then(|(one, other)| hex(one).zip(hex(other))) else {
-                continue;
-            };
-            let writable = words.next().is_some_and(|access| access.starts_with("rw"));
-            let path = words.nth(3).unwrap_or_default().trim();
+        for Mapping { start, end, access, path, .. } in Mapping::all(maps) {
             if path.is_empty() {
                 if let Some((_, owner)) = behind.take_if(|(at, _)| *at == start) {
                     ground.known.push((start..end, owner));
@@ -156,7 +148,7 @@ impl Ground {
             }
             let Some((data, zeros)) = owners(Path::new(path)) else { continue };
             ground.has_arenas |= data == Owner::Malloc && zeros == Owner::CLibrary;
-            if writable {
+            if access.starts_with("rw") {
                 ground.known.push((start..end, data));
                 behind = Some((end, zeros));
             }

@@ -19,6 +19,7 @@ use std::process::{Child, Command};
 use std::ptr::NonNull;
 
 use super::os_page_bytes;
+use crate::mapping::Mapping;
 
 /// What the process-to-be tells of itself before it calls `exec`: the floor under its peak RSS, and what the
 /// kernel said should `exec` have returned.
@@ -222,25 +223,19 @@ fn spare_of(maps: &str, here: usize, thread_local: usize) -> (Vec<Range<usize>>,
     let (mut heap, mut of_files, mut stack) = (Vec::new(), Vec::new(), None);
     // Where a mapping that a file is behind ends.
     let mut file_end = 0;
-    for line in maps.lines() {
-        let mut fields = line.split_ascii_whitespace();
-        let mut field = || fields.next().unwrap_or("");
-        let (range, rights, offset, _device, inode, name) =
-            (field(), field(), field(), field(), field(), field());
-        let address = |text: &str| usize::from_str_radix(text, 16).ok();
-        let ends = range.split_once('-').map(|(start, end)| (address(start), address(end)));
-        let Some((Some(start), Some(end))) = ends else { continue };
+    for Mapping { start, end, access, offset, path } in Mapping::all(maps) {
+        // Addresses of this process are of its size.
+        let (start, end) = (start as usize, end as usize);
         let has = |address| (start..end).contains(&address);
-        if name.starts_with('/') {
-            if rights == "r-xp" || (rights == "r--p" && offset == "00000000") {
+        if path.starts_with('/') {
+            if access == "r-xp" || (access == "r--p" && offset == 0) {
                 of_files.push(start..end);
             }
             file_end = end;
-        } else if name == "[stack]" {
+        } else if path == "[stack]" {
             stack = has(here).then_some(start);
-        } else if inode == "0"
-            && (name.is_empty() || name == "[heap]" || name.starts_with("[anon:"))
-            && rights == "rw-p"
+        } else if (path.is_empty() || path == "[heap]" || path.starts_with("[anon:"))
+            && access == "rw-p"
             && start != file_end
             && !has(here)
             && !has(thread_local)
