@@ -46,10 +46,6 @@ library!(SECURE_MUSL, "libmasu-secure", "musl", "LIBMASU_SECURE_MUSL_ABSENT");
 
 /// The allocators of this machine for running `program` as `specs` ask. That masu's own cannot be
 /// had is an error only where it is asked for.
-///
-/// # Errors
-///
-/// As for [`catalogue`], and for a program that takes no preload.
 pub(crate) fn catalogue_for(specs: &[Spec], program: &Program) -> Result<Catalogue> {
     let is_meant = specs.iter().any(|spec| ["masu", "masu-secure"].contains(&&*spec.allocator));
     if is_meant {
@@ -64,10 +60,6 @@ pub(crate) fn catalogue_for(specs: &[Spec], program: &Program) -> Result<Catalog
 
 /// The allocators of this machine, with the carried one that suits programs on `libc`: none for
 /// static ones.
-///
-/// # Errors
-///
-/// The library is not carried, or no folder is fit to hold it.
 pub(crate) fn catalogue(libc: Libc) -> Result<Catalogue> {
     let mut places = Places::default();
     match libc {
@@ -87,10 +79,6 @@ pub(crate) fn catalogue(libc: Libc) -> Result<Catalogue> {
 }
 
 /// The library that counts what programs on `libc` ask for.
-///
-/// # Errors
-///
-/// The library is not carried, or no folder is fit to hold it.
 pub(crate) fn counting(libc: Libc) -> Result<PathBuf> {
     match libc {
         Libc::Glibc => lay_out(&COUNT_GLIBC),
@@ -129,10 +117,6 @@ pub(crate) fn cache_folder() -> Option<PathBuf> {
 }
 
 /// Lays `library` into a private folder and returns its path, fit for `LD_PRELOAD`.
-///
-/// # Errors
-///
-/// This `masu` was built without it, or no folder is fit to hold it.
 fn lay_out(library: &Library) -> Result<PathBuf> {
     let Library { bytes, absence, libc, name } = library;
     if bytes.is_empty() {

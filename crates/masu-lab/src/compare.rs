@@ -46,7 +46,6 @@ pub enum Destination {
 
 impl Destination {
     /// The file.
-    #[must_use]
     pub fn path(&self) -> Option<&Path> {
         match self {
             Destination::Nowhere => None,

@@ -54,11 +54,6 @@ impl Hook {
     /// Runs `command` with `sh`, in `folder` if there is one, without input. What it starts in the
     /// background goes on and counts as nobody's. A stop kills it with all it has started, except
     /// the cleanup, which is what a stop leads to.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Hook`] when it fails, [`Error::Stopped`] when it was killed for a stop,
-    /// [`Error::System`] when it cannot be run at all.
     pub(crate) fn run(
         self,
         command: &OsStr,

@@ -13,7 +13,6 @@ macro_rules! named {
             pub const ALL: [$Enum; [$($name),*].len()] = [$($Enum::$Value),*];
 
             /// The value's name.
-            #[must_use]
             pub fn name(self) -> &'static str {
                 match self { $($Enum::$Value => $name),* }
             }

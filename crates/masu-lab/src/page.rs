@@ -162,7 +162,6 @@ pub struct Figure {
 
 impl Page {
     /// The page in `form`; `files` is what the names of files with its plots begin with, for Markdown.
-    #[must_use]
     pub fn render(&self, form: Form, files: &str) -> String {
         match form {
             Form::Text => text::page(self),

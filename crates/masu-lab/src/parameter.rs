@@ -73,10 +73,6 @@ impl FromStr for Parameter {
 
     /// Understands `NAME=A,B`; a `\,` is a comma that belongs to the value. An empty value among
     /// others is one (`opt=,-v`); nothing at all behind the `=` is a mistake.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`Parameter::new`], and [`Error::Parameter`] without a `=`.
     fn from_str(text: &str) -> Result<Parameter, Error> {
         let Some((name, values)) = text.split_once('=') else {
             let reason = "write NAME=VALUE,VALUE".to_owned();

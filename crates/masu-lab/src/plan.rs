@@ -96,7 +96,6 @@ impl Plan {
     }
 
     /// The plan of one workload under variants that are there already.
-    #[must_use]
     pub fn single(workload: &Workload, variants: &[Variant], rounds: Rounds) -> Plan {
         let row = |variant: &Variant| Row {
             variant: variant.clone(),
@@ -135,7 +134,6 @@ impl Prepared {
     }
 
     /// What the results say of this case.
-    #[must_use]
     pub fn case(&self) -> Case {
         Case {
             name: self.name.clone(),

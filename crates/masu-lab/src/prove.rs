@@ -120,7 +120,6 @@ pub enum Shown {
 
 impl Proved {
     /// The ratio of `measure`, if it is one of those that a proof keeps.
-    #[must_use]
     pub fn ratio(&self, measure: Measure) -> Option<Ratio> {
         match measure {
             Measure::Wall => self.wall,
@@ -147,8 +146,6 @@ pub struct Forecast {
 /// let forecast = masu_lab::prove::forecast(2, 20, 1.5);
 /// assert_eq!(forecast.to_string(), "about 63 runs, about 2 minutes");
 /// ```
-#[must_use]
-#[expect(clippy::cast_precision_loss, reason = "runs are few")]
 pub fn forecast(remedies: usize, rounds: usize, run_s: f64) -> Forecast {
     let runs = (remedies + 1).saturating_mul(rounds + 1);
     let seconds = run_s.max(0.0) * runs as f64;
@@ -163,7 +160,6 @@ impl fmt::Display for Forecast {
 }
 
 /// The plan that holds `remedies` against `reference`, all of them running `workload`.
-#[must_use]
 pub fn plan(workload: &Workload, reference: &Variant, remedies: &[Variant], rounds: usize) -> Plan {
     let variants: Vec<Variant> = std::iter::once(reference).chain(remedies).cloned().collect();
     let mut plan = Plan::single(workload, &variants, Rounds::Fixed(rounds));

@@ -21,7 +21,6 @@ pub(crate) fn seconds(value: f64) -> String {
 }
 
 /// Bytes in powers of 1024: `512 B`, `1.5 KiB`, `33.1 MiB`, `1.19 GiB`.
-#[must_use]
 pub fn bytes(value: f64) -> String {
     let mut value = value;
     let mut units = ["B", "KiB", "MiB", "GiB"].into_iter().peekable();
@@ -40,7 +39,6 @@ pub fn bytes(value: f64) -> String {
 }
 
 /// A count with a comma every three digits: `8,512`.
-#[must_use]
 pub fn count(value: f64) -> String {
     let digits = format!("{value:.0}");
     let mut text = String::new();
@@ -89,7 +87,6 @@ pub(crate) fn percent(value: f64) -> String {
 }
 
 /// How long something will take, roughly: `a few seconds`, `about 40 seconds`, `about 6 minutes`.
-#[must_use]
 pub fn about(duration: Duration) -> String {
     let seconds = duration.as_secs_f64();
     match seconds {

@@ -35,7 +35,6 @@ impl Redact {
     /// let redact = masu_lab::Redact::texts(["secret", "other"]);
     /// assert_eq!(redact.text("a secret/other"), "a [redacted 1]/[redacted 2]");
     /// ```
-    #[must_use]
     pub fn texts<T: Into<String>>(texts: impl IntoIterator<Item = T>) -> Redact {
         let texts: Vec<String> =
             texts.into_iter().map(Into::into).filter(|text| !text.is_empty()).collect();
@@ -53,7 +52,6 @@ impl Redact {
 
     /// Takes out who and where this is: the home folder for `~`, the user's name for `[user]`, the
     /// host's for `[host]`. The names `root` and `localhost` say nothing and stay.
-    #[must_use]
     pub fn own() -> Redact {
         let variable = |name: &str| std::env::var(name).ok();
         let passwd = fs::read_to_string("/etc/passwd").unwrap_or_default();
@@ -86,14 +84,12 @@ impl Redact {
     }
 
     /// Takes out what `other` does, too.
-    #[must_use]
     pub fn and(mut self, other: Redact) -> Redact {
         self.words.extend(other.words);
         self.sorted()
     }
 
     /// Whether there is nothing to take out.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.words.is_empty()
     }
@@ -104,7 +100,6 @@ impl Redact {
     }
 
     /// `text` without the words.
-    #[must_use]
     pub fn text(&self, text: &str) -> String {
         let mut made = String::with_capacity(text.len());
         let mut rest = text;

@@ -68,7 +68,6 @@ impl Format {
     /// assert_eq!(Format::of_file("out/report.md".as_ref()), Some(Format::Markdown));
     /// assert_eq!(Format::of_file("report".as_ref()), None);
     /// ```
-    #[must_use]
     pub fn of_file(path: &Path) -> Option<Format> {
         match path.extension()?.to_str()?.to_ascii_lowercase().as_str() {
             "txt" | "text" => Some(Format::Text),
@@ -85,10 +84,6 @@ impl FromStr for Format {
     type Err = Error;
 
     /// Understands the names in [`Format::ALL`].
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Report`] for any other, listing them.
     fn from_str(text: &str) -> Result<Format, Error> {
         find("format", &Format::ALL, Format::name, text).map_err(Error::Report)
     }
@@ -100,7 +95,6 @@ pub(crate) fn verdict(row: &Row, primary: Measure) -> String {
 }
 
 /// `document` in `format`.
-#[must_use]
 pub fn render(document: &Document, format: Format) -> String {
     let page = |form, detail| comparison::page(document, detail).render(form, "");
     match format {
@@ -113,7 +107,6 @@ pub fn render(document: &Document, format: Format) -> String {
 }
 
 /// A sentence that is said beside a page, in lines of its width.
-#[must_use]
 pub fn notice(text: &str) -> String {
     wrapped(text)
 }

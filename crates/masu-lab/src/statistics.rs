@@ -68,8 +68,6 @@ named! {
 impl Measure {
     /// This measure of `run`, in seconds, bytes, a count or a count a second; none where the run
     /// has no such thing.
-    #[must_use]
-    #[expect(clippy::cast_precision_loss, reason = "counts stay far below 2^53")]
     pub fn of(self, run: &Run) -> Option<f64> {
         let burst = run.burst.as_ref();
         let latency = burst.and_then(|burst| burst.latency_s);
@@ -186,7 +184,6 @@ pub enum Verdict {
 
 /// Pairs a verdict at `level` needs in a table that compares `others` variants with the reference:
 /// eight, or as many as the level requires (at [`Level::TABLE`] 10 for 4 others, 12 for 9).
-#[must_use]
 pub fn pairs_needed(others: usize, level: Level) -> usize {
     // With n pairs the widest interval errs with probability 2 / 2^n.
     let error = |pairs: usize| 2.0 / 2_f64.powi(i32::try_from(pairs).unwrap_or(64));
@@ -201,7 +198,6 @@ const BEYOND: f64 = 1e6;
 /// that is all they need to say. None where there are so many of these that the estimate or an end
 /// of its interval would be zero or without bound, and none without pairs. Leaving zeros out would
 /// leave a choice: of a measure that is zero in most runs only the rare ones.
-#[must_use]
 pub fn ratio(pairs: &[(f64, f64)], others: usize, level: Level) -> Option<Ratio> {
     if pairs.iter().all(|(reference, value)| *reference == 0.0 && *value == 0.0) {
         return None;
@@ -228,7 +224,6 @@ pub fn ratio(pairs: &[(f64, f64)], others: usize, level: Level) -> Option<Ratio>
 }
 
 /// What a ratio of the primary measure, made at `level`, means in a table of `others` such ratios.
-#[must_use]
 pub fn verdict(measure: Measure, ratio: Option<&Ratio>, others: usize, level: Level) -> Verdict {
     let needed = pairs_needed(others, level);
     match ratio {
@@ -267,13 +262,11 @@ pub(crate) fn visible(low: f64, high: f64, others: usize, level: Level) -> f64 {
 }
 
 /// The middle of `values`; none without values.
-#[must_use]
 pub fn median(values: &[f64]) -> Option<f64> {
     quantile(values, 0.5)
 }
 
 /// Half the distance between the quartiles of `values`; none without values.
-#[must_use]
 pub fn spread(values: &[f64]) -> Option<f64> {
     Sorted::new(values).spread()
 }
@@ -304,12 +297,6 @@ impl Sorted {
     }
 
     /// The value below which `share` of them lie, neighbors interpolated; none without any.
-    #[expect(
-        clippy::cast_precision_loss,
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a place among the values is small and not negative"
-    )]
     pub(crate) fn quantile(&self, share: f64) -> Option<f64> {
         let place = self.0.len().checked_sub(1)? as f64 * share;
         let (low, high) = (self.0[place.floor() as usize], self.0[place.ceil() as usize]);

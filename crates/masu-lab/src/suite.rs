@@ -102,7 +102,6 @@ pub struct Named {
 
 impl Choice {
     /// These variants, all of which must work; every malloc found where there are none.
-    #[must_use]
     pub fn of(specs: Vec<Spec>) -> Choice {
         if specs.is_empty() {
             return Choice::Found;
@@ -113,7 +112,6 @@ impl Choice {
 
 impl Suite {
     /// The suite of one workload.
-    #[must_use]
     pub fn single(entry: Entry, rounds: Rounds) -> Suite {
         Suite { name: None, rounds, entries: vec![entry], values: Values::new() }
     }

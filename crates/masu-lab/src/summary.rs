@@ -25,7 +25,6 @@ pub use gate::{Gate, Standing, gate};
 /// Summarizes `runs` of the variants called `labels`, the first of which is the reference;
 /// `primary` carries the verdicts, which together err as seldom as `look` allows. Works on runs as
 /// they come, also on a comparison that was stopped.
-#[must_use]
 pub fn summarize(labels: &[String], primary: Measure, look: Look, runs: &[Run]) -> Summary {
     summarize_measures(&Measure::ALL, labels, primary, look, runs)
 }

@@ -60,7 +60,6 @@ named! {
 
 impl Goal {
     /// The measure that carries the verdicts.
-    #[must_use]
     pub fn primary(self) -> Measure {
         match self {
             Goal::Wall => Measure::Wall,
@@ -70,7 +69,6 @@ impl Goal {
     }
 
     /// The time of the front of time and memory.
-    #[must_use]
     pub fn time(self) -> Measure {
         if self == Goal::Cpu { Measure::Cpu } else { Measure::Wall }
     }
@@ -85,10 +83,6 @@ impl FromStr for Goal {
     type Err = Error;
 
     /// Understands the names in [`Goal::ALL`].
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Tune`] for any other, listing them.
     fn from_str(text: &str) -> Result<Goal, Error> {
         find("goal", &Goal::ALL, Goal::name, text).map_err(Error::Tune)
     }

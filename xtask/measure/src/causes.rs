@@ -50,10 +50,6 @@ impl Request {
 }
 
 /// Builds everything, has each program diagnosed once, and says of each whether the cause was named.
-///
-/// # Errors
-///
-/// When something cannot be built or installed. A wrong finding is a row of the table.
 pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     let built = Built::new(root, request)?;
     let cases = request.choose(table::cases(&built.places)?)?;

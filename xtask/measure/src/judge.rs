@@ -86,11 +86,6 @@ impl Request {
 
 /// Has every program diagnosed and measured, as far as that was not done before, and says of each whether the diagnosis
 /// was right.
-///
-/// # Errors
-///
-/// When something cannot be built or installed, or a program does not run. A wrong diagnosis is a
-/// row of the table.
 pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     let target = commands::target_folder()?;
     let folder = target.join("judge");

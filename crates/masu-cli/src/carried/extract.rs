@@ -15,10 +15,6 @@ use rustix::fs::OFlags;
 use super::place;
 
 /// Returns the path of a file called `name` that holds `content`, in the first fit of `folders`.
-///
-/// # Errors
-///
-/// No folder is fit; the message says of each why.
 pub(super) fn extract(content: &[u8], name: &str, folders: &[PathBuf]) -> Result<PathBuf> {
     let mut refusals = String::new();
     for folder in folders {

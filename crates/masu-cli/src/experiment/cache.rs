@@ -70,7 +70,6 @@ impl Cache {
     }
 
     /// How many bytes it takes on the disk.
-    #[expect(clippy::cast_precision_loss, reason = "bytes stay far below 2^53")]
     pub(super) fn size(&self) -> f64 {
         size(&self.0) as f64
     }

@@ -63,7 +63,6 @@ impl Times {
     const CLASSES: usize = 80;
 
     fn note(&mut self, seconds: f64) {
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "80 at most")]
         let class = (2.0 * (seconds * 1e9).max(1.0).log2()) as usize;
         self.classes[class.min(Times::CLASSES - 1)] += 1;
         self.timed += 1;

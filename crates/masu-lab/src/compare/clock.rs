@@ -32,7 +32,6 @@ impl Clock {
     }
 
     /// What is left until every variant has `rounds` runs.
-    #[expect(clippy::cast_precision_loss, reason = "runs are few")]
     pub(super) fn remaining(&self, rounds: usize) -> Duration {
         let left = |timing: &Timing| timing.each_s() * rounds.saturating_sub(timing.done) as f64;
         seconds(self.variants.iter().map(left).sum())
@@ -40,7 +39,6 @@ impl Clock {
 }
 
 impl Timing {
-    #[expect(clippy::cast_precision_loss, reason = "runs are few")]
     fn each_s(&self) -> f64 {
         match self.done {
             0 => self.warm_up_s,

@@ -34,10 +34,6 @@ pub(crate) struct Commands<'a> {
 impl<'a> Commands<'a> {
     /// The rows of `prepared`; nothing is started yet. Every run, the warm-ups too, has the next of
     /// `offsets`.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`ScratchFolder::create`].
     pub(crate) fn new(prepared: &'a Prepared, offsets: Offsets) -> Result<Commands<'a>, Error> {
         let Prepared { limits, hooks, .. } = prepared;
         let scratch = ScratchFolder::create(&prepared.scratch)?;

@@ -15,10 +15,6 @@ use crate::results::{FileMark, SCHEMA_VERSION};
 use crate::{Error, Header, Machine, Redact};
 
 /// What `plan` is about, to be run in the order of `seed`, as `options` have it.
-///
-/// # Errors
-///
-/// [`Error::System`] when a library, a program or an input cannot be read.
 pub(super) fn header(plan: &Plan, seed: u64, options: &Options) -> Result<Header, Error> {
     Ok(Header {
         schema_version: SCHEMA_VERSION,
@@ -101,10 +97,6 @@ pub(super) fn leave_out_again(plan: &mut Plan, earlier: &Header, redact: &Redact
 }
 
 /// Whether `planned` is what `earlier` was about, so that its runs may go on.
-///
-/// # Errors
-///
-/// [`Error::Resume`] with the first difference.
 pub(super) fn check_same(path: &Path, earlier: &Header, planned: &Header) -> Result<(), Error> {
     let plain = |header: &Header| {
         let mut value = serde_json::to_value(header).unwrap_or_default();

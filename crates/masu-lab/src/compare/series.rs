@@ -80,7 +80,6 @@ impl Progress {
 
     /// What the case at `index` may spend of the budget, what it spent already included: an equal
     /// share of what the cases before it have left.
-    #[expect(clippy::cast_precision_loss, reason = "cases are few")]
     fn share_s(&self, index: usize, budget_s: f64) -> f64 {
         let before: f64 = self.clocks[..index].iter().map(Clock::spent_s).sum();
         (budget_s - before) / (self.clocks.len() - index) as f64
@@ -104,11 +103,6 @@ pub(super) fn rounds_within(plan: &Plan, begun: &[BegunCase], within: Duration) 
     let round_s: f64 = plan.cases.iter().zip(begun).map(case_s).sum();
     let others = plan.cases.iter().map(|case| case.rows.len().saturating_sub(1)).max();
     let fewest = pairs_needed(others.unwrap_or(1).max(1), Level::TABLE).max(FEWEST_ROUNDS);
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a number of rounds; of none too long a round there are 0"
-    )]
     let fitting = (within.as_secs_f64() / round_s.max(1e-3)) as usize;
     Rounds::Fixed(fitting.max(fewest).min(most))
 }
@@ -117,11 +111,6 @@ pub(super) fn rounds_within(plan: &Plan, begun: &[BegunCase], within: Duration) 
 const BUDGET_LEAST: f64 = 0.8;
 
 /// Whether the plan's budget has room for as many rounds as a verdict takes, judged by warm-ups.
-///
-/// # Errors
-///
-/// [`Error::Compare`] with a budget that has.
-#[expect(clippy::cast_precision_loss, reason = "rounds and cases are few")]
 pub(super) fn check_budget(plan: &Plan, begun: &[BegunCase]) -> Result<(), Error> {
     let Rounds::Budget { seconds: budget_s, .. } = plan.rounds else { return Ok(()) };
     let case = |(prepared, case): (&Prepared, &BegunCase)| {
@@ -142,7 +131,6 @@ pub(super) fn check_budget(plan: &Plan, begun: &[BegunCase]) -> Result<(), Error
     if budget_s >= BUDGET_LEAST * needed_s {
         return Ok(());
     }
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a few rounds")]
     let fitting = (budget_s / count / round_s) as usize;
     Err(Error::Compare(format!(
         "a round takes about {}, so {fitting} fit into the budget, and a verdict takes {needed}: allow {} \
@@ -329,7 +317,6 @@ impl Series<'_, '_> {
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "rounds are few")]
 fn rounds_made(rounds: usize) -> f64 {
     rounds.max(1) as f64
 }

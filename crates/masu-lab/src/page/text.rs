@@ -26,7 +26,6 @@ pub fn set_width(columns: usize) {
 }
 
 /// Columns of a page for the terminal.
-#[must_use]
 pub fn width() -> usize {
     // ORDERING: As in `set_width`.
     WIDTH.load(Ordering::Relaxed)
@@ -248,7 +247,6 @@ pub(crate) fn ends_part(c: char) -> bool {
 }
 
 /// `text` broken at spaces into lines of at most `width` characters. A longer word is kept whole.
-#[must_use]
 pub fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {

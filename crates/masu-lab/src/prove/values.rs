@@ -76,7 +76,6 @@ impl Values {
 
     /// The standard deviation of the logarithm of a remedy's ratio to the reference in one round, over all remedies;
     /// none where no remedy has two rounds.
-    #[expect(clippy::cast_precision_loss, reason = "runs are few")]
     pub(crate) fn noise(&self) -> Option<f64> {
         let (reference, remedies) = self.series.split_first()?;
         let (mut squares, mut degrees) = (0.0, 0);

@@ -68,12 +68,6 @@ fn noise(variant: usize, round: usize) -> f64 {
 }
 
 /// A run of a command that takes `times` what the reference takes.
-#[expect(
-    clippy::cast_precision_loss,
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "small positive numbers"
-)]
 pub(crate) fn run(variant: usize, round: usize, times: f64) -> Run {
     let wall_s = 1.2 * times * (1.0 + 0.01 * noise(variant, round));
     let peak = (40e6 * times) as u64;

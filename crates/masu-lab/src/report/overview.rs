@@ -66,7 +66,6 @@ impl Count {
 }
 
 impl Spread {
-    #[expect(clippy::cast_precision_loss, reason = "cases are few")]
     pub(super) fn of(ratios: &[f64]) -> Option<Spread> {
         let smallest = ratios.iter().copied().min_by(f64::total_cmp)?;
         let largest = ratios.iter().copied().max_by(f64::total_cmp)?;

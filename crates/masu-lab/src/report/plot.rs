@@ -137,7 +137,6 @@ fn shortened(lines: Vec<String>) -> Vec<String> {
 }
 
 /// A small number for arithmetic with coordinates.
-#[expect(clippy::cast_precision_loss, reason = "rows and runs are few")]
 fn float(number: usize) -> f64 {
     number as f64
 }

@@ -7,7 +7,6 @@ use crate::results::Rounds;
 
 /// What is about to be compared, with versions and what the settings come to. `is_most` says that the rounds may become
 /// fewer once the warm-ups are timed ([`Options::within`](crate::CompareOptions)).
-#[must_use]
 pub fn plan(variants: &[Variant], rounds: &Rounds, is_most: bool) -> String {
     let names: Vec<String> = variants.iter().map(named).collect();
     let each = match rounds {

@@ -163,7 +163,6 @@ fn latencies(table: &Table, valid: &[&Run]) -> Option<Sheet> {
     ))
 }
 
-#[expect(clippy::cast_precision_loss, reason = "bytes stay far below 2^53")]
 fn memory(table: &Table, valid: &[&Run]) -> Option<Sheet> {
     let primary = table.summary.primary;
     let row = |(index, variant): (usize, &Variant)| {

@@ -19,7 +19,6 @@ use crate::tune::{Change, Form, Goal, NEARLY_ALL, Others, Smaller, Tried, Tuning
 const DOUBTFUL_MOST: usize = 3;
 
 /// The page for `tuning` with lines to paste in these forms.
-#[must_use]
 pub fn tuned(tuning: &Tuning, forms: &[Form]) -> Page {
     let command = tuning.command.join(" ");
     let mut page = Page { title: format!("Tuning {command}"), ..Page::default() };
@@ -298,7 +297,6 @@ fn pasted(page: &mut Page, change: &Change, form: Form) {
     page.push(Block::Code(pasted.text.lines().map(str::to_owned).collect()));
 }
 
-#[expect(clippy::cast_precision_loss, reason = "runs are few")]
 fn small(count: usize) -> f64 {
     count as f64
 }

@@ -15,7 +15,6 @@ const NOISE_LEAST: f64 = 0.005;
 
 /// The ratio of the second to the first of each of a few pairs, in a table of `others` such ratios that err at `level`
 /// together. Pairs with a zero do not count; none without pairs.
-#[expect(clippy::cast_precision_loss, reason = "pairs are few")]
 pub(crate) fn ratio_of_few(pairs: &[(f64, f64)], others: usize, level: Level) -> Option<Ratio> {
     let is_whole = |(reference, value): &&(f64, f64)| *reference > 0.0 && *value > 0.0;
     let logs: Vec<f64> = pairs.iter().filter(is_whole).map(|(a, b)| (b / a).ln()).collect();
@@ -50,7 +49,6 @@ fn quantile(degrees: usize, tail: f64) -> f64 {
 /// The probability that Student's t with so many degrees of freedom exceeds `t`, which is not negative.
 ///
 /// Source: Abramowitz and Stegun, *Handbook of Mathematical Functions*, 26.7.3 and 26.7.4.
-#[expect(clippy::cast_precision_loss, reason = "degrees are few")]
 fn beyond(degrees: usize, t: f64) -> f64 {
     let angle = (t / (degrees as f64).sqrt()).atan();
     let square = angle.cos().powi(2);
@@ -117,7 +115,6 @@ mod tests {
         assert!(wrong <= tries / 125, "{wrong} of {tries}");
     }
 
-    #[expect(clippy::cast_precision_loss, reason = "a fraction")]
     fn unit(random: &mut Random) -> f64 {
         random.below(1 << 30) as f64 / f64::from(1 << 30)
     }

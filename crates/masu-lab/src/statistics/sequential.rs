@@ -35,18 +35,15 @@ impl Level {
     pub const TABLE: Level = Level(0.008);
 
     /// The error of the whole table, as a probability.
-    #[must_use]
     pub fn error(self) -> f64 {
         self.0
     }
 
     /// The error one interval may have when `others` of them share this level (Bonferroni).
-    #[expect(clippy::cast_precision_loss, reason = "nobody compares 2^53 variants")]
     pub(super) fn of_each(self, others: usize) -> f64 {
         self.0 / others.max(1) as f64
     }
 
-    #[expect(clippy::cast_precision_loss, reason = "looks are few")]
     pub(crate) fn divided(self, part: usize) -> Level {
         Level(self.0 / part as f64)
     }
@@ -92,7 +89,6 @@ pub struct Looks {
 impl Looks {
     /// The looks at a table that compares `others` variants with the reference. The first is due as
     /// soon as it can give a verdict.
-    #[must_use]
     pub fn new(others: usize) -> Looks {
         Looks::beginning_at(pairs_needed(others, Level::TABLE.divided(2)))
     }
@@ -117,7 +113,6 @@ impl Looks {
     /// The last look, when the budget of time or rounds ends and whatever was seen before: it
     /// spends all that is left. Where a look is due at the same time, ask for this one *instead*,
     /// so that nothing is spent twice on the same rounds.
-    #[must_use]
     pub fn last(&self) -> Look {
         Look { number: self.taken + 1, level: Level::TABLE.divided(self.taken + 1) }
     }

@@ -167,12 +167,6 @@ fn distribution(n: usize) -> Vec<f64> {
     probabilities
 }
 
-#[expect(
-    clippy::cast_precision_loss,
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "counts of runs are small, and a negative number of places becomes zero"
-)]
 fn cut_approximated(differences: usize, alpha: f64) -> usize {
     let n = differences as f64;
     let mean = n * (n + 1.0) / 4.0;

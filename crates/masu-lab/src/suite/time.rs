@@ -19,7 +19,6 @@ pub(crate) fn written_budget(seconds: f64) -> String {
 /// assert_eq!(masu_lab::suite::parse_duration("1.5m"), Some(Duration::from_secs(90)));
 /// assert_eq!(masu_lab::suite::parse_duration("0"), None);
 /// ```
-#[must_use]
 pub fn parse_duration(text: &str) -> Option<Duration> {
     let units = [("ms", 0.001), ("s", 1.0), ("m", 60.0), ("h", 3600.0), ("", 1.0)];
     let (number, unit_s) =

@@ -37,10 +37,6 @@ impl FromStr for Criterion {
     type Err = Error;
 
     /// Understands `VARIANT if MEASURE <= RATIO and MEASURE >= RATIO …`.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Compare`] with what is wrong.
     fn from_str(text: &str) -> Result<Criterion, Error> {
         let wrong = |reason: String| {
             Error::Compare(format!(
@@ -87,7 +83,6 @@ impl fmt::Display for Condition {
 
 impl Condition {
     /// `<=` or `>=`.
-    #[must_use]
     pub fn sign(&self) -> &'static str {
         if self.is_at_most { "<=" } else { ">=" }
     }
@@ -154,7 +149,6 @@ pub struct Decision {
 /// assert_eq!(held("masu if wall <= 0.85"), Held::No);
 /// assert_eq!(held("jemalloc if wall <= 0.85"), Held::Unknown);
 /// ```
-#[must_use]
 pub fn decide(summary: &Summary, criterion: &Criterion) -> Decision {
     let row = summary.rows.iter().skip(1).find(|row| row.variant == criterion.variant);
     let has_verdict = row.is_some_and(|row| {

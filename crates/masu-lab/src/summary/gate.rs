@@ -55,7 +55,6 @@ pub struct Standing {
 /// assert_eq!(gate(&summary, 5.0), Gate::Passed);
 /// assert!(matches!(gate(&summary, 3.0), Gate::Failed(variants) if variants[0].variant == "after"));
 /// ```
-#[must_use]
 pub fn gate(summary: &Summary, percent: f64) -> Gate {
     let allowed = 1.0 + percent / 100.0;
     let (mut failed, mut undecided) = (Vec::new(), Vec::new());

@@ -29,7 +29,6 @@ pub(super) fn warnings(labels: &[String], runs: &[Run], valid: &[&Run]) -> Vec<S
 }
 
 /// Starved runs: whose, how many, made again or kept.
-#[expect(clippy::cast_precision_loss, reason = "runs are few")]
 fn starved(labels: &[String], runs: &[Run], valid: &[&Run]) -> Option<String> {
     let kept = valid.iter().filter(|run| run.starved).count();
     let repeated = runs.iter().filter(|run| run.replaced).count();
@@ -57,7 +56,6 @@ fn starved(labels: &[String], runs: &[Run], valid: &[&Run]) -> Option<String> {
 const NEARLY_ALL_STARVED: f64 = 0.5;
 
 /// Ratios of CPU time, where most runs waited for a CPU and the clock decides: waiting lengthens it, and not them.
-#[expect(clippy::cast_precision_loss, reason = "runs are few")]
 pub(super) fn cpu_beside(rows: &[Row], primary: Measure, valid: &[&Run]) -> Option<String> {
     let starved = valid.iter().filter(|run| run.starved).count();
     if primary != Measure::Wall || starved as f64 <= NEARLY_ALL_STARVED * valid.len() as f64 {

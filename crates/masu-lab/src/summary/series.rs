@@ -91,7 +91,6 @@ fn drift(series: &[Series], variants: usize) -> Option<String> {
 ///
 /// Source: Hollander, Wolfe and Chicken, *Nonparametric Statistical Methods*, 3rd edition,
 /// sections 8.1 and 9.3.
-#[expect(clippy::cast_precision_loss, reason = "runs are few")]
 fn trend(values: &[f64]) -> Option<f64> {
     let step = values.len().div_ceil(1000).max(1);
     let values: Vec<f64> = values.iter().step_by(step).copied().collect();
@@ -114,7 +113,6 @@ fn trend(values: &[f64]) -> Option<f64> {
     (change.abs() >= TREND_MIN).then_some(change)
 }
 
-#[expect(clippy::cast_precision_loss, reason = "runs are few")]
 fn outliers(series: &Series) -> Option<String> {
     let relative = series.relative();
     let distances: Vec<f64> = relative.iter().map(|value| (value - 1.0).abs()).collect();
@@ -147,7 +145,6 @@ fn outliers(series: &Series) -> Option<String> {
 }
 
 /// Values that fall into two clusters with a gap between them.
-#[expect(clippy::cast_precision_loss, reason = "runs are few")]
 fn two_speeds(series: &Series) -> Option<String> {
     let mut sorted = series.runs.clone();
     sorted.sort_by(|(_, one), (_, other)| one.total_cmp(other));
@@ -169,7 +166,6 @@ fn two_speeds(series: &Series) -> Option<String> {
 }
 
 /// Where sorted `values` fall into two clusters: the index of the first value above the gap.
-#[expect(clippy::cast_precision_loss, reason = "runs are few")]
 fn widest_gap(values: &[f64]) -> Option<usize> {
     let n = values.len() as f64;
     let is_cluster = |part: &[f64]| part.len() >= 3 && part.len() as f64 >= CLUSTER_SHARE * n;
@@ -189,7 +185,6 @@ fn widest_gap(values: &[f64]) -> Option<usize> {
 }
 
 /// What the two clusters differ in besides time, and what that points to.
-#[expect(clippy::cast_precision_loss, reason = "page faults stay far below 2^53")]
 fn cause_of_two_speeds(low: &[(&Run, f64)], high: &[(&Run, f64)]) -> String {
     let faults = |part: &[(&Run, f64)]| {
         let faults: Vec<f64> = part.iter().map(|(run, _)| run.minor_faults as f64).collect();

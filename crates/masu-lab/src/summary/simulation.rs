@@ -69,7 +69,6 @@ impl Machine {
     }
 
     /// What the machine makes of a run that would take one second.
-    #[expect(clippy::cast_precision_loss, reason = "runs are few")]
     fn second(&mut self) -> f64 {
         let random = &mut self.random;
         self.made += 1;
@@ -173,7 +172,6 @@ pub(crate) fn summary_of(variants: usize, primary: Measure, look: Look, runs: &[
     summarize_measures(&[primary], &labels(variants), primary, look, runs)
 }
 
-#[expect(clippy::cast_precision_loss, reason = "random bits become a fraction")]
 fn fraction(random: &mut Random) -> f64 {
     (random.bits() >> 11) as f64 / (1_u64 << 53) as f64
 }

@@ -156,7 +156,6 @@ pub(super) fn hides_peak(runs: &[&Run]) -> bool {
 }
 
 /// Variants that need less memory than can be seen; `series` are their runs.
-#[expect(clippy::cast_precision_loss, reason = "a size need not be known to the byte")]
 pub(super) fn hidden_peaks(labels: &[String], series: &[Vec<&Run>]) -> Option<String> {
     let hidden = || labels.iter().zip(series).filter(|(_, runs)| hides_peak(runs));
     let floors = hidden().flat_map(|(_, runs)| runs.iter().filter_map(|run| run.rss_floor_bytes));

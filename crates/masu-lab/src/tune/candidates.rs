@@ -102,7 +102,6 @@ const MALLOCS: [&str; 4] = ["masu", "mimalloc", "jemalloc", "tcmalloc"];
 
 /// The variants worth a try on `program`, those of `first` before all others: the program as it is, then what
 /// may be left out where it does not work. What this machine's release of a malloc does not have is not among them.
-#[must_use]
 pub fn worth_trying(catalogue: &Catalogue, program: &Program, first: &[Spec]) -> Vec<Named> {
     let mut found = catalogue.variants_for(program);
     let Some((reference, others)) = found.split_first_mut() else { return Vec::new() };
@@ -136,7 +135,6 @@ fn changes(variant: &Variant, reference: &Variant) -> bool {
 }
 
 /// What a diagnosis names as remedies, in the order of its findings: the cause that costs most first.
-#[must_use]
 pub fn named_by(findings: &[Finding]) -> Vec<Spec> {
     let remedies = findings.iter().flat_map(|finding| &finding.remedies);
     remedies.filter_map(|remedy| remedy.variant.as_ref()?.parse().ok()).collect()

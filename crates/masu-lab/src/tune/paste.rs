@@ -31,10 +31,6 @@ impl FromStr for Form {
     type Err = Error;
 
     /// Understands the names in [`Form::ALL`].
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Tune`] for any other, listing them.
     fn from_str(text: &str) -> Result<Form, Error> {
         find("form", &Form::ALL, Form::name, text).map_err(Error::Tune)
     }
@@ -54,7 +50,6 @@ const IN_A_CONTAINER: &str = "/usr/local/lib";
 /// variant.tunables.push(("glibc.malloc.arena_max".to_owned(), "1".to_owned()));
 /// assert_eq!(paste(&variant, Form::Environment), "GLIBC_TUNABLES=glibc.malloc.arena_max=1");
 /// ```
-#[must_use]
 pub fn paste(variant: &Variant, form: Form) -> String {
     let set: Vec<(String, String)> = variant
         .changes(|_| None)

@@ -117,11 +117,6 @@ pub(super) struct Tried {
 }
 
 /// Searches `candidates` within `budget_s` seconds.
-///
-/// # Errors
-///
-/// [`Error::Tune`] for a budget in which nothing can be shown; those of the trials. When they are
-/// stopped, what was found until then is returned.
 pub(super) fn search(
     candidates: &[Candidate],
     goal: Goal,
@@ -188,11 +183,6 @@ impl Search<'_> {
     }
 
     /// Learns how long a run takes, from the program as it is.
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a rough number of runs, not negative"
-    )]
     fn probe(&mut self) -> Result<(), Error> {
         let (probe, _) = self.trials.measure(&[], 1, Room { seconds: self.budget_s, rounds: 1 })?;
         self.account(&[], &probe);
@@ -370,11 +360,6 @@ impl Search<'_> {
     }
 
     /// How many rounds of `set` fit into `seconds`, with a warm-up before them.
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "rounds are few, and numbers below zero become zero as they should"
-    )]
     fn rounds_in(&self, set: &[usize], seconds: f64) -> usize {
         ((seconds / self.cost_s(set).max(1e-6)) as usize).saturating_sub(1)
     }
@@ -462,7 +447,6 @@ impl Search<'_> {
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "rounds and stages are few")]
 fn small(count: usize) -> f64 {
     count as f64
 }

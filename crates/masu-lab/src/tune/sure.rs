@@ -56,7 +56,6 @@ pub(super) fn of_the_others(found: &Found, goal: Goal, best: f64) -> Option<Sure
     })
 }
 
-#[expect(clippy::cast_precision_loss, reason = "rounds are few")]
 fn small(count: usize) -> f64 {
     count.max(1) as f64
 }

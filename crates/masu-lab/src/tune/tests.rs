@@ -128,11 +128,6 @@ impl Trials for MadeUp<'_> {
         self.announced.push(next);
     }
 
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "bytes of a program"
-    )]
     fn measure(
         &mut self,
         candidates: &[usize],

@@ -33,11 +33,6 @@ pub(super) struct Found {
 }
 
 /// The findings of a diagnosis of a program that ends by itself, or `is_cut_short`.
-///
-/// # Errors
-///
-/// When the text is not what `masu diagnose --json` prints, or the program did not end well: then it was not what
-/// was to be diagnosed.
 pub(super) fn read(text: &str, is_cut_short: bool) -> Result<Found> {
     let all: Value = serde_json::from_str(text).context("the diagnosis is no JSON")?;
     let ending = all["facts"]["ending"].as_str().context("the diagnosis has no ending")?;

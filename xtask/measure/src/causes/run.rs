@@ -12,10 +12,6 @@ use super::table::{Case, Group};
 const UNSET: [&str; 4] = ["LD_PRELOAD", "LD_LIBRARY_PATH", "GLIBC_TUNABLES", "MALLOC_ARENA_MAX"];
 
 /// What `masu diagnose` finds in one run of the case.
-///
-/// # Errors
-///
-/// When it fails or prints what is no diagnosis.
 pub(super) fn diagnose(masu: &Path, root: &Path, case: &Case) -> Result<Found> {
     let mut command = Command::new(masu);
     // What is judged is the judgement of one counted run, not of a trial beside other mallocs.

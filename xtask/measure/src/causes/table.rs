@@ -78,10 +78,6 @@ pub(super) struct Places {
 }
 
 /// Every case, in the order of the tables.
-///
-/// # Errors
-///
-/// When a path is no text.
 pub(super) fn cases(places: &Places) -> Result<Vec<Case>> {
     let text = |path: &Path| {
         let text = path.to_str().map(str::to_owned);

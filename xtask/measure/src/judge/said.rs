@@ -40,10 +40,6 @@ pub(super) struct Finding {
 }
 
 /// Diagnoses the workload; returns what was printed, and how long it took.
-///
-/// # Errors
-///
-/// When the command fails or prints what is no diagnosis.
 pub(super) fn diagnose(masu: &std::path::Path, workload: &Workload) -> Result<(Value, f64)> {
     let mut command = Command::new(masu);
     command.args(["diagnose", "--json", "--"]).args(&workload.arguments).stdin(Stdio::null());
@@ -72,10 +68,6 @@ fn failure(facts: &Value) -> Option<String> {
 
 impl Said {
     /// Reads what was kept.
-    ///
-    /// # Errors
-    ///
-    /// When it is no diagnosis.
     pub(super) fn read(kept: &Value) -> Result<Said> {
         let diagnosis = &kept["diagnosis"];
         let findings = diagnosis["findings"].as_array().context("the diagnosis has no findings")?;
@@ -103,10 +95,6 @@ impl Said {
     }
 
     /// A program that fails here is no case: something that it needs is missing.
-    ///
-    /// # Errors
-    ///
-    /// With how it failed.
     pub(super) fn succeeded(&self) -> Result<()> {
         self.failure.as_ref().map_or(Ok(()), |how| bail!("the program {how}"))
     }

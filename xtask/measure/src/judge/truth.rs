@@ -128,10 +128,6 @@ fn take_turns(plan: &mut Plan, beside: bool) {
 }
 
 /// Runs the plan, going on with what is in `results`, and returns what it showed as JSON.
-///
-/// # Errors
-///
-/// When the program cannot be run, or it was stopped.
 pub(super) fn measure(plan: &Plan, results: &Path, stop: &Stop) -> Result<Value> {
     let mut observe = |event: Event<'_>| {
         if let Event::LeftOut { left_out, .. } = event {

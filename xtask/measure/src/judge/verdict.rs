@@ -50,10 +50,6 @@ fn is_loss(ratio: &Ratio) -> bool {
 }
 
 /// Reads effects from proofs that were kept.
-///
-/// # Errors
-///
-/// When one is no proof.
 pub(super) fn effects(proofs: &[&Value]) -> Result<Vec<Effect>> {
     let remedies = proofs.iter().filter_map(|proof| proof["remedies"].as_array()).flatten();
     let ratio = |one: &Value| -> Result<Option<Ratio>> {

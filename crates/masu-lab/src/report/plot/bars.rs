@@ -17,7 +17,6 @@ const THICK: f64 = 12.0;
 
 /// The plot of `bars`, whose figures `unit` puts into words. `id` must be unique in a page, and `title` says what the
 /// figures are.
-#[must_use]
 pub fn bars(id: &str, title: &str, bars: &[Bar], unit: fn(f64) -> String) -> String {
     drawn(id, title, bars, unit, &axis(bars))
 }

@@ -46,7 +46,6 @@ const APART: f64 = 14.0;
 const NAME: usize = 30;
 
 /// The plot; the axis of the figures is logarithmic where they reach far. `id` must be unique in a page.
-#[must_use]
 pub fn lines(id: &str, chart: &Chart<'_>) -> String {
     // Every name has its place, however many there are.
     let bottom = TOP + HEIGHT.max(APART * float(chart.lines.len()));

@@ -89,7 +89,6 @@ pub(in crate::report) fn mean(run: &Run) -> f64 {
     if time > 0.0 { area / time } else { float(largest(run)) }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "bytes stay far below 2^53")]
 fn float(bytes: u64) -> f64 {
     bytes as f64
 }

@@ -87,7 +87,6 @@ impl Svg {
 }
 
 /// The element `svg` as a file of its own, with the style that a page would give it.
-#[must_use]
 pub fn standalone(svg: &str) -> String {
     const COLORS: &str = include_str!("../../../templates/colors.css");
     const PLOT: &str = include_str!("../../../templates/plot.css");

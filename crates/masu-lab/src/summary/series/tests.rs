@@ -20,7 +20,6 @@ fn only(warnings: &[String], name: &str) -> String {
     warning.clone()
 }
 
-#[expect(clippy::cast_precision_loss, reason = "rounds are few")]
 fn round(run: &Run) -> f64 {
     run.round.unwrap() as f64
 }
