@@ -62,14 +62,15 @@ const COLD_MODULES: [&str; 15] = [
 ];
 
 /// Tables far longer than an OS page, of which most programs use the beginning, as mangled names
-/// have them. The last two are neighbors: a program that writes the number of arenas, at the end of
-/// their table, also writes the first stripe.
-const TABLES: [&str; 5] = [
+/// have them. ARENAS and STRIPES are neighbors: a program that writes the number of arenas, at the
+/// end of their table, also writes the first stripe.
+const TABLES: [&str; 6] = [
     "4masu6blocks5shard6SHARDS",
     "4masu6blocks5shard7SAMPLED",
     "4masu6blocks8transfer8TRANSFER",
     "4masu6memory5arena6ARENAS",
     "4masu6memory6ranges7stripes7STRIPES",
+    "4masu6memory6ranges7stripes3SUM",
 ];
 
 /// Puts cold code into a segment of its own, behind everything else, and long tables behind the

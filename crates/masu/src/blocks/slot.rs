@@ -97,7 +97,7 @@ pub(crate) fn parked() -> Option<&'static Parked> {
 /// The ranges that this thread takes memory from.
 #[inline]
 pub(crate) fn ranges() -> &'static SharedRanges {
-    stripes::for_shard(get().head().map_or(0, |head| head.shard.0))
+    stripes::for_thread(get().head().map_or(0, |head| head.number))
 }
 
 /// Makes `stacks` this thread's.

@@ -82,6 +82,8 @@ pub(crate) struct Ranges {
     just_purged_bytes: usize,
     /// Dirty bytes of other stripes when this one last checked.
     others_dirty_bytes: usize,
+    /// This stripe's part of the sum of all stripes.
+    published_bytes: usize,
     /// Runs reused or freed.
     ticks: u32,
     /// Recent calls that waited for another thread, and `ticks` at the first of them.
@@ -142,6 +144,7 @@ impl Ranges {
             demand: Demand::NONE,
             just_purged_bytes: 0,
             others_dirty_bytes: 0,
+            published_bytes: 0,
             ticks: 0,
             waits: 0,
             waits_since: 0,

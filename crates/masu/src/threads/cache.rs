@@ -88,9 +88,9 @@ impl ThreadCache {
     }
 
     /// A live cache without blocks.
-    pub(crate) const fn new(shard: Shard, key: Option<Key>) -> ThreadCache {
+    pub(crate) const fn new(shard: Shard, number: u8, key: Option<Key>) -> ThreadCache {
         ThreadCache {
-            own: CacheHead::new(shard),
+            own: CacheHead::new(shard, number),
             key,
             depths: [const { Depth::new() }; CLASSES],
             opened: Cell::new(0),

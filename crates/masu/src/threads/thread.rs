@@ -125,7 +125,7 @@ unsafe extern "C" fn end(cache: *mut c_void) {
     slot::set(slot::ended());
     cache.traffic.note_user(User::Nobody, cache.traffic.generation());
     if cache.parked.has_right() {
-        stripes::for_shard(cache.shard.0).lock().bring_home(Some(&cache.parked));
+        stripes::for_thread(cache.number).lock().bring_home(Some(&cache.parked));
     }
     cache.flush_heaps();
     idle::put(cache);

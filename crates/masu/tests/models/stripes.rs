@@ -44,14 +44,14 @@ static WIDENED: AtomicBool = AtomicBool::new(false);
 /// Two threads take and free, wait for each other and so make the stripes more, and one frees what is the other's.
 fn widen() {
     stripes::allow(SHARDS);
-    let handed_on = take(stripes::for_shard(0), 1).address();
+    let handed_on = take(stripes::for_thread(0), 1).address();
     let other = begin(move || {
-        let run = take(stripes::for_shard(1), 2);
+        let run = take(stripes::for_thread(1), 2);
         // SAFETY: It is the run's slice.
         free(unsafe { Slice::at(handed_on) });
         free(run);
     });
-    let run = take(stripes::for_shard(2), 3);
+    let run = take(stripes::for_thread(2), 3);
     free(run);
     other.join().expect("it ends");
     if stripes::all().len() > 1 {
@@ -79,8 +79,8 @@ fn read_and_unmap() {
 fn give_up() {
     stripes::allow(SHARDS);
     let _ = stripes::widen_now();
-    let kept = take(stripes::for_shard(0), 1);
-    let other = begin(|| free(take(stripes::for_shard(1), 1)));
+    let kept = take(stripes::for_thread(0), 1);
+    let other = begin(|| free(take(stripes::for_thread(1), 1)));
     stripes::give_up();
     other.join().expect("it ends");
     free(kept);

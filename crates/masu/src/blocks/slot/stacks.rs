@@ -106,6 +106,8 @@ pub(crate) struct CacheHead {
     // COUPLING: First, so that the address of a live thread's stacks is the address of this.
     pub(crate) stacks: Stacks,
     pub(crate) shard: Shard,
+    /// The last bits of the cache's number, by which its thread's stripe is chosen.
+    pub(crate) number: u8,
     /// The session that the thread has noticed; 0 for none.
     pub(crate) session: Cell<u32>,
     /// The large block that was freed last, where the next one is likely to have its size.
@@ -116,10 +118,11 @@ pub(crate) struct CacheHead {
 
 impl CacheHead {
     /// For a thread that takes blocks from `shard`, without any.
-    pub(crate) const fn new(shard: Shard) -> CacheHead {
+    pub(crate) const fn new(shard: Shard, number: u8) -> CacheHead {
         CacheHead {
             stacks: Stacks::new(State::Live),
             shard,
+            number,
             session: Cell::new(0),
             parked: Parked::new(),
             returned_blocks: Count::new(0),

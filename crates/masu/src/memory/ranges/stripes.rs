@@ -3,11 +3,11 @@
 //! Relies on its parent for a stripe: ranges with a lock, arenas and counts of their own. A freed run returns to the stripe
 //! of its arena, whichever thread frees it. The hard idea is the number of stripes. One stripe keeps all free memory in one
 //! place, where every request finds it, and is best as long as no thread waits. So there is one at first, and twice as many
-//! each time that many calls had to wait, up to one a shard. Before a stripe asks the kernel for more, it takes dirty runs of
+//! each time that many calls had to wait, up to one a CPU. Before a stripe asks the kernel for more, it takes dirty runs of
 //! another one that was idle for a while. `stripes/README.md` has the invariants of all stripes together, and the races that
 //! must not happen.
 
-use core::ptr;
+use core::{mem, ptr};
 
 use super::held::{Held, SharedRanges};
 use super::{Ranges, now_ms};
@@ -16,8 +16,8 @@ use crate::memory::slice::Slice;
 use crate::platform::sync::{AtomicUsize, Guard, Ordering, Visit};
 use crate::settings;
 
-/// The most stripes: one a shard.
-pub(super) const STRIPES_MAX: usize = settings::SHARDS_MAX;
+/// The most stripes: one a CPU, up to the bits of a word. There are fewer shards.
+pub(super) const STRIPES_MAX: usize = usize::BITS as usize;
 
 /// With fewer CPUs, and so fewer shards, threads wait because a lock's holder lost its CPU, which more locks do not help.
 const SHARDS_MIN: usize = 4;
@@ -48,7 +48,11 @@ static COMMON: Common = Common {
     steps: AtomicUsize::new(0),
 };
 
-const _: () = assert!(STRIPES_MAX <= usize::BITS as usize, "a bit each");
+/// The dirty bytes of all stripes, each as it was when it last looked: on its own pair of cache lines.
+#[repr(align(128))]
+struct Sum(AtomicUsize);
+
+static SUM: Sum = Sum(AtomicUsize::new(0));
 
 /// The number of stripes.
 #[inline]
@@ -81,14 +85,14 @@ pub(crate) fn first() -> &'static SharedRanges {
     &STRIPES[0]
 }
 
-/// The stripe for threads of a shard. Under a memory limit that is the first, which knows all memory.
+/// The stripe for the thread with this number. Under a memory limit that is the first, which knows all memory.
 #[inline]
-pub(crate) fn for_shard(shard: u8) -> &'static SharedRanges {
+pub(crate) fn for_thread(number: u8) -> &'static SharedRanges {
     let count = count();
     if count == 1 || settings::memory_limit().is_some() {
         return first();
     }
-    usize::from(shard).checked_rem(count).and_then(at).unwrap_or(first())
+    usize::from(number).checked_rem(count).and_then(at).unwrap_or(first())
 }
 
 /// The stripe of a live run, or of a slice of one.
@@ -342,16 +346,31 @@ impl Held<'_> {
         other.is_idle(now_ms()).then_some(other)
     }
 
-    /// Updates the bytes of other stripes, and limits an idle one to its share, because its own time does not pass.
+    /// Updates the sum of dirty bytes, and limits an idle one to its share, because its own time does not pass.
     #[cold]
     #[inline(never)]
     #[unsafe(link_section = ".text.masu_cold.purge.stripes_visit")]
     pub(super) fn visit(&mut self) {
-        self.others_dirty_bytes = others(self.shared).dirty_bytes;
+        self.publish();
         if let Some(mut other) = self.idle_one() {
-            other.others_dirty_bytes = others(other.shared).dirty_bytes;
+            other.publish();
+            // What others got since they last looked may be all that this one need not keep.
+            if other.others_dirty_bytes < other.dirty_bytes() {
+                other.others_dirty_bytes = others(other.shared).dirty_bytes;
+            }
             other.come_to_rest();
         }
+    }
+
+    /// Updates this stripe's part of the sum, and reads what the others have.
+    #[inline(never)]
+    #[unsafe(link_section = ".text.masu_cold.purge.stripes_publish")]
+    fn publish(&mut self) {
+        let now = self.dirty_bytes();
+        let before = mem::replace(&mut self.published_bytes, now);
+        // ORDERING: Relaxed: a sum of what was so a moment ago.
+        let sum = SUM.0.fetch_add(now.wrapping_sub(before), Ordering::Relaxed);
+        self.others_dirty_bytes = sum.wrapping_sub(before);
     }
 }
 

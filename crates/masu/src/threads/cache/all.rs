@@ -48,7 +48,7 @@ impl Threads {
         let shards = settings::shards().unwrap_or(self.cpus);
         stripes::allow(shards);
         let shard = Shard::for_thread(self.made, shards);
-        let cache = metadata::forever(ThreadCache::new(shard, key))?;
+        let cache = metadata::forever(ThreadCache::new(shard, self.made as u8, key))?;
         cache.settle();
         let cache: &'static ThreadCache = cache;
         self.made += 1;
