@@ -98,6 +98,9 @@ pub const OTHER_SYSTEMS: &[&str] = &["x86_64-pc-windows-gnu", "aarch64-apple-dar
 /// The oldest Rust that the libraries compile with. COUPLING: `rust-version` in their manifests.
 pub const OLDEST_RUST: &str = "1.88.0";
 
+/// The toolchain with tools that a stable one lacks.
+pub const NIGHTLY: &str = "nightly";
+
 /// The same where a chore works with fewer: a failure is printed.
 pub fn provide_what_there_is(lists: &[&str]) {
     if let Err(error) = provide_all(lists) {
@@ -191,6 +194,22 @@ pub fn provide_toolchain(root: &Path) -> Result<()> {
         rustup(root, &["toolchain", "install", OLDEST_RUST, "--profile", "minimal"])?;
     }
     Ok(())
+}
+
+/// Has rustup install Miri, which only nightly compilers have.
+pub fn provide_miri(root: &Path) -> Result<()> {
+    let mut miri = Command::new("rustup");
+    miri.args(["run", NIGHTLY, "cargo", "miri", "--version"]);
+    if miri
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success())
+    {
+        return Ok(());
+    }
+    let parts = ["--profile", "minimal", "--component", "miri", "--component", "rust-src"];
+    rustup(root, &[&["toolchain", "install", NIGHTLY], parts.as_slice()].concat())
 }
 
 /// Adds the standard library for `target` where the toolchain lacks it.

@@ -15,9 +15,9 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
-use crate::{commands, machine, options};
+use crate::{commands, machine, options, test_counts};
 
-/// The oracle and the code arena under the sanitizers and valgrind (about 5 minutes)
+/// The oracle and the code arena under the sanitizers and valgrind, what can run there under Miri (about 6 minutes)
 #[derive(Debug, clap::Parser)]
 pub(crate) struct Request {
     /// How long the method JIT goes on, for each way of writing code, under each of the two, and how many seeds the
@@ -31,6 +31,32 @@ const TESTS: [&str; 4] = ["method_jit", "lifetime", "constructs", "hostile"];
 
 /// The same for valgrind, less what loads thousands of objects.
 const SLOW: [&str; 3] = ["method_jit", "lifetime", "constructs"];
+
+/// Tests that Miri can run, by the beginnings of their names. It refuses system calls and the thread slot, which are inline
+/// assembly, and so all that takes memory: what is left computes.
+const INTERPRETED: [(&str, &[&str]); 2] = [
+    (
+        "masu-code",
+        &["link::layout::", "object::tests::bytes", "relocation::", "space::tests::freeing_twice"],
+    ),
+    (
+        "masu",
+        &[
+            "diagnostics::sampling::message::mappings::tests::a_line",
+            "diagnostics::sampling::probability::tests::the_extremes",
+            "diagnostics::unwind::rule_cache::tests::unusual",
+            "diagnostics::unwind::rules::tests::offsets",
+            "memory::class::",
+            "memory::ranges::stripes::tests::checks::the_next_bit",
+            "memory::ranges::tests::occupied_lists",
+            "memory::ranges::usage::",
+            "platform::environment::tests::an_absent",
+            "settings::rule::tests::a_default",
+            "settings::rule::tests::accepted_values",
+            "settings::rule::tests::bytes",
+        ],
+    ),
+];
 
 struct Sanitizer {
     name: &'static str,
@@ -70,6 +96,9 @@ pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     for sanitizer in &SANITIZERS {
         let name = format!("masu, sanitizer of {}", sanitizer.name);
         commands::step(&name, || walk(root, &target, sanitizer, seconds))?;
+    }
+    for (package, tests) in &INTERPRETED {
+        commands::step(&format!("{package}, Miri"), || interpret(root, &target, package, tests))?;
     }
     let seconds = seconds.to_string();
     commands::step("AddressSanitizer", || {
@@ -112,6 +141,25 @@ fn walk(root: &Path, target: &Path, sanitizer: &Sanitizer, seeds: u32) -> Result
         program.env("MASU_SEED", seed.to_string()).env("MASU_OPERATIONS", OPERATIONS);
         program.env(sanitizer.variable, if thread { &options } else { sanitizer.options });
         commands::run(&mut program).with_context(|| format!("seed {seed}"))?;
+    }
+    Ok(())
+}
+
+fn interpret(root: &Path, target: &Path, package: &str, tests: &[&str]) -> Result<()> {
+    machine::provide_miri(root)?;
+    let mut miri = Command::new("rustup");
+    miri.args(["run", machine::NIGHTLY, "cargo", "miri", "test", "--locked", "--lib"]);
+    miri.args(["--package", package, "--target-dir"]).arg(target.join("miri"));
+    // Addresses become pointers again; some tests read the environment.
+    miri.env("MIRIFLAGS", "-Zmiri-permissive-provenance -Zmiri-disable-isolation");
+    let counts = test_counts::run_tests(miri.arg("--").args(tests).current_dir(root))?;
+    if counts.failed != 0 || counts.passed < tests.len() as u64 {
+        bail!(
+            "of {} groups {} tests passed and {} failed",
+            tests.len(),
+            counts.passed,
+            counts.failed
+        );
     }
     Ok(())
 }
