@@ -262,6 +262,14 @@ impl CallFacts {
     pub(crate) fn lock_waits(&self, owner: Owner) -> u64 {
         self.locks.iter().filter(|lock| lock.owner == owner).map(|lock| lock.waits).sum()
     }
+
+    /// All calls that may have slept: those that wake a thread do not.
+    pub(crate) fn all_but_wakes(&self) -> u64 {
+        let of_kinds = self.kinds.iter().map(|kind| kind.calls).sum::<u64>();
+        let all = self.counts.values().sum::<u64>().max(of_kinds);
+        let futex = self.counts.get("futex").copied().unwrap_or(0);
+        all - futex.saturating_sub(self.futex_waits).min(all)
+    }
 }
 
 /// Who worked, and who waited for what. Seconds are those of looks, which are at least 10 ms apart.

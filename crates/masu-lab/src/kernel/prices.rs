@@ -110,6 +110,12 @@ pub(crate) fn stay_on(cpu: usize) -> io::Result<()> {
     Ok(rustix::thread::sched_setaffinity(None, &set)?)
 }
 
+/// The first CPU other than `cpu` that the calling thread may run on.
+pub(crate) fn another_cpu(cpu: usize) -> Option<usize> {
+    let allowed = rustix::thread::sched_getaffinity(None).ok()?;
+    (0..CpuSet::MAX_CPU).find(|other| *other != cpu && allowed.is_set(*other))
+}
+
 /// The CPU that the calling thread runs on at the moment.
 pub(crate) fn current_cpu() -> usize {
     rustix::thread::sched_getcpu()

@@ -42,10 +42,21 @@ impl Waited {
         let each = facts.price_s(Service::ContextSwitch) + facts.price_s(Service::FutexWake);
         // A wait that is over at once costs a call, and one that sleeps is a switch: the kernel counts all of these, and
         // those at stops.
+        let calls = facts.calls.as_ref();
         let switches = facts.clock.voluntary_switches.saturating_sub(facts.clock.stops) as f64;
-        let all = facts.calls.as_ref().map_or(0, |calls| calls.futex_waits).max(waits) as f64;
+        let all = calls.map_or(0, |calls| calls.futex_waits).max(waits) as f64;
         let is_counted = facts.clock.voluntary_switches > 0;
         let slept = if is_counted { (switches / all.max(1.0)).min(1.0) } else { 1.0 };
+        // Threads stopped for samples meet more rarely. Switches that no other call or fault explains are waits unseen.
+        let unseen = match calls.filter(|calls| calls.sampled.is_some()) {
+            Some(calls) => {
+                let faults = facts.memory.minor_faults + facts.memory.major_faults;
+                let sleepers = calls.all_but_wakes() + faults;
+                (switches / (sleepers as f64).max(1.0)).max(1.0)
+            }
+            None => 1.0,
+        };
+        let waits = (waits as f64 * unseen) as u64;
         let sleeps = waits as f64 * slept;
         let cost_s = sleeps * each + (waits as f64 - sleeps) * facts.price_s(Service::SystemCall);
         let threads = &facts.threads;

@@ -1,6 +1,7 @@
 //! Findings about threads: locks that they wait for, those that come and go, phases in which one works alone.
 
 use super::*;
+use crate::calls::Sampling;
 
 /// Eight threads on two CPUs, of which each waits half of the time for a lock.
 pub(super) fn contended(owner: Owner, threads: usize) -> Facts {
@@ -81,6 +82,30 @@ fn where_each_thread_has_an_arena_who_waits_frees_anothers_blocks() {
     assert_eq!(first(&facts).id, Id::MallocLock);
     facts.threads.arenas = 0;
     assert_eq!(first(&facts).id, Id::MallocLock);
+}
+
+#[test]
+fn switches_that_nothing_else_explains_are_waits_that_samples_missed() {
+    let sampled = |switches| {
+        let mut facts = calling(contended(Owner::Malloc, 8), |calls| {
+            calls.locks[0].waits = 30_000;
+            calls.futex_waits = 40_000;
+            calls.counts = [("futex", 80_000)].into();
+            calls.sampled = Some(Sampling::default());
+        });
+        facts.threads.lock_waited = Vec::new();
+        facts.clock.voluntary_switches = switches;
+        facts
+    };
+    assert_eq!(causes(&sampled(40_000)), []);
+    assert_eq!(causes(&sampled(1_000_000)), [Id::MallocLock]);
+    // Calls that may sleep explain them, and so do faults; where all calls were counted, none was missed.
+    let reads = calling(sampled(1_000_000), |calls| {
+        calls.counts.insert("read", 1_000_000);
+    });
+    assert_eq!(causes(&reads), []);
+    let counted = calling(sampled(1_000_000), |calls| calls.sampled = None);
+    assert_eq!(causes(&counted), []);
 }
 
 #[test]
