@@ -5,7 +5,7 @@
 //! measures the plan.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::parameter::Values;
 use crate::results::Rounds;
@@ -107,6 +107,22 @@ impl Choice {
             return Choice::Found;
         }
         Choice::Named(specs.into_iter().map(|spec| Named { spec, optional: false }).collect())
+    }
+}
+
+impl Choice {
+    /// The same, relative paths of libraries starting at `base`.
+    fn starting_at(mut self, base: &Path) -> Choice {
+        if let Choice::Named(named) = &mut self {
+            for Spec { allocator, .. } in named.iter_mut().map(|one| &mut one.spec) {
+                if allocator.contains('/')
+                    && let Some(path) = base.join(&*allocator).to_str()
+                {
+                    *allocator = path.to_owned();
+                }
+            }
+        }
+        self
     }
 }
 

@@ -50,7 +50,7 @@ macro_rules! table {
             /// Puts what the table says in place of what `entry` has.
             fn settle(&mut self, entry: &mut Entry) {
                 if let Some(choice) = self.variants.take() {
-                    entry.variants = choice;
+                    entry.variants = choice.starting_at(&entry.base);
                 }
                 entry.primary = self.primary.unwrap_or(entry.primary);
                 entry.limits.time = self.timeout.or(entry.limits.time);

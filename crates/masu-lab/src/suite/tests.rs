@@ -92,6 +92,16 @@ fn what_a_file_does_not_say_has_its_usual_value() {
 }
 
 #[test]
+fn libraries_start_at_the_folder_of_the_file() {
+    let suite =
+        read(&format!("variants = [\"glibc\", \"../lib/a.so\", \"/b.so\"]\n{ONE}")).unwrap();
+    let Choice::Named(named) = &suite.entries[0].variants else { panic!("{suite:?}") };
+    let allocators: Vec<_> = named.iter().map(|one| one.spec.allocator.as_str()).collect();
+    let relative = std::env::temp_dir().join("../lib/a.so");
+    assert_eq!(allocators, ["glibc", relative.to_str().unwrap(), "/b.so"]);
+}
+
+#[test]
 fn a_mistake_is_named_with_its_line() {
     for (text, line, said) in [
         (format!("round = 3\n{ONE}"), 1, "unknown field `round`, expected one of `name`, `values`"),
