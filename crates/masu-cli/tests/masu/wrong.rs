@@ -6,8 +6,9 @@
 
 mod surroundings;
 
-use std::fmt::Write;
+use std::fmt::Write as _;
 use std::fs;
+use std::io::{Read, Write};
 use std::process::{Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -181,7 +182,12 @@ fn nothing_is_left_of_input_that_was_spooled() {
 fn the_mark_finds_what_is_left() {
     let surroundings = Surroundings::new();
     let (name, value) = surroundings.mark();
-    let mut child = Command::new("sleep").arg("100").env(name, value).spawn().unwrap();
+    let mut cat = Command::new("cat");
+    let mut child =
+        cat.env(name, value).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    // `spawn` may return before the kernel has laid down the new program's environment. An answer shows that it has.
+    child.stdin.as_mut().unwrap().write_all(b"!").unwrap();
+    child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
     assert_eq!(surroundings.left_processes().len(), 1);
     child.kill().unwrap();
     child.wait().unwrap();
