@@ -32,8 +32,10 @@ mod workbench;
 
 pub use claim::{Agreement, Verdict};
 use claim::{Claim, Expect, Held};
+use field_report::FieldReport;
 use outcome::Outcome;
 use series::Series;
+use shown::Figures;
 pub use workbench::{Asked, Depth, Missing, News, Workbench, source_above};
 
 /// A field report that can be rerun.
@@ -47,10 +49,14 @@ pub struct Experiment {
     pub title: &'static str,
     /// How long it takes at each depth, the smallest first.
     takes: [&'static str; 4],
-    /// Prepares what it needs, measures, and says what came of it. What is missing goes to [`Workbench::miss`], and the
-    /// rest is run.
-    run: fn(&mut Workbench<'_>) -> Result<Outcome, Error>,
+    /// What the report says, a file of `experiments/reports`.
+    report: &'static str,
+    /// Prepares what it needs and measures; what is missing goes to [`Workbench::miss`], and the rest is run.
+    run: fn(&mut Workbench<'_>) -> Result<Measured, Error>,
 }
+
+/// The figures, and what the lab says unaided of the slow configuration.
+type Measured = (Box<dyn Figures>, Vec<Block>);
 
 impl Experiment {
     /// How long it takes at `depth` on two cores, builds included.
@@ -86,7 +92,9 @@ pub struct Written {
 /// [`Error::Stopped`] when it was stopped before its first run; what keeps the lab from any measuring; [`Error::System`] where a page cannot be
 /// written.
 pub fn perform(experiment: &Experiment, bench: &mut Workbench<'_>) -> Result<Written, Error> {
-    let outcome = (experiment.run)(bench)?;
+    let (figures, diagnosis) = (experiment.run)(bench)?;
+    let report = FieldReport::parse(experiment.report);
+    let outcome = report.outcome(experiment.name, &*figures, diagnosis);
     if bench.is_empty_handed() {
         return Err(Error::Stopped);
     }
@@ -104,4 +112,48 @@ pub fn perform(experiment: &Experiment, bench: &mut Workbench<'_>) -> Result<Wri
         write(name, report::standalone(&figure.svg))?;
     }
     Ok(Written { html, markdown, verdict })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::shown::Known;
+    use super::*;
+
+    struct Nothing;
+
+    impl Figures for Nothing {
+        fn known(&self, _: &str) -> Option<Known> {
+            Some(Known::Number(None))
+        }
+
+        fn rows(&self, _: &str) -> Vec<(String, String)> {
+            Vec::new()
+        }
+
+        fn is_empty(&self) -> bool {
+            true
+        }
+    }
+
+    #[test]
+    fn without_figures_the_page_is_made_and_nothing_is_claimed() {
+        for experiment in ALL {
+            let report = FieldReport::parse(experiment.report);
+            let outcome = report.outcome(experiment.name, &Nothing, Vec::new());
+            assert!(outcome.claims.is_empty() && outcome.now.is_empty(), "{}", experiment.name);
+            assert!(outcome.change.is_empty() && outcome.then.len() >= 2, "{}", experiment.name);
+            assert_eq!(outcome.verdict.agreement, Agreement::Undecided);
+            assert!(outcome.verdict.sentence.contains("nothing could be measured"));
+        }
+    }
+
+    #[test]
+    fn every_figure_of_a_claim_is_known() {
+        let check = |experiment: &Experiment, figures: &dyn Figures| {
+            FieldReport::parse(experiment.report).check(figures);
+        };
+        check(&quote::QUOTE, &quote::Measured::default());
+        check(&parallel::PARALLEL, &parallel::Measured::default());
+        check(&code::CODE, &code::Measured::default());
+    }
 }

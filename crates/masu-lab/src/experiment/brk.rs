@@ -7,12 +7,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::field_report::FieldReport;
 use super::format::{malloc, measure_named};
 use super::series::row;
 use super::shown::{Figures, Known};
 use super::workbench::{in_one_table, set, workload};
-use super::{Experiment, Outcome, Series, Workbench};
+use super::{Experiment, Series, Workbench};
 use crate::calls::Call;
 use crate::error::Doing;
 use crate::prices::Service;
@@ -20,8 +19,6 @@ use crate::suite::Suite;
 use crate::tables::Table;
 use crate::{Calls, Error, Measure, Variant};
 
-/// The suite and the script.
-const REPORT: &str = include_str!("../../experiments/reports/brk.toml");
 const SUITE: &str = include_str!("../../experiments/brk.toml");
 const SCRIPT: &str = include_str!("../../experiments/primes49.sed");
 
@@ -40,10 +37,11 @@ pub(super) const BRK: Experiment = Experiment {
     about: "A sed script spends its time in the kernel",
     title: "A sed script in the kernel: what the top of a heap costs",
     takes: ["seconds", "2 min", "10 min", "50 min"],
+    report: include_str!("../../experiments/reports/brk.toml"),
     run,
 };
 
-fn run(bench: &mut Workbench<'_>) -> Result<Outcome, Error> {
+fn run(bench: &mut Workbench<'_>) -> Result<super::Measured, Error> {
     let script = bench.cache().join("primes49.sed");
     fs::write(&script, SCRIPT).doing(|| format!("writing {}", script.display()))?;
     let mut sizes = Vec::new();
@@ -57,10 +55,9 @@ fn run(bench: &mut Workbench<'_>) -> Result<Outcome, Error> {
     if let Some(size) = sizes.first() {
         diagnosis = bench.diagnosis("The script as it is", &sed(&script), Some(&size.input))?;
     }
-    Ok(FieldReport::parse(REPORT).outcome(BRK.name, &Measured(sizes), diagnosis))
+    Ok((Box::new(Measured(sizes)), diagnosis))
 }
 
-/// The command, as a shell has it.
 fn sed(script: &Path) -> [&str; 3] {
     ["sed", "-rf", script.to_str().unwrap_or("primes49.sed")]
 }
@@ -82,7 +79,6 @@ fn is_gnu_sed(bench: &mut Workbench<'_>, script: &Path) -> bool {
     is_right
 }
 
-/// What was measured of one length of the list.
 struct Size {
     number: u32,
     input: PathBuf,
@@ -219,19 +215,12 @@ mod tests {
     use crate::report::fixtures;
 
     #[test]
-    fn without_sed_the_page_is_made_and_nothing_is_claimed() {
-        let outcome = FieldReport::parse(REPORT).outcome("brk", &Measured(Vec::new()), Vec::new());
-        assert!(outcome.claims.is_empty() && outcome.now.is_empty() && outcome.change.is_empty());
-        assert_eq!(outcome.verdict.agreement, super::super::Agreement::Undecided);
-        assert_eq!(outcome.then.len(), 2);
-    }
-
-    #[test]
     fn every_figure_of_a_claim_is_known() {
         let table = fixtures::of_commands().sources.remove(0).tables.remove(0);
         let (input, calls) = (PathBuf::new(), Vec::new());
         let size = Size { number: 50, input, table, calls, prices_s: (1e-6, 2e-6) };
-        FieldReport::parse(REPORT).check(&Measured(vec![size]));
+        let report = crate::experiment::field_report::FieldReport::parse(BRK.report);
+        report.check(&Measured(vec![size]));
     }
 
     #[test]
@@ -241,7 +230,8 @@ mod tests {
             panic!("the rows are named")
         };
         let labels: Vec<String> = named.iter().map(|named| named.spec.to_string()).collect();
-        let mut named = REPORT.split([' ', '"', '}', '\n']).filter(|it| it.starts_with("glibc:"));
+        let mut named =
+            BRK.report.split([' ', '"', '}', '\n']).filter(|it| it.starts_with("glibc:"));
         assert!(named.all(|variant| labels.iter().any(|label| label == variant)), "{labels:?}");
         assert_eq!(labels[0], "system");
     }

@@ -27,7 +27,6 @@ pub(super) struct Built {
 
 /// What of a package is built, and how.
 pub(super) struct Recipe<'a> {
-    /// What it is called.
     pub(super) name: &'a str,
     /// The program whose build folder it shares; its own name where its build is timed from nothing.
     pub(super) beside: &'a str,

@@ -21,14 +21,10 @@ pub(super) struct Claim {
     pub held: Held,
 }
 
-/// Whether a claim holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Held {
-    /// Today's figures uphold it.
     Yes,
-    /// They contradict it.
     No,
-    /// They cannot decide.
     Undecided,
 }
 
@@ -36,9 +32,7 @@ pub(super) enum Held {
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Expect {
-    /// It is larger than this.
     Above(f64),
-    /// It is smaller than this.
     Below(f64),
     /// It is 1, give or take this factor: `Near(1.1)` is a tenth more or less.
     Near(f64),

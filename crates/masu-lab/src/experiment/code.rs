@@ -9,10 +9,9 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::build::Cargo;
-use super::field_report::FieldReport;
 use super::series::row;
 use super::shown::{Figures, Known};
-use super::{Experiment, Outcome, Series, Workbench};
+use super::{Experiment, Series, Workbench};
 use crate::Error;
 use crate::tables::Table;
 
@@ -22,19 +21,18 @@ mod ruby;
 use layouts::Layouts;
 use ruby::Ruby;
 
-const REPORT: &str = include_str!("../../experiments/reports/code.toml");
-
 pub(super) const CODE: Experiment = Experiment {
     name: "code",
     about: "The more a JIT compiles, the slower it runs",
     title: "A JIT's code: where it lies decides what a call costs",
     takes: ["1 min", "4 min", "20 min", "80 min"],
+    report: include_str!("../../experiments/reports/code.toml"),
     run,
 };
 
-fn run(bench: &mut Workbench<'_>) -> Result<Outcome, Error> {
+fn run(bench: &mut Workbench<'_>) -> Result<super::Measured, Error> {
     let Some(programs) = prepare(bench)? else {
-        return Ok(FieldReport::parse(REPORT).outcome(CODE.name, &Measured::default(), Vec::new()));
+        return Ok((Box::new(Measured::default()), Vec::new()));
     };
     let program = programs.join("layout");
     let layouts = Layouts::measure(bench, &program)?;
@@ -47,11 +45,9 @@ fn run(bench: &mut Workbench<'_>) -> Result<Outcome, Error> {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         diagnosis = bench.diagnosis(&what, &words, None)?;
     }
-    let measured = Measured { layouts, ruby };
-    Ok(FieldReport::parse(REPORT).outcome(CODE.name, &measured, diagnosis))
+    Ok((Box::new(Measured { layouts, ruby }), diagnosis))
 }
 
-/// Builds the programs and the library for Ruby; the folder they are in.
 fn prepare(bench: &mut Workbench<'_>) -> Result<Option<PathBuf>, Error> {
     let what = "the layouts and the library for Ruby";
     let Some(cargo) = Cargo::find(bench, what) else { return Ok(None) };
@@ -86,7 +82,7 @@ fn text(line: &Value, key: &str) -> String {
 }
 
 #[derive(Default)]
-struct Measured {
+pub(super) struct Measured {
     layouts: Option<Layouts>,
     ruby: Option<Ruby>,
 }
@@ -139,15 +135,6 @@ fn owned(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn without_programs_the_page_is_made_and_nothing_is_claimed() {
-        let (report, nothing) = (FieldReport::parse(REPORT), Measured::default());
-        let outcome = report.outcome("code", &nothing, Vec::new());
-        assert!(outcome.claims.is_empty() && outcome.now.is_empty() && outcome.change.is_empty());
-        assert!(outcome.verdict.sentence.contains("nothing could be measured"));
-        report.check(&nothing);
-    }
 
     #[test]
     fn a_line_s_values_are_told_by_their_text() {

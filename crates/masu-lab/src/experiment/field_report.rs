@@ -21,7 +21,6 @@ pub(super) struct FieldReport {
     change: Vec<Part>,
 }
 
-/// What the author saw.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Then {
@@ -33,13 +32,10 @@ struct Then {
     later: Option<String>,
 }
 
-/// A claim of the author's.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Reported {
-    /// The sentence.
     says: String,
-    /// The author's figure.
     then: String,
     /// Which figure of today's it is about, and over which other one.
     of: String,
@@ -52,7 +48,6 @@ struct Reported {
 }
 
 impl FieldReport {
-    /// Reads the file of an experiment, which is part of this program.
     pub(super) fn parse(text: &str) -> FieldReport {
         toml::from_str(text).expect("a test of each experiment reads its report")
     }
@@ -78,7 +73,6 @@ impl FieldReport {
         claims
     }
 
-    /// The page of what came of `experiment`.
     pub(super) fn outcome(
         &self,
         experiment: &str,

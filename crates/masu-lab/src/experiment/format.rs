@@ -10,7 +10,6 @@ use crate::tables::Table;
 /// Findings that a page has room for.
 const FINDINGS: usize = 4;
 
-/// What the lab says unaided of `what`.
 pub(super) fn diagnosis(what: &str, diagnosis: &Diagnosis) -> Vec<Block> {
     let command = diagnosis.command.join(" ");
     let mut blocks = vec![Block::marked(format!("{what}, run once and counted: `{command}`"))];
@@ -61,7 +60,6 @@ pub(super) fn mallocs(table: &Table, values: &[(&str, &str)], caption: &str) -> 
     (rows.len() > 1).then(|| Sheet::new(caption, headings, rows))
 }
 
-/// The measure of this name: `wall`, `peak_rss`.
 pub(super) fn measure_named(name: &str) -> Option<Measure> {
     Measure::ALL.into_iter().find(|measure| measure.name() == name)
 }
@@ -87,7 +85,6 @@ pub(super) fn time(series: &Series) -> String {
     series.median().map(seconds).unwrap_or_default()
 }
 
-/// A median of bytes.
 pub(super) fn memory(series: &Series) -> String {
     series.median().map(bytes).unwrap_or_default()
 }

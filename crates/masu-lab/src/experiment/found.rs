@@ -75,7 +75,6 @@ mod tests {
     use crate::Libc;
     use crate::catalogue::Allocator;
 
-    /// A program on glibc that takes a preload.
     fn program() -> Program {
         Program {
             path: "/bin/p".into(),

@@ -6,16 +6,12 @@ use crate::doctor::Standing;
 use crate::page::{Block, Cell, Page, Sheet, SheetRow, Statement, Text, Tone};
 use crate::{Checkup, Machine};
 
-/// What came of an experiment.
 #[derive(Debug, Clone)]
 pub(super) struct Outcome {
     pub(super) verdict: Verdict,
     pub(super) then: Vec<Block>,
-    /// What this machine shows now.
     pub(super) now: Vec<Block>,
-    /// The author's claims, each held against today's figures.
     pub(super) claims: Vec<Claim>,
-    /// What the lab says unaided of the slow configuration.
     pub(super) diagnosis: Vec<Block>,
     pub(super) change: Vec<Block>,
     pub(super) by_hand: Vec<String>,

@@ -8,12 +8,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::build::Cargo;
-use super::field_report::FieldReport;
 use super::format::{self, grouped};
 use super::series::row;
 use super::shown::{Figures, Known};
 use super::workbench::{in_one_table, set};
-use super::{Block, Depth, Experiment, Outcome, Series, Workbench};
+use super::{Block, Depth, Experiment, Series, Workbench};
 use crate::error::Doing;
 use crate::suite::Suite;
 use crate::tables::Table;
@@ -23,7 +22,6 @@ mod watched;
 
 use watched::Watched;
 
-const REPORT: &str = include_str!("../../experiments/reports/parallel.toml");
 const SUITE: &str = include_str!("../../experiments/parallel.toml");
 
 /// The steps, in the report's order, with what each is.
@@ -49,13 +47,13 @@ pub(super) const PARALLEL: Experiment = Experiment {
     about: "A parallel executor, built up and measured",
     title: "A parallel executor: what was measured was the printing",
     takes: ["1 min", "4 min", "40 min", "4 h"],
+    report: include_str!("../../experiments/reports/parallel.toml"),
     run,
 };
 
-fn run(bench: &mut Workbench<'_>) -> Result<Outcome, Error> {
+fn run(bench: &mut Workbench<'_>) -> Result<super::Measured, Error> {
     let Some(target) = prepare(bench)? else {
-        let nothing = Measured::default();
-        return Ok(FieldReport::parse(REPORT).outcome(PARALLEL.name, &nothing, Vec::new()));
+        return Ok((Box::new(Measured::default()), Vec::new()));
     };
     let figures = bench.cache().join("figures");
     let suite = suite(bench, &target, &figures)?;
@@ -72,7 +70,7 @@ fn run(bench: &mut Workbench<'_>) -> Result<Outcome, Error> {
     let diagnosis = diagnoses(bench, &target)?;
     let (items, turns, most) = (items(bench), turns(bench), most(bench));
     let measured = Measured { tables, watched, figures, items, turns, most };
-    Ok(FieldReport::parse(REPORT).outcome(PARALLEL.name, &measured, diagnosis))
+    Ok((Box::new(measured), diagnosis))
 }
 
 /// The report's slow configurations, diagnosed: not optimised, every result printed, and once as the author ran it,
@@ -162,7 +160,7 @@ fn suite(bench: &mut Workbench<'_>, target: &Path, figures: &Path) -> Result<Sui
 }
 
 #[derive(Default)]
-struct Measured {
+pub(super) struct Measured {
     tables: Vec<Table>,
     /// One run of each step, looked at closely.
     watched: Vec<Watched>,
@@ -275,15 +273,6 @@ impl Figures for Measured {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn without_programs_the_page_is_made_and_nothing_is_claimed() {
-        let (report, nothing) = (FieldReport::parse(REPORT), Measured::default());
-        let outcome = report.outcome("parallel", &nothing, Vec::new());
-        assert!(outcome.claims.is_empty() && outcome.now.is_empty() && outcome.change.is_empty());
-        assert_eq!(outcome.verdict.agreement, super::super::Agreement::Undecided);
-        report.check(&nothing);
-    }
 
     #[test]
     fn the_suite_has_every_step_of_the_page() {

@@ -7,16 +7,14 @@
 mod made;
 
 use super::build::Built;
-use super::field_report::FieldReport;
 use super::format;
 use super::series::row;
 use super::shown::{Figures, Known};
-use super::{Experiment, Outcome, Series, Workbench};
+use super::{Experiment, Series, Workbench};
 use crate::report::count;
 use crate::tables::Table;
 use crate::{Error, Measure, Variant};
 
-const REPORT: &str = include_str!("../../experiments/reports/quote.toml");
 const SUITE: &str = include_str!("../../experiments/quote.toml");
 
 /// The programs and their features; those of the second half are for musl.
@@ -34,16 +32,13 @@ pub(super) const QUOTE: Experiment = Experiment {
     about: "More threads make a parallel quoter slower",
     title: "A parallel quoter: more threads, more waiting for malloc",
     takes: ["2 min", "5 min", "20 min", "2 h"],
+    report: include_str!("../../experiments/reports/quote.toml"),
     run,
 };
 
-fn run(bench: &mut Workbench<'_>) -> Result<Outcome, Error> {
+fn run(bench: &mut Workbench<'_>) -> Result<super::Measured, Error> {
     let Some(made) = made::prepare(bench)? else {
-        return Ok(FieldReport::parse(REPORT).outcome(
-            QUOTE.name,
-            &Measured::default(),
-            Vec::new(),
-        ));
+        return Ok((Box::new(Measured::default()), Vec::new()));
     };
     let suite = made::suite(bench, &made)?;
     let comparison = bench.compare(&suite, "runs")?;
@@ -57,11 +52,11 @@ fn run(bench: &mut Workbench<'_>) -> Result<Outcome, Error> {
     let tables = comparison.map(|comparison| comparison.tables).unwrap_or_default();
     let workers = made::workers(bench).iter().map(ToString::to_string).collect();
     let measured = Measured { built: made.built, tables, workers, count: made::records(bench) };
-    Ok(FieldReport::parse(REPORT).outcome(QUOTE.name, &measured, diagnosis))
+    Ok((Box::new(measured), diagnosis))
 }
 
 #[derive(Default)]
-struct Measured {
+pub(super) struct Measured {
     built: Vec<Built>,
     tables: Vec<Table>,
     workers: Vec<String>,
@@ -225,15 +220,6 @@ fn name(program: &str) -> String {
 mod tests {
     use super::*;
     use crate::suite::Suite;
-
-    #[test]
-    fn without_programs_the_page_is_made_and_nothing_is_claimed() {
-        let (report, nothing) = (FieldReport::parse(REPORT), Measured::default());
-        let outcome = report.outcome("quote", &nothing, Vec::new());
-        assert!(outcome.claims.is_empty() && outcome.now.is_empty() && outcome.change.is_empty());
-        assert!(outcome.verdict.sentence.contains("nothing could be measured"));
-        report.check(&nothing);
-    }
 
     #[test]
     fn the_suite_is_one_and_names_the_programs_that_are_built() {

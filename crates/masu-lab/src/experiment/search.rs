@@ -5,8 +5,7 @@
 //! machine with a heap of its own: a restart would measure its compiler, and malloc's share of it is small. So the
 //! page says what could have been seen, and not only what was.
 
-use super::field_report::FieldReport;
-use super::{Depth, Experiment, Outcome, Workbench};
+use super::{Depth, Experiment, Workbench};
 use crate::Error;
 use crate::tables::Table;
 
@@ -19,7 +18,6 @@ mod standing;
 
 use solr::{Size, Solr};
 
-/// What was measured, as far as it could be.
 #[derive(Debug, Default)]
 struct Measured {
     cpus: usize,
@@ -34,10 +32,11 @@ pub(super) const SEARCH: Experiment = Experiment {
     about: "A search server under several mallocs",
     title: "A search server under several mallocs",
     takes: ["2 min", "6 min", "15 min", "45 min"],
+    report: include_str!("../../experiments/reports/search.toml"),
     run,
 };
 
-fn run(bench: &mut Workbench<'_>) -> Result<Outcome, Error> {
+fn run(bench: &mut Workbench<'_>) -> Result<super::Measured, Error> {
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     let mut measured = Measured { cpus, size: Size::of(bench), ..Measured::default() };
     let mut diagnosis = Vec::new();
@@ -49,5 +48,5 @@ fn run(bench: &mut Workbench<'_>) -> Result<Outcome, Error> {
     }
     measured.mariadb = mariadb::measure(bench)?;
     measured.scaling = scaling::measure(bench)?;
-    Ok(FieldReport::parse(figures::REPORT).outcome(SEARCH.name, &measured, diagnosis))
+    Ok((Box::new(measured), diagnosis))
 }

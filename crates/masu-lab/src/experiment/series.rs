@@ -76,23 +76,19 @@ impl Series {
         Series(self.0.iter().map(|(round, figure)| (*round, figure.max(least))).collect())
     }
 
-    /// The median; none without figures.
     pub(super) fn median(&self) -> Option<f64> {
         statistics::median(&self.0.values().copied().collect::<Vec<f64>>())
     }
 
-    /// The smallest and the largest; none without figures.
     pub(super) fn range(&self) -> Option<(f64, f64)> {
         let values = || self.0.values().copied();
         Some((values().min_by(f64::total_cmp)?, values().max_by(f64::total_cmp)?))
     }
 
-    /// How many rounds have a figure.
     pub(super) fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether no round has one.
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

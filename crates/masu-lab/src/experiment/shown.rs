@@ -18,7 +18,6 @@ pub(super) enum Known {
     Number(Option<f64>),
 }
 
-/// What an experiment measured.
 pub(super) trait Figures {
     /// The figure of this name; none where there is no such name.
     fn known(&self, name: &str) -> Option<Known>;
@@ -101,7 +100,6 @@ struct Grid {
     items: Vec<[String; 2]>,
 }
 
-/// Cells and texts of an experiment, filled in.
 #[derive(Clone)]
 pub(super) struct Shown<'a> {
     figures: &'a dyn Figures,

@@ -106,9 +106,7 @@ pub struct Workbench<'a> {
     name: &'static str,
     asked: Asked<'a>,
     missing: Vec<Missing>,
-    /// Whether a run was made that the page can show.
     has_runs: bool,
-    /// Whether what an earlier time wrote was put aside.
     is_put_aside: bool,
 }
 
@@ -142,49 +140,35 @@ impl<'a> Workbench<'a> {
         Ok(bench)
     }
 
-    /// How much is measured.
-    pub fn depth(&self) -> Depth {
+    pub(super) fn depth(&self) -> Depth {
         self.asked.depth
     }
 
-    /// The one of these that fits how much is measured.
-    pub fn choose<T>(&self, tiny: T, quick: T, usual: T, full: T) -> T {
+    pub(super) fn choose<T>(&self, tiny: T, quick: T, usual: T, full: T) -> T {
         self.asked.depth.choose([tiny, quick, usual, full])
     }
 
     /// The experiment's own folder for what is built and kept; it may be gone the next time.
-    pub fn cache(&self) -> PathBuf {
+    pub(super) fn cache(&self) -> PathBuf {
         let folder = self.asked.cache.join(self.name);
         std::path::absolute(&folder).unwrap_or(folder)
     }
 
     /// The file of the experiment's name that ends in `end`, in the folder for pages and results.
-    pub fn output(&self, end: &str) -> PathBuf {
+    pub(super) fn output(&self, end: &str) -> PathBuf {
         self.asked.output.join(format!("{}.{end}", self.name))
     }
 
-    /// The tree that masu is built from.
-    pub fn source(&self) -> Option<&Path> {
+    pub(super) fn source(&self) -> Option<&Path> {
         self.asked.source.as_deref()
     }
 
-    /// The prices of this machine.
-    pub fn prices(&self) -> &Prices {
+    pub(super) fn prices(&self) -> &Prices {
         &self.asked.checkup.prices
     }
 
-    /// The mallocs there are for programs on `libc`.
-    pub fn ground(&mut self, libc: Libc) -> Ground {
-        (self.asked.ground)(libc)
-    }
-
-    /// Whether to stop.
-    pub fn stop(&self) -> &Stop {
-        self.asked.stop
-    }
-
     /// Notes that `what` is missing: why, and what to do.
-    pub fn miss(&mut self, what: impl Into<String>, reason: impl Into<String>) {
+    pub(super) fn miss(&mut self, what: impl Into<String>, reason: impl Into<String>) {
         let missing = Missing { what: what.into(), reason: reason.into() };
         if !self.missing.contains(&missing) {
             (self.asked.tell)(News::Missing(&missing));
@@ -192,24 +176,17 @@ impl<'a> Workbench<'a> {
         }
     }
 
-    /// What was missing so far.
-    pub fn missing(&self) -> &[Missing] {
-        &self.missing
-    }
-
     /// Looks a program up; noted as missing for `what` where it is not there, with `remedy`.
-    pub fn tool(&mut self, name: &str, what: &str, remedy: &str) -> Option<PathBuf> {
-        match Program::find(name.as_ref()) {
-            Ok(program) => Some(program.path),
-            Err(_) => {
-                self.miss(what, format!("there is no `{name}` here; {remedy}"));
-                None
-            }
+    pub(super) fn tool(&mut self, name: &str, what: &str, remedy: &str) -> Option<PathBuf> {
+        let found = Program::find(name.as_ref()).ok().map(|program| program.path);
+        if found.is_none() {
+            self.miss(what, format!("there is no `{name}` here; {remedy}"));
         }
+        found
     }
 
     /// The tree, noted as missing for `what` where it is not there.
-    pub fn tree(&mut self, what: &str) -> Option<PathBuf> {
+    pub(super) fn tree(&mut self, what: &str) -> Option<PathBuf> {
         if self.asked.source.is_none() {
             let reason = "it is built from masu's sources, and they are neither here nor above this folder; \
                           start it in a checkout, or name one with --source";
@@ -218,10 +195,21 @@ impl<'a> Workbench<'a> {
         self.asked.source.clone()
     }
 
-    /// Says that something begins that takes a while.
-    pub fn say(&mut self, what: &str) {
+    pub(super) fn say(&mut self, what: &str) {
         if !self.asked.stop.requested() {
             (self.asked.tell)(News::Begins(what));
+        }
+    }
+
+    /// What was made; none where all is over, or where it could not be made, which is noted as missing for `what`.
+    fn kept<T>(&mut self, what: &str, made: Result<T, Error>) -> Option<T> {
+        match made {
+            _ if self.is_over() => None,
+            Ok(made) => Some(made),
+            Err(error) => {
+                self.miss(what, error.to_string());
+                None
+            }
         }
     }
 
@@ -256,7 +244,7 @@ impl<'a> Workbench<'a> {
     /// The mallocs found that can be preloaded into `program`, behind those that `entry` names; each library once.
     pub(crate) fn add_found(&mut self, entry: &mut Entry, program: &str) {
         let Ok(program) = Program::find(program.as_ref()) else { return };
-        let ground = self.ground(program.libc);
+        let ground = (self.asked.ground)(program.libc);
         for absent in &ground.absent {
             self.miss(absent.label.clone(), absent.reason.clone());
         }
@@ -266,11 +254,11 @@ impl<'a> Workbench<'a> {
 
     /// Measures `suite`; the results stay in the file of the experiment's name and `part`. None where it cannot be
     /// measured, which is noted. Where it is stopped, what there is.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::System`] where files of before cannot be put aside.
-    pub fn compare(&mut self, suite: &Suite, part: &str) -> Result<Option<Comparison>, Error> {
+    pub(super) fn compare(
+        &mut self,
+        suite: &Suite,
+        part: &str,
+    ) -> Result<Option<Comparison>, Error> {
         if self.is_over() {
             return Ok(None);
         }
@@ -335,21 +323,14 @@ impl<'a> Workbench<'a> {
             return Ok(None);
         }
         let workload = workload(words, input)?;
-        let ground = self.ground(workload.program.libc);
+        let ground = (self.asked.ground)(workload.program.libc);
         let variant = ground.catalogue.resolve(&system(), &workload.program)?;
         let limits = Limits { time: Some(Duration::from_secs(600)), memory_bytes: None };
         let options = DiagnoseOptions { limits, ..DiagnoseOptions::default() };
         let stop = self.asked.stop;
         let made =
             diagnose::diagnose(&workload, &variant, &ground.catalogue, &options, stop, &mut |_| {});
-        match made {
-            _ if self.is_over() => Ok(None),
-            Ok(diagnosis) => Ok(Some(diagnosis)),
-            Err(error) => {
-                self.miss("the diagnosis", error.to_string());
-                Ok(None)
-            }
-        }
+        Ok(self.kept("the diagnosis", made))
     }
 
     /// One run of `workload` as it is; none where it is stopped or cannot be run, which is noted as missing for `what`.
@@ -359,35 +340,21 @@ impl<'a> Workbench<'a> {
         }
         let made =
             execute::execute(workload, &Variant::default(), &Limits::default(), self.asked.stop);
-        match made {
-            _ if self.is_over() => None,
-            Ok(run) => Some(run),
-            Err(error) => {
-                self.miss(what, error.to_string());
-                None
-            }
-        }
+        self.kept(what, made)
     }
 
     /// Counts the system calls of one run of `workload` under `variant`; none where they cannot be counted, which is
     /// noted.
-    pub fn count(&mut self, workload: &Workload, variant: &Variant) -> Option<Calls> {
+    pub(super) fn count(&mut self, workload: &Workload, variant: &Variant) -> Option<Calls> {
         if self.is_over() {
             return None;
         }
         let conditions = Conditions::from(Limits::default());
         let counted = calls::count(workload, variant, &conditions, self.asked.stop);
-        match counted {
-            _ if self.is_over() => None,
-            Ok((_, calls)) => Some(calls),
-            Err(error) => {
-                self.miss(format!("the calls under {}", variant.label), error.to_string());
-                None
-            }
-        }
+        let (_, calls) = self.kept(&format!("the calls under {}", variant.label), counted)?;
+        Some(calls)
     }
 
-    /// The page of what came of `experiment`.
     pub(super) fn page(&self, experiment: &Experiment, outcome: Outcome) -> Page {
         let checkup = self.asked.checkup;
         let date = to_the_minute(SystemTime::now());
@@ -401,7 +368,6 @@ pub(super) fn system() -> Spec {
     Spec { allocator: "system".to_owned(), settings: Vec::new() }
 }
 
-/// A workload that reads `input`.
 pub(super) fn workload(words: &[&str], input: Option<&Path>) -> Result<Workload, Error> {
     let input = match input {
         None => Input::Empty,
@@ -437,7 +403,6 @@ pub(super) fn keep(entry: &mut Entry, name: &str, keep: impl Fn(&str) -> bool) {
     }
 }
 
-/// Writes a file, and the folders above it.
 pub(super) fn write(path: &Path, text: &str) -> Result<(), Error> {
     let parent = path.parent().unwrap_or(Path::new(""));
     let made = fs::create_dir_all(parent).and_then(|()| fs::write(path, text));

@@ -25,12 +25,9 @@ const SHOWN: [(&str, &str); 4] = [
 /// The lengths of a function's code, in bytes.
 const BODIES: [&str; 2] = ["8", "204"];
 
-/// What was measured.
 pub(super) struct Layouts {
     table: Table,
-    /// The folder of what is loaded, and of the figures.
     folder: PathBuf,
-    /// The numbers of functions.
     counts: &'static [&'static str],
 }
 

@@ -28,7 +28,6 @@ const WAYS: [(&str, &str); 4] = [
 
 const PERCENTILES: [&str; 8] = ["50", "66", "75", "80", "90", "95", "98", "100"];
 
-/// The files it takes, by name.
 const FILES: [(&str, &str); 4] = [
     ("application.rb", include_str!("../../../experiments/jit/application.rb")),
     ("client.rb", include_str!("../../../experiments/jit/client.rb")),
@@ -53,12 +52,9 @@ header = File.join(config["rubyarchhdrdir"], "rb_mjit_min_header-#{RUBY_VERSION}
 exit(RUBY_VERSION.start_with?("3.1.") && config["MJIT_SUPPORT"] == "yes" && File.exist?(header) && File.exist?(config["MJIT_CC"]))
 "##;
 
-/// What was measured.
 pub(super) struct Ruby {
     table: Table,
-    /// The file of the runs' figures.
     noted: PathBuf,
-    /// Methods of the large application.
     many: &'static str,
     requests: usize,
 }

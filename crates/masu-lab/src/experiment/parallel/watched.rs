@@ -20,7 +20,6 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// Parts that a run's time is shown in.
 const PARTS: usize = 8;
 
-/// A run of a step.
 pub(super) struct Watched {
     what: String,
     run: Run,

@@ -24,7 +24,6 @@ pub(super) fn workers(bench: &Workbench<'_>) -> &'static [u32] {
     bench.choose(&[1, 2], &[1, 2, 4], &[1, 2, 3, 4, 5, 6], &[1, 2, 3, 4, 5, 6])
 }
 
-/// What is measured.
 pub(super) struct Made {
     pub(super) folder: PathBuf,
     pub(super) records: PathBuf,

@@ -11,8 +11,6 @@ use crate::statistics::{PAIRS_MIN, Ratio, median};
 use crate::tables::Table;
 use crate::{Measure, Variant};
 
-pub(super) const REPORT: &str = include_str!("../../../experiments/reports/search.toml");
-
 /// The malloc that the others were held against.
 pub(super) const REFERENCE: &str = "glibc";
 
@@ -199,7 +197,7 @@ fn slowdown(table: &Table, malloc: &str, threads: &str) -> Series {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use super::super::Size;
+    use super::super::{SEARCH, Size};
     use super::*;
     use crate::Run;
     use crate::experiment::field_report::FieldReport;
@@ -226,7 +224,7 @@ pub(super) mod tests {
     }
 
     fn of(measured: &Measured) -> Vec<Claim> {
-        FieldReport::parse(REPORT).claims(measured)
+        FieldReport::parse(SEARCH.report).claims(measured)
     }
 
     fn held(claims: &[Claim]) -> Vec<Held> {
@@ -300,20 +298,12 @@ pub(super) mod tests {
     }
 
     fn page(measured: &Measured) -> Outcome {
-        FieldReport::parse(REPORT).outcome("search", measured, Vec::new())
+        FieldReport::parse(SEARCH.report).outcome("search", measured, Vec::new())
     }
 
     fn text(blocks: &[Block]) -> String {
         let page = Page { blocks: blocks.to_vec(), ..Page::default() };
         page.render(Form::Markdown, "search").replace('\\', "")
-    }
-
-    #[test]
-    fn without_anything_the_page_is_made_and_nothing_is_decided() {
-        let outcome = page(&Measured::default());
-        assert_eq!(outcome.verdict.agreement, Agreement::Undecided);
-        assert!(outcome.now.is_empty() && outcome.change.is_empty());
-        assert_eq!(outcome.then.len(), 2);
     }
 
     #[test]

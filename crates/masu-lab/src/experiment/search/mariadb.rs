@@ -16,7 +16,6 @@ use crate::{Error, Program};
 const SUITE: &str = include_str!("../../../experiments/search/mariadb.toml");
 const TABLES: &str = include_str!("../../../experiments/search/mariadb-tables.sh");
 
-/// What has to be installed.
 const PACKAGES: [&str; 2] = ["mariadb-server-core", "sysbench"];
 
 /// The table of the servers; none where they cannot be measured, which is noted.

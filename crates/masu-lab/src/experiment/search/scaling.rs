@@ -13,7 +13,6 @@ use crate::tables::Table;
 const SUITE: &str = include_str!("../../../experiments/search/scaling.toml");
 const SOURCE: &str = include_str!("../../../experiments/search/scaling.c");
 
-/// The numbers of threads, as the suite has them.
 pub(super) const THREADS: [&str; 4] = ["1", "2", "4", "8"];
 
 /// The table; none where it cannot be made, which is noted.

@@ -22,7 +22,6 @@ use crate::suite::Suite;
 use crate::tables::Table;
 use crate::{Error, Parameter};
 
-/// The files it takes, by name.
 const FILES: [(&str, &str); 6] = [
     ("pom.xml", include_str!("../../../experiments/search/pom.xml")),
     ("SearchNodes.java", include_str!("../../../experiments/search/SearchNodes.java")),
@@ -41,7 +40,6 @@ const DIAGNOSED: usize = 4_000;
 /// Rounds of the servers, the smallest depth first. COUPLING: a verdict over the mallocs of the suite takes as many.
 pub(super) const ROUNDS: [usize; 4] = [1, 12, 16, 24];
 
-/// How much is searched.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Size {
     pub(super) documents: usize,
@@ -49,7 +47,6 @@ pub(super) struct Size {
     pub(super) heap: &'static str,
 }
 
-/// What is searched, where it can be.
 pub(super) struct Solr {
     folder: PathBuf,
     index: PathBuf,
@@ -57,7 +54,6 @@ pub(super) struct Solr {
 }
 
 impl Size {
-    /// As the depth says.
     pub(super) fn of(bench: &Workbench<'_>) -> Size {
         Size {
             documents: bench.choose(500, 20_000, 200_000, 1_700_000),

@@ -16,11 +16,11 @@ use crate::{Error, Program, execute};
 impl Workbench<'_> {
     /// Runs a command to its end, its output in a file of the cache; returns how long it took, none where it failed or
     /// was stopped, which is noted.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::System`] where the file cannot be made, or the command not be waited for.
-    pub fn step(&mut self, what: &str, command: &mut Command) -> Result<Option<Duration>, Error> {
+    pub(in crate::experiment) fn step(
+        &mut self,
+        what: &str,
+        command: &mut Command,
+    ) -> Result<Option<Duration>, Error> {
         if self.is_over() {
             return Ok(None);
         }
@@ -104,7 +104,6 @@ fn is_root() -> bool {
     fs::metadata("/proc/self").is_ok_and(|entry| entry.uid() == 0)
 }
 
-/// `what` as a file's name.
 fn file_name(what: &str) -> String {
     what.chars().map(|c| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' }).collect()
 }
