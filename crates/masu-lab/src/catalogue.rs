@@ -235,7 +235,6 @@ fn wrong_libc(allocator: &str, program: &Program) -> Error {
     }
 }
 
-/// The allocator whose library lies at `path`, named after its file.
 fn by_path(path: &Path) -> Result<Allocator, Error> {
     let wrong = |reason: String| Error::Library { path: path.to_owned(), reason };
     let whole =

@@ -28,7 +28,6 @@ use series::{Progress, Series};
 use surroundings::surroundings;
 use warm_up::{Remaining, Warm, WarmUps};
 
-/// What measures a case: from its index and its offsets an executor.
 type Make<'m> =
     dyn for<'a> FnMut(&'a Prepared, Offsets) -> Result<Box<dyn Executor + 'a>, Error> + 'm;
 

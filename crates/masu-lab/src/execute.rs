@@ -370,7 +370,6 @@ pub(crate) fn default_memory_limit() -> Option<u64> {
     machine::memory_available().map(|bytes| bytes / 4 * 3)
 }
 
-/// Puts together what the watch saw and what the kernel counted.
 pub(crate) fn assemble(watched: Watched, status: Status, usage: Usage) -> Run {
     let cpu_s = usage.user_s + usage.sys_s;
     let Watched { queued_s, threads, interference, .. } = watched;

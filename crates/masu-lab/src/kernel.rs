@@ -143,7 +143,6 @@ const SIGNALS: [(i32, &str); 16] = [
     (libc::SIGSYS, "SIGSYS"),
 ];
 
-/// The name of a signal, where it is one that programs are commonly ended by.
 pub(crate) fn signal_name(signal: i32) -> Option<&'static str> {
     SIGNALS.iter().find(|(number, _)| *number == signal).map(|(_, name)| *name)
 }

@@ -159,7 +159,6 @@ impl Client {
     }
 }
 
-/// Whether `text` is meant as a URL and not as a command.
 pub(crate) fn is_url(text: &str) -> bool {
     text.starts_with("http://") || text.starts_with("https://")
 }

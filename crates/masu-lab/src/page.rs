@@ -15,7 +15,6 @@ pub use text::{set_width, width, wrap};
 pub struct Page {
     /// The title of the browser's window.
     pub title: String,
-    /// Its parts, in their order.
     pub(crate) blocks: Vec<Block>,
     /// The last line; the terminal has none.
     pub(crate) foot: Text,
@@ -71,7 +70,6 @@ pub(crate) struct Statement {
     pub(crate) tone: Tone,
 }
 
-/// A point of a list.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Point {
     pub(crate) text: Text,
@@ -154,7 +152,6 @@ pub(crate) struct Cell {
 pub struct Figure {
     /// A word that no other plot of the page has: part of its file's name.
     pub name: String,
-    /// What it shows, with the unit.
     pub(crate) caption: String,
     /// The drawing.
     pub svg: String,

@@ -45,10 +45,8 @@ use running::Running;
 use steady::Point;
 pub use urls::urls_of;
 
-/// How long a burst lasts when the caller does not say.
 pub(crate) const DEFAULT_BURST: Duration = Duration::from_secs(2);
 
-/// How long a server may take to get ready when the caller does not say.
 pub(crate) const DEFAULT_READY_WITHIN: Duration = Duration::from_secs(60);
 
 /// For how long a server without load is watched, to see what it uses then.
@@ -159,7 +157,6 @@ pub(crate) struct Servers<'a> {
     turn: Alone,
 }
 
-/// A server that is ready, and what is connected to it.
 #[derive(Debug)]
 struct Warm {
     running: Running,
@@ -167,12 +164,10 @@ struct Warm {
     client: Option<Client>,
 }
 
-/// What is known of a variant's server besides its runs.
 #[derive(Debug, Default)]
 struct Book {
     /// How it ended before its time, and its last words.
     fate: Option<(Ending, String)>,
-    /// Why it is not steady.
     trend: Option<String>,
     /// The share of a CPU it used without load.
     idle_cpu: Option<f64>,
@@ -409,7 +404,6 @@ impl<'a> Servers<'a> {
         Run { ending, ..Run::default() }
     }
 
-    /// A burst that counts, on a server that is warm.
     fn timed(&mut self, index: usize, stop: &Stop) -> Result<Run, Error> {
         let burst = self.burst(index, self.plan.burst, self.latency_rate(), stop)?;
         if burst.run.ending == Ending::Exited(0) {

@@ -91,7 +91,6 @@ impl Measure {
         }
     }
 
-    /// Whether only bursts on servers have it.
     pub(crate) fn is_of_servers(self) -> bool {
         matches!(
             self,

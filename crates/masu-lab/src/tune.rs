@@ -399,7 +399,6 @@ fn best_ratio(found: &Found, goal: Goal) -> f64 {
     ratios.fold(1.0, f64::min)
 }
 
-/// The lab's engine as what measures.
 struct Engine<'a, 'o> {
     plan: &'a Plan,
     goal: Goal,

@@ -24,7 +24,6 @@ mod value;
 pub(crate) use settle::{Settled, Target, family, settle};
 pub use value::{Unit, parse_size};
 
-/// The variable in which jemalloc looks for its list of options.
 const MALLOC_CONF: &str = "MALLOC_CONF";
 
 /// A variant as it was written, understood but not yet looked up on this machine.

@@ -99,7 +99,6 @@ fn loaders_words(run: &Run) -> Option<&str> {
     run.stderr.tail.lines().find(|line| telling.iter().any(|words| line.contains(words)))
 }
 
-/// Sorts the programs seen into those served, those that needed nothing, and the others.
 fn judge(seen: &[Seen]) -> Evidence {
     let mut evidence = Evidence::default();
     for one in seen {

@@ -47,7 +47,6 @@ impl Timing {
     }
 }
 
-/// A number of seconds, however odd, as a duration.
 pub(super) fn seconds(seconds: f64) -> Duration {
     Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or(Duration::MAX)
 }

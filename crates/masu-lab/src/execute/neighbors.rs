@@ -20,7 +20,6 @@ pub(crate) struct Neighbors {
     load: Option<f64>,
 }
 
-/// What the machine did during a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Interference {
     /// CPU seconds used by everyone, the run included, on the CPUs it may use.

@@ -22,7 +22,6 @@ const AT_MOST_EVERY: Duration = Duration::from_millis(1);
 /// small pages.
 const GROWTH: f64 = 2e9;
 
-/// What the last look saw.
 #[derive(Debug, Default)]
 pub(super) struct Pace {
     /// When it was, since the start, and the bytes that were held.

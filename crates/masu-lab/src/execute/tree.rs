@@ -14,7 +14,6 @@ use std::time::Duration;
 use super::books::{Scheduled, Stat};
 use crate::kernel::{self, Usage};
 
-/// A process id as the kernel's calls take it.
 pub(crate) type Pid = i32;
 
 #[derive(Debug)]
@@ -206,7 +205,6 @@ impl State {
     }
 }
 
-/// Where the process stands; none if there is no such process.
 pub(crate) fn state_of(pid: Pid) -> Option<State> {
     let stat = Stat::of(&format!("/proc/{pid}"))?;
     Some(State { letter: stat.state()?, parent: stat.field(4)?, session: stat.field(6)? })

@@ -189,7 +189,6 @@ impl Started {
     }
 }
 
-/// The reading end of one of the program's streams.
 pub(crate) struct Drain {
     /// None once the last writer closed it.
     pipe: Option<File>,

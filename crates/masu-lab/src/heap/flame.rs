@@ -41,7 +41,6 @@ impl<'a> Node<'a> {
     }
 }
 
-/// The picture being drawn.
 struct Drawing {
     boxes: String,
     what: What,

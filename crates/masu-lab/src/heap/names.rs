@@ -23,7 +23,6 @@ pub(crate) struct File {
     segments: Vec<(u64, u64, u64)>,
 }
 
-/// Names of a profile's places, each looked up once.
 pub(super) struct Names<'a> {
     message: &'a Message,
     files: HashMap<&'a str, File>,
@@ -45,7 +44,6 @@ impl<'a> Names<'a> {
         &self.known[&location]
     }
 
-    /// What is worth saying about the files.
     pub(super) fn remarks(self) -> Vec<String> {
         self.remarks
     }

@@ -129,7 +129,6 @@ pub(crate) fn purges_many(stopped: &Stopped) -> bool {
     stopped.call == Call::ProcessMadvise && advice == Ok(libc::MADV_DONTNEED)
 }
 
-/// What `stopped` asks of memory.
 pub(crate) fn memory_request(stopped: &Stopped) -> MemoryRequest {
     let Stopped { call, arguments, .. } = *stopped;
     let has = |argument: u64, flag: libc::c_int| argument & u64::from(flag.cast_unsigned()) != 0;

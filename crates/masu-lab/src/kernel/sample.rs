@@ -117,7 +117,6 @@ enum Record {
     Other,
 }
 
-/// Bytes of the head of a record: its kind, some flags, its length.
 const HEAD: usize = 8;
 
 impl Record {

@@ -29,13 +29,11 @@ pub(crate) enum Change {
     Ended(Status, Usage),
     /// It started this thread or process, which is traced too.
     Started(libc::pid_t),
-    /// It runs a new program.
     Exec,
     /// It is about to make a system call that a filter wants traced.
     Call,
     /// It begins or ends a system call, and is stopped at each.
     Boundary,
-    /// It was seized and has stopped: for its tracer, or by this signal with its whole process.
     Halted(i32),
     Signal(i32),
     /// It is about to end.

@@ -22,11 +22,9 @@ pub(super) struct Answer {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Failure {
-    /// The server took no connection.
     Refused,
     /// The connection broke, or what came was no HTTP.
     Broken,
-    /// No whole answer within the time allowed.
     TimedOut,
     /// An answer that says it is an error: 400 or more.
     Status(u16),

@@ -37,7 +37,6 @@ impl Failures {
         self.refused + self.broken + self.timed_out + self.status + self.never_sent
     }
 
-    /// With those of `other`.
     pub(crate) fn plus(self, other: Failures) -> Failures {
         Failures {
             refused: self.refused + other.refused,

@@ -34,7 +34,6 @@ enum Place {
 }
 
 impl Reach {
-    /// Looks for the page of a process.
     pub(super) fn find(pid: u32) -> Result<Reach, Error> {
         let maps = fs::read(format!("/proc/{pid}/maps")).map_err(|error| hidden(pid, &error))?;
         let maps = String::from_utf8_lossy(&maps);
@@ -48,7 +47,6 @@ impl Reach {
         Ok(Reach { pid, place })
     }
 
-    /// Reads the page, again where it was being written.
     pub(super) fn read(&self) -> Result<Page, Error> {
         let mut last = NoPage::Foreign;
         for _ in 0..TRIES {

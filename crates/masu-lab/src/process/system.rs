@@ -47,7 +47,6 @@ pub(super) fn command(pid: u32) -> String {
     printable(file(pid, "cmdline").unwrap_or_default().trim_end_matches('\0'))
 }
 
-/// The name of a thread; empty where it is not known.
 pub(super) fn thread_name(pid: u32, thread: u64) -> String {
     printable(&file(pid, &format!("task/{thread}/comm")).unwrap_or_default())
 }

@@ -51,7 +51,6 @@ impl Values {
         Values { series }
     }
 
-    /// Rounds that were made.
     pub(crate) fn rounds(&self) -> usize {
         let last = |series: &BTreeMap<usize, f64>| series.keys().next_back().copied();
         self.series.iter().filter_map(last).max().map_or(0, |last| last + 1)

@@ -15,11 +15,9 @@ use crate::{Error, Input, Pace, Stop, Variant, Workload};
 /// The share of the machine that strangers may take during a burst.
 const STARVED_SHARE: f64 = 0.1;
 
-/// A burst and what its run does not hold.
 #[derive(Debug, Default)]
 pub(super) struct Made {
     pub(super) run: Run,
-    /// What HTTP requests met.
     pub(super) met: Option<Met>,
     /// What those of the second half met, that were asked for at a rate.
     at_rate: Option<Met>,

@@ -11,7 +11,6 @@ use crate::execute::books::{Scheduled, Stat, Switches};
 use crate::execute::tree::{Pid, threads};
 use crate::kernel;
 
-/// A look at every process and thread of a server.
 #[derive(Debug, Default)]
 pub(super) struct Consumption {
     total: Processes,
@@ -62,7 +61,6 @@ impl Consumption {
         all
     }
 
-    /// What was used between `earlier` and this look.
     pub(super) fn since(&self, earlier: &Consumption) -> Used {
         let total = self.total.minus(earlier.total);
         let (user, sys) = (total.user_ticks as f64, total.sys_ticks as f64);

@@ -36,7 +36,6 @@ impl Servers<'_> {
         Ok(())
     }
 
-    /// Allocations a request of the variant at `index`, if they were counted.
     pub(super) fn counted_of(&self, index: usize) -> Option<f64> {
         let parameters = &self.rows[index].variant.parameters;
         self.counted.iter().find(|(known, _)| known == parameters)?.1

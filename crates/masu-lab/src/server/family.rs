@@ -11,20 +11,17 @@ use std::time::{Duration, Instant};
 use crate::execute::tree::{Pid, children, rss_bytes, state_of, swapped_bytes};
 use crate::kernel;
 
-/// How often the wait for an end looks.
 const LOOK_EVERY: Duration = Duration::from_millis(2);
 
 /// How long a killed process may take to be gone; one stuck in the kernel ends when it is let.
 const KILLED_WITHIN: Duration = Duration::from_secs(1);
 
-/// Memory of one server.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Held {
     pub(super) resident_bytes: u64,
     /// Resident and swapped bytes: what counts against a limit, for a runaway that is swapped out
     /// grows on.
     pub(super) bytes: u64,
-    /// The process that holds most of these.
     pub(super) largest: Option<Pid>,
 }
 
@@ -33,7 +30,6 @@ pub(super) struct Family {
     pub(super) root: Pid,
     /// Children of this process that belong to someone else.
     before: Vec<Pid>,
-    /// Sessions that its processes were seen in.
     sessions: Mutex<BTreeSet<Pid>>,
 }
 
@@ -84,7 +80,6 @@ impl Family {
         members
     }
 
-    /// The members that run.
     pub(super) fn alive(&self) -> Vec<Pid> {
         let runs = |pid: &Pid| state_of(*pid).is_some_and(|state| !state.is_gone());
         self.members().into_iter().filter(runs).collect()

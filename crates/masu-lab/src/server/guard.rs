@@ -41,7 +41,6 @@ struct Shared {
 struct Watched {
     /// Who is looked at, by the variant's index.
     families: Vec<(usize, Arc<Family>)>,
-    /// Servers that were killed, and why.
     killed: Vec<(usize, Ending)>,
     burst: Option<Burst>,
 }
@@ -53,7 +52,6 @@ struct Burst {
     resident: Resident,
     /// The caller's wish to stop everything.
     stop: Stop,
-    /// Raised to end this burst.
     abort: Stop,
 }
 
@@ -78,12 +76,10 @@ impl Guard {
         Guard { shared, thread: Some(thread) }
     }
 
-    /// Looks at the server of the variant at `index` from now on.
     pub(super) fn watch(&self, index: usize, family: &Arc<Family>) {
         self.shared.lock().families.push((index, Arc::clone(family)));
     }
 
-    /// Looks at it no more.
     pub(super) fn forget(&self, index: usize) {
         self.shared.lock().families.retain(|(of, _)| *of != index);
     }
@@ -112,7 +108,6 @@ impl Guard {
         watched.burst.take().map(|burst| burst.resident)
     }
 
-    /// Why the server at `index` was killed, if it was.
     pub(super) fn killed(&self, index: usize) -> Option<Ending> {
         let watched = self.shared.lock();
         let one = watched.killed.iter().find(|(of, _)| *of == index);

@@ -47,7 +47,6 @@ impl FromStr for LatencyRate {
 }
 
 impl fmt::Display for LatencyRate {
-    /// As it is written.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             LatencyRate::PerSecond(rate) => write!(f, "{rate}"),

@@ -15,7 +15,6 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// How much of the end is kept: an error stands above its trace, which may be long.
 const TAIL_BYTES: usize = 16 << 10;
 
-/// A thread that reads both streams of one server.
 #[derive(Debug)]
 pub(super) struct Outputs {
     shared: Arc<Shared>,
@@ -24,7 +23,6 @@ pub(super) struct Outputs {
 
 #[derive(Debug, Default)]
 struct Shared {
-    /// The last of standard error.
     tail: Mutex<String>,
     over: AtomicBool,
 }

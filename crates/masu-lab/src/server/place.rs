@@ -23,7 +23,6 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// A free port and a fresh folder for the variant called `label`.
     pub(super) fn new(label: &str) -> Result<Place, Error> {
         let port = free_port()?;
         let folder = Folder::new()?;
@@ -46,12 +45,10 @@ impl Place {
         }
     }
 
-    /// `text` with this place and the row's parameters in it.
     pub(super) fn text(&self, text: &str, row: &Row) -> String {
         self.words(text.as_ref(), row).to_string_lossy().into_owned()
     }
 
-    /// The same for text that need not be UTF-8.
     pub(super) fn words(&self, text: &OsStr, row: &Row) -> OsString {
         substitute(&substitute(text, &self.values), &row.variant.parameters)
     }

@@ -15,7 +15,6 @@ use crate::{Error, Row, hooks, kernel};
 const PAUSE_MIN: Duration = Duration::from_millis(5);
 const PAUSE_MAX: Duration = Duration::from_millis(100);
 
-/// How long one question may take.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 
 /// How long a connection may take that nobody should be there to take.
@@ -60,12 +59,10 @@ fn is_address(text: &str) -> bool {
     is_port && !host.is_empty() && host.chars().all(is_of_host)
 }
 
-/// Why waiting for a server came to nothing.
 #[derive(Debug)]
 pub(super) struct NotReady {
     /// What goes on behind "was not ready".
     pub(super) reason: String,
-    /// Whether there was no use in waiting.
     pub(super) is_impossible: bool,
 }
 
@@ -119,12 +116,10 @@ pub(super) fn address(ready: &Ready, place: &Place, row: &Row) -> Result<Vec<Soc
     })
 }
 
-/// Whether somebody takes connections there.
 pub(super) fn is_taken(address: &SocketAddr) -> bool {
     TcpStream::connect_timeout(address, TAKEN_WITHIN).is_ok()
 }
 
-/// One question; why it is not ready.
 fn ask(
     ready: &Ready,
     place: &Place,

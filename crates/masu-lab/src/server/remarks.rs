@@ -44,7 +44,6 @@ pub(super) fn of(
     Remarks { warnings, notes }
 }
 
-/// What went wrong with servers, each with advice.
 fn of_servers(rows: &[Row], books: &[Book]) -> Vec<String> {
     let mut remarks = Vec::new();
     for (row, book) in rows.iter().zip(books) {

@@ -112,7 +112,6 @@ impl ServerRequest {
 }
 
 impl ServerPlan {
-    /// The texts that placeholders may stand in.
     pub(crate) fn texts(&self) -> Vec<&OsStr> {
         let ready = match &self.ready {
             Ready::Port => None,
@@ -125,7 +124,6 @@ impl ServerPlan {
         ready.into_iter().chain(load).map(OsStr::new).collect()
     }
 
-    /// The same with `values` in its texts.
     pub(crate) fn with(&self, values: &Values) -> ServerPlan {
         let settle =
             |text: &String| substitute(text.as_ref(), values).to_string_lossy().into_owned();

@@ -28,7 +28,6 @@ pub(super) struct Running {
 }
 
 impl Running {
-    /// Starts `row` in `place`, with an environment longer by `offset_bytes`.
     pub(super) fn start(row: &Row, place: Place, offset_bytes: u32) -> Result<Running, Error> {
         kernel::become_subreaper().doing(|| "asking to inherit orphaned processes")?;
         let workload = place.workload(row);

@@ -17,7 +17,6 @@ const FAULTS_FACTOR: f64 = 1.5;
 /// Page faults a request below which they do not matter, however they change.
 const FAULTS_FEW: f64 = 0.05;
 
-/// What one warm-up burst showed.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Point {
     /// Answers a second; of a load command, bursts a second.

@@ -10,7 +10,6 @@ use crate::results::Summary;
 use crate::statistics::{Look, Measure};
 use crate::{Ending, Run};
 
-/// How a simulated machine disturbs the times of its runs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Noise {
     /// Normal, with this coefficient of variation.
@@ -44,7 +43,6 @@ impl Noise {
     ];
 }
 
-/// A machine on which runs are simulated.
 #[derive(Debug, Clone)]
 pub(crate) struct Machine {
     noise: Noise,
@@ -98,13 +96,11 @@ impl Machine {
         }
     }
 
-    /// Whether something happens that happens with `probability`.
     fn happens(&mut self, probability: f64) -> bool {
         probability > 0.0 && fraction(&mut self.random) < probability
     }
 }
 
-/// What is compared on a simulated machine, and how.
 #[derive(Debug, Clone)]
 pub(crate) struct Comparison<'a> {
     pub(crate) truth: &'a [f64],
@@ -161,7 +157,6 @@ impl<'a> Comparison<'a> {
     }
 }
 
-/// The variants' labels: a, b, c …
 pub(crate) fn labels(count: usize) -> Vec<String> {
     ('a'..='z').take(count).map(String::from).collect()
 }

@@ -33,7 +33,6 @@ impl Step {
         [Step::Setting, Step::Settings, Step::Malloc, Step::MallocAndSettings];
 }
 
-/// A variant that may be tried.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Candidate {
     pub(super) label: String,

@@ -20,7 +20,6 @@ pub(super) const WORTH: f64 = 0.01;
 /// How much more than the best a smaller change may take and still be shown to be nearly as good.
 pub(super) const NEAR: f64 = 0.03;
 
-/// What was chosen, as places among what was confirmed.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Chosen {
     /// The smallest change that gains enough.

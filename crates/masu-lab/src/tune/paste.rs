@@ -138,7 +138,6 @@ fn escaped(text: &str, special: &[char], escape: char) -> String {
     out
 }
 
-/// `text` as one word of a shell.
 fn in_shell(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=,+@%".contains(c);
     if !text.is_empty() && text.chars().all(is_plain) {

@@ -68,7 +68,6 @@ pub(super) struct Room {
     pub(super) rounds: usize,
 }
 
-/// What comes next.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Next {
     /// The search is planned: a run takes so many seconds, so about so many fit in.
@@ -77,7 +76,6 @@ pub(super) enum Next {
     Stage { number: usize, candidates: usize, rounds: usize, seconds: f64, confirms: bool },
 }
 
-/// What a search came to.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Found {
     /// Of each candidate the last that stages of the search said of it; none where it was not tried.
@@ -157,7 +155,6 @@ pub(super) fn search(
     }
 }
 
-/// A search on its way.
 struct Search<'a> {
     candidates: &'a [Candidate],
     goal: Goal,
@@ -398,13 +395,11 @@ impl Search<'_> {
         }
     }
 
-    /// The ratio that is to become small, as the last stage had it.
     fn gain(&self, index: usize) -> Option<f64> {
         let tried = self.found.tried[index].as_ref()?;
         Some(tried.proved.ratio(self.goal.primary())?.estimate)
     }
 
-    /// The ratio that is paid with.
     fn price(&self, index: usize) -> Option<f64> {
         let tried = self.found.tried[index].as_ref()?;
         Some(tried.proved.ratio(self.goal.other())?.estimate)
@@ -421,7 +416,6 @@ impl Search<'_> {
         self.first_of_each(set, |count| count.div_ceil(2))
     }
 
-    /// The best of each step.
     fn best_of_each(&self, set: &[usize]) -> Vec<usize> {
         self.first_of_each(set, |_| 1)
     }

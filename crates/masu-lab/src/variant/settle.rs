@@ -10,7 +10,6 @@ use super::value::{Unit, Value};
 use super::{MALLOC_CONF, Spec};
 use crate::Error;
 
-/// What of an allocator decides how it is set.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Target<'a> {
     pub(crate) name: &'a str,
