@@ -5,7 +5,6 @@
 //! that run programs. Nothing of masu is linked here, so that the first chore starts within seconds;
 //! chores that measure are the program `xtask-measure`, which links the lab.
 
-mod boot;
 mod ci;
 mod containers;
 mod docs;
@@ -25,7 +24,7 @@ mod trial;
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result};
 use clap::{CommandFactory, Parser, error::ErrorKind};
@@ -56,7 +55,12 @@ enum Chore {
     /// The page of figures, docs/benchmarks.md, from the records
     Benchmarks,
     Matrix(matrix::Request),
-    Boot(boot::Request),
+    /// Run a program of aarch64 under a kernel with other OS pages: `cargo xtask boot --help`
+    #[command(disable_help_flag = true)]
+    Boot {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<OsString>,
+    },
     Faults(faults::Request),
     Fuzz(fuzz::Request),
     Sanitize(sanitize::Request),
@@ -98,7 +102,7 @@ fn perform(chore: Chore) -> Result<()> {
         Chore::Picture => picture::run(root),
         Chore::Benchmarks => benchmarks::run(root),
         Chore::Matrix(request) => matrix::run(root, &request),
-        Chore::Boot(request) => boot::run(root, &request),
+        Chore::Boot { words } => boot(root, &words),
         Chore::Faults(request) => faults::run(root, &request),
         Chore::Fuzz(request) => fuzz::run(root, &request),
         Chore::Sanitize(request) => sanitize::run(root, &request),
@@ -115,6 +119,12 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Becomes the script that runs a guest.
+fn boot(root: &Path, words: &[OsString]) -> Result<()> {
+    matrix::provide_guests(root)?;
+    Err(Command::new("sh").arg(root.join(matrix::BOOT)).args(words).exec()).context("no sh")
 }
 
 /// Becomes the chore of `xtask-measure`; returns only where that cannot start.

@@ -1,25 +1,28 @@
 //! `cargo xtask matrix`: every group of the allocator's tests on every target that this machine can run, as
-//! one table, which is kept in the tests' README: row by row, each as soon as all its groups have run.
+//! one table, which is kept in the tests' README: row by row, each as soon as all its groups have run. A row says of
+//! which run it is.
 //!
-//! It relies on cargo for each cell, on qemu-user and Debian's cross compilers for aarch64, on `cargo xtask boot` for
+//! It relies on cargo for each cell, on qemu-user and Debian's cross compilers for aarch64, on `xtask/boot/boot.sh` for
 //! kernels with other OS pages, and on what the tests themselves take from the environment (`TESTED_TARGET`,
 //! `TESTED_RUNNER`, `TESTED_PROFILE`, `MASU_OPERATIONS`). The hard
 //! idea is honesty about emulation: what an emulator gets wrong by itself is left out by name, with the reason,
 //! and the table says so.
 
 mod plan;
-mod table;
 
-use std::collections::BTreeSet;
+use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Command;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 
-use crate::{boot, commands, machine, page_part, records, test_counts};
-use plan::{Cell, GROUPS, Group, Machine, TARGETS, Target};
+use crate::{commands, machine, page_part, records, test_counts};
+use plan::{BY_QEMU, GROUPS, Group, LEFT_OUT, Machine, REASONS, TARGETS, Target};
 
 const README: &str = "crates/masu-abi/tests/README.md";
+
+/// Runs a program in a guest.
+pub(crate) const BOOT: &str = "xtask/boot/boot.sh";
 
 /// No cell takes longer than this by far, in seconds, what it needs built and on a busy machine.
 const PATIENCE_S: &str = "3600";
@@ -57,75 +60,98 @@ impl Request {
     }
 }
 
+/// What becomes of a group on a target: the text of its cell in the table.
+struct Cell {
+    text: String,
+    is_failed: bool,
+}
+
 /// Runs the cells that were asked for and prints the table; whole rows are kept in the README as they are done.
 pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
-    machine::provide_all(&[machine::TESTED, machine::FOREIGN])?;
-    machine::provide_toolchain(root)?;
-    provide_guests(root, request)?;
-    let readme = root.join(README);
-    // Before anything is kept, for what is kept is a change.
-    let head = table::head(&records::commit(root));
-    let mut rows = Vec::new();
-    for target in TARGETS {
-        let cells: Vec<Cell> =
-            GROUPS.iter().map(|group| cell(root, request, target, group)).collect::<Result<_>>()?;
-        if cells.iter().any(|cell| *cell != Cell::NotAsked) {
-            rows.push((target, cells));
-            if request.keeps_rows() {
-                let old = page_part::read(&readme, "matrix")?;
-                page_part::replace(&readme, "matrix", &table::merged(&old, &head, &rows))?;
-            }
-        }
-    }
-    if rows.is_empty() {
+    let wants = |target: &Target| GROUPS.iter().any(|group| request.wants(target, group));
+    let targets: Vec<&Target> = TARGETS.iter().filter(|target| wants(target)).collect();
+    if targets.is_empty() {
         bail!("matrix: no such target or group");
     }
-    println!("\n{}", table::text(&rows));
-    if request.keeps_rows() {
-        println!("kept in {README}");
+    machine::provide_all(&[machine::TESTED, machine::FOREIGN])?;
+    machine::provide_toolchain(root)?;
+    if targets.iter().any(|target| matches!(target.machine, Machine::Guest(_))) {
+        provide_guests(root)?;
     }
-    let failed = rows.iter().flat_map(|(_, cells)| cells).filter(|cell| cell.is_failed()).count();
+    let readme = root.join(README);
+    // Before anything is kept, for what is kept is a change.
+    let stamp = format!("{}, commit {}", records::today(), records::commit(root));
+    let (mut rows, mut failed) = (Vec::new(), 0);
+    for target in targets {
+        let cells: Vec<Cell> =
+            GROUPS.iter().map(|group| cell(root, request, target, group)).collect::<Result<_>>()?;
+        failed += cells.iter().filter(|cell| cell.is_failed).count();
+        let cells: Vec<&str> = cells.iter().map(|cell| cell.text.as_str()).collect();
+        rows.push(format!("| {} | {stamp} | {} |", target.name, cells.join(" | ")));
+        if request.keeps_rows() {
+            let old = page_part::read(&readme, "matrix")?;
+            let old = old.lines().map(str::to_owned);
+            page_part::replace(&readme, "matrix", &table(&old.collect::<Vec<_>>(), &rows))?;
+        }
+    }
+    println!("\n{}", table(&[], &rows));
     if failed > 0 {
         bail!("matrix: {failed} cells of the table fail");
     }
     Ok(())
 }
 
-fn provide_guests(root: &Path, request: &Request) -> Result<()> {
-    let asked = TARGETS
-        .iter()
-        .filter(|target| GROUPS.iter().any(|group| request.wants(target, group)))
-        .filter_map(|target| match target.machine {
-            Machine::Guest(size) => Some(size),
-            Machine::Here | Machine::QemuUser => None,
-        });
-    let sizes: BTreeSet<u32> = asked.collect();
-    if sizes.is_empty() {
-        Ok(())
-    } else {
-        boot::provide(root, &sizes.into_iter().collect::<Vec<_>>())
-    }
+/// What `boot.sh` needs.
+pub(crate) fn provide_guests(root: &Path) -> Result<()> {
+    machine::provide_all(&[machine::GUEST])?;
+    machine::provide_target(root, machine::OTHER_CPU_MUSL)
 }
 
 fn cell(root: &Path, request: &Request, target: &Target, group: &Group) -> Result<Cell> {
+    let passes = |text: String| Ok(Cell { text, is_failed: false });
     if !request.wants(target, group) {
-        return Ok(Cell::NotAsked);
+        return passes(String::new());
     }
-    if let Some(reason) = plan::not_run(target, group) {
-        return Ok(Cell::NotRun(reason));
+    if let Some(letter) = plan::not_run(target, group) {
+        return passes(letter.to_string());
     }
     let name = format!("{}: {}", target.name, group.name);
     let tally =
         commands::step(&name, || test_counts::run_tests(&mut command(root, target, group)?));
-    Ok(match tally {
-        Ok(tally) if tally.failed == 0 => Cell::Passed(tally.passed),
-        Ok(tally) => Cell::Failed(tally.passed, tally.failed),
+    let (passed, failed) = match tally {
+        Ok(tally) => (tally.passed, tally.failed),
         // Said here, so that the other cells are still run.
         Err(error) => {
             println!("{error:#}");
-            Cell::Failed(0, 1)
+            (0, 1)
         }
-    })
+    };
+    match failed {
+        0 => passes(passed.to_string()),
+        _ => Ok(Cell { text: format!("{passed}, **{failed} failed**"), is_failed: true }),
+    }
+}
+
+/// The table of these rows, in the order of the targets; `old` has those of other targets, if it has the same columns.
+fn table(old: &[String], rows: &[String]) -> String {
+    let groups: Vec<&str> = GROUPS.iter().map(|group| group.name).collect();
+    let head = format!("| target | run | {} |", groups.join(" | "));
+    let old = if old.contains(&head) { old } else { &[] };
+    let mut text = format!("{head}\n|---|---|{}\n", "--:|".repeat(groups.len()));
+    for target in TARGETS {
+        let is_its = |row: &&String| row.starts_with(&format!("| {} |", target.name));
+        if let Some(row) = rows.iter().find(is_its).or_else(|| old.iter().find(is_its)) {
+            text.push_str(&format!("{row}\n"));
+        }
+    }
+    text.push_str("\nTests that passed; with *n* failed where any did. Not run:\n\n");
+    for (letter, reason) in REASONS {
+        let _ = writeln!(text, "- {letter}: {reason}.");
+    }
+    for one in LEFT_OUT {
+        let _ = writeln!(text, "- `{}`, {}: {}.", one.test, one.place, one.reason);
+    }
+    text
 }
 
 fn command(root: &Path, target: &Target, group: &Group) -> Result<Command> {
@@ -143,8 +169,8 @@ fn command(root: &Path, target: &Target, group: &Group) -> Result<Command> {
         // Test programs are many, and none of them is what is released.
         cargo.env("CARGO_PROFILE_RELEASE_LTO", "off");
     }
-    for (name, value) in target.variables {
-        cargo.env(name, value);
+    if target.is_emulated() {
+        cargo.envs(BY_QEMU);
     }
     if group.runs_programs {
         cargo.env("TESTED_PROFILE", target.profile);
@@ -160,7 +186,7 @@ fn command(root: &Path, target: &Target, group: &Group) -> Result<Command> {
     }
     cargo.env("MASU_OPERATIONS", if target.is_emulated() { "200000" } else { "1000000" });
     cargo.arg("--");
-    for left_out in plan::LEFT_OUT.iter().filter(|one| one.has(target, group)) {
+    for left_out in LEFT_OUT.iter().filter(|one| one.has(target, group)) {
         cargo.args(["--skip", left_out.test]);
     }
     Ok(commands::behind(&["timeout", PATIENCE_S], &cargo))
@@ -168,12 +194,11 @@ fn command(root: &Path, target: &Target, group: &Group) -> Result<Command> {
 
 /// The command that runs a guest's program, words with spaces between.
 fn guest_runner(root: &Path, target: &Target, size: u32) -> Result<String> {
-    let xtask = std::env::current_exe().context("this program's own path is unknown")?;
     // What tests of `crates/masu` read and where they write.
-    let page = root.join("docs/options.md");
+    let (script, page) = (root.join(BOOT), root.join("docs/options.md"));
     let folder = commands::target_folder()?.join(target.triple).join("tmp");
-    let (xtask, page, folder) = (xtask.display(), page.display(), folder.display());
-    Ok(format!("{xtask} boot --pages {size} --file {page} --folder {folder}"))
+    let (script, page, folder) = (script.display(), page.display(), folder.display());
+    Ok(format!("sh {script} --pages {size} --file {page} --folder {folder}"))
 }
 
 #[cfg(test)]
@@ -198,9 +223,28 @@ mod tests {
         let cells =
             TARGETS.iter().flat_map(|target| GROUPS.iter().map(move |group| (target, group)));
         let asked: Vec<_> = cells.filter(|(target, group)| request.wants(target, group)).collect();
-        assert!(
-            asked.len() > 2
-                && asked.iter().all(|(target, group)| plan::not_run(target, group).is_none())
-        );
+        assert!(asked.len() > 2);
+        assert!(asked.iter().all(|(target, group)| plan::not_run(target, group).is_none()));
+    }
+
+    #[test]
+    fn rows_of_an_earlier_run_stay_where_the_columns_are_the_same() {
+        let row = |place: usize, run: &str| format!("| {} | {run} | 7 |", TARGETS[place].name);
+        let kept = |old: &str| -> Vec<String> { old.lines().map(str::to_owned).collect() };
+        let both = table(&[], &[row(1, "then"), row(0, "then")]);
+        let later = table(&kept(&both), &[row(1, "now")]);
+        let rows: Vec<&str> = later.lines().skip(2).take(2).collect();
+        assert_eq!(rows, [row(0, "then"), row(1, "now")]);
+        let others = both.replace("| unit |", "| other |");
+        assert!(!table(&kept(&others), &[row(1, "now")]).contains("then"));
+    }
+
+    #[test]
+    fn every_reason_has_a_letter_of_the_list() {
+        let cells =
+            TARGETS.iter().flat_map(|target| GROUPS.iter().map(move |group| (target, group)));
+        for letter in cells.filter_map(|(target, group)| plan::not_run(target, group)) {
+            assert!(REASONS.iter().any(|(known, _)| *known == letter), "{letter}");
+        }
     }
 }

@@ -3,6 +3,10 @@
 //! It is data. A test that an emulator breaks by itself stands here with the reason, which
 //! the table repeats.
 
+use std::fmt;
+
+use Machine::{Guest, Here, QemuUser};
+
 use crate::machine::{HOST, MUSL, OTHER_CPU, OTHER_CPU_MUSL};
 
 /// A target in one profile: a row.
@@ -14,8 +18,6 @@ pub(super) struct Target {
     pub(super) profile: &'static str,
     pub(super) machine: Machine,
     pub(super) is_quick: bool,
-    /// How cargo links and runs its programs.
-    pub(super) variables: &'static [(&'static str, &'static str)],
 }
 
 /// What runs a target's programs.
@@ -47,29 +49,16 @@ pub(super) struct Group {
     pub(super) is_quick: bool,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Cell {
-    NotAsked,
-    NotRun(&'static str),
-    Passed(u64),
-    Failed(u64, u64),
-}
-
-impl Cell {
-    pub(super) fn is_failed(self) -> bool {
-        matches!(self, Cell::Failed(..))
-    }
-}
-
+/// A test that is left out on some targets.
 pub(super) struct LeftOut {
     pub(super) test: &'static str,
     group: &'static str,
     pub(super) reason: &'static str,
-    place: Place,
+    pub(super) place: Place,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+pub(super) enum Place {
     QemuUser,
     Guests,
     Debug,
@@ -77,27 +66,27 @@ enum Place {
 
 impl LeftOut {
     pub(super) fn has(&self, target: &Target, group: &Group) -> bool {
-        self.group == group.name && self.is_of(target)
-    }
-
-    pub(super) fn place(&self) -> &'static str {
-        match self.place {
-            Place::QemuUser => "on aarch64 under qemu-user",
-            Place::Guests => "under a kernel of its own",
-            Place::Debug => "debug",
-        }
-    }
-
-    pub(super) fn is_of(&self, target: &Target) -> bool {
-        match self.place {
+        let is_there = match self.place {
             Place::QemuUser => target.machine == Machine::QemuUser,
             Place::Guests => matches!(target.machine, Machine::Guest(_)),
             Place::Debug => target.profile == "dev",
-        }
+        };
+        self.group == group.name && is_there
     }
 }
 
-const BY_QEMU: &[(&str, &str)] = &[
+impl fmt::Display for Place {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.write_str(match self {
+            Place::QemuUser => "on aarch64 under qemu-user",
+            Place::Guests => "under a kernel of its own",
+            Place::Debug => "debug",
+        })
+    }
+}
+
+/// How cargo links and runs programs of aarch64; a guest's are run by `boot.sh` instead.
+pub(super) const BY_QEMU: [(&str, &str); 4] = [
     ("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER", "aarch64-linux-gnu-gcc"),
     ("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER", "qemu-aarch64 -L /usr/aarch64-linux-gnu"),
     // No compiler of C is needed here.
@@ -105,39 +94,29 @@ const BY_QEMU: &[(&str, &str)] = &[
     ("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_MUSL_RUNNER", "qemu-aarch64"),
 ];
 
-const fn native(name: &'static str, triple: &'static str, profile: &'static str) -> Target {
-    Target { name, triple, profile, machine: Machine::Here, is_quick: false, variables: &[] }
-}
-
-const fn emulated(
+const fn target(
     name: &'static str,
     triple: &'static str,
     profile: &'static str,
-    is_quick: bool,
+    machine: Machine,
 ) -> Target {
-    Target { name, triple, profile, machine: Machine::QemuUser, is_quick, variables: BY_QEMU }
-}
-
-/// Cargo's runner is this very chore's program: see `matrix.rs`.
-const fn guest(name: &'static str, triple: &'static str, os_page_kib: u32) -> Target {
-    let (profile, machine) = ("release", Machine::Guest(os_page_kib));
-    Target { name, triple, profile, machine, is_quick: false, variables: BY_QEMU }
+    Target { name, triple, profile, machine, is_quick: false }
 }
 
 pub(super) const TARGETS: &[Target] = &[
-    native("x86-64 glibc, release", HOST, "release"),
-    native("x86-64 glibc, debug", HOST, "dev"),
-    native("x86-64 musl, release", MUSL, "release"),
-    native("x86-64 musl, debug", MUSL, "dev"),
-    emulated("aarch64 glibc, release", OTHER_CPU, "release", true),
-    emulated("aarch64 glibc, debug", OTHER_CPU, "dev", false),
-    emulated("aarch64 musl, release", OTHER_CPU_MUSL, "release", false),
-    emulated("aarch64 musl, debug", OTHER_CPU_MUSL, "dev", false),
-    guest("aarch64 musl, OS pages of 4 KiB", OTHER_CPU_MUSL, 4),
-    guest("aarch64 musl, OS pages of 16 KiB", OTHER_CPU_MUSL, 16),
-    guest("aarch64 musl, OS pages of 64 KiB", OTHER_CPU_MUSL, 64),
-    guest("aarch64 glibc, OS pages of 16 KiB", OTHER_CPU, 16),
-    guest("aarch64 glibc, OS pages of 64 KiB", OTHER_CPU, 64),
+    target("x86-64 glibc, release", HOST, "release", Here),
+    target("x86-64 glibc, debug", HOST, "dev", Here),
+    target("x86-64 musl, release", MUSL, "release", Here),
+    target("x86-64 musl, debug", MUSL, "dev", Here),
+    Target { is_quick: true, ..target("aarch64 glibc, release", OTHER_CPU, "release", QemuUser) },
+    target("aarch64 glibc, debug", OTHER_CPU, "dev", QemuUser),
+    target("aarch64 musl, release", OTHER_CPU_MUSL, "release", QemuUser),
+    target("aarch64 musl, debug", OTHER_CPU_MUSL, "dev", QemuUser),
+    target("aarch64 musl, OS pages of 4 KiB", OTHER_CPU_MUSL, "release", Guest(4)),
+    target("aarch64 musl, OS pages of 16 KiB", OTHER_CPU_MUSL, "release", Guest(16)),
+    target("aarch64 musl, OS pages of 64 KiB", OTHER_CPU_MUSL, "release", Guest(64)),
+    target("aarch64 glibc, OS pages of 16 KiB", OTHER_CPU, "release", Guest(16)),
+    target("aarch64 glibc, OS pages of 64 KiB", OTHER_CPU, "release", Guest(64)),
 ];
 
 const fn rust(name: &'static str, tests: &'static str, is_quick: bool) -> Group {
@@ -176,32 +155,32 @@ pub(super) const GROUPS: &[Group] = &[
     ),
 ];
 
-/// Why a group does not run on a target, where it does not.
-pub(super) fn not_run(target: &Target, group: &Group) -> Option<&'static str> {
+/// Why a group does not run on some targets; the table has the letter.
+pub(super) const REASONS: [(char, &str); 7] = [
+    ('a', "these tests build for glibc and for musl themselves, released: see x86-64 glibc, debug"),
+    (
+        'b',
+        "C on musl, shared and static, is in `kinds`; there is no aarch64 compiler of C for musl here",
+    ),
+    ('c', "these tests build for glibc and for musl themselves: see the first rows"),
+    ('d', "a static program has no dynamic linker that the code arena could ask for symbols"),
+    ('e', "the tests start themselves again, which qemu-user does not do without binfmt_misc"),
+    ('f', "qemu-user passes neither seccomp filters nor RLIMIT_AS on"),
+    ('g', "these tests compile while they run, and there is no compiler in a guest"),
+];
+
+/// The letter of the reason why a group does not run on a target, where it does not.
+pub(super) fn not_run(target: &Target, group: &Group) -> Option<char> {
     let on_musl = target.triple.ends_with("musl");
-    let by_qemu_user = target.machine == Machine::QemuUser;
+    let by_qemu_user = target.machine == QemuUser;
     match group.name {
-        "plugins" if target.triple != HOST || target.profile != "dev" => Some(
-            "these tests build for glibc and for musl themselves, released: see x86-64 glibc, debug",
-        ),
-        "kinds" if target.triple != HOST => {
-            Some("these tests build for glibc and for musl themselves: see the first rows")
-        }
-        "options" if by_qemu_user => Some(
-            "the tests start themselves again, which qemu-user does not do without binfmt_misc",
-        ),
-        "code" if on_musl => {
-            Some("a static program has no dynamic linker that the code arena could ask for symbols")
-        }
-        "code" if target.is_emulated() && !by_qemu_user => {
-            Some("these tests compile while they run, and there is no compiler in a guest")
-        }
-        "constrained" if by_qemu_user => {
-            Some("qemu-user passes neither seccomp filters nor RLIMIT_AS on")
-        }
-        _ if group.runs_programs && on_musl => Some(
-            "C on musl, shared and static, is in `kinds`; there is no aarch64 compiler of C for musl here",
-        ),
+        "plugins" if target.triple != HOST || target.profile != "dev" => Some('a'),
+        "kinds" if target.triple != HOST => Some('c'),
+        "options" if by_qemu_user => Some('e'),
+        "code" if on_musl => Some('d'),
+        "code" if target.is_emulated() && !by_qemu_user => Some('g'),
+        "constrained" if by_qemu_user => Some('f'),
+        _ if group.runs_programs && on_musl => Some('b'),
         _ => None,
     }
 }
@@ -214,43 +193,40 @@ const STARTED: &str = "qemu-user starts no other program of its CPU without binf
 const NO_SHELL: &str = "a guest has no shell";
 const NO_KERNEL: &str = "it brings a kernel of its own, which is one for x86-64";
 
-const fn left_out(group: &'static str, test: &'static str, reason: &'static str) -> LeftOut {
-    LeftOut { test, group, reason, place: Place::QemuUser }
-}
-
-const fn left_out_in_guests(
+const fn left_out(
     group: &'static str,
     test: &'static str,
     reason: &'static str,
+    place: Place,
 ) -> LeftOut {
-    LeftOut { test, group, reason, place: Place::Guests }
+    LeftOut { test, group, reason, place }
 }
 
 /// Tests that an emulator breaks, and what only a released library does.
 pub(super) const LEFT_OUT: &[LeftOut] = &[
-    left_out("unit", "memory::ranges::stripes::tests", STARTED),
-    left_out("unit", "threads::fork::tests", STARTED),
-    left_out("oracle", "os_pages", STARTED),
-    left_out("oracle", "combinations", STARTED),
-    left_out("heaps", "misuse_ends_the_program", STARTED),
-    left_out("heaps", "dropping_a_heap_returns_its_memory", STARTED),
-    left_out("profile", "a_profile_from_the_environment", STARTED),
-    left_out("life", "fork_while_threads_allocate", FORKED),
-    left_out("life", "fork_handlers_may_allocate", FORKED),
-    left_out("life", "threads_one_after_another", RESIDENT),
-    left_out("life", "exec_while_threads_allocate", STARTED),
-    left_out("limits", "memory_locked", RESIDENT),
-    left_out("limits", "limit_that_comes_and_goes", LIMITED),
-    left_out("limits", "up_to_the_limit", LIMITED),
-    left_out("cxx", "handler_that_finds_memory", LIMITED),
-    left_out_in_guests("life", "spawned_while_threads_allocate", NO_SHELL),
-    left_out_in_guests("limits", "up_to_the_limit", NO_SHELL),
-    left_out_in_guests("constrained", "memory_is_committed_in_small_steps", NO_KERNEL),
-    left_out_in_guests("constrained", "few_addresses", NO_SHELL),
-    LeftOut {
-        test: "threads_with_the_smallest_stack",
-        group: "life",
-        reason: "a library that is not optimised takes more than such a stack has",
-        place: Place::Debug,
-    },
+    left_out("unit", "memory::ranges::stripes::tests", STARTED, Place::QemuUser),
+    left_out("unit", "threads::fork::tests", STARTED, Place::QemuUser),
+    left_out("oracle", "os_pages", STARTED, Place::QemuUser),
+    left_out("oracle", "combinations", STARTED, Place::QemuUser),
+    left_out("heaps", "misuse_ends_the_program", STARTED, Place::QemuUser),
+    left_out("heaps", "dropping_a_heap_returns_its_memory", STARTED, Place::QemuUser),
+    left_out("profile", "a_profile_from_the_environment", STARTED, Place::QemuUser),
+    left_out("life", "fork_while_threads_allocate", FORKED, Place::QemuUser),
+    left_out("life", "fork_handlers_may_allocate", FORKED, Place::QemuUser),
+    left_out("life", "threads_one_after_another", RESIDENT, Place::QemuUser),
+    left_out("life", "exec_while_threads_allocate", STARTED, Place::QemuUser),
+    left_out("limits", "memory_locked", RESIDENT, Place::QemuUser),
+    left_out("limits", "limit_that_comes_and_goes", LIMITED, Place::QemuUser),
+    left_out("limits", "up_to_the_limit", LIMITED, Place::QemuUser),
+    left_out("cxx", "handler_that_finds_memory", LIMITED, Place::QemuUser),
+    left_out("life", "spawned_while_threads_allocate", NO_SHELL, Place::Guests),
+    left_out("limits", "up_to_the_limit", NO_SHELL, Place::Guests),
+    left_out("constrained", "memory_is_committed_in_small_steps", NO_KERNEL, Place::Guests),
+    left_out("constrained", "few_addresses", NO_SHELL, Place::Guests),
+    left_out(
+        "life",
+        "threads_with_the_smallest_stack",
+        "a library that is not optimised takes more than such a stack has",
+        Place::Debug,
+    ),
 ];

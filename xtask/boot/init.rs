@@ -1,7 +1,7 @@
 //! The first process of a kernel that `cargo xtask boot` starts: runs one program, says how it ended, and
 //! powers the machine off.
 //!
-//! It relies on what `boot/guest.rs` has put into the initial files: the program, and below `/boot` its arguments,
+//! It relies on what `boot.sh` has put into the initial files: the program, and below `/boot` its arguments,
 //! variables and folder. The program's standard output goes to the console as it comes; its standard error follows
 //! when it has ended, so that the two stay apart on the one line there is. What this process says itself stands
 //! behind a byte that no text has.
@@ -29,7 +29,7 @@ unsafe extern "C" {
     safe fn sysconf(name: c_int) -> c_long;
 }
 
-// COUPLING: `boot/console.rs` reads what is said behind this byte.
+// COUPLING: `boot.sh` reads what is said behind this byte.
 const MARK: char = '\u{1e}';
 
 fn main() {
