@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
-use crate::tidy::book::SUMMARY;
+use crate::tidy::pages::SUMMARY;
 use crate::{commands, links};
 
 /// The book's first page. mdBook has the first one twice, under its own name and at the top: links of a page that lies

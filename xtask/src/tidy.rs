@@ -4,18 +4,12 @@
 //! It relies on git for the list of files, so what git ignores is never looked at. A rule is a function from the tree
 //! to findings and nothing more, so each can be shown to fail on planted text in its own unit tests.
 
-mod arrows;
-pub(crate) mod book;
 mod doors;
-mod figures;
-mod headers;
 mod layers;
-mod links;
 mod manifest;
-mod names;
-mod orderings;
+pub(crate) mod pages;
 mod places;
-mod safety;
+mod rust;
 mod source;
 mod tree;
 mod words;
@@ -51,19 +45,13 @@ impl fmt::Display for Finding {
     }
 }
 
-const RULES: &[fn(&Tree) -> Vec<Finding>] = &[
-    arrows::check,
-    book::check,
+const RULES: [fn(&Tree) -> Vec<Finding>; 7] = [
     doors::check,
-    figures::check,
-    headers::check,
     layers::check,
-    links::check,
     manifest::check,
-    names::check,
-    orderings::check,
+    pages::check,
     places::check,
-    safety::check,
+    rust::check,
     words::check,
 ];
 

@@ -2,22 +2,25 @@
 
 use super::*;
 
-type Rule = fn(&Tree) -> Vec<Finding>;
+type Check = fn(&Tree) -> Vec<Finding>;
 
-/// A path, a text, and how much the rule finds there.
-fn counts<const N: usize>(rule: Rule, cases: [(&str, &str, usize); N]) {
+/// The lines at which `rule` is broken.
+fn found(check: Check, rule: &str, files: &[(&str, &str)]) -> Vec<usize> {
+    let findings = check(&Tree::planted(files)).into_iter();
+    findings.filter(|finding| finding.rule == rule).map(|finding| finding.line).collect()
+}
+
+/// A path, a text, and how much there is to find.
+fn counts<const N: usize>(check: Check, rule: &str, cases: [(&str, &str, usize); N]) {
     for (path, text, count) in cases {
-        let found = rule(&Tree::planted(&[(path, text)]));
-        assert_eq!(found.len(), count, "{path}: {text}: {found:?}");
+        assert_eq!(found(check, rule, &[(path, text)]).len(), count, "{path}: {text}");
     }
 }
 
-/// A text, and the lines that the rule finds in it.
-fn lines<const N: usize>(rule: Rule, path: &str, cases: [(&str, &[usize]); N]) {
+/// A text, and the lines that are found in it.
+fn lines<const N: usize>(check: Check, rule: &str, path: &str, cases: [(&str, &[usize]); N]) {
     for (text, lines) in cases {
-        let found = rule(&Tree::planted(&[(path, text)]));
-        let found: Vec<usize> = found.iter().map(|finding| finding.line).collect();
-        assert_eq!(found, lines, "{text}");
+        assert_eq!(found(check, rule, &[(path, text)]), lines, "{text}");
     }
 }
 
@@ -38,7 +41,7 @@ fn arrows_that_are_not_drawn_are_found() {
         ("masu-new", "", 1),
     ] {
         let text = format!("[package]\nname = \"{package}\"\n{rest}");
-        counts(arrows::check, [(&format!("crates/{package}/Cargo.toml"), &text, count)]);
+        counts(manifest::check, "arrow", [(&format!("crates/{package}/Cargo.toml"), &text, count)]);
     }
 }
 
@@ -51,7 +54,7 @@ fn pages_are_listed_once() {
     ] {
         let pages = [("docs/a.md", ""), ("docs/b/c.md", ""), ("docs/plot.svg", "")];
         let files = [&[("docs/SUMMARY.md", summary)], &pages[..]].concat();
-        assert_eq!(book::check(&Tree::planted(&files)).len(), count, "{summary}");
+        assert_eq!(found(pages::check, "book", &files).len(), count, "{summary}");
     }
 }
 
@@ -99,14 +102,15 @@ fn the_page_of_figures_is_what_the_records_make() {
     for (files, count) in
         [(&[record, (page, &made)][..], 0), (&[record, (page, &other)], 1), (&[record], 1)]
     {
-        assert_eq!(figures::check(&Tree::planted(files)).len(), count);
+        assert_eq!(found(pages::check, "figures", files).len(), count);
     }
 }
 
 #[test]
 fn files_open_with_their_purpose_and_have_names_that_say_something() {
     counts(
-        headers::check,
+        rust::check,
+        "file-top",
         [
             ("crates/masu/src/a.rs", "//! Pages.\nfn a() {}", 0),
             ("crates/masu/src/b.rs", "// Pages.\nfn a() {}", 1),
@@ -115,7 +119,8 @@ fn files_open_with_their_purpose_and_have_names_that_say_something() {
         ],
     );
     counts(
-        names::check,
+        rust::check,
+        "file-name",
         [
             ("crates/masu/src/utils.rs", "", 1),
             ("crates/masu/src/common/page.rs", "", 1),
@@ -144,14 +149,14 @@ fn imports_that_climb_and_circles_are_found() {
         (kernel, "// crate::arena is above", 0),
     ] {
         let files = [("crates/a/src/lib.rs", CRATE), (path, text)];
-        assert_eq!(layers::check(&Tree::planted(&files)).len(), count, "{path}: {text}");
+        assert_eq!(found(layers::check, "layers", &files).len(), count, "{path}: {text}");
     }
     let circle = [
         ("crates/a/src/lib.rs", CRATE),
         (kernel, "use crate::memory;"),
         ("crates/a/src/memory.rs", "use crate::kernel;"),
     ];
-    assert_eq!(layers::check(&Tree::planted(&circle)).len(), 2);
+    assert_eq!(found(layers::check, "layers", &circle).len(), 2);
 }
 
 #[test]
@@ -182,7 +187,7 @@ fn a_climb_inside_a_folder_is_found_at_any_depth() {
             ("crates/a/src/memory/ranges.rs", "mod kept;\n\nmod held;\n"),
             (path, text),
         ];
-        assert_eq!(layers::check(&Tree::planted(&files)).len(), count, "{path}: {text}");
+        assert_eq!(found(layers::check, "layers", &files).len(), count, "{path}: {text}");
     }
 }
 
@@ -200,14 +205,14 @@ fn links_that_lead_nowhere_are_found() {
         ("# Here\n[a](b.md#a-b) [b](#there) [c](b.md#no-heading)", 3),
     ] {
         let files = [("docs/a.md", page), ("docs/b.md", other), ("crates/c/d.rs", "")];
-        assert_eq!(links::check(&Tree::planted(&files)).len(), count, "{page}");
+        assert_eq!(found(pages::check, "dead-link", &files).len(), count, "{page}");
     }
     for (code, count) in [
         ("// docs/a.md has it, and `docs/a.md`.\n\"see docs/a.md\"", 0),
         ("// docs/b.md has it.\n\"see docs/gone.md\"", 2),
     ] {
         let files = [("docs/a.md", ""), ("src/b.rs", code)];
-        assert_eq!(links::check(&Tree::planted(&files)).len(), count, "{code}");
+        assert_eq!(found(pages::check, "dead-link", &files).len(), count, "{code}");
     }
 }
 
@@ -215,6 +220,7 @@ fn links_that_lead_nowhere_are_found() {
 fn each_dependency_has_its_reason() {
     lines(
         manifest::check,
+        "dependency-reason",
         "crates/masu/Cargo.toml",
         [
             ("[dependencies]\nlibc = \"0.2\"", &[2]),
@@ -230,7 +236,8 @@ fn each_dependency_has_its_reason() {
 fn each_ordering_is_explained_nearby() {
     let far = format!("// ORDERING: alone.\n{}X.load(Ordering::Acquire);", "a();\n".repeat(16));
     lines(
-        orderings::check,
+        rust::check,
+        "ordering-comment",
         "crates/masu/src/a.rs",
         [
             ("fn a() {\n    X.load(Ordering::Relaxed);\n}", &[2]),
@@ -252,7 +259,8 @@ fn each_ordering_is_explained_nearby() {
 #[test]
 fn unsafe_functions_state_their_conditions() {
     lines(
-        safety::check,
+        rust::check,
+        "safety-comment",
         "crates/masu/src/a.rs",
         [
             ("/// A.\npub unsafe fn a() {}", &[2]),
@@ -271,6 +279,7 @@ fn words_phrases_and_late_subjects_are_found_where_they_are_looked_for() {
     let questions = "# What it is\n\n| What |\n\n```\nWhat now\n```\nWhat is it? That.\n\nIt says\nWhat goes on.\n";
     counts(
         words::check,
+        "words",
         [
             ("docs/a.md", "Whoever reads.\n\nPlain.\nIt is told.", 2),
             (lab, "//! A file.\n/// Made anew.\nfn a() {}", 1),
