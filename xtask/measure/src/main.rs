@@ -40,7 +40,7 @@ fn perform(chore: &Chore) -> Result<()> {
         Chore::Judge(request) => judge::run(root()?, request),
         Chore::Misuse(request) => misuse::run(root()?, request),
         Chore::Pauses(request) => pauses::run(root()?, request),
-        Chore::Peers(request) => peers::run(request),
+        Chore::Peers(request) => peers::run(root()?, request),
         Chore::Rust(request) => rust::run(root()?, request),
         Chore::Scale(request) => scale::run(root()?, request),
     }
