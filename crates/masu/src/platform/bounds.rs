@@ -64,3 +64,6 @@ impl<T> Bounded<T> for [T] {
 fn is_out_of_bounds() -> ! {
     fault::stop(Fault::OutOfBounds)
 }
+
+#[cfg(test)]
+mod tests;

@@ -270,7 +270,9 @@ fn abort_on_oom_ends_the_program() {
         assert_eq!(output.status.signal(), Some(6), "{way}: {output:?}");
         let errors = String::from_utf8_lossy(&output.stderr);
         assert!(
-            errors.contains("masu: there is no memory for a block; stopping"),
+            errors.contains(
+                "masu: there is no memory for a block, and MASU_ABORT_ON_OOM is set; stopping"
+            ),
             "{way}: {errors}"
         );
         let output = child("without_memory", &[("WAY", way)]).output().expect("it starts");
