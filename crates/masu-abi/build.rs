@@ -20,8 +20,10 @@ fn main() {
     link_arg("-Wl,-z,now");
     // `src/start.rs` runs before other libraries' constructors, where the dynamic linker can do it.
     link_arg("-Wl,-z,initfirst");
-    // A relocated segment begins on an OS page of its own, so it never shares one by chance.
+    // Each segment begins on an OS page of its own, so none shares one by chance, and data and zeroed data fit into one.
+    // The second is LLVM's linker's; GNU's does so anyway.
     link_arg("-Wl,-z,separate-code");
+    link_arg("-Wl,-z,separate-loadable-segments");
     // The kernel maps sixteen OS pages around each touched place of the code. So cold code, the
     // constructor with it, lies at the end, and nothing runs at the beginning. The compiler's start
     // files would run there, and do nothing here.
@@ -41,9 +43,9 @@ fn main() {
     }
 }
 
-/// Modules that run only for a heap profile, guarded blocks, first-class heaps or `fork`, as mangled
-/// names have them.
-const COLD_MODULES: [&str; 15] = [
+/// Modules and functions that run only for a heap profile, guarded blocks, first-class heaps, statistics, `fork`, or
+/// without a class map, as mangled names have them.
+const COLD: [&str; 23] = [
     "4masu7profile",
     "4masu11diagnostics8sampling",
     "4masu11diagnostics6unwind",
@@ -59,39 +61,62 @@ const COLD_MODULES: [&str; 15] = [
     "4masu8requests4heap",
     "4masu1c4heap",
     "masu_heap_",
+    "4masu4masu10statistics",
+    "4masu6blocks4page14check_unmapped",
+    "4masu6blocks4page4Page9mark_used",
+    "4masu8requests7pointer16code_without_map",
+    "4masu7foreign",
+    "4masu3new12throw_target",
+    "4masu3new17installed_handler",
+    "4core3ops8function6FnOnce40call_once",
+];
+
+/// The same of what runs where there are several threads, or one ends.
+const OF_THREADS: [&str; 8] = [
+    "4masu7threads5cache4idle",
+    "4masu7threads5cache6remote",
+    "4masu7threads6thread3end",
+    "4masu7threads5cache5depth*12empty_stacks",
+    "4masu7threads5cache5depth*16send_from_sparse",
+    "4masu6blocks8transfer5decay",
+    "4masu6blocks8transfer11flush_batch",
+    "4masu8platform4sync4lock*9lock_slow",
 ];
 
 /// Tables far longer than an OS page, of which most programs use the beginning, as mangled names
 /// have them. ARENAS and STRIPES are neighbors: a program that writes the number of arenas, at the
 /// end of their table, also writes the first stripe.
-const TABLES: [&str; 6] = [
+const TABLES: [&str; 7] = [
     "4masu6blocks5shard6SHARDS",
     "4masu6blocks5shard7SAMPLED",
+    "4masu6blocks5shard6sparse6PASSES",
     "4masu6blocks8transfer8TRANSFER",
     "4masu6memory5arena6ARENAS",
     "4masu6memory6ranges7stripes7STRIPES",
     "4masu6memory6ranges7stripes3SUM",
 ];
 
-/// Puts cold code into a segment of its own, behind everything else, and long tables behind the
+/// Puts cold code and that of threads into segments of their own, behind everything else, and long tables behind the
 /// other zeroed data, so that the rest shares an OS page.
 ///
 /// The kernel maps sixteen OS pages around touched code, so code beside what runs at a program's
 /// start is resident in every program. A section `….masu_cold.…` is not, as long as nobody calls it;
-/// nor are the sections of the cold modules' functions. Unwind tables are read as rarely and lie
-/// behind (four OS pages). GNU's linker and LLVM's both add this to their own layout.
+/// nor are the sections of the cold functions. Unwind tables are read as rarely. They keep the kernel
+/// from mapping one kind of code with the other, and their header lies behind all code: LLVM's linker sorts it by
+/// distances without a sign, unwinders read it with one. GNU's linker and LLVM's both add this to their own layout.
 fn separate_cold_parts() {
-    let patterns: String = COLD_MODULES
-        .iter()
-        .map(|module| format!(" *(.text.*{module}* .rodata.*{module}*)"))
-        .collect();
+    let code = |names: &[&str]| -> String {
+        names.iter().map(|name| format!(" *(.text.*{name}* .rodata.*{name}*)")).collect()
+    };
+    let (cold, of_threads) = (code(&COLD), code(&OF_THREADS));
     let tables = TABLES.map(|table| format!(" *(.bss.*{table}*)")).concat();
     let text = format!(
         "SECTIONS {{\n\
          .masu_tables (NOLOAD) : {{{tables} }}\n\
-         .masu_cold : ALIGN(CONSTANT(MAXPAGESIZE)) {{ *(.text.masu_cold.* .rodata.masu_cold.*){patterns} }}\n\
-         .eh_frame_hdr : {{ *(.eh_frame_hdr) }}\n\
+         .masu_threads : ALIGN(CONSTANT(MAXPAGESIZE)) {{{of_threads} }}\n\
          .eh_frame : {{ KEEP(*(.eh_frame)) }}\n\
+         .masu_cold : ALIGN(CONSTANT(MAXPAGESIZE)) {{ *(.text.masu_cold.* .rodata.masu_cold.*){cold} }}\n\
+         .eh_frame_hdr : {{ *(.eh_frame_hdr) }}\n\
          }} INSERT AFTER .bss;\n"
     );
     let script = Path::new(&variable("OUT_DIR")).join("cold.ld");

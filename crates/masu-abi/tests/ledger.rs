@@ -194,5 +194,5 @@ fn a_program_of_twenty_size_classes_pays_little() {
 }
 
 /// The measured numbers.
-const BOUND_NONE: usize = 21;
-const BOUND_TWENTY: usize = 51;
+const BOUND_NONE: usize = 18;
+const BOUND_TWENTY: usize = 48;
