@@ -20,9 +20,10 @@ pub(crate) use experiment::Experiment;
 pub(crate) use heap::{Heap, HeapCommand, HeapDiff, HeapShow, View, Which};
 use masu_lab::report::Format;
 use masu_lab::server::LatencyRate;
+use masu_lab::suite::Entry;
 use masu_lab::summary::Criterion;
 use masu_lab::variant::parse_size;
-use masu_lab::{Measure, Parameter, Spec, suite};
+use masu_lab::{Hooks, Limits, Measure, Parameter, Scratch, Spec, suite};
 pub(crate) use tune::Tune;
 
 const HELP: &str = "\
@@ -136,7 +137,8 @@ pub(crate) struct Compare {
     #[arg(long, value_name = "NAME=A,B", conflicts_with = "suite", help_heading = WHAT)]
     pub(crate) each: Vec<Parameter>,
     /// Workloads, variants and all from this file
-    #[arg(long, value_name = "FILE", conflicts_with = "words", help_heading = WHAT)]
+    #[arg(long, value_name = "FILE", help_heading = WHAT)]
+    #[arg(conflicts_with_all = ["words", "setup", "prepare", "cleanup", "scratch"])]
     pub(crate) suite: Option<PathBuf>,
     /// Only this workload of the suite; repeats
     #[arg(long, value_name = "NAME", requires = "suite", conflicts_with = "words")]
@@ -159,28 +161,8 @@ pub(crate) struct Compare {
     #[arg(long, value_name = "PCT", value_parser = share, help_heading = LONG)]
     #[arg(allow_negative_numbers = true)]
     pub(crate) precision: Option<f64>,
-    /// Shell command once before all runs
-    #[arg(long, value_name = "CMD", conflicts_with = "suite", help_heading = AROUND)]
-    pub(crate) setup: Option<OsString>,
-    /// Shell command before every run
-    #[arg(long, value_name = "CMD", conflicts_with = "suite", help_heading = AROUND)]
-    pub(crate) prepare: Option<OsString>,
-    /// Shell command once after all runs
-    #[arg(long, value_name = "CMD", conflicts_with = "suite", help_heading = AROUND)]
-    pub(crate) cleanup: Option<OsString>,
-    /// A fresh folder for each run, or a copy of DIR
-    #[arg(long, value_name = "DIR", num_args = 0..=1, require_equals = true)]
-    #[arg(default_missing_value = "", conflicts_with = "suite", help_heading = AROUND)]
-    pub(crate) scratch: Option<OsString>,
-    /// Kill runs that take longer: 90s, 10m
-    #[arg(long, value_name = "TIME", value_parser = time, help_heading = AROUND)]
-    pub(crate) timeout: Option<Duration>,
-    /// Kill runs that hold more: 512M, 2G
-    ///
-    /// Of the whole process tree, in bytes resident. Without: three quarters of the memory that is
-    /// available.
-    #[arg(long, value_name = "SIZE", value_parser = size, help_heading = AROUND)]
-    pub(crate) memory_limit: Option<u64>,
+    #[command(flatten)]
+    pub(crate) around: Around,
     #[command(flatten)]
     pub(crate) server: Server,
     /// What decides [default: wall]; cpu, peak_rss, …
@@ -231,63 +213,106 @@ pub(crate) struct Compare {
     pub(crate) words: Vec<OsString>,
 }
 
+/// What is around each run.
+#[derive(Debug, Args)]
+#[command(next_help_heading = AROUND)]
+pub(crate) struct Around {
+    /// Shell command once before all runs
+    #[arg(long, value_name = "CMD")]
+    pub(crate) setup: Option<OsString>,
+    /// Shell command before every run
+    #[arg(long, value_name = "CMD")]
+    pub(crate) prepare: Option<OsString>,
+    /// Shell command once after all runs
+    #[arg(long, value_name = "CMD")]
+    pub(crate) cleanup: Option<OsString>,
+    /// A fresh folder for each run, or a copy of DIR
+    #[arg(long, value_name = "DIR", num_args = 0..=1, require_equals = true)]
+    #[arg(default_missing_value = "")]
+    pub(crate) scratch: Option<OsString>,
+    /// Kill runs that take longer: 90s, 10m
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub(crate) timeout: Option<Duration>,
+    /// Kill runs that hold more: 512M, 2G
+    ///
+    /// Of the whole process tree, in bytes resident. Without: three quarters of the memory that is
+    /// available.
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub(crate) memory_limit: Option<u64>,
+}
+
+impl Around {
+    /// A workload of these words, with all this around it.
+    pub(crate) fn entry(self, words: Vec<OsString>) -> Entry {
+        let Around { setup, prepare, cleanup, scratch, timeout, memory_limit } = self;
+        Entry {
+            name: words.first().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default(),
+            command: words,
+            limits: Limits { time: timeout, memory_bytes: memory_limit },
+            hooks: Hooks { setup, prepare, cleanup },
+            scratch: match scratch {
+                None => Scratch::None,
+                Some(folder) if folder.is_empty() => Scratch::Empty,
+                Some(folder) => Scratch::CopyOf(folder.into()),
+            },
+            ..Entry::default()
+        }
+    }
+}
+
 /// Servers, kept warm while load comes in bursts.
 #[derive(Debug, Default, Args)]
+#[command(next_help_heading = SERVER)]
 pub(crate) struct Server {
     /// It is a server: keep it warm, load it in bursts
     ///
     /// One runs under each variant, side by side, at {port} and with its data in {dir}; see
     /// docs/servers.md.
     #[arg(long, requires = "load", conflicts_with_all = ["suite", "scratch"])]
-    #[arg(help_heading = SERVER)]
     pub(crate) server: bool,
     /// What it has to do in a burst; URLs repeat, or @FILE
-    #[arg(long, value_name = "URL|CMD", requires = "server", help_heading = SERVER)]
+    #[arg(long, value_name = "URL|CMD", requires = "server")]
     pub(crate) load: Vec<String>,
     /// Ready when this answers [default: the load's URL]
     ///
     /// HOST:PORT is ready when it takes connections, a URL when it is answered below 400, a command
     /// when it returns 0.
-    #[arg(long, value_name = "URL|HOST:PORT|CMD", requires = "server", help_heading = SERVER)]
-    #[arg(hide_short_help = true)]
+    #[arg(long, value_name = "URL|HOST:PORT|CMD", requires = "server", hide_short_help = true)]
     pub(crate) ready: Option<String>,
     /// How long that may take [default: 60s]
     #[arg(long, value_name = "TIME", value_parser = time, requires = "server")]
-    #[arg(help_heading = SERVER, hide_short_help = true)]
+    #[arg(hide_short_help = true)]
     pub(crate) ready_within: Option<Duration>,
     /// Post this file to the URLs
-    #[arg(long, value_name = "FILE", requires = "server", help_heading = SERVER)]
-    #[arg(hide_short_help = true)]
+    #[arg(long, value_name = "FILE", requires = "server", hide_short_help = true)]
     pub(crate) load_body: Option<PathBuf>,
     /// Connections to its URLs [default: 8]
-    #[arg(long, value_name = "N", requires = "server", help_heading = SERVER)]
-    #[arg(hide_short_help = true)]
+    #[arg(long, value_name = "N", requires = "server", hide_short_help = true)]
     pub(crate) connections: Option<usize>,
     /// Requests a second, whether answered or not
     ///
     /// Without, each connection asks again as soon as it is answered, and throughput decides; with
     /// it, CPU time a request.
-    #[arg(long, value_name = "R", requires = "server", help_heading = SERVER)]
-    #[arg(hide_short_help = true)]
+    #[arg(long, value_name = "R", requires = "server", hide_short_help = true)]
     pub(crate) rate: Option<f64>,
     /// Back to back for throughput, then R a second for latencies
     ///
     /// Each burst has both halves. R may be a share of what the reference answers: 50%.
     #[arg(long, value_name = "R", requires = "server", conflicts_with = "rate")]
-    #[arg(help_heading = SERVER, hide_short_help = true)]
+    #[arg(hide_short_help = true)]
     pub(crate) latency_rate: Option<LatencyRate>,
     /// The longest a request may take [default: 10s]
     #[arg(long, value_name = "TIME", value_parser = time, requires = "server")]
-    #[arg(help_heading = SERVER, hide_short_help = true)]
+    #[arg(hide_short_help = true)]
     pub(crate) request_timeout: Option<Duration>,
     /// Length of a burst [default: 2s]
     #[arg(long, value_name = "TIME", value_parser = time, requires = "server")]
-    #[arg(help_heading = SERVER, hide_short_help = true)]
+    #[arg(hide_short_help = true)]
     pub(crate) burst: Option<Duration>,
     /// Where servers cannot run side by side
     ///
     /// Each run is then a start, a warm-up and a burst.
-    #[arg(long, requires = "server", help_heading = SERVER, hide_short_help = true)]
+    #[arg(long, requires = "server", hide_short_help = true)]
     pub(crate) one_at_a_time: bool,
 }
 

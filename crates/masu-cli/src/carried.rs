@@ -25,24 +25,26 @@ struct Library {
     name: &'static str,
 }
 
-/// The library for a C library, as the build script names the file and the reason of its absence.
-macro_rules! library {
-    ($name:ident, $file:literal, $libc:literal, $absence:literal) => {
-        static $name: Library = Library {
-            bytes: include_bytes!(concat!(env!("OUT_DIR"), "/", $file, "-", $libc, ".so")),
+/// The libraries, as the build script names their files and the reasons of their absence.
+macro_rules! libraries {
+    ($($name:literal $libc:literal $absence:literal,)*) => {
+        [$(Library {
+            bytes: include_bytes!(concat!(env!("OUT_DIR"), "/", $name, "-", $libc, ".so")),
             absence: env!($absence),
             libc: $libc,
-            name: $file,
-        };
+            name: $name,
+        }),*]
     };
 }
 
-library!(GLIBC, "libmasu", "glibc", "LIBMASU_GLIBC_ABSENT");
-library!(MUSL, "libmasu", "musl", "LIBMASU_MUSL_ABSENT");
-library!(COUNT_GLIBC, "libmasu-count", "glibc", "LIBMASU_COUNT_GLIBC_ABSENT");
-library!(COUNT_MUSL, "libmasu-count", "musl", "LIBMASU_COUNT_MUSL_ABSENT");
-library!(SECURE_GLIBC, "libmasu-secure", "glibc", "LIBMASU_SECURE_GLIBC_ABSENT");
-library!(SECURE_MUSL, "libmasu-secure", "musl", "LIBMASU_SECURE_MUSL_ABSENT");
+static CARRIED: [Library; 6] = libraries![
+    "libmasu" "glibc" "LIBMASU_GLIBC_ABSENT",
+    "libmasu" "musl" "LIBMASU_MUSL_ABSENT",
+    "libmasu-count" "glibc" "LIBMASU_COUNT_GLIBC_ABSENT",
+    "libmasu-count" "musl" "LIBMASU_COUNT_MUSL_ABSENT",
+    "libmasu-secure" "glibc" "LIBMASU_SECURE_GLIBC_ABSENT",
+    "libmasu-secure" "musl" "LIBMASU_SECURE_MUSL_ABSENT",
+];
 
 /// The allocators of this machine for running `program` as `specs` ask. That masu's own cannot be
 /// had is an error only where it is asked for.
@@ -62,39 +64,43 @@ pub(crate) fn catalogue_for(specs: &[Spec], program: &Program) -> Result<Catalog
 /// static ones.
 pub(crate) fn catalogue(libc: Libc) -> Result<Catalogue> {
     let mut places = Places::default();
-    match libc {
-        Libc::Glibc => {
-            places.masu_glibc = Some(lay_out(&GLIBC)?);
-            places.secure_glibc = Some(lay_out(&SECURE_GLIBC)?);
-            places.count_glibc = Some(lay_out(&COUNT_GLIBC)?);
+    if libc != Libc::Static {
+        let (plain, secure) = (get("libmasu", libc)?, get("libmasu-secure", libc)?);
+        match libc {
+            Libc::Musl => (places.masu_musl, places.secure_musl) = (Some(plain), Some(secure)),
+            _ => (places.masu_glibc, places.secure_glibc) = (Some(plain), Some(secure)),
         }
-        Libc::Musl => {
-            places.masu_musl = Some(lay_out(&MUSL)?);
-            places.secure_musl = Some(lay_out(&SECURE_MUSL)?);
-            places.count_musl = Some(lay_out(&COUNT_MUSL)?);
-        }
-        Libc::Static => {}
     }
     Ok(find(&places))
 }
 
 /// The library that counts what programs on `libc` ask for.
 pub(crate) fn counting(libc: Libc) -> Result<PathBuf> {
-    match libc {
-        Libc::Glibc => lay_out(&COUNT_GLIBC),
-        Libc::Musl => lay_out(&COUNT_MUSL),
+    get("libmasu-count", libc)
+}
+
+fn get(name: &str, libc: Libc) -> Result<PathBuf> {
+    let libc = match libc {
+        Libc::Glibc => "glibc",
+        Libc::Musl => "musl",
         Libc::Static => bail!("nothing can be preloaded into a static program"),
-    }
+    };
+    let of = |library: &&Library| library.name == name && library.libc == libc;
+    lay_out(CARRIED.iter().find(of).expect("each is carried for both C libraries"))
 }
 
 /// The allocators of this machine, with the carried one for every C library; and why it could not
 /// be had for some.
 pub(crate) fn whole_catalogue() -> (Catalogue, Vec<String>) {
     let mut absences = Vec::new();
-    let mut get = |library| lay_out(library).map_err(|why| absences.push(why.to_string())).ok();
-    let (masu_glibc, masu_musl) = (get(&GLIBC), get(&MUSL));
-    let (secure_glibc, secure_musl) = (get(&SECURE_GLIBC), get(&SECURE_MUSL));
-    let places = Places { masu_glibc, masu_musl, secure_glibc, secure_musl, ..Places::default() };
+    let mut get = |name, libc| get(name, libc).map_err(|why| absences.push(why.to_string())).ok();
+    let places = Places {
+        masu_glibc: get("libmasu", Libc::Glibc),
+        masu_musl: get("libmasu", Libc::Musl),
+        secure_glibc: get("libmasu-secure", Libc::Glibc),
+        secure_musl: get("libmasu-secure", Libc::Musl),
+        ..Places::default()
+    };
     (find(&places), absences)
 }
 
@@ -150,8 +156,7 @@ mod tests {
 
     #[test]
     fn a_library_is_carried_or_its_absence_explained() {
-        let all = [&GLIBC, &MUSL, &COUNT_GLIBC, &COUNT_MUSL, &SECURE_GLIBC, &SECURE_MUSL];
-        for Library { bytes, absence, libc, name } in all {
+        for Library { bytes, absence, libc, name } in &CARRIED {
             assert_eq!(bytes.is_empty(), !absence.is_empty(), "{name} {libc}: {absence}");
             assert!(bytes.is_empty() || bytes.starts_with(b"\x7fELF"), "{name} {libc}");
         }
@@ -160,7 +165,7 @@ mod tests {
     #[test]
     fn the_libraries_for_musl_ask_nothing_of_glibc() {
         for text in [&b"GLIBC_"[..], b"libc.so.6", b"__register_atfork"] {
-            for library in [&MUSL, &COUNT_MUSL, &SECURE_MUSL] {
+            for library in CARRIED.iter().filter(|it| it.libc == "musl") {
                 assert!(!has(library, text), "{}", String::from_utf8_lossy(text));
             }
         }
@@ -168,7 +173,7 @@ mod tests {
 
     #[test]
     fn only_the_counting_libraries_count_and_only_the_hardened_ones_have_canaries() {
-        for library in [&GLIBC, &MUSL, &COUNT_GLIBC, &COUNT_MUSL, &SECURE_GLIBC, &SECURE_MUSL] {
+        for library in &CARRIED {
             for (name, text) in [
                 ("libmasu-count", &b"MASU_COUNT_FILE"[..]),
                 ("libmasu-secure", b"written beyond its end"),
@@ -183,8 +188,8 @@ mod tests {
     fn what_the_counting_library_writes_is_what_the_lab_reads() {
         let folder = tempfile::tempdir().unwrap();
         let library = folder.path().join("libmasu-count.so");
-        let own = if cfg!(target_env = "musl") { &COUNT_MUSL } else { &COUNT_GLIBC };
-        fs::write(&library, own.bytes).unwrap();
+        let own = if cfg!(target_env = "musl") { Libc::Musl } else { Libc::Glibc };
+        fs::copy(counting(own).unwrap(), &library).unwrap();
         let page = masu_lab::CountPage::create(&folder.path().join("page")).unwrap();
         // A program that is surely on the same C library: this one, asked to print its tests.
         let mut command = Command::new(env::current_exe().unwrap());

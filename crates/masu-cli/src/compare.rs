@@ -21,8 +21,8 @@ use masu_lab::suite::{Choice, DEFAULT_BUDGET, DEFAULT_ROUNDS, Entry, Source};
 use masu_lab::summary::{Criterion, Gate, Held, Standing, decide, gate};
 use masu_lab::tables::Table;
 use masu_lab::{
-    Catalogue, CompareOptions, Comparison, Hooks, Input, Libc, Limits, Places, Plan, Redact,
-    Scratch, ServerPlan, Stop, Suite, compare,
+    Catalogue, CompareOptions, Comparison, Input, Libc, Limits, Places, Plan, Redact, ServerPlan,
+    Stop, Suite, compare,
 };
 
 use crate::arguments::{self, Arguments, Command};
@@ -171,29 +171,17 @@ fn rounds(arguments: &arguments::Compare) -> Option<Rounds> {
 
 fn from_words(arguments: arguments::Compare) -> Result<Suite> {
     let rounds = rounds(&arguments).unwrap_or(Rounds::Fixed(DEFAULT_ROUNDS));
-    let name = arguments.words.first().map(|word| word.to_string_lossy().into_owned());
-    let scratch = match arguments.scratch {
-        None => Scratch::None,
-        Some(folder) if folder.is_empty() => Scratch::Empty,
-        Some(folder) => Scratch::CopyOf(folder.into()),
-    };
-    let (setup, prepare, cleanup) = (arguments.setup, arguments.prepare, arguments.cleanup);
     let server = server(arguments.server)?;
     let usual = server.as_ref().map(ServerPlan::primary).unwrap_or_default();
     let entry = Entry {
-        name: name.unwrap_or_default(),
-        command: arguments.words,
         // A server is asked over the network.
         input: if server.is_some() { Source::Empty } else { Source::Ready(own_input()?) },
         variants: Choice::of(arguments.variants),
         parameters: arguments.parameters,
         each: arguments.each,
         primary: arguments.primary.unwrap_or(usual),
-        limits: Limits { time: arguments.timeout, memory_bytes: arguments.memory_limit },
-        hooks: Hooks { setup, prepare, cleanup },
-        scratch,
         server,
-        ..Entry::default()
+        ..arguments.around.entry(arguments.words)
     };
     Ok(Suite::single(entry, rounds))
 }
@@ -238,8 +226,8 @@ fn from_file(path: PathBuf, arguments: arguments::Compare) -> Result<Suite> {
             entry.variants = Choice::of(arguments.variants.clone());
         }
         let Limits { time, memory_bytes } = &mut entry.limits;
-        *time = arguments.timeout.or(*time);
-        *memory_bytes = arguments.memory_limit.or(*memory_bytes);
+        *time = arguments.around.timeout.or(*time);
+        *memory_bytes = arguments.around.memory_limit.or(*memory_bytes);
         entry.primary = arguments.primary.unwrap_or(entry.primary);
     }
     Ok(suite)

@@ -12,8 +12,8 @@ use masu_lab::results::Rounds;
 use masu_lab::suite::{Choice, Entry, Named, Source};
 use masu_lab::tune::{Event, Form, Goal, named_by, worth_trying};
 use masu_lab::{
-    CompareOptions, Error, Hooks, Limits, Plan, Program, Scratch, Spec, Stop, Suite, Workload,
-    compare, report, tune,
+    CompareOptions, Error, Limits, Plan, Program, Spec, Stop, Suite, Workload, compare, report,
+    tune,
 };
 
 use crate::compare::{ground, own_input};
@@ -60,21 +60,10 @@ impl Request {
                 worth_trying(&ground.catalogue, &workload.program, &first)
             }
         };
-        let scratch = match arguments.scratch {
-            None => Scratch::None,
-            Some(folder) if folder.is_empty() => Scratch::Empty,
-            Some(folder) => Scratch::CopyOf(folder.into()),
-        };
-        let (setup, prepare, cleanup) = (arguments.setup, arguments.prepare, arguments.cleanup);
         let entry = Entry {
-            name: first.to_string_lossy().into_owned(),
-            command: words,
             input: Source::Ready(input),
             variants: Choice::Named(variants),
-            limits: Limits { time: arguments.timeout, memory_bytes: arguments.memory_limit },
-            hooks: Hooks { setup, prepare, cleanup },
-            scratch,
-            ..Entry::default()
+            ..arguments.around.entry(words)
         };
         // How many rounds each stage has is for the search to say.
         let plan = Plan::make(&Suite::single(entry, Rounds::Fixed(1)), &mut ground)?;
@@ -115,15 +104,16 @@ fn first_look(
     ground: &Ground,
     stop: &Stop,
 ) -> Result<Vec<Spec>> {
-    let arguments::Tune { setup, prepare, cleanup, scratch, .. } = arguments;
+    let arguments::Around { setup, prepare, cleanup, scratch, timeout, memory_limit } =
+        &arguments.around;
     let is_bare = setup.is_none() && prepare.is_none() && cleanup.is_none() && scratch.is_none();
     if !is_bare || workload.program.preloadable().is_err() {
         return Ok(Vec::new());
     }
     aside::say(report::notice("A first look: one counted run, to try first what it points to."));
     let longest = arguments.budget / FIRST_LOOK;
-    let time = arguments.timeout.map_or(longest, |timeout| timeout.min(longest));
-    let limits = Limits { time: Some(time), memory_bytes: arguments.memory_limit };
+    let time = timeout.map_or(longest, |timeout| timeout.min(longest));
+    let limits = Limits { time: Some(time), memory_bytes: *memory_limit };
     let options = diagnose::Options { limits, ..diagnose::Options::default() };
     let system = ground.catalogue.resolve(&"system".parse()?, &workload.program)?;
     let clock = Ticking::on_stderr();

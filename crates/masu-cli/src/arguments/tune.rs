@@ -2,7 +2,6 @@
 //!
 //! Relies on clap for the grammar, as its parent module does.
 
-use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -10,7 +9,7 @@ use clap::{ArgAction, Args};
 use masu_lab::Spec;
 use masu_lab::tune::{Form, Goal};
 
-use super::{AROUND, Program, RESULT, WHAT, seed, size, time};
+use super::{Around, Program, RESULT, WHAT, seed, time};
 
 /// The smallest change worth making, within a budget
 #[derive(Debug, Args)]
@@ -32,7 +31,9 @@ the largest gain: a setting before another malloc, few settings before many.
 Where nothing gains it says so.
 
 The program's output is compared and not shown; standard input is read once
-and given to every run. Servers do not end by themselves and cannot be tuned.
+and given to every run. What takes ten times as long as the program as it is,
+and five seconds, is killed unless --timeout says otherwise. Servers do not end
+by themselves and cannot be tuned.
 
 docs/tune.md says how it searches, and what it cannot find.
 
@@ -60,30 +61,8 @@ pub(crate) struct Tune {
     #[arg(short = 'a', long = "allocator", value_name = "VARIANT")]
     #[arg(help_heading = WHAT)]
     pub(crate) variants: Vec<Spec>,
-    /// Shell command once before all runs of a stage
-    #[arg(long, value_name = "CMD", help_heading = AROUND)]
-    pub(crate) setup: Option<OsString>,
-    /// Shell command before every run
-    #[arg(long, value_name = "CMD", help_heading = AROUND)]
-    pub(crate) prepare: Option<OsString>,
-    /// Shell command once after all runs of a stage
-    #[arg(long, value_name = "CMD", help_heading = AROUND)]
-    pub(crate) cleanup: Option<OsString>,
-    /// A fresh folder for each run, or a copy of DIR
-    #[arg(long, value_name = "DIR", num_args = 0..=1, require_equals = true)]
-    #[arg(default_missing_value = "", help_heading = AROUND)]
-    pub(crate) scratch: Option<OsString>,
-    /// Kill runs that take longer: 90s, 10m
-    ///
-    /// Without: ten times as long as the program as it is, and five seconds.
-    #[arg(long, value_name = "TIME", value_parser = time, help_heading = AROUND)]
-    pub(crate) timeout: Option<Duration>,
-    /// Kill runs that hold more: 512M, 2G
-    ///
-    /// Of the whole process tree, in bytes resident. Without: three quarters of the memory that is
-    /// available.
-    #[arg(long, value_name = "SIZE", value_parser = size, help_heading = AROUND)]
-    pub(crate) memory_limit: Option<u64>,
+    #[command(flatten)]
+    pub(crate) around: Around,
     /// Lines to paste: env, systemd, docker, kubernetes
     ///
     /// Repeats. Without: the first three.

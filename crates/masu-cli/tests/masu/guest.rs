@@ -163,39 +163,23 @@ fn endless(folder: &Folder) -> (Child, Vec<String>) {
 }
 
 #[test]
-fn nothing_stopped_is_left_when_masu_is_killed() {
+fn nothing_is_left_whoever_is_ended() {
     let folder = Folder::new();
-    let (mut masu, pids) = endless(&folder);
-    masu.kill().unwrap();
-    masu.wait().unwrap();
-    for pid in pids {
-        wait_until("the program is gone", || is_gone(&pid));
-    }
-}
-
-#[test]
-fn nothing_is_left_when_masu_is_interrupted() {
-    let folder = Folder::new();
-    let (mut masu, pids) = endless(&folder);
-    // As Ctrl-C does, but to masu alone.
-    let status = Command::new("kill").args(["-INT", &masu.id().to_string()]).status();
-    assert!(status.expect("kill starts").success());
-    let status = masu.wait().unwrap();
-    assert!(!status.success(), "a diagnosis that was interrupted is none: {status}");
-    for pid in pids {
-        wait_until("the program is gone", || is_gone(&pid));
-    }
-}
-
-#[test]
-fn a_program_that_is_killed_ends_the_diagnosis() {
-    let folder = Folder::new();
-    let (mut masu, pids) = endless(&folder);
-    // The first of the two; the other is its child, and is ended by masu.
-    assert!(Command::new("kill").args(["-KILL", &pids[0]]).status().unwrap().success());
-    let status = masu.wait().unwrap();
-    assert_eq!(status.signal(), None, "masu ends by itself");
-    for pid in pids {
-        wait_until("the program is gone", || is_gone(&pid));
+    // masu is killed; it alone is interrupted; the first of the two programs is killed, whose child masu then ends.
+    for (signal, is_masu) in [("-KILL", true), ("-INT", true), ("-KILL", false)] {
+        let (mut masu, pids) = endless(&folder);
+        let victim = if is_masu { masu.id().to_string() } else { pids[0].clone() };
+        let status = Command::new("kill").args([signal, &victim]).status();
+        assert!(status.expect("kill starts").success());
+        let status = masu.wait().unwrap();
+        assert!(
+            !is_masu || !status.success(),
+            "a diagnosis that was interrupted is none: {status}"
+        );
+        assert!(is_masu || status.signal().is_none(), "masu ends by itself: {status}");
+        for pid in pids {
+            wait_until("the program is gone", || is_gone(&pid));
+        }
+        fs::remove_file(folder.path().join("numbers")).unwrap();
     }
 }
