@@ -32,10 +32,6 @@ pub struct Places {
     pub secure_glibc: Option<PathBuf>,
     /// The hardened build for programs that run on musl.
     pub secure_musl: Option<PathBuf>,
-    /// masu's library that counts requests, for programs that run on glibc; see [`crate::count`].
-    pub count_glibc: Option<PathBuf>,
-    /// The counting library for programs that run on musl.
-    pub count_musl: Option<PathBuf>,
     /// Folders in which every library that defines `malloc` is an allocator.
     pub folders: Vec<PathBuf>,
 }

@@ -1,9 +1,8 @@
 //! The count page: how often a program and its children asked for memory, counted by the counting build of
 //! `libmasu.so`.
 //!
-//! That build maps the file named by `MASU_COUNT_FILE` into every process and adds to it: preload it from
-//! [`Places::count_glibc`](crate::Places::count_glibc) or [`count_musl`](crate::Places::count_musl) in a run that is
-//! not timed. Any process of the tree may write into the page, so its contents are checked and never used as a size or
+//! That build maps the file named by `MASU_COUNT_FILE` into every process and adds to it: preload it in
+//! a run that is not timed. Any process of the tree may write into the page, so its contents are checked and never used as a size or
 //! an address.
 
 use std::fs::{self, File, OpenOptions};

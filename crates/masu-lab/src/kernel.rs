@@ -149,16 +149,8 @@ pub(crate) fn signal_name(signal: i32) -> Option<&'static str> {
 
 /// Whether a program that this signal ended has crashed, and was not asked to end.
 pub(crate) fn is_crash(signal: i32) -> bool {
-    let crashes = [
-        libc::SIGILL,
-        libc::SIGTRAP,
-        libc::SIGABRT,
-        libc::SIGBUS,
-        libc::SIGFPE,
-        libc::SIGSEGV,
-        libc::SIGSYS,
-    ];
-    crashes.contains(&signal)
+    use libc::{SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGSYS, SIGTRAP};
+    [SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE, SIGSEGV, SIGSYS].contains(&signal)
 }
 
 /// What the kernel counted for a process and the children it waited for.

@@ -33,7 +33,7 @@ pub use paste::{Form, paste};
 pub(crate) use choice::ENOUGH as NEARLY_ALL;
 
 use candidates::Candidate;
-use search::{Found, Next, Room, Trials};
+use search::{Found, Room, Trials};
 
 /// The budget where the caller does not say.
 pub const DEFAULT_BUDGET: Duration = Duration::from_secs(300);
@@ -431,15 +431,8 @@ impl Engine<'_, '_> {
 }
 
 impl Trials for Engine<'_, '_> {
-    fn announce(&mut self, next: Next) {
-        let seconds = |s: f64| Duration::try_from_secs_f64(s.max(0.0)).unwrap_or(Duration::MAX);
-        (self.observe)(match next {
-            Next::Planned { run_s, runs } => Event::Planned { runs, run: seconds(run_s) },
-            Next::Stage { number, candidates, rounds, seconds: estimate_s, confirms } => {
-                let estimate = seconds(estimate_s);
-                Event::Stage { number, candidates, rounds, estimate, confirms }
-            }
-        });
+    fn announce(&mut self, next: Event<'static>) {
+        (self.observe)(next);
     }
 
     fn measure(

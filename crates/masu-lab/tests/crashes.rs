@@ -95,23 +95,20 @@ fn crash(source: &str, name: &str, arguments: &[&str]) -> String {
 }
 
 #[test]
-fn a_malloc_that_aborts_is_blamed_and_not_the_program() {
-    let source = "#include <stdlib.h>\nvoid *malloc(size_t n) { abort(); }\n\
+fn a_malloc_that_aborts_and_a_constructor_that_crashes_are_blamed_and_not_the_program() {
+    let aborts = "#include <stdlib.h>\nvoid *malloc(size_t n) { abort(); }\n\
                   void *calloc(size_t a, size_t b) { abort(); }";
-    let library = Library::new("abort", source);
-    let message = refusal(&["sed", "-n", "$="], &library.0, Limits::default());
-    for words in ["start-up", "without the program's fault", "`sh -c :`", "SIGABRT"] {
-        assert!(message.contains(words), "{message}");
-    }
-}
-
-#[test]
-fn a_constructor_that_crashes_is_blamed_and_not_the_program() {
-    let source = "#include <signal.h>\n\
-                  __attribute__((constructor)) static void begin(void) { raise(SIGSEGV); }";
-    let message = crash(source, "constructor", &["sed", "-n", "$="]);
-    for words in ["start-up", "without the program's fault", "`sh -c :`", "SIGSEGV"] {
-        assert!(message.contains(words), "{message}");
+    let raises = format!(
+        "#include <signal.h>\n__attribute__((constructor)) static void begin(void) {{ raise(SIGSEGV); }}{WORKS}"
+    );
+    for (name, source, signal) in
+        [("abort", aborts, "SIGABRT"), ("constructor", &raises, "SIGSEGV")]
+    {
+        let message =
+            refusal(&["sed", "-n", "$="], &Library::new(name, source).0, Limits::default());
+        for words in ["start-up", "without the program's fault", "`sh -c :`", signal] {
+            assert!(message.contains(words), "{message}");
+        }
     }
 }
 

@@ -150,20 +150,3 @@ fn a_page_that_never_rests_is_given_up() {
         assert!(looking.join().unwrap());
     });
 }
-
-#[test]
-fn pages_of_random_bytes_are_read_or_refused() {
-    let mut state = 1_u64;
-    let mut random = || {
-        state =
-            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        state >> 32
-    };
-    for _ in 0..30 {
-        let mut bytes: Vec<u8> = (0..PAGE_BYTES).map(|_| random() as u8).collect();
-        // The head of a page, so that the rest is looked at.
-        bytes[..16].copy_from_slice(&page()[..16]);
-        bytes[24..40].copy_from_slice(&page()[24..40]);
-        look(&bytes, |_| {}).unwrap();
-    }
-}

@@ -135,15 +135,8 @@ impl Seen {
     }
 
     fn mallocs(&self) -> Fact {
-        let value = self.mallocs.join(", ");
-        if self.mallocs.len() > 2 {
-            return fine("mallocs", value);
-        }
-        limits(
-            "mallocs",
-            value,
-            "few to compare with: `masu list` names the packages that bring others",
-        )
+        let remedy = "few to compare with: `masu list` names the packages that bring others";
+        enough("mallocs", self.mallocs.join(", "), self.mallocs.len() > 2, remedy)
     }
 
     fn huge_pages(&self) -> Fact {
@@ -197,14 +190,9 @@ impl Seen {
 
     fn governor(&self) -> Option<Fact> {
         let governor = self.governor.as_deref()?;
-        Some(match governor {
-            "performance" => fine("frequency", governor.to_owned()),
-            _ => limits(
-                "frequency",
-                governor.to_owned(),
-                "times depend on what ran before; as root: cpupower frequency-set -g performance",
-            ),
-        })
+        let remedy =
+            "times depend on what ran before; as root: cpupower frequency-set -g performance";
+        Some(enough("frequency", governor.to_owned(), governor == "performance", remedy))
     }
 
     fn memory(&self) -> Fact {
@@ -245,43 +233,24 @@ impl Seen {
     fn mappings(&self) -> Option<Fact> {
         let most = self.mappings?;
         let value = format!("at most {} a process", count(most as f64));
-        Some(if most >= MAPPINGS_USUAL {
-            fine("mappings", value)
-        } else {
-            limits(
-                "mappings",
-                value,
-                "mallocs and JITs that map much are refused; as root: sysctl vm.max_map_count=65530",
-            )
-        })
+        let remedy =
+            "mallocs and JITs that map much are refused; as root: sysctl vm.max_map_count=65530";
+        Some(enough("mappings", value, most >= MAPPINGS_USUAL, remedy))
     }
 
     fn addresses(&self) -> Option<Fact> {
         let most = self.address_space?;
         let value = format!("at most {} a process (ulimit -v)", readable(most));
-        Some(if most >= FEW_ADDRESSES {
-            fine("addresses", value)
-        } else {
-            limits(
-                "addresses",
-                value,
-                "mallocs and runtimes that reserve addresses ahead are refused: ulimit -v unlimited",
-            )
-        })
+        let remedy =
+            "mallocs and runtimes that reserve addresses ahead are refused: ulimit -v unlimited";
+        Some(enough("addresses", value, most >= FEW_ADDRESSES, remedy))
     }
 
     fn threads(&self) -> Option<Fact> {
         let room = self.thread_room?;
         let value = format!("{} more in this control group", count(room as f64));
-        Some(if room >= FEW_THREADS {
-            fine("threads", value)
-        } else {
-            limits(
-                "threads",
-                value,
-                "programs with many threads fail; raise the container's pids limit",
-            )
-        })
+        let remedy = "programs with many threads fail; raise the container's pids limit";
+        Some(enough("threads", value, room >= FEW_THREADS, remedy))
     }
 
     fn counting(&self) -> Fact {
@@ -335,6 +304,10 @@ fn fine(name: &'static str, value: String) -> Fact {
 
 fn limits(name: &'static str, value: String, remedy: &str) -> Fact {
     Fact { name, value, standing: Standing::Limits, remedy: Some(remedy.to_owned()) }
+}
+
+fn enough(name: &'static str, value: String, is_enough: bool, remedy: &str) -> Fact {
+    if is_enough { fine(name, value) } else { limits(name, value, remedy) }
 }
 
 fn readable(size: u64) -> String {

@@ -129,14 +129,11 @@ fn seconds(nanoseconds: u64) -> f64 {
 
 #[derive(Debug)]
 pub(super) struct Tally {
-    answered: u64,
-    in_window: u64,
-    failures: Failures,
+    met: Met,
     /// The status of the last answer that sent the request elsewhere.
     redirect: Option<u16>,
     /// Requests sent long after all were due.
     behind: u64,
-    latencies: Histogram<u64>,
     /// How late the client itself was: the connection was free, the request was due.
     lateness: Histogram<u64>,
 }
@@ -150,15 +147,17 @@ impl Tally {
             let Ok(histogram) = bounds else { unreachable!("the bounds are in order") };
             histogram
         };
-        Tally {
+        let met = Met {
             answered: 0,
             in_window: 0,
             failures: Failures::default(),
-            redirect: None,
-            behind: 0,
+            window: Duration::ZERO,
+            elapsed: Duration::ZERO,
+            client_cpu: Duration::ZERO,
+            notes: Vec::new(),
             latencies: histogram(),
-            lateness: histogram(),
-        }
+        };
+        Tally { met, redirect: None, behind: 0, lateness: histogram() }
     }
 
     /// A request came to this, `latency` after it was due.
@@ -170,27 +169,27 @@ impl Tally {
     ) {
         match outcome {
             Ok(Answer { redirect }) => {
-                self.answered += 1;
+                self.met.answered += 1;
                 self.redirect = redirect.or(self.redirect);
-                self.in_window += u64::from(in_window);
+                self.met.in_window += u64::from(in_window);
             }
-            Err(Failure::Refused) => self.failures.refused += 1,
-            Err(Failure::Broken) => self.failures.broken += 1,
-            Err(Failure::TimedOut) => self.failures.timed_out += 1,
+            Err(Failure::Refused) => self.met.failures.refused += 1,
+            Err(Failure::Broken) => self.met.failures.broken += 1,
+            Err(Failure::TimedOut) => self.met.failures.timed_out += 1,
             Err(Failure::Status(status)) => {
-                self.failures.status += 1;
-                self.failures.last_status = Some(status);
+                self.met.failures.status += 1;
+                self.met.failures.last_status = Some(status);
             }
         }
         if matches!(outcome, Ok(_) | Err(Failure::TimedOut)) {
-            self.latencies.saturating_record(nanoseconds(latency));
+            self.met.latencies.saturating_record(nanoseconds(latency));
         }
     }
 
     /// A request was due so long ago and will not be sent any more.
     pub(super) fn never_sent(&mut self, waited: Duration) {
-        self.failures.never_sent += 1;
-        self.latencies.saturating_record(nanoseconds(waited));
+        self.met.failures.never_sent += 1;
+        self.met.latencies.saturating_record(nanoseconds(waited));
     }
 
     /// A request is sent after the window, because all connections were busy until then.
@@ -213,24 +212,14 @@ impl Tally {
         threads: usize,
     ) -> Met {
         let busy = client_cpu.as_secs_f64() / elapsed.as_secs_f64() / threads as f64;
-        let mut met = Met {
-            answered: self.answered,
-            in_window: self.in_window,
-            failures: self.failures,
-            window,
-            elapsed,
-            client_cpu,
-            notes: Vec::new(),
-            latencies: self.latencies.clone(),
-        };
-        met.notes = self.notes(pace, busy);
-        met
+        let notes = self.notes(pace, busy);
+        Met { window, elapsed, client_cpu, notes, ..self.met.clone() }
     }
 
     /// Whether the load lagged behind its schedule: at the end of the window many requests that
     /// were due still waited for a free connection.
     fn is_missed(&self) -> bool {
-        (self.behind + self.failures.never_sent) * MISSED_ONE_IN > self.answered
+        (self.behind + self.met.failures.never_sent) * MISSED_ONE_IN > self.met.answered
     }
 
     fn notes(&self, pace: Pace, busy: f64) -> Vec<String> {
@@ -260,7 +249,7 @@ impl Tally {
                     ));
                 }
                 let late = self.lateness.value_at_quantile(0.99);
-                let usual = self.latencies.value_at_quantile(0.5);
+                let usual = self.met.latencies.value_at_quantile(0.5);
                 if !self.lateness.is_empty() && late > usual.max(1_000_000) {
                     notes.push(
                         "the load was sent late though its connections were free: its CPU was \

@@ -3,7 +3,7 @@
 use super::{Book, Load, ServerPlan};
 use crate::execute::Ending;
 use crate::executor::Remarks;
-use crate::{Pace, Row};
+use crate::{Pace, Row, kernel};
 
 /// The share of a CPU from which an idle server is said to disturb the others.
 const IDLE_SHARE: f64 = 0.02;
@@ -67,19 +67,15 @@ fn of_servers(rows: &[Row], books: &[Book]) -> Vec<String> {
                 book.failures
             ));
         }
-        if let Some(ending) = book.goodbye.as_ref().filter(|ending| is_crash(ending)) {
+        if let Some(ending @ Ending::Signalled(signal)) = &book.goodbye
+            && kernel::is_crash(*signal)
+        {
             remarks.push(format!(
                 "the server under `{label}` crashed when it was asked to end: it {ending}"
             ));
         }
     }
     remarks
-}
-
-/// Signals by which a program ends itself in distress.
-fn is_crash(ending: &Ending) -> bool {
-    // SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE, SIGSEGV.
-    matches!(ending, Ending::Signalled(4..=8 | 11))
 }
 
 fn load_notes(rows: &[Row], books: &[Book]) -> Vec<String> {

@@ -11,8 +11,10 @@
 //!
 //! Relies on [`Trials`] for all it knows of the world, time included: tests put a made-up program behind it.
 
-use super::Goal;
+use std::time::Duration;
+
 use super::candidates::{Candidate, Step};
+use super::{Event, Goal};
 use crate::Error;
 use crate::prove::{Proof, Proved, Values};
 use crate::statistics::{Level, pairs_needed};
@@ -46,7 +48,7 @@ const RUNS_LEAST: f64 = 40.0;
 /// What can measure candidates against the program as it is.
 pub(super) trait Trials {
     /// Hears what comes next.
-    fn announce(&mut self, next: Next);
+    fn announce(&mut self, next: Event<'static>);
 
     /// Makes a warm-up and `rounds` rounds of the program as it is and of `candidates`, by runs that were
     /// not made before; fewer rounds where they take longer than `room` has. The remedies of the proof are these
@@ -66,14 +68,6 @@ pub(super) struct Room {
     pub(super) seconds: f64,
     /// But so many rounds are made in any case.
     pub(super) rounds: usize,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Next {
-    /// The search is planned: a run takes so many seconds, so about so many fit in.
-    Planned { run_s: f64, runs: usize },
-    /// A stage begins; its number counts from one.
-    Stage { number: usize, candidates: usize, rounds: usize, seconds: f64, confirms: bool },
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -194,7 +188,8 @@ impl Search<'_> {
             )));
         }
         let runs = (self.left_s() / run_s.max(1e-6)) as usize;
-        self.trials.announce(Next::Planned { run_s, runs: runs.min(self.most_runs()) });
+        let (runs, run) = (runs.min(self.most_runs()), duration(run_s));
+        self.trials.announce(Event::Planned { runs, run });
         Ok(())
     }
 
@@ -319,10 +314,10 @@ impl Search<'_> {
         confirms: bool,
     ) -> Result<(Proof, Values), Error> {
         self.found.stages += 1;
-        let seconds = self.cost_s(set) * small(rounds + 1);
+        let estimate = duration(self.cost_s(set) * small(rounds + 1));
         let number = self.found.stages;
         let candidates = set.len();
-        self.trials.announce(Next::Stage { number, candidates, rounds, seconds, confirms });
+        self.trials.announce(Event::Stage { number, candidates, rounds, estimate, confirms });
         let (proof, values) = self.trials.measure(set, rounds, room)?;
         self.account(set, &proof);
         if proof.stopped && !confirms {
@@ -443,4 +438,8 @@ impl Search<'_> {
 
 fn small(count: usize) -> f64 {
     count as f64
+}
+
+fn duration(seconds: f64) -> Duration {
+    Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or(Duration::MAX)
 }

@@ -2,8 +2,8 @@
 //! simulated machines on which the judgement is tested; seconds are counted, and no clock is asked.
 
 use super::candidates::{Candidate, Step};
-use super::search::{CONFIRMING, Found, Next, Room, Trials, search};
-use super::{Goal, choice, sure};
+use super::search::{CONFIRMING, Found, Room, Trials, search};
+use super::{Event, Goal, choice, sure};
 use crate::prove::{Proof, Shown, Values};
 use crate::random::Random;
 use crate::statistics::Look;
@@ -72,7 +72,7 @@ struct MadeUp<'a> {
     stages_most: usize,
     /// How many times as long everything takes from the first stage on, because others are at work.
     slowed: f64,
-    announced: Vec<Next>,
+    announced: Vec<Event<'static>>,
 }
 
 impl<'a> MadeUp<'a> {
@@ -124,7 +124,7 @@ impl<'a> MadeUp<'a> {
 }
 
 impl Trials for MadeUp<'_> {
-    fn announce(&mut self, next: Next) {
+    fn announce(&mut self, next: Event<'static>) {
         self.announced.push(next);
     }
 
@@ -135,7 +135,7 @@ impl Trials for MadeUp<'_> {
         room: Room,
     ) -> Result<(Proof, Values), Error> {
         let stages =
-            self.announced.iter().filter(|next| matches!(next, Next::Stage { .. })).count();
+            self.announced.iter().filter(|next| matches!(next, Event::Stage { .. })).count();
         if stages > self.stages_most {
             return Err(Error::Stopped);
         }
@@ -295,7 +295,7 @@ fn the_budget_is_kept_and_a_part_of_it_left_for_fresh_runs() {
         let is_enough = proof.seconds > budget_s * CONFIRMING * 0.5 || proof.rounds == 60;
         assert!(is_enough, "{} of {budget_s}", proof.seconds);
         assert!(!matches!(proof.remedies[0].shown, Shown::TooFewRuns { .. }), "{proof:?}");
-        let Next::Planned { runs, .. } = trials.announced[0] else {
+        let Event::Planned { runs, .. } = trials.announced[0] else {
             panic!("nothing was announced")
         };
         assert!(found.runs <= runs * 11 / 10 + 2, "{} of {runs}", found.runs);
@@ -331,7 +331,7 @@ fn with_little_time_more_are_run_once_than_would_be_three_times() {
     all[MALLOC].time = 0.7;
     let mut trials = MadeUp::new(&all, Noise::Normal(0.02), 1);
     let found = trials.search(60.0).unwrap();
-    let Next::Stage { candidates, rounds, .. } = trials.announced[1] else { panic!("no stage") };
+    let Event::Stage { candidates, rounds, .. } = trials.announced[1] else { panic!("no stage") };
     // A minute has room for 21 runs of a second in one stage: with a warm-up each, three rounds of four.
     assert!(candidates > 4 && rounds < 3, "{candidates} in {rounds} rounds");
     assert!(found.enough_s > 60.0 && found.enough_s < 900.0, "{}", found.enough_s);

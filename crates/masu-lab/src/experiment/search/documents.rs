@@ -99,18 +99,6 @@ mod tests {
     }
 
     #[test]
-    fn a_document_has_its_four_fields() {
-        for line in documents(200).lines() {
-            let fields: Vec<&str> = line.split('\t').collect();
-            let [title, body, category, price] = fields[..] else { panic!("{line}") };
-            assert_eq!(title.split(' ').count(), TITLE);
-            assert_eq!(body.split(' ').count(), BODY);
-            assert!(category.strip_prefix('c').unwrap().parse::<usize>().unwrap() < CATEGORIES);
-            assert!(price.parse::<usize>().unwrap() < 100_000);
-        }
-    }
-
-    #[test]
     fn words_are_as_common_as_their_number_is_small() {
         let mut random = Random::new(1);
         let mut octaves: BTreeMap<u32, usize> = BTreeMap::new();
