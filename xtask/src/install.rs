@@ -100,7 +100,10 @@ impl Request {
             let path = format!("{}/cmake/masu/{name}", self.libraries);
             put(&path, self.filled_in(text).as_bytes(), FILE)?;
         }
-        put("share/man/man3/masu.3", manual::page(&headers[0]).as_bytes(), FILE)?;
+        for (page, header) in [(manual::MALLOC, &headers[0]), (manual::CODE, &headers[2])] {
+            let path = format!("share/man/man3/{}.3", page.name);
+            put(&path, page.of(header).as_bytes(), FILE)?;
+        }
         for (program, arguments, path) in PRINTED {
             let program = self.place("bin").join(program);
             put(path, commands::output(Command::new(program).args(*arguments))?.as_bytes(), FILE)?;
@@ -176,6 +179,7 @@ const BUILT: &[(&str, &str, u32)] = &[
     ("libmasu.so", "lib", PROGRAM),
     ("libmasu.a", "lib", FILE),
     ("libmasu_code.so", "lib", PROGRAM),
+    ("libmasu_code.a", "lib", FILE),
 ];
 
 /// The hardened build of `libmasu.so`.
@@ -195,6 +199,7 @@ struct PkgConfig {
 }
 
 const MALLOC: &str = "a fast and small malloc; linked in, it is the program's";
+const CODE: &str = "a code arena: relocatable objects loaded densely, unloaded safely";
 
 /// With `--static` the first one names what a static glibc before 2.34 keeps apart; by the second the
 /// archive is linked into a program that is dynamic otherwise.
@@ -220,8 +225,14 @@ const PKG_CONFIG: &[PkgConfig] = &[
     PkgConfig {
         file: "masu_code",
         name: "masu_code",
-        description: "a code arena: relocatable objects loaded densely, unloaded safely",
+        description: CODE,
         links: "Libs: -L${libdir} -lmasu_code",
+    },
+    PkgConfig {
+        file: "masu_code-static",
+        name: "masu_code",
+        description: CODE,
+        links: "Libs: ${libdir}/libmasu_code.a -lgcc_s -pthread -ldl -lm",
     },
 ];
 

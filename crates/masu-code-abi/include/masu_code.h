@@ -21,6 +21,8 @@
 extern "C" {
 #endif
 
+/* ---- Arenas ---------------------------------------------------------------------------------- */
+
 /* A range of memory that objects are loaded into. */
 typedef struct masu_code masu_code;
 /* A thread that may run loaded code. */
@@ -56,6 +58,8 @@ masu_code *masu_code_open(const masu_code_options *options);
 /* Closes it. Its memory goes when its readers and entries are closed, too. */
 void masu_code_close(masu_code *arena);
 
+/* ---- Loading --------------------------------------------------------------------------------- */
+
 /* Loads an object from memory, or from a file; 0 on failure. `name` is what errors call it. The
  * bytes are needed during the call only. */
 masu_code_object masu_code_load(masu_code *arena, const char *name, const void *bytes, size_t size);
@@ -71,6 +75,8 @@ void *masu_code_symbol(masu_code *arena, masu_code_object object, const char *na
 /* The address of a symbol that any object publishes; NULL where none does. */
 void *masu_code_find(masu_code *arena, const char *name);
 
+/* ---- Unloading ------------------------------------------------------------------------------- */
+
 /* Unloads an object: it is freed when no entry and no other object leads to it and all readers
  * were quiescent. 0, or -1 on failure. */
 int masu_code_unload(masu_code *arena, masu_code_object object);
@@ -83,6 +89,8 @@ size_t masu_code_collect(masu_code *arena);
 /* Moves objects together; returns how many, or -1 on failure. */
 long masu_code_compact(masu_code *arena);
 
+/* ---- Readers --------------------------------------------------------------------------------- */
+
 /* Registers the calling thread, which may run loaded code until it says otherwise. */
 masu_code_reader *masu_code_reader_open(masu_code *arena);
 void masu_code_reader_close(masu_code_reader *reader);
@@ -90,6 +98,8 @@ void masu_code_reader_close(masu_code_reader *reader);
 void masu_code_quiescent(masu_code_reader *reader);
 void masu_code_away(masu_code_reader *reader);
 void masu_code_back(masu_code_reader *reader);
+
+/* ---- Entries --------------------------------------------------------------------------------- */
 
 /* Makes an entry that leads to a symbol of an object, or to any address; NULL on failure. Objects
  * loaded later may call it by `name`. */
@@ -103,6 +113,8 @@ int masu_code_entry_replace(masu_code_entry *entry, masu_code_object object, con
 int masu_code_entry_replace_at(masu_code_entry *entry, const void *address);
 /* Gives the handle back; the entry stays as long as the arena. */
 void masu_code_entry_close(masu_code_entry *entry);
+
+/* ---- Errors ---------------------------------------------------------------------------------- */
 
 /* Why this thread's last call failed; valid until its next failure. Never NULL. */
 const char *masu_code_error(void);

@@ -1,57 +1,106 @@
-//! The manual page masu(3), made from `masu.h`.
+//! The manual pages masu(3) and masu_code(3), made from the headers.
 //!
-//! It relies on how the header is written: a section opens with `/* ---- Title ----`, a comment that
-//! begins at the left margin speaks of the declarations below it, up to the next empty line. So
+//! It relies on how a header is written: a section opens with `/* ---- Title ----`, a comment that
+//! begins at the left margin speaks of the declarations below it, up to the next one or an empty line. So
 //! there is one place to say what a function does.
 
-pub(super) fn page(header: &str) -> String {
-    let mut page = format!(
-        ".TH MASU 3 \"\" \"masu {}\" \"Library functions\"\n\
-         .SH NAME\n\
-         masu \\- a malloc, and what it offers to C and C++ beyond malloc\n\
-         .SH SYNOPSIS\n\
-         .nf\n\
-         .B #include <masu.h>\n\
-         .fi\n\
-         .PP\n\
-         .nf\n\
-         cc program.c $(pkg-config --cflags --libs masu)\n\
-         cc program.c $(pkg-config --cflags --libs masu-static)\n\
-         cc program.c $(pkg-config --cflags --libs masu-secure)\n\
-         cc -static program.c $(pkg-config --static --cflags --libs masu)\n\
-         .fi\n\
-         .SH DESCRIPTION\n",
-        env!("CARGO_PKG_VERSION")
-    );
-    let mut blocks = header.split("\n\n").map(str::trim).filter(|block| !block.is_empty());
-    let about = blocks.next().map(comment_of).unwrap_or_default().0;
-    // The last paragraph there speaks to developers of the library.
-    let about = about.split("COUPLING:").next().unwrap_or_default();
-    // And the first one says what the page's name says.
-    paragraphs(&mut page, about.split_once("\n\n").map_or("", |(_, rest)| rest));
-    let mut in_sections = false;
-    for block in blocks {
-        let (comment, code) = comment_of(block);
-        in_sections |= comment.starts_with("----");
-        if !in_sections {
-            continue;
-        }
-        if let Some(rest) = comment.strip_prefix("---- ") {
-            let (title, rest) = rest.split_once(" --").unwrap_or((rest, ""));
-            page.push_str(&format!(".SH {}\n", title.to_uppercase()));
-            paragraphs(&mut page, rest.trim_start_matches('-'));
-            continue;
-        }
-        declarations(&mut page, code);
-        if !comment.is_empty() {
-            page.push_str(".RS\n");
-            paragraphs(&mut page, &comment);
-            page.push_str(".RE\n");
-        }
-    }
-    page.push_str(".SH SEE ALSO\n.BR masu (1),\n.BR malloc (3),\n.BR mallopt (3)\n");
-    page
+/// A library's page, but for what its header says.
+pub(super) struct Page {
+    /// The header is called so, too.
+    pub(super) name: &'static str,
+    about: &'static str,
+    /// How a program is compiled, a line each.
+    compile: &'static [&'static str],
+    see_also: &'static str,
 }
+
+pub(super) const MALLOC: Page = Page {
+    name: "masu",
+    about: "a malloc, and what it offers to C and C++ beyond malloc",
+    compile: &[
+        "cc program.c $(pkg-config --cflags --libs masu)",
+        "cc program.c $(pkg-config --cflags --libs masu-static)",
+        "cc program.c $(pkg-config --cflags --libs masu-secure)",
+        "cc -static program.c $(pkg-config --static --cflags --libs masu)",
+    ],
+    see_also: ".BR masu (1),\n.BR malloc (3),\n.BR mallopt (3)\n",
+};
+
+pub(super) const CODE: Page = Page {
+    name: "masu_code",
+    about: "a code arena: relocatable objects loaded densely, unloaded safely",
+    compile: &[
+        "cc program.c $(pkg-config --cflags --libs masu_code)",
+        "cc program.c $(pkg-config --cflags --libs masu_code-static)",
+    ],
+    see_also: ".BR masu (1),\n.BR masu (3),\n.BR dlopen (3)\n",
+};
+
+impl Page {
+    pub(super) fn of(&self, header: &str) -> String {
+        let Page { name, about, compile, see_also } = self;
+        let mut page = format!(
+            ".TH {} 3 \"\" \"masu {}\" \"Library functions\"\n\
+             .SH NAME\n\
+             {name} \\- {about}\n\
+             .SH SYNOPSIS\n\
+             .nf\n\
+             .B #include <{name}.h>\n\
+             .fi\n\
+             .PP\n\
+             .nf\n\
+             {}\n\
+             .fi\n\
+             .SH DESCRIPTION\n",
+            name.to_uppercase(),
+            env!("CARGO_PKG_VERSION"),
+            compile.join("\n"),
+        );
+        let (about, rest) = comment_of(header);
+        // The last paragraph there speaks to developers of the library.
+        let about = about.split("COUPLING:").next().unwrap_or_default();
+        // And the first one says what the page's name says.
+        paragraphs(&mut page, about.split_once("\n\n").map_or("", |(_, rest)| rest));
+        let sections = rest.find("/* ----").map_or("", |at| &rest[at..]);
+        for block in blocks(sections) {
+            let (comment, code) = comment_of(block);
+            if let Some(rest) = comment.strip_prefix("---- ") {
+                let (title, rest) = rest.split_once(" --").unwrap_or((rest, ""));
+                page.push_str(&format!(".SH {}\n", title.to_uppercase()));
+                paragraphs(&mut page, rest.trim_start_matches('-'));
+                continue;
+            }
+            declarations(&mut page, code);
+            if !comment.is_empty() {
+                page.push_str(".RS\n");
+                paragraphs(&mut page, &comment);
+                page.push_str(".RE\n");
+            }
+        }
+        page.push_str(&format!(".SH SEE ALSO\n{see_also}"));
+        page
+    }
+}
+
+/// What stands together: a comment at the left margin, if any, and the declarations below it.
+fn blocks(header: &str) -> impl Iterator<Item = &str> {
+    let groups = header.split("\n\n").map(str::trim);
+    groups
+        .flat_map(|mut group| {
+            let mut found = Vec::new();
+            while let Some(at) = group.find("\n/*") {
+                let block;
+                (block, group) = (&group[..at], &group[at + 1..]);
+                found.push(block);
+            }
+            found.push(group);
+            found
+        })
+        .filter(|block| !block.is_empty())
+}
+
+/// How far a line of an example stands in a comment.
+const EXAMPLE: &str = "     ";
 
 /// The comment that a block begins with, without its marks, and the rest.
 fn comment_of(block: &str) -> (String, &str) {
@@ -59,15 +108,24 @@ fn comment_of(block: &str) -> (String, &str) {
     else {
         return (String::new(), block);
     };
-    let lines = comment.lines().map(|line| line.trim().trim_start_matches('*').trim());
+    let lines = comment.lines().map(|line| {
+        let line = line.trim().trim_start_matches('*');
+        let is_example = line.starts_with(EXAMPLE) && !line.trim().is_empty();
+        if is_example { line.trim_end() } else { line.trim() }
+    });
     (lines.collect::<Vec<_>>().join("\n").trim().to_owned(), code.trim())
 }
 
 /// Text, its empty lines between paragraphs; a line that begins with a dot is no request.
 fn paragraphs(page: &mut String, text: &str) {
-    for paragraph in text.split("\n\n").map(str::trim).filter(|text| !text.is_empty()) {
-        let escaped = paragraph.replace('\\', "\\e").replace("\n.", "\n\\&.").replace('-', "\\-");
-        page.push_str(&format!(".PP\n{escaped}\n"));
+    for paragraph in text.split("\n\n").filter(|text| !text.trim().is_empty()) {
+        let is_example = paragraph.starts_with(EXAMPLE);
+        let escaped = paragraph.trim().replace('\\', "\\e").replace("\n.", "\n\\&.");
+        let escaped = escaped.replace('-', "\\-").replace(&format!("\n{EXAMPLE}"), "\n");
+        match is_example {
+            true => page.push_str(&format!(".PP\n.RS\n.nf\n{escaped}\n.fi\n.RE\n")),
+            false => page.push_str(&format!(".PP\n{escaped}\n")),
+        }
     }
 }
 

@@ -255,7 +255,8 @@ fn pages(root: &Root) -> Result<()> {
         let is_whole = shown.contains("NAME") && shown.contains("SEE ALSO");
         ensure!(is_whole && warned.is_empty(), "{}: {warned}\n{shown}", page.display());
     }
-    for page in ["man1/masu.1", "man1/masu-run.1", "man1/xquo.1", "man3/masu.3"] {
+    for page in ["man1/masu.1", "man1/masu-run.1", "man1/xquo.1", "man3/masu.3", "man3/masu_code.3"]
+    {
         let path = root.folder.join("usr/share/man").join(format!("{page}.gz"));
         ensure!(path.is_file(), "there is no page {page}");
     }
