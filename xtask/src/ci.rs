@@ -40,7 +40,8 @@ pub(crate) fn run(root: &Path, length: Length) -> Result<()> {
         let mut check = Command::new("rustup");
         check.args(["run", machine::OLDEST_RUST, "cargo", "check", "--locked"]).current_dir(root);
         check.args(
-            "--package masu --package masu-chunk --package masu-code --package xquo".split(' '),
+            "--package masu --package masu-chunk --package masu-code --package masu-xquo"
+                .split(' '),
         );
         commands::run(check.arg("--target-dir").arg(commands::target_folder()?.join("oldest")))
     })?;
@@ -91,8 +92,8 @@ const CHECKS: &[(&str, &str)] = &[
     ),
     // Not with the others: a test's dependency on that crate would have `masu-abi` need an allocator of its own.
     (
-        "masu with allocator-api2, xquo without masu",
-        "clippy --package masu --features masu/allocator-api2 --package xquo --no-default-features --all-targets
+        "masu with allocator-api2, masu-xquo without masu",
+        "clippy --package masu --features masu/allocator-api2 --package masu-xquo --no-default-features --all-targets
             --locked -- -D warnings",
     ),
     ("format of Rust patterns", "fmt --check --manifest-path workloads/rust/Cargo.toml"),
@@ -110,7 +111,7 @@ const CHECKS: &[(&str, &str)] = &[
     (
         "other CPU",
         "check --locked --target aarch64-unknown-linux-gnu --package masu --package masu-abi --package masu-code
-            --package masu-code-abi --package masu-lab --package xquo",
+            --package masu-code-abi --package masu-lab --package masu-xquo",
     ),
 ];
 

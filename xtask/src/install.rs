@@ -170,7 +170,7 @@ impl Request {
 const PROGRAM: u32 = 0o755;
 const FILE: u32 = 0o644;
 
-const ROOMS: [&str; 4] = ["masu-abi", "masu-code-abi", "masu-cli", "xquo"];
+const ROOMS: [&str; 4] = ["masu-abi", "masu-code-abi", "masu-cli", "masu-xquo"];
 
 /// The files that are installed, each with its folder and mode.
 const BUILT: &[(&str, &str, u32)] = &[

@@ -100,7 +100,7 @@ fn in_folder(folder: &Path, target: &Path, made: &[PathBuf]) -> Result<()> {
     let printed = talk(&mut cargo(&project, &["run", "--quiet"]), "")?;
     ensure!(printed.lines().last() == Some("500500 true"), "a project with the crates: {printed}");
     let installed = folder.join("installed");
-    for name in ["masu-cli", "xquo"] {
+    for name in ["masu-cli", "masu-xquo"] {
         let at = folder.join(format!("{name}-{VERSION}"));
         let mut install = cargo(folder, &["install", "--quiet", "--debug"]);
         talk(install.arg("--path").arg(at).arg("--root").arg(&installed), "")?;

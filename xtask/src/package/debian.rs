@@ -95,7 +95,7 @@ impl Tree {
         let overrides = self.folder.join("usr/share/lintian/overrides");
         fs::create_dir_all(&overrides)?;
         fs::write(overrides.join("masu"), papers::OVERRIDES)?;
-        let members = ["masu-cli", "xquo", "masu-code-abi"];
+        let members = ["masu-cli", "masu-xquo", "masu-code-abi"];
         let notices = notices::of(shop.root, &members, machine::HOST)?;
         fs::write(folder.join("LICENSES-OF-OTHERS"), notices)?;
         let mut gzip = Command::new("gzip");

@@ -36,7 +36,7 @@ const LINKERS: [(&str, &str); 2] = [
 pub(super) fn programs(shop: &Shop, cpu: &Cpu) -> Result<PathBuf> {
     machine::provide_target(shop.root, cpu.target)?;
     let mut build = commands::cargo(shop.root, &["build", "--release", "--locked"]);
-    build.args(["--package", "masu-cli", "--package", "xquo", "--target", cpu.target]);
+    build.args(["--package", "masu-cli", "--package", "masu-xquo", "--target", cpu.target]);
     build.envs(LINKERS);
     commands::run(build.arg("--target-dir").arg(&shop.target))?;
     let folder = shop.bench(&format!("static-programs-{}", cpu.name))?;
@@ -76,7 +76,7 @@ fn archive(shop: &Shop, cpu: &Cpu) -> Result<Vec<PathBuf>> {
         fs::write(folder.join(licence), shop.read(licence)?)?;
     }
     fs::write(folder.join("README.md"), shop.read("crates/masu-cli/README.md")?)?;
-    let notices = notices::of(shop.root, &["masu-cli", "xquo"], cpu.target)?;
+    let notices = notices::of(shop.root, &["masu-cli", "masu-xquo"], cpu.target)?;
     fs::write(folder.join("LICENSES-OF-OTHERS"), notices)?;
     let archive = shop.out.join(format!("{name}.tar.gz"));
     let mut tar = Command::new("tar");

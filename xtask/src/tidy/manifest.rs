@@ -20,7 +20,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("masu-code-abi", &["masu-code"]),
     ("masu-code-fuzz", &["masu-code"]),
     ("masu-lab", &[]),
-    ("xquo", &["masu", "masu-chunk"]),
+    ("masu-xquo", &["masu", "masu-chunk"]),
     ("xtask", &[]),
     ("xtask-measure", &["masu-lab", "xtask"]),
 ];

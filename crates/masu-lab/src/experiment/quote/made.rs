@@ -108,7 +108,7 @@ fn build(bench: &mut Workbench<'_>, cargo: &Cargo, to: &Path) -> Result<Vec<Buil
             cargo.program(bench, MANIFEST, &recipe, to)?;
         }
     }
-    let package = ["--release", "--package", "xquo"];
+    let package = ["--release", "--package", "masu-xquo"];
     if let Some(folder) = cargo.of_tree(bench, "our xquo", &package)? {
         let (made, put) = (folder.join("release/xquo"), to.join("xquo"));
         fs::copy(&made, &put).doing(|| format!("copying {}", made.display()))?;
