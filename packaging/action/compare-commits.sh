@@ -10,7 +10,8 @@
 # PAGE        file for the page, in Markdown; beside it PAGE.jsonl has every run, for `masu report`
 #
 # From the environment: FAIL_IF_SLOWER (per cent, 3), MEASURE (cpu), BUDGET (5m), RUNS (in its place: so many of
-# each), MASU (masu).
+# each), MASU (masu). MEASURE=instructions has valgrind count instructions of two runs each: no other load changes them, and
+# they say nothing of waiting, caches and the kernel.
 # The exit code is that of `masu compare`: 0 passed, 1 surely slower, 2 not judged.
 set -euo pipefail
 
@@ -43,11 +44,52 @@ for name in base head; do
     fi
 done
 
+# The instructions of all processes of a run in a tree.
+count() {
+    local log=$trees/counted
+    mkdir "$log"
+    if ! (cd "$trees" && valgrind --tool=cachegrind --cache-sim=no --cachegrind-out-file=/dev/null --trace-children=yes \
+        --log-file="$log/%p" -- "${words[@]//\{tree\}/./$1}" >"$trees/output" 2>&1 </dev/null); then
+        tail -n 5 "$trees/output" "$log"/* >&2
+        echo "compare-commits.sh: the run in $1 failed under valgrind: $run" >&2
+        exit 2
+    fi
+    cat "$log"/* | tr -d , | awk '/I +refs:/ { sum += $NF } END { printf "%.0f\n", sum }'
+    rm -r -- "$log"
+}
+
+# The gate on instructions: 1 where the least count of head is over the limit, seen from the largest of base.
+judge_instructions() {
+    local base head
+    base=$(count base && count base) || exit
+    head=$(count head && count head) || exit
+    awk -v base="$base" -v head="$head" -v limit="${FAIL_IF_SLOWER:-3}" 'BEGIN {
+        split(base, b, "\n"); split(head, h, "\n")
+        if (b[1] < 1 || h[1] < 1) { print "valgrind counted nothing"; exit 2 }
+        most = b[1] > b[2] ? b[1] : b[2]; least = h[1] < h[2] ? h[1] : h[2]
+        is_slower = least / most > 1 + limit / 100
+        print "| commit | instructions | once more |\n| --- | ---: | ---: |"
+        printf "| base | %.0f | %.0f |\n| head | %.0f | %.0f |\n\n", b[1], b[2], h[1], h[2]
+        printf "head executes %.4f times the instructions of base: %s %s %%.\n", least / most,
+            is_slower ? "more than the limit of" : "within the limit of", limit
+        exit is_slower
+    }' >"$page"
+}
+
 extent=(--budget "${BUDGET:-5m}")
 if [[ -n ${RUNS:-} ]]; then extent=(--runs "$RUNS"); fi
 # The words of RUN, with quotes as in a shell; nothing in them is a command of this script.
 mapfile -d '' -t words < <(xargs printf '%s\0' <<<"$run")
 code=0
+if [[ ${MEASURE:-cpu} == instructions ]]; then
+    if ! command -v valgrind >/dev/null; then
+        echo "compare-commits.sh: MEASURE=instructions needs valgrind; install it" >&2
+        exit 2
+    fi
+    judge_instructions || code=$?
+    cat -- "$page" >&2
+    exit "$code"
+fi
 rm -f -- "$runs"
 # From a folder above both trees, so that the rows are named by what differs.
 (cd "$trees" && "$masu" compare --parameter tree=./base,./head --primary "${MEASURE:-cpu}" \
@@ -55,5 +97,9 @@ rm -f -- "$runs"
     -- "${words[@]}") >&2 || code=$?
 if [[ -s $runs ]]; then
     "$masu" report "$runs" --format markdown >"$page"
+    if [[ $code == 2 ]]; then
+        offer='This machine was too busy to judge. `instructions` as the measure is counted, not timed, and takes some 20 times as long.'
+        printf '\n%s\n' "$offer" | tee -a "$page" >&2
+    fi
 fi
 exit "$code"

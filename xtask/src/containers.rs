@@ -1,8 +1,9 @@
 //! `cargo xtask containers`: what docs/containers.md says, tried: the image of packaging/Containerfile built and run, images of a
-//! server with masu in them, and the pod for Kubernetes.
+//! server with masu in them, the pod for Kubernetes, and the metadata of the GitHub action.
 //!
-//! It relies on buildah, which needs no daemon, and on `kubernetes-validate`, which brings Kubernetes' own schemas. No registry of
-//! images is asked: the images that recipes begin with are made of this machine's Debian packages, under their names.
+//! It relies on buildah, which needs no daemon, and on `kubernetes-validate` and `check-jsonschema`, which bring Kubernetes' and
+//! GitHub's schemas. No registry of images is asked: the images that recipes begin with are made of this machine's Debian
+//! packages, under their names.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -14,8 +15,8 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::package::clean::{Root, talk};
 use crate::{commands, machine};
 
-/// The checker of pods, by its version, whose newest schemas are taken.
-const VALIDATOR: &str = "kubernetes-validate==1.37.0";
+/// The checkers of pods and of GitHub's actions, by their versions, whose newest schemas are taken.
+const VALIDATORS: [&str; 2] = ["kubernetes-validate==1.37.0", "check-jsonschema==0.39.0"];
 
 /// Builds and runs everything in a storage of its own, which is removed.
 pub(crate) fn run(root: &Path) -> Result<()> {
@@ -74,7 +75,7 @@ impl Place<'_> {
     fn try_all(&self) -> Result<()> {
         commands::step("images to begin with", || self.bases())?;
         commands::step("packaging/Containerfile", || self.own_image())?;
-        commands::step("the pod", || self.pod(&self.folder.join("volume")))?;
+        commands::step("the pod and the action", || self.pod(&self.folder.join("volume")))?;
         commands::step("images of servers", || {
             for (name, recipe) in
                 [("started", STARTED_BY_MASU), ("preloaded", PRELOADED), ("on-musl", ON_MUSL)]
@@ -185,14 +186,18 @@ impl Place<'_> {
         printed
     }
 
-    /// Has Kubernetes' schema judge the pod, then does what the pod does: its init container fills the volume, and the server
+    /// Has their schemas judge the action and the pod, then does what the pod does: its init container fills the volume, and the server
     /// is preloaded from there.
     fn pod(&self, volume: &Path) -> Result<()> {
         let pod = self.root.join("packaging/kubernetes.yaml");
         let environment = self.folder.join("python");
         talk(Command::new("python3").args(["-m", "venv"]).arg(&environment), "")?;
         let mut install = Command::new(environment.join("bin/pip"));
-        talk(install.args(["install", "--quiet", "--disable-pip-version-check", VALIDATOR]), "")?;
+        install.args(["install", "--quiet", "--disable-pip-version-check"]).args(VALIDATORS);
+        talk(&mut install, "")?;
+        let mut lint = Command::new(environment.join("bin/check-jsonschema"));
+        lint.args(["--builtin-schema", "vendor.github-actions"]);
+        println!("{}", talk(lint.arg(self.root.join("packaging/action/action.yml")), "")?.trim());
         let validate = |pod: &Path| {
             let mut validate = Command::new(environment.join("bin/kubernetes-validate"));
             talk(validate.arg("--strict").arg(pod), "")
