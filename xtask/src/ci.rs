@@ -96,6 +96,11 @@ const CHECKS: &[(&str, &str)] = &[
         "clippy --package masu --features masu/allocator-api2 --package masu-xquo --no-default-features --all-targets
             --locked -- -D warnings",
     ),
+    (
+        "pages of the crates",
+        "doc --no-deps --all-features --package masu --package masu-chunk --package masu-code --package masu-lab --locked
+            --config build.rustdocflags=[\"-Dwarnings\"]",
+    ),
     ("format of Rust patterns", "fmt --check --manifest-path workloads/rust/Cargo.toml"),
     (
         "Rust patterns",

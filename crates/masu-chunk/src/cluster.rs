@@ -1,8 +1,8 @@
 //! The executor's job on several machines: the same function on every chunk, the results sent to
 //! the first process, on the engine of the `timely` crate.
 //!
-//! Relies on timely to move chunks and results, on TCP to notice a lost process, and in each process on the [stream
-//! engine](crate::stream) for its workers. The first process deals ([`dealer`]): only it reads the data; every other
+//! Relies on timely to move chunks and results, on TCP to notice a lost process, and in each process on the stream
+//! engine for its workers. The first process deals (`dealer`): only it reads the data; every other
 //! process reports its room and asks for more with each result. So chunks go to the process that is free, the number
 //! under way is bounded, and every failure ends in one place, which tells all processes.
 
@@ -47,6 +47,16 @@ pub struct Cluster {
 }
 
 /// Why a job of a cluster ended early.
+///
+/// ```
+/// # use masu_chunk::cluster::{Cluster, ClusterError};
+/// # let alone = Cluster::new(vec!["127.0.0.1:0".into()], 0);
+/// let failed = alone.range(0..10).try_map(|_| Err::<(), _>("no"));
+/// match failed {
+///     Err(ClusterError::Chunk { place, said }) => println!("{place}: {said}"),
+///     other => panic!("{other:?}"),
+/// }
+/// ```
 #[derive(Debug)]
 pub enum ClusterError {
     /// A chunk failed, panicked or could not be read, in whichever process.
@@ -83,12 +93,27 @@ impl std::error::Error for ClusterError {}
 
 impl Cluster {
     /// The process number `process` of those at `addresses`, each `HOST:PORT`, with one worker.
+    ///
+    /// ```
+    /// use masu_chunk::cluster::Cluster;
+    ///
+    /// // In the first of two processes; the other one says 1.
+    /// let cluster = Cluster::new(vec!["one:7000".into(), "two:7000".into()], 0);
+    /// ```
     pub fn new(addresses: Vec<String>, process: usize) -> Self {
         let patience = Duration::from_secs(30);
         Self { addresses, process, executor: Executor::new().workers(1), patience }
     }
 
     /// Workers of this process; 0 means 1. Processes may have different numbers.
+    ///
+    /// ```
+    /// # use masu_chunk::cluster::{Cluster, ClusterError};
+    /// # let alone = Cluster::new(vec!["127.0.0.1:0".into()], 0);
+    /// let cluster = alone.workers(2);
+    /// assert_eq!(cluster.range(0..10).reduce(|chunk| chunk.into_inner().count(), |a, b| a + b)?, Some(10));
+    /// # Ok::<(), ClusterError>(())
+    /// ```
     #[must_use]
     pub fn workers(self, workers: usize) -> Self {
         Self { executor: self.executor.workers(workers), ..self }
@@ -96,6 +121,14 @@ impl Cluster {
 
     /// Items a chunk (bytes for a reader); 0 means 1. The default is [`Executor`]'s. The first
     /// process's setting applies.
+    ///
+    /// ```
+    /// # use masu_chunk::cluster::{Cluster, ClusterError};
+    /// # let alone = Cluster::new(vec!["127.0.0.1:0".into()], 0);
+    /// let cluster = alone.chunk(3);
+    /// assert_eq!(cluster.range(0..10).reduce(|chunk| chunk.into_inner().count(), |a, b| a + b)?, Some(10));
+    /// # Ok::<(), ClusterError>(())
+    /// ```
     #[must_use]
     pub fn chunk(self, items: usize) -> Self {
         Self { executor: self.executor.chunk(items), ..self }
@@ -103,35 +136,84 @@ impl Cluster {
 
     /// The number of chunks that may be begun and not yet delivered; 0 means 1. The default is four
     /// for each worker of all processes. The first process's setting applies.
+    ///
+    /// ```
+    /// # use masu_chunk::cluster::{Cluster, ClusterError};
+    /// # let alone = Cluster::new(vec!["127.0.0.1:0".into()], 0);
+    /// let cluster = alone.window(8);
+    /// assert_eq!(cluster.range(0..10).reduce(|chunk| chunk.into_inner().count(), |a, b| a + b)?, Some(10));
+    /// # Ok::<(), ClusterError>(())
+    /// ```
     #[must_use]
     pub fn window(self, chunks: usize) -> Self {
         Self { executor: self.executor.window(chunks), ..self }
     }
 
     /// Results come in the order in which they are made.
+    ///
+    /// ```
+    /// # use masu_chunk::cluster::{Cluster, ClusterError};
+    /// # let alone = Cluster::new(vec!["127.0.0.1:0".into()], 0);
+    /// let cluster = alone.unordered();
+    /// assert_eq!(cluster.range(0..10).reduce(|chunk| chunk.into_inner().count(), |a, b| a + b)?, Some(10));
+    /// # Ok::<(), ClusterError>(())
+    /// ```
     #[must_use]
     pub fn unordered(self) -> Self {
         Self { executor: self.executor.unordered(), ..self }
     }
 
     /// The time to wait for the other processes; 30 seconds by default.
+    ///
+    /// ```
+    /// # use masu_chunk::cluster::{Cluster, ClusterError};
+    /// # let alone = Cluster::new(vec!["127.0.0.1:0".into()], 0);
+    /// let cluster = alone.patience(std::time::Duration::from_secs(5));
+    /// assert_eq!(cluster.range(0..10).reduce(|chunk| chunk.into_inner().count(), |a, b| a + b)?, Some(10));
+    /// # Ok::<(), ClusterError>(())
+    /// ```
     #[must_use]
     pub fn patience(self, patience: Duration) -> Self {
         Self { patience, ..self }
     }
 
     /// Numbers: chunks are ranges of them, indexes perhaps into what every process can reach.
+    ///
+    /// ```
+    /// # use masu_chunk::cluster::{Cluster, ClusterError};
+    /// # let alone = Cluster::new(vec!["127.0.0.1:0".into()], 0);
+    /// let sum = alone.range(0..100).reduce(|chunk| chunk.into_inner().sum::<u64>(), |a, b| a + b)?;
+    /// assert_eq!(sum, Some(4950));
+    /// # Ok::<(), ClusterError>(())
+    /// ```
     pub fn range(&self, range: Range<u64>) -> ClusterJob<'_, SpreadNumbers> {
         ClusterJob { cluster: self, source: SpreadNumbers(range) }
     }
 
     /// A slice that every process has, the same in each: chunks are parts of it, no item is sent.
+    ///
+    /// ```
+    /// # use masu_chunk::cluster::{Cluster, ClusterError};
+    /// # let alone = Cluster::new(vec!["127.0.0.1:0".into()], 0);
+    /// let words = ["rice", "box"];
+    /// let lengths = alone.clone().chunk(1).slice(&words).map(|chunk| chunk[0].len())?;
+    /// assert_eq!(lengths, Some(vec![4, 3]));
+    /// # Ok::<(), ClusterError>(())
+    /// ```
     pub fn slice<'d, T: Sync>(&self, items: &'d [T]) -> ClusterJob<'_, SpreadSlice<'d, T>> {
         ClusterJob { cluster: self, source: SpreadSlice(items) }
     }
 
     /// An iterator of the first process, which may be endless: chunks are vectors. The iterators of
     /// other processes are not used.
+    ///
+    /// ```
+    /// # use masu_chunk::cluster::{Cluster, ClusterError};
+    /// # let alone = Cluster::new(vec!["127.0.0.1:0".into()], 0);
+    /// let many = alone.iter(1..=3).reduce(|chunk| chunk.len(), |a, b| a + b)?;
+    /// assert_eq!(many, Some(3));
+    /// # Ok::<(), ClusterError>(())
+    /// ```
     pub fn iter<I>(&self, items: I) -> ClusterJob<'_, SpreadItems<I::IntoIter>>
     where
         I: IntoIterator,
@@ -144,6 +226,14 @@ impl Cluster {
 
     /// A reader of the first process, cut anywhere: a chunk is the result of one `read`. The readers
     /// of other processes are not read.
+    ///
+    /// ```
+    /// # use masu_chunk::cluster::{Cluster, ClusterError};
+    /// # let alone = Cluster::new(vec!["127.0.0.1:0".into()], 0);
+    /// let bytes = alone.blocks(&b"some bytes"[..]).reduce(|chunk| chunk.len(), |a, b| a + b)?;
+    /// assert_eq!(bytes, Some(10));
+    /// # Ok::<(), ClusterError>(())
+    /// ```
     pub fn blocks<R: Read + Send>(&self, reader: R) -> ClusterJob<'_, SpreadBlocks<R>> {
         let blocks = Blocks::new(reader, self.executor.bytes_of_block());
         ClusterJob { cluster: self, source: SpreadBlocks(blocks) }
@@ -151,6 +241,18 @@ impl Cluster {
 
     /// A reader of the first process, cut after delimiters: chunks are whole records, of 16 MiB at
     /// most. Those of other processes are not read.
+    ///
+    /// ```
+    /// # use masu_chunk::cluster::{Cluster, ClusterError};
+    /// # let alone = Cluster::new(vec!["127.0.0.1:0".into()], 0);
+    /// let text = &b"a\nb\n"[..];
+    /// let lines = alone.records(text, b'\n').reduce(
+    ///     |chunk| chunk.iter().filter(|&&byte| byte == b'\n').count(),
+    ///     |a, b| a + b,
+    /// )?;
+    /// assert_eq!(lines, Some(2));
+    /// # Ok::<(), ClusterError>(())
+    /// ```
     pub fn records<R: Read + Send>(
         &self,
         reader: R,
@@ -166,6 +268,14 @@ impl Cluster {
 /// The methods return results in process 0 and `None` in the others, at the end of the job. The
 /// first process blocks in its reader or iterator like any other program; until it returns,
 /// results and the notice of a lost process wait.
+///
+/// ```
+/// # use masu_chunk::cluster::{Cluster, ClusterError};
+/// # let alone = Cluster::new(vec!["127.0.0.1:0".into()], 0);
+/// let job = alone.range(0..10);
+/// job.for_each(|chunk| println!("{:?}", chunk.into_inner()))?;
+/// # Ok::<(), ClusterError>(())
+/// ```
 pub struct ClusterJob<'e, S> {
     cluster: &'e Cluster,
     source: S,
@@ -173,6 +283,14 @@ pub struct ClusterJob<'e, S> {
 
 impl<S: Spread> ClusterJob<'_, S> {
     /// The results of all chunks; in order, unless the cluster is unordered.
+    ///
+    /// ```
+    /// # use masu_chunk::cluster::{Cluster, ClusterError};
+    /// # let alone = Cluster::new(vec!["127.0.0.1:0".into()], 0);
+    /// let lengths = alone.chunk(5).range(0..10).map(|chunk| chunk.into_inner().count())?;
+    /// assert_eq!(lengths, Some(vec![5, 5]));
+    /// # Ok::<(), ClusterError>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -186,6 +304,13 @@ impl<S: Spread> ClusterJob<'_, S> {
     }
 
     /// The results of all chunks; in order, unless the cluster is unordered.
+    ///
+    /// ```
+    /// # use masu_chunk::cluster::{Cluster, ClusterError};
+    /// # let alone = Cluster::new(vec!["127.0.0.1:0".into()], 0);
+    /// let failed = alone.range(0..10).try_map(|_| Err::<u8, _>("no"));
+    /// assert!(failed.is_err());
+    /// ```
     ///
     /// # Errors
     ///
@@ -206,6 +331,14 @@ impl<S: Spread> ClusterJob<'_, S> {
     /// All results combined into one; `None` also where there is no chunk. In order, they are combined
     /// from first to last in process 0; unordered, each process combines its own and sends one result.
     ///
+    /// ```
+    /// # use masu_chunk::cluster::{Cluster, ClusterError};
+    /// # let alone = Cluster::new(vec!["127.0.0.1:0".into()], 0);
+    /// let most = alone.range(0..10).reduce(|chunk| chunk.into_inner().max(), |a, b| a.max(b))?;
+    /// assert_eq!(most, Some(Some(9)));
+    /// # Ok::<(), ClusterError>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// As [`Self::map`].
@@ -218,6 +351,14 @@ impl<S: Spread> ClusterJob<'_, S> {
     }
 
     /// All results combined into one; see [`Self::reduce`].
+    ///
+    /// ```
+    /// # use masu_chunk::cluster::{Cluster, ClusterError};
+    /// # let alone = Cluster::new(vec!["127.0.0.1:0".into()], 0);
+    /// let sum = alone.range(0..4).try_reduce(|chunk| Ok::<_, String>(chunk.into_inner().sum::<u64>()), |a, b| a + b)?;
+    /// assert_eq!(sum, Some(6));
+    /// # Ok::<(), ClusterError>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -246,6 +387,13 @@ impl<S: Spread> ClusterJob<'_, S> {
 
     /// Calls the function on every chunk.
     ///
+    /// ```
+    /// # use masu_chunk::cluster::{Cluster, ClusterError};
+    /// # let alone = Cluster::new(vec!["127.0.0.1:0".into()], 0);
+    /// alone.range(0..10).for_each(|chunk| println!("{:?}", chunk.into_inner()))?;
+    /// # Ok::<(), ClusterError>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// As [`Self::map`].
@@ -257,6 +405,13 @@ impl<S: Spread> ClusterJob<'_, S> {
     }
 
     /// Calls the function on every chunk.
+    ///
+    /// ```
+    /// # use masu_chunk::cluster::{Cluster, ClusterError};
+    /// # let alone = Cluster::new(vec!["127.0.0.1:0".into()], 0);
+    /// let failed = alone.range(0..10).try_for_each(|_| Err("no"));
+    /// assert!(failed.is_err());
+    /// ```
     ///
     /// # Errors
     ///
@@ -271,7 +426,21 @@ impl<S: Spread> ClusterJob<'_, S> {
     /// Passes results to the `take` of process 0, one at a time, while further chunks are worked on:
     /// in order, unless the cluster is unordered. If a chunk fails, in order everything before it has
     /// been taken.
-    /// taken.
+    ///
+    /// ```
+    /// # use masu_chunk::cluster::{Cluster, ClusterError};
+    /// # let alone = Cluster::new(vec!["127.0.0.1:0".into()], 0);
+    /// let mut taken = Vec::new();
+    /// alone.chunk(5).range(0..10).deliver(
+    ///     |chunk| Ok::<_, String>(chunk.into_inner().sum::<u64>()),
+    ///     |_, sum| {
+    ///         taken.push(sum);
+    ///         Ok(())
+    ///     },
+    /// )?;
+    /// assert_eq!(taken, [10, 35]);
+    /// # Ok::<(), ClusterError>(())
+    /// ```
     ///
     /// # Errors
     ///

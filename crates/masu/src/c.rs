@@ -24,11 +24,31 @@ const ENOMEM: c_int = 12;
 
 /// Registers the handlers of `fork` and of thread exit, which the first allocation does otherwise. For a library that
 /// replaces the C library's malloc, before the program runs.
+///
+/// ```
+/// masu::c::prepare();
+/// assert!(!masu::c::malloc(1).is_null());
+/// ```
 pub fn prepare() {
     thread::prepare();
 }
 
 /// How to treat a pointer that masu did not hand out.
+///
+/// ```
+/// use masu::c::{Foreign, set_foreign};
+///
+/// unsafe extern "C" fn free(_: *mut u8) {}
+/// unsafe extern "C" fn realloc(_: *mut u8, _: usize) -> *mut u8 {
+///     std::ptr::null_mut()
+/// }
+/// unsafe extern "C" fn usable_size(_: *mut u8) -> usize {
+///     0
+/// }
+/// // Blocks of another malloc stay where they are.
+/// static LEFT_ALONE: Foreign = Foreign { free, realloc, usable_size };
+/// set_foreign(&LEFT_ALONE);
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Foreign {
     /// Frees it.
@@ -42,6 +62,19 @@ pub struct Foreign {
 static FOREIGN: AtomicPtr<Foreign> = AtomicPtr::new(ptr::null_mut());
 
 /// Sets how pointers are treated that masu did not hand out. Without it they end the program with a message.
+///
+/// ```
+/// # use masu::c::Foreign;
+/// # unsafe extern "C" fn free(_: *mut u8) {}
+/// # unsafe extern "C" fn realloc(_: *mut u8, _: usize) -> *mut u8 {
+/// #     std::ptr::null_mut()
+/// # }
+/// # unsafe extern "C" fn usable_size(_: *mut u8) -> usize {
+/// #     0
+/// # }
+/// static OTHER: Foreign = Foreign { free, realloc, usable_size };
+/// masu::c::set_foreign(&OTHER);
+/// ```
 pub fn set_foreign(foreign: &'static Foreign) {
     // ORDERING: Release publishes what the reference leads to; it pairs with the Acquire below.
     FOREIGN.store(ptr::from_ref(foreign).cast_mut(), Ordering::Release);
@@ -86,6 +119,12 @@ fn retry(size: usize, allocate: &dyn Fn() -> *mut u8) -> *mut u8 {
 /// Allocates `size` bytes, aligned to 16; a size of 0 gives a block of its own.
 ///
 /// Null and `ENOMEM` where there is no memory or `size` is over `PTRDIFF_MAX`.
+///
+/// ```
+/// let block = masu::c::malloc(100);
+/// assert!(!block.is_null() && block.addr() % 16 == 0);
+/// unsafe { masu::c::free(block) };
+/// ```
 #[inline(always)]
 #[must_use]
 pub fn malloc(size: usize) -> *mut u8 {
@@ -95,6 +134,14 @@ pub fn malloc(size: usize) -> *mut u8 {
 
 /// A block for `size` bytes if this thread's cache holds one, else null; leaves `errno` alone. This is the part of
 /// [`malloc`] that needs no stack frame, for callers that report failure in another way.
+///
+/// ```
+/// let mut block = masu::c::cached(64);
+/// if block.is_null() {
+///     block = masu::c::malloc(64);
+/// }
+/// unsafe { masu::c::free(block) };
+/// ```
 #[inline(always)]
 #[must_use]
 pub fn cached(size: usize) -> *mut u8 {
@@ -114,6 +161,12 @@ fn malloc_slower(size: usize) -> *mut u8 {
 }
 
 /// Frees a block; null is nothing to free. `errno` is kept.
+///
+/// ```
+/// let block = masu::c::malloc(100);
+/// unsafe { masu::c::free(block) };
+/// unsafe { masu::c::free(std::ptr::null_mut()) };
+/// ```
 ///
 /// # Safety
 ///
@@ -141,6 +194,11 @@ unsafe fn free_slow(block: *mut u8) {
 /// As [`free`], with the alignment that the caller states, and the size if it knows one. Hardened build only: a wrong
 /// size or alignment ends the program.
 ///
+/// ```
+/// let block = masu::c::aligned_alloc(64, 100);
+/// unsafe { masu::c::free_sized(block, Some(100), 64) };
+/// ```
+///
 /// # Safety
 ///
 /// - As [`free`].
@@ -154,6 +212,13 @@ pub unsafe fn free_sized(block: *mut u8, size: Option<usize>, align: usize) {
 /// Allocates `count` × `size` zero bytes.
 ///
 /// Null and `ENOMEM` as [`malloc`], and where the product overflows.
+///
+/// ```
+/// let block = masu::c::calloc(10, 8);
+/// assert_eq!(unsafe { block.add(79).read() }, 0);
+/// unsafe { masu::c::free(block) };
+/// assert!(masu::c::calloc(usize::MAX, 8).is_null());
+/// ```
 #[inline]
 #[must_use]
 pub fn calloc(count: usize, size: usize) -> *mut u8 {
@@ -171,6 +236,13 @@ pub fn calloc(count: usize, size: usize) -> *mut u8 {
 /// A `size` of 0 gives a smallest block (`masu-abi` decides what C's `realloc(p, 0)` does).
 ///
 /// Null and `ENOMEM` on failure: the old block is then intact.
+///
+/// ```
+/// let block = masu::c::calloc(1, 10);
+/// let block = unsafe { masu::c::realloc(block, 1000) };
+/// assert_eq!(unsafe { block.read() }, 0);
+/// unsafe { masu::c::free(block) };
+/// ```
 ///
 /// # Safety
 ///
@@ -193,6 +265,12 @@ pub unsafe fn realloc(block: *mut u8, size: usize) -> *mut u8 {
 /// Allocates `size` bytes aligned to `align`, a power of two (0 counts as 1).
 ///
 /// Null and `ENOMEM` as [`malloc`], and where `align` is over 512 MiB.
+///
+/// ```
+/// let block = masu::c::aligned_alloc(4096, 100);
+/// assert_eq!(block.addr() % 4096, 0);
+/// unsafe { masu::c::free(block) };
+/// ```
 #[inline]
 #[must_use]
 pub fn aligned_alloc(align: usize, size: usize) -> *mut u8 {
@@ -200,6 +278,12 @@ pub fn aligned_alloc(align: usize, size: usize) -> *mut u8 {
 }
 
 /// How many bytes of a block may be used; 0 for null. Constant for the block's life.
+///
+/// ```
+/// let block = masu::c::malloc(100);
+/// assert!(unsafe { masu::c::usable_size(block) } >= 100);
+/// unsafe { masu::c::free(block) };
+/// ```
 ///
 /// # Safety
 ///
@@ -217,23 +301,48 @@ pub unsafe fn usable_size(block: *mut u8) -> usize {
 }
 
 /// Purges free memory down to about `pad` bytes; whether anything was purged.
+///
+/// ```
+/// unsafe { masu::c::free(masu::c::malloc(64 << 20)) };
+/// let is_smaller = masu::c::trim(0);
+/// # let _ = is_smaller;
+/// ```
 pub fn trim(pad: usize) -> bool {
     reclaim::trim(pad)
 }
 
 /// Reads the options in `environment`, unless they were read before. Otherwise they are read as soon as the C library
 /// has the environment.
+///
+/// ```
+/// if let Some(environment) = masu::c::Environment::current() {
+///     masu::c::read_options(&environment);
+/// }
+/// ```
 pub fn read_options(environment: &Environment) {
     thread::read_variables(environment);
 }
 
 /// Sets the option `name` to `value`, unless it was set as an option of masu: for settings of the malloc that masu
 /// replaces.
+///
+/// ```
+/// masu::options::set("retain", Some(1 << 20))?;
+/// masu::c::suggest("retain", 64 << 20);
+/// assert_eq!(masu::options::get("retain")?, Some(1 << 20));
+/// # Ok::<(), masu::options::Refusal>(())
+/// ```
 pub fn suggest(name: &str, value: usize) {
     settings::suggest(name, value);
 }
 
 /// The statistics of the process now.
+///
+/// ```
+/// let block = masu::c::malloc(1000);
+/// assert!(masu::c::statistics().live_bytes >= 1000);
+/// unsafe { masu::c::free(block) };
+/// ```
 #[must_use]
 pub fn statistics() -> Statistics {
     statistics::now()

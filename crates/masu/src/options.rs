@@ -11,6 +11,11 @@ pub use settings::{ALL, Description, Refusal, TEXTS, Text, Unit, c_name};
 /// The value of the option `name`, such as `retain`: as [`set`] last set it, else from its variable, else as the program
 /// was built, else the default; `None` where the default follows the program.
 ///
+/// ```
+/// assert!(masu::options::get("retain").is_ok());
+/// assert!(masu::options::get("no such option").is_err());
+/// ```
+///
 /// # Errors
 ///
 /// If there is no such option.
@@ -37,6 +42,12 @@ pub fn set(name: impl AsRef<[u8]>, value: Option<usize>) -> Result<(), Refusal> 
 }
 
 /// As [`set`], with the value in the form of its variable: `64M`.
+///
+/// ```
+/// masu::options::parse("retain", "64M")?;
+/// assert_eq!(masu::options::get("retain")?, Some(64 << 20));
+/// # Ok::<(), masu::options::Refusal>(())
+/// ```
 ///
 /// # Errors
 ///

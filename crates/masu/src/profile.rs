@@ -32,6 +32,13 @@ use crate::threads::{cache, thread};
 /// threads. Allocations by a Rust `Layout` count at once in this thread; in another thread they count as soon as its
 /// stack of some size class next runs empty or full, so after some dozens of blocks.
 ///
+/// ```
+/// # if !cfg!(feature = "profile") { return Ok(()) }
+/// masu::profile::start(Some(64 << 10))?; // a sample each 64 KiB
+/// masu::profile::stop();
+/// # Ok::<(), masu::profile::Refusal>(())
+/// ```
+///
 /// # Errors
 ///
 /// If a profile is being taken, the interval is 0, there is no memory, the program has more rights than the user
@@ -48,12 +55,26 @@ pub fn start(interval_bytes: Option<usize>) -> Result<(), Refusal> {
 }
 
 /// The interval in bytes of the profile that is being taken; `None` where none is.
+///
+/// ```
+/// # if !cfg!(feature = "profile") { return Ok(()) }
+/// assert_eq!(masu::profile::interval(), None);
+/// masu::profile::start(Some(4096))?;
+/// assert_eq!(masu::profile::interval(), Some(4096));
+/// # Ok::<(), masu::profile::Refusal>(())
+/// ```
 #[must_use]
 pub fn interval() -> Option<usize> {
     sampling::current().map(|(interval, _)| interval)
 }
 
 /// Whether to report live blocks at exit (`MASU_PROFILE_LEAKS`), for a profile that `MASU_PROFILE` started.
+///
+/// ```
+/// if masu::profile::reports_leaks() {
+///     println!("live blocks are reported at exit");
+/// }
+/// ```
 #[must_use]
 pub fn reports_leaks() -> bool {
     settings::profile_leaks()

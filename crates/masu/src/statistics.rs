@@ -17,6 +17,12 @@ pub use json::json;
 pub use text::text;
 
 /// The statistics of the process now.
+///
+/// ```
+/// let block = masu::c::malloc(1000);
+/// assert!(masu::statistics::now().live_bytes >= 1000);
+/// # unsafe { masu::c::free(block) };
+/// ```
 #[must_use]
 pub fn now() -> Statistics {
     begin();
@@ -24,18 +30,38 @@ pub fn now() -> Statistics {
 }
 
 /// Whether to write statistics when the program ends, for a library with an exit handler.
+///
+/// ```
+/// if masu::statistics::is_wanted_at_exit() {
+///     println!("{:?}", masu::statistics::now());
+/// }
+/// ```
 #[must_use]
 pub fn is_wanted_at_exit() -> bool {
     settings::statistics_at_exit()
 }
 
 /// The numbers of each size class, smallest first: [`CLASSES`] of them, each read when the iterator reaches it.
+///
+/// ```
+/// use masu::statistics::{CLASSES, classes};
+///
+/// assert_eq!(classes().count(), CLASSES);
+/// for class in classes() {
+///     println!("{class:?}");
+/// }
+/// ```
 pub fn classes() -> impl Iterator<Item = ClassStatistics> {
     begin();
     statistics::classes()
 }
 
 /// The numbers of each thread cache, youngest first, each read when the iterator reaches it.
+///
+/// ```
+/// let _ = masu::c::malloc(1);
+/// assert!(masu::statistics::threads().count() >= 1);
+/// ```
 pub fn threads() -> impl Iterator<Item = ThreadStatistics> {
     begin();
     statistics::threads()

@@ -13,6 +13,14 @@ use crate::threads::cache::heap_cache::HeapCache;
 use crate::threads::thread;
 
 /// An opaque heap.
+///
+/// ```
+/// use masu::c::heap;
+/// use std::ptr::NonNull;
+///
+/// let heap = NonNull::new(heap::new()).expect("there is memory");
+/// unsafe { heap::destroy(heap) };
+/// ```
 #[derive(Debug)]
 #[repr(C)]
 pub struct CHeap {
@@ -30,6 +38,14 @@ unsafe fn owner_of(heap: NonNull<CHeap>) -> &'static Owner {
 }
 
 /// A new heap; null and `ENOMEM` where there is no memory for it.
+///
+/// ```
+/// use masu::c::heap;
+/// use std::ptr::NonNull;
+///
+/// let heap = NonNull::new(heap::new()).expect("there is memory");
+/// unsafe { heap::destroy(heap) };
+/// ```
 #[must_use]
 pub fn new() -> *mut CHeap {
     let _ = thread::cache();
@@ -38,6 +54,14 @@ pub fn new() -> *mut CHeap {
 }
 
 /// Destroys a heap and frees all its blocks.
+///
+/// ```
+/// # use masu::c::heap;
+/// # use std::ptr::NonNull;
+/// let heap = NonNull::new(heap::new()).expect("there is memory");
+/// let _block = unsafe { heap::malloc(heap, 100) };
+/// unsafe { heap::destroy(heap) }; // and the block with it
+/// ```
 ///
 /// # Safety
 ///
@@ -49,6 +73,16 @@ pub unsafe fn destroy(heap: NonNull<CHeap>) {
 
 /// Frees all blocks of a heap; the heap stays.
 ///
+/// ```
+/// # use masu::c::heap;
+/// # use std::ptr::NonNull;
+/// let heap = NonNull::new(heap::new()).expect("there is memory");
+/// let _block = unsafe { heap::malloc(heap, 100) };
+/// unsafe { heap::clear(heap) };
+/// assert_eq!(unsafe { heap::statistics(heap) }.live_blocks, 0);
+/// # unsafe { heap::destroy(heap) };
+/// ```
+///
 /// # Safety
 ///
 /// - `heap` came from [`new`] and was not destroyed; nothing uses its blocks afterwards.
@@ -58,6 +92,15 @@ pub unsafe fn clear(heap: NonNull<CHeap>) {
 }
 
 /// Allocates `size` bytes of a heap, aligned to 16. Null and `ENOMEM` as `malloc`.
+///
+/// ```
+/// # use masu::c::heap;
+/// # use std::ptr::NonNull;
+/// let heap = NonNull::new(heap::new()).expect("there is memory");
+/// let block = unsafe { heap::malloc(heap, 100) };
+/// unsafe { masu::c::free(block) }; // finds the heap by itself
+/// # unsafe { heap::destroy(heap) };
+/// ```
 ///
 /// # Safety
 ///
@@ -83,6 +126,15 @@ fn allocate(owner: &'static Owner, size: usize, align: usize, zeroed: bool) -> *
 
 /// Allocates `count` × `size` zero bytes of a heap. Null and `ENOMEM` as `calloc`.
 ///
+/// ```
+/// # use masu::c::heap;
+/// # use std::ptr::NonNull;
+/// let heap = NonNull::new(heap::new()).expect("there is memory");
+/// let block = unsafe { heap::calloc(heap, 10, 8) };
+/// assert_eq!(unsafe { block.add(79).read() }, 0);
+/// # unsafe { heap::destroy(heap) };
+/// ```
+///
 /// # Safety
 ///
 /// - As [`malloc`].
@@ -96,6 +148,15 @@ pub unsafe fn calloc(heap: NonNull<CHeap>, count: usize, size: usize) -> *mut u8
 /// Allocates `size` bytes of a heap aligned to `align`, a power of two (0 counts as 1). Null and
 /// `ENOMEM` as `aligned_alloc`.
 ///
+/// ```
+/// # use masu::c::heap;
+/// # use std::ptr::NonNull;
+/// let heap = NonNull::new(heap::new()).expect("there is memory");
+/// let block = unsafe { heap::aligned_alloc(heap, 4096, 100) };
+/// assert_eq!(block.addr() % 4096, 0);
+/// # unsafe { heap::destroy(heap) };
+/// ```
+///
 /// # Safety
 ///
 /// - As [`malloc`].
@@ -107,6 +168,16 @@ pub unsafe fn aligned_alloc(heap: NonNull<CHeap>, align: usize, size: usize) -> 
 
 /// Changes the size of a block; the new block is of this heap, the old one of any heap or of none. Null for `block`
 /// allocates. Null and `ENOMEM` on failure: the old block is then intact.
+///
+/// ```
+/// # use masu::c::heap;
+/// # use std::ptr::NonNull;
+/// let heap = NonNull::new(heap::new()).expect("there is memory");
+/// let block = masu::c::malloc(100);
+/// let block = unsafe { heap::realloc(heap, block, 200) };
+/// assert_eq!(heap::of(block), heap.as_ptr());
+/// # unsafe { heap::destroy(heap) };
+/// ```
 ///
 /// # Safety
 ///
@@ -135,6 +206,16 @@ pub unsafe fn realloc(heap: NonNull<CHeap>, block: *mut u8, size: usize) -> *mut
 }
 
 /// The heap of `block`; null where it is of none.
+///
+/// ```
+/// # use masu::c::heap;
+/// # use std::ptr::NonNull;
+/// let heap = NonNull::new(heap::new()).expect("there is memory");
+/// let block = unsafe { heap::malloc(heap, 100) };
+/// assert_eq!(heap::of(block), heap.as_ptr());
+/// assert!(heap::of(std::ptr::null_mut()).is_null());
+/// # unsafe { heap::destroy(heap) };
+/// ```
 #[must_use]
 pub fn of(block: *mut u8) -> *mut CHeap {
     let owner = heap::heap_of(block).map_or(ptr::null_mut(), |of| ptr::from_ref(of).cast_mut());
@@ -142,6 +223,15 @@ pub fn of(block: *mut u8) -> *mut CHeap {
 }
 
 /// The statistics of a heap now.
+///
+/// ```
+/// # use masu::c::heap;
+/// # use std::ptr::NonNull;
+/// let heap = NonNull::new(heap::new()).expect("there is memory");
+/// let _block = unsafe { heap::malloc(heap, 100) };
+/// assert_eq!(unsafe { heap::statistics(heap) }.live_blocks, 1);
+/// # unsafe { heap::destroy(heap) };
+/// ```
 ///
 /// # Safety
 ///
