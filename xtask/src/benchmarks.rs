@@ -99,7 +99,7 @@ const HEAD: &str = "\
 # Benchmarks
 
 masu beside other mallocs, losses first. Every figure comes from the newest dated record of its kind in
-[benches/record](../benches/record), which has every row with its interval, memory, the versions, and how busy the machine was. `cargo xtask benchmarks` makes this page.
+`benches/record`, which has every row with its interval, memory, the versions, and how busy the machine was. `cargo xtask benchmarks` makes this page.
 
 Cells are ratios to the first column: less is better. The last column is masu against the best of the others in that row,
 with the interval that holds with 99 % ([how sure that is](reading.md#how-sure-is-it)).

@@ -5,14 +5,16 @@
 //! repository's own layout, of the pages and of whatever they lead to, and every link that holds in the repository
 //! holds in the book.
 
+mod look;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 
 use crate::tidy::pages::SUMMARY;
+use crate::tools::Tools;
 use crate::{commands, links};
 
 /// The book's first page. mdBook has the first one twice, under its own name and at the top: links of a page that lies
@@ -22,18 +24,25 @@ const COVER: &str = "README.md";
 /// How the pages look; `book.toml` names it.
 const STYLE: &str = "docs/book.css";
 
-pub(crate) fn run(root: &Path) -> Result<()> {
+/// The pages of docs/ as a book in target/book, by mdBook
+#[derive(Debug, clap::Parser)]
+pub(crate) struct Request {
+    /// Check its links and look at it in Chromium: wide and narrow, light and dark, without scripts; pictures are left
+    #[arg(long)]
+    look: bool,
+}
+
+pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     let target = commands::target_folder()?;
     let (sources, book) = (target.join("book-sources"), target.join("book"));
     let pages = stage(root, &sources)?;
     println!("{pages} files of the book are in {}", sources.display());
-    let version = Command::new("mdbook").arg("--version").stdout(Stdio::null()).status();
-    if !version.is_ok_and(|status| status.success()) {
-        bail!("mdbook is not installed: `cargo install mdbook --locked`, then run this again");
-    }
-    let mut build = Command::new("mdbook");
-    commands::run(build.arg("build").arg(&sources).arg("--dest-dir").arg(&book))?;
+    let mut build = Tools::new(root)?.command("mdbook", &["build"])?;
+    commands::run(build.arg(&sources).arg("--dest-dir").arg(&book))?;
     println!("{}", book.join("index.html").display());
+    if request.look {
+        look::look(&book, &target.join("book-pictures"))?;
+    }
     Ok(())
 }
 
@@ -124,6 +133,8 @@ fn closure(
 
 #[cfg(test)]
 mod tests {
+    use anyhow::bail;
+
     use super::*;
 
     #[test]

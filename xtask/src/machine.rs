@@ -46,6 +46,7 @@ mod lists {
     pub const DEBIAN_CHECKED: &str = "debian-checked";
     pub const PYTHON: &str = "python";
     pub const CONTAINERS: &str = "containers";
+    pub const BROWSER: &str = "browser";
 }
 
 /// What `list` names: a line for each, `SIGN NAME PACKAGE: REASON`.
@@ -196,6 +197,16 @@ pub fn provide_toolchain(root: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Has rustup install the nightly toolchain, whose rustdoc writes JSON.
+pub fn provide_nightly(root: &Path) -> Result<()> {
+    let mut version = Command::new("rustup");
+    version.args(["run", NIGHTLY, "rustdoc", "--version"]).stdout(Stdio::null());
+    if version.stderr(Stdio::null()).status().is_ok_and(|status| status.success()) {
+        return Ok(());
+    }
+    rustup(root, &["toolchain", "install", NIGHTLY, "--profile", "minimal"])
+}
+
 /// Has rustup install Miri, which only nightly compilers have.
 pub fn provide_miri(root: &Path) -> Result<()> {
     let mut miri = Command::new("rustup");
@@ -268,7 +279,7 @@ mod tests {
         for list in [PROGRAMS, ORDINARY, JUDGED, TESTED, FOREIGN, GUEST, EMULATED, DEBIAN, PYTHON] {
             assert!(!needs(list).is_empty());
         }
-        for list in [CONTAINERS, DEBIAN_CHECKED] {
+        for list in [CONTAINERS, DEBIAN_CHECKED, BROWSER] {
             assert!(!needs(list).is_empty());
         }
     }

@@ -11,6 +11,7 @@ mod docs;
 mod faults;
 mod fuzz;
 mod install;
+mod interface;
 mod matrix;
 mod package;
 mod picture;
@@ -19,6 +20,7 @@ mod sanitize;
 mod suites;
 mod test_counts;
 mod tidy;
+mod tools;
 mod trial;
 
 use std::ffi::OsString;
@@ -45,11 +47,11 @@ enum Chore {
     Tidy,
     Install(install::Request),
     Package(package::Request),
+    Interface(interface::Request),
     Release(release::Request),
     /// The images and the pod of docs/containers.md, built and run without a daemon, as root (ten minutes)
     Containers,
-    /// The pages of docs/ as a book in target/book, by mdBook
-    Docs,
+    Docs(docs::Request),
     /// A real comparison as a drawing, docs/compare.svg (about two minutes)
     Picture,
     /// The page of figures, docs/benchmarks.md, from the records
@@ -96,9 +98,10 @@ fn perform(chore: Chore) -> Result<()> {
         Chore::Tidy => tidy::run(root),
         Chore::Install(request) => install::run(root, &request),
         Chore::Package(request) => package::run(root, &request),
+        Chore::Interface(request) => interface::run(root, &request),
         Chore::Release(request) => release::run(root, &request),
         Chore::Containers => containers::run(root),
-        Chore::Docs => docs::run(root),
+        Chore::Docs(request) => docs::run(root, &request),
         Chore::Picture => picture::run(root),
         Chore::Benchmarks => benchmarks::run(root),
         Chore::Matrix(request) => matrix::run(root, &request),

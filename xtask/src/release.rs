@@ -1,7 +1,7 @@
 //! `cargo xtask release X.Y.Z`: what must hold before a version is published, and the files that are published.
 //!
-//! It relies on `package` for the packages and their tests, and on `cargo-semver-checks`, `cargo-deny` and `cargo-sbom`,
-//! which it has cargo install below the target folder. Everything is built twice, in two clones with different paths:
+//! It relies on `package` for the packages and their tests, on `interface` for what others build on, and on `cargo-deny` and
+//! `cargo-sbom`, which [`Tools`] installs. Everything is built twice, in two clones with different paths:
 //! a file that is not the same byte for byte both times is not reproducible, and ends the chore. Nothing is published
 //! and no tag is set: the last lines name the commands that do.
 
@@ -11,11 +11,13 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::commands;
 use crate::package::VERSION;
 use crate::package::debian::papers;
+use crate::tools::Tools;
+use crate::{commands, interface};
 
-/// Check that a version can be published; build it twice, test it, leave it in target/release-X.Y.Z (an hour)
+/// Check that a version can be published; build it twice, test it, leave it in target/release-X.Y.Z (an hour; a second call goes on
+/// where the first was stopped)
 #[derive(Debug, clap::Parser)]
 pub(crate) struct Request {
     /// The version, that of Cargo.toml
@@ -37,39 +39,42 @@ pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     for line in &missing {
         println!("release: {line}");
     }
+    // Before an hour of building, not after it.
+    ensure!(
+        request.rehearse || missing.is_empty(),
+        "the above {} stand in the way of {}; `--rehearse` builds all the same",
+        missing.len(),
+        request.version
+    );
     if request.check {
-        ensure!(
-            missing.is_empty(),
-            "{} of the above are in the way of {}",
-            missing.len(),
-            request.version
-        );
         println!("release: nothing is in the way of {}", request.version);
         return Ok(());
     }
     let target = commands::target_folder()?;
-    let tools = Tools { root, folder: target.join("tools") };
+    let tools = Tools::new(root)?;
     commands::step("dependencies", || {
         tools.run("cargo-deny", &["deny", "check", "bans", "licenses", "sources"])
     })?;
-    commands::step("public interface", || match &state.tag {
-        None => {
-            println!("no earlier version to compare with");
-            Ok(())
+    commands::step("public interface", || {
+        interface::check(root)?;
+        match &state.tag {
+            None => println!("no earlier version to compare with"),
+            Some(tag) => interface::since(root, tag)?,
         }
-        Some(tag) => {
-            let words = ["semver-checks", "--baseline-rev", tag];
-            tools.run("cargo-semver-checks", &words)
-        }
+        Ok(())
     })?;
     let out = target.join(format!("release-{VERSION}"));
-    let _ = fs::remove_dir_all(&out);
     // The second name is longer, so that a path inside a file shows. The commit is in both: cargo keeps what it unpacked of
     // packages by the path of their folder, and an earlier commit's must not be built for this one's.
     let folder = out.join("clones").join(&state.commit);
     let clones = ["first", "second-in-a-longer-folder"].map(|name| folder.join(name));
+    if folder.exists() {
+        println!("release: going on with what an earlier call built of this commit");
+    } else {
+        let _ = fs::remove_dir_all(&out);
+    }
     // Both at once: commits that are made while the first is built are in neither.
-    for clone in &clones {
+    for clone in clones.iter().filter(|clone| !clone.exists()) {
         let mut git = Command::new("git");
         commands::run(git.args(["clone", "--quiet", "--no-hardlinks"]).arg(root).arg(clone))?;
     }
@@ -98,13 +103,11 @@ pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
         println!("  {}", file.file_name().unwrap_or_default().to_string_lossy());
     }
     if !missing.is_empty() {
-        let not_yet = format!(
-            "{} is built, and must not be published yet:\n  {}",
-            request.version,
-            missing.join("\n  ")
+        let not_yet = missing.join("\n  ");
+        println!(
+            "\nrelease: rehearsed. {} must not be published yet:\n  {not_yet}",
+            request.version
         );
-        ensure!(request.rehearse, not_yet);
-        println!("\nrelease: rehearsed. {not_yet}");
         return Ok(());
     }
     println!(
@@ -170,7 +173,7 @@ impl State {
         );
         unless(
             !self.manifest.contains("https://example.org"),
-            "Cargo.toml has placeholders for `repository` and `homepage`: the owner's one value, in [workspace.package]"
+            "`repository` and `homepage` are placeholders: set both in Cargo.toml, [workspace.package], which every crate reads"
                 .to_owned(),
         );
         unless(
@@ -188,34 +191,6 @@ impl State {
         let (_, rest) = rest.split_once('\n')?;
         let notes = rest.split("\n## ").next().unwrap_or_default().trim();
         (!notes.is_empty()).then_some(notes)
-    }
-}
-
-/// Other people's cargo commands, installed where the checkout keeps what it builds.
-struct Tools<'a> {
-    root: &'a Path,
-    folder: PathBuf,
-}
-
-impl Tools<'_> {
-    fn command(&self, tool: &str, words: &[&str]) -> Result<Command> {
-        let program = self.folder.join("bin").join(tool);
-        if !program.exists() {
-            // Unoptimized: they run for seconds, and compiling them takes minutes.
-            let install = ["install", "--quiet", "--locked", "--debug", "--root"];
-            commands::run(commands::cargo(self.root, &install).arg(&self.folder).arg(tool))?;
-        }
-        let mut command = Command::new(program);
-        command.args(words).current_dir(self.root);
-        Ok(command)
-    }
-
-    fn run(&self, tool: &str, words: &[&str]) -> Result<()> {
-        commands::run(&mut self.command(tool, words)?)
-    }
-
-    fn output(&self, tool: &str, words: &[&str]) -> Result<String> {
-        commands::output(&mut self.command(tool, words)?)
     }
 }
 

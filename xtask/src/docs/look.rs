@@ -1,0 +1,220 @@
+//! The book as readers get it: its links, and its pages drawn by Chromium on a phone and on a desk, in light and in dark, without
+//! scripts.
+//!
+//! It relies on Chromium without a window. Each page lies in a frame that may run no script, as wide as the reader's window; the page
+//! around the frames measures them. What cannot be measured is left as pictures, for somebody to look at.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, ensure};
+
+use crate::{commands, links, machine};
+
+/// Widths of readers' windows, in the units of style sheets.
+const WIDTHS: [(&str, u32); 2] = [("phone", 390), ("desk", 1280)];
+
+/// Drawn for somebody to look at.
+const PICTURED: [&str; 3] = ["index.html", "docs/compare.html", "docs/benchmarks.html"];
+
+/// Checks the links and the measures of all pages; leaves pictures of some in `out`.
+pub(super) fn look(book: &Path, out: &Path) -> Result<()> {
+    let pages = pages(book)?;
+    let broken = broken_links(book, &pages)?;
+    ensure!(broken.is_empty(), "links that lead nowhere:\n{}", broken.join("\n"));
+    machine::provide_all(&[machine::BROWSER])?;
+    fs::create_dir_all(out).with_context(|| out.display().to_string())?;
+    measure(book, &pages, out)?;
+    for page in PICTURED {
+        for (name, width) in WIDTHS {
+            for (colours, number) in [("dark", 0), ("light", 1)] {
+                let picture = out.join(format!(
+                    "{}-{name}-{colours}.png",
+                    page.trim_end_matches(".html").replace('/', "-")
+                ));
+                let mut draw = browser(&format!("{width},1400"));
+                draw.arg(format!("--blink-settings=preferredColorScheme={number}"));
+                draw.arg(format!("--screenshot={}", picture.display()));
+                commands::run(draw.arg(book.join(page)).stdout(Stdio::null()))?;
+                ensure!(picture.is_file(), "Chromium left no {}", picture.display());
+            }
+        }
+    }
+    println!("{} pages have their links and their width; pictures: {}", pages.len(), out.display());
+    Ok(())
+}
+
+/// The pages that readers come to, from the book's folder.
+fn pages(book: &Path) -> Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    let mut left = vec![book.to_path_buf()];
+    while let Some(folder) = left.pop() {
+        for entry in fs::read_dir(&folder).with_context(|| folder.display().to_string())? {
+            let path = entry?.path();
+            let page = path.strip_prefix(book)?;
+            if path.is_dir() {
+                left.push(path);
+            } else if page.extension().is_some_and(|end| end == "html")
+                && !["print.html", "404.html", "toc.html"]
+                    .iter()
+                    .any(|name| page == Path::new(name))
+            {
+                found.push(page.to_path_buf());
+            }
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// A line for each link of these pages to a file or a heading that is not there.
+fn broken_links(book: &Path, pages: &[PathBuf]) -> Result<Vec<String>> {
+    let mut broken = Vec::new();
+    for page in pages {
+        let text =
+            fs::read_to_string(book.join(page)).with_context(|| page.display().to_string())?;
+        for target in targets(&text) {
+            let (path, heading) = target.split_once('#').unwrap_or((target, ""));
+            let holds = links::place(page, path).is_some_and(|place| {
+                let file = book.join(&place);
+                match heading {
+                    "" => file.is_file(),
+                    _ => fs::read_to_string(file)
+                        .is_ok_and(|text| text.contains(&format!("id=\"{heading}\""))),
+                }
+            });
+            if !holds {
+                broken.push(format!("{}: {target}", page.display()));
+            }
+        }
+    }
+    Ok(broken)
+}
+
+/// What a page of mdBook's leads to in the book.
+fn targets(text: &str) -> impl Iterator<Item = &str> {
+    let named = |name| {
+        text.match_indices(name).map(move |(at, name): (usize, &str)| &text[at + name.len()..])
+    };
+    let all = named("href=\"").chain(named("src=\"")).filter_map(|rest| rest.split('"').next());
+    all.filter(|target| !target.contains("://") && !target.starts_with("mailto:"))
+}
+
+/// Chromium without a window, as wide and high as `size` says.
+fn browser(size: &str) -> Command {
+    let mut browser = Command::new("chromium");
+    browser.args([
+        "--headless",
+        "--disable-gpu",
+        "--hide-scrollbars",
+        "--allow-file-access-from-files",
+    ]);
+    if machine::is_root() {
+        browser.arg("--no-sandbox");
+    }
+    browser.arg(format!("--window-size={size}")).stderr(Stdio::null());
+    browser
+}
+
+/// Says of each page in each width how far it reaches beyond its window, and how wide its text is.
+const MEASURE: &str = "\
+<!doctype html><meta charset=\"utf-8\"><pre id=\"found\"></pre><script>
+(async () => {
+  for (const width of WIDTHS) for (const page of PAGES) {
+    const frame = document.createElement('iframe');
+    frame.sandbox = 'allow-same-origin';
+    frame.style = `width: ${width}px; height: 800px; border: 0`;
+    frame.src = page;
+    await new Promise(done => { frame.onload = done; document.body.append(frame); });
+    const all = frame.contentDocument.documentElement, text = frame.contentDocument.querySelector('main');
+    const beyond = all.scrollWidth - all.clientWidth, wide = Math.round(text.getBoundingClientRect().width);
+    found.textContent += `page ${width} ${beyond} ${wide} ${page}\\n`;
+    frame.remove();
+  }
+})();
+</script>
+";
+
+/// Fails where a page is wider than a reader's window, or its text is narrow or hidden.
+fn measure(book: &Path, pages: &[PathBuf], out: &Path) -> Result<()> {
+    let list: String = pages.iter().fold(String::new(), |mut list, page| {
+        let _ = write!(list, "'file://{}',", book.join(page).display());
+        list
+    });
+    let widths = WIDTHS.map(|(_, width)| width.to_string()).join(",");
+    let script =
+        MEASURE.replace("WIDTHS", &format!("[{widths}]")).replace("PAGES", &format!("[{list}]"));
+    let around = out.join("measure.html");
+    fs::write(&around, script).with_context(|| around.display().to_string())?;
+    let mut ask = browser("1300,900");
+    ask.args(["--virtual-time-budget=600000", "--dump-dom"]).arg(&around);
+    let printed = commands::output(&mut ask)?;
+    let measured = measured(&printed);
+    ensure!(
+        measured.len() == WIDTHS.len() * pages.len(),
+        "Chromium measured {} pages:\n{printed}",
+        measured.len()
+    );
+    let wrong: Vec<&str> =
+        measured.iter().filter(|page| !page.is_right()).map(|page| page.line).collect();
+    ensure!(
+        wrong.is_empty(),
+        "window's width, reach beyond it, width of the text:\n{}",
+        wrong.join("\n")
+    );
+    Ok(())
+}
+
+struct Measured<'a> {
+    line: &'a str,
+    width: u32,
+    beyond: u32,
+    text_width: u32,
+}
+
+impl Measured<'_> {
+    fn is_right(&self) -> bool {
+        self.beyond == 0 && self.text_width > self.width / 2 && self.text_width <= self.width
+    }
+}
+
+fn measured(printed: &str) -> Vec<Measured<'_>> {
+    let read = |line| {
+        let mut words = str::split(line, ' ').skip(1);
+        let mut number = || words.next()?.parse().ok();
+        Some(Measured { line, width: number()?, beyond: number()?, text_width: number()? })
+    };
+    let lines = printed.lines().filter_map(|line| line.find("page ").map(|at| &line[at..]));
+    lines.filter_map(read).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_that_are_too_wide_or_hidden_are_wrong() {
+        let printed = "<pre id=\"found\">page 390 0 335 file:///a.html\npage 390 12 335 b\npage 1280 0 0 c\n</pre>";
+        let right: Vec<bool> = measured(printed).iter().map(Measured::is_right).collect();
+        assert_eq!(right, [true, false, false]);
+    }
+
+    #[test]
+    fn links_to_nothing_are_broken() {
+        let folder = std::env::temp_dir().join(format!("masu-links-{}", std::process::id()));
+        fs::create_dir_all(folder.join("docs")).unwrap();
+        let page = "<a href=\"../index.html#top\"></a><a href=\"#here\"></a><h1 id=\"here\"></h1><img src=\"no.svg\">\
+                    <a href=\"https://example.org\"></a><a href=\"../docs\"></a><a href=\"../index.html#gone\"></a>";
+        fs::write(folder.join("docs/a.html"), page).unwrap();
+        fs::write(folder.join("index.html"), "<h1 id=\"top\">").unwrap();
+        let pages = pages(&folder).unwrap();
+        assert_eq!(pages.len(), 2);
+        let broken = broken_links(&folder, &pages).unwrap();
+        let expected = ["../docs", "../index.html#gone", "no.svg"]
+            .map(|target| format!("docs/a.html: {target}"));
+        assert_eq!(broken, expected);
+        fs::remove_dir_all(folder).unwrap();
+    }
+}

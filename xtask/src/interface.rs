@@ -1,0 +1,132 @@
+//! `cargo xtask interface`: the public items of the crates that programs depend on, a file for each beside its manifest.
+//!
+//! It relies on `cargo-public-api`, which reads what a nightly rustdoc writes, and on `cargo-semver-checks` for the question whether
+//! a program that compiled with an earlier commit still does. A change of the interface shows in the commit that makes it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::tools::Tools;
+use crate::{commands, machine};
+
+/// The public items of the libraries, compared with the files of the last commit (minutes)
+#[derive(Debug, clap::Parser)]
+pub(crate) struct Request {
+    /// Write the files
+    #[arg(long, conflicts_with = "since")]
+    write: bool,
+    /// Say instead what breaks programs that compile with this commit
+    #[arg(long, value_name = "COMMIT")]
+    since: Option<String>,
+}
+
+/// Programs depend on these.
+const LIBRARIES: [&str; 3] = ["masu", "masu-chunk", "masu-code"];
+
+pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
+    match &request.since {
+        Some(commit) => since(root, commit),
+        None if request.write => write(root),
+        None => check(root),
+    }
+}
+
+/// Fails where a library has other public items than its file lists, or one of them has no example.
+pub(crate) fn check(root: &Path) -> Result<()> {
+    machine::provide_nightly(root)?;
+    examples(root)?;
+    let mut different = Vec::new();
+    for library in LIBRARIES {
+        let (path, items) = (place(root, library), items(root, library)?);
+        let kept = fs::read_to_string(&path).unwrap_or_default();
+        for change in changes(&kept, &items) {
+            println!("{library}: {change}");
+            different.push(library);
+        }
+    }
+    different.dedup();
+    ensure!(
+        different.is_empty(),
+        "other public items than listed: {}. Where that is meant, `cargo xtask interface --write`, and a line in CHANGELOG.md",
+        different.join(", ")
+    );
+    Ok(())
+}
+
+/// Fails where a program that compiles with this commit may not compile now, though the version promises it.
+pub(crate) fn since(root: &Path, commit: &str) -> Result<()> {
+    let packages = LIBRARIES.iter().flat_map(|library| ["--package", library]);
+    let words: Vec<&str> =
+        ["semver-checks", "--baseline-rev", commit].into_iter().chain(packages).collect();
+    Tools::new(root)?.run("cargo-semver-checks", &words)
+}
+
+fn write(root: &Path) -> Result<()> {
+    machine::provide_nightly(root)?;
+    for library in LIBRARIES {
+        let path = place(root, library);
+        fs::write(&path, items(root, library)?).with_context(|| path.display().to_string())?;
+        println!("{}", path.display());
+    }
+    Ok(())
+}
+
+fn place(root: &Path, library: &str) -> PathBuf {
+    root.join("crates").join(library).join("interface.txt")
+}
+
+/// Fails where a public function, type or trait has no example, which only a nightly rustdoc looks for.
+fn examples(root: &Path) -> Result<()> {
+    let mut doc = Command::new("rustup");
+    doc.args([
+        "run",
+        machine::NIGHTLY,
+        "cargo",
+        "doc",
+        "--quiet",
+        "--locked",
+        "--no-deps",
+        "--all-features",
+    ]);
+    doc.args(LIBRARIES.iter().flat_map(|library| ["--package", library]));
+    doc.arg("--target-dir").arg(commands::target_folder()?.join("nightly"));
+    const LINT: &str = "-Zcrate-attr=feature(rustdoc_missing_doc_code_examples) -Drustdoc::missing_doc_code_examples";
+    commands::run(doc.env("RUSTDOCFLAGS", LINT).env_remove("RUSTUP_TOOLCHAIN").current_dir(root))
+}
+
+/// A line for each public item with all features, without what the compiler implements by itself.
+fn items(root: &Path, library: &str) -> Result<String> {
+    let words = ["public-api", "--all-features", "-sss", "--color=never", "--package", library];
+    Tools::new(root)?.output("cargo-public-api", &words)
+}
+
+/// The lines that are in one text only, those of the old one first.
+fn changes(old: &str, new: &str) -> Vec<String> {
+    let only = |mark: char, one: &str, other: &str| {
+        let mut lines: Vec<String> = one
+            .lines()
+            .filter(|line| !line.is_empty())
+            .map(|line| format!("{mark} {line}"))
+            .collect();
+        lines.retain(|line| !other.lines().any(|there| there == &line[2..]));
+        lines
+    };
+    [only('-', old, new), only('+', new, old)].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn items_that_go_and_come_are_changes_and_their_order_is_none() {
+        assert_eq!(changes("pub fn a\npub fn b\n", "pub fn b\npub fn a\n"), [""; 0]);
+        assert_eq!(
+            changes("pub fn a\npub fn b\n", "pub fn a(u8)\npub fn b\n"),
+            ["- pub fn a", "+ pub fn a(u8)"]
+        );
+    }
+}
