@@ -2,7 +2,7 @@
 //!
 //! The road through it:
 //!
-//! 1. [`calls`](mod@crate::calls) counts the program's system calls, while [`looks`] looks at its threads and its
+//! 1. [`calls`](mod@crate::calls) counts the program's system calls, while `looks` looks at its threads and its
 //!    memory in `/proc`;
 //! 2. [`prices`](crate::prices) says what each of them costs on this machine;
 //! 3. [`facts`] are all these numbers, and [`judge`](judge()) says what they come to, by the numbers in

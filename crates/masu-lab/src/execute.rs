@@ -194,7 +194,7 @@ pub struct Output {
     pub bytes: u64,
     /// The 128-bit XXH3 of all of them, in hexadecimal.
     pub hash: String,
-    /// The last of them as text (at most [`Output::TAIL_BYTES`]); only kept for standard error.
+    /// The last of them as text (at most `Output::TAIL_BYTES`); only kept for standard error.
     #[serde(skip_serializing_if = "String::is_empty", default)]
     pub tail: String,
 }
@@ -251,11 +251,11 @@ impl From<Limits> for Conditions {
     }
 }
 
-/// Runs `workload` once under `variant` with nothing special but limits: see [`execute_under`].
+/// Runs `workload` once under `variant` with nothing special but limits: see `execute_under`.
 ///
 /// # Errors
 ///
-/// As [`execute_under`].
+/// As `execute_under`.
 pub fn execute(
     workload: &Workload,
     variant: &Variant,

@@ -2,7 +2,7 @@
 //! machine, and says whether today's machine agrees.
 //!
 //! Relies on the engine for every run, on suite files for what is run, and on [`diagnose`](mod@crate::diagnose) for
-//! what the lab says unaided. The hard idea is what "agrees" means: a report is taken apart into [`Claim`]s, each is
+//! what the lab says unaided. The hard idea is what "agrees" means: a report is taken apart into `Claim`s, each is
 //! held against an interval of today's figures, and the sentence on top of the page counts them. Nothing there is
 //! written beforehand.
 

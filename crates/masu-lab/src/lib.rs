@@ -5,7 +5,7 @@
 //! The road through it, in the order the modules are used:
 //!
 //! 1. [`catalogue`] finds the allocators of this machine;
-//! 2. [`program`] looks the command up and says whether an allocator can be preloaded into it;
+//! 2. `program` looks the command up and says whether an allocator can be preloaded into it;
 //! 3. [`variant`] turns `glibc:top_pad=64M` into an allocator with settings, ready to run;
 //! 4. [`mod@launch`] becomes the program under one variant (`masu run`), or
 //! 5. [`mod@compare`] runs it many times: [`verify`] proves in a traced warm-up that each preload took

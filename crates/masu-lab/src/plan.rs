@@ -64,7 +64,7 @@ pub struct Ground {
     pub catalogue: Catalogue,
     /// Those that should be there and are not, by name.
     pub absent: Vec<LeftOut>,
-    /// The library that counts a server's allocations; see [`crate::count`].
+    /// The library that counts a server's allocations; see `crate::count`.
     pub counting: Option<PathBuf>,
 }
 

@@ -23,7 +23,7 @@ pub(crate) const SCHEMA_VERSION: u32 = 2;
 /// What was compared, where and how.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Header {
-    /// [`SCHEMA_VERSION`] of the writer.
+    /// `SCHEMA_VERSION` of the writer.
     pub schema_version: u32,
     /// The version of the lab that wrote it.
     pub masu_version: String,

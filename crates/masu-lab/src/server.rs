@@ -67,7 +67,7 @@ pub struct ServerPlan {
     /// then a start, a warm-up and a burst.
     pub one_at_a_time: bool,
     /// The counting build of `libmasu.so` for the program's C library, to count allocations a
-    /// request; see [`crate::count`].
+    /// request; see `crate::count`.
     pub counting: Option<PathBuf>,
 }
 

@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use super::{Call, Pid};
 
-/// Calls that wrote fewer than [`SmallWrites::BELOW`] bytes, by what they went to.
+/// Calls that wrote fewer than `SmallWrites::BELOW` bytes, by what they went to.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct SmallWrites {
     /// To files.

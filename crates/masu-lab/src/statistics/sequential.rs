@@ -30,7 +30,7 @@ pub struct Level(f64);
 
 impl Level {
     /// All that a table has: 0.008. A fifth of the hundredth that
-    /// [`CONFIDENCE`](super::CONFIDENCE) allows is kept back for what the method takes for granted
+    /// `CONFIDENCE` allows is kept back for what the method takes for granted
     /// and a machine need not grant: that a run leaves nothing behind that the next one meets.
     pub const TABLE: Level = Level(0.008);
 

@@ -2,7 +2,7 @@
 //!
 //! Relies on nothing, because two programs compile this file: the allocator, and the `masu` command, which lists the options
 //! without linking an allocator. The hard idea: a row is written once. A module that needs something of every row, such as
-//! the constructors or the rules, passes the name of a macro to [`option_rows`].
+//! the constructors or the rules, passes the name of a macro to `option_rows`.
 
 /// The unit of an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
