@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::compare::Event;
 use crate::results::{LeftOut, Rounds, Row};
-use crate::statistics::{CONFIDENCE, Estimate, Ratio};
+use crate::statistics::{CONFIDENCE, Ratio};
 use crate::{
     CompareOptions, Comparison, Error, Measure, Plan, Stop, Summary, Variant, Verdict, Workload,
     compare,
@@ -291,30 +291,24 @@ impl Proof {
             let reason = known.map_or("the reference ran alone", |one| one.reason.as_str());
             Shown::LeftOut { reason: reason.to_owned() }
         };
-        let proved = |label: &String| match row(label) {
-            Some(row) => Proved {
-                medians: medians(row),
-                shown: shown(row.verdict),
-                wall: ratio(row, Measure::Wall),
-                cpu: ratio(row, Measure::Cpu),
-                peak_rss: ratio(row, Measure::PeakRss),
-            },
-            None => Proved {
-                medians: Medians { label: label.clone(), ..Medians::default() },
-                shown: reason(label),
-                wall: None,
-                cpu: None,
-                peak_rss: None,
-            },
+        let proved = |label: &String| {
+            let row = row(label);
+            let ratio = |measure| row?.estimate(measure)?.ratio;
+            Proved {
+                medians: medians(label, row),
+                shown: row.map_or_else(|| reason(label), |row| shown(row.verdict)),
+                wall: ratio(Measure::Wall),
+                cpu: ratio(Measure::Cpu),
+                peak_rss: ratio(Measure::PeakRss),
+            }
         };
         let reference = labels.first().cloned().unwrap_or_default();
-        let unknown = Medians { label: reference.clone(), ..Medians::default() };
         Proof {
             primary,
             confidence: CONFIDENCE,
             rounds: 0,
             side_by_side: false,
-            reference: row(&reference).map_or(unknown, medians),
+            reference: medians(&reference, row(&reference)),
             remedies: labels.iter().skip(1).map(proved).collect(),
             runs: 0,
             seconds: 0.0,
@@ -325,19 +319,15 @@ impl Proof {
     }
 }
 
-fn medians(row: &Row) -> Medians {
-    let median = |measure| row.estimate(measure).and_then(|estimate: &Estimate| estimate.median);
+fn medians(label: &str, row: Option<&Row>) -> Medians {
+    let median = |measure| row?.estimate(measure)?.median;
     Medians {
-        label: row.variant.clone(),
+        label: label.to_owned(),
         wall_s: median(Measure::Wall),
         cpu_s: median(Measure::Cpu),
         sys_s: median(Measure::Sys),
         peak_rss_bytes: median(Measure::PeakRss),
     }
-}
-
-fn ratio(row: &Row, measure: Measure) -> Option<Ratio> {
-    row.estimate(measure)?.ratio
 }
 
 fn shown(verdict: Verdict) -> Shown {

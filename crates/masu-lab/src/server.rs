@@ -360,14 +360,10 @@ impl<'a> Servers<'a> {
             let trend = steady::trend(&points);
             let is_over = points.len() >= steady::BURSTS_MAX
                 || points.len() >= steady::BURSTS_MIN && trend.is_none();
-            if is_over && index == 0 {
-                self.reference_throughput.get_or_insert(burst.point().throughput);
-            }
-            if points.len() >= steady::BURSTS_MIN && trend.is_none() {
-                self.books[index].trend = None;
-                return Ok(burst.run);
-            }
-            if points.len() >= steady::BURSTS_MAX {
+            if is_over {
+                if index == 0 {
+                    self.reference_throughput.get_or_insert(burst.point().throughput);
+                }
                 self.books[index].trend = trend;
                 return Ok(burst.run);
             }

@@ -290,104 +290,89 @@ pub fn tune(
         other => other,
     })?;
     let command = case.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-    let about = About { command, goal, budget_s: budget.as_secs_f64(), variants: &variants[1..] };
-    Ok(about.tuning(&candidates, found, left_out))
+    let tuning = came_to(goal, &variants[1..], &candidates, found, left_out);
+    Ok(Tuning { command, budget_s: budget.as_secs_f64(), ..tuning })
 }
 
-/// What a search was about.
-struct About<'a> {
-    command: Vec<String>,
+/// What `found` says of `candidates`, which are these variants; of what command and budget the caller knows.
+fn came_to(
     goal: Goal,
-    budget_s: f64,
-    /// The candidates' variants.
-    variants: &'a [&'a Variant],
-}
-
-impl About<'_> {
-    fn tuning(self, candidates: &[Candidate], found: Found, left_out: Vec<LeftOut>) -> Tuning {
-        let goal = self.goal;
-        let change = found.proof.as_ref().and_then(|proof| {
-            let confirmed: Vec<&Candidate> =
-                found.confirmed.iter().map(|index| &candidates[*index]).collect();
-            let chosen = choice::choose(&confirmed, proof, &found.values, goal)?;
-            let variant = self.variants[found.confirmed[chosen.smallest]];
-            let pasted = |form: Form| Pasted { form, text: paste(variant, form) };
-            let smaller = |part: &choice::Part| Smaller {
-                variant: confirmed[part.place].label.clone(),
-                share: part.share,
-                between: part.between,
-            };
-            Some(Change {
-                variant: variant.label.clone(),
-                price: proof.remedies[chosen.smallest].ratio(goal.other()),
-                smaller: chosen.smaller.iter().map(smaller).collect(),
-                step: confirmed[chosen.smallest].step,
-                best: confirmed[chosen.best].label.clone(),
-                share: chosen.share,
-                against: chosen.against,
-                is_shown: chosen.is_shown,
-                paste: Form::ALL.into_iter().map(pasted).collect(),
-            })
-        });
-        let front = found.proof.as_ref().map(|proof| {
-            let labels = std::iter::once(&proof.reference.label)
-                .chain(proof.remedies.iter().map(|one| &one.medians.label));
-            let on_it = labels.zip(choice::front(proof, goal)).filter(|(_, is_on)| *is_on);
-            on_it.map(|(label, _)| label.clone()).collect()
-        });
-        let is_left_out = |label: &str| left_out.iter().any(|one| one.label == label);
-        let mut tried: Vec<Tried> = Vec::new();
-        let (mut not_tried, mut passed_over) = (Vec::new(), Vec::new());
-        for (index, (candidate, seen)) in candidates.iter().zip(&found.tried).enumerate() {
-            let (label, step) = (candidate.label.clone(), candidate.step);
-            match seen {
-                _ if is_left_out(&label) => {}
-                Some(search::Tried { stage, rounds, proved, .. }) => tried.push(Tried {
-                    variant: label,
-                    step,
-                    stage: *stage,
-                    rounds: *rounds,
-                    time: proved.ratio(goal.time()),
-                    peak_rss: proved.peak_rss,
-                }),
-                None if found.confirmed.contains(&index) => {}
-                None if found.passed_over.contains(&index) => passed_over.push(label),
-                None => not_tried.push(label),
-            }
+    variants: &[&Variant],
+    candidates: &[Candidate],
+    found: Found,
+    left_out: Vec<LeftOut>,
+) -> Tuning {
+    let change = found.proof.as_ref().and_then(|proof| {
+        let confirmed: Vec<&Candidate> =
+            found.confirmed.iter().map(|index| &candidates[*index]).collect();
+        let chosen = choice::choose(&confirmed, proof, &found.values, goal)?;
+        let variant = variants[found.confirmed[chosen.smallest]];
+        let pasted = |form: Form| Pasted { form, text: paste(variant, form) };
+        Some(Change {
+            variant: variant.label.clone(),
+            price: proof.remedies[chosen.smallest].ratio(goal.other()),
+            smaller: chosen.smaller,
+            step: confirmed[chosen.smallest].step,
+            best: confirmed[chosen.best].label.clone(),
+            share: chosen.share,
+            against: chosen.against,
+            is_shown: chosen.is_shown,
+            paste: Form::ALL.into_iter().map(pasted).collect(),
+        })
+    });
+    let front = found.proof.as_ref().map(|proof| {
+        let labels = std::iter::once(&proof.reference.label)
+            .chain(proof.remedies.iter().map(|one| &one.medians.label));
+        let on_it = labels.zip(choice::front(proof, goal)).filter(|(_, is_on)| *is_on);
+        on_it.map(|(label, _)| label.clone()).collect()
+    });
+    let is_left_out = |label: &str| left_out.iter().any(|one| one.label == label);
+    let mut tried: Vec<Tried> = Vec::new();
+    let (mut not_tried, mut passed_over) = (Vec::new(), Vec::new());
+    for (index, (candidate, seen)) in candidates.iter().zip(&found.tried).enumerate() {
+        let (label, step) = (candidate.label.clone(), candidate.step);
+        match seen {
+            _ if is_left_out(&label) => {}
+            Some(search::Tried { stage, rounds, proved, .. }) => tried.push(Tried {
+                variant: label,
+                step,
+                stage: *stage,
+                rounds: *rounds,
+                time: proved.ratio(goal.time()),
+                peak_rss: proved.peak_rss,
+            }),
+            None if found.confirmed.contains(&index) => {}
+            None if found.passed_over.contains(&index) => passed_over.push(label),
+            None => not_tried.push(label),
         }
-        let best = best_ratio(&found, goal);
-        let others = sure::of_the_others(&found, goal, best).map(|sure| Others {
-            count: sure.others,
-            by: sure::MISSED,
-            sure: sure.sure,
-            doubtful: sure.doubtful.iter().map(|one| candidates[*one].label.clone()).collect(),
-        });
-        let gain = |one: &Tried| {
-            let ratio = if goal == Goal::PeakRss { one.peak_rss } else { one.time };
-            ratio.map_or(f64::INFINITY, |ratio| ratio.estimate)
-        };
-        tried.sort_by(|a, b| gain(a).total_cmp(&gain(b)));
-        Tuning {
-            schema: "masu-tune",
-            version: 1,
-            command: self.command,
-            goal,
-            budget_s: self.budget_s,
-            spent_s: found.spent_s,
-            runs: found.runs,
-            stages: found.stages,
-            stopped: found.stopped,
-            repeatable: found.repeatable,
-            change,
-            front: front.unwrap_or_default(),
-            confirmation: found.proof,
-            tried,
-            enough_s: (!not_tried.is_empty()).then_some(found.enough_s),
-            not_tried,
-            passed_over,
-            others,
-            left_out,
-        }
+    }
+    let best = best_ratio(&found, goal);
+    let others = sure::of_the_others(candidates, &found, goal, best);
+    let gain = |one: &Tried| {
+        let ratio = if goal == Goal::PeakRss { one.peak_rss } else { one.time };
+        ratio.map_or(f64::INFINITY, |ratio| ratio.estimate)
+    };
+    tried.sort_by(|a, b| gain(a).total_cmp(&gain(b)));
+    Tuning {
+        schema: "masu-tune",
+        version: 1,
+        command: Vec::new(),
+        goal,
+        budget_s: 0.0,
+        spent_s: found.spent_s,
+        runs: found.runs,
+        stages: found.stages,
+        stopped: found.stopped,
+        repeatable: found.repeatable,
+        change,
+        front: front.unwrap_or_default(),
+        confirmation: found.proof,
+        tried,
+        enough_s: (!not_tried.is_empty()).then_some(found.enough_s),
+        not_tried,
+        passed_over,
+        others,
+        left_out,
     }
 }
 

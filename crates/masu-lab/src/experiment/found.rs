@@ -97,56 +97,33 @@ mod tests {
         }
     }
 
-    fn named(names: &[&str]) -> Choice {
-        let one = |name: &&str| Named { spec: name.parse().unwrap(), optional: *name != "system" };
-        Choice::Named(names.iter().map(one).collect())
-    }
-
-    fn names(choice: &Choice) -> Vec<String> {
-        let Choice::Named(named) = choice else { panic!("{choice:?}") };
-        named.iter().map(|one| one.spec.to_string()).collect()
-    }
-
-    /// The catalogue of `libraries` (name, file, version, contents), their files written into a folder that `test` names.
-    fn with_libraries(
-        test: &str,
-        libraries: &[(&str, &str, &str, &str)],
-        judge: impl FnOnce(Catalogue),
-    ) {
-        let folder = std::env::temp_dir().join(format!("masu-found-{test}-{}", std::process::id()));
-        fs::create_dir_all(&folder).unwrap();
-        let mut allocators = vec![allocator("glibc", &folder.join("libc.so.6"), "2.41")];
+    /// The names that `behind` has for `asked`, none for what is found, where these libraries are: name, file, version,
+    /// contents.
+    fn names(asked: &[&str], libraries: &[(&str, &str, &str, &str)]) -> Vec<String> {
+        let folder = tempfile::tempdir().unwrap();
+        let mut allocators = vec![allocator("glibc", &folder.path().join("libc.so.6"), "2.41")];
         for (name, file, version, contents) in libraries {
-            let path = folder.join(file);
+            let path = folder.path().join(file);
             fs::write(&path, contents).unwrap();
             allocators.push(allocator(name, &path, version));
         }
-        judge(Catalogue { allocators });
-        fs::remove_dir_all(&folder).unwrap();
+        let one = |name: &&str| Named { spec: name.parse().unwrap(), optional: *name != "system" };
+        let asked = match asked {
+            [] => Choice::Found,
+            names => Choice::Named(names.iter().map(one).collect()),
+        };
+        let choice = behind(asked, &Catalogue { allocators }, &program());
+        let Choice::Named(named) = &choice else { panic!("{choice:?}") };
+        named.iter().map(|one| one.spec.to_string()).collect()
     }
 
     #[test]
     fn a_library_that_a_family_s_name_means_is_there_once_and_by_its_own_name() {
-        with_libraries(
-            "family",
-            &[("mimalloc2", "libmimalloc.so.2.0", "2.0.9", "two")],
-            |catalogue| {
-                let choice = behind(named(&["system", "mimalloc"]), &catalogue, &program());
-                assert_eq!(names(&choice), ["system", "mimalloc2"]);
-            },
-        );
-    }
-
-    #[test]
-    fn two_releases_are_told_apart_by_name() {
-        let both = [
-            ("mimalloc2", "libmimalloc.so.2.0", "2.0.9", "two"),
-            ("mimalloc3", "libmimalloc.so.3.6", "3.6.0", "three"),
-        ];
-        with_libraries("releases", &both, |catalogue| {
-            let choice = behind(named(&["system", "mimalloc"]), &catalogue, &program());
-            assert_eq!(names(&choice), ["system", "mimalloc3", "mimalloc2"]);
-        });
+        let two = ("mimalloc2", "libmimalloc.so.2.0", "2.0.9", "two");
+        let three = ("mimalloc3", "libmimalloc.so.3.6", "3.6.0", "three");
+        let asked = ["system", "mimalloc"];
+        assert_eq!(names(&asked, &[two]), ["system", "mimalloc2"]);
+        assert_eq!(names(&asked, &[two, three]), ["system", "mimalloc3", "mimalloc2"]);
     }
 
     #[test]
@@ -156,25 +133,13 @@ mod tests {
             ("jemalloc-5.3.0-1", "libjemalloc.so.2.copy", "5.3.0-1", "the same bytes"),
             ("jemalloc-5.3.1", "libjemalloc.so.2.new", "5.3.1", "other bytes..."),
         ];
-        with_libraries("copies", &copies, |catalogue| {
-            let choice = behind(Choice::Found, &catalogue, &program());
-            assert_eq!(names(&choice), ["jemalloc", "jemalloc-5.3.1"]);
-        });
+        assert_eq!(names(&[], &copies), ["jemalloc", "jemalloc-5.3.1"]);
     }
 
     #[test]
     fn settings_make_another_row_and_what_is_not_here_stays_named() {
-        with_libraries(
-            "settings",
-            &[("jemalloc", "libjemalloc.so.2", "5.3.0", "je")],
-            |catalogue| {
-                let asked =
-                    named(&["system", "glibc:top_pad=1M", "tcmalloc", "jemalloc:narenas=1"]);
-                let choice = behind(asked, &catalogue, &program());
-                let expected =
-                    ["system", "glibc:top_pad=1M", "tcmalloc", "jemalloc:narenas=1", "jemalloc"];
-                assert_eq!(names(&choice), expected);
-            },
-        );
+        let asked = ["system", "glibc:top_pad=1M", "tcmalloc", "jemalloc:narenas=1"];
+        let found = names(&asked, &[("jemalloc", "libjemalloc.so.2", "5.3.0", "je")]);
+        assert_eq!(found, [&asked[..], &["jemalloc"]].concat());
     }
 }

@@ -62,12 +62,15 @@ impl Series {
         Series(noted.filter_map(|(run, value)| Some((run.round?, (*value)?))).collect())
     }
 
+    /// The figures of both in each round that both have.
+    fn beside(&self, other: &Series) -> impl Iterator<Item = (usize, f64, f64)> {
+        self.0.iter().filter_map(|(round, own)| Some((*round, *own, *other.0.get(round)?)))
+    }
+
     /// The figures of each round, made of this series' and another's.
     pub(super) fn with(&self, other: &Series, make: impl Fn(f64, f64) -> f64) -> Series {
-        let both = self
-            .0
-            .iter()
-            .filter_map(|(round, own)| Some((*round, make(*own, *other.0.get(round)?))));
+        let both = self.beside(other);
+        let both = both.map(|(round, own, other)| (round, make(own, other)));
         Series(both.collect())
     }
 
@@ -95,11 +98,8 @@ impl Series {
 
     /// This series over `reference`, round by round, with an interval at the level of a table's one verdict.
     pub(super) fn over(&self, reference: &Series) -> Option<Ratio> {
-        let pairs: Vec<(f64, f64)> = self
-            .0
-            .iter()
-            .filter_map(|(round, value)| Some((*reference.0.get(round)?, *value)))
-            .collect();
+        let pairs: Vec<(f64, f64)> =
+            self.beside(reference).map(|(_, own, reference)| (reference, own)).collect();
         if pairs.is_empty() {
             return None;
         }

@@ -50,13 +50,8 @@ pub(super) fn text(profile: &Profile, what: What, title: &str) -> String {
         profile.stacks.iter().map(|(frames, sums)| (sums.of(what), frames)).collect();
     stacks.sort_by_key(|(number, _)| std::cmp::Reverse(number.unsigned_abs()));
     for (number, frames) in stacks.iter().filter(|(number, _)| *number != 0).take(STACKS) {
-        let _ = writeln!(text, "\n{} ({}%) by", amount(*number, what), share(*number, total));
-        for frame in frames.iter().rev().take(FRAMES) {
-            let _ = writeln!(text, "  {}{}", clipped(&frame.function), place(frame));
-        }
-        if frames.len() > FRAMES {
-            let _ = writeln!(text, "  and {} callers", frames.len() - FRAMES);
-        }
+        let head = format!("{} ({}%) by", amount(*number, what), share(*number, total));
+        stack(&mut text, &head, frames, FRAMES);
     }
     text
 }
@@ -102,14 +97,8 @@ pub(super) fn never_freed(profile: &Profile) -> String {
     stacks.sort_by_key(|(sums, _)| std::cmp::Reverse(sums.live_bytes));
     for (own, frames) in stacks.iter().take(LEAKS) {
         let part = share(own.live_bytes, sums.live_bytes);
-        let _ =
-            writeln!(text, "\n{} in {} blocks ({part} %)", bytes(own.live_bytes), own.live_blocks);
-        for frame in frames.iter().rev().take(LEAK_FRAMES) {
-            let _ = writeln!(text, "  {}{}", clipped(&frame.function), place(frame));
-        }
-        if frames.len() > LEAK_FRAMES {
-            let _ = writeln!(text, "  and {} callers", frames.len() - LEAK_FRAMES);
-        }
+        let head = format!("{} in {} blocks ({part} %)", bytes(own.live_bytes), own.live_blocks);
+        stack(&mut text, &head, frames, LEAK_FRAMES);
     }
     if stacks.len() > LEAKS {
         let _ = writeln!(text, "\nand {} places more", stacks.len() - LEAKS);
@@ -139,6 +128,17 @@ fn by_function(profile: &Profile, what: What) -> Vec<(&str, i64, i64)> {
         (std::cmp::Reverse(own.unsigned_abs()), std::cmp::Reverse(all.unsigned_abs()), *name)
     });
     rows
+}
+
+/// The innermost `most` frames below `head`.
+fn stack(text: &mut String, head: &str, frames: &[Frame], most: usize) {
+    let _ = writeln!(text, "\n{head}");
+    for frame in frames.iter().rev().take(most) {
+        let _ = writeln!(text, "  {}{}", clipped(&frame.function), place(frame));
+    }
+    if frames.len() > most {
+        let _ = writeln!(text, "  and {} callers", frames.len() - most);
+    }
 }
 
 fn place(frame: &Frame) -> String {

@@ -4,8 +4,6 @@
 //! the next one. Each keeps its own ratio and interval; they are counted, with the range and the mean of their
 //! estimates.
 
-use serde::Serialize;
-
 use super::document::Document;
 use super::overview::{Count, Spread};
 use crate::quantity;
@@ -34,26 +32,11 @@ pub(super) struct Across<'a> {
     pub(super) ratios: Option<Spread>,
 }
 
-/// What makes two tables the same comparison.
-#[derive(Debug, PartialEq, Serialize)]
-struct Key<'a> {
-    name: &'a str,
-    command: &'a [String],
-    primary: Measure,
-    /// The reference's label, and the malloc that `system` stands for on that machine.
-    reference: (&'a str, &'a str),
-}
-
-impl<'a> Key<'a> {
-    fn of(table: &'a Table) -> Key<'a> {
-        let reference = table.case.variants.first();
-        Key {
-            name: &table.case.name,
-            command: &table.case.command,
-            primary: table.case.primary,
-            reference: reference.map_or(("", ""), |one| (&one.label, &one.allocator)),
-        }
-    }
+/// What makes two tables the same comparison: name, command, primary measure, the reference's label, and the malloc that
+/// `system` stands for on that machine.
+fn key(table: &Table) -> (&str, &[String], Measure, Option<(&str, &str)>) {
+    let reference = table.case.variants.first().map(|one| (&*one.label, &*one.allocator));
+    (&table.case.name, &table.case.command, table.case.primary, reference)
 }
 
 /// The groups of two tables or more, in the order of their first appearance.
@@ -61,7 +44,7 @@ pub(super) fn groups(document: &Document) -> Vec<Group<'_>> {
     let mut groups: Vec<Group<'_>> = Vec::new();
     for (index, source) in document.sources.iter().enumerate() {
         for table in &source.tables {
-            let is_same = |group: &&mut Group<'_>| Key::of(group.members[0].1) == Key::of(table);
+            let is_same = |group: &&mut Group<'_>| key(group.members[0].1) == key(table);
             match groups.iter_mut().find(is_same) {
                 Some(group) => group.members.push((index, table)),
                 None => groups.push(Group { members: vec![(index, table)] }),
@@ -76,7 +59,7 @@ pub(super) fn groups(document: &Document) -> Vec<Group<'_>> {
 pub(super) fn alone(document: &Document) -> Vec<String> {
     let groups = groups(document);
     let is_grouped =
-        |table: &Table| groups.iter().any(|group| Key::of(group.members[0].1) == Key::of(table));
+        |table: &Table| groups.iter().any(|group| key(group.members[0].1) == key(table));
     let of_source = |(index, source): (usize, &Source)| -> Vec<String> {
         let alone = source.tables.iter().filter(|table| !is_grouped(table));
         let line =

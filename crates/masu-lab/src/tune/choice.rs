@@ -6,8 +6,8 @@
 //! named instead. That a smaller change is nearly as good is claimed only where their own runs show it, round by round:
 //! an estimate that happens to lie near the best is no claim.
 
-use super::Goal;
 use super::candidates::Candidate;
+use super::{Goal, Smaller};
 use crate::prove::{Proof, Proved, Shown, Values};
 use crate::statistics::Ratio;
 
@@ -33,16 +33,7 @@ pub(super) struct Chosen {
     /// What the smallest takes by what the best takes; none where it is the best.
     pub(super) against: Option<Ratio>,
     /// Changes that are smaller still, and what of that gain they have.
-    pub(super) smaller: Vec<Part>,
-}
-
-/// What a change has of the largest gain.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Part {
-    pub(super) place: usize,
-    pub(super) share: f64,
-    /// What it surely has, at least and at most; none where there are too few runs.
-    pub(super) between: Option<(f64, f64)>,
+    pub(super) smaller: Vec<Smaller>,
 }
 
 /// The smallest change among `confirmed`, whose runs came to `proof` and took `values`, that gets [`ENOUGH`] of the
@@ -81,8 +72,8 @@ pub(super) fn choose(
     let is_smaller = |(place, _): &(usize, f64)| size(*place) < size(smallest);
     // 1 − ρ(1 − g) of g, where ρ is what it takes by what the best takes.
     let share = |ratio: f64| (1.0 - ratio * (1.0 - most)) / most;
-    let part = |(place, gain): (usize, f64)| Part {
-        place,
+    let part = |(place, gain): (usize, f64)| Smaller {
+        variant: confirmed[place].label.clone(),
         share: gain / most,
         between: against(place)
             .and_then(|ratio| ratio.interval)
@@ -221,11 +212,12 @@ mod tests {
         let remedies = vec![proved(0.8, 1.0, Shown::Gain), proved(0.6, 2.0, Shown::Gain)];
         let values = values(&[0.8, 0.6], 0.001);
         let chosen = choose(&[&pair, &malloc], &proof(remedies), &values, Goal::Wall).unwrap();
-        let [Part { place, share, between: Some((low, high)) }] = chosen.smaller[..] else {
+        let [Smaller { variant, share, between: Some((low, high)) }] = &chosen.smaller[..] else {
             panic!("{chosen:?}")
         };
-        assert!(chosen.smallest == 1 && place == 0 && (share - 0.5).abs() < 1e-9, "{chosen:?}");
-        assert!(low < 0.5 && high > 0.5 && high - low < 0.01, "{low} {high}");
+        assert_eq!((chosen.smallest, variant), (1, &pair.label));
+        assert!((share - 0.5).abs() < 1e-9, "{chosen:?}");
+        assert!(*low < 0.5 && *high > 0.5 && high - low < 0.01, "{low} {high}");
     }
 
     #[test]

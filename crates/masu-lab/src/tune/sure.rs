@@ -5,33 +5,28 @@
 //! is denied of each by itself, so the least sure of these tests is as sure as all of them together, and no share
 //! of the error is needed for each (Berger, "Multiparameter hypothesis testing and acceptance sampling", 1982).
 
-use super::Goal;
+use super::candidates::Candidate;
 use super::search::{Found, Tried};
+use super::{Goal, Others};
 use crate::statistics::normal_tail;
 
 /// The relative difference by which something must be better to count as missed.
-pub(super) const MISSED: f64 = 0.03;
+const MISSED: f64 = 0.03;
 
 /// Surer than this is not claimed: the noise is not known that well.
 const SUREST: f64 = 0.99;
 
-/// What can be said of the candidates that were tried and not confirmed.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Sure {
-    /// How many they are.
-    pub(super) others: usize,
-    /// How sure it is that none of them is better than the best that was confirmed, by [`MISSED`] or more.
-    pub(super) sure: f64,
-    /// Those of which it is least sure, where it is not sure of all.
-    pub(super) doubtful: Vec<usize>,
-}
-
 /// How sure a claim must be to be made of a candidate.
-pub(super) const ENOUGH: f64 = 0.9;
+const ENOUGH: f64 = 0.9;
 
 /// What can be said of what `found` dropped on its way, where what was confirmed gains `best` (the ratio to the
 /// program as it is, 1 where nothing gains). None where nothing was dropped or the noise is not known.
-pub(super) fn of_the_others(found: &Found, goal: Goal, best: f64) -> Option<Sure> {
+pub(super) fn of_the_others(
+    candidates: &[Candidate],
+    found: &Found,
+    goal: Goal,
+    best: f64,
+) -> Option<Others> {
     let confirming = found.noise?;
     let rounds = found.proof.as_ref()?.rounds.max(1);
     let is_other = |(index, _): &(usize, &Tried)| !found.confirmed.contains(index);
@@ -49,10 +44,15 @@ pub(super) fn of_the_others(found: &Found, goal: Goal, best: f64) -> Option<Sure
     chances.sort_by(|(_, a), (_, b)| b.total_cmp(a));
     let (_, worst) = *chances.first()?;
     let is_doubtful = |(_, chance): &&(usize, f64)| *chance > 1.0 - ENOUGH;
-    Some(Sure {
-        others: chances.len(),
+    Some(Others {
+        count: chances.len(),
+        by: MISSED,
         sure: (1.0 - worst).min(SUREST),
-        doubtful: chances.iter().filter(is_doubtful).map(|(index, _)| *index).collect(),
+        doubtful: chances
+            .iter()
+            .filter(is_doubtful)
+            .map(|(one, _)| candidates[*one].label.clone())
+            .collect(),
     })
 }
 

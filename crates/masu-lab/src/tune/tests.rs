@@ -272,13 +272,14 @@ fn the_end_of_the_front_that_needs_least_memory_is_confirmed() {
 }
 
 #[test]
-fn memory_is_gained_where_memory_is_asked_for() {
+fn what_is_asked_for_is_gained() {
     let mut all = nothing_helps();
-    all[SINGLE].memory = 0.7;
-    all[MALLOC].time = 0.5;
-    let mut trials = MadeUp::new(&all, Noise::Normal(0.02), 1);
-    trials.goal = Goal::PeakRss;
-    assert_eq!(trials.named(BUDGET_S).0, Some(SINGLE));
+    (all[SINGLE].memory, all[MALLOC].time) = (0.7, 0.5);
+    for (goal, place) in [(Goal::PeakRss, SINGLE), (Goal::Cpu, MALLOC)] {
+        let mut trials = MadeUp { goal, ..MadeUp::new(&all, Noise::Normal(0.02), 1) };
+        let (named, found) = trials.named(BUDGET_S);
+        assert_eq!((named, found.proof.unwrap().primary), (Some(place), goal.primary()));
+    }
 }
 
 #[test]
@@ -349,14 +350,16 @@ fn what_is_denied_of_the_others_is_true() {
     let (mut missed, mut denied) = (0, 0);
     for noise in NOISES {
         for seed in 0..searches() {
-            let (named, found) = MadeUp::new(&all, noise, seed as u64).named(100.0);
+            let mut trials = MadeUp::new(&all, noise, seed as u64);
+            let candidates = trials.candidates();
+            let (named, found) = trials.named(100.0);
             let confirmed = |index: &usize| found.confirmed.contains(index);
             if named.is_none() || confirmed(&SINGLE) || found.tried[SINGLE].is_none() {
                 continue;
             }
             missed += 1;
             let best = named.map_or(1.0, |named| all[named].time);
-            let sure = sure::of_the_others(&found, Goal::Wall, best);
+            let sure = sure::of_the_others(&candidates, &found, Goal::Wall, best);
             denied += usize::from(sure.is_some_and(|sure| sure.sure >= 0.95));
         }
     }
@@ -369,11 +372,12 @@ fn what_is_denied_of_the_others_is_true() {
 fn where_one_is_far_ahead_it_is_sure_that_no_other_is_better() {
     let mut all = nothing_helps();
     all[PAIR].time = 0.6;
-    let found = MadeUp::new(&all, Noise::Normal(0.02), 1).search(BUDGET_S).unwrap();
-    let sure = sure::of_the_others(&found, Goal::Wall, 0.6).unwrap();
-    assert!(sure.sure >= 0.99 && sure.doubtful.is_empty() && sure.others > 9, "{sure:?}");
+    let mut trials = MadeUp::new(&all, Noise::Normal(0.02), 1);
+    let (candidates, found) = (trials.candidates(), trials.search(BUDGET_S).unwrap());
+    let sure = sure::of_the_others(&candidates, &found, Goal::Wall, 0.6).unwrap();
+    assert!(sure.sure >= 0.99 && sure.doubtful.is_empty() && sure.count > 9, "{sure:?}");
     // Where nothing gains, as many are near the best, and a few rounds cannot tell.
-    let near = sure::of_the_others(&found, Goal::Wall, 1.06).unwrap();
+    let near = sure::of_the_others(&candidates, &found, Goal::Wall, 1.06).unwrap();
     assert!(near.sure < 0.9 && !near.doubtful.is_empty(), "{near:?}");
 }
 
@@ -415,15 +419,4 @@ fn a_search_that_is_stopped_tells_what_it_saw_and_shows_nothing() {
     // The probe is no stage, so the search came to nothing and still tells how far it was.
     let found = trials.search(BUDGET_S);
     assert!(found.is_ok_and(|found| found.stopped && found.tried[0].is_none()));
-}
-
-#[test]
-fn cpu_time_may_be_what_is_to_be_gained() {
-    let mut all = nothing_helps();
-    all[PAIR].time = 0.8;
-    let mut trials = MadeUp::new(&all, Noise::Normal(0.02), 1);
-    trials.goal = Goal::Cpu;
-    let (named, found) = trials.named(BUDGET_S);
-    assert_eq!(named, Some(PAIR));
-    assert_eq!(found.proof.unwrap().primary, Measure::Cpu);
 }
