@@ -10,7 +10,7 @@ use std::sync::Arc;
 use object::read::archive::{ArchiveFile, ArchiveMember, ArchiveOffset};
 
 use crate::error::Error;
-use crate::object::{Aligned, Home, Object};
+use crate::object::{Home, Object};
 use crate::source::Source;
 
 /// A static library (`lib….a`), which [`crate::Arena::load_with`] takes what is needed from.
@@ -19,7 +19,7 @@ use crate::source::Source;
 #[derive(Clone)]
 pub struct Archive {
     name: String,
-    data: Arc<Aligned>,
+    data: Arc<Vec<u8>>,
     /// The folder that a thin library's names are relative to.
     folder: PathBuf,
     /// The file offset of the member that defines a symbol.
@@ -41,7 +41,7 @@ impl Archive {
     /// When it cannot be read or is no static library.
     pub fn file(path: impl AsRef<Path>) -> Result<Archive, Error> {
         let path = path.as_ref();
-        let data = Aligned::read(path)
+        let data = std::fs::read(path)
             .map_err(|error| Error::kernel(format!("cannot read {}", path.display()), error))?;
         let folder = path.parent().unwrap_or(Path::new("")).to_owned();
         Archive::of(path.display().to_string(), data, folder)
@@ -53,12 +53,12 @@ impl Archive {
     ///
     /// When the bytes are no static library.
     pub fn new(name: impl Into<String>, bytes: &[u8]) -> Result<Archive, Error> {
-        Archive::of(name.into(), Aligned::copy(bytes), PathBuf::new())
+        Archive::of(name.into(), bytes.to_vec(), PathBuf::new())
     }
 
-    fn of(name: String, data: Aligned, folder: PathBuf) -> Result<Archive, Error> {
+    fn of(name: String, data: Vec<u8>, folder: PathBuf) -> Result<Archive, Error> {
         let wrong = |error| Error::malformed(&name, format!("as a static library: {error}"));
-        let archive = ArchiveFile::parse(data.bytes()).map_err(wrong)?;
+        let archive = ArchiveFile::parse(&*data).map_err(wrong)?;
         let mut index = HashMap::new();
         for symbol in archive.symbols().map_err(wrong)?.into_iter().flatten() {
             let symbol = symbol.map_err(wrong)?;
@@ -95,7 +95,7 @@ impl Archive {
     }
 
     fn parse(&self) -> Result<ArchiveFile<'_>, Error> {
-        ArchiveFile::parse(self.data.bytes()).map_err(|error| self.wrong(error))
+        ArchiveFile::parse(&**self.data).map_err(|error| self.wrong(error))
     }
 
     /// A member; `None` for what is no object, such as rustc's metadata.
@@ -104,7 +104,7 @@ impl Archive {
         let mut source = if member.is_thin() {
             Source::file(self.folder.join(of.as_ref()))?
         } else {
-            let data = member.data(self.data.bytes()).map_err(|error| self.wrong(error))?;
+            let data = member.data(&**self.data).map_err(|error| self.wrong(error))?;
             if !data.starts_with(b"\x7fELF") {
                 return Ok(None);
             }
@@ -182,7 +182,7 @@ struct Symbols {
 
 impl Symbols {
     fn note(&mut self, source: &Source) -> Result<(), Error> {
-        let object = Object::read(&source.name, source.data.bytes())?;
+        let object = Object::read(&source.name, &source.data)?;
         let global =
             object.symbols.iter().filter(|symbol| !symbol.is_local && !symbol.name.is_empty());
         for symbol in global {

@@ -6,7 +6,6 @@
 
 use std::sync::Arc;
 
-use crate::object::Aligned;
 use crate::sync::{Mutex, MutexGuard};
 
 /// `struct jit_code_entry`.
@@ -68,15 +67,14 @@ fn lock() -> MutexGuard<'static, ()> {
 pub(crate) struct Known {
     entry: *mut CodeEntry,
     /// What the entry points to.
-    _symfile: Arc<Aligned>,
+    _symfile: Arc<Vec<u8>>,
 }
 
 // SAFETY: The entry is touched under the list's lock only.
 unsafe impl Send for Known {}
 
 /// Puts the sections' addresses into an object's headers, where a debugger looks for them.
-pub(crate) fn locate(symfile: &mut Aligned, sections: &[usize]) {
-    let bytes = symfile.bytes_mut();
+pub(crate) fn locate(bytes: &mut [u8], sections: &[usize]) {
     let Some(table) = bytes.get(40..48).and_then(|field| field.try_into().ok()) else { return };
     let table = usize::try_from(u64::from_le_bytes(table)).unwrap_or(usize::MAX);
     for (index, address) in sections.iter().enumerate().filter(|(_, address)| **address != 0) {
@@ -88,9 +86,8 @@ pub(crate) fn locate(symfile: &mut Aligned, sections: &[usize]) {
 }
 
 /// Tells the debugger of an object whose headers [`locate`] filled in.
-pub(crate) fn register(symfile: Arc<Aligned>) -> Known {
-    let bytes = symfile.bytes();
-    let (start, size) = (bytes.as_ptr(), bytes.len() as u64);
+pub(crate) fn register(symfile: Arc<Vec<u8>>) -> Known {
+    let (start, size) = (symfile.as_ptr(), symfile.len() as u64);
     let null = std::ptr::null_mut;
     let entry = Box::new(CodeEntry { next: null(), previous: null(), symfile: start, size });
     let entry = Box::into_raw(entry);

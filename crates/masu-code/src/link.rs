@@ -32,7 +32,7 @@ pub(crate) struct Input<'a> {
 impl<'a> Input<'a> {
     pub(crate) fn read(source: &'a Source) -> Result<Input<'a>, Error> {
         let Source { name, data, is_private, is_inert } = source;
-        let object = Object::read(name, data.bytes())?;
+        let object = Object::read(name, data)?;
         if object.machine != HOST.machine {
             let known = CPUS.iter().find(|cpu| cpu.machine == object.machine);
             let other = known.map_or("another CPU", |cpu| cpu.name);

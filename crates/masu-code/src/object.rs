@@ -4,10 +4,6 @@
 //! is found here or when a relocation is applied, as an error with its place; no later code indexes with an unchecked
 //! number from the file.
 
-use std::fs::File;
-use std::io::{self, Read};
-use std::path::Path;
-
 use object::elf;
 use object::read::elf::{FileHeader, SectionHeader, Sym};
 use object::{LittleEndian, SectionIndex};
@@ -20,80 +16,6 @@ type Header = elf::FileHeader64<LittleEndian>;
 pub(crate) type Rela = elf::Rela64<LittleEndian>;
 
 const LITTLE: LittleEndian = LittleEndian;
-
-/// The bytes of an object, at an aligned address.
-#[derive(Debug)]
-pub(crate) struct Aligned {
-    bytes: Vec<u8>,
-    /// Where in them the object begins.
-    start: usize,
-}
-
-/// The alignment of an object's bytes.
-const ALIGN: usize = 8;
-
-impl Aligned {
-    /// Takes the caller's bytes, copied only if they are not aligned.
-    pub(crate) fn of(bytes: Vec<u8>) -> Aligned {
-        if bytes.as_ptr().addr().is_multiple_of(ALIGN) {
-            Aligned { bytes, start: 0 }
-        } else {
-            Aligned::copy(&bytes)
-        }
-    }
-
-    pub(crate) fn copy(bytes: &[u8]) -> Aligned {
-        let mut copy = Aligned::room(Vec::with_capacity(bytes.len() + ALIGN));
-        copy.bytes.extend_from_slice(bytes);
-        copy
-    }
-
-    /// An empty object at the first aligned address of the vector's free room.
-    fn room(mut bytes: Vec<u8>) -> Aligned {
-        let address = bytes.as_ptr().addr();
-        let start = address.next_multiple_of(ALIGN) - address;
-        bytes.resize(start, 0);
-        Aligned { bytes, start }
-    }
-
-    pub(crate) fn read(path: &Path) -> io::Result<Aligned> {
-        let file = File::open(path)?;
-        let metadata = file.metadata()?;
-        // Pipes and the like do not say how much they have: 0.
-        let length = usize::try_from(metadata.len()).map_err(|_| io::ErrorKind::FileTooLarge)?;
-        let mut bytes = Vec::new();
-        // A file may be longer than memory.
-        let room = length.checked_add(ALIGN).ok_or(io::ErrorKind::FileTooLarge)?;
-        bytes.try_reserve_exact(room).map_err(|_| io::ErrorKind::OutOfMemory)?;
-        let mut data = Aligned::room(bytes);
-        let has = if metadata.is_file() { metadata.len() } else { u64::MAX };
-        let read = file.take(has).read_to_end(&mut data.bytes)?;
-        if metadata.is_file() {
-            return match read == length {
-                true => Ok(data),
-                false => Err(io::ErrorKind::UnexpectedEof.into()),
-            };
-        }
-        // A vector that grew may be at any address.
-        data.bytes.drain(..data.start);
-        Ok(Aligned::of(data.bytes))
-    }
-
-    pub(crate) fn bytes(&self) -> &[u8] {
-        &self.bytes[self.start..]
-    }
-
-    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
-        &mut self.bytes[self.start..]
-    }
-}
-
-/// A copy of a vector may be at any address.
-impl Clone for Aligned {
-    fn clone(&self) -> Aligned {
-        Aligned::copy(self.bytes())
-    }
-}
 
 /// Functions to be called when an object is loaded or unloaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -172,7 +94,7 @@ pub(crate) struct Object<'a> {
 const MOST: usize = 1 << 22;
 
 impl<'a> Object<'a> {
-    /// Reads `data`, whose address must be a multiple of 8 ([`Aligned`]).
+    /// Reads `data`, at any address.
     pub(crate) fn read(name: &str, data: &'a [u8]) -> Result<Object<'a>, Error> {
         let wrong = |what: &'static str| {
             move |error: object::read::Error| Error::malformed(name, format!("{what}: {error}"))
@@ -405,44 +327,4 @@ fn read_symbol<'a>(
         is_hidden,
         kind,
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use std::io::Write as _;
-    use std::os::fd::AsRawFd as _;
-
-    use super::*;
-
-    fn lies_well(data: &Aligned) -> bool {
-        data.bytes().as_ptr().addr().is_multiple_of(ALIGN)
-    }
-
-    #[test]
-    fn bytes_lie_well_wherever_they_came_from() {
-        let bytes: Vec<u8> = (0..255).collect();
-        for start in 0..ALIGN {
-            let copy = Aligned::copy(&bytes[start..]);
-            assert!(lies_well(&copy) && copy.bytes() == &bytes[start..]);
-            let again = copy.clone();
-            assert!(lies_well(&again) && again.bytes() == copy.bytes());
-        }
-        let taken = Aligned::of(bytes.clone());
-        assert!(lies_well(&taken) && taken.bytes() == bytes);
-        assert!(Aligned::of(Vec::new()).bytes().is_empty());
-    }
-
-    #[test]
-    fn a_pipe_is_read_to_its_end() {
-        let (reader, mut writer) = io::pipe().expect("there are descriptors");
-        let path = format!("/proc/self/fd/{}", reader.as_raw_fd());
-        let bytes: Vec<u8> = (0..100_000_u32).map(|number| number as u8).collect();
-        let read = std::thread::scope(|scope| {
-            let bytes = &bytes;
-            scope.spawn(move || writer.write_all(bytes).expect("somebody reads"));
-            Aligned::read(Path::new(&path))
-        });
-        let read = read.expect("it can be read");
-        assert!(lies_well(&read) && read.bytes() == bytes);
-    }
 }

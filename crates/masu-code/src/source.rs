@@ -7,7 +7,6 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::error::Error;
-use crate::object::Aligned;
 
 /// An object to be loaded.
 ///
@@ -16,7 +15,7 @@ use crate::object::Aligned;
 #[derive(Debug, Clone)]
 pub struct Source {
     pub(crate) name: String,
-    pub(crate) data: Arc<Aligned>,
+    pub(crate) data: Arc<Vec<u8>>,
     pub(crate) is_private: bool,
     pub(crate) is_inert: bool,
 }
@@ -31,14 +30,10 @@ impl From<&Source> for Source {
 impl Source {
     /// An object in memory. A vector is taken as it is; borrowed bytes are copied.
     pub fn new<'a>(name: impl Into<String>, bytes: impl Into<Cow<'a, [u8]>>) -> Source {
-        let data = match bytes.into() {
-            Cow::Owned(bytes) => Aligned::of(bytes),
-            Cow::Borrowed(bytes) => Aligned::copy(bytes),
-        };
-        Source::of(name.into(), data)
+        Source::of(name.into(), bytes.into().into_owned())
     }
 
-    fn of(name: String, data: Aligned) -> Source {
+    fn of(name: String, data: Vec<u8>) -> Source {
         Source { name, data: Arc::new(data), is_private: false, is_inert: false }
     }
 
@@ -49,7 +44,7 @@ impl Source {
     /// When it cannot be read.
     pub fn file(path: impl AsRef<Path>) -> Result<Source, Error> {
         let path = path.as_ref();
-        let data = Aligned::read(path)
+        let data = std::fs::read(path)
             .map_err(|error| Error::kernel(format!("cannot read {}", path.display()), error))?;
         Ok(Source::of(path.display().to_string(), data))
     }

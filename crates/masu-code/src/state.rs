@@ -11,7 +11,6 @@ use std::sync::Arc;
 use crate::debugger::Known;
 use crate::error::Error;
 use crate::memory::{Range, Region};
-use crate::object::Aligned;
 use crate::options::Resolver;
 use crate::perf::Perf;
 use crate::process::ThreadLocal;
@@ -128,7 +127,7 @@ pub(crate) struct Loaded {
     pub(crate) frames: Vec<usize>,
     pub(crate) known: Option<Known>,
     /// The object itself, where it is kept.
-    pub(crate) kept: Option<Arc<Aligned>>,
+    pub(crate) kept: Option<Arc<Vec<u8>>>,
     pub(crate) has_initializers: bool,
     pub(crate) fini: Vec<usize>,
     pub(crate) is_private: bool,

@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::kernel;
 use crate::link::{Batch, Input, Plan};
 use crate::memory::Region;
-use crate::object::{Aligned, Calls, Home, Kind, Object};
+use crate::object::{Calls, Home, Kind, Object};
 use crate::perf::Named;
 use crate::process;
 use crate::source::Source;
@@ -246,7 +246,7 @@ impl Arena {
             }
             let mut bytes = source.data;
             // Copies them only where the caller has them, too.
-            debugger::locate(Arc::make_mut(&mut bytes), sections);
+            debugger::locate(Arc::<Vec<u8>>::make_mut(&mut bytes), sections);
             loaded.known = tools.debugger.then(|| debugger::register(Arc::clone(&bytes)));
             loaded.kept = keep.then_some(bytes);
         }
@@ -322,6 +322,6 @@ fn tell_perf(state: &mut State, object: &Object<'_>, sections: &[usize]) {
 }
 
 /// The bytes of a kept object, for another load.
-pub(super) fn source_of(loaded: &Loaded, kept: Arc<Aligned>) -> Source {
+pub(super) fn source_of(loaded: &Loaded, kept: Arc<Vec<u8>>) -> Source {
     Source { name: loaded.name.clone(), data: kept, is_private: loaded.is_private, is_inert: false }
 }
