@@ -1,5 +1,5 @@
-//! Real libraries in the arena: zlib with its own test program, googletest and miniz_oxide with their
-//! own tests, and objects of rustc, each compared with the same linked by the system's linker.
+//! Real libraries in the arena: googletest and miniz_oxide with their own tests, and objects of rustc, each compared with the
+//! same linked by the system's linker. `archives.rs` has libraries in C.
 #![cfg(target_arch = "x86_64")]
 
 mod fixture;
@@ -9,33 +9,13 @@ mod program;
 use std::ffi::CString;
 use std::path::Path;
 
-use fixture::{CC, CXX, Workshop, call, load_all, options, quiet};
+use fixture::{CXX, Workshop, call, load_all, options, quiet};
 use masu_code::{Archive, Arena, Options, Source, Tools};
 use program::{run, share};
 
 fn library(path: &str) -> Vec<Source> {
     let bytes = std::fs::read(path).unwrap_or_else(|error| panic!("{path}: {error}"));
     Source::archive(path, &bytes).unwrap()
-}
-
-#[test]
-fn zlib_passes_its_own_test_program_in_the_arena() {
-    let workshop = Workshop::open();
-    let example = std::fs::read_to_string("/usr/share/doc/zlib1g-dev/examples/example.c").unwrap();
-    let example = workshop.compile(CC, "example.c", &example, &["-O2", "-fPIC", "-w"]);
-    workshop.run(CC, &["example.c.o", "-o", "example", "-lz"]);
-    let linked = workshop.run(&workshop.path("example").display().to_string(), &["linked.gz"]);
-    let mut sources = vec![Source::file(example).unwrap()];
-    sources.extend(library("/usr/lib/x86_64-linux-gnu/libz.a"));
-    for &writing in fixture::WAYS {
-        let arena = Arena::open(Options { writing, ..options() }).unwrap();
-        let objects = load_all(&arena, &sources);
-        let (said, status) = run(&arena, &objects, &["example", "loaded.gz"], &workshop.path(""));
-        assert_eq!((said.as_str(), status), (linked.as_str(), 0), "{writing:?}");
-    }
-    assert!(linked.contains("large_inflate(): OK"), "{linked}");
-    let files = ["linked.gz", "loaded.gz"].map(|name| std::fs::read(workshop.path(name)).unwrap());
-    assert_eq!(files[0], files[1]);
 }
 
 #[test]
