@@ -90,10 +90,8 @@ fn a_program_without_mappings_left_still_allocates() {
 #[test]
 fn few_addresses_are_used_up() {
     for kilobytes in ["32768", "65536", "131072", "524288", "4194304", "33554432", "134217728"] {
-        // The limit must apply before the program is loaded.
-        let script = "ulimit -v $2 && LD_PRELOAD=$0 exec \"$1\" few_addresses";
-        let mut command = Command::new("sh");
-        command.args(["-c", script]).arg(library::path()).arg(program()).arg(kilobytes);
+        let mut command = library::limited(&format!("ulimit -v {kilobytes}"), program());
+        command.arg("few_addresses");
         println!("{kilobytes}: {}", library::printed(&command.output().expect("sh starts")));
         library::succeeds(&mut command);
     }

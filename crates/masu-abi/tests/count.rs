@@ -13,8 +13,6 @@ use std::sync::OnceLock;
 
 use tempfile::TempDir;
 
-const MUSL: &str = "x86_64-unknown-linux-musl";
-
 // COUPLING: sums over `one_round` of `tests/c/counted.c`.
 const PAIRS: u64 = 9;
 const RESIZED: u64 = 2;
@@ -134,15 +132,10 @@ fn every_program_of_a_tree_counts_into_the_same_page() {
 
 #[test]
 fn musl_programs_are_counted() {
-    if !cfg!(target_arch = "x86_64") || Command::new("musl-gcc").arg("--version").output().is_err()
-    {
-        eprintln!("not tested: there is no musl-gcc (Debian: musl-tools)");
-        return;
-    }
-    let library = counting(Some(MUSL));
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c/counted.c");
-    let text = library.to_str().expect("the target folder has a plain name");
-    let program = library::compile_with("musl-gcc", &source, "musl", &[text]);
+    let Some(compiler) = library::musl_compiler() else { return };
+    let library = counting(Some(library::MUSL));
+    let source = library::source("counted.c");
+    let program = library::compile_with(compiler, &source, "musl", &[library::text(&library)]);
     let folder = library.parent().expect("a file is in a folder").to_owned();
     let run = |rounds: &str| {
         let page = Page::new(1);

@@ -20,10 +20,7 @@ const DEFAULT: usize = 4 * MIB;
 
 /// A command that prints `option`.
 fn show(option: &str) -> Command {
-    let include = format!("-I{}", library::header().parent().expect("in a folder").display());
-    let folder = library::path().parent().expect("a file is in a folder").display().to_string();
-    let run_path = format!("-Wl,-rpath,{folder}");
-    let arguments = [&include, &format!("-L{folder}"), &run_path, "-lmasu"];
+    let arguments = library::linked_by_name().each_ref().map(String::as_str);
     let program = library::compile("interface.c", "glibc", &arguments);
     let mut command = Command::new(program);
     command.args(["show", option]);

@@ -7,7 +7,6 @@ mod library;
 
 use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt;
-use std::path::Path;
 use std::process::{Command, Output};
 
 use library::program;
@@ -265,9 +264,8 @@ fn the_share_of_guarded_blocks_is_the_rate() {
 #[test]
 fn without_addresses_for_slots_no_block_is_guarded_and_nothing_is_reported() {
     for kib in [9_000, 60_000, 400_000] {
-        let mut shell = Command::new("sh");
-        let line = format!("ulimit -v {kib}; exec {} count 3000", program().display());
-        shell.args(["-c", &line]).env("LD_PRELOAD", library::path()).env("MASU_GUARD_RATE", "1");
+        let mut shell = library::limited(&format!("ulimit -v {kib}"), program());
+        shell.args(["count", "3000"]).env("MASU_GUARD_RATE", "1");
         let output = shell.output().expect("the shell starts");
         let printed = library::printed(&output);
         // The least is too little for the program itself on some machines.
@@ -280,13 +278,8 @@ fn without_addresses_for_slots_no_block_is_guarded_and_nothing_is_reported() {
 
 #[test]
 fn the_hardened_build_reports_that_it_has_no_guards() {
-    // In a folder of its own, because it has the plain one's name.
-    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("hardened");
-    let target = target.to_str().expect("a plain folder");
-    let hardened =
-        library::build("libmasu.so", &["--features", "secure", "--target-dir", target], &[]);
     let mut command = Command::new("true");
-    command.env("LD_PRELOAD", hardened).env("MASU_GUARD_RATE", "1");
+    command.env("LD_PRELOAD", library::hardened()).env("MASU_GUARD_RATE", "1");
     let output = command.output().expect("the program starts");
     let said = String::from_utf8_lossy(&output.stderr);
     let expected = "masu: MASU_GUARD_RATE has no effect in the hardened build";

@@ -7,11 +7,10 @@
 mod library;
 
 use std::os::unix::process::ExitStatusExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output};
-use std::sync::OnceLock;
 
-use library::program;
+use library::{hardened, program};
 
 const SIGABRT: i32 = 6;
 const SIGSEGV: i32 = 11;
@@ -21,15 +20,6 @@ const SIZES: [usize; 6] = [20, 200, 5_000, 40_000, 100_000, 3_000_000];
 /// Those that have pages of their class.
 const SMALL: [usize; 4] = [20, 200, 5_000, 40_000];
 const LARGE: [usize; 2] = [100_000, 3_000_000];
-
-fn hardened() -> &'static Path {
-    static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
-    LIBRARY.get_or_init(|| {
-        // In a folder of its own, because it has the plain one's name.
-        let folder = format!("{}/secure", env!("CARGO_TARGET_TMPDIR"));
-        library::build("libmasu.so", &["--features", "secure", "--target-dir", &folder], &[])
-    })
-}
 
 program!("hardened.c", &[]);
 

@@ -92,10 +92,15 @@ fn every_cxx_compiler_accepts_it_without_warnings() {
     }
 }
 
+/// A program that names the library as a user does.
+fn linked() -> PathBuf {
+    let [a, b, c, d] = library::linked_by_name().each_ref().map(String::as_str);
+    library::compile("interface.c", "linked", &[a, b, c, d, "-pedantic"])
+}
+
 #[test]
 fn its_version_is_the_library_s() {
-    let program = library::compile("interface.c", "linked", &link_arguments());
-    let printed = library::succeeds(Command::new(program).arg("version"));
+    let printed = library::succeeds(Command::new(linked()).arg("version"));
     let [text, number, library] = printed.lines().collect::<Vec<_>>()[..] else {
         panic!("{printed}");
     };
@@ -107,19 +112,5 @@ fn its_version_is_the_library_s() {
 
 #[test]
 fn options_are_set_and_refused_by_name() {
-    let program = library::compile("interface.c", "options", &link_arguments());
-    library::succeeds(Command::new(program).env_remove("MASU_RETAIN").arg("options"));
-}
-
-/// The arguments to link the library by name.
-fn link_arguments() -> [&'static str; 5] {
-    let leak = |text: String| -> &'static str { Box::leak(text.into_boxed_str()) };
-    let library = library::path().parent().expect("a file is in a folder").display();
-    [
-        leak(format!("-I{}", folder().display())),
-        leak(format!("-L{library}")),
-        leak(format!("-Wl,-rpath,{library}")),
-        "-lmasu",
-        "-pedantic",
-    ]
+    library::succeeds(Command::new(linked()).env_remove("MASU_RETAIN").arg("options"));
 }

@@ -5,7 +5,6 @@ mod library;
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
 use library::{groups, program};
 
@@ -24,9 +23,7 @@ groups! { program();
 #[test]
 fn heaps_work_without_a_class_map() {
     for group in ["plain_free", "rules", "threads"] {
-        let mut limited = Command::new("sh");
-        let line = format!("ulimit -v 1000000; exec {} {group}", program().display());
-        library::succeeds(limited.args(["-c", &line]).env("LD_PRELOAD", library::path()));
+        library::succeeds(library::limited("ulimit -v 1000000", program()).arg(group));
     }
 }
 

@@ -6,10 +6,9 @@
 
 mod library;
 
-use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const MUSL: &str = "x86_64-unknown-linux-musl";
+use library::{MUSL, musl_compiler, source, text};
 
 /// Compiles `tests/c/without_dynamic_linker.c` with `arguments` and checks that masu serves it.
 fn is_served(compiler: &str, kind: &str, arguments: &[&str]) {
@@ -23,14 +22,6 @@ fn source_is_served(name: &str, compiler: &str, kind: &str, arguments: &[&str]) 
     let printed = library::printed(&output);
     assert!(output.status.success(), "{}\n{printed}", output.status);
     assert!(printed.contains("masu: live "), "not served by masu: {printed}");
-}
-
-fn source(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c").join(name)
-}
-
-fn text(path: &Path) -> &str {
-    path.to_str().expect("the target folder has a plain name")
 }
 
 #[test]
@@ -58,25 +49,13 @@ fn cxx_program_with_the_archive_throws() {
 
 #[test]
 fn shared_library_that_the_program_asks_for() {
-    let folder = library::path().parent().expect("a file is in a folder");
-    let run_path = format!("-Wl,-rpath,{}", text(folder));
-    is_served("cc", "linked", &[&format!("-L{}", text(folder)), "-lmasu", &run_path]);
+    is_served("cc", "linked", &library::linked_by_name().each_ref().map(String::as_str));
 }
 
 #[test]
 fn library_does_not_call_a_program_s_wrappers() {
     let program = library::compile("wrapper.c", "program", &["-rdynamic"]);
     library::succeeds(&mut library::preloaded(program));
-}
-
-/// The compiler for musl, if this machine has one.
-fn musl_compiler() -> Option<&'static str> {
-    let found =
-        cfg!(target_arch = "x86_64") && Command::new("musl-gcc").arg("--version").output().is_ok();
-    if !found {
-        eprintln!("not tested: there is no musl-gcc (Debian: musl-tools)");
-    }
-    found.then_some("musl-gcc")
 }
 
 #[test]
@@ -89,11 +68,7 @@ fn musl_static_library() {
 #[test]
 fn musl_shared_library_keeps_the_rules_of_c() {
     let Some(compiler) = musl_compiler() else { return };
-    // The Rust target is static by default; a folder of its own keeps the two apart.
-    let folder = format!("{}/musl-shared", env!("CARGO_TARGET_TMPDIR"));
-    let arguments = ["--target", MUSL, "--target-dir", &folder];
-    let flags = ("RUSTFLAGS", "-C target-feature=-crt-static");
-    let built = library::build("libmasu.so", &arguments, &[flags]);
+    let built = library::musl_shared();
     let program = library::compile_with(compiler, &source("semantics.c"), "musl", &[text(&built)]);
     let groups = [
         "zero_sizes",

@@ -1,9 +1,8 @@
-//! The library's cost in a program that hardly allocates: a ledger of OS pages, by owner.
+//! The library's cost in a program that hardly allocates: OS pages, by what they hold.
 //!
 //! It relies on `tests/c/ledger.c`, which prints the kernel's list of its mappings before it ends. The kernel maps
 //! sixteen OS pages of a file around each fault, from an address that is random in each run, so a program's size varies
-//! by dozens of OS pages without any malloc. The library's own mappings do not vary, so only they have a bound; the
-//! whole program's size is printed beside them, as the median of several runs.
+//! by dozens of OS pages without any malloc. The library's own mappings vary little, so they have a bound.
 //!
 //! `cargo test -p masu-abi --test ledger -- --nocapture` prints the ledgers.
 
@@ -28,20 +27,13 @@ struct Mapping {
     copied_kb: usize,
 }
 
-/// What a run printed.
-struct Run {
-    mappings: Vec<Mapping>,
-    peak_kb: usize,
-    page_tables_kb: usize,
-}
-
 fn kilobytes(line: &str, name: &str) -> Option<usize> {
     let number = line.strip_prefix(name)?.strip_prefix(':')?.trim().strip_suffix(" kB")?;
     Some(number.parse().expect("a number of kB"))
 }
 
-fn parse(text: &str) -> Run {
-    let mut run = Run { mappings: Vec::new(), peak_kb: 0, page_tables_kb: 0 };
+fn parse(text: &str) -> Vec<Mapping> {
+    let mut mappings: Vec<Mapping> = Vec::new();
     for line in text.lines() {
         let mut words = line.split_whitespace();
         let first = words.next().unwrap_or_default();
@@ -50,15 +42,13 @@ fn parse(text: &str) -> Run {
         if let Some((start, end)) = bounds {
             let rights = words.next().unwrap_or_default().to_owned();
             let path = words.nth(3).unwrap_or_default().to_owned();
-            run.mappings.push(Mapping { start, end, rights, path, resident_kb: 0, copied_kb: 0 });
-        } else if let Some(last) = run.mappings.last_mut() {
+            mappings.push(Mapping { start, end, rights, path, resident_kb: 0, copied_kb: 0 });
+        } else if let Some(last) = mappings.last_mut() {
             last.resident_kb += kilobytes(line, "Rss").unwrap_or(0);
             last.copied_kb += kilobytes(line, "Anonymous").unwrap_or(0);
-            run.peak_kb += kilobytes(line, "VmHWM").unwrap_or(0);
-            run.page_tables_kb += kilobytes(line, "VmPTE").unwrap_or(0);
         }
     }
-    run
+    mappings
 }
 
 /// The library's rows, as they are printed.
@@ -68,32 +58,23 @@ const ZEROED: &str = "libmasu.so: zeroed data";
 const HEAD: &str = "arena head: slices and bitmaps";
 const ARENA: &str = "thread cache, its arrays, blocks";
 const MAP: &str = "class map";
-const OWN: [&str; 6] = [TEXT, DATA, ZEROED, HEAD, ARENA, MAP];
-/// The others'.
-const HEAP: &str = "the C library's heap";
-const ANONYMOUS: &str = "the dynamic linker's and the program's memory";
-const FILES: &str = "the program, the C library and the like";
-
-/// The owner of the mapping at `index`.
-fn owner(mappings: &[Mapping], index: usize) -> &'static str {
+/// What the mapping at `index` holds of the library's; none where it is another's.
+fn row(mappings: &[Mapping], index: usize) -> Option<&'static str> {
     let this = &mappings[index];
     let is_anonymous = |mapping: &Mapping| mapping.path.is_empty();
     let of_library = |mapping: &Mapping| mapping.path.ends_with("/libmasu.so");
     if of_library(this) {
-        return if this.copied_kb > 0 { DATA } else { TEXT };
-    }
-    if this.path == "[heap]" {
-        return HEAP;
+        return Some(if this.copied_kb > 0 { DATA } else { TEXT });
     }
     if !is_anonymous(this) {
-        return FILES;
+        return None;
     }
     let before = index.checked_sub(1).map(|index| &mappings[index]);
     let touches = |a: &Mapping, b: &Mapping| a.end == b.start;
     // Other memory may begin where the library ends, with its unwind tables.
     let is_its_data = |mapping: &Mapping| of_library(mapping) && mapping.rights.starts_with("rw");
     if before.is_some_and(|before| is_its_data(before) && touches(before, this)) {
-        return ZEROED;
+        return Some(ZEROED);
     }
     // The class map is far longer than its writable part.
     let is_map = |mapping: &Mapping| {
@@ -106,93 +87,53 @@ fn owner(mappings: &[Mapping], index: usize) -> &'static str {
         || before.is_some_and(|before| is_map(before) && touches(before, this))
         || after.is_some_and(|after| is_map(after) && touches(this, after))
     {
-        return MAP;
+        return Some(MAP);
     }
     // An arena starts at a multiple of 1 GiB, with its head.
     let starts = |mapping: &Mapping| is_anonymous(mapping) && mapping.start.is_multiple_of(GIB);
     if starts(this) {
-        return HEAD;
+        return Some(HEAD);
     }
     let arena =
         mappings.iter().find(|mapping| starts(mapping) && mapping.start == this.start & !(GIB - 1));
-    if arena.is_some() { ARENA } else { ANONYMOUS }
+    arena.map(|_| ARENA)
 }
 
-type Ledger = BTreeMap<&'static str, usize>;
-
-/// OS pages by owner in one run.
-fn ledger(run: &Run) -> Ledger {
-    let mut ledger = Ledger::new();
-    for (index, mapping) in run.mappings.iter().enumerate() {
-        *ledger.entry(owner(&run.mappings, index)).or_default() += mapping.resident_kb / OS_PAGE_KB;
+/// The library's OS pages, by what they hold, in a run with this many size classes.
+fn ledger(program: &Path, classes: &str) -> BTreeMap<&'static str, usize> {
+    let mappings = parse(&library::succeeds(library::preloaded(program).arg(classes)));
+    let mut ledger = BTreeMap::new();
+    for (index, mapping) in mappings.iter().enumerate() {
+        if let Some(row) = row(&mappings, index) {
+            *ledger.entry(row).or_default() += mapping.resident_kb / OS_PAGE_KB;
+        }
     }
     ledger
 }
 
-fn median(values: impl Iterator<Item = usize>) -> usize {
-    let mut values: Vec<_> = values.collect();
-    values.sort_unstable();
-    values[values.len() / 2]
-}
-
-/// The ledger of several runs, owner by owner, with the peak and the page tables in OS pages.
-fn measured(program: &Path, classes: &str, preloads: bool) -> (Ledger, usize, usize) {
-    let runs: Vec<_> = (0..RUNS)
-        .map(|_| {
-            let mut command =
-                if preloads { library::preloaded(program) } else { Command::new(program) };
-            parse(&library::succeeds(command.arg(classes)))
-        })
-        .collect();
-    let ledgers: Vec<_> = runs.iter().map(ledger).collect();
-    let owners = OWN.into_iter().chain([HEAP, ANONYMOUS, FILES]);
-    let of = |owner| median(ledgers.iter().map(|one| one.get(owner).copied().unwrap_or(0)));
-    let middle = owners.map(|owner| (owner, of(owner))).collect();
-    let peak = median(runs.iter().map(|run| run.peak_kb / OS_PAGE_KB));
-    (middle, peak, median(runs.iter().map(|run| run.page_tables_kb / OS_PAGE_KB)))
-}
-
-/// Prints the ledger of a program that uses `classes` size classes; returns the library's own OS
-/// pages. `None` where OS pages are of another size.
-fn own_pages(classes: &str) -> Option<usize> {
+/// Checks that the library has no more than `most` OS pages in a program that uses this many size classes, in the middle
+/// one of several runs.
+fn costs_at_most(most: usize, classes: &str) {
     let program = library::compile("ledger.c", "program", &[]);
-    let (without, peak_without, tables_without) = measured(&program, classes, false);
-    let (with, peak, tables) = measured(&program, classes, true);
-    println!("{classes} size classes, OS pages (medians of {RUNS} runs)      with   without");
-    for (owner, pages) in &with {
-        println!("  {owner:48} {pages:6}  {:6}", without[owner]);
-    }
-    println!("  {:48} {tables:6}  {tables_without:6}", "page tables, not in the sum");
-    println!("  {:48} {peak:6}  {peak_without:6}", "peak RSS");
-    let allocates = classes != "0";
-    assert!(with[TEXT] > 0 && with[DATA] > 0, "the library is found");
-    assert!(
-        [HEAD, ARENA, MAP].iter().all(|owner| (with[owner] > 0) == allocates),
-        "so is its memory"
-    );
-    assert!(OWN.iter().all(|owner| without[owner] == 0), "without the library nothing is its own");
+    let mut ledgers: Vec<_> = (0..RUNS).map(|_| ledger(&program, classes)).collect();
+    ledgers.sort_by_key(|ledger| ledger.values().sum::<usize>());
+    let middle = &ledgers[RUNS / 2];
+    println!("{classes} size classes, OS pages: {middle:#?}");
+    let has = |row: &str| middle.get(row).is_some_and(|pages| *pages > 0);
+    assert!(has(TEXT) && has(DATA), "the library is found");
+    assert!([HEAD, ARENA, MAP].iter().all(|row| has(row) == (classes != "0")), "so is its memory");
     let kernel = library::succeeds(Command::new("getconf").arg("PAGESIZE"));
-    (kernel.trim() == "4096").then(|| OWN.iter().map(|owner| with[owner]).sum())
+    let pages: usize = middle.values().sum();
+    let is_as_found = kernel.trim() != "4096" || pages <= most;
+    assert!(is_as_found, "{pages} OS pages are the library's, at most {most} should be");
 }
 
 #[test]
 fn a_program_that_does_not_allocate_pays_little() {
-    let Some(pages) = own_pages("0") else { return };
-    assert!(
-        pages <= BOUND_NONE,
-        "{pages} OS pages are the library's, at most {BOUND_NONE} should be"
-    );
+    costs_at_most(18, "0");
 }
 
 #[test]
 fn a_program_of_twenty_size_classes_pays_little() {
-    let Some(pages) = own_pages("20") else { return };
-    assert!(
-        pages <= BOUND_TWENTY,
-        "{pages} OS pages are the library's, at most {BOUND_TWENTY} should be"
-    );
+    costs_at_most(48, "20");
 }
-
-/// The measured numbers.
-const BOUND_NONE: usize = 18;
-const BOUND_TWENTY: usize = 48;

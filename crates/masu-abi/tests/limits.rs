@@ -84,10 +84,8 @@ fn a_user_locks_memory_before_the_first_malloc() {
 
 #[test]
 fn up_to_the_limit_of_addresses_and_back() {
-    // The limit must apply before the program is loaded.
-    let mut command = Command::new("sh");
-    command.args(["-c", "ulimit -v 262144; LD_PRELOAD=$0 exec \"$1\" up_to_the_limit"]);
-    library::succeeds(command.arg(library::path()).arg(program()));
+    let mut command = library::limited("ulimit -v 262144", program());
+    library::succeeds(command.arg("up_to_the_limit"));
 }
 
 #[test]

@@ -6,12 +6,10 @@
 
 mod library;
 
-use std::fs;
-use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::Path;
 use std::process::Command;
 
-const MUSL: &str = "x86_64-unknown-linux-musl";
+use library::text;
 
 /// The MiB retained of 64 that the program freed.
 fn kept_mib(mut command: Command, retain: &str) -> i64 {
@@ -24,10 +22,6 @@ fn obeys(command: impl Fn() -> Command) {
     assert!(none < 4, "{none} MiB kept with 0");
     let all = kept_mib(command(), "1G");
     assert!(all > 60, "{all} MiB kept with 1G");
-}
-
-fn text(path: &Path) -> &str {
-    path.to_str().expect("the target folder has a plain name")
 }
 
 #[test]
@@ -62,22 +56,15 @@ fn linked_from_the_archive() {
 
 #[test]
 fn on_musl() {
-    if !cfg!(target_arch = "x86_64") || Command::new("musl-gcc").arg("--version").output().is_err()
-    {
-        eprintln!("not tested: there is no musl-gcc (Debian: musl-tools)");
-        return;
-    }
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c/freed.c");
-    let archive = library::build("libmasu.a", &["--target", MUSL], &[]);
+    let Some(compiler) = library::musl_compiler() else { return };
+    let source = library::source("freed.c");
+    let archive = library::build("libmasu.a", &["--target", library::MUSL], &[]);
     let arguments = ["-static", text(&archive)];
-    let program = library::compile_with("musl-gcc", &source, "musl-static", &arguments);
+    let program = library::compile_with(compiler, &source, "musl-static", &arguments);
     obeys(|| Command::new(&program));
 
-    let folder = format!("{}/musl-shared", env!("CARGO_TARGET_TMPDIR"));
-    let arguments = ["--target", MUSL, "--target-dir", &folder];
-    let flags = ("RUSTFLAGS", "-C target-feature=-crt-static");
-    let shared = library::build("libmasu.so", &arguments, &[flags]);
-    let program = library::compile_with("musl-gcc", &source, "musl", &[]);
+    let shared = library::musl_shared();
+    let program = library::compile_with(compiler, &source, "musl", &[]);
     obeys(|| {
         let mut command = Command::new(&program);
         command.env("LD_PRELOAD", &shared);
@@ -99,12 +86,7 @@ fn a_bad_value_is_one_line_and_the_program_runs() {
 fn a_program_with_more_rights_than_its_user_ignores_the_environment() {
     let archive = library::static_path();
     let program = library::compile("freed.c", "secure", &["-static", text(&archive)]);
-    // A group of its own, taken on at start: only root may give a file to one it is not in.
-    const OTHER_GROUP: u32 = 65_534;
-    let is_made = chown(&program, None, Some(OTHER_GROUP)).is_ok()
-        && fs::set_permissions(&program, fs::Permissions::from_mode(0o2755)).is_ok();
-    if !is_made {
-        eprintln!("not tested: this user may not make a set-group-ID program");
+    if !library::gives_rights(&program) {
         return;
     }
     let run_with = |name: &str, value: &str| {

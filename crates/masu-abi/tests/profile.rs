@@ -7,7 +7,7 @@
 mod library;
 
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -151,7 +151,7 @@ fn live_blocks_are_exact_and_have_their_callers() {
 #[test]
 fn a_static_program_has_whole_stacks_too() {
     let archive = library::static_path();
-    let archive = archive.to_str().expect("a plain path");
+    let archive = library::text(&archive);
     // gcc omits the unwind index of static programs; rustc and clang do not.
     let options = ["-static", "-pthread", "-Wl,--eh-frame-hdr", archive];
     let program = library::compile("profile.c", "static", &options);
@@ -202,14 +202,9 @@ fn a_wrong_unwind_table_ends_the_stack_and_not_the_program() {
 #[test]
 fn a_program_with_more_rights_than_its_user_writes_nothing() {
     let archive = library::static_path();
-    let archive = archive.to_str().expect("a plain path");
+    let archive = library::text(&archive);
     let program = library::compile("profile.c", "secure", &["-static", "-pthread", archive]);
-    // A group of its own, taken on at start: only root may give a file to one it is not in.
-    const OTHER_GROUP: u32 = 65_534;
-    let is_made = chown(&program, None, Some(OTHER_GROUP)).is_ok()
-        && fs::set_permissions(&program, fs::Permissions::from_mode(0o2755)).is_ok();
-    if !is_made {
-        eprintln!("not tested: this user may not make a set-group-ID program");
+    if !library::gives_rights(&program) {
         return;
     }
     let run = Run::of(Command::new(&program), "kept", "1");
@@ -219,10 +214,7 @@ fn a_program_with_more_rights_than_its_user_writes_nothing() {
 #[test]
 fn a_limit_on_the_length_of_files_does_not_end_the_program() {
     let program = library::compile("profile.c", "limited", &["-pthread"]);
-    let mut limited = Command::new("sh");
-    let line = format!("ulimit -f 0; exec {} $0", program.display());
-    limited.args(["-c", &line]).env("LD_PRELOAD", library::path());
-    let run = Run::of(limited, "kept", "1");
+    let run = Run::of(library::limited("ulimit -f 0", program), "kept", "1");
     assert!(
         run.said.contains("could not be written") && run.said.contains("errno 27"),
         "{}",

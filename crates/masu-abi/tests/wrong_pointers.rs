@@ -7,23 +7,20 @@
 mod library;
 
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Command, Output};
+use std::process::Output;
 
 use library::program;
 
 program!("wrong_pointers.c", &library::linked());
-
-/// A limit with room for blocks over 1 GiB, and none for the class map.
-const FEW_ADDRESSES: &str = "ulimit -v 16000000; exec \"$0\" \"$1\"";
 
 fn run(group: &str) -> Output {
     library::preloaded(program()).arg(group).output().expect("the program starts")
 }
 
 fn run_with_few_addresses(group: &str) -> Output {
-    let mut shell = Command::new("sh");
-    shell.args(["-c", FEW_ADDRESSES]).arg(program()).arg(group);
-    shell.env("LD_PRELOAD", library::path()).output().expect("the shell starts")
+    // With room for blocks over 1 GiB, and none for the class map.
+    let mut limited = library::limited("ulimit -v 16000000", program());
+    limited.arg(group).output().expect("the shell starts")
 }
 
 /// The message of each wrong call.

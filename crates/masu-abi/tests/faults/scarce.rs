@@ -22,10 +22,8 @@ fn with_few_addresses() {
     let step = if is_whole() { 1 } else { 7 };
     // From the program's own need to more than enough.
     for mebibytes in (12..120).step_by(step).chain([200, 400, 1000, 3000, 8000]) {
-        // The limit must apply before the program is loaded.
-        let mut shell = Command::new("sh");
-        shell.args(["-c", "ulimit -v $2 && LD_PRELOAD=$0 exec \"$1\""]).arg(library::path());
-        library::succeeds(shell.arg(library::faulted()).arg((mebibytes << 10).to_string()));
+        let limit = format!("ulimit -v {}", mebibytes << 10);
+        library::succeeds(&mut library::limited(&limit, library::faulted()));
     }
 }
 

@@ -13,6 +13,8 @@
 
 use std::env;
 use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
@@ -82,18 +84,30 @@ pub(crate) fn build(name: &str, arguments: &[&str], variables: &[(&str, &str)]) 
 /// Compiles `tests/c/SOURCE` (C or C++ by its extension) with more arguments; returns the program
 /// or library, named after the source and `kind`.
 pub(crate) fn compile(source: &str, kind: &str, arguments: &[&str]) -> PathBuf {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c");
     let compilers = foreign().map_or(["cc", "c++"], |(_, foreign)| foreign.compilers);
     let compiler = compilers[usize::from(source.ends_with(".cpp"))];
-    compile_with(compiler, &folder.join(source), kind, arguments)
+    compile_with(compiler, &self::source(source), kind, arguments)
 }
 
 /// The compiler's arguments for a program that is linked with the library and includes its header.
 pub(crate) fn linked() -> [&'static str; 2] {
-    static INCLUDE: OnceLock<String> = OnceLock::new();
-    let header = header();
-    let include = || format!("-I{}", header.parent().expect("a folder").display());
-    [INCLUDE.get_or_init(include), path().to_str().expect("the target folder has a plain name")]
+    [linked_by_name()[0].as_str(), text(path())]
+}
+
+/// The same where the library is named as a user names it, and found where it was built.
+pub(crate) fn linked_by_name() -> &'static [String; 4] {
+    static ARGUMENTS: OnceLock<[String; 4]> = OnceLock::new();
+    ARGUMENTS.get_or_init(|| {
+        let folder = path().parent().expect("a file is in a folder").display();
+        let header = header();
+        let include = header.parent().expect("a file is in a folder").display();
+        [
+            format!("-I{include}"),
+            format!("-L{folder}"),
+            format!("-Wl,-rpath,{folder}"),
+            "-lmasu".to_owned(),
+        ]
+    })
 }
 
 /// `fn program()`: a source of `tests/c`, compiled once with these arguments.
@@ -127,6 +141,65 @@ pub(crate) use {groups, program};
 pub(crate) fn faulted() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     PROGRAM.get_or_init(|| compile("faulted.c", "program", &linked()))
+}
+
+/// The hardened build, in a folder of its own, because it has the plain one's name.
+pub(crate) fn hardened() -> &'static Path {
+    static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
+    LIBRARY.get_or_init(|| {
+        let folder = format!("{}/secure", env!("CARGO_TARGET_TMPDIR"));
+        build("libmasu.so", &["--features", "secure", "--target-dir", &folder], &[])
+    })
+}
+
+/// The target whose programs bring no C library with them.
+pub(crate) const MUSL: &str = "x86_64-unknown-linux-musl";
+
+/// The compiler for it, if this machine has one.
+pub(crate) fn musl_compiler() -> Option<&'static str> {
+    let found =
+        cfg!(target_arch = "x86_64") && Command::new("musl-gcc").arg("--version").output().is_ok();
+    if !found {
+        eprintln!("not tested: there is no musl-gcc (Debian: musl-tools)");
+    }
+    found.then_some("musl-gcc")
+}
+
+/// The shared library for it. The Rust target is static by default; a folder of its own keeps the two apart.
+pub(crate) fn musl_shared() -> PathBuf {
+    let folder = format!("{}/musl-shared", env!("CARGO_TARGET_TMPDIR"));
+    let flags = ("RUSTFLAGS", "-C target-feature=-crt-static");
+    build("libmasu.so", &["--target", MUSL, "--target-dir", &folder], &[flags])
+}
+
+/// The path of a program's source.
+pub(crate) fn source(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c").join(name)
+}
+
+pub(crate) fn text(path: &Path) -> &str {
+    path.to_str().expect("the target folder has a plain name")
+}
+
+/// Gives the program more rights than its user: a group of its own, taken on at start, which only root may give a file that
+/// is not in it. Whether this user may.
+pub(crate) fn gives_rights(program: &Path) -> bool {
+    const OTHER_GROUP: u32 = 65_534;
+    let is_made = chown(program, None, Some(OTHER_GROUP)).is_ok()
+        && fs::set_permissions(program, fs::Permissions::from_mode(0o2755)).is_ok();
+    if !is_made {
+        eprintln!("not tested: this user may not make a set-group-ID program");
+    }
+    is_made
+}
+
+/// The program under the library and under a limit of the shell's (`ulimit -v 1000000`), which applies before the program is
+/// loaded.
+pub(crate) fn limited(limit: &str, program: impl AsRef<OsStr>) -> Command {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &format!("{limit} && LD_PRELOAD=$0 exec \"$@\"")]);
+    shell.arg(path()).arg(program);
+    shell
 }
 
 /// As [`compile`], with a compiler of the caller's choice.
@@ -163,7 +236,7 @@ pub(crate) fn compile_with(
         .unwrap_or_else(|error| panic!("these tests need the compiler `{compiler}`: {error}"));
     let errors = String::from_utf8_lossy(&compiled.stderr);
     assert!(compiled.status.success(), "{compiler} {}:\n{errors}", source.display());
-    std::fs::rename(&aside, &result).expect("the target folder is writable");
+    fs::rename(&aside, &result).expect("the target folder is writable");
     result
 }
 
