@@ -1,9 +1,9 @@
-//! `cargo xtask suites`: other people's test suites with and without masu preloaded, as a table in `benches/record/checks/suites.md`.
+//! `cargo xtask suites`: other people's test suites with and without masu preloaded, kept in `benches/record/checks/suites.md`.
 //!
 //! It relies on one script a suite in `workloads/tests`. A script is run in a folder of its own: with `make`, to fetch and
 //! build what it needs, and twice with `run`, without masu in `PRELOAD` and with it. It prints `ok NAME` or `not ok NAME` for
-//! each test. Its comments `# title:`, `# left out:` and `# differs: NAME: why` are part of the table. The results stay in the
-//! target folder; of a suite that was not run there, the page keeps what it says.
+//! each test. Its comments `# title:`, `# left out:` and `# differs: NAME: why` are part of the page, where each suite has a part
+//! of its own.
 //!
 //! A run in which the preload was lost would pass, too. So each process that begins writes into the file
 //! `WITNESS` whose `malloc` it has (`workloads/tests/witness.c`, preloaded in both runs): with masu it must be masu's
@@ -37,44 +37,33 @@ struct Libraries {
     witness: PathBuf,
 }
 
-/// Other people's test suites with and without masu, keep the table in benches/record/checks/suites.md (about an hour)
+/// Other people's test suites with and without masu, kept in benches/record/checks/suites.md (about an hour)
 #[derive(Debug, clap::Parser)]
 pub(crate) struct Request {
     /// Only these suites
     names: Vec<String>,
-    /// Run nothing: make the table of what was run before
-    #[arg(long, conflicts_with = "names")]
-    table: bool,
 }
 
 pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     let made = commands::target_folder()?.join("suites");
     let all = suites(&root.join("workloads/tests"), &made)?;
     options::are_known(&request.names, all.iter().map(|suite| suite.name.as_str()))?;
-    if !request.table {
-        let build = ["build", "--release", "--locked", "-p", "masu-abi"];
-        commands::run(&mut commands::cargo(root, &build))?;
-        let masu = commands::target_folder()?.join("release/libmasu.so");
-        let libraries = Libraries { masu, witness: witness(root, &made)? };
-        for suite in &all {
-            if request.names.is_empty() || request.names.contains(&suite.name) {
-                commands::step(&suite.name, || suite.run(&made.join("apt"), &libraries))?;
-            }
-        }
-    }
-    let page = root.join(PAGE);
-    let before = fs::read_to_string(&page).with_context(|| format!("no {}", page.display()))?;
-    let mut entries = Vec::new();
+    let build = ["build", "--release", "--locked", "-p", "masu-abi"];
+    commands::run(&mut commands::cargo(root, &build))?;
+    let masu = commands::target_folder()?.join("release/libmasu.so");
+    let libraries = Libraries { masu, witness: witness(root, &made)? };
     let mut unexplained = Vec::new();
     for suite in &all {
-        if let Some(row) = suite.row()? {
-            entries.push(Entry::new(&row));
-            unexplained.extend(row.unexplained);
-        } else {
-            entries.extend(Entry::read(&before, suite.title()));
+        if !request.names.is_empty() && !request.names.contains(&suite.name) {
+            continue;
+        }
+        let outcome = commands::step(&suite.name, || suite.run(&made.join("apt"), &libraries))?;
+        if let Some(outcome) = outcome {
+            let part = format!("suites {}", suite.name);
+            page_part::replace(&root.join(PAGE), &part, &outcome.text)?;
+            unexplained.extend(outcome.unexplained);
         }
     }
-    page_part::replace(&page, "suites", &table(&entries))?;
     if !unexplained.is_empty() {
         bail!("differ with masu, and no script says why: {}", unexplained.join(", "));
     }
@@ -106,19 +95,17 @@ fn suites(scripts: &Path, made: &Path) -> Result<Vec<Suite>> {
 }
 
 impl Suite {
-    fn run(&self, apt: &Path, libraries: &Libraries) -> Result<()> {
+    /// Makes the suite and runs it twice; none where the machine lacks what it needs.
+    fn run(&self, apt: &Path, libraries: &Libraries) -> Result<Option<Outcome>> {
         fs::create_dir_all(&self.folder)?;
         let made = self.part("make", apt).status().context("bash does not start")?;
         if made.code() == LACKING {
             println!("left out, for the machine lacks that");
-            return Ok(());
+            return Ok(None);
         }
         if !made.success() {
             bail!("{} could not be made: {made}", self.name);
         }
-        // Without its date a run counts for nothing: it was not finished, or shows nothing.
-        let date = self.folder.join("date");
-        let _ = fs::remove_file(&date);
         let Libraries { masu, witness } = libraries;
         let both = format!("{}:{}", witness.display(), masu.display());
         for (preload, kind) in [(witness.as_os_str(), "without"), (both.as_ref(), "with")] {
@@ -129,8 +116,7 @@ impl Suite {
             run.stdout(File::create(self.folder.join(format!("out.{kind}")))?);
             commands::run(&mut run)?;
         }
-        fs::write(&date, records::today())?;
-        self.row().map(drop).inspect_err(|_| drop(fs::remove_file(&date)))
+        self.outcome().map(Some)
     }
 
     fn part(&self, part: &str, apt: &Path) -> Command {
@@ -148,14 +134,9 @@ impl Suite {
         self.text.lines().filter_map(move |line| line.strip_prefix(prefix.as_str()))
     }
 
-    fn title(&self) -> &str {
-        self.says("title").next().unwrap_or(&self.name)
-    }
-
-    /// The suite's row; none where it was not run here.
-    fn row(&self) -> Result<Option<Row>> {
+    /// The outcome of both runs.
+    fn outcome(&self) -> Result<Outcome> {
         let read = |kept| fs::read_to_string(self.folder.join(kept));
-        let Ok(date) = read("date") else { return Ok(None) };
         let programs = self.says("runs").next().context("its script does not say what it runs")?;
         let processes = processes(programs, &read("witnessed.without")?, &read("witnessed.with")?)
             .with_context(|| format!("{} shows nothing", self.name))?;
@@ -163,34 +144,47 @@ impl Suite {
         if without.is_empty() {
             bail!("{} ran no test", self.name);
         }
+        let title = self.says("title").next().unwrap_or(&self.name);
+        let passed = |outcomes: &Outcomes| outcomes.values().filter(|passed| **passed).count();
+        let mut text = format!(
+            "## {title}\n\n{}: {} tests; {} passed without masu, {} with it, in {processes} processes.\n\n",
+            records::today(),
+            without.len(),
+            passed(&without),
+            passed(&with)
+        );
+        for left_out in self.says("left out") {
+            let _ = writeln!(text, "- left out: {left_out}");
+        }
         let reasons: Vec<(&str, &str)> =
             self.says("differs").filter_map(|line| line.split_once(": ")).collect();
-        let mut row = Row {
-            title: self.title().to_owned(),
-            left_out: self.says("left out").map(str::to_owned).collect(),
-            date,
-            processes,
-            run: without.len(),
-            without: without.values().filter(|passed| **passed).count(),
-            with: with.values().filter(|passed| **passed).count(),
-            explained: Vec::new(),
-            unexplained: Vec::new(),
-        };
-        for (name, passed) in &without {
-            if with.get(name) == Some(passed) {
-                continue;
-            }
-            match reasons.iter().find(|(known, _)| known == name) {
-                Some((_, why)) => row.explained.push(format!("`{name}`: {why}")),
-                None => row.unexplained.push(name.clone()),
-            }
+        let differs = without.iter().filter(|(name, passed)| with.get(*name) != Some(passed));
+        let (mut differences, mut unexplained) = (0, Vec::new());
+        for (name, _) in differs {
+            let reason = reasons.iter().find(|(known, _)| known == name);
+            let why = reason.map_or("not explained yet", |(_, why)| why);
+            let _ = writeln!(text, "- differs: `{name}`: {why}");
+            unexplained.extend(reason.is_none().then(|| name.clone()));
+            differences += 1;
         }
-        Ok(Some(row))
+        if differences == 0 {
+            text.push_str("- no difference\n");
+        }
+        Ok(Outcome { text, unexplained })
     }
 }
 
-/// Whether each test passed; a test that ran several times passed if it always did.
-fn outcomes(printed: &str) -> BTreeMap<String, bool> {
+/// What became of a suite: its part of the page, and the tests whose difference no script explains.
+struct Outcome {
+    text: String,
+    unexplained: Vec<String>,
+}
+
+/// Whether each test passed.
+type Outcomes = BTreeMap<String, bool>;
+
+/// The outcomes in what a run printed; a test that ran several times passed if it always did.
+fn outcomes(printed: &str) -> Outcomes {
     let mut outcomes = BTreeMap::new();
     for line in printed.lines() {
         let (name, passed) = match (line.strip_prefix("ok "), line.strip_prefix("not ok ")) {
@@ -225,71 +219,6 @@ fn processes(programs: &str, without: &str, with: &str) -> Result<usize> {
     }
 }
 
-struct Row {
-    title: String,
-    left_out: Vec<String>,
-    date: String,
-    /// With masu's `malloc`.
-    processes: usize,
-    run: usize,
-    without: usize,
-    with: usize,
-    explained: Vec<String>,
-    unexplained: Vec<String>,
-}
-
-/// A suite's part of the page: a line of the table, and the list below it.
-#[derive(Debug, PartialEq, Eq)]
-struct Entry {
-    line: String,
-    below: String,
-}
-
-impl Entry {
-    fn new(row: &Row) -> Entry {
-        let Row { title, date, processes, run, without, with, .. } = row;
-        let line = format!("| {title} | {date} | {run} | {without} | {with} | {processes} |");
-        let mut below = format!("{title}:\n\n");
-        for left_out in &row.left_out {
-            let _ = writeln!(below, "- left out: {left_out}");
-        }
-        for difference in &row.explained {
-            let _ = writeln!(below, "- differs: {difference}");
-        }
-        for difference in &row.unexplained {
-            let _ = writeln!(below, "- differs, not explained yet: `{difference}`");
-        }
-        if row.explained.is_empty() && row.unexplained.is_empty() {
-            below.push_str("- no difference\n");
-        }
-        Entry { line, below }
-    }
-
-    /// The entry of a page that was written before.
-    fn read(page: &str, title: &str) -> Option<Entry> {
-        let line = page.lines().find(|line| line.starts_with(&format!("| {title} |")))?;
-        let head = format!("{title}:\n\n");
-        let from = &page[page.find(&format!("\n{head}"))? + 1..];
-        let list = &from[head.len()..];
-        let below = &from[..head.len() + list.find("\n\n").map_or(list.len(), |at| at + 1)];
-        Some(Entry { line: line.to_owned(), below: below.to_owned() })
-    }
-}
-
-fn table(entries: &[Entry]) -> String {
-    let mut text =
-        "| suite | date | tests | passed without masu | passed with masu | processes with masu |\n\
-        |---|---|--:|--:|--:|--:|\n"
-            .to_owned();
-    for Entry { line, .. } in entries {
-        let _ = writeln!(text, "{line}");
-    }
-    for Entry { below, .. } in entries {
-        let _ = write!(text, "\n{below}");
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -315,22 +244,26 @@ mod tests {
     }
 
     #[test]
-    fn what_a_page_says_of_a_suite_is_read_as_it_was_written() {
-        let row = |title: &str, explained: &[&str]| Row {
-            title: title.to_owned(),
-            left_out: vec!["what is long".to_owned()],
-            date: "2026-11-23".to_owned(),
-            processes: 4,
-            run: 3,
-            without: 3,
-            with: 2,
-            explained: explained.iter().map(|why| (*why).to_owned()).collect(),
-            unexplained: Vec::new(),
-        };
-        let entries = [Entry::new(&row("One", &["`a`: why"])), Entry::new(&row("Two", &[]))];
-        let page = format!("before\n\n{}\n<!-- end -->\n", table(&entries));
-        assert_eq!(Entry::read(&page, "One").as_ref(), Some(&entries[0]));
-        assert_eq!(Entry::read(&page, "Two").as_ref(), Some(&entries[1]));
-        assert_eq!(Entry::read(&page, "Three"), None);
+    fn a_difference_that_no_script_explains_is_named() {
+        let folder = std::env::temp_dir().join(format!("masu-suite-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let text = "# title: One\n# runs: /perl\n# left out: slow ones\n# differs: b: why\n";
+        for (name, text) in [
+            ("witnessed.without", "/usr/bin/perl\t/lib/libc.so.6\n"),
+            ("witnessed.with", "/usr/bin/perl\t/lib/libmasu.so\n"),
+            ("out.without", "ok a\nok b\nok c\n"),
+            ("out.with", "ok a\nnot ok b\nnot ok c\n"),
+        ] {
+            fs::write(folder.join(name), text).unwrap();
+        }
+        let (script, text) = (PathBuf::new(), text.to_owned());
+        let suite = Suite { name: "one".to_owned(), script, text, folder };
+        let outcome = suite.outcome().unwrap();
+        fs::remove_dir_all(&suite.folder).unwrap();
+        assert_eq!(outcome.unexplained, ["c"]);
+        let counts = "3 tests; 3 passed without masu, 1 with it, in 1 processes.";
+        let list =
+            "- left out: slow ones\n- differs: `b`: why\n- differs: `c`: not explained yet\n";
+        assert!(outcome.text.contains(counts) && outcome.text.ends_with(list), "{}", outcome.text);
     }
 }
