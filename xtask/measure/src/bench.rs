@@ -20,7 +20,7 @@ pub(crate) mod figures;
 pub(crate) mod pattern;
 mod programs;
 pub(crate) mod record;
-mod series;
+pub(crate) mod series;
 mod suite;
 pub(crate) mod table;
 
@@ -34,6 +34,11 @@ const QUICK_ROUNDS: usize = 3;
 /// Rounds beyond those a verdict needs at least: with no more than those, the interval reaches from the
 /// lowest pair to the highest, and one disturbed run decides.
 const SPARE_ROUNDS: usize = 2;
+
+/// The rounds that a verdict on so many variants takes.
+pub(crate) fn usual_rounds(is_quick: bool, variants: usize) -> usize {
+    if is_quick { QUICK_ROUNDS } else { pairs_needed(variants - 1, Level::TABLE) + SPARE_ROUNDS }
+}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Part {
@@ -106,12 +111,7 @@ impl Request {
 
     /// Rounds when there are `variants` variants: what was asked for, or what a verdict takes.
     fn rounds(&self, variants: usize) -> usize {
-        let usual = if self.quick {
-            QUICK_ROUNDS
-        } else {
-            pairs_needed(variants - 1, Level::TABLE) + SPARE_ROUNDS
-        };
-        self.rounds.unwrap_or(usual)
+        self.rounds.unwrap_or_else(|| usual_rounds(self.quick, variants))
     }
 
     /// Whether the program `true` is measured too: the cost of a malloc for a program that needs none.

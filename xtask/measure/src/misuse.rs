@@ -28,13 +28,6 @@ use xtask::{commands, machine, options};
 /// The page that `--record` writes, from the workspace's root.
 const PAGE: &str = "benches/record/checks/misuse.md";
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Purpose {
-    Show,
-    Record,
-    Check,
-}
-
 /// What each malloc does when a program misuses memory (about 3 minutes, after peers)
 #[derive(Debug, Default, PartialEq, Eq, clap::Parser)]
 pub(crate) struct Request {
@@ -42,7 +35,7 @@ pub(crate) struct Request {
     #[arg(long, value_name = "N", value_parser = options::times)]
     runs: Option<usize>,
     /// Only this case; repeats
-    #[arg(long, value_name = "NAME", conflicts_with = "record")]
+    #[arg(long, value_name = "NAME")]
     only: Vec<String>,
     /// Only under this malloc, such as `masu` or `glibc`; repeats
     #[arg(
@@ -51,8 +44,8 @@ pub(crate) struct Request {
         value_parser = PossibleValuesParser::new(MALLOCS.map(|malloc| malloc.name))
     )]
     mallocs: Vec<String>,
-    /// Write benches/record/checks/misuse.md; mallocs that are not asked for keep what it says of them
-    #[arg(long, conflicts_with = "check")]
+    /// Write benches/record/checks/misuse.md, of every case under every malloc
+    #[arg(long, conflicts_with_all = ["check", "mallocs", "only"])]
     record: bool,
     /// Only masu's own columns, held against benches/record/checks/misuse.md
     #[arg(long)]
@@ -60,22 +53,14 @@ pub(crate) struct Request {
 }
 
 impl Request {
-    fn purpose(&self) -> Purpose {
-        match (self.record, self.check) {
-            (true, _) => Purpose::Record,
-            (_, true) => Purpose::Check,
-            _ => Purpose::Show,
-        }
-    }
-
     fn runs(&self) -> usize {
         self.runs.unwrap_or(if self.check { 3 } else { 10 })
     }
 
     fn wants(&self, malloc: &Malloc) -> bool {
-        match self.purpose() {
-            Purpose::Check if self.mallocs.is_empty() => malloc.is_ours(),
-            _ => self.mallocs.is_empty() || self.mallocs.iter().any(|name| name == malloc.name),
+        match self.mallocs.is_empty() {
+            true => malloc.is_ours() || !self.check,
+            false => self.mallocs.iter().any(|name| name == malloc.name),
         }
     }
 
@@ -90,7 +75,7 @@ pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     let program = build(root)?;
     let found = mallocs::find(root, &program, |malloc| request.wants(malloc))?;
     for (malloc, reason) in &found.missing {
-        if request.record && !malloc.is_ours() {
+        if request.record {
             bail!("misuse: a record needs {}: {reason}", malloc.title);
         }
         println!("going on without {}: {reason}", malloc.title);
@@ -99,21 +84,18 @@ pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     let results = commands::step("misuse", || {
         Results::gather(&program, &cases, &found.mallocs, request.runs())
     })?;
-    match request.purpose() {
-        Purpose::Check => check::hold(root, &program, &results),
-        Purpose::Show => {
-            let columns: Vec<Malloc> = found.mallocs.iter().map(|one| one.malloc).collect();
-            println!("\n{}", page::tables(&results, &columns, &Old(""))?);
-            Ok(())
-        }
-        Purpose::Record => {
-            let old = std::fs::read_to_string(root.join(PAGE)).unwrap_or_default();
-            let text = page::text(root, &results, &found, &Old(&old))?;
-            std::fs::write(root.join(PAGE), text).with_context(|| format!("writing {PAGE}"))?;
-            println!("record: {PAGE}");
-            Ok(())
-        }
+    if request.check {
+        return check::hold(root, &program, &results);
     }
+    if !request.record {
+        println!("\n{}", page::tables(&results));
+        return Ok(());
+    }
+    let old = std::fs::read_to_string(root.join(PAGE)).unwrap_or_default();
+    let text = page::text(root, &results, &Old(&old));
+    std::fs::write(root.join(PAGE), text).with_context(|| format!("writing {PAGE}"))?;
+    println!("record: {PAGE}");
+    Ok(())
 }
 
 fn build(root: &Path) -> Result<PathBuf> {

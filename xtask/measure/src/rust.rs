@@ -52,9 +52,7 @@ pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     let load_before = records::load();
     let measured =
         commands::step("measure", || measure::measure(&built.programs, &request.extent, &folder))?;
-    let facts =
-        record::Facts { command: records::command(), commit: records::commit(root), load_before };
-    let text = record::text(&facts, &measured, &built);
+    let text = record::text(&records::commit(root), &load_before, &measured, &built);
     println!("\n{text}");
     if let Some(name) = request.record() {
         println!("record: {}", records::write(root, name, &text)?);

@@ -74,17 +74,7 @@ fn measure(
     let results = folder()?.join(format!("{name}.jsonl"));
     let options =
         CompareOptions { results: Destination::New(results.clone()), ..CompareOptions::default() };
-    let mut observe = |event: Event<'_>| match event {
-        Event::LeftOut { case, left_out } if left_out.label == FLOOR => {
-            println!("{case}: without a floor, which may hold too little: {}", left_out.reason);
-        }
-        Event::LeftOut { case, left_out } => {
-            println!("{case}: without {}: {}", left_out.label, left_out.reason);
-        }
-        Event::Finished { case, summary } => println!("{}: {}", case.name, table::line(summary)),
-        _ => {}
-    };
-    let compared: Comparison = compare(plan, &options, &Stop::on_signals()?, &mut observe)?;
+    let compared: Comparison = compare(plan, &options, &Stop::on_signals()?, &mut show)?;
     println!("every run is in {}", results.display());
     if compared.stopped {
         bail!("stopped; the runs made so far are in {}", results.display());
@@ -97,4 +87,18 @@ fn measure(
         Ok(Figures::of(pattern, &labels, table))
     });
     figures.collect()
+}
+
+/// Prints what becomes of a comparison while it is made.
+pub(crate) fn show(event: Event<'_>) {
+    match event {
+        Event::LeftOut { case, left_out } if left_out.label == FLOOR => {
+            println!("{case}: without a floor, which may hold too little: {}", left_out.reason);
+        }
+        Event::LeftOut { case, left_out } => {
+            println!("{case}: without {}: {}", left_out.label, left_out.reason);
+        }
+        Event::Finished { case, summary } => println!("{}: {}", case.name, table::line(summary)),
+        _ => {}
+    }
 }

@@ -31,7 +31,7 @@ pub(super) fn hold(root: &Path, program: &Path, results: &Results) -> Result<()>
         return Ok(());
     }
     bail!(
-        "{PAGE} says otherwise; `cargo xtask misuse --record --malloc masu --malloc masu-secure --malloc masu-guards` writes it again:\n  {}",
+        "{PAGE} says otherwise; `cargo xtask misuse --record` writes it again:\n  {}",
         wrong.join("\n  ")
     );
 }

@@ -3,10 +3,8 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use anyhow::{Context, Result};
-
 use super::cases::{Case, SIZES, STRANGERS};
-use super::mallocs::{All, MALLOCS, Malloc};
+use super::mallocs::Malloc;
 use super::run::Results;
 use super::verdict::{Tally, Verdict};
 use crate::machine_facts::MachineFacts;
@@ -64,23 +62,14 @@ impl<'a> Old<'a> {
         rows.find(|row| row.starts_with(&start))?.split('|').nth(column).map(str::trim)
     }
 
-    fn counts(&self, title: &str) -> Option<&'a str> {
-        let start = format!("| {title} |");
-        self.section("In short")?.lines().find(|row| row.starts_with(&start))
-    }
-
-    fn prices(&self) -> Option<&'a str> {
-        self.section(PRICES)
-    }
-
     fn section(&self, heading: &str) -> Option<&'a str> {
         let (_, section) = self.0.split_once(&format!("\n## {heading}\n"))?;
         section.split("\n## ").next()
     }
 }
 
-/// The whole page, with what `old` says of mallocs that are not among the results.
-pub(super) fn text(root: &Path, results: &Results, all: &All, old: &Old<'_>) -> Result<String> {
+/// The whole page; of `old` it keeps the prices.
+pub(super) fn text(root: &Path, results: &Results, old: &Old<'_>) -> String {
     let mut text = OPENING.to_owned();
     text.push_str(IN_SHORT);
     let heads: Vec<&str> = KINDS.iter().map(|(title, _)| *title).collect();
@@ -97,26 +86,15 @@ pub(super) fn text(root: &Path, results: &Results, all: &All, old: &Old<'_>) -> 
         results.runs,
         MachineFacts::here().kernel
     );
-    let mut columns = Vec::new();
-    for malloc in MALLOCS {
-        let found = results.mallocs.iter().find(|one| one.malloc == malloc);
-        if let Some(found) = found {
-            let _ = writeln!(text, "{} | {} | {when} |", counts(results, malloc), found.version);
-        } else if let Some(counts) = old.counts(malloc.title) {
-            let _ = writeln!(text, "{counts}");
-        } else {
-            continue;
-        }
-        columns.push(malloc);
+    for found in &results.mallocs {
+        let counts = counts(results, found.malloc);
+        let _ = writeln!(text, "{counts} | {} | {when} |", found.version);
     }
-    for (malloc, reason) in &all.missing {
-        let _ = write!(text, "\nNot here: {} ({reason}).\n", malloc.title);
+    text.push_str(&tables(results));
+    if let Some(prices) = old.section(PRICES) {
+        let _ = write!(text, "\n## {PRICES}\n{prices}");
     }
-    text.push_str(&tables(results, &columns, old)?);
-    if let Some(prices) = old.prices() {
-        let _ = write!(text, "\n## {}\n{prices}", PRICES);
-    }
-    Ok(text)
+    text
 }
 
 /// How often `malloc` does what, a case with a size counted once, by its worst run.
@@ -128,15 +106,15 @@ fn counts(results: &Results, malloc: Malloc) -> String {
     format!("| {} | {counts} | {}", malloc.title, worst.len())
 }
 
-/// A table for each kind of blocks, with these columns.
-pub(super) fn tables(results: &Results, columns: &[Malloc], old: &Old<'_>) -> Result<String> {
+/// A table for each kind of blocks.
+pub(super) fn tables(results: &Results) -> String {
     let mut text = String::new();
     for kind in SIZES.into_iter().chain([STRANGERS]) {
         let cases: Vec<&Case> = kind.cases(&results.cases).collect();
         if cases.is_empty() {
             continue;
         }
-        let heads: Vec<&str> = columns.iter().map(|malloc| malloc.title).collect();
+        let heads: Vec<&str> = results.mallocs.iter().map(|one| one.malloc.title).collect();
         let _ = write!(
             text,
             "\n## {}\n\n| case | {} |\n|---{}|\n",
@@ -145,22 +123,13 @@ pub(super) fn tables(results: &Results, columns: &[Malloc], old: &Old<'_>) -> Re
             "|---".repeat(heads.len())
         );
         for case in cases {
-            let _ = write!(text, "| `{}`: {} |", case.name, case.about);
-            for malloc in columns {
-                let is_new = results.mallocs.iter().any(|one| one.malloc == *malloc);
-                let cell = if is_new {
-                    cell(results, case, kind.sizes, malloc.name)
-                } else {
-                    let cell = old.cell(kind.title, &case.name, malloc.title);
-                    let missing = || format!("no record of {} under {}", case.name, malloc.title);
-                    cell.with_context(missing)?.to_owned()
-                };
-                let _ = write!(text, " {cell} |");
-            }
-            text.push('\n');
+            let cells =
+                results.mallocs.iter().map(|one| cell(results, case, kind.sizes, one.malloc.name));
+            let cells = cells.collect::<Vec<_>>().join(" | ");
+            let _ = writeln!(text, "| `{}`: {} | {cells} |", case.name, case.about);
         }
     }
-    Ok(text)
+    text
 }
 
 /// The outcome of a case with each of `sizes`, once where all are the same.

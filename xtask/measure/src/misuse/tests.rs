@@ -4,13 +4,13 @@ use clap::Parser;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
+use super::Request;
 use super::cases::{self, Case};
 use super::check::differences;
 use super::mallocs::{Found, MALLOCS};
-use super::page::{self, Old};
+use super::page;
 use super::run::{Outcome, Results};
 use super::verdict::{Tally, Verdict};
-use super::{Purpose, Request};
 
 fn ended(code: i32) -> ExitStatus {
     ExitStatus::from_raw(code << 8)
@@ -92,7 +92,7 @@ fn a_tally_names_each_verdict_and_the_worst() {
 fn the_page_holds_what_it_was_made_from_and_nothing_else() {
     use Verdict::{Call, Handed, Silent};
     let recorded = results([&[Call, Call, Call], &[Call, Silent, Silent]]);
-    let text = page::tables(&recorded, &MALLOCS[..1], &Old("")).unwrap();
+    let text = page::tables(&recorded);
     assert!(text.contains("| `twice`: double free | call; call 1, silent 2 |"), "{text}");
     assert_eq!(differences(&text, &recorded), []);
     // What is drawn may be drawn otherwise.
@@ -104,16 +104,6 @@ fn the_page_holds_what_it_was_made_from_and_nothing_else() {
         assert!(wrong[0].0 == "twice" && wrong[0].1.contains("twice, masu"), "{wrong:?}");
     }
     assert!(!differences("", &recorded).is_empty(), "a page without the table");
-}
-
-#[test]
-fn a_malloc_that_is_not_run_keeps_what_the_page_says_of_it() {
-    let recorded = results([&[Verdict::Call], &[Verdict::Later]]);
-    let old = page::tables(&recorded, &MALLOCS[..1], &Old("")).unwrap();
-    let without = Results { mallocs: Vec::new(), outcomes: Vec::new(), ..recorded };
-    let now = page::tables(&without, &MALLOCS[..1], &Old(&old)).unwrap();
-    assert_eq!(now, old);
-    assert!(page::tables(&without, &MALLOCS[..2], &Old(&old)).is_err(), "of it nothing is known");
 }
 
 #[test]
@@ -129,13 +119,13 @@ fn a_record_holds_everything_and_a_check_only_ours() {
     let parse = |words: &str| Request::try_parse_from(words.split(' '));
     let check = parse("misuse --check").unwrap();
     let wanted = |request: &Request| MALLOCS.iter().filter(|one| request.wants(one)).count();
-    assert_eq!((check.purpose(), check.runs(), wanted(&check)), (Purpose::Check, 3, 3));
+    assert_eq!((check.runs(), wanted(&check)), (3, 3));
     let shown = parse("misuse --malloc glibc --runs 5").unwrap();
     assert_eq!((shown.runs(), wanted(&shown)), (5, 1));
     assert_eq!(wanted(&parse("misuse --record").unwrap()), MALLOCS.len());
-    let partly = parse("misuse --record --malloc masu").unwrap();
-    assert_eq!((partly.purpose(), wanted(&partly)), (Purpose::Record, 1));
-    for wrong in ["--record --only a", "--malloc none", "--record --check"] {
+    for wrong in
+        ["--record --only a", "--record --malloc masu", "--malloc none", "--record --check"]
+    {
         assert!(parse(&format!("misuse {wrong}")).is_err(), "{wrong}");
     }
     assert!(parse("misuse --only none").unwrap().choose(Vec::new()).is_err());

@@ -8,57 +8,28 @@ pub(super) const REFERENCE: &str = "mimalloc";
 
 pub(super) const OURS: &str = "masu";
 
-/// Why an allocator is not built, or none.
-type Refusal = Option<&'static str>;
-
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Allocator {
     pub(super) name: &'static str,
     /// The crate, as the lock file has it; none for the C library's own malloc.
     pub(super) package: Option<&'static str>,
     pub(super) is_foreign: bool,
-    /// The compilers of C and C++ that its build is given on glibc; the build's own choice where none is.
-    pub(super) compilers: Option<(&'static str, &'static str)>,
-    /// Why it is not built for musl.
-    pub(super) not_on_musl: Refusal,
     /// Tunables of glibc that it needs to run as its authors mean it to.
     pub(super) tunables: &'static [(&'static str, &'static str)],
 }
 
-const PLAIN: Allocator = Allocator {
-    name: "",
-    package: None,
-    is_foreign: false,
-    compilers: None,
-    not_on_musl: None,
-    tunables: &[],
-};
-
-/// musl comes without a library of C++, and one that was built for glibc does not fit.
-const NEEDS_CPP: Refusal = Some("it is written in C++, for which musl's package has no library");
-
-/// The compiler that its authors use: see docs/choosing.md.
-const CLANG: Option<(&str, &str)> = Some(("clang", "clang++"));
+const PLAIN: Allocator = Allocator { name: "", package: None, is_foreign: false, tunables: &[] };
 
 pub(super) const ALLOCATORS: [Allocator; 9] = [
     Allocator { name: REFERENCE, package: Some("mimalloc"), is_foreign: true, ..PLAIN },
     Allocator { name: OURS, package: Some("masu"), ..PLAIN },
     Allocator { name: "system", is_foreign: true, ..PLAIN },
     Allocator { name: "jemalloc", package: Some("tikv-jemallocator"), is_foreign: true, ..PLAIN },
-    Allocator {
-        name: "snmalloc",
-        package: Some("snmalloc-rs"),
-        is_foreign: true,
-        compilers: CLANG,
-        not_on_musl: NEEDS_CPP,
-        ..PLAIN
-    },
+    Allocator { name: "snmalloc", package: Some("snmalloc-rs"), is_foreign: true, ..PLAIN },
     Allocator {
         name: "tcmalloc",
         package: Some("tcmalloc-better"),
         is_foreign: true,
-        compilers: CLANG,
-        not_on_musl: NEEDS_CPP,
         // Without this glibc takes the thread's restartable sequence, and its caches are off.
         tunables: &[("glibc.pthread.rseq", "0")],
     },
@@ -95,6 +66,10 @@ mod tests {
         features.sort_unstable();
         names.sort_unstable();
         assert_eq!(features, names);
+        let makefile = read("Makefile");
+        let lists = ["cpp := ", "musl := "].map(|list| makefile.split_once(list).unwrap().1);
+        let built = lists.map(|list| list.lines().next().unwrap_or_default()).join(" ");
+        assert!(names.iter().all(|name| built.split(' ').any(|one| one == *name)), "{built}");
     }
 
     #[test]

@@ -9,26 +9,21 @@ use anyhow::{Context, Result, bail};
 use masu_lab::compare::Destination;
 use masu_lab::plan::Prepared;
 use masu_lab::results::Rounds;
-use masu_lab::statistics::{Level, Measure, pairs_needed};
+use masu_lab::statistics::Measure;
 use masu_lab::tables::Extent::Whole;
-use masu_lab::{CompareOptions, Event, Input, Limits, Plan, Row, Stop, Variant, Workload, compare};
+use masu_lab::{CompareOptions, Input, Limits, Plan, Row, Stop, Variant, Workload, compare};
 
 use super::allocators::{OURS, REFERENCE};
 use super::build::{Libc, Linking, Program};
 use crate::bench::figures::Figures;
 use crate::bench::pattern::{self, Pattern};
+use crate::bench::{self, series};
 
 /// The part of a pattern's default operations that a run does.
 const PART: u64 = 5;
 
 /// The same for `--quick`.
 const QUICK_PART: u64 = 16;
-
-/// Rounds of `--quick`: too few for intervals, enough for a median.
-const QUICK_ROUNDS: usize = 5;
-
-/// Rounds beyond those a verdict needs at least, so that one disturbed run does not decide.
-const SPARE_ROUNDS: usize = 2;
 
 /// The slowest allocator takes less for the longest pattern: a longer run hangs.
 const PATIENCE_S: u64 = 120;
@@ -83,12 +78,7 @@ pub(super) fn measure(programs: &[Program], extent: &Extent, folder: &Path) -> R
         }
     }
     let most_rows = cases.iter().map(|case| case.rows.len()).max().unwrap_or(2);
-    let usual = if extent.quick {
-        QUICK_ROUNDS
-    } else {
-        pairs_needed(most_rows - 1, Level::TABLE) + SPARE_ROUNDS
-    };
-    let rounds = extent.rounds.unwrap_or(usual);
+    let rounds = extent.rounds.unwrap_or_else(|| bench::usual_rounds(extent.quick, most_rows));
     let plan = Plan { suite: Some("rust".to_owned()), rounds: Rounds::Fixed(rounds), cases };
     let results = folder.join("results.jsonl");
     let destination = if extent.resume {
@@ -97,14 +87,7 @@ pub(super) fn measure(programs: &[Program], extent: &Extent, folder: &Path) -> R
         Destination::New(results.clone())
     };
     let options = CompareOptions { results: destination, ..CompareOptions::default() };
-    let mut observe = |event: Event<'_>| match event {
-        Event::LeftOut { case, left_out } => {
-            println!("{case}: without {}: {}", left_out.label, left_out.reason);
-        }
-        Event::Finished { case, .. } => println!("{}: done", case.name),
-        _ => {}
-    };
-    let made = compare(&plan, &options, &Stop::on_signals()?, &mut observe)?;
+    let made = compare(&plan, &options, &Stop::on_signals()?, &mut series::show)?;
     println!("every run is in {}", results.display());
     let planned = heads.len();
     let whole = made.tables.into_iter().zip(heads).filter(|(table, _)| table.extent == Whole);

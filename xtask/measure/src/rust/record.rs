@@ -27,15 +27,10 @@ const READING: &str = "\
 - *fails*: a run failed or printed another checksum.
 ";
 
-pub(super) struct Facts {
-    pub(super) command: String,
-    pub(super) commit: String,
-    pub(super) load_before: String,
-}
-
-pub(super) fn text(facts: &Facts, measured: &Measured, built: &Built) -> String {
+/// `commit` is what was measured, `load` that before it.
+pub(super) fn text(commit: &str, load: &str, measured: &Measured, built: &Built) -> String {
     let mut text = format!("# Rust programs under every allocator, {}\n\n", records::today());
-    text.push_str(&machine(facts, measured, built));
+    text.push_str(&machine(commit, load, measured, built));
     for libc in Libc::ALL {
         for linking in Linking::ALL {
             let of_it = |table: &&Table| table.libc == libc && table.linking == linking;
@@ -59,7 +54,7 @@ pub(super) fn text(facts: &Facts, measured: &Measured, built: &Built) -> String 
     text
 }
 
-fn machine(facts: &Facts, measured: &Measured, built: &Built) -> String {
+fn machine(commit: &str, load: &str, measured: &Measured, built: &Built) -> String {
     let MachineFacts { cpu, cpus, architecture, system, .. } = MachineFacts::here();
     let crates = ALLOCATORS.iter().filter_map(|allocator| {
         let package = allocator.package.filter(|package| *package != OURS)?;
@@ -67,16 +62,15 @@ fn machine(facts: &Facts, measured: &Measured, built: &Built) -> String {
     });
     let mut facts = vec![
         format!(
-            "made by `{}` at {}: {} rounds, seed {}{}",
-            facts.command,
-            facts.commit,
+            "made by `{}` at {commit}: {} rounds, seed {}{}",
+            records::command(),
             measured.rounds,
             measured.seed,
             unfinished(measured)
         ),
         format!("crates: {}", crates.collect::<Vec<_>>().join(", ")),
         format!("machine: {cpu}, {cpus} CPUs, {architecture}; {system}"),
-        format!("busy: load {} before, {} after", facts.load_before, records::load()),
+        format!("busy: load {load} before, {} after", records::load()),
     ];
     facts.extend(built.missing.iter().map(|(name, reason)| format!("without {name}: {reason}")));
     facts.iter().map(|fact| format!("- {fact}\n")).collect()
