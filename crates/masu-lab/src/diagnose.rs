@@ -26,6 +26,7 @@ use crate::{
 };
 use crate::{kernel, machine};
 
+mod again;
 mod build;
 mod counting;
 pub mod facts;

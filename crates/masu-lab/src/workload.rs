@@ -149,6 +149,16 @@ pub(crate) fn unlinked_file() -> Result<File, Error> {
     })
 }
 
+/// `word` as a POSIX shell would have to read it.
+pub(crate) fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "-_./:=,@%+{}".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -167,5 +177,13 @@ mod tests {
     fn the_null_device_is_empty_and_needs_no_temporary_file() {
         let input = Input::keep(File::open("/dev/null").unwrap()).unwrap();
         assert!(matches!(input, Input::Empty));
+    }
+
+    #[test]
+    fn a_command_reads_back_as_a_shell_reads_it() {
+        for (word, text) in [("sort", "sort"), ("a b", "'a b'"), ("", "''"), ("it's", "'it'\\''s'")]
+        {
+            assert_eq!(quoted(word), text);
+        }
     }
 }

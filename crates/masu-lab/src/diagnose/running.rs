@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use super::facts::{CallFacts, Clock, Facts, Malloc, Memory};
 use super::inside::Pages;
 use super::looks::{Looks, Seen};
-use super::{Diagnosis, build, findings_of, growth, note_counting, services, unsampled};
+use super::{Diagnosis, again, build, findings_of, growth, note_counting, services, unsampled};
 use crate::calls::attach::{Attached, Counted};
 use crate::calls::locks::malloc_in;
 use crate::execute::books::{Scheduled, Stat, Switches};
@@ -19,7 +19,7 @@ use crate::execute::tree::{Pid, rss_bytes, state_of, threads};
 use crate::execute::{self, Look};
 use crate::prices::Service;
 use crate::process::Observer;
-use crate::{Error, Machine, Prices, Stop, kernel};
+use crate::{Catalogue, Error, Machine, Places, Prices, Program, Stop, kernel};
 
 /// The time between two looks, where a look is cheap.
 const USUAL: Duration = Duration::from_millis(10);
@@ -88,20 +88,18 @@ pub fn diagnose_running(
     let wall_s = began.elapsed().as_secs_f64();
     let counted = attached.map(Attached::finish).transpose()?;
     let seen = looks.finish();
-    let mut not_seen = vec![match hold {
+    let command: Vec<String> =
+        command.trim_end_matches('\0').split('\0').map(str::to_owned).collect();
+    let mut not_seen = vec![again::untried(process, &command)];
+    let calls = match hold {
         Hold::None => {
             "system calls, and with them storms of calls, thread churn and small writes: a process \
              that runs already is stopped to count them only with --attach; `masu diagnose -- COMMAND` \
              counts from the start"
         }
         Hold::Attached => "system calls of children that it had before, and what it did before",
-    }
-    .to_owned()];
-    not_seen.push(
-        "whether another malloc or a setting would gain: nothing is tried on a process that runs; `masu compare` \
-         tries them"
-            .to_owned(),
-    );
+    };
+    not_seen.push(calls.to_owned());
     if !is_on_masu {
         not_seen.push("what its malloc holds: `masu run -- COMMAND` has a program tell".to_owned());
     }
@@ -109,9 +107,14 @@ pub fn diagnose_running(
     let mut facts = gathered(before, after, wall_s, seen);
     facts.memory.growth = growth::of(&curve);
     facts.build = build::of(&program);
+    // Another malloc takes a new start, for which only the file counts.
+    let restarted = Program::find(program.as_os_str());
     facts.malloc = Malloc {
-        name: malloc_in(&maps),
-        refusal: Some("it runs already; start it again with `masu run`".to_owned()),
+        name: if is_on_masu { "masu".to_owned() } else { malloc_in(&maps) },
+        refusal: match &restarted {
+            Ok(program) => program.refusal.clone(),
+            Err(error) => Some(error.to_string()),
+        },
     };
     facts.inside = is_on_masu.then(|| pages.finish(wall_s));
     if let Some(counted) = &counted {
@@ -122,14 +125,15 @@ pub fn diagnose_running(
         let services = [Service::SystemCall, Service::PageFault, Service::PageReturn];
         facts.prices = Prices::measure_some(&services);
     }
+    let catalogue = Catalogue::find(&Places::default());
+    let ground = restarted.as_ref().ok().map(|program| (&catalogue, program));
     Ok(Diagnosis {
         schema: "masu-diagnosis",
         version: 1,
-        // A program that writes a title there leaves the rest of its arguments empty.
-        command: command.trim_end_matches('\0').split('\0').map(str::to_owned).collect(),
+        command,
         variant: "system".to_owned(),
         changed: Vec::new(),
-        findings: findings_of(&facts, None),
+        findings: findings_of(&facts, ground),
         not_seen,
         proof: None,
         trial: None,
@@ -243,7 +247,7 @@ mod tests {
             diagnose_running(own, patience, Hold::None, &Stop::never()).expect("it is ours");
         assert!(diagnosis.facts.calls.is_none() && diagnosis.facts.threads.looks > 0);
         assert!(diagnosis.facts.memory.peak_rss_bytes > 1 << 16, "{:?}", diagnosis.facts);
-        assert!(diagnosis.not_seen[0].starts_with("system calls"));
+        assert!(diagnosis.not_seen[1].starts_with("system calls"));
         assert!(!diagnosis.command.is_empty() && Path::new(&diagnosis.command[0]).exists());
     }
 

@@ -4,13 +4,14 @@
 //! A page for a browser has everything; the others have what fits a screen.
 
 use super::across::{self, Across, Group};
-use super::document::{Document, quoted};
+use super::document::Document;
 use super::overview::overviews;
 use super::{drawn, settings, sheets, verdict};
 use crate::page::{Block, Heading, Page, Statement, Text, Tone};
 use crate::results::{LeftOut, Rounds};
 use crate::summary;
 use crate::tables::{Source, Table};
+use crate::workload::quoted;
 
 /// How much a page has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

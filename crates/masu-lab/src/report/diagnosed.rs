@@ -1,10 +1,10 @@
 //! The page of a diagnosis: the cause first, in one sentence, then evidence and what to do.
 
-use super::document::quoted;
 use super::proved;
 use crate::diagnose::{Diagnosis, Facts, Finding, Id, Kind, Remedy, RemedyKind};
 use crate::page::{Block, Heading, Page, Point, Text, Tone};
 use crate::quantity::bytes;
+use crate::workload::quoted;
 
 /// The page for `diagnosis`, its command cut to about so many `columns`.
 #[must_use]
@@ -35,8 +35,7 @@ pub fn diagnosed(diagnosis: &Diagnosis, columns: usize) -> Page {
     if !diagnosis.not_seen.is_empty() {
         page.push(Block::Gap);
         page.heading(2, "Not seen");
-        let point = |one: &String| Point { text: one.as_str().into(), ..Point::default() };
-        page.push(Block::List(diagnosis.not_seen.iter().map(point).collect()));
+        page.push(Block::List(diagnosis.not_seen.iter().map(|one| unseen(one)).collect()));
     }
     page.foot = format!("Made by masu diagnose {}", env!("CARGO_PKG_VERSION")).into();
     page
@@ -74,6 +73,14 @@ pub(crate) fn findings<'a>(
         blocks.push(Block::List(points));
     }
     blocks
+}
+
+/// What was not seen; a command at its end has a line of its own, to be copied.
+fn unseen(sentence: &str) -> Point {
+    let parts = sentence.strip_suffix('`').and_then(|rest| rest.split_once(": `"));
+    let (text, command) = parts.map_or((sentence, None), |(text, command)| (text, Some(command)));
+    let code = command.into_iter().map(str::to_owned).collect();
+    Point { text: text.into(), code, ..Point::default() }
 }
 
 /// `heap-call-storm · 20 % of the run · confidence high`.

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::results::{self, Rounds};
 use crate::summary::{Criterion, Decision, decide};
 use crate::tables::{Extent, Source, Table};
+use crate::workload::quoted;
 use crate::{Comparison, Error, Header};
 
 /// One comparison, or several of the same thing from several machines or days.
@@ -149,16 +150,6 @@ impl Table {
     pub(super) fn command(&self) -> String {
         let words: Vec<String> = self.case.command.iter().map(|word| quoted(word)).collect();
         words.join(" ")
-    }
-}
-
-/// `word` as a POSIX shell would have to read it.
-pub(super) fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_alphanumeric() || "-_./:=,@%+{}".contains(c);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', "'\\''"))
     }
 }
 

@@ -103,10 +103,3 @@ fn what_holds_no_case_or_a_second_header_is_refused() {
     let headless = refusal(&records()[1..]);
     assert!(headless.contains("no results file"), "{headless}");
 }
-
-#[test]
-fn a_command_reads_back_as_a_shell_reads_it() {
-    for (word, text) in [("sort", "sort"), ("a b", "'a b'"), ("", "''"), ("it's", "'it'\\''s'")] {
-        assert_eq!(quoted(word), text);
-    }
-}

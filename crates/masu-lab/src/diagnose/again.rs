@@ -1,0 +1,127 @@
+//! How a process that runs is started again beside other mallocs.
+//!
+//! Relies on `/proc`: its arguments there, and the ports at which it accepts connections.
+
+use std::collections::HashSet;
+use std::fs;
+
+use crate::execute::tree::Pid;
+use crate::workload::quoted;
+
+/// What a line of `/proc/PID/net/tcp` has for a socket that accepts connections.
+const LISTENS: &str = "0A";
+
+/// What was not tried on a process, and the line that tries it: a sentence for what a diagnosis did not see.
+pub(super) fn untried(process: Pid, command: &[String]) -> String {
+    let port = ports(process).into_iter().min();
+    let what = "whether another malloc or a setting would gain, and how much: a process that runs cannot be tried";
+    let line = line(command, port);
+    match port {
+        Some(_) if line.contains("{port}") => format!(
+            "{what}; this starts it again under each malloc and loads all (--load takes a command too): {line}"
+        ),
+        Some(port) => format!(
+            "{what}; stop it, for port {port} is taken, then this starts it again under each malloc and loads it \
+             (--load takes a command too): {line}"
+        ),
+        None => format!("{what}; this does the same work again under each malloc: {line}"),
+    }
+}
+
+/// The line that compares the same command; of a server, the one that takes connections at `port`.
+fn line(command: &[String], port: Option<u16>) -> String {
+    // A title in place of arguments says nothing of them.
+    let words = match command {
+        [title] if title.contains(' ') => vec!["COMMAND".to_owned()],
+        words => words.iter().map(|word| quoted(word)).collect(),
+    };
+    let Some(port) = port else { return format!("`masu compare -- {}`", words.join(" ")) };
+    let given: Vec<String> = words.iter().map(|word| with_place(word, port)).collect();
+    if given == words {
+        let load = format!("--one-at-a-time --load http://127.0.0.1:{port}/");
+        return format!("`masu compare --server {load} -- {}`", words.join(" "));
+    }
+    format!("`masu compare --server --load http://127.0.0.1:{{port}}/ -- {}`", given.join(" "))
+}
+
+/// `word`, the number `port` in it replaced by the place that `masu compare` fills in.
+fn with_place(word: &str, port: u16) -> String {
+    let number = port.to_string();
+    let is_digit = |character: Option<char>| character.is_some_and(|one| one.is_ascii_digit());
+    let at = word.match_indices(&number).map(|(at, _)| at).find(|&at| {
+        let (before, after) = (&word[..at], &word[at + number.len()..]);
+        !is_digit(before.chars().next_back()) && !is_digit(after.chars().next())
+    });
+    at.map_or_else(
+        || word.to_owned(),
+        |at| format!("{}{{port}}{}", &word[..at], &word[at + number.len()..]),
+    )
+}
+
+/// The TCP ports at which `process` accepts connections.
+fn ports(process: Pid) -> Vec<u16> {
+    let folder = format!("/proc/{process}");
+    let descriptors = fs::read_dir(format!("{folder}/fd")).into_iter().flatten().flatten();
+    let own: HashSet<String> = descriptors
+        .filter_map(|one| fs::read_link(one.path()).ok())
+        .filter_map(|link| {
+            Some(link.to_str()?.strip_prefix("socket:[")?.trim_end_matches(']').to_owned())
+        })
+        .collect();
+    let tables = ["tcp", "tcp6"].map(|table| fs::read_to_string(format!("{folder}/net/{table}")));
+    let lines = tables.iter().flatten().flat_map(|table| table.lines());
+    lines.filter_map(|line| listening(line, &own)).collect()
+}
+
+/// The port of one line of `/proc/PID/net/tcp`, where one of the sockets `own` accepts connections there.
+fn listening(line: &str, own: &HashSet<String>) -> Option<u16> {
+    let fields: Vec<&str> = line.split_whitespace().collect();
+    let (address, state, inode) = (fields.get(1)?, *fields.get(3)?, *fields.get(9)?);
+    if state != LISTENS || !own.contains(inode) {
+        return None;
+    }
+    u16::from_str_radix(address.rsplit(':').next()?, 16).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    fn words(line: &str) -> Vec<String> {
+        line.split('\t').map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn the_line_has_a_place_for_the_port_where_the_command_has_it() {
+        for (command, port, expected) in [
+            ("sort\ta b", None, "`masu compare -- sort 'a b'`"),
+            (
+                "./server\t--port=8080",
+                Some(8080),
+                "`masu compare --server --load http://127.0.0.1:{port}/ -- ./server --port={port}`",
+            ),
+            (
+                "./server\t18080",
+                Some(8080),
+                "`masu compare --server --one-at-a-time --load http://127.0.0.1:8080/ -- ./server 18080`",
+            ),
+            (
+                "nginx: master process nginx",
+                Some(80),
+                "`masu compare --server --one-at-a-time --load http://127.0.0.1:80/ -- COMMAND`",
+            ),
+        ] {
+            assert_eq!(line(&words(command), port), expected);
+        }
+    }
+
+    #[test]
+    fn a_port_that_this_process_listens_at_is_found() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let own = Pid::try_from(std::process::id()).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        assert!(ports(own).contains(&port));
+    }
+}
