@@ -89,6 +89,15 @@ const LICENCES: [&str; 2] = ["LICENSE-APACHE", "LICENSE-MIT"];
 
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
+/// Cargo.toml's addresses begin so until the owner sets them.
+pub(crate) const PLACEHOLDER: &str = "https://example.org";
+
+/// The project's page on the web, once there is one.
+fn homepage() -> Option<&'static str> {
+    let address = env!("CARGO_PKG_HOMEPAGE");
+    (!address.starts_with(PLACEHOLDER)).then_some(address)
+}
+
 pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     let target = commands::target_folder()?;
     let out = target.join("packages");

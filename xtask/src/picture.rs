@@ -9,7 +9,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
-use crate::{commands, trial};
+use crate::{commands, machine, trial};
 
 const PICTURE: &str = "docs/compare.svg";
 
@@ -19,6 +19,7 @@ const LINE: usize = 19;
 const MARGIN: usize = 18;
 
 pub(crate) fn run(root: &Path) -> Result<()> {
+    machine::provide_what_there_is(&[machine::PEERS]);
     commands::step("build", || commands::run(&mut commands::cargo(root, &["build", "--release"])))?;
     let mut command = trial::comparison(root, "release/masu")?;
     println!("$ {}", commands::show(&command));

@@ -11,8 +11,8 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::package::VERSION;
 use crate::package::debian::papers;
+use crate::package::{PLACEHOLDER, VERSION};
 use crate::tools::Tools;
 use crate::{commands, interface};
 
@@ -172,7 +172,7 @@ impl State {
             format!("tag v{version} is there already"),
         );
         unless(
-            !self.manifest.contains("https://example.org"),
+            !self.manifest.contains(PLACEHOLDER),
             "`repository` and `homepage` are placeholders: set both in Cargo.toml, [workspace.package], which every crate reads"
                 .to_owned(),
         );

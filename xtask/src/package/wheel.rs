@@ -11,7 +11,7 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 
 use super::clean::talk;
-use super::{LICENCES, Shop, VERSION, notices, standalone};
+use super::{LICENCES, Shop, VERSION, homepage, notices, standalone};
 use crate::machine;
 
 /// Where the wheel may be installed: a static program runs under both C libraries, on any kernel since.
@@ -108,9 +108,11 @@ fn metadata(readme: &str, licences: &[(&str, String)]) -> String {
          Classifier: Environment :: Console\n\
          Classifier: Operating System :: POSIX :: Linux\n\
          Requires-Python: >=3.7\n\
+         {}\
          Description-Content-Type: text/markdown\n\
          \n\
-         {readme}"
+         {readme}",
+        homepage().map(|address| format!("Project-URL: Homepage, {address}\n")).unwrap_or_default()
     )
 }
 

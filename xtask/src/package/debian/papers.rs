@@ -3,6 +3,7 @@
 //! It relies on Debian's policy for the fields, and on its machine-readable form of copyright files.
 
 use super::VERSION;
+use crate::package::homepage;
 
 /// The package's maintainer, by the variables that Debian's own tools read.
 fn maintainer() -> String {
@@ -30,6 +31,7 @@ pub(super) fn control(cpu: &str, size_kib: &str, needs: &str) -> String {
          Depends: {needs}\n\
          Section: devel\n\
          Priority: optional\n\
+         {}\
          Description: memory allocator, and a lab that says whether a program needs one\n\
          \x20masu is a malloc (libmasu.so) that is fast and small in memory, and a command\n\
          \x20that runs a program under every malloc of the machine and says which is\n\
@@ -39,7 +41,8 @@ pub(super) fn control(cpu: &str, size_kib: &str, needs: &str) -> String {
          \x20With it come xquo, a filter that quotes records for bash, and\n\
          \x20libmasu_code.so, which loads relocatable objects densely for programs that\n\
          \x20compile code while they run.\n",
-        maintainer()
+        maintainer(),
+        homepage().map(|address| format!("Homepage: {address}\n")).unwrap_or_default()
     )
 }
 
