@@ -16,8 +16,10 @@ use serde::Serialize;
 
 use crate::execute::{Conditions, Look, Unseen};
 use crate::kernel::calls::{self as door, FutexRequest, MemoryRequest, Stopped};
+use crate::kernel::sample::Switch;
 use crate::kernel::{self, Usage};
 use crate::program::privileges;
+use crate::quantity;
 use crate::trace::{CallStops, Witness, run_witnessed};
 use crate::{Error, Run, Stop, Variant, Workload};
 
@@ -142,13 +144,32 @@ pub struct Sampling {
     pub from_s: f64,
     /// Of the CPU time since then, the share in which calls were counted.
     pub share: f64,
-    /// Whether numbers may be several times too small or too large: nothing but CPU time tells what was not counted, and
-    /// where calls were, it was mostly that of stops.
-    pub is_rough: bool,
+    /// All calls of the run are between so many, and so many: the same where the kernel counted those that were not seen.
+    pub calls_least: f64,
+    /// See [`Sampling::calls_least`].
+    pub calls_most: f64,
     /// CPU seconds in the kernel while they were not: without any stop.
     pub unseen_sys_s: f64,
     /// Seconds of wall-clock time in which no thread had to stop at its calls.
     pub paused_s: f64,
+}
+
+impl Sampling {
+    /// How sure the numbers of calls are, in words.
+    pub(crate) fn listing(&self) -> String {
+        let (least, most) = (self.calls_least, self.calls_most);
+        if least == most {
+            return format!(
+                "the kernel counted all {}, and how many there are of a kind is an estimate",
+                quantity::count(least)
+            );
+        }
+        format!(
+            "all of them are {} to {}, and numbers of a kind are as uncertain (as root, the kernel counts them)",
+            quantity::count(least),
+            quantity::count(most)
+        )
+    }
 }
 
 impl Calls {
@@ -182,19 +203,21 @@ pub fn count(
 
 /// [`count`], while `look` looks at the processes now and then, and within a bound: a program that makes very many calls
 /// has samples of them counted, after [`Calls::sampled`], and then the numbers are estimates. No filter is used where
-/// the kernel tells of every call, so threads are stopped where a call begins and where it ends.
+/// the kernel tells of every call, so threads are stopped where a call begins and where it ends. While samples of calls are
+/// counted, `sampler` is off.
 pub(crate) fn count_watched(
     workload: &Workload,
     variant: &Variant,
     conditions: &Conditions,
     stop: &Stop,
     look: &mut dyn Look,
+    sampler: Switch,
 ) -> Result<(Run, Calls), Error> {
     let shared = Shared::default();
     let stop_cpu_s = kernel::prices::stop_cpu_s();
     std::thread::scope(|scope| {
         scope.spawn(|| shared.keep_time());
-        let mut bounded = Bounded::new(&shared, stop_cpu_s);
+        let mut bounded = Bounded::new(&shared, stop_cpu_s, sampler);
         let run = run_witnessed(workload, variant, conditions, stop, &mut bounded, look);
         shared.finish();
         let run = run?;

@@ -128,11 +128,12 @@ pub fn diagnose(
     let conditions =
         Conditions { terminal: options.terminal, ..Conditions::from(options.limits.clone()) };
     let mut looks = Looks::default();
+    let sampler = looks.sampler();
     let mut not_seen = Vec::new();
     let before_s = own_cpu_s();
     let (run, calls) = match refusal() {
         None => {
-            let counted = count_watched(workload, variant, &conditions, stop, &mut looks);
+            let counted = count_watched(workload, variant, &conditions, stop, &mut looks, sampler);
             // Who is killed before the first instruction cannot be given a filter.
             let early = |error| if stop.requested() { Error::Stopped } else { error };
             let (run, calls) = counted.map_err(early)?;
@@ -344,10 +345,10 @@ fn unseen(
     if let Some(sampled) = calls.and_then(|calls| calls.sampled) {
         unseen.push(format!(
             "every system call: there are so many that after {} only samples of them were counted, in {} of \
-             its CPU time; numbers of calls are estimates{}",
+             its CPU time; {}",
             seconds(sampled.from_s),
             percent(sampled.share),
-            if sampled.is_rough { ", which may be several times too small or too large" } else { "" }
+            sampled.listing()
         ));
     }
     for (program, reason) in calls.map_or(&[][..], |calls| &calls.privileged) {

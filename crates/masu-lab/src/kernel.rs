@@ -19,6 +19,7 @@ use rustix::time::{ClockId, Timespec};
 
 pub(crate) mod attach;
 pub(crate) mod call;
+pub(crate) mod call_meter;
 pub(crate) mod calls;
 pub(crate) mod low_rss;
 pub(crate) mod names;

@@ -20,8 +20,10 @@ use super::windows::{Progress, Shares, Windows};
 use super::{Call, Calls, Counter, Pid, Sampling, Tally};
 use crate::execute::books::{Scheduled, Stat, Switches};
 use crate::kernel::attach::{self, Begun, Boundary};
+use crate::kernel::call_meter::{CallMeter, Tracepoint};
 use crate::kernel::calls::{self as door, Sleep};
 use crate::kernel::outward::{Outward, is_harmless};
+use crate::kernel::sample::Switch;
 use crate::kernel::{self, Usage};
 use crate::trace::{CallStops, Witness};
 
@@ -94,18 +96,34 @@ fn may_halt(process: Pid, thread: Pid) -> bool {
     }
 }
 
-/// A thread, and what its window came to.
+/// A thread, and what its last windows came to.
 #[derive(Debug)]
 struct Thread {
     windows: Windows,
+    /// Counts its calls, where the kernel may.
+    meter: Option<CallMeter>,
+    seen: Seen,
+    /// What the window before came to, where it stands beside this one.
+    before: Seen,
+}
+
+#[derive(Debug, Default)]
+struct Seen {
     tally: Tally,
     kinds: HashMap<i64, u64>,
 }
 
 impl Thread {
-    fn new(is_followed: bool) -> Thread {
-        let windows = Windows::new(is_followed);
-        Thread { windows, tally: Tally::default(), kinds: HashMap::new() }
+    fn new(is_followed: bool, meter: Option<CallMeter>) -> Thread {
+        let since = Progress { calls: meter.is_some().then_some(0), ..Progress::default() };
+        let windows = Windows::new(is_followed, since);
+        Thread { windows, meter, seen: Seen::default(), before: Seen::default() }
+    }
+
+    /// How far it has come.
+    fn progress(&self, process: Pid, thread: Pid) -> Progress {
+        let calls = self.meter.as_ref().and_then(CallMeter::calls);
+        Progress { calls, ..progress_of(process, thread) }
     }
 }
 
@@ -121,6 +139,10 @@ pub(super) struct Bounded<'a> {
     waited_before_s: f64,
     threads: HashMap<Pid, Thread>,
     shares: Shares,
+    /// What calls are counted by while nobody stops at them, where the kernel lets this user; looked for when samples begin.
+    tracepoint: Option<io::Result<Tracepoint>>,
+    /// Where threads are sampled.
+    sampler: Switch,
     /// Calls by which others could see it.
     outward: u64,
     /// Whether every call was seen, unless they were sampled.
@@ -128,7 +150,7 @@ pub(super) struct Bounded<'a> {
 }
 
 impl<'a> Bounded<'a> {
-    pub(super) fn new(shared: &'a Shared, stop_cpu_s: f64) -> Bounded<'a> {
+    pub(super) fn new(shared: &'a Shared, stop_cpu_s: f64, sampler: Switch) -> Bounded<'a> {
         Bounded {
             counter: Counter::default(),
             kinds: Kinds::default(),
@@ -138,6 +160,8 @@ impl<'a> Bounded<'a> {
             waited_before_s: waited_s(),
             threads: HashMap::new(),
             shares: Shares::new(stop_cpu_s),
+            tracepoint: None,
+            sampler,
             outward: 0,
             sees_all: false,
         }
@@ -145,10 +169,13 @@ impl<'a> Bounded<'a> {
 
     /// What was counted.
     pub(super) fn finish(self) -> Calls {
+        let unseen = self.shares.unseen();
+        let seen = self.kinds.calls() as f64 - unseen.calls;
         let sampled = self.duty.samples_from_s().map(|from_s| Sampling {
             from_s,
             share: self.shares.seen(),
-            is_rough: self.shares.are_rough(),
+            calls_least: seen + unseen.least,
+            calls_most: seen + unseen.most,
             unseen_sys_s: self.shares.unseen_sys_s(),
             paused_s: self.duty.paused_s(self.began.elapsed().as_secs_f64()),
         });
@@ -172,6 +199,11 @@ impl<'a> Bounded<'a> {
         if !self.sees_all || !self.duty.turn(now_s) {
             return;
         }
+        if self.tracepoint.is_none() {
+            self.tracepoint = Some(Tracepoint::of_calls());
+        }
+        // Where samples are taken, a stop takes several times as long.
+        self.sampler.turn(!self.duty.is_open());
         let mut wanted = self.shared.wanted();
         if self.duty.is_open() {
             // A thread that sleeps now is stopped where it works again: it may be the one that does the work.
@@ -186,14 +218,17 @@ impl<'a> Bounded<'a> {
     /// A thread goes on: it is caught, or let go, if it is time.
     fn catch_or_let_go(&mut self, pid: Pid) {
         let is_open = self.duty.is_open();
-        let thread = self.threads.entry(pid).or_insert_with(|| Thread::new(is_open));
+        let meter = || CallMeter::start(self.tracepoint.as_ref()?.as_ref().ok()?, pid).ok();
+        let thread = self.threads.entry(pid).or_insert_with(|| Thread::new(is_open, meter()));
         if thread.windows.is_followed() == is_open {
             return;
         }
-        let now = progress_of(self.counter.process_of(pid).unwrap_or(pid), pid);
+        if thread.meter.is_none() {
+            thread.meter = meter();
+        }
+        let now = thread.progress(self.counter.process_of(pid).unwrap_or(pid), pid);
         if is_open {
             thread.windows.catch(now, &mut self.shares);
-            (thread.tally, thread.kinds) = Default::default();
             self.shared.wanted().threads.remove(&pid);
         } else {
             let times = thread.windows.let_go(now, &mut self.shares);
@@ -204,12 +239,14 @@ impl<'a> Bounded<'a> {
         }
     }
 
-    /// The calls of a thread's last window stand for so many times as many that were not seen.
+    /// The calls of a thread's last windows stand for so many times as many that were not seen.
     fn stands_for(&mut self, pid: Pid, times: u64) {
         let Some(thread) = self.threads.get(&pid).filter(|_| times > 0) else { return };
-        self.counter.add(pid, &thread.tally, times);
-        for (number, calls) in &thread.kinds {
-            self.kinds.add(*number, times * calls);
+        for seen in [&thread.seen, &thread.before] {
+            self.counter.add(pid, &seen.tally, times);
+            for (number, calls) in &seen.kinds {
+                self.kinds.add(*number, times * calls);
+            }
         }
     }
 
@@ -223,11 +260,15 @@ impl<'a> Bounded<'a> {
         }
         // The call at which it is let go belongs to no window: that it came ends the window.
         let Some(thread) = self.threads.get_mut(&pid).filter(|_| in_window) else { return };
+        if let Some(stands_on) = thread.windows.begins_anew() {
+            let last = std::mem::take(&mut thread.seen);
+            thread.before = if stands_on { last } else { Seen::default() };
+        }
         if let Some(tally) = tally {
-            thread.tally.add(&tally);
+            thread.seen.tally.add(&tally);
         }
         if let Some(number) = number {
-            *thread.kinds.entry(number).or_default() += 1;
+            *thread.seen.kinds.entry(number).or_default() += 1;
         }
     }
 }
@@ -259,6 +300,7 @@ fn progress_of(process: Pid, thread: Pid) -> Progress {
     let ran_ns = Scheduled::of(&folder).map_or(0, |scheduled| scheduled.ran_ns);
     Progress {
         cpu_s: Duration::from_nanos(ran_ns).as_secs_f64(),
+        calls: None,
         transfers: number("syscr:") + number("syscw:"),
         sys_s: number_of(15) as f64 / kernel::ticks_a_second(),
         faults: number_of(10),
@@ -308,15 +350,13 @@ impl Witness for Bounded<'_> {
         self.duty.note();
         self.turn();
         let boundary = attach::boundary(pid);
-        let thread = self.threads.entry(pid).or_insert_with(|| Thread::new(true));
-        let was_followed = thread.windows.is_followed();
+        let thread = self.threads.entry(pid).or_insert_with(|| Thread::new(true, None));
+        let (was_followed, is_open) = (thread.windows.is_followed(), self.duty.is_open());
         if was_followed {
-            thread.windows.note(matches!(boundary, Ok(Boundary::Begins(_))));
+            thread.windows.note(matches!(boundary, Ok(Boundary::Begins(_))), is_open);
         }
         match boundary {
-            Ok(Boundary::Begins(begun)) if was_followed => {
-                self.begins(pid, begun, self.duty.is_open());
-            }
+            Ok(Boundary::Begins(begun)) if was_followed => self.begins(pid, begun, is_open),
             _ => self.kinds.ends(pid),
         }
     }
@@ -335,7 +375,8 @@ impl Witness for Bounded<'_> {
         let process = self.counter.process_of(pid).unwrap_or(pid);
         let Some(thread) = self.threads.get_mut(&pid) else { return };
         if self.duty.samples_from_s().is_some() {
-            let times = thread.windows.end(progress_of(process, pid), &mut self.shares);
+            let now = thread.progress(process, pid);
+            let times = thread.windows.end(now, &mut self.shares);
             self.stands_for(pid, times);
         }
         self.threads.remove(&pid);

@@ -112,6 +112,11 @@ impl Kinds {
         self.begun.remove(&thread);
     }
 
+    /// Calls of all kinds.
+    pub(super) fn calls(&self) -> u64 {
+        self.times.values().map(|times| times.calls).sum()
+    }
+
     pub(super) fn finish(self) -> Vec<CallKind> {
         let cheapest = self.times.values().filter_map(Times::cheap_s).fold(f64::INFINITY, f64::min);
         let kind = |(number, times): (i64, Times)| {

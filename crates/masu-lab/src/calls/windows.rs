@@ -3,9 +3,10 @@
 //! Relies on nothing: progress comes from outside, so all of it is tested on simulated threads. Each thread has windows of its
 //! own, from the stop in which it was caught to the one in which it is let go, and how far it came in between is read at
 //! both. So it does not matter when a thread sleeps, or how long it waits for a CPU or for its tracer: what it
-//! does unseen is known when it is caught again, or when it ends. The calls of a window stand for themselves and for what was
-//! done unseen before it; those of the last one for what came after it too. The hard part is how much a window holds. It
-//! is mostly stops, so its CPU time says little where calls are cheap; then events say it that the kernel counts at all times.
+//! does unseen is known when it is caught again, or when it ends. The calls of two windows stand for themselves and for what
+//! was done unseen between them; those of the last ones for what came after too, and for threads that no window met. The hard part
+//! is how much a window holds. It is mostly stops, so its CPU time says little where calls are cheap. Events say it that the
+//! kernel counts at all times, best the calls themselves where it counts those; else an interval says how little is known.
 
 /// Fewer events than this in a window do not tell how much got done.
 const EVENTS_MIN: u64 = 20;
@@ -14,10 +15,15 @@ const EVENTS_MIN: u64 = 20;
 const EVENTS_SHARE: u64 = 10;
 
 /// No system call takes less CPU time than this, in seconds.
-const CALL_S: f64 = 1e-7;
+const CALL_S: f64 = 5e-8;
 
 /// A call that was counted stands for so many more at most.
 const TIMES_MAX: f64 = 1e5;
+
+/// A stop costs between so many times what it is thought to, and so many: caches are cold after it. Where it is most of a
+/// window, the rest may be as little as a call can take.
+const STOP_LEAST: f64 = 0.5;
+const STOP_MOST: f64 = 5.0;
 
 /// CPU time tells where stops took no more than this share of it.
 const STOPS_SHARE: f64 = 0.5;
@@ -37,6 +43,8 @@ pub(super) struct Progress {
     pub(super) faults: u64,
     /// Times that it slept, stops included.
     pub(super) sleeps: u64,
+    /// System calls; none where the kernel does not count them.
+    pub(super) calls: Option<u64>,
 }
 
 impl Progress {
@@ -47,6 +55,7 @@ impl Progress {
             transfers: self.transfers.saturating_sub(before.transfers),
             faults: self.faults.saturating_sub(before.faults),
             sleeps: self.sleeps.saturating_sub(before.sleeps),
+            calls: self.calls.zip(before.calls).map(|(now, then)| now.saturating_sub(then)),
         }
     }
 
@@ -57,7 +66,32 @@ impl Progress {
             transfers: self.transfers + other.transfers,
             faults: self.faults + other.faults,
             sleeps: self.sleeps + other.sleeps,
+            calls: match (self.calls, other.calls) {
+                (Some(one), Some(more)) => Some(one + more),
+                (one, other) => one.or(other),
+            },
         }
+    }
+}
+
+/// A number of calls, and what it is between.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Estimate {
+    pub(super) calls: f64,
+    pub(super) least: f64,
+    pub(super) most: f64,
+}
+
+impl Estimate {
+    fn times(self, number: f64) -> Estimate {
+        let Estimate { calls, least, most } = self;
+        Estimate { calls: number * calls, least: number * least, most: number * most }
+    }
+
+    fn add(&mut self, other: Estimate) {
+        self.calls += other.calls;
+        self.least += other.least;
+        self.most += other.most;
     }
 }
 
@@ -69,8 +103,10 @@ pub(super) struct Shares {
     seen_s: f64,
     unseen_s: f64,
     unseen_sys_s: f64,
-    /// Of what was not seen, what nothing tells well.
-    rough_s: f64,
+    /// Calls that were not seen.
+    unseen: Estimate,
+    /// What threads did that ended before a window met them; those of the next one that ends stand for it.
+    unmet: Progress,
 }
 
 impl Shares {
@@ -83,9 +119,9 @@ impl Shares {
         self.seen_s / (self.seen_s + self.unseen_s).max(1e-9)
     }
 
-    /// Whether most of what was not seen is known by CPU time alone, of windows that were mostly stops.
-    pub(super) fn are_rough(&self) -> bool {
-        2.0 * self.rough_s > self.unseen_s
+    /// Calls that were not seen.
+    pub(super) fn unseen(&self) -> Estimate {
+        self.unseen
     }
 
     /// CPU seconds in the kernel while calls were not counted.
@@ -100,53 +136,76 @@ impl Shares {
     }
 }
 
+/// What a window held that had a call.
+#[derive(Debug, Clone, Copy, Default)]
+struct Held {
+    calls: u64,
+    /// How far the thread came, stops left out.
+    own: Progress,
+    /// Its CPU time is between these.
+    least_s: f64,
+    most_s: f64,
+    /// Whether its CPU time tells how much that is.
+    is_told: bool,
+    /// Whether something was done unseen before it.
+    is_sample: bool,
+}
+
 /// One thread.
 #[derive(Debug, Default)]
 pub(super) struct Windows {
     is_followed: bool,
     /// How far it was when it was caught or let go.
     since: Progress,
-    /// What it did unseen before it was caught.
+    /// What it did unseen that no calls stand for yet.
     unseen: Progress,
     /// Stops since it was caught, and calls that began.
     stops: u64,
     calls: u64,
-    /// What the last window held, stops left out.
-    held: Progress,
-    held_calls: u64,
-    /// Whether its CPU time tells how much that is.
-    is_told: bool,
+    /// Whether it is stopped where a call begins, which the kernel has not counted yet.
+    is_at_call: bool,
+    held: Held,
+    /// The window before that.
+    before: Held,
+    /// Windows since then, which had no call: they are part of the next that has one.
+    idle: Held,
     /// What is left of a call that stands for no whole number of others.
     rest: f64,
 }
 
 impl Windows {
-    /// A thread that begins, at no progress.
-    pub(super) fn new(is_followed: bool) -> Windows {
-        Windows { is_followed, ..Windows::default() }
+    /// A thread that begins, at no progress; `since` it the kernel may count its calls.
+    pub(super) fn new(is_followed: bool, since: Progress) -> Windows {
+        Windows { is_followed, since, ..Windows::default() }
     }
 
     pub(super) fn is_followed(&self) -> bool {
         self.is_followed
     }
 
-    /// Notes a stop at a call, which begins there or is over.
-    pub(super) fn note(&mut self, begins: bool) {
+    /// Notes a stop, and whether a call begins there; the one at which it is let go belongs to no window.
+    pub(super) fn note(&mut self, begins: bool, in_window: bool) {
         self.stops += 1;
-        self.calls += u64::from(begins);
+        self.calls += u64::from(begins && in_window);
+        self.is_at_call = begins;
+    }
+
+    /// Whether its first call in this window has begun, and no other: whether the last window's calls then go on to stand
+    /// beside this one's.
+    pub(super) fn begins_anew(&self) -> Option<bool> {
+        (self.calls == 1).then_some(self.held.is_sample)
     }
 
     /// It is stopped at its calls from now on.
     pub(super) fn catch(&mut self, now: Progress, shares: &mut Shares) {
         let unseen = now.since(self.since);
         shares.note(&unseen);
-        // A window without a call says nothing of what the calls before it stand for: it is part of the next.
-        self.unseen = if self.held_calls == 0 { self.unseen.plus(unseen) } else { unseen };
+        self.unseen = self.unseen.plus(unseen);
         (self.is_followed, self.since) = (true, now);
-        (self.stops, self.calls) = (0, 0);
+        (self.stops, self.calls, self.is_at_call) = (0, 0, false);
     }
 
-    /// It is no longer stopped. Returns how many more calls each of the window's stands for.
+    /// It is no longer stopped. Returns how many more calls each of this window's and the one's before stands for.
     pub(super) fn let_go(&mut self, now: Progress, shares: &mut Shares) -> u64 {
         let did = now.since(self.since);
         let least_s = (self.calls as f64 * CALL_S).max(1e-6);
@@ -162,53 +221,99 @@ impl Windows {
             sleeps: did.sleeps.saturating_sub(self.stops),
             ..did
         };
-        self.held = if self.held_calls == 0 { self.held.plus(own) } else { own };
-        self.held_calls = self.calls;
-        (self.is_followed, self.since) = (false, now);
+        let is_told = stops_s <= STOPS_SHARE * did.cpu_s;
+        let most_of_stops_s = if is_told { STOP_MOST * stops_s } else { did.cpu_s };
+        let mut window = Held {
+            calls: self.calls,
+            own,
+            least_s: (did.cpu_s - most_of_stops_s).max(least_s),
+            most_s: (did.cpu_s - STOP_LEAST * stops_s).max(least_s),
+            is_told,
+            is_sample: self.unseen != Progress::default(),
+        };
+        window.add(&std::mem::take(&mut self.idle));
+        let calls = now.calls.map(|calls| calls + u64::from(self.is_at_call));
+        (self.is_followed, self.since) = (false, Progress { calls, ..now });
         shares.seen_s += own.cpu_s;
-        self.is_told = stops_s <= STOPS_SHARE * did.cpu_s;
-        self.times(self.unseen, shares)
+        if self.calls == 0 {
+            self.idle = window;
+            return 0;
+        }
+        let last = std::mem::replace(&mut self.held, window);
+        self.before = if last.is_sample { last } else { Held::default() };
+        let unseen = std::mem::take(&mut self.unseen);
+        self.times(unseen, shares)
     }
 
-    /// It ends. Returns how many more calls each of the last window's stands for.
+    /// It ends. Returns how many more calls each of the last two windows' stands for.
     pub(super) fn end(&mut self, now: Progress, shares: &mut Shares) -> u64 {
-        if self.is_followed {
-            return self.let_go(now, shares);
-        }
+        let in_window = if self.is_followed { self.let_go(now, shares) } else { 0 };
         let unseen = now.since(self.since);
         self.since = now;
         shares.note(&unseen);
-        self.times(unseen, shares)
+        let all = unseen.plus(std::mem::take(&mut self.unseen));
+        let all = all.plus(std::mem::take(&mut shares.unmet));
+        if self.held.calls == 0 {
+            shares.unmet = all;
+            return 0;
+        }
+        in_window + self.times(all, shares)
     }
 
     /// For how many windows what was done unseen stands.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "within bounds")]
     fn times(&mut self, unseen: Progress, shares: &mut Shares) -> u64 {
-        let held = &self.held;
-        if self.held_calls == 0 {
-            return 0;
+        let mut held = self.held;
+        held.add(&self.before);
+        let stands = held.stands_for(&unseen);
+        shares.unseen.add(stands.times(held.calls as f64));
+        let times = stands.calls + self.rest;
+        self.rest = times.fract();
+        times as u64
+    }
+}
+
+impl Held {
+    fn add(&mut self, before: &Held) {
+        self.calls += before.calls;
+        self.own = self.own.plus(before.own);
+        self.least_s += before.least_s;
+        self.most_s += before.most_s;
+    }
+
+    /// For how many times as many calls each stands.
+    fn stands_for(&self, unseen: &Progress) -> Estimate {
+        let (held, calls) = (&self.own, self.calls);
+        if let Some(unseen) = unseen.calls {
+            let exact = unseen as f64 / calls as f64;
+            return Estimate { calls: exact, least: exact, most: exact };
         }
         // Where they are most of all calls, few tell; and many do not where they are few of the calls.
         let tell = |events: u64| {
-            let enough = events >= EVENTS_MIN || 4 * events >= self.held_calls;
-            events > 0 && enough && EVENTS_SHARE * events >= self.held_calls
+            let enough = events >= EVENTS_MIN || 4 * events >= calls;
+            events > 0 && enough && EVENTS_SHARE * events >= calls
         };
-        let ratio = |unseen: u64, held: u64| unseen as f64 / held as f64;
-        let ratio = if tell(held.transfers) {
-            ratio(unseen.transfers, held.transfers)
-        } else if self.is_told {
-            unseen.cpu_s / held.cpu_s
-        } else if tell(held.faults) {
-            ratio(unseen.faults, held.faults)
-        } else if tell(held.sleeps) {
-            ratio(unseen.sleeps, held.sleeps)
+        // As of events that luck brings: two standard deviations.
+        let off = |held: u64| 2.0 / (held as f64).sqrt();
+        let (least, most) = (|held| (1.0 - off(held)).max(0.0), |held| 1.0 + off(held));
+        let by_events = |unseen: u64, held: u64| {
+            let ratio = (unseen as f64 / held as f64).min(TIMES_MAX);
+            Estimate { calls: ratio, least: ratio * least(held), most: ratio * most(held) }
+        };
+        let by_time = |held_s: f64| (unseen.cpu_s / held_s).min(TIMES_MAX);
+        if tell(held.transfers) {
+            by_events(unseen.transfers, held.transfers)
+        } else if !self.is_told && tell(held.faults) {
+            by_events(unseen.faults, held.faults)
+        } else if !self.is_told && tell(held.sleeps) {
+            by_events(unseen.sleeps, held.sleeps)
         } else {
-            shares.rough_s += unseen.cpu_s;
-            unseen.cpu_s / held.cpu_s
-        };
-        let times = ratio.min(TIMES_MAX) + self.rest;
-        self.rest = times.fract();
-        times as u64
+            Estimate {
+                calls: by_time(held.cpu_s),
+                least: by_time(self.most_s) * least(calls),
+                most: by_time(self.least_s) * most(calls),
+            }
+        }
     }
 }
 

@@ -13,6 +13,15 @@ use crate::prices::Service;
 
 /// Notes what stops to be counted took of the run's times.
 pub(super) fn note_counting(facts: &mut Facts) {
+    note_clock(facts);
+    let kinds = facts.calls.as_mut().map_or(&mut [][..], |calls| &mut calls.kinds);
+    let all_s: f64 = kinds.iter().map(|kind| kind.seconds).sum();
+    // They were timed by the clock, which runs while a thread waits for a CPU too.
+    let scale = (facts.clock.own_sys_s / all_s.max(1e-9)).min(1.0);
+    kinds.iter_mut().for_each(|kind| kind.seconds *= scale);
+}
+
+fn note_clock(facts: &mut Facts) {
     let priced_s = |service| facts.clock.stops as f64 * facts.price_s(service);
     let (all_s, cpu_s) = (priced_s(Service::CountedCall), priced_s(Service::CountedCallCpu));
     let (clock, threads) = (facts.clock, &facts.threads);
@@ -81,7 +90,7 @@ fn known_sys_s(facts: &Facts) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::calls::Sampling;
+    use crate::calls::{CallKind, Sampling};
     use crate::diagnose::facts::CallFacts;
     use crate::prices::{Price, Prices};
 
@@ -145,6 +154,17 @@ mod tests {
         note_counting(&mut facts);
         assert!((facts.clock.own_sys_s - 0.75).abs() < 1e-6, "{:?}", facts.clock);
         assert!(facts.clock.counting_s <= 0.5 + 1e-9, "{:?}", facts.clock);
+    }
+
+    #[test]
+    fn calls_take_no_longer_than_the_kernel_worked() {
+        let mut facts = made(0.5);
+        let kind = |seconds| CallKind { seconds, ..CallKind::default() };
+        facts.calls.as_mut().unwrap().kinds = vec![kind(9.0), kind(3.0)];
+        note_counting(&mut facts);
+        let kinds = &facts.calls.as_ref().unwrap().kinds;
+        assert!((kinds[0].seconds + kinds[1].seconds - facts.clock.own_sys_s).abs() < 1e-9);
+        assert!((kinds[0].seconds - 3.0 * kinds[1].seconds).abs() < 1e-9, "{kinds:?}");
     }
 
     #[test]

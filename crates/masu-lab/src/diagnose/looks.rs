@@ -22,6 +22,7 @@ use crate::calls::locks::Ground;
 use crate::execute::Look;
 use crate::execute::books::{Scheduled, Stat};
 use crate::execute::tree::{Pid, swapped_bytes, threads};
+use crate::kernel::sample::Switch;
 use crate::kernel::{self, calls as door, calls::Sleep};
 
 /// Of the time between two looks, a thread that worked for this much of it worked.
@@ -191,6 +192,11 @@ impl Look for Looks {
 }
 
 impl Looks {
+    /// Turns samples of running threads off and on while it looks.
+    pub(super) fn sampler(&self) -> Switch {
+        self.samples.switch.clone()
+    }
+
     /// What is there already is no work of the time that is looked at, nor lost: it counts for programs.
     fn begin(&mut self, members: &[Pid]) {
         for &process in members {

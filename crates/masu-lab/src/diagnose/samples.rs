@@ -14,7 +14,7 @@ use serde::Serialize;
 use super::malloc_code::MallocCode;
 use crate::execute::tree::{Pid, threads};
 use crate::heap::names::File;
-use crate::kernel::sample::Sampler;
+use crate::kernel::sample::{Sampler, Switch};
 use crate::quantity::percent;
 
 /// So many different places, with who called them, are kept apart.
@@ -101,6 +101,8 @@ pub struct Place {
 #[derive(Debug, Default)]
 pub(super) struct Samples {
     state: State,
+    /// Turns it off and on.
+    pub(super) switch: Switch,
     maps: HashMap<Pid, Vec<Mapping>>,
     /// Names of files as the maps have them.
     files: Vec<String>,
@@ -139,7 +141,7 @@ impl Samples {
             if all.is_empty() {
                 return;
             }
-            match Sampler::start(&all) {
+            match Sampler::start(&all, &self.switch) {
                 Ok(Some(sampler)) => self.state = State::Sampling(sampler),
                 // All of them have ended since.
                 Ok(None) => return,
@@ -150,7 +152,7 @@ impl Samples {
     }
 
     fn take(&mut self) {
-        let Samples { state, maps, files, found, samples, unknown } = self;
+        let Samples { state, maps, files, found, samples, unknown, .. } = self;
         let State::Sampling(sampler) = state else { return };
         // A map is read once a look at most: what it does not hold then it does not hold.
         let mut read = Vec::new();

@@ -6,9 +6,10 @@
 //! lie across its end.
 
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::{checked, os_page_bytes};
 
@@ -40,11 +41,13 @@ pub(crate) struct Sampler {
     pub(crate) left_out: usize,
     pub(crate) lost: u64,
     record: Vec<u8>,
+    switch: Switch,
 }
 
 impl Sampler {
-    /// Begins to sample `threads`, and what they start from now on, on all CPUs; none where all have ended.
-    pub(crate) fn start(threads: &[libc::pid_t]) -> io::Result<Option<Sampler>> {
+    /// Begins to sample `threads`, and what they start from now on, on all CPUs; none where all have ended. `switch`
+    /// turns it off and on.
+    pub(crate) fn start(threads: &[libc::pid_t], switch: &Switch) -> io::Result<Option<Sampler>> {
         let cpus = configured_cpus();
         let fitting = (EVENTS_MAX / cpus).max(1);
         let mut sampler = Sampler {
@@ -54,6 +57,7 @@ impl Sampler {
             left_out: threads.len().saturating_sub(fitting),
             lost: 0,
             record: Vec::new(),
+            switch: switch.clone(),
         };
         let mut ring_of = vec![None; cpus];
         for &thread in threads.iter().take(fitting) {
@@ -66,6 +70,8 @@ impl Sampler {
                 Err(_) => sampler.left_out += 1,
             }
         }
+        let rings = sampler.rings.iter().map(|ring| &ring.event);
+        switch.takes(rings.chain(&sampler.events).map(AsRawFd::as_raw_fd).collect());
         Ok((sampler.threads > 0).then_some(sampler))
     }
 
@@ -104,6 +110,58 @@ impl Sampler {
                     Record::Other => {}
                 }
             }
+        }
+    }
+}
+
+impl Drop for Sampler {
+    fn drop(&mut self) {
+        self.switch.takes(Vec::new());
+    }
+}
+
+/// Turns a sampler off and on from another thread. Each time that a sampled thread is stopped or goes on, the kernel
+/// sets its timer again, which takes several times as long as the stop.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Switch(Arc<Mutex<Switched>>);
+
+#[derive(Debug, Default)]
+struct Switched {
+    is_off: bool,
+    /// Events of the sampler, which are open for as long as they stand here.
+    events: Vec<RawFd>,
+}
+
+impl Switch {
+    pub(crate) fn turn(&self, is_on: bool) {
+        let mut switched = self.lock();
+        if switched.is_off == is_on {
+            switched.turn(is_on);
+        }
+    }
+
+    fn takes(&self, events: Vec<RawFd>) {
+        let mut switched = self.lock();
+        switched.events = events;
+        if switched.is_off {
+            switched.turn(false);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Switched> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Switched {
+    fn turn(&mut self, is_on: bool) {
+        /// `PERF_EVENT_IOC_ENABLE` and `PERF_EVENT_IOC_DISABLE`.
+        const ENABLE: u32 = 0x2400;
+        const DISABLE: u32 = 0x2401;
+        self.is_off = !is_on;
+        for event in &self.events {
+            // SAFETY: The descriptor is open, see `events`; the requests take a number.
+            unsafe { libc::ioctl(*event, if is_on { ENABLE } else { DISABLE } as _, 0) };
         }
     }
 }
@@ -191,6 +249,12 @@ impl Attributes {
                 | Attributes::EXCLUDE_HYPERVISOR,
             ..Attributes::default()
         }
+    }
+
+    /// Counts how often a tracepoint is met, the kernel's own code included; begins at once.
+    pub(super) fn tracing(tracepoint: u64) -> Attributes {
+        const TRACEPOINT: u32 = 2;
+        Attributes { config: tracepoint, flags: 0, ..Attributes::counting(TRACEPOINT) }
     }
 
     /// Samples addresses and callers by the CPU clock, of what a thread starts too; begins at once.
@@ -382,7 +446,7 @@ mod tests {
 
     #[test]
     fn this_thread_is_sampled_while_it_works() {
-        let mut sampler = match Sampler::start(&[0]) {
+        let mut sampler = match Sampler::start(&[0], &Switch::default()) {
             Ok(sampler) => sampler.expect("this thread has not ended"),
             Err(error) => return eprintln!("skipped: no perf events here: {error}"),
         };
