@@ -43,9 +43,9 @@ fn main() {
     }
 }
 
-/// Modules and functions that run only for a heap profile, guarded blocks, first-class heaps, statistics, `fork`, or
-/// without a class map, as mangled names have them.
-const COLD: [&str; 23] = [
+/// Modules and functions that run only for a heap profile, guarded blocks, first-class heaps, statistics, options, `fork`,
+/// or without a class map, as mangled names have them.
+const COLD: [&str; 37] = [
     "4masu7profile",
     "4masu11diagnostics8sampling",
     "4masu11diagnostics6unwind",
@@ -61,7 +61,21 @@ const COLD: [&str; 23] = [
     "4masu8requests4heap",
     "4masu1c4heap",
     "masu_heap_",
-    "4masu4masu10statistics",
+    "4masu6blocks5shard7sampled",
+    "4masu10statistics",
+    "4masu7threads10statistics",
+    "4masu8platform6kernel6shared",
+    "4masu8platform4libc11find_object",
+    "4masu8settings4line",
+    "4masu8settings4rule",
+    "4masu8deepbind",
+    "dlopen",
+    "masu_option",
+    "masu_profile_",
+    "masu_statistics",
+    "mallinfo",
+    "malloc_info",
+    "malloc_stats",
     "4masu6blocks4page14check_unmapped",
     "4masu6blocks4page4Page9mark_used",
     "4masu8requests7pointer16code_without_map",

@@ -25,7 +25,6 @@ struct Plan {
     flags: usize,
 }
 
-#[unsafe(link_section = ".text.masu_cold.deepbind")]
 extern "C" fn plan(flags: c_int) -> Plan {
     static NEXT: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
     // ORDERING: Relaxed: the address publishes nothing; its code was mapped before the program ran.
@@ -47,7 +46,6 @@ extern "C" fn plan(flags: c_int) -> Plan {
 /// - The caller keeps the contract of the C library's `dlopen`.
 #[cfg(target_arch = "x86_64")]
 #[unsafe(naked)]
-#[unsafe(link_section = ".text.masu_cold.deepbind")]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dlopen(name: *const c_char, flags: c_int) -> *mut c_void {
     naked_asm!(
@@ -74,7 +72,6 @@ pub unsafe extern "C" fn dlopen(name: *const c_char, flags: c_int) -> *mut c_voi
 /// - The caller keeps the contract of the C library's `dlopen`.
 #[cfg(target_arch = "aarch64")]
 #[unsafe(naked)]
-#[unsafe(link_section = ".text.masu_cold.deepbind")]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dlopen(name: *const c_char, flags: c_int) -> *mut c_void {
     naked_asm!(

@@ -54,7 +54,6 @@ pub struct MallInfo {
 
 /// `mallinfo2(3)`: the allocator's numbers now, in bytes and counts.
 #[unsafe(no_mangle)]
-#[unsafe(link_section = ".text.masu_cold.report")]
 pub extern "C" fn mallinfo2() -> MallInfo2 {
     let now = c::statistics();
     let in_use = now.live_bytes.saturating_sub(now.large_bytes);
@@ -74,7 +73,6 @@ pub extern "C" fn mallinfo2() -> MallInfo2 {
 
 /// `mallinfo(3)`: as [`mallinfo2`], with fields that stop at `INT_MAX` (glibc's wrap around).
 #[unsafe(no_mangle)]
-#[unsafe(link_section = ".text.masu_cold.report")]
 pub extern "C" fn mallinfo() -> MallInfo {
     let wide = mallinfo2();
     let narrow = |count: usize| c_int::try_from(count).unwrap_or(c_int::MAX);
@@ -94,14 +92,12 @@ pub extern "C" fn mallinfo() -> MallInfo {
 
 /// A second name of [`mallinfo`].
 #[unsafe(no_mangle)]
-#[unsafe(link_section = ".text.masu_cold.report")]
 pub extern "C" fn __libc_mallinfo() -> MallInfo {
     mallinfo()
 }
 
 /// `malloc_stats(3)`: prints the allocator's numbers to standard error, in a line and in tables.
 #[unsafe(no_mangle)]
-#[unsafe(link_section = ".text.masu_cold.report")]
 pub extern "C" fn malloc_stats() {
     let now = c::statistics();
     let format = c"masu: live %zu bytes (%zu in %zu large blocks), free %zu, committed %zu, \
@@ -130,7 +126,6 @@ pub extern "C" fn malloc_stats() {
 ///
 /// - `stream` is open for writing.
 #[unsafe(no_mangle)]
-#[unsafe(link_section = ".text.masu_cold.report")]
 pub unsafe extern "C" fn malloc_info(options: c_int, stream: *mut File) -> c_int {
     if options != 0 {
         return EINVAL;

@@ -25,7 +25,6 @@ pub extern "C" fn masu_option_name(place: usize) -> *const c_char {
 /// - `name` is null or a string.
 /// - `value` is null or may be written.
 #[unsafe(no_mangle)]
-#[unsafe(link_section = ".text.masu_cold.options")]
 pub unsafe extern "C" fn masu_option_get(name: *const c_char, value: *mut usize) -> c_int {
     // SAFETY: The caller's first condition.
     let name = unsafe { text(name) };
@@ -46,7 +45,6 @@ pub unsafe extern "C" fn masu_option_get(name: *const c_char, value: *mut usize)
 ///
 /// - `name` is null or a string.
 #[unsafe(no_mangle)]
-#[unsafe(link_section = ".text.masu_cold.options")]
 pub unsafe extern "C" fn masu_option_set(name: *const c_char, value: usize) -> c_int {
     // SAFETY: The caller's condition.
     let name = unsafe { text(name) };
@@ -60,7 +58,6 @@ pub unsafe extern "C" fn masu_option_set(name: *const c_char, value: usize) -> c
 ///
 /// - `name` and `value` are null or strings.
 #[unsafe(no_mangle)]
-#[unsafe(link_section = ".text.masu_cold.options")]
 pub unsafe extern "C" fn masu_option_parse(name: *const c_char, value: *const c_char) -> c_int {
     // SAFETY: The caller's condition.
     let name = unsafe { text(name) };

@@ -11,14 +11,12 @@ use crate::libc::{EBUSY, EINVAL, ENODATA, ENOMEM, EPERM};
 /// Starts a profile with a sample every `interval` bytes on average, 0 for the option's; 0, or
 /// `EBUSY`, `EPERM` or `ENOMEM`.
 #[unsafe(no_mangle)]
-#[unsafe(link_section = ".text.masu_cold.profile")]
 pub extern "C" fn masu_profile_start(interval: usize) -> c_int {
     number(profile::start(Some(interval).filter(|interval| *interval > 0)))
 }
 
 /// Ends the profile, which can still be written.
 #[unsafe(no_mangle)]
-#[unsafe(link_section = ".text.masu_cold.profile")]
 pub extern "C" fn masu_profile_stop() {
     profile::stop();
 }
@@ -30,7 +28,6 @@ pub extern "C" fn masu_profile_stop() {
 ///
 /// - `path` is a string or null.
 #[unsafe(no_mangle)]
-#[unsafe(link_section = ".text.masu_cold.profile")]
 pub unsafe extern "C" fn masu_profile_write(path: *const c_char) -> c_int {
     if path.is_null() {
         return EINVAL;
@@ -39,7 +36,6 @@ pub unsafe extern "C" fn masu_profile_write(path: *const c_char) -> c_int {
     number(profile::write(unsafe { CStr::from_ptr(path) }))
 }
 
-#[unsafe(link_section = ".text.masu_cold.profile")]
 fn number(result: Result<(), Refusal>) -> c_int {
     match result {
         Ok(()) => 0,

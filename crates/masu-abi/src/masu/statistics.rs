@@ -18,7 +18,6 @@ use crate::libc;
 ///
 /// - `size` bytes may be written to `result`.
 #[unsafe(no_mangle)]
-#[unsafe(link_section = ".text.masu_cold.statistics")]
 pub unsafe extern "C" fn masu_statistics(result: *mut u8, size: usize) -> usize {
     // SAFETY: The caller's condition; a structure of plain numbers is bytes.
     unsafe { copy(&statistics::now(), result, size) }
@@ -31,7 +30,6 @@ pub unsafe extern "C" fn masu_statistics(result: *mut u8, size: usize) -> usize 
 ///
 /// - `count` × `row_size` bytes may be written to `rows`.
 #[unsafe(no_mangle)]
-#[unsafe(link_section = ".text.masu_cold.statistics")]
 pub unsafe extern "C" fn masu_statistics_classes(
     rows: *mut u8,
     row_size: usize,
@@ -48,7 +46,6 @@ pub unsafe extern "C" fn masu_statistics_classes(
 ///
 /// - `count` × `row_size` bytes may be written to `rows`.
 #[unsafe(no_mangle)]
-#[unsafe(link_section = ".text.masu_cold.statistics")]
 pub unsafe extern "C" fn masu_statistics_threads(
     rows: *mut u8,
     row_size: usize,
@@ -65,7 +62,6 @@ pub unsafe extern "C" fn masu_statistics_threads(
 ///
 /// - `size` bytes may be written to `buffer`.
 #[unsafe(no_mangle)]
-#[unsafe(link_section = ".text.masu_cold.statistics")]
 pub unsafe extern "C" fn masu_statistics_text(buffer: *mut c_char, size: usize) -> usize {
     // SAFETY: The caller's condition.
     unsafe { into_buffer(statistics::text, buffer.cast(), size) }
@@ -77,7 +73,6 @@ pub unsafe extern "C" fn masu_statistics_text(buffer: *mut c_char, size: usize) 
 ///
 /// - As [`masu_statistics_text`].
 #[unsafe(no_mangle)]
-#[unsafe(link_section = ".text.masu_cold.statistics")]
 pub unsafe extern "C" fn masu_statistics_json(buffer: *mut c_char, size: usize) -> usize {
     // SAFETY: The caller's condition.
     unsafe { into_buffer(statistics::json, buffer.cast(), size) }
@@ -85,14 +80,12 @@ pub unsafe extern "C" fn masu_statistics_json(buffer: *mut c_char, size: usize) 
 
 /// Writes all statistics as text for people to a file; 0 or an error number.
 #[unsafe(no_mangle)]
-#[unsafe(link_section = ".text.masu_cold.statistics")]
 pub extern "C" fn masu_statistics_text_to(descriptor: c_int) -> c_int {
     into_file(statistics::text, descriptor)
 }
 
 /// Writes all statistics as one JSON object on a line to a file; 0 or an error number.
 #[unsafe(no_mangle)]
-#[unsafe(link_section = ".text.masu_cold.statistics")]
 pub extern "C" fn masu_statistics_json_to(descriptor: c_int) -> c_int {
     into_file(statistics::json, descriptor)
 }
@@ -139,7 +132,6 @@ unsafe fn copy_rows<T>(
 ///
 /// - `size` bytes may be written to `buffer`.
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.statistics")]
 unsafe fn into_buffer(form: Form, buffer: *mut u8, size: usize) -> usize {
     let room = size.saturating_sub(1);
     let mut length = 0_usize;
@@ -159,7 +151,6 @@ unsafe fn into_buffer(form: Form, buffer: *mut u8, size: usize) -> usize {
 
 /// Writes text in pieces of up to 1 KiB, because each is a system call; 0 or the first error number.
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.statistics")]
 fn into_file(form: Form, descriptor: c_int) -> c_int {
     let mut pending = [0; 1024];
     let mut count = 0;

@@ -62,7 +62,6 @@ pub(crate) fn is_rate_current() -> bool {
 /// that guarded blocks may lie in.
 #[cold]
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.guards.guards_apply_rate")]
 pub(crate) fn apply_rate(admit: impl Fn(&'static crate::memory::slice::Slice)) -> bool {
     let wanted = settings::guard_rate();
     // ORDERING: Relaxed in this function: the lock orders, and a thread that reads without it may be late.
@@ -87,7 +86,6 @@ pub(crate) struct Request {
 /// A guarded block; 0 where there is no slot or no memory, or the block does not fit a slot.
 #[cold]
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.guards.guards_take")]
 pub(crate) fn take(request: Request, random: u64) -> usize {
     if !IS_BUILT_IN {
         return 0;
@@ -122,7 +120,6 @@ pub(crate) fn note_sampled(address: usize) {
 /// report where no block begins there, or it was freed before.
 #[cold]
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.guards.guards_free")]
 pub(crate) fn free(address: usize) -> bool {
     if !IS_BUILT_IN {
         return false;
@@ -147,7 +144,6 @@ pub(crate) fn free(address: usize) -> bool {
 /// The size of the live guarded block at an address in a guarded slice. Ends the program with a report where there is none.
 #[cold]
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.guards.guards_usable_size")]
 pub(crate) fn usable_size(address: usize) -> usize {
     if !IS_BUILT_IN {
         return 0;
@@ -194,7 +190,6 @@ fn once(write: impl FnOnce()) {
 /// Ends the program because of an address that was passed to the allocator.
 #[cold]
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.guards.guards_stop_call")]
 fn stop_call(address: usize, misuse: Misuse) -> ! {
     once(|| {
         let mut frames = [0; FRAMES_MAX];
@@ -222,7 +217,6 @@ fn handle_fault(fault: &libc::signals::MemoryFault) {
 ///
 /// - `fault` leads to the [`libc::signals::MemoryFault`] that the handler was called with.
 #[cold]
-#[unsafe(link_section = ".text.masu_cold.guards.guards_report_fault")]
 unsafe extern "C" fn report_fault(fault: *mut c_void) {
     // SAFETY: The caller's condition.
     let fault = unsafe { &*fault.cast::<libc::signals::MemoryFault>() };
@@ -254,7 +248,6 @@ pub(crate) struct Counts {
 /// The statistics of all guarded blocks.
 #[cold]
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.statistics.guards_counts")]
 pub(crate) fn counts() -> Counts {
     if !IS_BUILT_IN {
         return Counts::default();
@@ -274,7 +267,6 @@ pub(crate) fn counts() -> Counts {
 /// Live blocks that a class counts, and how many there ever were.
 #[cold]
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.statistics.guards_counts_of")]
 pub(crate) fn counts_of(class: Class) -> (usize, usize) {
     if !IS_BUILT_IN {
         return (0, 0);

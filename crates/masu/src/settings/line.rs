@@ -22,7 +22,6 @@ impl Line {
 
     #[cold]
     #[inline(never)]
-    #[unsafe(link_section = ".text.masu_cold.options.line_text")]
     pub(super) fn text(&mut self, text: &[u8]) -> &mut Line {
         let room = self.bytes.iter_mut().skip(self.length);
         for (to, from) in room.zip(text) {
@@ -35,7 +34,6 @@ impl Line {
     /// Appends a text in capitals.
     #[cold]
     #[inline(never)]
-    #[unsafe(link_section = ".text.masu_cold.options.line_capitals")]
     pub(super) fn capitals(&mut self, text: &[u8]) -> &mut Line {
         for byte in text {
             self.text(&[byte.to_ascii_uppercase()]);
@@ -46,7 +44,6 @@ impl Line {
     /// Appends a number in decimal.
     #[cold]
     #[inline(never)]
-    #[unsafe(link_section = ".text.masu_cold.options.line_number")]
     pub(super) fn number(&mut self, number: usize) -> &mut Line {
         if number >= 10 {
             self.number(number / 10);
@@ -57,7 +54,6 @@ impl Line {
     /// Appends a number of bytes, with a unit where that is exact.
     #[cold]
     #[inline(never)]
-    #[unsafe(link_section = ".text.masu_cold.options.line_bytes")]
     pub(super) fn bytes(&mut self, bytes: usize) -> &mut Line {
         for (shift, unit) in [(30, b"G"), (20, b"M"), (10, b"K")] {
             if bytes > 0 && bytes.trailing_zeros() >= shift {
@@ -78,7 +74,6 @@ impl Line {
     /// Writes the line to standard error.
     #[cold]
     #[inline(never)]
-    #[unsafe(link_section = ".text.masu_cold.options.line_write")]
     pub(super) fn write(&mut self) {
         self.length = self.length.min(ROOM - 1);
         self.text(b"\n");

@@ -88,7 +88,6 @@ impl Rule {
     /// Whether `end` is this option's variable without `MASU_`.
     #[cold]
     #[inline(never)]
-    #[unsafe(link_section = ".text.masu_cold.options.rule_has_variable")]
     pub(super) fn has_variable(&self, end: &[u8]) -> bool {
         let name = self.name();
         name.len() == end.len()
@@ -107,7 +106,6 @@ impl Rule {
     /// Parses a value; `None` where this option does not accept it.
     #[cold]
     #[inline(never)]
-    #[unsafe(link_section = ".text.masu_cold.options.rule_parse")]
     pub(super) fn parse(&self, text: &[u8]) -> Option<usize> {
         parse(self.unit, text).filter(|value| self.accepts(*value))
     }
@@ -115,7 +113,6 @@ impl Rule {
     /// Appends which values are accepted.
     #[cold]
     #[inline(never)]
-    #[unsafe(link_section = ".text.masu_cold.options.rule_write_accepted")]
     pub(super) fn write_accepted(&self, line: &mut Line) {
         let (least, most) = (self.least as usize, self.most);
         match self.unit {
@@ -142,7 +139,6 @@ impl Rule {
     /// Appends a value in the form of its variable.
     #[cold]
     #[inline(never)]
-    #[unsafe(link_section = ".text.masu_cold.options.rule_write_value")]
     pub(super) fn write_value(&self, line: &mut Line, value: usize) {
         match self.unit {
             Unit::Bytes => line.bytes(value),

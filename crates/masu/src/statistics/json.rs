@@ -17,7 +17,6 @@ use super::{ClassStatistics, Statistics, ThreadStatistics, VERSION, classes, now
 /// ```
 #[cold]
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.statistics.json_json")]
 pub fn json(sink: &mut dyn FnMut(&[u8])) {
     sink(b"{\"schema\":\"masu-statistics\",\"version\":");
     decimal(sink, VERSION, 0);
@@ -41,7 +40,6 @@ pub fn json(sink: &mut dyn FnMut(&[u8])) {
 }
 
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.statistics.json_object")]
 fn object(sink: Sink<'_>, numbers: &Named<'_>) {
     let mut before: &[u8] = b"{\"";
     numbers.each(&mut |name, value| {

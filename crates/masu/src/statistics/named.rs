@@ -25,7 +25,6 @@ impl Named<'_> {
 
 /// Writes a number in decimal, right-aligned in `width` columns.
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.statistics.named_decimal")]
 pub(super) fn decimal(sink: Sink<'_>, mut value: usize, width: usize) {
     let mut room = [b' '; 20];
     let mut start = room.len();

@@ -18,7 +18,6 @@ const WIDTH: usize = 12;
 /// ```
 #[cold]
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.statistics.text_text")]
 pub fn text(sink: &mut dyn FnMut(&[u8])) {
     sink(b"masu statistics\n");
     let now = now();
@@ -46,7 +45,6 @@ pub fn text(sink: &mut dyn FnMut(&[u8])) {
 }
 
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.statistics.text_row")]
 fn row(sink: Sink<'_>, values: &[usize; 7]) {
     for value in values {
         decimal(sink, *value, WIDTH);

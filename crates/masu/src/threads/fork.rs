@@ -73,7 +73,6 @@ fn each_lock(visit: Visit<'_>) {
 }
 
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.fork.fork_before")]
 extern "C" fn before() {
     if has_turn() {
         // ORDERING: Relaxed: this thread has the turn.
@@ -111,7 +110,6 @@ fn hold_all() -> bool {
 
 /// Holds a lock, for which it waits as long as no thread waits for this one. Notes if this thread must begin again.
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.fork.fork_hold")]
 fn hold(lock: &'static RawLock, is_missed: &mut usize) {
     if *is_missed != 0 || lock.is_this_threads() {
         return;
@@ -135,7 +133,6 @@ fn hold(lock: &'static RawLock, is_missed: &mut usize) {
 }
 
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.fork.fork_after_in_parent")]
 extern "C" fn after_in_parent() {
     if !has_turn() {
         return;
@@ -153,7 +150,6 @@ extern "C" fn after_in_parent() {
 }
 
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.fork.fork_after_in_child")]
 extern "C" fn after_in_child() {
     // ORDERING: Relaxed in this function: there is one thread.
     let had_others = HAS_OTHERS.swap(false, Ordering::Relaxed);
@@ -183,7 +179,6 @@ fn has_turn() -> bool {
 
 /// Gives the turn to the next thread, and lets this one have its signals.
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.fork.fork_end_turn")]
 fn end_turn() {
     // ORDERING: Relaxed: this thread has the turn, or does nothing with it.
     let signals = SIGNALS.load(Ordering::Relaxed);
@@ -194,7 +189,6 @@ fn end_turn() {
 
 /// Visits all locks; whether `find` noted anything.
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.fork.fork_any")]
 fn any(find: fn(&'static RawLock, &mut usize)) -> bool {
     let mut found = Visitor::new(find);
     each_lock(&mut found);

@@ -221,7 +221,6 @@ impl ClassStatistics {
 
     #[cold]
     #[inline(never)]
-    #[unsafe(link_section = ".text.masu_cold.statistics.statistics_of")]
     fn of(class: Class) -> ClassStatistics {
         let pages = shard::counts(class);
         let page_bytes = class.page_slices() * SLICE_BYTES;
@@ -254,7 +253,6 @@ impl ClassStatistics {
 impl ThreadStatistics {
     #[cold]
     #[inline(never)]
-    #[unsafe(link_section = ".text.masu_cold.statistics.statistics_of")]
     fn of(cache: &ThreadCache) -> ThreadStatistics {
         let traffic = &cache.traffic;
         let (state, thread) = match traffic.user() {
@@ -298,7 +296,6 @@ impl Statistics {
     }
 
     #[inline(never)]
-    #[unsafe(link_section = ".text.masu_cold.statistics.statistics_add_thread")]
     fn add_thread(&mut self, cache: &ThreadCache) {
         let traffic = &cache.traffic;
         let add = |sum: &mut usize, count: &Count| *sum = sum.wrapping_add(count.get());
@@ -317,7 +314,6 @@ impl Statistics {
 
     /// Adds what belongs to no class and no thread. Called last, because it needs the sums.
     #[inline(never)]
-    #[unsafe(link_section = ".text.masu_cold.statistics.statistics_add_rest")]
     fn add_rest(&mut self) {
         self.shards = shard::active();
         let advised = kernel::advised();
@@ -357,7 +353,6 @@ fn free_bytes(run_bytes: usize, guarded_bytes: usize, used_bytes: usize) -> usiz
 /// be registered, because this takes locks that `fork` must be able to take.
 #[cold]
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.statistics.statistics_collect")]
 pub(crate) fn collect(take: &mut dyn FnMut(usize, &ClassStatistics)) -> Statistics {
     let mut sums = Statistics::default();
     for (place, class) in Class::all().enumerate() {
@@ -383,7 +378,6 @@ pub(crate) fn threads() -> impl Iterator<Item = ThreadStatistics> {
 /// The number of heaps with memory, and the bytes of their live blocks in pages.
 #[cold]
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.statistics.statistics_heaps")]
 fn heaps() -> (usize, usize) {
     let (heaps, counts) = owner::all_counts();
     if heaps == 0 {

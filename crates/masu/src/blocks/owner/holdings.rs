@@ -248,7 +248,6 @@ impl Holdings {
     /// Continues a pass by a step of bounded work, so that no call of the program waits for all of a heap's pages.
     #[cold]
     #[inline(never)]
-    #[unsafe(link_section = ".text.masu_cold.purge.holdings_take_step")]
     fn take_step(&mut self) {
         let (mut purge, mut pages) = (Purge::new(), STEP_PAGES);
         while purge.count() < STEP_RANGES

@@ -17,7 +17,6 @@ pub(crate) fn admit(slice: &'static Slice) {
 /// Frees a guarded block. Ends the program with a report where there is none.
 #[cold]
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.guards.guarded_put")]
 pub(crate) fn put(block: usize) {
     if guards::free(block) {
         sampling::remove(block);

@@ -13,7 +13,6 @@ use crate::memory::class::Class;
 /// A block of `class` from the pages of sampled blocks; null without memory.
 #[cold]
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.profile.sampled_take")]
 pub(crate) fn take(class: Class) -> *mut u8 {
     let mut block = [0];
     let taken = Shard::SAMPLED.pages(class).lock().take(class, &mut block);

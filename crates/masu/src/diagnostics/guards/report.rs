@@ -85,7 +85,6 @@ impl Line {
 /// Writes the report about `address`, in this slot; `frames` is the stack of the misuse.
 #[cold]
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.guards.report_write")]
 pub(super) fn write(slot: &Slot, address: usize, misuse: Misuse, frames: &[usize]) {
     let mut line = Line::new();
     let thread = kernel::thread_number();

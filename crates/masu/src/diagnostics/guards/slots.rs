@@ -146,7 +146,6 @@ impl Pool {
     /// may lie in.
     #[cold]
     #[inline(never)]
-    #[unsafe(link_section = ".text.masu_cold.guards.slots_make")]
     pub(super) fn make(admit: &impl Fn(&'static Slice)) -> bool {
         let os_page = kernel::page_size();
         let stride = if os_page < SLICE_BYTES { SLICE_BYTES } else { 2 * SLICE_BYTES };

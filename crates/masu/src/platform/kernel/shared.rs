@@ -28,7 +28,6 @@ const DESCRIPTOR_MIN: usize = 960;
 ///
 /// What the calls return; `EFBIG` where a limit on file sizes forbids it.
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.statistics.shared_share")]
 pub(crate) fn share(name: &CStr, length: usize) -> Result<(NonNull<u8>, SharedFile), Errno> {
     const CLOSE_ON_EXEC: usize = 1;
     const ALLOW_SEALING: usize = 2;
@@ -52,7 +51,6 @@ pub(crate) fn share(name: &CStr, length: usize) -> Result<(NonNull<u8>, SharedFi
 }
 
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.statistics.shared_map_shared")]
 fn map_shared(descriptor: usize, length: usize) -> Result<NonNull<u8>, Errno> {
     const MAP_SHARED: usize = 1;
     const READ_WRITE: usize = 3;
@@ -66,7 +64,6 @@ fn map_shared(descriptor: usize, length: usize) -> Result<NonNull<u8>, Errno> {
 impl SharedFile {
     /// Closes the descriptor, unless the program has closed it and may have reused its number.
     #[inline(never)]
-    #[unsafe(link_section = ".text.masu_cold.statistics.shared_close")]
     pub(crate) fn close(self) {
         if self.identity != NO_IDENTITY && identity(self.descriptor) == self.identity {
             let _ = call(number::CLOSE, [self.descriptor, 0, 0]);
@@ -76,7 +73,6 @@ impl SharedFile {
 
 /// A system call that touches only memory that its arguments lead to, which is valid.
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.statistics.shared_call")]
 fn call(number: usize, [a, b, c]: [usize; 3]) -> Result<usize, Errno> {
     // SAFETY: The calls of this file read a name, write into the caller's buffer, or change a file in memory that only
     // this module knows.
@@ -110,7 +106,6 @@ const NO_IDENTITY: [usize; 2] = [0; 2];
 
 /// Device and inode of an open file; zeros where there is none.
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.statistics.shared_identity")]
 fn identity(descriptor: usize) -> [usize; 2] {
     // Longer than the kernel's structure, which begins with these two words on every 64-bit CPU.
     let mut status = [0_usize; 32];
@@ -141,7 +136,6 @@ pub(crate) enum Clock {
 
 /// Nanoseconds since a fixed moment, the same for all processes; 0 where there is no clock.
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.statistics.shared_nanoseconds")]
 pub(crate) fn nanoseconds(clock: Clock) -> usize {
     let mut time = [0_usize; 2];
     let place = time.as_mut_ptr().expose_provenance();

@@ -31,7 +31,6 @@ static FIND: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
 /// Looks the function up. The dynamic linker may allocate in this call.
 #[cold]
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.profile.find_object_load_finder")]
 pub(crate) fn load_finder() {
     let (symbol, error): (usize, usize) = (weak_function!("dlsym"), weak_function!("dlerror"));
     // SAFETY: The address is 0 (no such function) or the C library's `dlsym`.
@@ -59,7 +58,6 @@ pub(super) fn has_finder() -> bool {
 
 /// Start and end of the object that holds `address`, and the start of its unwind tables' contents.
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.profile.find_object_find_object")]
 pub(super) fn find_object(address: usize) -> Option<[usize; 3]> {
     // ORDERING: Relaxed, as above.
     let find = FIND.load(Ordering::Relaxed);

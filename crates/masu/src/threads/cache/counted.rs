@@ -199,7 +199,6 @@ impl ThreadCache {
     /// Starts counting for the present profile or guards; ends counting where there are none.
     #[cold]
     #[inline(never)]
-    #[unsafe(link_section = ".text.masu_cold.profile.counted_begin_session")]
     fn begin_session(&'static self) {
         // Read the session first: a later start of a profile changes it, and is noticed at the next request.
         let session = sampling::session();
@@ -235,7 +234,6 @@ impl ThreadCache {
 
     #[cold]
     #[inline(never)]
-    #[unsafe(link_section = ".text.masu_cold.profile.counted_notice_profile_slow")]
     fn notice_profile_slow(&'static self) {
         if !self.has_noticed() {
             self.begin_session();

@@ -258,7 +258,6 @@ impl HeapCache {
 
     /// How many blocks are cached, and their bytes.
     #[inline(never)]
-    #[unsafe(link_section = ".text.masu_cold.statistics.heap_cached")]
     fn cached(&self) -> (usize, usize) {
         (0..CLASSES).map(class_at).fold((0, 0), |(blocks, bytes), class| {
             let count = self.count(class);

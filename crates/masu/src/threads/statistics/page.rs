@@ -80,7 +80,6 @@ pub(crate) fn refresh_if_stale() {
 
 #[cold]
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.statistics.page_refresh_if_stale_slow")]
 fn refresh_if_stale_slow() {
     if stale::take() {
         refresh_slow();
@@ -114,7 +113,6 @@ pub(crate) fn begin() {
 
 #[cold]
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.statistics.page_refresh_for_large_slow")]
 fn refresh_for_large_slow(bytes: usize) {
     // ORDERING: Relaxed: what threads add at the same moment may be lost, which only delays the next check.
     let sum = LARGE_BYTES.load(Ordering::Relaxed).saturating_add(bytes);
@@ -126,7 +124,6 @@ fn refresh_for_large_slow(bytes: usize) {
 
 #[cold]
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.statistics.page_refresh_slow")]
 fn refresh_slow() {
     note_thread();
     if is_copy() {
@@ -155,7 +152,6 @@ fn refresh_slow() {
 /// Whether the page should be written: it is old, or there were twice as many calls as when it last was for this reason.
 /// Many programs allocate everything at once and then wait; without the second condition the page would never show that.
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.statistics.page_is_due")]
 fn is_due() -> bool {
     // ORDERING: Relaxed in this function: simultaneous calls may be counted once, and at worst both threads return true,
     // and one of them writes.
@@ -168,7 +164,6 @@ fn is_due() -> bool {
 
 /// Records this thread's number in its cache.
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.statistics.page_note_thread")]
 fn note_thread() {
     if let Some(cache) = slot::get().cache()
         && cache.traffic.user() == User::Unknown
@@ -189,7 +184,6 @@ fn is_copy() -> bool {
 /// In a forked child, which has one thread: unmaps the parent's page, and makes a new one at once if it `may_refresh`, because
 /// that takes locks.
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.statistics.page_after_fork")]
 pub(crate) fn after_fork(may_refresh: bool) {
     // ORDERING: Relaxed in this function: there is one thread.
     let parents = PAGE.load(Ordering::Relaxed);
@@ -223,7 +217,6 @@ pub(crate) fn after_fork(may_refresh: bool) {
 /// to write it.
 #[cold]
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.statistics.page_forget")]
 fn forget() {
     // ORDERING: Relaxed in this function: at worst two threads run it in turn, and a page made in between is made again.
     if let Some(mark) = NonNull::new(MARK.load(Ordering::Relaxed)) {
@@ -238,7 +231,6 @@ fn forget() {
 
 /// Makes the page and the mark. Null where that fails, and then no thread tries again. The caller has set [`BUSY`].
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.statistics.page_make")]
 fn make() -> *mut AtomicUsize {
     // ORDERING: Relaxed in this function: the Release with which the caller clears `BUSY` publishes everything.
     NEXT.store(NEVER, Ordering::Relaxed);
@@ -262,7 +254,6 @@ fn make() -> *mut AtomicUsize {
 
 /// Makes the mark, if the kernel can wipe it in children.
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.statistics.page_make_mark")]
 fn make_mark() {
     let length = kernel::page_size();
     let Ok(start) = kernel::map(length, Protection::ReadWrite) else { return };
@@ -281,7 +272,6 @@ fn make_mark() {
 
 /// Writes the page. The caller has set [`BUSY`], so this thread is the only writer.
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.statistics.page_write")]
 fn write(page: &[AtomicUsize]) {
     let began = kernel::nanoseconds(Clock::Exact);
     let sequence = &page[SEQUENCE_AT];
@@ -326,7 +316,6 @@ fn write(page: &[AtomicUsize]) {
 
 /// Stores numbers from the word `start` on.
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.statistics.page_put")]
 fn put(page: &[AtomicUsize], start: usize, values: &[usize]) {
     let words = page.get(start..).unwrap_or_default();
     for (word, value) in words.iter().zip(values) {
