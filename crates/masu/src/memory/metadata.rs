@@ -15,11 +15,12 @@ use crate::platform::sync::{Lock, Visit};
 
 /// The longest array: a slice.
 pub(crate) const WORDS_MAX: usize = SLICE_BYTES / size_of::<usize>();
-const LENGTHS: usize = WORDS_MAX.ilog2() as usize + 1;
-
 /// The shortest array: a cache line.
 pub(crate) const WORDS_MIN: usize = 8;
+const LENGTHS: usize = (WORDS_MAX / WORDS_MIN).ilog2() as usize + 1;
 
+/// In this order, and from the start of a line, what most threads need is on the lock's line.
+#[repr(C)]
 struct Metadata {
     /// The rest of the slices that were taken last.
     next: usize,
@@ -28,14 +29,17 @@ struct Metadata {
     free: [usize; LENGTHS],
 }
 
-static METADATA: Lock<Metadata> = Lock::new(Metadata { next: 0, end: 0, free: [0; LENGTHS] });
+#[repr(align(64))]
+struct Shared(Lock<Metadata>);
+
+static METADATA: Shared = Shared(Lock::new(Metadata { next: 0, end: 0, free: [0; LENGTHS] }));
 
 /// An array of `count` words, at most a slice, rounded up to a power of two; its contents are unspecified. `None` without
 /// memory.
 pub(crate) fn words(count: usize) -> Option<&'static mut [usize]> {
     let count = count.next_power_of_two().max(WORDS_MIN);
     debug_assert!(count <= WORDS_MAX);
-    let start = METADATA.lock().take(count)?;
+    let start = METADATA.0.lock().take(count)?;
     // SAFETY: The array is `count` words long, aligned to its line, and nothing else uses it.
     Some(unsafe { core::slice::from_raw_parts_mut(start.as_ptr(), count) })
 }
@@ -46,16 +50,21 @@ pub(crate) fn words(count: usize) -> Option<&'static mut [usize]> {
 ///
 /// - `array` came from [`words`] with this length, and nothing refers to it any more.
 pub(crate) unsafe fn give_back(array: NonNull<usize>, count: usize) {
-    let mut metadata = METADATA.lock();
-    let list = metadata.free.at_mut(count.trailing_zeros() as usize);
+    let mut metadata = METADATA.0.lock();
+    let list = metadata.list(count);
     // SAFETY: The array is at least a line long, and nothing uses it.
     unsafe { array.write(*list) };
     *list = array.as_ptr().expose_provenance();
 }
 
 impl Metadata {
+    /// The freed arrays of `count` words.
+    fn list(&mut self, count: usize) -> &mut usize {
+        self.free.at_mut((count / WORDS_MIN).trailing_zeros() as usize)
+    }
+
     fn take(&mut self, count: usize) -> Option<NonNull<usize>> {
-        let list = self.free.at_mut(count.trailing_zeros() as usize);
+        let list = self.list(count);
         if let Some(array) = NonNull::new(ptr::with_exposed_provenance_mut::<usize>(*list)) {
             // SAFETY: `give_back` wrote the next one's address there.
             *list = unsafe { array.read() };
@@ -80,7 +89,7 @@ impl Metadata {
 pub(crate) fn forever<T>(value: T) -> Option<&'static mut T> {
     const { assert!(align_of::<T>() <= WORDS_MIN * size_of::<usize>()) };
     let count = size_of::<T>().div_ceil(size_of::<usize>()).next_multiple_of(WORDS_MIN);
-    let mut start = METADATA.lock().carve(count)?.cast::<T>();
+    let mut start = METADATA.0.lock().carve(count)?.cast::<T>();
     // SAFETY: The lines are long enough and aligned, and nothing else uses them.
     unsafe { start.write(value) };
     // SAFETY: Written just now, used by nothing else, and never freed.
@@ -89,5 +98,5 @@ pub(crate) fn forever<T>(value: T) -> Option<&'static mut T> {
 
 /// Visits this module's lock, for `fork`.
 pub(crate) fn each_lock(visit: Visit<'_>) {
-    visit.see(METADATA.raw());
+    visit.see(METADATA.0.raw());
 }
