@@ -15,16 +15,25 @@ use core::ptr;
 
 use super::{Parked, Ranges, stripes};
 use crate::memory::slice::{SLICE_BYTES, Slice};
+use crate::platform::kernel;
 use crate::platform::sync::{self, Count, Guard, Lock, RawLock};
 
 /// The bound of a step after a call that takes or frees one run: system calls, and bytes unless the call moved more. A freed
 /// run adds at most one more to purge, and the longest go first.
 const STEP_CALLS: usize = 4;
 pub(super) const STEP_BYTES: usize = 1 << 20;
+/// The same where a step is one system call. Others wait for its CPU then, and the next slow call is another thread's.
+pub(super) const BATCH_BYTES: usize = 256 << 10;
 /// Bytes of a step for each byte that a call frees or allocates: the budget changes by little more than that, twice at most.
 const STEP_TIMES: usize = 4;
 /// The most system calls of a step.
 pub(crate) const CALLS_MAX: usize = 32;
+
+#[inline]
+fn step_bytes() -> usize {
+    if kernel::batches_purges() { BATCH_BYTES } else { STEP_BYTES }
+}
+
 /// Ranges that threads share. Equal only to themselves.
 #[repr(C, align(128))]
 pub(crate) struct SharedRanges {
@@ -102,7 +111,7 @@ impl SharedRanges {
         let moved = core::mem::take(&mut held.moved_bytes);
         if held.owes() {
             let calls = (few + moved / SLICE_BYTES).min(few.max(CALLS_MAX));
-            held.settle(calls, STEP_BYTES.max(calls * SLICE_BYTES).max(STEP_TIMES * moved));
+            held.settle(calls, step_bytes().max(calls * SLICE_BYTES).max(STEP_TIMES * moved));
         }
     }
 
@@ -167,8 +176,9 @@ impl Held<'_> {
     /// Purges what is owed, as far as one call has to.
     #[inline]
     pub(super) fn end_call(&mut self) {
-        let bytes = STEP_BYTES.max(STEP_TIMES * self.moved_bytes);
-        let owes = self.owes() && !(self.settles && self.settle(STEP_CALLS, bytes));
+        let moved = STEP_TIMES * self.moved_bytes;
+        let owes =
+            self.owes() && !(self.settles && self.settle(STEP_CALLS, step_bytes().max(moved)));
         if self.settles {
             self.moved_bytes = 0;
         }
