@@ -60,8 +60,7 @@ pub(crate) fn catalogue_for(specs: &[Spec], program: &Program) -> Result<Catalog
     }
 }
 
-/// The allocators of this machine, with the carried one that suits programs on `libc`: none for
-/// static ones.
+/// The allocators of this machine, with the carried one that suits programs on `libc`: none for static ones.
 pub(crate) fn catalogue(libc: Libc) -> Result<Catalogue> {
     let mut places = Places::default();
     if libc != Libc::Static {
@@ -89,8 +88,7 @@ fn get(name: &str, libc: Libc) -> Result<PathBuf> {
     lay_out(CARRIED.iter().find(of).expect("each is carried for both C libraries"))
 }
 
-/// The allocators of this machine, with the carried one for every C library; and why it could not
-/// be had for some.
+/// The allocators of this machine, with the carried one for every C library; and why it could not be had for some.
 pub(crate) fn whole_catalogue() -> (Catalogue, Vec<String>) {
     let mut absences = Vec::new();
     let mut get = |name, libc| get(name, libc).map_err(|why| absences.push(why.to_string())).ok();

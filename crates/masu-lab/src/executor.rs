@@ -7,8 +7,7 @@ use crate::{Error, Evidence, Run, Stop};
 /// What can bring the rows of a case to run and measure them, again and again: commands that run to
 /// their end, or servers that are kept warm.
 pub(crate) trait Executor {
-    /// Brings the row at `index` to where it can be measured and proves that its variant takes
-    /// effect.
+    /// Brings the row at `index` to where it can be measured and proves that its variant takes effect.
     fn warm_up(&mut self, index: usize, stop: &Stop) -> Result<(Run, Evidence), Error>;
 
     /// A round begins, in which each of `rows` is run once, in this order.

@@ -49,21 +49,12 @@ pub struct Sums {
 }
 
 impl Sums {
-    fn plus(self, other: Sums) -> Sums {
+    fn with(self, other: Sums, make: fn(i64, i64) -> i64) -> Sums {
         Sums {
-            allocated_blocks: self.allocated_blocks.saturating_add(other.allocated_blocks),
-            allocated_bytes: self.allocated_bytes.saturating_add(other.allocated_bytes),
-            live_blocks: self.live_blocks.saturating_add(other.live_blocks),
-            live_bytes: self.live_bytes.saturating_add(other.live_bytes),
-        }
-    }
-
-    fn negated(self) -> Sums {
-        Sums {
-            allocated_blocks: self.allocated_blocks.saturating_neg(),
-            allocated_bytes: self.allocated_bytes.saturating_neg(),
-            live_blocks: self.live_blocks.saturating_neg(),
-            live_bytes: self.live_bytes.saturating_neg(),
+            allocated_blocks: make(self.allocated_blocks, other.allocated_blocks),
+            allocated_bytes: make(self.allocated_bytes, other.allocated_bytes),
+            live_blocks: make(self.live_blocks, other.live_blocks),
+            live_bytes: make(self.live_bytes, other.live_bytes),
         }
     }
 
@@ -123,7 +114,7 @@ impl Profile {
             drop_allocator(&mut frames);
             frames.reverse();
             let sums = profile.stacks.entry(frames).or_default();
-            *sums = sums.plus(sample.sums);
+            *sums = sums.with(sample.sums, i64::saturating_add);
         }
         profile.remarks.extend(names.remarks());
         profile.remarks.extend(message.remarks);
@@ -136,7 +127,7 @@ impl Profile {
         // line is worth knowing. So stacks are distinguished as they stand.
         for (frames, sums) in before.stacks {
             let own = self.stacks.entry(frames).or_default();
-            *own = own.plus(sums.negated());
+            *own = own.with(sums, i64::saturating_sub);
         }
         self.stacks.retain(|_, sums| *sums != Sums::default());
         for remark in before.remarks {
@@ -149,7 +140,7 @@ impl Profile {
 
     /// All stacks' sums together.
     pub fn sum(&self) -> Sums {
-        self.stacks.values().fold(Sums::default(), |sum, sums| sum.plus(*sums))
+        self.stacks.values().fold(Sums::default(), |sum, sums| sum.with(*sums, i64::saturating_add))
     }
 
     /// The profile in this shape, as the bytes of a file.
@@ -167,8 +158,7 @@ impl Profile {
         table::never_freed(self)
     }
 
-    /// Folded stacks, a line each: functions from the outermost on, semicolons between them, and
-    /// the number.
+    /// Folded stacks, a line each: functions from the outermost on, semicolons between them, and the number.
     fn folded(&self, what: What) -> String {
         let mut folded: BTreeMap<String, i64> = BTreeMap::new();
         for (frames, sums) in &self.stacks {
@@ -211,8 +201,7 @@ fn drop_allocator(frames: &mut Vec<Frame>) {
     }
 }
 
-/// Whether a function is between the program's request and the block: masu's, the malloc family, C++'s `new`,
-/// or Rust's way to its global allocator.
+/// Whether a function is between the program's request and the block: of a malloc, of `new`, of Rust's way there.
 pub(crate) fn is_allocator(function: &str) -> bool {
     const NAMES: &[&str] = &[
         "malloc",
@@ -253,8 +242,7 @@ pub(crate) fn is_allocator(function: &str) -> bool {
     NAMES.contains(&function) || BEGINNINGS.iter().any(|start| function.starts_with(start))
 }
 
-/// The files that a program's profiles are in: those that begin with `prefix` and its number, the
-/// newest last.
+/// The profiles of `process` that begin with `prefix` and its number, the newest last.
 fn files_of(prefix: &Path, process: u32) -> Vec<PathBuf> {
     let Some(folder) = prefix.parent() else { return Vec::new() };
     let beginning =

@@ -248,8 +248,7 @@ pub(crate) fn reap_group(leader: libc::pid_t) {
     while wait4(-leader, libc::__WALL | libc::WNOHANG).is_ok_and(|(reaped, ..)| reaped > 0) {}
 }
 
-/// CPU time that all threads of the process `pid` have used, those that are gone included, to the
-/// nanosecond; its children do not count. None if there is no such process.
+/// CPU time of all threads of `pid`, those that are gone included; none if there is no such process.
 pub(crate) fn cpu_time(pid: libc::pid_t) -> Option<Duration> {
     let mut clock = 0;
     // SAFETY: The pointer is to a local of the right type that lives through the call.
@@ -264,8 +263,7 @@ pub(crate) fn cpu_time(pid: libc::pid_t) -> Option<Duration> {
     Some(Duration::new(u64::try_from(time.tv_sec).ok()?, nanoseconds))
 }
 
-/// How `pid`, a child of ours, has ended, if it has; it stays to be reaped, so that its number
-/// belongs to no one else in that time.
+/// How `pid`, a child of ours, has ended; it stays to be reaped, so that its number stays its own.
 pub(crate) fn ended(pid: libc::pid_t) -> Option<Status> {
     let flags = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
     let status = process::waitid(WaitId::Pid(Pid::from_raw(pid)?), flags).ok()??;

@@ -85,8 +85,7 @@ impl Client {
     /// started.
     pub fn new(plan: LoadPlan) -> Result<Client, Error> {
         plan.check()?;
-        // Half of the CPUs, so that the server has as many: a client that takes them all measures
-        // itself.
+        // Half of the CPUs, so that the server has as many: a client that takes them all measures itself.
         let cpus = std::thread::available_parallelism().map_or(1, usize::from);
         let threads = (cpus / 2).clamp(1, 8).min(plan.connections);
         let runtime = Builder::new_multi_thread()
@@ -144,8 +143,7 @@ impl Client {
         tally.met(pace, window, elapsed, client_cpu, self.threads)
     }
 
-    /// Opens what is not open, so that no burst starts with it. What cannot be opened fails again
-    /// in the burst, and counts there.
+    /// Opens what is not open, so that no burst starts with it; what fails, fails again in the burst and counts there.
     fn open_connections(&mut self) {
         let address = self.plan.targets[0].addresses();
         let timeout = self.plan.timeout;
@@ -248,8 +246,7 @@ impl Burst {
     }
 }
 
-/// Waits for the workers and returns their connections; a stop ends them where they are, and those
-/// connections are closed.
+/// Waits for the workers and returns their connections; a stop closes those that are in use.
 async fn gather(workers: Vec<JoinHandle<Connection>>, stop: &Stop) -> Vec<Connection> {
     while !stop.requested() && !workers.iter().all(JoinHandle::is_finished) {
         tokio::time::sleep(LOOK_EVERY).await;

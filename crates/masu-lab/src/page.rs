@@ -7,8 +7,8 @@ mod html;
 mod markdown;
 mod text;
 
-pub(crate) use text::{ends_part, visible, wrapped};
-pub use text::{set_width, width, wrap};
+pub(crate) use text::{ends_part, visible};
+pub use text::{set_width, width, wrap, wrapped};
 
 /// A page.
 #[derive(Debug, Clone, Default, PartialEq)]

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::str::FromStr;
 
 use crate::named::{find, named};
-use crate::page::{Form, wrapped};
+use crate::page::Form;
 use crate::results::Row;
 use crate::{Error, Measure};
 use comparison::Detail;
@@ -30,7 +30,7 @@ mod sheets;
 mod tuned;
 mod verdict;
 
-pub use crate::page::{width, wrap};
+pub use crate::page::{width, wrap, wrapped as notice};
 pub use crate::quantity::{about, bytes, count};
 pub(crate) use crate::quantity::{ratio, seconds};
 pub use diagnosed::diagnosed;
@@ -104,9 +104,4 @@ pub fn render(document: &Document, format: Format) -> String {
         Format::Csv => csv::page(document),
         Format::Json => json::page(document),
     }
-}
-
-/// A sentence that is said beside a page, in lines of its width.
-pub fn notice(text: &str) -> String {
-    wrapped(text)
 }

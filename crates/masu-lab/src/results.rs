@@ -45,8 +45,7 @@ pub struct Header {
     /// The words with which to ask for the same again; empty where that is not known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub asked: Vec<String>,
-    /// What was measured, so that a comparison goes on only with the same: libraries, programs and
-    /// inputs, each once.
+    /// What was measured, so that a comparison goes on only with the same: libraries, programs and inputs, each once.
     #[serde(default)]
     pub files: Vec<FileMark>,
 }

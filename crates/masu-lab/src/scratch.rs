@@ -139,8 +139,7 @@ fn examine(path: &Path) -> Result<PathBuf, Error> {
     Ok(absolute)
 }
 
-/// A new folder in the temporary folder that only this user can enter, named after `kind`: an absolute path without
-/// links. Names are of one length, for a longer one would move a program's memory.
+/// A new folder that only this user can enter, without links. Names have one length: a longer one moves memory.
 pub(crate) fn new_folder(kind: &str) -> Result<PathBuf, Error> {
     let place = temporary()?;
     let folder = tempfile::Builder::new().prefix(&format!("masu-{kind}-")).tempdir_in(&place);
@@ -184,8 +183,7 @@ fn copy_folder(from: &Path, to: &Path, stop: &Stop) -> io::Result<Option<String>
     Ok((!status.success()).then_some(first))
 }
 
-/// Removes what is at `path`, an absolute path without links, folders that may not be written
-/// included; links in it are removed and not followed. That nothing is there is no error.
+/// Removes what is at `path`, an absolute path without links; links in it are not followed. Nothing there is no error.
 pub(crate) fn remove(path: &Path) -> io::Result<()> {
     let mounts = fs::read("/proc/self/mountinfo").unwrap_or_default();
     if let Some(mounted) = mounted_below(&mounts, path) {

@@ -120,14 +120,12 @@ impl ServerPlan {
         }
     }
 
-    /// How one burst's length divides: load before the clock starts, so that caches and clocks of
-    /// the CPU are this server's again.
+    /// Load before the clock starts, so that caches and clocks of the CPU are this server's again.
     fn lead_in(&self) -> Duration {
         (self.burst / 10).min(Duration::from_millis(500))
     }
 
-    /// Seconds that a burst takes which counts, where one of the warm-up took `warm_up_s`: that is half as long, but for
-    /// a command, which takes its time.
+    /// Seconds of a burst that counts; one of the warm-up, half as long but for a command, took `warm_up_s`.
     pub(crate) fn burst_s(&self, warm_up_s: f64) -> f64 {
         match self.load {
             Load::Http { .. } => (self.lead_in() + self.burst).as_secs_f64(),
@@ -204,8 +202,7 @@ impl<'a> Servers<'a> {
         })
     }
 
-    /// With these shell commands around the servers: the preparation before each start, where
-    /// `{dir}` and `{port}` are those of that start.
+    /// With these commands around the servers; in the preparation `{dir}` and `{port}` are those of that start.
     pub(crate) fn with_hooks(self, hooks: Hooks) -> Servers<'a> {
         Servers { hooks, ..self }
     }
@@ -248,8 +245,7 @@ impl<'a> Servers<'a> {
         Ok(place)
     }
 
-    /// Looks that nobody is where this server will be asked: another one there would have the load,
-    /// and be what is measured.
+    /// Fails where another server answers: it would have the load, and be what is measured.
     fn check_nobody_answers(&self, row: &Row, place: &Place) -> Result<(), Error> {
         let urls = match &self.plan.load {
             Load::Http { urls, .. } => urls.as_slice(),
@@ -275,8 +271,7 @@ impl<'a> Servers<'a> {
         }
     }
 
-    /// Starts the server of `row` and waits until it is ready; `number` is what the guard knows it
-    /// by.
+    /// Starts the server of `row` and waits until it is ready; the guard knows it by `number`.
     fn start(&mut self, row: &Row, number: usize, stop: &Stop) -> Result<Warm, Error> {
         let place = self.place(row, stop)?;
         self.check_nobody_answers(row, &place)?;

@@ -66,8 +66,7 @@ named! {
 }
 
 impl Measure {
-    /// This measure of `run`, in seconds, bytes, a count or a count a second; none where the run
-    /// has no such thing.
+    /// This measure of `run`, in seconds, bytes, a count or a count a second; none where the run has no such thing.
     pub fn of(self, run: &Run) -> Option<f64> {
         let burst = run.burst.as_ref();
         let latency = burst.and_then(|burst| burst.latency_s);
@@ -118,8 +117,7 @@ pub struct Estimate {
     pub spread: Option<f64>,
     /// The smallest and the largest value, in the measure's unit.
     pub range: Option<(f64, f64)>,
-    /// The ratio to the reference; none for the reference itself, or where zeros make it
-    /// meaningless.
+    /// The ratio to the reference; none for the reference itself, or where zeros make it meaningless.
     pub ratio: Option<Ratio>,
 }
 

@@ -77,8 +77,7 @@ pub(crate) fn valid(runs: &[Run]) -> Vec<&Run> {
     runs.iter().filter(counts).collect()
 }
 
-/// How most runs of the reference ended, of those that ended by themselves; of any variant if the
-/// reference has none. The reference decides because it stands for how things are.
+/// How most runs of the reference ended, which stands for how things are; of any variant if it has none.
 fn usual_ending(runs: &[Run]) -> Option<&Ending> {
     let own = |run: &&Run| matches!(run.ending, Ending::Exited(_) | Ending::Signalled(_));
     let of_reference: Vec<&Run> = runs.iter().filter(own).filter(|run| run.variant == 0).collect();
@@ -185,8 +184,7 @@ impl Table<'_> {
         ))
     }
 
-    /// The values of the reference and of variant `index` in every round that has a valid run of
-    /// both.
+    /// The values of the reference and of variant `index` in every round that has a valid run of both.
     fn pairs(&self, index: usize, measure: Measure) -> Vec<(f64, f64)> {
         let mut partners = self.series[index].iter().peekable();
         let mut pairs = Vec::new();

@@ -145,8 +145,7 @@ pub struct Tuning {
     pub front: Vec<String>,
     /// What fresh runs showed of those that the search had left; none where it came to none.
     pub confirmation: Option<Proof>,
-    /// Everything that was tried, with what the last of its searching runs said; these chose, and are no
-    /// evidence.
+    /// Everything that was tried, with what the last of its searching runs said; these chose, and are no evidence.
     pub tried: Vec<Tried>,
     /// Labels of what there was no time for.
     pub not_tried: Vec<String>,

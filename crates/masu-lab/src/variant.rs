@@ -106,8 +106,7 @@ impl fmt::Display for Spec {
 /// An allocator with its settings, ready to run one program.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Variant {
-    /// What the user calls it: the variant as written, then the values of its parameters. Unique
-    /// within a comparison.
+    /// What the user calls it: the variant as written, then the values of its parameters. Unique within a comparison.
     pub label: String,
     /// The allocator's name in the catalogue, or its library's path.
     pub allocator: String,

@@ -76,8 +76,7 @@ fn settings_reach_the_c_library() {
     assert_eq!(endings, [Ending::Exited(1), Ending::Exited(0)]);
 }
 
-/// A program without a loader that does nothing but return 0: an ELF header, one segment, and the
-/// system call `exit`.
+/// A program without a loader that does nothing but return 0: an ELF header, one segment, and the system call `exit`.
 fn static_program() -> Vec<u8> {
     let (machine, code): (u8, &[u8]) = if cfg!(target_arch = "x86_64") {
         (0x3e, &[0x31, 0xff, 0xb8, 0x3c, 0, 0, 0, 0x0f, 0x05])

@@ -9,8 +9,7 @@ use std::sync::OnceLock;
 use super::known;
 use crate::Libc;
 
-/// The version of the library at `path`: that of the first installed package of `packages`, or
-/// what follows `.so.` in the file's name when it is more than one number.
+/// By the first installed package of `packages`, or by what follows `.so.` if more than one number.
 pub(super) fn of_library(path: &Path, packages: &[&str]) -> Option<String> {
     let is_packaged = path.starts_with("/usr/lib") || path.starts_with("/lib");
     let packaged = packages.iter().find_map(|package| of_package(package));

@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-/// Estimates how long the rest of a case takes: each variant's runs to come at the mean of those it
-/// had, or at its warm-up while it had none.
+/// Estimates the rest of a case by the mean of each variant's runs, or by its warm-up while it had none.
 #[derive(Debug)]
 pub(super) struct Clock {
     variants: Vec<Timing>,

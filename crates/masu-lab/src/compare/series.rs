@@ -23,8 +23,7 @@ use crate::{Ending, Error, Evidence, Measure, Run, Stop, Summary};
 /// How often one starved run is repeated at most: a machine that is busy now will be so again.
 const REPEATS_OF_A_RUN: usize = 2;
 
-/// The part of a case's runs that may be repeats, as a divisor: more would make a long comparison of
-/// a busy machine longer without making it better.
+/// One run in so many may be a repeat: more make a long comparison of a busy machine no better.
 const RUNS_PER_REPEAT: usize = 4;
 
 pub(super) struct Progress {
@@ -78,8 +77,7 @@ impl Progress {
         }
     }
 
-    /// What the case at `index` may spend of the budget, what it spent already included: an equal
-    /// share of what the cases before it have left.
+    /// What the case may spend of the budget in all: an equal share of what the cases before it have left.
     fn share_s(&self, index: usize, budget_s: f64) -> f64 {
         let before: f64 = self.clocks[..index].iter().map(Clock::spent_s).sum();
         (budget_s - before) / (self.clocks.len() - index) as f64

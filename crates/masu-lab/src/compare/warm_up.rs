@@ -25,8 +25,7 @@ impl Warm {
     }
 }
 
-/// How many times as much CPU time in the program as the runs after it a warm-up may use before it
-/// is worth a word, and how many seconds more. Being traced costs time in the kernel only.
+/// A warm-up may use so many times the CPU time of later runs, and so many seconds more, without a word.
 const WORK_TIMES: f64 = 5.0;
 const WORK_BEYOND_S: f64 = 0.05;
 

@@ -23,8 +23,7 @@ impl Offsets {
         Offsets(Some(Random::new(seed ^ u64::from_be_bytes(*b"OFFSETS!"))))
     }
 
-    /// No offset: the environment stays as it is. For programs that show or pass on their whole
-    /// environment.
+    /// No offset: the environment stays as it is. For programs that show or pass on their whole environment.
     pub fn none() -> Offsets {
         Offsets(None)
     }

@@ -18,8 +18,7 @@ const AT_LEAST_EVERY: Duration = Duration::from_millis(100);
 /// The shortest time between two looks.
 const AT_MOST_EVERY: Duration = Duration::from_millis(1);
 
-/// Bytes a second that any program is expected to be able to grow by: one thread that touches
-/// small pages.
+/// Bytes a second that one thread grows by which touches small pages.
 const GROWTH: f64 = 2e9;
 
 #[derive(Debug, Default)]
@@ -29,8 +28,7 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// How long to wait after a look `at` this time since the start, which took `cost` and saw
-    /// `bytes` of at most `limit`.
+    /// How long to wait after a look at `at`, which took `cost` and saw `bytes` of at most `limit`.
     pub(super) fn after(
         &mut self,
         at: Duration,

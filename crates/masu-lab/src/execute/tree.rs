@@ -21,8 +21,7 @@ pub(crate) struct Tree {
     pub(crate) root: Pid,
     /// Children of this process that belong to someone else.
     before: Vec<Pid>,
-    /// The sessions that these and their descendants were in. A run begins one of its own and can
-    /// enter no other.
+    /// The sessions of these and their descendants; a run begins its own and can enter no other.
     sessions_before: BTreeSet<Pid>,
     /// Nanoseconds each thread seen so far had waited for a CPU when last looked at.
     queued: RefCell<HashMap<Pid, u64>>,
@@ -31,8 +30,7 @@ pub(crate) struct Tree {
 #[derive(Debug, Default)]
 pub(crate) struct Sample {
     pub(crate) rss_bytes: u64,
-    /// Resident and swapped bytes, summed over the processes: what counts against a limit, for a
-    /// runaway that is swapped out grows on.
+    /// Resident and swapped bytes, summed, which count against a limit: a runaway that is swapped out grows on.
     pub(crate) held_bytes: u64,
     pub(crate) threads: usize,
     /// The process that holds most of these, and how many.
@@ -41,8 +39,7 @@ pub(crate) struct Sample {
 }
 
 impl Tree {
-    /// The processes of a run whose first process is `root`; `before` are the children this process
-    /// had earlier.
+    /// The processes of the run of `root`; `before` are the children this process had earlier.
     pub(crate) fn new(root: Pid, before: Vec<Pid>) -> Tree {
         let older = with_descendants(before.clone());
         let sessions = older.into_iter().filter_map(|pid| Some(state_of(pid)?.session));
@@ -120,8 +117,7 @@ impl Tree {
         alive.map(name_with_pid).collect()
     }
 
-    /// Kills every process of the run and waits until none runs any more, for at most a second
-    /// (a process stuck in the kernel ends when the kernel lets it). Zombies stay.
+    /// Kills every process of the run and waits until none runs, for a second at most. Zombies stay.
     pub(crate) fn kill(&self) {
         for _ in 0..500 {
             let alive: Vec<Pid> = self.members().into_iter().filter(|&pid| is_alive(pid)).collect();

@@ -85,8 +85,7 @@ impl Started {
         })
     }
 
-    /// Waits until the program ends or is cut short, then ends what it left behind. The root stays
-    /// a zombie for the caller to wait for.
+    /// Waits until the program ends or is cut short, then ends what it left; the root stays a zombie.
     pub(crate) fn watch(
         &mut self,
         tree: &Tree,
@@ -172,8 +171,7 @@ impl Started {
         Ok(ready[0])
     }
 
-    /// Takes what is still in the pipes. Their writers are dead, so this ends; a process that could
-    /// not be killed must not hold the lab up either.
+    /// Takes what is still in the pipes; a process that could not be killed must not hold the lab up.
     fn take_rest(&mut self) -> Result<(), Error> {
         let until = Instant::now() + LAST_OUTPUT;
         loop {

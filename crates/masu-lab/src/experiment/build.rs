@@ -56,8 +56,7 @@ impl Cargo {
         command
     }
 
-    /// Builds something of the workspace, with `arguments` behind `cargo build`; where it then lies. None where that
-    /// failed, which is noted.
+    /// Builds something of the workspace by `cargo build` and `arguments`; where it lies, none where that failed.
     pub(super) fn of_tree(
         &self,
         bench: &mut Workbench<'_>,
@@ -99,8 +98,7 @@ impl Cargo {
         is_there
     }
 
-    /// Builds a program of the package at `manifest` into `to/NAME`, stripped; a clean build the first time. None where
-    /// that failed, which is noted.
+    /// Builds a program into `to/NAME`, stripped, clean the first time; none where that failed, which is noted.
     pub(super) fn program(
         &self,
         bench: &mut Workbench<'_>,

@@ -300,8 +300,7 @@ impl<'a> Workbench<'a> {
         Ok(comparison.and_then(|comparison| comparison.tables.into_iter().next()))
     }
 
-    /// What `diagnose` says of one run of a command as it is, as parts of a page that call it `what`; nothing where that
-    /// cannot be done, which is noted.
+    /// A diagnosis of one run as parts of a page that call it `what`; nothing where it cannot be made.
     pub(super) fn diagnosis(
         &mut self,
         what: &str,
@@ -343,8 +342,7 @@ impl<'a> Workbench<'a> {
         self.kept(what, made)
     }
 
-    /// Counts the system calls of one run of `workload` under `variant`; none where they cannot be counted, which is
-    /// noted.
+    /// The system calls of one run of `workload` under `variant`; none where they cannot be counted.
     pub(super) fn count(&mut self, workload: &Workload, variant: &Variant) -> Option<Calls> {
         if self.is_over() {
             return None;

@@ -43,7 +43,7 @@ fn what_is_written_with_names_is_read_back_the_same() {
 fn a_difference_has_what_changed_and_keeps_its_sign() {
     let (before, mut after) = (fixture(), fixture());
     let grown = after.stacks.get_mut(&vec![frame("main", 1), frame("parse<T>", 20)]).unwrap();
-    *grown = grown.plus(sums(500));
+    *grown = grown.with(sums(500), i64::saturating_add);
     after.stacks.remove(&vec![frame("main", 2), frame("a;b", 9)]);
     let difference = after.minus(before);
     let changes: Vec<i64> = difference.stacks.values().map(|sums| sums.live_bytes).collect();

@@ -9,8 +9,7 @@ pub(crate) const PASSED: u64 = 0;
 /// `svc #0`, and `brk #0` behind it.
 pub(crate) const CALL_AND_BREAK: &[u8] = &[0x01, 0x00, 0x00, 0xd4, 0x00, 0x00, 0x20, 0xd4];
 
-/// Where the program counter stands among the words of the general registers, after `x0`–`x30`
-/// and `sp`.
+/// Where the program counter stands among the words of the general registers, after `x0`–`x30` and `sp`.
 pub(crate) const PROGRAM_COUNTER: usize = 32;
 
 pub(crate) const STACK_POINTER: usize = 31;

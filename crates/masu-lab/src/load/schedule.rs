@@ -23,8 +23,7 @@ pub enum Pace {
 pub enum Arrivals {
     /// At equal distances.
     Regular,
-    /// As those of many people who know nothing of one another (a Poisson process), the same ones
-    /// for the same seed.
+    /// As those of many people who know nothing of one another (a Poisson process), the same ones for the same seed.
     Random(u64),
 }
 

@@ -216,8 +216,7 @@ impl Tally {
         Met { window, elapsed, client_cpu, notes, ..self.met.clone() }
     }
 
-    /// Whether the load lagged behind its schedule: at the end of the window many requests that
-    /// were due still waited for a free connection.
+    /// Whether many requests that were due still waited for a free connection at the end of the window.
     fn is_missed(&self) -> bool {
         (self.behind + self.met.failures.never_sent) * MISSED_ONE_IN > self.met.answered
     }

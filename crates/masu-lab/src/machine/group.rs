@@ -43,8 +43,7 @@ pub(super) fn room() -> Option<u64> {
     room_in(&groups()?, Path::new(MOUNT))
 }
 
-/// CPUs' worth of time that groups leave to this process and its neighbors in them; none where no group has a
-/// quota.
+/// CPUs' worth of time that groups leave to this process and its neighbors in them; none where no group has a quota.
 pub(super) fn cpus() -> Option<f64> {
     cpus_in(&groups()?, Path::new(MOUNT))
 }

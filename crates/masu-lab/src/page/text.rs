@@ -237,7 +237,8 @@ pub(crate) fn visible(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.chars().map(spelt).collect())
 }
 
-pub(crate) fn wrapped(text: &str) -> String {
+/// `text` in lines of the width of the page.
+pub fn wrapped(text: &str) -> String {
     wrap(text, width()).join("\n")
 }
 

@@ -39,8 +39,7 @@ pub struct Observation {
     pub age_seconds: f64,
     /// Bytes of the whole process that are resident.
     pub resident_bytes: Option<u64>,
-    /// Bytes of them in huge pages, as of a few looks ago at most; not known where this user may
-    /// not know.
+    /// Bytes of them in huge pages, as of a few looks ago at most; not known where this user may not know.
     pub huge_page_resident_bytes: Option<u64>,
     /// What happened a second since the look before; not known at the first.
     pub rates: Option<Rates>,

@@ -126,8 +126,7 @@ fn leads_to_a_page(path: &Path) -> bool {
     fs::read_link(path).is_ok_and(|link| link.to_string_lossy().starts_with(FILE))
 }
 
-/// The descriptor behind which the process's page is, the highest one that can be: those of a
-/// parent's pages, which a child has closed as a rule, come before.
+/// The descriptor of the process's own page: the highest one, for those of a parent's pages come before.
 fn descriptor(pid: u32) -> Option<PathBuf> {
     let entries = fs::read_dir(format!("/proc/{pid}/fd")).ok()?;
     let paths = entries.filter_map(|entry| entry.ok().map(|entry| entry.path()));

@@ -191,8 +191,7 @@ impl Image {
         self.needed.extend(needed);
     }
 
-    /// Takes the telling ones of `symbols`. Their names are looked up in the string table at once:
-    /// large libraries have hundreds of thousands.
+    /// Takes the telling ones of `symbols`; large libraries have hundreds of thousands.
     fn take_symbols(
         &mut self,
         endian: Endianness,
@@ -233,8 +232,7 @@ impl Image {
         })
     }
 
-    /// Whether the loader it names is there, without which the kernel says of the program itself that
-    /// there is no such file.
+    /// Whether the loader it names is there; without it the kernel says that there is no such file.
     pub(crate) fn loader_here(&self) -> Result<(), String> {
         match &self.loader {
             Some(loader) if !loader.exists() => Err(format!(

@@ -20,8 +20,7 @@ const OF_SERVERS: [Measure; 5] = [
     Measure::PeakRss,
 ];
 
-/// The measures that a table of `summary` shows: the primary one, then up to four others that some
-/// run has.
+/// The measures that a table of `summary` shows: the primary one, then up to four others that some run has.
 pub(super) fn shown(summary: &Summary) -> Vec<Measure> {
     let is_there = |measure: &Measure| {
         let mut estimates = summary.rows.iter().filter_map(|row| row.estimate(*measure));

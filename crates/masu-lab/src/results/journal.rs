@@ -50,8 +50,7 @@ impl Journal {
         Ok(Journal { path: path.to_owned(), file, whole: 0, copy, redact })
     }
 
-    /// Opens the file at `path` to go on behind its whole lines, and returns what they hold;
-    /// nothing for an empty file.
+    /// Opens the file at `path` to go on behind its whole lines, and returns what they hold.
     pub(crate) fn resume(path: &Path, redact: &Redact) -> Result<(Journal, Vec<Record>), Error> {
         let opened = File::options().read(true).write(true).open(path);
         let mut file = opened.doing(|| format!("opening {} to resume", path.display()))?;
@@ -123,8 +122,7 @@ impl Journal {
     }
 }
 
-/// How long another process may hold the lock that only shares it: a child has it from its fork to
-/// its exec, whatever made it.
+/// A child shares the lock from its fork to its exec, whatever made it.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Keeps a second masu away. Where a file cannot be locked (some network mounts), nobody is.

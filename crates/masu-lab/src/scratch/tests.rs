@@ -202,8 +202,7 @@ fn a_place_of_a_mount_is_found_below_a_folder_whatever_its_name_and_only_there()
     assert_eq!(below("/tmp/run2/x"), None);
 }
 
-/// Mounting needs root, or a namespace where one is root; where neither can be had there is
-/// nothing to lose either.
+/// Mounting needs root, or a namespace where one is root; where neither can be had there is nothing to lose either.
 #[test]
 fn what_is_mounted_in_a_folder_is_not_removed_with_it() {
     let _alone = crate::execute::alone();

@@ -26,9 +26,7 @@ pub(super) struct Made {
 }
 
 impl Servers<'_> {
-    /// A burst of `window` (or of the load command) on the server at `index`, the second half of it
-    /// at `latency_rate` if there is one. If the server has ended in that time, or before, it is noted
-    /// as lost; the run's ending says how.
+    /// A burst of `window`, its second half at `latency_rate` if there is one; a server that ends is noted as lost.
     pub(super) fn burst(
         &mut self,
         index: usize,

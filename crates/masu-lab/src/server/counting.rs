@@ -20,8 +20,7 @@ const BURSTS_MAX: usize = 20;
 const STEADY_SHARE: f64 = 0.1;
 
 impl Servers<'_> {
-    /// Counts for the variant at `index`, unless that was done. A server that does not run under
-    /// the counting library is not counted.
+    /// Counts for the variant at `index`, unless that was done; a server that does not run so is not counted.
     pub(super) fn count(&mut self, index: usize, stop: &Stop) -> Result<(), Error> {
         let parameters = &self.rows[index].variant.parameters;
         if self.counted.iter().any(|(known, _)| known == parameters) {

@@ -19,8 +19,7 @@ const KILLED_WITHIN: Duration = Duration::from_secs(1);
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Held {
     pub(super) resident_bytes: u64,
-    /// Resident and swapped bytes: what counts against a limit, for a runaway that is swapped out
-    /// grows on.
+    /// Resident and swapped bytes, which count against a limit: a runaway that is swapped out grows on.
     pub(super) bytes: u64,
     pub(super) largest: Option<Pid>,
 }
@@ -34,14 +33,12 @@ pub(super) struct Family {
 }
 
 impl Family {
-    /// The family that begins with `root`, which leads a session of its own; `before` are the
-    /// children this process had earlier.
+    /// The family of `root`, which leads a session; `before` are the children this process had earlier.
     pub(super) fn new(root: Pid, before: Vec<Pid>) -> Family {
         Family { root, before, sessions: Mutex::new(BTreeSet::from([root])) }
     }
 
-    /// Takes in the orphans that came to us since the root was started and belong to nobody else.
-    /// To be called while no other server is starting.
+    /// Takes in orphans that belong to nobody else; to be called while no other server is starting.
     pub(super) fn claim(&self, others: &[&Family]) {
         let here = std::process::id().cast_signed();
         let own_session = state_of(here).map(|state| state.session);
@@ -137,8 +134,7 @@ impl Family {
         }
     }
 
-    /// Reaps all that were killed, the root too, and waits until they are gone, for a second at
-    /// most: a process whose first thread has ended can be reaped only when its last one has.
+    /// Reaps all that were killed, for a second at most: a process can be reaped when its last thread has ended.
     pub(super) fn bury(&self) {
         let deadline = Instant::now() + KILLED_WITHIN;
         loop {

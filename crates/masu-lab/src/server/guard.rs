@@ -84,8 +84,7 @@ impl Guard {
         self.shared.lock().families.retain(|(of, _)| *of != index);
     }
 
-    /// A burst on the server at `index` begins. The flag returned is raised when it cannot go on:
-    /// the server has ended or was killed, or `stop` was requested.
+    /// A burst on the server at `index` begins. The flag returned is raised when it cannot go on.
     pub(super) fn begin(&self, index: usize, stop: &Stop) -> Stop {
         let abort = Stop::never();
         let burst = Burst {

@@ -16,8 +16,7 @@ pub enum LatencyRate {
 }
 
 impl LatencyRate {
-    /// Requests a second, where the warm reference answers `reference` of them; none where that
-    /// would have to be known and is not.
+    /// Requests a second, where the warm reference answers `reference`; none where that is needed and not known.
     pub(super) fn per_second(self, reference: Option<f64>) -> Option<f64> {
         match self {
             LatencyRate::PerSecond(rate) => Some(rate),

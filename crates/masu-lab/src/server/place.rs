@@ -9,12 +9,10 @@ use crate::error::Doing;
 use crate::parameter::{Values, substitute};
 use crate::{Error, Input, Row, Workload, scratch};
 
-/// Ports to choose from: below those that the kernel gives to clients, which might otherwise take
-/// a server's port between its choice and its start.
+/// Below the ports that the kernel gives to clients, which might take a server's before it starts.
 const PORTS: std::ops::Range<u16> = 20_000..32_000;
 
-/// What `{port}`, `{dir}` and `{variant}` stand for in one start of a server. The folder is removed
-/// when this is dropped.
+/// What `{port}`, `{dir}`, `{variant}` stand for in one start of a server; dropped, the folder is removed.
 #[derive(Debug)]
 pub(super) struct Place {
     pub(super) port: u16,
@@ -58,9 +56,7 @@ impl Place {
     }
 }
 
-/// A port that nobody listens on now. Each call begins where the last one ended, so that servers
-/// started together get different ones; the first begins where this process's number says, so that
-/// two of them seldom meet.
+/// A free port. Each call goes on where the last one ended; the first begins by this process's number.
 fn free_port() -> Result<u16, Error> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let count = u64::from(PORTS.end - PORTS.start);

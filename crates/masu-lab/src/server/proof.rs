@@ -48,8 +48,7 @@ impl Servers<'_> {
     }
 }
 
-/// What was seen of a server that was ended because it was ready, or because it never was, or that
-/// ended itself.
+/// What was seen of a server that was ended because it was ready or never was, or that ended itself.
 fn judge(
     row: &Row,
     run: &Run,
@@ -84,8 +83,7 @@ fn judge(
     Ok(evidence)
 }
 
-/// Looks whether the variant's library is mapped into the processes of the server that is to be
-/// measured; what to say of those that lack it, or of a malloc that is there instead.
+/// What to say of processes of the server without the variant's library, or with a malloc in its place.
 pub(super) fn is_mapped(row: &Row, running: &Running) -> Result<Option<String>, Error> {
     let maps = |pid: &i32| fs::read_to_string(format!("/proc/{pid}/maps")).ok();
     let maps: Vec<String> = running.family.alive().iter().filter_map(maps).collect();

@@ -71,8 +71,7 @@ enum Refusal {
     Never(String),
 }
 
-/// Asks until the server in `place` is ready, `sooner` tells that there is no use in waiting, or
-/// `within` has passed, or asking is impossible; then the reason is returned. Whether it is ready.
+/// Whether the server gets ready in time; asks until then, or until `sooner` says that waiting is of no use.
 pub(super) fn wait(
     ready: &Ready,
     place: &Place,

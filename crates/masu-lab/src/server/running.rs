@@ -51,8 +51,7 @@ impl Running {
         }
     }
 
-    /// How the server ended, if it has. One whose first process has returned 0 goes on as long as
-    /// others of its processes do: it put itself into the background.
+    /// How the server ended, if it has: one in the background goes on as long as its other processes do.
     pub(super) fn ended(&self) -> Option<Ending> {
         match kernel::ended(self.family.root)? {
             Status::Exited(0) if !self.family.alive().is_empty() => None,
@@ -70,8 +69,7 @@ impl Running {
         }
     }
 
-    /// Asks the servers to end, all at once, and kills those that do not. Returns how each ended,
-    /// in their order; none for one that had to be killed.
+    /// Asks all servers to end at once and kills those that do not. How each ended; none for one that was killed.
     pub(super) fn end(servers: Vec<Running>) -> Vec<Option<Ending>> {
         for server in &servers {
             server.family.terminate();

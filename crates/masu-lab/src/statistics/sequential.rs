@@ -19,8 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use super::pairs_needed;
 
-/// How far from its estimate an interval may reach, relative to it, where the caller does not say:
-/// one per cent.
+/// How far from its estimate an interval may reach, relative to it, where the caller does not say: one per cent.
 pub const DEFAULT_PRECISION: f64 = 0.01;
 
 /// The error that all verdicts of a table may have together, or what a look may spend of it.

@@ -10,8 +10,7 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-/// Above this many differences the distribution is approximated by a normal one, and averages are
-/// no longer listed.
+/// Above this many differences the distribution is approximated by a normal one, and averages are no longer listed.
 const EXACT_MAX: usize = 200;
 
 /// The center of `differences` and the interval that covers it except with probability `alpha`;

@@ -74,8 +74,7 @@ pub fn gate(summary: &Summary, percent: f64) -> Gate {
     }
 }
 
-/// How many times as much as the reference the variant of `row` costs, as an interval; none where
-/// there is no verdict, be it that too few runs were made or that too many failed.
+/// How many times as much as the reference the variant of `row` costs; none where there is no verdict.
 fn cost(summary: &Summary, row: &Row) -> Option<(f64, f64)> {
     if let Verdict::TooFewRuns { .. } | Verdict::RunsFailed { .. } = row.verdict {
         return None;

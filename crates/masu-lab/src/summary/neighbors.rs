@@ -18,8 +18,7 @@ const OTHERS_CPUS: f64 = 0.25;
 /// Load beyond what the runs themselves make that is worth a word.
 const LOAD_BEYOND: f64 = 1.0;
 
-/// What there is to say about all `runs` of the variants called `labels`; `valid` are those that
-/// the table rests on.
+/// What there is to say about all `runs` of the variants called `labels`; `valid` are those that the table rests on.
 pub(super) fn warnings(labels: &[String], runs: &[Run], valid: &[&Run]) -> Vec<String> {
     let mut warnings = Vec::new();
     warnings.extend(starved(labels, runs, valid));

@@ -10,8 +10,7 @@ use crate::statistics::{self, Measure, Sorted};
 /// Runs without which nothing is said about a series.
 const RUNS_MIN: usize = 10;
 
-/// How sure a trend must be: deviations of Kendall's statistic, which chance reaches once in ten
-/// thousand series.
+/// How sure a trend must be: deviations of Kendall's statistic, which chance reaches once in ten thousand series.
 const TREND_DEVIATIONS: f64 = 3.9;
 
 /// The change from the first to the last run, relative to the median, that is worth a word.

@@ -145,8 +145,7 @@ fn understood(name: &str, unit: Unit, value: &str) -> Result<Value, String> {
     })
 }
 
-/// The malloc that a name of the catalogue stands for: its settings do not depend on how it was
-/// packaged.
+/// The malloc that a name of the catalogue stands for: its settings do not depend on how it was packaged.
 pub(crate) fn family(name: &str) -> &str {
     // `jemalloc-5.3.0` is a second release beside `jemalloc`.
     let name = match name.split_once('-') {

@@ -136,8 +136,7 @@ impl Program {
         self
     }
 
-    /// Names another program of the process tree, with its Debian package: the library must have
-    /// served it too.
+    /// Names another program of the process tree, with its Debian package: the library must have served it too.
     pub(crate) fn runs(self, name: &str, package: &str) -> Self {
         installed(name, package);
         self.serves(name)

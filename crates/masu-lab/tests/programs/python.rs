@@ -48,8 +48,7 @@ fn python() -> Program {
         .variable("PYTHONDONTWRITEBYTECODE", "1")
 }
 
-/// Runs modules of the test suite; the counts and the name of each test that does not pass are
-/// compared.
+/// Runs modules of the test suite; the counts and the name of each test that does not pass are compared.
 fn suite(modules: &[&str], malloc: &str) {
     let names = modules.join("\n");
     python()

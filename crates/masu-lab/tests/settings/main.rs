@@ -49,8 +49,7 @@ fn prove_one(probe: &Probe, proof: &Proof, member: &str) -> Option<String> {
     holds.then(|| format!("{name} is proved by a misspelt variable too: {seen}"))
 }
 
-/// Whether the proof holds, with both variants changed by `mistake` if there is one; and what was
-/// seen.
+/// Whether the proof holds, with both variants changed by `mistake` if there is one; and what was seen.
 fn try_out(
     probe: &Probe,
     proof: &Proof,

@@ -45,8 +45,7 @@ impl Probe {
         self.catalogue.get(malloc, Libc::Glibc).map(|found| found.path.as_path())
     }
 
-    /// The names of every `malloc` there is: `mimalloc2`, `mimalloc3` and `mimalloc2-2.1.4` are all
-    /// mimalloc.
+    /// The names of every `malloc` there is: `mimalloc2`, `mimalloc3` and `mimalloc2-2.1.4` are all mimalloc.
     pub(crate) fn members(&self, malloc: &str) -> Vec<String> {
         let is_version = |text: &str| text.starts_with(|first: char| first.is_ascii_digit());
         let is_member = |name: &str| {

@@ -72,8 +72,7 @@ impl Workbench<'_> {
         }
     }
 
-    /// Installs packages of Debian's, where that was asked for and can be done; whether it was. Else `what` is noted as
-    /// missing: `why`, and how to install them.
+    /// Whether Debian's `packages` were installed, where that was asked for; else `what` is missing, and `why`.
     pub(in crate::experiment) fn provide(
         &mut self,
         what: &str,

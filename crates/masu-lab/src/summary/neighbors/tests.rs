@@ -2,8 +2,7 @@
 
 use super::*;
 
-/// Twenty runs of one second and one CPU second on a machine left alone, and what `change` makes
-/// of them.
+/// Twenty runs of one second and one CPU second on a machine left alone, and what `change` makes of them.
 fn warned(change: impl Fn(usize, &mut Run)) -> Vec<String> {
     let mut runs: Vec<Run> = (0..20)
         .map(|index| Run {
