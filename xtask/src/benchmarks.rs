@@ -4,15 +4,12 @@
 //! newest record of a name stands for it. The page is a function of the records and of nothing else, so `cargo xtask
 //! tidy` can tell that it is theirs, and no figure gets onto it by hand.
 
-mod standing;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
 use crate::links;
-use standing::Standing;
 
 /// The page.
 pub const PAGE: &str = "docs/benchmarks.md";
@@ -243,14 +240,43 @@ fn standings<'a>(records: impl Iterator<Item = (&'a str, &'a Record<'a>)>) -> St
         .to_owned();
     for (title, record) in records {
         for (heading, section) in record.sections() {
-            let Some(standing) = Standing::of(heading, section) else { continue };
-            let Standing { ahead, level, behind } = &standing;
-            let losses = if behind.is_empty() { "none".to_owned() } else { behind.join("; ") };
-            let what = subject(heading);
-            text.push_str(&format!("| {title}, {what} | {ahead} | {level} | {losses} |\n"));
+            if let Some(standing) = standing(heading, section) {
+                text.push_str(&format!("| {title}, {} | {standing} |\n", subject(heading)));
+            }
         }
     }
     text
+}
+
+/// In how many rows of a section's table of times masu is ahead, in how many no difference is shown, and the rows in which it
+/// is behind; none where the table has no such column. The last column is masu against the best of the others: `RATIO
+/// (LOW–HIGH) PEER`. Patterns that are there for their memory alone do not count.
+fn standing(heading: &str, section: &str) -> Option<String> {
+    let cells = |row: &'_ str| -> Vec<String> {
+        row.trim().trim_matches('|').split('|').map(|cell| cell.trim().to_owned()).collect()
+    };
+    let is_of_time = heading.contains("wall time") || heading.starts_with("Time ");
+    let mut rows = section.lines().filter(|line| line.starts_with('|')).map(cells);
+    if !rows.next()?.last()?.starts_with("masu / best") || !is_of_time {
+        return None;
+    }
+    let (mut ahead, mut level, mut losses) = (0, 0, Vec::new());
+    for row in rows.skip(1) {
+        let (Some(name), Some(last)) = (row.first(), row.last()) else { continue };
+        if MEMORY_ONLY.contains(&name.as_str()) {
+            continue;
+        }
+        let numbers = last.split([' ', '(', ')', '–']).filter_map(|word| word.parse::<f64>().ok());
+        match numbers.collect::<Vec<_>>()[..] {
+            [ratio, low, _] if low > 1.0 => losses.push((ratio, format!("{name} {last}"))),
+            [_, _, high] if high < 1.0 => ahead += 1,
+            _ => level += 1,
+        }
+    }
+    losses.sort_by(|one, other| other.0.total_cmp(&one.0));
+    let losses: Vec<String> = losses.into_iter().map(|(_, loss)| loss).collect();
+    let losses = if losses.is_empty() { "none".to_owned() } else { losses.join("; ") };
+    Some(format!("{ahead} | {level} | {losses}"))
 }
 
 /// A section's heading behind the family's title: `Patterns: wall time` is `wall time`.
@@ -332,6 +358,18 @@ mod tests {
         let page = made(&[("benches/record/2026-11-22-patterns.md", NEW)]);
         let row = "| Allocation patterns, wall time | 1 | 0 | churn 1.70 (1.30–2.10) mimalloc2 |";
         assert!(page.contains(row), "{page}");
+    }
+
+    #[test]
+    fn rows_of_time_are_ahead_level_or_behind() {
+        let table = "\n| pattern | glibc, ms | masu / best peer |\n|---|---:|---:|\n\
+                     | a | 1 | 0.5 (0.4–0.6) x |\n| b | 1 | 1.1 (1.05–1.2) y |\n| c | 1 | 2.0 (1.5–3) z |\n\
+                     | d | 1 | 1.0 (0.9–1.1) x |\n| e | 1 | – |\n\
+                     | small-program | 1 | 1.1 (1.05–1.2) y |\n";
+        let shown = standing("Patterns: wall time", table).unwrap();
+        assert_eq!(shown, "1 | 2 | c 2.0 (1.5–3) z; b 1.1 (1.05–1.2) y");
+        assert_eq!(standing("Patterns: peak RSS, MB", table), None);
+        assert_eq!(standing("Patterns: wall time", "| a | b |\n|---|---|\n"), None);
     }
 
     #[test]

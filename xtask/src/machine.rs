@@ -189,38 +189,28 @@ pub fn provide_toolchain(root: &Path) -> Result<()> {
     for target in [MUSL, OTHER_CPU, OTHER_CPU_MUSL].iter().chain(OTHER_SYSTEMS) {
         provide_target(root, target)?;
     }
-    let mut oldest = Command::new("rustup");
-    oldest.args(["run", OLDEST_RUST, "rustc", "--version"]);
-    if !oldest.stdout(Stdio::null()).stderr(Stdio::null()).status()?.success() {
-        rustup(root, &["toolchain", "install", OLDEST_RUST, "--profile", "minimal"])?;
-    }
-    Ok(())
+    provide_rust(root, OLDEST_RUST, &["rustc"], &[])
 }
 
 /// Has rustup install the nightly toolchain, whose rustdoc writes JSON.
 pub fn provide_nightly(root: &Path) -> Result<()> {
-    let mut version = Command::new("rustup");
-    version.args(["run", NIGHTLY, "rustdoc", "--version"]).stdout(Stdio::null());
-    if version.stderr(Stdio::null()).status().is_ok_and(|status| status.success()) {
-        return Ok(());
-    }
-    rustup(root, &["toolchain", "install", NIGHTLY, "--profile", "minimal"])
+    provide_rust(root, NIGHTLY, &["rustdoc"], &[])
 }
 
 /// Has rustup install Miri, which only nightly compilers have.
 pub fn provide_miri(root: &Path) -> Result<()> {
-    let mut miri = Command::new("rustup");
-    miri.args(["run", NIGHTLY, "cargo", "miri", "--version"]);
-    if miri
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status()
-        .is_ok_and(|status| status.success())
-    {
+    let parts = ["--component", "miri", "--component", "rust-src"];
+    provide_rust(root, NIGHTLY, &["cargo", "miri"], &parts)
+}
+
+/// Has rustup install a toolchain with these parts where it does not run the tool yet.
+fn provide_rust(root: &Path, toolchain: &str, tool: &[&str], parts: &[&str]) -> Result<()> {
+    let mut version = Command::new("rustup");
+    version.args(["run", toolchain]).args(tool).arg("--version");
+    if version.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|it| it.success()) {
         return Ok(());
     }
-    let parts = ["--profile", "minimal", "--component", "miri", "--component", "rust-src"];
-    rustup(root, &[&["toolchain", "install", NIGHTLY], parts.as_slice()].concat())
+    rustup(root, &[&["toolchain", "install", toolchain, "--profile", "minimal"], parts].concat())
 }
 
 /// Adds the standard library for `target` where the toolchain lacks it.

@@ -214,38 +214,20 @@ fn parse(bytes: &[u8]) -> Library<'_> {
     Library::parse(bytes).expect("an ELF library")
 }
 
-/// The values of a tag in the dynamic section.
-fn dynamic_values(library: &Library<'_>, tag: elf::DynamicTag) -> Vec<u64> {
-    let table = library.elf_dynamic_table().expect("well-formed");
-    table.iter().filter(|entry| entry.tag == tag).map(|entry| entry.val).collect()
-}
-
-/// The strings of a tag in the dynamic section.
-fn dynamic_strings(library: &Library<'_>, tag: elf::DynamicTag) -> Vec<String> {
-    let table = library.elf_dynamic_table().expect("well-formed");
-    let entries = table.iter().filter(|entry| entry.tag == tag);
-    let strings = entries.map(|entry| table.string(entry).expect("well-formed"));
-    strings.map(|string| String::from_utf8_lossy(string).into_owned()).collect()
-}
-
 #[test]
-fn it_needs_only_the_c_library() {
+fn it_needs_only_the_c_library_has_one_name_is_never_unloaded_and_binds_at_start() {
     let bytes = our_bytes();
-    assert_eq!(dynamic_strings(&parse(&bytes), elf::DT_NEEDED), ["libc.so.6"]);
-}
-
-#[test]
-fn its_name_is_the_same_wherever_it_was_built() {
-    let bytes = our_bytes();
-    assert_eq!(dynamic_strings(&parse(&bytes), elf::DT_SONAME), ["libmasu.so"]);
-}
-
-#[test]
-fn it_is_never_unloaded_and_binds_at_start() {
-    let bytes = our_bytes();
-    let [flags] = dynamic_values(&parse(&bytes), elf::DT_FLAGS_1)[..] else {
-        panic!("no flags");
+    let file = parse(&bytes);
+    let table = file.elf_dynamic_table().expect("well-formed");
+    let of = |tag| table.iter().filter(move |entry| entry.tag == tag);
+    let strings = |tag| -> Vec<_> {
+        let strings = of(tag).map(|entry| table.string(entry).expect("well-formed"));
+        strings.map(|string| String::from_utf8_lossy(string).into_owned()).collect()
     };
+    assert_eq!(strings(elf::DT_NEEDED), ["libc.so.6"]);
+    assert_eq!(strings(elf::DT_SONAME), ["libmasu.so"], "wherever it was built");
+    let flags: Vec<u64> = of(elf::DT_FLAGS_1).map(|entry| entry.val).collect();
+    let [flags] = flags[..] else { panic!("no flags") };
     assert_ne!(flags & elf::DF_1_NODELETE.0, 0, "-z nodelete");
     assert_ne!(flags & elf::DF_1_NOW.0, 0, "-z now");
 }

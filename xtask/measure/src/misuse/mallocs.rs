@@ -28,9 +28,6 @@ const OURS: &str = "masu";
 const SECURE: &str = "masu-secure";
 const GUARDS: &str = "masu-guards";
 
-/// Where the others come from.
-const HOW: &str = "`cargo xtask peers` builds those that no package has";
-
 pub(super) const MALLOCS: [Malloc; 10] = [
     malloc(OURS, "masu"),
     malloc(SECURE, "masu secure"),
@@ -74,7 +71,7 @@ pub(super) fn catalogue(root: &Path, is_wanted: &impl Fn(&Malloc) -> bool) -> Re
         machine::provide_what_there_is(&[machine::PEERS, machine::HARDENED_PEERS]);
     }
     let mut folders: Vec<PathBuf> = peers::folder().into_iter().chain(peers::hardened()).collect();
-    if wants(SECURE) && has_secure(root)? {
+    if wants(SECURE) {
         folders.push(secure(root)?);
     }
     let masu_glibc = if wants(OURS) || wants(GUARDS) { Some(masu_library(root)?) } else { None };
@@ -109,18 +106,10 @@ pub(crate) fn find(
 fn variant(catalogue: &Catalogue, program: &Program, malloc: Malloc) -> Result<Variant> {
     let name = malloc.spec.split(':').next().unwrap_or(malloc.spec);
     if catalogue.get(name, Libc::Glibc).is_none() {
-        bail!(
-            "not here; {}",
-            if malloc.is_ours() { "the workspace does not build it" } else { HOW }
-        );
+        bail!("not here; `cargo xtask peers` builds those that no package has");
     }
     let spec: Spec = malloc.spec.parse()?;
     Ok(catalogue.resolve(&spec, program)?)
-}
-
-fn has_secure(root: &Path) -> Result<bool> {
-    let manifest = std::fs::read_to_string(root.join("crates/masu-abi/Cargo.toml"))?;
-    Ok(manifest.lines().any(|line| line.starts_with("secure =")))
 }
 
 /// The folder with masu's hardened library, under its usual name.

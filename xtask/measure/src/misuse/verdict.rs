@@ -3,7 +3,6 @@
 //! It relies on the marks of `workloads/misuse/misuse.h` and on how the process ended, nothing else. The hard part is
 //! to call nothing by too good a name: memory that was handed out twice stays so, whatever ends the program later.
 
-use std::fmt::Write as _;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
@@ -32,32 +31,22 @@ pub(super) enum Verdict {
 }
 
 impl Verdict {
-    pub(super) const ALL: [Verdict; 10] = [
-        Verdict::Call,
-        Verdict::Access,
-        Verdict::Fault,
-        Verdict::Refused,
-        Verdict::Wiped,
-        Verdict::Later,
-        Verdict::Silent,
-        Verdict::Damage,
-        Verdict::Hangs,
-        Verdict::Handed,
+    /// Each with its word, the best first.
+    const WORDS: [(Verdict, &str); 10] = [
+        (Verdict::Call, "call"),
+        (Verdict::Access, "access"),
+        (Verdict::Fault, "fault"),
+        (Verdict::Refused, "refused"),
+        (Verdict::Wiped, "wiped"),
+        (Verdict::Later, "later"),
+        (Verdict::Silent, "silent"),
+        (Verdict::Damage, "damage"),
+        (Verdict::Hangs, "hangs"),
+        (Verdict::Handed, "**handed**"),
     ];
 
     pub(super) fn word(self) -> &'static str {
-        match self {
-            Verdict::Call => "call",
-            Verdict::Access => "access",
-            Verdict::Fault => "fault",
-            Verdict::Refused => "refused",
-            Verdict::Wiped => "wiped",
-            Verdict::Later => "later",
-            Verdict::Silent => "silent",
-            Verdict::Damage => "damage",
-            Verdict::Hangs => "hangs",
-            Verdict::Handed => "**handed**",
-        }
+        Verdict::WORDS[self as usize].1
     }
 
     /// The outcome of a run by its marks and exit status; none where the case could not be set up.
@@ -110,7 +99,7 @@ impl Tally {
     }
 
     pub(super) fn seen(&self) -> impl Iterator<Item = (Verdict, usize)> {
-        let all = Verdict::ALL.into_iter().zip(self.counts);
+        let all = Verdict::WORDS.into_iter().map(|(verdict, _)| verdict).zip(self.counts);
         all.filter(|(_, count)| *count > 0)
     }
 
@@ -130,12 +119,9 @@ impl Tally {
             [] => "–".to_owned(),
             [(verdict, _)] => verdict.word().to_owned(),
             _ => {
-                let mut text = String::new();
-                for (verdict, count) in seen {
-                    let comma = if text.is_empty() { "" } else { ", " };
-                    let _ = write!(text, "{comma}{} {count}", verdict.word());
-                }
-                text
+                let word =
+                    |(verdict, count): &(Verdict, usize)| format!("{} {count}", verdict.word());
+                seen.iter().map(word).collect::<Vec<_>>().join(", ")
             }
         }
     }
