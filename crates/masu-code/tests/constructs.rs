@@ -16,13 +16,7 @@ fn linked(workshop: &Workshop, compiler: &str, source: &str, flags: &[&str]) -> 
     let mut arguments = flags.to_vec();
     arguments.extend(["-DWITH_MAIN", source, "-o", "program", "-lm"]);
     workshop.run(compiler, &arguments);
-    let program = workshop.path("program");
-    let printed = if cfg!(target_arch = "aarch64") {
-        workshop.run("qemu-aarch64", &["-L", "/usr/aarch64-linux-gnu", program.to_str().unwrap()])
-    } else {
-        workshop.run(program.to_str().unwrap(), &[])
-    };
-    printed.trim().parse().unwrap()
+    workshop.printed("program").trim().parse().unwrap()
 }
 
 const LEVELS: [&str; 2] = ["-O0", "-O2"];
@@ -121,13 +115,7 @@ fn cxx_with_templates_exceptions_and_globals_computes_what_the_linked_program_do
             let mut linking = flags.to_vec();
             linking.extend(["shapes.cpp", "-DPART=0", "-DWITH_MAIN", "-o", "program"]);
             workshop.run(compiler, &linking);
-            let program = workshop.path("program");
-            let printed = if cfg!(target_arch = "aarch64") {
-                let emulated = ["-L", "/usr/aarch64-linux-gnu", program.to_str().unwrap()];
-                workshop.run("qemu-aarch64", &emulated)
-            } else {
-                workshop.run(program.to_str().unwrap(), &[])
-            };
+            let printed = workshop.printed("program");
             let sources: Vec<Source> = parts
                 .iter()
                 .map(|part| {

@@ -40,12 +40,6 @@ pub(crate) fn usual_rounds(is_quick: bool, variants: usize) -> usize {
     if is_quick { QUICK_ROUNDS } else { pairs_needed(variants - 1, Level::TABLE) + SPARE_ROUNDS }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Part {
-    Patterns,
-    Programs,
-}
-
 /// Run every allocation pattern and real programs under every malloc, write benches/record (about 40 minutes)
 #[derive(Debug, Default, PartialEq, Eq, clap::Parser)]
 pub(crate) struct Request {
@@ -92,21 +86,13 @@ impl Request {
         !self.patterns.is_empty() || !self.programs.is_empty()
     }
 
-    fn wants(&self, part: Part) -> bool {
-        let named = match part {
-            Part::Patterns => &self.patterns,
-            Part::Programs => &self.programs,
-        };
-        if self.names_some() {
-            !named.is_empty()
-        } else if self.musl {
-            part == Part::Patterns
-        } else {
-            match part {
-                Part::Patterns => !self.only_programs,
-                Part::Programs => !self.only_patterns,
-            }
-        }
+    fn wants_patterns(&self) -> bool {
+        if self.names_some() { !self.patterns.is_empty() } else { !self.only_programs }
+    }
+
+    fn wants_programs(&self) -> bool {
+        let wants_all = !self.only_patterns && !self.musl;
+        if self.names_some() { !self.programs.is_empty() } else { wants_all }
     }
 
     /// Rounds when there are `variants` variants: what was asked for, or what a verdict takes.
@@ -116,7 +102,7 @@ impl Request {
 
     /// Whether the program `true` is measured too: the cost of a malloc for a program that needs none.
     fn measures_smallest(&self) -> bool {
-        self.wants(Part::Patterns) && self.patterns.is_empty() && !self.musl
+        self.wants_patterns() && self.patterns.is_empty() && !self.musl
     }
 
     fn record(&self) -> Option<&str> {
@@ -143,7 +129,7 @@ struct Bench {
 }
 
 pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
-    let (patterns, programs) = (request.wants(Part::Patterns), request.wants(Part::Programs));
+    let (patterns, programs) = (request.wants_patterns(), request.wants_programs());
     machine::provide_all(&[machine::PATTERNS])?;
     if request.musl {
         machine::provide_all(&[machine::MUSL_PATTERNS])?;

@@ -20,31 +20,26 @@ use std::process::{Command, Output};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A target whose programs this machine cannot run itself.
-struct Foreign {
-    compilers: [&'static str; 2],
-    emulator: &'static str,
-    /// The folder of its C library.
-    root: &'static str,
-}
+/// Compilers for programs of another CPU, of C and of C++.
+const FOREIGN: [&str; 2] = ["aarch64-linux-gnu-gcc", "aarch64-linux-gnu-g++"];
+/// The folder of its C library.
+const FOREIGN_ROOT: &str = "/usr/aarch64-linux-gnu";
 
-/// The tested target, if it is not the tests' own, and its settings.
-fn foreign() -> Option<(String, Foreign)> {
+/// The tested target, if it is not the tests' own.
+fn foreign() -> Option<String> {
     let name = env::var("TESTED_TARGET").ok()?;
     assert_eq!(name, "aarch64-unknown-linux-gnu", "the tests know how to run no other target");
-    let compilers = ["aarch64-linux-gnu-gcc", "aarch64-linux-gnu-g++"];
-    let emulator = "qemu-aarch64";
-    Some((name, Foreign { compilers, emulator, root: "/usr/aarch64-linux-gnu" }))
+    Some(name)
 }
 
 /// The path of the `libmasu.so` that is tested, built if it is not up to date.
 pub(crate) fn path() -> &'static Path {
     static PATH: OnceLock<PathBuf> = OnceLock::new();
     PATH.get_or_init(|| {
-        let Some((name, Foreign { compilers, .. })) = foreign() else {
+        let Some(name) = foreign() else {
             return build("libmasu.so", &[], &[]);
         };
-        let linker = ("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER", compilers[0]);
+        let linker = ("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER", FOREIGN[0]);
         build("libmasu.so", &["--target", &name], &[linker])
     })
 }
@@ -84,7 +79,7 @@ pub(crate) fn build(name: &str, arguments: &[&str], variables: &[(&str, &str)]) 
 /// Compiles `tests/c/SOURCE` (C or C++ by its extension) with more arguments; returns the program
 /// or library, named after the source and `kind`.
 pub(crate) fn compile(source: &str, kind: &str, arguments: &[&str]) -> PathBuf {
-    let compilers = foreign().map_or(["cc", "c++"], |(_, foreign)| foreign.compilers);
+    let compilers = foreign().map_or(["cc", "c++"], |_| FOREIGN);
     let compiler = compilers[usize::from(source.ends_with(".cpp"))];
     compile_with(compiler, &self::source(source), kind, arguments)
 }
@@ -242,11 +237,11 @@ pub(crate) fn compile_with(
 
 /// A command that runs under the library.
 pub(crate) fn preloaded(program: impl AsRef<OsStr>) -> Command {
-    let Some((_, Foreign { emulator, root, .. })) = foreign() else {
+    if foreign().is_none() {
         let mut command = Command::new(program);
         command.env("LD_PRELOAD", path());
         return command;
-    };
+    }
     let preload = format!("LD_PRELOAD={}", path().display());
     if let Ok(runner) = env::var("TESTED_RUNNER") {
         let mut words = runner.split(' ');
@@ -254,10 +249,10 @@ pub(crate) fn preloaded(program: impl AsRef<OsStr>) -> Command {
         command.args(words).arg("--file").arg(path()).args(["--env", &preload]).arg(program);
         return command;
     }
-    let mut command = Command::new(emulator);
-    command.args(["-L", root, "-E", &preload]);
+    let mut command = Command::new("qemu-aarch64");
+    command.args(["-L", FOREIGN_ROOT, "-E", &preload]);
     // The emulator needs it for programs that the program runs.
-    command.env("QEMU_LD_PREFIX", root).arg(program);
+    command.env("QEMU_LD_PREFIX", FOREIGN_ROOT).arg(program);
     command
 }
 

@@ -9,7 +9,7 @@ use masu_lab::{Ending, Output, Run};
 use super::figures::{Figures, geometric_mean, is_peer};
 use xtask::machine;
 
-use super::{Part, Pattern, Request, Share, pattern, programs, table};
+use super::{Pattern, Request, Share, pattern, programs, table};
 
 /// One run of variant `variant`; every run prints the same.
 fn made_up(variant: usize, round: usize, wall_s: f64) -> Run {
@@ -206,7 +206,7 @@ fn what_is_measured_follows_from_the_options() {
     assert_eq!(parse("bench --quick --record second").record(), Some("second"));
     let parts = |words: &str| {
         let request = parse(words);
-        (request.wants(Part::Patterns), request.wants(Part::Programs), request.record().is_some())
+        (request.wants_patterns(), request.wants_programs(), request.record().is_some())
     };
     assert_eq!(parts("bench"), (true, true, true));
     assert_eq!(parts("bench --patterns"), (true, false, false));
