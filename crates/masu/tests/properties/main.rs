@@ -25,12 +25,8 @@ unsafe impl Send for Block {}
 impl Block {
     /// Allocates a block.
     fn new(size: usize) -> Block {
-        Block::of(masu::c::malloc(size), size)
-    }
-
-    /// Takes a block that was handed out for `size` bytes.
-    fn of(start: *mut u8, size: usize) -> Block {
-        let start = NonNull::new(start).unwrap_or_else(|| panic!("no {size} bytes"));
+        let start = NonNull::new(masu::c::malloc(size));
+        let start = start.unwrap_or_else(|| panic!("no {size} bytes"));
         Block { start, size }
     }
 
@@ -42,8 +38,7 @@ impl Block {
     }
 
     fn bytes(&mut self) -> &mut [u8] {
-        // SAFETY: The block is that long and this value's alone; callers write before they read, or have
-        // zeroed memory.
+        // SAFETY: The block is that long and this value's alone; callers write before they read.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.size) }
     }
 
