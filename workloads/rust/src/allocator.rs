@@ -13,6 +13,7 @@
     feature = "talc",
     feature = "dlmalloc",
     feature = "rlsf",
+    feature = "rusty_alloc",
 )))]
 compile_error!("name the allocator: cargo build --release --features masu");
 
@@ -55,3 +56,7 @@ static GLOBAL: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
 #[cfg(feature = "rlsf")]
 #[global_allocator]
 static GLOBAL: rlsf::GlobalTlsf = rlsf::GlobalTlsf::new();
+
+#[cfg(feature = "rusty_alloc")]
+#[global_allocator]
+static GLOBAL: rusty_alloc_api::RustyAlloc = rusty_alloc_api::RustyAlloc;

@@ -20,7 +20,7 @@ pub(super) struct Allocator {
 
 const PLAIN: Allocator = Allocator { name: "", package: None, is_foreign: false, tunables: &[] };
 
-pub(super) const ALLOCATORS: [Allocator; 9] = [
+pub(super) const ALLOCATORS: [Allocator; 10] = [
     Allocator { name: REFERENCE, package: Some("mimalloc"), is_foreign: true, ..PLAIN },
     Allocator { name: OURS, package: Some("masu"), ..PLAIN },
     Allocator { name: "system", is_foreign: true, ..PLAIN },
@@ -36,6 +36,7 @@ pub(super) const ALLOCATORS: [Allocator; 9] = [
     Allocator { name: "talc", package: Some("talc"), ..PLAIN },
     Allocator { name: "dlmalloc", package: Some("dlmalloc"), ..PLAIN },
     Allocator { name: "rlsf", package: Some("rlsf"), ..PLAIN },
+    Allocator { name: "rusty_alloc", package: Some("rusty_alloc-api"), ..PLAIN },
 ];
 
 pub(super) fn version<'a>(lock: &'a str, package: &str) -> Option<&'a str> {
