@@ -118,18 +118,22 @@ fn variants(names: &[&str], workload: &Workload) -> Vec<Variant> {
     names.iter().map(variant).collect()
 }
 
+fn http(url: &str) -> Load {
+    Load::Http {
+        urls: vec![url.to_owned()],
+        body: None,
+        connections: 2,
+        pace: Pace::Closed,
+        latency_rate: None,
+        timeout: DEFAULT_TIMEOUT,
+    }
+}
+
 fn plan() -> ServerPlan {
     ServerPlan {
         ready: Ready::Port,
         ready_within: Duration::from_secs(60),
-        load: Load::Http {
-            urls: vec!["http://127.0.0.1:{port}/".to_owned()],
-            body: None,
-            connections: 2,
-            pace: Pace::Closed,
-            latency_rate: None,
-            timeout: DEFAULT_TIMEOUT,
-        },
+        load: http("http://127.0.0.1:{port}/"),
         burst: Duration::from_millis(100),
         one_at_a_time: false,
         counting: None,
@@ -176,14 +180,7 @@ fn a_stranger_who_answers_there_already_is_not_loaded() {
     stranger.set_nonblocking(true).unwrap();
     let address = stranger.local_addr().unwrap();
     let url = format!("http://{address}/");
-    let load = Load::Http {
-        urls: vec![url.clone()],
-        body: None,
-        connections: 2,
-        pace: Pace::Closed,
-        latency_rate: None,
-        timeout: DEFAULT_TIMEOUT,
-    };
+    let load = http(&url);
     for (ready, load) in [(Ready::Port, load), (Ready::Url(url), plan().load)] {
         let server = ServerPlan { ready, load, one_at_a_time: true, ..plan() };
         let error = made(&workload, server, 1).unwrap_err().to_string();
@@ -393,10 +390,8 @@ fn a_load_command_that_fails_is_an_error_with_its_words() {
 #[test]
 fn requests_that_are_never_answered_well_are_an_error() {
     let log = Log::new();
-    let mut plan = plan();
-    let Load::Http { urls, .. } = &mut plan.load else { unreachable!() };
     // A port that nobody listens at.
-    *urls = vec!["http://127.0.0.1:1/".to_owned()];
+    let plan = ServerPlan { load: http("http://127.0.0.1:1/"), ..plan() };
     let error = made(&workload(&log, "", "exec"), plan, 2).unwrap_err().to_string();
     assert!(error.contains("no request was answered") && error.contains("refused"), "{error}");
     log.assert_gone(1);

@@ -5,7 +5,7 @@
 //! estimates.
 
 use super::document::Document;
-use super::overview::{Count, Spread};
+use super::overview::{Count, Spread, once};
 use crate::quantity;
 use crate::results::Row;
 use crate::tables::{Source, Table};
@@ -77,14 +77,8 @@ impl<'a> Group<'a> {
 
     /// One entry for each variant of any member, the reference first.
     pub(super) fn variants(&self) -> Vec<Across<'a>> {
-        let mut labels: Vec<&'a str> = Vec::new();
-        for (_, table) in &self.members {
-            for row in &table.summary.rows {
-                if !labels.contains(&row.variant.as_str()) {
-                    labels.push(&row.variant);
-                }
-            }
-        }
+        let rows = self.members.iter().flat_map(|(_, table)| &table.summary.rows);
+        let labels = once(rows.map(|row| row.variant.as_str()));
         labels.into_iter().map(|label| self.variant(label)).collect()
     }
 

@@ -75,14 +75,20 @@ impl Spread {
     }
 }
 
-/// One overview for each primary measure that two cases or more share.
-pub(super) fn overviews(source: &Source) -> Vec<Overview> {
-    let mut primaries: Vec<Measure> = Vec::new();
-    for table in &source.tables {
-        if !primaries.contains(&table.summary.primary) {
-            primaries.push(table.summary.primary);
+/// Each of these once, in the order of their first appearance.
+pub(super) fn once<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<T> {
+    let mut seen = Vec::new();
+    for one in all {
+        if !seen.contains(&one) {
+            seen.push(one);
         }
     }
+    seen
+}
+
+/// One overview for each primary measure that two cases or more share.
+pub(super) fn overviews(source: &Source) -> Vec<Overview> {
+    let primaries = once(source.tables.iter().map(|table| table.summary.primary));
     primaries.into_iter().filter_map(|primary| overview(source, primary)).collect()
 }
 
@@ -96,13 +102,8 @@ fn overview(source: &Source, primary: Measure) -> Option<Overview> {
     if summaries.len() < 2 {
         return None;
     }
-    let mut labels: Vec<&str> = Vec::new();
     let others = summaries.iter().flat_map(|summary| summary.rows.iter().skip(1));
-    for row in others {
-        if !labels.contains(&row.variant.as_str()) {
-            labels.push(&row.variant);
-        }
-    }
+    let labels = once(others.map(|row| row.variant.as_str()));
     let line = |label: &&str| {
         let others = summaries.iter().flat_map(|summary| summary.rows.iter().skip(1));
         let rows: Vec<&Row> = others.filter(|row| row.variant == *label).collect();

@@ -3,7 +3,7 @@
 use super::across::{self, Across, Group};
 use super::comparison::Detail;
 use super::measure::{self, Side};
-use super::overview::Overview;
+use super::overview::{Overview, once};
 use super::plot::{LATENCIES, largest, latency_median, mean, median_run};
 use crate::page::{Cell, Column, Mark, Sheet, SheetRow, Text, Tone};
 use crate::quantity;
@@ -222,12 +222,8 @@ pub(super) fn matrix(id: &str, source: &Source) -> Option<Sheet> {
     if source.tables.len() < 2 {
         return None;
     }
-    let mut labels: Vec<&str> = Vec::new();
-    for row in source.tables.iter().flat_map(|table| table.summary.rows.iter().skip(1)) {
-        if !labels.contains(&row.variant.as_str()) {
-            labels.push(&row.variant);
-        }
-    }
+    let others = source.tables.iter().flat_map(|table| table.summary.rows.iter().skip(1));
+    let labels = once(others.map(|row| row.variant.as_str()));
     let line = |(at, table): (usize, &Table)| {
         let cell = |label: &&str| {
             let mut others = table.summary.rows.iter().skip(1);

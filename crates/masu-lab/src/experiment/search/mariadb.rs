@@ -32,22 +32,15 @@ pub(super) fn measure(bench: &mut Workbench<'_>) -> Result<Option<Table>, Error>
 
 /// The server's program, installed where that was asked for; none where it is not there, which is noted.
 fn provide(bench: &mut Workbench<'_>) -> Result<Option<PathBuf>, Error> {
-    let found = || server().filter(|_| sysbench().is_some());
+    let path = |name: &str| Program::find(name.as_ref()).ok().map(|program| program.path);
+    // The server lies outside the folders of people who are not root, in most distributions.
+    let server = || path("mariadbd").or_else(|| path("/usr/sbin/mariadbd"));
+    let found = || server().filter(|_| path("sysbench").is_some());
     if let Some(server) = found() {
         return Ok(Some(server));
     }
     let why = "there is no `mariadbd` or no `sysbench` here";
     Ok(if bench.provide("MariaDB", why, &PACKAGES)? { found() } else { None })
-}
-
-/// Outside the folders of people who are not root, in most distributions.
-fn server() -> Option<PathBuf> {
-    let found = |name: &str| Program::find(name.as_ref()).ok().map(|program| program.path);
-    found("mariadbd").or_else(|| found("/usr/sbin/mariadbd"))
-}
-
-fn sysbench() -> Option<PathBuf> {
-    Program::find("sysbench".as_ref()).ok().map(|program| program.path)
 }
 
 #[cfg(test)]
