@@ -100,7 +100,16 @@ fn examples(root: &Path) -> Result<()> {
 /// A line for each public item with all features, without what the compiler implements by itself.
 fn items(root: &Path, library: &str) -> Result<String> {
     let words = ["public-api", "--all-features", "-sss", "--color=never", "--package", library];
-    Tools::new(root)?.output("cargo-public-api", &words)
+    Ok(without_places(&Tools::new(root)?.output("cargo-public-api", &words)?))
+}
+
+/// The items without the section that a function's code lies in: no program sees it.
+fn without_places(items: &str) -> String {
+    let bare = |line: &str| {
+        let rest = line.strip_prefix("#[link_section = ").and_then(|rest| rest.split_once("] "));
+        rest.map_or(line, |(_, rest)| rest).to_owned() + "\n"
+    };
+    items.lines().map(bare).collect()
 }
 
 /// The lines that are in one text only, those of the old one first.
@@ -120,6 +129,12 @@ fn changes(old: &str, new: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sections_are_no_part_of_the_interface() {
+        let items = "#[link_section = \".text.cold\"] pub fn a()\n#[must_use] pub fn b()\n";
+        assert_eq!(without_places(items), "pub fn a()\n#[must_use] pub fn b()\n");
+    }
 
     #[test]
     fn items_that_go_and_come_are_changes_and_their_order_is_none() {
