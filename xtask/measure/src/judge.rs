@@ -5,9 +5,11 @@
 //! idea is that a judge must not learn from what it judges: every second program is of the half that the diagnosis may be
 //! mended on, the others are looked at when that is done.
 
+mod beside;
 mod page;
 mod said;
 mod truth;
+mod tuned;
 mod verdict;
 
 use std::path::{Path, PathBuf};
@@ -68,6 +70,13 @@ pub(crate) struct Request {
     /// Write benches/record/checks/judgement.md: of everything
     #[arg(long, conflicts_with_all = ["half", "only"])]
     record: bool,
+    /// Instead: masu tune, and whether what it names is within 3 % of the best of all candidates (4 minutes a program; six,
+    /// or those of --only)
+    #[arg(long, conflicts_with_all = ["half", "again", "kept", "record", "beside"])]
+    tuned: bool,
+    /// Instead: diagnose each twice, alone and beside so many busy loops, and count what changes
+    #[arg(long, value_name = "LOOPS", value_parser = options::times, conflicts_with_all = ["again", "kept", "record"])]
+    beside: Option<usize>,
 }
 
 impl Request {
@@ -115,8 +124,15 @@ pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
         commit: records::commit(root),
     };
     let stop = Stop::on_signals()?;
+    let names = request.choose(&bench.ground.suite)?;
+    if request.tuned {
+        return tuned::run(&bench, names, request, &stop);
+    }
+    if let Some(loops) = request.beside {
+        return beside::run(&bench, names, loops, &stop);
+    }
     let mut judged = Vec::new();
-    for (name, half) in request.choose(&bench.ground.suite)? {
+    for (name, half) in names {
         println!("==> {name}");
         match bench.judge(&name, half, request, &stop) {
             Ok(one) => {

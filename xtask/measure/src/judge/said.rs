@@ -1,5 +1,6 @@
 //! What was said: the command's diagnosis of a program, as a user types it.
 
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
@@ -40,23 +41,26 @@ pub(super) struct Finding {
 }
 
 /// Diagnoses the workload; returns what was printed, and how long it took.
-pub(super) fn diagnose(masu: &std::path::Path, workload: &Workload) -> Result<(Value, f64)> {
+pub(super) fn diagnose(masu: &Path, workload: &Workload) -> Result<(Value, f64)> {
+    let began = Instant::now();
+    Ok((ask(masu, &["diagnose"], workload)?, began.elapsed().as_secs_f64()))
+}
+
+/// What the command says of the workload as JSON, asked in `words`.
+pub(super) fn ask(masu: &Path, words: &[&str], workload: &Workload) -> Result<Value> {
     let mut command = Command::new(masu);
-    command.args(["diagnose", "--json", "--"]).args(&workload.arguments).stdin(Stdio::null());
+    command.args(words).args(["--json", "--"]).args(&workload.arguments).stdin(Stdio::null());
     command.current_dir(workload.folder.as_deref().context("a program without a folder")?);
     for variable in UNSET {
         command.env_remove(variable);
     }
-    let began = Instant::now();
     let output = command.output().context("cannot start masu")?;
-    let seconds = began.elapsed().as_secs_f64();
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
         let last = said.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default();
-        bail!("masu diagnose: {}: {last}", output.status);
+        bail!("masu {}: {}: {last}", words[0], output.status);
     }
-    let diagnosis = serde_json::from_slice(&output.stdout).context("the diagnosis is no JSON")?;
-    Ok((diagnosis, seconds))
+    serde_json::from_slice(&output.stdout).context("what masu printed is no JSON")
 }
 
 /// How a program failed, with the last line that it wrote; none for one that did not.

@@ -3,7 +3,9 @@
 use clap::Parser;
 use serde_json::{Value, json};
 
+use super::beside::Change;
 use super::said::Said;
+use super::tuned;
 use super::verdict::{Judged, Verdict, effects};
 use super::{Half, Request, page};
 use masu_lab::Suite;
@@ -130,4 +132,27 @@ fn the_page_counts_what_is_wrong() {
     assert!(text.contains("1 of 2 right, 0 not decided"), "{text}");
     assert!(text.contains("denied: 0 high, 0 medium, 1 low"), "{text}");
     assert!(text.contains("| a | 0.50 s | 8 s | 1.50 |"), "{text}");
+}
+
+#[test]
+fn what_tune_names_is_held_against_the_best_of_all() {
+    let all = effects(&[&proof(&[("a", 0.70), ("b", 0.72), ("c", 0.78), ("d", 0.9)])]).unwrap();
+    let of = |named| tuned::Verdict::of(named, &all).unwrap().0;
+    assert_eq!(of(Some("a")), tuned::Verdict::Near);
+    assert_eq!(of(Some("b")), tuned::Verdict::Near);
+    assert_eq!(of(Some("c")), tuned::Verdict::Open, "0.75 is within 3 % of 0.73");
+    assert_eq!(of(Some("d")), tuned::Verdict::Far);
+    assert_eq!(of(None), tuned::Verdict::Far);
+    assert!(tuned::Verdict::of(Some("e"), &all).unwrap_err().to_string().contains("e, which"));
+    let none = effects(&[&proof(&[("a", 1.1)])]).unwrap();
+    assert_eq!(tuned::Verdict::of(None, &none).unwrap(), (tuned::Verdict::Near, None));
+}
+
+#[test]
+fn another_first_finding_beside_loops_is_a_change() {
+    let fine = |confidence| said(&[("memory-is-fine", confidence, &[])]);
+    let lock = said(&[("malloc-lock", "medium", &["masu"]), ("memory-is-fine", "low", &[])]);
+    assert_eq!(Change::of(&fine("high"), &fine("low")), Change::Same);
+    assert_eq!(Change::of(&fine("high"), &lock), Change::Changed);
+    assert_eq!(Change::of(&lock, &fine("high")), Change::High);
 }

@@ -1,0 +1,92 @@
+//! Whether a busy machine changes what `masu diagnose` says: each program twice, alone and beside busy loops.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use anyhow::{Result, bail};
+use masu_lab::{Stop, Workload};
+use serde_json::json;
+
+use super::said::{Said, diagnose};
+use super::{Bench, Half};
+
+/// Says of each program what changed, and counts that.
+pub(super) fn run(
+    bench: &Bench,
+    names: Vec<(String, Half)>,
+    loops: usize,
+    stop: &Stop,
+) -> Result<()> {
+    let mut changes = Vec::new();
+    for (name, _) in names {
+        let workload = bench.ground.workload(&name)?;
+        let both = said(bench, &workload)
+            .and_then(|alone| Ok((alone, busy(loops, || said(bench, &workload))?)));
+        if stop.requested() {
+            bail!("stopped");
+        }
+        match both {
+            Ok((alone, beside)) => {
+                let change = Change::of(&alone, &beside);
+                println!("{name}: {}; beside them {}: {change:?}", alone.line(), beside.line());
+                changes.push(change);
+            }
+            Err(error) => println!("{name}: left out: {error:#}"),
+        }
+    }
+    let of = |wanted: &[Change]| changes.iter().filter(|one| wanted.contains(one)).count();
+    println!(
+        "beside {loops} busy loops: {} programs, {} first findings changed, {} of them high",
+        changes.len(),
+        of(&[Change::Changed, Change::High]),
+        of(&[Change::High])
+    );
+    Ok(())
+}
+
+fn said(bench: &Bench, workload: &Workload) -> Result<Said> {
+    let (diagnosis, seconds) = diagnose(&bench.masu, workload)?;
+    let said = Said::read(&json!({ "diagnosis": diagnosis, "seconds": seconds }))?;
+    said.succeeded()?;
+    Ok(said)
+}
+
+/// What `work` returns while so many threads do nothing but run.
+fn busy<T>(loops: usize, work: impl FnOnce() -> T) -> T {
+    let is_done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        // ORDERING: Relaxed; nothing is handed over with it.
+        let spin = || {
+            while !is_done.load(Ordering::Relaxed) {
+                std::hint::spin_loop();
+            }
+        };
+        (0..loops).for_each(|_| drop(scope.spawn(spin)));
+        let worked = work();
+        // ORDERING: As above.
+        is_done.store(true, Ordering::Relaxed);
+        worked
+    })
+}
+
+/// What became of the first finding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Change {
+    Same,
+    /// It is another, and one of both diagnoses at least was not sure of its own.
+    Changed,
+    /// It is another, and what is said beside the loops is said to be sure.
+    High,
+}
+
+impl Change {
+    pub(super) fn of(alone: &Said, beside: &Said) -> Change {
+        let first = |said: &Said| said.findings.first().map(|one| one.id.clone());
+        let is_high = beside.findings.first().is_some_and(|one| one.confidence == "high");
+        match first(alone) == first(beside) {
+            true => Change::Same,
+            false if is_high => Change::High,
+            false => Change::Changed,
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! Whether `masu tune` finds the best: what it names, beside all candidates in alternating runs of the lab's engine.
+
+use anyhow::{Context, Result, bail};
+use masu_lab::Stop;
+use serde_json::Value;
+
+use super::said::ask;
+use super::truth::{self, Extent};
+use super::verdict::{Effect, effects};
+use super::{Bench, Half, Request};
+
+/// Programs in which much is to be gained.
+const PROGRAMS: [&str; 6] = ["gawk", "imagemagick", "clang++", "graphviz", "xmllint", "arrays"];
+
+/// What the search may take.
+const SEARCH: [&str; 5] = ["tune", "--primary", "cpu", "--budget", "80s"];
+
+/// Rounds of all candidates then; with so few, luck has a part in which are best.
+const ROUNDS: usize = 2;
+
+/// So many of them go on, beside what was named, into as many rounds as intervals take.
+const BEST: usize = 4;
+
+/// What is named may take so many times as long as the best.
+const NEAR: f64 = 1.03;
+
+pub(super) fn run(
+    bench: &Bench,
+    names: Vec<(String, Half)>,
+    request: &Request,
+    stop: &Stop,
+) -> Result<()> {
+    let is_wanted = |name: &str| !request.only.is_empty() || PROGRAMS.contains(&name);
+    let mut verdicts = Vec::new();
+    for (name, _) in names.into_iter().filter(|(name, _)| is_wanted(name)) {
+        match judge(bench, &name, stop) {
+            Ok(verdict) => verdicts.push(verdict),
+            Err(error) => println!("{name}: left out: {error:#}"),
+        }
+        if stop.requested() {
+            bail!("stopped");
+        }
+    }
+    let of = |wanted| verdicts.iter().filter(|one| **one == wanted).count();
+    println!(
+        "tune named the best or one within 3 % of it: {} of {}, not decided {}",
+        of(Verdict::Near),
+        verdicts.len(),
+        of(Verdict::Open)
+    );
+    Ok(())
+}
+
+fn judge(bench: &Bench, name: &str, stop: &Stop) -> Result<Verdict> {
+    let tuning = ask(&bench.masu, &SEARCH, &bench.ground.workload(name)?)?;
+    let all = candidates(&tuning);
+    let measured = |labels: &[String], extent: Extent, part: &str| -> Result<Vec<Effect>> {
+        let plan = bench.ground.plan_of(name, labels, &extent, false)?;
+        let results = bench.folder.join(format!("{name}-{part}.jsonl"));
+        // Runs of an earlier search are none beside this one.
+        let _ = std::fs::remove_file(&results);
+        effects(&[&truth::measure(&plan, &results, stop)?])
+    };
+    let effects = measured(&all, Extent { quick: true, rounds: Some(ROUNDS) }, "candidates")?;
+    let all = effects.len();
+    let named = tuning["change"]["variant"].as_str();
+    let labels = best_and(named, effects);
+    let effects = measured(&labels, Extent { quick: true, rounds: None }, "best")?;
+    let (verdict, best) = Verdict::of(named, &effects)?;
+    let estimate = |effect: Option<&Effect>| {
+        effect.and_then(|one| one.time.as_ref()).map_or(1.0, |time| time.estimate)
+    };
+    println!(
+        "{name}: named {} (×{:.3}), best of {} {} (×{:.3}), tried by the search {}: {verdict:?}",
+        named.unwrap_or("no change"),
+        estimate(effects.iter().find(|one| Some(one.label.as_str()) == named)),
+        all,
+        best.map_or("no change", |one| &one.label),
+        estimate(best),
+        tuning["tried"].as_array().map_or(0, Vec::len)
+    );
+    Ok(verdict)
+}
+
+/// The labels of the best, and of what was named.
+fn best_and(named: Option<&str>, mut all: Vec<Effect>) -> Vec<String> {
+    let time = |one: &Effect| one.time.as_ref().map_or(f64::INFINITY, |time| time.estimate);
+    all.sort_by(|one, other| time(one).total_cmp(&time(other)));
+    let mut labels: Vec<String> = all.into_iter().map(|one| one.label).take(BEST).collect();
+    labels.extend(named.map(str::to_owned).filter(|named| !labels.contains(named)));
+    labels
+}
+
+/// What the search tried, and what it did not.
+fn candidates(tuning: &Value) -> Vec<String> {
+    let list = |name: &str| tuning[name].as_array().into_iter().flatten();
+    let tried = list("tried").map(|one| &one["variant"]);
+    let labels = tried.chain(list("not_tried")).chain(list("passed_over"));
+    labels.filter_map(|label| Some(label.as_str()?.to_owned())).collect()
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// What was named is the best, or takes at most 3 % more.
+    Near,
+    /// It seems to take more, and the intervals leave room for that it does not.
+    Open,
+    Far,
+}
+
+impl Verdict {
+    /// Of what was named, and the best of all; none of them where that is the program as it is.
+    pub(super) fn of<'a>(
+        named: Option<&str>,
+        all: &'a [Effect],
+    ) -> Result<(Verdict, Option<&'a Effect>)> {
+        let time = |one: &Effect| one.time.as_ref().map_or(f64::INFINITY, |time| time.estimate);
+        let gains = all.iter().filter(|one| time(one) < 1.0);
+        let best = gains.min_by(|one, other| time(one).total_cmp(&time(other)));
+        let interval = |effect: Option<&Effect>| {
+            let Some(time) = effect.and_then(|one| one.time.as_ref()) else {
+                return (1.0, 1.0, 1.0);
+            };
+            let (low, high) = time.interval.unwrap_or((0.0, f64::INFINITY));
+            (low, time.estimate, high)
+        };
+        let named = named
+            .map(|label| {
+                let found = all.iter().find(|one| one.label == label && one.time.is_some());
+                found.with_context(|| format!("{label}, which was named, was not measured"))
+            })
+            .transpose()?;
+        let ((low, named, _), (_, least, high)) = (interval(named), interval(best));
+        let verdict = if named <= NEAR * least {
+            Verdict::Near
+        } else if low <= NEAR * high {
+            Verdict::Open
+        } else {
+            Verdict::Far
+        };
+        Ok((verdict, best))
+    }
+}
