@@ -104,7 +104,9 @@ fn json_is_a_line_each_time_until_the_process_ends() {
 
 #[test]
 fn a_forked_child_has_its_own_page_and_is_told_from_its_parent() {
-    let program = Waiting::start(&["run", "--"], "(read line) <&0 & ");
+    // The child has its page once it has said something.
+    let child = "exec 3< <(echo begun; read line); read -u 3 line";
+    let program = Waiting::start(&["run", "--"], child);
     let children = format!("/proc/{0}/task/{0}/children", program.pid());
     let children = fs::read_to_string(children).unwrap_or_default();
     let Some(child) = children.split_whitespace().next() else {

@@ -70,7 +70,8 @@ fn calls_of_a_running_process_and_of_what_it_starts_are_counted_until_it_is_let_
     assert_eq!(calls.total.of_any(&[Call::Execve, Call::Execveat]), 1, "{calls:?}");
     assert_eq!(calls.processes, 3, "{calls:?}");
     assert!(calls.total.of(Call::Mmap) >= 1 && calls.stops >= 2 * 6, "{calls:?}");
-    assert!(calls.kinds.iter().any(|kind| kind.name == "execve"), "{:?}", calls.kinds);
+    // Which of them took most is a matter of luck.
+    assert_eq!(calls.kinds.len(), 8, "{:?}", calls.kinds);
     assert!(children.max_rss_bytes > 0, "{children:?}");
     // It goes on by itself.
     assert_eq!(standing(&child).tracer, 0);
