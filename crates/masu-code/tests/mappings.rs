@@ -134,6 +134,7 @@ fn a_forked_child_gets_an_error_where_code_is_shared_and_continues_elsewhere() {
 
 /// Refuses a system call on this thread from now on, where one of its arguments has all bits of a
 /// mask: `None` refuses it always.
+#[cfg(target_arch = "x86_64")]
 fn refuse(call: libc::c_long, argument: Option<(u32, u32)>) {
     let statement = |code: u32, k: u32| libc::sock_filter { code: code as u16, jt: 0, jf: 0, k };
     let jump = |code: u32, k: u32, jf: u8| libc::sock_filter { code: code as u16, jt: 0, jf, k };

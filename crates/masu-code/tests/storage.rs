@@ -7,7 +7,7 @@ mod program;
 
 use std::ffi::CString;
 
-use fixture::{CC, Workshop, call, load, load_all, quiet};
+use fixture::{CC, Workshop, call, load_all, quiet};
 use masu_code::{Arena, Error, Source};
 
 /// Loads a library with a thread-local variable into the process: in storage that every thread has
@@ -134,7 +134,7 @@ fn a_cxx_object_stays_until_the_threads_ended_that_its_variables_have_destructor
         static thread_local Counted counted;\n\
         extern \"C\" long f() { return ++counted.n; } extern \"C\" long *at() { return &ended; }";
     let object = workshop.source(fixture::CXX, "ends.cpp", text, &["-O2", "-fPIC"]);
-    let object = load(&arena, object);
+    let object = fixture::load(&arena, object);
     let ended = call(&arena, object, "at") as *const i64;
     // SAFETY: The object is loaded.
     let ended = || unsafe { ended.read_volatile() };

@@ -205,6 +205,7 @@ const fn left_out(
 /// Tests that an emulator breaks, and what only a released library does.
 pub(super) const LEFT_OUT: &[LeftOut] = &[
     left_out("unit", "memory::ranges::stripes::tests", STARTED, Place::QemuUser),
+    left_out("unit", "platform::bounds::tests", STARTED, Place::QemuUser),
     left_out("unit", "threads::fork::tests", STARTED, Place::QemuUser),
     left_out("oracle", "os_pages", STARTED, Place::QemuUser),
     left_out("oracle", "combinations", STARTED, Place::QemuUser),
