@@ -22,7 +22,7 @@ a round share one CPU, so that they meet the same machine. A program that fails 
 - **False**: a finding names a malloc or a setting, and none that it names gains anything (or, where it speaks of memory held,
   makes the program smaller).
 - **Wrong remedy**: one that was named and gains nothing, whatever stands beside it.
-- **Not decided**: no gain of 8 % was shown, and the runs leave room for one. On a quiet machine few rows are.
+- **Not decided**: no gain of 8 % was shown and the runs leave room for one, or they leave room for that a named remedy gets it.
 
 The diagnosis was mended on every second program, and nothing was changed for the others.
 ";

@@ -76,7 +76,7 @@ pub(super) fn labels(proof: &Value) -> Vec<String> {
 pub(super) enum Verdict {
     /// There was no gain to be seen, or a remedy gets it.
     Right,
-    /// No gain was seen, and the runs leave room for one.
+    /// No gain was seen and the runs leave room for one, or they do for that a named remedy gets it.
     Open,
     /// There was one, and no remedy gets it.
     Missed,
