@@ -314,6 +314,7 @@ impl Drop for Shared {
                 unsafe { run_destructors(loaded) };
             }
         }
-        state.frames.remove(objects.values().flat_map(|loaded| loaded.tables()).collect());
+        let tables: Vec<_> = objects.values().flat_map(|loaded| loaded.tables()).collect();
+        state.frames.remove(&tables);
     }
 }

@@ -19,6 +19,7 @@ use crate::relocation::{CPUS, HOST};
 use crate::slots::Shared;
 use crate::source::Source;
 use crate::state::{State, Taken};
+use crate::unwind::Frame;
 
 use object::LittleEndian;
 
@@ -73,8 +74,9 @@ pub(crate) struct Plan {
     image: (Bytes<usize>, usize),
     /// Functions that are chosen at load time (IFUNC).
     pub(crate) choices: Vec<choice::Choice>,
-    /// Where unwind tables with frames are.
-    pub(crate) frames: Vec<usize>,
+    /// Where unwind tables with frames are, and their frames.
+    pub(crate) tables: Vec<usize>,
+    pub(crate) frames: Vec<Frame>,
 }
 
 impl Plan {

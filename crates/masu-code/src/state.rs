@@ -124,7 +124,7 @@ pub(crate) struct Loaded {
     /// Whether it was not unloaded.
     pub(crate) is_live: bool,
     /// Tables that the unwinder knows, where the process has one.
-    pub(crate) frames: Vec<usize>,
+    pub(crate) tables: Vec<usize>,
     pub(crate) known: Option<Known>,
     /// The object itself, where it is kept.
     pub(crate) kept: Option<Arc<Vec<u8>>>,
@@ -164,8 +164,8 @@ impl Loaded {
     }
 
     pub(crate) fn tables(&self) -> impl Iterator<Item = Table> {
-        let text = self.taken.text.start;
-        self.frames.iter().map(move |&at| Table { text, at })
+        let text = &self.taken.text;
+        self.tables.iter().map(|&at| Table { text: text.clone(), at })
     }
 }
 
@@ -398,7 +398,8 @@ impl State {
     )]
     pub(crate) fn reclaim(&mut self, objects: Vec<Box<Loaded>>) {
         self.waiting -= objects.len();
-        self.frames.remove(objects.iter().flat_map(|loaded| loaded.tables()).collect());
+        let tables: Vec<Table> = objects.iter().flat_map(|loaded| loaded.tables()).collect();
+        self.frames.remove(&tables);
         for loaded in objects {
             drop(loaded.known);
             for used in &loaded.taken.uses {

@@ -7,7 +7,7 @@ mod frames;
 
 use std::ops::Range as Bytes;
 
-pub(crate) use frames::{Frames, Table};
+pub(crate) use frames::{Frame, Frames, Table};
 
 /// What the pieces of a table are coded in.
 const OMITTED: u8 = 0xff;
@@ -78,10 +78,14 @@ struct Common {
 
 /// Whether a table that will be at `start`, relocated, can be trusted to an unwinder: every length inside it, zeros at
 /// its end, every frame with a common entry before it, every augmentation known, and every frame of code that is in
-/// one of `texts`. `true` where it has frames at all. An error says where it cannot.
-pub(crate) fn check(table: &[u8], start: usize, texts: &[Bytes<usize>]) -> Result<bool, String> {
+/// one of `texts`. Returns the frames of code that is not empty. An error says where it cannot.
+pub(crate) fn check(
+    table: &[u8],
+    start: usize,
+    texts: &[Bytes<usize>],
+) -> Result<Vec<Frame>, String> {
     let mut commons: Vec<Common> = Vec::new();
-    let (mut at, mut has_frames) = (0, false);
+    let (mut at, mut frames) = (0, Vec::new());
     loop {
         let wrong = || format!("the unwind table is broken at offset {at:#x}");
         let mut reader = Reader { bytes: table, at };
@@ -89,7 +93,7 @@ pub(crate) fn check(table: &[u8], start: usize, texts: &[Bytes<usize>]) -> Resul
         if length == 0 {
             // The end, which no entry reaches over; compilers put nothing behind it.
             let is_end = table[at..].iter().all(|&byte| byte == 0);
-            return if is_end { Ok(has_frames) } else { Err(wrong()) };
+            return if is_end { Ok(frames) } else { Err(wrong()) };
         }
         let (body, end) = (at + 4, at.saturating_add(4).saturating_add(length));
         let bytes = table.get(..end).ok_or_else(wrong)?;
@@ -106,7 +110,9 @@ pub(crate) fn check(table: &[u8], start: usize, texts: &[Bytes<usize>]) -> Resul
                 let why = "the unwind table is about code that is not the object's own, at offset";
                 return Err(format!("{why} {at:#x}"));
             }
-            has_frames |= code.start != 0 && !code.is_empty();
+            if code.start != 0 && !code.is_empty() {
+                frames.push(Frame { code, at: start + at });
+            }
         }
         at = end;
     }
@@ -186,8 +192,11 @@ mod tests {
     const START: usize = 0x1000;
     const CODE: Bytes<usize> = 0x103c..0x1041;
 
-    fn check_there(table: &[u8]) -> Result<bool, String> {
-        check(table, START, &[CODE])
+    /// How many frames a table has.
+    fn check_there(table: &[u8]) -> Result<usize, String> {
+        let frames = check(table, START, &[CODE])?;
+        assert!(frames.iter().all(|frame| *frame == Frame { code: CODE, at: START + 20 }));
+        Ok(frames.len())
     }
 
     /// A common entry `zR` with addresses relative to the place, a frame of it, and the end.
@@ -201,8 +210,8 @@ mod tests {
 
     #[test]
     fn a_table_as_compilers_write_it_is_fine() {
-        for (table, has_frames) in [(&table()[..], true), (&[0; 4], false), (&[0; 8], false)] {
-            assert_eq!(check_there(table), Ok(has_frames));
+        for (table, frames) in [(&table()[..], 1), (&[0; 4], 0), (&[0; 8], 0)] {
+            assert_eq!(check_there(table), Ok(frames));
         }
     }
 
@@ -249,6 +258,6 @@ mod tests {
         // The frame of a function that was dropped.
         let mut dropped = table();
         dropped[28] = 0;
-        assert_eq!(check_there(&dropped), Ok(false));
+        assert_eq!(check_there(&dropped), Ok(0));
     }
 }

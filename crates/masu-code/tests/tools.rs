@@ -4,6 +4,7 @@
 mod fixture;
 
 use std::ffi::{CString, c_char, c_int, c_void};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use fixture::{CC, CXX, Workshop, call, load};
 use masu_code::{Arena, Options, Source, Tools};
@@ -82,6 +83,11 @@ fn a_rust_panic_passes_through_loaded_code() {
 
 #[test]
 fn exceptions_pass_while_neighbours_come_and_go() {
+    static LEFT: AtomicUsize = AtomicUsize::new(0);
+    extern "C" fn leaves() {
+        // ORDERING: Relaxed; it is read when the threads have ended.
+        LEFT.fetch_add(1, Ordering::Relaxed);
+    }
     extern "C-unwind" fn throws(x: i64) -> i64 {
         if x > 0 {
             std::panic::resume_unwind(Box::new(x));
@@ -89,10 +95,16 @@ fn exceptions_pass_while_neighbours_come_and_go() {
         x
     }
     let workshop = Workshop::open();
-    let resolver: masu_code::Resolver =
-        Box::new(|name| (name == b"throws").then_some(throws as *const () as usize));
+    let resolver: masu_code::Resolver = Box::new(|name| match name {
+        b"throws" => Some(throws as *const () as usize),
+        b"leaves" => Some(leaves as *const () as usize),
+        _ => None,
+    });
     let arena = Arena::open(Options { resolver: Some(resolver), ..Options::default() }).unwrap();
-    let text = "long throws(long); long f(long x) { return throws(x) + 1; }";
+    // The unwinder finds `leave` by its distance from the function's first byte.
+    let text = "long throws(long); void leaves(void);\n\
+        static void leave(long *x) { leaves(); }\n\
+        long f(long x) { long y __attribute__((cleanup(leave))) = x; return throws(y) + 1; }";
     let flags = ["-O2", "-fPIC", "-fexceptions"];
     let source = workshop.source(CC, "f.c", text, &flags).private();
     let mut objects: Vec<_> = (0..600).map(|_| load(&arena, &source)).collect();
@@ -102,23 +114,30 @@ fn exceptions_pass_while_neighbours_come_and_go() {
     // SAFETY: The type is right.
     let function = |object| unsafe { arena.function::<Throws>(object, "f") }.unwrap();
     let kept: Vec<_> = kept.into_iter().map(function).collect();
+    // More threads than CPUs, so that some stop between finding a frame and using it.
     std::thread::scope(|scope| {
-        let throwing = scope.spawn(|| {
-            for (x, f) in (1..=3000).zip(kept.iter().cycle()) {
-                let caught = std::panic::catch_unwind(|| f(x)).expect_err("it was thrown");
-                assert_eq!(caught.downcast_ref(), Some(&x));
-            }
+        let throwing = [(); 6].map(|()| {
+            scope.spawn(|| {
+                for (x, f) in (1..=3000).zip(kept.iter().cycle()) {
+                    let caught = std::panic::catch_unwind(|| f(x)).expect_err("it was thrown");
+                    assert_eq!(caught.downcast_ref(), Some(&x));
+                }
+            })
         });
         let mut round = 0;
-        while !throwing.is_finished() {
+        while !throwing.iter().all(|thread| thread.is_finished()) {
             round += 7;
             let at = round % objects.len();
             if at % 20 != 0 {
                 arena.unload(objects[at]).unwrap();
+                // Others use the memory that this has freed.
+                std::hint::black_box([(); 16].map(|()| Box::new([usize::MAX; 8])));
                 objects[at] = load(&arena, &source);
             }
         }
     });
+    // ORDERING: Relaxed; the threads have ended.
+    assert_eq!(LEFT.load(Ordering::Relaxed), 6 * 3000);
 }
 
 #[test]

@@ -158,10 +158,12 @@ impl Arena {
         }
         let sections = Vec::with_capacity(plans.len());
         let mut linked = Linked { first, sections, calls: Vec::new() };
-        let (mut used, mut tables) = (Vec::new(), Vec::new());
+        let (mut used, mut tables, mut frames) = (Vec::new(), Vec::new(), Vec::new());
         for ((number, mut plan), input) in (first..).zip(plans).zip(inputs) {
-            if !self.shared.tools.unwinder {
-                plan.frames.clear();
+            if self.shared.tools.unwinder {
+                frames.append(&mut plan.frames);
+            } else {
+                plan.tables.clear();
             }
             let loaded = self.enter(state, plan, input, &mut linked);
             used.extend_from_slice(&loaded.taken.uses);
@@ -177,7 +179,7 @@ impl Arena {
             }
         }
         // SAFETY: Each was checked when it was copied, and zeros follow it.
-        unsafe { state.frames.add(tables) };
+        unsafe { state.frames.add(&tables, frames) };
         state.published.extend(definitions);
         if written.iter().map(|bytes| bytes.len()).sum::<usize>() > MANY {
             written.iter().for_each(|bytes| state.range.forget_alias(bytes));
@@ -195,8 +197,8 @@ impl Arena {
     ) -> Loaded {
         let object = &input.object;
         let symbols = symbols(object, &plan);
-        let Plan { mut taken, sections, uses_here, mut frames, .. } = plan;
-        frames.shrink_to_fit();
+        let Plan { mut taken, sections, uses_here, mut tables, .. } = plan;
+        tables.shrink_to_fit();
         taken.uses.extend(uses_here.into_iter().map(|used| linked.first + used as u64));
         taken.uses.sort_unstable();
         taken.uses.dedup();
@@ -225,7 +227,7 @@ impl Arena {
             entries: 0,
             pin: None,
             is_live: true,
-            frames,
+            tables,
             known: None,
             kept: None,
             has_initializers: linked.calls.len() > calls_before,

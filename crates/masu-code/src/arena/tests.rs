@@ -17,7 +17,7 @@ fn work(live: usize) -> (usize, usize, usize) {
     let mut objects: Vec<_> = (0..live).map(|_| load()).collect();
     let counts = || {
         let state = arena.shared.lock();
-        (state.looked_at, state.frames.copied, state.frames.groups())
+        (state.looked_at, state.frames.copied, state.frames.sections())
     };
     let before = counts();
     for round in 0..200 {
@@ -32,9 +32,9 @@ fn work(live: usize) -> (usize, usize, usize) {
 #[test]
 fn unloading_looks_at_no_more_where_more_is_loaded() {
     for live in [100, 1_000, 10_000] {
-        let (looked_at, copied, groups) = work(live);
+        let (looked_at, copied, sections) = work(live);
         // One unload and one load each.
-        assert!(looked_at <= 1 && copied <= 2 * 128, "{live}: {looked_at} and {copied}");
-        assert!(groups <= live / 50, "{live}: {groups} registrations");
+        assert!(looked_at <= 1 && copied <= 2 * 1024, "{live}: {looked_at} and {copied}");
+        assert!(sections <= 1 + live / 100, "{live}: {sections} registrations");
     }
 }

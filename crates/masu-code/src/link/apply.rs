@@ -85,10 +85,11 @@ impl<'a> Batch<'_, 'a> {
             }
             if section.is_frames {
                 let texts = own_text(&input.object, plan);
-                let has_frames = unwind::check(place.bytes, start, &texts)
+                let frames = unwind::check(place.bytes, start, &texts)
                     .map_err(|why| Error::malformed(input.name, why))?;
-                if has_frames {
-                    plan.frames.push(start);
+                if !frames.is_empty() {
+                    plan.tables.push(start);
+                    plan.frames.extend(frames);
                 }
             }
         }

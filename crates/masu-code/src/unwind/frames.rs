@@ -1,158 +1,312 @@
-//! Registers tables with the unwinder and removes them.
+//! Tells libgcc's unwinder of frames.
 //!
-//! Relies on libgcc's functions, found through the dynamic linker. Libgcc before 13 walks a list of registrations for
-//! each table removed and each frame of an exception, so neighbours share a registration, a *group*. A group never
-//! changes: its successor is registered before it is removed, so that the unwinder always has the tables of live code. libgcc from 13 on has a tree of addresses instead, in which no two may be about the same
-//! code: there each table is registered by itself.
+//! Relies on libgcc's functions, found through the dynamic linker. From version 13 on, libgcc finds a registration by a
+//! tree of addresses without a lock: each table is a registration of its own, which stays as long as its object.
+//!
+//! Before 13 it has a list of registrations under a lock. Each exception walks the list, so that a registration for
+//! each object would be too many: here one stands for a whole *section* of the arena's text. `_Unwind_Find_FDE` reads
+//! the registration's note once more *after it has released the lock*, so a note must not be freed or registered again
+//! while any thread may be unwinding. Notes therefore stay until the arena goes. What changes is the sorted vector of
+//! frames that a note leads to: the new one is stored in the note, then the lock is taken and released once, and only then
+//! is the old one freed. A thread that found the old vector did so under the lock, and reads no vector outside it.
+//!
+//! ```text
+//! unwinding thread                         this module
+//! lock; vector = note.vector
+//!                                          note.vector = new
+//! search vector; unlock                    lock (waits); unlock
+//! read note's encoding                     free(old vector)
+//! ```
 
+use std::alloc::{Layout, handle_alloc_error};
 use std::collections::BTreeMap;
 use std::ffi::c_void;
+use std::ops::Range as Bytes;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::process;
 
-/// A table at an address, and where the text of its object begins.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+/// A table at an address, and its object's text.
+#[derive(Debug, Clone)]
 pub(crate) struct Table {
-    pub(crate) text: usize,
+    pub(crate) text: Bytes<usize>,
     pub(crate) at: usize,
 }
 
-/// Tables in a group, unless one object has more: so many are copied where one comes or goes.
-const MOST: usize = 128;
-
-/// What libgcc notes of a registration (`struct object`): six words at most in any version.
-type Note = [usize; 8];
-
-/// The word of a note that leads to the list's next, where there is a list.
-const NEXT: usize = 5;
-
-/// One registration: `tables` in the order of their objects' text.
-#[derive(Debug)]
-struct Group {
-    tables: Vec<Table>,
-    /// Addresses of the tables, as libgcc reads them.
-    array: Box<[usize]>,
-    note: *mut Note,
+/// The address of a frame description, and the code that it is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Frame {
+    pub(crate) code: Bytes<usize>,
+    pub(crate) at: usize,
 }
 
-/// The unwinder's tables of an arena.
+/// Bytes of text that share a registration. A change copies the frames of its sections, an exception walks all sections.
+const SECTION: usize = 16 << 10;
+
+/// The unwinder's frames of an arena.
 #[derive(Debug, Default)]
 pub(crate) struct Frames {
-    /// By where the text of each group begins, which no other group's text reaches into.
-    groups: BTreeMap<usize, Group>,
-    /// Tables that were copied from one group to another.
+    /// By the first address of each section's text, where libgcc has a list. A frame is in each section that its code
+    /// reaches into.
+    sections: BTreeMap<usize, Section>,
+    /// Frames that were copied for changes.
     #[cfg(test)]
     pub(crate) copied: usize,
 }
 
-// SAFETY: A note belongs to its group, and to libgcc, which has a lock of its own.
+// SAFETY: Notes and vectors belong to their section, and to libgcc, which reads them under a lock of its own.
 unsafe impl Send for Frames {}
 
 impl Frames {
-    /// Tells the unwinder of tables, in a process that has one.
+    /// Tells the unwinder of frames, in a process that has one.
     ///
     /// # Safety
     ///
-    /// - Each passed [`super::check`] at that address, has frames, and ends with four zeros.
-    /// - It stays until it is given to [`Frames::remove`].
-    pub(crate) unsafe fn add(&mut self, tables: Vec<Table>) {
+    /// - Each of `tables` passed [`super::check`] at that address, has frames, and ends with four zeros.
+    /// - `frames` are all that the checks returned.
+    /// - The tables stay until they are given to [`Frames::remove`].
+    pub(crate) unsafe fn add(&mut self, tables: &[Table], frames: Vec<Frame>) {
         match Unwinder::of_process() {
             Unwinder::None => {}
-            Unwinder::Tree { add, .. } => {
+            Unwinder::Tables { add, .. } => {
                 for table in tables {
                     // SAFETY: The caller's conditions.
                     unsafe { add(table.at as *const c_void) };
                 }
             }
-            Unwinder::List(list) => self.change(list, tables, insert),
+            Unwinder::List(list) => self.insert(list, frames),
         }
     }
 
-    /// Removes tables.
-    pub(crate) fn remove(&mut self, tables: Vec<Table>) {
+    /// Removes all frames of objects.
+    pub(crate) fn remove(&mut self, tables: &[Table]) {
         match Unwinder::of_process() {
             Unwinder::None => {}
-            Unwinder::Tree { remove, .. } => {
+            Unwinder::Tables { remove, .. } => {
                 for table in tables {
                     // SAFETY: It was registered, and is taken back once.
                     unsafe { remove(table.at as *const c_void) };
                 }
             }
-            Unwinder::List(list) => self.change(list, tables, take_out),
+            Unwinder::List(list) => self.take_out(list, tables),
         }
     }
 
-    /// Calls `edit` on the tables of each group that has some of `tables`.
-    fn change(&mut self, list: List, tables: Vec<Table>, edit: impl Fn(&mut Vec<Table>, &[Table])) {
-        let group_of = |table: Table| {
-            let below = self.groups.range(..=table.text).next_back();
-            let group = below.or_else(|| self.groups.first_key_value());
-            (group.map(|(start, _)| *start), table)
-        };
-        let mut changes: Vec<(Option<usize>, Table)> = tables.into_iter().map(group_of).collect();
-        changes.sort_unstable();
-        for changes in changes.chunk_by(|one, other| one.0 == other.0) {
-            let mut before = changes[0].0.and_then(|start| self.groups.remove(&start));
-            let mut all =
-                before.as_mut().map_or(Vec::new(), |group| std::mem::take(&mut group.tables));
-            #[cfg(test)]
-            {
-                self.copied += all.len();
+    fn insert(&mut self, list: List, frames: Vec<Frame>) {
+        let mut changes: BTreeMap<usize, Vec<(usize, usize)>> = BTreeMap::new();
+        for frame in frames {
+            for start in sections_of(&frame.code) {
+                changes.entry(start).or_default().push((frame.code.start, frame.at));
             }
-            let changed: Vec<Table> = changes.iter().map(|(_, table)| *table).collect();
-            edit(&mut all, &changed);
-            if all.len() > MOST {
-                for part in parts(&all) {
-                    self.groups.insert(part[0].text, list.register(part.to_vec()));
+        }
+        // No code of a new section runs yet, so that nothing is missed while it is without frames.
+        let new = changes.keys().filter(|start| !self.sections.contains_key(start));
+        let new: Vec<(usize, Section)> =
+            new.map(|&at| (at, Section::register(list, at, 0))).collect();
+        if !new.is_empty() {
+            list.pass_lock();
+        }
+        for (start, section) in new {
+            section.wait_for_vector(list, start);
+            self.sections.insert(start, section);
+        }
+        self.change(list, changes, Section::insert);
+    }
+
+    fn take_out(&mut self, list: List, tables: &[Table]) {
+        let mut changes: BTreeMap<usize, Vec<Bytes<usize>>> = BTreeMap::new();
+        for table in tables {
+            for start in sections_of(&table.text) {
+                let texts = changes.entry(start).or_default();
+                if texts.last() != Some(&table.text) {
+                    texts.push(table.text.clone());
                 }
-            } else if let Some(first) = all.first() {
-                self.groups.insert(first.text, list.register(all));
             }
-            if let Some(before) = before {
-                list.deregister(before);
+        }
+        self.change(list, changes, Section::take_out);
+    }
+
+    /// Calls `edit` on each section that has changes, then shows libgcc all that changed.
+    fn change<C>(
+        &mut self,
+        list: List,
+        changes: BTreeMap<usize, C>,
+        edit: impl Fn(&mut Section, C),
+    ) {
+        let mut old = Vec::with_capacity(changes.len());
+        for (start, change) in changes {
+            let Some(section) = self.sections.get_mut(&start) else { continue };
+            let before = section.codes.len();
+            edit(section, change);
+            if section.codes.len() != before {
+                #[cfg(test)]
+                {
+                    self.copied += section.codes.len();
+                }
+                old.push(section.show());
             }
+        }
+        if old.is_empty() {
+            return;
+        }
+        list.pass_lock();
+        for vector in old {
+            // SAFETY: It came from `malloc`, here or in libgcc, and no note leads to it since the lock was passed.
+            unsafe { libc::free(vector as *mut c_void) };
         }
     }
 
-    /// How many registrations there are, where groups are used.
+    /// How many registrations there are, where libgcc has a list.
     #[cfg(test)]
-    pub(crate) fn groups(&self) -> usize {
-        self.groups.len()
+    pub(crate) fn sections(&self) -> usize {
+        self.sections.len()
     }
 }
 
-/// Puts tables where they belong among those of a group.
-fn insert(all: &mut Vec<Table>, new: &[Table]) {
-    if let [table] = new {
-        all.insert(all.partition_point(|other| other <= table), *table);
-    } else {
-        all.extend_from_slice(new);
-        all.sort_unstable();
-    }
-}
-
-/// Takes tables out of those of a group.
-fn take_out(all: &mut Vec<Table>, old: &[Table]) {
-    for table in old {
-        if let Ok(at) = all.binary_search(table) {
-            all.remove(at);
+impl Drop for Frames {
+    fn drop(&mut self) {
+        if let Unwinder::List(list) = Unwinder::of_process() {
+            for section in std::mem::take(&mut self.sections).into_values() {
+                section.deregister(list);
+            }
         }
     }
 }
 
-/// The same in as few parts of one size as groups allow. Those of one object, each of which may be about any of its
-/// code, stay together.
-fn parts(mut tables: &[Table]) -> Vec<&[Table]> {
-    let mut parts = Vec::new();
-    let size = tables.len().div_ceil(tables.len().div_ceil(MOST).max(1));
-    while !tables.is_empty() {
-        let last = tables[size.min(tables.len()) - 1].text;
-        let (part, rest) = tables.split_at(tables.partition_point(|table| table.text <= last));
-        parts.push(part);
-        tables = rest;
+/// Where the sections begin that code reaches into.
+fn sections_of(code: &Bytes<usize>) -> impl Iterator<Item = usize> + use<> {
+    (code.start / SECTION * SECTION..code.end).step_by(SECTION)
+}
+
+/// libgcc's note of a registration (`struct object`): six words at most in any version.
+type Note = [usize; 8];
+
+/// The words of a note that are used here: the least address of code, the vector of sorted frames, what kind of note it
+/// is, and the list's next.
+const BEGIN: usize = 0;
+const VECTOR: usize = 3;
+const KIND: usize = 4;
+const NEXT: usize = 5;
+
+/// The words of a note before it is registered.
+const UNTOUCHED: usize = usize::MAX;
+
+/// The bits of [`KIND`] of a note that has a sorted vector of frames, each in an encoding of its own.
+const SORTED: usize = 1 | 4;
+
+/// A registration of a table without code, which gives the note its first address and makes it one of mixed encodings.
+#[derive(Debug)]
+struct Section {
+    /// Where the code of each frame begins, in order, and the frames' addresses.
+    codes: Vec<usize>,
+    frames: Vec<usize>,
+    table: *mut EmptyTable,
+    note: *mut Note,
+}
+
+type EmptyTable = [u64; 13];
+
+/// The words of the two frames of an [`EmptyTable`].
+const OWN_FRAMES: [usize; 2] = [2, 8];
+
+/// A table of two frames of `length` bytes from `start` on, whose addresses are of different encodings.
+fn empty_table(start: usize, length: u64) -> EmptyTable {
+    let entry = |length: u64, distance: u64| length | distance << 32;
+    let letters = |bytes: [u8; 8]| u64::from_le_bytes(bytes);
+    let code = start as u64;
+    let mut table = [0; 13];
+    // A common entry of the oldest kind, where an address is a number, and its frame.
+    table[..2].copy_from_slice(&[entry(12, 0), letters([1, 0, 1, 0x78, 16, 0, 0, 0])]);
+    table[2..5].copy_from_slice(&[entry(20, 20), code, length]);
+    // One that says that an address is of eight bytes (4), and its frame; the end.
+    table[5..8].copy_from_slice(&[entry(20, 0), letters([1, b'z', b'R', 0, 1, 0x78, 16, 1]), 4]);
+    table[8..11].copy_from_slice(&[entry(28, 28), code, length]);
+    table
+}
+
+impl Section {
+    /// Registers a section; libgcc makes its vector at the next search.
+    fn register(list: List, start: usize, length: u64) -> Section {
+        let table = Box::into_raw(Box::new(empty_table(start, length)));
+        let note = Box::into_raw(Box::new([UNTOUCHED; 8]));
+        let null = std::ptr::null();
+        // SAFETY: The table ends with 0; it and the note stay until `deregister`.
+        unsafe { (list.register)(table.cast(), note, null, null) };
+        Section { codes: Vec::new(), frames: Vec::new(), table, note }
     }
-    parts
+
+    /// A word of the note, which libgcc may write at any time.
+    fn word(&self, index: usize) -> &AtomicUsize {
+        // SAFETY: The note is the section's, and its words are aligned.
+        unsafe { AtomicUsize::from_ptr(self.note.cast::<usize>().add(index)) }
+    }
+
+    /// Whether libgcc has made the vector. Without memory it searches tables instead.
+    fn has_vector(&self) -> bool {
+        // ORDERING: Relaxed; libgcc wrote it under the lock, which this thread has had since.
+        self.word(KIND).load(Ordering::Relaxed) & SORTED == SORTED
+    }
+
+    /// Searches until libgcc has memory for the vector.
+    fn wait_for_vector(&self, list: List, start: usize) {
+        for _ in 0..1000 {
+            if self.has_vector() {
+                return;
+            }
+            list.search(start);
+        }
+        handle_alloc_error(Layout::new::<[usize; 4]>());
+    }
+
+    fn insert(&mut self, mut added: Vec<(usize, usize)>) {
+        if added.len() > 1 {
+            added.extend(self.codes.drain(..).zip(self.frames.drain(..)));
+            added.sort_unstable();
+            (self.codes, self.frames) = added.into_iter().unzip();
+        } else if let Some((code, frame)) = added.pop() {
+            let at = self.codes.partition_point(|&other| other < code);
+            self.codes.insert(at, code);
+            self.frames.insert(at, frame);
+        }
+    }
+
+    /// Takes out the frames of code that begins in one of `texts`.
+    fn take_out(&mut self, texts: Vec<Bytes<usize>>) {
+        for text in texts {
+            let below = |end: usize| self.codes.partition_point(|&code| code < end);
+            let gone = below(text.start)..below(text.end);
+            self.codes.drain(gone.clone());
+            self.frames.drain(gone);
+        }
+    }
+
+    /// Replaces the vector by one of today's frames; returns the old one.
+    fn show(&self) -> usize {
+        let count = self.frames.len();
+        // SAFETY: The size is not 0. libgcc frees the last vector by `free`.
+        let vector = unsafe { libc::malloc((2 + count) * size_of::<usize>()) }.cast::<usize>();
+        if vector.is_null() {
+            handle_alloc_error(Layout::new::<usize>());
+        }
+        // SAFETY: Two words and one a frame were allocated.
+        unsafe {
+            vector.cast::<[usize; 2]>().write([self.table as usize, count]);
+            vector.add(2).copy_from_nonoverlapping(self.frames.as_ptr(), count);
+        }
+        // ORDERING: Release publishes the vector's words to searching threads.
+        self.word(VECTOR).swap(vector as usize, Ordering::Release)
+    }
+
+    /// No thread may be unwinding through the section's code.
+    fn deregister(self, list: List) {
+        // SAFETY: It was registered, and is taken back once.
+        unsafe { (list.deregister)(self.table.cast()) };
+        // SAFETY: It came from a box, and libgcc has it no more.
+        drop(unsafe { Box::from_raw(self.note) });
+        // SAFETY: As above.
+        drop(unsafe { Box::from_raw(self.table) });
+    }
 }
 
 /// How this process's unwinder takes tables.
@@ -160,47 +314,62 @@ fn parts(mut tables: &[Table]) -> Vec<&[Table]> {
 enum Unwinder {
     None,
     List(List),
-    Tree { add: Single, remove: Single },
+    /// Each table by itself.
+    Tables {
+        add: Single,
+        remove: Single,
+    },
 }
 
 type Single = unsafe extern "C" fn(*const c_void);
 type Register = unsafe extern "C" fn(*const c_void, *mut Note, *const c_void, *const c_void);
 type Deregister = unsafe extern "C" fn(*const c_void) -> *mut Note;
+/// Takes code and leads to three words to fill.
+type Search = unsafe extern "C" fn(usize, *mut [usize; 3]) -> *const c_void;
 
-/// libgcc's functions for many tables at once.
+/// libgcc's functions, where it has a list of registrations.
 #[derive(Debug, Clone, Copy)]
 struct List {
     register: Register,
     deregister: Deregister,
+    search: Search,
 }
 
-/// A table without entries, at an address whose lower half is not 0: libgcc takes an array that
-/// begins with such a half for one that was never registered.
-#[repr(align(16))]
-struct Empty([u64; 2]);
-
-static EMPTY: Empty = Empty([0; 2]);
-
 impl List {
-    fn register(self, tables: Vec<Table>) -> Group {
-        let first = &raw const EMPTY.0[1] as usize;
-        let mut array = Vec::with_capacity(tables.len() + 2);
-        array.push(first);
-        array.extend(tables.iter().map(|table| table.at));
-        array.push(0);
-        let array = array.into_boxed_slice();
-        let note = Box::into_raw(Box::new([0; 8]));
-        let null = std::ptr::null();
-        // SAFETY: The array ends with 0 and leads to tables; it and the note stay until `deregister`.
-        unsafe { (self.register)(array.as_ptr().cast(), note, null, null) };
-        Group { tables, array, note }
+    fn search(self, code: usize) {
+        // SAFETY: Any address may be asked for.
+        unsafe { (self.search)(code, &mut [0; 3]) };
     }
 
-    fn deregister(self, group: Group) {
-        // SAFETY: It was registered, and is taken back once.
-        unsafe { (self.deregister)(group.array.as_ptr().cast()) };
-        // SAFETY: It came from a box, and libgcc has it no more.
-        drop(unsafe { Box::from_raw(group.note) });
+    /// Takes libgcc's lock and releases it; new registrations have vectors then.
+    fn pass_lock(self) {
+        // At this address libgcc searches one registration of the list and each new one.
+        self.search(usize::MAX);
+    }
+
+    /// Whether libgcc has a list, and notes and vectors as this module changes them.
+    fn is_known(self) -> bool {
+        /// Data that never runs.
+        static CODE: u64 = 0;
+        let start = &raw const CODE as usize;
+        let section = Section::register(self, start, 1);
+        // ORDERING: Relaxed, as in `has_vector`.
+        let word = |index| section.word(index).load(Ordering::Relaxed);
+        // A list's note says what comes next.
+        let mut is_known = word(NEXT) != UNTOUCHED;
+        if is_known {
+            self.pass_lock();
+            is_known = section.has_vector() && word(BEGIN) == start;
+        }
+        if is_known {
+            let table = section.table as usize;
+            let vector = word(VECTOR) as *const [usize; 4];
+            let own = OWN_FRAMES.map(|word| table + word * size_of::<u64>());
+            // SAFETY: A sorted note of two frames leads to four words at least.
+            is_known = unsafe { *vector } == [table, 2, own[0], own[1]];
+        }
+        section.deregister(self);
+        is_known
     }
 }
 
@@ -217,87 +386,112 @@ impl Unwinder {
     }
 
     fn find() -> Option<Unwinder> {
-        let single = |name: &[u8]| {
-            let address = process::symbol(name)?;
-            // SAFETY: libgcc's functions have this type.
-            Some(unsafe { std::mem::transmute::<usize, Single>(address) })
-        };
-        let register = |name: &[u8]| {
-            let address = process::symbol(name)?;
-            // SAFETY: As above.
-            Some(unsafe { std::mem::transmute::<usize, Register>(address) })
-        };
+        let register = process::symbol(b"__register_frame_info_bases")?;
         let deregister = process::symbol(b"__deregister_frame_info_bases")?;
-        // SAFETY: As above.
-        let deregister = unsafe { std::mem::transmute::<usize, Deregister>(deregister) };
-        if has_list(register(b"__register_frame_info_bases")?, deregister) {
-            let register = register(b"__register_frame_info_table_bases")?;
-            return Some(Unwinder::List(List { register, deregister }));
-        }
-        let (add, remove) = (single(b"__register_frame")?, single(b"__deregister_frame")?);
-        Some(Unwinder::Tree { add, remove })
+        let search = process::symbol(b"_Unwind_Find_FDE")?;
+        let (add, remove) =
+            (process::symbol(b"__register_frame")?, process::symbol(b"__deregister_frame")?);
+        // SAFETY: libgcc's functions have these types.
+        let (list, add, remove) = unsafe {
+            let list = List {
+                register: std::mem::transmute::<usize, Register>(register),
+                deregister: std::mem::transmute::<usize, Deregister>(deregister),
+                search: std::mem::transmute::<usize, Search>(search),
+            };
+            let single = |address| std::mem::transmute::<usize, Single>(address);
+            (list, single(add), single(remove))
+        };
+        Some(if list.is_known() { Unwinder::List(list) } else { Unwinder::Tables { add, remove } })
     }
-}
-
-/// Whether libgcc has a list of registrations: then it writes into the note what comes next.
-fn has_list(register: Register, deregister: Deregister) -> bool {
-    /// Code that never runs.
-    static CODE: u8 = 0;
-    const UNTOUCHED: usize = usize::MAX;
-    // A common entry of the oldest kind, a frame of one byte, and the end.
-    let common = [12, u64::from_le_bytes([1, 0, 1, 0x78, 16, 0, 0, 0])];
-    let frame = [20 | 20 << 32, &raw const CODE as u64, 1];
-    let table = Box::new([common[0], common[1], frame[0], frame[1], frame[2], 0]);
-    let (note, null) = (Box::into_raw(Box::new([UNTOUCHED; 8])), std::ptr::null());
-    // SAFETY: The table and the note stay until it is taken back.
-    unsafe { register(table.as_ptr().cast(), note, null, null) };
-    // SAFETY: The note is this function's, and libgcc may write it at any time.
-    let next = unsafe { note.cast::<usize>().add(NEXT).read_volatile() };
-    // SAFETY: It was registered just now.
-    unsafe { deregister(table.as_ptr().cast()) };
-    // SAFETY: It came from a box, and libgcc has it no more.
-    drop(unsafe { Box::from_raw(note) });
-    next != UNTOUCHED
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn tables(count: usize) -> Vec<Table> {
-        (0..count).map(|number| Table { text: number * 16, at: number * 8 + 1 }).collect()
-    }
-
-    #[test]
-    fn parts_are_of_one_size_and_keep_an_object_whole() {
-        let sizes = |tables: &[Table]| parts(tables).iter().map(|part| part.len()).collect();
-        let sized: Vec<Vec<usize>> =
-            [0, 1, MOST, MOST + 1, 3 * MOST].map(|n| sizes(&tables(n))).into();
-        assert_eq!(sized, [vec![], vec![1], vec![MOST], vec![65, 64], vec![MOST; 3]]);
-        let of_one = tables(2 * MOST).into_iter().map(|table| Table { text: 16, ..table });
-        assert_eq!(parts(&of_one.collect::<Vec<_>>()).len(), 1);
-    }
-
-    #[test]
-    fn a_group_is_split_and_goes_with_its_last_table() {
-        extern "C" fn register(_: *const c_void, _: *mut Note, _: *const c_void, _: *const c_void) {
+    /// Stands for libgcc: each registration has a vector at once.
+    fn list() -> List {
+        extern "C" fn register(
+            table: *const c_void,
+            note: *mut Note,
+            _: *const c_void,
+            _: *const c_void,
+        ) {
+            // SAFETY: Two words, which `free` takes back.
+            let vector = unsafe { libc::malloc(16) }.cast::<[usize; 2]>();
+            // SAFETY: Of this size.
+            unsafe { vector.write([table as usize, 0]) };
+            // SAFETY: The caller's note.
+            unsafe { *note = [0, 0, 0, vector as usize, SORTED, 0, 0, 0] };
         }
         extern "C" fn deregister(_: *const c_void) -> *mut Note {
             std::ptr::null_mut()
         }
-        let list = List { register, deregister };
-        let mut frames = Frames::default();
-        // One by one, each before the others.
-        for table in tables(1000).into_iter().rev() {
-            frames.change(list, vec![table], insert);
+        extern "C" fn search(_: usize, _: *mut [usize; 3]) -> *const c_void {
+            std::ptr::null()
         }
-        assert!((8..=16).contains(&frames.groups()), "{}", frames.groups());
-        let known = frames.groups.values().flat_map(|group| group.tables.clone());
-        assert_eq!(known.collect::<Vec<_>>(), tables(1000));
-        assert!(frames.groups.iter().all(|(start, group)| *start == group.tables[0].text));
-        for table in tables(1000).chunks(7) {
-            frames.change(list, table.to_vec(), take_out);
+        List { register, deregister, search }
+    }
+
+    /// A frame of `length` bytes from each multiple of `step` on.
+    fn frames(count: usize, step: usize, length: usize) -> Vec<Frame> {
+        let code = (1..=count).map(|number| number * step).map(|start| start..start + length);
+        code.map(|code| Frame { at: code.start + 1, code }).collect()
+    }
+
+    /// The addresses of frames that libgcc sees in a section.
+    fn shown(section: &Section) -> Vec<usize> {
+        let vector = section.word(VECTOR).load(Ordering::Relaxed) as *const usize;
+        // SAFETY: The vector begins with the table and how many frames follow.
+        let words = unsafe { std::slice::from_raw_parts(vector, 2 + *vector.add(1)) };
+        assert_eq!(words[0], section.table as usize);
+        words[2..].to_vec()
+    }
+
+    fn end(mut frames: Frames) {
+        for section in std::mem::take(&mut frames.sections).into_values() {
+            let vector = section.word(VECTOR).load(Ordering::Relaxed);
+            section.deregister(list());
+            // SAFETY: This libgcc leaves it.
+            unsafe { libc::free(vector as *mut c_void) };
         }
-        assert_eq!(frames.groups(), 0);
+    }
+
+    #[test]
+    fn frames_come_in_any_order_and_go_with_their_objects() {
+        let all = frames(5000, 16, 10);
+        let mut known = Frames::default();
+        for frame in all.iter().rev().step_by(2).chain(all.iter().step_by(2)) {
+            known.insert(list(), vec![frame.clone()]);
+        }
+        assert_eq!(known.sections(), 5001 * 16 / SECTION + 1);
+        let at: Vec<usize> = all.iter().map(|frame| frame.at).collect();
+        assert_eq!(known.sections.values().flat_map(shown).collect::<Vec<_>>(), at);
+        // Objects of seven functions, each but every fifth gone.
+        let kept = |number: usize| number.is_multiple_of(5);
+        let objects =
+            all.chunks(7).map(|frames| frames[0].code.start..frames.last().unwrap().code.end);
+        let gone = objects.enumerate().filter(|(number, _)| !kept(*number));
+        let gone: Vec<Table> = gone.map(|(_, text)| Table { text, at: 0 }).collect();
+        known.take_out(list(), &gone);
+        let left: Vec<usize> = at
+            .chunks(7)
+            .enumerate()
+            .filter(|(number, _)| kept(*number))
+            .flat_map(|(_, at)| at.to_vec())
+            .collect();
+        assert_eq!(known.sections.values().flat_map(shown).collect::<Vec<_>>(), left);
+        end(known);
+    }
+
+    #[test]
+    fn a_frame_is_in_each_section_that_its_code_reaches_into() {
+        let mut known = Frames::default();
+        let code = SECTION - 1..3 * SECTION + 1;
+        known.insert(list(), vec![Frame { code: code.clone(), at: 7 }]);
+        assert_eq!(known.sections.values().map(shown).collect::<Vec<_>>(), vec![vec![7]; 4]);
+        known.take_out(list(), &[Table { text: code, at: 0 }]);
+        assert!(known.sections.values().all(|section| shown(section).is_empty()));
+        end(known);
     }
 }
