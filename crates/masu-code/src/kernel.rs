@@ -1,4 +1,4 @@
-//! System calls: mappings, their names, instruction caches, the thread pointer.
+//! System calls: mappings, their names, instruction caches, the thread pointer; and the C library's blocks.
 //!
 //! Relies on the `libc` crate for the calls and on nothing of this crate. No function here accepts a protection that is
 //! both writable and executable, so no caller can make such a page.
@@ -275,4 +275,19 @@ pub(crate) fn thread_pointer() -> usize {
     // SAFETY: Reads a register.
     unsafe { std::arch::asm!("mrs {}, tpidr_el0", out(reg) pointer, options(nomem, nostack)) };
     pointer
+}
+/// A block of the C library's: 0 where it has no memory.
+pub(crate) fn malloc(size: usize) -> usize {
+    // SAFETY: Any size may be asked for.
+    unsafe { libc::malloc(size) as usize }
+}
+
+/// Frees a block of the C library's.
+///
+/// # Safety
+///
+/// It came from the C library's `malloc` and is freed once.
+pub(crate) unsafe fn free(block: usize) {
+    // SAFETY: The caller's condition.
+    unsafe { libc::free(block as *mut libc::c_void) };
 }

@@ -23,9 +23,10 @@ use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::ops::Range as Bytes;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::kernel;
 use crate::process;
+use crate::sync::{AtomicUsize, Ordering};
 
 /// A table at an address, and its object's text.
 #[derive(Debug, Clone)]
@@ -153,7 +154,7 @@ impl Frames {
         list.pass_lock();
         for vector in old {
             // SAFETY: It came from `malloc`, here or in libgcc, and no note leads to it since the lock was passed.
-            unsafe { libc::free(vector as *mut c_void) };
+            unsafe { kernel::free(vector) };
         }
     }
 
@@ -284,8 +285,8 @@ impl Section {
     /// Replaces the vector by one of today's frames; returns the old one.
     fn show(&self) -> usize {
         let count = self.frames.len();
-        // SAFETY: The size is not 0. libgcc frees the last vector by `free`.
-        let vector = unsafe { libc::malloc((2 + count) * size_of::<usize>()) }.cast::<usize>();
+        // libgcc frees the last vector by `free`.
+        let vector = kernel::malloc((2 + count) * size_of::<usize>()) as *mut usize;
         if vector.is_null() {
             handle_alloc_error(Layout::new::<usize>());
         }
@@ -417,8 +418,7 @@ mod tests {
             _: *const c_void,
             _: *const c_void,
         ) {
-            // SAFETY: Two words, which `free` takes back.
-            let vector = unsafe { libc::malloc(16) }.cast::<[usize; 2]>();
+            let vector = kernel::malloc(16) as *mut [usize; 2];
             // SAFETY: Of this size.
             unsafe { vector.write([table as usize, 0]) };
             // SAFETY: The caller's note.
@@ -453,7 +453,7 @@ mod tests {
             let vector = section.word(VECTOR).load(Ordering::Relaxed);
             section.deregister(list());
             // SAFETY: This libgcc leaves it.
-            unsafe { libc::free(vector as *mut c_void) };
+            unsafe { kernel::free(vector) };
         }
     }
 
