@@ -122,19 +122,6 @@ impl Executable {
 }
 
 #[test]
-fn a_static_program_is_refused_every_preload_but_runs_under_the_system() {
-    let program = Executable::new(&static_program());
-    let workload = Workload::new([program.path()], Input::Empty).unwrap();
-    assert_eq!(workload.program.libc, Libc::Static);
-    let catalogue = catalogue();
-    let refusal = catalogue.resolve(&"jemalloc".parse().unwrap(), &workload.program).unwrap_err();
-    assert!(refusal.to_string().contains("statically"), "{refusal}");
-    let system = catalogue.resolve(&"system".parse().unwrap(), &workload.program).unwrap();
-    let run = execute::execute(&workload, &system, &Limits::default(), &Stop::never()).unwrap();
-    assert_eq!(run.ending, Ending::Exited(0));
-}
-
-#[test]
 fn a_static_program_behind_a_wrapper_is_named() {
     let program = Executable::new(&static_program());
     let name = program.0.file_name().unwrap().to_str().unwrap();
@@ -145,16 +132,4 @@ fn a_static_program_behind_a_wrapper_is_named() {
         verify::verify(&workload, &variant, &Limits::default(), &Stop::never()).unwrap();
     assert!(evidence.served.contains(&"ls".to_owned()), "{evidence:?}");
     assert_eq!(evidence.not_served, [format!("{name}: it is linked statically")]);
-}
-
-#[test]
-fn an_allocator_that_is_not_here_is_told_with_those_that_are() {
-    let workload = Workload::new(["true"], Input::Empty).unwrap();
-    let resolve = |name: &str| catalogue().resolve(&name.parse().unwrap(), &workload.program);
-    let message = resolve("quickalloc").unwrap_err().to_string();
-    for words in ["quickalloc", "jemalloc", "a path to a library works too"] {
-        assert!(message.contains(words), "{message}");
-    }
-    let message = resolve("/no/such/malloc.so").unwrap_err().to_string();
-    assert!(message.contains("/no/such/malloc.so") && message.contains("check the path"));
 }

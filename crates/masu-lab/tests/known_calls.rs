@@ -299,6 +299,7 @@ fn calls_are_counted_with_what_they_ask_for() {
     }
     assert_eq!((caller.futex_waits, caller.futex_wakes), (WAITS, WAKES));
     assert_eq!((caller.writes.calls, caller.writes.bytes), (WRITES, BYTES));
+    assert_eq!(caller.writes.below(16), TENS + 2 + 8);
     assert_eq!(caller.moves, MOVES);
 }
 

@@ -103,15 +103,6 @@ fn its_calls_are_counted_and_it_goes_on_when_masu_is_interrupted() {
 }
 
 #[test]
-fn a_process_goes_on_when_masu_is_killed() {
-    let mut target = Target::new();
-    let mut masu = target.attached();
-    masu.kill().unwrap();
-    masu.wait().unwrap();
-    target.runs_free();
-}
-
-#[test]
 fn a_process_that_is_killed_ends_the_diagnosis() {
     let mut target = Target::new();
     let masu = target.attached();

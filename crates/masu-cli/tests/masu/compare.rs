@@ -1,14 +1,9 @@
-//! `masu compare`: what it measures, what it refuses, and that it can be interrupted.
+//! `masu compare`: what it measures and what it refuses.
 
 use std::fs;
 use std::io::Write;
-use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
-use std::thread;
-use std::time::Duration;
-
-use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::{failure, masu};
 
@@ -107,34 +102,6 @@ fn a_seed_is_shown_and_fixes_the_order_of_runs() {
     let first = order();
     assert_eq!(first.len(), 16);
     assert_eq!(first, order());
-}
-
-#[test]
-fn an_interrupt_stops_the_runs_and_shows_what_was_measured() {
-    let folder = tempfile::tempdir().unwrap();
-    let results = folder.path().join("runs.jsonl");
-    let mut child = masu(&["compare", "-n", "100000", "-a", "system", "-a", "masu"])
-        .args(["--json".as_ref(), results.as_os_str()])
-        .args(["--", "sleep", "0.01"])
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .process_group(0)
-        .spawn()
-        .unwrap();
-    while timed_runs(&results).len() < 6 {
-        assert_eq!(child.try_wait().unwrap(), None, "it ended by itself");
-        thread::sleep(Duration::from_millis(10));
-    }
-    // As a terminal does it: to masu and to whatever it runs.
-    kill_process_group(Pid::from_child(&child), Signal::INT).unwrap();
-    let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(130));
-    let page = String::from_utf8(output.stdout).unwrap();
-    assert!(page.contains("Stopped"), "{page}");
-    assert!(page.lines().any(|line| line.starts_with("masu ") && line.contains(" ms")), "{page}");
-    let cut = |run: &String| !run.contains("\"ending\":{\"exited\":0}");
-    assert_eq!(timed_runs(&results).into_iter().find(cut), None, "what was stopped is no run");
 }
 
 #[test]

@@ -116,7 +116,7 @@ fn the_gate_fails_passes_or_says_that_it_cannot_tell() {
 }
 
 #[test]
-fn what_was_interrupted_goes_on_where_it_was() {
+fn what_was_interrupted_is_shown_and_goes_on_where_it_was() {
     let folder = tempfile::tempdir().unwrap();
     let results = folder.path().join("runs.jsonl");
     let command = ["--", "sleep", "0.02"];
@@ -128,8 +128,8 @@ fn what_was_interrupted_goes_on_where_it_was() {
         .args(command)
         .current_dir(folder.path())
         .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
         .process_group(0)
         .spawn()
         .unwrap();
@@ -137,8 +137,13 @@ fn what_was_interrupted_goes_on_where_it_was() {
         assert_eq!(child.try_wait().unwrap(), None, "it ended by itself");
         thread::sleep(Duration::from_millis(1));
     }
+    // As a terminal does it: to masu and to whatever it runs.
     kill_process_group(Pid::from_child(&child), Signal::INT).unwrap();
-    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130));
+    let page = String::from_utf8(output.stdout).unwrap();
+    assert!(page.contains("Stopped"), "{page}");
+    assert!(page.lines().any(|line| line.starts_with("masu ") && line.contains(" ms")), "{page}");
     let there = order(&results);
     assert!(there.len() < 20);
     // As a crash leaves it: in the middle of a line.
