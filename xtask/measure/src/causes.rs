@@ -14,12 +14,12 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use xtask::{commands, machine, options, records};
+use xtask::{commands, machine, options, page_part, records};
 
 use judge::Judged;
 use table::{Case, Group};
 
-/// The page that `--record` writes, from the workspace's root.
+/// The page whose tables `--record` writes, from the workspace's root.
 const PAGE: &str = "benches/record/checks/causes.md";
 
 /// masu diagnose on programs whose cause is known, and on ordinary ones (about 4 minutes)
@@ -64,8 +64,8 @@ pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     let tables = page::tables(&judged);
     println!("\n{tables}");
     if request.record {
-        std::fs::write(root.join(PAGE), page::text(&judged, &records::commit(root)))
-            .with_context(|| format!("writing {PAGE}"))?;
+        let text = page::text(&judged, &records::commit(root));
+        page_part::replace(&root.join(PAGE), "causes", &text)?;
         println!("record: {PAGE}");
     }
     Ok(())

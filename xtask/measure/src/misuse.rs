@@ -16,16 +16,15 @@ mod verdict;
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use clap::builder::PossibleValuesParser;
 
 use cases::Case;
 use mallocs::{MALLOCS, Malloc};
-use page::Old;
 use run::Results;
-use xtask::{commands, machine, options};
+use xtask::{commands, machine, options, page_part};
 
-/// The page that `--record` writes, from the workspace's root.
+/// The page whose tables `--record` writes, from the workspace's root.
 const PAGE: &str = "benches/record/checks/misuse.md";
 
 /// What each malloc does when a program misuses memory (about 3 minutes, after peers)
@@ -91,9 +90,7 @@ pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
         println!("\n{}", page::tables(&results));
         return Ok(());
     }
-    let old = std::fs::read_to_string(root.join(PAGE)).unwrap_or_default();
-    let text = page::text(root, &results, &Old(&old));
-    std::fs::write(root.join(PAGE), text).with_context(|| format!("writing {PAGE}"))?;
+    page_part::replace(&root.join(PAGE), "misuse", &page::text(root, &results))?;
     println!("record: {PAGE}");
     Ok(())
 }

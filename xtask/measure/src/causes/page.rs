@@ -1,4 +1,4 @@
-//! The page of the docs: what was to be found, what was found, and what is wrong with it.
+//! The figures of the page: what was to be found, what was found, and what is wrong with it.
 
 use std::fmt::Write as _;
 
@@ -8,41 +8,12 @@ use crate::machine_facts::MachineFacts;
 use xtask::process_stat;
 use xtask::records;
 
-const OPENING: &str = "\
-# What `masu diagnose` finds where the cause is known
-
-`cargo xtask causes --record` writes this page. Every program is run once under `masu diagnose`, with glibc's malloc.
-
-- **Causes made on purpose** ([workloads/causes](../../../workloads/causes/README.md)): thirteen, each in C and in Rust, not doing
-  the same thing. The thresholds of the diagnosis were fixed on those in C; those in Rust were run to judge them.
-- **Ordinary programs**: compilers, compressors, interpreters, a database, a server. Nothing may be found there that is
-  not true of them.
-- **Field report 2**: a general parallel executor in steps (`crates/masu-chunk/examples/steps`), as its author measured
-  it: built without optimisation, started by cargo, printing each result to a terminal (`--terminal`).
-
-Threads wait for each other's locks only where two CPUs are free at once. On a machine with other work to do, `chrt -r 1 cargo
-xtask causes` lets the programs go before it.
-
-A row is *right* if the first finding is the cause and none is false. What is true of a program besides its cause is
-named before it is run, with the reason, in `xtask/measure/src/causes/causes.toml`; `cpu-bound` and `io-bound` accuse nothing. Beside
-each finding stand how sure it is and the share of the time that it explains, where that is known.
-";
-
-/// Why the report's program may lack a finding of its list.
-const OF_REPORT: &str = "
-Nobody sits at the terminal: showing the lines takes no time of this machine's. Waiting for a lock
-makes one thread work alone too, so beside a lock only such time counts as a phase in which nobody waited for one; and
-threads that have to share a CPU with other programs hardly wait for a lock.
-";
-
-/// The whole page.
+/// The part of the page that is made: all but its words by hand.
 pub(super) fn text(judged: &[Judged], commit: &str) -> String {
     let MachineFacts { cpu, cpus, system, .. } = MachineFacts::here();
-    let mut text = OPENING.to_owned();
     let priority = if goes_first() { ", with real-time priority" } else { "" };
-    let _ = writeln!(
-        text,
-        "\nRun on {} at {commit}: {cpu}, {cpus} CPUs, {system}; load {} at the end{priority}.",
+    let mut text = format!(
+        "Run on {} at {commit}: {cpu}, {cpus} CPUs, {system}; load {} at the end{priority}.\n",
         records::today(),
         records::load()
     );
@@ -126,7 +97,6 @@ fn of_report(text: &mut String, rows: &[&Judged]) {
         let _ = writeln!(text, "| {} | {expected} | {found} | {verdict} |", one.case.known.name);
     }
     let _ = writeln!(text, "\nThe command of the first: `{}`.", rows[0].case.command.join(" "));
-    text.push_str(OF_REPORT);
 }
 
 fn list(found: &[Finding]) -> String {

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 
 use super::PAGE;
 use super::cases::{Case, SIZES, STRANGERS};
-use super::page::{self, Old};
+use super::page;
 use super::run::Results;
 use super::verdict::Tally;
 
@@ -38,12 +38,12 @@ pub(super) fn hold(root: &Path, program: &Path, results: &Results) -> Result<()>
 
 /// What differs, for each cell the case's name and a line.
 pub(super) fn differences(text: &str, results: &Results) -> Vec<(String, String)> {
-    let (old, mut wrong) = (Old(text), Vec::new());
+    let mut wrong = Vec::new();
     for kind in SIZES.into_iter().chain([STRANGERS]) {
         for case in kind.cases(&results.cases) {
             for malloc in &results.mallocs {
                 let title = malloc.malloc.title;
-                let recorded = old.cell(kind.title, &case.name, title);
+                let recorded = page::recorded(text, kind.title, &case.name, title);
                 let agrees = recorded.is_some_and(|cell| {
                     agrees(
                         cell,
