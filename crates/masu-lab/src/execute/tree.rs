@@ -29,13 +29,35 @@ pub(crate) struct Tree {
 
 #[derive(Debug, Default)]
 pub(crate) struct Sample {
-    pub(crate) rss_bytes: u64,
-    /// Resident and swapped bytes, summed, which count against a limit: a runaway that is swapped out grows on.
-    pub(crate) held_bytes: u64,
+    pub(crate) held: Held,
     pub(crate) threads: usize,
+    pub(crate) members: Vec<Pid>,
+}
+
+/// The memory of several processes.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Held {
+    pub(crate) resident_bytes: u64,
+    /// Resident and swapped bytes, which count against a limit: a runaway that is swapped out grows on.
+    pub(crate) bytes: u64,
     /// The process that holds most of these, and how many.
     pub(crate) largest: Option<(Pid, u64)>,
-    pub(crate) members: Vec<Pid>,
+}
+
+impl Held {
+    pub(crate) fn of(members: &[Pid]) -> Held {
+        let mut held = Held::default();
+        for &pid in members {
+            let resident = rss_bytes(pid).unwrap_or(0);
+            let bytes = resident + swapped_bytes(pid);
+            held.resident_bytes += resident;
+            held.bytes += bytes;
+            if bytes > held.largest.map_or(0, |(_, most)| most) {
+                held.largest = Some((pid, bytes));
+            }
+        }
+        held
+    }
 }
 
 impl Tree {
@@ -74,20 +96,9 @@ impl Tree {
     }
 
     pub(crate) fn sample(&self) -> Sample {
-        let mut sample = Sample { members: self.members(), ..Sample::default() };
-        let mut most = 0;
-        for &pid in &sample.members {
-            sample.threads += self.note_queued(pid);
-            let rss = rss_bytes(pid).unwrap_or(0);
-            sample.rss_bytes += rss;
-            let held = rss + swapped_bytes(pid);
-            sample.held_bytes += held;
-            if held > most {
-                most = held;
-                sample.largest = Some((pid, held));
-            }
-        }
-        sample
+        let members = self.members();
+        let threads = members.iter().map(|&pid| self.note_queued(pid)).sum();
+        Sample { held: Held::of(&members), threads, members }
     }
 
     /// Notes how long the threads of `pid` have waited for a CPU. Works on a zombie too, as long
@@ -119,16 +130,7 @@ impl Tree {
 
     /// Kills every process of the run and waits until none runs, for a second at most. Zombies stay.
     pub(crate) fn kill(&self) {
-        for _ in 0..500 {
-            let alive: Vec<Pid> = self.members().into_iter().filter(|&pid| is_alive(pid)).collect();
-            if alive.is_empty() {
-                return;
-            }
-            for pid in alive {
-                kernel::kill(pid);
-            }
-            std::thread::sleep(Duration::from_millis(2));
-        }
+        kill_all(|| self.members());
     }
 
     /// Reaps what has ended of the run, the root excepted, and returns what it used.
@@ -137,8 +139,20 @@ impl Tree {
     }
 }
 
+/// Kills what `members` names until none of it runs, for a second at most. Zombies stay.
+pub(crate) fn kill_all(members: impl Fn() -> Vec<Pid>) {
+    for _ in 0..500 {
+        let alive: Vec<Pid> = members().into_iter().filter(|&pid| is_alive(pid)).collect();
+        if alive.is_empty() {
+            return;
+        }
+        alive.into_iter().for_each(kernel::kill);
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
 /// These processes and all that descend from them, parents before children.
-fn with_descendants(mut members: Vec<Pid>) -> Vec<Pid> {
+pub(crate) fn with_descendants(mut members: Vec<Pid>) -> Vec<Pid> {
     let mut next = 0;
     while next < members.len() {
         members.extend(children(members[next]));
@@ -233,7 +247,7 @@ fn has_swap() -> bool {
     fs::read_to_string("/proc/swaps").is_ok_and(|swaps| swaps.lines().count() > 1)
 }
 
-fn is_alive(pid: Pid) -> bool {
+pub(crate) fn is_alive(pid: Pid) -> bool {
     state_of(pid).is_some_and(|state| !state.is_gone())
 }
 

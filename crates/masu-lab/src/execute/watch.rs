@@ -110,9 +110,9 @@ impl Started {
                 continue;
             }
             let sample = tree.sample();
-            peak_rss_bytes = peak_rss_bytes.max(sample.rss_bytes);
+            peak_rss_bytes = peak_rss_bytes.max(sample.held.resident_bytes);
             let at = look - self.start.began;
-            rss_over_time.add(at, sample.rss_bytes);
+            rss_over_time.add(at, sample.held.resident_bytes);
             threads = threads.max(sample.threads);
             closer.look(at, &sample.members);
             if cut.is_none() {
@@ -122,7 +122,7 @@ impl Started {
                 }
             }
             let limit = self.start.conditions.limits.memory_bytes;
-            next_look = look + pace.after(at, look.elapsed(), sample.held_bytes, limit);
+            next_look = look + pace.after(at, look.elapsed(), sample.held.bytes, limit);
         };
         let interference = self.start.neighbors.interference();
         tree.note_queued(tree.root);
@@ -153,12 +153,13 @@ impl Started {
             Some(Ending::Stopped)
         } else if limits.time.is_some_and(is_over) {
             Some(Ending::TimedOut)
-        } else if limits.memory_bytes.is_some_and(|limit| sample.held_bytes > limit) {
+        } else if limits.memory_bytes.is_some_and(|limit| sample.held.bytes > limit) {
             let process = sample
+                .held
                 .largest
                 .map(|(pid, bytes)| format!("{} with {} MiB", name_with_pid(pid), bytes >> 20));
             let process = process.unwrap_or_default();
-            Some(Ending::OutOfMemory { process, bytes: sample.held_bytes })
+            Some(Ending::OutOfMemory { process, bytes: sample.held.bytes })
         } else {
             None
         }

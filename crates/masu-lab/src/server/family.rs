@@ -8,21 +8,13 @@ use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::execute::tree::{Pid, children, rss_bytes, state_of, swapped_bytes};
+use crate::execute::tree::{Held, Pid, Tree, is_alive, kill_all, state_of, with_descendants};
 use crate::kernel;
 
 const LOOK_EVERY: Duration = Duration::from_millis(2);
 
 /// How long a killed process may take to be gone; one stuck in the kernel ends when it is let.
 const KILLED_WITHIN: Duration = Duration::from_secs(1);
-
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Held {
-    pub(super) resident_bytes: u64,
-    /// Resident and swapped bytes, which count against a limit: a runaway that is swapped out grows on.
-    pub(super) bytes: u64,
-    pub(super) largest: Option<Pid>,
-}
 
 #[derive(Debug)]
 pub(super) struct Family {
@@ -42,7 +34,7 @@ impl Family {
     pub(super) fn claim(&self, others: &[&Family]) {
         let here = std::process::id().cast_signed();
         let own_session = state_of(here).map(|state| state.session);
-        for pid in children(here) {
+        for pid in Tree::children_here() {
             let Some(state) = state_of(pid) else { continue };
             let known = |family: &&&Family| family.has(state.session);
             // In our own session are the commands that ask whether the server is ready.
@@ -59,17 +51,12 @@ impl Family {
     /// The processes now, zombies included: the root first, parents before children.
     pub(super) fn members(&self) -> Vec<Pid> {
         let mut members = vec![self.root];
-        for pid in children(std::process::id().cast_signed()) {
-            let is_ours = |pid| state_of(pid).is_some_and(|state| self.has(state.session));
-            if pid != self.root && !self.before.contains(&pid) && is_ours(pid) {
-                members.push(pid);
-            }
-        }
-        let mut next = 0;
-        while next < members.len() {
-            members.extend(children(members[next]));
-            next += 1;
-        }
+        let is_ours = |pid| state_of(pid).is_some_and(|state| self.has(state.session));
+        let orphans = Tree::children_here().into_iter();
+        members.extend(
+            orphans.filter(|&pid| pid != self.root && !self.before.contains(&pid) && is_ours(pid)),
+        );
+        let members = with_descendants(members);
         // A descendant that opened a session keeps it when its parent goes.
         let sessions = members.iter().filter_map(|&pid| Some(state_of(pid)?.session));
         let sessions: Vec<Pid> = sessions.collect();
@@ -78,24 +65,11 @@ impl Family {
     }
 
     pub(super) fn alive(&self) -> Vec<Pid> {
-        let runs = |pid: &Pid| state_of(*pid).is_some_and(|state| !state.is_gone());
-        self.members().into_iter().filter(runs).collect()
+        self.members().into_iter().filter(|&pid| is_alive(pid)).collect()
     }
 
     pub(super) fn held(&self) -> Held {
-        let mut held = Held::default();
-        let mut most = 0;
-        for pid in self.members() {
-            let Some(resident) = rss_bytes(pid) else { continue };
-            let bytes = resident + swapped_bytes(pid);
-            held.resident_bytes += resident;
-            held.bytes += bytes;
-            if bytes > most {
-                most = bytes;
-                held.largest = Some(pid);
-            }
-        }
-        held
+        Held::of(&self.members())
     }
 
     /// Asks the server to end: its first process, or if that is gone, all that are left.
@@ -123,15 +97,7 @@ impl Family {
 
     /// Kills every process and waits until none runs, for a second at most. Zombies stay.
     pub(super) fn kill(&self) {
-        let deadline = Instant::now() + KILLED_WITHIN;
-        while Instant::now() < deadline {
-            let alive = self.alive();
-            if alive.is_empty() {
-                return;
-            }
-            alive.into_iter().for_each(kernel::kill);
-            std::thread::sleep(LOOK_EVERY);
-        }
+        kill_all(|| self.members());
     }
 
     /// Reaps all that were killed, for a second at most: a process can be reaped when its last thread has ended.

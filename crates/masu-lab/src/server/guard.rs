@@ -149,7 +149,7 @@ impl Watched {
             let held = family.held();
             sum += held.bytes;
             if held.bytes > largest.0 {
-                largest = (held.bytes, Some((*index, held.largest)));
+                largest = (held.bytes, Some((*index, held.largest.map(|(pid, _)| pid))));
             }
             if let Some(burst) = &mut self.burst
                 && burst.index == *index
