@@ -230,6 +230,23 @@ pub struct Tried {
     pub time: Option<Ratio>,
     /// Peak resident memory by that of the program as it is.
     pub peak_rss: Option<Ratio>,
+    /// How much a ratio of one round varied in that stage; none where it had one round.
+    #[serde(skip)]
+    pub(crate) noise: Option<f64>,
+}
+
+impl Tried {
+    /// What is to become less, by that of the program as it is.
+    pub(crate) fn gain(&self, goal: Goal) -> Option<f64> {
+        let ratio = if goal == Goal::PeakRss { self.peak_rss } else { self.time };
+        Some(ratio?.estimate)
+    }
+
+    /// What may have to pay, likewise.
+    fn price(&self, goal: Goal) -> Option<f64> {
+        let ratio = if goal == Goal::PeakRss { self.time } else { self.peak_rss };
+        Some(ratio?.estimate)
+    }
 }
 
 /// Searches the rows of the only case of `plan`, the first of which is the program as it is, for the
@@ -329,17 +346,10 @@ fn came_to(
     let mut tried: Vec<Tried> = Vec::new();
     let (mut not_tried, mut passed_over) = (Vec::new(), Vec::new());
     for (index, (candidate, seen)) in candidates.iter().zip(&found.tried).enumerate() {
-        let (label, step) = (candidate.label.clone(), candidate.step);
+        let label = candidate.label.clone();
         match seen {
             _ if is_left_out(&label) => {}
-            Some(search::Tried { stage, rounds, proved, .. }) => tried.push(Tried {
-                variant: label,
-                step,
-                stage: *stage,
-                rounds: *rounds,
-                time: proved.ratio(goal.time()),
-                peak_rss: proved.peak_rss,
-            }),
+            Some(seen) => tried.push(seen.clone()),
             None if found.confirmed.contains(&index) => {}
             None if found.passed_over.contains(&index) => passed_over.push(label),
             None => not_tried.push(label),
@@ -347,10 +357,7 @@ fn came_to(
     }
     let best = best_ratio(&found, goal);
     let others = sure::of_the_others(candidates, &found, goal, best);
-    let gain = |one: &Tried| {
-        let ratio = if goal == Goal::PeakRss { one.peak_rss } else { one.time };
-        ratio.map_or(f64::INFINITY, |ratio| ratio.estimate)
-    };
+    let gain = |one: &Tried| one.gain(goal).unwrap_or(f64::INFINITY);
     tried.sort_by(|a, b| gain(a).total_cmp(&gain(b)));
     Tuning {
         schema: "masu-tune",

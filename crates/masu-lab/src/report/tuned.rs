@@ -279,8 +279,7 @@ fn rest(tuning: &Tuning) -> Vec<Statement> {
 }
 
 fn guess(tried: &Tried, goal: Goal) -> String {
-    let ratio = if goal == Goal::PeakRss { tried.peak_rss } else { tried.time };
-    let times = ratio.map(|ratio| format!(" ×{}", quantity::ratio(ratio.estimate)));
+    let times = tried.gain(goal).map(|gain| format!(" ×{}", quantity::ratio(gain)));
     format!("{}{}", tried.variant, times.unwrap_or_default())
 }
 
@@ -346,6 +345,7 @@ mod tests {
             rounds: 3,
             time: Some(Ratio { estimate: 0.97, interval: None, pairs: 3 }),
             peak_rss: None,
+            noise: None,
         };
         let reason = "it crashes".to_owned();
         Tuning {

@@ -14,9 +14,9 @@
 use std::time::Duration;
 
 use super::candidates::{Candidate, Step};
-use super::{Event, Goal};
+use super::{Event, Goal, Tried};
 use crate::Error;
-use crate::prove::{Proof, Proved, Values};
+use crate::prove::{Proof, Values};
 use crate::statistics::{Level, pairs_needed};
 use crate::suite::written_budget;
 
@@ -96,16 +96,6 @@ pub(super) struct Found {
     pub(super) repeatable: bool,
     /// Whether it was stopped on the way.
     pub(super) stopped: bool,
-}
-
-/// What a stage of the search said of a candidate.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Tried {
-    pub(super) stage: usize,
-    pub(super) rounds: usize,
-    pub(super) proved: Proved,
-    /// How much a ratio of one round varied in that stage; none where it had one round.
-    pub(super) noise: Option<f64>,
 }
 
 /// Searches `candidates` within `budget_s` seconds.
@@ -385,19 +375,25 @@ impl Search<'_> {
     fn note(&mut self, set: &[usize], rounds: usize, proof: &Proof, noise: Option<f64>) {
         let stage = self.found.stages;
         for (index, proved) in set.iter().zip(&proof.remedies) {
-            let proved = proved.clone();
-            self.found.tried[*index] = Some(Tried { stage, rounds, proved, noise });
+            let Candidate { label, step, .. } = &self.candidates[*index];
+            self.found.tried[*index] = Some(Tried {
+                variant: label.clone(),
+                step: *step,
+                stage,
+                rounds,
+                time: proved.ratio(self.goal.time()),
+                peak_rss: proved.peak_rss,
+                noise,
+            });
         }
     }
 
     fn gain(&self, index: usize) -> Option<f64> {
-        let tried = self.found.tried[index].as_ref()?;
-        Some(tried.proved.ratio(self.goal.primary())?.estimate)
+        self.found.tried[index].as_ref()?.gain(self.goal)
     }
 
     fn price(&self, index: usize) -> Option<f64> {
-        let tried = self.found.tried[index].as_ref()?;
-        Some(tried.proved.ratio(self.goal.other())?.estimate)
+        self.found.tried[index].as_ref()?.price(self.goal)
     }
 
     /// The best first, those that were not tried last.

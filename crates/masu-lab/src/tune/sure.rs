@@ -6,8 +6,8 @@
 //! of the error is needed for each (Berger, "Multiparameter hypothesis testing and acceptance sampling", 1982).
 
 use super::candidates::Candidate;
-use super::search::{Found, Tried};
-use super::{Goal, Others};
+use super::search::Found;
+use super::{Goal, Others, Tried};
 use crate::statistics::normal_tail;
 
 /// The relative difference by which something must be better to count as missed.
@@ -34,7 +34,7 @@ pub(super) fn of_the_others(
     let others = tried.filter_map(|(index, tried)| Some((index, tried.as_ref()?))).filter(is_other);
     let mut chances: Vec<(usize, f64)> = others
         .filter_map(|(index, tried)| {
-            let ratio = tried.proved.ratio(goal.primary())?.estimate;
+            let ratio = tried.gain(goal)?;
             let noise = tried.noise.unwrap_or(0.0).max(confirming);
             let deviation = noise * (1.0 / small(tried.rounds) + 1.0 / small(rounds)).sqrt();
             let distance = (ratio / (best * (1.0 - MISSED))).ln();

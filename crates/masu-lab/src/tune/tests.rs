@@ -217,7 +217,7 @@ fn without_fresh_runs_the_lucky_would_be_believed() {
     // That the test above can fail: what the search itself saw of the best, taken for the truth.
     let all = nothing_helps();
     let believed = count(&all, BUDGET_S, |_, found| {
-        let ratios = found.tried.iter().flatten().filter_map(|tried| tried.proved.wall);
+        let ratios = found.tried.iter().flatten().filter_map(|tried| tried.time);
         ratios.map(|ratio| ratio.estimate).fold(1.0, f64::min) < 1.0 - choice::WORTH
     });
     assert!(believed.iter().all(|(_, yes)| *yes * 10 > searches()), "{believed:?}");
