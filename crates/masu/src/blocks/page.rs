@@ -207,6 +207,38 @@ impl Page {
         }
     }
 
+    /// Frees those blocks of a batch that share a cache line with a free block behind them, but never all. Returns their
+    /// number: they are the first ones, the last that were taken. The next batch may be another thread's, and neighbors in a
+    /// line would pass it to and fro whenever they write. The first one is of this page.
+    #[inline(never)]
+    pub(crate) fn leave_line(self, class: Class, blocks: &[usize]) -> usize {
+        let (size, start) = (class.size(), self.0.address());
+        // Every so many blocks, one starts a line; a word of the bitmap has a multiple of them.
+        let apart = LINE_BYTES >> size.trailing_zeros().min(LINE_BYTES.ilog2());
+        let behind = class.block_index(*blocks.at(0) - start) + 1;
+        let in_line = behind % apart;
+        if in_line == 0 {
+            return 0;
+        }
+        let word = self.words(class).at(behind / 64);
+        let free_behind = word.get() >> (behind % 64) & ((1 << (apart - in_line)) - 1);
+        if free_behind == 0 {
+            return 0;
+        }
+        let first = start + (behind - in_line) * size;
+        let latest = blocks.at(..in_line.min(blocks.len() - 1)).iter();
+        let mut count = 0;
+        // Further blocks may be of another page.
+        for block in latest.take_while(|block| block.wrapping_sub(first) < in_line * size) {
+            let bit = 1 << (class.block_index(*block - start) % 64);
+            debug_assert!(word.get() & bit == 0, "it was taken");
+            word.set(word.get() | bit);
+            count += 1;
+        }
+        self.0.free_blocks.set(self.0.free_blocks.get() + count as u32);
+        count
+    }
+
     /// Takes the lowest free block of a page that has one, of a class without colors.
     #[inline]
     pub(crate) fn take_one(self, class: Class) -> usize {

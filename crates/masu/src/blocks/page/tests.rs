@@ -51,6 +51,52 @@ fn purge_free(page: Page, class: Class) {
     unsafe { purge.run() };
 }
 
+/// The indices of blocks in their page.
+fn indices(page: Page, class: Class, blocks: &[usize]) -> std::vec::Vec<usize> {
+    blocks.iter().map(|block| (block - page.0.address()) / class.size()).collect()
+}
+
+#[test]
+fn a_line_filled_in_part_is_left_to_the_next_batch() {
+    // So many blocks of each size lie between two that start a line.
+    for (size, apart) in [(80, 4), (96, 2), (64, 1), (1024, 1), (240, 4)] {
+        let class = Class::of_size(size);
+        let page = create(class).expect("memory");
+        let free = page.0.free_blocks.get();
+        let mut blocks = [0; 7];
+        assert_eq!(page.take(class, &mut blocks), 7);
+        let left = page.leave_line(class, &blocks);
+        assert_eq!(left, 7 % apart, "{size} bytes");
+        assert_eq!(page.0.free_blocks.get() as usize, free as usize - (7 - left));
+        let mut next = [0; 2];
+        assert_eq!(page.take(class, &mut next), 2);
+        assert_eq!(indices(page, class, &next), [8 - left, 7 - left], "the blocks left come next");
+    }
+}
+
+#[test]
+fn a_line_is_not_left_where_that_would_leave_nothing_or_touch_another_page() {
+    let class = Class::of_size(80);
+    let (page, other) = (create(class).expect("memory"), create(class).expect("memory"));
+    let mut blocks = [0; 3];
+    assert_eq!(page.take(class, &mut blocks), 3);
+    assert_eq!(page.leave_line(class, &blocks), 2, "one block stays");
+    assert_eq!(page.take(class, &mut blocks), 3);
+    assert_eq!(indices(page, class, &blocks), [3, 2, 1]);
+    assert_eq!(page.leave_line(class, &blocks), 0, "the line ends there");
+    // A batch of two pages, the last block from this one: the other page's blocks lie higher or lower.
+    for (page, before) in [(page, other), (other, page)] {
+        assert_eq!(before.take(class, &mut blocks), 3);
+        let mut one = [page.0.address()];
+        while indices(page, class, &one)[0] % 4 != 2 {
+            assert_eq!(page.take(class, &mut one), 1);
+        }
+        let free = page.0.free_blocks.get();
+        assert_eq!(page.leave_line(class, &[one[0], blocks[0], blocks[1], blocks[2]]), 1);
+        assert_eq!(page.0.free_blocks.get(), free + 1, "this page gave one block of the line");
+    }
+}
+
 #[test]
 fn what_was_purged_is_purged_again_only_once_it_was_handed_out() {
     let class = Class::of_size(BLOCK_BYTES);
