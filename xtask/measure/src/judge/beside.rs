@@ -51,10 +51,11 @@ fn said(bench: &Bench, workload: &Workload) -> Result<Said> {
     Ok(said)
 }
 
-/// What `work` returns while so many threads do nothing but run.
+/// What `work` returns while so many threads do nothing but run. They end where it panics too.
 fn busy<T>(loops: usize, work: impl FnOnce() -> T) -> T {
     let is_done = AtomicBool::new(false);
     thread::scope(|scope| {
+        let _end = End(&is_done);
         // ORDERING: Relaxed; nothing is handed over with it.
         let spin = || {
             while !is_done.load(Ordering::Relaxed) {
@@ -62,11 +63,18 @@ fn busy<T>(loops: usize, work: impl FnOnce() -> T) -> T {
             }
         };
         (0..loops).for_each(|_| drop(scope.spawn(spin)));
-        let worked = work();
-        // ORDERING: As above.
-        is_done.store(true, Ordering::Relaxed);
-        worked
+        work()
     })
+}
+
+/// Ends busy loops when it goes.
+struct End<'a>(&'a AtomicBool);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        // ORDERING: Relaxed; nothing is handed over with it.
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 /// What became of the first finding.
