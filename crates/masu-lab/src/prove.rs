@@ -18,8 +18,10 @@ use crate::{
     compare,
 };
 
+mod rounds;
 mod values;
 
+pub use rounds::{RatioOf, Rules};
 pub(crate) use values::Values;
 
 /// Rounds of a proof where the caller does not say: under 2 % noise, enough to show a gain of 5 % in
@@ -184,6 +186,23 @@ pub fn prove(
     observe: &mut dyn FnMut(Event<'_>),
 ) -> Result<Proof, Error> {
     prove_with_values(plan, options, stop, observe).map(|(proof, _)| proof)
+}
+
+/// [`prove`], judged by `rules`; the rounds go on with what is open by them where `options` asks them for that.
+///
+/// # Errors
+///
+/// Those of [`prove`].
+pub fn prove_by(
+    rules: &Rules,
+    plan: &Plan,
+    options: &CompareOptions,
+    stop: &Stop,
+    observe: &mut dyn FnMut(Event<'_>),
+) -> Result<Proof, Error> {
+    let (mut proof, values) = prove_with_values(plan, options, stop, observe)?;
+    rules.conclude(&mut proof, &values);
+    Ok(proof)
 }
 
 /// [`prove`], with what each run took.

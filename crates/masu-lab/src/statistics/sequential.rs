@@ -97,6 +97,11 @@ impl Looks {
         Looks { taken: 0, next: first }
     }
 
+    /// Rounds before the first look, of looks of which none was taken.
+    pub(crate) fn first(&self) -> usize {
+        self.next
+    }
+
     /// Whether a look is due after `rounds` whole rounds; it then counts as taken. Must be asked
     /// after every round, so that when to look does not depend on what was seen.
     pub fn due(&mut self, rounds: usize) -> Option<Look> {

@@ -1,75 +1,25 @@
-//! When a trial has seen enough: what each candidate comes to after some rounds, and which are still open.
+//! When a trial has seen enough of a candidate.
 //!
-//! Relies on looks that share the error a table may have, so that looking again and again finds nothing that is not
-//! there. The idea: a candidate is decided once it surely gains something, or surely does not gain much, or surely
-//! gains less than another; then it takes no more of the time that the others need.
+//! Relies on `prove/rounds.rs` for looks that share the error a table may have. The idea: a candidate is decided once it
+//! surely gains something, or surely does not gain much, or surely gains less than another; then it takes no more of the
+//! time that the others need.
 
 use super::super::thresholds::{CAUSE_SHARE, GAIN_DENIED};
 use super::NEARLY_ALL;
-use crate::prove::{Proof, Shown, Values};
-use crate::statistics::{Level, Looks, Ratio, pairs_needed, ratio, ratio_of_few, visible};
+use crate::prove::Rules;
+use crate::statistics::{Level, Looks, Ratio, pairs_needed, ratio, ratio_of_few};
 use crate::{Measure, Run};
 
 /// Rounds before the first look: fewer have intervals as wide as what is looked for.
 pub(super) const FIRST: usize = 5;
 
-/// What one candidate came to.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-struct Standing {
-    /// None without a pair of runs.
-    ratio: Option<Ratio>,
-    is_decided: bool,
-}
+/// How a trial looks at its runs.
+pub(super) const RULES: Rules =
+    Rules { looks: |_| Looks::beginning_at(FIRST), ratio: ratio_of, decided };
 
 /// The variants of which more must be known, as [`Open`](crate::compare::Open) asks.
 pub(super) fn open(variants: usize, primary: Measure, runs: &[Run]) -> Vec<usize> {
-    let values = Values::of_all(variants, primary, runs);
-    let standings = standings(&values, variants.saturating_sub(1), values.rounds(), false);
-    (1..variants).filter(|row| !standings[*row - 1].is_decided).collect()
-}
-
-/// Has `proof` say what these looks at its `values` showed.
-pub(super) fn conclude(proof: &mut Proof, values: &Values) {
-    let standings = standings(values, proof.remedies.len(), values.rounds(), true);
-    let others = standings.iter().filter(|one| one.ratio.is_some()).count();
-    for (remedy, standing) in proof.remedies.iter_mut().zip(standings) {
-        if matches!(remedy.shown, Shown::LeftOut { .. } | Shown::RunsFailed { .. }) {
-            continue;
-        }
-        match proof.primary {
-            Measure::Cpu => remedy.cpu = standing.ratio,
-            _ => remedy.wall = standing.ratio,
-        }
-        let Some(Ratio { interval, pairs, .. }) = standing.ratio else { continue };
-        remedy.shown = match interval {
-            None => Shown::TooFewRuns { pairs, needed: FIRST },
-            Some((_, high)) if high < 1.0 => Shown::Gain,
-            Some((low, _)) if low > 1.0 => Shown::Worse,
-            Some((low, high)) => {
-                let could_have_seen = visible(low, high, others, Level::TABLE);
-                Shown::NoDifference { could_have_seen }
-            }
-        };
-    }
-}
-
-/// What `candidates` candidates came to in so many rounds; `is_over` is whether there are no more, so that the last
-/// look may use what is left of the error.
-fn standings(values: &Values, candidates: usize, rounds: usize, is_over: bool) -> Vec<Standing> {
-    let others = (0..candidates).filter(|one| !values.pairs(*one, rounds).is_empty()).count();
-    let mut all = vec![Standing::default(); candidates];
-    let mut looks = Looks::beginning_at(FIRST);
-    for round in 1..=rounds {
-        if let Some(look) = looks.due(round) {
-            look_at(&mut all, |one| ratio_of(&values.pairs(one, round), others, look.level));
-            decide(&mut all);
-        }
-    }
-    if is_over {
-        let level = looks.last().level;
-        look_at(&mut all, |one| ratio_of(&values.pairs(one, rounds), others, level));
-    }
-    all
+    RULES.open(variants, primary, runs)
 }
 
 /// The ratio of these pairs. Where ranks can speak, the interval is what Student's and theirs have in common, each with half
@@ -90,28 +40,23 @@ fn ratio_of(pairs: &[(f64, f64)], others: usize, level: Level) -> Option<Ratio> 
     Some(Ratio { estimate: ranks.estimate.clamp(low, high), interval: Some((low, high)), ..ranks })
 }
 
-fn look_at(all: &mut [Standing], ratio: impl Fn(usize) -> Option<Ratio>) {
-    for (one, standing) in all.iter_mut().enumerate().filter(|(_, one)| !one.is_decided) {
-        standing.ratio = ratio(one);
-    }
-}
-
-fn decide(all: &mut [Standing]) {
-    let interval = |one: &Standing| one.ratio.and_then(|ratio| ratio.interval);
-    let gain = |one: &Standing| interval(one).map_or(0.0, |(_, high)| 1.0 - high);
-    let surest = all.iter().map(gain).fold(0.0, f64::max);
-    for standing in all.iter_mut() {
-        let Some((low, high)) = interval(standing) else { continue };
+fn decided(ratios: &[Option<Ratio>]) -> Vec<bool> {
+    let interval = |one: &Option<Ratio>| one.and_then(|ratio| ratio.interval);
+    let gain = |one: &Option<Ratio>| interval(one).map_or(0.0, |(_, high)| 1.0 - high);
+    let surest = ratios.iter().map(gain).fold(0.0, f64::max);
+    let is_decided = |(low, high): (f64, f64)| {
         let surely_gains = high <= 1.0 - CAUSE_SHARE;
         let gains_little = low >= 1.0 - GAIN_DENIED;
         let gains_less = surest >= CAUSE_SHARE && 1.0 - low < NEARLY_ALL * surest;
-        standing.is_decided |= surely_gains || gains_little || gains_less;
-    }
+        surely_gains || gains_little || gains_less
+    };
+    ratios.iter().map(|one| interval(one).is_some_and(is_decided)).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::prove::{Proof, Shown, Values};
 
     /// Rounds of a program that takes a second, beside variants that take `times` seconds; each run but the first's is
     /// off by up to `noise`.
@@ -169,7 +114,7 @@ mod tests {
         let mut proof = Proof::of(&labels, Measure::Cpu, None, &[]);
         proof.remedies[0].shown = Shown::TooFewRuns { pairs: 8, needed: 9 };
         proof.remedies[1].shown = Shown::TooFewRuns { pairs: 8, needed: 9 };
-        conclude(&mut proof, &values);
+        RULES.conclude(&mut proof, &values);
         assert_eq!(proof.remedies[0].shown, Shown::Gain);
         assert_eq!(proof.remedies[0].cpu.unwrap().pairs, 5, "decided at the first look");
         assert!(matches!(proof.remedies[1].shown, Shown::NoDifference { .. }), "{proof:?}");

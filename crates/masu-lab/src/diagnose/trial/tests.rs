@@ -151,6 +151,7 @@ fn only_a_program_of_one_thread_that_nobody_else_sees_takes_turns_with_itself() 
     let quiet = facts(Some(0), 0);
     assert!(may_take_turns(&quiet, 4, 1 << 30));
     assert!(!may_take_turns(&quiet, 4, 100 << 20), "all of them must fit");
+    assert!(!may_take_turns(&quiet, 30, 1 << 40), "so much memory makes equal runs differ");
     for other in [facts(Some(1), 0), facts(None, 0), facts(Some(0), 1), Facts::default()] {
         assert!(!may_take_turns(&other, 4, 1 << 30), "{:?}", other.calls);
     }
