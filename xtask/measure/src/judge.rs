@@ -185,14 +185,14 @@ impl Bench {
         let results = |part: &str| self.folder.join(format!("{name}{part}.jsonl"));
         if kept["truth"].is_null() {
             let plan = self.ground.plan(name, &request.extent, said.took_turns)?;
-            kept["truth"] = truth::measure(&plan, &results(""), stop)?;
+            kept["truth"] = truth::measure(&plan, &request.extent, &results(""), stop)?;
             write(&file, &kept)?;
         }
         // What the diagnosis names and is not among what every program is run under.
         let others = said.named_beside(&kept["truth"], &kept["beside"]);
         if !others.is_empty() && !request.kept {
             let plan = self.ground.plan_of(name, &others, &request.extent, said.took_turns)?;
-            kept["beside"] = truth::measure(&plan, &results("-beside"), stop)?;
+            kept["beside"] = truth::measure(&plan, &request.extent, &results("-beside"), stop)?;
             write(&file, &kept)?;
         }
         let effects = verdict::effects(&[&kept["truth"], &kept["beside"]])?;

@@ -2,15 +2,21 @@
 //! engine.
 
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use masu_lab::compare::Destination;
 use masu_lab::plan::{self, Prepared};
+use masu_lab::prove::{Rules, prove, prove_by};
 use masu_lab::results::Rounds;
-use masu_lab::statistics::{Level, pairs_needed};
-use masu_lab::{Catalogue, CompareOptions, Event, Plan, Row, Stop, Suite, Workload, prove};
+use masu_lab::statistics::{Looks, ratio};
+use masu_lab::{
+    Catalogue, CompareOptions, Event, Measure, Plan, Row, Run, Stop, Suite, Until, Workload,
+};
 use serde_json::Value;
 use xtask::options;
+
+use super::verdict;
 
 /// What is tried beside the mallocs as they come.
 const SETTINGS: [&str; 3] = [
@@ -23,26 +29,26 @@ const SETTINGS: [&str; 3] = [
 /// The mallocs of `--quick`, beside the program's own.
 const QUICK: [&str; 4] = ["masu", "jemalloc", "mimalloc3", "tcmalloc"];
 
-/// Rounds beyond those a verdict needs at least, so that one disturbed run does not decide.
-const SPARE_ROUNDS: usize = 2;
+/// Rounds at most, where something is open, and how long they may take: what has not been decided by then would take hours.
+const ROUNDS: usize = 60;
+const LONGEST: Duration = Duration::from_secs(150);
+
+/// How runs are looked at.
+const RULES: Rules = Rules { looks: Looks::new, ratio, decided: verdict::decided };
+
+fn open(variants: usize, primary: Measure, runs: &[Run]) -> Vec<usize> {
+    RULES.open(variants, primary, runs)
+}
 
 /// How much is to be measured.
 #[derive(Debug, Default, PartialEq, Eq, clap::Args)]
 pub(super) struct Extent {
-    /// Few mallocs, and no more rounds than a verdict takes
+    /// Few mallocs
     #[arg(long)]
     pub(super) quick: bool,
-    /// Rounds, each with one run of every malloc and setting
+    /// So many rounds, each with one run of every malloc and setting; without it as many as decide
     #[arg(long, value_name = "N", value_parser = options::times)]
     pub(super) rounds: Option<usize>,
-}
-
-impl Extent {
-    /// Rounds for so many variants beside the reference.
-    fn rounds(&self, variants: usize) -> usize {
-        let spare = if self.quick { 0 } else { SPARE_ROUNDS };
-        self.rounds.unwrap_or(pairs_needed(variants.max(1), Level::TABLE) + spare)
-    }
 }
 
 /// The programs, and the mallocs there are for them.
@@ -83,7 +89,7 @@ impl Ground {
         });
         self.add(&mut plan, SETTINGS);
         take_turns(&mut plan, beside);
-        plan.rounds = Rounds::Fixed(extent.rounds(plan.cases[0].rows.len() - 1));
+        plan.rounds = Rounds::Fixed(extent.rounds.unwrap_or(ROUNDS));
         Ok(plan)
     }
 
@@ -99,7 +105,7 @@ impl Ground {
         plan.cases[0].rows.truncate(1);
         self.add(&mut plan, labels.iter().map(String::as_str));
         take_turns(&mut plan, beside);
-        plan.rounds = Rounds::Fixed(extent.rounds(plan.cases[0].rows.len() - 1));
+        plan.rounds = Rounds::Fixed(extent.rounds.unwrap_or(ROUNDS));
         Ok(plan)
     }
 
@@ -128,7 +134,7 @@ fn take_turns(plan: &mut Plan, beside: bool) {
 }
 
 /// Runs the plan, going on with what is in `results`, and returns what it showed as JSON.
-pub(super) fn measure(plan: &Plan, results: &Path, stop: &Stop) -> Result<Value> {
+pub(super) fn measure(plan: &Plan, extent: &Extent, results: &Path, stop: &Stop) -> Result<Value> {
     let mut observe = |event: Event<'_>| {
         if let Event::LeftOut { left_out, .. } = event {
             println!("    without {}: {}", left_out.label, left_out.reason);
@@ -136,7 +142,12 @@ pub(super) fn measure(plan: &Plan, results: &Path, stop: &Stop) -> Result<Value>
     };
     let mut made = |results| {
         let options = CompareOptions { results, ..CompareOptions::default() };
-        prove(plan, &options, stop, &mut observe)
+        if extent.rounds.is_some() {
+            return prove(plan, &options, stop, &mut observe);
+        }
+        let until = Some(Until { end: Instant::now() + LONGEST, rounds: 1 });
+        let options = CompareOptions { until, open: Some(open), ..options };
+        prove_by(&RULES, plan, &options, stop, &mut observe)
     };
     // What an earlier call made under another plan is of no use.
     let proof = match results.exists().then(|| made(Destination::Resume(results.to_owned()))) {

@@ -18,6 +18,9 @@ const SEARCH: [&str; 5] = ["tune", "--primary", "cpu", "--budget", "80s"];
 /// Rounds of all candidates then; with so few, luck has a part in which are best.
 const ROUNDS: usize = 2;
 
+/// Rounds of the best of them: as many as a verdict on a few takes.
+const ROUNDS_OF_BEST: usize = 12;
+
 /// So many of them go on, beside what was named, into as many rounds as intervals take.
 const BEST: usize = 4;
 
@@ -59,13 +62,13 @@ fn judge(bench: &Bench, name: &str, stop: &Stop) -> Result<Verdict> {
         let results = bench.folder.join(format!("{name}-{part}.jsonl"));
         // Runs of an earlier search are none beside this one.
         let _ = std::fs::remove_file(&results);
-        effects(&[&truth::measure(&plan, &results, stop)?])
+        effects(&[&truth::measure(&plan, &extent, &results, stop)?])
     };
     let effects = measured(&all, Extent { quick: true, rounds: Some(ROUNDS) }, "candidates")?;
     let all = effects.len();
     let named = tuning["change"]["variant"].as_str();
     let labels = best_and(named, effects);
-    let effects = measured(&labels, Extent { quick: true, rounds: None }, "best")?;
+    let effects = measured(&labels, Extent { quick: true, rounds: Some(ROUNDS_OF_BEST) }, "best")?;
     let (verdict, best) = Verdict::of(named, &effects)?;
     let estimate = |effect: Option<&Effect>| {
         effect.and_then(|one| one.time.as_ref()).map_or(1.0, |time| time.estimate)

@@ -39,6 +39,11 @@ fn is_open(ratio: &Ratio) -> bool {
     !is_gain(ratio) && ratio.interval.is_none_or(|(low, _)| low <= 1.0 - MUST_BE_SEEN)
 }
 
+/// Which of these ratios need no more rounds: what gains, and what surely gains no 8 %.
+pub(super) fn decided(ratios: &[Option<Ratio>]) -> Vec<bool> {
+    ratios.iter().map(|one| one.as_ref().is_none_or(|ratio| !is_open(ratio))).collect()
+}
+
 /// Whether it is no gain, and no large one may hide in it.
 fn is_nothing(ratio: &Ratio) -> bool {
     !is_gain(ratio) && !is_open(ratio)
