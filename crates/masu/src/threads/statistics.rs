@@ -121,7 +121,7 @@ structure! {
         heaps,
         /// Bytes in their live blocks except large ones. They are live, and in no class below.
         heap_bytes,
-        /// Live guarded blocks.
+        /// Guarded blocks that are live, or in caches because a thread freed them by layout.
         guarded_blocks,
         /// Their bytes, as requested.
         guarded_bytes,

@@ -76,10 +76,11 @@ impl Limit {
     }
 }
 
-/// Bytes in runs that are handed out or kept. Guarded blocks lie in slots, outside all runs.
+/// Bytes in runs that are handed out or kept. Guarded blocks lie in slots, outside all runs. Some of them may be in caches,
+/// which are free bytes.
 fn taken_bytes() -> usize {
     let now = c::statistics();
-    now.live_bytes - now.guarded_bytes + now.free_bytes + now.metadata_bytes
+    now.live_bytes + now.free_bytes + now.metadata_bytes - now.guarded_bytes
 }
 
 /// Makes the stripes of free runs more so many times, as far as there may be more.
