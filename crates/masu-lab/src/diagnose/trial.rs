@@ -20,7 +20,6 @@ use crate::plan::Prepared;
 use crate::prices::Service;
 use crate::prove::{self, Proof, Proved, Shown};
 use crate::quantity::percent;
-use crate::statistics::Ratio;
 use crate::{
     Catalogue, CompareOptions, Ending, Error, Libc, Measure, Plan, Stop, Variant, Workload, machine,
 };
@@ -49,12 +48,16 @@ const EXPLAINS: f64 = 0.5;
 /// Runs side by side need at most this share of the memory that is available, all together.
 const AVAILABLE_SHARE: u64 = 4;
 
-/// Runs side by side touch at most so many bytes, all together. Where they touch more, what the host of a virtual machine
-/// does for it differs from program to program of a round: five runs of 20 MiB differed by 2 to 5 % a pair on one machine,
-/// five of 157 MiB by 28 %, and one after the other by 6 %.
-const BESIDE_MOST: u64 = 256 << 20;
+/// Runs side by side touch at most so many bytes, all together: where they touch more, what the host of a virtual machine
+/// does for it differs from program to program of a round.
+const BESIDE_MOST: u64 = 1 << 30;
 
-/// Two candidates are tried one after the other where there is time for so many rounds of both, else the likelier one alone:
+/// The same where there is time for so few candidates. Beside others runs of that size take half as long again, and
+/// three rounds decide nothing.
+const BESIDE_MOST_OF_FEW: u64 = 256 << 20;
+const FEW: usize = 3;
+
+/// So few candidates are tried one after the other only where there is time for so many rounds, else fewer, the likeliest first:
 /// pairs of large programs differ by 6 %, and of 1500 simulated trials of a gain of 12 %, all in the same time,
 /// 99.7 % showed it in 11 rounds of one and 83.7 % in 7 rounds of two.
 const ROUNDS_APART: usize = 8;
@@ -186,8 +189,8 @@ pub fn after(
     };
     let available = machine::memory_available().unwrap_or(0);
     let beside = may_take_turns(facts, count, available);
-    if !beside && count == 2 && !has_room(2, ROUNDS_APART, run_s, is_busy) {
-        count = 1;
+    while !beside && (2..=FEW).contains(&count) && !has_room(count, ROUNDS_APART, run_s, is_busy) {
+        count -= 1;
     }
     let (tried, untried) = variants.split_at(count);
     let names = |variants: &[Variant]| {
@@ -280,9 +283,10 @@ fn is_of_size(id: Id) -> bool {
 /// [`Prepared::side_by_side`](crate::Prepared::side_by_side()) asks for, where so much memory is available.
 fn may_take_turns(facts: &Facts, candidates: usize, available_bytes: u64) -> bool {
     let Some(calls) = &facts.calls else { return false };
+    let most = if candidates > FEW { BESIDE_MOST } else { BESIDE_MOST_OF_FEW };
     calls.outward == Some(0)
         && calls.threads_started == 0
-        && needed_bytes(facts, candidates) <= BESIDE_MOST.min(available_bytes / AVAILABLE_SHARE)
+        && needed_bytes(facts, candidates) <= most.min(available_bytes / AVAILABLE_SHARE)
 }
 
 /// What runs of a program need that take turns with so many candidates, in bytes.
@@ -422,7 +426,7 @@ fn fine(mut finding: Finding, proof: &Proof, tried: &[String]) -> Finding {
         "a gain of up to {} could have stayed unseen in so few runs; `masu compare` makes more",
         percent(hidden.min(1.0))
     ));
-    if hidden < 2.0 * GAIN_DENIED {
+    if hidden < 2.0 * GAIN_DENIED && !proof.remedies.iter().any(|one| leans(one, proof.primary)) {
         finding.confidence = Confidence::Medium;
         finding.title =
             "Memory is hardly its problem, as far as short runs beside others can say".to_owned();
@@ -433,9 +437,9 @@ fn fine(mut finding: Finding, proof: &Proof, tried: &[String]) -> Finding {
 
 /// What is said where the runs leave room for a large gain: neither that there is one nor that there is none.
 fn open(fine: Finding, proof: &Proof) -> Finding {
-    let likely = |one: &&Proved| one.ratio(proof.primary).is_some_and(|ratio| is_likely(&ratio));
     let estimate = |one: &Proved| one.ratio(proof.primary).map_or(1.0, |ratio| ratio.estimate);
-    let mut likely: Vec<&Proved> = proof.remedies.iter().filter(likely).collect();
+    let mut likely: Vec<&Proved> =
+        proof.remedies.iter().filter(|one| leans(one, proof.primary)).collect();
     likely.sort_by(|one, other| estimate(one).total_cmp(&estimate(other)));
     let mut title = match likely.first() {
         Some(first) => {
@@ -456,12 +460,15 @@ fn open(fine: Finding, proof: &Proof) -> Finding {
     finding.remedied(likely.into_iter().take(LIKELY_MAX).map(remedy_of))
 }
 
-/// Whether a ratio that shows nothing is most likely one of a large gain: its estimate is, and lies half of its interval's
-/// way from none.
-fn is_likely(ratio: &Ratio) -> bool {
-    let Some((low, _)) = ratio.interval else { return false };
+/// Whether a remedy that shows nothing most likely gains: a large gain may hide in its runs, and its estimate lies half of
+/// the interval's way from none.
+fn leans(remedy: &Proved, primary: Measure) -> bool {
+    let Some(ratio) = remedy.ratio(primary) else { return false };
+    let Some((low, _)) = ratio.interval.filter(|(low, _)| 1.0 - low >= GAIN_DENIED) else {
+        return false;
+    };
     let (gain, reach) = (-ratio.estimate.ln(), (ratio.estimate / low).ln());
-    1.0 - ratio.estimate >= GAIN_DENIED && gain >= LIKELY_SHARE * reach
+    1.0 - ratio.estimate >= LITTLE_SHARE && gain >= LIKELY_SHARE * reach
 }
 
 /// The largest gain that a remedy may have and that its runs did not show.

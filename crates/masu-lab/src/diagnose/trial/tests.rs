@@ -7,6 +7,7 @@ use crate::diagnose::facts::{CallFacts, Clock, Memory};
 use crate::diagnose::samples::Sampled;
 use crate::prices::Price;
 use crate::prove::Medians;
+use crate::statistics::Ratio;
 
 pub(super) fn remedy(label: &str, estimate: f64, low: f64, high: f64) -> Proved {
     let shown = match (low, high) {
@@ -99,6 +100,9 @@ fn fine_is_certain_only_where_no_gain_could_hide() {
     let unsure = with_trial(fine_so_far(), &proof(vec![remedy("masu", 0.97, 0.88, 1.1)]));
     assert_eq!((unsure[0].id, unsure[0].confidence), (Id::MemoryIsFine, Confidence::Medium));
     assert!(unsure[0].evidence.iter().any(|line| line.contains("12 %")), "{unsure:?}");
+    // What leans to a gain is not called fine.
+    let leans = with_trial(fine_so_far(), &proof(vec![remedy("jemalloc", 0.96, 0.91, 1.01)]));
+    assert_eq!((leans[0].id, leans[0].remedies.len()), (Id::MemoryOpen, 1), "{leans:?}");
     let nothing = with_trial(fine_so_far(), &proof(Vec::new()));
     assert_eq!(nothing[0].confidence, Confidence::Low);
 }
@@ -151,7 +155,12 @@ fn only_a_program_of_one_thread_that_nobody_else_sees_takes_turns_with_itself() 
     let quiet = facts(Some(0), 0);
     assert!(may_take_turns(&quiet, 4, 1 << 30));
     assert!(!may_take_turns(&quiet, 4, 100 << 20), "all of them must fit");
-    assert!(!may_take_turns(&quiet, 30, 1 << 40), "so much memory makes equal runs differ");
+    let large = Facts {
+        memory: Memory { peak_rss_bytes: 150 << 20, ..Memory::default() },
+        ..facts(Some(0), 0)
+    };
+    assert!(may_take_turns(&large, 4, 1 << 40) && !may_take_turns(&large, 2, 1 << 40));
+    assert!(!may_take_turns(&large, 30, 1 << 40), "so much memory makes equal runs differ");
     for other in [facts(Some(1), 0), facts(None, 0), facts(Some(0), 1), Facts::default()] {
         assert!(!may_take_turns(&other, 4, 1 << 30), "{:?}", other.calls);
     }
