@@ -8,7 +8,8 @@ use core::ptr;
 
 use super::Owner;
 use super::mixed::Mixed;
-use crate::blocks::page::{Page, Purge};
+use crate::blocks::page::Page;
+use crate::blocks::page::purge::Purge;
 use crate::blocks::slot;
 use crate::memory::class::{Class, FOREIGN, HEAP, LANED_FIRST};
 use crate::memory::list::List;

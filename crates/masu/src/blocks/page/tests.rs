@@ -2,8 +2,10 @@
 
 extern crate std;
 
+use super::purge::Purge;
 use super::*;
 use crate::blocks::ownership;
+use crate::platform::kernel;
 
 /// A shard that no thread of the tests belongs to.
 const UNUSED_SHARD: u8 = 14;

@@ -10,7 +10,8 @@
 //! handed out. Each thread has few pages away at once.
 
 use super::{ClassPages, Pages, Shard, kept_pages, note_free};
-use crate::blocks::page::{Page, Purge};
+use crate::blocks::page::Page;
+use crate::blocks::page::purge::Purge;
 use crate::blocks::slot;
 use crate::memory::class::{CLASSES, Class};
 use crate::memory::list::List;
