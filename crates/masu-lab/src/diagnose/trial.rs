@@ -369,13 +369,13 @@ fn with_trial(findings: Vec<Finding>, proof: &Proof) -> Vec<Finding> {
     kept
 }
 
-/// A finding whose remedies were tried: what was shown to gain stays, what was shown to gain little goes, and the finding
-/// is less sure.
+/// A finding whose remedies were tried: what was shown to gain stays, and so does what may gain. What was shown to gain little
+/// goes, and so does what may gain but most likely does not. Without a gain the finding is less sure.
 fn held_against(mut finding: Finding, proof: &Proof) -> Finding {
     if is_of_size(finding.id) {
         return finding;
     }
-    let (mut gains, mut is_open, mut refuted) = (false, false, false);
+    let (mut gains, mut is_open, mut is_tried) = (false, false, false);
     let evidence = &mut finding.evidence;
     finding.remedies.retain(|remedy| {
         let is_it = |one: &&Proved| remedy.variant.as_ref() == Some(&one.medians.label);
@@ -384,11 +384,13 @@ fn held_against(mut finding: Finding, proof: &Proof) -> Finding {
             return true;
         }
         evidence.push(format!("tried: {}", in_a_line(one, proof.primary)));
-        let stays = one.shown == Shown::Gain || could_hide(one, proof.primary) >= GAIN_DENIED;
+        let hidden = could_hide(one, proof.primary);
+        let leans_to_none = 1.0 - estimate(one, proof.primary) < LITTLE_SHARE;
+        let may_gain = hidden >= if leans_to_none { 2.0 * GAIN_DENIED } else { GAIN_DENIED };
+        is_tried = true;
         gains |= one.shown == Shown::Gain;
-        is_open |= stays && one.shown != Shown::Gain;
-        refuted |= !stays;
-        stays
+        is_open |= may_gain && one.shown != Shown::Gain;
+        one.shown == Shown::Gain || may_gain
     });
     if gains {
         // What the machine made doubtful was seen in other runs.
@@ -398,7 +400,7 @@ fn held_against(mut finding: Finding, proof: &Proof) -> Finding {
     if is_open {
         finding.confidence = finding.confidence.min(Confidence::Medium);
         finding.evidence.push("the runs were too few, or too unlike, to show a gain".to_owned());
-    } else if refuted {
+    } else if is_tried {
         finding.confidence = Confidence::Low;
         finding.evidence.push("what was tried gained nothing worth a change".to_owned());
     }
@@ -437,7 +439,7 @@ fn fine(mut finding: Finding, proof: &Proof, tried: &[String]) -> Finding {
 
 /// What is said where the runs leave room for a large gain: neither that there is one nor that there is none.
 fn open(fine: Finding, proof: &Proof) -> Finding {
-    let estimate = |one: &Proved| one.ratio(proof.primary).map_or(1.0, |ratio| ratio.estimate);
+    let estimate = |one: &Proved| estimate(one, proof.primary);
     let mut likely: Vec<&Proved> =
         proof.remedies.iter().filter(|one| leans(one, proof.primary)).collect();
     likely.sort_by(|one, other| estimate(one).total_cmp(&estimate(other)));
@@ -469,6 +471,11 @@ fn leans(remedy: &Proved, primary: Measure) -> bool {
     };
     let (gain, reach) = (-ratio.estimate.ln(), (ratio.estimate / low).ln());
     1.0 - ratio.estimate >= LITTLE_SHARE && gain >= LIKELY_SHARE * reach
+}
+
+/// The ratio that a remedy's runs come to; 1 without one.
+fn estimate(remedy: &Proved, primary: Measure) -> f64 {
+    remedy.ratio(primary).map_or(1.0, |ratio| ratio.estimate)
 }
 
 /// The largest gain that a remedy may have and that its runs did not show.

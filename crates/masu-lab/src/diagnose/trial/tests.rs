@@ -223,6 +223,11 @@ fn a_cause_whose_remedy_gains_nothing_is_hardly_one() {
     let findings = with_trial(many(), &proof(vec![remedy("masu", 0.95, 0.8, 1.1)]));
     assert_eq!(findings[0].confidence, Confidence::Medium);
     assert_eq!(findings[0].remedies.len(), 2);
+    // Runs that lean to no gain leave it open only where they say hardly anything.
+    let findings = with_trial(many(), &proof(vec![remedy("masu", 0.99, 0.9, 1.1)]));
+    assert_eq!((findings[0].confidence, findings[0].remedies.len()), (Confidence::Low, 1));
+    let findings = with_trial(many(), &proof(vec![remedy("masu", 0.99, 0.6, 1.6)]));
+    assert_eq!((findings[0].confidence, findings[0].remedies.len()), (Confidence::Medium, 2));
 }
 
 #[test]
