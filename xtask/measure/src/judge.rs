@@ -74,8 +74,9 @@ pub(crate) struct Request {
     /// or those of --only)
     #[arg(long, conflicts_with_all = ["half", "again", "kept", "record", "beside"])]
     tuned: bool,
-    /// Instead: diagnose each twice, alone and beside so many busy loops, and count what changes
-    #[arg(long, value_name = "LOOPS", value_parser = options::times, conflicts_with_all = ["again", "kept", "record"])]
+    /// Instead: diagnose each twice, alone and beside so many busy loops, and count what changes; with --kept only beside
+    /// them, held against what was said before
+    #[arg(long, value_name = "LOOPS", value_parser = options::times, conflicts_with_all = ["again", "record"])]
     beside: Option<usize>,
 }
 
@@ -129,7 +130,7 @@ pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
         return tuned::run(&bench, names, request, &stop);
     }
     if let Some(loops) = request.beside {
-        return beside::run(&bench, names, loops, &stop);
+        return beside::run(&bench, names, loops, request.kept, &stop);
     }
     let mut judged = Vec::new();
     for (name, half) in names {
@@ -164,8 +165,12 @@ struct Bench {
 }
 
 impl Bench {
+    fn file(&self, name: &str) -> PathBuf {
+        self.folder.join(format!("{name}.json"))
+    }
+
     fn judge(&self, name: &str, half: Half, request: &Request, stop: &Stop) -> Result<Judged> {
-        let file = self.folder.join(format!("{name}.json"));
+        let file = self.file(name);
         let mut kept = read(&file).unwrap_or_else(|| json!({}));
         if request.kept && kept["truth"].is_null() {
             bail!("it was not measured yet");

@@ -3,25 +3,27 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use masu_lab::{Stop, Workload};
 use serde_json::json;
 
 use super::said::{Said, diagnose};
-use super::{Bench, Half};
+use super::verdict::UNTOLD;
+use super::{Bench, Half, read};
 
-/// Says of each program what changed, and counts that.
+/// Says of each program what changed, and counts that. Where it was `kept`, what is said alone is what was said before.
 pub(super) fn run(
     bench: &Bench,
     names: Vec<(String, Half)>,
     loops: usize,
+    kept: bool,
     stop: &Stop,
 ) -> Result<()> {
     let mut changes = Vec::new();
     for (name, _) in names {
         let workload = bench.ground.workload(&name)?;
-        let both = said(bench, &workload)
-            .and_then(|alone| Ok((alone, busy(loops, || said(bench, &workload))?)));
+        let alone = if kept { said_before(bench, &name) } else { said(bench, &workload) };
+        let both = alone.and_then(|alone| Ok((alone, busy(loops, || said(bench, &workload))?)));
         if stop.requested() {
             bail!("stopped");
         }
@@ -36,12 +38,18 @@ pub(super) fn run(
     }
     let of = |wanted: &[Change]| changes.iter().filter(|one| wanted.contains(one)).count();
     println!(
-        "beside {loops} busy loops: {} programs, {} first findings changed, {} of them high",
+        "beside {loops} busy loops: {} programs, {} first findings left open, {} changed, {} of them high",
         changes.len(),
+        of(&[Change::Untold]),
         of(&[Change::Changed, Change::High]),
         of(&[Change::High])
     );
     Ok(())
+}
+
+fn said_before(bench: &Bench, name: &str) -> Result<Said> {
+    let kept = read(&bench.file(name)).context("it was not diagnosed yet")?;
+    Said::read(&kept["said"])
 }
 
 fn said(bench: &Bench, workload: &Workload) -> Result<Said> {
@@ -81,6 +89,8 @@ impl Drop for End<'_> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Change {
     Same,
+    /// Beside the loops it says that it cannot tell.
+    Untold,
     /// It is another, and one of both diagnoses at least was not sure of its own.
     Changed,
     /// It is another, and what is said beside the loops is said to be sure.
@@ -93,6 +103,7 @@ impl Change {
         let is_high = beside.findings.first().is_some_and(|one| one.confidence == "high");
         match first(alone) == first(beside) {
             true => Change::Same,
+            false if first(beside).as_deref() == Some(UNTOLD) => Change::Untold,
             false if is_high => Change::High,
             false => Change::Changed,
         }

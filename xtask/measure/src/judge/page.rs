@@ -22,6 +22,7 @@ a round share one CPU, so that they meet the same machine. A program that fails 
 - **False**: a finding names a malloc or a setting, and none that it names gains anything (or, where it speaks of memory held,
   makes the program smaller).
 - **Wrong remedy**: one that was named and gains nothing, whatever stands beside it.
+- **Left open**: the diagnosis said that it could not tell, and no gain of 8 % was there; not counted as right.
 - **Not decided**: no gain of 8 % was shown and the runs leave room for one, or they leave room for that a named remedy gets it.
 
 The diagnosis was mended on every second program, and nothing was changed for the others.
@@ -89,11 +90,12 @@ fn counted(rows: &[&Judged]) -> String {
         rows.iter().filter_map(|one| Some(one.said.seconds / one.own_s?)).collect();
     slowdowns.sort_by(f64::total_cmp);
     format!(
-        "{} of {} right, {} not decided. Gains of 8 % and more missed: {}; denied: {} high, {} medium, {} low. False findings: {} high, {} medium, \
+        "{} of {} right, {} left open, {} not decided. Gains of 8 % and more missed: {}; denied: {} high, {} medium, {} low. False findings: {} high, {} medium, \
          {} low. Remedies that gain nothing: {wrong} of {named}. A diagnosis took {:.0} times as long as the program \
          (median), at most {:.0} s.",
         of(&|one| one.is_right()),
         rows.len(),
+        of(&|one| one.verdict == Verdict::LeftOpen),
         of(&|one| one.verdict == Verdict::Open),
         of(&|one| one.verdict == Verdict::Missed),
         denied("high"),

@@ -87,6 +87,18 @@ fn runs_that_leave_room_for_a_gain_decide_nothing() {
 }
 
 #[test]
+fn what_says_that_it_cannot_tell_is_neither_right_nor_false() {
+    let nothing = &[("masu", 1.0)];
+    let one = judged(&[("memory-open", "low", &["masu"])], nothing);
+    assert_eq!((&one.verdict, one.is_right()), (&Verdict::LeftOpen, false));
+    assert!(one.false_ones.is_empty() && one.wrong.is_empty(), "{one:?}");
+    // A gain that is there must be among what it names.
+    let gain = &[("masu", 0.8), ("jemalloc", 1.0)];
+    assert!(judged(&[("memory-open", "low", &["masu"])], gain).is_right());
+    assert_eq!(judged(&[("memory-open", "low", &["jemalloc"])], gain).verdict, Verdict::Missed);
+}
+
+#[test]
 fn one_remedy_of_several_may_be_wrong() {
     let one = judged(&[("many-allocations", "high", &["masu", "jemalloc"])], GAINS);
     assert!(one.false_ones.is_empty() && one.verdict == Verdict::Right);
@@ -129,7 +141,7 @@ fn the_page_counts_what_is_wrong() {
         judged(&[("gain-shown", "high", &["masu"])], GAINS),
     ];
     let text = page::text(&rows, 46, "0123456");
-    assert!(text.contains("1 of 2 right, 0 not decided"), "{text}");
+    assert!(text.contains("1 of 2 right, 0 left open, 0 not decided"), "{text}");
     assert!(text.contains("denied: 0 high, 0 medium, 1 low"), "{text}");
     assert!(text.contains("| a | 0.50 s | 8 s | 1.50 |"), "{text}");
 }
@@ -153,6 +165,8 @@ fn another_first_finding_beside_loops_is_a_change() {
     let fine = |confidence| said(&[("memory-is-fine", confidence, &[])]);
     let lock = said(&[("malloc-lock", "medium", &["masu"]), ("memory-is-fine", "low", &[])]);
     assert_eq!(Change::of(&fine("high"), &fine("low")), Change::Same);
+    let untold = said(&[("memory-open", "low", &[])]);
+    assert_eq!(Change::of(&fine("high"), &untold), Change::Untold);
     assert_eq!(Change::of(&fine("high"), &lock), Change::Changed);
     assert_eq!(Change::of(&lock, &fine("high")), Change::High);
 }

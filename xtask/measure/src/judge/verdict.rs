@@ -16,6 +16,9 @@ const GETS: f64 = 0.5;
 /// What says that memory is not the problem.
 const FINE: &str = "memory-is-fine";
 
+/// What says that it cannot tell, and names what may gain. It promises nothing, so it is neither right nor false.
+pub(super) const UNTOLD: &str = "memory-open";
+
 /// Findings whose remedies make a program smaller and not faster.
 const OF_SIZE: [&str; 3] = ["retention", "huge-page-waste", "growth"];
 
@@ -83,6 +86,8 @@ pub(super) enum Verdict {
     Right,
     /// No gain was seen and the runs leave room for one, or they do for that a named remedy gets it.
     Open,
+    /// The diagnosis said that it could not tell, and there was no gain to be seen.
+    LeftOpen,
     /// There was one, and no remedy gets it.
     Missed,
     /// The same, and memory was said to be fine, so surely.
@@ -113,14 +118,15 @@ impl Judged {
         effects: Vec<Effect>,
         own_s: Option<f64>,
     ) -> Judged {
+        let promises = |finding: &&Finding| finding.id != UNTOLD;
         let is_false = |finding: &&Finding| {
             let ratios: Vec<&Ratio> =
                 finding.variants.iter().filter_map(|label| of(&effects, finding, label)).collect();
             !ratios.is_empty() && ratios.iter().all(|ratio| is_nothing(ratio))
         };
-        let false_ones = said.findings.iter().filter(is_false).cloned().collect();
+        let false_ones = said.findings.iter().filter(promises).filter(is_false).cloned().collect();
         let mut wrong: Vec<String> = Vec::new();
-        for finding in &said.findings {
+        for finding in said.findings.iter().filter(promises) {
             for label in &finding.variants {
                 let is_wrong = of(&effects, finding, label).is_some_and(is_nothing);
                 if is_wrong && !wrong.contains(label) {
@@ -147,6 +153,9 @@ impl Judged {
         let may_hide = self.effects.iter().filter_map(|one| one.time.as_ref()).any(is_open);
         if largest < MUST_BE_SEEN && may_hide {
             return Verdict::Open;
+        }
+        if largest < MUST_BE_SEEN && self.said.findings.iter().any(|one| one.id == UNTOLD) {
+            return Verdict::LeftOpen;
         }
         if largest < MUST_BE_SEEN || self.named_best().map_or(0.0, gain) >= GETS * largest {
             return Verdict::Right;
@@ -187,6 +196,7 @@ impl Judged {
         let mut parts = match &self.verdict {
             Verdict::Right => Vec::new(),
             Verdict::Open => vec!["not decided".to_owned()],
+            Verdict::LeftOpen => vec!["left open".to_owned()],
             Verdict::Missed => vec!["**missed**".to_owned()],
             Verdict::Denied(confidence) => vec![format!("**denied** ({confidence})")],
         };
