@@ -19,7 +19,6 @@ use crate::kernel::{self, Status, Usage, low_rss};
 use crate::{Error, Stop, Variant, Workload, launch, machine};
 
 mod beside;
-pub(crate) mod books;
 pub(crate) mod complaint;
 mod curve;
 mod fresh;

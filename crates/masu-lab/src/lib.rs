@@ -38,9 +38,10 @@
 compile_error!("masu-lab reads /proc and preloads libraries: it works on Linux only");
 
 // What everything rests on.
+mod books;
 mod error;
 mod kernel;
-mod mapping;
+pub mod mapping;
 mod named;
 mod quantity;
 mod random;

@@ -1,18 +1,22 @@
 //! The lines of proc(5)'s `maps`, which `smaps` has among others.
 
 /// A mapping of a process.
-pub(crate) struct Mapping<'a> {
-    pub(crate) start: u64,
-    pub(crate) end: u64,
-    pub(crate) access: &'a str,
-    pub(crate) offset: u64,
+pub struct Mapping<'a> {
+    /// Its first byte's address.
+    pub start: u64,
+    /// The address behind its last byte.
+    pub end: u64,
+    /// `r-xp` and the like.
+    pub access: &'a str,
+    /// Where in the file it begins.
+    pub offset: u64,
     /// Empty where no file is mapped, or `[heap]` and its like.
-    pub(crate) path: &'a str,
+    pub path: &'a str,
 }
 
 impl<'a> Mapping<'a> {
     /// Reads a line; none where it is no mapping's first.
-    pub(crate) fn read(line: &'a str) -> Option<Mapping<'a>> {
+    pub fn read(line: &'a str) -> Option<Mapping<'a>> {
         let mut fields = line.splitn(6, ' ');
         let (start, end) = fields.next()?.split_once('-')?;
         let (access, offset) = (fields.next()?, fields.next()?);
@@ -22,7 +26,7 @@ impl<'a> Mapping<'a> {
     }
 
     /// All of a text.
-    pub(crate) fn all(maps: &'a str) -> impl Iterator<Item = Mapping<'a>> {
+    pub fn all(maps: &'a str) -> impl Iterator<Item = Mapping<'a>> {
         maps.lines().filter_map(Mapping::read)
     }
 }

@@ -18,7 +18,7 @@ use super::duty::{Duty, PAUSE_S};
 use super::kinds::Kinds;
 use super::windows::{Progress, Shares, Windows};
 use super::{Call, Calls, Counter, Pid, Sampling, Tally};
-use crate::execute::books::{Scheduled, Stat, Switches};
+use crate::books::{Scheduled, Stat, Switches};
 use crate::kernel::attach::{self, Begun, Boundary};
 use crate::kernel::call_meter::{CallMeter, Tracepoint};
 use crate::kernel::calls::{self as door, Sleep};

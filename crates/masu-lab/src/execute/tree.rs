@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use super::books::{Scheduled, Stat};
+use crate::books::{self, Scheduled, Stat};
 use crate::kernel::{self, Usage};
 
 pub(crate) type Pid = i32;
@@ -221,9 +221,7 @@ pub(crate) fn state_of(pid: Pid) -> Option<State> {
 }
 
 pub(crate) fn rss_bytes(pid: Pid) -> Option<u64> {
-    let text = fs::read_to_string(format!("/proc/{pid}/statm")).ok()?;
-    let pages: u64 = text.split_ascii_whitespace().nth(1)?.parse().ok()?;
-    Some(pages * kernel::os_page_bytes())
+    books::resident_bytes(&format!("/proc/{pid}"))
 }
 
 /// Bytes of a process that are swapped out; not looked for where there is nothing to swap to.

@@ -5,7 +5,7 @@
 use std::fs;
 
 use super::reach::read_some;
-use crate::kernel;
+use crate::books::{self, Stat};
 
 /// Names and lines are cut after so many bytes.
 const TEXT_BYTES: u64 = 4096;
@@ -22,21 +22,13 @@ fn file(pid: u32, name: &str) -> Option<String> {
 /// Whether there is such a process, and it has not ended.
 pub(super) fn is_alive(pid: u32) -> bool {
     // A zombie has no memory any more.
-    state(pid).is_some_and(|(state, _)| state != "Z" && state != "X")
+    let state = Stat::of(&format!("/proc/{pid}")).and_then(|stat| stat.state());
+    state.is_some_and(|state| !matches!(state, 'Z' | 'X'))
 }
 
-/// The process's state, and when it was started, in ticks since the machine was.
-fn state(pid: u32) -> Option<(String, u64)> {
-    let stat = file(pid, "stat")?;
-    // The name stands in brackets, and may hold brackets.
-    let (_, rest) = stat.rsplit_once(") ")?;
-    let mut fields = rest.split(' ');
-    Some((fields.next()?.to_owned(), fields.nth(18)?.parse().ok()?))
-}
-
-/// When the process was started: another one of the same number has another time.
+/// When the process was started, in ticks since the machine was: another one of the same number has another time.
 pub(super) fn start(pid: u32) -> Option<u64> {
-    state(pid).map(|(_, start)| start)
+    Stat::of(&format!("/proc/{pid}"))?.field(22)
 }
 
 pub(super) fn name(pid: u32) -> String {
@@ -63,8 +55,7 @@ pub(super) fn is_called(pid: u32, number: u64) -> bool {
 }
 
 pub(super) fn resident_bytes(pid: u32) -> Option<u64> {
-    let pages: u64 = file(pid, "statm")?.split(' ').nth(1)?.parse().ok()?;
-    pages.checked_mul(kernel::os_page_bytes())
+    books::resident_bytes(&format!("/proc/{pid}"))
 }
 
 /// Bytes of the process that lie in huge pages. The kernel looks at all its memory for that.

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 
 use super::family::Family;
-use crate::execute::books::{Scheduled, Stat, Switches};
+use crate::books::{Scheduled, Stat, Switches};
 use crate::execute::tree::{Pid, threads};
 use crate::kernel;
 

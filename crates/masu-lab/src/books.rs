@@ -5,6 +5,8 @@
 use std::fs;
 use std::str::FromStr;
 
+use crate::kernel;
+
 #[derive(Debug)]
 pub(crate) struct Stat {
     /// From the state on. The name before it may hold anything, parentheses and spaces too.
@@ -29,6 +31,13 @@ impl Stat {
     pub(crate) fn state(&self) -> Option<char> {
         self.field(3)
     }
+}
+
+/// Bytes of a process's memory that are resident.
+pub(crate) fn resident_bytes(folder: &str) -> Option<u64> {
+    let text = fs::read_to_string(format!("{folder}/statm")).ok()?;
+    let pages: u64 = text.split_ascii_whitespace().nth(1)?.parse().ok()?;
+    pages.checked_mul(kernel::os_page_bytes())
 }
 
 /// How long a thread ran and how long it waited for a CPU, in nanoseconds; of a process its first thread alone.
