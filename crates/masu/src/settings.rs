@@ -24,7 +24,7 @@ use crate::platform::bounds::Bounded;
 use crate::platform::sync::{AtomicUsize, Lock, Ordering, Visit};
 pub(crate) use constructor::{BuildOptions, layouts_are_used};
 pub use table::{ALL, Description, TEXTS, Text, Unit};
-pub(crate) use table::{BYTES_MAX, MILLISECONDS_MAX};
+pub(crate) use table::{BYTES_MAX, Index, MILLISECONDS_MAX};
 pub(crate) use variables::{read, read_once, report};
 
 /// The number of options.
@@ -32,22 +32,6 @@ const COUNT: usize = ALL.len();
 
 /// Marks an option that is not set; greater than every accepted value.
 const UNSET: usize = usize::MAX;
-
-macro_rules! indices {
-    ($(
-        $(#[doc = $meaning:literal])+
-        $index:ident, $name:ident($argument:ident: $kind:ty), $variable:literal,
-        $unit:ident $least:literal to $most:expr, accepts $accepted:literal,
-        default $default:literal, holds $holds:literal;
-    )+) => {
-        /// An option's index in the table.
-        #[derive(Clone, Copy)]
-        #[repr(usize)]
-        pub(crate) enum Index { $($index),+ }
-    };
-}
-
-option_rows!(indices);
 
 /// What set an option; a later variant overrides an earlier one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -14,27 +14,12 @@ use super::Masu;
 #[path = "../settings/table.rs"]
 mod table;
 
-pub(super) use table::{BYTES_MAX, MILLISECONDS_MAX};
+pub(super) use table::{BYTES_MAX, Index, MILLISECONDS_MAX};
 
 /// The options that masu has on Linux. Their values have no effect on this system.
 pub mod options {
     pub use super::table::{ALL, Description, TEXTS, Text, Unit};
 }
-
-macro_rules! indices {
-    ($(
-        $(#[doc = $meaning:literal])+
-        $index:ident, $name:ident($argument:ident: $kind:ty), $variable:literal,
-        $unit:ident $least:literal to $most:expr, accepts $accepted:literal,
-        default $default:literal, holds $holds:literal;
-    )+) => {
-        /// An option.
-        #[derive(Clone, Copy)]
-        pub(super) enum Index { $($index),+ }
-    };
-}
-
-option_rows!(indices);
 
 /// The options that a program chose when it was built: none of them has an effect here.
 #[derive(Clone, Copy, Debug)]

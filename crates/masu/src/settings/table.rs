@@ -218,6 +218,11 @@ macro_rules! describe {
             holds: $holds,
             meaning: concat!($($meaning),+),
         }),+];
+
+        /// An option's place in [`ALL`].
+        #[derive(Clone, Copy)]
+        #[repr(usize)]
+        pub(crate) enum Index { $($index),+ }
     };
 }
 
