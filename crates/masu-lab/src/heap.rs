@@ -9,7 +9,7 @@
 mod ask;
 mod flame;
 mod message;
-pub(crate) mod names;
+pub mod names;
 mod shape;
 mod table;
 

@@ -7,6 +7,7 @@ mod bench;
 mod causes;
 mod judge;
 mod machine_facts;
+mod mallocs;
 mod misuse;
 mod pauses;
 mod peers;

@@ -9,16 +9,22 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Command;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 
 use crate::machine_facts::MachineFacts;
-use crate::misuse::mallocs::{self, Found};
+use crate::mallocs::{self, Malloc, Wanted};
 use xtask::{commands, machine, options, page_part, records};
 
 const PAGE: &str = "benches/record/checks/pauses.md";
 
 /// The ordinary build, and those that programs are served by otherwise.
-const MALLOCS: [&str; 5] = ["masu", "glibc", "jemalloc", "tcmalloc", "mimalloc3"];
+const MALLOCS: [Wanted<'_>; 5] = [
+    Wanted::new("masu", "masu"),
+    Wanted::new("glibc", "glibc"),
+    Wanted::new("jemalloc", "jemalloc"),
+    Wanted::new("tcmalloc", "tcmalloc"),
+    Wanted::new("mimalloc3", "mimalloc"),
+];
 
 const THREADS: [usize; 2] = [1, 8];
 
@@ -35,16 +41,13 @@ pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     let out = commands::target_folder()?;
     commands::make(&root.join("workloads/pauses"), &out)?;
     let program = out.join("pauses");
-    let found = mallocs::find(root, &program, |malloc| MALLOCS.contains(&malloc.name))?;
-    if let Some((malloc, reason)) = found.missing.first() {
-        bail!("the table needs {}: {reason}", malloc.title);
-    }
+    let mallocs = mallocs::find(root, &program, &MALLOCS, true)?;
     let mut tables = String::new();
     for threads in THREADS {
         let outputs = commands::step(&format!("threads: {threads}"), || {
-            gather(&program, &found.mallocs, threads, request.rounds)
+            gather(&program, &mallocs, threads, request.rounds)
         })?;
-        tables.push_str(&table(threads, &found.mallocs, &outputs)?);
+        tables.push_str(&table(threads, &mallocs, &outputs)?);
     }
     let facts = MachineFacts::here();
     let text = format!(
@@ -65,7 +68,7 @@ pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
 /// What the program printed in each round under each malloc.
 fn gather(
     program: &Path,
-    mallocs: &[Found],
+    mallocs: &[Malloc],
     threads: usize,
     rounds: usize,
 ) -> Result<Vec<Vec<String>>> {
@@ -82,7 +85,7 @@ fn gather(
     Ok(outputs)
 }
 
-fn table(threads: usize, mallocs: &[Found], outputs: &[Vec<String>]) -> Result<String> {
+fn table(threads: usize, mallocs: &[Malloc], outputs: &[Vec<String>]) -> Result<String> {
     let mut text = format!(
         "\n### {threads} thread{}\n\n\
          | malloc | longest `malloc`, µs | longest `free`, µs | the same, not interrupted | `free`: 99.99 %, µs | calls over 1 ms \
@@ -94,8 +97,8 @@ fn table(threads: usize, mallocs: &[Found], outputs: &[Vec<String>]) -> Result<S
         let _ = writeln!(
             text,
             "| {} {} | {} | {} | {}; {} | {} | {} | {} | {} |",
-            malloc.malloc.title,
-            malloc.version,
+            malloc.title,
+            malloc.version(),
             median_and_range(of("malloc", "worst")?),
             median_and_range(of("free", "worst")?),
             median_and_range(of("malloc", "whole")?),

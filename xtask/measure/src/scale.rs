@@ -5,7 +5,6 @@
 //! operation. Nothing is timed: threads take turns of some hundred instructions, so that a count is the same on a busy
 //! machine, and as much as can be in every run with the same seed.
 
-mod mallocs;
 mod page;
 mod queue;
 mod report;
@@ -18,16 +17,21 @@ mod watch;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result};
 use clap::builder::PossibleValuesParser;
 
-use mallocs::NAMES;
 use results::Results;
 use watch::Watch;
+
+use crate::mallocs::{self, Malloc, OURS, Wanted};
 use xtask::{commands, machine, options, records};
 
 /// The page that `--record` writes, from the workspace's root.
 const PAGE: &str = "benches/record/checks/scale.md";
+
+/// In the order of the tables: ours first, then those that are built by `cargo xtask peers`, then the system's.
+const NAMES: [&str; 7] =
+    [OURS, "mimalloc3", "snmalloc", "jemalloc", "tcmalloc-google", "rpmalloc", "glibc"];
 
 /// Threads that are counted, and those of `--quick`.
 const THREADS: [usize; 7] = [1, 2, 4, 8, 16, 32, 64];
@@ -95,6 +99,26 @@ impl Request {
         self.ops.unwrap_or(if self.is_quick { 500 } else { 2000 })
     }
 
+    /// The mallocs of the names, or all where neither a name nor a library is given, and the libraries.
+    fn find(&self, root: &Path, program: &Path) -> Result<Vec<Malloc>> {
+        let path = |library: &PathBuf| {
+            let path = library.canonicalize().with_context(|| library.display().to_string())?;
+            path.into_os_string().into_string().ok().context("the path of a library is no text")
+        };
+        let paths: Vec<String> = self.libraries.iter().map(path).collect::<Result<_>>()?;
+        let mut wanted: Vec<Wanted<'_>> = NAMES.map(|name| Wanted::new(name, name)).into();
+        wanted.retain(|one| match self.mallocs.is_empty() {
+            true => paths.is_empty(),
+            false => self.mallocs.iter().any(|name| name == one.name),
+        });
+        wanted.extend(paths.iter().map(|path| {
+            // Libraries of one name may be compared with each other, as before and after a change.
+            let name = if paths.len() == 1 { path.rsplit('/').next() } else { None };
+            Wanted { spec: path, ..Wanted::new(name.unwrap_or(path), name.unwrap_or(path)) }
+        }));
+        mallocs::find(root, program, &wanted, self.record)
+    }
+
     fn choose(&self, listed: Vec<Workload>) -> Result<Vec<Workload>> {
         options::are_known(&self.only, listed.iter().map(|one| one.name.as_str()))?;
         let is_wanted = |one: &Workload| self.only.is_empty() || self.only.contains(&one.name);
@@ -123,18 +147,12 @@ impl Workload {
 pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     let made = build(root)?;
     let program = made.join("scale");
-    let all = mallocs::find(root, &program, &request.mallocs, &request.libraries)?;
-    for (name, reason) in &all.missing {
-        if request.record {
-            bail!("scale: a record needs {name}: {reason}");
-        }
-        println!("going on without {name}: {reason}");
-    }
+    let mallocs = request.find(root, &program)?;
     let workloads =
         request.choose(Workload::read(&commands::output(Command::new(&program).arg("--list"))?))?;
     let watch = Watch::new(&made)?;
     let results =
-        commands::step("scale", || Results::gather(&watch, request, &workloads, &all.mallocs))?;
+        commands::step("scale", || Results::gather(&watch, request, &workloads, &mallocs))?;
     let text = page::tables(&results);
     let predictions = page::predictions(&results);
     println!("\n{text}\n{}\n{predictions}", page::findings(&results, page::Detail::Full));

@@ -17,7 +17,7 @@ use super::Frame;
 use super::message::{Location, Mapping, Message};
 
 /// A mapped file, ready to be asked.
-pub(crate) struct File {
+pub struct File {
     loader: Option<Loader>,
     /// Of each segment: where it lies in the file, its length there, and its address.
     segments: Vec<(u64, u64, u64)>,
@@ -85,7 +85,7 @@ fn file_name(path: &str) -> &str {
 
 impl File {
     /// The file that a memory map names so. What keeps its names from being known is remarked.
-    pub(crate) fn open(name: &str, remarks: &mut Vec<String>) -> File {
+    pub fn open(name: &str, remarks: &mut Vec<String>) -> File {
         let none = File { loader: None, segments: Vec::new() };
         // `[vdso]` and the like.
         if !name.starts_with('/') {
@@ -110,15 +110,18 @@ impl File {
     }
 
     fn frames(&self, mapping: &Mapping, address: u64) -> Vec<Frame> {
-        let (Some(loader), true) = (&self.loader, (mapping.start..mapping.end).contains(&address))
-        else {
+        if !(mapping.start..mapping.end).contains(&address) {
             return Vec::new();
-        };
-        let Some(probe) = self.linked(address - mapping.start + mapping.offset) else {
-            return Vec::new();
-        };
+        }
+        let linked = self.linked(address - mapping.start + mapping.offset);
+        linked.map(|linked| self.frames_at(linked)).unwrap_or_default()
+    }
+
+    /// The functions that an address of the linker's is in, innermost first.
+    pub fn frames_at(&self, linked: u64) -> Vec<Frame> {
         let mut frames = Vec::new();
-        if let Ok(mut found) = loader.find_frames(probe) {
+        let found = self.loader.as_ref().and_then(|loader| loader.find_frames(linked).ok());
+        if let Some(mut found) = found {
             while let Ok(Some(frame)) = found.next() {
                 let Some(name) = frame.function.as_ref().and_then(|name| name.raw_name().ok())
                 else {
@@ -133,7 +136,7 @@ impl File {
             }
         }
         if frames.is_empty()
-            && let Some(symbol) = self.symbol(probe)
+            && let Some(symbol) = self.symbol(linked)
         {
             frames.push(unnamed(&symbol));
         }
@@ -149,8 +152,8 @@ impl File {
         Some((in_file - start).wrapping_add(*linked))
     }
 
-    /// The function that an address of the linker's is in, inlined ones not distinguished.
-    pub(crate) fn symbol(&self, linked: u64) -> Option<String> {
+    /// The function, inlined ones not distinguished, or the data that an address of the linker's is in.
+    pub fn symbol(&self, linked: u64) -> Option<String> {
         self.loader.as_ref()?.find_symbol(linked).map(demangled)
     }
 }

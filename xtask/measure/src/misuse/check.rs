@@ -42,18 +42,16 @@ pub(super) fn differences(text: &str, results: &Results) -> Vec<(String, String)
     for kind in SIZES.into_iter().chain([STRANGERS]) {
         for case in kind.cases(&results.cases) {
             for malloc in &results.mallocs {
-                let title = malloc.malloc.title;
+                let title = &malloc.title;
                 let recorded = page::recorded(text, kind.title, &case.name, title);
                 let agrees = recorded.is_some_and(|cell| {
                     agrees(
                         cell,
-                        kind.sizes
-                            .iter()
-                            .map(|size| results.tally(case, *size, malloc.malloc.name)),
+                        kind.sizes.iter().map(|size| results.tally(case, *size, &malloc.name)),
                     )
                 });
                 if !agrees {
-                    let now = page::cell(results, case, kind.sizes, malloc.malloc.name);
+                    let now = page::cell(results, case, kind.sizes, &malloc.name);
                     let then = recorded.unwrap_or("nothing");
                     let line = format!(
                         "{}, {}, {title}: the page says {then}, today {now}",

@@ -4,10 +4,10 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use super::cases::{Case, SIZES, STRANGERS};
-use super::mallocs::Malloc;
 use super::run::Results;
 use super::verdict::{Tally, Verdict};
 use crate::machine_facts::MachineFacts;
+use crate::mallocs::Malloc;
 use xtask::records;
 
 const IN_SHORT: &str =
@@ -55,15 +55,15 @@ pub(super) fn text(root: &Path, results: &Results) -> String {
         MachineFacts::here().kernel
     );
     for found in &results.mallocs {
-        let counts = counts(results, found.malloc);
-        let _ = writeln!(text, "{counts} | {} | {when} |", found.version);
+        let counts = counts(results, found);
+        let _ = writeln!(text, "{counts} | {} | {when} |", found.version());
     }
     text.push_str(&tables(results));
     text
 }
 
 /// How often `malloc` does what, a case with a size counted once, by its worst run.
-fn counts(results: &Results, malloc: Malloc) -> String {
+fn counts(results: &Results, malloc: &Malloc) -> String {
     let of_it = results.outcomes.iter().filter(|one| one.malloc == malloc.name);
     let worst: Vec<Verdict> = of_it.filter_map(|one| one.tally.worst()).collect();
     let count = |of: &[Verdict]| worst.iter().filter(|one| of.contains(one)).count().to_string();
@@ -79,7 +79,7 @@ pub(super) fn tables(results: &Results) -> String {
         if cases.is_empty() {
             continue;
         }
-        let heads: Vec<&str> = results.mallocs.iter().map(|one| one.malloc.title).collect();
+        let heads: Vec<&str> = results.mallocs.iter().map(|one| one.title.as_str()).collect();
         let _ = write!(
             text,
             "\n## {}\n\n| case | {} |\n|---{}|\n",
@@ -89,7 +89,7 @@ pub(super) fn tables(results: &Results) -> String {
         );
         for case in cases {
             let cells =
-                results.mallocs.iter().map(|one| cell(results, case, kind.sizes, one.malloc.name));
+                results.mallocs.iter().map(|one| cell(results, case, kind.sizes, &one.name));
             let cells = cells.collect::<Vec<_>>().join(" | ");
             let _ = writeln!(text, "| `{}`: {} | {cells} |", case.name, case.about);
         }

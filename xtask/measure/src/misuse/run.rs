@@ -8,9 +8,9 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, anyhow};
 
 use super::cases::Case;
-use super::mallocs::Found;
 use super::verdict::{Tally, Verdict};
 use crate::at_once;
+use crate::mallocs::Malloc;
 use xtask::commands;
 
 /// What came of one case with one size under one malloc.
@@ -18,13 +18,13 @@ use xtask::commands;
 pub(super) struct Outcome {
     pub(super) case: Case,
     pub(super) size: usize,
-    pub(super) malloc: &'static str,
+    pub(super) malloc: String,
     pub(super) tally: Tally,
 }
 
 pub(super) struct Results {
     pub(super) cases: Vec<Case>,
-    pub(super) mallocs: Vec<Found>,
+    pub(super) mallocs: Vec<Malloc>,
     pub(super) runs: usize,
     pub(super) outcomes: Vec<Outcome>,
 }
@@ -34,10 +34,10 @@ impl Results {
     pub(super) fn gather(
         program: &Path,
         cases: &[Case],
-        mallocs: &[Found],
+        mallocs: &[Malloc],
         runs: usize,
     ) -> Result<Results> {
-        let jobs: Vec<(&Case, usize, &Found)> = cases
+        let jobs: Vec<(&Case, usize, &Malloc)> = cases
             .iter()
             .flat_map(|case| case.sizes().into_iter().map(move |size| (case, size)))
             .flat_map(|(case, size)| mallocs.iter().map(move |malloc| (case, size, malloc)))
@@ -52,7 +52,7 @@ impl Results {
                     break;
                 }
             }
-            let (case, malloc) = ((*case).clone(), malloc.malloc.name);
+            let (case, malloc) = ((*case).clone(), malloc.name.clone());
             Ok(Outcome { case, size: *size, malloc, tally })
         })?;
         Ok(Results { cases: cases.to_vec(), mallocs: mallocs.to_vec(), runs, outcomes })
@@ -67,7 +67,7 @@ impl Results {
     }
 }
 
-fn once(program: &Path, case: &Case, size: usize, malloc: &Found) -> Result<Option<Verdict>> {
+fn once(program: &Path, case: &Case, size: usize, malloc: &Malloc) -> Result<Option<Verdict>> {
     let mut command = Command::new(program);
     command.arg(&case.name).arg(size.to_string());
     commands::unset_malloc_variables(&mut command);
@@ -76,6 +76,6 @@ fn once(program: &Path, case: &Case, size: usize, malloc: &Found) -> Result<Opti
     let output = output.with_context(|| format!("starting {}", program.display()))?;
     let marks = String::from_utf8_lossy(&output.stdout);
     Verdict::of(&marks, output.status).map_err(|wrong| {
-        anyhow!("{} {size} under {} shows nothing: {wrong}", case.name, malloc.malloc.title)
+        anyhow!("{} {size} under {} shows nothing: {wrong}", case.name, malloc.title)
     })
 }

@@ -4,13 +4,13 @@ use clap::Parser;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
-use super::Request;
 use super::cases::{self, Case};
 use super::check::differences;
-use super::mallocs::{Found, MALLOCS};
 use super::page;
 use super::run::{Outcome, Results};
 use super::verdict::{Tally, Verdict};
+use super::{MALLOCS, Request};
+use crate::mallocs::Malloc;
 
 fn ended(code: i32) -> ExitStatus {
     ExitStatus::from_raw(code << 8)
@@ -29,18 +29,22 @@ fn tally(verdicts: &[Verdict]) -> Tally {
 /// Results of one case with small blocks.
 fn results(small: [&[Verdict]; 2]) -> Results {
     let case = Case { name: "twice".to_owned(), size_min: 1, about: "double free".to_owned() };
-    let malloc = MALLOCS[0];
+    let malloc = Malloc {
+        name: "masu".to_owned(),
+        title: "masu".to_owned(),
+        version: None,
+        environment: Vec::new(),
+    };
     let sizes = [24, 100, 5_000, 40_000, 300_000, 4 << 20];
     let verdicts = [small[0], small[1], &[], &[], &[], &[]];
     let outcome = |(size, verdicts): (usize, &[Verdict])| Outcome {
         case: case.clone(),
         size,
-        malloc: malloc.name,
+        malloc: malloc.name.clone(),
         tally: tally(verdicts),
     };
     let outcomes = sizes.into_iter().zip(verdicts).map(outcome).collect();
-    let found = Found { malloc, version: "1".to_owned(), environment: Vec::new() };
-    Results { cases: vec![case], mallocs: vec![found], runs: 3, outcomes }
+    Results { cases: vec![case], mallocs: vec![malloc], runs: 3, outcomes }
 }
 
 #[test]

@@ -92,16 +92,6 @@ pub(super) struct Range {
     pub(super) name: String,
 }
 
-/// A line of proc(5)'s `maps`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Mapping {
-    pub(super) start: u64,
-    pub(super) end: u64,
-    pub(super) offset: u64,
-    /// Empty where no file is mapped.
-    pub(super) path: String,
-}
-
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(super) struct Report {
     phases: [Counts; PHASES],
@@ -116,7 +106,8 @@ pub(super) struct Report {
     pub(super) names: Vec<Range>,
     /// Where stacks of threads begin, and where what is local to each ends.
     pub(super) threads: Vec<(u64, u64)>,
-    pub(super) maps: Vec<Mapping>,
+    /// Lines of proc(5)'s `maps`.
+    pub(super) maps: String,
 }
 
 impl Report {
@@ -199,21 +190,10 @@ impl Report {
                     moves,
                 });
             }
-            "map" => self.maps.push(Mapping::parse(rest)?),
+            "map" => self.maps.extend([rest, "\n"]),
             _ => return None,
         }
         Some(())
-    }
-}
-
-impl Mapping {
-    /// `start-end permissions offset device inode path`.
-    fn parse(line: &str) -> Option<Mapping> {
-        let mut words = line.split_whitespace();
-        let (start, end) = words.next()?.split_once('-')?;
-        let offset = hex(words.nth(1))?;
-        let path = words.skip(2).collect::<Vec<_>>().join(" ");
-        Some(Mapping { start: hex(Some(start))?, end: hex(Some(end))?, offset, path })
     }
 }
 

@@ -3,13 +3,14 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::Result;
+use masu_lab::statistics;
 
-use super::mallocs::{Malloc, NAMES, OURS};
 use super::queue;
 use super::report::Report;
 use super::watch::{Case, Watch};
-use super::{Request, Workload};
+use super::{NAMES, Request, Workload};
 use crate::at_once;
+use crate::mallocs::{Malloc, OURS};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Figure {
@@ -50,13 +51,10 @@ pub(super) struct Spread {
 }
 
 impl Spread {
-    pub(super) fn of(mut values: Vec<f64>) -> Option<Spread> {
-        values.sort_by(f64::total_cmp);
-        let (least, most) = (*values.first()?, *values.last()?);
-        let middle = values.len() / 2;
-        let is_odd = values.len() % 2 == 1;
-        let median =
-            if is_odd { values[middle] } else { (values[middle - 1] + values[middle]) / 2.0 };
+    pub(super) fn of(values: &[f64]) -> Option<Spread> {
+        let median = statistics::median(values)?;
+        let least = values.iter().copied().fold(f64::INFINITY, f64::min);
+        let most = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         Some(Spread { least, median, most })
     }
 }
@@ -137,7 +135,7 @@ impl Results {
         malloc: &str,
     ) -> Option<Spread> {
         let runs = self.runs_of(workload, threads, malloc);
-        Spread::of(runs.map(|run| figure.of(&run.report, phase)).collect())
+        Spread::of(&runs.map(|run| figure.of(&run.report, phase)).collect::<Vec<_>>())
     }
 
     /// The malloc that the run is about: the library that was given last, else masu, else the first.
@@ -172,7 +170,7 @@ impl Results {
             let one = self.runs_of(workload, 1, malloc).find(|one| one.seed == many.seed)?;
             queue::speedup(&one.report, &many.report, threads)
         });
-        Spread::of(predicted.collect())
+        Spread::of(&predicted.collect::<Vec<_>>())
     }
 
     /// Operations a nanosecond that are predicted of a case, of each seed.
@@ -183,7 +181,8 @@ impl Results {
         malloc: &str,
     ) -> Option<Spread> {
         let runs = self.runs_of(workload, threads, malloc);
-        Spread::of(runs.filter_map(|run| queue::throughput(&run.report, threads)).collect())
+        let predicted = runs.filter_map(|run| queue::throughput(&run.report, threads));
+        Spread::of(&predicted.collect::<Vec<_>>())
     }
 
     /// The run of a case that lines and code are named of: the first seed's.
@@ -203,7 +202,7 @@ fn kept(case: &Case<'_>, mut report: Report) -> Run {
     if case.seed != 1 {
         report.lines = Vec::new();
         report.sites = Vec::new();
-        report.maps = Vec::new();
+        report.maps = String::new();
     }
     Run {
         workload: case.workload.to_owned(),

@@ -4,14 +4,13 @@
 //! shown more CPUs than there are where it reads them from `/sys`; the plugin answers system calls likewise.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Command;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 
 use super::OPS_START;
-use super::mallocs::Malloc;
 use super::report::Report;
+use crate::mallocs::Malloc;
 use xtask::commands;
 
 pub(super) const QEMU: &str = "qemu-x86_64";
@@ -23,7 +22,7 @@ pub(super) const CPUS: usize = 64;
 pub(super) const QUANTUM: u64 = 300;
 
 /// A run takes seconds; one that hangs must not stop the others.
-const LIMIT: Duration = Duration::from_secs(400);
+pub(super) const LIMIT: [&str; 3] = ["timeout", "--foreground", "400"];
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Case<'a> {
@@ -69,7 +68,7 @@ impl Watch {
         command.args([case.workload, "--marks", "--threads", &case.threads.to_string()]);
         command.args(["--start", &OPS_START.to_string(), "--ops", &case.ops.to_string()]);
         command.args(["--seed", &case.seed.to_string()]);
-        succeed_within(&mut command, LIMIT)?;
+        commands::output(&mut commands::behind(&LIMIT, &command))?;
         Report::parse(&std::fs::read_to_string(&out).context("the plugin wrote no report")?)
     }
 
@@ -97,27 +96,4 @@ impl Watch {
         command.arg(self.folder.join(program));
         command
     }
-}
-
-/// Runs the command to its end, which must come within `limit`; returns what it printed.
-pub(super) fn succeed_within(command: &mut Command, limit: Duration) -> Result<Output> {
-    let shown = commands::show(command);
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().with_context(|| format!("cannot start `{shown}`"))?;
-    let start = Instant::now();
-    while child.try_wait()?.is_none() {
-        if start.elapsed() > limit {
-            child.kill()?;
-            child.wait()?;
-            bail!("`{shown}` did not end within {} s", limit.as_secs());
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    let output = child.wait_with_output()?;
-    if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr);
-        let last = said.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default();
-        bail!("`{shown}`: {}: {last}", output.status);
-    }
-    Ok(output)
 }
