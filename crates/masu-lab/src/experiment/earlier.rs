@@ -47,14 +47,14 @@ mod tests {
 
     #[test]
     fn the_files_of_one_experiment_are_kept_together_and_others_stay() {
-        let output = std::env::temp_dir().join(format!("masu-earlier-{}", std::process::id()));
-        fs::create_dir_all(&output).unwrap();
+        let place = tempfile::tempdir().unwrap();
+        let output = place.path();
         for round in ["first", "second"] {
             for name in ["brk.html", "brk-wall.svg", "brk.n50.jsonl", "quote.md", "brkless.md"] {
                 fs::write(output.join(name), round).unwrap();
             }
-            assert!(put_aside(&output, "brk").unwrap().is_some());
-            assert_eq!(put_aside(&output, "brk").unwrap(), None, "nothing is left of it");
+            assert!(put_aside(output, "brk").unwrap().is_some());
+            assert_eq!(put_aside(output, "brk").unwrap(), None, "nothing is left of it");
         }
         let kept: Vec<PathBuf> =
             fs::read_dir(output.join("earlier")).unwrap().map(|one| one.unwrap().path()).collect();
@@ -66,9 +66,7 @@ mod tests {
             })
             .collect();
         said.sort();
-        let stayed = output.join("quote.md").exists() && output.join("brkless.md").exists();
-        fs::remove_dir_all(&output).unwrap();
         assert_eq!(said, ["first", "second"]);
-        assert!(stayed);
+        assert!(output.join("quote.md").exists() && output.join("brkless.md").exists());
     }
 }

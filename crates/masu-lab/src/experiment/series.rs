@@ -145,16 +145,15 @@ mod tests {
         table.runs = (0..3).map(|round| fixtures::run(0, round, 1.0)).collect();
         table.runs[1].replaced = true;
         table.runs[1].ending = Ending::Exited(0);
-        let folder = std::env::temp_dir().join(format!("masu-series-{}", std::process::id()));
+        let file = tempfile::NamedTempFile::new().unwrap().into_temp_path();
         let text = "{\"ms\":900}\n{\"ms\":1}\n{\"ms\":7,\"other\":0}\n{\"ms\":2}\n{\"ms\":3.5}\n";
-        std::fs::write(&folder, text).unwrap();
+        std::fs::write(&file, text).unwrap();
         let any = |line: &Value| line.get("other").is_none();
-        let noted = Series::noted(&table, Some(0), &folder, any, "ms");
-        let none = Series::noted(&table, Some(0), &folder, any, "s");
-        std::fs::remove_file(&folder).unwrap();
+        let noted = Series::noted(&table, Some(0), &file, any, "ms");
+        let none = Series::noted(&table, Some(0), &file, any, "s");
         assert_eq!(noted.range(), Some((1.0, 3.5)));
         assert_eq!(noted.len(), 2);
         assert!(none.is_empty());
-        assert!(Series::noted(&table, Some(0), &folder, any, "ms").is_empty());
+        assert!(Series::noted(&table, Some(0), "/no/such/file".as_ref(), any, "ms").is_empty());
     }
 }

@@ -22,13 +22,9 @@ fn fixture() -> Profile {
 }
 
 fn written_and_read(profile: &Profile) -> Profile {
-    let folder = std::env::temp_dir().join(format!("masu-heap-{}", std::process::id()));
-    fs::create_dir_all(&folder).unwrap();
-    let path = folder.join("profile.pb");
+    let path = tempfile::NamedTempFile::new().unwrap().into_temp_path();
     fs::write(&path, profile.shaped(Shape::Pprof, What::LiveBytes, "")).unwrap();
-    let read = Profile::read(&path).unwrap();
-    fs::remove_file(&path).unwrap();
-    read
+    Profile::read(&path).unwrap()
 }
 
 #[test]

@@ -113,7 +113,7 @@ fn a_release_that_lacks_a_setting_is_told_which_has_it() {
 
 #[test]
 fn mimallocs_variables_are_those_whose_names_stand_in_its_library() {
-    let file = std::env::temp_dir().join(format!("masu-mimalloc-{}.so", std::process::id()));
+    let file = tempfile::NamedTempFile::new().unwrap().into_temp_path();
     let set = |options: &[u8], text: &str| {
         std::fs::write(&file, options).unwrap();
         let target = Target { name: "mimalloc2", version: Some("2.0.9"), library: &file };
@@ -136,7 +136,6 @@ fn mimallocs_variables_are_those_whose_names_stand_in_its_library() {
     let delay = pairs(&[("MIMALLOC_PURGE_DELAY", "-1"), ("MIMALLOC_ARENA_PURGE_MULT", "1")]);
     assert_eq!(set(newer, "m:purge_delay=-1").unwrap(), delay);
     let without = set(b"nothing", "m:purge_delay=1").unwrap_err().to_string();
-    std::fs::remove_file(&file).unwrap();
     assert!(without.contains("does not have `purge_delay`"), "{without}");
 }
 

@@ -183,11 +183,9 @@ mod tests {
 
     #[test]
     fn records_are_those_of_the_report() {
-        let path = std::env::temp_dir().join(format!("masu-records-{}", std::process::id()));
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("records");
         make(&path, 2, |to, number| write!(to, "test'{number}\u{8}''{number}\0")).unwrap();
-        let made = fs::read(&path).unwrap();
-        fs::remove_file(path.with_extension("count")).unwrap();
-        fs::remove_file(&path).unwrap();
-        assert_eq!(made, b"test'1\x08''1\0test'2\x08''2\0");
+        assert_eq!(fs::read(&path).unwrap(), b"test'1\x08''1\0test'2\x08''2\0");
     }
 }

@@ -49,8 +49,8 @@ mod tests {
 
     #[test]
     fn the_program_does_the_same_work_every_time_and_refuses_what_is_no_number() {
-        let folder = std::env::temp_dir().join(format!("masu-scaling-{}", std::process::id()));
-        let (source, program) = (folder.join("scaling.c"), folder.join("scaling"));
+        let folder = tempfile::tempdir().unwrap();
+        let [source, program] = ["scaling.c", "scaling"].map(|name| folder.path().join(name));
         // The code that ends what a run left behind must not meet these.
         let _alone = crate::execute::alone();
         write(&source, SOURCE).unwrap();
@@ -60,7 +60,6 @@ mod tests {
         let run = |threads: &str| Command::new(&program).arg(threads).output().unwrap();
         let made =
             compiled.map(|status| status.success().then(|| ["1", "1", "2", "none"].map(run)));
-        std::fs::remove_dir_all(&folder).unwrap();
         let made = made.expect("this test compiles a program: apt-get install gcc");
         let [one, again, two, none] = made.expect("it compiles without a warning");
         assert!(one.status.success() && two.status.success());

@@ -262,12 +262,12 @@ mod tests {
 
     #[test]
     fn the_suite_asks_every_query_and_names_masu() {
-        let folder = std::env::temp_dir().join(format!("masu-search-{}", std::process::id()));
+        let place = tempfile::tempdir().unwrap();
+        let folder = place.path().to_owned();
         let size = Size { documents: 1, heap: "256m" };
         let solr = Solr { folder: folder.clone(), index: folder.join(size.index()), size };
         solr.write_files().unwrap();
         let suite = Suite::parse(&folder.join("solr.toml"), FILES[5].1).unwrap();
-        fs::remove_dir_all(&folder).unwrap();
         let entry = &suite.entries[0];
         let server = entry.server.as_ref().unwrap();
         let Load::Http { urls, latency_rate, .. } = &server.load else { panic!("{server:?}") };
