@@ -92,11 +92,11 @@ impl Request {
             put(&format!("include/{name}"), text.as_bytes(), FILE)?;
             headers.push(text);
         }
-        for library in PKG_CONFIG {
-            let path = format!("{}/pkgconfig/{}.pc", self.libraries, library.file);
-            put(&path, self.pkg_config(library).as_bytes(), FILE)?;
+        for (name, text) in PKG_CONFIG {
+            let path = format!("{}/{}", self.libraries, name.replace("pkg-config", "pkgconfig"));
+            put(&path, self.filled_in(text).as_bytes(), FILE)?;
         }
-        for (name, text) in [(CMAKE, CMAKE_CONFIG), (CMAKE_VERSION, CMAKE_VERSION_TEXT)] {
+        for (name, text) in CMAKE {
             let path = format!("{}/cmake/masu/{name}", self.libraries);
             put(&path, self.filled_in(text).as_bytes(), FILE)?;
         }
@@ -130,32 +130,10 @@ impl Request {
         Ok(pages)
     }
 
-    /// A file for pkg-config, by which programs are linked with a library.
-    fn pkg_config(&self, library: &PkgConfig) -> String {
-        format!(
-            "prefix={}\n\
-             libdir=${{prefix}}/{}\n\
-             includedir=${{prefix}}/include\n\
-             \n\
-             Name: {}\n\
-             Description: {}\n\
-             Version: {}\n\
-             Cflags: -I${{includedir}}\n\
-             {}\n",
-            self.prefix.display(),
-            self.libraries,
-            library.name,
-            library.description,
-            env!("CARGO_PKG_VERSION"),
-            library.links,
-        )
-    }
-
-    /// A file for CMake with the places and the version in it.
+    /// A file for pkg-config or CMake with the places and the version in it.
     fn filled_in(&self, text: &str) -> String {
-        text.replace("@PREFIX@", &self.prefix.display().to_string())
-            .replace("@LIBRARIES@", &self.libraries)
-            .replace("@VERSION@", env!("CARGO_PKG_VERSION"))
+        let prefix = self.prefix.display().to_string();
+        filled_in(text, &[("PREFIX", &prefix), ("LIBRARIES", &self.libraries)])
     }
 
     fn hint(&self) -> String {
@@ -165,6 +143,13 @@ impl Request {
             self.prefix.join(&self.libraries).display()
         )
     }
+}
+
+/// A file of `packaging/` with the version and other fields in the place of `@FIELD@`.
+pub(crate) fn filled_in(text: &str, fields: &[(&str, &str)]) -> String {
+    let fill =
+        |text: String, (name, value): &(&str, &str)| text.replace(&format!("@{name}@"), value);
+    fields.iter().fold(text.replace("@VERSION@", env!("CARGO_PKG_VERSION")), fill)
 }
 
 const PROGRAM: u32 = 0o755;
@@ -191,63 +176,25 @@ const HEADERS: [(&str, &str); 3] = [
     ("crates/masu-code-abi/include", "masu_code.h"),
 ];
 
-struct PkgConfig {
-    file: &'static str,
-    name: &'static str,
-    description: &'static str,
-    links: &'static str,
+macro_rules! packaging {
+    ($path:literal) => {
+        ($path, include_str!(concat!("../../packaging/", $path)))
+    };
 }
 
-const MALLOC: &str = "a fast and small malloc; linked in, it is the program's";
-const CODE: &str = "a code arena: relocatable objects loaded densely, unloaded safely";
-
-/// With `--static` the first one names what a static glibc before 2.34 keeps apart; by the second the
-/// archive is linked into a program that is dynamic otherwise.
-const PKG_CONFIG: &[PkgConfig] = &[
-    PkgConfig {
-        file: "masu",
-        name: "masu",
-        description: MALLOC,
-        links: "Libs: -L${libdir} -lmasu\nLibs.private: -pthread",
-    },
-    PkgConfig {
-        file: "masu-static",
-        name: "masu",
-        description: MALLOC,
-        links: "Libs: ${libdir}/libmasu.a -pthread",
-    },
-    PkgConfig {
-        file: "masu-secure",
-        name: "masu-secure",
-        description: "masu, hardened: misuse of the heap ends the program at the call",
-        links: "Libs: -L${libdir} -lmasu-secure",
-    },
-    PkgConfig {
-        file: "masu_code",
-        name: "masu_code",
-        description: CODE,
-        links: "Libs: -L${libdir} -lmasu_code",
-    },
-    PkgConfig {
-        file: "masu_code-static",
-        name: "masu_code",
-        description: CODE,
-        links: "Libs: ${libdir}/libmasu_code.a -lgcc_s -pthread -ldl -lm",
-    },
+/// What pkg-config reads to link a program, in a folder of the libraries. With `--static` `masu.pc` names what a static glibc
+/// before 2.34 keeps apart; by the `-static` ones the archive is linked into a program that is dynamic otherwise.
+const PKG_CONFIG: [(&str, &str); 5] = [
+    packaging!("pkg-config/masu.pc"),
+    packaging!("pkg-config/masu-static.pc"),
+    packaging!("pkg-config/masu-secure.pc"),
+    packaging!("pkg-config/masu_code.pc"),
+    packaging!("pkg-config/masu_code-static.pc"),
 ];
 
 /// What `find_package(masu)` of CMake reads.
-const CMAKE: &str = "masu-config.cmake";
-const CMAKE_CONFIG: &str = include_str!("../../packaging/masu-config.cmake");
-
-/// The file that CMake reads first: whether this version fits the program's request.
-const CMAKE_VERSION: &str = "masu-config-version.cmake";
-const CMAKE_VERSION_TEXT: &str = "\
-set(PACKAGE_VERSION \"@VERSION@\")
-if(NOT PACKAGE_FIND_VERSION VERSION_GREATER PACKAGE_VERSION)
-  set(PACKAGE_VERSION_COMPATIBLE TRUE)
-endif()
-";
+const CMAKE: [(&str, &str); 2] =
+    [packaging!("masu-config.cmake"), packaging!("masu-config-version.cmake")];
 
 /// What the commands print for the Tab key of shells, where these look for it, and the filter's page.
 const PRINTED: &[(&str, &[&str], &str)] = &[

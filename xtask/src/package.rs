@@ -92,10 +92,10 @@ pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// Cargo.toml's addresses begin so until the owner sets them.
 pub(crate) const PLACEHOLDER: &str = "https://example.org";
 
-/// The project's page on the web, once there is one.
-fn homepage() -> Option<&'static str> {
+/// A line with this field and the project's page on the web; nothing while there is none.
+fn homepage(field: &str) -> String {
     let address = env!("CARGO_PKG_HOMEPAGE");
-    (!address.starts_with(PLACEHOLDER)).then_some(address)
+    if address.starts_with(PLACEHOLDER) { String::new() } else { format!("{field}{address}\n") }
 }
 
 pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {

@@ -49,7 +49,7 @@ mod tests {
                 "a\n<!-- written by `cargo xtask x` -->\n{part}<!-- end of what `cargo xtask x` writes -->\nb\n"
             )
         };
-        let path = std::env::temp_dir().join(format!("masu-kept-{}.md", std::process::id()));
+        let path = tempfile::NamedTempFile::new().unwrap().into_temp_path();
         for old in ["old\n", "\nnew\n\n"] {
             fs::write(&path, page(old)).unwrap();
             replace(&path, "x", "new\n").unwrap();
@@ -57,6 +57,5 @@ mod tests {
         }
         assert_eq!(read(&path, "x").unwrap(), "\nnew\n\n");
         assert!(replace(&path, "y", "new").is_err());
-        fs::remove_file(path).unwrap();
     }
 }

@@ -11,7 +11,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::package::debian::papers;
+use crate::package::debian;
 use crate::package::{PLACEHOLDER, VERSION};
 use crate::tools::Tools;
 use crate::{commands, interface};
@@ -141,7 +141,7 @@ impl State {
             changelog: read("CHANGELOG.md")?,
             manifest: read("Cargo.toml")?,
             tag: tag.map(|tag| tag.trim().to_owned()),
-            has_maintainer: papers::email().is_some(),
+            has_maintainer: debian::email().is_some(),
         })
     }
 

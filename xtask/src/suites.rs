@@ -245,8 +245,8 @@ mod tests {
 
     #[test]
     fn a_difference_that_no_script_explains_is_named() {
-        let folder = std::env::temp_dir().join(format!("masu-suite-{}", std::process::id()));
-        fs::create_dir_all(&folder).unwrap();
+        let place = tempfile::tempdir().unwrap();
+        let folder = place.path().to_owned();
         let text = "# title: One\n# runs: /perl\n# left out: slow ones\n# differs: b: why\n";
         for (name, text) in [
             ("witnessed.without", "/usr/bin/perl\t/lib/libc.so.6\n"),
@@ -259,7 +259,6 @@ mod tests {
         let (script, text) = (PathBuf::new(), text.to_owned());
         let suite = Suite { name: "one".to_owned(), script, text, folder };
         let outcome = suite.outcome().unwrap();
-        fs::remove_dir_all(&suite.folder).unwrap();
         assert_eq!(outcome.unexplained, ["c"]);
         let counts = "3 tests; 3 passed without masu, 1 with it, in 1 processes.";
         let list =

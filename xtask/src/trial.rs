@@ -4,7 +4,6 @@
 //! The lab is compiled without optimization here, which takes a third of the time: it starts programs and waits for
 //! them. The libraries that the programs run on are always optimized.
 
-use std::fs::File;
 use std::io::{Seek, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -71,11 +70,7 @@ pub(crate) fn comparison(root: &Path, masu: &str) -> Result<Command> {
 
 /// Standard input with the script's number in it.
 fn primes() -> Result<Stdio> {
-    let path = std::env::temp_dir().join(format!("masu-try-{}", std::process::id()));
-    let options = || File::options().read(true).write(true).create_new(true).open(&path);
-    let mut file = options().with_context(|| format!("cannot write {}", path.display()))?;
-    // The open file is all that is needed, so its name goes at once.
-    std::fs::remove_file(&path)?;
+    let mut file = tempfile::tempfile().context("cannot write a temporary file")?;
     writeln!(file, "{PRIMES}")?;
     file.rewind()?;
     Ok(file.into())

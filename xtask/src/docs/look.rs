@@ -203,18 +203,18 @@ mod tests {
 
     #[test]
     fn links_to_nothing_are_broken() {
-        let folder = std::env::temp_dir().join(format!("masu-links-{}", std::process::id()));
-        fs::create_dir_all(folder.join("docs")).unwrap();
+        let place = tempfile::tempdir().unwrap();
+        let folder = place.path();
+        fs::create_dir(folder.join("docs")).unwrap();
         let page = "<a href=\"../index.html#top\"></a><a href=\"#here\"></a><h1 id=\"here\"></h1><img src=\"no.svg\">\
                     <a href=\"https://example.org\"></a><a href=\"../docs\"></a><a href=\"../index.html#gone\"></a>";
         fs::write(folder.join("docs/a.html"), page).unwrap();
         fs::write(folder.join("index.html"), "<h1 id=\"top\">").unwrap();
-        let pages = pages(&folder).unwrap();
+        let pages = pages(folder).unwrap();
         assert_eq!(pages.len(), 2);
-        let broken = broken_links(&folder, &pages).unwrap();
+        let broken = broken_links(folder, &pages).unwrap();
         let expected = ["../docs", "../index.html#gone", "no.svg"]
             .map(|target| format!("docs/a.html: {target}"));
         assert_eq!(broken, expected);
-        fs::remove_dir_all(folder).unwrap();
     }
 }

@@ -10,23 +10,6 @@ use clap::Parser;
 
 use super::*;
 
-/// A folder that is removed with the test.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Folder {
-        let folder = std::env::temp_dir().join(format!("masu-{name}-{}", std::process::id()));
-        fs::create_dir_all(&folder).unwrap();
-        Folder(folder)
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
 }
@@ -62,14 +45,14 @@ int main(void) {
 
 #[test]
 fn what_is_installed_serves_programs_that_pkg_config_links() {
-    let folder = Folder::new("install");
-    let prefix = folder.0.join("usr");
+    let folder = tempfile::tempdir().unwrap();
+    let prefix = folder.path().join("usr");
     let request = Request { prefix, libraries: "lib".to_owned(), staging: None };
     let installed = request.perform(root(), &target()).unwrap();
     for path in &installed {
         assert!(path.starts_with(&request.prefix) && path.is_file(), "{}", path.display());
     }
-    let source = folder.0.join("program.c");
+    let source = folder.path().join("program.c");
     fs::write(&source, PROGRAM_TEXT).unwrap();
     let flags = |arguments: &[&str]| {
         let mut command = Command::new("pkg-config");
@@ -77,7 +60,7 @@ fn what_is_installed_serves_programs_that_pkg_config_links() {
         succeeds(&mut command).split_whitespace().map(str::to_owned).collect::<Vec<_>>()
     };
     let link = |name: &str, compiler: &str, before: &[&str], arguments: &[&str]| {
-        let program = folder.0.join(name);
+        let program = folder.path().join(name);
         let mut command = Command::new(compiler);
         command.args(before).arg(&source).arg("-o").arg(&program).args(flags(arguments));
         succeeds(&mut command);
@@ -123,20 +106,20 @@ fn what_is_installed_serves_programs_that_pkg_config_links() {
         "masu.fish",
         "masu.pc",
         "masu-secure.pc",
-        CMAKE,
-        CMAKE_VERSION,
+        "masu-config.cmake",
+        "masu-config-version.cmake",
     ]
     .iter()
     .chain(&["xquo", "xquo.1", "_xquo", "xquo.fish", "masu_code.pc", "masu_code.3"])
     {
         assert!(names.contains(&OsStr::new(name)), "{name} is missing");
     }
-    let needed = loads_code(&folder.0, &request, &flags(&["--cflags", "--libs", "masu_code"]));
+    let needed = loads_code(folder.path(), &request, &flags(&["--cflags", "--libs", "masu_code"]));
     assert!(needed.contains("[libmasu_code.so]"), "{needed}");
     let flags_static = flags(&["--cflags", "--libs", "masu_code-static"]);
-    let needed = loads_code(&folder.0, &request, &flags_static);
+    let needed = loads_code(folder.path(), &request, &flags_static);
     assert!(!needed.contains("masu"), "{needed}");
-    containers_by_cmake(&folder.0, &request);
+    containers_by_cmake(folder.path(), &request);
 }
 
 /// Containers in a heap, by the header for C++.
@@ -178,6 +161,10 @@ fn containers_by_cmake(folder: &Path, request: &Request) {
     for kind in ["masu", "secure", "static"] {
         let live_blocks = succeeds(&mut Command::new(built.join(kind)));
         assert_eq!(live_blocks, "101\n", "{kind}: a block for each word, one for the vector");
+        let needed = succeeds(Command::new("readelf").arg("-d").arg(built.join(kind)));
+        for (library, of) in [("libmasu.so", "masu"), ("libmasu-secure.so", "secure")] {
+            assert_eq!(needed.contains(library), kind == of, "{kind}: {needed}");
+        }
     }
 }
 
@@ -215,8 +202,8 @@ fn loads_code(folder: &Path, request: &Request, flags: &[String]) -> String {
 
 #[test]
 fn a_package_is_made_aside_and_speaks_of_its_place() {
-    let folder = Folder::new("destdir");
-    let staging = folder.0.join("package");
+    let folder = tempfile::tempdir().unwrap();
+    let staging = folder.path().join("package");
     let request = Request {
         prefix: "/opt/masu".into(),
         libraries: "lib/here".to_owned(),
@@ -239,75 +226,20 @@ fn a_package_is_made_aside_and_speaks_of_its_place() {
     }
 }
 
-const CMAKE_PROJECT: &str = "\
-cmake_minimum_required(VERSION 3.16)
-project(uses C)
-find_package(masu 0.0.1 REQUIRED)
-foreach(kind masu secure static)
-  add_executable(${kind} program.c)
-  target_link_libraries(${kind} PRIVATE masu::${kind})
-endforeach()
-";
-
-/// The libraries are made up, each with a name of its own: which one a target leads to is what is asked.
-#[test]
-fn cmake_finds_each_library() {
-    let folder = Folder::new("cmake");
-    let request =
-        Request { prefix: folder.0.join("usr"), libraries: "lib".to_owned(), staging: None };
-    let write = |path: &str, text: &str| {
-        let path = folder.0.join(path);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(&path, text).unwrap();
-        path
-    };
-    for (name, text) in [(CMAKE, CMAKE_CONFIG), (CMAKE_VERSION, CMAKE_VERSION_TEXT)] {
-        write(&format!("usr/lib/cmake/masu/{name}"), &request.filled_in(text));
-    }
-    write("usr/include/masu.h", "const char *masu_version(void);\n");
-    for (kind, file) in
-        [("masu", "libmasu.so"), ("secure", "libmasu-secure.so"), ("static", "libmasu.a")]
-    {
-        let source = write(
-            "version.c",
-            &format!("const char *masu_version(void) {{ return \"{kind}\"; }}\n"),
-        );
-        let library = request.place(&format!("lib/{file}"));
-        let object = folder.0.join("version.o");
-        succeeds(Command::new("gcc").arg("-fPIC").arg("-c").arg(&source).arg("-o").arg(&object));
-        let mut pack = match kind {
-            "static" => Command::new("ar"),
-            _ => Command::new("gcc"),
-        };
-        let options: &[&str] = if kind == "static" { &["rcs"] } else { &["-shared", "-o"] };
-        succeeds(pack.args(options).arg(&library).arg(&object));
-    }
-    write("CMakeLists.txt", CMAKE_PROJECT);
-    write(
-        "program.c",
-        "#include <masu.h>\n#include <stdio.h>\nint main(void) { puts(masu_version()); return 0; }\n",
-    );
-    let built = folder.0.join("built");
-    let mut configure = Command::new("cmake");
-    configure.arg("-S").arg(&folder.0).arg("-B").arg(&built);
-    configure.arg(format!("-DCMAKE_PREFIX_PATH={}", request.prefix.display()));
-    succeeds(&mut configure);
-    succeeds(Command::new("cmake").arg("--build").arg(&built));
-    for kind in ["masu", "secure", "static"] {
-        assert_eq!(succeeds(&mut Command::new(built.join(kind))), format!("{kind}\n"));
-    }
-}
-
 #[test]
 fn a_file_in_use_is_replaced_and_not_written_into() {
-    let folder = Folder::new("replaced");
-    let path = folder.0.join("deep/file");
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("deep/file");
     write(&path, b"old", FILE).unwrap();
     let held = fs::File::open(&path).unwrap();
     write(&path, b"newer", FILE).unwrap();
     assert_eq!(std::io::read_to_string(held).unwrap(), "old");
     assert_eq!(fs::read(&path).unwrap(), b"newer");
-    assert_eq!(fs::read_dir(folder.0.join("deep")).unwrap().count(), 1, "nothing is left aside");
+    assert_eq!(
+        fs::read_dir(folder.path().join("deep")).unwrap().count(),
+        1,
+        "nothing is left aside"
+    );
 }
 
 #[test]

@@ -12,26 +12,23 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
+use tempfile::TempDir;
 
 use crate::{commands, machine};
 
 /// A root folder, removed with this.
 pub(crate) struct Root {
     pub(crate) folder: PathBuf,
-}
-
-impl Drop for Root {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.folder);
-    }
+    _removed: TempDir,
 }
 
 impl Root {
     /// One with nothing in it but an empty `/tmp`.
     pub(crate) fn empty(name: &str) -> Result<Root> {
-        let folder = std::env::temp_dir().join(format!("masu-{name}-{}", std::process::id()));
-        fs::create_dir(&folder).with_context(|| folder.display().to_string())?;
-        let root = Root { folder };
+        let removed = tempfile::Builder::new().prefix(&format!("masu-{name}-")).tempdir()?;
+        // Users of its programs go into it, too.
+        fs::set_permissions(removed.path(), Permissions::from_mode(0o755))?;
+        let root = Root { folder: removed.path().to_owned(), _removed: removed };
         fs::create_dir(root.folder.join("tmp"))?;
         fs::set_permissions(root.folder.join("tmp"), Permissions::from_mode(0o1777))?;
         Ok(root)

@@ -63,14 +63,8 @@ fn main() {
 /// project, and installs the commands.
 pub(super) fn test(shop: &Shop, made: &[PathBuf]) -> Result<()> {
     commands::run(&mut package(shop))?;
-    let folder = std::env::temp_dir().join(format!("masu-crates-{}", std::process::id()));
-    fs::create_dir(&folder).with_context(|| folder.display().to_string())?;
-    let tested = in_folder(&folder, &built(shop), made);
-    let _ = fs::remove_dir_all(&folder);
-    tested
-}
-
-fn in_folder(folder: &Path, target: &Path, made: &[PathBuf]) -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let (folder, target) = (folder.path(), built(shop));
     // A registry would hand these out; here the unpacked packages stand in for that.
     let mut patches = Vec::new();
     for archive in made {
@@ -81,7 +75,7 @@ fn in_folder(folder: &Path, target: &Path, made: &[PathBuf]) -> Result<()> {
     }
     let cargo = |at: &Path, arguments: &[&str]| {
         let mut cargo = commands::cargo(at, arguments);
-        cargo.arg("--offline").arg("--target-dir").arg(target);
+        cargo.arg("--offline").arg("--target-dir").arg(&target);
         for (name, path) in &patches {
             cargo.arg("--config").arg(format!("patch.crates-io.{name}.path='{}'", path.display()));
         }

@@ -4,8 +4,6 @@
 //! with them need, and on `dpkg-deb` for the archive. It is a native package without maintainer scripts: nothing
 //! of it runs when it is installed, but for the dynamic linker's cache, which dpkg is asked to have renewed.
 
-pub(crate) mod papers;
-
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -15,9 +13,38 @@ use anyhow::{Context, Result, ensure};
 
 use super::clean::{Root, talk};
 use super::standalone::{serves, serves_with};
-use super::{Shop, VERSION, notices};
-use crate::install::Request;
+use super::{Shop, VERSION, homepage, notices};
+use crate::install::{Request, filled_in};
 use crate::{commands, machine};
+
+const CONTROL: &str = include_str!("../../../packaging/debian/control");
+const COPYRIGHT: &str = include_str!("../../../packaging/debian/copyright");
+/// It refers to CHANGELOG.md.
+const CHANGELOG: &str = include_str!("../../../packaging/debian/changelog");
+/// Warnings of lintian that are intended.
+const OVERRIDES: &str = include_str!("../../../packaging/debian/overrides");
+
+/// The package's maintainer, by the variables that Debian's own tools read.
+fn maintainer() -> String {
+    let name = variable("DEBFULLNAME").unwrap_or("The masu engineers".to_owned());
+    format!("{name} <{}>", email().unwrap_or("masu@localhost".to_owned()))
+}
+
+/// The maintainer's address; without one the package has a placeholder.
+pub(crate) fn email() -> Option<String> {
+    variable("DEBEMAIL")
+}
+
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+fn control(cpu: &str, size_kib: &str, needs: &str) -> String {
+    let (maintainer, homepage) = (maintainer(), homepage("Homepage: "));
+    let fields = [("CPU", cpu), ("SIZE_KIB", size_kib), ("NEEDS", needs)];
+    let more = [("MAINTAINER", &*maintainer), ("HOMEPAGE", &*homepage)];
+    filled_in(CONTROL, &[&fields[..], &more].concat())
+}
 
 struct Tree {
     folder: PathBuf,
@@ -88,13 +115,13 @@ impl Tree {
     fn document(&self, shop: &Shop) -> Result<()> {
         let folder = self.folder.join("usr/share/doc/masu");
         fs::create_dir_all(&folder)?;
-        let (mit, changes) = (shop.read("LICENSE-MIT")?, shop.read("CHANGELOG.md")?);
-        fs::write(folder.join("copyright"), papers::copyright(&mit))?;
-        fs::write(folder.join("changelog"), papers::changelog(&self.date()?))?;
-        fs::write(folder.join("CHANGELOG.md"), changes)?;
+        fs::write(folder.join("copyright"), COPYRIGHT)?;
+        let fields = [("MAINTAINER", &*maintainer()), ("DATE", &*self.date()?)];
+        fs::write(folder.join("changelog"), filled_in(CHANGELOG, &fields))?;
+        fs::write(folder.join("CHANGELOG.md"), shop.read("CHANGELOG.md")?)?;
         let overrides = self.folder.join("usr/share/lintian/overrides");
         fs::create_dir_all(&overrides)?;
-        fs::write(overrides.join("masu"), papers::OVERRIDES)?;
+        fs::write(overrides.join("masu"), OVERRIDES)?;
         let members = ["masu-cli", "masu-xquo", "masu-code-abi"];
         let notices = notices::of(shop.root, &members, machine::HOST)?;
         fs::write(folder.join("LICENSES-OF-OTHERS"), notices)?;
@@ -111,7 +138,7 @@ impl Tree {
         )?;
         let size_kib = size_kib.split_whitespace().next().context("du says nothing")?;
         let needs = self.needs(bench)?;
-        fs::write(folder.join("control"), papers::control(&self.cpu, size_kib, &needs))?;
+        fs::write(folder.join("control"), control(&self.cpu, size_kib, &needs))?;
         fs::write(folder.join("triggers"), "activate-noawait ldconfig\n")?;
         fs::write(folder.join("symbols"), self.symbols()?)?;
         let sums = commands::output(
@@ -234,7 +261,7 @@ fn judged_by_lintian(package: &str) -> Result<()> {
     machine::provide_all(&[machine::DEBIAN_CHECKED])?;
     let mut lintian = Command::new("lintian");
     lintian.args(["--allow-root", "--fail-on", "error,warning", "--info"]);
-    if papers::email().is_none() {
+    if email().is_none() {
         println!(
             "without DEBEMAIL the maintainer is a placeholder, which lintian is not asked about"
         );
@@ -289,9 +316,9 @@ mod tests {
 
     #[test]
     fn a_tree_becomes_a_package_that_dpkg_reads() {
-        let folder = std::env::temp_dir().join(format!("masu-deb-test-{}", std::process::id()));
+        let folder = tempfile::tempdir().unwrap();
         let tree = Tree {
-            folder: folder.join("tree"),
+            folder: folder.path().join("tree"),
             cpu: "amd64".into(),
             triplet: "x".into(),
             changed: "0".into(),
@@ -299,9 +326,9 @@ mod tests {
         fs::create_dir_all(tree.folder.join("usr/bin")).unwrap();
         fs::create_dir_all(tree.folder.join("DEBIAN")).unwrap();
         fs::write(tree.folder.join("usr/bin/masu"), "a program").unwrap();
-        let control = papers::control("amd64", "1", "libc6 (>= 2.34)");
+        let control = control("amd64", "1", "libc6 (>= 2.34)");
         fs::write(tree.folder.join("DEBIAN/control"), control).unwrap();
-        let package = tree.pack(&folder).unwrap();
+        let package = tree.pack(folder.path()).unwrap();
         let field = |name: &str| {
             commands::output(Command::new("dpkg-deb").arg("--field").arg(&package).arg(name))
                 .unwrap()
@@ -315,6 +342,5 @@ mod tests {
             contents.contains("root/root") && contents.contains("./usr/bin/masu"),
             "{contents}"
         );
-        fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -12,54 +12,47 @@ use anyhow::{Context, Result, ensure};
 
 use super::clean::talk;
 use super::{LICENCES, Shop, VERSION, homepage, notices, standalone};
+use crate::install::filled_in;
 use crate::machine;
 
+const METADATA: &str = include_str!("../../../packaging/wheel/METADATA");
 /// Where the wheel may be installed: a static program runs under both C libraries, on any kernel since.
-/// Compressed, as a file name has it; `WHEEL` has a line for each.
-const PLATFORMS: [&str; 2] = ["manylinux2014", "musllinux_1_1"];
+const WHEEL: &str = include_str!("../../../packaging/wheel/WHEEL");
+const PACK: &str = include_str!("../../../packaging/wheel/pack.py");
 
 pub(super) fn make(shop: &Shop) -> Result<Vec<PathBuf>> {
     let program = standalone::programs(shop, &standalone::HERE)?.join("masu");
     let program = fs::read(&program).with_context(|| program.display().to_string())?;
-    let licences = LICENCES.map(|name| shop.read(name).map(|text| (name, text)));
-    let mut licences = licences.into_iter().collect::<Result<Vec<_>>>()?;
-    let notices = notices::of(shop.root, &["masu-cli"], machine::MUSL)?;
-    licences.push(("LICENSES-OF-OTHERS", notices));
-    let metadata = metadata(&shop.read("crates/masu-cli/README.md")?, &licences);
-    let parts = Parts { program, metadata, description: description(), licences };
-    let path = shop.out.join(format!("masu-{VERSION}-{}.whl", tag(&platforms().join("."))));
+    let mut licences = Vec::new();
+    for name in LICENCES {
+        licences.push((name, shop.read(name)?));
+    }
+    licences.push(("LICENSES-OF-OTHERS", notices::of(shop.root, &["masu-cli"], machine::MUSL)?));
     machine::provide_all(&[machine::PYTHON])?;
-    pack(&parts, &shop.bench("wheel")?, &path)?;
-    Ok(vec![path])
+    let readme = shop.read("crates/masu-cli/README.md")?;
+    Ok(vec![pack(&program, &readme, &licences, &shop.bench("wheel")?, &shop.out)?])
 }
 
-struct Parts {
-    program: Vec<u8>,
-    /// What installers and indexes read of the package.
-    metadata: String,
-    /// What installers read of the wheel.
-    description: String,
-    licences: Vec<(&'static str, String)>,
-}
-
-fn platforms() -> [String; PLATFORMS.len()] {
-    PLATFORMS.map(|platform| format!("{platform}_{}", std::env::consts::ARCH))
-}
-
-/// Any Python 3, no interface to its C code, this platform.
-fn tag(platform: &str) -> String {
-    format!("py3-none-{platform}")
-}
-
-/// Lays the files out in `tree` and has Python's `zipfile` write the wheel at `path`.
-fn pack(parts: &Parts, tree: &Path, path: &Path) -> Result<()> {
+/// Lays the files out in `tree` and has Python's `zipfile` write the wheel into `out`.
+fn pack(
+    program: &[u8],
+    readme: &str,
+    licences: &[(&str, String)],
+    tree: &Path,
+    out: &Path,
+) -> Result<PathBuf> {
     let about = format!("masu-{VERSION}.dist-info");
+    let metadata = filled_in(
+        METADATA,
+        &[("HOMEPAGE", &homepage("Project-URL: Homepage, ")), ("README", readme)],
+    );
+    let wheel = filled_in(WHEEL, &[("CPU", std::env::consts::ARCH)]);
     let mut files = vec![
-        (format!("masu-{VERSION}.data/scripts/masu"), &parts.program[..]),
-        (format!("{about}/METADATA"), parts.metadata.as_bytes()),
-        (format!("{about}/WHEEL"), parts.description.as_bytes()),
+        (format!("masu-{VERSION}.data/scripts/masu"), program),
+        (format!("{about}/METADATA"), metadata.as_bytes()),
+        (format!("{about}/WHEEL"), wheel.as_bytes()),
     ];
-    for (name, text) in &parts.licences {
+    for (name, text) in licences {
         files.push((format!("{about}/licenses/{name}"), text.as_bytes()));
     }
     for (name, contents) in &files {
@@ -67,59 +60,15 @@ fn pack(parts: &Parts, tree: &Path, path: &Path) -> Result<()> {
         fs::create_dir_all(file.parent().unwrap_or(tree))?;
         fs::write(&file, contents).with_context(|| file.display().to_string())?;
     }
-    let names = files.iter().map(|(name, _)| name);
+    // The name has every platform of the tags, compressed: any Python 3, no interface to its C code.
+    let tags = wheel.lines().filter_map(|line| line.strip_prefix("Tag: py3-none-"));
+    let tags = tags.collect::<Vec<_>>().join(".");
+    let path = out.join(format!("masu-{VERSION}-py3-none-{tags}.whl"));
     let mut python = Command::new("python3");
-    python.args(["-c", PACK]).arg(path).arg(format!("{about}/RECORD")).args(names);
+    python.args(["-c", PACK]).arg(&path).arg(format!("{about}/RECORD"));
+    python.args(files.iter().map(|(name, _)| name));
     talk(python.current_dir(tree), "")?;
-    Ok(())
-}
-
-/// Writes the files into the archive, and last the list of their digests, which cannot hold its own. Times are the first
-/// that the format has, so that the same files make the same archive.
-const PACK: &str = "\
-import base64, hashlib, sys, zipfile
-path, record, *names = sys.argv[1:]
-lines = []
-with zipfile.ZipFile(path, 'w', zipfile.ZIP_DEFLATED, compresslevel=9) as wheel:
-    def add(name, data):
-        info = zipfile.ZipInfo(name)
-        info.compress_type = zipfile.ZIP_DEFLATED
-        info.external_attr = (0o100755 if '/scripts/' in name else 0o100644) << 16
-        wheel.writestr(info, data)
-    for name in names:
-        data = open(name, 'rb').read()
-        digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).decode().rstrip('=')
-        lines.append(f'{name},sha256={digest},{len(data)}')
-        add(name, data)
-    add(record, '\\n'.join([*lines, record + ',,', '']))
-";
-
-fn metadata(readme: &str, licences: &[(&str, String)]) -> String {
-    let licences: String =
-        licences.iter().map(|(name, _)| format!("License-File: {name}\n")).collect();
-    format!(
-        "Metadata-Version: 2.4\n\
-         Name: masu\n\
-         Version: {VERSION}\n\
-         Summary: Is memory what makes your program slow? Find out, prove it, fix it\n\
-         License-Expression: MIT OR Apache-2.0\n\
-         {licences}\
-         Keywords: malloc,allocator,memory,performance,benchmark\n\
-         Classifier: Environment :: Console\n\
-         Classifier: Operating System :: POSIX :: Linux\n\
-         Requires-Python: >=3.7\n\
-         {}\
-         Description-Content-Type: text/markdown\n\
-         \n\
-         {readme}",
-        homepage().map(|address| format!("Project-URL: Homepage, {address}\n")).unwrap_or_default()
-    )
-}
-
-fn description() -> String {
-    let tags: String =
-        platforms().iter().map(|platform| format!("Tag: {}\n", tag(platform))).collect();
-    format!("Wheel-Version: 1.0\nGenerator: masu's xtask {VERSION}\nRoot-Is-Purelib: false\n{tags}")
+    Ok(path)
 }
 
 /// Installs it into a fresh virtual environment, without an index, runs Python under masu there, and takes it
@@ -156,14 +105,15 @@ mod tests {
 
     #[test]
     fn every_file_is_there_and_recorded_and_the_program_may_be_started() {
-        let licences = vec![("LICENSE-MIT", "free".to_owned())];
-        let metadata = metadata("# masu\n", &licences);
-        let parts =
-            Parts { program: vec![7; 100_000], metadata, description: description(), licences };
-        let folder = std::env::temp_dir().join(format!("masu-wheel-{}", std::process::id()));
-        let path = folder.join("masu.whl");
-        fs::create_dir_all(&folder).unwrap();
-        pack(&parts, &folder.join("tree"), &path).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let licences = [("LICENSE-MIT", "free".to_owned())];
+        let tree = folder.path().join("tree");
+        let path = pack(&[7; 100_000], "# masu\n", &licences, &tree, folder.path()).unwrap();
+        let name = path.file_name().unwrap().to_string_lossy();
+        assert!(
+            name.contains("-py3-none-manylinux2014_") && name.contains(".musllinux_"),
+            "{name}"
+        );
         let script = "\
 import sys, zipfile
 with zipfile.ZipFile(sys.argv[1]) as wheel:
@@ -176,12 +126,5 @@ with zipfile.ZipFile(sys.argv[1]) as wheel:
     print(rows[0][2], rows[-1][1:], len(rows))";
         let printed = talk(Command::new("python3").args(["-c", script]).arg(&path), "").unwrap();
         assert_eq!(printed.trim(), "100000 ['', ''] 5");
-        fs::remove_dir_all(folder).unwrap();
-    }
-
-    #[test]
-    fn the_name_has_all_platforms_and_the_description_each() {
-        assert!(tag(&platforms().join(".")).starts_with("py3-none-manylinux2014_"));
-        assert_eq!(description().matches("Tag: py3-none-").count(), PLATFORMS.len());
     }
 }
