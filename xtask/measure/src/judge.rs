@@ -15,7 +15,7 @@ mod verdict;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use masu_lab::{Stop, Suite};
+use masu_lab::{Parameter, Stop, Suite};
 use serde_json::{Value, json};
 
 use xtask::{commands, machine, options, records};
@@ -115,9 +115,7 @@ pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
         commands::make(&root.join("workloads/judgement"), &made)
     })?;
     let mut suite = Suite::read(&root.join(FILE))?;
-    for (_, value) in suite.values.iter_mut().filter(|(name, _)| name == "made") {
-        made.to_str().context("the path of the build folder is no text")?.clone_into(value);
-    }
+    suite.set(&Parameter::new("made", vec![made.display().to_string()])?)?;
     let bench = Bench {
         masu: built.join("masu"),
         ground: truth::Ground { suite, catalogue: builds::catalogue(&library, Vec::new()) },

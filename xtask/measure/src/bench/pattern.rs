@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Result, bail};
-use xtask::commands;
+use xtask::{commands, options};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Share {
@@ -108,10 +108,8 @@ fn understand_line(line: &str) -> Result<Pattern> {
 }
 
 /// Those of `all` that are wanted, in the order of the list; all where none is named.
-pub(crate) fn choose(all: Vec<Pattern>, wanted: &[String]) -> Result<Vec<Pattern>> {
-    if let Some(name) = wanted.iter().find(|name| !all.iter().any(|one| one.name == **name)) {
-        let known: Vec<&str> = all.iter().map(|one| one.name.as_str()).collect();
-        bail!("no pattern `{name}`; there are {}", known.join(", "));
-    }
-    Ok(all.into_iter().filter(|one| wanted.is_empty() || wanted.contains(&one.name)).collect())
+pub(crate) fn choose(mut all: Vec<Pattern>, wanted: &[String]) -> Result<Vec<Pattern>> {
+    options::are_known(wanted, all.iter().map(|one| one.name.as_str()))?;
+    all.retain(|one| wanted.is_empty() || wanted.contains(&one.name));
+    Ok(all)
 }

@@ -8,14 +8,11 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 use masu_lab::execute::execute;
 use masu_lab::results::Rounds;
-use masu_lab::{CountPage, Ending, Limits, Plan, Stop, Suite, Totals, Variant};
+use masu_lab::{CountPage, Ending, Limits, Parameter, Plan, Stop, Suite, Totals, Variant};
 
 use super::pattern::Pattern;
 
 const FILE: &str = "workloads/programs.toml";
-
-/// The suite's value for the folder with the programs' input.
-const MADE: &str = "made";
 
 pub(super) const GROUP: &str = "programs";
 
@@ -26,15 +23,12 @@ pub(super) struct Asked {
 /// The suite of the `wanted` programs, or of all where none is named.
 pub(super) fn suite(root: &Path, made: &Path, wanted: &[String], rounds: usize) -> Result<Suite> {
     let mut suite = Suite::read(&root.join(FILE))?;
-    let names: Vec<&str> = suite.entries.iter().map(|entry| entry.name.as_str()).collect();
-    if let Some(name) = wanted.iter().find(|name| !names.contains(&name.as_str())) {
-        bail!("no program `{name}`; there are {}", names.join(", "));
+    // Before values that the wanted ones do not use are dropped.
+    suite.set(&Parameter::new("made", vec![made.display().to_string()])?)?;
+    if !wanted.is_empty() {
+        suite.keep_only(wanted)?;
     }
-    suite.entries.retain(|entry| wanted.is_empty() || wanted.contains(&entry.name));
     suite.rounds = Rounds::Fixed(rounds);
-    let value = suite.values.iter_mut().find(|(name, _)| name == MADE);
-    let (_, value) = value.with_context(|| format!("{FILE} has no value `{MADE}`"))?;
-    made.to_str().context("the path of the build folder is no text")?.clone_into(value);
     Ok(suite)
 }
 

@@ -152,7 +152,7 @@ fn the_programs_are_those_that_the_chore_installs_and_are_chosen_by_name() {
     assert_eq!(some.values[0].1, "/made");
     assert_eq!(some.entries.len(), 2);
     let wrong = programs::suite(root, Path::new("/made"), &["pearl".to_owned()], 5);
-    assert!(wrong.unwrap_err().to_string().starts_with("no program `pearl`; there are python, "));
+    assert!(wrong.unwrap_err().to_string().contains("no workload `pearl`; known: python, "));
 }
 
 #[test]
@@ -193,7 +193,7 @@ random-4m small   threads 1 size 128 live 4000000 ops 8000000  a large heap with
     let chosen = pattern::choose(all.clone(), &["random-4m".to_owned()]).unwrap();
     assert_eq!(chosen, std::slice::from_ref(random));
     let wrong = pattern::choose(all, &["rings".to_owned()]).unwrap_err();
-    assert_eq!(wrong.to_string(), "no pattern `rings`; there are ring, random-4m");
+    assert_eq!(wrong.to_string(), "nothing is named `rings`; there are ring, random-4m");
     assert!(pattern::understand("ring threads ops many").is_err());
 }
 

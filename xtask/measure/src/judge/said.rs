@@ -1,17 +1,15 @@
 //! What was said: the command's diagnosis of a program, as a user types it.
 
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 use masu_lab::Workload;
 use serde_json::Value;
+use xtask::commands;
 
 use super::verdict::labels;
-
-/// Variables that would change the malloc, or where it is looked for.
-const UNSET: [&str; 4] = ["LD_PRELOAD", "LD_LIBRARY_PATH", "GLIBC_TUNABLES", "MALLOC_ARENA_MAX"];
 
 /// What a diagnosis said.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -49,18 +47,10 @@ pub(super) fn diagnose(masu: &Path, workload: &Workload) -> Result<(Value, f64)>
 /// What the command says of the workload as JSON, asked in `words`.
 pub(super) fn ask(masu: &Path, words: &[&str], workload: &Workload) -> Result<Value> {
     let mut command = Command::new(masu);
-    command.args(words).args(["--json", "--"]).args(&workload.arguments).stdin(Stdio::null());
+    command.args(words).args(["--json", "--"]).args(&workload.arguments);
     command.current_dir(workload.folder.as_deref().context("a program without a folder")?);
-    for variable in UNSET {
-        command.env_remove(variable);
-    }
-    let output = command.output().context("cannot start masu")?;
-    if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr);
-        let last = said.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default();
-        bail!("masu {}: {}: {last}", words[0], output.status);
-    }
-    serde_json::from_slice(&output.stdout).context("what masu printed is no JSON")
+    commands::unset_malloc_variables(&mut command);
+    serde_json::from_str(&commands::output(&mut command)?).context("what masu printed is no JSON")
 }
 
 /// How a program failed, with the last line that it wrote; none for one that did not.
