@@ -8,7 +8,7 @@ use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags};
@@ -71,8 +71,11 @@ fn nanoseconds(clock: ClockId) -> u64 {
 
 static STOP: AtomicBool = AtomicBool::new(false);
 
+/// When the first of the signals came.
+static STOPPED_NS: AtomicU64 = AtomicU64::new(0);
+
 /// Installs handlers for SIGINT, SIGTERM and SIGHUP that raise the returned flag. A signal that
-/// comes while the flag is up ends the process as if there were no handler.
+/// comes [later](is_again) ends the process as if there were no handler.
 pub(crate) fn catch_stop_signals() -> io::Result<&'static AtomicBool> {
     for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
         // SAFETY: All-zero is a valid `sigaction`: no flags, an empty mask.
@@ -86,14 +89,24 @@ pub(crate) fn catch_stop_signals() -> io::Result<&'static AtomicBool> {
 }
 
 extern "C" fn on_stop_signal(signal: libc::c_int) {
-    // ORDERING: Relaxed: the flag guards no other data.
-    if STOP.swap(true, Ordering::Relaxed) {
+    let now_ns = nanoseconds(ClockId::Monotonic);
+    // ORDERING: Relaxed: the flag and the time guard no other data.
+    let first = STOPPED_NS.compare_exchange(0, now_ns, Ordering::Relaxed, Ordering::Relaxed);
+    STOP.store(true, Ordering::Relaxed);
+    if is_again(first.err().unwrap_or(now_ns), now_ns) {
         // SAFETY: `signal` and `raise` are async-signal-safe; the default action ends the process.
         unsafe {
             libc::signal(signal, libc::SIG_DFL);
             libc::raise(signal);
         }
     }
+}
+
+/// Whether a signal at `now_ns` asks once more, where the one at `first_ns` asked to stop. `timeout` and others send the
+/// same signal to a process and then to its group: that is one request.
+fn is_again(first_ns: u64, now_ns: u64) -> bool {
+    const ONE_REQUEST_NS: u64 = 500_000_000;
+    now_ns.saturating_sub(first_ns) >= ONE_REQUEST_NS
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -441,5 +454,11 @@ mod tests {
         assert_eq!(session_priority("/autogroup-7 nice -3\n").as_deref(), Some("-3"));
         assert_eq!(session_priority("/autogroup-7 nice 0\n"), None);
         assert_eq!(session_priority(""), None);
+    }
+
+    #[test]
+    fn the_same_request_twice_at_once_is_one() {
+        assert!(!is_again(7, 7) && !is_again(7, 400_000_000) && !is_again(7, 3));
+        assert!(is_again(7, 600_000_000));
     }
 }

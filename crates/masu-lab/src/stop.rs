@@ -28,7 +28,8 @@ impl Stop {
     }
 
     /// A flag raised by SIGINT (Ctrl-C), SIGTERM and SIGHUP, whose handlers this installs for the
-    /// whole process. A second signal while the flag is up ends the process at once.
+    /// whole process. A second signal ends the process at once, half a second after the first or
+    /// later: `timeout` sends each twice.
     ///
     /// # Errors
     ///
