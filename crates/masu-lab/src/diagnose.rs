@@ -28,6 +28,7 @@ use crate::{kernel, machine};
 
 mod again;
 mod build;
+mod children;
 mod counting;
 pub mod facts;
 pub mod finding;
@@ -242,6 +243,7 @@ fn gathered(
     }
     let wrapper = wrapper::name(&workload.program.path);
     let main = programs.iter().find(|program| wrapper.is_none() || !program.is_command);
+    let samples = samples.ok().map(|samples| samples.calling(&own, &workload.program.path));
     let main: PathBuf = main.or(programs.first()).map_or(own, |program| program.path.clone());
     Facts {
         ending: Some(run.ending.to_string()),
@@ -274,7 +276,7 @@ fn gathered(
         programs,
         wrapper,
         code,
-        samples: samples.ok(),
+        samples,
         malloc: malloc(&workload.program, variant),
         cpus: machine::Machine::here().cpus,
         ..Facts::default()

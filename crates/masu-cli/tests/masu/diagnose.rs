@@ -67,6 +67,18 @@ fn a_process_that_runs_is_looked_at_and_goes_on() {
 }
 
 #[test]
+fn a_process_that_ends_meanwhile_is_said_to_have_ended() {
+    let mut child = Command::new("sleep").arg("2").spawn().unwrap();
+    let pid = child.id().to_string();
+    // Nobody waits for a child whose parent is busy: it stays, and has ended all the same.
+    let output = masu(&["diagnose", "-p", &pid, "--for", "60s", "--json"]).output().unwrap();
+    child.wait().unwrap();
+    let all: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let not_seen = all["not_seen"][0].as_str().unwrap();
+    assert!(not_seen.contains("the process ended after"), "{not_seen}");
+}
+
+#[test]
 fn inside_tells_how_often_memory_is_asked_for() {
     let arguments = ["diagnose", "--inside", "--json", "--", "sort", "/proc/self/maps"];
     let output = masu(&arguments).output().unwrap();

@@ -8,7 +8,8 @@ use std::fs;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::facts::{CallFacts, Clock, Facts, Malloc, Memory};
+use super::children::Children;
+use super::facts::{CallFacts, Clock, Facts, Malloc, Memory, Waiting};
 use super::inside::Pages;
 use super::looks::{Looks, Seen};
 use super::{Diagnosis, again, build, findings_of, growth, note_counting, services, unsampled};
@@ -19,6 +20,7 @@ use crate::execute::tree::{Pid, rss_bytes, state_of, threads};
 use crate::execute::{self, Look};
 use crate::prices::Service;
 use crate::process::Observer;
+use crate::quantity::seconds;
 use crate::{Catalogue, Error, Machine, Places, Prices, Program, Stop, kernel};
 
 /// The time between two looks, where a look is cheap.
@@ -56,6 +58,10 @@ pub fn diagnose_running(
     let _alone = execute::alone();
     let process = Pid::try_from(pid).map_err(|_| Error::Ended { pid })?;
     Counters::of(process).ok_or(Error::Ended { pid })?;
+    if is_of_kernel(process) {
+        let reason = "it is a thread of the kernel's, and has no memory of its own".to_owned();
+        return Err(Error::Process { pid, reason });
+    }
     if let Err(error) = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")) {
         let reason = format!("its mappings cannot be read: {error}; is it yours?");
         return Err(Error::Process { pid, reason });
@@ -68,11 +74,14 @@ pub fn diagnose_running(
     let attached = (hold == Hold::Attached).then(|| Attached::to(pid)).transpose()?;
     let began = Instant::now();
     let before = Counters::of(process).ok_or(Error::Ended { pid })?;
+    let mut children = Children::of(process);
     let mut after = before;
+    let mut has_ended = false;
     let mut curve = Vec::new();
     while began.elapsed() < patience && !stop.requested() {
         let look = Instant::now();
         looks.look(began.elapsed(), &[process]);
+        children.look(began.elapsed());
         if is_on_masu {
             pages.look(began.elapsed(), &[process]);
         }
@@ -81,16 +90,38 @@ pub fn diagnose_running(
                 after = counters;
                 curve.push((began.elapsed().as_secs_f64(), counters.rss_bytes));
             }
-            None => break,
+            None => {
+                has_ended = true;
+                break;
+            }
         }
         thread::sleep((look.elapsed() * COST_FACTOR).clamp(USUAL, AT_LEAST_EVERY));
     }
     let wall_s = began.elapsed().as_secs_f64();
     let counted = attached.map(Attached::finish).transpose()?;
-    let seen = looks.finish();
+    let mut seen = looks.finish();
+    let children = children.finish(wall_s);
     let command: Vec<String> =
         command.trim_end_matches('\0').split('\0').map(str::to_owned).collect();
-    let mut not_seen = vec![again::untried(process, &command)];
+    let mut not_seen = Vec::new();
+    if has_ended {
+        let looked = seconds(wall_s);
+        not_seen.push(format!("the rest of the time asked for: the process ended after {looked}"));
+    }
+    if is_stopped(process) {
+        not_seen.push(format!(
+            "what it does: a signal has stopped it, and this lets it go on: `kill -CONT {pid}`"
+        ));
+    }
+    if let Some(done) = &children {
+        not_seen.push(done.unseen());
+        let own_s = after.user_s + after.sys_s - before.user_s - before.sys_s;
+        if done.cpu_s > own_s {
+            let idle_s = seen.threads.idle_s;
+            seen.threads.idle_for.push((Waiting::Itself, idle_s));
+        }
+    }
+    not_seen.push(again::untried(process, &command));
     let calls = match hold {
         Hold::None => {
             "system calls, and with them storms of calls, thread churn and small writes: a process \
@@ -107,6 +138,9 @@ pub fn diagnose_running(
     let mut facts = gathered(before, after, wall_s, seen);
     facts.memory.growth = growth::of(&curve);
     facts.build = build::of(&program);
+    let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+    let known_as = program.with_file_name(name.trim_end());
+    facts.samples = facts.samples.map(|samples| samples.calling(&program, &known_as));
     // Another malloc takes a new start, for which only the file counts.
     let restarted = Program::find(program.as_os_str());
     facts.malloc = Malloc {
@@ -139,6 +173,20 @@ pub fn diagnose_running(
         trial: None,
         facts,
     })
+}
+
+/// Whether a signal has stopped `process`.
+fn is_stopped(process: Pid) -> bool {
+    let state = Stat::of(&format!("/proc/{process}")).and_then(|stat| stat.state());
+    state == Some('T')
+}
+
+/// Whether `process` is one of the kernel's own threads.
+fn is_of_kernel(process: Pid) -> bool {
+    /// `PF_KTHREAD` in `include/linux/sched.h`.
+    const KERNEL_THREAD: u32 = 0x0020_0000;
+    let flags = Stat::of(&format!("/proc/{process}")).and_then(|stat| stat.field::<u32>(9));
+    flags.is_some_and(|flags| flags & KERNEL_THREAD != 0)
 }
 
 /// Adds what was counted, and what children did whose calls are among it.
@@ -236,6 +284,7 @@ fn gathered(before: Counters, after: Counters, wall_s: f64, seen: Seen) -> Facts
 #[cfg(test)]
 mod tests {
     use std::path::Path;
+    use std::process::Command;
 
     use super::*;
 
@@ -247,8 +296,31 @@ mod tests {
             diagnose_running(own, patience, Hold::None, &Stop::never()).expect("it is ours");
         assert!(diagnosis.facts.calls.is_none() && diagnosis.facts.threads.looks > 0);
         assert!(diagnosis.facts.memory.peak_rss_bytes > 1 << 16, "{:?}", diagnosis.facts);
-        assert!(diagnosis.not_seen[1].starts_with("system calls"));
+        assert!(diagnosis.not_seen.iter().any(|one| one.starts_with("system calls")));
         assert!(!diagnosis.command.is_empty() && Path::new(&diagnosis.command[0]).exists());
+    }
+
+    #[test]
+    fn a_process_that_is_stopped_is_told_from_one_that_waits() {
+        let _alone = execute::alone();
+        let mut child = Command::new("sh").args(["-c", "kill -STOP $$"]).spawn().unwrap();
+        let process = Pid::try_from(child.id()).unwrap();
+        while !is_stopped(process) {
+            assert_eq!(child.try_wait().unwrap(), None, "it ended by itself");
+            thread::sleep(Duration::from_millis(1));
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(!is_stopped(process));
+    }
+
+    #[test]
+    fn threads_of_the_kernel_are_told_from_processes() {
+        assert!(!is_of_kernel(Pid::try_from(std::process::id()).unwrap()));
+        // In a container there may be none, or another process.
+        if fs::read_to_string("/proc/2/comm").is_ok_and(|name| name == "kthreadd\n") {
+            assert!(is_of_kernel(2));
+        }
     }
 
     #[test]

@@ -44,6 +44,16 @@ pub struct Sampled {
 }
 
 impl Sampled {
+    /// Names places in `file` as in `name`, where that is a link to it: people know a program by the name it was
+    /// started by.
+    pub(super) fn calling(mut self, file: &Path, name: &Path) -> Sampled {
+        if name != file && fs::canonicalize(name).is_ok_and(|linked| linked == file) {
+            let own = self.places.iter_mut().filter(|place| place.file == file);
+            own.for_each(|place| place.file = name.to_owned());
+        }
+        self
+    }
+
     /// Fewer samples than this say nothing: at 200 a share is known to about five hundredths.
     pub(crate) const ENOUGH: u64 = 200;
 

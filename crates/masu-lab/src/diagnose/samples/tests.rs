@@ -26,6 +26,20 @@ fn maps_tell_where_code_lies() {
 }
 
 #[test]
+fn a_program_is_told_by_the_name_that_it_was_started_by() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path().canonicalize().unwrap();
+    let [file, link, other] = ["check", "server", "other"].map(|name| folder.join(name));
+    fs::write(&file, "").unwrap();
+    std::os::unix::fs::symlink(&file, &link).unwrap();
+    let place = |file: &Path| Place { file: file.to_owned(), share: 0.5, ..Place::default() };
+    let sampled = Sampled { places: vec![place(&file), place(&other)], ..Sampled::default() };
+    assert_eq!(sampled.clone().calling(&file, &other).places[0].file, file, "no link to it");
+    let told = sampled.calling(&file, &link).places;
+    assert_eq!((&told[0].file, &told[1].file), (&link, &other));
+}
+
+#[test]
 fn a_caller_is_told_where_it_has_most() {
     let tally = |counts: &[(&str, u64)]| Tally {
         samples: 10,
