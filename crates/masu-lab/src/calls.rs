@@ -111,6 +111,9 @@ pub struct Calls {
     pub processes: u64,
     /// Threads that there were, the first of each process among them.
     pub threads_begun: u64,
+    /// Times that a program was run in a process, the command's own among them. All of them, also where samples of
+    /// calls are counted.
+    pub programs_begun: u64,
     /// Programs that were run, each file once, in the order of their first run.
     pub programs: Vec<PathBuf>,
     /// Programs among them that would have had more rights than their user, and ran without: why.
@@ -276,6 +279,7 @@ impl Witness for Counter {
     fn begin(&mut self, pid: Pid) {
         // A thread that is not the first takes the first one's number when it runs a program.
         self.meet(pid);
+        self.calls.programs_begun += 1;
         self.books.begin(pid);
         self.callers.forget(pid);
         self.locks.forget(pid);

@@ -313,6 +313,7 @@ fn threads_and_processes_and_the_programs_that_they_run_are_counted() {
     assert_eq!(counted.processes, 1 + PROCESSES as u64, "{counted:?}");
     // The first program, and the last child's.
     assert_eq!((counted.total.of(Call::Execve), counted.programs.len()), (2, 1), "{counted:?}");
+    assert_eq!(counted.programs_begun, 2, "{counted:?}");
     let starts = [Call::Fork, Call::Clone, Call::Clone3, Call::Vfork];
     assert_eq!(counted.total.of_any(&starts), counted.threads_begun - 1, "{counted:?}");
 }

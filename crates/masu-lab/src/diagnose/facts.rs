@@ -242,7 +242,13 @@ impl CallFacts {
     /// Of what was counted.
     #[must_use]
     pub fn of(calls: &Calls) -> CallFacts {
-        let counts = Call::ALL.iter().map(|call| (call.name(), calls.total.of(*call)));
+        // Which programs were run is known without samples.
+        let begun = calls.sampled.map_or(0, |_| calls.programs_begun);
+        let count = |call: &Call| match call {
+            Call::Execve => calls.total.of(*call).max(begun),
+            call => calls.total.of(*call),
+        };
+        let counts = Call::ALL.iter().map(|call| (call.name(), count(call)));
         CallFacts {
             counts: counts.filter(|(_, count)| *count > 0).collect(),
             kinds: calls.kinds.clone(),
@@ -460,5 +466,18 @@ impl Facts {
     #[must_use]
     pub fn share(&self, cost_s: f64) -> f64 {
         cost_s / self.clock.whole_s(self.cpus)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_that_were_run_are_counted_where_calls_are_sampled() {
+        let mut calls = Calls { programs_begun: 401, ..Calls::default() };
+        assert_eq!(CallFacts::of(&calls).counts.get("execve"), None);
+        calls.sampled = Some(Sampling::default());
+        assert_eq!(CallFacts::of(&calls).counts["execve"], 401);
     }
 }
