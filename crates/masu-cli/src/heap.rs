@@ -16,7 +16,7 @@ use masu_lab::{Input, Spec, Stop, Workload, report};
 
 use crate::arguments::{HeapCommand, HeapDiff, HeapShow, Program, View, Which};
 use crate::exit::Ending;
-use crate::report::refuse_to_replace;
+use crate::report::{refuse_to_replace, try_to_write};
 use crate::{aside, carried};
 
 /// How long a process may take to answer.
@@ -47,12 +47,14 @@ pub(crate) fn perform(command: HeapCommand) -> Result<Ending> {
 
 /// Runs a program under masu with its heap profile on, and shows what it never freed. Its exit code is the program's.
 pub(crate) fn run(program: &Program, view: &View) -> Result<ExitStatus> {
+    shape_of(view)?;
+    view.output.as_deref().map_or(Ok(()), try_to_write)?;
     let workload = Workload::new(program.words.clone(), Input::Empty)?;
     let spec: Spec = "masu".parse()?;
     let catalogue = carried::catalogue_for(std::slice::from_ref(&spec), &workload.program)?;
     let variant = catalogue.resolve(&spec, &workload.program)?;
     let folder = tempfile::Builder::new().prefix("masu-heap-").tempdir();
-    let folder = folder.context("creating a folder for the profiles")?;
+    let folder = folder.context("creating a folder for the profiles (TMPDIR says where)")?;
     let prefix = folder.path().join("heap");
     let mut variables = vec![(PROFILE, prefix.as_os_str())];
     if env::var_os(INTERVAL).is_none() {
@@ -92,18 +94,23 @@ const PROFILE: &str = "MASU_PROFILE";
 const INTERVAL: &str = "MASU_PROFILE_INTERVAL";
 const FINE: &str = "64K";
 
-fn show(profile: &Profile, view: &View, title: &str) -> Result<Ending> {
-    let shape = match (view.format, &view.output) {
-        (Some(shape), _) => shape,
-        (None, None) => Shape::Text,
+/// The form that is asked for, by the output's name where by nothing else.
+fn shape_of(view: &View) -> Result<Shape> {
+    match (view.format, &view.output) {
+        (Some(shape), _) => Ok(shape),
+        (None, None) => Ok(Shape::Text),
         (None, Some(path)) => Shape::of_file(path).with_context(|| {
             format!(
                 "{}: the name says no format; end it in .txt, .folded, .svg, .json or .pb.gz, \
                  or give --format",
                 path.display()
             )
-        })?,
-    };
+        }),
+    }
+}
+
+fn show(profile: &Profile, view: &View, title: &str) -> Result<Ending> {
+    let shape = shape_of(view)?;
     let bytes = profile.shaped(shape, view.what(), title);
     match &view.output {
         Some(path) => {

@@ -1,7 +1,7 @@
 //! `masu report`: saved results, read back and shown; the form that a page takes and where it goes.
 
 use std::env;
-use std::fs;
+use std::fs::{self, OpenOptions};
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
@@ -48,8 +48,30 @@ impl Request {
     }
 }
 
-/// The form of a page: JSON where that is asked for, else what the output's name says.
+/// The form of a page: JSON where that is asked for, else what the output's name says. An output that cannot be
+/// written is refused now, and not when there is something to write.
 pub(crate) fn format_of(json: bool, output: Option<&Path>) -> Result<Format> {
+    let format = named_format(json, output)?;
+    output.map_or(Ok(()), try_to_write)?;
+    Ok(format)
+}
+
+/// Refuses an output that cannot be written, before there is something to write; what stands there stays.
+pub(crate) fn try_to_write(output: &Path) -> Result<()> {
+    let is_new = fs::symlink_metadata(output).is_err();
+    // Who reads a pipe would take this for its end.
+    if fs::metadata(output).is_ok_and(|there| !there.is_file() && !there.is_dir()) {
+        return Ok(());
+    }
+    let opened = OpenOptions::new().append(true).create(true).open(output);
+    opened.with_context(|| format!("writing {}", output.display()))?;
+    if is_new {
+        fs::remove_file(output).with_context(|| format!("trying {}", output.display()))?;
+    }
+    Ok(())
+}
+
+fn named_format(json: bool, output: Option<&Path>) -> Result<Format> {
     match output {
         _ if json => Ok(Format::Json),
         None => Ok(Format::Text),
@@ -60,7 +82,8 @@ pub(crate) fn format_of(json: bool, output: Option<&Path>) -> Result<Format> {
     }
 }
 
-/// Prints or saves `page`; `json` says the same for programs.
+/// Prints or saves `page`; `json` says the same for programs. Where it cannot be saved it is printed, so that no work
+/// is lost.
 pub(crate) fn write_page(
     page: &Page,
     json: impl FnOnce() -> serde_json::Result<String>,
@@ -73,7 +96,11 @@ pub(crate) fn write_page(
         Format::Json => format!("{}\n", json().context("writing JSON")?),
         _ => page.render(Form::Text, ""),
     };
-    write(text, format, output)
+    let written = write(text, format, output);
+    if written.is_err() && output.is_some() {
+        write(page.render(Form::Text, ""), Format::Text, None)?;
+    }
+    written
 }
 
 fn write(mut page: String, format: Format, output: Option<&Path>) -> Result<()> {

@@ -222,4 +222,12 @@ fn a_program_is_run_and_what_it_never_freed_is_said() {
     assert_eq!(output.status.code(), Some(3));
     let drawing = fs::read_to_string(picture).unwrap();
     assert!(drawing.contains("<svg") && drawing.contains("keep"), "{drawing}");
+    // What could not be written at the end is refused before the program runs.
+    for name in ["leak.pdf", "no-such-folder/leak.svg"] {
+        let ran = folder.path().join("ran");
+        let mut refused = masu(&["heap", "-o"]);
+        refused.arg(folder.path().join(name)).args(["--", "touch"]).arg(&ran);
+        assert_eq!(refused.status().unwrap().code(), Some(125), "{name}");
+        assert!(!ran.exists(), "{name}");
+    }
 }
