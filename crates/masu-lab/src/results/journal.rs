@@ -27,7 +27,7 @@ pub(crate) struct Journal {
 }
 
 impl Journal {
-    /// Replaces the file at `path`; without a path the records are kept where nobody sees them.
+    /// Replaces the results at `path`, and no other file; without a path the records are kept where nobody sees them.
     pub(crate) fn create(path: Option<&Path>, redact: &Redact) -> Result<Journal, Error> {
         let redact = redact.clone();
         let Some(path) = path else {
@@ -44,6 +44,7 @@ impl Journal {
         lock(&file, path)?;
         let is_regular = file.metadata().is_ok_and(|metadata| metadata.is_file());
         if is_regular {
+            refuse_others(&file, path)?;
             file.set_len(0).doing(|| format!("emptying {}", path.display()))?;
         }
         let copy = if is_regular { None } else { Some(unlinked_file()?) };
@@ -60,7 +61,7 @@ impl Journal {
         let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
         let records = match &bytes[..whole] {
             // Cut off before the header was whole: nothing was measured.
-            [] if bytes.is_empty() || bytes.starts_with(b"{\"record\":\"header\"") => Vec::new(),
+            [] if bytes.is_empty() || bytes.starts_with(BEGINNING) => Vec::new(),
             [] => understand(path, &bytes)?,
             lines => understand(path, lines)?,
         };
@@ -120,6 +121,22 @@ impl Journal {
         self.file.seek(SeekFrom::Start(self.whole)).doing(doing)?;
         Ok(())
     }
+}
+
+/// How every results file begins.
+const BEGINNING: &[u8] = b"{\"record\":\"header\"";
+
+/// Refuses a file that holds something and no results: a slip of the keyboard must not empty it.
+fn refuse_others(mut file: &File, path: &Path) -> Result<(), Error> {
+    let mut beginning = Vec::new();
+    // Who may write it and not read it knows nothing of it either.
+    let _ = Read::by_ref(&mut file).take(BEGINNING.len() as u64).read_to_end(&mut beginning);
+    file.rewind().doing(|| format!("reading {}", path.display()))?;
+    if BEGINNING.starts_with(&beginning) {
+        return Ok(());
+    }
+    let reason = "this is no results file, and results would replace it; name another".to_owned();
+    Err(Error::Results { path: path.to_owned(), line: 1, reason })
 }
 
 /// A child shares the lock from its fork to its exec, whatever made it.

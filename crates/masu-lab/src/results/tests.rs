@@ -37,11 +37,16 @@ fn header() -> Header {
 
 #[test]
 fn a_record_reads_back_as_it_was_written() {
-    let path = file("old content");
+    let path = file("{\"record\":\"header\", and so on");
     let record = Record::Header(header());
     let mut journal = Journal::create(Some(&path), &Redact::default()).unwrap();
     journal.write(&record).unwrap();
     assert_eq!(read(&path).unwrap(), [record]);
+    // What is none of ours stays.
+    let other = file("old content");
+    let refused = Journal::create(Some(&other), &Redact::default()).unwrap_err().to_string();
+    assert!(refused.contains("no results file"), "{refused}");
+    assert_eq!(std::fs::read_to_string(&other).unwrap(), "old content");
 }
 
 #[test]
