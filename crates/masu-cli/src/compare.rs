@@ -63,7 +63,8 @@ fn resumed(given: arguments::Compare) -> Result<(arguments::Compare, Vec<String>
             path.display()
         );
     }
-    aside::say(report::notice(&format!("Going on with: masu compare {}", asked.join(" "))));
+    let begun = report::shortened(&asked, report::COMMAND_LINES * report::width());
+    aside::say(report::notice(&format!("Going on with: masu compare {begun}")));
     let words = ["masu", "compare"].into_iter().map(str::to_owned).chain(asked.clone());
     match Arguments::try_parse_from(words).map(|arguments| arguments.command) {
         Ok(Command::Compare(begun)) => {
@@ -98,6 +99,9 @@ impl Request {
     pub(crate) fn prepare(arguments: arguments::Compare) -> Result<Self> {
         let (mut arguments, asked) = resumed(arguments)?;
         let mut options = options(&mut arguments, asked);
+        if options.results.path().is_some_and(|path| path == "-") {
+            bail!("--json -: name a file: the page goes to standard output");
+        }
         let gate = arguments.fail_if_slower;
         if arguments.suite.is_none() && rounds(&arguments).is_none() {
             options.within = Some(USUAL_TIME);
@@ -121,6 +125,7 @@ impl Request {
         let file = self.options.results.path().map(std::path::Path::display);
         if comparison.stopped {
             if let Some(file) = file {
+                let file = report::shortened(&[file.to_string()], usize::MAX);
                 aside::say(format_args!("To go on: masu compare --resume {file}"));
             }
             return Ok(Ending::Stopped);

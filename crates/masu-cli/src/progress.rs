@@ -136,6 +136,9 @@ fn is_step(done: usize, of: usize) -> bool {
 fn announce(runs: Option<usize>, estimate: Duration, resumed: usize) {
     if resumed > 0 {
         aside::say(format_args!("{} there already.", some(resumed, "run is", "runs are")));
+        if runs == Some(0) {
+            return;
+        }
     }
     let text = match runs {
         Some(runs) => format!("{}, {}", some(runs, "run", "runs"), about(estimate)),

@@ -41,6 +41,8 @@ pub use plot::{Bar, Chart, Line, bars, lines, standalone};
 pub use settings::plan;
 pub use tuned::tuned;
 
+pub use crate::workload::{COMMAND_LINES, shortened};
+
 named! {
     /// How a report is written.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

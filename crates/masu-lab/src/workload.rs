@@ -149,19 +149,63 @@ pub(crate) fn unlinked_file() -> Result<File, Error> {
     })
 }
 
-/// `word` as a POSIX shell would have to read it.
+/// `word` as a shell would have to read it. What no line may hold is spelt out, as bash, zsh and the newest POSIX
+/// shells read it: `$'a\nb'`.
 pub(crate) fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "-_./:=,@%+{}".contains(c);
-    if !word.is_empty() && word.chars().all(is_plain) {
+    if word.contains(char::is_control) {
+        let mut bytes = [0; 4];
+        let spelt = |c: char| match c {
+            '\n' => "\\n".to_owned(),
+            '\t' => "\\t".to_owned(),
+            '\'' | '\\' => format!("\\{c}"),
+            c if c.is_control() => {
+                let bytes = c.encode_utf8(&mut bytes).bytes();
+                bytes.map(|byte| format!("\\{byte:03o}")).collect()
+            }
+            c => c.to_string(),
+        };
+        format!("$'{}'", word.chars().map(spelt).collect::<String>())
+    } else if !word.is_empty() && word.chars().all(is_plain) {
         word.to_owned()
     } else {
         format!("'{}'", word.replace('\'', "'\\''"))
     }
 }
 
+/// So many lines of a page for the terminal a command may fill.
+pub const COMMAND_LINES: usize = 4;
+
+/// `command` as a shell would take it, cut between words to about so many `columns`.
+pub fn shortened(command: &[String], columns: usize) -> String {
+    let mut line = String::new();
+    let mut used = 0;
+    for word in command {
+        let word = quoted(word);
+        let length = word.chars().count();
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        if columns < used + length && !line.is_empty() {
+            line.push('…');
+            break;
+        }
+        line.push_str(&word);
+        used += length + 1;
+    }
+    line
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_command_is_cut_between_its_words() {
+        let words = ["prog", "a", "b c", "d"].map(str::to_owned);
+        assert_eq!(shortened(&words, 80), "prog a 'b c' d");
+        assert_eq!(shortened(&words, 8), "prog a …");
+    }
 
     #[test]
     fn input_that_does_not_fit_is_told_with_the_place_and_a_way_out() {
@@ -181,8 +225,13 @@ mod tests {
 
     #[test]
     fn a_command_reads_back_as_a_shell_reads_it() {
-        for (word, text) in [("sort", "sort"), ("a b", "'a b'"), ("", "''"), ("it's", "'it'\\''s'")]
-        {
+        for (word, text) in [
+            ("sort", "sort"),
+            ("a b", "'a b'"),
+            ("", "''"),
+            ("it's", "'it'\\''s'"),
+            ("a\nb\t'\\\u{1b}\u{9b}9", "$'a\\nb\\t\\'\\\\\\033\\302\\2339'"),
+        ] {
             assert_eq!(quoted(word), text);
         }
     }

@@ -179,7 +179,8 @@ fn row(page: &mut String, row: &SheetRow, columns: &[(usize, usize)]) {
     let indent = if row.group.is_empty() { "" } else { "  " };
     page.push_str(&label_column(&format!("{indent}{}", row.label)));
     line(page, &cells(|cell| (figure(cell), Style::new())), Tone::Plain);
-    if row.cells.iter().any(|cell| !cell.below.is_empty()) {
+    let shown = columns.iter().filter_map(|(column, _)| row.cells.get(*column));
+    if shown.into_iter().any(|cell| !cell.below.is_empty()) {
         let below = cells(|cell| (ratio(cell), style(cell.tone)));
         line(page, &format!("{:LABEL_WIDTH$}{below}", ""), Tone::Plain);
     }
@@ -268,6 +269,20 @@ pub fn wrap(text: &str, width: usize) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_part_of_a_table_without_ratios_has_no_line_for_them() {
+        let cell =
+            |below: &str| Cell { text: "1".into(), below: below.to_owned(), ..Cell::default() };
+        let cells = vec![cell("×2"), cell("")];
+        let row = SheetRow { label: "masu".to_owned(), cells, ..SheetRow::default() };
+        let lines = |columns: &[(usize, usize)]| {
+            let mut page = String::new();
+            self::row(&mut page, &row, columns);
+            page.lines().count()
+        };
+        assert_eq!((lines(&[(0, 4), (1, 4)]), lines(&[(0, 4)]), lines(&[(1, 4)])), (2, 2, 1));
+    }
 
     #[test]
     fn words_wrap_under_themselves_and_are_shown_and_not_obeyed() {

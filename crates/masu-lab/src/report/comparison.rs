@@ -30,7 +30,7 @@ pub(super) fn page(document: &Document, detail: Detail) -> Page {
     } else if let Some(source) = document.sources.first() {
         page.title = subject(source);
         let title = match (&source.header.suite, &source.tables[..]) {
-            (None, [only]) => Text::code(only.command()),
+            (None, [only]) => Text::code(only.headed(detail)),
             _ => Text::from(subject(source)),
         };
         page.heading(1, title);
@@ -92,7 +92,7 @@ fn whole(page: &mut Page, index: usize, source: &Source, detail: Detail) {
         let id = format!("{id}c{at}");
         if is_suite {
             page.push(heading(2, table.case.name.as_str(), id.clone()));
-            page.say(Text::code(table.command()), Tone::Dim);
+            page.say(Text::code(table.headed(detail)), Tone::Dim);
         }
         if let Some(settings) = table.settings().filter(|_| !is_full) {
             page.say(settings, Tone::Dim);
@@ -248,7 +248,7 @@ fn together(page: &mut Page, document: &Document, detail: Detail) {
 fn group(page: &mut Page, at: usize, group: &Group<'_>, noun: &str, detail: Detail) {
     let first = group.first();
     page.heading(2, first.case.name.as_str());
-    page.say(Text::code(first.command()), Tone::Dim);
+    page.say(Text::code(first.headed(detail)), Tone::Dim);
     let variants = group.variants();
     if detail == Detail::Full {
         page.blocks.extend(drawn::across(&format!("g{at}"), first.case.primary, &variants, noun));

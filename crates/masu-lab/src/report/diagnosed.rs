@@ -4,7 +4,7 @@ use super::proved;
 use crate::diagnose::{Diagnosis, Facts, Finding, Id, Kind, Remedy, RemedyKind};
 use crate::page::{Block, Heading, Page, Point, Text, Tone};
 use crate::quantity::bytes;
-use crate::workload::quoted;
+use crate::workload::shortened;
 
 /// The page for `diagnosis`, its command cut to about so many `columns`.
 #[must_use]
@@ -165,23 +165,6 @@ const GREW: u64 = 64 << 20;
 /// From this share of the CPUs on, what others took is said.
 const BUSY_SAID: f64 = 0.1;
 
-/// The command as a shell would take it, cut to about `width`.
-fn shortened(command: &[String], width: usize) -> String {
-    let mut line = String::new();
-    for word in command {
-        let word = quoted(word);
-        if !line.is_empty() {
-            line.push(' ');
-        }
-        if line.chars().count() + word.chars().count() > width && !line.is_empty() {
-            line.push('…');
-            break;
-        }
-        line.push_str(&word);
-    }
-    line
-}
-
 fn seconds(value: f64) -> String {
     match value {
         _ if value < 0.0995 => format!("{:.0} ms", value * 1e3),
@@ -262,12 +245,5 @@ mod tests {
         let tree = roxmltree::Document::parse_with_options(&html, options).unwrap();
         assert_eq!(tree.descendants().filter(|it| it.tag_name().name() == "pre").count(), 2);
         assert!(html.contains("<li class=\"advice\">setting: keep free memory<pre><code>masu run"));
-    }
-
-    #[test]
-    fn a_command_is_cut_between_its_words() {
-        let words = ["prog", "a", "b c", "d"].map(str::to_owned);
-        assert_eq!(shortened(&words, 80), "prog a 'b c' d");
-        assert_eq!(shortened(&words, 8), "prog a …");
     }
 }

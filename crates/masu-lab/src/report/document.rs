@@ -4,10 +4,12 @@
 
 use std::path::{Path, PathBuf};
 
+use super::comparison::Detail;
+use crate::page::width;
 use crate::results::{self, Rounds};
 use crate::summary::{Criterion, Decision, decide};
 use crate::tables::{Extent, Source, Table};
-use crate::workload::quoted;
+use crate::workload::{COMMAND_LINES, shortened};
 use crate::{Comparison, Error, Header};
 
 /// One comparison, or several of the same thing from several machines or days.
@@ -148,8 +150,13 @@ impl Table {
 
     /// The command on one line, quoted for a shell.
     pub(super) fn command(&self) -> String {
-        let words: Vec<String> = self.case.command.iter().map(|word| quoted(word)).collect();
-        words.join(" ")
+        shortened(&self.case.command, usize::MAX)
+    }
+
+    /// The same, cut to some lines of a page where only a `Brief` one is wanted.
+    pub(super) fn headed(&self, detail: Detail) -> String {
+        let columns = if detail == Detail::Full { usize::MAX } else { COMMAND_LINES * width() };
+        shortened(&self.case.command, columns)
     }
 }
 

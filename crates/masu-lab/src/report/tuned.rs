@@ -7,20 +7,21 @@ use std::collections::BTreeSet;
 use super::measure;
 use super::proved::statements;
 use crate::Measure;
-use crate::page::{Block, Page, Statement, Text, Tone};
+use crate::page::{Block, Page, Statement, Text, Tone, width};
 use crate::prove::{Proof, Shown};
 use crate::quantity;
 use crate::results::LeftOut;
 use crate::statistics::Ratio;
 use crate::suite::written_budget;
 use crate::tune::{Change, Form, Goal, NEARLY_ALL, Others, Smaller, Tried, Tuning};
+use crate::workload::{COMMAND_LINES, shortened};
 
 /// So many names of variants that may be better are enough.
 const DOUBTFUL_MOST: usize = 3;
 
 /// The page for `tuning` with lines to paste in these forms.
 pub fn tuned(tuning: &Tuning, forms: &[Form]) -> Page {
-    let command = tuning.command.join(" ");
+    let command = shortened(&tuning.command, COMMAND_LINES * width());
     let mut page = Page { title: format!("Tuning {command}"), ..Page::default() };
     page.heading(1, Text::code(command));
     let text = format!(
@@ -351,7 +352,7 @@ mod tests {
         Tuning {
             schema: "masu-tune",
             version: 1,
-            command: vec!["sed".to_owned(), "-f".to_owned()],
+            command: ["sed", "-f", "a b"].map(str::to_owned).to_vec(),
             goal: Goal::Wall,
             budget_s: 60.0,
             spent_s: 58.4,
@@ -379,7 +380,7 @@ mod tests {
     #[test]
     fn the_page_has_what_counts_then_what_to_paste_then_what_was_tried() {
         let expected = "\
-sed -f
+sed -f 'a b'
 Tuned for wall-clock time: 3 of 5 variants tried, 214 runs in 58 s of 60 s, 4
 stages. 98 % sure that none of the others tried (1) is better by 3 % or more;
 nothing is known of what was not tried (1).

@@ -1,6 +1,7 @@
 //! The pages as they are seen, for comparisons made up here: every verdict and every oddity on them.
 
 use super::*;
+use crate::page::Form;
 use crate::report::{Format, fixtures, render};
 use crate::results::Row;
 use crate::statistics::{Estimate, Ratio};
@@ -49,6 +50,15 @@ fn document(rows: Vec<Row>, warnings: &[&str]) -> Document {
 
 fn plain(text: &str) -> String {
     anstream::adapter::strip_str(text).to_string()
+}
+
+#[test]
+fn a_command_longer_than_the_rest_is_whole_only_in_a_full_page() {
+    let mut document = document(vec![row("glibc", Verdict::Reference, None)], &[]);
+    document.sources[0].tables[0].case.command.extend((0..5000).map(|number| number.to_string()));
+    let text = plain(&page(&document, Detail::Brief).render(Form::Text, ""));
+    assert!(text.contains(" 60 61 ") && text.contains("…\n") && !text.contains("4999"), "{text}");
+    assert!(page(&document, Detail::Full).render(Form::Html, "").contains(" 4999"));
 }
 
 #[track_caller]
