@@ -78,11 +78,13 @@ impl Request {
         let stop = self.stop;
         let progress = Progress::on_stderr();
         let count: usize = self.plan.cases.iter().map(|case| case.rows.len() - 1).sum();
-        aside::say(report::notice(&format!(
-            "Tuning within {}: {} to try, after a run of the program as it is.",
-            report::about(self.budget),
-            variants(count)
-        )));
+        if count > 0 {
+            aside::say(report::notice(&format!(
+                "Tuning within {}: {} to try, after a run of the program as it is.",
+                report::about(self.budget),
+                variants(count)
+            )));
+        }
         let made = tune(&self.plan, self.goal, self.budget, &self.options, &stop, &mut |event| {
             observe(&progress, &event);
         });
@@ -121,6 +123,14 @@ fn first_look(
     drop(clock);
     if stop.requested() {
         return Err(Error::Stopped.into());
+    }
+    if let Some(failure) = made.as_ref().ok().and_then(|made| made.facts.failure.as_ref()) {
+        let says = failure.last_lines.last().map(|line| format!(" and says: {line}"));
+        aside::say(report::notice(&format!(
+            "It {}{}; make sure this is the work you want tuned.",
+            failure.how,
+            says.unwrap_or_default()
+        )));
     }
     // Without it the usual order holds.
     Ok(made.map(|diagnosis| named_by(&diagnosis.findings)).unwrap_or_default())

@@ -374,7 +374,8 @@ fn came_to(
         front: front.unwrap_or_default(),
         confirmation: found.proof,
         tried,
-        enough_s: (!not_tried.is_empty()).then_some(found.enough_s),
+        // Who was stopped does not know.
+        enough_s: Some(found.enough_s).filter(|enough_s| *enough_s > 0.0 && !not_tried.is_empty()),
         not_tried,
         passed_over,
         others,

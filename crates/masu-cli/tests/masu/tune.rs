@@ -66,4 +66,7 @@ fn what_cannot_be_tuned_is_refused_with_what_to_do() {
     assert!(server.contains("masu compare --server"), "{server}");
     let short = refused(&["--budget", "5s", "--", "sleep", "0.5"]);
     assert!(short.contains("allow at least") && short.contains("--budget"), "{short}");
+    let failing =
+        refused(&["--budget", "20s", "--", "sh", "-c", "echo why >&2; sleep 0.6; exit 3"]);
+    assert!(failing.contains("It returned 3 and says: why; make sure"), "{failing}");
 }
