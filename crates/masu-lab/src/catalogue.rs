@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::program::elf::Image;
+use crate::program::elf::{Image, NO_ELF};
 use crate::variant::{Settled, Target, settle};
 use crate::{Error, Libc, Program, Spec, Variant};
 
@@ -235,7 +235,14 @@ fn by_path(path: &Path) -> Result<Allocator, Error> {
     let wrong = |reason: String| Error::Library { path: path.to_owned(), reason };
     let whole =
         fs::canonicalize(path).map_err(|error| wrong(format!("{error}; check the path")))?;
-    let image = Image::read(&whole).map_err(&wrong)?;
+    let image = Image::read(&whole).map_err(|reason| {
+        let is_program_wanted = reason == NO_ELF;
+        wrong(if is_program_wanted {
+            "no ELF file; name a malloc's .so file".to_owned()
+        } else {
+            reason
+        })
+    })?;
     if !image.defines("malloc") {
         return Err(wrong("it defines no `malloc`, so preloading it changes nothing".to_owned()));
     }

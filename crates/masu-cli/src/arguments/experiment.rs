@@ -16,8 +16,8 @@ writes NAME.html, NAME.md with plots beside it, and every run: what the author
 saw then, what this machine shows now, which of the author's claims hold, what
 the lab says unaided, what masu changes, and every command to do it by hand.
 What is missing here (cargo, gcc, the musl target, the network, masu's sources)
-is named with what installs it, and the rest is run. Without a name: lists them, with the time each
-takes.
+is named with what installs it, and the rest is run. Without a name: lists them,
+with the time each takes.
 
 What was built stays in the cache for the next time; --clean removes it.
 

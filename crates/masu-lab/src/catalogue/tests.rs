@@ -127,6 +127,12 @@ fn refusals_reach_the_one_who_asked_for_the_preload() {
 }
 
 #[test]
+fn what_is_no_library_is_refused_as_one() {
+    let error = by_path(Path::new("/proc/self/maps")).unwrap_err().to_string();
+    assert!(error.ends_with("no ELF file; name a malloc's .so file"), "{error}");
+}
+
+#[test]
 fn a_library_without_malloc_is_refused() {
     let maths = known::folders()
         .into_iter()

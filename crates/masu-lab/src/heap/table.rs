@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use super::{Frame, Profile, What};
+use crate::quantity::count;
 
 const ROWS: usize = 25;
 /// Stacks that are shown in full, and frames of each.
@@ -20,11 +21,11 @@ pub(super) fn text(profile: &Profile, what: What, title: &str) -> String {
     let sums = profile.sum();
     let _ = writeln!(
         text,
-        "live {} in {} blocks, allocated {} in {}; estimates, a sample every {}\n",
+        "live {} in {}, allocated {} in {}; estimates, a sample every {}\n",
         amount(sums.live_bytes, What::LiveBytes),
-        sums.live_blocks,
+        blocks(sums.live_blocks),
         amount(sums.allocated_bytes, What::LiveBytes),
-        sums.allocated_blocks,
+        blocks(sums.allocated_blocks),
         amount(profile.interval_bytes, What::LiveBytes),
     );
     for remark in &profile.remarks {
@@ -76,10 +77,10 @@ pub(super) fn never_freed(profile: &Profile) -> String {
     } else {
         let _ = writeln!(
             text,
-            "Never freed: about {} in {} blocks, of {} allocated ({} %).\n\
+            "Never freed: about {} in {}, of {} allocated ({} %).\n\
              Estimates, a sample every {}. The most of it by:",
             bytes(sums.live_bytes),
-            sums.live_blocks,
+            blocks(sums.live_blocks),
             bytes(sums.allocated_bytes),
             share(sums.live_bytes, sums.allocated_bytes),
             bytes(profile.interval_bytes),
@@ -97,7 +98,7 @@ pub(super) fn never_freed(profile: &Profile) -> String {
     stacks.sort_by_key(|(sums, _)| std::cmp::Reverse(sums.live_bytes));
     for (own, frames) in stacks.iter().take(LEAKS) {
         let part = share(own.live_bytes, sums.live_bytes);
-        let head = format!("{} in {} blocks ({part} %)", bytes(own.live_bytes), own.live_blocks);
+        let head = format!("{} in {} ({part} %)", bytes(own.live_bytes), blocks(own.live_blocks));
         stack(&mut text, &head, frames, LEAK_FRAMES);
     }
     if stacks.len() > LEAKS {
@@ -179,6 +180,10 @@ pub(super) fn amount(number: i64, what: What) -> String {
         || format!("{number} B"),
         |(unit, shift)| format!("{sign}{:.1} {unit}", size / (1_u64 << shift) as f64),
     )
+}
+
+fn blocks(number: i64) -> String {
+    format!("{} {}", count(number as f64), if number == 1 { "block" } else { "blocks" })
 }
 
 pub(super) fn share(number: i64, total: i64) -> String {

@@ -100,6 +100,10 @@ const SANITIZER_LIBRARIES: [(&str, &str); 5] = [
     ("libclang_rt.asan", "AddressSanitizer"),
 ];
 
+/// What is wrong with a program that is no ELF file, and was not found to be a script.
+pub(crate) const NO_ELF: &str =
+    "neither an ELF program nor a script with a `#!` line; name its interpreter before it";
+
 fn is_telling(name: &str) -> bool {
     ENTRIES.contains(&name) || BUNDLED.iter().chain(&SANITIZERS).any(|(symbol, _)| *symbol == name)
 }
@@ -111,9 +115,7 @@ impl Image {
         let cache = ReadCache::new(file);
         let kind = cache.read_bytes_at(0, 20).unwrap_or_default();
         if kind.len() < 20 || kind[..4] != elf::ELFMAG {
-            return Err("neither an ELF program nor a script with a `#!` line; \
-                 name its interpreter before it"
-                .to_owned());
+            return Err(NO_ELF.to_owned());
         }
         if elf::FileClass(kind[4]) != elf::ELFCLASS64 {
             return Err("a 32-bit program; this version measures 64-bit programs only".to_owned());
