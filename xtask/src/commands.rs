@@ -62,6 +62,15 @@ pub fn output(command: &mut Command) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
+/// The files and folders below a folder whose names are like `pattern`, from there, in order.
+pub fn files_below(folder: &Path, pattern: &str) -> Result<Vec<PathBuf>> {
+    let mut find = Command::new("find");
+    let found = output(find.arg(folder).args(["-name", pattern, "-printf", "%P\n"]))?;
+    let mut found: Vec<PathBuf> = found.lines().map(PathBuf::from).collect();
+    found.sort();
+    Ok(found)
+}
+
 /// The command behind another one that starts it: `nice -n 19`, `timeout 60`.
 pub fn behind(words: &[&str], command: &Command) -> Command {
     let mut whole = Command::new(words[0]);
@@ -91,9 +100,15 @@ pub fn unset_malloc_variables(command: &mut Command) {
 
 /// Has `make` in `sources` put what it builds into `out`.
 pub fn make(sources: &Path, out: &Path) -> Result<()> {
+    make_by(None, sources, out)
+}
+
+/// The same by this compiler of C.
+pub fn make_by(compiler: Option<&str>, sources: &Path, out: &Path) -> Result<()> {
     let mut variable = OsString::from("OUT=");
     variable.push(out);
     let mut make = Command::new("make");
+    make.args(compiler.map(|compiler| format!("CC={compiler}")));
     run(make.arg("--no-print-directory").arg("-C").arg(sources).arg(variable))
 }
 

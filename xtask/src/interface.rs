@@ -9,6 +9,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
+use crate::package::clean::talk;
 use crate::tools::Tools;
 use crate::{commands, machine};
 
@@ -40,14 +41,13 @@ pub(crate) fn check(root: &Path) -> Result<()> {
     examples(root)?;
     let mut different = Vec::new();
     for library in LIBRARIES {
-        let (path, items) = (place(root, library), items(root, library)?);
-        let kept = fs::read_to_string(&path).unwrap_or_default();
-        for change in changes(&kept, &items) {
-            println!("{library}: {change}");
+        let mut diff = Command::new("diff");
+        diff.arg("--unified=0").arg(place(root, library)).arg("-");
+        if let Err(error) = talk(&mut diff, &items(root, library)?) {
+            println!("{error:#}");
             different.push(library);
         }
     }
-    different.dedup();
     ensure!(
         different.is_empty(),
         "other public items than listed: {}. Where that is meant, `cargo xtask interface --write`, and a line in CHANGELOG.md",
@@ -112,20 +112,6 @@ fn without_places(items: &str) -> String {
     items.lines().map(bare).collect()
 }
 
-/// The lines that are in one text only, those of the old one first.
-fn changes(old: &str, new: &str) -> Vec<String> {
-    let only = |mark: char, one: &str, other: &str| {
-        let mut lines: Vec<String> = one
-            .lines()
-            .filter(|line| !line.is_empty())
-            .map(|line| format!("{mark} {line}"))
-            .collect();
-        lines.retain(|line| !other.lines().any(|there| there == &line[2..]));
-        lines
-    };
-    [only('-', old, new), only('+', new, old)].concat()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -134,14 +120,5 @@ mod tests {
     fn sections_are_no_part_of_the_interface() {
         let items = "#[link_section = \".text.cold\"] pub fn a()\n#[must_use] pub fn b()\n";
         assert_eq!(without_places(items), "pub fn a()\n#[must_use] pub fn b()\n");
-    }
-
-    #[test]
-    fn items_that_go_and_come_are_changes_and_their_order_is_none() {
-        assert_eq!(changes("pub fn a\npub fn b\n", "pub fn b\npub fn a\n"), [""; 0]);
-        assert_eq!(
-            changes("pub fn a\npub fn b\n", "pub fn a(u8)\npub fn b\n"),
-            ["- pub fn a", "+ pub fn a(u8)"]
-        );
     }
 }

@@ -24,29 +24,36 @@ pub struct Need {
 
 const NEEDS: &str = include_str!("machine/needs.txt");
 
-pub use lists::*;
+macro_rules! lists {
+    ($($name:ident = $heading:literal,)+) => {
+        $(#[expect(missing_docs, reason = "the file has a line on each")]
+        pub const $name: &str = $heading;)+
 
-/// The lists of that file.
-#[expect(missing_docs, reason = "the file has a line on each")]
-mod lists {
-    pub const PEERS: &str = "peers";
-    pub const PEER_BUILDS: &str = "peer-builds";
-    pub const HARDENED_PEERS: &str = "hardened-peers";
-    pub const RUST_PEERS: &str = "rust-peers";
-    pub const PATTERNS: &str = "patterns";
-    pub const MUSL_PATTERNS: &str = "musl-patterns";
-    pub const PROGRAMS: &str = "programs";
-    pub const ORDINARY: &str = "ordinary";
-    pub const JUDGED: &str = "judged";
-    pub const TESTED: &str = "tested";
-    pub const FOREIGN: &str = "foreign";
-    pub const GUEST: &str = "guest";
-    pub const EMULATED: &str = "emulated";
-    pub const DEBIAN: &str = "debian";
-    pub const DEBIAN_CHECKED: &str = "debian-checked";
-    pub const PYTHON: &str = "python";
-    pub const CONTAINERS: &str = "containers";
-    pub const BROWSER: &str = "browser";
+        #[cfg(test)]
+        const LISTS: &[&str] = &[$($name),+];
+    };
+}
+
+// The lists of that file.
+lists! {
+    PEERS = "peers",
+    PEER_BUILDS = "peer-builds",
+    HARDENED_PEERS = "hardened-peers",
+    RUST_PEERS = "rust-peers",
+    PATTERNS = "patterns",
+    MUSL_PATTERNS = "musl-patterns",
+    PROGRAMS = "programs",
+    ORDINARY = "ordinary",
+    JUDGED = "judged",
+    TESTED = "tested",
+    FOREIGN = "foreign",
+    GUEST = "guest",
+    EMULATED = "emulated",
+    DEBIAN = "debian",
+    DEBIAN_CHECKED = "debian-checked",
+    PYTHON = "python",
+    CONTAINERS = "containers",
+    BROWSER = "browser",
 }
 
 /// What `list` names: a line for each, `SIGN NAME PACKAGE: REASON`.
@@ -263,14 +270,6 @@ mod tests {
                 assert!(needs[..at].iter().all(|one| one.package != need.package), "{}", need.name);
             }
         }
-        for list in [PEERS, PEER_BUILDS, HARDENED_PEERS, RUST_PEERS, PATTERNS, MUSL_PATTERNS] {
-            assert!(!needs(list).is_empty());
-        }
-        for list in [PROGRAMS, ORDINARY, JUDGED, TESTED, FOREIGN, GUEST, EMULATED, DEBIAN, PYTHON] {
-            assert!(!needs(list).is_empty());
-        }
-        for list in [CONTAINERS, DEBIAN_CHECKED, BROWSER] {
-            assert!(!needs(list).is_empty());
-        }
+        assert!(LISTS.iter().all(|list| !needs(list).is_empty()));
     }
 }

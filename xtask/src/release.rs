@@ -214,32 +214,15 @@ fn build(clone: &Path, tests: bool) -> Result<()> {
 
 /// The files of the first folder, each of which the second must have with the same bytes.
 fn same_files(first: &Path, second: &Path) -> Result<Vec<PathBuf>> {
+    let mut diff = Command::new("diff");
+    commands::run(diff.arg("--report-identical-files").arg("--brief").args([first, second]))
+        .context("built twice, these are not the same; `diffoscope` shows where")?;
     let entries = fs::read_dir(first).with_context(|| first.display().to_string())?;
     let mut paths =
         entries.map(|entry| Ok(entry?.path())).collect::<std::io::Result<Vec<PathBuf>>>()?;
+    paths.retain(|path| path.is_file());
     paths.sort();
-    let mut files = Vec::new();
-    let mut different = Vec::new();
-    for file in paths {
-        if file.is_file() {
-            let name = file.file_name().unwrap_or_default().to_owned();
-            let contents = fs::read(&file)?;
-            let is_same = contents == fs::read(second.join(&name)).unwrap_or_default();
-            let name = name.to_string_lossy().into_owned();
-            let verdict = if is_same { "same bytes" } else { "DIFFERENT" };
-            println!("  {verdict}  {:>10} bytes  {name}", contents.len());
-            if !is_same {
-                different.push(name);
-            }
-            files.push(file);
-        }
-    }
-    ensure!(
-        different.is_empty(),
-        "built twice, these are not the same: {}; `diffoscope` shows where",
-        different.join(", ")
-    );
-    Ok(files)
+    Ok(paths)
 }
 
 /// Writes `SHA256SUMS`, which `sha256sum --check` reads.

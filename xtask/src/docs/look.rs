@@ -48,24 +48,10 @@ pub(super) fn look(book: &Path, out: &Path) -> Result<()> {
 
 /// The pages that readers come to, from the book's folder.
 fn pages(book: &Path) -> Result<Vec<PathBuf>> {
-    let mut found = Vec::new();
-    let mut left = vec![book.to_path_buf()];
-    while let Some(folder) = left.pop() {
-        for entry in fs::read_dir(&folder).with_context(|| folder.display().to_string())? {
-            let path = entry?.path();
-            let page = path.strip_prefix(book)?;
-            if path.is_dir() {
-                left.push(path);
-            } else if page.extension().is_some_and(|end| end == "html")
-                && !["print.html", "404.html", "toc.html"]
-                    .iter()
-                    .any(|name| page == Path::new(name))
-            {
-                found.push(page.to_path_buf());
-            }
-        }
-    }
-    found.sort();
+    let mut found = commands::files_below(book, "*.html")?;
+    found.retain(|page| {
+        !["print.html", "404.html", "toc.html"].iter().any(|name| page.as_os_str() == *name)
+    });
     Ok(found)
 }
 

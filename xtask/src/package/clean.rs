@@ -4,7 +4,6 @@
 //! "Debian without anything else" is: the files of some packages of this machine and of all that they depend on, with
 //! their entries in dpkg's books, so that dpkg itself judges whether a new package's needs are met.
 
-use std::collections::BTreeSet;
 use std::fs::{self, Permissions};
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -45,13 +44,13 @@ impl Root {
             symlink(Path::new("usr").join(folder), root.folder.join(folder))?;
         }
         let mut status = String::new();
-        for package in needed(packages)? {
+        for package in needed(packages)?.lines() {
             status.push_str(&commands::output(
-                Command::new("dpkg-query").arg("--status").arg(&package),
+                Command::new("dpkg-query").arg("--status").arg(package),
             )?);
             status.push('\n');
             let listed =
-                commands::output(Command::new("dpkg-query").arg("--listfiles").arg(&package))?;
+                commands::output(Command::new("dpkg-query").arg("--listfiles").arg(package))?;
             for file in listed.lines().filter(|file| file.starts_with('/')) {
                 root.take(Path::new(file))?;
             }
@@ -101,20 +100,7 @@ impl Root {
 
     /// Files in it whose name has `part`, from the root.
     pub(crate) fn named(&self, part: &str) -> Result<Vec<PathBuf>> {
-        let mut found = Vec::new();
-        let mut left = vec![self.folder.clone()];
-        while let Some(folder) = left.pop() {
-            for entry in fs::read_dir(&folder)? {
-                let entry = entry?;
-                if entry.file_type()?.is_dir() {
-                    left.push(entry.path());
-                }
-                if entry.file_name().to_string_lossy().contains(part) {
-                    found.push(entry.path().strip_prefix(&self.folder)?.to_path_buf());
-                }
-            }
-        }
-        Ok(found)
+        commands::files_below(&self.folder, &format!("*{part}*"))
     }
 }
 
@@ -150,45 +136,22 @@ pub(crate) fn talk(command: &mut Command, input: &str) -> Result<String> {
     Ok(printed)
 }
 
-/// These packages and all that they need, by what dpkg knows of this machine.
-fn needed(packages: &[&str]) -> Result<BTreeSet<String>> {
-    let mut found = BTreeSet::new();
-    let mut left: Vec<String> = packages.iter().map(|name| (*name).to_owned()).collect();
-    while let Some(package) = left.pop() {
-        if !found.insert(package.clone()) {
-            continue;
-        }
-        let mut query = Command::new("dpkg-query");
-        query.args(["--show", "--showformat", "${Pre-Depends}, ${Depends}", &package]);
-        for need in commands::output(&mut query)?.split(',').filter(|need| !need.trim().is_empty())
-        {
-            // One that only has a name and is brought by others (awk) has no files, either.
-            let is_installed = |name: &&str| {
-                let state = ["--show", "--showformat", "${db:Status-Abbrev}", name];
-                commands::output(Command::new("dpkg-query").args(state))
-                    .is_ok_and(|state| state.starts_with("ii"))
-            };
-            left.extend(alternatives(need).find(is_installed).map(str::to_owned));
-        }
+/// These packages and all that they need, by what apt knows of this machine; one that only has a name and is brought by
+/// others (awk) stands in brackets.
+fn needed(packages: &[&str]) -> Result<String> {
+    let mut query = Command::new("apt-cache");
+    query.args(["depends", "--recurse", "--installed"]);
+    for weaker in ["recommends", "suggests", "conflicts", "breaks", "replaces", "enhances"] {
+        query.arg(format!("--no-{weaker}"));
     }
-    Ok(found)
-}
-
-/// The packages that any of would do, by a part of a line of `Depends`.
-fn alternatives(need: &str) -> impl Iterator<Item = &str> {
-    need.split('|').map(|one| one.split(['(', ':']).next().unwrap_or_default().trim())
+    let listed = commands::output(query.args(packages))?;
+    let names = listed.lines().filter(|line| line.starts_with(char::is_alphanumeric));
+    Ok(names.collect::<Vec<_>>().join("\n"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn needs_are_read() {
-        let names = |need| alternatives(need).collect::<Vec<_>>();
-        assert_eq!(names(" libc6 (>= 2.34)"), ["libc6"]);
-        assert_eq!(names("perl:any | mawk (>= 1) | awk"), ["perl", "mawk", "awk"]);
-    }
 
     #[test]
     fn commands_that_fail_say_what_they_printed() {

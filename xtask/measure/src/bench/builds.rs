@@ -3,9 +3,7 @@
 //!
 //! It relies on cargo and make, which know what stands already.
 
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use anyhow::{Result, bail};
 use masu_lab::{Catalogue, Libc, Places, Program, Variant};
@@ -61,8 +59,9 @@ pub(super) fn patterns(root: &Path, libc: Libc) -> Result<Patterns> {
         target.push("musl");
     }
     let floor = target.join("floor");
-    make(&root.join("workloads/patterns"), &target, libc)?;
-    make(&root.join("workloads/floor"), &floor, libc)?;
+    let compiler = (libc == Libc::Musl).then_some(MUSL_COMPILER);
+    commands::make_by(compiler, &root.join("workloads/patterns"), &target)?;
+    commands::make_by(compiler, &root.join("workloads/floor"), &floor)?;
     Ok(Patterns { program: target.join("patterns"), floor })
 }
 
@@ -71,22 +70,11 @@ pub(super) fn patterns(root: &Path, libc: Libc) -> Result<Patterns> {
 pub(super) fn programs(root: &Path) -> Result<Programs> {
     let target = commands::target_folder()?;
     let made = target.join("programs");
-    make(&root.join("workloads/programs"), &made, Libc::Glibc)?;
+    commands::make(&root.join("workloads/programs"), &made)?;
     let counting = target.join("counting");
     let arguments = ["build", "--release", "--package", "masu-abi", "--features", "count"];
     commands::run(commands::cargo(root, &arguments).arg("--target-dir").arg(&counting))?;
     Ok(Programs { made, counting: counting.join("release/libmasu.so") })
-}
-
-fn make(sources: &Path, out: &Path, libc: Libc) -> Result<()> {
-    let mut make = Command::new("make");
-    make.arg("--no-print-directory").arg("-C").arg(sources);
-    if libc == Libc::Musl {
-        make.arg(format!("CC={MUSL_COMPILER}"));
-    }
-    let mut variable = OsString::from("OUT=");
-    variable.push(out);
-    commands::run(make.arg(variable))
 }
 
 /// Every malloc to measure: those that `cargo xtask peers` built and those of the system, the newest

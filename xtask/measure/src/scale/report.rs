@@ -9,7 +9,8 @@ pub(super) const STEADY: usize = 2;
 const PHASES: usize = 3;
 
 /// What all threads did in one part of the run.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub(super) struct Counts {
     pub(super) operations: u64,
     pub(super) instructions: u64,
@@ -30,22 +31,6 @@ impl Counts {
     /// Lines that were moved, or that others had to give up.
     pub(super) fn moved(&self) -> u64 {
         self.read_dirty + self.read_clean + self.write + self.upgrade
-    }
-
-    fn field(&mut self, name: &str) -> Option<&mut u64> {
-        Some(match name {
-            "operations" => &mut self.operations,
-            "instructions" => &mut self.instructions,
-            "atomics" => &mut self.atomics,
-            "calls" => &mut self.calls,
-            "cold" => &mut self.cold,
-            "read_dirty" => &mut self.read_dirty,
-            "read_clean" => &mut self.read_clean,
-            "write" => &mut self.write,
-            "upgrade" => &mut self.upgrade,
-            "by_program" => &mut self.by_program,
-            _ => return None,
-        })
     }
 }
 
@@ -144,10 +129,12 @@ impl Report {
         let mut words = rest.split_whitespace();
         match kind {
             "phase" => {
-                let counts = self.phases.get_mut(words.next()?.parse::<usize>().ok()?)?;
+                let phase: usize = words.next()?.parse().ok()?;
+                let mut counts = serde_json::Map::new();
                 while let Some(name) = words.next() {
-                    *counts.field(name)? = words.next()?.parse().ok()?;
+                    counts.insert(name.to_owned(), words.next()?.parse::<u64>().ok()?.into());
                 }
+                *self.phases.get_mut(phase)? = serde_json::from_value(counts.into()).ok()?;
             }
             "turns" => self.turns = rest.parse().ok()?,
             "slips" => self.slips = rest.parse().ok()?,
