@@ -80,7 +80,8 @@ fn subject(source: &Source) -> String {
 /// One comparison: its cases, and how to read them.
 fn whole(page: &mut Page, index: usize, source: &Source, detail: Detail) {
     let is_full = detail == Detail::Full;
-    let is_suite = source.tables.len() > 1;
+    // Of a suite's only case the title says nothing.
+    let is_suite = source.tables.len() > 1 || source.header.suite.is_some();
     let id = format!("s{index}");
     page.say(format!("{}, {}", source.header.began, source.place()), Tone::Dim);
     if is_full {

@@ -4,7 +4,7 @@ use super::proved;
 use crate::diagnose::{Diagnosis, Facts, Finding, Id, Kind, Remedy, RemedyKind};
 use crate::page::{Block, Heading, Page, Point, Text, Tone};
 use crate::quantity::bytes;
-use crate::workload::shortened;
+use crate::workload::{COMMAND_LINES, shortened};
 
 /// The page for `diagnosis`, its command cut to about so many `columns`.
 #[must_use]
@@ -105,7 +105,11 @@ fn remedied(remedy: &Remedy, command: &[String], columns: usize) -> Point {
     };
     let run = remedy.variant.as_ref().map(|variant| {
         let variant = if variant == "masu" { String::new() } else { format!("-a {variant} ") };
-        format!("masu run {variant}-- {}", shortened(command, columns / 2))
+        // A line to paste is whole, unless it fills a screen.
+        format!(
+            "masu run {variant}-- {}",
+            shortened(command, columns.saturating_mul(COMMAND_LINES))
+        )
     });
     let paste = remedy.paste.clone().filter(|paste| !paste.is_empty());
     let has_cost = remedy.kind != RemedyKind::NeedsCode;
@@ -245,5 +249,16 @@ mod tests {
         let tree = roxmltree::Document::parse_with_options(&html, options).unwrap();
         assert_eq!(tree.descendants().filter(|it| it.tag_name().name() == "pre").count(), 2);
         assert!(html.contains("<li class=\"advice\">setting: keep free memory<pre><code>masu run"));
+    }
+
+    #[test]
+    fn a_line_to_paste_is_whole_though_it_fills_a_line() {
+        let mut diagnosis = storm();
+        diagnosis.command = vec!["sh".to_owned(), "-c".to_owned(), "echo; ".repeat(20)];
+        let text = diagnosed(&diagnosis, 80).render(Form::Text, "");
+        let text = anstream::adapter::strip_str(&text).to_string();
+        assert!(text.starts_with("sh -c …\n"), "{text}");
+        let script = format!("-- sh -c '{}'\n", "echo; ".repeat(20));
+        assert!(text.contains(&script), "{text}");
     }
 }

@@ -61,6 +61,15 @@ fn a_command_longer_than_the_rest_is_whole_only_in_a_full_page() {
     assert!(page(&document, Detail::Full).render(Form::Html, "").contains(" 4999"));
 }
 
+#[test]
+fn the_only_case_of_a_suite_is_named_with_its_command() {
+    let mut document = document(vec![row("glibc", Verdict::Reference, None)], &[]);
+    document.sources[0].header.suite = Some("nightly".to_owned());
+    let text = plain(&page(&document, Detail::Brief).render(Form::Text, ""));
+    assert!(text.starts_with("Suite nightly\n"), "{text}");
+    assert!(text.contains("\njob\njob --with 'two words'\n"), "{text}");
+}
+
 #[track_caller]
 fn fits(page: &str) {
     assert!(page.lines().all(|line| line.chars().count() <= 80), "{page}");
