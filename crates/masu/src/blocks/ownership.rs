@@ -24,6 +24,7 @@
 //!   be freed by the class map, which returns it at once.
 //! - **Counts are never trusted**: statistics, and a profile that reads other threads' caches, only read.
 
+use crate::memory::ranges::stripes;
 use crate::memory::slice::Slice;
 use crate::platform::sync::{AtomicUsize, Ordering};
 use crate::settings::SHARDS_MAX;
@@ -71,11 +72,29 @@ static OWNERS: AtomicUsize = AtomicUsize::new(1);
 
 const _: () = assert!(NO_SHARD < 64 && SHARDS_MAX < NO_SHARD as usize, "a bit each");
 
+/// So many shards are many.
+const SHARDS_MANY: u8 = 4;
+
 /// Lets `shard` own pages. The caller holds the lock of all threads, except for [`note_page`].
 pub(crate) fn admit(shard: u8) {
+    if is_admitted(shard) {
+        return;
+    }
     // ORDERING: Relaxed: a page of a new owner is reached through that owner's lock, and a thread with one of its blocks
     // has synchronized with the thread that made the page.
     OWNERS.fetch_or(1 << shard, Ordering::Relaxed);
+    if shard == SHARDS_MANY - 1 {
+        // ORDERING: Relaxed: a thread that misses the change shares a line with a neighbor.
+        stripes::are_many().store(true, Ordering::Relaxed);
+    }
+}
+
+/// Whether more than a few threads run at once: then a batch ends where a cache line does, so that no two threads share one.
+/// It costs a few instructions and blocks a batch, too much for what few threads would gain.
+#[inline(always)]
+pub(crate) fn are_many() -> bool {
+    // ORDERING: Relaxed, as above.
+    stripes::are_many().load(Ordering::Relaxed)
 }
 
 /// Whether `shard` may own pages.

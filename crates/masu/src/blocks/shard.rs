@@ -149,7 +149,7 @@ impl Shard {
     fn refill_from_new(self, class: Class, blocks: &mut [usize]) -> usize {
         let Some(page) = Page::create(class, self.0) else { return 0 };
         let mut taken = page.take(class, blocks);
-        if taken == blocks.len() && !page.is_full() && are_many() {
+        if taken == blocks.len() && !page.is_full() && ownership::are_many() {
             taken -= page.leave_line(class, blocks);
         }
         self.pages(class).lock().enter(class, page, taken);
@@ -166,16 +166,6 @@ fn note_free(shard: Shard, class: Class) {
         free.fetch_or(bit, Ordering::Relaxed);
     }
 }
-
-/// Whether more than a few threads run at once: then a batch ends where a cache line does, so that no two threads share one.
-/// It costs a few instructions and blocks a batch, too much for what few threads would gain.
-#[inline(always)]
-fn are_many() -> bool {
-    ownership::is_admitted(SHARDS_MANY - 1)
-}
-
-/// So many shards are many.
-const SHARDS_MANY: u8 = 4;
 
 /// The bytes of a laned class that a shard hands out from its own pages before it takes blocks of others.
 const OWN_BYTES_MIN: usize = 1 << 20;
@@ -377,7 +367,7 @@ impl ClassPages {
             if page.is_full() {
                 self.unlink(page);
             } else if left == 0 {
-                if are_many() {
+                if ownership::are_many() {
                     left = page.leave_line(class, blocks);
                 }
                 break;

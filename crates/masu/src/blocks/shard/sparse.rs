@@ -46,11 +46,9 @@ const STEPS_AT_END: usize = 1024;
 const WORD_BITS: usize = usize::BITS as usize;
 
 /// The passes under way: a bit for each class of each shard, by its index. Changed under the lock of the class's pages, read
-/// by any thread.
+/// by any thread. [`stripes::passes`] is their number.
 static PASSES: [[AtomicUsize; CLASSES.div_ceil(WORD_BITS)]; SHARDS_MAX + 1] =
     [const { [const { AtomicUsize::new(0) }; CLASSES.div_ceil(WORD_BITS)] }; SHARDS_MAX + 1];
-/// How many there are.
-static UNDER_WAY: AtomicUsize = AtomicUsize::new(0);
 
 /// The next page of a pass, or none: the page's address in slices, because a class's data fill their cache line.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -148,7 +146,7 @@ fn is_due() -> bool {
 
 fn is_under_way() -> bool {
     // ORDERING: Relaxed: a thread that misses a pass that has just begun finds it the next time.
-    UNDER_WAY.load(Ordering::Relaxed) != 0
+    stripes::passes().load(Ordering::Relaxed) != 0
 }
 
 /// Takes many steps at the end of a thread, because it makes no more slow calls and its blocks were just flushed.
@@ -249,10 +247,10 @@ impl Shard {
             (PASSES.at(usize::from(self.0)).at(index / WORD_BITS), 1 << (index % WORD_BITS));
         // ORDERING: Relaxed on all: the lock of the pages orders their data.
         if begins && word.fetch_or(bit, Ordering::Relaxed) & bit == 0 {
-            UNDER_WAY.fetch_add(1, Ordering::Relaxed);
+            stripes::passes().fetch_add(1, Ordering::Relaxed);
         } else if !begins && word.fetch_and(!bit, Ordering::Relaxed) & bit != 0 {
             // ORDERING: As above.
-            UNDER_WAY.fetch_sub(1, Ordering::Relaxed);
+            stripes::passes().fetch_sub(1, Ordering::Relaxed);
         }
     }
 }

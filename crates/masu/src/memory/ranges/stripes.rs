@@ -13,7 +13,7 @@ use super::held::{Held, SharedRanges};
 use super::{Ranges, now_ms};
 use crate::memory::arena;
 use crate::memory::slice::Slice;
-use crate::platform::sync::{AtomicUsize, Guard, Ordering, Visit};
+use crate::platform::sync::{AtomicBool, AtomicUsize, Guard, Ordering, Visit};
 use crate::settings;
 
 /// The most stripes: one a CPU, up to the bits of a word. There are fewer shards.
@@ -37,15 +37,21 @@ struct Common {
     more_max: AtomicUsize,
     /// The stripes that owe memory, a bit each.
     owing: AtomicUsize,
-    /// The number of steps of purging.
-    steps: AtomicUsize,
+    /// For the layer above, whose slow calls read them beside `owing`: the passes through sparse pages that are under way,
+    /// and whether more than a few threads run at once.
+    passes: AtomicUsize,
+    are_many: AtomicBool,
 }
+
+/// The number of steps of purging, apart from the words that only few calls write.
+static STEPS: AtomicUsize = AtomicUsize::new(0);
 
 static COMMON: Common = Common {
     more: AtomicUsize::new(0),
     more_max: AtomicUsize::new(0),
     owing: AtomicUsize::new(0),
-    steps: AtomicUsize::new(0),
+    passes: AtomicUsize::new(0),
+    are_many: AtomicBool::new(false),
 };
 
 /// The dirty bytes of all stripes, each as it was when it last looked: on its own pair of cache lines.
@@ -109,8 +115,12 @@ pub(crate) fn of(slice: &Slice) -> &'static SharedRanges {
 pub(crate) fn allow(shards: usize) {
     let has_one = cfg!(feature = "secure") || shards < SHARDS_MIN;
     let most = if has_one { 1 } else { shards.min(STRIPES_MAX) };
+    // Each thread that starts comes here, and a store would take the line from all others.
     // ORDERING: Relaxed, as in `count`.
-    COMMON.more_max.store(most - 1, Ordering::Relaxed);
+    if COMMON.more_max.load(Ordering::Relaxed) != most - 1 {
+        // ORDERING: As above.
+        COMMON.more_max.store(most - 1, Ordering::Relaxed);
+    }
 }
 
 /// Whether there may be more stripes: a memory limit is for all memory together, and a delay needs ranges in use.
@@ -147,14 +157,25 @@ pub(crate) fn any_owes() -> bool {
     COMMON.owing.load(Ordering::Relaxed) != 0
 }
 
+/// The number of passes through sparse pages that are under way.
+#[inline]
+pub(crate) fn passes() -> &'static AtomicUsize {
+    &COMMON.passes
+}
+
+/// Whether more than a few threads run at once.
+#[inline(always)]
+pub(crate) fn are_many() -> &'static AtomicBool {
+    &COMMON.are_many
+}
+
 /// Takes a step of purging: see [`SharedRanges::purge_step`]. Every other time the stripe is `own`, if it owes, and in between each
 /// owing stripe in turn, so that no debt waits behind a busy stripe.
 pub(crate) fn purge_step(own: &'static SharedRanges, few: usize) {
     // ORDERING: Relaxed, as above; steps counted as one start at the same stripe.
-    let (owing, step) =
-        (COMMON.owing.load(Ordering::Relaxed), COMMON.steps.load(Ordering::Relaxed));
+    let (owing, step) = (COMMON.owing.load(Ordering::Relaxed), STEPS.load(Ordering::Relaxed));
     // ORDERING: As above.
-    COMMON.steps.store(step.wrapping_add(1), Ordering::Relaxed);
+    STEPS.store(step.wrapping_add(1), Ordering::Relaxed);
     let from = if step.is_multiple_of(2) { own.place() } else { step / 2 };
     at(next_from(from, owing)).unwrap_or(own).purge_step(few);
 }
