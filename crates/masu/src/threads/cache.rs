@@ -3,11 +3,12 @@
 //! Relies on the thread slot for the stacks (`blocks/slot/stacks.rs`), which are all that the fast paths touch, and on the
 //! transfer cache to refill and flush them.
 //!
-//! `threads/cache/depth.rs` decides how deep each stack may grow. Blocks that are moved one at a time have slow paths of
-//! their own: `threads/cache/single.rs`. Blocks of laned classes that belong to another lane have stacks that only `free`
-//! uses: `threads/cache/remote.rs`.
+//! `threads/cache/depth.rs` decides how deep each stack may grow, in arrays from `threads/cache/arrays.rs`. Blocks that are
+//! moved one at a time have slow paths of their own: `threads/cache/single.rs`. Blocks of laned classes that belong to
+//! another lane have stacks that only `free` uses: `threads/cache/remote.rs`.
 
 pub(crate) mod all;
+mod arrays;
 mod counted;
 mod depth;
 pub(crate) mod heap_cache;
@@ -24,6 +25,7 @@ use crate::blocks::slot::{CacheHead, LANED_STEPS, OFFSETS, Shared, Stack, Stacks
 use crate::memory::class::{CLASSES, Class};
 use crate::platform::libc::Key;
 use crate::platform::sync::{Cell, Count};
+use arrays::Arrays;
 use counted::Countdown;
 pub(crate) use counted::are_counted;
 use depth::Depth;
@@ -41,6 +43,8 @@ pub(crate) struct ThreadCache {
     depths: [Depth; CLASSES],
     /// The classes whose stack has an array, a bit for each index.
     opened: Cell<u128>,
+    /// Memory for the stacks.
+    arrays: Arrays,
     remote: Remote,
     /// Blocks of first-class heaps; a heap's number determines its place.
     heaps: [Shared<HeapCache>; heap_cache::PLACES],
@@ -94,6 +98,7 @@ impl ThreadCache {
             key,
             depths: [const { Depth::new() }; CLASSES],
             opened: Cell::new(0),
+            arrays: Arrays::new(),
             remote: Remote::new(),
             heaps: [const { Shared::new(ptr::null_mut()) }; heap_cache::PLACES],
             limit_bytes: Count::new(0),

@@ -341,7 +341,7 @@ impl ThreadCache {
         if budget_is_strict() && !self.fits_budget(class, limit * entry_bytes(class)) {
             return false;
         }
-        let Some(words) = metadata::words(limit + 1) else { return false };
+        let Some(words) = self.arrays.take(limit + 1) else { return false };
         *words.at_mut(0) = 0;
         let depth = self.depth(class);
         depth.words.set(words.len() as u16);
@@ -446,7 +446,7 @@ impl ThreadCache {
 
     /// Moves a stack to a longer array. False without memory.
     fn lengthen(&self, class: Class, words: usize) -> bool {
-        let Some(longer) = metadata::words(words) else { return false };
+        let Some(longer) = self.arrays.take(words) else { return false };
         let (stack, depth) = (self.stack(class), self.depth(class));
         let (base, count) = (depth.base.get(), self.count(class));
         // SAFETY: The zero and the entries are initialized; a mark among them moves along.
@@ -462,9 +462,8 @@ impl ThreadCache {
     fn give_array_back(&self, class: Class) {
         let depth = self.depth(class);
         if let Some(array) = NonNull::new(depth.base.replace(ptr::null_mut())) {
-            // SAFETY: The array came from `metadata::words` with this length, and the stack is about to get another one or
-            // none.
-            unsafe { metadata::give_back(array, depth.words.replace(0) as usize) };
+            // SAFETY: The array came from `Arrays::take` with this length, and the stack is about to get another one or none.
+            unsafe { self.arrays.give_back(array, depth.words.replace(0) as usize) };
         }
     }
 

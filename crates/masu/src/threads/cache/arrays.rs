@@ -1,0 +1,118 @@
+//! Arrays of a thread's stacks, out of memory that the thread took for several of them.
+//!
+//! Relies on metadata. Threads that start open many stacks and lengthen them soon after; were each array taken by itself,
+//! they would all meet at the lock of metadata. So each time a thread takes as much as it has, up to a bound: a thread that
+//! does little has no more than it needs. The first thread takes its arrays one by one, as it meets nobody.
+
+use core::ptr::{self, NonNull};
+
+use crate::blocks::slot;
+use crate::memory::metadata;
+use crate::platform::sync::Cell;
+
+/// The most words taken at a time for several arrays.
+const CHUNK_WORDS_MAX: usize = 256;
+/// The longest array out of them.
+const WORDS_MAX: usize = 64;
+/// The length of arrays that are kept for this thread's next stacks.
+const KEPT_WORDS: usize = 16;
+
+/// A thread's memory for arrays.
+pub(super) struct Arrays {
+    /// What is left of the words taken last.
+    next: Cell<usize>,
+    left_words: Cell<usize>,
+    /// Words ever taken.
+    taken_words: Cell<usize>,
+    /// Arrays of [`KEPT_WORDS`]; each holds the address of the next one.
+    kept: Cell<usize>,
+}
+
+impl Arrays {
+    pub(super) const fn new() -> Arrays {
+        Arrays {
+            next: Cell::new(0),
+            left_words: Cell::new(0),
+            taken_words: Cell::new(0),
+            kept: Cell::new(0),
+        }
+    }
+
+    /// An array of `count` words or more; its contents are unspecified. `None` without memory.
+    #[inline(always)]
+    pub(super) fn take(&self, count: usize) -> Option<&'static mut [usize]> {
+        if slot::are_several() { self.take_short(count) } else { metadata::words(count) }
+    }
+
+    /// The same where there are several threads.
+    #[inline(never)]
+    #[unsafe(link_section = ".text.masu_cold.several.arrays_take_short")]
+    fn take_short(&self, count: usize) -> Option<&'static mut [usize]> {
+        let count = count.next_power_of_two().max(metadata::WORDS_MIN);
+        if count > WORDS_MAX {
+            return metadata::words(count);
+        }
+        let start = if count == KEPT_WORDS && self.kept.get() != 0 {
+            self.take_kept()
+        } else {
+            self.cut(count)?
+        };
+        // SAFETY: The array is `count` words long, aligned to its line, and nothing else uses it.
+        Some(unsafe { core::slice::from_raw_parts_mut(start, count) })
+    }
+
+    fn take_kept(&self) -> *mut usize {
+        let array = ptr::with_exposed_provenance_mut::<usize>(self.kept.get());
+        // SAFETY: `keep` wrote the next one's address there.
+        self.kept.set(unsafe { array.read() });
+        array
+    }
+
+    #[inline(never)]
+    #[unsafe(link_section = ".text.masu_cold.several.arrays_keep")]
+    fn keep(&self, array: *mut usize) {
+        // SAFETY: The array is that long, and nothing uses it.
+        unsafe { array.write(self.kept.get()) };
+        self.kept.set(array.expose_provenance());
+    }
+
+    /// The next words of those taken last.
+    fn cut(&self, count: usize) -> Option<*mut usize> {
+        if self.left_words.get() < count {
+            while self.left_words.get() >= KEPT_WORDS {
+                self.keep(self.advance(KEPT_WORDS));
+            }
+            let taken = self.taken_words.get();
+            let chunk = metadata::words(taken.clamp(count, CHUNK_WORDS_MAX))?;
+            self.next.set(chunk.as_mut_ptr().expose_provenance());
+            self.left_words.set(chunk.len());
+            self.taken_words.set(taken + chunk.len());
+        }
+        Some(self.advance(count))
+    }
+
+    fn advance(&self, count: usize) -> *mut usize {
+        let start = self.next.get();
+        self.next.set(start + count * size_of::<usize>());
+        self.left_words.set(self.left_words.get() - count);
+        ptr::with_exposed_provenance_mut(start)
+    }
+
+    /// Frees an array.
+    ///
+    /// # Safety
+    ///
+    /// - `array` came from [`Arrays::take`] with this length, and nothing refers to it any more.
+    pub(super) unsafe fn give_back(&self, array: NonNull<usize>, count: usize) {
+        if count == KEPT_WORDS && slot::are_several() {
+            self.keep(array.as_ptr());
+        } else {
+            // SAFETY: The array is metadata of this length, or a part of such that is free by itself; the caller's condition.
+            unsafe { metadata::give_back(array, count) };
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "arrays/tests.rs"]
+mod tests;
