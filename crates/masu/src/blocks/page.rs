@@ -20,7 +20,7 @@ use crate::memory::ranges::{SharedRanges, stripes};
 use crate::memory::slice::{Kind, Links, PIECE_BYTES, SLICE_BYTES, Slice};
 use crate::platform::bounds::Bounded;
 use crate::platform::fault::{self, Fault};
-use crate::platform::sync::Cell;
+use crate::platform::sync::{self, Cell};
 
 /// A cache line, and the number of lines at which a page's first block may start: together less than a quarter of an OS page,
 /// and less than 64 of the smallest blocks.
@@ -226,6 +226,20 @@ impl Page {
         }
         self.0.free_blocks.set(self.0.free_blocks.get() + count as u32);
         count
+    }
+
+    /// Takes the cache lines that a batch taken from this page will change, for a thread of another shard: their last change
+    /// was most likely another core's.
+    #[cold]
+    #[inline(never)]
+    #[unsafe(link_section = ".text.masu_cold.several.page_own_lines")]
+    pub(crate) fn own_lines(self, class: Class) {
+        // SAFETY: The lock of the page guards both.
+        unsafe { sync::own_line(&self.0.free_blocks) };
+        if let Some(word) = self.words(class).get(self.0.first_free.get() as usize) {
+            // SAFETY: As above.
+            unsafe { sync::own_line(word) };
+        }
     }
 
     /// Takes the lowest free block of a page that has one, of a class without colors.

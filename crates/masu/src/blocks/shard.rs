@@ -132,6 +132,9 @@ impl Shard {
             let other = Shard(others.trailing_zeros() as u8);
             others &= others - 1;
             let mut pages = other.pages(class).lock();
+            if let Some(first) = pages.partial.first() {
+                Page(first).own_lines(class);
+            }
             let taken = take(&mut pages);
             if taken.is_some() {
                 return taken;

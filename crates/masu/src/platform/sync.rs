@@ -14,6 +14,7 @@ use core::hint::spin_loop;
 
 pub(crate) use crate::platform::atomics::{
     AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicUsize, Cell, Ordering, UnsafeCell, fence,
+    own_line,
 };
 use crate::platform::fault::{self, Fault};
 pub(crate) use crate::platform::kernel::no_lock_is_held;
