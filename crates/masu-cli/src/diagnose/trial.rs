@@ -24,7 +24,7 @@ pub(super) fn perform(
     let trial = match trial::after(diagnosis, workload, reference, catalogue) {
         Ok(Some(trial)) => trial,
         Ok(None) => return,
-        Err(reason) => return diagnosis.not_seen.push(reason),
+        Err(reason) => return trial::not_tried(diagnosis, reason),
     };
     aside::say(notice(&format!(
         "Running it with and without what may help ({}): {} at most; --once leaves that out.",
@@ -44,7 +44,8 @@ pub(super) fn perform(
             trial.conclude(diagnosis, proof);
         }
         Err(error) => {
-            diagnosis.not_seen.push(format!("whether another malloc or a setting gains: {error}"));
+            let reason = format!("whether another malloc or a setting gains: {error}");
+            trial::not_tried(diagnosis, reason);
         }
     }
 }

@@ -200,7 +200,11 @@ impl Finding {
     pub(super) fn order(&self) -> (Kind, std::cmp::Reverse<u64>, Id) {
         /// What a cause without a known share counts for: more than one that only just is one.
         const UNKNOWN: f64 = 0.1;
-        let weight = self.share.unwrap_or(UNKNOWN) * self.confidence.weight();
+        let weight = match self.id {
+            // Where the time goes besides answers nothing while this is not known.
+            Id::MemoryOpen => 1.0,
+            _ => self.share.unwrap_or(UNKNOWN) * self.confidence.weight(),
+        };
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 1")]
         let thousandths = (weight * 1e3) as u64;
         (self.id.kind(), std::cmp::Reverse(thousandths), self.id)

@@ -176,9 +176,7 @@ pub fn after(
         .filter(|spec| reference.label != *spec)
         .filter_map(|spec| catalogue.resolve(&spec.parse().ok()?, &workload.program).ok())
         .collect();
-    // Runs wait for a CPU as the counted one did.
-    let waited = facts.others.waited_share.clamp(0.0, 0.95);
-    let run_s = facts.clock.own_wall_s(facts.cpus) / (1.0 - waited);
+    let run_s = run_beside_others_s(facts);
     let is_busy = facts.others.taken_share() >= BUSY_SHARE;
     let Some(mut count) = affordable(variants.len(), run_s, is_busy) else {
         return Err(format!(
@@ -218,6 +216,23 @@ pub fn after(
             )
         }),
     }))
+}
+
+/// Notes why a program was not tried, as a sentence for [`Diagnosis::not_seen`]. Where others have the machine nothing is
+/// called fine then: what one run beside them shows by counts and samples is too little.
+pub fn not_tried(diagnosis: &mut Diagnosis, reason: String) {
+    diagnosis.not_seen.push(reason);
+    if diagnosis.facts.others.taken_share() < BUSY_SHARE {
+        return;
+    }
+    for one in diagnosis.findings.iter_mut().filter(|one| one.id == Id::MemoryIsFine) {
+        let title = "Whether another malloc or a setting gains cannot be told: others have the machine, and \
+                     nothing was tried";
+        let evidence = std::mem::take(&mut one.evidence);
+        *one = Finding { evidence, ..Finding::new(Id::MemoryOpen, Confidence::Low, title) };
+    }
+    less_sure_than_memory(&mut diagnosis.findings);
+    diagnosis.findings.sort_by_key(Finding::order);
 }
 
 /// Whether it is known without a trial that no malloc gains.
@@ -292,6 +307,14 @@ fn may_take_turns(facts: &Facts, candidates: usize, available_bytes: u64) -> boo
 /// What runs of a program need that take turns with so many candidates, in bytes.
 fn needed_bytes(facts: &Facts, candidates: usize) -> u64 {
     facts.memory.peak_rss_bytes.saturating_mul(candidates as u64 + 1)
+}
+
+/// What a run takes that is not counted, in seconds: it waits for a CPU as the counted one did, and takes no longer than that.
+fn run_beside_others_s(facts: &Facts) -> f64 {
+    let clock = &facts.clock;
+    let waited = facts.others.waited_share.clamp(0.0, 0.95);
+    let own_s = clock.own_wall_s(facts.cpus);
+    (own_s / (1.0 - waited)).min((clock.wall_s - clock.counting_s).max(own_s))
 }
 
 /// What a trial of a program may take, a run of which takes `run_s` seconds.

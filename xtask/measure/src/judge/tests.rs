@@ -167,6 +167,9 @@ fn another_first_finding_beside_loops_is_a_change() {
     assert_eq!(Change::of(&fine("high"), &fine("low")), Change::Same);
     let untold = said(&[("memory-open", "low", &[])]);
     assert_eq!(Change::of(&fine("high"), &untold), Change::Untold);
+    let computes = said(&[("cpu-bound", "low", &[]), ("memory-is-fine", "low", &[])]);
+    assert_eq!(Change::of(&fine("high"), &computes), Change::Answer);
+    assert_eq!(Change::of(&lock, &said(&[("gain-shown", "high", &["masu"])])), Change::Answer);
     assert_eq!(Change::of(&fine("high"), &lock), Change::Changed);
     assert_eq!(Change::of(&lock, &fine("high")), Change::High);
 }

@@ -14,7 +14,7 @@ const MUST_BE_SEEN: f64 = 0.08;
 const GETS: f64 = 0.5;
 
 /// What says that memory is not the problem.
-const FINE: &str = "memory-is-fine";
+pub(super) const FINE: &str = "memory-is-fine";
 
 /// What says that it cannot tell, and names what may gain. It promises nothing, so it is neither right nor false.
 pub(super) const UNTOLD: &str = "memory-open";

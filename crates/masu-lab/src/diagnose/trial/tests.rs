@@ -3,7 +3,7 @@
 use super::*;
 use crate::Prices;
 use crate::calls::Moves;
-use crate::diagnose::facts::{CallFacts, Clock, Memory};
+use crate::diagnose::facts::{CallFacts, Clock, Memory, Others};
 use crate::diagnose::samples::Sampled;
 use crate::prices::Price;
 use crate::prove::Medians;
@@ -105,6 +105,47 @@ fn fine_is_certain_only_where_no_gain_could_hide() {
     assert_eq!((leans[0].id, leans[0].remedies.len()), (Id::MemoryOpen, 1), "{leans:?}");
     let nothing = with_trial(fine_so_far(), &proof(Vec::new()));
     assert_eq!(nothing[0].confidence, Confidence::Low);
+}
+
+#[test]
+fn a_run_beside_others_takes_no_longer_than_the_counted_one() {
+    let facts = |wall_s, counting_s, queued_s, waited_share| Facts {
+        clock: Clock { wall_s, counting_s, queued_s, user_s: 0.4, ..Clock::default() },
+        others: Others { waited_share, ..Others::default() },
+        cpus: 2,
+        ..Facts::default()
+    };
+    let takes = |facts| run_beside_others_s(&facts);
+    assert!((takes(facts(1.0, 0.5, 0.0, 0.0)) - 0.5).abs() < 1e-9);
+    assert!((takes(facts(1.0, 0.0, 0.5, 0.5)) - 1.0).abs() < 1e-9);
+    // Most of what it waited is in its clock already.
+    assert!((takes(facts(10.9, 3.3, 0.9, 0.68)) - 7.6).abs() < 1e-9);
+}
+
+#[test]
+fn what_was_not_tried_on_a_busy_machine_is_not_called_fine() {
+    let said = |share| {
+        let computes = Finding::new(Id::CpuBound, Confidence::High, "It computes").sharing(0.9);
+        let others = Others { share: Some(share), ..Others::default() };
+        let mut diagnosis = Diagnosis {
+            findings: [vec![computes], fine_so_far()].concat(),
+            facts: Facts { others, ..Facts::default() },
+            schema: "masu-diagnosis",
+            version: 1,
+            command: Vec::new(),
+            variant: String::new(),
+            changed: Vec::new(),
+            not_seen: Vec::new(),
+            proof: None,
+            trial: None,
+        };
+        not_tried(&mut diagnosis, "too long".to_owned());
+        assert_eq!(diagnosis.not_seen, ["too long"]);
+        diagnosis.findings.iter().map(|one| (one.id, one.confidence)).collect::<Vec<_>>()
+    };
+    let low = Confidence::Low;
+    assert_eq!(said(0.9), [(Id::MemoryOpen, low), (Id::CpuBound, low)]);
+    assert!(said(0.1).iter().any(|(id, _)| *id == Id::MemoryIsFine));
 }
 
 #[test]
