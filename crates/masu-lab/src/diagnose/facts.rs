@@ -224,6 +224,8 @@ pub struct CallFacts {
     pub small_writes: SmallWrites,
     /// Of the futex calls, those that asked to sleep.
     pub futex_waits: u64,
+    /// Programs that would have had more rights than their user, and had not, since they were traced.
+    pub without_rights: Vec<String>,
     /// The locks that were waited for most.
     pub locks: Vec<Lock>,
     /// Waits for other locks.
@@ -255,6 +257,11 @@ impl CallFacts {
             moves: calls.total.moves,
             small_writes: calls.small_writes,
             futex_waits: calls.total.futex_waits,
+            without_rights: calls
+                .privileged
+                .iter()
+                .map(|(program, _)| program.display().to_string())
+                .collect(),
             locks: calls.locks.clone(),
             more_lock_waits: calls.more_lock_waits,
             threads_started: calls.threads_begun.saturating_sub(calls.processes),

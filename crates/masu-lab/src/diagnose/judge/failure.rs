@@ -22,13 +22,24 @@ pub(super) fn failed(facts: &Facts) -> Option<Finding> {
     if let Some(means) = failure.code.and_then(means) {
         finding = finding.seeing(means);
     }
+    let without_rights = facts.calls.as_ref().map_or(&[][..], |calls| &calls.without_rights);
+    if !without_rights.is_empty() {
+        // It may well succeed where nobody counts its calls.
+        finding.confidence = finding.confidence.min(Confidence::Medium);
+        finding = finding.seeing(format!(
+            "that may be for {} had no more rights than you: the kernel gives none to what is traced",
+            without_rights.join(", ")
+        ));
+    }
     if failure.last_lines.is_empty() {
         finding = finding.seeing("it wrote nothing to its standard error");
     } else {
         finding = finding.seeing("the last lines of its standard error:");
         finding.evidence.extend(failure.last_lines.iter().map(|line| format!("| {line}")));
     }
-    let what = if failure.is_over_limit {
+    let what = if !without_rights.is_empty() {
+        "diagnose what it starts, as the user that it becomes, or run masu as root"
+    } else if failure.is_over_limit {
         "give it more memory (--memory-limit), or find out why it holds so much"
     } else {
         "mend that first: what a program that fails spends its time on says little"

@@ -46,3 +46,13 @@ fn one_without_a_word_may_be_an_answer_and_a_stop_is_no_failure() {
         assert_eq!(ids(&failing(quiet(), &ending, "x")), [Id::CpuBound, Id::MemoryIsFine]);
     }
 }
+
+#[test]
+fn one_that_had_no_rights_under_the_tracer_may_fail_for_that() {
+    let mut facts = failing(storm(), &Ending::Exited(1), "su: must be suid to work properly\n");
+    facts.calls.as_mut().unwrap().without_rights = vec!["/usr/bin/su".to_owned()];
+    let failed = first(&facts);
+    assert_eq!((failed.id, failed.confidence), (Id::ProgramFailed, Confidence::Medium));
+    assert!(failed.evidence.iter().any(|line| line.contains("/usr/bin/su had no more rights")));
+    assert!(failed.remedies[0].what.starts_with("diagnose what it starts"), "{failed:?}");
+}
