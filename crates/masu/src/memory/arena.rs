@@ -34,6 +34,10 @@ const HUGE_PAGE_BYTES: usize = 2 << 20;
 const HUGE_PAGES_MIN: usize = 2;
 /// The same for a large block, which a program may leave mostly untouched.
 const HUGE_PAGES_MIN_LARGE: usize = 8;
+/// The same, with the block itself, for those that it fills.
+const HUGE_PAGES_MIN_FILLED: usize = 4;
+/// The length, in huge pages, from which a block is expected to fill them. A shorter one may be a buffer with room to grow.
+const FILLED_LENGTH_MIN: usize = 3;
 /// The most arenas at once: 16 TiB.
 const ARENAS_MAX: usize = 16 << 10;
 
@@ -339,16 +343,30 @@ impl Arena {
     }
 
     /// Cancels huge pages up to slice `end`, which is committed: memory touched from now on is mapped in OS pages.
+    pub(crate) fn call_huge_pages_off(&self, end: usize) {
+        self.advise(self.head.get(), end, Advice::NoHugePage);
+    }
+
+    /// Requests huge pages for a block that begins with one, at slice `first`, and ends at slice `end`: those that it fills,
+    /// and the last if it fills half of that.
+    pub(crate) fn request_filled(&self, first: usize, end: usize) {
+        // A power of two.
+        let unit = huge_page_bytes() / SLICE_BYTES;
+        let filled = (end + unit / 2) & !(unit - 1);
+        if settings::huge_pages() {
+            self.advise(first, filled.min(self.reserved.get()), Advice::HugePage);
+        }
+    }
+
     #[cold]
     #[inline(never)]
-    #[unsafe(link_section = ".text.masu_cold.purge.arena_call_huge_pages_off")]
-    pub(crate) fn call_huge_pages_off(&self, end: usize) {
-        let from = self.head.get() * SLICE_BYTES;
-        let start = ptr::with_exposed_provenance_mut(self.address() + from);
+    #[unsafe(link_section = ".text.masu_cold.purge.arena_advise")]
+    fn advise(&self, from: usize, to: usize, advice: Advice) {
+        let start = ptr::with_exposed_provenance_mut(self.address() + from * SLICE_BYTES);
         // SAFETY: No arena starts at address 0.
         let start = unsafe { NonNull::new_unchecked(start) };
         // SAFETY: The range belongs to this arena. The advice changes no contents, and may be refused.
-        let _ = unsafe { kernel::advise(start, end * SLICE_BYTES - from, Advice::NoHugePage) };
+        let _ = unsafe { kernel::advise(start, to.saturating_sub(from) * SLICE_BYTES, advice) };
     }
 
     /// Whether the run of `count` slices from `first` is everything that was ever handed out.
@@ -417,6 +435,12 @@ impl Arena {
         [ahead, end].into_iter().find(|end| self.commit_exactly(*end, huge))
     }
 
+    /// The first slice never handed out, and the slices from there up to the next huge page.
+    pub(crate) fn front_and_huge_page(&self) -> (usize, usize) {
+        let front = self.front.get();
+        (front, front.wrapping_neg() & (huge_page_bytes() / SLICE_BYTES - 1))
+    }
+
     /// Notes the end of the committed part. The caller holds the lock of growth and the ranges' lock, or no other code knows
     /// of the arena yet.
     pub(crate) fn note_committed(&self, end: usize) {
@@ -457,6 +481,20 @@ pub(crate) fn is_worth_huge_pages(live_bytes: usize, large: bool) -> bool {
     let count = if large { HUGE_PAGES_MIN_LARGE } else { HUGE_PAGES_MIN };
     // Compared with a constant first, so that a small program does not find out the size of huge pages.
     live_bytes >= count * HUGE_PAGE_BYTES && live_bytes >= count * huge_page_bytes()
+}
+
+/// Whether a large block of `bytes` that joins `live_bytes` of live memory is worth the huge pages that it fills.
+pub(crate) fn fills_huge_pages(bytes: usize, live_bytes: usize, zeroed: bool) -> bool {
+    let huge_page = huge_page_bytes();
+    // A zeroed block has no room to grow, but little of it may be used: it may double what is resident, and no more.
+    let is_long = if zeroed {
+        bytes >= huge_page && bytes <= live_bytes
+    } else {
+        bytes >= FILLED_LENGTH_MIN * huge_page
+    };
+    is_long
+        && live_bytes + bytes >= HUGE_PAGES_MIN_FILLED * huge_page
+        && settings::huge_pages_from().is_none()
 }
 
 /// Whether addresses are limited, so that arenas are reserved in pieces.
@@ -549,4 +587,27 @@ fn reserve_and_cut(length: usize) -> Option<NonNull<u8>> {
     }
     aligned.as_ptr().expose_provenance();
     Some(aligned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_block_fills_huge_pages_if_it_is_long_and_the_heap_is_not_small() {
+        let huge_page = huge_page_bytes();
+        assert!(fills_huge_pages(4 * huge_page, 0, false));
+        assert!(fills_huge_pages(3 * huge_page, huge_page, false));
+        assert!(!fills_huge_pages(3 * huge_page, huge_page - 1, false));
+        assert!(!fills_huge_pages(3 * huge_page - 1, 8 * huge_page, false));
+    }
+
+    #[test]
+    fn a_zeroed_block_fills_huge_pages_if_it_is_no_longer_than_what_is_live() {
+        let huge_page = huge_page_bytes();
+        assert!(fills_huge_pages(2 * huge_page, 2 * huge_page, true));
+        assert!(!fills_huge_pages(4 * huge_page, 4 * huge_page - 1, true));
+        assert!(!fills_huge_pages(huge_page, 3 * huge_page - 1, true));
+        assert!(!fills_huge_pages(huge_page - 1, 8 * huge_page, true));
+    }
 }

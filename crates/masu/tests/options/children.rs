@@ -144,10 +144,16 @@ fn threads() {
 /// Whether huge pages were requested, and whether they were refused, for the last of `count` MiB.
 fn advice(count: usize) -> (bool, bool) {
     let blocks: Vec<_> = (0..count).map(|_| block(MIB)).collect();
-    let mapping = mapping_of(blocks.last().expect("some").addr());
-    let flags: Vec<&str> = field(&mapping, "VmFlags:").split_whitespace().collect();
+    let last = advice_at(blocks.last().expect("some").addr());
     // They stay live, because reused memory keeps its advice.
     std::mem::forget(blocks);
+    last
+}
+
+/// The same for the memory at `address`.
+fn advice_at(address: usize) -> (bool, bool) {
+    let mapping = mapping_of(address);
+    let flags: Vec<&str> = field(&mapping, "VmFlags:").split_whitespace().collect();
     (flags.contains(&"hg"), flags.contains(&"nh"))
 }
 
@@ -163,6 +169,9 @@ fn grown() {
 #[ignore = "run by a test that sets variables"]
 fn grown_little() {
     report("wanted", usize::from(advice(3).0));
+    let filled = block(9 * MIB).addr();
+    report("wanted_in_long", usize::from(advice_at(filled + 3 * MIB).0));
+    report("wanted_at_its_end", usize::from(advice_at(filled + 9 * MIB - 1).0));
 }
 
 /// The lines of `smaps` for the mapping of `address`.

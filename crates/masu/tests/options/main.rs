@@ -250,16 +250,23 @@ fn addresses_are_reserved_in_arenas_of_the_requested_size() {
 
 #[test]
 fn huge_pages_start_at_the_requested_size() {
-    if huge_page_bytes().is_none() {
+    let Some(bytes) = huge_page_bytes() else {
         eprintln!("not tested: this kernel has no huge pages to give");
         return;
-    }
+    };
     let wanted = |from| run("grown", &[("MASU_HUGE_PAGES_FROM", from)]).get("wanted");
     assert_eq!(wanted("1G"), 0);
     assert_eq!(wanted("0"), 1);
     let small = |variables: &[_]| run("grown_little", variables).get("wanted");
     assert_eq!(small(&[]), 0);
     assert_eq!(small(&[("MASU_HUGE_PAGES_FROM", "0")]), 1);
+    // In a small program a block gets those that it fills, unless the option says otherwise.
+    let fills = usize::from(bytes == 2 * MIB);
+    for (variables, wanted) in [(&[][..], fills), (&[("MASU_HUGE_PAGES_FROM", "1G")], 0)] {
+        let report = run("grown_little", variables);
+        let figures = ["wanted_in_long", "wanted_at_its_end"].map(|figure| report.get(figure));
+        assert_eq!(figures, [wanted; 2], "{variables:?}");
+    }
 }
 
 #[test]

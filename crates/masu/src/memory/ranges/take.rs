@@ -13,6 +13,9 @@ use crate::memory::slice::{Kind, SLICE_BYTES, Slice};
 use crate::platform::sync::Guard;
 use crate::settings;
 
+/// Shorter blocks fill no huge page of any system.
+const FILLED_SLICES_MIN: usize = (2 << 20) / SLICE_BYTES;
+
 /// The arenas that may give a run.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Arenas {
@@ -156,13 +159,18 @@ impl Held<'_> {
         let large = matches!(kind, Kind::Large | Kind::HeapLarge | Kind::Opaque);
         let live_bytes = self.live_bytes_of_all() + used_bytes;
         let huge = !self.usage.is_sparse() && arena::is_worth_huge_pages(live_bytes, large);
+        let fills = large
+            && !huge
+            && slices >= FILLED_SLICES_MIN
+            && self.fills(slices, live_bytes, used_bytes);
         // Other threads may have freed something, or made an arena grow.
         loop {
             if let Some(run) = self.take_ready(slices) {
                 return Some(run);
             }
             let Some(arena) = self.arena else { break };
-            if !self.commit(arena, slices, huge) {
+            let committed = fills && self.commit_filled(arena, slices);
+            if !committed && !self.commit(arena, slices, huge) {
                 break;
             }
         }
@@ -209,6 +217,7 @@ impl Held<'_> {
 
     /// Commits until an arena has so many slices at its front, whatever others take of them in between; returns whether it
     /// did. The caller holds the lock of growth.
+    #[inline(never)]
     fn commit(&mut self, arena: &'static Arena, slices: usize, huge: bool) -> bool {
         let Some(end) = arena.front_end(slices) else { return false };
         let committed = self.guard.unlocked(|| arena.commit(end, huge));
@@ -216,6 +225,38 @@ impl Held<'_> {
             arena.note_committed(committed);
             true
         })
+    }
+
+    /// Whether a large block is worth the huge pages that it fills.
+    #[cold]
+    #[inline(never)]
+    #[unsafe(link_section = ".text.masu_cold.purge.take_fills")]
+    fn fills(&self, slices: usize, live_bytes: usize, used_bytes: usize) -> bool {
+        let (bytes, live_bytes) = (slices * SLICE_BYTES, live_bytes - used_bytes);
+        !self.usage.is_sparse() && arena::fills_huge_pages(bytes, live_bytes, used_bytes == 0)
+    }
+
+    /// [`Held::commit`] for a block that is to begin with a huge page; what lies before that at the front becomes a free run.
+    #[cold]
+    #[inline(never)]
+    #[unsafe(link_section = ".text.masu_cold.purge.take_commit_filled")]
+    fn commit_filled(&mut self, arena: &'static Arena, slices: usize) -> bool {
+        let (_, before) = arena.front_and_huge_page();
+        // A part of a huge page that is not committed would keep all of it from being one.
+        let all = before + slices.next_multiple_of(FILLED_SLICES_MIN);
+        if !self.commit(arena, all, false) {
+            return false;
+        }
+        // Other threads may have taken some of it, so that this is too little: then it is tried again.
+        let (front, before) = arena.front_and_huge_page();
+        if before > 0
+            && let Some(run) = arena.take_front(before)
+        {
+            self.insert(run, before, 0, true);
+        }
+        let first = front + before;
+        self.guard.unlocked(|| arena.request_filled(first, first + slices));
+        true
     }
 
     /// Enlarges a run in place, from `slices` to `wanted` slices, if the slices behind it are free; returns whether they were.
