@@ -226,7 +226,7 @@ pub fn not_tried(diagnosis: &mut Diagnosis, reason: String) {
         return;
     }
     for one in diagnosis.findings.iter_mut().filter(|one| one.id == Id::MemoryIsFine) {
-        let title = "Whether another malloc or a setting gains cannot be told: others have the machine, and \
+        let title = "Whether another malloc or a setting gains is not known: others have the machine, and \
                      nothing was tried";
         let evidence = std::mem::take(&mut one.evidence);
         *one = Finding { evidence, ..Finding::new(Id::MemoryOpen, Confidence::Low, title) };

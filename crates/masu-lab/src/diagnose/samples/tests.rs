@@ -35,8 +35,8 @@ fn a_program_is_told_by_the_name_that_it_was_started_by() {
     let place = |file: &Path| Place { file: file.to_owned(), share: 0.5, ..Place::default() };
     let sampled = Sampled { places: vec![place(&file), place(&other)], ..Sampled::default() };
     assert_eq!(sampled.clone().calling(&file, &other).places[0].file, file, "no link to it");
-    let told = sampled.calling(&file, &link).places;
-    assert_eq!((&told[0].file, &told[1].file), (&link, &other));
+    let places = sampled.calling(&file, &link).places;
+    assert_eq!((&places[0].file, &places[1].file), (&link, &other));
 }
 
 #[test]
