@@ -98,7 +98,8 @@ const CHECKS: &[(&str, &str)] = &[
     ),
     (
         "pages of the crates",
-        "doc --no-deps --all-features --package masu --package masu-chunk --package masu-code --package masu-lab --locked
+        "doc --no-deps --package masu --package masu-chunk --package masu-code --package masu-lab --locked
+            --features masu/allocator-api2,masu/profile,masu/guards,masu/secure,masu-chunk/timely
             --config build.rustdocflags=[\"-Dwarnings\"]",
     ),
     ("format of Rust patterns", "fmt --check --manifest-path workloads/rust/Cargo.toml"),

@@ -101,7 +101,8 @@ pub const OTHER_CPU: &str = "aarch64-unknown-linux-gnu";
 pub const OTHER_CPU_MUSL: &str = "aarch64-unknown-linux-musl";
 
 /// Systems on which `masu` hands requests to the system's allocator: it must compile for them.
-pub const OTHER_SYSTEMS: &[&str] = &["x86_64-pc-windows-gnu", "aarch64-apple-darwin"];
+pub const OTHER_SYSTEMS: &[&str] =
+    &["x86_64-pc-windows-gnu", "aarch64-apple-darwin", "armv7-unknown-linux-gnueabihf"];
 
 /// The oldest Rust that the libraries compile with. COUPLING: `rust-version` in their manifests.
 pub const OLDEST_RUST: &str = "1.88.0";

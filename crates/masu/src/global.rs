@@ -1,20 +1,20 @@
 //! [`Masu`], the allocator as a program's `#[global_allocator]`, and the options that a program is built with.
 //!
-//! On Linux every request goes to masu's heap (`global/linux.rs`), on other systems to the system's allocator
+//! On Linux, x86-64 and aarch64, every request goes to masu's heap (`global/linux.rs`), elsewhere to the system's allocator
 //! (`global/elsewhere.rs`). The type and its functions are the same on all of them.
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"))))]
 #[macro_use]
 mod elsewhere;
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod linux;
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"))))]
 pub use elsewhere::options;
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"))))]
 use elsewhere::{BYTES_MAX, BuildOptions, Index, MILLISECONDS_MAX};
 
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 use crate::settings::{BYTES_MAX, BuildOptions, Index, MILLISECONDS_MAX};
 
 /// The allocator, to be a program's `#[global_allocator]`.
@@ -31,17 +31,18 @@ use crate::settings::{BYTES_MAX, BuildOptions, Index, MILLISECONDS_MAX};
 ///
 /// # Other systems
 ///
-/// On an operating system other than Linux, `Masu` hands every request to [`std::alloc::System`] and its options have no
-/// effect, so a program for several systems can name it without conditions. [`Masu::IS_NATIVE`] says which of the two
-/// holds. The rest of this crate exists on Linux only.
+/// On another operating system than Linux, and on other CPUs than x86-64 and aarch64, `Masu` hands every request to
+/// [`std::alloc::System`] and its options have no effect, so a program for several systems can name it without conditions.
+/// [`Masu::IS_NATIVE`] says which of the two holds. The rest of this crate exists only where it does.
 ///
 /// [`std::alloc::System`]: https://doc.rust-lang.org/std/alloc/struct.System.html
 #[derive(Clone, Copy, Debug)]
 pub struct Masu(BuildOptions);
 
 impl Masu {
-    /// Whether requests go to masu's own heap: true on Linux, false where the system's allocator serves them.
-    pub const IS_NATIVE: bool = cfg!(target_os = "linux");
+    /// Whether requests go to masu's own heap: false where the system's allocator serves them.
+    pub const IS_NATIVE: bool =
+        cfg!(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")));
 
     /// The allocator with the default of every option. The functions below, one for each option, change them.
     #[must_use]

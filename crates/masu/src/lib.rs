@@ -8,15 +8,20 @@
 //! assert_eq!(words.concat(), "ricebox");
 //! ```
 //!
-//! It needs no C compiler and no set-up. It runs on Linux, x86-64 and aarch64, with glibc and musl. On other
-//! operating systems [`Masu`] hands every request to the system's allocator.
+//! It needs no C compiler and no set-up. It runs on Linux, x86-64 and aarch64, with glibc and musl. On all
+//! other systems [`Masu`] hands every request to the system's allocator.
 //!
 //! A shared library that carries masu must never be unloaded: threads and `fork` call masu until the process ends. A
 //! library with masu as its global allocator pins itself at its first allocation. A library that calls only [`c`] must
 //! be linked with `-z nodelete`, as `libmasu.so` is. `docs/life.md` says what else holds for plug-ins.
 #![no_std]
+#![cfg_attr(feature = "nightly", feature(allocator_api))]
 #![cfg_attr(
-    all(feature = "secure", target_os = "linux"),
+    all(
+        feature = "secure",
+        target_os = "linux",
+        any(target_arch = "x86_64", target_arch = "aarch64")
+    ),
     expect(
         dead_code,
         reason = "in the hardened build no block is in a cache, and no large one parked"
@@ -27,45 +32,45 @@
 // each folder; `cargo xtask tidy` checks both.
 
 // Atomics, the kernel, the C library.
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod platform;
 
 // Options, set by the program or by its environment.
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 #[macro_use]
 mod settings;
 
 // Size classes, 64 KiB slices, runs of slices, arenas.
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod memory;
 
 // Call stacks, guarded blocks, the heap profile.
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod diagnostics;
 
 // Pages, the shards and first-class heaps that own them, stacks of free blocks.
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod blocks;
 
 // Thread caches; a thread's start and end.
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod threads;
 
 // Allocate, free, resize.
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod requests;
 
 // The public interface.
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 pub mod c;
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 pub mod options;
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 pub mod profile;
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 pub mod statistics;
 
-// The allocator of a Rust program; on systems other than Linux, the whole crate.
+// The allocator of a Rust program; where masu itself does not run, the whole crate.
 mod global;
 
 // The whole allocator under loom.
@@ -73,10 +78,14 @@ mod global;
 #[path = "../tests/models/models.rs"]
 mod models;
 
-#[cfg(all(feature = "allocator-api2", target_os = "linux"))]
+#[cfg(all(
+    feature = "allocator-api2",
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64")
+))]
 pub use allocator_api2;
 pub use global::Masu;
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"))))]
 pub use global::options;
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 pub use requests::heap::{Heap, HeapStatistics};

@@ -1,6 +1,6 @@
-//! [`Masu`] where the operating system is not Linux: the system's allocator serves every request.
+//! [`Masu`] where masu itself does not run: the system's allocator serves every request.
 //!
-//! Options are checked when the program is compiled, as on Linux, and then dropped.
+//! Options are checked when the program is compiled, as everywhere, and then dropped.
 
 extern crate std;
 
