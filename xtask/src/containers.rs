@@ -1,8 +1,8 @@
 //! `cargo xtask containers`: what docs/containers.md says, tried: the image of packaging/Containerfile built and run, images of a
-//! server with masu in them, the pod for Kubernetes, and the metadata of the GitHub action.
+//! server with masu in them, the pod for Kubernetes, and the GitHub action with its script and its example.
 //!
-//! It relies on buildah, which needs no daemon, and on `kubernetes-validate` and `check-jsonschema`, which bring Kubernetes' and
-//! GitHub's schemas. No registry of images is asked: the images that recipes begin with are made of this machine's Debian
+//! It relies on buildah, which needs no daemon; on `kubernetes-validate` and `check-jsonschema`, which bring Kubernetes' and
+//! GitHub's schemas; and on `zizmor` and `shellcheck`, which find mistakes in actions and scripts. No registry of images is asked: the images that recipes begin with are made of this machine's Debian
 //! packages, under their names.
 
 use std::fs;
@@ -16,7 +16,11 @@ use crate::package::clean::{Root, talk};
 use crate::{commands, machine};
 
 /// The checkers of pods and of GitHub's actions, by their versions, whose newest schemas are taken.
-const VALIDATORS: [&str; 2] = ["kubernetes-validate==1.37.0", "check-jsonschema==0.39.0"];
+const VALIDATORS: [&str; 3] =
+    ["kubernetes-validate==1.37.0", "check-jsonschema==0.39.0", "zizmor==1.32.0"];
+
+/// The page with a workflow that uses the action.
+const PAGE: &str = "docs/containers.md";
 
 /// Builds and runs everything in a storage of its own, which is removed.
 pub(crate) fn run(root: &Path) -> Result<()> {
@@ -186,7 +190,26 @@ impl Place<'_> {
         printed
     }
 
-    /// Has their schemas judge the action and the pod, then does what the pod does: its init container fills the volume, and the server
+    /// Has checkers judge the action, its script and the workflow of [`PAGE`] that uses it.
+    fn action(&self, environment: &Path) -> Result<()> {
+        let page = fs::read_to_string(self.root.join(PAGE)).context(PAGE)?;
+        let workflow = self.folder.join("workflow.yml");
+        fs::write(&workflow, workflow_of(&page).context("the page has no workflow")?)?;
+        let action = self.root.join("packaging/action/action.yml");
+        for (schema, file) in [("actions", &action), ("workflows", &workflow)] {
+            let mut lint = Command::new(environment.join("bin/check-jsonschema"));
+            lint.args(["--builtin-schema", &format!("vendor.github-{schema}")]).arg(file);
+            println!("{schema}: {}", talk(&mut lint, "")?.trim());
+        }
+        let mut audit = Command::new(environment.join("bin/zizmor"));
+        println!("{}", talk(audit.args(["--offline", "--quiet"]).arg(&action), "")?.trim());
+        let mut shellcheck = Command::new("shellcheck");
+        // It takes a function that a trap calls for one that is never called, and says so as information.
+        shellcheck.arg("--severity=warning");
+        talk(shellcheck.arg(action.with_file_name("compare-commits.sh")), "").map(drop)
+    }
+
+    /// Has schemas judge the action and the pod, then does what the pod does: its init container fills the volume, and the server
     /// is preloaded from there.
     fn pod(&self, volume: &Path) -> Result<()> {
         let pod = self.root.join("packaging/kubernetes.yaml");
@@ -195,9 +218,7 @@ impl Place<'_> {
         let mut install = Command::new(environment.join("bin/pip"));
         install.args(["install", "--quiet", "--disable-pip-version-check"]).args(VALIDATORS);
         talk(&mut install, "")?;
-        let mut lint = Command::new(environment.join("bin/check-jsonschema"));
-        lint.args(["--builtin-schema", "vendor.github-actions"]);
-        println!("{}", talk(lint.arg(self.root.join("packaging/action/action.yml")), "")?.trim());
+        self.action(&environment)?;
         let validate = |pod: &Path| {
             let mut validate = Command::new(environment.join("bin/kubernetes-validate"));
             talk(validate.arg("--strict").arg(pod), "")
@@ -226,5 +247,24 @@ impl Place<'_> {
         let printed = self.start_with(server, &options, &["bash", "-c", "echo"])?;
         ensure!(printed.contains(SERVED), "the pod's server is not served by masu:\n{printed}");
         Ok(())
+    }
+}
+
+/// The block of the page with the workflow.
+fn workflow_of(page: &str) -> Option<&str> {
+    let mut blocks = page.split("```yaml\n").skip(1).filter_map(|rest| rest.split("```").next());
+    blocks.find(|block| block.starts_with("on: pull_request"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_has_a_workflow() {
+        let page = include_str!("../../docs/containers.md");
+        let workflow = workflow_of(page).unwrap();
+        assert!(workflow.contains("packaging/action@"), "{workflow}");
+        assert!(workflow_of("```yaml\non: push\n```\n").is_none());
     }
 }
