@@ -32,6 +32,13 @@ pub(crate) struct Request {
     look: bool,
 }
 
+impl Request {
+    /// The book, with its links checked and its pages measured.
+    pub(crate) const fn looked_at() -> Request {
+        Request { look: true }
+    }
+}
+
 pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     let target = commands::target_folder()?;
     let (sources, book) = (target.join("book-sources"), target.join("book"));

@@ -1,7 +1,7 @@
 //! `cargo xtask release X.Y.Z`: what must hold before a version is published, and the files that are published.
 //!
-//! It relies on `package` for the packages and their tests, on `interface` for what others build on, and on `cargo-deny` and
-//! `cargo-sbom`, which [`Tools`] installs. Everything is built twice, in two clones with different paths:
+//! It relies on `package` for the packages and their tests, on `interface` for what others build on, on `docs` for the book, and on
+//! `cargo-deny` and `cargo-sbom`, which [`Tools`] installs. Everything is built twice, in two clones with different paths:
 //! a file that is not the same byte for byte both times is not reproducible, and ends the chore. Nothing is published
 //! and no tag is set: the last lines name the commands that do.
 
@@ -14,7 +14,7 @@ use anyhow::{Context, Result, ensure};
 use crate::package::debian;
 use crate::package::{PLACEHOLDER, VERSION};
 use crate::tools::Tools;
-use crate::{commands, interface};
+use crate::{commands, docs, interface, tidy};
 
 /// Check that a version can be published; build it twice, test it, leave it in target/release-X.Y.Z (an hour; a second call goes on
 /// where the first was stopped)
@@ -52,6 +52,8 @@ pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     }
     let target = commands::target_folder()?;
     let tools = Tools::new(root)?;
+    commands::step("house rules", || tidy::run(root))?;
+    commands::step("book", || docs::run(root, &docs::Request::looked_at()))?;
     commands::step("dependencies", || {
         tools.run("cargo-deny", &["deny", "check", "bans", "licenses", "sources"])
     })?;
