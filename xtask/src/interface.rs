@@ -24,8 +24,17 @@ pub(crate) struct Request {
     since: Option<String>,
 }
 
-/// Programs depend on these.
-const LIBRARIES: [&str; 3] = ["masu", "masu-chunk", "masu-code"];
+/// Programs depend on these, with these features: all of those that a stable compiler has.
+const LIBRARIES: [(&str, &str); 3] = [
+    ("masu", "allocator-api2,guards,musl-memcpy,profile,secure,tls-dynamic"),
+    ("masu-chunk", "timely"),
+    ("masu-code", "jit-symbols"),
+];
+
+/// Their names behind cargo's option.
+fn packages<'a>() -> impl Iterator<Item = &'a str> {
+    LIBRARIES.iter().flat_map(|(library, _)| ["--package", library])
+}
 
 pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     match &request.since {
@@ -40,10 +49,10 @@ pub(crate) fn check(root: &Path) -> Result<()> {
     machine::provide_nightly(root)?;
     examples(root)?;
     let mut different = Vec::new();
-    for library in LIBRARIES {
+    for (library, features) in LIBRARIES {
         let mut diff = Command::new("diff");
         diff.arg("--unified=0").arg(place(root, library)).arg("-");
-        if let Err(error) = talk(&mut diff, &items(root, library)?) {
+        if let Err(error) = talk(&mut diff, &items(root, library, features)?) {
             println!("{error:#}");
             different.push(library);
         }
@@ -58,17 +67,17 @@ pub(crate) fn check(root: &Path) -> Result<()> {
 
 /// Fails where a program that compiles with this commit may not compile now, though the version promises it.
 pub(crate) fn since(root: &Path, commit: &str) -> Result<()> {
-    let packages = LIBRARIES.iter().flat_map(|library| ["--package", library]);
     let words: Vec<&str> =
-        ["semver-checks", "--baseline-rev", commit].into_iter().chain(packages).collect();
+        ["semver-checks", "--baseline-rev", commit].into_iter().chain(packages()).collect();
     Tools::new(root)?.run("cargo-semver-checks", &words)
 }
 
 fn write(root: &Path) -> Result<()> {
     machine::provide_nightly(root)?;
-    for library in LIBRARIES {
+    for (library, features) in LIBRARIES {
         let path = place(root, library);
-        fs::write(&path, items(root, library)?).with_context(|| path.display().to_string())?;
+        fs::write(&path, items(root, library, features)?)
+            .with_context(|| path.display().to_string())?;
         println!("{}", path.display());
     }
     Ok(())
@@ -91,15 +100,16 @@ fn examples(root: &Path) -> Result<()> {
         "--no-deps",
         "--all-features",
     ]);
-    doc.args(LIBRARIES.iter().flat_map(|library| ["--package", library]));
+    doc.args(packages());
     doc.arg("--target-dir").arg(commands::target_folder()?.join("nightly"));
     const LINT: &str = "-Zcrate-attr=feature(rustdoc_missing_doc_code_examples) -Drustdoc::missing_doc_code_examples";
     commands::run(doc.env("RUSTDOCFLAGS", LINT).env_remove("RUSTUP_TOOLCHAIN").current_dir(root))
 }
 
-/// A line for each public item with all features, without what the compiler implements by itself.
-fn items(root: &Path, library: &str) -> Result<String> {
-    let words = ["public-api", "--all-features", "-sss", "--color=never", "--package", library];
+/// A line for each public item with these features, without what the compiler implements by itself.
+fn items(root: &Path, library: &str, features: &str) -> Result<String> {
+    let mut words = vec!["public-api", "-sss", "--color=never", "--package", library];
+    words.extend(["--features", features]);
     Ok(without_places(&Tools::new(root)?.output("cargo-public-api", &words)?))
 }
 
@@ -115,6 +125,21 @@ fn without_places(items: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_what_a_stable_compiler_lacks_is_left_out() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+        for (library, features) in LIBRARIES {
+            let path = root.join("crates").join(library).join("Cargo.toml");
+            let manifest = fs::read_to_string(&path).unwrap();
+            let (_, rest) = manifest.split_once("\n[features]\n").unwrap();
+            let lines = rest.lines().take_while(|line| !line.starts_with('['));
+            for name in lines.filter_map(|line| Some(line.split_once(" = ")?.0)) {
+                let is_listed = features.split(',').any(|feature| feature == name);
+                assert!(is_listed || ["default", "nightly"].contains(&name), "{library}: {name}");
+            }
+        }
+    }
 
     #[test]
     fn sections_are_no_part_of_the_interface() {
