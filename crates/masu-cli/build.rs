@@ -309,9 +309,12 @@ fn write_changed(path: &Path, contents: impl AsRef<[u8]>) -> io::Result<()> {
     fs::write(path, contents)
 }
 
-/// `manifest` without what only tests, benchmarks and examples need, and without optional crates: the
-/// former are not copied, and the latter may be on no disk when masu is installed.
+/// `manifest` without what only tests, benchmarks and examples need, and without optional crates and the features that
+/// name them: the former are not copied, and the latter may be on no disk when masu is installed.
 fn without_development(manifest: &str) -> String {
+    let is_optional = |line: &&str| line.contains("optional = true");
+    let optional = manifest.lines().filter(is_optional).filter_map(|line| line.split(" = ").next());
+    let optional: Vec<String> = optional.map(|name| format!("\"{name}")).collect();
     let is_header = |line: &str| line.starts_with('[');
     let is_development = |header: &str| {
         let parts = ["dev-dependencies", "[[test]]", "[[bench]]", "[[example]]"];
@@ -323,7 +326,8 @@ fn without_development(manifest: &str) -> String {
         if is_header(line) {
             keeps = !is_development(line);
         }
-        if keeps && !line.contains("optional = true") {
+        let names_optional = optional.iter().any(|name| line.contains(name));
+        if keeps && !is_optional(&line) && !names_optional {
             kept.push_str(line);
             kept.push('\n');
         }
