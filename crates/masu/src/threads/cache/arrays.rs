@@ -2,20 +2,24 @@
 //!
 //! Relies on metadata. Threads that start open many stacks and lengthen them soon after; were each array taken by itself,
 //! they would all meet at the lock of metadata. So each time a thread takes as much as it has, up to a bound: a thread that
-//! does little has no more than it needs. The first thread takes its arrays one by one, as it meets nobody.
+//! does little has no more than it needs. Short arrays that it frees stay its own, so that it takes no more, however often its
+//! stacks grow and shrink. The first thread takes its arrays one by one, as it meets nobody.
 
 use core::ptr::{self, NonNull};
 
 use crate::blocks::slot;
-use crate::memory::metadata;
+use crate::memory::metadata::{self, WORDS_MIN};
+use crate::platform::bounds::Bounded;
 use crate::platform::sync::Cell;
 
 /// The most words taken at a time for several arrays.
 const CHUNK_WORDS_MAX: usize = 256;
 /// The longest array out of them.
 const WORDS_MAX: usize = 64;
-/// The length of arrays that are kept for this thread's next stacks.
-const KEPT_WORDS: usize = 16;
+/// The lengths of such arrays: powers of two.
+const LENGTHS: usize = (WORDS_MAX / WORDS_MIN).ilog2() as usize + 1;
+/// What is left of the words taken last is cut into arrays of this length, which most stacks begin with.
+const REST_WORDS: usize = 16;
 
 /// A thread's memory for arrays.
 pub(super) struct Arrays {
@@ -24,8 +28,8 @@ pub(super) struct Arrays {
     left_words: Cell<usize>,
     /// Words ever taken.
     taken_words: Cell<usize>,
-    /// Arrays of [`KEPT_WORDS`]; each holds the address of the next one.
-    kept: Cell<usize>,
+    /// Free arrays of this thread, by length; each holds the address of the next one.
+    kept: [Cell<usize>; LENGTHS],
 }
 
 impl Arrays {
@@ -34,7 +38,7 @@ impl Arrays {
             next: Cell::new(0),
             left_words: Cell::new(0),
             taken_words: Cell::new(0),
-            kept: Cell::new(0),
+            kept: [const { Cell::new(0) }; LENGTHS],
         }
     }
 
@@ -48,39 +52,36 @@ impl Arrays {
     #[inline(never)]
     #[unsafe(link_section = ".text.masu_cold.several.arrays_take_short")]
     fn take_short(&self, count: usize) -> Option<&'static mut [usize]> {
-        let count = count.next_power_of_two().max(metadata::WORDS_MIN);
+        let count = count.next_power_of_two().max(WORDS_MIN);
         if count > WORDS_MAX {
             return metadata::words(count);
         }
-        let start = if count == KEPT_WORDS && self.kept.get() != 0 {
-            self.take_kept()
-        } else {
-            self.cut(count)?
-        };
+        let kept = self.kept(count);
+        let start = if kept.get() != 0 { take_kept(kept) } else { self.cut(count)? };
         // SAFETY: The array is `count` words long, aligned to its line, and nothing else uses it.
         Some(unsafe { core::slice::from_raw_parts_mut(start, count) })
     }
 
-    fn take_kept(&self) -> *mut usize {
-        let array = ptr::with_exposed_provenance_mut::<usize>(self.kept.get());
-        // SAFETY: `keep` wrote the next one's address there.
-        self.kept.set(unsafe { array.read() });
-        array
+    /// The free arrays of `count` words, a power of two up to [`WORDS_MAX`].
+    fn kept(&self, count: usize) -> &Cell<usize> {
+        self.kept.at((count / WORDS_MIN).trailing_zeros() as usize)
     }
 
     #[inline(never)]
     #[unsafe(link_section = ".text.masu_cold.several.arrays_keep")]
-    fn keep(&self, array: *mut usize) {
-        // SAFETY: The array is that long, and nothing uses it.
-        unsafe { array.write(self.kept.get()) };
-        self.kept.set(array.expose_provenance());
+    fn keep(&self, array: *mut usize, count: usize) {
+        let kept = self.kept(count);
+        // SAFETY: The array is at least a line long, and nothing uses it.
+        unsafe { array.write(kept.get()) };
+        kept.set(array.expose_provenance());
     }
 
     /// The next words of those taken last.
     fn cut(&self, count: usize) -> Option<*mut usize> {
         if self.left_words.get() < count {
-            while self.left_words.get() >= KEPT_WORDS {
-                self.keep(self.advance(KEPT_WORDS));
+            while self.left_words.get() > 0 {
+                let count = self.left_words.get().min(REST_WORDS);
+                self.keep(self.advance(count), count);
             }
             let taken = self.taken_words.get();
             let chunk = metadata::words(taken.clamp(count, CHUNK_WORDS_MAX))?;
@@ -104,13 +105,21 @@ impl Arrays {
     ///
     /// - `array` came from [`Arrays::take`] with this length, and nothing refers to it any more.
     pub(super) unsafe fn give_back(&self, array: NonNull<usize>, count: usize) {
-        if count == KEPT_WORDS && slot::are_several() {
-            self.keep(array.as_ptr());
+        if count <= WORDS_MAX && slot::are_several() {
+            self.keep(array.as_ptr(), count);
         } else {
             // SAFETY: The array is metadata of this length, or a part of such that is free by itself; the caller's condition.
             unsafe { metadata::give_back(array, count) };
         }
     }
+}
+
+/// Takes the first of some free arrays.
+fn take_kept(kept: &Cell<usize>) -> *mut usize {
+    let array = ptr::with_exposed_provenance_mut::<usize>(kept.get());
+    // SAFETY: `keep` wrote the next one's address there.
+    kept.set(unsafe { array.read() });
+    array
 }
 
 #[cfg(test)]
