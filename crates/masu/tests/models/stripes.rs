@@ -11,6 +11,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use loom::sync::atomic::Ordering;
 
 use super::program::{Bounds, begin, check};
+use crate::memory::arena::{self, Place};
 use crate::memory::ranges::{SharedRanges, stripes};
 use crate::memory::slice::{Kind, SLICE_BYTES, Slice};
 use crate::platform::atomics;
@@ -19,6 +20,8 @@ use crate::platform::atomics;
 const SHARDS: usize = 4;
 /// More slices than any arena but one of its own has.
 const LONG: usize = 20_000;
+/// The slices of a block that gets the huge pages that it fills, if nothing else is live.
+const FILLED: usize = 128;
 
 fn take(from: &SharedRanges, slices: usize) -> &'static Slice {
     // What loom finds here is reported once: letting go would touch the same again.
@@ -89,6 +92,29 @@ fn give_up() {
     assert_eq!((sums.live_bytes, sums.dirty_bytes, sums.reserved_bytes), (0, 0, 0));
 }
 
+/// A long block is about to begin with a huge page while another thread gives up the arena that grows, in which nothing is
+/// live: no run of an arena that is unmapped stays.
+fn fill_and_give_up() {
+    let stripe = stripes::first();
+    free(take(stripe, 1));
+    let other = begin(|| _ = stripes::give_up());
+    let mut ranges = ManuallyDrop::new(stripe.lock());
+    let bytes = FILLED * SLICE_BYTES;
+    let long = ranges.allocate_for(bytes, FILLED, 1, Kind::Large).expect("memory").first;
+    drop(ManuallyDrop::into_inner(ranges));
+    other.join().expect("it ends");
+    let short = take(stripe, 1);
+    assert!(matches!(arena::place_of(short.address()), Place::In(_)), "it is unmapped");
+    free(short);
+    let mut ranges = ManuallyDrop::new(stripe.lock());
+    // SAFETY: It was handed out just now, and nobody uses it.
+    unsafe { ranges.free_large(long) };
+    drop(ManuallyDrop::into_inner(ranges));
+    stripes::give_up();
+    let sums = stripes::read();
+    assert_eq!((sums.live_bytes, sums.dirty_bytes, sums.reserved_bytes), (0, 0, 0));
+}
+
 #[test]
 fn stripes_become_more_while_threads_take_and_free() {
     check("stripes", Bounds::of(2), widen);
@@ -103,6 +129,11 @@ fn no_arena_is_unmapped_while_it_is_read() {
 #[test]
 fn all_stripes_are_given_up() {
     check("stripes, given up", Bounds::of(1), give_up);
+}
+
+#[test]
+fn an_arena_is_given_up_while_a_long_block_is_made() {
+    check("stripes, filled and given up", Bounds::of(2), fill_and_give_up);
 }
 
 #[test]

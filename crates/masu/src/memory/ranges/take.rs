@@ -4,7 +4,7 @@
 //! calls: an arena grows under a lock of its own, for which only threads that need its growth wait, and no thread holds two
 //! stripes at once.
 
-use core::mem;
+use core::{mem, ptr};
 
 use super::held::Held;
 use super::{LOOKS, Run, kept, stripes, usage};
@@ -246,6 +246,10 @@ impl Held<'_> {
         let all = before + slices.next_multiple_of(FILLED_SLICES_MIN);
         if !self.commit(arena, all, false) {
             return false;
+        }
+        // Another thread may have given the arena up: it is unmapped once nobody holds the lock of growth.
+        if !self.arena.is_some_and(|growing| ptr::eq(growing, arena)) {
+            return true;
         }
         // Other threads may have taken some of it, so that this is too little: then it is tried again.
         let (front, before) = arena.front_and_huge_page();
