@@ -161,12 +161,12 @@ pub(crate) fn purge_steps_at_exit() {
     }
 }
 
-/// Finishes all passes.
+/// Finishes all passes. Their number is no sign of the end: in a child of a `fork` that could not have a lock, it may be wrong.
 #[cold]
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.trim.sparse_finish")]
 pub(super) fn finish() {
-    while is_under_way() {
+    while any_pass().is_some() {
         take_pass_step();
     }
 }
