@@ -20,6 +20,10 @@ use super::{features, forked};
 const DEPTH_MAX: usize = 4;
 /// The most heaps of a walker.
 const HEAPS_MAX: usize = 6;
+/// The most requests of [`Action::Deepen`], each for so many blocks, of sizes up to the last.
+const REQUESTS_MAX: usize = 8;
+const BLOCKS_MAX: usize = 256;
+const DEEP_SIZE_MAX: usize = 8 << 10;
 
 impl Walker {
     pub(super) fn act(&mut self, context: &Context<'_>, action: Action) -> Result<(), Finding> {
@@ -55,6 +59,37 @@ impl Walker {
             }
             Action::TooMuch => {}
             Action::Widen => features::widen(1),
+            Action::Deepen => self.deepen(context)?,
+        }
+        Ok(())
+    }
+
+    /// Makes stacks of several classes miss and overflow, while the options that bound them change, and the stacks of other
+    /// walkers grow.
+    fn deepen(&mut self, context: &Context<'_>) -> Result<(), Finding> {
+        for _ in 0..1 + self.random.below(REQUESTS_MAX) {
+            let request = context.sizes.request(&context.draw.mix, &mut self.random);
+            if request.size > DEEP_SIZE_MAX {
+                continue;
+            }
+            let before = self.held.len();
+            let count = self.random.doubling(8, BLOCKS_MAX);
+            let change = self.random.below(2 * count);
+            for number in 0..count {
+                if number == change {
+                    features::change_depth(&mut self.random);
+                }
+                self.allocate_one(context, request)?;
+            }
+            let left = [0, before, before + self.random.below(count)][self.random.below(3)];
+            while self.held.len() > left.max(before.saturating_sub(count)) {
+                if self.held.len() == before + change {
+                    features::change_depth(&mut self.random);
+                }
+                if let Some(held) = self.held.pop() {
+                    self.free(context, held)?;
+                }
+            }
         }
         Ok(())
     }

@@ -24,9 +24,11 @@ pub(crate) enum Action {
     TooMuch,
     /// More stripes of free runs, as for threads that wait for each other.
     Widen,
+    /// Deep stacks of several classes, while the options that bound them change.
+    Deepen,
 }
 
-const ACTIONS: [Action; 14] = [
+const ACTIONS: [Action; 15] = [
     Action::ProfileStart,
     Action::ProfileStop,
     Action::ProfileWrite,
@@ -41,6 +43,7 @@ const ACTIONS: [Action; 14] = [
     Action::HeapClear,
     Action::TooMuch,
     Action::Widen,
+    Action::Deepen,
 ];
 
 /// Values of the option `shards`. From four shards on there may be as many stripes.

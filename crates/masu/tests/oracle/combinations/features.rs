@@ -125,6 +125,14 @@ pub(crate) fn change_option(
     Ok(())
 }
 
+/// Sets the options that bound the stacks of free blocks.
+pub(crate) fn change_depth(random: &mut Random) {
+    let cache = [None, Some(0), Some(random.doubling(256, 4 << 20))][random.below(3)];
+    options::set("cache_size", cache).expect("any number is accepted");
+    let transfer = [None, Some(0), Some(random.doubling(16, 64 << 10))][random.below(3)];
+    options::set("transfer_size", transfer).expect("so many are accepted");
+}
+
 /// Sets the options of guards.
 pub(crate) fn change_guards(random: &mut Random) {
     let slots = [None, Some(1), Some(7), Some(600)][random.below(4)];

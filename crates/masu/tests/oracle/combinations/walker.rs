@@ -160,6 +160,15 @@ impl Walker {
             Some(request) if self.random.below(5) > 0 => request,
             _ => context.sizes.request(&context.draw.mix, &mut self.random),
         };
+        self.allocate_one(context, request)
+    }
+
+    /// Makes a request of any of the walker's allocators, unless too much is live.
+    pub(super) fn allocate_one(
+        &mut self,
+        context: &Context<'_>,
+        request: Request,
+    ) -> Result<(), Finding> {
         if !context.budget.take(request.size) {
             return Ok(());
         }
