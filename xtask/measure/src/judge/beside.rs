@@ -7,8 +7,8 @@ use anyhow::{Context, Result, bail};
 use masu_lab::{Stop, Workload};
 use serde_json::json;
 
-use super::said::{Said, diagnose};
-use super::verdict::{FINE, UNTOLD};
+use super::said::{Finding, Said, diagnose};
+use super::verdict::{FINE, OF_SIZE, UNTOLD};
 use super::{Bench, Half, read};
 
 /// Says of each program what changed, and counts that. Where it was `kept`, what is said alone is what was said before.
@@ -38,7 +38,7 @@ pub(super) fn run(
     }
     let of = |wanted: &[Change]| changes.iter().filter(|one| wanted.contains(one)).count();
     println!(
-        "beside {loops} busy loops: {} programs, {} first findings of another name, {} left open, {} changed, {} of them high",
+        "beside {loops} busy loops: {} programs, {} first findings of another name and the same answer, {} left open, {} changed, {} of them high",
         changes.len(),
         of(&[Change::Answer]),
         of(&[Change::Untold]),
@@ -90,7 +90,8 @@ impl Drop for End<'_> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Change {
     Same,
-    /// It is another with the same answer: memory is fine, or the same malloc or setting first.
+    /// It is another with the same answer, as a user would act: memory is fine in both, or it costs time in both, or both name
+    /// the same malloc or setting.
     Answer,
     /// Beside the loops it says that it cannot tell.
     Untold,
@@ -102,21 +103,32 @@ pub(super) enum Change {
 
 impl Change {
     pub(super) fn of(alone: &Said, beside: &Said) -> Change {
-        let first = |said: &Said| said.findings.first().map(|one| one.id.clone());
-        // That it computes and that memory is fine are one answer.
-        let is_clear = |said: &Said| {
-            let is_fine = said.findings.iter().any(|one| one.id == FINE);
-            is_fine && first(said).is_some_and(|id| id == FINE || id == "cpu-bound")
+        let (Some(first), Some(other)) = (alone.findings.first(), beside.findings.first()) else {
+            let is_same = alone.findings.is_empty() == beside.findings.is_empty();
+            return if is_same { Change::Same } else { Change::Changed };
         };
-        let remedy = |said: &Said| said.findings.first()?.variants.first().cloned();
-        let is_remedy = remedy(alone).is_some() && remedy(alone) == remedy(beside);
-        let is_high = beside.findings.first().is_some_and(|one| one.confidence == "high");
-        match first(alone) == first(beside) {
+        let is_shared = |variant: &String| other.variants.contains(variant);
+        let shares_remedy = first.id != UNTOLD && first.variants.iter().any(is_shared);
+        let is_answer = shares_remedy
+            || costs_time(first) && costs_time(other)
+            || is_clear(alone) && is_clear(beside);
+        match first.id == other.id {
             true => Change::Same,
-            false if is_remedy || is_clear(alone) && is_clear(beside) => Change::Answer,
-            false if first(beside).as_deref() == Some(UNTOLD) => Change::Untold,
-            false if is_high => Change::High,
+            false if other.id == UNTOLD => Change::Untold,
+            false if is_answer => Change::Answer,
+            false if other.confidence == "high" => Change::High,
             false => Change::Changed,
         }
     }
+}
+
+/// Whether it says that memory costs time, and names a malloc or a setting against that. What was only left open says nothing.
+fn costs_time(finding: &Finding) -> bool {
+    finding.id != UNTOLD && !OF_SIZE.contains(&finding.id.as_str()) && !finding.variants.is_empty()
+}
+
+/// Whether memory is called fine before any cause: that it computes and that memory is fine are one answer.
+fn is_clear(said: &Said) -> bool {
+    let is_fine = said.findings.iter().any(|one| one.id == FINE);
+    is_fine && said.findings.first().is_some_and(|one| one.id == FINE || one.id == "cpu-bound")
 }

@@ -173,3 +173,23 @@ fn another_first_finding_beside_loops_is_a_change() {
     assert_eq!(Change::of(&fine("high"), &lock), Change::Changed);
     assert_eq!(Change::of(&lock, &fine("high")), Change::High);
 }
+
+#[test]
+fn a_user_acts_alike_where_both_name_a_remedy_against_lost_time_or_the_same_one() {
+    let one = |id, variants: &[&str]| said(&[(id, "high", variants)]);
+    let change = |id, variants: &[&str], other, others: &[&str]| {
+        Change::of(&one(id, variants), &one(other, others))
+    };
+    let huge = "masu:huge_pages_from=0";
+    assert_eq!(change("locality", &["masu", huge], "gain-shown", &[huge]), Change::Answer);
+    assert_eq!(change("locality", &["masu"], "gain-shown", &["jemalloc"]), Change::Answer);
+    // A gain that is denied is another answer, however sure, and so is one where there was none.
+    assert_eq!(change("gain-shown", &["masu"], "memory-is-fine", &[]), Change::High);
+    assert_eq!(change("cpu-bound", &[], "gain-shown", &["masu"]), Change::High);
+    // What is left open beside the loops promises nothing, and a smaller program is not a faster one.
+    assert_eq!(change("gain-shown", &["masu"], "memory-open", &["masu"]), Change::Untold);
+    assert_eq!(change("memory-open", &["masu"], "gain-shown", &["masu"]), Change::High);
+    assert_eq!(change("retention", &["masu"], "gain-shown", &["jemalloc"]), Change::High);
+    assert_eq!(change("serial-phase", &[], "cpu-bound", &[]), Change::High);
+    assert_eq!(Change::of(&said(&[]), &said(&[])), Change::Same);
+}

@@ -20,7 +20,7 @@ pub(super) const FINE: &str = "memory-is-fine";
 pub(super) const UNTOLD: &str = "memory-open";
 
 /// Findings whose remedies make a program smaller and not faster.
-const OF_SIZE: [&str; 3] = ["retention", "huge-page-waste", "growth"];
+pub(super) const OF_SIZE: [&str; 3] = ["retention", "huge-page-waste", "growth"];
 
 /// What a variant does to the program, by the program as it is.
 #[derive(Debug, Clone, PartialEq)]
