@@ -138,6 +138,8 @@ pub struct Calls {
     /// Calls by which other processes could see the program: files opened to be written to, names made or taken
     /// away, locks, sockets. None where not every call was seen.
     pub outward: Option<u64>,
+    /// Whether it asked to trace a process of its own, which the kernel refuses for one that is traced already.
+    pub traces: bool,
 }
 
 /// How calls were sampled.

@@ -128,25 +128,23 @@ pub fn diagnose(
     tell(Step::Run);
     let conditions =
         Conditions { terminal: options.terminal, ..Conditions::from(options.limits.clone()) };
-    let mut looks = Looks::default();
-    let sampler = looks.sampler();
     let mut not_seen = Vec::new();
-    let before_s = own_cpu_s();
-    let (run, calls) = match refusal() {
-        None => {
-            let counted = count_watched(workload, variant, &conditions, stop, &mut looks, sampler);
-            // Who is killed before the first instruction cannot be given a filter.
-            let early = |error| if stop.requested() { Error::Stopped } else { error };
-            let (run, calls) = counted.map_err(early)?;
-            (run, Some(calls))
+    let mut before_s = own_cpu_s();
+    let refusal = refusal();
+    let (mut run, mut calls, mut seen) =
+        watch(workload, variant, &conditions, stop, refusal.is_none())?;
+    if let Some(reason) = refusal {
+        not_seen.push(format!("system calls: {reason}; `masu doctor` says what to do"));
+    }
+    if calls.as_ref().is_some_and(|calls| calls.traces) {
+        let is_to_run_again = run.ending != Ending::Exited(0) && !stop.requested();
+        not_seen.push(of_a_tracer(is_to_run_again).to_owned());
+        if is_to_run_again {
+            tell(Step::Run);
+            before_s = own_cpu_s();
+            (run, calls, seen) = watch(workload, variant, &conditions, stop, false)?;
         }
-        Some(reason) => {
-            not_seen.push(format!("system calls: {reason}; `masu doctor` says what to do"));
-            let looks = &mut looks as &mut dyn Look;
-            (execute_watched(workload, variant, &conditions, stop, looks)?, None)
-        }
-    };
-    let seen = looks.finish();
+    }
     not_seen.extend(unsampled(&seen));
     if !run.left_behind.is_empty() {
         not_seen.push(format!(
@@ -181,6 +179,40 @@ pub fn diagnose(
         trial: None,
         facts,
     })
+}
+
+/// Runs the program, its calls counted where they are to be.
+fn watch(
+    workload: &Workload,
+    variant: &Variant,
+    conditions: &Conditions,
+    stop: &Stop,
+    counts: bool,
+) -> Result<(Run, Option<Calls>, Seen), Error> {
+    let mut looks = Looks::default();
+    let (run, calls) = if counts {
+        let sampler = looks.sampler();
+        let counted = count_watched(workload, variant, conditions, stop, &mut looks, sampler);
+        // Who is killed before the first instruction cannot be given a filter.
+        let early = |error| if stop.requested() { Error::Stopped } else { error };
+        let (run, calls) = counted.map_err(early)?;
+        (run, Some(calls))
+    } else {
+        let looks = &mut looks as &mut dyn Look;
+        (execute_watched(workload, variant, conditions, stop, looks)?, None)
+    };
+    Ok((run, calls, looks.finish()))
+}
+
+/// What is not seen of a program that traces others, as debuggers do: what is traced already cannot be traced once more.
+fn of_a_tracer(runs_again: bool) -> &'static str {
+    if runs_again {
+        "system calls: it traces programs itself, as strace and debuggers do, and nothing can be traced twice. It \
+         failed while its calls were counted, so it ran once more without that"
+    } else {
+        "what it traces: it traces programs itself, as strace and debuggers do, and while its calls are counted \
+         nothing can be traced twice"
+    }
 }
 
 /// CPU time of this process, in seconds: what it takes to count and to look is no matter of others.

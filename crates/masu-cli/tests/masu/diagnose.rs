@@ -131,6 +131,20 @@ fn inside_names_the_functions_of_the_program_that_ask_for_memory() {
 }
 
 #[test]
+fn a_program_that_traces_others_runs_once_more_without_a_tracer() {
+    let folder = Folder::new();
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c/traces.c");
+    let program = folder.path().join("traces");
+    assert!(Command::new("gcc").arg("-o").args([&program, &source]).status().unwrap().success());
+    let output = masu(&["diagnose", "--json", "--"]).arg(&program).output().unwrap();
+    let all: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(all["facts"]["ending"], "returned 0", "{all}");
+    let not_seen = all["not_seen"].as_array().unwrap();
+    let is_said = |one: &Value| one.as_str().is_some_and(|one| one.contains("traced twice"));
+    assert!(not_seen.iter().any(is_said) && all["facts"]["calls"].is_null(), "{all}");
+}
+
+#[test]
 fn a_narrow_page_is_not_wider_than_it_may_be() {
     let script = "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done";
     for columns in ["40", "80"] {

@@ -145,6 +145,8 @@ pub(super) struct Bounded<'a> {
     sampler: Switch,
     /// Calls by which others could see it.
     outward: u64,
+    /// Whether it traces processes itself.
+    traces: bool,
     /// Whether every call was seen, unless they were sampled.
     sees_all: bool,
 }
@@ -163,6 +165,7 @@ impl<'a> Bounded<'a> {
             tracepoint: None,
             sampler,
             outward: 0,
+            traces: false,
             sees_all: false,
         }
     }
@@ -186,6 +189,7 @@ impl<'a> Bounded<'a> {
         calls.kinds = self.kinds.finish();
         calls.sampled = sampled;
         calls.outward = saw_all.then_some(self.outward);
+        calls.traces = self.traces;
         calls
     }
 
@@ -254,6 +258,7 @@ impl<'a> Bounded<'a> {
     fn begins(&mut self, pid: Pid, begun: Begun, in_window: bool) {
         let Begun { number, counted, outward } = begun;
         self.outward += u64::from(is_seen(pid, outward));
+        self.traces |= outward == Outward::Traces;
         let tally = counted.map(|stopped| self.counter.called(pid, stopped));
         if let Some(number) = number {
             self.kinds.begins(pid, number);
@@ -277,7 +282,7 @@ fn is_seen(thread: Pid, outward: Outward) -> bool {
     match outward {
         Outward::No => false,
         Outward::Opens(path) => !is_harmless(thread, path),
-        Outward::Surely => true,
+        Outward::Surely | Outward::Traces => true,
     }
 }
 

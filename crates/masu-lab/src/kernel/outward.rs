@@ -13,6 +13,8 @@ pub(crate) enum Outward {
     /// A file is opened to be written to, whose path is at this address.
     Opens(u64),
     Surely,
+    /// It is about to trace another process, or to be traced by one.
+    Traces,
 }
 
 /// Calls that others can see whatever their arguments are.
@@ -38,7 +40,6 @@ const SURELY: &[libc::c_long] = &[
     libc::SYS_mq_open,
     libc::SYS_inotify_init1,
     libc::SYS_fanotify_init,
-    libc::SYS_ptrace,
     libc::SYS_mount,
     libc::SYS_unshare,
     libc::SYS_setns,
@@ -88,6 +89,7 @@ pub(super) fn outward(number: i64, arguments: &[u64; 6]) -> Outward {
         #[cfg(target_arch = "x86_64")]
         libc::SYS_open => opens(arguments[0], arguments[1]),
         libc::SYS_fcntl if is_lock(arguments[1]) => Outward::Surely,
+        libc::SYS_ptrace => Outward::Traces,
         number if SURELY.contains(&number) || SURELY_HERE.contains(&number) => Outward::Surely,
         _ => Outward::No,
     }
@@ -121,6 +123,7 @@ mod tests {
         let lock = |command| seen(libc::SYS_fcntl, [3, flags(command), 0, 0, 0, 0]);
         assert_eq!(lock(libc::F_SETLK), Outward::Surely);
         assert_eq!(lock(libc::F_GETFL), Outward::No);
+        assert_eq!(seen(libc::SYS_ptrace, [0; 6]), Outward::Traces);
         assert_eq!(seen(libc::SYS_write, [1, 0, 5, 0, 0, 0]), Outward::No);
     }
 
