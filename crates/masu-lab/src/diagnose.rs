@@ -55,7 +55,7 @@ use counting::note_counting;
 use facts::{CallFacts, Clock, Failure, Malloc, Memory, Others};
 use inside::late_median;
 use looks::{Looks, Seen};
-use thresholds::{BUSY_SHARE, CHURNED_THREADS, LOCK_WAITS, LOOKS_MIN, REFAULTS, SMALL_WRITES};
+use thresholds::{CHURNED_THREADS, LOCK_WAITS, LOOKS_MIN, REFAULTS, SMALL_WRITES};
 
 /// What was found out about a program.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -391,21 +391,7 @@ fn unseen(
             program.display()
         ));
     }
-    let waits_for_locks =
-        |one: &Finding| matches!(one.id, Id::MallocLock | Id::RemoteFrees | Id::OneLock);
-    let computes = findings.iter().all(|one| one.id != Id::IoBound);
-    let threads = facts.calls.as_ref().map_or(0, |calls| calls.threads_started);
-    if threads > 0
-        && computes
-        && facts.others.taken_share() >= BUSY_SHARE
-        && !findings.iter().any(waits_for_locks)
-    {
-        unseen.push(format!(
-            "whether threads wait for each other's locks: they meet where two CPUs are free at once, and others \
-             had {} of the CPUs",
-            percent(facts.others.taken_share())
-        ));
-    }
+    unseen.extend(judge::waits_of_threads(facts, findings));
     if facts.threads.looks < LOOKS_MIN {
         unseen.push("phases and waits of threads: the run was too short for them".to_owned());
     }

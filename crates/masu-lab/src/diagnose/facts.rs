@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use super::samples::Sampled;
-use super::thresholds::{LITTLE_SHARE, OWN_BYTES, OWN_REACH};
+use super::thresholds::{BUSY_SHARE, LITTLE_SHARE, OWN_BYTES, OWN_REACH, STARVED_SHARE};
 use crate::calls::{CallKind, Calls, Lock, Moves, Owner, Sampling, SmallWrites};
 use crate::prices::{Prices, Service};
 use crate::{Call, Ending, Scatter};
@@ -151,6 +151,18 @@ impl Others {
     #[must_use]
     pub fn taken_share(&self) -> f64 {
         (self.share.unwrap_or(0.0) + self.stolen_share.unwrap_or(0.0)).min(1.0)
+    }
+
+    /// Whether so much was taken that what rests on time is less sure.
+    #[must_use]
+    pub fn is_busy(&self) -> bool {
+        self.taken_share() >= BUSY_SHARE
+    }
+
+    /// Whether the program waited for a CPU, which others had, as long as it had one.
+    #[must_use]
+    pub fn starves(&self) -> bool {
+        self.is_busy() && self.waited_share >= STARVED_SHARE
     }
 }
 

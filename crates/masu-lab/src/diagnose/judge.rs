@@ -21,6 +21,8 @@ mod system;
 mod threads;
 mod writes;
 
+pub(super) use doubt::waits_of_threads;
+
 /// What the facts come to, the cause first.
 #[must_use]
 pub fn judge(facts: &Facts) -> Vec<Finding> {

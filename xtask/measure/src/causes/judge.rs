@@ -10,7 +10,8 @@ const ENDED_WELL: &str = "returned 0";
 const CUT_SHORT: &str = "ran out of time and was killed";
 
 /// Causes that show only where two threads run at once, and what a diagnosis says where they could not.
-const OF_THREADS: [&str; 3] = ["malloc-lock", "remote-frees", "one-lock"];
+const OF_THREADS: [&str; 5] =
+    ["malloc-lock", "remote-frees", "one-lock", "serial-phase", "uneven-cores"];
 const CANNOT_TELL: &str = "whether threads wait for each other";
 
 /// One finding of a diagnosis.

@@ -2,29 +2,25 @@
 
 use super::super::facts::Facts;
 use super::super::finding::{Confidence, Finding, Id};
-use super::super::thresholds::{BUSY_SHARE, CERTAIN_SHARE, STARVED_SHARE};
+use super::super::thresholds::CERTAIN_SHARE;
 use crate::quantity::percent;
 
 /// Lowers confidence where what the findings rest on is less sure than usual.
 pub(super) fn doubt(facts: &Facts, findings: &mut [Finding]) {
     let is_sampled = facts.calls.as_ref().is_some_and(|calls| calls.sampled.is_some());
     let others = &facts.others;
-    let is_busy = others.taken_share() >= BUSY_SHARE;
-    let is_starved = is_busy && others.waited_share >= STARVED_SHARE;
     for finding in findings {
         let share = finding.share.unwrap_or(0.0);
         if is_sampled && rests_on_counts(finding.id) && share < 2.0 * CERTAIN_SHARE {
             finding.confidence = finding.confidence.min(Confidence::Medium);
         }
-        if !is_busy || !rests_on_time(finding.id) {
+        if !others.is_busy() || !rests_on_time(finding.id) {
             continue;
         }
         // What explains half of the time does so on a busy machine too.
-        let most = match finding.id {
-            // Threads that wait for a CPU look as if they had nothing to do, and work that takes turns as if it had to.
-            Id::SerialPhase | Id::UnevenCores if is_starved => Confidence::Low,
-            _ if is_starved && share < 0.5 => Confidence::Low,
-            _ => Confidence::Medium,
+        let most = match others.starves() && share < 0.5 {
+            true => Confidence::Low,
+            false => Confidence::Medium,
         };
         if most < finding.confidence {
             finding.confidence = most;
@@ -35,6 +31,31 @@ pub(super) fn doubt(facts: &Facts, findings: &mut [Finding]) {
                 percent(others.waited_share)
             ));
         }
+        if others.starves() && finding.confidence == Confidence::Low {
+            finding.title[..1].make_ascii_lowercase();
+            finding.title.insert_str(0, "As far as so busy a machine shows, ");
+        }
+    }
+}
+
+/// What of threads that wait for each other could not be seen because others had the CPUs.
+pub(in super::super) fn waits_of_threads(facts: &Facts, findings: &[Finding]) -> Option<String> {
+    let threads = facts.calls.as_ref().map_or(0, |calls| calls.threads_started);
+    let found = |ids: &[Id]| findings.iter().any(|one| ids.contains(&one.id));
+    if threads == 0 || !facts.others.is_busy() || found(&[Id::IoBound]) {
+        return None;
+    }
+    let taken = percent(facts.others.taken_share());
+    match found(&[Id::MallocLock, Id::RemoteFrees, Id::OneLock]) {
+        _ if facts.others.starves() => Some(format!(
+            "whether threads wait for each other, for a lock or while one of them works alone: others had {taken} of \
+             the CPUs, and a thread that waits for a CPU looks like one that has nothing to do"
+        )),
+        false => Some(format!(
+            "whether threads wait for each other's locks: they meet where two CPUs are free at once, and others \
+             had {taken} of the CPUs"
+        )),
+        true => None,
     }
 }
 

@@ -3,8 +3,8 @@
 use super::super::facts::{CallFacts, Facts};
 use super::super::finding::{Confidence, Finding, Id, Remedy};
 use super::super::thresholds::{
-    BUSY_SHARE, CAUSE_SHARE, LOCK_COST_SHARE, LOCK_WAITED_SHARE, LOCK_WAITS, LOOKS_MIN,
-    ONE_LOCK_SHARE, PARALLEL_CPU_MIN_S, REMOTE_SHARE,
+    CAUSE_SHARE, LOCK_COST_SHARE, LOCK_WAITED_SHARE, LOCK_WAITS, LOOKS_MIN, ONE_LOCK_SHARE,
+    PARALLEL_CPU_MIN_S, REMOTE_SHARE,
 };
 use super::threads::has_serial_phase;
 use crate::calls::{Lock, Owner};
@@ -71,7 +71,7 @@ impl Waited {
         // Where others have CPUs, threads meet as much more rarely as CPUs are taken, and sleep as much longer. A malloc
         // holds its locks briefly, so there the sleep says it alone.
         let others = &facts.others;
-        let is_hidden = owner == Owner::Malloc && others.taken_share() >= BUSY_SHARE;
+        let is_hidden = owner == Owner::Malloc && others.is_busy();
         let waits_min = if is_hidden {
             LOCK_WAITS as f64 * (1.0 - others.taken_share())
         } else {

@@ -3,8 +3,8 @@
 use super::super::facts::Facts;
 use super::super::finding::{Confidence, Finding, Id, Remedy};
 use super::super::thresholds::{
-    BUSY_SHARE, CAUSE_SHARE, GROWN_BYTES, GROWN_LEAST, GROWN_SHARE, SPINNING_SHARE,
-    STARTED_PROCESSES, YIELDS, YIELDS_SAMPLED,
+    CAUSE_SHARE, GROWN_BYTES, GROWN_LEAST, GROWN_SHARE, SPINNING_SHARE, STARTED_PROCESSES, YIELDS,
+    YIELDS_SAMPLED,
 };
 use crate::prices::Service;
 use crate::quantity::{bytes, count, percent, seconds};
@@ -21,9 +21,8 @@ pub(super) fn storm(facts: &Facts) -> Option<Finding> {
     let programs = (of("execve") + of("execveat")).saturating_sub(1).min(started);
     let cost_s = started as f64 * PROCESS_S + programs as f64 * PROGRAM_S;
     // On a busy machine its processes wait for a CPU, which no look meets of so short ones: CPU time stands for the run.
-    let is_busy = facts.others.taken_share() >= BUSY_SHARE;
     let of_cpu = (cost_s / facts.clock.own_cpu_s().max(1e-9)).min(1.0);
-    let share = if is_busy { of_cpu } else { facts.share(cost_s) };
+    let share = if facts.others.is_busy() { of_cpu } else { facts.share(cost_s) };
     if started < STARTED_PROCESSES || share < CAUSE_SHARE {
         return None;
     }

@@ -59,8 +59,13 @@ impl<'a> Alone<'a> {
     /// in which nobody waited.
     fn of(facts: &'a Facts, found: &[Finding], hindered: bool) -> Option<Alone<'a>> {
         let threads = &facts.threads;
-        // Where threads come and go, that is why they do not work at once.
-        if facts.cpus < 2 || threads.looks < LOOKS_MIN || has(found, &[Id::ThreadChurn]) {
+        // Where threads come and go, that is why they do not work at once. And where others have the CPUs, one that waits for
+        // a CPU looks like one that has nothing to do.
+        if facts.others.starves()
+            || facts.cpus < 2
+            || threads.looks < LOOKS_MIN
+            || has(found, &[Id::ThreadChurn])
+        {
             return None;
         }
         let alone_s = |one: &ThreadTime| if hindered { one.serial_s } else { one.alone_s };

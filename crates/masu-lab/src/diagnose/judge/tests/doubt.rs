@@ -2,7 +2,7 @@
 
 use super::super::super::facts::{Facts, Others};
 use super::super::super::finding::{Confidence, Id};
-use super::super::judge;
+use super::super::{judge, waits_of_threads};
 use super::{calling, contended, first, ids, quiet, serial, storm};
 use crate::calls::{Owner, Sampling};
 
@@ -13,12 +13,14 @@ fn busy(facts: Facts, share: f64, waited_share: f64) -> Facts {
 
 #[test]
 fn on_a_busy_machine_the_same_is_found_first_and_is_less_sure() {
-    for facts in [storm(), quiet(), serial()] {
+    for facts in [storm(), quiet()] {
         let alone = first(&facts);
         let beside = first(&busy(facts.clone(), 0.9, 0.8));
         assert_eq!(alone.id, beside.id);
         assert!(beside.confidence < Confidence::High, "{beside:?}");
         assert!(alone.confidence >= beside.confidence);
+        let claims_less = beside.title.starts_with("As far as so busy a machine shows, it ");
+        assert_eq!(claims_less, beside.confidence == Confidence::Low, "{beside:?}");
         // Others that leave it a CPU are no reason.
         assert_eq!(first(&busy(facts.clone(), 0.1, 0.3)), alone);
     }
@@ -28,10 +30,29 @@ fn on_a_busy_machine_the_same_is_found_first_and_is_less_sure() {
 }
 
 #[test]
-fn work_that_takes_turns_for_a_cpu_is_hardly_called_serial() {
-    let phase = judge(&busy(serial(), 0.9, 0.8));
-    let phase = phase.iter().find(|one| one.id == Id::SerialPhase).unwrap();
-    assert_eq!(phase.confidence, Confidence::Low);
+fn work_that_takes_turns_for_a_cpu_is_not_called_serial() {
+    let is_accused = |facts: &Facts| ids(facts).contains(&Id::SerialPhase);
+    assert!(is_accused(&busy(serial(), 0.1, 0.6)), "they wait for each other");
+    assert!(is_accused(&busy(serial(), 0.5, 0.3)), "there was a CPU for one of them");
+    assert!(!is_accused(&busy(serial(), 0.5, 0.6)));
+    assert!(!is_accused(&busy(serial(), 0.9, 0.8)));
+}
+
+#[test]
+fn what_of_threads_cannot_be_seen_beside_others_is_said() {
+    let threads = |facts| calling(facts, |calls| calls.threads_started = 4);
+    let said = |facts: &Facts| waits_of_threads(facts, &judge(facts)).unwrap_or_default();
+    assert!(said(&busy(threads(serial()), 0.9, 0.8)).contains("while one of them works alone"));
+    assert!(
+        said(&busy(threads(serial()), 0.5, 0.3))
+            .starts_with("whether threads wait for each other's locks")
+    );
+    let lock = contended(Owner::Malloc, 8);
+    assert_eq!(said(&busy(lock.clone(), 0.5, 0.3)), "", "the lock was seen");
+    assert!(said(&busy(lock, 0.9, 0.8)).contains("90 % of the CPUs"));
+    // One thread waits for no other, and on a quiet machine all was seen.
+    assert_eq!(said(&busy(quiet(), 0.9, 0.8)), "");
+    assert_eq!(said(&threads(serial())), "");
 }
 
 #[test]
