@@ -63,7 +63,9 @@ fn without_waits_for_the_tracer(clock: Clock, threads: &Threads) -> Clock {
     if threads.looks < LOOKS_MIN {
         return clock;
     }
-    let unseen_s = (clock.wall_s - threads.looked_s).max(0.0);
+    // Of what nobody looked at it waited for a CPU as much as of the rest.
+    let (worked_s, unseen_s) = (clock.own_cpu_s(), (clock.wall_s - threads.looked_s).max(0.0));
+    let unseen_s = unseen_s * worked_s / (worked_s + clock.queued_s).max(1e-9);
     let own_wall_s = clock.own_cpu_s() + threads.idle_s + unseen_s;
     let counting_s = (clock.wall_s - clock.queued_s - own_wall_s).max(clock.counting_s);
     Clock { counting_s, ..clock }
@@ -182,10 +184,10 @@ mod tests {
         let clock = Clock { wall_s: 4.0, user_s: 0.4, queued_s: 2.0, ..Clock::default() };
         let busy = without_waits_for_the_tracer(clock, &threads);
         assert!((busy.own_wall_s(2) - 0.9).abs() < 1e-9, "{busy:?}");
-        // What nobody looked at may have been the program's.
-        let unseen = Threads { looked_s: 3.5, ..threads.clone() };
+        // What nobody looked at may have been the program's, but for a part that waited for a CPU like the rest.
+        let unseen = Threads { looked_s: 3.4, ..threads.clone() };
         let less = without_waits_for_the_tracer(clock, &unseen);
-        assert!((less.own_wall_s(2) - 1.4).abs() < 1e-9, "{less:?}");
+        assert!((less.own_wall_s(2) - 1.0).abs() < 1e-9, "{less:?}");
         let few = Threads { looks: 3, ..threads };
         assert_eq!(without_waits_for_the_tracer(clock, &few), clock);
     }

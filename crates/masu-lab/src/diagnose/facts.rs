@@ -481,6 +481,15 @@ impl Facts {
             && self.reach().is_some_and(|reach| reach < OWN_REACH)
     }
 
+    /// Of the time that was looked at, the part that the program could have had: neither stopped to be counted nor, where
+    /// others have the CPUs, waiting for one.
+    pub(crate) fn had_s(&self) -> f64 {
+        let threads = &self.threads;
+        let at_work_s = (threads.looked_s - threads.stopped_s - threads.idle_s).max(0.0);
+        let waited = if self.others.is_busy() { self.others.waited_share } else { 0.0 };
+        threads.idle_s + at_work_s * (1.0 - waited)
+    }
+
     /// What `cost_s` is of the whole run.
     #[must_use]
     pub fn share(&self, cost_s: f64) -> f64 {

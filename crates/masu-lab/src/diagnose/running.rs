@@ -12,12 +12,15 @@ use super::children::Children;
 use super::facts::{CallFacts, Clock, Facts, Malloc, Memory, Waiting};
 use super::inside::Pages;
 use super::looks::{Looks, Seen};
-use super::{Diagnosis, again, build, findings_of, growth, note_counting, services, unsampled};
+use super::{
+    Diagnosis, again, build, findings_of, growth, note_counting, others, own_cpu_s, services,
+    unsampled,
+};
 use crate::books::{Scheduled, Stat, Switches};
 use crate::calls::attach::{Attached, Counted};
 use crate::calls::locks::malloc_in;
 use crate::execute::tree::{Pid, rss_bytes, state_of, threads};
-use crate::execute::{self, Look};
+use crate::execute::{self, Look, Neighbors, Run};
 use crate::prices::Service;
 use crate::process::Observer;
 use crate::quantity::seconds;
@@ -72,6 +75,7 @@ pub fn diagnose_running(
     let is_on_masu = Observer::new(pid).is_ok();
     let (mut looks, mut pages) = (Looks::default(), Pages::default());
     let attached = (hold == Hold::Attached).then(|| Attached::to(pid)).transpose()?;
+    let (neighbors, own_before_s) = (Neighbors::look(), own_cpu_s());
     let began = Instant::now();
     let before = Counters::of(process).ok_or(Error::Ended { pid })?;
     let mut children = Children::of(process);
@@ -98,6 +102,7 @@ pub fn diagnose_running(
         thread::sleep((look.elapsed() * COST_FACTOR).clamp(USUAL, AT_LEAST_EVERY));
     }
     let wall_s = began.elapsed().as_secs_f64();
+    let (interference, own_s) = (neighbors.interference(), own_cpu_s() - own_before_s);
     let counted = attached.map(Attached::finish).transpose()?;
     let mut seen = looks.finish();
     let children = children.finish(wall_s);
@@ -136,6 +141,19 @@ pub fn diagnose_running(
     }
     not_seen.extend(unsampled(&seen));
     let mut facts = gathered(before, after, wall_s, seen);
+    // What its children did is its own.
+    let of_children_s = children.as_ref().map_or(0.0, |done| done.cpu_s);
+    let run = Run {
+        wall_s,
+        user_s: facts.clock.user_s,
+        sys_s: facts.clock.sys_s,
+        queued_s: Some(facts.clock.queued_s),
+        others_s: interference.others_s(facts.clock.own_cpu_s() + of_children_s),
+        steal_s: interference.steal_s,
+        load: interference.load,
+        ..Run::default()
+    };
+    facts.others = others(&run, own_s, facts.cpus);
     facts.memory.growth = growth::of(&curve);
     facts.build = build::of(&program);
     let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();

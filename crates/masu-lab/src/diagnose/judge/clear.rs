@@ -113,7 +113,7 @@ fn waits(facts: &Facts) -> Option<Finding> {
     let looks = &facts.threads;
     // As long as the fewest looks take that say anything; on a busy machine there are fewer in it.
     let is_long = looks.looked_s >= LOOKS_MIN as f64 * 0.01;
-    let is_met = is_long && looks.idle_s >= IDLE_SHARE * looks.looked_s;
+    let is_met = is_long && looks.idle_s >= IDLE_SHARE * facts.had_s();
     if cpu_s > WAITS * wall_s || !is_met {
         return None;
     }

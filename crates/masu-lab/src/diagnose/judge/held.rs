@@ -111,7 +111,7 @@ fn swap(facts: &Facts) -> Option<Finding> {
     let memory = &facts.memory;
     let whole = memory.peak_rss_bytes + memory.swapped_bytes;
     let share = memory.swapped_bytes as f64 / (whole as f64).max(1.0);
-    let rate = memory.major_faults as f64 / facts.clock.wall_s.max(1e-9);
+    let rate = memory.major_faults as f64 / facts.clock.own_wall_s(facts.cpus).max(1e-9);
     if share < SWAPPED_SHARE || rate < MAJOR_FAULTS_A_SECOND {
         return None;
     }

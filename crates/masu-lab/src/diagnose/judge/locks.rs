@@ -82,7 +82,11 @@ impl Waited {
             || cost >= LOCK_COST_SHARE && is_long
             || is_hidden && slept.is_some_and(slept_long);
         if waits as f64 >= waits_min && is_cause {
-            let share = slept.map_or(cost, |slept| slept.max(cost));
+            // Who sleeps until a thread has had its CPU sleeps for longer than it would alone.
+            let waited = if others.is_busy() { others.waited_share } else { 0.0 };
+            let slept_alone_s = slept_s.map(|slept_s| slept_s * (1.0 - waited));
+            let share =
+                slept_of(slept_alone_s, threads.cpu_s).map_or(cost, |slept| slept.max(cost));
             return Some(Waited { waits, cost_s, slept_s, share, parallel_s: None });
         }
         // Of the parallel part only what looks met there, for waits are counted of the whole run; and what is next

@@ -1,6 +1,6 @@
 //! Less to rest on: a busy machine, and calls that were sampled.
 
-use super::super::super::facts::{Facts, Others};
+use super::super::super::facts::{Clock, Facts, Memory, Others, Waiting};
 use super::super::super::finding::{Confidence, Id};
 use super::super::{judge, waits_of_threads};
 use super::{calling, contended, first, ids, quiet, serial, storm};
@@ -77,11 +77,30 @@ fn a_lock_of_the_mallocs_is_named_on_a_busy_machine_by_the_sleep_alone() {
     let facts = calling(contended(Owner::Malloc, 8), |calls| calls.locks[0].waits = 300);
     assert_ne!(first(&facts).id, Id::MallocLock);
     let found = first(&busy(facts.clone(), 0.75, 0.8));
-    assert_eq!((found.id, found.confidence), (Id::MallocLock, Confidence::Medium));
+    assert_eq!((found.id, found.confidence), (Id::MallocLock, Confidence::Low));
     // A lock of the program's may be held for long, and hardly anybody sleeps for this one.
     let own = calling(contended(Owner::Program, 8), |calls| calls.locks[0].waits = 300);
     assert_ne!(first(&busy(own, 0.75, 0.8)).id, Id::OneLock);
     let mut brief = facts;
     brief.threads.lock_waited = vec![(Owner::Malloc, 0.5)];
     assert_ne!(first(&busy(brief, 0.75, 0.8)).id, Id::MallocLock);
+}
+
+#[test]
+fn time_in_which_others_had_the_cpu_is_no_time_that_the_program_had() {
+    // It sleeps for four seconds and works for one, which takes ten beside others.
+    let mut facts = quiet();
+    facts.clock = Clock { wall_s: 5.0, user_s: 1.0, ..Clock::default() };
+    facts.threads.idle_s = 4.0;
+    facts.threads.idle_for = vec![(Waiting::Time, 4.0)];
+    facts.threads.looked_s = 5.0;
+    // A hundred page faults and more read from the disk in each of the five seconds.
+    let memory = Memory { swapped_bytes: 40 << 20, major_faults: 600, ..facts.memory };
+    let alone = Facts { memory, ..facts };
+    let mut beside = busy(alone.clone(), 0.9, 0.9);
+    (beside.clock.wall_s, beside.clock.queued_s, beside.threads.looked_s) = (14.0, 9.0, 14.0);
+    assert_eq!(ids(&alone), ids(&beside));
+    assert_eq!(first(&alone).id, Id::Swap);
+    let waits = Facts { memory: quiet().memory, ..beside };
+    assert_eq!(first(&waits).id, Id::IoBound);
 }
