@@ -103,8 +103,8 @@ pub struct Trial {
     pub longest: Duration,
     /// What is tried, in words: `another malloc, huge pages`.
     pub what: String,
-    /// What there is no time for, as a sentence for [`Diagnosis::not_seen`].
-    pub untried: Option<String>,
+    /// What there is no time for, in words, and as a sentence for [`Diagnosis::not_seen`].
+    pub untried: Option<(String, String)>,
 }
 
 impl Trial {
@@ -125,17 +125,31 @@ impl Trial {
         let findings = std::mem::take(&mut diagnosis.findings);
         diagnosis.findings = with_trial(findings, &proof);
         locality::name(&mut diagnosis.findings, &proof, &diagnosis.facts);
-        if self.untried.is_some() {
-            // A gain may hide in what there was no time for.
-            for one in diagnosis.findings.iter_mut().filter(|one| one.id == Id::MemoryIsFine) {
-                one.confidence = Confidence::Low;
-            }
-            less_sure_than_memory(&mut diagnosis.findings);
+        if let Some((names, sentence)) = self.untried {
+            leave_open(&mut diagnosis.findings, &names);
+            diagnosis.not_seen.push(sentence);
         }
         diagnosis.findings.sort_by_key(Finding::order);
         diagnosis.trial = Some(proof);
-        diagnosis.not_seen.extend(self.untried);
     }
+/// A gain may hide in what there was no time for, which is called so: nothing is fine because of what was tried besides.
+fn leave_open(findings: &mut [Finding], untried: &str) {
+    for one in findings.iter_mut().filter(|one| one.id == Id::MemoryIsFine) {
+        if one.confidence > Confidence::Low {
+            one.title = format!(
+                "What was tried gains less than {}; there was no time for {untried}",
+                percent(if one.confidence == Confidence::High {
+                    GAIN_DENIED
+                } else {
+                    2.0 * GAIN_DENIED
+                })
+            );
+        }
+        one.confidence = Confidence::Low;
+    }
+    less_sure_than_memory(findings);
+}
+
 }
 
 /// Whether a trial is worth making after a diagnosis, and what it is.
@@ -209,22 +223,23 @@ pub fn after(
         longest: Duration::from_secs_f64(budget_s(run_s, is_busy)),
         what: names(tried),
         untried: (!untried.is_empty()).then(|| {
-            let line = line(&diagnosis.command, untried);
-            format!(
-                "whether there is a gain by {}: there was no time; this tries: {line}",
-                names(untried)
-            )
+            let (names, line) = (names(untried), line(&diagnosis.command, untried));
+            let sentence = format!(
+                "whether there is a gain by {names}: there was no time; this tries: {line}"
+            );
+            (names, sentence)
         }),
     }))
 }
+        one.confidence = Confidence::Low;
+        if !diagnosis.facts.others.is_busy() {
+            continue;
+        }
 
-/// Notes why a program was not tried, as a sentence for [`Diagnosis::not_seen`]. Where others have the machine nothing is
-/// called fine then: what one run beside them shows by counts and samples is too little.
+/// Notes why a program was not tried, as a sentence for [`Diagnosis::not_seen`]. It is called fine with low confidence then, and
+/// where others have the machine not at all: what one run beside them shows by counts and samples is too little.
 pub fn not_tried(diagnosis: &mut Diagnosis, reason: String) {
     diagnosis.not_seen.push(reason);
-    if diagnosis.facts.others.taken_share() < BUSY_SHARE {
-        return;
-    }
     for one in diagnosis.findings.iter_mut().filter(|one| one.id == Id::MemoryIsFine) {
         let title = "Whether another malloc or a setting gains is not known: others have the machine, and \
                      nothing was tried";

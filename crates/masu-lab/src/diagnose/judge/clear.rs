@@ -180,18 +180,21 @@ fn memory(facts: &Facts, found: &[Finding]) -> Option<Finding> {
     let (title, confidence) = if !is_long_enough {
         ("It is over too soon for memory to matter, or for a cause to be seen", Confidence::Low)
     } else if share >= MEMORY_IS_FINE_SHARE {
-        ("Memory is hardly its problem: it is touched once, as it must be", Confidence::Low)
+        ("Its memory is touched once, as it must be; no other malloc was tried", Confidence::Low)
     } else if malloc_share.is_some_and(|share| share >= MEMORY_IS_FINE_SHARE) {
-        ("Memory is hardly its problem: some of its time goes into malloc", Confidence::Low)
+        ("Some of its time goes into malloc; whether another gains was not tried", Confidence::Low)
     } else if facts.is_beyond_mallocs() {
         (
-            "Memory is not its problem, and hardly any is its malloc's: it maps its own",
+            "No sign that memory is its problem, and hardly any is its malloc's: it maps its own",
             Confidence::Medium,
         )
     } else if malloc_share.is_some() {
-        ("No sign that memory is its problem, by counts and samples", Confidence::Medium)
+        ("No sign that memory is its problem, but no other malloc was tried", Confidence::Medium)
     } else {
-        ("No sign that memory is its problem, by counts; samples are missing", Confidence::Low)
+        (
+            "No sign that memory is its problem, but samples are missing, and no other malloc was tried",
+            Confidence::Low,
+        )
     };
     let mut finding = Finding::new(Id::MemoryIsFine, confidence, title).seeing(listing);
     if let Some(share) = malloc_share {
