@@ -11,9 +11,7 @@ use std::time::{Duration, Instant};
 
 use super::facts::Facts;
 use super::finding::{Confidence, Finding, Id, Remedy, less_sure_than_memory};
-use super::thresholds::{
-    BUSY_SHARE, CPU_MIN_S, GAIN_DENIED, HUGE_PAGE, LITTLE_SHARE, PARALLEL_SHARE,
-};
+use super::thresholds::{CPU_MIN_S, GAIN_DENIED, HUGE_PAGE, LITTLE_SHARE, PARALLEL_SHARE};
 use super::{Diagnosis, Kind};
 use crate::compare::{Event, Until};
 use crate::plan::Prepared;
@@ -132,6 +130,8 @@ impl Trial {
         diagnosis.findings.sort_by_key(Finding::order);
         diagnosis.trial = Some(proof);
     }
+}
+
 /// A gain may hide in what there was no time for, which is called so: nothing is fine because of what was tried besides.
 fn leave_open(findings: &mut [Finding], untried: &str) {
     for one in findings.iter_mut().filter(|one| one.id == Id::MemoryIsFine) {
@@ -148,8 +148,6 @@ fn leave_open(findings: &mut [Finding], untried: &str) {
         one.confidence = Confidence::Low;
     }
     less_sure_than_memory(findings);
-}
-
 }
 
 /// Whether a trial is worth making after a diagnosis, and what it is.
@@ -190,20 +188,16 @@ pub fn after(
         .filter(|spec| reference.label != *spec)
         .filter_map(|spec| catalogue.resolve(&spec.parse().ok()?, &workload.program).ok())
         .collect();
-    let run_s = run_beside_others_s(facts);
-    let is_busy = facts.others.taken_share() >= BUSY_SHARE;
-    let Some(mut count) = affordable(variants.len(), run_s, is_busy) else {
+    let pace = Pace::of(facts);
+    let available = machine::memory_available().unwrap_or(0);
+    let may_take_turns = |count: &usize| may_take_turns(facts, *count, available);
+    let Some((count, beside)) = pace.chosen(variants.len(), may_take_turns) else {
         return Err(format!(
             "whether another malloc or a setting gains: a run takes too long to make some unasked; \
              this does: {}",
             line(&diagnosis.command, &variants)
         ));
     };
-    let available = machine::memory_available().unwrap_or(0);
-    let beside = may_take_turns(facts, count, available);
-    while !beside && (2..=FEW).contains(&count) && !has_room(count, ROUNDS_APART, run_s, is_busy) {
-        count -= 1;
-    }
     let (tried, untried) = variants.split_at(count);
     let names = |variants: &[Variant]| {
         let names: Vec<&str> = variants.iter().map(|one| name_of(&one.label)).collect();
@@ -214,13 +208,13 @@ pub fn after(
     let threads = &facts.threads;
     if beside {
         plan.cases.iter_mut().for_each(Prepared::side_by_side);
-    } else if is_busy || threads.together_s <= PARALLEL_SHARE * threads.looked_s {
+    } else if pace.is_busy || threads.together_s <= PARALLEL_SHARE * threads.looked_s {
         // CPU time hardly sees who else is busy here, and where threads never work side by side it is the same gain.
         plan.cases.iter_mut().for_each(|case| case.primary = Measure::Cpu);
     }
     Ok(Some(Trial {
         plan,
-        longest: Duration::from_secs_f64(budget_s(run_s, is_busy)),
+        longest: Duration::from_secs_f64(pace.budget_s()),
         what: names(tried),
         untried: (!untried.is_empty()).then(|| {
             let (names, line) = (names(untried), line(&diagnosis.command, untried));
@@ -231,16 +225,16 @@ pub fn after(
         }),
     }))
 }
-        one.confidence = Confidence::Low;
-        if !diagnosis.facts.others.is_busy() {
-            continue;
-        }
 
 /// Notes why a program was not tried, as a sentence for [`Diagnosis::not_seen`]. It is called fine with low confidence then, and
 /// where others have the machine not at all: what one run beside them shows by counts and samples is too little.
 pub fn not_tried(diagnosis: &mut Diagnosis, reason: String) {
     diagnosis.not_seen.push(reason);
     for one in diagnosis.findings.iter_mut().filter(|one| one.id == Id::MemoryIsFine) {
+        one.confidence = Confidence::Low;
+        if !diagnosis.facts.others.is_busy() {
+            continue;
+        }
         let title = "Whether another malloc or a setting gains is not known: others have the machine, and \
                      nothing was tried";
         let evidence = std::mem::take(&mut one.evidence);
@@ -332,23 +326,63 @@ fn run_beside_others_s(facts: &Facts) -> f64 {
     (own_s / (1.0 - waited)).min((clock.wall_s - clock.counting_s).max(own_s))
 }
 
-/// What a trial of a program may take, a run of which takes `run_s` seconds.
-fn budget_s(run_s: f64, is_busy: bool) -> f64 {
-    let longer = if is_busy { LONGER } else { 1.0 };
-    (RUNS * run_s).clamp(longer * USUAL_S, longer * LONGEST_S)
+/// What runs of a program take.
+#[derive(Debug, Clone, Copy)]
+struct Pace {
+    /// What one takes on this machine as it is, in seconds.
+    run_s: f64,
+    /// What it would take if nobody else were there.
+    own_s: f64,
+    is_busy: bool,
 }
 
-/// How many of `candidates` can be tried in the time that there is, warm-ups included, in as many rounds as give a verdict.
-/// More are made where time is left.
-fn affordable(candidates: usize, run_s: f64, is_busy: bool) -> Option<usize> {
-    (1..=candidates).rev().find(|count| has_room(*count, rounds::FIRST, run_s, is_busy))
-}
+impl Pace {
+    fn of(facts: &Facts) -> Pace {
+        let own_s = facts.clock.own_wall_s(facts.cpus);
+        Pace { run_s: run_beside_others_s(facts), own_s, is_busy: facts.others.is_busy() }
+    }
 
-/// Whether there is time for so many rounds of so many candidates, warm-ups included.
-#[expect(clippy::cast_precision_loss, reason = "runs are few")]
-fn has_room(candidates: usize, rounds: usize, run_s: f64, is_busy: bool) -> bool {
-    let runs = budget_s(run_s, is_busy) / run_s.max(1e-3);
-    runs >= ((candidates + 1) * (rounds + 1)) as f64
+    /// What a trial may take, in seconds.
+    fn budget_s(self) -> f64 {
+        let longer = if self.is_busy { LONGER } else { 1.0 };
+        (RUNS * self.run_s).clamp(longer * USUAL_S, longer * LONGEST_S)
+    }
+
+    /// Whether there is time for so many rounds of so many candidates, warm-ups included. Runs side by side share what others
+    /// leave of a CPU, of which each gets as much as one alone: a round of them takes little longer than a run.
+    #[expect(clippy::cast_precision_loss, reason = "runs are few")]
+    fn has_room(self, candidates: usize, rounds: usize, beside: bool) -> bool {
+        let (run_s, own_s) = (self.run_s.max(1e-3), self.own_s.min(self.run_s).max(1e-3));
+        let warm_ups_s = (candidates + 1) as f64 * run_s;
+        let more_s = candidates as f64 * if beside { own_s } else { run_s };
+        self.budget_s() >= warm_ups_s + rounds as f64 * (run_s + more_s)
+    }
+
+    /// How many of `candidates` can be tried in the time that there is, in as many rounds as give a verdict. More are made
+    /// where time is left.
+    fn affordable(self, candidates: usize, beside: bool) -> Option<usize> {
+        (1..=candidates).rev().find(|count| self.has_room(*count, rounds::FIRST, beside))
+    }
+
+    /// How many of `candidates` are tried, and whether side by side, as it may be where so many do.
+    fn chosen(
+        self,
+        candidates: usize,
+        may_take_turns: impl Fn(&usize) -> bool,
+    ) -> Option<(usize, bool)> {
+        let apart = self.affordable(candidates, false);
+        if let Some(count) = self.affordable(candidates, true).filter(&may_take_turns) {
+            return Some((count, true));
+        }
+        if let Some(count) = apart.filter(&may_take_turns) {
+            return Some((count, true));
+        }
+        let mut count = apart?;
+        while (2..=FEW).contains(&count) && !self.has_room(count, ROUNDS_APART, false) {
+            count -= 1;
+        }
+        Some((count, false))
+    }
 }
 
 /// The line that compares by hand.

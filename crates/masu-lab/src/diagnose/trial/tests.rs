@@ -309,21 +309,48 @@ fn a_finding_that_explains_little_of_a_gain_does_not_hide_it() {
 
 #[test]
 fn long_programs_are_tried_with_less_or_not_at_all() {
+    let affordable =
+        |candidates, run_s, is_busy| pace(run_s, is_busy).affordable(candidates, false);
     assert_eq!(affordable(4, 0.1, false), Some(4));
     assert_eq!(affordable(4, 0.5, false), Some(4));
     for (run_s, is_busy) in [0.7, 1.0, 2.0, 4.0].map(|run_s| (run_s, run_s < 3.0)) {
         let count = affordable(4, run_s, is_busy).expect("that can be afforded");
         let takes_s = run_s * ((count + 1) * (rounds::FIRST + 1)) as f64;
-        let budget_s = budget_s(run_s, is_busy);
+        let budget_s = pace(run_s, is_busy).budget_s();
         assert!(takes_s <= budget_s && budget_s <= 50.0, "{run_s}: {count}");
     }
     assert_eq!(affordable(4, 5.0, false), None);
     assert_eq!(affordable(0, 0.1, true), None);
 }
 
+fn pace(run_s: f64, is_busy: bool) -> Pace {
+    Pace { run_s, own_s: run_s, is_busy }
+}
+
+#[test]
+fn beside_others_runs_that_share_a_cpu_are_all_made() {
+    // A third of a second, which others make ten times as long.
+    let starved = Pace { run_s: 3.5, own_s: 0.33, is_busy: true };
+    let yes = |_: &usize| true;
+    assert_eq!(starved.chosen(5, yes), Some((5, true)));
+    let few = starved.chosen(5, |_| false).unwrap();
+    assert!(few.0 < 3 && !few.1, "{few:?}");
+    // Five do not fit the memory, two do.
+    assert_eq!(starved.chosen(5, |count| *count < 4), Some((2, true)));
+    // On a quiet machine it takes as long side by side as one after the other.
+    for run_s in [0.1, 0.7, 2.0, 4.0, 5.0] {
+        let quiet = pace(run_s, false);
+        assert_eq!(quiet.affordable(5, true), quiet.affordable(5, false), "{run_s}");
+    }
+    assert_eq!(pace(9.0, false).chosen(5, yes), None);
+}
+
 #[test]
 fn a_busy_machine_has_more_time() {
-    assert!((budget_s(0.1, true) - LONGER * budget_s(0.1, false)).abs() < 1e-9);
+    let (busy, quiet) = (pace(0.1, true), pace(0.1, false));
+    assert!((busy.budget_s() - LONGER * quiet.budget_s()).abs() < 1e-9);
+    let affordable =
+        |candidates, run_s, is_busy| pace(run_s, is_busy).affordable(candidates, false);
     assert!(affordable(5, 1.0, true) > affordable(5, 1.0, false));
     assert_eq!((affordable(4, 8.0, true), affordable(4, 8.5, true)), (Some(1), None));
 }
