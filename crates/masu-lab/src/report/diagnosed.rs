@@ -13,6 +13,9 @@ pub fn diagnosed(diagnosis: &Diagnosis, columns: usize) -> Page {
     let mut page = Page { title: format!("Why {command} is slow"), ..Page::default() };
     page.heading(1, Text::code(command));
     page.say(ran(diagnosis), Tone::Dim);
+    if let Some((busy, tone)) = busy(&diagnosis.facts) {
+        page.say(busy, tone);
+    }
     let names_places = diagnosis.findings.iter().any(|finding| finding.id == Id::CpuBound);
     let places = diagnosis.facts.sampled().map(|sampled| sampled.listing()).unwrap_or_default();
     if !names_places && !places.is_empty() {
@@ -149,18 +152,31 @@ fn ran(diagnosis: &Diagnosis) -> String {
     if diagnosis.variant != "system" {
         parts.push(format!("under {}", diagnosis.variant));
     }
-    let mut said = format!("{}.", parts.join("; "));
-    let others = &diagnosis.facts.others;
-    if others.taken_share() >= BUSY_SAID {
-        let taken = 100.0 * others.taken_share();
-        said.push_str(&format!(" The machine was busy: others had {taken:.0} % of its CPUs"));
-        if clock.queued_s >= 0.01 * clock.wall_s {
-            let waited = seconds(clock.queued_s);
-            said.push_str(&format!(", and the program's threads waited {waited} for one"));
-        }
-        said.push('.');
+    format!("{}.", parts.join("; "))
+}
+
+/// What others had of the machine, and what that means for all that follows.
+fn busy(facts: &Facts) -> Option<(String, Tone)> {
+    let Facts { others, clock, .. } = facts;
+    if others.taken_share() < BUSY_SAID {
+        return None;
     }
-    said
+    let mut said = format!(
+        "The machine was busy: others had {:.0} % of its CPUs",
+        100.0 * others.taken_share()
+    );
+    if clock.queued_s >= 0.01 * clock.wall_s {
+        let (waited, worked) = (seconds(clock.queued_s), seconds(clock.user_s + clock.sys_s));
+        said.push_str(&format!(", and the program waited {waited} for one to work {worked}"));
+    }
+    let (rest, tone) = match others.is_busy() {
+        true if others.starves() => {
+            (". Little of what follows is sure. Ask again when they have ended.", Tone::Caution)
+        }
+        true => (". So what follows is less sure.", Tone::Caution),
+        false => (".", Tone::Dim),
+    };
+    Some((said + rest, tone))
 }
 
 /// Growth by less is not said.
@@ -181,7 +197,7 @@ fn seconds(value: f64) -> String {
 mod tests {
     use super::*;
     use crate::diagnose::Confidence;
-    use crate::diagnose::facts::{Clock, Memory};
+    use crate::diagnose::facts::{Clock, Memory, Others};
     use crate::page::Form;
 
     fn finding(id: Id, title: &str, share: Option<f64>, remedies: Vec<Remedy>) -> Finding {
@@ -249,6 +265,24 @@ mod tests {
         let tree = roxmltree::Document::parse_with_options(&html, options).unwrap();
         assert_eq!(tree.descendants().filter(|it| it.tag_name().name() == "pre").count(), 2);
         assert!(html.contains("<li class=\"advice\">setting: keep free memory<pre><code>masu run"));
+    }
+
+    #[test]
+    fn that_others_have_the_machine_is_said_before_any_finding() {
+        let said = |share, waited_share| {
+            let mut diagnosis = storm();
+            diagnosis.facts.others =
+                Others { share: Some(share), waited_share, ..Others::default() };
+            diagnosis.facts.clock.queued_s = 20.0;
+            let text = diagnosed(&diagnosis, 80).render(Form::Markdown, "");
+            let before = text.split("It gives memory back").next().unwrap();
+            let line = before.lines().find(|line| line.contains("busy")).unwrap_or_default();
+            line.to_owned()
+        };
+        assert_eq!(said(0.05, 0.4), "");
+        assert!(said(0.2, 0.1).contains("waited 20.0 s for one to work 26.5 s."));
+        assert!(said(0.5, 0.2).contains("less sure"));
+        assert!(said(0.93, 0.9).contains("Little of what follows is sure"));
     }
 
     #[test]
