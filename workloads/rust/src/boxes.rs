@@ -1,4 +1,4 @@
-//! Patterns of single boxes: one whose layout the compiler knows at both ends, and trait objects, whose layout
+//! Patterns of single boxes: those whose layout the compiler knows at both ends, and trait objects, whose layout
 //! comes from their vtable when they are dropped.
 
 use std::hint::black_box;
@@ -14,6 +14,19 @@ pub fn pair(work: Work) -> u64 {
         // Without this the compiler would leave out the box.
         black_box(&*number);
         sum = sum.wrapping_add(*number);
+    }
+    sum
+}
+
+/// A million boxes that live together, then dropped in the order in which they were made. One operation is one box.
+pub fn many(work: Work) -> u64 {
+    const LIVE: u64 = 1_000_000;
+    let (mut sum, mut left) = (0_u64, work.ops);
+    while left > 0 {
+        let count = left.min(LIVE);
+        let live: Vec<Box<u64>> = (0..count).map(|at| Box::new(left ^ at)).collect();
+        sum = black_box(live).iter().fold(sum, |sum, number| sum.wrapping_add(**number));
+        left -= count;
     }
     sum
 }

@@ -31,6 +31,24 @@ pub fn vectors(work: Work) -> u64 {
     vectors.iter().flatten().fold(sum, |sum, word| sum.wrapping_add(*word))
 }
 
+/// A hundred thousand vectors of 1 to 64 words, replaced at random. One operation is one replaced.
+pub fn replaced(work: Work) -> u64 {
+    const LIVE: usize = 100_000;
+    let mut random = Random::new(work.seed);
+    let mut live: Vec<Vec<u64>> = vec![Vec::new(); LIVE];
+    let ends = |words: &Vec<u64>| {
+        let (first, last) = (words.first().copied(), words.last().copied());
+        first.unwrap_or_default().wrapping_add(last.unwrap_or_default())
+    };
+    let mut sum = 0_u64;
+    for op in 0..work.ops {
+        let place = &mut live[random.below(LIVE)];
+        sum = sum.wrapping_add(ends(place));
+        *place = vec![op; 1 + random.below(64)];
+    }
+    live.iter().fold(sum, |sum, words| sum.wrapping_add(ends(words)))
+}
+
 /// A buffer to which 4 KiB are added at a time; past 16 MiB it starts again. One operation is one addition.
 pub fn buffer(work: Work) -> u64 {
     const PIECE: usize = 4 << 10;

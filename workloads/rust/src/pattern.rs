@@ -43,12 +43,20 @@ const fn single(
 /// Every pattern.
 pub const PATTERNS: &[Pattern] = &[
     single("box-u64", "small", 250_000_000, boxes::pair, "Box<u64>, made and dropped at once"),
+    single("box-million", "small", 60_000_000, boxes::many, "a million Box<u64>, then all dropped"),
     single(
         "box-dyn",
         "small",
         60_000_000,
         boxes::objects,
         "trait objects of six sizes, 1,000 live",
+    ),
+    single(
+        "vec-replace",
+        "small",
+        15_000_000,
+        collections::replaced,
+        "100,000 vectors of 8 to 512 bytes, replaced at random",
     ),
     single("vec-growth", "collections", 600_000_000, collections::vectors, "16 vectors pushed to"),
     single("vec-large", "collections", 5_000_000, collections::buffer, "4 KiB at a time to 16 MiB"),
