@@ -265,9 +265,11 @@ impl Looks {
             .map(|(number, thread)| (*number, thread))
             .collect();
         // The kernel counts a wait for a CPU when it is over, all at once: a thread that is ready and did nothing waited all along,
-        // and none waited for longer than there was.
+        // and none waited for longer than there was. A thread that has waited for as long as it has run so far is waiting again,
+        // and has work to do.
         for (_, thread) in &mut at_work {
-            let is_waiting = thread.state == 'R' && thread.wanted_s == 0.0;
+            let waits_often = thread.queue_s > 0.0 && thread.queue_s >= thread.clock_s;
+            let is_waiting = thread.state == 'R' && (thread.wanted_s == 0.0 || waits_often);
             thread.wanted_s = if is_waiting { since_s } else { thread.wanted_s.min(since_s) };
         }
         let has = |state| at_work.iter().any(|(_, thread)| thread.state == state);

@@ -109,6 +109,19 @@ fn who_waits_for_a_cpu_works_and_leaves_nobody_alone() {
 }
 
 #[test]
+fn a_wait_for_a_cpu_that_is_not_over_is_no_idle_time() {
+    let idle_s = |queue_s| {
+        let mut looks = met(&[(7, 0.05)]);
+        let thread = looks.threads.get_mut(&100).unwrap();
+        (thread.clock_s, thread.queue_s) = (1.0, queue_s);
+        looks.account(1.0, &[(7, 0.05)]);
+        looks.tally.idle_s
+    };
+    // It ran for a twentieth of the time and is ready: on a quiet machine it slept, where it always waits it waits.
+    assert_eq!([idle_s(0.1), idle_s(9.0)], [1.0, 0.0]);
+}
+
+#[test]
 fn processes_that_work_half_as_much_are_no_helpers() {
     let mut looks = met(&[(7, 1.0), (8, 0.6)]);
     looks.account(1.0, &[(7, 1.0), (8, 0.6)]);
