@@ -96,6 +96,9 @@ fn of_command(arguments: arguments::Diagnose, stop: &Stop) -> Result<Diagnosis> 
             aside::say(notice("Running it once, counted."));
             clock = Ticking::on_stderr();
         }
+        Step::Uncounted => {
+            aside::say(notice("It traces programs itself: running it once more, not counted."));
+        }
         Step::Inside => aside::say(notice("Running it twice more, to look inside.")),
         Step::Prices => {
             clock = None;

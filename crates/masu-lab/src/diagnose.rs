@@ -99,6 +99,8 @@ pub struct Options {
 pub enum Step {
     /// The program runs and is counted.
     Run,
+    /// It runs once more, and is not counted.
+    Uncounted,
     /// Further runs look inside.
     Inside,
     /// Prices are measured.
@@ -140,7 +142,7 @@ pub fn diagnose(
         let is_to_run_again = run.ending != Ending::Exited(0) && !stop.requested();
         not_seen.push(of_a_tracer(is_to_run_again).to_owned());
         if is_to_run_again {
-            tell(Step::Run);
+            tell(Step::Uncounted);
             before_s = own_cpu_s();
             (run, calls, seen) = watch(workload, variant, &conditions, stop, false)?;
         }

@@ -167,11 +167,13 @@ fn busy(facts: &Facts) -> Option<(String, Tone)> {
     );
     if clock.queued_s >= 0.01 * clock.wall_s {
         let (waited, worked) = (seconds(clock.queued_s), seconds(clock.user_s + clock.sys_s));
-        said.push_str(&format!(", and the program waited {waited} for one to work {worked}"));
+        said.push_str(&format!(
+            ", and the program waited {waited} for one and had one for {worked}"
+        ));
     }
     let (rest, tone) = match others.is_busy() {
         true if others.starves() => {
-            (". Little of what follows is sure. Ask again when they have ended.", Tone::Caution)
+            (". Little of what follows is sure. Ask again on a quiet machine.", Tone::Caution)
         }
         true => (". So what follows is less sure.", Tone::Caution),
         false => (".", Tone::Dim),
@@ -280,7 +282,7 @@ mod tests {
             line.to_owned()
         };
         assert_eq!(said(0.05, 0.4), "");
-        assert!(said(0.2, 0.1).contains("waited 20.0 s for one to work 26.5 s."));
+        assert!(said(0.2, 0.1).contains("waited 20.0 s for one and had one for 26.5 s."));
         assert!(said(0.5, 0.2).contains("less sure"));
         assert!(said(0.93, 0.9).contains("Little of what follows is sure"));
     }
