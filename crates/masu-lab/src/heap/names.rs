@@ -163,6 +163,10 @@ impl File {
 fn demangled(name: &str) -> String {
     // A version behind a symbol's name is the dynamic linker's.
     let name = name.split('@').next().unwrap_or(name);
+    // Both decoders also take names without the prefix that a linker sees: `f`, a function of C, would be `float`.
+    if !name.starts_with("_Z") && !name.starts_with("_R") {
+        return name.to_owned();
+    }
     if let Ok(rust) = rustc_demangle::try_demangle(name) {
         return format!("{rust:#}");
     }
@@ -193,6 +197,11 @@ mod tests {
             ("_ZN4work5parse17h0123456789abcdefE", "work::parse"),
             ("_Z4readi", "read(int)"),
             ("_Z7collectIiESt6vectorIT_SaIS1_EEi", "collect<int>(int)"),
+            ("_RNvC4work5parse", "work::parse"),
+            ("f", "f"),
+            ("St", "St"),
+            ("ZN4work5parseE", "ZN4work5parseE"),
+            ("_start", "_start"),
         ] {
             assert_eq!(demangled(symbol), name);
         }
