@@ -77,14 +77,18 @@ pub(crate) fn run(program: &Program, view: &View) -> Result<ExitStatus> {
     if view.output.is_some() || view.format.is_some() || asks_more {
         show(&profile, view, &workload.arguments[0].to_string_lossy())?;
     } else {
-        aside::say(format_args!("\n{}", profile.never_freed().trim_end()));
-        aside::say("-o heap.svg draws it; --of allocated counts all there ever was.");
+        aside::say("");
+        let end = "-o heap.svg draws it; --of allocated counts all there ever was.";
+        for line in profile.never_freed().trim_end().lines().chain([end]) {
+            // What stands under a heading is a function's name, and stays whole.
+            let is_sentence = !line.is_empty() && !line.starts_with(' ');
+            aside::say(if is_sentence { report::notice(line) } else { line.to_owned() });
+        }
     }
     if files.len() > 1 {
         let others = files.len() - 1;
-        aside::say(format_args!(
-            "Processes that it started wrote {others} more, which are not shown."
-        ));
+        let more = format!("Processes that it started wrote {others} more, which are not shown.");
+        aside::say(report::notice(&more));
     }
     Ok(status)
 }

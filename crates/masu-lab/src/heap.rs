@@ -11,6 +11,7 @@ mod flame;
 mod message;
 pub mod names;
 mod shape;
+mod speedscope;
 mod table;
 
 use std::collections::BTreeMap;
@@ -149,6 +150,7 @@ impl Profile {
             Shape::Text => table::text(self, what, title).into_bytes(),
             Shape::Folded => self.folded(what).into_bytes(),
             Shape::Flame => flame::svg(self, what, title).into_bytes(),
+            Shape::Speedscope => speedscope::json(self, what, title).into_bytes(),
             Shape::Pprof => message::write(self),
         }
     }

@@ -69,15 +69,14 @@ pub(super) fn never_freed(profile: &Profile) -> String {
     if sums.live_bytes <= 0 {
         let _ = writeln!(
             text,
-            "Nothing was left at its end, as far as was seen: {} allocated,\n\
-             a sample every {}.",
+            "Nothing was left at its end, as far as was seen: {} allocated, a sample every {}.",
             bytes(sums.allocated_bytes),
             bytes(profile.interval_bytes),
         );
     } else {
         let _ = writeln!(
             text,
-            "Never freed: about {} in {}, of {} allocated ({} %).\n\
+            "Never freed: about {} in {}, of {} allocated ({} %). \
              Estimates, a sample every {}. The most of it by:",
             bytes(sums.live_bytes),
             blocks(sums.live_blocks),
