@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use console::Term;
 use masu_lab::page::{Form, Page, set_width};
-use masu_lab::report::{Document, Format, render};
+use masu_lab::report::{Diagnoses, Document, Format, render};
 
 use crate::arguments;
 use crate::aside;
@@ -25,9 +25,14 @@ pub(crate) fn fit_terminal() {
 }
 
 pub(crate) struct Request {
-    document: Document,
+    what: What,
     format: Format,
     output: Option<PathBuf>,
+}
+
+enum What {
+    Comparisons(Document),
+    Diagnoses(Diagnoses),
 }
 
 impl Request {
@@ -36,14 +41,33 @@ impl Request {
         let format = match (format, &output) {
             (Some(format), _) => format,
             (None, None) => Format::Text,
-            (None, Some(path)) => asked_for_by(path)?,
+            (None, Some(path)) => {
+                let names = Format::ALL.map(Format::name).join(", ");
+                asked_for_by(path, &format!(".csv, .html or .json, or give --format ({names})"))?
+            }
         };
         refuse_to_replace(&files, output.as_deref(), "results")?;
-        Ok(Self { document: Document::read(&files)?, format, output })
+        let what = match Diagnoses::read(&files)? {
+            Some(_) if format == Format::Csv => {
+                bail!("only runs are a table of CSV; these files are diagnoses")
+            }
+            Some(diagnoses) => What::Diagnoses(diagnoses),
+            None => What::Comparisons(Document::read(&files)?),
+        };
+        Ok(Self { what, format, output })
     }
 
     pub(crate) fn perform(self) -> Result<Ending> {
-        write(render(&self.document, self.format), self.format, self.output.as_deref())?;
+        let output = self.output.as_deref();
+        match &self.what {
+            What::Comparisons(document) => {
+                write(render(document, self.format), self.format, output)?;
+            }
+            What::Diagnoses(diagnoses) => {
+                let json = || serde_json::to_string_pretty(diagnoses);
+                write_page(&diagnoses.page(), json, self.format, output)?;
+            }
+        }
         Ok(Ending::Done)
     }
 }
@@ -75,7 +99,7 @@ fn named_format(json: bool, output: Option<&Path>) -> Result<Format> {
     match output {
         _ if json => Ok(Format::Json),
         None => Ok(Format::Text),
-        Some(path) => match asked_for_by(path)? {
+        Some(path) => match asked_for_by(path, ".html or .json")? {
             Format::Csv => bail!("{}: only runs are a table of CSV: masu report", path.display()),
             format => Ok(format),
         },
@@ -120,13 +144,10 @@ fn write(mut page: String, format: Format, output: Option<&Path>) -> Result<()> 
     Ok(())
 }
 
-fn asked_for_by(path: &Path) -> Result<Format> {
+/// The form that a file's name asks for, in which `others` may be beside text and Markdown.
+fn asked_for_by(path: &Path, others: &str) -> Result<Format> {
     let Some(format) = Format::of_file(path) else {
-        bail!(
-            "{}: the name says no format; end it in .txt, .md, .csv, .html or .json, or give --format ({})",
-            path.display(),
-            Format::ALL.map(Format::name).join(", ")
-        );
+        bail!("{}: the name says no format; end it in .txt, .md, {others}", path.display());
     };
     Ok(format)
 }

@@ -50,6 +50,7 @@ pub use finding::{Confidence, Finding, Id, Kind, Remedy, RemedyKind};
 pub use inside::Means;
 pub use judge::judge;
 pub use running::{Hold, diagnose_running};
+pub use samples::Stack;
 
 use counting::note_counting;
 use facts::{CallFacts, Clock, Failure, Malloc, Memory, Others};
@@ -313,6 +314,7 @@ fn gathered(
         samples,
         malloc: malloc(&workload.program, variant),
         cpus: machine::Machine::here().cpus,
+        rss_over_time: run.rss_over_time.clone(),
         ..Facts::default()
     }
 }

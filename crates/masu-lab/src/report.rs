@@ -16,6 +16,7 @@ mod across;
 mod comparison;
 mod csv;
 mod diagnosed;
+mod diagnoses;
 mod document;
 mod drawn;
 #[cfg(test)]
@@ -35,6 +36,7 @@ pub use crate::quantity::{about, bytes, count};
 pub(crate) use crate::quantity::{ratio, seconds};
 pub use diagnosed::diagnosed;
 pub(crate) use diagnosed::findings;
+pub use diagnoses::Diagnoses;
 pub use document::Document;
 pub(crate) use plot::bars_of_bytes;
 pub use plot::{Bar, Chart, Line, bars, lines, standalone};

@@ -107,3 +107,24 @@ fn a_file_may_come_from_standard_input() {
     let output = masu(&["report", "-"]).stdin(file).output().unwrap();
     assert_eq!(String::from_utf8(output.stdout).unwrap(), page);
 }
+
+#[test]
+fn diagnoses_are_held_against_each_other() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["before.json", "after.json"] {
+        let mut diagnose = masu(&["diagnose", "--once", "-o", name, "--", "sh", "-c", ":"]);
+        let output = diagnose.current_dir(folder.path()).stdin(Stdio::null()).output().unwrap();
+        assert_eq!(output.status.code(), Some(0));
+    }
+    let page = report(folder.path(), &["before.json", "after.json"]);
+    for words in ["before.json", "peak RSS", "B to A", "memory-is-fine"] {
+        assert!(page.contains(words), "{words}: {page}");
+    }
+    let json = report(folder.path(), &["before.json", "after.json", "--format", "json"]);
+    assert!(json.contains("\"diagnoses\""), "{json}");
+    fs::write(folder.path().join("runs.jsonl"), "{\"record\":\"header\"}\n").unwrap();
+    let mut mixed = masu(&["report", "before.json", "runs.jsonl"]);
+    let output = mixed.current_dir(folder.path()).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("runs.jsonl: it is no diagnosis"));
+}

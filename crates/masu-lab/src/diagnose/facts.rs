@@ -49,6 +49,8 @@ pub struct Facts {
     pub prices: Prices,
     /// CPUs that it may use.
     pub cpus: usize,
+    /// Resident bytes as time went by, `(seconds, bytes)`.
+    pub rss_over_time: Vec<(f64, u64)>,
 }
 
 /// How a program failed.

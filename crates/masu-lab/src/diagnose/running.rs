@@ -20,7 +20,7 @@ use crate::books::{Scheduled, Stat, Switches};
 use crate::calls::attach::{Attached, Counted};
 use crate::calls::locks::malloc_in;
 use crate::execute::tree::{Pid, rss_bytes, state_of, threads};
-use crate::execute::{self, Look, Neighbors, Run};
+use crate::execute::{self, Curve, Look, Neighbors, Run};
 use crate::prices::Service;
 use crate::process::Observer;
 use crate::quantity::seconds;
@@ -155,6 +155,9 @@ pub fn diagnose_running(
     };
     facts.others = others(&run, own_s, facts.cpus);
     facts.memory.growth = growth::of(&curve);
+    let mut thinned = Curve::new();
+    curve.iter().for_each(|(at_s, bytes)| thinned.add(Duration::from_secs_f64(*at_s), *bytes));
+    facts.rss_over_time = thinned.points();
     facts.build = build::of(&program);
     let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
     let known_as = program.with_file_name(name.trim_end());

@@ -23,6 +23,10 @@ const KEPT_MAX: usize = 1 << 18;
 /// So many places are reported.
 const TOLD: usize = 8;
 
+/// So many different stacks are kept, and so many are reported.
+const STACKS_MAX: usize = 1 << 15;
+const STACKS_TOLD: usize = 400;
+
 /// A caller is named where it has this share of a place's samples.
 const CALLER_SHARE: f64 = 0.5;
 
@@ -41,6 +45,18 @@ pub struct Sampled {
     pub malloc_share: f64,
     /// Where most were.
     pub places: Vec<Place>,
+    /// The stacks that most were in.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub stacks: Vec<Stack>,
+}
+
+/// Functions that called each other, and how many samples were in the last.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Stack {
+    /// The outermost first, as far as frame pointers tell. A file stands for functions of it that have no name.
+    pub frames: Vec<String>,
+    /// How many.
+    pub samples: u64,
 }
 
 impl Sampled {
@@ -118,6 +134,8 @@ pub(super) struct Samples {
     files: Vec<String>,
     /// How many samples were at a place, on behalf of a caller in another file.
     found: HashMap<(Spot, Option<Spot>), u64>,
+    /// Where they were and who had called, the innermost first.
+    stacks: HashMap<Vec<Spot>, u64>,
     samples: u64,
     unknown: u64,
 }
@@ -162,7 +180,7 @@ impl Samples {
     }
 
     fn take(&mut self) {
-        let Samples { state, maps, files, found, samples, unknown, .. } = self;
+        let Samples { state, maps, files, found, stacks, samples, unknown, .. } = self;
         let State::Sampling(sampler) = state else { return };
         // A map is read once a look at most: what it does not hold then it does not hold.
         let mut read = Vec::new();
@@ -190,9 +208,12 @@ impl Samples {
                 return;
             };
             // A return address may lie behind the function that called last.
-            let caller = callers.iter().find_map(|address| {
-                spot(address.saturating_sub(1), false).filter(|(file, _)| *file != place.0)
-            });
+            let callers = callers.iter().filter_map(|it| spot(it.saturating_sub(1), false));
+            let stack: Vec<Spot> = std::iter::once(place).chain(callers).collect();
+            let caller = stack.iter().copied().find(|(file, _)| *file != place.0);
+            if stacks.len() < STACKS_MAX || stacks.contains_key(&stack) {
+                *stacks.entry(stack).or_default() += 1;
+            }
             if found.len() < KEPT_MAX || found.contains_key(&(place, caller)) {
                 *found.entry((place, caller)).or_default() += 1;
             } else {
@@ -223,6 +244,7 @@ impl Samples {
                 *tally.callers.entry(name).or_default() += count;
             }
         }
+        let stacks = named_stacks(&self.stacks, &self.files, &mut named);
         let share = |count: u64| count as f64 / self.samples.max(1) as f64;
         let mut places: Vec<(Function, Tally)> = places.into_iter().collect();
         places.sort_by(|(one, first), (other, second)| {
@@ -243,8 +265,30 @@ impl Samples {
             threads_left_out: left_out,
             malloc_share: share(of_malloc),
             places: places.collect(),
+            stacks,
         })
     }
+}
+
+/// The stacks that most samples were in, by the names of functions.
+fn named_stacks(
+    stacks: &HashMap<Vec<Spot>, u64>,
+    files: &[String],
+    named: &mut [Named],
+) -> Vec<Stack> {
+    let mut merged: HashMap<Vec<String>, u64> = HashMap::new();
+    for (stack, samples) in stacks {
+        let frames = stack.iter().rev().map(|(file, at)| {
+            let unnamed = || files[*file].rsplit('/').next().unwrap_or_default().to_owned();
+            named[*file].at(*at).0.unwrap_or_else(unnamed)
+        });
+        *merged.entry(frames.collect()).or_default() += samples;
+    }
+    let mut stacks: Vec<Stack> =
+        merged.into_iter().map(|(frames, samples)| Stack { frames, samples }).collect();
+    stacks.sort_by(|one, other| (other.samples, &one.frames).cmp(&(one.samples, &other.frames)));
+    stacks.truncate(STACKS_TOLD);
+    stacks
 }
 
 /// A function of a file; all those without names are one.

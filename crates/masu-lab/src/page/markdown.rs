@@ -58,6 +58,8 @@ fn block(page: &mut String, block: &Block, files: &str) {
             page.push('\n');
         }
         Block::Sheet(sheet) => self::sheet(page, sheet),
+        // Without a name for its file a plot has none.
+        Block::Figure(_) if files.is_empty() => {}
         Block::Figure(figure) => {
             paragraph(page, &format!("![{}]({})", escaped(&figure.caption), figure.file(files)));
         }

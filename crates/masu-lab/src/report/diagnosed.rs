@@ -1,10 +1,13 @@
 //! The page of a diagnosis: the cause first, in one sentence, then evidence and what to do.
 
-use super::proved;
+use super::{plot, proved};
 use crate::diagnose::{Diagnosis, Facts, Finding, Id, Kind, Remedy, RemedyKind};
-use crate::page::{Block, Heading, Page, Point, Text, Tone};
+use crate::page::{Block, Figure, Heading, Page, Point, Text, Tone};
 use crate::quantity::bytes;
 use crate::workload::{COMMAND_LINES, shortened};
+use crate::{Measure, Run};
+
+mod terms;
 
 /// The page for `diagnosis`, its command cut to about so many `columns`.
 #[must_use]
@@ -30,10 +33,17 @@ pub fn diagnosed(diagnosis: &Diagnosis, columns: usize) -> Page {
         page.push(Block::Gap);
         page.say(format!("Nothing stands out: {why}."), Tone::Plain);
     }
+    page.blocks.extend(drawn(diagnosis));
     if let Some(proof) = &diagnosis.proof {
         page.push(Block::Gap);
         page.heading(2, format!("Proof, by {} runs", proof.runs));
         proved::statements(&mut page, proof, str::to_owned);
+    }
+    let terms = terms::explained(&diagnosis.findings);
+    if !terms.is_empty() {
+        page.push(Block::Gap);
+        page.heading(2, "Terms");
+        page.push(Block::Statements(terms));
     }
     if !diagnosis.not_seen.is_empty() {
         page.push(Block::Gap);
@@ -42,6 +52,28 @@ pub fn diagnosed(diagnosis: &Diagnosis, columns: usize) -> Page {
     }
     page.foot = format!("Made by masu diagnose {}", env!("CARGO_PKG_VERSION")).into();
     page
+}
+
+/// Where its own code's time went, and what was resident when.
+fn drawn(diagnosis: &Diagnosis) -> Vec<Block> {
+    let figure = |(name, caption, svg): (&str, &str, Option<String>)| {
+        let (name, caption) = (name.to_owned(), caption.to_owned());
+        Some(Block::Figure(Figure { name, caption, svg: svg? }))
+    };
+    let facts = &diagnosis.facts;
+    let flame = facts
+        .samples
+        .as_ref()
+        .and_then(|sampled| plot::flame("cpu", &sampled.stacks, sampled.samples));
+    let rss_over_time = facts.rss_over_time.clone();
+    let run = Run { rss_over_time, wall_s: facts.clock.wall_s, ..Run::default() };
+    let label = [diagnosis.variant.clone()];
+    let memory = plot::memory("rss", Measure::Wall, &label, &[&run]);
+    let figures = [
+        ("cpu", "CPU time by function: boxes stand on their callers", flame),
+        ("rss", "Resident memory over time, from 0 up", memory),
+    ];
+    figures.into_iter().filter_map(figure).collect()
 }
 
 /// Findings, each with those of its remedies that none before it named.

@@ -7,6 +7,7 @@
 mod axis;
 mod bars;
 mod distribution;
+mod flame;
 mod intervals;
 mod latency;
 mod lines;
@@ -16,6 +17,7 @@ mod svg;
 pub(crate) use bars::bars_of_bytes;
 pub use bars::{Bar, bars};
 pub(super) use distribution::distribution;
+pub(super) use flame::flame;
 pub(super) use intervals::{Interval, intervals};
 pub(super) use latency::{LATENCIES, latency, latency_median};
 pub use lines::{Chart, Line, lines};

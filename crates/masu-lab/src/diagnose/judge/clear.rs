@@ -12,6 +12,9 @@ use crate::calls::Owner;
 use crate::prices::Service;
 use crate::quantity::{bytes, count, percent, seconds};
 
+/// What ran for so long was not over too soon, however little it did.
+const LONG_S: f64 = 1.0;
+
 /// What there is to say where nothing is wrong.
 pub(super) fn clear(facts: &Facts, found: &[Finding]) -> Vec<Finding> {
     let mut findings = Vec::new();
@@ -177,7 +180,12 @@ fn memory(facts: &Facts, found: &[Finding]) -> Option<Finding> {
     if is_long_enough && facts.share(faults_s) >= FIRST_TOUCH_SHARE {
         return Some(first_touch(facts, faults_s, listing));
     }
-    let (title, confidence) = if !is_long_enough {
+    let (title, confidence) = if !is_long_enough && facts.clock.wall_s >= LONG_S {
+        (
+            "It hardly used a CPU: too little for memory to matter, or for a cause to be seen",
+            Confidence::Low,
+        )
+    } else if !is_long_enough {
         ("It is over too soon for memory to matter, or for a cause to be seen", Confidence::Low)
     } else if share >= MEMORY_IS_FINE_SHARE {
         ("Its memory is touched once, as it must be; no other malloc was tried", Confidence::Low)

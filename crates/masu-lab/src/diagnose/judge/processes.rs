@@ -148,8 +148,8 @@ pub(super) fn growth(facts: &Facts) -> Option<Finding> {
     }
     Some(finding.remedied([Remedy::code(
         1,
-        "free what is no longer used, or bound what is kept; a heap profile says who asked for what is still held \
-         (docs/observing.md)",
+        "free what is no longer used, or bound what is kept: `masu heap -- PROGRAM` says at its end who asked for what \
+         is never freed, `masu heap show -p PID` of one that runs under MASU_PROFILE=/tmp/heap masu run",
         "a change of the program",
     )]))
 }

@@ -530,6 +530,10 @@ fn of_a_program_that_is_over_at_once_nothing_is_said_but_that() {
         assert!(found[0].title.contains("over too soon"), "{found:?}");
         assert_eq!(found[0].confidence, Confidence::Low);
     }
+    // One that sleeps for long is not over too soon.
+    let clock = Clock { wall_s: 3.0, user_s: 0.003, ..Clock::default() };
+    let found = judge(&Facts { clock, ..quiet() });
+    assert!(found[0].title.contains("hardly used a CPU"), "{found:?}");
 }
 
 #[test]

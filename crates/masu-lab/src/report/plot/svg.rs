@@ -42,6 +42,15 @@ impl Svg {
         ));
     }
 
+    /// A rectangle that says `name` where a pointer rests on it.
+    pub(super) fn named_rect(&mut self, corner: Point, size: (f64, f64), class: &str, name: &str) {
+        let [x, y, width, height] = [corner.0, corner.1, size.0, size.1].map(short);
+        let name = escaped(name);
+        self.push(&format!(
+            "<rect x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\" class=\"{class}\"><title>{name}</title></rect>"
+        ));
+    }
+
     pub(super) fn circle(&mut self, center: Point, radius: f64, class: &str) {
         let [x, y, radius] = [center.0, center.1, radius].map(short);
         self.push(&format!("<circle cx=\"{x}\" cy=\"{y}\" r=\"{radius}\" class=\"{class}\"/>"));

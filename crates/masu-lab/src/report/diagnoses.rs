@@ -1,0 +1,273 @@
+//! Saved diagnoses side by side: what each run took, and which findings went, came and stayed.
+//!
+//! Relies on the JSON of `masu diagnose`, of which it reads no more than it shows. One run is no series, so nothing is
+//! called faster here.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::across::name as letter;
+use crate::Error;
+use crate::error::Doing;
+use crate::page::{Block, Page, Sheet, Statement, Text, Tone, width};
+use crate::quantity::{bytes, count, percent, ratio, seconds};
+use crate::workload::{COMMAND_LINES, shortened};
+
+/// What a saved diagnosis begins with, and within how many bytes that stands.
+const SCHEMA: &str = "masu-diagnosis";
+const BEGINNING: u64 = 200;
+
+/// Saved diagnoses, in the order they were given.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Diagnoses {
+    diagnoses: Vec<Saved>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Saved {
+    #[serde(default)]
+    file: String,
+    command: Vec<String>,
+    variant: String,
+    findings: Vec<SavedFinding>,
+    facts: SavedFacts,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct SavedFinding {
+    id: String,
+    title: String,
+    confidence: String,
+    share: Option<f64>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct SavedFacts {
+    ending: Option<String>,
+    clock: SavedClock,
+    memory: SavedMemory,
+    calls: Option<SavedCalls>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct SavedClock {
+    wall_s: f64,
+    counting_s: f64,
+    user_s: f64,
+    own_sys_s: f64,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct SavedMemory {
+    peak_rss_bytes: f64,
+    minor_faults: f64,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct SavedCalls {
+    counts: BTreeMap<String, f64>,
+}
+
+/// Something that every run has, with its words.
+type Quantity = (&'static str, fn(&Saved) -> Option<f64>, fn(f64) -> String);
+
+const QUANTITIES: [Quantity; 6] = [
+    ("time", |one| Some(one.facts.clock.wall_s - one.facts.clock.counting_s), seconds),
+    ("CPU, own code", |one| Some(one.facts.clock.user_s), seconds),
+    ("CPU, kernel", |one| Some(one.facts.clock.own_sys_s), seconds),
+    ("peak RSS", |one| Some(one.facts.memory.peak_rss_bytes), bytes),
+    ("page faults", |one| Some(one.facts.memory.minor_faults), count),
+    ("calls counted", |one| Some(one.facts.calls.as_ref()?.counts.values().sum()), count),
+];
+
+impl Diagnoses {
+    /// Reads `paths`; none where the first is no diagnosis.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Report`] for a file that is none beside one that is, or that this version cannot read;
+    /// [`Error::System`] for one that cannot be read at all.
+    pub fn read(paths: &[PathBuf]) -> Result<Option<Diagnoses>, Error> {
+        if !paths.first().is_some_and(|first| is_diagnosis(first)) {
+            return Ok(None);
+        }
+        let read = |path: &PathBuf| {
+            let file = path.display().to_string();
+            if !is_diagnosis(path) {
+                let reason = format!(
+                    "{file}: it is no diagnosis (masu diagnose --json), as the first file is"
+                );
+                return Err(Error::Report(reason));
+            }
+            let text = std::fs::read(path).doing(|| format!("reading {file}"))?;
+            let saved: Saved = serde_json::from_slice(&text).map_err(|error| {
+                Error::Report(format!("{file}: a diagnosis that cannot be read: {error}"))
+            })?;
+            Ok(Saved { file, ..saved })
+        };
+        let diagnoses = paths.iter().map(read).collect::<Result<Vec<Saved>, Error>>()?;
+        Ok(Some(Diagnoses { diagnoses }))
+    }
+
+    /// The page that holds them against each other.
+    #[must_use]
+    pub fn page(&self) -> Page {
+        let all = &self.diagnoses;
+        let mut page = Page { title: "Diagnoses side by side".to_owned(), ..Page::default() };
+        let commands: Vec<String> =
+            all.iter().map(|one| shortened(&one.command, COMMAND_LINES * width())).collect();
+        let is_one = commands.iter().all(|one| *one == commands[0]);
+        match is_one {
+            true => page.heading(1, Text::code(&*commands[0])),
+            false => page.heading(1, "Diagnoses of several commands"),
+        }
+        let facts = all.iter().zip(&commands).enumerate().map(|(at, (one, command))| {
+            let mut words = vec![one.file.clone()];
+            words.extend((!is_one).then(|| command.clone()));
+            words.extend((one.variant != "system").then(|| format!("under {}", one.variant)));
+            words.extend(one.facts.ending.as_ref().map(|ending| format!("it {ending}")));
+            Statement::new(&letter(at), words.join("; "), Tone::Dim)
+        });
+        page.push(Block::Statements(facts.collect()));
+        page.push(Block::Gap);
+        page.push(Block::Sheet(self.figures()));
+        page.push(Block::Gap);
+        page.push(Block::Statements(self.findings()));
+        page.push(Block::Gap);
+        let note = "A run each: what differs by a few per cent may be chance. `masu compare` says what is sure.";
+        page.push(Block::marked(note));
+        page.foot = format!("Made by masu report {}", env!("CARGO_PKG_VERSION")).into();
+        page
+    }
+
+    fn figures(&self) -> Sheet {
+        let row = |(name, of, words): &Quantity| {
+            let values: Vec<Option<f64>> = self.diagnoses.iter().map(of).collect();
+            let mut cells = vec![(*name).to_owned()];
+            cells.extend(values.iter().map(|value| value.map_or_else(String::new, words)));
+            if let [Some(first), Some(second)] = values[..] {
+                let known = first > 0.0;
+                cells.push(if known {
+                    format!("×{}", ratio(second / first))
+                } else {
+                    String::new()
+                });
+            }
+            cells
+        };
+        let mut headings = vec![String::new()];
+        headings.extend((0..self.diagnoses.len()).map(letter));
+        headings.extend((self.diagnoses.len() == 2).then(|| "B to A".to_owned()));
+        Sheet::new("", headings, QUANTITIES.iter().map(row).collect())
+    }
+
+    /// Each finding of any of them, and what becomes of it from one to the next.
+    fn findings(&self) -> Vec<Statement> {
+        let mut ids: Vec<&str> = Vec::new();
+        for finding in self.diagnoses.iter().flat_map(|one| &one.findings) {
+            if !ids.contains(&finding.id.as_str()) {
+                ids.push(&finding.id);
+            }
+        }
+        let statement = |id: &str| {
+            let of = |one: &Saved| one.findings.iter().find(|finding| finding.id == id).cloned();
+            let found: Vec<Option<SavedFinding>> = self.diagnoses.iter().map(of).collect();
+            let title = found.iter().flatten().next_back().map_or("", |one| one.title.as_str());
+            let each = |(at, one): (usize, &Option<SavedFinding>)| {
+                format!("{} {}", letter(at), one.as_ref().map_or("–".to_owned(), brief))
+            };
+            let each: Vec<String> = found.iter().enumerate().map(each).collect();
+            let (fate, tone) = match &found[..] {
+                [Some(_), .., None] => ("gone; ", Tone::Strong),
+                [None, .., Some(_)] => ("new; ", Tone::Strong),
+                _ => ("", Tone::Plain),
+            };
+            Statement::new(id, format!("{fate}{}: {title}", each.join(", ")), tone)
+        };
+        ids.into_iter().map(statement).collect()
+    }
+}
+
+/// `20 % (high)`.
+fn brief(finding: &SavedFinding) -> String {
+    match finding.share {
+        Some(share) => format!("{} ({})", percent(share), finding.confidence),
+        None => format!("({})", finding.confidence),
+    }
+}
+
+fn is_diagnosis(path: &Path) -> bool {
+    let mut beginning = String::new();
+    let read =
+        File::open(path).and_then(|file| file.take(BEGINNING).read_to_string(&mut beginning));
+    (read.is_ok() || !beginning.is_empty()) && beginning.contains(SCHEMA)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::diagnose::facts::{Clock, Memory};
+    use crate::diagnose::{Confidence, Diagnosis, Facts, Finding, Id};
+    use crate::page::Form;
+
+    fn saved(wall_s: f64, ids: &[Id]) -> String {
+        let finding = |id: &Id| Finding {
+            id: *id,
+            title: format!("Title of {}", id.name()),
+            confidence: Confidence::High,
+            share: Some(0.2),
+            evidence: Vec::new(),
+            remedies: Vec::new(),
+        };
+        let facts = Facts {
+            ending: Some("returned 0".to_owned()),
+            clock: Clock { wall_s, user_s: 1.0, ..Clock::default() },
+            memory: Memory { peak_rss_bytes: 1 << 20, ..Memory::default() },
+            ..Facts::default()
+        };
+        let diagnosis = Diagnosis {
+            schema: SCHEMA,
+            version: 1,
+            command: vec!["./job".to_owned()],
+            variant: "system".to_owned(),
+            changed: Vec::new(),
+            findings: ids.iter().map(finding).collect(),
+            not_seen: Vec::new(),
+            proof: None,
+            trial: None,
+            facts,
+        };
+        serde_json::to_string_pretty(&diagnosis).unwrap()
+    }
+
+    #[test]
+    fn what_went_came_and_stayed_stands_beside_what_each_took() {
+        let folder = tempfile::tempdir().unwrap();
+        let [before, after, other] = ["before", "after", "other"].map(|it| folder.path().join(it));
+        fs::write(&before, saved(2.0, &[Id::HeapCallStorm, Id::CpuBound])).unwrap();
+        fs::write(&after, saved(1.0, &[Id::CpuBound, Id::MemoryIsFine])).unwrap();
+        fs::write(&other, "{}").unwrap();
+        let read = |paths: &[&PathBuf]| {
+            Diagnoses::read(&paths.iter().map(|it| (*it).clone()).collect::<Vec<_>>())
+        };
+        let both = read(&[&before, &after]).unwrap().unwrap();
+        let text = anstream::adapter::strip_str(&both.page().render(Form::Text, "")).to_string();
+        for line in ["./job", "×0.500", "gone; A 20 % (high), B –", "new; A –, B 20 % (high)"]
+        {
+            assert!(text.contains(line), "{line}: {text}");
+        }
+        assert!(text.contains("cpu-bound       A 20 % (high), B 20 % (high): Title"), "{text}");
+        assert!(both.page().render(Form::Html, "").contains("Diagnoses side by side"));
+        assert!(read(&[&other, &before]).unwrap().is_none());
+        let mixed = read(&[&before, &other]).unwrap_err().to_string();
+        assert!(mixed.contains("it is no diagnosis"), "{mixed}");
+        fs::write(&other, format!("{{\"schema\": \"{SCHEMA}\"}}")).unwrap();
+        assert!(read(&[&other]).unwrap_err().to_string().contains("cannot be read"));
+    }
+}
