@@ -433,6 +433,8 @@ pub struct Inside {
     pub resident_late_bytes: Option<u64>,
     /// Who asks most often, as a heap profile of the run on masu has it.
     pub sites: Vec<Site>,
+    /// Who asked for most of the bytes that lived when the last profile was written.
+    pub held: Option<Site>,
 }
 
 /// A function that asks for memory.
@@ -442,7 +444,7 @@ pub struct Site {
     pub function: String,
     /// Where in its source, where that is known: `file.c:12`.
     pub place: Option<String>,
-    /// Of all blocks that were asked for, about.
+    /// Of all blocks that were asked for, or of the bytes that lived, about.
     pub share: f64,
 }
 

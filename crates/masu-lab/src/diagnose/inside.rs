@@ -14,7 +14,7 @@ use std::time::Duration;
 use super::facts::{Inside, Site};
 use crate::execute::tree::Pid;
 use crate::execute::{Conditions, Look, execute_under, execute_watched};
-use crate::heap::{Frame, Profile};
+use crate::heap::{Frame, Profile, Sums};
 use crate::process::{self, Observer};
 use crate::{CountPage, Error, Scratch, ScratchFolder, Stop, Variant, Workload};
 
@@ -43,11 +43,18 @@ pub(super) fn look(
             folder.fresh(stop)?;
             masu.variables.push(("MASU_PROFILE".to_owned(), text(&folder.path().join("heap"))));
         }
-        let mut pages = Pages::default();
-        let run = execute_watched(workload, &masu, conditions, stop, &mut pages)?;
-        inside = pages.finish(run.wall_s);
+        let mut asking = Asking::default();
+        if let Some(folder) = &profiles {
+            asking.prefix = Some(folder.path().join("heap"));
+        }
+        let run = execute_watched(workload, &masu, conditions, stop, &mut asking)?;
+        inside = asking.pages.finish(run.wall_s);
         inside.resident_late_bytes = late_median(&run.rss_over_time, run.wall_s);
-        inside.sites = profiles.map_or_else(Vec::new, |folder| sites(folder.path()));
+        if let Some(folder) = &profiles {
+            let profiles = last_profiles(folder.path());
+            inside.sites = sites(&profiles);
+            inside.held = held(&profiles);
+        }
     }
     if let Some(counting) = &means.counting
         && !stop.requested()
@@ -82,27 +89,50 @@ fn count(
 /// So many sites are reported.
 const SITES: usize = 8;
 
-/// Who asked for most blocks, by the profiles in a folder.
-fn sites(folder: &Path) -> Vec<Site> {
+/// The last profile of each process that wrote one in a folder.
+fn last_profiles(folder: &Path) -> Vec<Profile> {
     let files = fs::read_dir(folder).into_iter().flatten().flatten().map(|file| file.path());
-    let profiles = files.filter_map(|file| Profile::read(&file).ok());
-    let mut blocks: HashMap<Frame, i64> = HashMap::new();
-    for (frames, sums) in profiles.flat_map(|profile| profile.stacks) {
-        let Some(asking) = asking(&frames) else { continue };
-        *blocks.entry(asking.clone()).or_default() += sums.allocated_blocks;
+    let mut last: HashMap<u32, (u32, PathBuf)> = HashMap::new();
+    for file in files {
+        let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let parts: Vec<&str> = name.split('.').collect();
+        let ["heap", process, number, "pb"] = parts[..] else { continue };
+        let (Ok(process), Ok(number)) = (process.parse(), number.parse::<u32>()) else { continue };
+        if last.get(&process).is_none_or(|(known, _)| *known < number) {
+            last.insert(process, (number, file));
+        }
     }
-    let whole: i64 = blocks.values().sum();
-    let mut most: Vec<(Frame, i64)> = blocks.into_iter().collect();
+    last.into_values().filter_map(|(_, file)| Profile::read(&file).ok()).collect()
+}
+
+/// Who asked for most blocks.
+fn sites(profiles: &[Profile]) -> Vec<Site> {
+    by_asking(profiles, |sums| sums.allocated_blocks)
+}
+
+/// Who asked for most of what lived at the end, in bytes.
+pub(super) fn held(profiles: &[Profile]) -> Option<Site> {
+    by_asking(profiles, |sums| sums.live_bytes).into_iter().next()
+}
+
+fn by_asking(profiles: &[Profile], of: fn(&Sums) -> i64) -> Vec<Site> {
+    let mut asked: HashMap<Frame, i64> = HashMap::new();
+    for (frames, sums) in profiles.iter().flat_map(|profile| &profile.stacks) {
+        let Some(asking) = asking(frames) else { continue };
+        *asked.entry(asking.clone()).or_default() += of(sums);
+    }
+    let whole: i64 = asked.values().sum();
+    let mut most: Vec<(Frame, i64)> = asked.into_iter().filter(|(_, number)| *number > 0).collect();
     most.sort_by(|(one, first), (other, second)| (second, one).cmp(&(first, other)));
     most.truncate(SITES);
-    let site = |(frame, blocks): (Frame, i64)| Site {
+    let site = |(frame, number): (Frame, i64)| Site {
         place: frame
             .file
             .as_deref()
             .filter(|_| frame.line > 0)
             .map(|file| format!("{}:{}", file.rsplit('/').next().unwrap_or(file), frame.line)),
         function: readable(&frame.function),
-        share: blocks as f64 / whole.max(1) as f64,
+        share: number as f64 / whole.max(1) as f64,
     };
     most.into_iter().map(site).collect()
 }
@@ -196,6 +226,33 @@ pub(super) struct Pages {
 /// A process that has no page yet is asked again so often.
 const TRIES: usize = 64;
 
+/// Looks at pages, and asks each process for a profile now and then: one that is killed writes none at its end.
+#[derive(Debug, Default)]
+struct Asking {
+    pages: Pages,
+    /// What the names of profiles begin with; none where there are none.
+    prefix: Option<PathBuf>,
+    /// When they were asked for last.
+    asked: Duration,
+}
+
+impl Look for Asking {
+    fn look(&mut self, at: Duration, members: &[Pid]) {
+        self.pages.look(at, members);
+        let Some(prefix) = self.prefix.as_ref().filter(|_| at >= self.asked + ASK_EVERY) else {
+            return;
+        };
+        self.asked = at;
+        for process in members {
+            // Where it cannot be made, nothing is asked.
+            let _ = fs::File::create(format!("{}.{process}.ask", prefix.display()));
+        }
+    }
+}
+
+/// A profile of a large heap takes tenths of a second.
+const ASK_EVERY: Duration = Duration::from_secs(1);
+
 impl Look for Pages {
     fn look(&mut self, at: Duration, members: &[Pid]) {
         let mut live = 0;
@@ -273,7 +330,21 @@ mod tests {
         assert_eq!(asking(&stack).map(|it| it.function.as_str()), Some("parse"));
         assert_eq!(asking(&stack[2..]), Some(&stack[3]));
         assert_eq!(asking(&[]), None);
-        assert_eq!(sites(Path::new("/no/such/folder")), []);
+        assert!(last_profiles(Path::new("/no/such/folder")).is_empty());
+    }
+
+    #[test]
+    fn what_lives_is_another_question_than_who_asks_most() {
+        let frame = |name: &str| Frame { function: name.to_owned(), file: None, line: 0 };
+        let sums =
+            |allocated_blocks, live_bytes| Sums { allocated_blocks, live_bytes, ..Sums::default() };
+        let mut profile = Profile::default();
+        profile.stacks.insert(vec![frame("main"), frame("drop")], sums(900, 0));
+        profile.stacks.insert(vec![frame("main"), frame("keep")], sums(100, 5_000));
+        let profiles = [profile];
+        assert_eq!(sites(&profiles)[0].function, "drop");
+        assert_eq!(held(&profiles).unwrap().function, "keep");
+        assert_eq!(held(&[]), None);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use super::children::Children;
 use super::facts::{CallFacts, Clock, Facts, Malloc, Memory, Waiting};
-use super::inside::Pages;
+use super::inside::{self, Pages};
 use super::looks::{Looks, Seen};
 use super::{
     Diagnosis, again, build, findings_of, growth, note_counting, others, own_cpu_s, services,
@@ -21,10 +21,14 @@ use crate::calls::attach::{Attached, Counted};
 use crate::calls::locks::malloc_in;
 use crate::execute::tree::{Pid, rss_bytes, state_of, threads};
 use crate::execute::{self, Curve, Look, Neighbors, Run};
+use crate::heap::{self, Profile};
 use crate::prices::Service;
 use crate::process::Observer;
 use crate::quantity::seconds;
 use crate::{Catalogue, Error, Machine, Places, Prices, Program, Stop, kernel};
+
+/// How long a process that grows may take to write a heap profile.
+const PROFILE_WITHIN: Duration = Duration::from_secs(2);
 
 /// The time between two looks, where a look is cheap.
 const USUAL: Duration = Duration::from_millis(10);
@@ -172,6 +176,11 @@ pub fn diagnose_running(
         },
     };
     facts.inside = is_on_masu.then(|| pages.finish(wall_s));
+    if let Some(inside) = facts.inside.as_mut().filter(|_| facts.memory.growth.is_some()) {
+        // Of one that takes a profile; any other refuses at once.
+        let profile = heap::ask(pid, PROFILE_WITHIN).and_then(|file| Profile::read(&file));
+        inside.held = profile.ok().and_then(|profile| inside::held(&[profile]));
+    }
     if let Some(counted) = &counted {
         add(&mut facts, counted);
         facts.prices = Prices::measure_some(&services(Some(&counted.calls), 0));

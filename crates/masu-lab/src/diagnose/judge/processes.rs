@@ -142,9 +142,10 @@ pub(super) fn growth(facts: &Facts) -> Option<Finding> {
         bytes(growth.bytes as f64),
         seconds(growth.over_s)
     ));
-    let sites = facts.inside.as_ref().map_or(&[][..], |inside| &inside.sites);
-    if let Some(site) = sites.first() {
-        finding = finding.seeing(format!("asked for most often by `{}`", site.function));
+    if let Some(site) = facts.inside.as_ref().and_then(|inside| inside.held.as_ref()) {
+        let who = super::program::site(site);
+        finding =
+            finding.seeing(format!("by a heap profile, of the bytes that live {who} asked for"));
     }
     Some(finding.remedied([Remedy::code(
         1,

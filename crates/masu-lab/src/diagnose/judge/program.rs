@@ -119,7 +119,7 @@ fn collects(sampled: &Sampled) -> bool {
 }
 
 /// A function that asks for memory: `parse (work.c:12) 43 %`.
-fn site(site: &Site) -> String {
+pub(super) fn site(site: &Site) -> String {
     /// Names of C++ may be longer than a page.
     const MOST: usize = 80;
     let place = site.place.as_ref().map_or_else(String::new, |place| format!(" ({place})"));
