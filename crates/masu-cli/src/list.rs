@@ -11,6 +11,7 @@ use std::path::Path;
 
 use anstyle::Style;
 use anyhow::{Context, Result};
+use masu_lab::report::{width, wrap};
 use masu_lab::{Allocator, Catalogue, Libc};
 use serde_json::{Value, json};
 
@@ -25,6 +26,9 @@ const PACKAGED: [(&str, &str); 4] = [
     ("tbbmalloc", "libtbbmalloc2"),
     ("tcmalloc", "libtcmalloc-minimal4"),
 ];
+
+/// The columns that the table takes.
+const WIDE: usize = 80;
 
 const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
@@ -46,14 +50,19 @@ pub(crate) fn perform(arguments: &arguments::List) -> Result<()> {
 }
 
 fn page(catalogue: &Catalogue, absences: &[String], home: Option<&OsStr>) -> String {
-    let mut page = format!("{BOLD}{:<18}{:<11}{:<7}file{BOLD:#}\n", "allocator", "version", "for");
+    // A narrow terminal has files and notes below their mallocs.
+    let is_narrow = width() < WIDE;
+    let (gap, indent) = if is_narrow { ("\n  ", 2) } else { (" ", 18) };
+    let file = if is_narrow { "" } else { "file" };
+    let mut page =
+        format!("{BOLD}{:<18}{:<11}{:<7}{file}{BOLD:#}\n", "allocator", "version", "for");
     for allocator in &catalogue.allocators {
         let Allocator { name, path, version, libc, notes, .. } = allocator;
         let version = version.as_deref().unwrap_or("–");
         let libc = library_of(*libc);
-        page.push_str(&format!("{name:<17} {version:<10} {libc:<6} {}\n", short(path, home)));
-        for note in notes {
-            page.push_str(&format!("{DIM}{:18}{note}{DIM:#}\n", ""));
+        page.push_str(&format!("{name:<17} {version:<10} {libc:<6}{gap}{}\n", short(path, home)));
+        for line in notes.iter().flat_map(|note| wrap(note, width() - indent)) {
+            page.push_str(&format!("{DIM}{:indent$}{line}{DIM:#}\n", ""));
         }
     }
     let missing: Vec<_> = missing(catalogue).collect();
