@@ -144,9 +144,10 @@ pub(crate) struct Compare {
     #[arg(long, value_name = "NAME", requires = "suite", conflicts_with = "words")]
     #[arg(hide_short_help = true, help_heading = WHAT)]
     pub(crate) only: Vec<String>,
-    /// Timed runs of each variant [default: 30]
+    /// Timed runs of each variant [default: up to 30]
     ///
-    /// By default fewer where 30 take more than about a minute, but not under 12.
+    /// By default until each difference is shown, or can be no larger than 2 %. At most 30, or as many as take about a
+    /// minute, or 12 where these take longer; that many in any case with --decide or --fail-if-slower.
     #[arg(short = 'n', long, value_name = "RUNS", value_parser = count)]
     #[arg(conflicts_with_all = ["budget", "precision"], help_heading = LONG)]
     pub(crate) runs: Option<u32>,
@@ -421,14 +422,16 @@ pub(crate) struct Top {
 The files are what `masu compare --json FILE` writes; one that is still being
 written, or was cut off, is shown as far as it goes. Several files of the same
 comparison, made on several machines or days, are shown together: counted,
-never pooled.
+never pooled. Files that `masu diagnose --json` wrote are held against each
+other: what each run took, which findings went, came and stayed.
 
 CSV has a line for every run, in seconds and bytes; `counts` says whether the
 run is among those that the medians rest on.
 
 Examples:
   masu report runs.jsonl
-  masu report laptop.jsonl server.jsonl -o both.html")]
+  masu report laptop.jsonl server.jsonl -o both.html
+  masu report why-before.json why-after.json")]
 pub(crate) struct Report {
     /// Results files; - is standard input
     #[arg(value_name = "FILE", required = true)]

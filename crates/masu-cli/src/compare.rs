@@ -5,8 +5,6 @@
 use std::env;
 use std::io::Write;
 use std::path::PathBuf;
-use std::sync::mpsc::{self, RecvTimeoutError};
-use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
@@ -29,7 +27,7 @@ use crate::arguments::{self, Arguments, Command};
 use crate::aside;
 use crate::carried;
 use crate::exit::Ending;
-use crate::progress::Progress;
+use crate::progress::{Progress, Waiting};
 
 /// How long standard input is read before masu says what it is doing.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -103,12 +101,17 @@ impl Request {
             bail!("--json -: name a file: the page goes to standard output");
         }
         let gate = arguments.fail_if_slower;
+        // A bound is another question than whether there is a difference.
+        let usual = match (gate, &options.decide) {
+            (None, None) => Rounds::UntilDecided { most: DEFAULT_ROUNDS },
+            _ => Rounds::Fixed(DEFAULT_ROUNDS),
+        };
         if arguments.suite.is_none() && rounds(&arguments).is_none() {
             options.within = Some(USUAL_TIME);
         }
         let suite = match arguments.suite.take() {
             Some(path) => from_file(path, arguments)?,
-            None => from_words(arguments)?,
+            None => from_words(arguments, usual)?,
         };
         let plan = Plan::make(&suite, &mut ground)?;
         Ok(Self { plan, options, gate })
@@ -174,8 +177,8 @@ fn rounds(arguments: &arguments::Compare) -> Option<Rounds> {
     }
 }
 
-fn from_words(arguments: arguments::Compare) -> Result<Suite> {
-    let rounds = rounds(&arguments).unwrap_or(Rounds::Fixed(DEFAULT_ROUNDS));
+fn from_words(arguments: arguments::Compare, usual: Rounds) -> Result<Suite> {
+    let rounds = rounds(&arguments).unwrap_or(usual);
     let server = server(arguments.server)?;
     let usual = server.as_ref().map(ServerPlan::primary).unwrap_or_default();
     let entry = Entry {
@@ -267,6 +270,9 @@ fn announcement(plan: &Plan, is_most: bool) -> String {
             let most = if is_most { "up to " } else { "" };
             format!(", then {most}{} runs", rounds.saturating_mul(rows))
         }
+        Rounds::UntilDecided { most } => {
+            format!(", then up to {} runs", most.saturating_mul(rows))
+        }
         _ => String::new(),
     };
     let tables = plan.cases.len();
@@ -349,18 +355,10 @@ fn decided(comparison: &Comparison, criterion: &Criterion) -> Result<Ending> {
 /// Standard input, read to its end; says so where that takes a while, because a user who gave none
 /// on purpose would wait for ever.
 pub(crate) fn own_input() -> Result<Input> {
-    let (done, waiting) = mpsc::channel::<()>();
-    thread::spawn(move || {
-        if waiting.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
-            aside::say(
-                "Reading standard input to its end, to give it to every run; \
-                 </dev/null if\nthere is none.",
-            );
-        }
-    });
-    let input = Input::own();
-    drop(done);
-    Ok(input?)
+    let line =
+        "Reading standard input to its end, to give it to every run; </dev/null if there is none.";
+    let _waiting = Waiting::new(PATIENCE, None, line.to_owned());
+    Ok(Input::own()?)
 }
 
 fn print(comparison: &Comparison) -> Result<()> {

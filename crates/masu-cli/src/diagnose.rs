@@ -94,7 +94,9 @@ fn of_command(arguments: arguments::Diagnose, stop: &Stop) -> Result<Diagnosis> 
     let mut tell = |step: Step| match step {
         Step::Run => {
             aside::say(notice("Running it once, counted."));
-            clock = Ticking::on_stderr();
+            clock = Some(Ticking::on_stderr(
+                "Ctrl-C ends it and judges what was seen, --timeout 60s is a limit.",
+            ));
         }
         Step::Uncounted => {
             aside::say(notice("It traces programs itself: running it once more, not counted."));

@@ -1,9 +1,12 @@
 //! How far a comparison is, on standard error: a bar with the time left on a terminal, else a few plain lines.
 //!
 //! The lab calls only between runs, so nothing is drawn while a run is timed; for the same reason the bar has no
-//! ticking thread.
+//! ticking thread. Warm-ups are not timed: where one takes long, a line says what is waited for.
 
+use std::cell::RefCell;
 use std::io::{self, IsTerminal};
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::thread;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -19,71 +22,125 @@ const PLAIN_STEPS: usize = 4;
 /// Less time left than this needs no plain line.
 const WORTH_TELLING: Duration = Duration::from_secs(5);
 
+/// How long a program runs that nothing is known of before a line says that it is waited for.
+const PATIENCE: Duration = Duration::from_secs(5);
+
 /// Where the lab's events go.
-pub(crate) enum Progress {
-    /// A terminal: one line, redrawn.
-    Bar(ProgressBar),
-    /// A file or a pipe: few lines.
-    Plain,
+pub(crate) struct Progress {
+    /// One line of a terminal, redrawn; none for a file or a pipe, which gets few lines.
+    bar: Option<ProgressBar>,
+    waiting: RefCell<Option<Waiting>>,
 }
 
 impl Progress {
     /// The form that fits standard error.
     pub(crate) fn on_stderr() -> Self {
+        let waiting = RefCell::default();
         if !io::stderr().is_terminal() {
-            return Self::Plain;
+            return Self { bar: None, waiting };
         }
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
         let style = ProgressStyle::with_template("{bar:24} {pos:>3} of {len}  {msg}");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("━╸ "));
-        Self::Bar(bar)
+        Self { bar: Some(bar), waiting }
     }
 
     pub(crate) fn observe(&self, event: &Event<'_>) {
-        match self {
-            Self::Bar(bar) => draw(bar, event),
-            Self::Plain => tell(event),
+        match &self.bar {
+            Some(bar) => draw(bar, event),
+            None => tell(event),
         }
+        let patient = match event {
+            Event::WarmUp { variant, is_server, .. } => {
+                let line = slow_warm_up(&variant.label, *is_server);
+                Some(Waiting::new(PATIENCE, self.bar.clone(), line))
+            }
+            _ => None,
+        };
+        self.waiting.replace(patient);
     }
 
     /// Says `line`, above the bar where there is one.
     pub(crate) fn say(&self, line: &str) {
-        match self {
-            Self::Bar(bar) => bar.suspend(|| aside::say(notice(line))),
-            Self::Plain => aside::say(notice(line)),
-        }
+        say_above(self.bar.as_ref(), line);
     }
 
     /// Takes the bar away, so that it is no part of what stays on the screen.
     pub(crate) fn finish(&self) {
-        if let Self::Bar(bar) = self {
+        self.waiting.take();
+        if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }
     }
 }
 
-/// A clock on the terminal while a program runs that is not timed.
-pub(crate) struct Ticking(ProgressBar);
+fn say_above(bar: Option<&ProgressBar>, line: &str) {
+    match bar {
+        Some(bar) => bar.suspend(|| aside::say(notice(line))),
+        None => aside::say(notice(line)),
+    }
+}
+
+fn slow_warm_up(label: &str, is_server: bool) -> String {
+    let seconds = PATIENCE.as_secs();
+    if is_server {
+        return format!(
+            "Waiting for the server under `{label}`, {seconds} s so far; Ctrl-C ends it."
+        );
+    }
+    format!(
+        "Waiting for the warm-up under `{label}` to end, {seconds} s so far. Ctrl-C ends it, --timeout 60s is a \
+         limit; a program that does not end by itself is compared with --server."
+    )
+}
+
+/// Says a line after a while, unless it is dropped before.
+pub(crate) struct Waiting {
+    /// The thread that waits sees when it is gone.
+    _until: Sender<()>,
+}
+
+impl Waiting {
+    /// Says `line` above `bar` when so much time is over.
+    pub(crate) fn new(after: Duration, bar: Option<ProgressBar>, line: String) -> Self {
+        let (until, is_over) = mpsc::channel();
+        thread::spawn(move || {
+            if is_over.recv_timeout(after) == Err(RecvTimeoutError::Timeout) {
+                say_above(bar.as_ref(), &line);
+            }
+        });
+        Self { _until: until }
+    }
+}
+
+/// While a program runs that is not timed: a clock on a terminal, and after a while a line on what is waited for.
+pub(crate) struct Ticking {
+    clock: Option<ProgressBar>,
+    _waiting: Waiting,
+}
 
 impl Ticking {
-    /// None where standard error is no terminal.
-    pub(crate) fn on_stderr() -> Option<Self> {
+    /// Says that the program still runs, and `what_to_do`.
+    pub(crate) fn on_stderr(what_to_do: &str) -> Self {
         /// It shows seconds.
         const TICK: Duration = Duration::from_millis(500);
-        if !io::stderr().is_terminal() {
-            return None;
-        }
-        let clock = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-        let style = ProgressStyle::with_template("{spinner} {elapsed}");
-        clock.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
-        clock.enable_steady_tick(TICK);
-        Some(Self(clock))
+        let clock = io::stderr().is_terminal().then(|| {
+            let clock = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+            let style = ProgressStyle::with_template("{spinner} {elapsed}");
+            clock.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
+            clock.enable_steady_tick(TICK);
+            clock
+        });
+        let line = format!("It still runs, {} s so far. {what_to_do}", PATIENCE.as_secs());
+        Self { _waiting: Waiting::new(PATIENCE, clock.clone(), line), clock }
     }
 }
 
 impl Drop for Ticking {
     fn drop(&mut self) {
-        self.0.finish_and_clear();
+        if let Some(clock) = &self.clock {
+            clock.finish_and_clear();
+        }
     }
 }
 
@@ -95,7 +152,7 @@ fn draw(bar: &ProgressBar, event: &Event<'_>) {
         bar.tick();
     };
     match event {
-        Event::WarmUp { case, variant, done, of } => {
+        Event::WarmUp { case, variant, done, of, .. } => {
             at(*done, *of, format!("warming up {case}: {}", variant.label));
         }
         Event::LeftOut { case, left_out } => bar.suspend(|| tell_left_out(case, left_out)),

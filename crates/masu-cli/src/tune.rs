@@ -118,7 +118,7 @@ fn first_look(
     let limits = Limits { time: Some(time), memory_bytes: *memory_limit };
     let options = diagnose::Options { limits, ..diagnose::Options::default() };
     let system = ground.catalogue.resolve(&"system".parse()?, &workload.program)?;
-    let clock = Ticking::on_stderr();
+    let clock = Ticking::on_stderr(&format!("{} is its limit.", report::about(time)));
     let made = diagnose(workload, &system, &ground.catalogue, &options, stop, &mut |_| {});
     drop(clock);
     if stop.requested() {

@@ -112,6 +112,8 @@ pub enum Event<'a> {
         case: &'a str,
         /// Which variant.
         variant: &'a Variant,
+        /// Whether it is a server, which is ready when it is, and does not end.
+        is_server: bool,
         /// Warm-ups done so far.
         done: usize,
         /// Warm-ups in all.
@@ -151,7 +153,7 @@ pub enum Event<'a> {
         variant: &'a Variant,
         /// Timed runs done so far.
         done: usize,
-        /// Timed runs in all, if that is known.
+        /// Timed runs in all, or the most there can be, if that is known.
         of: Option<usize>,
         /// How long the rest will take at most, this run included, judged by the runs so far.
         remaining: Duration,
@@ -164,7 +166,7 @@ pub enum Event<'a> {
         run: &'a Run,
         /// Timed runs done so far, this one included.
         done: usize,
-        /// Timed runs in all, if that is known.
+        /// Timed runs in all, or the most there can be, if that is known.
         of: Option<usize>,
     },
     /// All runs of a case are made.

@@ -142,7 +142,7 @@ pub enum Error {
         reason: String,
     },
     /// A comparison that cannot be made as asked.
-    #[error("nothing to compare: {0}")]
+    #[error("{0}")]
     Compare(String),
     /// A search for a better variant that cannot be made as asked.
     #[error("{0}")]

@@ -218,7 +218,7 @@ pub(crate) fn prove_with_values(
     let labels: Vec<String> = case.rows.iter().map(|row| row.variant.label.clone()).collect();
     let rounds = match plan.rounds {
         Rounds::Fixed(rounds) => rounds,
-        Rounds::Budget { .. } => 0,
+        Rounds::Budget { .. } | Rounds::UntilDecided { .. } => 0,
     };
     let mut left_out = case.left_out.clone();
     let began = Instant::now();

@@ -65,6 +65,11 @@ pub enum Rounds {
         /// How far an interval may reach from its estimate, relative to it: 0.01 is one per cent.
         precision: f64,
     },
+    /// Until nothing is undecided ([`Summary::is_decided`]), at most so many: looked at as a budget is.
+    UntilDecided {
+        /// The most rounds.
+        most: usize,
+    },
 }
 
 /// A file that the results depend on.
@@ -142,12 +147,36 @@ impl Summary {
     pub fn is_narrow(&self, precision: f64) -> bool {
         let mut ratios =
             self.rows.iter().skip(1).filter_map(|row| row.estimate(self.primary)?.ratio);
-        ratios.all(|ratio| {
-            let (least, most) = (1.0 - precision, 1.0 + precision);
-            ratio.interval.is_some_and(|(low, high)| {
-                low >= ratio.estimate * least && high <= ratio.estimate * most
-            })
-        })
+        ratios.all(|ratio| ratio.is_within(precision))
+    }
+}
+
+/// What nine of ten series would have shown, where no difference was shown, if nothing is undecided.
+const HIDDEN_MOST: f64 = 0.02;
+
+/// How far the interval of a ratio may reach from its estimate if nothing is undecided: so far relative to it, or so
+/// large a part of its distance from 1. That something takes half of the time need not be known to 5 %.
+const DECIDED_PRECISION: f64 = 0.05;
+const DECIDED_PART: f64 = 1.0 / 3.0;
+
+impl Summary {
+    /// Whether more rounds would tell little: each difference is shown, and its size is known to 5 % or to a third of
+    /// it, or it can be no larger than about 2 %. A variant whose runs failed is passed over, for more of them decide
+    /// nothing.
+    pub fn is_decided(&self) -> bool {
+        let is_decided = |row: &Row| match row.verdict {
+            Verdict::NoDifferenceShown { could_have_seen } => could_have_seen <= HIDDEN_MOST,
+            Verdict::TooFewRuns { .. } => false,
+            Verdict::Faster | Verdict::Slower => {
+                let ratio = row.estimate(self.primary).and_then(|estimate| estimate.ratio);
+                ratio.is_some_and(|ratio| {
+                    let distance = ratio.estimate.ln().abs();
+                    ratio.is_within(DECIDED_PRECISION.max((DECIDED_PART * distance).exp_m1()))
+                })
+            }
+            Verdict::Reference | Verdict::RunsFailed { .. } => true,
+        };
+        self.rows.len() > 1 && self.rows.iter().all(is_decided)
     }
 }
 

@@ -133,6 +133,12 @@ pub struct Ratio {
 }
 
 impl Ratio {
+    /// Whether there is an interval, and it reaches so far from its estimate at most, relative to it.
+    pub(crate) fn is_within(&self, precision: f64) -> bool {
+        let (least, most) = (self.estimate * (1.0 - precision), self.estimate * (1.0 + precision));
+        self.interval.is_some_and(|(low, high)| low >= least && high <= most)
+    }
+
     /// `×0.893 (0.880–0.906)`: a figure alone looks surer than it is.
     pub(crate) fn written(&self) -> String {
         let times = format!("×{}", quantity::ratio(self.estimate));

@@ -113,7 +113,7 @@ impl Gathered {
 fn last_look(case: &Case, rounds: &Rounds, runs: &[Run]) -> Look {
     match rounds {
         Rounds::Fixed(_) => Look::ONLY,
-        Rounds::Budget { .. } => {
+        Rounds::Budget { .. } | Rounds::UntilDecided { .. } => {
             let mut looks = Looks::new(case.variants.len().saturating_sub(1));
             let last = runs.iter().filter_map(|run| run.round).max();
             // A file may hold anything; there cannot be more rounds than runs.
@@ -132,7 +132,7 @@ fn ended_early(variants: usize, rounds: &Rounds, runs: &[Run]) -> bool {
         |variant: usize| runs.iter().filter(|run| run.variant == variant && !run.replaced).count();
     let asked = match rounds {
         Rounds::Fixed(rounds) => *rounds,
-        Rounds::Budget { .. } => lasting(0),
+        Rounds::Budget { .. } | Rounds::UntilDecided { .. } => lasting(0),
     };
     (0..variants).any(|variant| lasting(variant) < asked.max(lasting(0)))
 }

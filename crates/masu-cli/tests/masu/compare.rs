@@ -1,7 +1,7 @@
 //! `masu compare`: what it measures and what it refuses.
 
 use std::fs;
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
@@ -176,13 +176,34 @@ fn a_file_alone_is_enough_to_go_on() {
 }
 
 #[test]
+fn a_warm_up_that_does_not_end_is_said_to_be_waited_for() {
+    let arguments = ["compare", "-a", "system", "--", "sleep", "1000"];
+    let mut command = masu(&arguments);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
+    let said = lines.find(|line| line.contains("Waiting for the warm-up under `system`"));
+    let interrupted = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+    assert!(interrupted.unwrap().success() && said.is_some());
+    let rest: Vec<String> = lines.collect();
+    assert_eq!(child.wait().unwrap().code(), Some(130), "{rest:?}");
+    assert!(
+        rest.last().is_some_and(|line| line.contains("before anything was measured")),
+        "{rest:?}"
+    );
+}
+
+#[test]
 fn a_budget_without_room_for_a_verdict_is_refused_with_one_that_has() {
     let arguments =
         ["compare", "--budget", "1s", "-a", "system", "-a", "masu", "--", "sleep", "0.5"];
     let output = masu(&arguments).stdin(Stdio::null()).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{said}");
-    assert!(said.contains("a verdict takes 8") && said.contains("(--budget)"), "{said}");
+    assert!(
+        said.contains("of the 8 rounds that a verdict takes") && said.contains("(--budget)"),
+        "{said}"
+    );
 }
 
 #[test]

@@ -31,6 +31,7 @@ pub(super) struct Progress {
     clocks: Vec<Clock>,
     /// Timed runs that count, of all cases.
     done: usize,
+    /// How many they become at most.
     of: Option<usize>,
 }
 
@@ -45,7 +46,9 @@ impl Progress {
         };
         let rows = plan.cases.iter().map(|prepared| prepared.rows.len());
         let of = match plan.rounds {
-            Rounds::Fixed(rounds) => Some(rounds.saturating_mul(rows.sum::<usize>())),
+            Rounds::Fixed(most) | Rounds::UntilDecided { most } => {
+                Some(most.saturating_mul(rows.sum::<usize>()))
+            }
             Rounds::Budget { .. } => None,
         };
         let lasting = |case: &BegunCase| case.runs.iter().filter(|run| !run.replaced).count();
@@ -59,8 +62,9 @@ impl Progress {
 
     /// What is announced before the first timed run.
     pub(super) fn planned(&self) -> Event<'static> {
+        let is_known = matches!(self.rounds, Rounds::Fixed(_));
         Event::Planned {
-            runs: self.of.map(|of| of.saturating_sub(self.done)),
+            runs: self.of.filter(|_| is_known).map(|of| of.saturating_sub(self.done)),
             estimate: self.remaining(),
             resumed: self.done,
         }
@@ -72,7 +76,9 @@ impl Progress {
 
     fn remaining(&self) -> Duration {
         match self.rounds {
-            Rounds::Fixed(rounds) => self.clocks.iter().map(|clock| clock.remaining(rounds)).sum(),
+            Rounds::Fixed(most) | Rounds::UntilDecided { most } => {
+                self.clocks.iter().map(|clock| clock.remaining(most)).sum()
+            }
             Rounds::Budget { seconds: budget_s, .. } => seconds(budget_s - self.spent_s()),
         }
     }
@@ -94,7 +100,10 @@ const FEWEST_ROUNDS: usize = 12;
 
 /// The plan's rounds, or as many as take about so long, but not so few that no verdict is possible.
 pub(super) fn rounds_within(plan: &Plan, begun: &[BegunCase], within: Duration) -> Rounds {
-    let Rounds::Fixed(most) = plan.rounds else { return plan.rounds };
+    let most = match plan.rounds {
+        Rounds::Fixed(most) | Rounds::UntilDecided { most } => most,
+        Rounds::Budget { .. } => return plan.rounds,
+    };
     let case_s = |(prepared, case): (&Prepared, &BegunCase)| -> f64 {
         case.warm_ups.iter().map(|warm| expected_s(prepared, warm)).sum()
     };
@@ -102,7 +111,11 @@ pub(super) fn rounds_within(plan: &Plan, begun: &[BegunCase], within: Duration) 
     let others = plan.cases.iter().map(|case| case.rows.len().saturating_sub(1)).max();
     let fewest = pairs_needed(others.unwrap_or(1).max(1), Level::TABLE).max(FEWEST_ROUNDS);
     let fitting = (within.as_secs_f64() / round_s.max(1e-3)) as usize;
-    Rounds::Fixed(fitting.max(fewest).min(most))
+    let most = fitting.max(fewest).min(most);
+    match plan.rounds {
+        Rounds::Fixed(_) => Rounds::Fixed(most),
+        _ => Rounds::UntilDecided { most },
+    }
 }
 
 /// How far a budget may be below what a verdict takes by the warm-ups, which may have found cold caches.
@@ -131,7 +144,7 @@ pub(super) fn check_budget(plan: &Plan, begun: &[BegunCase]) -> Result<(), Error
     }
     let fitting = (budget_s / count / round_s) as usize;
     Err(Error::Compare(format!(
-        "a round takes about {}, so {fitting} fit into the budget, and a verdict takes {needed}: allow {} \
+        "the budget has room for {fitting} of the {needed} rounds that a verdict takes, at about {} each: allow {} \
          (--budget), or compare fewer variants (-a)",
         crate::quantity::seconds(round_s),
         written_budget(needed_s * 1.2)
@@ -260,7 +273,7 @@ impl Series<'_, '_> {
     fn may_repeat(&self, runs: &Runs) -> bool {
         let all = match self.rounds {
             Rounds::Fixed(rounds) => rounds.saturating_mul(self.prepared.rows.len()),
-            Rounds::Budget { .. } => runs.made.len(),
+            Rounds::Budget { .. } | Rounds::UntilDecided { .. } => runs.made.len(),
         };
         runs.repeats < all / RUNS_PER_REPEAT
     }
@@ -283,6 +296,12 @@ impl Series<'_, '_> {
             Rounds::Fixed(all) => {
                 let is_over = rounds >= all || is_decided || self.is_over(rounds);
                 is_over.then(|| summary(Look::ONLY))
+            }
+            Rounds::UntilDecided { most } if rounds >= most => Some(summary(looks.last())),
+            Rounds::UntilDecided { .. } => {
+                // A file that goes on was looked at before, and did not end.
+                let look = looks.due(rounds).filter(|_| runs.recorded.is_empty())?;
+                Some(summary(look)).filter(Summary::is_decided)
             }
             Rounds::Budget { seconds, precision } => {
                 if !runs.recorded.is_empty() {

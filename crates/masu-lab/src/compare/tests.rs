@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::results;
-use crate::{Catalogue, Input, Limits, Places, Workload};
+use crate::{Catalogue, Input, Limits, Places, Verdict, Workload};
 use mock::{Mock, taking};
 
 mod mock;
@@ -114,6 +114,49 @@ fn rounds_end_with_their_time_but_not_before_so_many() {
     assert_eq!(rounds_made(None), 9);
     assert_eq!(rounds_made(Some(Until { end: later, rounds: 1 })), 9);
     assert_eq!(rounds_made(Some(Until { end: now, rounds: 4 })), 4);
+}
+
+#[test]
+fn rounds_go_on_while_something_is_undecided() {
+    let row_of = |record: &Record| match record {
+        Record::Run(run) => Some(format!("x {}", ["a", "b", "c"][run.variant])),
+        _ => None,
+    };
+    // The runs of `b` differ by so much, the same way each time.
+    let rounds_made = |noise: f64, cut: bool| {
+        let file = tempfile::NamedTempFile::new().unwrap().into_temp_path();
+        let run = move |(_, label, count): (&str, &str, usize)| {
+            let off =
+                if label == "b" { noise * [1.0, -0.8, 0.6, -1.0, 0.9][count % 5] } else { 0.0 };
+            Ok(taking(if label == "c" { 0.8 } else { 1.0 + off }))
+        };
+        let plan = mock::plan(&["x"], Rounds::UntilDecided { most: 30 });
+        let made = |results, mock: &Mock| {
+            let options = Options { seed: Some(3), results, ..Options::default() };
+            mock.compare(&plan, &options, &Stop::never()).unwrap()
+        };
+        let mock = Mock::new(run);
+        let comparison = made(Destination::New(file.to_path_buf()), &mock);
+        let (rounds, rows) = (mock.of("run").len() / 3, &comparison.tables[0].summary.rows);
+        assert_eq!(rows[2].verdict, Verdict::Faster);
+        if cut {
+            let text = std::fs::read_to_string(&file).unwrap();
+            std::fs::write(&file, &text[..text.len() * 2 / 3]).unwrap();
+            let left: Vec<String> =
+                results::read(&file).unwrap().iter().filter_map(row_of).collect();
+            for (row, count) in mock.counts.borrow_mut().iter_mut() {
+                *count = left.iter().filter(|one| *one == row).count();
+            }
+            let again = made(Destination::Resume(file.to_path_buf()), &mock);
+            assert_eq!(again.tables[0].summary, comparison.tables[0].summary);
+        }
+        rounds
+    };
+    // The first look is as soon as a verdict is possible, the last at the end.
+    assert_eq!(rounds_made(0.001, false), 10);
+    assert_eq!(rounds_made(0.001, true), 10);
+    assert_eq!(rounds_made(0.3, false), 30);
+    assert_eq!(rounds_made(0.3, true), 30);
 }
 
 #[test]

@@ -84,7 +84,10 @@ impl WarmUps<'_, '_> {
         for (index, row) in rows.into_iter().enumerate() {
             let variant = &row.variant;
             let done = self.done + index;
-            (self.observe)(Event::WarmUp { case: &prepared.name, variant, done, of: self.of });
+            let is_server = prepared.server.is_some();
+            let event =
+                Event::WarmUp { case: &prepared.name, variant, is_server, done, of: self.of };
+            (self.observe)(event);
             match self.row(index, &variant.label) {
                 Ok((mut run, evidence)) => {
                     (run.case, run.variant) = (case, there.len());

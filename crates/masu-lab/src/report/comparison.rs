@@ -294,6 +294,10 @@ fn facts(source: &Source) -> Vec<Statement> {
              the looks in between share the error that the table may have",
             precision * 100.0
         ),
+        Rounds::UntilDecided { most } => format!(
+            "until nothing is undecided, at most {most} of each variant; the looks in between share the error that \
+             the table may have"
+        ),
     };
     let runs: usize = source.tables.iter().map(|table| table.runs.len()).sum();
     let facts = [

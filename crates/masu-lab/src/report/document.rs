@@ -119,7 +119,9 @@ impl Table {
                     rounds.saturating_mul(self.case.variants.len())
                 )
             }
-            Rounds::Budget { .. } => format!("{lasting} runs were made"),
+            Rounds::Budget { .. } | Rounds::UntilDecided { .. } => {
+                format!("{lasting} runs were made")
+            }
         };
         match self.extent {
             Extent::Whole => None,

@@ -5,14 +5,14 @@ use crate::Variant;
 use crate::page::{Block, Form, Page, Statement, Tone};
 use crate::results::Rounds;
 
-/// What is about to be compared, with versions and what the settings come to. `is_most` says that the rounds may become
-/// fewer once the warm-ups are timed ([`Options::within`](crate::CompareOptions)).
+/// What is about to be compared, with versions and what the settings come to.
 pub fn plan(variants: &[Variant], rounds: &Rounds, is_most: bool) -> String {
     let names: Vec<String> = variants.iter().map(named).collect();
     let each = match rounds {
         Rounds::Fixed(1) => "a run".to_owned(),
         Rounds::Fixed(runs) if is_most => format!("up to {runs} runs"),
         Rounds::Fixed(runs) => format!("{runs} runs"),
+        Rounds::UntilDecided { most } => format!("up to {most} runs"),
         Rounds::Budget { .. } => "runs until it is clear".to_owned(),
     };
     let mut page = Page::default();

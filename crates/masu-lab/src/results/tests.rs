@@ -67,3 +67,43 @@ fn other_files_and_later_versions_are_refused() {
     let earlier = "{\"record\":\"header\",\"schema_version\":1}\n";
     assert!(read_text(earlier).unwrap_err().contains("earlier masu"));
 }
+
+#[test]
+fn what_is_known_well_enough_is_decided() {
+    use crate::statistics::{Estimate, Look, Measure, Ratio, Verdict};
+    let decided = |verdict: Verdict, estimate: f64, interval: (f64, f64)| {
+        let ratio = Ratio { estimate, interval: Some(interval), pairs: 11 };
+        let measured = Estimate {
+            measure: Measure::Wall,
+            median: None,
+            spread: None,
+            range: None,
+            ratio: Some(ratio),
+        };
+        let row = |verdict| Row {
+            variant: String::new(),
+            verdict,
+            estimates: vec![measured.clone()],
+            valid_runs: 11,
+            starved_runs: 0,
+        };
+        let summary = |rows| Summary {
+            primary: Measure::Wall,
+            rows,
+            confidence: 0.99,
+            look: Look::ONLY,
+            warnings: Vec::new(),
+            notes: Vec::new(),
+            repeatable: true,
+        };
+        assert!(!summary(vec![row(Verdict::Reference)]).is_decided(), "alone nothing is compared");
+        summary(vec![row(Verdict::Reference), row(verdict)]).is_decided()
+    };
+    assert!(decided(Verdict::Faster, 0.52, (0.47, 0.58)), "half, whatever it is exactly");
+    assert!(decided(Verdict::Faster, 0.90, (0.87, 0.93)));
+    assert!(!decided(Verdict::Faster, 0.90, (0.83, 0.98)));
+    assert!(decided(Verdict::NoDifferenceShown { could_have_seen: 0.015 }, 1.0, (0.99, 1.01)));
+    assert!(!decided(Verdict::NoDifferenceShown { could_have_seen: 0.03 }, 1.0, (0.98, 1.02)));
+    assert!(!decided(Verdict::TooFewRuns { pairs: 5, needed: 9 }, 0.5, (0.4, 0.6)));
+    assert!(decided(Verdict::RunsFailed { failed: 5, of: 9 }, 0.5, (0.4, 0.6)));
+}

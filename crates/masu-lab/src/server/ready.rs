@@ -109,7 +109,15 @@ pub(super) fn address(ready: &Ready, place: &Place, row: &Row) -> Result<Vec<Soc
         Ready::Url(url) => Target::new(&place.text(url, row))?.addresses().to_vec(),
         // As a URL is: a host that is not known is said before anything starts.
         Ready::Address(text) => {
-            Target::new(&format!("http://{}/", place.text(text, row)))?.addresses().to_vec()
+            let text = place.text(text, row);
+            let target = Target::new(&format!("http://{text}/")).map_err(|error| match error {
+                Error::Load { reason, .. } => Error::Server {
+                    variant: row.variant.label.clone(),
+                    reason: format!("cannot be seen to be ready at `{text}`: {reason}"),
+                },
+                other => other,
+            })?;
+            target.addresses().to_vec()
         }
         Ready::Command(_) => Vec::new(),
     })
