@@ -155,6 +155,8 @@ pub struct Figure {
     pub(crate) caption: String,
     /// The drawing.
     pub svg: String,
+    /// The same for a narrow screen; empty where there is but one.
+    pub(crate) narrow: String,
 }
 
 impl Page {

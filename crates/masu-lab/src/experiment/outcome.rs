@@ -129,7 +129,12 @@ mod tests {
     fn page() -> Page {
         let one = [Bar { label: "a".to_owned(), value: Some(1.0) }];
         let svg = bars("brk-calls", "calls", &one, |value| format!("{value}"));
-        let figure = Figure { name: "calls".to_owned(), caption: "Calls".to_owned(), svg };
+        let figure = Figure {
+            name: "calls".to_owned(),
+            caption: "Calls".to_owned(),
+            svg,
+            narrow: String::new(),
+        };
         let rows = [["unset", "6,137"], ["a|b", ""]].map(|row| row.map(str::to_owned).into());
         let outcome = Outcome {
             verdict: Verdict {

@@ -240,7 +240,7 @@ impl<'a> Shown<'a> {
             "bytes" => report::bars_of_bytes(&id, &caption, &all),
             _ => report::bars(&id, &caption, &all, written(unit)),
         };
-        Some(Block::Figure(Figure { name, caption, svg }))
+        Some(Block::Figure(Figure { name, caption, svg, narrow: String::new() }))
     }
 
     fn lines(&self, experiment: &str, lines: &Lines) -> Option<Block> {
@@ -267,7 +267,7 @@ impl<'a> Shown<'a> {
             unit: written(unit),
         };
         let svg = report::lines(&format!("{experiment}-{name}"), &chart);
-        Some(Block::Figure(Figure { name, caption, svg }))
+        Some(Block::Figure(Figure { name, caption, svg, narrow: String::new() }))
     }
 
     fn table(&self, table: &Grid) -> Option<Sheet> {

@@ -1,8 +1,9 @@
 //! The page of a diagnosis: the cause first, in one sentence, then evidence and what to do.
 
+use super::drawn::figure;
 use super::{plot, proved};
 use crate::diagnose::{Diagnosis, Facts, Finding, Id, Kind, Remedy, RemedyKind};
-use crate::page::{Block, Figure, Heading, Page, Point, Text, Tone};
+use crate::page::{Block, Heading, Page, Point, Text, Tone};
 use crate::quantity::bytes;
 use crate::workload::{COMMAND_LINES, shortened};
 use crate::{Measure, Run};
@@ -56,24 +57,21 @@ pub fn diagnosed(diagnosis: &Diagnosis, columns: usize) -> Page {
 
 /// Where its own code's time went, and what was resident when.
 fn drawn(diagnosis: &Diagnosis) -> Vec<Block> {
-    let figure = |(name, caption, svg): (&str, &str, Option<String>)| {
-        let (name, caption) = (name.to_owned(), caption.to_owned());
-        Some(Block::Figure(Figure { name, caption, svg: svg? }))
-    };
     let facts = &diagnosis.facts;
-    let flame = facts
-        .samples
-        .as_ref()
-        .and_then(|sampled| plot::flame("cpu", &sampled.stacks, sampled.samples));
+    let sampled = facts.samples.as_ref();
+    let caption = "CPU time by function: boxes stand on their callers".to_owned();
+    let flame = figure("cpu", caption, |id, screen| {
+        let sampled = sampled?;
+        plot::flame(id, &sampled.stacks, sampled.samples, screen)
+    });
     let rss_over_time = facts.rss_over_time.clone();
     let run = Run { rss_over_time, wall_s: facts.clock.wall_s, ..Run::default() };
     let label = [diagnosis.variant.clone()];
-    let memory = plot::memory("rss", Measure::Wall, &label, &[&run]);
-    let figures = [
-        ("cpu", "CPU time by function: boxes stand on their callers", flame),
-        ("rss", "Resident memory over time, from 0 up", memory),
-    ];
-    figures.into_iter().filter_map(figure).collect()
+    let caption = "Resident memory over time, from 0 up".to_owned();
+    let memory = figure("rss", caption, |id, screen| {
+        plot::memory(id, Measure::Wall, &label, &[&run], screen)
+    });
+    flame.into_iter().chain(memory).collect()
 }
 
 /// Findings, each with those of its remedies that none before it named.

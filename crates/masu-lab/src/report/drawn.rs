@@ -2,14 +2,21 @@
 
 use super::across::{self, Across};
 use super::measure;
-use super::plot::{self, Interval};
+use super::plot::{self, Interval, Screen};
 use crate::page::{Block, Figure};
 use crate::results::Row;
 use crate::tables::Table;
 use crate::{Measure, Run};
 
-fn figure(id: &str, caption: String, svg: String) -> Block {
-    Block::Figure(Figure { name: id.to_owned(), caption, svg })
+/// The plot for both kinds of screens; none where there is nothing to draw.
+pub(super) fn figure(
+    id: &str,
+    caption: String,
+    draw: impl Fn(&str, Screen) -> Option<String>,
+) -> Option<Block> {
+    let svg = draw(id, Screen::Wide)?;
+    let narrow = draw(&format!("{id}n"), Screen::Narrow).unwrap_or_default();
+    Some(Block::Figure(Figure { name: id.to_owned(), caption, svg, narrow }))
 }
 
 /// The ratios of one measure; none for a variant alone.
@@ -25,7 +32,7 @@ pub(super) fn ratios(id: &str, table: &Table, of: Measure) -> Option<Block> {
     let intervals: Vec<Interval> = rows.iter().enumerate().map(interval).collect();
     let direction = if of.is_better_larger() { "more is better" } else { "less is better" };
     let caption = format!("{}: ratio to the reference, {direction}", capital(measure::name(of)));
-    Some(figure(id, caption, plot::intervals(id, of, &intervals)))
+    figure(id, caption, |id, screen| Some(plot::intervals(id, of, &intervals, screen)))
 }
 
 /// The ratios of one measure on several machines; none where there is none.
@@ -48,7 +55,8 @@ pub(super) fn across(
     let name = capital(measure::name(primary));
     let caption =
         format!("{name}: ratio to the reference of the same {}", noun.trim_end_matches('s'));
-    (!intervals.is_empty()).then(|| figure(id, caption, plot::intervals(id, primary, &intervals)))
+    let draw = |id: &str, screen| Some(plot::intervals(id, primary, &intervals, screen));
+    figure(id, caption, draw).filter(|_| !intervals.is_empty())
 }
 
 /// Everything that is drawn besides the ratios of the primary measure.
@@ -59,23 +67,25 @@ pub(super) fn others(id: &str, table: &Table, valid: &[&Run]) -> Vec<Block> {
     let mut figures: Vec<Block> = others
         .filter_map(|(at, other)| ratios(&format!("{id}r{}", at + 1), table, other))
         .collect();
-    let mut add = |id: &str, caption: String, svg: Option<String>| {
-        figures.extend(svg.map(|svg| figure(id, caption, svg)));
-    };
     let distributed = [primary, Measure::PeakRss];
     let distinct = if primary == Measure::PeakRss { &distributed[..1] } else { &distributed[..] };
     for (at, of) in distinct.iter().enumerate() {
         let id = format!("{id}d{at}");
         let name = capital(measure::name(*of));
         let caption = format!("{name}: every run that counts a dot, median and quartiles");
-        add(&id, caption, plot::distribution(&id, *of, &labels, valid));
+        figures.extend(figure(&id, caption, |id, screen| {
+            plot::distribution(id, *of, &labels, valid, screen)
+        }));
     }
     let memory = format!("{id}m");
     let caption = "Resident memory over time from 0 up, in each variant’s median run".to_owned();
-    add(&memory, caption, plot::memory(&memory, primary, &labels, valid));
+    figures.extend(figure(&memory, caption, |id, screen| {
+        plot::memory(id, primary, &labels, valid, screen)
+    }));
     let latency = format!("{id}l");
     let caption = "Latencies, medians over the bursts".to_owned();
-    add(&latency, caption, plot::latency(&latency, &labels, valid));
+    figures
+        .extend(figure(&latency, caption, |id, screen| plot::latency(id, &labels, valid, screen)));
     figures
 }
 

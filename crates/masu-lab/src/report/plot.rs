@@ -2,7 +2,8 @@
 //!
 //! Every plot has the same frame: a row a variant, its label on the left, its figure on the right, one axis. Any
 //! number of variants fits, and the only colors say better and worse. Classes instead of colors let the page's style
-//! fit them to light, dark and paper.
+//! fit them to light, dark and paper. For a telephone each is drawn a second time, narrow: there labels and figures
+//! stand above their rows.
 
 mod axis;
 mod bars;
@@ -33,6 +34,38 @@ const WIDTH: f64 = 760.0;
 const LEFT: f64 = 200.0;
 const RIGHT: f64 = 600.0;
 
+/// For which screen a plot is drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Screen {
+    Wide,
+    Narrow,
+}
+
+impl Screen {
+    fn width(self) -> f64 {
+        match self {
+            Screen::Wide => WIDTH,
+            Screen::Narrow => 372.0,
+        }
+    }
+
+    /// Where the axis begins.
+    fn left(self) -> f64 {
+        match self {
+            Screen::Wide => LEFT,
+            Screen::Narrow => 6.0,
+        }
+    }
+
+    /// Where the axis ends, but for a little air.
+    fn right(self) -> f64 {
+        match self {
+            Screen::Wide => RIGHT,
+            Screen::Narrow => self.width() + 2.0,
+        }
+    }
+}
+
 const LINE: f64 = 15.0;
 
 /// Room below the rows for the axis, and for a line of notes below it.
@@ -42,20 +75,30 @@ const NOTES: f64 = 14.0;
 /// How many characters fit into a line of a label, and into one of the figures.
 const LABEL_CHARACTERS: usize = 25;
 
+/// What a figure takes on a narrow screen.
+const FIGURE: f64 = 82.0;
+
 /// Lines a label may take.
 const LABEL_LINES: usize = 3;
 
 struct Rows {
     labels: Vec<Vec<String>>,
     height: f64,
+    /// Room above each row for its label and figures.
+    above: f64,
+    screen: Screen,
 }
 
 impl Rows {
     /// One row a label, each `height` high unless its label needs more.
-    fn new<'a>(labels: impl Iterator<Item = &'a str>, height: f64) -> Rows {
+    fn new<'a>(labels: impl Iterator<Item = &'a str>, height: f64, screen: Screen) -> Rows {
         let labels: Vec<Vec<String>> = labels.map(wrapped).collect();
-        let lines = labels.iter().map(Vec::len).max().unwrap_or(1);
-        Rows { labels, height: height.max(height_of(lines) + 6.0) }
+        let lines = height_of(labels.iter().map(Vec::len).max().unwrap_or(1));
+        let (height, above) = match screen {
+            Screen::Wide => (height.max(lines + 6.0), 0.0),
+            Screen::Narrow => (height, lines + 4.0),
+        };
+        Rows { labels, height, above, screen }
     }
 
     fn len(&self) -> usize {
@@ -63,7 +106,7 @@ impl Rows {
     }
 
     fn top(&self, index: usize) -> f64 {
-        8.0 + self.height * float(index)
+        8.0 + self.above + (self.height + self.above) * float(index)
     }
 
     fn middle(&self, index: usize) -> f64 {
@@ -71,13 +114,50 @@ impl Rows {
     }
 
     fn bottom(&self) -> f64 {
-        self.top(self.len())
+        self.top(self.len()) - self.above
+    }
+
+    /// Where the line of the label's last part stands, on which a narrow plot has the figures.
+    fn line_above(&self, index: usize) -> f64 {
+        self.top(index) - 5.0
+    }
+
+    /// A figure of the row: beside it at the height `y`, `from` the left end of the figures; on a narrow screen above
+    /// it, so far from the right end that those behind it have room.
+    fn figure(
+        &self,
+        svg: &mut Svg,
+        index: usize,
+        (from, y): (f64, f64),
+        behind: usize,
+        (class, text): (&str, &str),
+    ) {
+        match self.screen {
+            Screen::Wide => svg.text(RIGHT + from, y, class, "start", text),
+            Screen::Narrow => {
+                let x = self.screen.width() - 4.0 - FIGURE * float(behind);
+                svg.text(x, self.line_above(index), class, "end", text);
+            }
+        }
     }
 
     /// An empty plot with the labels in place, and `notes` more room below the axis.
     fn svg(&self, notes: f64) -> Svg {
-        let mut svg = Svg::new(WIDTH, self.bottom() + BELOW + notes);
+        let mut svg = Svg::new(self.screen.width(), self.bottom() + BELOW + notes);
         for (index, lines) in self.labels.iter().enumerate() {
+            if self.screen == Screen::Narrow {
+                let first = self.line_above(index) - LINE * float(lines.len() - 1);
+                for (line, text) in lines.iter().enumerate() {
+                    svg.text(
+                        self.screen.left(),
+                        first + LINE * float(line),
+                        "label",
+                        "start",
+                        text,
+                    );
+                }
+                continue;
+            }
             let first = self.middle(index) - height_of(lines.len()) / 2.0 + LINE - 4.0;
             for (line, text) in lines.iter().enumerate() {
                 svg.text(LEFT - 14.0, first + LINE * float(line), "label", "end", text);

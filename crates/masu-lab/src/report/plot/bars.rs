@@ -1,7 +1,7 @@
 //! One figure a row, as a bar from 0: for counts and for what an experiment compares.
 
 use super::axis::Axis;
-use super::{LEFT, RIGHT, Rows};
+use super::{LEFT, RIGHT, Rows, Screen};
 use crate::quantity::bytes;
 
 /// A row of the plot.
@@ -32,7 +32,7 @@ fn axis(bars: &[Bar]) -> Axis {
 }
 
 fn drawn(id: &str, title: &str, bars: &[Bar], unit: fn(f64) -> String, axis: &Axis) -> String {
-    let rows = Rows::new(bars.iter().map(|bar| bar.label.as_str()), 26.0);
+    let rows = Rows::new(bars.iter().map(|bar| bar.label.as_str()), 26.0, Screen::Wide);
     let mut svg = rows.svg(0.0);
     rows.axis(&mut svg, axis, unit);
     for (index, bar) in bars.iter().enumerate() {

@@ -4,7 +4,7 @@
 
 use super::axis::Axis;
 use super::svg::Point;
-use super::{LEFT, RIGHT, Rows};
+use super::{Rows, Screen};
 use crate::report::measure;
 use crate::{Measure, Run, statistics};
 
@@ -19,17 +19,18 @@ pub(in crate::report) fn distribution(
     of: Measure,
     labels: &[String],
     runs: &[&Run],
+    screen: Screen,
 ) -> Option<String> {
     let values = |variant: usize| -> Vec<f64> {
         let own = runs.iter().filter(|run| run.variant == variant);
         own.filter_map(|run| of.of(run)).collect()
     };
     let all: Vec<f64> = (0..labels.len()).flat_map(values).collect();
-    let mut axis = axis(&all, LEFT + 6.0, RIGHT - 10.0)?;
+    let mut axis = axis(&all, screen.left() + 6.0, screen.right() - 10.0)?;
     if of == Measure::PeakRss {
         axis = axis.of_bytes();
     }
-    let rows = Rows::new(labels.iter().map(String::as_str), 52.0);
+    let rows = Rows::new(labels.iter().map(String::as_str), 52.0, screen);
     let mut svg = rows.svg(0.0);
     rows.axis(&mut svg, &axis, |tick| measure::value(of, tick));
     if let Some(median) = statistics::median(&values(0)) {
@@ -40,7 +41,7 @@ pub(in crate::report) fn distribution(
         let quantile = |share| statistics::quantile(&values, share);
         let (Some(low), Some(median), Some(high)) = (quantile(0.25), quantile(0.5), quantile(0.75))
         else {
-            svg.text(RIGHT + 12.0, middle + 4.0, "figure dim", "start", "no runs");
+            rows.figure(&mut svg, variant, (12.0, middle + 4.0), 0, ("figure dim", "no runs"));
             continue;
         };
         let (start, end) = (axis.at(low), axis.at(high));
@@ -49,9 +50,9 @@ pub(in crate::report) fn distribution(
         let x = axis.at(median);
         svg.line((x, middle - 23.0), (x, middle + 23.0), "median");
         let text = measure::value(of, median);
-        svg.text(RIGHT + 12.0, middle, "figure", "start", &text);
+        rows.figure(&mut svg, variant, (12.0, middle), 1, ("figure", &text));
         let text = format!("{} runs", values.len());
-        svg.text(RIGHT + 12.0, middle + 15.0, "figure dim", "start", &text);
+        rows.figure(&mut svg, variant, (12.0, middle + 15.0), 0, ("figure dim", &text));
     }
     let name = measure::name(of);
     let description = format!(

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use super::WIDTH;
+use super::Screen;
 use super::svg::Svg;
 use crate::diagnose::Stack;
 use crate::quantity::percent;
@@ -48,7 +48,12 @@ struct Drawing {
 }
 
 /// The plot of `stacks`, which are of `all` samples; none without stacks. `id` must be unique in a page.
-pub(in crate::report) fn flame(id: &str, stacks: &[Stack], all: u64) -> Option<String> {
+pub(in crate::report) fn flame(
+    id: &str,
+    stacks: &[Stack],
+    all: u64,
+    screen: Screen,
+) -> Option<String> {
     let mut root = Node::default();
     stacks.iter().for_each(|stack| root.add(&stack.frames, stack.samples));
     if root.samples == 0 {
@@ -57,8 +62,9 @@ pub(in crate::report) fn flame(id: &str, stacks: &[Stack], all: u64) -> Option<S
     let all = all.max(root.samples);
     let rows = root.depth().min(DEEPEST + 1) as f64;
     let bottom = MARGIN + ROW * rows;
-    let scale = (WIDTH - 2.0 * MARGIN) / all as f64;
-    let mut drawing = Drawing { svg: Svg::new(WIDTH, bottom + MARGIN), scale, bottom, all };
+    let scale = (screen.width() - 2.0 * MARGIN) / all as f64;
+    let mut drawing =
+        Drawing { svg: Svg::new(screen.width(), bottom + MARGIN), scale, bottom, all };
     // What is not in the stacks belongs to the whole.
     let whole = Node { samples: all, ..Node::default() };
     drawing.one("all samples of its own code", &whole, MARGIN, 0);
@@ -124,7 +130,7 @@ mod tests {
     fn a_box_is_as_wide_as_what_was_in_it_and_stands_on_its_caller() {
         let stacks =
             [stack(&["main", "work"], 60), stack(&["main", "read"], 20), stack(&["main"], 10)];
-        let text = flame("cpu", &stacks, 100).unwrap();
+        let text = flame("cpu", &stacks, 100, Screen::Wide).unwrap();
         let tree = roxmltree::Document::parse(&text).unwrap();
         let found: Vec<(f64, f64, &str)> = tree
             .descendants()
@@ -134,7 +140,7 @@ mod tests {
                 (number("y"), number("width"), it.first_element_child().unwrap().text().unwrap())
             })
             .collect();
-        let whole = WIDTH - 2.0 * MARGIN;
+        let whole = Screen::Wide.width() - 2.0 * MARGIN;
         let expected = [
             (2.0, 1.0, "all samples of its own code: 100 %"),
             (1.0, 0.9, "main: 90 %"),
@@ -146,12 +152,13 @@ mod tests {
             assert!((y - MARGIN - ROW * row).abs() < 0.1 && (width - whole * share).abs() < 0.1);
             assert_eq!(*said, words);
         }
-        assert_eq!(flame("cpu", &[], 100), None);
+        assert_eq!(flame("cpu", &[], 100, Screen::Narrow), None);
     }
 
     #[test]
     fn what_a_name_is_made_of_stays_text() {
-        let text = flame("cpu", &[stack(&["std::vector<int>::<script>"], 1)], 1).unwrap();
+        let text =
+            flame("cpu", &[stack(&["std::vector<int>::<script>"], 1)], 1, Screen::Narrow).unwrap();
         assert!(roxmltree::Document::parse(&text).is_ok() && !text.contains("<script>"), "{text}");
     }
 }

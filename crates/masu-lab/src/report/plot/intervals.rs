@@ -4,7 +4,7 @@
 //! colored, others are hollow and gray. One that reaches far beyond all estimates ends in an arrow.
 
 use super::axis::Axis;
-use super::{LEFT, NOTES, RIGHT, Rows};
+use super::{NOTES, Rows, Screen};
 use crate::Measure;
 use crate::quantity;
 use crate::report::measure::{self, Side};
@@ -23,10 +23,15 @@ pub(in crate::report) struct Interval {
 const WIDE: f64 = 4.0;
 
 /// The plot of `rows`, all ratios of `of` to the reference.
-pub(in crate::report) fn intervals(id: &str, of: Measure, rows: &[Interval]) -> String {
-    let places = Rows::new(rows.iter().map(|row| row.label.as_str()), 30.0);
+pub(in crate::report) fn intervals(
+    id: &str,
+    of: Measure,
+    rows: &[Interval],
+    screen: Screen,
+) -> String {
+    let places = Rows::new(rows.iter().map(|row| row.label.as_str()), 30.0, screen);
     let mut svg = places.svg(NOTES);
-    let axis = axis(rows);
+    let axis = axis(rows, screen);
     places.axis(&mut svg, &axis, |tick| format!("×{}", trimmed(tick)));
     let bottom = places.bottom();
     svg.line((axis.at(1.0), 2.0), (axis.at(1.0), bottom), "one");
@@ -37,7 +42,7 @@ pub(in crate::report) fn intervals(id: &str, of: Measure, rows: &[Interval]) -> 
     for (index, row) in rows.iter().enumerate() {
         let y = places.middle(index);
         let Some(ratio) = &row.ratio else {
-            svg.text(RIGHT + 12.0, y + 4.0, "figure dim", "start", row.instead);
+            places.figure(&mut svg, index, (12.0, y + 4.0), 0, ("figure dim", row.instead));
             continue;
         };
         let class = class(measure::side(of, ratio));
@@ -46,12 +51,13 @@ pub(in crate::report) fn intervals(id: &str, of: Measure, rows: &[Interval]) -> 
         }
         svg.circle((axis.at(ratio.estimate), y), 5.0, &format!("point {class}"));
         let text = format!("×{}", quantity::ratio(ratio.estimate));
-        svg.text(RIGHT + 12.0, y + 4.0, &format!("figure {class}"), "start", &text);
+        let class = format!("figure {class}");
+        places.figure(&mut svg, index, (12.0, y + 4.0), 1, (&class, &text));
         let text = ratio.interval.map_or_else(
             || "no interval".to_owned(),
             |(low, high)| format!("{}–{}", quantity::ratio(low), quantity::ratio(high)),
         );
-        svg.text(RIGHT + 66.0, y + 4.0, "figure dim", "start", &text);
+        places.figure(&mut svg, index, (66.0, y + 4.0), 0, ("figure dim", &text));
     }
     let name = measure::name(of);
     let description = format!(
@@ -85,7 +91,7 @@ fn bar(svg: &mut super::Svg, axis: &Axis, (low, high): (f64, f64), y: f64, class
 }
 
 /// An axis over 1, every estimate and every interval that is not far beyond them.
-fn axis(rows: &[Interval]) -> Axis {
+fn axis(rows: &[Interval], screen: Screen) -> Axis {
     let ratios: Vec<&Ratio> = rows.iter().filter_map(|row| row.ratio.as_ref()).collect();
     let ends = ratios.iter().filter_map(|ratio| ratio.interval).flat_map(|(low, high)| [low, high]);
     let (mut low, mut high) = (0.99_f64, 1.01_f64);
@@ -101,7 +107,7 @@ fn axis(rows: &[Interval]) -> Axis {
     }
     // A little air, so that no mark touches an edge.
     let air = (high / low).powf(0.04);
-    Axis::logarithmic(low / air, high * air, LEFT, RIGHT - 10.0)
+    Axis::logarithmic(low / air, high * air, screen.left(), screen.right() - 10.0)
 }
 
 /// A tick without zeros at its end: `0.95`, `1`, `20`.

@@ -1,7 +1,7 @@
 //! Latencies of a server: how long half, most and nearly all of the requests waited.
 
 use super::axis::Axis;
-use super::{LEFT, RIGHT, Rows};
+use super::{Rows, Screen};
 use crate::execute::Latencies;
 use crate::quantity;
 use crate::{Run, statistics};
@@ -31,7 +31,12 @@ pub(in crate::report) fn latency_median(
 }
 
 /// The plot; none where no burst tells its latencies.
-pub(in crate::report) fn latency(id: &str, labels: &[String], runs: &[&Run]) -> Option<String> {
+pub(in crate::report) fn latency(
+    id: &str,
+    labels: &[String],
+    runs: &[&Run],
+    screen: Screen,
+) -> Option<String> {
     let medians: Vec<Vec<Option<f64>>> = (0..labels.len())
         .map(|variant| {
             LATENCIES.iter().map(|(_, share)| latency_median(variant, *share, runs)).collect()
@@ -40,8 +45,8 @@ pub(in crate::report) fn latency(id: &str, labels: &[String], runs: &[&Run]) -> 
     let all = || medians.iter().flatten().flatten().copied();
     let (low, high) = (all().min_by(f64::total_cmp)?, all().max_by(f64::total_cmp)?);
     let air = (high / low).powf(0.05);
-    let axis = Axis::logarithmic(low / air, high * air, LEFT + 6.0, RIGHT - 10.0);
-    let rows = Rows::new(labels.iter().map(String::as_str), 46.0);
+    let axis = Axis::logarithmic(low / air, high * air, screen.left() + 6.0, screen.right() - 10.0);
+    let rows = Rows::new(labels.iter().map(String::as_str), 46.0, screen);
     let mut svg = rows.svg(0.0);
     rows.axis(&mut svg, &axis, quantity::seconds);
     for (variant, of_variant) in medians.iter().enumerate() {
@@ -65,8 +70,9 @@ pub(in crate::report) fn latency(id: &str, labels: &[String], runs: &[&Run]) -> 
         }
         let figure = |index: usize| of_variant[index].map(quantity::seconds);
         if let (Some(half), Some(nearly)) = (figure(0), figure(2)) {
-            svg.text(RIGHT + 12.0, y - 7.0, "figure", "start", &format!("p50 {half}"));
-            svg.text(RIGHT + 12.0, y + 8.0, "figure dim", "start", &format!("p99 {nearly}"));
+            rows.figure(&mut svg, variant, (12.0, y - 7.0), 1, ("figure", &format!("p50 {half}")));
+            let text = format!("p99 {nearly}");
+            rows.figure(&mut svg, variant, (12.0, y + 8.0), 0, ("figure dim", &text));
         }
     }
     let description = "For each variant the latencies below which 50, 90, 99, 99.9 per cent and all \

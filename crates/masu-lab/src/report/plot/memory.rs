@@ -5,7 +5,7 @@
 
 use super::axis::Axis;
 use super::svg::Point;
-use super::{LEFT, RIGHT, Rows};
+use super::{Rows, Screen};
 use crate::quantity;
 use crate::{Measure, Run, statistics};
 
@@ -31,15 +31,16 @@ pub(in crate::report) fn memory(
     primary: Measure,
     labels: &[String],
     runs: &[&Run],
+    screen: Screen,
 ) -> Option<String> {
     let curves: Vec<Option<&Run>> =
         (0..labels.len()).map(|variant| median_run(variant, primary, runs)).collect();
     let points = || curves.iter().flatten().flat_map(|run| &run.rss_over_time);
     let time = points().map(|(seconds, _)| *seconds).max_by(f64::total_cmp)?;
     let most = points().map(|(_, bytes)| *bytes).max()?;
-    let rows = Rows::new(labels.iter().map(String::as_str), 74.0);
+    let rows = Rows::new(labels.iter().map(String::as_str), 74.0, screen);
     let mut svg = rows.svg(0.0);
-    let across = Axis::linear(0.0, time, LEFT + 6.0, RIGHT - 10.0);
+    let across = Axis::linear(0.0, time, screen.left() + 6.0, screen.right() - 10.0);
     rows.axis(&mut svg, &across, quantity::seconds);
     let curve = |run: &Run, up: &Axis| -> Vec<Point> {
         let place = |(seconds, bytes): &(f64, u64)| (across.at(*seconds), up.at(float(*bytes)));
@@ -48,9 +49,9 @@ pub(in crate::report) fn memory(
     for (variant, run) in curves.iter().enumerate() {
         let (top, bottom) = (rows.top(variant) + 8.0, rows.top(variant) + rows.height - 4.0);
         let up = Axis::linear(0.0, float(most), bottom, top);
-        svg.line((LEFT, bottom), (RIGHT - 4.0, bottom), "grid");
+        svg.line((screen.left(), bottom), (screen.right() - 4.0, bottom), "grid");
         let Some(run) = run else {
-            svg.text(RIGHT + 12.0, bottom - 24.0, "figure dim", "start", "not sampled");
+            rows.figure(&mut svg, variant, (12.0, bottom - 24.0), 0, ("figure dim", "not sampled"));
             continue;
         };
         let line = curve(run, &up);
@@ -63,9 +64,9 @@ pub(in crate::report) fn memory(
         }
         svg.polyline(&line, "curve");
         let text = format!("peak {}", quantity::bytes(float(largest(run))));
-        svg.text(RIGHT + 12.0, bottom - 32.0, "figure", "start", &text);
+        rows.figure(&mut svg, variant, (12.0, bottom - 32.0), 1, ("figure", &text));
         let text = format!("mean {}", quantity::bytes(mean(run)));
-        svg.text(RIGHT + 12.0, bottom - 16.0, "figure dim", "start", &text);
+        rows.figure(&mut svg, variant, (12.0, bottom - 16.0), 0, ("figure dim", &text));
     }
     let description = "For each variant the resident memory of the process tree over time, in the run \
          whose primary measure lies nearest to the median, all on one scale that begins at 0; the \
