@@ -133,7 +133,7 @@ fn all_stripes_are_given_up() {
 
 #[test]
 fn an_arena_is_given_up_while_a_long_block_is_made() {
-    check("stripes, filled and given up", Bounds::of(2), fill_and_give_up);
+    check("stripes, filled and given up", Bounds::of(1), fill_and_give_up);
 }
 
 #[test]

@@ -37,7 +37,7 @@ fn short_arrays_come_again_whatever_their_lengths() {
         for (stack, shortest) in (0..round % 8).zip([WORDS_MIN, REST_WORDS].iter().cycle()) {
             let mut words = *shortest;
             let mut array = NonNull::from(&mut arrays.take(words).expect("memory")[0]);
-            while words < 4 * WORDS_MAX >> (stack % 2) {
+            while words < (4 * WORDS_MAX) >> (stack % 2) {
                 let longer = NonNull::from(&mut arrays.take(2 * words).expect("memory")[0]);
                 // SAFETY: It came from there, and nothing refers to it.
                 unsafe { arrays.give_back(array, words) };
