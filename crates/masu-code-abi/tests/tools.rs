@@ -43,6 +43,15 @@ const WORK: &str = "long total;\n\
                       return total;\n\
                     }\n";
 
+fn gdb(workshop: &Workshop, commands: &[&str], program: &str) -> String {
+    let mut arguments = vec!["-nx", "-batch", "-iex", "set debuginfod enabled off"];
+    for command in commands {
+        arguments.extend(["-ex", command]);
+    }
+    arguments.extend(["--args", program]);
+    workshop.run("gdb", &arguments)
+}
+
 #[test]
 fn gdb_stops_in_a_loaded_function_by_name_and_by_line_and_prints_its_source() {
     let workshop = Workshop::open();
@@ -61,12 +70,7 @@ fn gdb_stops_in_a_loaded_function_by_name_and_by_line_and_prints_its_source() {
         "print total",
         "continue",
     ];
-    let mut arguments = vec!["-nx", "-batch", "-iex", "set debuginfod enabled off"];
-    for command in &commands {
-        arguments.extend(["-ex", command]);
-    }
-    arguments.extend(["--args", &program]);
-    let said = workshop.run("gdb", &arguments);
+    let said = gdb(&workshop, &commands, &program);
     for expected in [
         "step (i=0) at work.c:3",
         "total += i ^ 3;",
@@ -77,6 +81,33 @@ fn gdb_stops_in_a_loaded_function_by_name_and_by_line_and_prints_its_source() {
         "return total;",
         "$2 = ",
     ] {
+        assert!(said.contains(expected), "gdb did not say {expected:?}:\n{said}");
+    }
+}
+
+#[test]
+fn gdb_knows_functions_and_frames_of_an_object_without_lines() {
+    let workshop = Workshop::open();
+    // Without frame pointers and prologues only the unwind table leads to the callers.
+    let flags = ["-O2", "-fno-inline", "-fomit-frame-pointer", "-fPIC"];
+    workshop.compile(CC, "work.c", WORK, &flags);
+    let program = program(&workshop, "MASU_CODE_DEBUGGER");
+    let commands = [
+        "set breakpoint pending on",
+        "break step",
+        "run work.c.o",
+        "backtrace",
+        "delete",
+        "x/i $pc",
+        "finish",
+        "print (long) total",
+        "info symbol &total",
+        "continue",
+    ];
+    let said = gdb(&workshop, &commands, &program);
+    for expected in
+        [" in step ()", " in work ()", " in main (", "<step", "$1 = 3", "total in section .bss"]
+    {
         assert!(said.contains(expected), "gdb did not say {expected:?}:\n{said}");
     }
 }

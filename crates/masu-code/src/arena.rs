@@ -267,11 +267,12 @@ impl Arena {
 ///
 /// - The object is in memory, and its initializers ran.
 unsafe fn run_destructors(loaded: &Loaded) {
-    if loaded.taken.handle != 0 {
+    let more = loaded.taken.more();
+    if more.handle != 0 {
         // SAFETY: The caller's condition.
-        unsafe { process::finalize(loaded.taken.handle) };
+        unsafe { process::finalize(more.handle) };
     }
-    for &address in loaded.fini.iter().rev() {
+    for &address in more.fini.iter().rev() {
         // SAFETY: `.fini_array` holds functions without arguments.
         unsafe { process::call(address) };
     }
@@ -286,7 +287,10 @@ pub(crate) fn find(state: &State, object: Handle, name: &str) -> Result<usize, E
     let loaded = state.objects.get(&object.0).filter(|loaded| loaded.is_live);
     let loaded = loaded.ok_or(Error::NoObject)?;
     let found = loaded.symbols.get(name.as_bytes());
-    found.ok_or_else(|| Error::NoSymbol { object: loaded.name.clone(), symbol: name.to_owned() })
+    found.ok_or_else(|| Error::NoSymbol {
+        object: loaded.symbols.object().to_owned(),
+        symbol: name.to_owned(),
+    })
 }
 
 impl Home for Shared {
@@ -297,10 +301,12 @@ impl Home for Shared {
         };
         let loaded = state.objects.values_mut().find(has)?;
         loaded.escaped = true;
-        if loaded.taken.handle == 0 {
-            loaded.taken.handle = loaded.taken.text.start;
+        let start = loaded.taken.text.start;
+        let handle = &mut loaded.taken.more_mut().handle;
+        if *handle == 0 {
+            *handle = start;
         }
-        Some((loaded.taken.handle, loaded.pin()))
+        Some((*handle, loaded.pin()))
     }
 }
 

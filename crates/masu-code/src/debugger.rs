@@ -4,7 +4,11 @@
 //! process, which every JIT defines. They must be exported from a shared library, so they cannot be weak. A program
 //! that links another JIT turns the feature `jit-symbols` off, and both share one list.
 
+mod short;
+
 use std::sync::Arc;
+
+pub(crate) use short::file as short_file;
 
 use crate::sync::{Mutex, MutexGuard};
 
@@ -63,12 +67,21 @@ fn lock() -> MutexGuard<'static, ()> {
     LIST.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// An object that the debugger knows.
-pub(crate) struct Known {
-    entry: *mut CodeEntry,
-    /// What the entry points to.
-    _symfile: Arc<Vec<u8>>,
+/// An object file that the debugger reads.
+pub(crate) enum Symfile {
+    /// The object, which the arena may keep as well.
+    Whole(Arc<Vec<u8>>),
+    Short(Box<[u8]>),
 }
+
+/// An entry of the list, and what it points to.
+struct Shown {
+    entry: CodeEntry,
+    _symfile: Symfile,
+}
+
+/// An object that the debugger knows.
+pub(crate) struct Known(*mut Shown);
 
 // SAFETY: The entry is touched under the list's lock only.
 unsafe impl Send for Known {}
@@ -85,17 +98,22 @@ pub(crate) fn locate(bytes: &mut [u8], sections: &[usize]) {
     }
 }
 
-/// Tells the debugger of an object whose headers [`locate`] filled in.
-pub(crate) fn register(symfile: Arc<Vec<u8>>) -> Known {
-    let (start, size) = (symfile.as_ptr(), symfile.len() as u64);
+/// Tells the debugger of an object whose headers have the sections' addresses.
+pub(crate) fn register(symfile: Symfile) -> Known {
+    let bytes = match &symfile {
+        Symfile::Whole(bytes) => bytes.as_slice(),
+        Symfile::Short(bytes) => bytes,
+    };
+    let (start, size) = (bytes.as_ptr(), bytes.len() as u64);
     let null = std::ptr::null_mut;
-    let entry = Box::new(CodeEntry { next: null(), previous: null(), symfile: start, size });
-    let entry = Box::into_raw(entry);
+    let entry = CodeEntry { next: null(), previous: null(), symfile: start, size };
+    let shown = Box::into_raw(Box::new(Shown { entry, _symfile: symfile }));
     let _list = lock();
     let descriptor = &raw mut __jit_debug_descriptor;
     // SAFETY: Everything that changes the list holds its lock, as far as this library does; another
     // JIT that shares the two symbols must have its own way to keep out of ours.
     unsafe {
+        let entry = &raw mut (*shown).entry;
         let first = (*descriptor).first;
         (*entry).next = first;
         if !first.is_null() {
@@ -106,7 +124,7 @@ pub(crate) fn register(symfile: Arc<Vec<u8>>) -> Known {
         (*descriptor).action = REGISTER;
         __jit_debug_register_code();
     }
-    Known { entry, _symfile: symfile }
+    Known(shown)
 }
 
 impl Drop for Known {
@@ -115,7 +133,8 @@ impl Drop for Known {
         let descriptor = &raw mut __jit_debug_descriptor;
         // SAFETY: As in `register`; the entry is in the list until here.
         unsafe {
-            let (next, previous) = ((*self.entry).next, (*self.entry).previous);
+            let entry = &raw mut (*self.0).entry;
+            let (next, previous) = ((*entry).next, (*entry).previous);
             if previous.is_null() {
                 (*descriptor).first = next;
             } else {
@@ -124,11 +143,11 @@ impl Drop for Known {
             if !next.is_null() {
                 (*next).previous = previous;
             }
-            (*descriptor).relevant = self.entry;
+            (*descriptor).relevant = entry;
             (*descriptor).action = UNREGISTER;
             __jit_debug_register_code();
         }
         // SAFETY: It came from a box, and no reference to it is left.
-        drop(unsafe { Box::from_raw(self.entry) });
+        drop(unsafe { Box::from_raw(self.0) });
     }
 }

@@ -43,37 +43,100 @@ pub(crate) struct Definition {
 
 pub(crate) type Published = HashMap<Box<[u8]>, Definition>;
 
-/// An object's own symbols with their addresses, in the order of their names; the address is 0 where each thread has
-/// another. Most objects of a JIT have one symbol.
+/// An object's name, and its own symbols with their addresses, in the order of their names; the address is 0 where each
+/// thread has another.
+///
+/// One piece of memory, because a JIT has thousands of objects with a symbol each: the number of symbols, for each its
+/// address and the end of its name, then all names and last the object's.
 #[derive(Debug, Default)]
-pub(crate) struct Symbols(Box<[(Box<[u8]>, usize)]>);
+pub(crate) struct Symbols(Box<[u8]>);
+
+/// Bytes of the number, and of each symbol beside its name.
+const COUNT: usize = 4;
+const RECORD: usize = 12;
 
 impl Symbols {
-    /// Takes names, whether they are local, and addresses. A global symbol comes before a local one of its name, and the
-    /// first before the next.
-    pub(crate) fn new(mut symbols: Vec<(&[u8], bool, usize)>) -> Symbols {
+    /// Takes the object's name, and names, whether they are local, and addresses. A global symbol comes before a local one of
+    /// its name, and the first before the next.
+    pub(crate) fn new(object: &str, mut symbols: Vec<(&[u8], bool, usize)>) -> Symbols {
         symbols.sort_by_key(|&(name, is_local, _)| (name, is_local));
         symbols.dedup_by_key(|(name, ..)| *name);
-        Symbols(symbols.into_iter().map(|(name, _, address)| (name.into(), address)).collect())
+        let names: usize = symbols.iter().map(|(name, ..)| name.len()).sum();
+        let mut end = COUNT + symbols.len() * RECORD;
+        let mut bytes = Vec::with_capacity(end + names + object.len());
+        // Objects of 4 GiB are refused before, for lack of room.
+        let word = |number: usize| u32::try_from(number).unwrap_or(u32::MAX).to_ne_bytes();
+        bytes.extend(word(symbols.len()));
+        for (name, _, address) in &symbols {
+            end += name.len();
+            bytes.extend(address.to_ne_bytes());
+            bytes.extend(word(end));
+        }
+        symbols.iter().for_each(|(name, ..)| bytes.extend_from_slice(name));
+        bytes.extend_from_slice(object.as_bytes());
+        Symbols(bytes.into())
+    }
+
+    fn word(&self, at: usize) -> usize {
+        let bytes = self.0.get(at..at + 4).and_then(|bytes| bytes.try_into().ok());
+        bytes.map_or(0, |bytes| u32::from_ne_bytes(bytes) as usize)
+    }
+
+    fn count(&self) -> usize {
+        self.word(0)
+    }
+
+    /// Where the name of a symbol ends; of the one before the first, where the names begin.
+    fn end(&self, count: usize) -> usize {
+        let at = COUNT + count * RECORD;
+        if count == 0 { COUNT + self.count() * RECORD } else { self.word(at - 4) }
+    }
+
+    fn name_at(&self, place: usize) -> &[u8] {
+        self.0.get(self.end(place)..self.end(place + 1)).unwrap_or_default()
     }
 
     pub(crate) fn get(&self, name: &[u8]) -> Option<usize> {
-        let place = self.0.binary_search_by(|(own, _)| own.as_ref().cmp(name));
-        place.ok().map(|place| self.0[place].1).filter(|&address| address != 0)
+        let (mut low, mut high) = (0, self.count());
+        while low < high {
+            let middle = low.midpoint(high);
+            match self.name_at(middle).cmp(name) {
+                std::cmp::Ordering::Less => low = middle + 1,
+                std::cmp::Ordering::Greater => high = middle,
+                std::cmp::Ordering::Equal => {
+                    let at = COUNT + middle * RECORD;
+                    let address = usize::from_ne_bytes(self.0[at..at + 8].try_into().ok()?);
+                    return Some(address).filter(|&address| address != 0);
+                }
+            }
+        }
+        None
     }
 
     pub(crate) fn names(&self) -> impl Iterator<Item = &[u8]> {
-        self.0.iter().map(|(name, _)| name.as_ref())
+        (0..self.count()).map(|place| self.name_at(place))
+    }
+
+    /// What errors and reports call the object.
+    pub(crate) fn object(&self) -> &str {
+        let name = self.0.get(self.end(self.count())..).unwrap_or_default();
+        std::str::from_utf8(name).unwrap_or_default()
     }
 }
 
 /// The parts of the arena that an object holds while it is loaded.
 #[derive(Debug, Default)]
 pub(crate) struct Taken {
-    pub(crate) groups: Vec<Box<[u8]>>,
     pub(crate) text: Bytes<usize>,
     pub(crate) sealed: Bytes<usize>,
     pub(crate) data: Bytes<usize>,
+    more: Option<Box<More>>,
+}
+
+/// What most objects of a JIT have nothing of.
+#[derive(Debug)]
+pub(crate) struct More {
+    pub(crate) groups: Vec<Box<[u8]>>,
     /// GOT entries and stubs, in order.
     shared: Vec<Shared>,
     /// Objects that it is linked to, by number.
@@ -81,25 +144,56 @@ pub(crate) struct Taken {
     /// Its key in the C library's lists: the address of `__dso_handle`, or of its text; 0 where it is in none.
     pub(crate) handle: usize,
     pub(crate) storage: Option<Storage>,
+    /// Tables behind the first that the unwinder knows.
+    pub(crate) tables: Vec<usize>,
+    pub(crate) fini: Vec<usize>,
+}
+
+impl More {
+    const NOTHING: More = More {
+        groups: Vec::new(),
+        shared: Vec::new(),
+        uses: Vec::new(),
+        handle: 0,
+        storage: None,
+        tables: Vec::new(),
+        fini: Vec::new(),
+    };
 }
 
 impl Taken {
+    pub(crate) fn more(&self) -> &More {
+        const NOTHING: &More = &More::NOTHING;
+        self.more.as_deref().unwrap_or(NOTHING)
+    }
+
+    pub(crate) fn more_mut(&mut self) -> &mut More {
+        self.more.get_or_insert_with(|| Box::new(More::NOTHING))
+    }
+
     /// Whether it already uses a GOT entry or stub.
     pub(crate) fn shares(&self, what: Shared) -> bool {
-        self.shared.binary_search(&what).is_ok()
+        self.more().shared.binary_search(&what).is_ok()
     }
 
     pub(crate) fn share(&mut self, what: Shared) {
-        if let Err(place) = self.shared.binary_search(&what) {
-            self.shared.insert(place, what);
+        let shared = &mut self.more_mut().shared;
+        if let Err(place) = shared.binary_search(&what) {
+            shared.insert(place, what);
         }
     }
 
-    /// Gives back the room that its lists have left: a program may have thousands of objects.
-    pub(crate) fn shrink(&mut self) {
-        self.groups.shrink_to_fit();
-        self.shared.shrink_to_fit();
-        self.uses.shrink_to_fit();
+    /// Sorts the objects that it uses, and gives back the room that its lists have left: a program may have thousands of
+    /// objects.
+    pub(crate) fn settle(&mut self) {
+        let Some(more) = &mut self.more else { return };
+        more.uses.sort_unstable();
+        more.uses.dedup();
+        more.groups.shrink_to_fit();
+        more.shared.shrink_to_fit();
+        more.uses.shrink_to_fit();
+        more.tables.shrink_to_fit();
+        more.fini.shrink_to_fit();
     }
 
     pub(crate) fn bytes(&self, region: Region) -> &Bytes<usize> {
@@ -109,41 +203,65 @@ impl Taken {
             Region::Data => &self.data,
         }
     }
+
+    pub(crate) fn bytes_mut(&mut self, region: Region) -> &mut Bytes<usize> {
+        match region {
+            Region::Text => &mut self.text,
+            Region::Sealed => &mut self.sealed,
+            Region::Data => &mut self.data,
+        }
+    }
 }
 
 pub(crate) struct Loaded {
-    pub(crate) name: String,
     pub(crate) taken: Taken,
     pub(crate) symbols: Symbols,
     /// How many other objects are linked to it.
-    pub(crate) users: usize,
+    pub(crate) users: u32,
     /// How many entries lead to it.
-    pub(crate) entries: usize,
+    pub(crate) entries: u32,
     /// Shared with each [`crate::Function`]; made for the first.
     pub(crate) pin: Option<Arc<()>>,
-    /// Whether it was not unloaded.
-    pub(crate) is_live: bool,
-    /// Tables that the unwinder knows, where the process has one.
-    pub(crate) tables: Vec<usize>,
+    /// The first table that the unwinder knows; 0 where it knows none.
+    pub(crate) table: usize,
     pub(crate) known: Option<Known>,
     /// The object itself, where it is kept.
     pub(crate) kept: Option<Arc<Vec<u8>>>,
+    /// Whether it was not unloaded.
+    pub(crate) is_live: bool,
     pub(crate) has_initializers: bool,
-    pub(crate) fini: Vec<usize>,
     pub(crate) is_private: bool,
     /// Whether an untracked address of it was given out.
     pub(crate) escaped: bool,
 }
 
 impl Loaded {
+    /// Known to no tool, and nothing leads to it.
+    pub(crate) fn new(taken: Taken, symbols: Symbols) -> Loaded {
+        Loaded {
+            taken,
+            symbols,
+            users: 0,
+            entries: 0,
+            pin: None,
+            table: 0,
+            known: None,
+            kept: None,
+            is_live: true,
+            has_initializers: false,
+            is_private: false,
+            escaped: false,
+        }
+    }
+
     /// Whether a copy could take its place: it has no state, and only entries lead to it.
     pub(crate) fn is_movable(&self) -> bool {
         self.is_live
             && self.kept.is_some()
             && self.taken.data.is_empty()
-            && self.taken.storage.is_none()
+            && self.taken.more().storage.is_none()
             && !self.has_initializers
-            && self.fini.is_empty()
+            && self.taken.more().fini.is_empty()
             && !self.escaped
             && self.users == 0
             && self.pins() == 0
@@ -165,7 +283,9 @@ impl Loaded {
 
     pub(crate) fn tables(&self) -> impl Iterator<Item = Table> {
         let text = &self.taken.text;
-        self.tables.iter().map(|&at| Table { text: text.clone(), at })
+        let first = Some(self.table).filter(|&at| at != 0).into_iter();
+        let all = first.chain(self.taken.more().tables.iter().copied());
+        all.map(|at| Table { text: text.clone(), at })
     }
 }
 
@@ -301,7 +421,7 @@ impl State {
         for region in [Region::Text, Region::Sealed, Region::Data] {
             self.free(region, taken.bytes(region));
         }
-        for &shared in &taken.shared {
+        for &shared in &taken.more().shared {
             self.release(shared);
         }
     }
@@ -314,9 +434,10 @@ impl State {
     pub(crate) fn owner_name(&self, owner: Owner) -> String {
         match owner {
             Owner::Entry => "an entry".to_owned(),
-            Owner::Object(number) => {
-                self.objects.get(&number).map_or("an object".to_owned(), |o| o.name.clone())
-            }
+            Owner::Object(number) => self
+                .objects
+                .get(&number)
+                .map_or("an object".to_owned(), |o| o.symbols.object().to_owned()),
         }
     }
 
@@ -328,7 +449,7 @@ impl State {
                 self.published.remove(name);
             }
         }
-        for group in &loaded.taken.groups {
+        for group in &loaded.taken.more().groups {
             if self.groups.get(group) == Some(&number) {
                 self.groups.remove(group);
             }
@@ -354,9 +475,9 @@ impl State {
         }
         // Retired objects may still run, and what they use with them.
         loop {
-            let mut from_going: HashMap<u64, usize> = HashMap::new();
+            let mut from_going: HashMap<u64, u32> = HashMap::new();
             for number in &going {
-                for used in &self.objects[number].taken.uses {
+                for used in &self.objects[number].taken.more().uses {
                     *from_going.entry(*used).or_default() += 1;
                 }
             }
@@ -402,7 +523,7 @@ impl State {
         self.frames.remove(&tables);
         for loaded in objects {
             drop(loaded.known);
-            for used in &loaded.taken.uses {
+            for used in &loaded.taken.more().uses {
                 if let Some(used) = self.objects.get_mut(used) {
                     used.users -= 1;
                 }

@@ -54,7 +54,7 @@ impl Arena {
             .filter_map(|name| Some((Box::from(name), *state.published.get(name)?)))
             .filter(|(_, known)| known.owner == crate::state::Owner::Object(number))
             .collect();
-        let groups = loaded.taken.groups.clone();
+        let groups = loaded.taken.more().groups.clone();
         state.unpublish(number);
         let linked =
             Input::read(&source).and_then(|input| self.link(state, std::slice::from_ref(&input)));
@@ -118,7 +118,7 @@ impl Arena {
                 known.owner = crate::state::Owner::Object(number);
             }
         }
-        for group in &new.taken.groups {
+        for group in &new.taken.more().groups {
             state.groups.insert(group.clone(), number);
         }
         // Entries still name the object by `number`, whose count moves with it.

@@ -68,7 +68,7 @@ fn new_slot(state: &mut State, name: &str, address: usize) -> Result<usize, Erro
 }
 
 /// Counts an entry that leads to an object, or one less.
-fn lead(state: &mut State, object: u64, by: isize) {
+fn lead(state: &mut State, object: u64, by: i32) {
     if let Some(loaded) = state.objects.get_mut(&object) {
         loaded.entries = loaded.entries.wrapping_add_signed(by);
     }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::{Arena, Handle, refuse_fork};
 use crate::archive::{self, Archive};
-use crate::debugger;
+use crate::debugger::{self, Symfile};
 use crate::error::Error;
 use crate::kernel;
 use crate::link::{Batch, Input, Plan};
@@ -166,9 +166,9 @@ impl Arena {
                 plan.tables.clear();
             }
             let loaded = self.enter(state, plan, input, &mut linked);
-            used.extend_from_slice(&loaded.taken.uses);
+            used.extend_from_slice(&loaded.taken.more().uses);
             tables.extend(loaded.tables());
-            for group in &loaded.taken.groups {
+            for group in &loaded.taken.more().groups {
                 state.groups.insert(group.clone(), number);
             }
             state.objects.insert(number, Box::new(loaded));
@@ -196,14 +196,17 @@ impl Arena {
         linked: &mut Linked,
     ) -> Loaded {
         let object = &input.object;
-        let symbols = symbols(object, &plan);
-        let Plan { mut taken, sections, uses_here, mut tables, .. } = plan;
-        tables.shrink_to_fit();
-        taken.uses.extend(uses_here.into_iter().map(|used| linked.first + used as u64));
-        taken.uses.sort_unstable();
-        taken.uses.dedup();
-        taken.shrink();
-        let (calls_before, mut fini) = (linked.calls.len(), Vec::new());
+        let symbols = symbols(input, &plan);
+        let Plan { mut taken, sections, uses_here, tables, .. } = plan;
+        if !uses_here.is_empty() {
+            let uses_here = uses_here.into_iter().map(|used| linked.first + used as u64);
+            taken.more_mut().uses.extend(uses_here);
+        }
+        let (table, others) = tables.split_first().unwrap_or((&0, &[]));
+        if !others.is_empty() {
+            taken.more_mut().tables = others.to_vec();
+        }
+        let calls_before = linked.calls.len();
         for (section, &address) in object.sections.iter().zip(&sections) {
             if address == 0 || section.size == 0 {
                 continue;
@@ -213,43 +216,42 @@ impl Arena {
                     let calls = functions(address, section.size).map(|call| (priority, call));
                     linked.calls.extend(calls);
                 }
-                Some(Calls::Fini(_)) => fini.extend(functions(address, section.size)),
+                Some(Calls::Fini(_)) => {
+                    taken.more_mut().fini.extend(functions(address, section.size));
+                }
                 None => {}
             }
         }
+        taken.settle();
+        // Where objects are kept, the debugger shares them.
+        let is_short = self.shared.tools.debugger && !self.shared.keep;
+        // SAFETY: The sections were just written, and only `unload` ends them.
+        let short = is_short.then(|| unsafe { debugger::short_file(object, &sections) }).flatten();
+        let short = short.map(|file| debugger::register(Symfile::Short(file.into())));
         tell_perf(state, object, &sections);
         linked.sections.push(sections);
         Loaded {
-            name: String::new(),
-            taken,
-            symbols,
-            users: 0,
-            entries: 0,
-            pin: None,
-            is_live: true,
-            tables,
-            known: None,
-            kept: None,
+            table: *table,
+            known: short,
             has_initializers: linked.calls.len() > calls_before,
-            fini,
             is_private: input.is_private,
-            escaped: false,
+            ..Loaded::new(taken, symbols)
         }
     }
 
-    /// Gives the objects of a batch their names, and keeps their bytes for the debugger and for compaction.
+    /// Keeps the bytes of a batch's objects for the debugger and for compaction, where they are needed.
     pub(super) fn hand_over(&self, state: &mut State, linked: &Linked, sources: Vec<Source>) {
         let (keep, tools) = (self.shared.keep, &self.shared.tools);
         let objects = state.objects.range_mut(linked.first..).map(|(_, loaded)| loaded);
         for ((loaded, sections), source) in objects.zip(&linked.sections).zip(sources) {
-            loaded.name = source.name;
-            if !keep && !tools.debugger {
+            if !keep && (!tools.debugger || loaded.known.is_some()) {
                 continue;
             }
             let mut bytes = source.data;
             // Copies them only where the caller has them, too.
             debugger::locate(Arc::<Vec<u8>>::make_mut(&mut bytes), sections);
-            loaded.known = tools.debugger.then(|| debugger::register(Arc::clone(&bytes)));
+            let whole = || debugger::register(Symfile::Whole(Arc::clone(&bytes)));
+            loaded.known = tools.debugger.then(whole);
             loaded.kept = keep.then_some(bytes);
         }
     }
@@ -264,7 +266,8 @@ fn functions(address: usize, size: usize) -> impl Iterator<Item = usize> {
 }
 
 /// The object's own symbols that a handle can ask for.
-fn symbols(object: &Object<'_>, plan: &Plan) -> Symbols {
+fn symbols(input: &Input<'_>, plan: &Plan) -> Symbols {
+    let object = &input.object;
     let mut symbols = Vec::new();
     for (number, symbol) in object.symbols.iter().enumerate() {
         let base = match symbol.home {
@@ -288,7 +291,7 @@ fn symbols(object: &Object<'_>, plan: &Plan) -> Symbols {
         let address = chosen.map_or(base.wrapping_add(symbol.value as usize), |choice| choice.stub);
         symbols.push((symbol.name, symbol.is_local, address));
     }
-    Symbols::new(symbols)
+    Symbols::new(input.name, symbols)
 }
 
 /// The written text and read-only data: one extent of each.
@@ -325,5 +328,10 @@ fn tell_perf(state: &mut State, object: &Object<'_>, sections: &[usize]) {
 
 /// The bytes of a kept object, for another load.
 pub(super) fn source_of(loaded: &Loaded, kept: Arc<Vec<u8>>) -> Source {
-    Source { name: loaded.name.clone(), data: kept, is_private: loaded.is_private, is_inert: false }
+    Source {
+        name: loaded.symbols.object().to_owned(),
+        data: kept,
+        is_private: loaded.is_private,
+        is_inert: false,
+    }
 }

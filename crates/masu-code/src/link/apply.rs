@@ -102,8 +102,9 @@ impl<'a> Batch<'_, 'a> {
             let size = usize::try_from(input.object.symbols[*symbol].size).unwrap_or(0);
             clean(*address, size);
         }
-        if plan.taken.handle != 0 {
-            clean(plan.taken.handle, 8);
+        let handle = plan.taken.more().handle;
+        if handle != 0 {
+            clean(handle, 8);
         }
         Ok(())
     }
@@ -240,7 +241,7 @@ impl<'a> Batch<'_, 'a> {
             from_pointer.ok_or(Trouble::Storage(why))
         };
         // Its place in the object's own module, where the code takes it to be in this.
-        let own_module = plan.taken.storage.as_ref().map(Storage::module);
+        let own_module = plan.taken.more().storage.as_ref().map(Storage::module);
         let own = || {
             let variable = thread()?;
             let is_own = own_module == Some(variable.module);

@@ -102,7 +102,7 @@ impl Batch<'_, '_> {
                     }
                 } else if !alone {
                     here.insert(group.signature, index);
-                    plan.taken.groups.push(group.signature.into());
+                    plan.taken.more_mut().groups.push(group.signature.into());
                 }
             }
         }
@@ -134,7 +134,7 @@ impl Batch<'_, '_> {
             }
             let wants = input.object.symbols.iter().any(|symbol| symbol.name == b"__dso_handle");
             if wants && let Some(at) = piles[Region::Data as usize].put(8, 8) {
-                plan.taken.handle = at;
+                plan.taken.more_mut().handle = at;
             }
             all.push(piles);
         }
@@ -152,11 +152,7 @@ impl Batch<'_, '_> {
                     let start = self.state.range.bytes(region).start;
                     self.reuses_text |=
                         region == Region::Text && !taken.is_empty() && taken.start - start < high;
-                    match region {
-                        Region::Text => to.text = taken,
-                        Region::Sealed => to.sealed = taken,
-                        Region::Data => to.data = taken,
-                    }
+                    *to.bytes_mut(region) = taken;
                 }
             }
             self.settle(index);
@@ -218,12 +214,14 @@ impl Batch<'_, '_> {
         plan.commons.iter_mut().for_each(|(_, at)| *at += start);
         let wants = input.object.symbols.iter().any(|symbol| symbol.name == b"__dso_handle");
         if wants {
-            plan.taken.handle += start;
+            plan.taken.more_mut().handle += start;
         }
         let (image, align) = (plan.image.0.clone(), plan.image.1);
         let start = plan.taken.sealed.start;
         plan.image.0 = image.start + start..image.end + start;
-        plan.taken.storage = Storage::open(&plan.image.0, align);
+        if let Some(storage) = Storage::open(&plan.image.0, align) {
+            plan.taken.more_mut().storage = Some(storage);
+        }
     }
 }
 

@@ -207,7 +207,7 @@ impl<'a> Batch<'_, 'a> {
         if let Some(Definition { address, size, owner, module, .. }) = published {
             return match owner {
                 Owner::Object(number) => {
-                    plans[index].taken.uses.push(number);
+                    plans[index].taken.more_mut().uses.push(number);
                     Some(module.map_or(Target::Address(address, size), |module| {
                         Target::Thread(ThreadLocal::on_demand(module, address))
                     }))
@@ -220,7 +220,7 @@ impl<'a> Batch<'_, 'a> {
             return None;
         }
         if name == b"__dso_handle" {
-            return Some(Target::Address(plans[index].taken.handle, 8));
+            return Some(Target::Address(plans[index].taken.more().handle, 8));
         }
         if name == b"_GLOBAL_OFFSET_TABLE_" {
             return Some(Target::Address(self.state.range.bytes(Region::Sealed).start, 0));
@@ -273,7 +273,7 @@ fn in_section(plan: &Plan, input: &Input<'_>, home: usize, number: usize) -> Tar
         return Target::Address(choice.stub, symbol.size);
     }
     let address = plan.sections[home].wrapping_add(symbol.value as usize);
-    match &plan.taken.storage {
+    match &plan.taken.more().storage {
         Some(storage) if input.object.sections[home].is_thread => {
             let offset = address.wrapping_sub(plan.image.0.start);
             Target::Thread(ThreadLocal::on_demand(storage.module(), offset))
