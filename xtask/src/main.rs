@@ -7,6 +7,7 @@
 
 mod ci;
 mod containers;
+mod cranelift;
 mod docs;
 mod faults;
 mod fuzz;
@@ -64,6 +65,8 @@ enum Chore {
         words: Vec<OsString>,
     },
     Faults(faults::Request),
+    /// The code arena as memory of cranelift-jit, with that crate's own tests (two minutes)
+    Cranelift,
     Fuzz(fuzz::Request),
     Sanitize(sanitize::Request),
     Suites(suites::Request),
@@ -107,6 +110,7 @@ fn perform(chore: Chore) -> Result<()> {
         Chore::Matrix(request) => matrix::run(root, &request),
         Chore::Boot { words } => boot(root, &words),
         Chore::Faults(request) => faults::run(root, &request),
+        Chore::Cranelift => cranelift::run(root),
         Chore::Fuzz(request) => fuzz::run(root, &request),
         Chore::Sanitize(request) => sanitize::run(root, &request),
         Chore::Suites(request) => suites::run(root, &request),

@@ -6,6 +6,7 @@
 mod call;
 mod compact;
 mod entry;
+mod generated;
 mod load;
 mod report;
 #[cfg(all(test, target_arch = "x86_64"))]
@@ -25,6 +26,7 @@ use crate::state::{Loaded, State};
 use crate::sync::{Arc, Mutex, MutexGuard};
 
 pub use entry::Entry;
+pub use generated::{InPlace, Memory};
 pub use report::{Report, Usage};
 
 /// An object that was loaded: a number, which stays its own when it is unloaded.

@@ -45,7 +45,7 @@ mod link;
 mod arena;
 
 pub use archive::Archive;
-pub use arena::{Arena, Entry, Function, Handle, Report, Usage};
+pub use arena::{Arena, Entry, Function, Handle, InPlace, Memory, Report, Usage};
 pub use error::{Error, Site};
 pub use evict::{Method, evict};
 pub use options::{Options, Place, Resolver, Tools, Writing};

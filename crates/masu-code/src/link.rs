@@ -9,6 +9,8 @@ mod choice;
 mod layout;
 mod names;
 
+pub(crate) use layout::needs_of_block;
+
 use std::ops::Range as Bytes;
 
 use crate::error::{Error, Site};

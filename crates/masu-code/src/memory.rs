@@ -2,9 +2,9 @@
 //! reservation near the program.
 //!
 //! Relies on [`crate::kernel`]. What is *sealed* (text and read-only data) is written in one of two ways.
-//! [`Writing::Dual`] maps a file in memory twice, and writes through the second mapping, the *alias*; the first is
-//! never writable. [`Writing::Batches`] makes fresh OS pages writable and executable afterwards; text that may run is
-//! never made writable again.
+//! [`Writing::Dual`] maps a file in memory twice, and writes through the second mapping, the *alias*; of the first only
+//! free OS pages become writable, for a generator that writes in place. [`Writing::Batches`] makes fresh OS pages
+//! writable and executable afterwards. Text that may run is never made writable again.
 
 use std::io;
 use std::ops::Range as Bytes;
@@ -185,28 +185,46 @@ impl Range {
         }
     }
 
-    /// Makes sealed bytes writable, with the whole of each OS page they touch.
+    /// Makes free pages writable in place, however the range is mapped.
+    ///
+    /// # Safety
+    ///
+    /// - The bytes are whole OS pages, and nothing on them runs or is read.
+    pub(crate) unsafe fn unseal(&self, pages: &Bytes<usize>) -> Result<(), Error> {
+        // SAFETY: The caller's condition.
+        unsafe { self.protect(pages, Access::Write) }
+    }
+
+    /// Seals bytes, with the whole of each OS page they touch.
+    pub(crate) fn seal(&self, bytes: &Bytes<usize>, region: Region) -> Result<(), Error> {
+        let access = if region == Region::Text { Access::Execute } else { Access::Read };
+        // SAFETY: Writing is done.
+        unsafe { self.protect(bytes, access) }
+    }
+
+    /// Makes sealed bytes writable where they are not mapped twice, with the whole of each OS page they touch.
     ///
     /// # Safety
     ///
     /// - Of text, nothing on these OS pages can run.
     pub(crate) unsafe fn begin(&self, bytes: &Bytes<usize>) -> Result<(), Error> {
+        if self.is_dual() {
+            return Ok(());
+        }
         // SAFETY: The caller's condition; read-only data stays readable.
-        unsafe { self.change(bytes, Access::Write) }
+        unsafe { self.protect(bytes, Access::Write) }
     }
 
     /// Seals the bytes again.
     pub(crate) fn end(&self, bytes: &Bytes<usize>, region: Region) -> Result<(), Error> {
-        let access = if region == Region::Text { Access::Execute } else { Access::Read };
-        // SAFETY: Writing is done.
-        unsafe { self.change(bytes, access) }
+        if self.is_dual() { Ok(()) } else { self.seal(bytes, region) }
     }
 
     /// # Safety
     ///
     /// - As of [`kernel::protect`].
-    unsafe fn change(&self, bytes: &Bytes<usize>, access: Access) -> Result<(), Error> {
-        if self.is_dual() || bytes.is_empty() {
+    unsafe fn protect(&self, bytes: &Bytes<usize>, access: Access) -> Result<(), Error> {
+        if bytes.is_empty() {
             return Ok(());
         }
         let pages = self.pages(bytes);

@@ -18,6 +18,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("masu-cli", &["masu-lab", "masu-abi", "masu-code"]),
     ("masu-code", &[]),
     ("masu-code-abi", &["masu-code"]),
+    ("masu-code-cranelift", &["masu-code"]),
     ("masu-code-fuzz", &["masu-code"]),
     ("masu-lab", &[]),
     ("masu-xquo", &["masu", "masu-chunk"]),

@@ -20,7 +20,7 @@ use crate::source::Source;
 use crate::state::{Loaded, State, Symbols};
 
 /// Bytes written at once from which on the alias's page table entries are given back.
-const MANY: usize = 16 * 4096;
+pub(super) const MANY: usize = 16 * 4096;
 
 /// A batch that is entered, except for the objects' names and bytes.
 pub(super) struct Linked {

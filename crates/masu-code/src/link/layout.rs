@@ -29,6 +29,14 @@ fn spaced(size: usize) -> Option<usize> {
 /// The unit of an object's part of a region, so that no hole is too small to be used.
 const GRAIN: usize = 8;
 
+/// Size and alignment of a block without an object file.
+pub(crate) fn needs_of_block(size: usize, align: usize, region: Region) -> Option<(usize, usize)> {
+    match region {
+        Region::Text => Some((spaced(size)?, align.max(PACK))),
+        _ => Some((size.checked_next_multiple_of(GRAIN)?, align.max(GRAIN))),
+    }
+}
+
 /// Bytes that follow a table of frames: the zeros that end it.
 pub(crate) const END_OF_FRAMES: usize = 4;
 

@@ -1,0 +1,344 @@
+//! Code that the program generates itself, without an object file.
+//!
+//! Relies on [`crate::memory`]. [`Arena::load_code`] gives a function's address and a place to write its bytes at, which
+//! are two where code is mapped twice, so that functions are packed. [`InPlace`] is for generators that write where the
+//! code will run: it takes whole OS pages of its own, which are writable until they are sealed.
+//! Each block is an object, so it is unloaded as one: when nothing leads to it and every reader was quiescent.
+
+use std::ops::Range as Bytes;
+use std::ptr::NonNull;
+
+use super::load::MANY;
+use super::{Arena, Handle, refuse_fork};
+use crate::error::Error;
+use crate::kernel;
+use crate::link;
+use crate::memory::{PART, Region};
+use crate::perf::Named;
+use crate::relocation::HOST;
+use crate::state::{Loaded, State, Symbols, Taken};
+use crate::sync::Arc;
+
+/// The use of a block of [`InPlace`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Memory {
+    /// Executable once it is sealed.
+    Code,
+    /// Read-only once it is sealed.
+    Constants,
+    /// Writable.
+    Data,
+}
+
+impl Memory {
+    fn region(self) -> Region {
+        match self {
+            Memory::Code => Region::Text,
+            Memory::Constants => Region::Sealed,
+            Memory::Data => Region::Data,
+        }
+    }
+}
+
+impl Arena {
+    /// Loads a function that the program generates itself, such as copies of stencils: `write` gets the address that it
+    /// will run at, and `size` bytes to write it into. They hold zeros or old bytes before.
+    ///
+    /// `name` is its symbol for [`Arena::function`] and [`Arena::entry`], and for perf; it is published to no other object.
+    /// The arena knows no unwind table of it, and nothing of what it calls: unload that later.
+    ///
+    /// ```
+    /// use masu_code::{Arena, Options};
+    ///
+    /// # fn main() -> Result<(), masu_code::Error> {
+    /// let arena = Arena::open(Options::default())?;
+    /// # #[cfg(target_arch = "x86_64")]
+    /// let code = [0x8d, 0x47, 0x01, 0xc3]; // lea eax, [rdi + 1]; ret
+    /// # #[cfg(target_arch = "aarch64")]
+    /// # let code = [0x00, 0x04, 0x00, 0x11, 0xc0, 0x03, 0x5f, 0xd6];
+    /// let object = arena.load_code("next", code.len(), 16, |_, bytes| bytes.copy_from_slice(&code))?;
+    /// // SAFETY: The code is that of `int next(int)`.
+    /// let next = unsafe { arena.function::<extern "C" fn(i32) -> i32>(object, "next")? };
+    /// assert_eq!(next(41), 42);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Full`], [`Error::Forked`], [`Error::Kernel`]; [`Error::Unsupported`] for an alignment that is no power of
+    /// two up to 256 KiB.
+    pub fn load_code(
+        &self,
+        name: &str,
+        size: usize,
+        align: usize,
+        write: impl FnOnce(usize, &mut [u8]),
+    ) -> Result<Handle, Error> {
+        self.collect();
+        let mut state = self.shared.lock();
+        refuse_fork(&state)?;
+        if !state.range.is_dual() {
+            drop(state);
+            let mut memory = self.in_place();
+            let (object, at) = memory.allocate(name, Memory::Code, size, align)?;
+            // SAFETY: The block is new, and writable until it is sealed.
+            let bytes = unsafe { std::slice::from_raw_parts_mut(at.as_ptr(), size) };
+            write(at.as_ptr() as usize, bytes);
+            memory.seal()?;
+            return Ok(object);
+        }
+        let (size_spaced, align) = needs(name, Region::Text, size, align)?;
+        let fresh = fresh(&state);
+        let code = state.take(Region::Text, size_spaced, align)?;
+        let at = code.start;
+        let (reuses, written) = (at < fresh, state.range.written(at));
+        let (object, _pin) = enter(&mut state, name, Region::Text, code);
+        // Code of others runs without the lock; the pin keeps the block.
+        drop(state);
+        // SAFETY: The second mapping of a block that is nobody else's, for as long as the arena is there.
+        let bytes = unsafe { std::slice::from_raw_parts_mut(written as *mut u8, size) };
+        write(at, bytes);
+        kernel::make_executable(written, at, size);
+        if reuses || cfg!(target_arch = "aarch64") {
+            kernel::synchronize_cores();
+        }
+        let mut state = self.shared.lock();
+        tell_perf(&mut state, &[(name.as_bytes(), at..at + size)]);
+        if size > MANY {
+            state.range.forget_alias(&(at..at + size));
+        }
+        Ok(object)
+    }
+
+    /// Memory for a generator that writes code where it will run, and constants and data beside it.
+    pub fn in_place(&self) -> InPlace {
+        let (pieces, rest, blocks) = (Vec::new(), Vec::new(), Vec::new());
+        InPlace { arena: self.clone(), open: [0..0, 0..0], pieces, rest, blocks, reuses: false }
+    }
+}
+
+/// A block that is not sealed yet.
+struct Block {
+    object: Handle,
+    bytes: Bytes<usize>,
+    /// Keeps an unloaded block until its page may hold other code.
+    _pin: Arc<()>,
+}
+
+/// Memory that a code generator writes in place.
+///
+/// Code and constants lie on OS pages that are writable and not executable until [`InPlace::seal`], and never writable
+/// again. A block that is sealed alone therefore takes an OS page: seal many at once, or use [`Arena::load_code`].
+/// Dropping it seals, and keeps the blocks: they are the arena's, by their handles.
+///
+/// ```
+/// use masu_code::{Arena, Memory, Options};
+///
+/// # fn main() -> Result<(), masu_code::Error> {
+/// let arena = Arena::open(Options::default())?;
+/// let mut memory = arena.in_place();
+/// let (object, at) = memory.allocate("table", Memory::Constants, 8, 8)?;
+/// // SAFETY: The block has 8 bytes, and is writable until it is sealed.
+/// unsafe { at.cast::<u64>().write(42) };
+/// memory.seal()?;
+/// arena.unload(object)?;
+/// # Ok(())
+/// # }
+/// ```
+pub struct InPlace {
+    arena: Arena,
+    /// The rest of the open pieces of text and of read-only data.
+    open: [Bytes<usize>; 2],
+    /// Pieces of whole OS pages that are writable now.
+    pieces: Vec<(Region, Bytes<usize>)>,
+    /// Bytes in them that no block has.
+    rest: Vec<(Region, Bytes<usize>)>,
+    blocks: Vec<Block>,
+    /// Whether some of the text replaces earlier code.
+    reuses: bool,
+}
+
+impl InPlace {
+    /// A new block of `size` bytes: its object, and where it is. It holds zeros or old bytes, and is writable until
+    /// [`InPlace::seal`], or for good if it is data. `name` is its only symbol, as of [`Arena::load_code`]; it may be empty.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Arena::load_code`].
+    pub fn allocate(
+        &mut self,
+        name: &str,
+        memory: Memory,
+        size: usize,
+        align: usize,
+    ) -> Result<(Handle, NonNull<u8>), Error> {
+        let region = memory.region();
+        let (size_spaced, align) = needs(name, region, size, align)?;
+        let shared = Arc::clone(&self.arena.shared);
+        let mut state = shared.lock();
+        refuse_fork(&state)?;
+        let bytes = if region == Region::Data {
+            state.take(region, size_spaced, align)?
+        } else {
+            self.cut(&mut state, region, size_spaced, align)?
+        };
+        let at = NonNull::new(bytes.start as *mut u8).ok_or(Error::NoObject)?;
+        let written = bytes.start..bytes.start + size;
+        let (object, pin) = enter(&mut state, name, region, bytes);
+        if region != Region::Data {
+            self.blocks.push(Block { object, bytes: written, _pin: pin });
+        }
+        Ok((object, at))
+    }
+
+    /// Cuts a block off the open piece, or off a new one.
+    fn cut(
+        &mut self,
+        state: &mut State,
+        region: Region,
+        size: usize,
+        align: usize,
+    ) -> Result<Bytes<usize>, Error> {
+        let open = self.open[region as usize].clone();
+        let at = open.start.next_multiple_of(align);
+        let (piece, at) = if at + size <= open.end {
+            (open, at)
+        } else {
+            self.rest.push((region, open));
+            self.open[region as usize] = 0..0;
+            let new = self.open_piece(state, region, size, align)?;
+            (new.clone(), new.start)
+        };
+        self.rest.push((region, piece.start..at));
+        self.open[region as usize] = at + size..piece.end;
+        Ok(at..at + size)
+    }
+
+    /// Takes whole OS pages and makes them writable: as many as are open already, so that a batch has few pieces.
+    fn open_piece(
+        &mut self,
+        state: &mut State,
+        region: Region,
+        size: usize,
+        align: usize,
+    ) -> Result<Bytes<usize>, Error> {
+        let page = state.range.page();
+        let same = self.pieces.iter().filter(|(of, _)| *of == region);
+        let had: usize = same.map(|(_, piece)| piece.len()).sum();
+        let fresh = fresh(state);
+        let wanted = size.max(had.min(PART)).next_multiple_of(page);
+        let piece = state
+            .take(region, wanted, page.max(align))
+            .or_else(|_| state.take(region, size.next_multiple_of(page), page.max(align)))?;
+        // SAFETY: The pages were free, so nothing on them runs or is read.
+        if let Err(error) = unsafe { state.range.unseal(&piece) } {
+            state.free(region, &piece);
+            return Err(error);
+        }
+        self.reuses |= region == Region::Text && piece.start < fresh;
+        self.pieces.push((region, piece.clone()));
+        Ok(piece)
+    }
+
+    /// Makes all code executable and all constants read-only that were allocated since the last time.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Kernel`], [`Error::Forked`]; then it may be tried again.
+    pub fn seal(&mut self) -> Result<(), Error> {
+        let mut state = self.arena.shared.lock();
+        refuse_fork(&state)?;
+        for (region, piece) in &self.pieces {
+            if *region == Region::Text {
+                kernel::make_executable(piece.start, piece.start, piece.len());
+            }
+            state.range.seal(piece, *region)?;
+        }
+        if std::mem::take(&mut self.reuses) || cfg!(target_arch = "aarch64") {
+            kernel::synchronize_cores();
+        }
+        self.pieces.clear();
+        for (region, open) in [Region::Text, Region::Sealed].into_iter().zip(&mut self.open) {
+            self.rest.push((region, std::mem::replace(open, 0..0)));
+        }
+        for (region, rest) in self.rest.drain(..) {
+            state.free(region, &rest);
+        }
+        let blocks = std::mem::take(&mut self.blocks);
+        if state.perf.is_on() {
+            let text = state.range.bytes(Region::Text);
+            let code = blocks.iter().filter(|block| text.contains(&block.bytes.start));
+            let name = |block: &Block| {
+                Some(state.objects.get(&block.object.0)?.symbols.object().to_owned())
+            };
+            let named: Vec<(String, Bytes<usize>)> =
+                code.filter_map(|block| Some((name(block)?, block.bytes.clone()))).collect();
+            let named: Vec<_> =
+                named.iter().map(|(name, at)| (name.as_bytes(), at.clone())).collect();
+            tell_perf(&mut state, &named);
+        }
+        drop(state);
+        drop(blocks);
+        self.arena.collect();
+        Ok(())
+    }
+}
+
+impl Drop for InPlace {
+    fn drop(&mut self) {
+        if !self.blocks.is_empty() && self.seal().is_err() {
+            // Their pages cannot hold other code: they stay taken.
+            std::mem::take(&mut self.blocks).into_iter().for_each(std::mem::forget);
+        }
+    }
+}
+
+impl std::fmt::Debug for InPlace {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(to, "InPlace({} blocks are not sealed)", self.blocks.len())
+    }
+}
+
+/// The address from which on text never held code.
+fn fresh(state: &State) -> usize {
+    state.range.bytes(Region::Text).start + state.space(Region::Text).high()
+}
+
+/// Size and alignment of a block, with its spacing.
+fn needs(name: &str, region: Region, size: usize, align: usize) -> Result<(usize, usize), Error> {
+    let refuse = |what| Error::Unsupported { object: name.to_owned(), what };
+    if !align.is_power_of_two() || align > PART {
+        return Err(refuse(format!("alignment {align}: powers of two up to {PART} can be used")));
+    }
+    let possible = Some(size.max(1)).filter(|&size| size <= HOST.largest);
+    let needs = possible.and_then(|size| link::needs_of_block(size, align, region));
+    needs.ok_or_else(|| refuse(format!("no block can have {size} bytes")))
+}
+
+/// Makes a block an object, with a pin that keeps it.
+fn enter(state: &mut State, name: &str, region: Region, bytes: Bytes<usize>) -> (Handle, Arc<()>) {
+    let symbols = Symbols::new(name, vec![(name.as_bytes(), false, bytes.start)]);
+    let mut taken = Taken::default();
+    *taken.bytes_mut(region) = bytes;
+    let mut loaded = Loaded::new(taken, symbols);
+    loaded.is_private = true;
+    let pin = loaded.pin();
+    let number = state.next;
+    state.next += 1;
+    state.objects.insert(number, Box::new(loaded));
+    (Handle(number), pin)
+}
+
+fn tell_perf(state: &mut State, functions: &[(&[u8], Bytes<usize>)]) {
+    if !state.perf.is_on() {
+        return;
+    }
+    let named = functions.iter().map(|(name, at)| {
+        // SAFETY: The code was just written, and a pin keeps it.
+        let code = unsafe { std::slice::from_raw_parts(at.start as *const u8, at.len()) };
+        Named { address: at.start, size: at.len(), name, code }
+    });
+    // A full disk must not keep code from running.
+    let _ = state.perf.tell(&named.collect::<Vec<_>>());
+}

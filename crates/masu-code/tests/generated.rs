@@ -1,0 +1,200 @@
+//! Code without object files: packed, or written in place, called through entries, freed one by one.
+//!
+//! Relies on machine code of two instructions that returns a number, and on `/proc/self/maps`.
+
+use std::ffi::c_void;
+
+use masu_code::{Arena, Error, Memory, Options, Place, Writing};
+
+type Body = extern "C" fn() -> i32;
+
+/// `int body(void) { return number; }`
+fn code(number: u16) -> Vec<u8> {
+    let [low, high] = number.to_le_bytes();
+    if cfg!(target_arch = "x86_64") {
+        vec![0xb8, low, high, 0, 0, 0xc3]
+    } else {
+        let moved = 0x5280_0000_u32 | u32::from(number) << 5;
+        [moved.to_le_bytes(), 0xd65f_03c0_u32.to_le_bytes()].concat()
+    }
+}
+
+fn open(writing: Writing) -> Arena {
+    let options = Options { writing, size: 4 << 20, ..Options::default() };
+    Arena::open(options).expect("an arena opens")
+}
+
+/// Each way to write that this machine has.
+fn each_way(test: impl Fn(&Arena)) {
+    for writing in [Writing::Dual, Writing::Batches] {
+        // qemu before 8.1 runs stale code where memory is mapped twice.
+        if writing == Writing::Batches || cfg!(target_arch = "x86_64") {
+            test(&open(writing));
+        }
+    }
+}
+
+/// What a mapping may be used for, as `rwxp`.
+fn access(address: usize) -> String {
+    let maps = std::fs::read_to_string("/proc/self/maps").expect("maps can be read");
+    let find = |line: &str| {
+        let (range, rest) = line.split_once(' ')?;
+        let (start, end) = range.split_once('-')?;
+        let hex = |digits| usize::from_str_radix(digits, 16).ok();
+        (hex(start)? <= address && address < hex(end)?).then(|| rest[..4].to_owned())
+    };
+    maps.lines().find_map(find).expect("the address is mapped")
+}
+
+fn put(memory: &mut masu_code::InPlace, number: u16) -> (masu_code::Handle, usize) {
+    let code = code(number);
+    let (object, at) =
+        memory.allocate("body", Memory::Code, code.len(), 16).expect("there is room");
+    // SAFETY: The block is new and writable.
+    unsafe { at.as_ptr().copy_from_nonoverlapping(code.as_ptr(), code.len()) };
+    (object, at.as_ptr() as usize)
+}
+
+#[test]
+fn generated_functions_are_packed_and_freed_one_by_one() {
+    let arena = open(if cfg!(target_arch = "x86_64") { Writing::Dual } else { Writing::Batches });
+    let before = arena.report().text.used;
+    let load = |number: u16| {
+        let code = code(number);
+        let write = |at: usize, bytes: &mut [u8]| {
+            assert!(at.is_multiple_of(16));
+            bytes.copy_from_slice(&code);
+        };
+        arena.load_code("body", code.len(), 1, write).expect("there is room")
+    };
+    let mut objects: Vec<_> = (0..1000).map(load).collect();
+    if arena.report().dual {
+        assert_eq!(arena.report().text.used - before, 16 * 1000);
+    }
+    for round in 0..3000_usize {
+        let at = round * 7919 % objects.len();
+        arena.unload(objects[at]).expect("it is loaded");
+        objects[at] = load(at as u16);
+    }
+    for (number, object) in objects.iter().enumerate() {
+        // SAFETY: That is its type.
+        let body = unsafe { arena.function::<Body>(*object, "body") }.expect("it has the symbol");
+        assert_eq!(body(), number as i32);
+    }
+    arena.unload_all(&objects).expect("all are loaded");
+    assert_eq!((arena.report().text.used, arena.waiting()), (before, 0));
+}
+
+#[test]
+fn what_is_written_in_place_is_never_writable_and_executable() {
+    each_way(|arena| {
+        let before = arena.report();
+        let mut memory = arena.in_place();
+        let blocks: Vec<_> = (0..700).map(|number| put(&mut memory, number)).collect();
+        let (constants, table) =
+            memory.allocate("table", Memory::Constants, 16, 1).expect("there is room");
+        let (data, cell) = memory.allocate("cell", Memory::Data, 8, 64).expect("there is room");
+        // SAFETY: Both are writable now.
+        unsafe { (*table.cast::<[u8; 16]>().as_ptr(), *cell.as_ptr()) = ([7; 16], 8) };
+        let (table, cell) = (table.as_ptr() as usize, cell.as_ptr() as usize);
+        let kinds =
+            || [access(blocks[0].1), access(table), access(cell)].map(|it| it[..3].to_owned());
+        assert_eq!(kinds(), ["rw-", "rw-", "rw-"]);
+        memory.seal().expect("the machine can seal");
+        assert_eq!(kinds(), ["r-x", "r--", "rw-"]);
+        for (number, (object, at)) in blocks.iter().enumerate() {
+            // SAFETY: That is its type.
+            let body = unsafe { arena.function::<Body>(*object, "body") }.expect("it is there");
+            assert_eq!((*body as usize, body()), (*at, number as i32));
+        }
+        // The next batch is on pages of its own.
+        let (next, at) = put(&mut memory, 1);
+        assert_eq!((&access(at)[..3], &access(blocks[699].1)[..3]), ("rw-", "r-x"));
+        drop(memory);
+        assert_eq!(&access(at)[..3], "r-x");
+        for object in blocks.iter().map(|(object, _)| *object).chain([constants, data, next]) {
+            arena.unload(object).expect("it is loaded");
+        }
+        let after = arena.report();
+        assert_eq!((after.text.used, after.sealed.used), (before.text.used, before.sealed.used));
+        assert_eq!((after.data.used, after.waiting), (before.data.used, 0));
+    });
+}
+
+#[test]
+fn a_block_that_goes_before_it_is_sealed_leaves_its_page_alone() {
+    each_way(|arena| {
+        let mut memory = arena.in_place();
+        let (first, at) = put(&mut memory, 1);
+        let (second, _) = put(&mut memory, 2);
+        arena.unload(first).expect("it is loaded");
+        assert_eq!(arena.waiting(), 1);
+        let code = code(3);
+        let other = arena.load_code("body", code.len(), 1, |_, bytes| bytes.copy_from_slice(&code));
+        let other = other.expect("there is room");
+        for (object, number) in [(other, 3), (second, 2)] {
+            if number == 2 {
+                memory.seal().expect("the machine can seal");
+                assert_eq!(arena.waiting(), 0);
+            }
+            // SAFETY: That is its type, and it is sealed.
+            let body = unsafe { arena.function::<Body>(object, "body") }.expect("it is there");
+            assert_eq!(body(), number);
+            assert_ne!(*body as usize, at);
+        }
+    });
+}
+
+#[test]
+fn an_entry_leads_to_generated_code_and_its_readers_keep_it() {
+    each_way(|arena| {
+        let mut memory = arena.in_place();
+        let (first, _) = put(&mut memory, 1);
+        memory.seal().expect("the machine can seal");
+        let entry = arena.entry("method", first, "body").expect("the name is free");
+        let reader = arena.reader();
+        // SAFETY: That is its type.
+        let old = unsafe { entry.get::<Body>() };
+        let (second, _) = put(&mut memory, 2);
+        memory.seal().expect("the machine can seal");
+        entry.replace(second, "body").expect("it is there");
+        arena.unload(first).expect("it is loaded");
+        // SAFETY: That is its type.
+        let new = unsafe { entry.get::<Body>() };
+        assert_eq!((old(), new(), arena.collect()), (1, 2, 0));
+        reader.quiescent();
+        assert_eq!((arena.collect(), arena.waiting()), (1, 0));
+    });
+}
+
+#[test]
+fn generated_code_reaches_the_program_and_objects_do_not_see_it() {
+    let arena = Arena::open(Options { place: Place::NearProgram, ..Options::default() });
+    let arena = arena.expect("an arena opens");
+    let object = arena.load_code("quiet", 8, 16, |_, bytes| bytes.fill(0)).expect("there is room");
+    let at = arena.symbol(object, "quiet").expect("it has the symbol");
+    let here = generated_code_reaches_the_program_and_objects_do_not_see_it as *const c_void;
+    assert!((at as usize).abs_diff(here as usize) < 1 << 31);
+    assert_eq!(arena.find("quiet"), None);
+}
+
+#[test]
+fn sizes_and_alignments_that_cannot_be_are_errors() {
+    each_way(|arena| {
+        let mut memory = arena.in_place();
+        for (size, align) in [(8, 3), (8, 0), (8, 1 << 40), (usize::MAX, 16), (usize::MAX - 64, 1)]
+        {
+            for kind in [Memory::Code, Memory::Constants, Memory::Data] {
+                let why = memory.allocate("odd", kind, size, align).expect_err("it cannot be");
+                assert!(matches!(why, Error::Unsupported { .. } | Error::Full { .. }), "{why}");
+            }
+            arena.load_code("odd", size, align, |_, _| {}).expect_err("it cannot be");
+        }
+        // Nothing has an address of its own, too.
+        let empty: Vec<_> =
+            (0..2).map(|_| memory.allocate("", Memory::Data, 0, 1).expect("room").1).collect();
+        assert_ne!(empty[0], empty[1]);
+        let large = memory.allocate("large", Memory::Code, 1 << 20, 256 << 10).expect("room").1;
+        assert!((large.as_ptr() as usize).is_multiple_of(256 << 10));
+    });
+}
