@@ -117,6 +117,17 @@ impl Rows {
         self.top(self.len()) - self.above
     }
 
+    /// Where lines across the rows go, from top to bottom: not through labels.
+    fn spans(&self) -> Vec<(f64, f64)> {
+        match self.screen {
+            Screen::Wide => vec![(4.0, self.bottom())],
+            Screen::Narrow => {
+                let span = |row| (self.top(row), self.top(row) + self.height);
+                (0..self.len()).map(span).collect()
+            }
+        }
+    }
+
     /// Where the line of the label's last part stands, on which a narrow plot has the figures.
     fn line_above(&self, index: usize) -> f64 {
         self.top(index) - 5.0
@@ -171,7 +182,9 @@ impl Rows {
         let bottom = self.bottom();
         for tick in axis.ticks() {
             let x = axis.at(tick);
-            svg.line((x, 4.0), (x, bottom), "grid");
+            for (top, bottom) in self.spans() {
+                svg.line((x, top), (x, bottom), "grid");
+            }
             let name = if tick == 0.0 { "0".to_owned() } else { name(tick) };
             svg.text(x, bottom + 15.0, "tick", "middle", &name);
         }
