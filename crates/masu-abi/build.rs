@@ -45,7 +45,7 @@ fn main() {
 
 /// Modules and functions that run only for a heap profile, guarded blocks, first-class heaps, statistics, options, `fork`,
 /// or without a class map, as mangled names have them.
-const COLD: [&str; 37] = [
+const COLD: [&str; 47] = [
     "4masu7profile",
     "4masu11diagnostics8sampling",
     "4masu11diagnostics6unwind",
@@ -77,16 +77,27 @@ const COLD: [&str; 37] = [
     "malloc_info",
     "malloc_stats",
     "4masu6blocks4page14check_unmapped",
-    "4masu6blocks4page4Page9mark_used",
+    "4masu6blocks4page*9mark_used",
+    "4masu6blocks4page4Page13check_sampled",
+    "4masu6memory6ranges5purge*7give_up",
+    "4masu6memory6ranges7stripes7give_up",
+    "4masu7options",
+    "4masu7threads6thread5apply",
+    "4masu8requests7reclaim",
+    "4masu8settings7Sources",
+    "4masu8settings9variables7nearest",
+    "4masu4libc4warn",
+    "4masu4libc11next_symbol",
     "4masu8requests7pointer16code_without_map",
     "4masu7foreign",
     "4masu3new12throw_target",
     "4masu3new17installed_handler",
-    "4core3ops8function6FnOnce40call_once",
+    "4core3ops8function6FnOnce",
 ];
 
-/// The same of what runs where there are several threads, or one ends.
-const OF_THREADS: [&str; 8] = [
+/// The same of what runs where there are several threads, or one ends, and where blocks or runs of slices go home: most
+/// small programs do neither.
+const LATER: [&str; 40] = [
     "4masu7threads5cache4idle",
     "4masu7threads5cache6remote",
     "4masu7threads6thread3end",
@@ -95,6 +106,38 @@ const OF_THREADS: [&str; 8] = [
     "4masu6blocks8transfer5decay",
     "4masu6blocks8transfer11flush_batch",
     "4masu8platform4sync4lock*9lock_slow",
+    "4masu6blocks8transfer4give",
+    "4masu6blocks5shard5flush",
+    "4masu6blocks5shard9flush_one",
+    "4masu6blocks5shard10ClassPages3put",
+    "4masu6blocks5shard10ClassPages10note_empty",
+    "4masu6blocks4page4Page11release_all",
+    "4masu6blocks4page4Page10leave_line",
+    "4masu6blocks4slot6ranges",
+    "4masu6memory6ranges6Ranges4free",
+    "4masu6memory6ranges6Ranges6insert",
+    "4masu6memory6ranges6Ranges6remove",
+    "4masu6memory6ranges6Ranges5split",
+    "4masu6memory6ranges6Ranges9take_home",
+    "4masu6memory6ranges6Ranges13release_whole",
+    "4masu6memory6ranges4held4Held10bring_home",
+    "4masu6memory6ranges4held4Held15bring_home_from",
+    "4masu6memory6ranges5large",
+    "4masu6memory6ranges4take*4grow",
+    "4masu7threads5cache5depth*11send_oldest",
+    "4masu7threads5cache5depth*16take_from_others",
+    "4masu7threads5cache5depth5epoch*13flush_surplus",
+    "4masu8requests5front11usable_size",
+    "4masu8requests5front15free_code_first",
+    "4masu8requests5large",
+    "4masu8platform6kernel5unmap",
+    "4masu8platform6kernel9cpu_count",
+    "4masu8platform6kernel9page_size",
+    "4masu8platform6kernel7discard",
+    "4masu6memory6ranges4take*15take_among_many",
+    "4masu6memory6ranges5purge*7look_at",
+    "4masu1c13aligned_alloc",
+    "4masu6malloc7aligned",
 ];
 
 /// Tables far longer than an OS page, of which most programs use the beginning, as mangled names
@@ -110,8 +153,8 @@ const TABLES: [&str; 7] = [
     "4masu6memory6ranges7stripes3SUM",
 ];
 
-/// Puts cold code and that of threads into segments of their own, behind everything else, and long tables behind the
-/// other zeroed data, so that the rest shares an OS page.
+/// Puts cold code, and what runs later than a small program ends, into segments of their own, behind everything else, and
+/// long tables behind the other zeroed data, so that the rest shares an OS page.
 ///
 /// The kernel maps sixteen OS pages around touched code, so code beside what runs at a program's
 /// start is resident in every program. A section `….masu_cold.…` is not, as long as nobody calls it;
@@ -122,12 +165,12 @@ fn separate_cold_parts() {
     let code = |names: &[&str]| -> String {
         names.iter().map(|name| format!(" *(.text.*{name}* .rodata.*{name}*)")).collect()
     };
-    let (cold, of_threads) = (code(&COLD), code(&OF_THREADS));
+    let (cold, later) = (code(&COLD), code(&LATER));
     let tables = TABLES.map(|table| format!(" *(.bss.*{table}*)")).concat();
     let text = format!(
         "SECTIONS {{\n\
          .masu_tables (NOLOAD) : {{{tables} }}\n\
-         .masu_threads : ALIGN(CONSTANT(MAXPAGESIZE)) {{{of_threads} }}\n\
+         .masu_later : ALIGN(CONSTANT(MAXPAGESIZE)) {{ *(.text.masu_cold.purge.*){later} }}\n\
          .eh_frame : {{ KEEP(*(.eh_frame)) }}\n\
          .masu_cold : ALIGN(CONSTANT(MAXPAGESIZE)) {{ *(.text.masu_cold.* .rodata.masu_cold.*){cold} }}\n\
          .eh_frame_hdr : {{ *(.eh_frame_hdr) }}\n\

@@ -390,6 +390,8 @@ pub(crate) fn wake_one(word: &AtomicU32) {
 }
 
 /// The number of CPUs that this thread may run on, at least 1.
+#[cold]
+#[inline(never)]
 pub(crate) fn cpu_count() -> usize {
     let mut mask = [0_u64; 128];
     let (size, address) = (size_of_val(&mask), mask.as_mut_ptr().expose_provenance());

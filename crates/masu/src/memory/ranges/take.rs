@@ -230,7 +230,6 @@ impl Held<'_> {
     /// Whether a large block is worth the huge pages that it fills.
     #[cold]
     #[inline(never)]
-    #[unsafe(link_section = ".text.masu_cold.purge.take_fills")]
     fn fills(&self, slices: usize, live_bytes: usize, used_bytes: usize) -> bool {
         let (bytes, live_bytes) = (slices * SLICE_BYTES, live_bytes - used_bytes);
         !self.usage.is_sparse() && arena::fills_huge_pages(bytes, live_bytes, used_bytes == 0)
