@@ -170,7 +170,7 @@ fn separate_cold_parts() {
     let text = format!(
         "SECTIONS {{\n\
          .masu_tables (NOLOAD) : {{{tables} }}\n\
-         .masu_later : ALIGN(CONSTANT(MAXPAGESIZE)) {{ *(.text.masu_cold.purge.*){later} }}\n\
+         .masu_later : ALIGN(CONSTANT(MAXPAGESIZE)) {{ *(.text.masu_cold.purge.* .text.masu_cold.several.*){later} }}\n\
          .eh_frame : {{ KEEP(*(.eh_frame)) }}\n\
          .masu_cold : ALIGN(CONSTANT(MAXPAGESIZE)) {{ *(.text.masu_cold.* .rodata.masu_cold.*){cold} }}\n\
          .eh_frame_hdr : {{ *(.eh_frame_hdr) }}\n\
