@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use clap::Parser;
 use masu_lab::compare::Destination;
-use masu_lab::plan::Ground;
+use masu_lab::plan::Mallocs;
 use masu_lab::report::{self, Document, Format};
 use masu_lab::results::{self, LeftOut, Record, Rounds};
 use masu_lab::server::{ServerRequest, urls_of};
@@ -113,7 +113,7 @@ impl Request {
             Some(path) => from_file(path, arguments)?,
             None => from_words(arguments, usual)?,
         };
-        let plan = Plan::make(&suite, &mut ground)?;
+        let plan = Plan::make(&suite, &mut mallocs)?;
         Ok(Self { plan, options, gate })
     }
 
@@ -242,17 +242,17 @@ fn from_file(path: PathBuf, arguments: arguments::Compare) -> Result<Suite> {
 }
 
 /// The mallocs there are for programs on `libc`, masu's own among them or with the reason why not.
-pub(crate) fn ground(libc: Libc) -> Ground {
+pub(crate) fn mallocs(libc: Libc) -> Mallocs {
     match carried::catalogue(libc) {
         Ok(catalogue) => {
             // Without it allocations are not counted, and everything else is as it is.
             let counting = carried::counting(libc).ok();
-            Ground { catalogue, absent: Vec::new(), counting }
+            Mallocs { catalogue, absent: Vec::new(), counting }
         }
         Err(error) => {
             let absent = LeftOut { label: "masu".to_owned(), reason: error.to_string() };
             let catalogue = Catalogue::find(&Places::default());
-            Ground { catalogue, absent: vec![absent], counting: None }
+            Mallocs { catalogue, absent: vec![absent], counting: None }
         }
     }
 }

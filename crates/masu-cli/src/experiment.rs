@@ -15,7 +15,7 @@ use masu_lab::report::{bytes, notice};
 use masu_lab::{Checkup, Error as LabError, Stop};
 
 use self::cache::Cache;
-use crate::compare::ground;
+use crate::compare::mallocs;
 use crate::exit::Ending;
 use crate::progress::Progress;
 use crate::{arguments, aside, carried};
@@ -126,7 +126,7 @@ fn run(
         source: source.map(Path::to_owned),
         install: arguments.install,
         checkup,
-        ground: &mut ground,
+        mallocs: &mut mallocs,
         stop,
         tell: &mut tell,
     };

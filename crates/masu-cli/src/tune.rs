@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use masu_lab::diagnose::{self, diagnose};
-use masu_lab::plan::Ground;
+use masu_lab::plan::Mallocs;
 use masu_lab::report::Format;
 use masu_lab::results::Rounds;
 use masu_lab::suite::{Choice, Entry, Named, Source};
@@ -16,7 +16,7 @@ use masu_lab::{
     tune,
 };
 
-use crate::compare::{ground, own_input};
+use crate::compare::{mallocs, own_input};
 use crate::exit::Ending;
 use crate::progress::{Progress, Ticking};
 use crate::report::{format_of, write_page};
@@ -49,15 +49,15 @@ impl Request {
             Some(variants) => variants,
             None => {
                 let program = Program::find(&first)?;
-                let ground = ground(program.libc);
+                let mallocs = mallocs(program.libc);
                 let workload = Workload {
                     arguments: words.clone(),
                     program,
                     input: input.clone(),
                     folder: None,
                 };
-                let first = first_look(&arguments, &workload, &ground, &stop)?;
-                worth_trying(&ground.catalogue, &workload.program, &first)
+                let first = first_look(&arguments, &workload, &mallocs, &stop)?;
+                worth_trying(&mallocs.catalogue, &workload.program, &first)
             }
         };
         let entry = Entry {
@@ -66,7 +66,7 @@ impl Request {
             ..arguments.around.entry(words)
         };
         // How many rounds each stage has is for the search to say.
-        let plan = Plan::make(&Suite::single(entry, Rounds::Fixed(1)), &mut ground)?;
+        let plan = Plan::make(&Suite::single(entry, Rounds::Fixed(1)), &mut mallocs)?;
         let usual = || vec![Form::Environment, Form::Systemd, Form::Docker];
         let forms = if arguments.forms.is_empty() { usual() } else { arguments.forms };
         let options = CompareOptions { seed: arguments.seed, ..CompareOptions::default() };
@@ -103,7 +103,7 @@ impl Request {
 fn first_look(
     arguments: &arguments::Tune,
     workload: &Workload,
-    ground: &Ground,
+    mallocs: &Mallocs,
     stop: &Stop,
 ) -> Result<Vec<Spec>> {
     let arguments::Around { setup, prepare, cleanup, scratch, timeout, memory_limit } =
@@ -117,9 +117,9 @@ fn first_look(
     let time = timeout.map_or(longest, |timeout| timeout.min(longest));
     let limits = Limits { time: Some(time), memory_bytes: *memory_limit };
     let options = diagnose::Options { limits, ..diagnose::Options::default() };
-    let system = ground.catalogue.resolve(&"system".parse()?, &workload.program)?;
+    let system = mallocs.catalogue.resolve(&"system".parse()?, &workload.program)?;
     let clock = Ticking::on_stderr(&format!("{} is its limit.", report::about(time)));
-    let made = diagnose(workload, &system, &ground.catalogue, &options, stop, &mut |_| {});
+    let made = diagnose(workload, &system, &mallocs.catalogue, &options, stop, &mut |_| {});
     drop(clock);
     if stop.requested() {
         return Err(Error::Stopped.into());

@@ -412,9 +412,9 @@ fn unseen(
 }
 
 /// The findings, their settings translated for the program where that can be.
-fn findings_of(facts: &Facts, ground: Option<(&Catalogue, &Program)>) -> Vec<Finding> {
+fn findings_of(facts: &Facts, known: Option<(&Catalogue, &Program)>) -> Vec<Finding> {
     let mut findings = judge(facts);
-    let Some((catalogue, program)) = ground else { return findings };
+    let Some((catalogue, program)) = known else { return findings };
     let remedies = findings.iter_mut().flat_map(|finding| &mut finding.remedies);
     for remedy in remedies.filter(|remedy| remedy.kind == RemedyKind::Setting) {
         let spec = remedy.variant.as_ref().and_then(|variant| variant.parse::<Spec>().ok());

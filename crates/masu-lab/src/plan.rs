@@ -59,7 +59,7 @@ pub struct Prepared {
 
 /// The mallocs there are for programs of one C library.
 #[derive(Debug, Clone, Default)]
-pub struct Ground {
+pub struct Mallocs {
     /// Those found.
     pub catalogue: Catalogue,
     /// Those that should be there and are not, by name.
@@ -69,7 +69,7 @@ pub struct Ground {
 }
 
 impl Plan {
-    /// Looks up everything `suite` names; `ground` says which mallocs there are, and is asked once
+    /// Looks up everything `suite` names; `mallocs` says which mallocs there are, and is asked once
     /// for each C library.
     ///
     /// # Errors
@@ -77,8 +77,8 @@ impl Plan {
     /// [`Error::Parameter`] for parameters that appear nowhere or are declared twice; those of
     /// [`Workload::new`] and [`Catalogue::resolve`] for programs and variants;
     /// [`Error::Compare`] when nothing is left to compare.
-    pub fn make(suite: &Suite, ground: &mut dyn FnMut(Libc) -> Ground) -> Result<Plan, Error> {
-        let mut grounds = Grounds { ask: ground, known: Vec::new() };
+    pub fn make(suite: &Suite, mallocs: &mut dyn FnMut(Libc) -> Mallocs) -> Result<Plan, Error> {
+        let mut known = KnownMallocs { ask: mallocs, known: Vec::new() };
         check_names(suite)?;
         let mut cases = Vec::new();
         for entry in &suite.entries {
@@ -86,7 +86,7 @@ impl Plan {
                 let mut values = suite.values.clone();
                 values.extend(each.clone());
                 let name = format!("{}{}", entry.name, parameter::label(&each));
-                cases.push(Making { entry, values, name }.prepared(&mut grounds)?);
+                cases.push(Making { entry, values, name }.prepared(&mut known)?);
             }
         }
         if cases.is_empty() {
@@ -254,13 +254,13 @@ impl Entry {
 }
 
 /// The mallocs there are, each C library asked about once.
-struct Grounds<'a> {
-    ask: &'a mut dyn FnMut(Libc) -> Ground,
-    known: Vec<(Libc, Ground)>,
+struct KnownMallocs<'a> {
+    ask: &'a mut dyn FnMut(Libc) -> Mallocs,
+    known: Vec<(Libc, Mallocs)>,
 }
 
-impl Grounds<'_> {
-    fn of(&mut self, libc: Libc) -> &Ground {
+impl KnownMallocs<'_> {
+    fn of(&mut self, libc: Libc) -> &Mallocs {
         let index = match self.known.iter().position(|(known, _)| *known == libc) {
             Some(index) => index,
             None => {
@@ -280,16 +280,16 @@ struct Making<'a> {
 }
 
 impl Making<'_> {
-    fn prepared(self, grounds: &mut Grounds<'_>) -> Result<Prepared, Error> {
+    fn prepared(self, known: &mut KnownMallocs<'_>) -> Result<Prepared, Error> {
         let combinations = combinations(&self.entry.parameters);
         let programs: Vec<Program> =
             combinations.iter().map(|values| self.program(values)).collect::<Result<_, Error>>()?;
         let mut left_out = Vec::new();
-        let named = self.named(grounds, &programs[0], &mut left_out)?;
+        let named = self.named(known, &programs[0], &mut left_out)?;
         let mut rows: Vec<Row> = Vec::new();
         for Named { spec, optional } in &named {
             for (values, program) in combinations.iter().zip(&programs) {
-                let mut variant = match resolved(grounds, spec, program) {
+                let mut variant = match resolved(known, spec, program) {
                     Ok(variant) => variant,
                     Err(error) if *optional => {
                         let label = format!("{spec}{}", parameter::label(values));
@@ -305,7 +305,7 @@ impl Making<'_> {
             }
         }
         let server = self.entry.server.as_ref().map(|server| ServerPlan {
-            counting: grounds.of(programs[0].libc).counting.clone(),
+            counting: known.of(programs[0].libc).counting.clone(),
             ..server.with(&self.values)
         });
         if server.is_none() && self.entry.primary.is_of_servers() {
@@ -339,7 +339,7 @@ impl Making<'_> {
     /// The variants by name: those of the suite, or those found for `program`.
     fn named(
         &self,
-        grounds: &mut Grounds<'_>,
+        known: &mut KnownMallocs<'_>,
         program: &Program,
         left_out: &mut Vec<LeftOut>,
     ) -> Result<Vec<Named>, Error> {
@@ -355,7 +355,7 @@ impl Making<'_> {
                     && alone.spec.allocator != "system"
                     && !has_rows
                 {
-                    let found = grounds.of(program.libc).catalogue.variants_for(program);
+                    let found = known.of(program.libc).catalogue.variants_for(program);
                     let first = found.into_iter().next().map(|variant| bare(variant.label));
                     named.splice(0..0, first.map(|spec| Named { spec, optional: false }));
                 }
@@ -364,10 +364,10 @@ impl Making<'_> {
             Choice::Found if has_rows => Ok(vec![system()]),
             Choice::Found => {
                 program.preloadable()?;
-                let ground = grounds.of(program.libc);
-                let variants = ground.catalogue.variants_for(program);
-                left_out.extend(ground.absent.iter().cloned());
-                left_out.extend(unfit(&ground.catalogue, &variants, program));
+                let mallocs = known.of(program.libc);
+                let variants = mallocs.catalogue.variants_for(program);
+                left_out.extend(mallocs.absent.iter().cloned());
+                left_out.extend(unfit(&mallocs.catalogue, &variants, program));
                 let optional = |(index, variant): (usize, Variant)| Named {
                     spec: bare(variant.label),
                     optional: index > 0,
@@ -438,11 +438,15 @@ fn bare(allocator: String) -> Spec {
 }
 
 /// What `spec` is for `program`; one that should be there says why it is not.
-fn resolved(grounds: &mut Grounds<'_>, spec: &Spec, program: &Program) -> Result<Variant, Error> {
-    let ground = grounds.of(program.libc);
-    let absent = ground.absent.iter().find(|absent| absent.label == spec.allocator);
+fn resolved(
+    known: &mut KnownMallocs<'_>,
+    spec: &Spec,
+    program: &Program,
+) -> Result<Variant, Error> {
+    let mallocs = known.of(program.libc);
+    let absent = mallocs.absent.iter().find(|absent| absent.label == spec.allocator);
     match absent {
-        None => match ground.catalogue.resolve(spec, program) {
+        None => match mallocs.catalogue.resolve(spec, program) {
             // Nobody looked for what could not be used anyway.
             Err(error @ Error::UnknownAllocator { .. }) => program.preloadable().and(Err(error)),
             resolved => resolved,

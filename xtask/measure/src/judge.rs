@@ -118,12 +118,12 @@ pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     suite.set(&Parameter::new("made", vec![made.display().to_string()])?)?;
     let bench = Bench {
         masu: built.join("masu"),
-        ground: truth::Ground { suite, catalogue: builds::catalogue(&library, Vec::new()) },
+        programs: truth::Programs { suite, catalogue: builds::catalogue(&library, Vec::new()) },
         folder,
         commit: records::commit(root),
     };
     let stop = Stop::on_signals()?;
-    let names = request.choose(&bench.ground.suite)?;
+    let names = request.choose(&bench.programs.suite)?;
     if request.tuned {
         return tuned::run(&bench, names, request, &stop);
     }
@@ -146,7 +146,7 @@ pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     }
     println!("\n{}", page::tables(&judged));
     if request.record {
-        let text = page::text(&judged, bench.ground.suite.entries.len(), &bench.commit);
+        let text = page::text(&judged, bench.programs.suite.entries.len(), &bench.commit);
         std::fs::write(root.join(PAGE), text).with_context(|| format!("writing {PAGE}"))?;
         println!("record: {PAGE}");
     }
@@ -156,7 +156,7 @@ pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
 /// What programs are judged with.
 struct Bench {
     masu: PathBuf,
-    ground: truth::Ground,
+    programs: truth::Programs,
     /// Where results are kept, a file for each program.
     folder: PathBuf,
     commit: String,
@@ -175,7 +175,7 @@ impl Bench {
         }
         if request.again || kept["said"].is_null() {
             let load = records::load();
-            let workload = self.ground.workload(name)?;
+            let workload = self.programs.workload(name)?;
             let (diagnosis, seconds) = said::diagnose(&self.masu, &workload)?;
             kept["said"] = json!({
                 "diagnosis": diagnosis, "seconds": seconds, "load": load, "commit": self.commit,
@@ -187,14 +187,14 @@ impl Bench {
         println!("    {}", said.line());
         let results = |part: &str| self.folder.join(format!("{name}{part}.jsonl"));
         if kept["truth"].is_null() {
-            let plan = self.ground.plan(name, &request.extent, said.took_turns)?;
+            let plan = self.programs.plan(name, &request.extent, said.took_turns)?;
             kept["truth"] = truth::measure(&plan, &request.extent, &results(""), stop)?;
             write(&file, &kept)?;
         }
         // What the diagnosis names and is not among what every program is run under.
         let others = said.named_beside(&kept["truth"], &kept["beside"]);
         if !others.is_empty() && !request.kept {
-            let plan = self.ground.plan_of(name, &others, &request.extent, said.took_turns)?;
+            let plan = self.programs.plan_of(name, &others, &request.extent, said.took_turns)?;
             kept["beside"] = truth::measure(&plan, &request.extent, &results("-beside"), stop)?;
             write(&file, &kept)?;
         }

@@ -58,7 +58,7 @@ const ARENA_HEADS: Range<u64> = 0x20..0x80;
 pub(super) struct Locks {
     found: HashMap<(Pid, u64), Waits>,
     /// Where each process has locks whose owner is known.
-    grounds: HashMap<Pid, Ground>,
+    owners: HashMap<Pid, LockOwners>,
     /// Waits for locks beyond the most that are kept apart.
     more: u64,
 }
@@ -77,7 +77,7 @@ const LOCKS_MAX: usize = 4096;
 const THREADS_MAX: usize = 64;
 
 /// So many locks are reported.
-const TOLD: usize = 16;
+const LISTED: usize = 16;
 
 impl Locks {
     /// A thread asks to sleep until the lock at `address` is free, `times`.
@@ -88,8 +88,8 @@ impl Locks {
                 self.more += times;
                 return;
             }
-            let ground = self.grounds.entry(process).or_insert_with(|| Ground::of(process));
-            let owner = ground.owner(address);
+            let owners = self.owners.entry(process).or_insert_with(|| LockOwners::of(process));
+            let owner = owners.owner(address);
             self.found.insert(key, Waits { owner, waits: 0, threads: BTreeSet::new() });
         }
         let Some(found) = self.found.get_mut(&key) else { return };
@@ -101,7 +101,7 @@ impl Locks {
 
     /// The process runs another program now, or has ended.
     pub(super) fn forget(&mut self, process: Pid) {
-        self.grounds.remove(&process);
+        self.owners.remove(&process);
     }
 
     /// Those that were waited for most, and the waits for all others.
@@ -115,45 +115,45 @@ impl Locks {
         };
         let mut locks: Vec<Lock> = self.found.into_iter().map(lock).collect();
         locks.sort_by_key(|lock| (std::cmp::Reverse(lock.waits), lock.process, lock.address));
-        let rest: u64 = locks.iter().skip(TOLD).map(|lock| lock.waits).sum();
-        locks.truncate(TOLD);
+        let rest: u64 = locks.iter().skip(LISTED).map(|lock| lock.waits).sum();
+        locks.truncate(LISTED);
         (locks, rest + self.more)
     }
 }
 
 /// Where locks of known owners lie in a process.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Ground {
+pub(crate) struct LockOwners {
     known: Vec<(Range<u64>, Owner)>,
     /// Whether glibc is there, with its arenas.
     has_arenas: bool,
 }
 
-impl Ground {
+impl LockOwners {
     /// Looks at a process; one that is gone has no locks.
-    pub(crate) fn of(process: Pid) -> Ground {
-        Ground::read(&maps(process))
+    pub(crate) fn of(process: Pid) -> LockOwners {
+        LockOwners::read(&maps(process))
     }
 
-    fn read(maps: &str) -> Ground {
-        let mut ground = Ground::default();
+    fn read(maps: &str) -> LockOwners {
+        let mut found = LockOwners::default();
         // The owner of zeros behind the writable part of a file, and where they must begin.
         let mut behind: Option<(u64, Owner)> = None;
         for Mapping { start, end, access, path, .. } in Mapping::all(maps) {
             if path.is_empty() {
                 if let Some((_, owner)) = behind.take_if(|(at, _)| *at == start) {
-                    ground.known.push((start..end, owner));
+                    found.known.push((start..end, owner));
                 }
                 continue;
             }
             let Some((data, zeros)) = owners(Path::new(path)) else { continue };
-            ground.has_arenas |= data == Owner::Malloc && zeros == Owner::CLibrary;
+            found.has_arenas |= data == Owner::Malloc && zeros == Owner::CLibrary;
             if access.starts_with("rw") {
-                ground.known.push((start..end, data));
+                found.known.push((start..end, data));
                 behind = Some((end, zeros));
             }
         }
-        ground
+        found
     }
 
     /// Whose the lock at `address` is.
@@ -221,7 +221,7 @@ mod tests {
 
     #[test]
     fn a_mallocs_locks_are_known_by_where_they_lie() {
-        let ground = Ground::read(GLIBC);
+        let owners = LockOwners::read(GLIBC);
         let cases = [
             (0x7f20_001d_6c80, Owner::Malloc),
             (0x7f20_001d_9000, Owner::CLibrary),
@@ -232,7 +232,7 @@ mod tests {
             (0x5561_b100_0010, Owner::Program),
         ];
         for (address, owner) in cases {
-            assert_eq!(ground.owner(address), owner, "{address:x}");
+            assert_eq!(owners.owner(address), owner, "{address:x}");
         }
     }
 
@@ -250,10 +250,10 @@ mod tests {
     fn musl_has_its_lock_among_its_zeros_and_no_arenas() {
         let maps = "7f20000a0000-7f20000a1000 rw-p 0009f000 08:01 2   /lib/ld-musl-x86_64.so.1\n\
                     7f20000a1000-7f20000a4000 rw-p 00000000 00:00 0\n";
-        let ground = Ground::read(maps);
-        assert_eq!(ground.owner(0x7f20_000a_0100), Owner::CLibrary);
-        assert_eq!(ground.owner(0x7f20_000a_1100), Owner::Malloc);
-        assert_eq!(ground.owner(0x7f10_0000_0030), Owner::Program);
+        let owners = LockOwners::read(maps);
+        assert_eq!(owners.owner(0x7f20_000a_0100), Owner::CLibrary);
+        assert_eq!(owners.owner(0x7f20_000a_1100), Owner::Malloc);
+        assert_eq!(owners.owner(0x7f10_0000_0030), Owner::Program);
     }
 
     #[test]
@@ -267,7 +267,7 @@ mod tests {
             }
         }
         let (most_waited, rest) = locks.finish();
-        assert_eq!((most_waited.len(), rest), (TOLD, 1 + 2 + 3 + 4));
+        assert_eq!((most_waited.len(), rest), (LISTED, 1 + 2 + 3 + 4));
         assert_eq!(
             (most_waited[0].address, most_waited[0].waits, most_waited[0].threads),
             (0x1013, 20, 3)

@@ -19,7 +19,7 @@ use super::unused::Unused;
 use crate::Scatter;
 use crate::books::{Scheduled, Stat};
 use crate::calls::Owner;
-use crate::calls::locks::Ground;
+use crate::calls::locks::LockOwners;
 use crate::execute::Look;
 use crate::execute::tree::{Pid, swapped_bytes, threads};
 use crate::kernel::sample::Switch;
@@ -151,7 +151,7 @@ impl Work {
 struct ProcessSeen {
     clock_s: f64,
     program: PathBuf,
-    ground: Option<Ground>,
+    owners: Option<LockOwners>,
 }
 
 impl Look for Looks {
@@ -219,7 +219,7 @@ impl Looks {
         let program = fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
         if program != seen.program {
             seen.program.clone_from(&program);
-            seen.ground = None;
+            seen.owners = None;
             // Who runs another program has its name from then on.
             if let Some(first) = self.threads.get_mut(&pid) {
                 first.time.name = name_of(&format!("/proc/{pid}"));
@@ -327,8 +327,8 @@ impl Looks {
             met.push(match sleep {
                 Sleep::Lock(address) => {
                     let known = self.processes.entry(process).or_default();
-                    let ground = known.ground.get_or_insert_with(|| Ground::of(process));
-                    let owner = ground.owner(address);
+                    let owners = known.owners.get_or_insert_with(|| LockOwners::of(process));
+                    let owner = owners.owner(address);
                     *self.lock_waited.entry(owner).or_default() += since_s;
                     if self.is_idle {
                         *self.lock_waited_idle.entry(owner).or_default() += since_s;

@@ -14,7 +14,7 @@ use crate::compare::{Destination, Event};
 use crate::diagnose::{self, Diagnosis, Options as DiagnoseOptions};
 use crate::error::Doing;
 use crate::execute::{self, Conditions};
-use crate::plan::Ground;
+use crate::plan::Mallocs;
 use crate::results::Rounds;
 use crate::suite::Entry;
 use crate::tables::Table;
@@ -69,7 +69,7 @@ pub struct Asked<'a> {
     /// What is known of the machine.
     pub checkup: &'a Checkup,
     /// Which mallocs there are for programs of each C library.
-    pub ground: &'a mut dyn FnMut(Libc) -> Ground,
+    pub mallocs: &'a mut dyn FnMut(Libc) -> Mallocs,
     /// Whether to stop.
     pub stop: &'a Stop,
     /// Who hears what happens.
@@ -244,12 +244,12 @@ impl<'a> Workbench<'a> {
     /// The mallocs found that can be preloaded into `program`, behind those that `entry` names; each library once.
     pub(crate) fn add_found(&mut self, entry: &mut Entry, program: &str) {
         let Ok(program) = Program::find(program.as_ref()) else { return };
-        let ground = (self.asked.ground)(program.libc);
-        for absent in &ground.absent {
+        let mallocs = (self.asked.mallocs)(program.libc);
+        for absent in &mallocs.absent {
             self.miss(absent.label.clone(), absent.reason.clone());
         }
         let named = std::mem::take(&mut entry.variants);
-        entry.variants = found::behind(named, &ground.catalogue, &program);
+        entry.variants = found::behind(named, &mallocs.catalogue, &program);
     }
 
     /// Measures `suite`; the results stay in the file of the experiment's name and `part`. None where it cannot be
@@ -266,8 +266,8 @@ impl<'a> Workbench<'a> {
         let results = self.output(&format!("{part}.jsonl"));
         let options =
             CompareOptions { results: Destination::New(results), ..CompareOptions::default() };
-        let Asked { ground, stop, tell, .. } = &mut self.asked;
-        let made = Plan::make(suite, *ground).and_then(|plan| {
+        let Asked { mallocs, stop, tell, .. } = &mut self.asked;
+        let made = Plan::make(suite, *mallocs).and_then(|plan| {
             compare(&plan, &options, stop, &mut |event| tell(News::Comparing(event)))
         });
         (self.asked.tell)(News::Compared);
@@ -322,13 +322,19 @@ impl<'a> Workbench<'a> {
             return Ok(None);
         }
         let workload = workload(words, input)?;
-        let ground = (self.asked.ground)(workload.program.libc);
-        let variant = ground.catalogue.resolve(&system(), &workload.program)?;
+        let mallocs = (self.asked.mallocs)(workload.program.libc);
+        let variant = mallocs.catalogue.resolve(&system(), &workload.program)?;
         let limits = Limits { time: Some(Duration::from_secs(600)), memory_bytes: None };
         let options = DiagnoseOptions { limits, ..DiagnoseOptions::default() };
         let stop = self.asked.stop;
-        let made =
-            diagnose::diagnose(&workload, &variant, &ground.catalogue, &options, stop, &mut |_| {});
+        let made = diagnose::diagnose(
+            &workload,
+            &variant,
+            &mallocs.catalogue,
+            &options,
+            stop,
+            &mut |_| {},
+        );
         Ok(self.kept("the diagnosis", made))
     }
 

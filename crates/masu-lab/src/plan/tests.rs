@@ -2,8 +2,8 @@
 
 use super::*;
 
-fn ground(_: Libc) -> Ground {
-    Ground { catalogue: Catalogue::find(&crate::Places::default()), ..Ground::default() }
+fn mallocs(_: Libc) -> Mallocs {
+    Mallocs { catalogue: Catalogue::find(&crate::Places::default()), ..Mallocs::default() }
 }
 
 fn entry(command: &[&str]) -> Entry {
@@ -15,7 +15,7 @@ fn entry(command: &[&str]) -> Entry {
 }
 
 fn planned(entry: Entry) -> Result<Plan, Error> {
-    Plan::make(&Suite::single(entry, Rounds::Fixed(1)), &mut ground)
+    Plan::make(&Suite::single(entry, Rounds::Fixed(1)), &mut mallocs)
 }
 
 fn refused(entry: Entry) -> String {
@@ -122,7 +122,7 @@ fn values_reach_folders_hooks_and_files_below_the_suite() {
         values: vec![("n".to_owned(), "7".to_owned())],
         ..Suite::single(entry, Rounds::Fixed(1))
     };
-    let plan = Plan::make(&suite, &mut ground).unwrap();
+    let plan = Plan::make(&suite, &mut mallocs).unwrap();
     let Prepared { rows, hooks, .. } = &plan.cases[0];
     let workload = &rows[0].workload;
     assert_eq!(workload.folder.as_deref(), Some(base.join("in-7").as_path()));
@@ -145,7 +145,7 @@ fn names_that_are_of_no_use_are_refused() {
         values: vec![("n".to_owned(), "7".to_owned())],
         ..Suite::single(entry(&["echo"]), Rounds::Fixed(1))
     };
-    let error = Plan::make(&suite, &mut ground).unwrap_err().to_string();
+    let error = Plan::make(&suite, &mut mallocs).unwrap_err().to_string();
     assert!(error.contains("no workload holds {n}"), "{error}");
 }
 
@@ -165,18 +165,18 @@ fn what_was_named_must_be_there_and_what_is_optional_need_not() {
 
 #[test]
 fn a_malloc_that_should_be_there_is_left_out_or_refused_with_its_own_reason() {
-    let mut ground = |_| {
+    let mut mallocs = |_| {
         let reason = "this masu carries none".to_owned();
         let absent = vec![LeftOut { label: "masu".to_owned(), reason }];
-        Ground { catalogue: Catalogue::find(&crate::Places::default()), absent, counting: None }
+        Mallocs { catalogue: Catalogue::find(&crate::Places::default()), absent, counting: None }
     };
     let found = Suite::single(entry(&["true"]), Rounds::Fixed(1));
-    let plan = Plan::make(&found, &mut ground).unwrap();
+    let plan = Plan::make(&found, &mut mallocs).unwrap();
     assert_eq!(plan.cases[0].left_out[0].label, "masu");
     let rows = &plan.cases[0].rows;
     assert!(!rows[0].optional && rows[1..].iter().all(|row| row.optional));
     let strict = Entry { variants: named(&["masu"]), ..entry(&["true"]) };
-    let error = Plan::make(&Suite::single(strict, Rounds::Fixed(1)), &mut ground).unwrap_err();
+    let error = Plan::make(&Suite::single(strict, Rounds::Fixed(1)), &mut mallocs).unwrap_err();
     assert!(error.to_string().contains("carries none"), "{error}");
 }
 

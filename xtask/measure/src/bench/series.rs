@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use masu_lab::compare::Destination;
-use masu_lab::plan::Ground;
+use masu_lab::plan::Mallocs;
 use masu_lab::{Catalogue, CompareOptions, Comparison, Event, Plan, Stop, Suite, compare};
 
 use super::builds::{self, Library, Patterns, Programs};
@@ -61,8 +61,8 @@ fn folder() -> Result<PathBuf> {
 }
 
 fn plan(suite: &Suite, catalogue: &Catalogue) -> Result<Plan> {
-    let mut ground = |_| Ground { catalogue: catalogue.clone(), ..Ground::default() };
-    Ok(Plan::make(suite, &mut ground)?)
+    let mut mallocs = |_| Mallocs { catalogue: catalogue.clone(), ..Mallocs::default() };
+    Ok(Plan::make(suite, &mut mallocs)?)
 }
 
 fn measure(

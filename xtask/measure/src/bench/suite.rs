@@ -46,7 +46,7 @@ fn workload(name: &str, command: &[String]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use masu_lab::plan::Ground;
+    use masu_lab::plan::Mallocs;
     use masu_lab::{Catalogue, Places, Plan, Suite};
 
     use super::*;
@@ -65,9 +65,11 @@ mod tests {
             if suite.name.as_ref().is_some_and(|name| absent.split(' ').any(|one| one == name)) {
                 continue;
             }
-            let mut ground =
-                |_| Ground { catalogue: Catalogue::find(&Places::default()), ..Ground::default() };
-            let plan = Plan::make(&suite, &mut ground).unwrap_or_else(|error| panic!("{error}"));
+            let mut mallocs = |_| Mallocs {
+                catalogue: Catalogue::find(&Places::default()),
+                ..Mallocs::default()
+            };
+            let plan = Plan::make(&suite, &mut mallocs).unwrap_or_else(|error| panic!("{error}"));
             assert!(plan.cases.iter().all(|prepared| prepared.rows.len() > 1));
         }
     }

@@ -21,7 +21,7 @@ pub(super) fn run(
 ) -> Result<()> {
     let mut changes = Vec::new();
     for (name, _) in names {
-        let workload = bench.ground.workload(&name)?;
+        let workload = bench.programs.workload(&name)?;
         let alone = if kept { said_before(bench, &name) } else { said(bench, &workload) };
         let both = alone.and_then(|alone| Ok((alone, busy(loops, || said(bench, &workload))?)));
         if stop.requested() {

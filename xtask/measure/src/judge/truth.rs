@@ -52,20 +52,20 @@ pub(super) struct Extent {
 }
 
 /// The programs, and the mallocs there are for them.
-pub(super) struct Ground {
+pub(super) struct Programs {
     pub(super) suite: Suite,
     pub(super) catalogue: Catalogue,
 }
 
-impl Ground {
+impl Programs {
     /// The program under every malloc that was found.
     fn whole(&self, name: &str) -> Result<Plan> {
         let mut suite = self.suite.clone();
         suite.keep_only(&[name.to_owned()])?;
         let catalogue = &self.catalogue;
-        let mut ground =
-            |_| plan::Ground { catalogue: catalogue.clone(), ..plan::Ground::default() };
-        let mut plan = Plan::make(&suite, &mut ground)?;
+        let mut mallocs =
+            |_| plan::Mallocs { catalogue: catalogue.clone(), ..plan::Mallocs::default() };
+        let mut plan = Plan::make(&suite, &mut mallocs)?;
         let rows = &mut plan.cases.first_mut().context("a suite without a program")?.rows;
         rows.iter_mut().skip(1).for_each(|row| row.optional = true);
         Ok(plan)

@@ -55,10 +55,10 @@ pub(super) fn run(
 }
 
 fn judge(bench: &Bench, name: &str, stop: &Stop) -> Result<Verdict> {
-    let tuning = ask(&bench.masu, &SEARCH, &bench.ground.workload(name)?)?;
+    let tuning = ask(&bench.masu, &SEARCH, &bench.programs.workload(name)?)?;
     let all = candidates(&tuning);
     let measured = |labels: &[String], extent: Extent, part: &str| -> Result<Vec<Effect>> {
-        let plan = bench.ground.plan_of(name, labels, &extent, false)?;
+        let plan = bench.programs.plan_of(name, labels, &extent, false)?;
         let results = bench.folder.join(format!("{name}-{part}.jsonl"));
         // Runs of an earlier search are none beside this one.
         let _ = std::fs::remove_file(&results);
