@@ -21,7 +21,7 @@ struct work {
 struct cause {
     const char *name;
     unsigned threads_min;
-    unsigned threads; /* unless told otherwise; 0: takes no --threads */
+    unsigned threads; /* by default; 0: takes no --threads */
     unsigned threads_max;
     size_t size_min;
     size_t size;

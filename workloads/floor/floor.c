@@ -1,7 +1,7 @@
 /* floor.c: what a malloc cannot go below. A block is the next bytes of one range, free does nothing, so that
  * what is left of a pattern's time is the pattern's own, the faults of fresh memory and a few instructions a
  * call. It is no malloc for use and no peer: the range is bounded, and a program that asks for more than it
- * holds is ended with a message, for it cannot be told what its floor is.
+ * holds is ended with a message, for its floor is not known.
  *
  * Each thread takes chunks of the range and bumps a pointer of its own in them. In front of each block stands
  * how many bytes it has, because realloc and malloc_usable_size must know. Fresh memory is zero, which is all

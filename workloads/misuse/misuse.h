@@ -58,7 +58,7 @@ int is_library_malloc(void);
 /* A new block that is watched from now on: no other may overlap it, and it must keep what is written to it. */
 unsigned char *block(size_t size);
 
-/* Takes `start` for a live block of `size` bytes, whoever handed it out. Ends the program with HANDED if it overlaps
+/* Takes `start` for a live block of `size` bytes, of any malloc. Ends the program with HANDED if it overlaps
  * another. */
 void watch(void *start, size_t size);
 

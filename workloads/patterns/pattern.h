@@ -3,7 +3,7 @@
  *
  * The one hard idea is the checksum. It must not depend on which thread frees a block, or when, and
  * yet it must depend on what memory holds. So each block carries a stamp that follows from the seed;
- * whoever frees the block reads the stamp back, checks it, and adds it to a sum. Every block is freed
+ * the freeing thread reads the stamp back, checks it, and adds it to a sum. Every block is freed
  * once, a sum knows no order, and a block that was overwritten ends the run with exit code 3. */
 #ifndef PATTERN_H
 #define PATTERN_H
@@ -49,7 +49,7 @@ struct share {
 struct pattern {
     const char *name;
     const char *group;
-    unsigned threads;     /* how many unless told otherwise */
+    unsigned threads;     /* how many by default */
     unsigned threads_min; /* fewer make no sense */
     size_t size_min;      /* bytes; the smallest `--size` that makes sense */
     size_t size;          /* bytes of a block, or of the largest; 0: takes no `--size` */
@@ -238,7 +238,7 @@ static inline uint64_t sealed_free(struct sealed *block, size_t size_max) {
     if (size < SEALED_MIN || size > size_max) contents_wrong(block, size);
     uint64_t seal = word_at(block, size - 8);
     if (seal != mix(block->label)) contents_wrong(block, size);
-    /* Whoever else was given the same block finds no label. */
+    /* Another thread that was given the same block finds no label. */
     block->label = 0;
     keep(block);
     free(block);

@@ -175,5 +175,5 @@ fn the_page_has_every_setting() {
         fs::write(&file, wanted).expect("the page may be written");
         return;
     }
-    assert!(page == wanted, "SNAPSHOTS=overwrite writes {} anew:\n{wanted}", file.display());
+    assert!(page == wanted, "SNAPSHOTS=overwrite writes {} again:\n{wanted}", file.display());
 }

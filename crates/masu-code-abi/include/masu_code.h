@@ -36,7 +36,7 @@ typedef uint64_t masu_code_object;
 enum { MASU_CODE_NEAR_PROGRAM = 0, MASU_CODE_NEAR = 1, MASU_CODE_LOW = 2, MASU_CODE_NEAR_LIBRARIES = 3 };
 /* How code is written: any way, mapped twice, or made executable in batches. */
 enum { MASU_CODE_ANY = 0, MASU_CODE_DUAL = 1, MASU_CODE_BATCHES = 2 };
-/* Who is told of loaded code. */
+/* Which tools learn of loaded code. */
 enum { MASU_CODE_DEBUGGER = 1, MASU_CODE_UNWINDER = 2, MASU_CODE_PERF_MAP = 4 };
 
 /* How an arena is opened. All zeros, or a NULL pointer, is a good choice, but for `tools`: NULL

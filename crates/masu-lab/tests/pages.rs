@@ -78,13 +78,13 @@ fn page() -> Vec<u8> {
 }
 
 /// What comes of looking at this process; its pages take turns.
-fn look(bytes: &[u8], meanwhile: impl FnOnce(&File) + Send) -> Result<u64, Error> {
+fn look(bytes: &[u8], beside: impl FnOnce(&File) + Send) -> Result<u64, Error> {
     static TURN: Mutex<()> = Mutex::new(());
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let mapped = Mapped::holding(bytes);
     let file = &mapped.file;
     thread::scope(|scope| {
-        scope.spawn(move || meanwhile(file));
+        scope.spawn(move || beside(file));
         let seen = Observer::new(std::process::id())?.observe()?;
         // What is made of it has to stand too.
         assert!(serde_json::to_string(&seen).unwrap().contains("\"schema\":\"masu-top\""));

@@ -1,7 +1,7 @@
 /* turns.c: what turns.h promises.
  *
  * The one hard idea is that nobody may wait for ever. The emulator stops all threads now and then, and waits until each
- * has left translated code; a thread that waits for its turn in here has not. So whoever waits looks up from time to
+ * has left translated code; a thread that waits for its turn in here has not. So the waiting thread looks up from time to
  * time, and if nobody ran at all since, lets everyone go for one step: that is a slip, and it is counted. */
 #include <pthread.h>
 #include <stdbool.h>

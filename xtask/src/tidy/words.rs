@@ -1,7 +1,7 @@
-//! Pages and comments are plain English: readers are engineers in a hurry, whose first language may be another. Some
-//! words are not used; on pages for users a sentence begins with its subject, and phrases of our own are not used.
+//! Pages, comments and messages are plain English: readers are engineers in a hurry, whose first language may be another.
+//! Some words are not used; on pages for users a sentence begins with its subject, and phrases of our own are not used.
 //!
-//! It relies on the lexer for what a comment is, and on Markdown whose blocks are fenced. Headings, tables and questions
+//! It relies on the lexer for comments and strings, and on Markdown whose blocks are fenced. Headings, tables and questions
 //! may begin with any word. Records and the changelog say what was said then, and are left alone.
 
 use std::path::Path;
@@ -41,28 +41,38 @@ const PHRASES: [(&str, &str); 3] = [
 /// First words of sentences whose subject comes late, not used there either.
 const LATE_SUBJECTS: [&str; 5] = ["Who", "Whom", "Whose", "What", "Of"];
 
+/// The endings of files that are checked whole, Rust beside them.
+const TEXTS: [&str; 7] = ["md", "toml", "c", "h", "hpp", "sh", "py"];
+
 const LEFT_ALONE: [&str; 3] = ["benches", "CHANGELOG.md", "xtask/src/tidy/words.rs"];
 
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     let is_checked = |path: &Path| !LEFT_ALONE.iter().any(|alone| path.starts_with(alone));
-    let is_page = |file: &&File| file.path.extension().is_some_and(|end| end == "md");
-    let pages = tree.files.iter().filter(is_page).flat_map(|page| {
-        let words = if is_checked(&page.path) { check_page(page) } else { Vec::new() };
-        let is_for_users = page.path.starts_with("docs") || page.path.components().count() == 1;
-        words.into_iter().chain(if is_for_users { check_prose(page) } else { Vec::new() })
+    let ends =
+        |file: &File| file.path.extension().and_then(|end| TEXTS.iter().find(|it| end == **it));
+    let texts = tree.files.iter().filter_map(|file| Some((file, *ends(file)?)));
+    let texts = texts.flat_map(|(file, end)| {
+        let words = if is_checked(&file.path) { check_text(file) } else { Vec::new() };
+        let is_on_top = file.path.starts_with("docs") || file.path.components().count() == 1;
+        let prose = if is_on_top && end == "md" { check_prose(file) } else { Vec::new() };
+        words.into_iter().chain(prose)
     });
     let sources = tree.sources.iter().filter(|source| is_checked(&source.path));
-    pages.chain(sources.flat_map(check_source)).collect()
+    texts.chain(sources.flat_map(check_source)).collect()
 }
 
-fn check_page(page: &File) -> Vec<Finding> {
-    let lines = page.contents.lines().enumerate();
-    lines.filter_map(|(index, line)| retired(&page.path, index, line)).collect()
+fn check_text(file: &File) -> Vec<Finding> {
+    let lines = file.contents.lines().enumerate();
+    lines.filter_map(|(index, line)| retired(&file.path, index, line)).collect()
 }
 
 fn check_source(source: &Source) -> Vec<Finding> {
     let lines = source.lines.iter().enumerate();
-    lines.filter_map(|(index, line)| retired(&source.path, index, &line.comment)).collect()
+    let texts = lines.flat_map(|(index, line)| {
+        let text = if line.in_test { "" } else { &line.text };
+        [(index, &*line.comment), (index, text)]
+    });
+    texts.filter_map(|(index, text)| retired(&source.path, index, text)).collect()
 }
 
 /// The first retired word of a text.

@@ -100,7 +100,7 @@ static int rules(void) {
 }
 
 /* What is in use when a heap is destroyed goes back to the system; where a program does the same again
- * at once, masu keeps it for the next time until it is told not to. */
+ * at once, masu keeps it for the next time until an option says not to. */
 static int destroy_returns_memory(void) {
     size_t before = resident(), full;
     for (int round = 0; round < 5; round++) {

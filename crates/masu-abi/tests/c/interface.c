@@ -41,7 +41,7 @@ static int options(void) {
     return 0;
 }
 
-/* Prints the value that holds for an option; with another argument, after mallopt was told so. */
+/* Prints the value that holds for an option; with another argument, after mallopt was called with it. */
 static int show(const char *name, const char *threshold) {
     size_t value;
     if (threshold) {

@@ -86,7 +86,7 @@ static const char *self;
 
 static void *replace_program(void *unused)
 {
-    /* Whoever the library left open would be seen by the next program. */
+    /* A descriptor that the library left open would be seen by the next program. */
     char *const arguments[] = {(char *)self, "was_replaced", NULL};
     execve(self, arguments, environ);
     return unused;

@@ -27,7 +27,7 @@ against it, as in masu compare. How many runs that takes is said before.
 
 With -p: a process that runs already, from /proc and samples of the CPU clock.
 It is not stopped, and its system calls are not counted. With --attach they are:
-it is stopped at every one, and so is what it starts meanwhile; what calls the
+it is stopped at every one, and so is what it starts then; what calls the
 kernel often is many times slower for that long. It is let go at the end, by
 Ctrl-C, and whatever else ends masu.
 

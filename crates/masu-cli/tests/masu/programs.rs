@@ -15,7 +15,7 @@ pub(crate) fn static_program(folder: &Path) -> PathBuf {
         .args(["-Ctarget-feature=+crt-static", "-o"])
         .args([&program, &source])
         .status()
-        .expect("whoever runs this test has rustc");
+        .expect("this test needs rustc");
     assert!(status.success());
     program
 }

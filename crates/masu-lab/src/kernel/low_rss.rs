@@ -343,8 +343,8 @@ f000-f800 rw-p 00000000 00:00 0 [anon: glibc: malloc]
     fn the_program_gets_its_name_its_arguments_and_the_changed_environment() {
         let _alone = crate::execute::alone();
         let mut command = Command::new("/bin/sh");
-        command.args(["-c", "echo \"$0 $1 $LEAN ${PWD-}\"; exit 3", "called", "two words"]);
-        command.env("LEAN", "yes").env_remove("PWD").stdout(std::process::Stdio::piped());
+        command.args(["-c", "echo \"$0 $1 $SET ${PWD-}\"; exit 3", "called", "two words"]);
+        command.env("SET", "yes").env_remove("PWD").stdout(std::process::Stdio::piped());
         let pending_report = prepare(&mut command, OsStr::new("shell")).unwrap();
         let (child, floor) = spawn(&mut command, pending_report).unwrap();
         let output = child.wait_with_output().unwrap();
@@ -384,7 +384,7 @@ f000-f800 rw-p 00000000 00:00 0 [anon: glibc: malloc]
         let error = spawn(&mut command, pending_report).unwrap_err();
         assert_eq!(error.raw_os_error(), Some(libc::EACCES));
         let mut command = Command::new("/bin/true");
-        command.env("LEAN", "nul\0byte");
+        command.env("SET", "nul\0byte");
         let error = prepare(&mut command, OsStr::new("true")).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
     }

@@ -36,7 +36,7 @@ pub(super) fn of(
         ));
     } else if let Load::Http { pace: Pace::Closed, .. } = plan.load {
         notes.push(
-            "latencies of a closed loop: whoever waits for an answer asks nothing meanwhile, so \
+            "latencies of a closed loop: a connection that waits for an answer asks nothing, so \
              stalls are counted once; give a rate for percentiles that count them whole"
                 .to_owned(),
         );

@@ -85,7 +85,7 @@ fn steal(valid: &[&Run]) -> Option<String> {
     let share = stolen / used;
     (used > 0.0 && share > STEAL_SHARE).then(|| {
         format!(
-            "steal: the hypervisor gave others {stolen:.2} s of CPU meanwhile, {:.0} % of what the \
+            "steal: the hypervisor gave others {stolen:.2} s of CPU in that time, {:.0} % of what the \
              runs used; measure at a quieter hour, or on a machine whose CPUs are its own",
             share * 100.0
         )

@@ -1,4 +1,4 @@
-/* What a malloc did, told by its own statistics where it keeps them and by the kernel's where not:
+/* What a malloc did, by its own statistics where it keeps them and by the kernel's where not:
  * one scene of allocations, then lines of `figure value` for the tests of settings to judge.
  *
  * Relies on weak symbols: those of the malloc that runs are there, those of all others are null.

@@ -49,5 +49,5 @@ fn the_page_of_settings_says_what_the_code_does() {
         std::fs::write(&file, wanted).unwrap();
         return;
     }
-    assert!(page == wanted, "SNAPSHOTS=overwrite writes {} anew:\n{wanted}", file.display());
+    assert!(page == wanted, "SNAPSHOTS=overwrite writes {} again:\n{wanted}", file.display());
 }

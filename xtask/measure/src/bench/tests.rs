@@ -12,7 +12,7 @@ use xtask::machine;
 use super::{Pattern, Request, Share, pattern, programs, table};
 
 /// One run of variant `variant`; every run prints the same.
-fn made_up(variant: usize, round: usize, wall_s: f64) -> Run {
+fn run_of(variant: usize, round: usize, wall_s: f64) -> Run {
     let stdout = Output { bytes: 1, hash: "same".to_owned(), tail: String::new() };
     let mut run = Run::default();
     (run.variant, run.round, run.stdout) = (variant, Some(round), stdout);
@@ -29,7 +29,7 @@ fn figures(name: &str, group: &str, times: &[(&str, f64)], spoil: impl Fn(&mut R
         for (variant, (_, wall_s)) in times.iter().enumerate() {
             // One round in a hundred slower than the other, all variants alike.
             let drift = 1.0 + f64::from(u32::try_from(round).unwrap()) / 100.0;
-            let mut run = made_up(variant, round, wall_s * drift);
+            let mut run = run_of(variant, round, wall_s * drift);
             spoil(&mut run);
             runs.push(run);
         }
@@ -159,7 +159,7 @@ fn the_programs_are_those_that_the_chore_installs_and_are_chosen_by_name() {
 fn the_floor_is_no_peer_and_stands_beside_where_it_is_below_both() {
     let with_floor = |times, floor_s| {
         let mut figures = figures("pair", "small", times, as_they_are);
-        figures.floor = (0..12).map(|round| made_up(usize::MAX, round, floor_s)).collect();
+        figures.floor = (0..12).map(|round| run_of(usize::MAX, round, floor_s)).collect();
         figures
     };
     // Medians are 5.5 % above what is said here, the floor's excepted.

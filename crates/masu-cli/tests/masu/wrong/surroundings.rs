@@ -71,7 +71,7 @@ impl Surroundings {
         fs::write(&file, source).unwrap();
         let mut gcc = Command::new("gcc");
         gcc.args(options).arg("-o").arg(self.path(name)).arg(&file);
-        assert!(gcc.status().expect("whoever runs this test has gcc").success());
+        assert!(gcc.status().expect("this test needs gcc").success());
         fs::remove_file(file).unwrap();
     }
 

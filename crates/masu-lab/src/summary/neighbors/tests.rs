@@ -46,7 +46,7 @@ fn starved_runs_are_told_by_variant_repeated_and_kept() {
 #[test]
 fn what_the_hypervisor_took_is_told_as_a_share() {
     let warnings = warned(|_, run| run.steal_s = Some(0.05));
-    assert!(warnings[0].contains("1.00 s of CPU meanwhile, 5 %"), "{warnings:?}");
+    assert!(warnings[0].contains("1.00 s of CPU in that time, 5 %"), "{warnings:?}");
 }
 
 #[test]

@@ -1,5 +1,5 @@
 """Threads that make objects of many sizes and hand them to one another, and C code that lets go of
-the interpreter's lock and allocates meanwhile (zlib, hashlib, bz2, sqlite3, subprocess)."""
+the interpreter's lock and allocates at the same time (zlib, hashlib, bz2, sqlite3, subprocess)."""
 
 import bz2
 import hashlib
