@@ -10,7 +10,7 @@ use crate::named::{find, named};
 use crate::page::Form;
 use crate::results::Row;
 use crate::{Error, Measure};
-use comparison::Detail;
+use document::Detail;
 
 mod across;
 mod comparison;

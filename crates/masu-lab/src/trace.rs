@@ -279,7 +279,7 @@ fn lost_preload(pid: Pid, library: &Path) -> Option<String> {
         .unwrap_or_default();
     let library = library.as_os_str().as_bytes();
     let kept = preload.split(|byte| b": ".contains(byte)).any(|one| one == library);
-    (!kept).then(|| "whoever started it took LD_PRELOAD out of its environment".to_owned())
+    (!kept).then(|| "its parent took LD_PRELOAD out of its environment".to_owned())
 }
 
 /// The files mapped into `pid`, each with its lowest address.

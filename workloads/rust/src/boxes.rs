@@ -3,8 +3,8 @@
 
 use std::hint::black_box;
 
-use crate::pattern::Work;
 use crate::random::Random;
+use crate::work::Work;
 
 /// Boxes of one word, dropped at once.
 pub fn pair(work: Work) -> u64 {
@@ -31,21 +31,21 @@ pub fn many(work: Work) -> u64 {
     sum
 }
 
-/// What trait objects have to tell.
-pub trait Told: Send + Sync {
+/// What trait objects have in common.
+pub trait Checked: Send + Sync {
     fn checksum(&self) -> u64;
 }
 
 /// An object of `WORDS` words.
 pub struct Object<const WORDS: usize>(pub [u64; WORDS]);
 
-impl<const WORDS: usize> Told for Object<WORDS> {
+impl<const WORDS: usize> Checked for Object<WORDS> {
     fn checksum(&self) -> u64 {
         self.0[0].wrapping_add(self.0[WORDS - 1])
     }
 }
 
-fn object(kind: usize, stamp: u64) -> Box<dyn Told> {
+fn object(kind: usize, stamp: u64) -> Box<dyn Checked> {
     match kind {
         0 => Box::new(Object([stamp; 1])),
         1 => Box::new(Object([stamp; 3])),
@@ -60,7 +60,7 @@ fn object(kind: usize, stamp: u64) -> Box<dyn Told> {
 pub fn objects(work: Work) -> u64 {
     const LIVE: usize = 1000;
     let mut random = Random::new(work.seed);
-    let mut live: Vec<Box<dyn Told>> = (0..LIVE).map(|n| object(n % 6, n as u64)).collect();
+    let mut live: Vec<Box<dyn Checked>> = (0..LIVE).map(|n| object(n % 6, n as u64)).collect();
     let mut sum = 0_u64;
     for op in 0..work.ops {
         let place = &mut live[random.below(LIVE)];

@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 use std::hash::BuildHasherDefault;
 use std::hint::black_box;
 
-use crate::pattern::Work;
 use crate::random::{Random, mix};
+use crate::work::Work;
 
 /// Sixteen vectors that grow side by side, up to 64 words at a time; past 1,000 words one starts again. One
 /// operation is one push.

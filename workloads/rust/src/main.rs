@@ -11,11 +11,13 @@ mod pattern;
 mod random;
 mod server;
 mod threads;
+mod work;
 
 use std::process::ExitCode;
 use std::time::Instant;
 
-use pattern::{PATTERNS, Pattern, Work};
+use pattern::{PATTERNS, Pattern};
+use work::Work;
 
 const USAGE: &str =
     "Usage: rust-patterns NAME [--threads T] [--seed N] [--ops N]\n       rust-patterns --list";

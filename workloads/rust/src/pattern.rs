@@ -3,16 +3,8 @@
 //! The hard idea is the checksum: a sum of what was read back from memory, which knows no order, so that threads
 //! may take any and an allocator that loses contents changes it.
 
+use crate::work::Work;
 use crate::{boxes, collections, server, threads};
-
-/// What one run is to do.
-#[derive(Clone, Copy)]
-pub struct Work {
-    pub threads: u64,
-    pub seed: u64,
-    /// Operations of all threads together.
-    pub ops: u64,
-}
 
 /// One line of the table.
 pub struct Pattern {
@@ -87,8 +79,3 @@ pub const PATTERNS: &[Pattern] = &[
         about: "requests parsed, sessions kept, answers handed on",
     },
 ];
-
-/// A thread's part of `ops`.
-pub fn share(work: Work, thread: u64) -> u64 {
-    work.ops / work.threads + u64::from(thread < work.ops % work.threads)
-}

@@ -12,8 +12,8 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread;
 
 use crate::collections::Words;
-use crate::pattern::{Work, share};
 use crate::random::{Random, mix};
+use crate::work::Work;
 
 /// Sessions of a thread that are live at once.
 const SESSIONS: usize = 1000;
@@ -165,7 +165,7 @@ pub fn requests(work: Work) -> u64 {
         let servers: Vec<_> = (0..work.threads)
             .zip(ways)
             .map(|(thread, (next, before))| {
-                let (seed, ops) = (mix(work.seed.wrapping_add(thread)), share(work, thread));
+                let (seed, ops) = (mix(work.seed.wrapping_add(thread)), work.share(thread));
                 scope.spawn(move || serve(seed, ops, Neighbours { next, before }))
             })
             .collect();

@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 use std::thread;
 
-use crate::boxes::{Object, Told};
-use crate::pattern::{Work, share};
+use crate::boxes::{Checked, Object};
 use crate::random::Random;
+use crate::work::Work;
 
 /// A message of one of three lengths.
-fn message(kind: usize, stamp: u64) -> Arc<dyn Told> {
+fn message(kind: usize, stamp: u64) -> Arc<dyn Checked> {
     match kind {
         0 => Arc::new(Object([stamp; 1])),
         1 => Arc::new(Object([stamp; 5])),
@@ -27,8 +27,8 @@ pub fn arcs(work: Work) -> u64 {
     thread::scope(|scope| {
         let takers: Vec<_> = (0..pairs)
             .map(|pair| {
-                let (sender, receiver) = sync_channel::<Vec<Arc<dyn Told>>>(16);
-                let (seed, ops) = (work.seed.wrapping_add(pair), share(of_pairs, pair));
+                let (sender, receiver) = sync_channel::<Vec<Arc<dyn Checked>>>(16);
+                let (seed, ops) = (work.seed.wrapping_add(pair), of_pairs.share(pair));
                 scope.spawn(move || {
                     let mut random = Random::new(seed);
                     let mut left = ops;

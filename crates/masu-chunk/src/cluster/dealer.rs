@@ -15,15 +15,7 @@ use crate::failure::Cause;
 use crate::place::Place;
 use crate::stream::Pull;
 
-use super::member::{Answer, Failed, Letter, Mail, Order};
-
-/// A message to the dealer.
-pub(super) enum Event<R> {
-    /// From this process.
-    Answer(usize, Answer<R>),
-    /// A process is lost.
-    Lost,
-}
+use super::member::{Answer, Event, Failed, Letter, Mail, Order};
 
 /// Deals all of `feed`. `take` gets the results that members did not keep; the kept ones are
 /// returned. `None`: a process is lost.

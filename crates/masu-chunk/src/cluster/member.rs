@@ -26,8 +26,6 @@ use timely::{ExchangeData, WorkerConfig};
 
 use crate::place::Place;
 
-use super::dealer::Event;
-
 /// An order of the dealer to a member.
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) enum Order<D> {
@@ -111,6 +109,14 @@ const LOOK: Duration = Duration::from_millis(50);
 
 /// Closes the connections at the end.
 type Closing = Box<dyn FnOnce() -> Result<(), Lost>>;
+
+/// A message to the dealer.
+pub(super) enum Event<R> {
+    /// From this process.
+    Answer(usize, Answer<R>),
+    /// A process is lost.
+    Lost,
+}
 
 /// The member of this process, as its workers see it.
 pub(super) struct Member<D, R> {

@@ -18,6 +18,9 @@ mod standing;
 
 use solr::{Size, Solr};
 
+/// The malloc that the others are held against.
+const REFERENCE: &str = "glibc";
+
 #[derive(Debug, Default)]
 struct Measured {
     cpus: usize,

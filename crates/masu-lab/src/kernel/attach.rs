@@ -11,16 +11,6 @@ use super::outward::{Outward, outward};
 use super::trace::machine;
 use super::{checked, kill, wait_for};
 
-/// The bit of a stop's signal that says that a thread begins or ends a system call.
-const AT_A_CALL: i32 = 0x80;
-
-/// The signal that such a stop is reported with.
-pub(super) const CALL_STOP: i32 = libc::SIGTRAP | AT_A_CALL;
-
-/// The event of a thread that was seized: it has stopped for its tracer, or with its whole process
-/// (`PTRACE_EVENT_STOP` of `<linux/ptrace.h>`).
-pub(super) const HALT: i32 = 128;
-
 /// Where a thread has stopped that is stopped at every call.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Boundary {

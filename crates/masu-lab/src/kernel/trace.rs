@@ -5,7 +5,6 @@
 
 use std::io;
 
-use super::attach::{CALL_STOP, HALT};
 use super::{Status, Usage, checked, wait4};
 
 #[cfg(target_arch = "aarch64")]
@@ -17,6 +16,13 @@ pub(super) mod machine;
 
 pub(crate) use machine::{BREAKPOINT, PASSED};
 use machine::{PROGRAM_COUNTER, REGISTERS};
+
+/// The signal of a stop where a thread begins or ends a system call: the usual one with a bit more.
+const CALL_STOP: i32 = libc::SIGTRAP | 0x80;
+
+/// The event of a thread that was seized: it has stopped for its tracer, or with its whole process
+/// (`PTRACE_EVENT_STOP` of `<linux/ptrace.h>`).
+const HALT: i32 = 128;
 
 /// The signal a new traced thread stops with.
 pub(crate) const STOP: i32 = libc::SIGSTOP;

@@ -5,7 +5,7 @@
 //! only a file with the page's name is opened, without waiting, and read up to the length of a page.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read};
+use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -171,13 +171,6 @@ fn refused(is_root: bool) -> &'static str {
     } else {
         "this user may not look into it; try as its user, or as root"
     }
-}
-
-/// Reads a small file whose length the process chooses, up to a limit.
-pub(super) fn read_some(path: &str, most: u64) -> Option<String> {
-    let mut bytes = Vec::new();
-    File::open(path).ok()?.take(most).read_to_end(&mut bytes).ok()?;
-    Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 #[cfg(test)]

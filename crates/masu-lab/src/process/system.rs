@@ -2,9 +2,9 @@
 //!
 //! A process chooses its name and arguments, so control characters are taken out of them.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::Read;
 
-use super::reach::read_some;
 use crate::books::{self, Stat};
 
 /// Names and lines are cut after so many bytes.
@@ -15,8 +15,12 @@ pub(super) fn processes() -> impl Iterator<Item = u32> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
+/// A small file whose length the process chooses, up to a limit.
 fn file(pid: u32, name: &str) -> Option<String> {
-    read_some(&format!("/proc/{pid}/{name}"), TEXT_BYTES)
+    let file = File::open(format!("/proc/{pid}/{name}")).ok()?;
+    let mut bytes = Vec::new();
+    file.take(TEXT_BYTES).read_to_end(&mut bytes).ok()?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// Whether there is such a process, and it has not ended.

@@ -4,7 +4,7 @@
 //! A page for a browser has everything; the others have what fits a screen.
 
 use super::across::{self, Across, Group};
-use super::document::Document;
+use super::document::{Detail, Document};
 use super::overview::overviews;
 use super::{drawn, settings, sheets, verdict};
 use crate::page::{Block, Heading, Page, Statement, Text, Tone};
@@ -12,15 +12,6 @@ use crate::results::{LeftOut, Rounds};
 use crate::summary;
 use crate::tables::{Source, Table};
 use crate::workload::quoted;
-
-/// How much a page has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Detail {
-    /// What fits a screen.
-    Brief,
-    /// Every table and plot.
-    Full,
-}
 
 pub(super) fn page(document: &Document, detail: Detail) -> Page {
     let mut page = Page::default();

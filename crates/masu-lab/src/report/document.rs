@@ -4,13 +4,21 @@
 
 use std::path::{Path, PathBuf};
 
-use super::comparison::Detail;
 use crate::page::width;
 use crate::results::{self, Rounds};
 use crate::summary::{Criterion, Decision, decide};
 use crate::tables::{Extent, Source, Table};
 use crate::workload::{COMMAND_LINES, shortened};
 use crate::{Comparison, Error, Header};
+
+/// How much a page has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Detail {
+    /// What fits a screen.
+    Brief,
+    /// Every table and plot.
+    Full,
+}
 
 /// One comparison, or several of the same thing from several machines or days.
 #[derive(Debug, Clone)]

@@ -1,7 +1,7 @@
 //! The tables of a comparison: they carry every figure that the plots draw.
 
 use super::across::{self, Across, Group};
-use super::comparison::Detail;
+use super::document::Detail;
 use super::measure::{self, Side};
 use super::overview::{Overview, once};
 use super::plot::{LATENCIES, largest, latency_median, mean, median_run};

@@ -1,17 +1,7 @@
 //! The causes: what each takes, and what runs it.
 
-use std::path::PathBuf;
-
+use crate::work::Work;
 use crate::{memory, other, threads};
-
-/// The parameters of one run.
-pub struct Work {
-    pub threads: usize,
-    pub size: usize,
-    pub rounds: usize,
-    /// Only where libraries are loaded.
-    pub libraries: Option<PathBuf>,
-}
 
 /// What a parameter may be.
 pub struct Range {

@@ -10,11 +10,13 @@ mod other;
 #[path = "../../../rust/src/random.rs"]
 mod random;
 mod threads;
+mod work;
 
 use std::process::ExitCode;
 use std::time::Instant;
 
-use cause::{CAUSES, Cause, Work};
+use cause::{CAUSES, Cause};
+use work::Work;
 
 const USAGE: &str = "\
 Usage: rust-causes NAME [--threads T] [--size N] [--rounds N] [--libraries DIR]

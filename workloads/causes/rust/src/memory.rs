@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use std::hint::black_box;
 use std::ptr::NonNull;
 
-use crate::cause::Work;
 use crate::kernel;
 use crate::random::{Random, mix};
+use crate::work::Work;
 
 /// Texts that are in memory together.
 const TEXTS: usize = 8;

@@ -2,9 +2,9 @@
 
 use std::process::Command;
 
-use crate::cause::Work;
 use crate::kernel::{self, Step};
 use crate::random::Random;
+use crate::work::Work;
 
 /// As the standard library prints lines: each at once.
 pub fn small_writes(work: &Work) -> u64 {

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::sync_channel;
 use std::thread;
 
-use crate::cause::Work;
 use crate::kernel;
 use crate::random::{Random, mix};
+use crate::work::Work;
 
 /// Buffers that a thread holds.
 const BUFFERS: usize = 100;

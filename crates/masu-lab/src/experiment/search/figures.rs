@@ -1,6 +1,6 @@
 //! What is known of the servers and of the test, by the names that the report's file uses.
 
-use super::{Measured, scaling, standing};
+use super::{Measured, REFERENCE, scaling, standing};
 use crate::experiment::format::{malloc, measure_named};
 use crate::experiment::series::row;
 use crate::experiment::shown::{Figures, Known};
@@ -10,9 +10,6 @@ use crate::results::Row;
 use crate::statistics::{PAIRS_MIN, Ratio, median};
 use crate::tables::Table;
 use crate::{Measure, Variant};
-
-/// The malloc that the others were held against.
-pub(super) const REFERENCE: &str = "glibc";
 
 impl Measured {
     fn server(&self, name: &str) -> Option<&Table> {

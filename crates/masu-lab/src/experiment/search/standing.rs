@@ -1,7 +1,6 @@
 //! How masu stands among the others: against the best of them, whatever that is on this machine.
 
-use super::Measured;
-use super::figures::REFERENCE;
+use super::{Measured, REFERENCE};
 use crate::Measure;
 use crate::experiment::series::row;
 use crate::experiment::{Block, Expect, Held, Series, claim};

@@ -1,0 +1,11 @@
+//! The parameters of one run.
+
+use std::path::PathBuf;
+
+pub struct Work {
+    pub threads: usize,
+    pub size: usize,
+    pub rounds: usize,
+    /// Only where libraries are loaded.
+    pub libraries: Option<PathBuf>,
+}
