@@ -2,6 +2,16 @@
 //!
 //! They call masu directly; the test harness lives in the system's malloc.
 
+/// Calls the child of this name, else does something else.
+macro_rules! call {
+    ($name:expr, $else:expr, $($child:ident)*) => {
+        match $name {
+            $(stringify!($child) => $child(),)*
+            _ => $else,
+        }
+    };
+}
+
 pub(crate) mod changed;
 
 use std::alloc::Layout;
@@ -12,6 +22,17 @@ use std::thread;
 
 use super::MIB;
 use super::resident::resident_bytes;
+
+/// Runs the child that a variable names.
+#[test]
+#[ignore = "run by the other tests"]
+fn child() {
+    let name = std::env::var("CHILD").expect("the test names one");
+    call! { name.as_str(), changed::run(&name),
+        cached late freed freed_small freed_arena threads grown grown_little sharing
+        transferred limited limited_heap reserved without_memory
+    }
+}
 
 fn report(figure: &str, value: usize) {
     println!("figure {figure} {value}");
@@ -54,14 +75,10 @@ fn most_cached() -> usize {
     most
 }
 
-#[test]
-#[ignore = "run by a test that sets variables"]
 fn cached() {
     report("most", most_cached());
 }
 
-#[test]
-#[ignore = "run by a test that sets variables"]
 fn late() {
     use_every_class(20, || {});
     // A batch again and again, like a hot loop in a new phase.
@@ -82,16 +99,12 @@ fn kept_of_64_mib() -> usize {
     masu::c::statistics().kept_bytes
 }
 
-#[test]
-#[ignore = "run by a test that sets variables"]
 fn freed() {
     let start = resident_bytes();
     report("kept", kept_of_64_mib());
     report("resident", resident_bytes().saturating_sub(start));
 }
 
-#[test]
-#[ignore = "run by a test that sets variables"]
 fn freed_small() {
     // The list of blocks is allocated, by the system's malloc, and resident from the start.
     let mut blocks = vec![std::ptr::null_mut(); MIB];
@@ -106,8 +119,6 @@ fn freed_small() {
     report("resident", resident_bytes().saturating_sub(start));
 }
 
-#[test]
-#[ignore = "run by a test that sets variables"]
 fn freed_arena() {
     // Five blocks of 600 MiB lie in five arenas of 1 GiB; they are not written.
     let blocks: Vec<_> = (0..5).map(|_| masu::c::malloc(600 * MIB)).collect();
@@ -135,8 +146,6 @@ fn shards_of(count: usize) -> usize {
     })
 }
 
-#[test]
-#[ignore = "run by a test that sets variables"]
 fn threads() {
     report("shards", shards_of(8));
 }
@@ -157,16 +166,12 @@ fn advice_at(address: usize) -> (bool, bool) {
     (flags.contains(&"hg"), flags.contains(&"nh"))
 }
 
-#[test]
-#[ignore = "run by a test that sets variables"]
 fn grown() {
     let (is_wanted, is_refused) = advice(64);
     report("wanted", usize::from(is_wanted));
     report("refused", usize::from(is_refused));
 }
 
-#[test]
-#[ignore = "run by a test that sets variables"]
 fn grown_little() {
     report("wanted", usize::from(advice(3).0));
     let filled = block(9 * MIB).addr();
@@ -197,8 +202,6 @@ fn field<'a>(mapping: &'a [String], name: &str) -> &'a str {
 /// Bytes of a cache line.
 const LINE: usize = 64;
 
-#[test]
-#[ignore = "run by a test that sets variables"]
 fn sharing() {
     for size in [8, 16, 32, 48] {
         // A thread's first blocks may be of a larger class, which has no lanes.
@@ -254,8 +257,6 @@ fn most_transferred() -> usize {
     most
 }
 
-#[test]
-#[ignore = "run by a test that sets variables"]
 fn transferred() {
     report("most", most_transferred());
 }
@@ -265,8 +266,6 @@ fn allocate_up_to(size: usize, most: usize) -> Vec<*mut u8> {
     (0..most).map(|_| masu::c::malloc(size)).take_while(|block| !block.is_null()).collect()
 }
 
-#[test]
-#[ignore = "run by a test that sets variables"]
 fn limited() {
     let blocks = allocate_up_to(MIB, 100);
     let errno = std::io::Error::last_os_error().raw_os_error().unwrap_or(0);
@@ -295,8 +294,6 @@ fn limited() {
     free([grown]);
 }
 
-#[test]
-#[ignore = "run by a test that sets variables"]
 fn limited_heap() {
     // The last free block of each class is in a cache and keeps its page.
     (1..=64).for_each(|step| free([block(step * 16), block(step << 10)]));
@@ -305,8 +302,6 @@ fn limited_heap() {
     report("served", usize::from(heap.alloc(layout).is_some()));
 }
 
-#[test]
-#[ignore = "run by a test that sets variables"]
 fn reserved() {
     let small = block(64);
     report("bytes", masu::c::statistics().reserved_bytes);
@@ -315,8 +310,6 @@ fn reserved() {
     free([small, long]);
 }
 
-#[test]
-#[ignore = "run by a test that sets variables"]
 fn without_memory() {
     use std::alloc::{GlobalAlloc, Layout};
     const MASU: masu::Masu = masu::Masu::new();

@@ -32,8 +32,8 @@ fn child(name: &str, variables: &[(&str, &str)]) -> Command {
     for option in masu::options::ALL {
         command.env_remove(option.variable);
     }
-    let name = format!("children::{name}");
-    command.args(["--exact", &name, "--ignored", "--nocapture"]).envs(variables.iter().copied());
+    command.args(["--exact", "children::child", "--ignored", "--nocapture"]).env("CHILD", name);
+    command.envs(variables.iter().copied());
     command
 }
 
@@ -298,13 +298,11 @@ fn every_option_takes_effect_at_run_time() {
             continue;
         }
         // The child that changes an option has its name.
-        let report = run(&format!("changed::{}", option.name), &[]);
-        assert_eq!(report.get("took_effect"), 1, "{}", option.name);
+        run(option.name, &[]);
     }
 }
 
 #[test]
 fn the_program_overrides_its_variables() {
-    let report = run("changed::against_the_environment", &[("MASU_RETAIN", "1M")]);
-    assert_eq!(report.get("took_effect"), 1);
+    run("against_the_environment", &[("MASU_RETAIN", "1M")]);
 }

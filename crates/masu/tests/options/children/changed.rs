@@ -7,11 +7,21 @@ use std::thread;
 use masu::options::{self, Refusal};
 
 use super::{
-    advice, allocate_up_to, block, free, kept_of_64_mib, most_cached, most_transferred, report,
-    shards_of, use_every_class,
+    advice, allocate_up_to, block, free, kept_of_64_mib, most_cached, most_transferred, shards_of,
+    use_every_class,
 };
 use crate::MIB;
 use crate::resident::resident_bytes;
+
+/// Runs the child of this option.
+pub(crate) fn run(option: &str) {
+    call! { option, panic!("no child {option}"),
+        cache_size transfer_size retain retain_min purge_delay_ms memory_limit arena_size
+        shards huge_pages huge_pages_from abort_on_oom verbose statistics_page
+        statistics_at_exit deepbind profile_interval profile_leaks against_the_environment
+        guard_rate guard_slots
+    }
+}
 
 fn set(name: &str, value: usize) {
     options::set(name, Some(value)).expect("accepted");
@@ -26,12 +36,6 @@ fn unset(name: &str) {
     assert!(held.is_none() || default.starts_with(|first: char| first.is_ascii_digit()));
 }
 
-fn took_effect() {
-    report("took_effect", 1);
-}
-
-#[test]
-#[ignore = "run by a test that watches it"]
 fn cache_size() {
     let before = most_cached();
     assert!(before > 256 << 10, "{before}");
@@ -45,11 +49,8 @@ fn cache_size() {
     assert_eq!(most_cached(), 0);
     unset("cache_size");
     assert!(most_cached() > 256 << 10);
-    took_effect();
 }
 
-#[test]
-#[ignore = "run by a test that watches it"]
 fn transfer_size() {
     assert!(most_transferred() > 32 << 10);
     set("transfer_size", 4 << 10);
@@ -58,11 +59,8 @@ fn transfer_size() {
     assert!((1..=3 * (4 << 10)).contains(&after), "{after}");
     unset("transfer_size");
     assert!(most_transferred() > 32 << 10);
-    took_effect();
 }
 
-#[test]
-#[ignore = "run by a test that watches it"]
 fn retain() {
     let before = kept_of_64_mib();
     set("retain", 1 << 30);
@@ -75,11 +73,8 @@ fn retain() {
     // Forgets the lesson of purging too early.
     masu::c::trim(0);
     assert!(kept_of_64_mib() <= before + MIB);
-    took_effect();
 }
 
-#[test]
-#[ignore = "run by a test that watches it"]
 fn retain_min() {
     assert!(kept_of_64_mib() < 8 * MIB);
     set("retain_min", 48 * MIB);
@@ -87,11 +82,8 @@ fn retain_min() {
     masu::c::trim(0);
     set("retain_min", 0);
     assert!(kept_of_64_mib() < 4 * MIB);
-    took_effect();
 }
 
-#[test]
-#[ignore = "run by a test that watches it"]
 fn purge_delay_ms() {
     assert!(kept_of_64_mib() < 8 * MIB);
     // An hour: all of it stays.
@@ -110,11 +102,8 @@ fn purge_delay_ms() {
     set("purge_delay_ms", 0);
     assert_eq!(kept_of_64_mib(), 0);
     unset("purge_delay_ms");
-    took_effect();
 }
 
-#[test]
-#[ignore = "run by a test that watches it"]
 fn memory_limit() {
     let blocks = allocate_up_to(MIB, 64);
     assert_eq!(blocks.len(), 64);
@@ -129,11 +118,8 @@ fn memory_limit() {
     let more = allocate_up_to(MIB, 64);
     assert_eq!(more.len(), 64);
     free(blocks.into_iter().chain(more));
-    took_effect();
 }
 
-#[test]
-#[ignore = "run by a test that watches it"]
 fn arena_size() {
     let first = block(64);
     let before = masu::c::statistics().reserved_bytes;
@@ -144,22 +130,16 @@ fn arena_size() {
     let grown = masu::c::statistics().reserved_bytes - before;
     assert!((16 * MIB..before / 2).contains(&grown), "{grown}");
     free(blocks.into_iter().chain([first, filler]));
-    took_effect();
 }
 
-#[test]
-#[ignore = "run by a test that watches it"]
 fn shards() {
     set("shards", 1);
     assert_eq!(shards_of(4), 1);
     set("shards", 5);
     let after = shards_of(12);
     assert!((3..=5).contains(&after), "{after}");
-    took_effect();
 }
 
-#[test]
-#[ignore = "run by a test that watches it"]
 fn huge_pages() {
     if let Some(bytes) = crate::huge_page_bytes() {
         let is_enough = crate::are_for_64_mib(bytes);
@@ -169,11 +149,8 @@ fn huge_pages() {
         unset("huge_pages");
         assert_eq!(advice(64), (is_enough, false));
     }
-    took_effect();
 }
 
-#[test]
-#[ignore = "run by a test that watches it"]
 fn huge_pages_from() {
     if let Some(bytes) = crate::huge_page_bytes() {
         set("huge_pages_from", 1 << 30);
@@ -181,11 +158,8 @@ fn huge_pages_from() {
         unset("huge_pages_from");
         assert_eq!(advice(64), (crate::are_for_64_mib(bytes), false));
     }
-    took_effect();
 }
 
-#[test]
-#[ignore = "run by a test that watches it"]
 fn abort_on_oom() {
     assert!(masu::c::malloc(1 << 62).is_null());
     set("abort_on_oom", 1);
@@ -193,15 +167,11 @@ fn abort_on_oom() {
     assert!(child.is_err(), "the program goes on");
     set("abort_on_oom", 0);
     assert!(masu::c::malloc(1 << 62).is_null(), "the option is off again");
-    took_effect();
 }
 
-#[test]
-#[ignore = "run by a test that watches it"]
 fn verbose() {
     // Read with the variables, before this.
     set("verbose", 0);
-    took_effect();
 }
 
 /// Whether a statistics page is mapped, after enough slow calls to notice the option.
@@ -211,8 +181,6 @@ fn has_statistics_page() -> bool {
     maps.contains("/memfd:masu-statistics")
 }
 
-#[test]
-#[ignore = "run by a test that watches it"]
 fn statistics_page() {
     assert!(!has_statistics_page());
     set("statistics_page", 1);
@@ -220,35 +188,26 @@ fn statistics_page() {
     // The page stays mapped and is not written any more.
     set("statistics_page", 0);
     assert!(has_statistics_page());
-    took_effect();
 }
 
-#[test]
-#[ignore = "run by a test that watches it"]
 fn statistics_at_exit() {
     assert!(!masu::statistics::is_wanted_at_exit());
     set("statistics_at_exit", 1);
     // `libmasu.so` reads it at the start, before this.
     assert!(masu::statistics::is_wanted_at_exit());
-    took_effect();
 }
 
-#[test]
-#[ignore = "run by a test that watches it"]
 fn deepbind() {
     assert_eq!(options::get("deepbind"), Ok(Some(0)));
     // The tests of `libmasu.so` check its effect.
     set("deepbind", 1);
-    took_effect();
 }
 
-#[test]
-#[ignore = "run by a test that watches it"]
 fn profile_interval() {
     if !cfg!(feature = "profile") {
         assert_eq!(masu::profile::start(None), Err(masu::profile::Refusal::Feature));
         set("profile_interval", 4096);
-        return took_effect();
+        return;
     }
     let taken = || {
         masu::profile::start(None).expect("none is taken");
@@ -261,21 +220,15 @@ fn profile_interval() {
     assert_eq!(taken(), Some(4096));
     unset("profile_interval");
     assert_eq!(taken(), Some(512 << 10));
-    took_effect();
 }
 
-#[test]
-#[ignore = "run by a test that watches it"]
 fn profile_leaks() {
     assert!(!masu::profile::reports_leaks());
     set("profile_leaks", 1);
     // Read when the program ends.
     assert!(masu::profile::reports_leaks());
-    took_effect();
 }
 
-#[test]
-#[ignore = "run by a test that sets variables"]
 fn against_the_environment() {
     assert_eq!(options::get("retain"), Ok(Some(MIB)));
     assert!(kept_of_64_mib() <= MIB);
@@ -295,7 +248,6 @@ fn against_the_environment() {
     ] {
         assert_eq!(options::parse(name, text), Err(refusal), "{name} {text}");
     }
-    took_effect();
 }
 
 /// How many of two thousand more blocks are guarded, half of them live at once.
@@ -311,8 +263,6 @@ fn guarded_of_two_thousand() -> usize {
 /// Whether this program has guards.
 const HAS_GUARDS: bool = cfg!(all(feature = "guards", not(feature = "secure")));
 
-#[test]
-#[ignore = "run by a test that watches it"]
 fn guard_rate() {
     assert_eq!(guarded_of_two_thousand(), 0);
     set("guard_rate", 100);
@@ -323,11 +273,8 @@ fn guard_rate() {
     assert_eq!(guarded_of_two_thousand() > 100, HAS_GUARDS);
     unset("guard_rate");
     assert_eq!(guarded_of_two_thousand(), 0);
-    took_effect();
 }
 
-#[test]
-#[ignore = "run by a test that watches it"]
 fn guard_slots() {
     block(100);
     set("guard_slots", 7);
@@ -337,5 +284,4 @@ fn guard_slots() {
     // The number of slots is now fixed.
     unset("guard_slots");
     assert!(guarded_of_two_thousand() <= 50);
-    took_effect();
 }
