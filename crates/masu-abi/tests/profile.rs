@@ -5,11 +5,16 @@
 //! exact. `masu-cli` tests the names.
 
 mod library;
+#[path = "../../masu/tests/profile/message.rs"]
+#[expect(dead_code, reason = "the period and the mappings are checked for Rust programs")]
+mod message;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+
+use message::Message;
 
 /// The folder of a run, and its files.
 struct Run {
@@ -51,58 +56,14 @@ impl Run {
     }
 }
 
-fn varint(bytes: &mut &[u8]) -> usize {
-    let (mut value, mut shift) = (0, 0);
-    loop {
-        let (byte, rest) = bytes.split_first().expect("a number ends");
-        *bytes = rest;
-        value |= usize::from(byte & 0x7f) << shift;
-        shift += 7;
-        if byte & 0x80 == 0 {
-            return value;
-        }
-    }
-}
-
-/// The fields of a message that are bytes.
-fn parts(mut bytes: &[u8]) -> Vec<(usize, &[u8])> {
-    let mut parts = Vec::new();
-    while !bytes.is_empty() {
-        let tag = varint(&mut bytes);
-        let value = varint(&mut bytes);
-        if tag & 7 == 2 {
-            let (part, rest) = bytes.split_at(value);
-            bytes = rest;
-            parts.push((tag >> 3, part));
-        } else {
-            assert_eq!(tag & 7, 0, "numbers and bytes only");
-        }
-    }
-    parts
+fn message(file: &Path) -> Message {
+    Message::read(&fs::read(file).expect("the profile"))
 }
 
 /// The number of frames of each sample, and its live bytes.
-fn samples(file: &Path) -> Vec<(usize, usize)> {
-    values(file).into_iter().map(|(frames, numbers)| (frames, numbers[3])).collect()
-}
-
-/// The number of frames of each sample, and its values: allocated blocks and bytes, live blocks and bytes.
-fn values(file: &Path) -> Vec<(usize, Vec<usize>)> {
-    const SAMPLE: usize = 2;
-    let bytes = fs::read(file).expect("the profile");
-    let samples = parts(&bytes).into_iter().filter(|(field, _)| *field == SAMPLE);
-    let of = |(_, sample): (usize, &[u8])| {
-        let parts = parts(sample);
-        let numbers = |mut bytes: &[u8]| {
-            let mut numbers = Vec::new();
-            while !bytes.is_empty() {
-                numbers.push(varint(&mut bytes));
-            }
-            numbers
-        };
-        (numbers(parts[0].1).len(), numbers(parts[1].1))
-    };
-    samples.map(of).collect()
+fn samples(file: &Path) -> Vec<(usize, i64)> {
+    let samples = message(file).samples.into_iter();
+    samples.map(|(stack, values)| (stack.len(), values.live_bytes)).collect()
 }
 
 #[test]
@@ -122,15 +83,19 @@ fn sampled_blocks_are_blocks_like_any_other() {
 fn freed_blocks_are_estimated_by_their_requested_bytes() {
     let program = library::compile("profile.c", "churn", &["-pthread"]);
     let run = Run::of(library::preloaded(&program), "churn", "4096");
-    let sums = values(&run.only_file())
-        .into_iter()
-        .fold((0, 0), |sums, (_, numbers)| (sums.0 + numbers[0], sums.1 + numbers[1]));
+    let sums = message(&run.only_file()).sum();
     let mut numbers = run.printed.split_whitespace().map(|number| number.parse::<usize>());
     let mut next = || numbers.next().expect("two numbers").expect("a number") as f64;
     let (blocks, bytes) = (next(), next());
     // Over 30,000 samples: a deviation of at most 0.6 % for bytes and 0.9 % for blocks; five of them are allowed.
-    assert!((sums.1 as f64 / bytes - 1.0).abs() < 0.03, "{sums:?} of {blocks} and {bytes}");
-    assert!((sums.0 as f64 / blocks - 1.0).abs() < 0.05, "{sums:?} of {blocks} and {bytes}");
+    assert!(
+        (sums.allocated_bytes as f64 / bytes - 1.0).abs() < 0.03,
+        "{sums:?} of {blocks} and {bytes}"
+    );
+    assert!(
+        (sums.allocated_blocks as f64 / blocks - 1.0).abs() < 0.05,
+        "{sums:?} of {blocks} and {bytes}"
+    );
 }
 
 #[test]
@@ -166,7 +131,7 @@ fn a_forked_child_has_a_profile_and_a_file_of_its_own() {
     let program = library::compile("profile.c", "fork", &["-pthread"]);
     let run = Run::of(library::preloaded(&program), "fork", "1");
     let numbers: Vec<&str> = run.printed.split_whitespace().collect();
-    let live = |process: &str| -> usize {
+    let live = |process: &str| -> i64 {
         let file = run.folder.path().join(format!("heap.{process}.0.pb"));
         samples(&file).into_iter().map(|(_, bytes)| bytes).sum()
     };

@@ -2,8 +2,6 @@
 //!
 //! Relies on prost for messages and on flate2 for compressed files. The file may be anybody's: numbers in it that lead
 //! nowhere are an error, not a crash.
-//!
-//! Reference: github.com/google/pprof/proto/profile.proto.
 
 use std::collections::HashMap;
 use std::io::Read;
@@ -14,94 +12,7 @@ use prost::Message as _;
 
 use super::{Frame, Profile, Sums};
 
-/// The messages of the format, with its names; fields that nobody here needs are left out.
-mod format {
-    #[derive(Clone, PartialEq, prost::Message)]
-    pub(super) struct Profile {
-        #[prost(message, repeated, tag = "1")]
-        pub(super) sample_type: Vec<ValueType>,
-        #[prost(message, repeated, tag = "2")]
-        pub(super) sample: Vec<Sample>,
-        #[prost(message, repeated, tag = "3")]
-        pub(super) mapping: Vec<Mapping>,
-        #[prost(message, repeated, tag = "4")]
-        pub(super) location: Vec<Location>,
-        #[prost(message, repeated, tag = "5")]
-        pub(super) function: Vec<Function>,
-        #[prost(bytes = "vec", repeated, tag = "6")]
-        pub(super) string_table: Vec<Vec<u8>>,
-        #[prost(message, optional, tag = "11")]
-        pub(super) period_type: Option<ValueType>,
-        #[prost(int64, tag = "12")]
-        pub(super) period: i64,
-        #[prost(int64, repeated, tag = "13")]
-        pub(super) comment: Vec<i64>,
-        #[prost(int64, tag = "14")]
-        pub(super) default_sample_type: i64,
-    }
-
-    #[derive(Clone, Copy, PartialEq, Eq, Hash, prost::Message)]
-    pub(super) struct ValueType {
-        #[prost(int64, tag = "1")]
-        pub(super) kind: i64,
-        #[prost(int64, tag = "2")]
-        pub(super) unit: i64,
-    }
-
-    #[derive(Clone, PartialEq, Eq, Hash, prost::Message)]
-    pub(super) struct Sample {
-        #[prost(uint64, repeated, tag = "1")]
-        pub(super) location_id: Vec<u64>,
-        #[prost(int64, repeated, tag = "2")]
-        pub(super) value: Vec<i64>,
-    }
-
-    #[derive(Clone, Copy, PartialEq, Eq, Hash, prost::Message)]
-    pub(super) struct Mapping {
-        #[prost(uint64, tag = "1")]
-        pub(super) id: u64,
-        #[prost(uint64, tag = "2")]
-        pub(super) memory_start: u64,
-        #[prost(uint64, tag = "3")]
-        pub(super) memory_limit: u64,
-        #[prost(uint64, tag = "4")]
-        pub(super) file_offset: u64,
-        #[prost(int64, tag = "5")]
-        pub(super) filename: i64,
-    }
-
-    #[derive(Clone, PartialEq, Eq, Hash, prost::Message)]
-    pub(super) struct Location {
-        #[prost(uint64, tag = "1")]
-        pub(super) id: u64,
-        #[prost(uint64, tag = "2")]
-        pub(super) mapping_id: u64,
-        #[prost(uint64, tag = "3")]
-        pub(super) address: u64,
-        #[prost(message, repeated, tag = "4")]
-        pub(super) line: Vec<Line>,
-    }
-
-    #[derive(Clone, Copy, PartialEq, Eq, Hash, prost::Message)]
-    pub(super) struct Line {
-        #[prost(uint64, tag = "1")]
-        pub(super) function_id: u64,
-        #[prost(int64, tag = "2")]
-        pub(super) line: i64,
-    }
-
-    #[derive(Clone, Copy, PartialEq, Eq, Hash, prost::Message)]
-    pub(super) struct Function {
-        #[prost(uint64, tag = "1")]
-        pub(super) id: u64,
-        #[prost(int64, tag = "2")]
-        pub(super) name: i64,
-        #[prost(int64, tag = "3")]
-        pub(super) system_name: i64,
-        #[prost(int64, tag = "4")]
-        pub(super) filename: i64,
-    }
-}
+mod format;
 
 #[derive(Clone, Debug)]
 pub(super) struct Mapping {

@@ -268,10 +268,7 @@ fn a_function_that_allocates_is_in_its_blocks_stacks() {
     let bytes = blocks.len() as i64 * 4096;
     // 125 samples: five deviations of 9 % each.
     assert!(is_close(within.live_bytes, bytes, 0.45), "{within:?}, {bytes}");
-    assert!(
-        message.mappings.iter().any(|mapping| mapping.holds(start)),
-        "no mapping of this program"
-    );
+    assert!(message.has_mapping_of(start), "no mapping of this program");
     // SAFETY: The layout is not empty.
     let foreign = unsafe { System.alloc(Layout::new::<u64>()) };
     // SAFETY: Allocated with this layout just now.
