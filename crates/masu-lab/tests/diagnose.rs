@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use masu_lab::diagnose::facts::Clock;
 use masu_lab::diagnose::{
@@ -10,6 +10,7 @@ use masu_lab::diagnose::{
 };
 use masu_lab::prices::Service;
 use masu_lab::{Catalogue, Input, Libc, Places, Stop, Workload, diagnose};
+use tempfile::{NamedTempFile, TempPath};
 
 fn of(words: &[&str], input: Input, stop: &Stop) -> Diagnosis {
     let workload = Workload::new(words.iter().map(OsString::from), input).unwrap();
@@ -24,32 +25,21 @@ fn causes(findings: &[Finding]) -> Vec<Id> {
 }
 
 /// A file with this text in it, removed at the end.
-struct Text(PathBuf);
-
-impl Text {
-    fn new(name: &str, text: &str) -> Text {
-        let path = std::env::temp_dir().join(format!("masu-why-{}-{name}", std::process::id()));
-        fs::write(&path, text).unwrap();
-        Text(path)
-    }
-
-    fn input(&self) -> Input {
-        Input::keep(fs::File::open(&self.0).unwrap()).unwrap()
-    }
+fn file(text: &str) -> TempPath {
+    let path = NamedTempFile::new().unwrap().into_temp_path();
+    fs::write(&path, text).unwrap();
+    path
 }
 
-impl Drop for Text {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(&self.0);
-    }
+fn input(text: &str) -> Input {
+    Input::keep(fs::File::open(file(text)).unwrap()).unwrap()
 }
 
 #[test]
 fn seds_storm_is_named_first_with_the_settings_that_cure_it() {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../workloads/primes49.sed");
-    let fifty = Text::new("fifty", "50\n");
     let words = ["sed", "-rf", script.to_str().unwrap()];
-    let diagnosis = of(&words, fifty.input(), &Stop::never());
+    let diagnosis = of(&words, input("50\n"), &Stop::never());
     let workload = Workload::new(["sed"], Input::Empty).unwrap();
     if workload.program.libc != Libc::Glibc || diagnosis.facts.calls.is_none() {
         eprintln!("skipped: this sed does not run on glibc, or nothing may be traced here");
@@ -101,9 +91,9 @@ fn on_a_quiet_machine(mut facts: Facts) -> Facts {
 
 #[test]
 fn ordinary_programs_have_no_cause_of_memory() {
-    let text = Text::new("text", &"a line of some text\n".repeat(200_000));
+    let text = "a line of some text\n".repeat(200_000);
     for words in [&["true"][..], &["gzip", "-c"], &["sha256sum"]] {
-        let diagnosis = of(words, text.input(), &Stop::never());
+        let diagnosis = of(words, input(&text), &Stop::never());
         assert_eq!(causes(&diagnosis.findings), [], "{words:?}: {diagnosis:#?}");
         assert_eq!(diagnosis.facts.ending.as_deref(), Some("returned 0"));
     }
@@ -112,8 +102,8 @@ fn ordinary_programs_have_no_cause_of_memory() {
 #[test]
 fn a_shell_that_only_starts_what_works_is_told_with_its_name() {
     let script = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done";
-    let worker = Text::new("worker.awk", "BEGIN { for (i = 0; i < 20000000; i++) x += i }");
-    let works = format!("awk -f {} & wait", worker.0.display());
+    let worker = file("BEGIN { for (i = 0; i < 20000000; i++) x += i }");
+    let works = format!("awk -f {} & wait", worker.display());
     let wrapped = of(&["sh", "-c", &works], Input::Empty, &Stop::never());
     let wrapper = wrapped.findings.iter().find(|finding| finding.id == Id::Wrapper);
     let wrapper = wrapper.unwrap_or_else(|| panic!("{wrapped:#?}"));
@@ -144,8 +134,8 @@ fn a_thread_that_sleeps_where_samples_of_calls_begin_is_counted_when_it_works() 
 
 #[test]
 fn a_run_that_is_stopped_is_judged_by_what_was_seen() {
-    let begun = Text::new("begun", "");
-    let path = begun.0.clone();
+    let begun = file("");
+    let path = begun.to_path_buf();
     let script = format!("echo yes > {}; exec sleep 1000", path.display());
     let stop = Stop::never();
     let other = stop.clone();

@@ -485,6 +485,28 @@ fn servers_side_by_side_need_ports_of_their_own() {
     assert!(error.contains("{port}") && error.contains("--one-at-a-time"), "{error}");
 }
 
+/// A real server, which is linked with jemalloc, under a load command.
+#[test]
+fn redis_is_what_it_is_linked_with_unless_something_is_preloaded() {
+    let words =
+        ["redis-server", "--port", "{port}", "--dir", "{dir}", "--save", "", "--daemonize", "no"];
+    let workload = Workload::new(words, Input::Empty)
+        .expect("this test runs redis-server: apt-get install redis");
+    assert_eq!(workload.program.linked_malloc.as_deref(), Some("libjemalloc.so.2"));
+    let load = command("redis-benchmark -q -p {port} -n 500 -c 2 -t set,get");
+    let plan = planned(&workload, &["system", "glibc", "mimalloc"], load, 2);
+    let options = CompareOptions::default();
+    let comparison = compare(&plan, &options, &Stop::never(), &mut |_| {}).unwrap();
+    let table = &comparison.tables[0];
+    assert!(table.runs.iter().all(|run| run.ending == Ending::Exited(0)), "{table:?}");
+    assert!(table.runs.iter().all(|run| run.burst.unwrap().errors == 0), "{table:?}");
+    for (variant, evidence) in table.case.variants.iter().zip(&table.evidence) {
+        assert_eq!(variant.library.is_some(), !evidence.served.is_empty(), "{table:?}");
+    }
+    assert!(table.case.variants[1].library.is_some(), "glibc is preloaded");
+    assert!(is_said(&comparison, &["`system`", "libjemalloc.so.2", "`-a glibc`"]));
+}
+
 /// A library that counts as the counting build of `libmasu.so` does: a page mapped from a file, its
 /// third word the programs, its fourth the allocations.
 const COUNTING: &str = r#"

@@ -105,23 +105,6 @@ fn a_seed_is_shown_and_fixes_the_order_of_runs() {
 }
 
 #[test]
-fn a_reader_that_leaves_ends_nothing_early() {
-    let folder = tempfile::tempdir().unwrap();
-    let results = folder.path().join("runs.jsonl");
-    let to = results.to_str().unwrap();
-    let mut child =
-        masu(&[&["compare", "--json", to], &FEW[..], &["--", "sh", "-c", ":"]].concat())
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-    drop((child.stdout.take(), child.stderr.take()));
-    assert_eq!(child.wait().unwrap().code(), Some(0));
-    assert!(fs::read_to_string(&results).unwrap().contains("\"record\":\"summary\""));
-}
-
-#[test]
 fn a_criterion_is_kept_and_its_verdict_is_the_exit_code() {
     let folder = tempfile::tempdir().unwrap();
     let results = folder.path().join("runs.jsonl");

@@ -6,7 +6,7 @@ use std::process::Stdio;
 
 use tempfile::TempDir;
 
-use crate::{failure, masu};
+use crate::masu;
 
 /// A folder with the results of a comparison of `command` in `runs.jsonl`, and its page.
 fn compared(command: &str) -> (TempDir, String) {
@@ -50,30 +50,6 @@ fn the_form_is_named_or_guessed_from_the_outputs_name() {
     let csv = report(folder.path(), &["runs.jsonl", "--format", "csv"]);
     // On a busy machine some runs are repeated.
     assert!(csv.lines().skip(1).count() >= 4, "{csv}");
-}
-
-#[test]
-fn a_file_that_was_cut_off_is_shown_as_far_as_it_goes() {
-    let (folder, _) = compared("echo");
-    let path = folder.path().join("runs.jsonl");
-    let text = fs::read_to_string(&path).unwrap();
-    let end = text.rfind("{\"record\":\"run\"").unwrap() + 40;
-    fs::write(&path, &text[..end]).unwrap();
-    let page = report(folder.path(), &["runs.jsonl"]);
-    assert!(page.contains("Cut off") && page.contains("3 of 4 runs"), "{page}");
-}
-
-#[test]
-fn one_comparison_given_twice_counts_once_and_different_ones_are_not_merged() {
-    let (folder, page) = compared("echo");
-    fs::copy(folder.path().join("runs.jsonl"), folder.path().join("copy.jsonl")).unwrap();
-    let twice = report(folder.path(), &["runs.jsonl", "copy.jsonl"]);
-    assert!(twice.starts_with(&page) && twice.contains("counts once"), "{twice}");
-    let (other, _) = compared("echo other");
-    let [one, other] = [&folder, &other].map(|it| it.path().join("runs.jsonl"));
-    let (message, code) = failure(&["report", one.to_str().unwrap(), other.to_str().unwrap()]);
-    assert_eq!(code, 2);
-    assert!(message.contains("nothing to merge") && message.contains("echo other"), "{message}");
 }
 
 #[test]

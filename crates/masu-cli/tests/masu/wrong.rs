@@ -109,6 +109,10 @@ fn standard_streams_that_are_closed_or_full_end_nothing_in_a_panic() {
             if expected == 2 && !is_help && !is_program {
                 assert!(said.contains("No space left"), "{script}: {said}");
             }
+            if *command == results {
+                let runs = fs::read_to_string(surroundings.path("runs.jsonl")).unwrap();
+                assert!(runs.contains("\"record\":\"summary\""), "{script}: it ended early");
+            }
             surroundings.assert_nothing_is_left(&script);
         }
     }
