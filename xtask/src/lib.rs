@@ -13,6 +13,7 @@ pub mod links;
 pub mod options;
 pub mod page_part;
 pub mod process_stat;
+pub mod table;
 
 pub mod commands;
 

@@ -18,6 +18,7 @@ use anyhow::{Result, bail};
 
 use crate::{commands, machine, page_part, records, test_counts};
 use plan::{BY_QEMU, GROUPS, Group, LEFT_OUT, Machine, REASONS, TARGETS, Target};
+use xtask::table::{Cells, Table};
 
 const README: &str = "crates/masu-abi/tests/README.md";
 
@@ -134,10 +135,11 @@ fn cell(root: &Path, request: &Request, target: &Target, group: &Group) -> Resul
 
 /// The table of these rows, in the order of the targets; `old` has those of other targets, if it has the same columns.
 fn table(old: &[String], rows: &[String]) -> String {
-    let groups: Vec<&str> = GROUPS.iter().map(|group| group.name).collect();
-    let head = format!("| target | run | {} |", groups.join(" | "));
+    let heads: Vec<&str> =
+        ["target", "run"].into_iter().chain(GROUPS.iter().map(|group| group.name)).collect();
+    let head = format!("| {} |", heads.join(" | "));
     let old = if old.contains(&head) { old } else { &[] };
-    let mut text = format!("{head}\n|---|---|{}\n", "--:|".repeat(groups.len()));
+    let mut text = Table::new(heads, Cells::Figures).to_string();
     for target in TARGETS {
         let is_its = |row: &&String| row.starts_with(&format!("| {} |", target.name));
         if let Some(row) = rows.iter().find(is_its).or_else(|| old.iter().find(is_its)) {

@@ -5,7 +5,6 @@
 //! longest call is one of a million, so one interrupt makes another figure of it: the mallocs take turns, and a figure is the
 //! median of all rounds.
 
-use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Command;
 
@@ -13,6 +12,7 @@ use anyhow::{Context, Result};
 
 use crate::machine_facts::MachineFacts;
 use crate::mallocs::{self, Malloc, Wanted};
+use xtask::table::{Cells, Table};
 use xtask::{commands, machine, options, page_part, records};
 
 const PAGE: &str = "benches/record/checks/pauses.md";
@@ -86,39 +86,40 @@ fn gather(
 }
 
 fn table(threads: usize, mallocs: &[Malloc], outputs: &[Vec<String>]) -> Result<String> {
-    let mut text = format!(
-        "\n### {threads} thread{}\n\n\
-         | malloc | longest `malloc`, µs | longest `free`, µs | the same, not interrupted | `free`: 99.99 %, µs | calls over 1 ms \
-         | CPU time, ms | RSS at the end, MB |\n|---|--:|--:|--:|--:|--:|--:|--:|\n",
-        if threads == 1 { "" } else { "s" }
-    );
+    let heads = [
+        "malloc",
+        "longest `malloc`, µs",
+        "longest `free`, µs",
+        "the same, not interrupted",
+        "`free`: 99.99 %, µs",
+        "calls over 1 ms",
+        "CPU time, ms",
+        "RSS at the end, MB",
+    ];
+    let mut table = Table::new(heads, Cells::Figures);
     for (malloc, outputs) in mallocs.iter().zip(outputs) {
-        let of = |line: &str, word: &str| figures(outputs, line, word);
-        let _ = writeln!(
-            text,
-            "| {} {} | {} | {} | {}; {} | {} | {} | {} | {} |",
-            malloc.title,
-            malloc.version(),
-            median_and_range(of("malloc", "worst")?),
-            median_and_range(of("free", "worst")?),
-            median_and_range(of("malloc", "whole")?),
-            median_and_range(of("free", "whole")?),
-            median_and_range(of("free", "p99.99")?),
-            of("malloc", "over_1ms")?.iter().chain(&of("free", "over_1ms")?).sum::<f64>(),
-            median_and_range(of("cpu_ms", "cpu_ms")?),
-            median_and_range(of("cpu_ms", "rss_kb")?.iter().map(|kb| kb / 1e3).collect()),
-        );
+        let all = |line: &str, word: &str| figures(outputs, line, word);
+        let of = |line: &str, word: &str| all(line, word).map(median_and_range);
+        let long = all("malloc", "over_1ms")?.into_iter().chain(all("free", "over_1ms")?);
+        table.row([
+            format!("{} {}", malloc.title, malloc.version()),
+            of("malloc", "worst")?,
+            of("free", "worst")?,
+            format!("{}; {}", of("malloc", "whole")?, of("free", "whole")?),
+            of("free", "p99.99")?,
+            long.sum::<f64>().to_string(),
+            of("cpu_ms", "cpu_ms")?,
+            median_and_range(all("cpu_ms", "rss_kb")?.iter().map(|kb| kb / 1e3).collect()),
+        ]);
     }
-    let nothing = |word: &str| figures(outputs.iter().flatten(), "nothing", word);
-    let _ = writeln!(
-        text,
-        "| no call at all | {} | | {} | {} | {} of all | | |",
-        median_and_range(nothing("worst")?),
-        median_and_range(nothing("whole")?),
-        median_and_range(nothing("p99.99")?),
-        nothing("over_1ms")?.iter().sum::<f64>(),
-    );
-    Ok(text)
+    let all = |word: &str| figures(outputs.iter().flatten(), "nothing", word);
+    let of = |word: &str| all(word).map(median_and_range);
+    let long = format!("{} of all", all("over_1ms")?.iter().sum::<f64>());
+    let none = String::new;
+    let (longest, whole, most) = (of("worst")?, of("whole")?, of("p99.99")?);
+    table.row(["no call at all".to_owned(), longest, none(), whole, most, long, none(), none()]);
+    let s = if threads == 1 { "" } else { "s" };
+    Ok(format!("\n### {threads} thread{s}\n\n{table}"))
 }
 
 /// The figure behind `word` on the line that begins with `line`, of each output.

@@ -5,9 +5,11 @@
 //! as ratios to it. Nothing is left out where masu loses.
 
 use std::borrow::Borrow;
+use std::iter::once;
 
 use masu_lab::results::{Row, Summary};
 use masu_lab::statistics::{Measure, Ratio};
+use xtask::table::{Cells, Table};
 
 use super::figures::{Figures, OURS, Standing, geometric_mean, hardest, is_peer};
 use super::programs::{self, Asked};
@@ -40,8 +42,8 @@ pub(crate) fn ratios(patterns: &[&Figures], measure: Measure, against: Against) 
     let (unit, scale) = if measure == Measure::Wall { ("ms", 1e3) } else { ("MB", 1e-6) };
     let heads =
         |label: &str, index| if index == 0 { format!("{label}, {unit}") } else { label.into() };
-    let mut text = head(subject(patterns), patterns, heads, against.head);
-    let Some(first) = patterns.first() else { return text };
+    let mut table = head(subject(patterns), patterns, heads, against.head);
+    let Some(first) = patterns.first() else { return table.to_string() };
     for figures in patterns {
         let best = figures.least(measure, |_| true);
         let cells = first.labels.iter().map(|label| {
@@ -58,9 +60,9 @@ pub(crate) fn ratios(patterns: &[&Figures], measure: Measure, against: Against) 
         let last = standing.map_or(FAILS.to_owned(), |standing| {
             format!("{} {}", with_interval(&standing.ratio), standing.peer)
         });
-        row(&mut text, &figures.pattern.name, cells, &last);
+        row(&mut table, &figures.pattern.name, cells, &last);
     }
-    text
+    table.to_string()
 }
 
 pub(super) fn time(patterns: &[Figures]) -> String {
@@ -70,23 +72,28 @@ pub(super) fn time(patterns: &[Figures]) -> String {
 /// How much of what a malloc can save masu has saved, next to the best peer of each pattern: wall times in
 /// milliseconds, the floor's and both others', and (T − floor) / (T of the best peer − floor).
 pub(super) fn floors(patterns: &[Figures]) -> String {
-    let mut text = "| pattern | floor, ms | **masu**, ms | best peer, ms | masu / best peer over the floor |\n\
-                    |---|---:|---:|---:|---:|\n"
-        .to_owned();
+    let heads = [
+        "pattern",
+        "floor, ms",
+        "**masu**, ms",
+        "best peer, ms",
+        "masu / best peer over the floor",
+    ];
+    let mut table = Table::new(heads, Cells::Figures);
     for figures in patterns.iter().filter(|one| one.is_timed()) {
         let wall = |index: Option<usize>| figures.median(index?, Measure::Wall);
         let times =
             [figures.floor_s(), wall(figures.ours()), wall(figures.best(Measure::Wall, is_peer))];
         let cells = times.map(|time| time.map_or(NOTHING.to_owned(), |s| number(s * 1e3)));
         let last = figures.over_floor().map_or(NOTHING.to_owned(), number);
-        row(&mut text, &figures.pattern.name, cells.into_iter(), &last);
+        row(&mut table, &figures.pattern.name, cells.into_iter(), &last);
     }
-    text
+    table.to_string()
 }
 
 /// Peak RSS in MB, and masu's relative to the reference's; `smallest` is the last row.
 pub(super) fn memory(patterns: &[Figures], smallest: Option<&Figures>) -> String {
-    let mut text =
+    let mut table =
         head(subject(patterns), patterns, |label, _| label.to_owned(), "masu / first column");
     for figures in patterns.iter().chain(smallest) {
         let name = match figures.pattern.group.as_str() {
@@ -99,14 +106,14 @@ pub(super) fn memory(patterns: &[Figures], smallest: Option<&Figures>) -> String
         });
         let ratio = figures.ours().and_then(|ours| figures.ratio(0, ours, Measure::PeakRss));
         let last = ratio.map_or(FAILS.to_owned(), |ratio| number(ratio.estimate));
-        row(&mut text, &name, cells, &last);
+        row(&mut table, &name, cells, &last);
     }
-    text
+    table.to_string()
 }
 
 /// User and system time together in milliseconds, and page faults in thousands.
 pub(super) fn work(patterns: &[Figures]) -> String {
-    let mut text = head(subject(patterns), patterns, |label, _| label.to_owned(), "");
+    let mut table = head(subject(patterns), patterns, |label, _| label.to_owned(), "");
     for figures in patterns {
         let cells = (0..figures.labels.len()).map(|index| {
             let cpu_s = figures.median(index, Measure::Cpu);
@@ -118,9 +125,9 @@ pub(super) fn work(patterns: &[Figures]) -> String {
                 _ => FAILS.to_owned(),
             }
         });
-        row(&mut text, &figures.pattern.name, cells, "");
+        row(&mut table, &figures.pattern.name, cells, "");
     }
-    text
+    table.to_string()
 }
 
 /// Geometric means by group and over all of `measure` relative to the reference, over the patterns
@@ -132,7 +139,7 @@ pub(super) fn means(patterns: &[Figures], measure: Measure) -> String {
     };
     let counted: Vec<&Figures> = patterns.iter().filter(counts).collect();
     let last = "masu / best single peer, clipped";
-    let mut text = head("group", patterns, |label, _| label.to_owned(), last);
+    let mut table = head("group", patterns, |label, _| label.to_owned(), last);
     let mut groups: Vec<&str> = counted.iter().map(|one| one.pattern.group.as_str()).collect();
     groups.dedup();
     let all = (groups.len() > 1).then_some("all");
@@ -151,25 +158,24 @@ pub(super) fn means(patterns: &[Figures], measure: Measure) -> String {
         let name = format!("{group} ({})", members.len());
         let hardest = hardest(&members, measure);
         let last = hardest.map(|(peer, mean)| format!("{} {peer}", number(mean)));
-        row(&mut text, &name, cells, &last.unwrap_or_default());
+        row(&mut table, &name, cells, &last.unwrap_or_default());
     }
-    text
+    table.to_string()
 }
 
 /// How much each program asks for: requests in a run and, by the reference's wall time, in a second, and the
 /// bytes of one.
 pub(super) fn asked(programs: &[Figures], asked: &[Asked]) -> String {
-    let mut text = "| program | requests, millions | millions a second | bytes a request |\n\
-                    |---|---:|---:|---:|\n"
-        .to_owned();
+    let heads = ["program", "requests, millions", "millions a second", "bytes a request"];
+    let mut table = Table::new(heads, Cells::Figures);
     for (figures, Asked { totals }) in programs.iter().zip(asked) {
         let millions = (totals.allocations + totals.reallocations) as f64 / 1e6;
         let wall_s = figures.median(0, Measure::Wall);
         let a_second = wall_s.map_or(NOTHING.to_owned(), |wall_s| number(millions / wall_s));
         let bytes = number(totals.requested_bytes as f64 / (millions * 1e6));
-        row(&mut text, &figures.pattern.name, [number(millions), a_second].into_iter(), &bytes);
+        row(&mut table, &figures.pattern.name, [number(millions), a_second].into_iter(), &bytes);
     }
-    text
+    table.to_string()
 }
 
 /// How often masu is ahead of the best peer, level with it and behind; every loss by name.
@@ -216,13 +222,13 @@ fn subject<F: Borrow<Figures>>(patterns: &[F]) -> &'static str {
     if are_programs { "program" } else { "pattern" }
 }
 
-/// The two first lines of a table; `last` names a last column, or none where it is empty.
+/// A table without rows; `last` names a last column, or none where it is empty.
 fn head<F: Borrow<Figures>>(
     first: &str,
     patterns: &[F],
     title: impl Fn(&str, usize) -> String,
     last: &str,
-) -> String {
+) -> Table {
     let labels: Vec<&str> = patterns
         .first()
         .map(|one| one.borrow().labels.iter().map(String::as_str).collect())
@@ -231,19 +237,13 @@ fn head<F: Borrow<Figures>>(
         let title = title(label, index);
         if *label == OURS { format!("**{title}**") } else { title }
     });
-    let mut text = String::new();
-    row(&mut text, first, titles, last);
-    let rest = labels.len() + usize::from(!last.is_empty());
-    text.push_str(&format!("|---|{}\n", "---:|".repeat(rest)));
-    text
+    let last = (!last.is_empty()).then(|| last.to_owned());
+    Table::new(once(first.to_owned()).chain(titles).chain(last), Cells::Figures)
 }
 
-fn row(text: &mut String, first: &str, cells: impl Iterator<Item = String>, last: &str) {
-    text.push_str(&format!("| {first} |"));
-    for cell in cells.chain((!last.is_empty()).then(|| last.to_owned())) {
-        text.push_str(&format!(" {cell} |"));
-    }
-    text.push('\n');
+fn row(table: &mut Table, first: &str, cells: impl Iterator<Item = String>, last: &str) {
+    let last = (!last.is_empty()).then(|| last.to_owned());
+    table.row(once(first.to_owned()).chain(cells).chain(last));
 }
 
 /// A ratio with both ends of its interval, where there is one.

@@ -1,12 +1,14 @@
 //! The figures of the page: what was to be found, what was found, and what is wrong with it.
 
 use std::fmt::Write as _;
+use std::iter::once;
 
 use super::judge::{Finding, Judged, Verdict};
 use super::table::Group;
 use crate::machine_facts::MachineFacts;
 use xtask::process_stat;
 use xtask::records;
+use xtask::table::{Cells, Table};
 
 /// The part of the page that is made: all but its words by hand.
 pub(super) fn text(judged: &[Judged], commit: &str) -> String {
@@ -38,9 +40,22 @@ pub(super) fn tables(judged: &[Judged]) -> String {
         let right = rows.iter().filter(|one| one.verdict == Verdict::Right).count();
         let _ = writeln!(text, "\n## {}: {right} of {} right\n", title(group), rows.len());
         match group {
-            Group::C | Group::Rust => of_causes(&mut text, &rows),
-            Group::Ordinary => of_ordinary(&mut text, &rows),
-            Group::Report => of_report(&mut text, &rows),
+            Group::C | Group::Rust => {
+                let heads = ["cause", "expected first", "found first", "other findings", ""];
+                let _ = write!(text, "{}", table(heads, &rows, of_cause));
+            }
+            Group::Ordinary => {
+                let heads = ["program", "found", "true of it", ""];
+                let cells = |one: &Judged| [list(&one.found), listed(&one.case.known.also)];
+                let _ = write!(text, "{}", table(heads, &rows, cells));
+            }
+            Group::Report => {
+                let heads = ["step", "expected", "found", ""];
+                let cells = |one: &Judged| [listed(&one.case.known.expected), list(&one.found)];
+                let _ = write!(text, "{}", table(heads, &rows, cells));
+                let command = rows[0].case.command.join(" ");
+                let _ = writeln!(text, "\nThe command of the first: `{command}`.");
+            }
         }
     }
     text
@@ -55,58 +70,36 @@ fn title(group: Group) -> &'static str {
     }
 }
 
-fn of_causes(text: &mut String, rows: &[&Judged]) {
-    text.push_str(
-        "| cause | expected first | found first | other findings | |\n|---|---|---|---|---|\n",
-    );
+/// A row for each program: its name, `cells`, and the verdict.
+fn table<const HEADS: usize, const CELLS: usize>(
+    heads: [&str; HEADS],
+    rows: &[&Judged],
+    cells: impl Fn(&Judged) -> [String; CELLS],
+) -> Table {
+    let mut table = Table::new(heads, Cells::Words);
     for one in rows {
-        let expected = one.case.known.expected.join(", ");
-        let (first, others) = match one.found.split_first() {
-            Some((first, others)) => (first.short(), list(others)),
-            None => ("–".to_owned(), "–".to_owned()),
-        };
-        let _ = writeln!(
-            text,
-            "| {} | {expected} | {first} | {others} | {} |",
-            one.case.known.name,
-            cell(&one.verdict.words())
-        );
+        // What an error says may hold what a table's cell may not.
+        let verdict = one.verdict.words().replace('|', "\\|");
+        table.row(once(one.case.known.name.to_owned()).chain(cells(one)).chain([verdict]));
     }
+    table
 }
 
-fn of_ordinary(text: &mut String, rows: &[&Judged]) {
-    text.push_str("| program | found | true of it | |\n|---|---|---|---|\n");
-    for one in rows {
-        let truth = if one.case.known.also.is_empty() {
-            "–".to_owned()
-        } else {
-            one.case.known.also.join(", ")
-        };
-        let found = list(&one.found);
-        let verdict = cell(&one.verdict.words());
-        let _ = writeln!(text, "| {} | {found} | {truth} | {verdict} |", one.case.known.name);
-    }
+fn of_cause(one: &Judged) -> [String; 3] {
+    let (first, others) = match one.found.split_first() {
+        Some((first, others)) => (first.short(), list(others)),
+        None => ("–".to_owned(), "–".to_owned()),
+    };
+    [listed(&one.case.known.expected), first, others]
 }
 
-fn of_report(text: &mut String, rows: &[&Judged]) {
-    text.push_str("| step | expected | found | |\n|---|---|---|---|\n");
-    for one in rows {
-        let expected = one.case.known.expected.join(", ");
-        let found = list(&one.found);
-        let verdict = cell(&one.verdict.words());
-        let _ = writeln!(text, "| {} | {expected} | {found} | {verdict} |", one.case.known.name);
-    }
-    let _ = writeln!(text, "\nThe command of the first: `{}`.", rows[0].case.command.join(" "));
+fn listed(names: &[&str]) -> String {
+    if names.is_empty() { "–".to_owned() } else { names.join(", ") }
 }
 
 fn list(found: &[Finding]) -> String {
     let all: Vec<String> = found.iter().map(Finding::short).collect();
     if all.is_empty() { "–".to_owned() } else { all.join(", ") }
-}
-
-/// What an error says may hold what a table's cell may not.
-fn cell(text: &str) -> String {
-    text.replace('|', "\\|").replace('\n', " ")
 }
 
 /// What went wrong, with the evidence that the diagnosis gave for it.

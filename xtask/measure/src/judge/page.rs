@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use xtask::records;
+use xtask::table::{Cells, Table};
 
 use super::Half;
 use super::verdict::{Judged, Verdict, figure};
@@ -64,12 +65,10 @@ pub(super) fn tables(judged: &[Judged]) -> String {
             Half::Judging => "The half that judges it",
         };
         let _ = writeln!(text, "\n## {title}\n\n{}\n", counted(&rows));
-        text.push_str(
-            "| program | CPU time | diagnosed in | load | found | best of all | |\n|---|---|---|---|---|---|---|\n",
-        );
-        for row in rows {
-            text.push_str(&line(row));
-        }
+        let heads = ["program", "CPU time", "diagnosed in", "load", "found", "best of all", ""];
+        let mut table = Table::new(heads, Cells::Words);
+        rows.iter().for_each(|row| _ = table.row(cells(row)));
+        let _ = write!(text, "{table}");
     }
     text
 }
@@ -109,17 +108,12 @@ fn counted(rows: &[&Judged]) -> String {
     )
 }
 
-fn line(row: &Judged) -> String {
+fn cells(row: &Judged) -> [String; 7] {
     let best = row.best().map_or("–".to_owned(), |effect| {
         format!("{} {}", effect.label, effect.time.as_ref().map_or(String::new(), figure))
     });
     let own = row.own_s.map_or("–".to_owned(), |own_s| format!("{own_s:.2} s"));
-    let load = row.said.load.split(' ').next().unwrap_or_default();
-    let said = row.said.line();
-    format!(
-        "| {} | {own} | {:.0} s | {load} | {said} | {best} | {} |\n",
-        row.name,
-        row.said.seconds,
-        row.words()
-    )
+    let load = row.said.load.split(' ').next().unwrap_or_default().to_owned();
+    let took = format!("{:.0} s", row.said.seconds);
+    [row.name.clone(), own, took, load, row.said.line(), best, row.words()]
 }

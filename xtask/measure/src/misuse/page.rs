@@ -1,6 +1,7 @@
 //! The figures of the page: how often each malloc does what, what was run, and the tables.
 
 use std::fmt::Write as _;
+use std::iter::once;
 use std::path::Path;
 
 use super::cases::{Case, SIZES, STRANGERS};
@@ -9,6 +10,7 @@ use super::verdict::{Tally, Verdict};
 use crate::machine_facts::MachineFacts;
 use crate::mallocs::Malloc;
 use xtask::records;
+use xtask::table::{Cells, Table};
 
 const IN_SHORT: &str =
     "\n## In short\n\nEach case with each size is counted once, by the worst of its runs.\n\n";
@@ -40,13 +42,9 @@ pub(super) fn recorded<'a>(
 /// The part of the page that is made: all but its words by hand.
 pub(super) fn text(root: &Path, results: &Results) -> String {
     let mut text = IN_SHORT.to_owned();
-    let heads: Vec<&str> = KINDS.iter().map(|(title, _)| *title).collect();
-    let _ = write!(
-        text,
-        "| malloc | {} | of | version | run |\n|---{}|---:|---|---|\n",
-        heads.join(" | "),
-        "|---:".repeat(KINDS.len())
-    );
+    let kinds = KINDS.iter().map(|(title, _)| *title);
+    let heads = once("malloc").chain(kinds).chain(["of", "version", "run"]);
+    let mut table = Table::new(heads, Cells::Figures);
     let when = format!(
         "{}, {}, {} times, Linux {}",
         records::today(),
@@ -55,20 +53,20 @@ pub(super) fn text(root: &Path, results: &Results) -> String {
         MachineFacts::here().kernel
     );
     for found in &results.mallocs {
-        let counts = counts(results, found);
-        let _ = writeln!(text, "{counts} | {} | {when} |", found.version());
+        let ends = [found.version().to_string(), when.clone()];
+        table.row(once(found.title.clone()).chain(counts(results, found)).chain(ends));
     }
+    let _ = write!(text, "{table}");
     text.push_str(&tables(results));
     text
 }
 
-/// How often `malloc` does what, a case with a size counted once, by its worst run.
-fn counts(results: &Results, malloc: &Malloc) -> String {
+/// How often `malloc` does what, a case with a size counted once, by its worst run; and how many cases there are.
+fn counts(results: &Results, malloc: &Malloc) -> impl Iterator<Item = String> {
     let of_it = results.outcomes.iter().filter(|one| one.malloc == malloc.name);
     let worst: Vec<Verdict> = of_it.filter_map(|one| one.tally.worst()).collect();
     let count = |of: &[Verdict]| worst.iter().filter(|one| of.contains(one)).count().to_string();
-    let counts = KINDS.map(|(_, of)| count(of)).join(" | ");
-    format!("| {} | {counts} | {}", malloc.title, worst.len())
+    KINDS.map(|(_, of)| count(of)).into_iter().chain([worst.len().to_string()])
 }
 
 /// A table for each kind of blocks.
@@ -79,20 +77,14 @@ pub(super) fn tables(results: &Results) -> String {
         if cases.is_empty() {
             continue;
         }
-        let heads: Vec<&str> = results.mallocs.iter().map(|one| one.title.as_str()).collect();
-        let _ = write!(
-            text,
-            "\n## {}\n\n| case | {} |\n|---{}|\n",
-            kind.title,
-            heads.join(" | "),
-            "|---".repeat(heads.len())
-        );
+        let heads = results.mallocs.iter().map(|one| one.title.as_str());
+        let mut table = Table::new(once("case").chain(heads), Cells::Words);
         for case in cases {
             let cells =
                 results.mallocs.iter().map(|one| cell(results, case, kind.sizes, &one.name));
-            let cells = cells.collect::<Vec<_>>().join(" | ");
-            let _ = writeln!(text, "| `{}`: {} | {cells} |", case.name, case.about);
+            table.row(once(format!("`{}`: {}", case.name, case.about)).chain(cells));
         }
+        let _ = write!(text, "\n## {}\n\n{table}", kind.title);
     }
     text
 }

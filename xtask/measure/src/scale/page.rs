@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::iter::once;
 use std::path::Path;
 
 use anyhow::{Context, Result};
@@ -16,6 +17,7 @@ use super::symbols::Symbols;
 use super::watch::{CPUS, QUANTUM};
 use super::{OPS_START, PAGE};
 use crate::machine_facts::MachineFacts;
+use xtask::table::{Cells, Table};
 use xtask::{page_part, records};
 
 /// Hottest lines that are named of each case, and functions.
@@ -61,24 +63,18 @@ pub(super) fn tables(results: &Results) -> String {
 /// A table for each workload: a row a malloc, a column a number of threads.
 fn tables_of(results: &Results, figure: Figure, phase: usize) -> String {
     let mut text = String::new();
-    let heads: Vec<String> = results.threads.iter().map(ToString::to_string).collect();
     for workload in &results.workloads {
         let name = &workload.name;
-        let _ = write!(
-            text,
-            "\n**{name}**: {}\n\n| threads | {} |\n|---{}|\n",
-            workload.about,
-            heads.join(" | "),
-            "|--:".repeat(heads.len())
-        );
+        let heads = results.threads.iter().map(ToString::to_string);
+        let mut table = Table::new(once("threads".to_owned()).chain(heads), Cells::Figures);
         for malloc in &results.mallocs {
             let cells = results.threads.iter().map(|&threads| {
                 let spread = results.spread(figure, phase, name, threads, &malloc.name);
                 spread.map_or("–".to_owned(), |spread| cell(figure, spread))
             });
-            let cells: Vec<String> = cells.collect();
-            let _ = writeln!(text, "| {} | {} |", malloc.name, cells.join(" | "));
+            table.row(once(malloc.name.clone()).chain(cells));
         }
+        let _ = write!(text, "\n**{name}**: {}\n\n{table}", workload.about);
     }
     text
 }
@@ -165,18 +161,15 @@ pub(super) fn findings(results: &Results, detail: Detail) -> String {
             text.push_str("Nowhere.\n");
             continue;
         }
-        let _ = writeln!(
-            text,
-            "| workload | threads | {subject} | best peer | | ratio |\n|---|--:|--:|---|--:|--:|"
-        );
+        let heads = ["workload", "threads", subject, "best peer", "", "ratio"];
+        let mut table = Table::new(heads, Cells::Figures);
         for Behind { workload, threads, ours, peer, best } in &all {
             let ratio =
                 if *best > NOTHING { format!("{:.2}", ours / best) } else { "–".to_owned() };
-            let _ = writeln!(
-                text,
-                "| {workload} | {threads} | {ours:.2} | {peer} | {best:.2} | {ratio} |"
-            );
+            let (ours, best) = (format!("{ours:.2}"), format!("{best:.2}"));
+            table.row([*workload, &threads.to_string(), &ours, peer, &best, &ratio]);
         }
+        let _ = write!(text, "{table}");
         if phase == START && detail == Detail::Short {
             continue;
         }
@@ -315,48 +308,48 @@ pub(super) fn predictions(results: &Results) -> String {
         runs.all(|run| run.report.locks.iter().all(|lock| lock.moves.is_some()))
     };
     let seeds = (1..=results.seeds).filter(says).count();
-    let mut text = format!(
+    let text = format!(
         "\nTimes the throughput of one thread that {most} have, and in brackets millions of operations a second, on a machine with a \
          core for each: a lock is a queue, {:.2} ns an \
-         instruction, {} ns a line moved, {} ns a system call. Predicted from the counts of {seeds} of the seeds, and checked against no machine yet.\n\n\
-         | threads {most} | {} |\n|---{}|\n",
-        PRICES.instruction,
-        PRICES.moved,
-        PRICES.call,
-        even.join(" | "),
-        "|--:".repeat(even.len())
+         instruction, {} ns a line moved, {} ns a system call. Predicted from the counts of {seeds} of the seeds, and checked against no machine yet.\n\n",
+        PRICES.instruction, PRICES.moved, PRICES.call,
     );
+    let heads = even.iter().map(|workload| (*workload).to_owned());
+    let mut table = Table::new(once(format!("threads {most}")).chain(heads), Cells::Figures);
     for malloc in &results.mallocs {
-        let cells: Vec<String> = even
-            .iter()
-            .map(|workload| {
-                let speedup = results.speedup(workload, most, &malloc.name);
-                let throughput = results.throughput(workload, most, &malloc.name);
-                let (Some(speedup), Some(throughput)) = (speedup, throughput) else {
-                    return "–".to_owned();
-                };
-                // Operations a nanosecond are thousands of millions a second.
-                let millions = 1000.0 * throughput.median;
-                let digits = usize::from(millions < 10.0);
-                format!("{:.1} ({millions:.digits$})", speedup.median)
-            })
-            .collect();
-        let _ = writeln!(text, "| {} | {} |", malloc.name, cells.join(" | "));
+        let cells = even.iter().map(|workload| {
+            let speedup = results.speedup(workload, most, &malloc.name);
+            let throughput = results.throughput(workload, most, &malloc.name);
+            let (Some(speedup), Some(throughput)) = (speedup, throughput) else {
+                return "–".to_owned();
+            };
+            // Operations a nanosecond are thousands of millions a second.
+            let millions = 1000.0 * throughput.median;
+            let digits = usize::from(millions < 10.0);
+            format!("{:.1} ({millions:.digits$})", speedup.median)
+        });
+        table.row(once(malloc.name.clone()).chain(cells));
     }
-    text
+    text + &table.to_string()
 }
 
 /// The other figures, where most threads are.
 fn besides(results: &Results) -> String {
     let most = results.threads.iter().copied().max().unwrap_or(1);
     let mut text = format!("\nWith {most} threads.\n");
+    let heads = [
+        "",
+        "lines, all",
+        "by libraries",
+        "at the start",
+        "atomics",
+        "instructions",
+        "system calls",
+        "busiest lock held",
+        "it lets work at once",
+    ];
     for workload in &results.workloads {
-        let _ = write!(
-            text,
-            "\n**{}**\n\n| | lines, all | by libraries | at the start | atomics | instructions | system calls | busiest lock \
-             held | it lets work at once |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|\n",
-            workload.name
-        );
+        let mut table = Table::new(heads, Cells::Figures);
         for malloc in &results.mallocs {
             let cells = [
                 (Figure::Moved, STEADY),
@@ -372,8 +365,9 @@ fn besides(results: &Results) -> String {
                 spread.map_or("–".to_owned(), |spread| cell(figure, spread))
             });
             let at_once = at_once(results, &workload.name, most, &malloc.name);
-            let _ = writeln!(text, "| {} | {} | {at_once} |", malloc.name, cells.join(" | "));
+            table.row(once(malloc.name.clone()).chain(cells).chain([at_once]));
         }
+        let _ = write!(text, "\n**{}**\n\n{table}", workload.name);
     }
     text
 }
