@@ -40,7 +40,7 @@ See into a program
   top          What a program that runs on masu holds, live
   heap         Who allocated what lives: heap profiles
   code         Machine code: map -p PID, how scattered; load FILE, try objects
-Know the ground
+Know your machine
   doctor       What this machine allows, its noise, its prices
   list         Allocators found; --settings, --options: what can be set
   report       Saved results as text, Markdown, CSV, HTML, JSON

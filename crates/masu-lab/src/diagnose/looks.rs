@@ -46,7 +46,7 @@ const STILL: f64 = 0.02;
 const ASLEEP_MAX: usize = 256;
 
 /// So many threads are reported.
-const TOLD: usize = 64;
+const THREADS_MAX: usize = 64;
 
 /// Closer looks, which read all mappings of a process, are taken from this look on, at numbers of looks that are a
 /// power of two or three times one: they are expensive, and this way their number grows slowly.
@@ -392,7 +392,7 @@ impl Looks {
         let mut busiest: Vec<ThreadTime> =
             self.threads.into_values().map(|seen| seen.time).collect();
         busiest.sort_by(|one, other| other.cpu_s.total_cmp(&one.cpu_s));
-        busiest.truncate(TOLD);
+        busiest.truncate(THREADS_MAX);
         let mut idle_for: Vec<(Waiting, f64)> = self.idle_for.into_iter().collect();
         idle_for.sort_by_key(|(_, time)| Reverse(Duration::from_secs_f64(*time)));
         let mut programs: Vec<ProgramTime> = self

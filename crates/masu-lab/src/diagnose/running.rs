@@ -190,14 +190,14 @@ pub fn diagnose_running(
         facts.prices = Prices::measure_some(&services);
     }
     let catalogue = Catalogue::find(&Places::default());
-    let ground = restarted.as_ref().ok().map(|program| (&catalogue, program));
+    let mallocs = restarted.as_ref().ok().map(|program| (&catalogue, program));
     Ok(Diagnosis {
         schema: "masu-diagnosis",
         version: 1,
         command,
         variant: "system".to_owned(),
         changed: Vec::new(),
-        findings: findings_of(&facts, ground),
+        findings: findings_of(&facts, mallocs),
         not_seen,
         proof: None,
         trial: None,

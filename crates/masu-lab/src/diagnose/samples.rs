@@ -21,11 +21,11 @@ use crate::quantity::percent;
 const KEPT_MAX: usize = 1 << 18;
 
 /// So many places are reported.
-const TOLD: usize = 8;
+const PLACES_MAX: usize = 8;
 
 /// So many different stacks are kept, and so many are reported.
 const STACKS_MAX: usize = 1 << 15;
-const STACKS_TOLD: usize = 400;
+const STACKS_SHOWN_MAX: usize = 400;
 
 /// A caller is named where it has this share of a place's samples.
 const CALLER_SHARE: f64 = 0.5;
@@ -250,7 +250,7 @@ impl Samples {
         places.sort_by(|(one, first), (other, second)| {
             (second.samples, &one.name, one.file).cmp(&(first.samples, &other.name, other.file))
         });
-        places.truncate(TOLD);
+        places.truncate(PLACES_MAX);
         let places = places.into_iter().map(|(Function { file, name, is_malloc }, tally)| Place {
             function: name,
             file: PathBuf::from(&self.files[file]),
@@ -287,7 +287,7 @@ fn named_stacks(
     let mut stacks: Vec<Stack> =
         merged.into_iter().map(|(frames, samples)| Stack { frames, samples }).collect();
     stacks.sort_by(|one, other| (other.samples, &one.frames).cmp(&(one.samples, &other.frames)));
-    stacks.truncate(STACKS_TOLD);
+    stacks.truncate(STACKS_SHOWN_MAX);
     stacks
 }
 

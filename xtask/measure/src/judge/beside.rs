@@ -8,7 +8,7 @@ use masu_lab::{Stop, Workload};
 use serde_json::json;
 
 use super::said::{Finding, Said, diagnose};
-use super::verdict::{FINE, OF_SIZE, UNTOLD};
+use super::verdict::{FINE, OF_SIZE, OPEN};
 use super::{Bench, Half, read};
 
 /// Says of each program what changed, and counts that. Where it was `kept`, what is said alone is what was said before.
@@ -41,7 +41,7 @@ pub(super) fn run(
         "beside {loops} busy loops: {} programs, {} first findings of another name and the same answer, {} left open, {} changed, {} of them high",
         changes.len(),
         of(&[Change::Answer]),
-        of(&[Change::Untold]),
+        of(&[Change::Open]),
         of(&[Change::Changed, Change::High]),
         of(&[Change::High])
     );
@@ -94,7 +94,7 @@ pub(super) enum Change {
     /// the same malloc or setting.
     Answer,
     /// Beside the loops it says that it cannot tell.
-    Untold,
+    Open,
     /// It is another, and one of both diagnoses at least was not sure of its own.
     Changed,
     /// It is another, and what is said beside the loops is said to be sure.
@@ -108,13 +108,13 @@ impl Change {
             return if is_same { Change::Same } else { Change::Changed };
         };
         let is_shared = |variant: &String| other.variants.contains(variant);
-        let shares_remedy = first.id != UNTOLD && first.variants.iter().any(is_shared);
+        let shares_remedy = first.id != OPEN && first.variants.iter().any(is_shared);
         let is_answer = shares_remedy
             || costs_time(first) && costs_time(other)
             || is_clear(alone) && is_clear(beside);
         match first.id == other.id {
             true => Change::Same,
-            false if other.id == UNTOLD => Change::Untold,
+            false if other.id == OPEN => Change::Open,
             false if is_answer => Change::Answer,
             false if other.confidence == "high" => Change::High,
             false => Change::Changed,
@@ -124,7 +124,7 @@ impl Change {
 
 /// Whether it says that memory costs time, and names a malloc or a setting against that. What was only left open says nothing.
 fn costs_time(finding: &Finding) -> bool {
-    finding.id != UNTOLD && !OF_SIZE.contains(&finding.id.as_str()) && !finding.variants.is_empty()
+    finding.id != OPEN && !OF_SIZE.contains(&finding.id.as_str()) && !finding.variants.is_empty()
 }
 
 /// Whether memory is called fine before any cause: that it computes and that memory is fine are one answer.

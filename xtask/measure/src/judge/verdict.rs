@@ -17,7 +17,7 @@ const GETS: f64 = 0.5;
 pub(super) const FINE: &str = "memory-is-fine";
 
 /// What says that it cannot tell, and names what may gain. It promises nothing, so it is neither right nor false.
-pub(super) const UNTOLD: &str = "memory-open";
+pub(super) const OPEN: &str = "memory-open";
 
 /// Findings whose remedies make a program smaller and not faster.
 pub(super) const OF_SIZE: [&str; 3] = ["retention", "huge-page-waste", "growth"];
@@ -118,7 +118,7 @@ impl Judged {
         effects: Vec<Effect>,
         own_s: Option<f64>,
     ) -> Judged {
-        let promises = |finding: &&Finding| finding.id != UNTOLD;
+        let promises = |finding: &&Finding| finding.id != OPEN;
         let is_false = |finding: &&Finding| {
             let ratios: Vec<&Ratio> =
                 finding.variants.iter().filter_map(|label| of(&effects, finding, label)).collect();
@@ -154,7 +154,7 @@ impl Judged {
         if largest < MUST_BE_SEEN && may_hide {
             return Verdict::Open;
         }
-        if largest < MUST_BE_SEEN && self.said.findings.iter().any(|one| one.id == UNTOLD) {
+        if largest < MUST_BE_SEEN && self.said.findings.iter().any(|one| one.id == OPEN) {
             return Verdict::LeftOpen;
         }
         if largest < MUST_BE_SEEN || self.named_best().map_or(0.0, gain) >= GETS * largest {
