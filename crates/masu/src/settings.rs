@@ -264,5 +264,11 @@ pub(crate) fn guard_slots() -> Option<usize> {
     held(Index::GuardSlots)
 }
 
+/// The seed of random placement, if blocks are placed so.
+#[inline]
+pub(crate) fn shuffle() -> Option<usize> {
+    held(Index::Shuffle).filter(|seed| *seed != 0)
+}
+
 /// The largest number of shards.
 pub(crate) const SHARDS_MAX: usize = ALL[Index::Shards as usize].most;

@@ -11,6 +11,7 @@ pub(crate) mod purge;
 
 use crate::blocks::ownership::{self, NO_SHARD, Shard};
 use crate::blocks::slot;
+use crate::diagnostics::sampling::probability::next_random;
 use crate::diagnostics::stale;
 use crate::memory::arena::{self, Place};
 use crate::memory::class::{Class, FOREIGN, HEAP, LARGE, MIN_ALIGN, SAMPLED};
@@ -21,6 +22,7 @@ use crate::memory::slice::{Kind, Links, PIECE_BYTES, SLICE_BYTES, Slice};
 use crate::platform::bounds::Bounded;
 use crate::platform::fault::{self, Fault};
 use crate::platform::sync::{self, Cell};
+use crate::settings;
 
 /// A cache line, and the number of lines at which a page's first block may start: together less than a quarter of an OS page,
 /// and less than 64 of the smallest blocks.
@@ -189,8 +191,10 @@ impl Page {
     /// Takes free blocks, lowest address first, into the *end* of `blocks`, in descending order, so that a stack filled with
     /// them gives the lowest first. Returns their number.
     pub(crate) fn take(self, class: Class, blocks: &mut [usize]) -> usize {
-        if class.size() < LINE_BYTES && self.is_empty(class) {
-            self.take_colored(class, blocks)
+        if let Some(seed) = settings::shuffle() {
+            self.take_behind(class, self.drawn_index(class, seed), blocks)
+        } else if class.size() < LINE_BYTES && self.is_empty(class) {
+            self.take_behind(class, self.colored_index(class), blocks)
         } else {
             self.take_lowest(class, blocks)
         }
@@ -261,22 +265,37 @@ impl Page {
         self.0.address() + offset
     }
 
-    /// Takes blocks of a page of which every block is free: from its *color* on, a cache line that differs from page to page
+    /// Where to begin in a page of which every block is free: at its *color*, a cache line that differs from page to page
     /// and is never the first. Programs have tables of their own at the start of OS pages; a loop that wrote to blocks there
     /// and read such a table took up to six times as long, probably because some CPUs confuse equal page offsets. The blocks
     /// before the color come next.
-    fn take_colored(self, class: Class, blocks: &mut [usize]) -> usize {
-        let color = (1 + self.0.index() % COLORS) * LINE_BYTES;
-        let skipped = class.block_index(color);
-        let word = self.words(class).at(0);
-        let hidden = word.get() & ((1 << skipped) - 1);
+    fn colored_index(self, class: Class) -> usize {
+        class.block_index((1 + self.0.index() % COLORS) * LINE_BYTES)
+    }
+
+    /// Where to begin with the option `shuffle`. It follows from the seed, the page and how much of it is free alone, so
+    /// that a program of one thread has the same placement again with the same seed.
+    #[cold]
+    #[inline(never)]
+    #[unsafe(link_section = ".text.masu_cold.shuffle.page_drawn_index")]
+    fn drawn_index(self, class: Class, seed: usize) -> usize {
+        let place = self.0.index() << 16 ^ self.0.free_blocks.get() as usize;
+        let (_, random) = next_random((seed << 32 ^ place) as u64);
+        ((random >> 32) as usize * class.page_blocks()) >> 32
+    }
+
+    /// Takes blocks from the one with index `first` on, then those before it.
+    fn take_behind(self, class: Class, first: usize, blocks: &mut [usize]) -> usize {
+        let lowest = self.0.first_free.get();
+        let word = self.words(class).at(first / 64);
+        let hidden = word.get() & ((1 << (first % 64)) - 1);
         word.set(word.get() ^ hidden);
+        self.0.first_free.set(lowest.max((first / 64) as u32));
         let taken = self.take_lowest(class, blocks);
-        if hidden != 0 {
-            word.set(word.get() | hidden);
-            self.0.first_free.set(0);
-        }
-        taken
+        word.set(word.get() | hidden);
+        self.0.first_free.set(lowest);
+        let left = blocks.len() - taken;
+        if left == 0 { taken } else { taken + self.take_lowest(class, blocks.at_mut(..left)) }
     }
 
     fn take_lowest(self, class: Class, blocks: &mut [usize]) -> usize {

@@ -114,7 +114,7 @@ pub(crate) fn refill(class: Class, shard: Shard, blocks: &mut [usize]) -> usize 
 /// The same for one block of a class of at least [`SHARED_ONLY`] bytes; 0 without memory.
 #[inline(always)]
 pub(crate) fn refill_one(class: Class, shard: Shard) -> usize {
-    if !slot::are_several() {
+    if !slot::are_several() && settings::shuffle().is_none() {
         return shard.refill_one(class);
     }
     let mut block = [0];

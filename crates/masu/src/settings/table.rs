@@ -195,6 +195,16 @@ macro_rules! option_rows {
             Count 1 to 8000, accepts "a count from 1 to 8000",
             default "256",
             holds "when `guard_rate` is first more than 0";
+
+            /// The seed of random placement, for measurements; `masu compare --shuffle-heap` draws one for each run. A
+            /// thread that needs blocks gets neighbors from a random place of a page on, and not those with the lowest
+            /// addresses. With the same seed a program of one thread has the same placement again. 0: none. Blocks
+            /// over 64K begin at multiples of 64K as always. The hardened build places all blocks at random by itself
+            /// but those of first-class heaps.
+            Shuffle, shuffle(seed: usize), "MASU_SHUFFLE",
+            Count 0 to 4294967295, accepts "a count from 0 to 4294967295",
+            default "0",
+            holds "for blocks that are taken from pages from then on";
         }
     };
 }

@@ -287,9 +287,9 @@ fn abort_on_oom_ends_the_program() {
     }
 }
 
-/// Options of caches and of retained large blocks, which the hardened build lacks.
+/// Options of caches and of retained large blocks, which the hardened build lacks, and of what it always does.
 const WITHOUT_EFFECT_IF_SECURE: &[&str] =
-    &["cache_size", "transfer_size", "retain", "retain_min", "purge_delay_ms"];
+    &["cache_size", "transfer_size", "retain", "retain_min", "purge_delay_ms", "shuffle"];
 
 #[test]
 fn every_option_takes_effect_at_run_time() {

@@ -72,6 +72,7 @@ fn walk(seed: u64, operations: usize) -> Result<(Tally, u64), Finding> {
     let draw: &Draw = Box::leak(Box::new(Draw::new(&mut random, operations)));
     println!("{draw:?}");
     masu::options::set("shards", draw.shards).expect("a count of shards");
+    masu::options::set("shuffle", draw.shuffle).expect("a seed");
     if draw.widened > 0 {
         // A thread that uses masu has the option take effect.
         // SAFETY: The block is live, and nobody else's.

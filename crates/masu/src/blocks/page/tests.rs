@@ -100,6 +100,24 @@ fn a_line_is_not_left_where_that_would_leave_nothing_or_touch_another_page() {
 }
 
 #[test]
+fn shuffled_placement_differs_by_seed_and_hands_out_every_block_once() {
+    for size in [16, 80, 1024, 20_000] {
+        let class = Class::of_size(size);
+        let page = create(class).expect("memory");
+        let first = |seed| page.drawn_index(class, seed);
+        assert!((1..20).any(|seed| first(seed) != first(seed + 20)), "{size} bytes");
+        let (mut seen, mut blocks) = (std::vec::Vec::new(), [0; 7]);
+        while !page.is_full() {
+            let taken = page.take_behind(class, first(1), &mut blocks);
+            assert!(taken == 7 || page.is_full());
+            seen.extend(indices(page, class, &blocks[7 - taken..]));
+        }
+        seen.sort_unstable();
+        assert!(seen.iter().copied().eq(0..class.page_blocks()), "{size} bytes: {seen:?}");
+    }
+}
+
+#[test]
 fn what_was_purged_is_purged_again_only_once_it_was_handed_out() {
     let class = Class::of_size(BLOCK_BYTES);
     let page = create(class).expect("memory");

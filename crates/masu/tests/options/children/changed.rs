@@ -19,7 +19,7 @@ pub(crate) fn run(option: &str) {
         cache_size transfer_size retain retain_min purge_delay_ms memory_limit arena_size
         shards huge_pages huge_pages_from abort_on_oom verbose statistics_page
         statistics_at_exit deepbind profile_interval profile_leaks against_the_environment
-        guard_rate guard_slots
+        guard_rate guard_slots shuffle
     }
 }
 
@@ -284,4 +284,17 @@ fn guard_slots() {
     // The number of slots is now fixed.
     unset("guard_slots");
     assert!(guarded_of_two_thousand() <= 50);
+}
+
+/// Whether the first blocks of these sizes, which the process has not used, are the first ones of their pages.
+fn begin_pages(sizes: &[usize]) -> bool {
+    sizes.iter().all(|size| block(*size).addr().is_multiple_of(64 << 10))
+}
+
+fn shuffle() {
+    assert!(begin_pages(&[200, 900, 5_000]));
+    set("shuffle", 1);
+    assert!(!begin_pages(&[300, 1_200, 2_400, 7_000, 14_000]));
+    unset("shuffle");
+    assert!(begin_pages(&[1_800, 9_000, 20_000]));
 }

@@ -61,6 +61,8 @@ pub(crate) struct Draw {
     pub(crate) operations: usize,
     /// The option `shards`, set before the first request.
     pub(crate) shards: Option<usize>,
+    /// The option `shuffle`, set before the first request; [`Action::Option`] changes it.
+    pub(crate) shuffle: Option<usize>,
     /// How often the stripes are made more at the start.
     pub(crate) widened: usize,
     pub(crate) mix: Mix,
@@ -92,6 +94,7 @@ impl Draw {
             rounds: 1 + random.below(4),
             operations,
             shards: SHARDS[random.below(SHARDS.len())],
+            shuffle: [None, None, Some(1), Some(7)][random.below(4)],
             widened: [0, 0, 1, 2, 6][random.below(5)],
             mix: [USUAL, USUAL, MEDIUM, BUFFERS][random.below(4)],
             blocks: random.doubling(32, 16 << 10) / walkers,
