@@ -240,12 +240,18 @@ pub(crate) struct Around {
     /// available.
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(crate) memory_limit: Option<u64>,
+    /// Draw another placement in masu's heap for each run
+    ///
+    /// Then what one layout gains or loses is spread over the runs, as that of the environment and of the
+    /// kernel's random addresses is in any case. For variants and programs that run on masu.
+    #[arg(long, hide_short_help = true)]
+    pub(crate) shuffle_heap: bool,
 }
 
 impl Around {
     /// A workload of these words, with all this around it.
     pub(crate) fn entry(self, words: Vec<OsString>) -> Entry {
-        let Around { setup, prepare, cleanup, scratch, timeout, memory_limit } = self;
+        let Around { setup, prepare, cleanup, scratch, timeout, memory_limit, shuffle_heap } = self;
         Entry {
             name: words.first().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default(),
             command: words,
@@ -256,6 +262,7 @@ impl Around {
                 Some(folder) if folder.is_empty() => Scratch::Empty,
                 Some(folder) => Scratch::CopyOf(folder.into()),
             },
+            shuffle_heap,
             ..Entry::default()
         }
     }

@@ -236,6 +236,7 @@ fn from_file(path: PathBuf, arguments: arguments::Compare) -> Result<Suite> {
         let Limits { time, memory_bytes } = &mut entry.limits;
         *time = arguments.around.timeout.or(*time);
         *memory_bytes = arguments.around.memory_limit.or(*memory_bytes);
+        entry.shuffle_heap |= arguments.around.shuffle_heap;
         entry.primary = arguments.primary.unwrap_or(entry.primary);
     }
     Ok(suite)

@@ -55,6 +55,7 @@ impl Request {
                     program,
                     input: input.clone(),
                     folder: None,
+                    shuffles_heap: false,
                 };
                 let first = first_look(&arguments, &workload, &mallocs, &stop)?;
                 worth_trying(&mallocs.catalogue, &workload.program, &first)
@@ -106,7 +107,7 @@ fn first_look(
     mallocs: &Mallocs,
     stop: &Stop,
 ) -> Result<Vec<Spec>> {
-    let arguments::Around { setup, prepare, cleanup, scratch, timeout, memory_limit } =
+    let arguments::Around { setup, prepare, cleanup, scratch, timeout, memory_limit, .. } =
         &arguments.around;
     let is_bare = setup.is_none() && prepare.is_none() && cleanup.is_none() && scratch.is_none();
     if !is_bare || workload.program.preloadable().is_err() {

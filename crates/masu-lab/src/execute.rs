@@ -33,7 +33,7 @@ pub(crate) use curve::Curve;
 pub(crate) use fresh::Fresh;
 pub(crate) use neighbors::Neighbors;
 pub use offset::Offsets;
-pub(crate) use offset::variable as offset_variable;
+pub(crate) use offset::variables as offset_variables;
 pub(crate) use tree::Tree;
 use watch::Start;
 pub(crate) use watch::{Drain, Look, Started, Unseen, Watched};
@@ -345,7 +345,7 @@ pub(crate) fn start(
         command.stdout(own);
         shown
     });
-    command.envs(offset::variable(conditions.offset_bytes));
+    command.envs(offset::variables(workload, variant, conditions.offset_bytes));
     kernel::start_apart(&mut command, traced);
     let refused = |source| launch::refused(workload, source);
     let pending_report = low_rss::prepare(&mut command, &workload.arguments[0]).map_err(refused)?;

@@ -308,7 +308,7 @@ pub(crate) fn start_apart(command: &mut Command, traced: bool) {
     let own = std::fs::read_to_string(SESSION_PRIORITY.to_str().unwrap_or_default());
     let priority = session_priority(&own.unwrap_or_default());
     let hook = move || {
-        // SAFETY: Called between `fork` and `exec`; all three are plain system calls that take
+        // SAFETY: Called between `fork` and `exec`; all are plain system calls that take
         // numbers or ignored pointers, and are async-signal-safe.
         unsafe {
             checked(libc::setsid())?;
@@ -316,6 +316,11 @@ pub(crate) fn start_apart(command: &mut Command, traced: bool) {
                 write_to(SESSION_PRIORITY, priority.as_bytes());
             }
             checked(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0))?;
+            // Random addresses, also where this process was started without; a refusal leaves them as they were.
+            let persona = libc::personality(0xffff_ffff);
+            if persona != -1 && persona & libc::ADDR_NO_RANDOMIZE != 0 {
+                libc::personality((persona & !libc::ADDR_NO_RANDOMIZE) as libc::c_ulong);
+            }
             go_first();
             if traced {
                 let none = std::ptr::null_mut::<libc::c_void>();
@@ -454,6 +459,17 @@ mod tests {
         assert_eq!(session_priority("/autogroup-7 nice -3\n").as_deref(), Some("-3"));
         assert_eq!(session_priority("/autogroup-7 nice 0\n"), None);
         assert_eq!(session_priority(""), None);
+    }
+
+    #[test]
+    fn a_program_gets_random_addresses_from_a_thread_without_them() {
+        // SAFETY: The call takes and returns numbers only, and holds for this thread.
+        unsafe { libc::personality(libc::ADDR_NO_RANDOMIZE as libc::c_ulong) };
+        let mut command = Command::new("grep");
+        command.args(["-q", "00000000", "/proc/self/personality"]);
+        start_apart(&mut command, false);
+        // 2: the kernel does not let the file be read.
+        assert_ne!(command.status().expect("it starts").code(), Some(1));
     }
 
     #[test]

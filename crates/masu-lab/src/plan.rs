@@ -244,6 +244,7 @@ impl Entry {
             ("folder", self.folder.as_deref().map(path)),
             ("timeout", self.limits.time.map(seconds)),
             ("memory-limit", self.limits.memory_bytes.map(|bytes| bytes.to_string())),
+            ("shuffle-heap", self.shuffle_heap.then(|| "true".to_owned())),
         ];
         let given = settings.into_iter().filter_map(|(name, value)| Some((name, value?)));
         let mut given: Vec<(String, String)> =
@@ -429,6 +430,7 @@ impl Making<'_> {
             program: program.clone(),
             input,
             folder: self.folder(&values),
+            shuffles_heap: self.entry.shuffle_heap,
         })
     }
 }

@@ -64,6 +64,8 @@ pub struct Entry {
     pub hooks: Hooks,
     /// The folder each run starts in, made for it.
     pub scratch: Scratch,
+    /// Whether masu places the blocks of each run at random.
+    pub shuffle_heap: bool,
     /// How to compare servers; none for commands that run to their end.
     pub server: Option<ServerPlan>,
 }

@@ -26,6 +26,8 @@ pub struct Workload {
     pub input: Input,
     /// The folder runs start in; none for this process's own.
     pub folder: Option<PathBuf>,
+    /// Whether masu places the blocks of each run at random.
+    pub shuffles_heap: bool,
 }
 
 impl Workload {
@@ -40,7 +42,7 @@ impl Workload {
     ) -> Result<Workload, Error> {
         let arguments: Vec<OsString> = arguments.into_iter().map(Into::into).collect();
         let program = Program::find(arguments.first().map_or(OsStr::new(""), OsString::as_os_str))?;
-        Ok(Workload { arguments, program, input, folder: None })
+        Ok(Workload { arguments, program, input, folder: None, shuffles_heap: false })
     }
 }
 

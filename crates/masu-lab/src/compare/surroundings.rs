@@ -13,6 +13,15 @@ pub(super) fn surroundings(prepared: &Prepared, evidence: &[Evidence]) -> Vec<St
             preload.display()
         ));
     }
+    let shuffles = prepared.rows.iter().any(|row| row.workload.shuffles_heap);
+    let randomized = std::fs::read_to_string("/proc/sys/kernel/randomize_va_space");
+    if let Some(level) = randomized.ok().filter(|level| shuffles && level.trim() != "2") {
+        warnings.push(format!(
+            "the kernel does not make all addresses random (kernel.randomize_va_space is {}), so the heaps of other \
+             mallocs begin at the same place in each run; set it to 2",
+            level.trim()
+        ));
+    }
     let refusal = |row: &Row| row.workload.program.refusal.clone();
     if let Some(reason) = prepared.rows.first().and_then(refusal) {
         warnings.push(format!("only settings can be compared on this program: {reason}"));

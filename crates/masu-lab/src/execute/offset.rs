@@ -5,9 +5,12 @@
 //! without doing anything obviously wrong!", 2009). Drawn for each run, the luck is spread over all variants.
 
 use crate::random::Random;
+use crate::{Variant, Workload};
 
 /// The variable's name. It does not begin with `MASU_`: those are options of the allocator.
 const NAME: &str = "ENVIRONMENT_OFFSET";
+/// The seed of masu's placement.
+const SEED: &str = "MASU_SHUFFLE";
 
 /// Lengths are drawn below this: one page moves the stack through every place within a page.
 const BYTES: usize = 4096;
@@ -17,7 +20,7 @@ const BYTES: usize = 4096;
 pub struct Offsets(Option<Random>);
 
 impl Offsets {
-    /// Random offsets, 0 to 4095 bytes.
+    /// Random offsets, 1 to 4095 bytes.
     pub fn random(seed: u64) -> Offsets {
         // The order of runs is drawn from the same seed and must not go along with the offsets.
         Offsets(Some(Random::new(seed ^ u64::from_be_bytes(*b"OFFSETS!"))))
@@ -30,19 +33,32 @@ impl Offsets {
 
     /// The offset of the next run in bytes.
     pub fn draw(&mut self) -> u32 {
-        let bytes = self.0.as_mut().map_or(0, |random| random.below(BYTES));
+        let bytes = self.0.as_mut().map_or(0, |random| 1 + random.below(BYTES - 1));
         u32::try_from(bytes).unwrap_or(0)
     }
 }
 
-/// The variable that makes the environment longer by `bytes` beyond its name; none for zero.
-pub(crate) fn variable(bytes: u32) -> Option<(&'static str, String)> {
-    (bytes > 0).then(|| (NAME, "x".repeat(bytes as usize)))
+/// The variables of a run: one makes the environment longer by `bytes` beyond its name; where the heap is shuffled, `bytes`
+/// are the seed, too, unless the variant has its own. None for zero.
+pub(crate) fn variables(
+    workload: &Workload,
+    variant: &Variant,
+    bytes: u32,
+) -> Vec<(&'static str, String)> {
+    if bytes == 0 {
+        return Vec::new();
+    }
+    let mut variables = vec![(NAME, "x".repeat(bytes as usize))];
+    if workload.shuffles_heap && variant.variables.iter().all(|(name, _)| name != SEED) {
+        variables.push((SEED, bytes.to_string()));
+    }
+    variables
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Input;
 
     #[test]
     fn offsets_fill_a_page_and_repeat_with_their_seed() {
@@ -50,14 +66,20 @@ mod tests {
         let one = draw(Offsets::random(1));
         assert_eq!(one, draw(Offsets::random(1)));
         assert_ne!(one, draw(Offsets::random(2)));
-        assert!(one.iter().all(|bytes| *bytes < 4096));
+        assert!(one.iter().all(|bytes| (1..4096).contains(bytes)));
         assert!(one.iter().any(|bytes| *bytes < 400) && one.iter().any(|bytes| *bytes > 3600));
         assert!(draw(Offsets::none()).iter().all(|bytes| *bytes == 0));
     }
 
     #[test]
-    fn the_variable_has_as_many_bytes_as_the_offset() {
-        assert_eq!(variable(0), None);
-        assert_eq!(variable(3).unwrap().1.len(), 3);
+    fn a_run_has_a_longer_environment_and_a_seed_where_the_heap_is_shuffled() {
+        let mut workload = Workload::new(["true"], Input::Empty).unwrap();
+        let mut variant = Variant::default();
+        assert_eq!(variables(&workload, &variant, 3), [(NAME, "xxx".to_owned())]);
+        workload.shuffles_heap = true;
+        assert_eq!(variables(&workload, &variant, 3)[1..], [(SEED, "3".to_owned())]);
+        assert_eq!(variables(&workload, &variant, 0), []);
+        variant.variables.push((SEED.to_owned(), "7".to_owned()));
+        assert_eq!(variables(&workload, &variant, 3).len(), 1);
     }
 }

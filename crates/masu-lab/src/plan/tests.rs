@@ -53,6 +53,18 @@ fn variants_times_parameters_are_the_rows_of_one_table() {
 }
 
 #[test]
+fn a_shuffled_heap_is_every_row_s_and_is_kept() {
+    let plan = |shuffle_heap| {
+        let variants = named(&["system", "system:top_pad=1M"]);
+        planned(Entry { variants, shuffle_heap, ..entry(&["true"]) }).unwrap().cases.remove(0)
+    };
+    let shuffles = |case: &Prepared| case.rows.iter().all(|row| row.workload.shuffles_heap);
+    assert!(shuffles(&plan(true)) && !shuffles(&plan(false)));
+    assert_eq!(plan(true).case().settings, [("shuffle-heap".to_owned(), "true".to_owned())]);
+    assert!(plan(false).case().settings.is_empty());
+}
+
+#[test]
 fn a_parameter_that_makes_no_row_different_is_refused() {
     let with = |hooks: Hooks, scratch: Scratch| Entry {
         parameters: parameters(&["n=1,2"]),

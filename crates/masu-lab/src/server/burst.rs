@@ -59,6 +59,7 @@ impl Servers<'_> {
                     program: self.shell.clone(),
                     input: Input::Empty,
                     folder: rows[index].workload.folder.clone(),
+                    shuffles_heap: false,
                 };
                 let run = execute::execute(&workload, &Variant::default(), self.limits, &abort)?;
                 command = Some((text, run));

@@ -37,9 +37,8 @@ impl Place {
         let arguments = row.workload.arguments.iter();
         Workload {
             arguments: arguments.map(|word| substitute(word, &self.values)).collect(),
-            program: row.workload.program.clone(),
             input: Input::Empty,
-            folder: row.workload.folder.clone(),
+            ..row.workload.clone()
         }
     }
 

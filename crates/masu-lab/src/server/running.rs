@@ -32,7 +32,7 @@ impl Running {
         kernel::become_subreaper().doing(|| "asking to inherit orphaned processes")?;
         let workload = place.workload(row);
         let mut command = launch::command(&workload, &row.variant, None);
-        command.envs(execute::offset_variable(offset_bytes));
+        command.envs(execute::offset_variables(&workload, &row.variant, offset_bytes));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         kernel::start_apart(&mut command, false);
         let before = Tree::children_here();

@@ -44,6 +44,7 @@ macro_rules! table {
             prepare: Option<String>,
             cleanup: Option<String>,
             scratch: Option<Folder>,
+            shuffle_heap: Option<bool>,
         }
 
         impl $name {
@@ -55,6 +56,7 @@ macro_rules! table {
                 entry.primary = self.primary.unwrap_or(entry.primary);
                 entry.limits.time = self.timeout.or(entry.limits.time);
                 entry.limits.memory_bytes = self.memory_limit.or(entry.limits.memory_bytes);
+                entry.shuffle_heap = self.shuffle_heap.unwrap_or(entry.shuffle_heap);
                 let hooks = &mut entry.hooks;
                 for (asked, hook) in [
                     (self.setup.take(), &mut hooks.setup),

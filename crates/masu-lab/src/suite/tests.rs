@@ -38,6 +38,7 @@ fn everything_a_file_can_say_is_understood() {
         parameters = { z = ["1", "2"], a = ["x"] }
         each = { threads = [1, 2] }
         memory-limit = "2G"
+        shuffle-heap = true
         prepare = "sync"
         scratch = "tree"
         [[workload]]
@@ -67,6 +68,7 @@ fn everything_a_file_can_say_is_understood() {
     assert_eq!((list.primary, shell.primary), (Measure::Cpu, Measure::PeakRss));
     assert_eq!(list.limits.time, Some(Duration::from_secs(30)));
     assert_eq!(list.limits.memory_bytes, Some(2 << 30));
+    assert_eq!([list.shuffle_heap, shell.shuffle_heap], [true, false]);
     assert_eq!(shell.limits.time, Some(Duration::from_millis(500)));
     assert_eq!(shell.limits.memory_bytes, None);
     let hook = |hook: &str| Some(hook.into());

@@ -128,6 +128,7 @@ fn harmless_run(workload: &Workload, variant: &Variant, stop: &Stop) -> Result<O
         program,
         input: Input::Empty,
         folder: None,
+        shuffles_heap: false,
     };
     let limits = Limits { time: Some(HARMLESS_TIME), memory_bytes: None };
     execute_under(&harmless, variant, &Conditions::from(limits), stop).map(Some)
