@@ -285,13 +285,14 @@ pub(crate) unsafe fn advise(
     done
 }
 
-/// Drops the contents of a range; whether it reads as zero now.
+/// Drops the contents of a range; whether it reads as zero now. Contents that are not dropped stay as they were: the hardened
+/// build knows of free blocks that they are zero.
 ///
 /// The first success of `madvise` is checked: qemu-user before 7.1 and some sandboxes do nothing and report success.
 ///
 /// # Safety
 ///
-/// - The range is readable and writable, was mapped by this door, and nothing needs its contents.
+/// - The range is readable and writable, was mapped by this door, and nothing uses its contents at the same time.
 #[inline(never)]
 pub(crate) unsafe fn discard(start: NonNull<u8>, length: usize) -> bool {
     const UNKNOWN: usize = 0;
@@ -301,21 +302,44 @@ pub(crate) unsafe fn discard(start: NonNull<u8>, length: usize) -> bool {
     // ORDERING: Relaxed on both accesses: no other memory depends on the value, and a thread that does not see it finds
     // the same one.
     let promise = PROMISE.load(Ordering::Relaxed);
-    let word = start.cast::<usize>();
-    if promise == UNKNOWN {
-        // SAFETY: The range is writable and nothing needs its contents.
-        unsafe { word.write_volatile(usize::MAX) };
+    if promise != UNKNOWN {
+        // SAFETY: The caller's condition.
+        return unsafe { advise(start, length, Advice::DontNeed) }.is_ok() && promise == KEPT;
     }
-    // SAFETY: The caller's condition.
-    let is_done = unsafe { advise(start, length, Advice::DontNeed) }.is_ok();
-    if promise == UNKNOWN && is_done {
-        // SAFETY: The range is readable, and any value is a valid number.
-        let promise = if unsafe { word.read_volatile() } == 0 { KEPT } else { BROKEN };
+    // SAFETY: As above.
+    let is_zero = unsafe { discard_and_look(start, length) };
+    if let Ok(is_zero) = is_zero {
         // ORDERING: As above.
-        PROMISE.store(promise, Ordering::Relaxed);
-        return promise == KEPT;
+        PROMISE.store(if is_zero { KEPT } else { BROKEN }, Ordering::Relaxed);
     }
-    is_done && promise == KEPT
+    is_zero == Ok(true)
+}
+
+/// [`discard`] that looks whether the contents are gone after the kernel's success.
+///
+/// # Errors
+///
+/// What `madvise(2)` returns.
+///
+/// # Safety
+///
+/// - As [`discard`].
+#[cold]
+unsafe fn discard_and_look(start: NonNull<u8>, length: usize) -> Result<bool, Errno> {
+    let word = start.cast::<usize>();
+    // SAFETY: The range is readable, and any value is a valid number; the same holds below.
+    let before = unsafe { word.read_volatile() };
+    // SAFETY: The range is writable and nothing uses its contents; the same holds below.
+    unsafe { word.write_volatile(usize::MAX) };
+    // SAFETY: The caller's condition.
+    let done = unsafe { advise(start, length, Advice::DontNeed) };
+    // SAFETY: As above.
+    let is_zero = unsafe { word.read_volatile() } == 0;
+    if !is_zero {
+        // SAFETY: As above.
+        unsafe { word.write_volatile(before) };
+    }
+    done.map(|()| is_zero)
 }
 
 /// The limit on this process's address space in bytes (`RLIMIT_AS`); `usize::MAX` where there is
@@ -471,4 +495,33 @@ fn measure_page_size() -> usize {
     // SAFETY: The mapping was made above and nothing else knows of it.
     let _ = unsafe { unmap_unused(start, 2 * LARGEST) };
     size
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    unsafe extern "C" {
+        fn mlock(start: *const u8, length: usize) -> i32;
+        fn munlock(start: *const u8, length: usize) -> i32;
+    }
+
+    #[test]
+    fn contents_that_the_kernel_keeps_stay_as_they_were() {
+        const BYTES: usize = 64 << 10;
+        let start = map(BYTES, Protection::ReadWrite).expect("memory");
+        // SAFETY: The range was mapped just now, and is that long; the same holds below.
+        unsafe { start.write_bytes(7, BYTES) };
+        // SAFETY: The call changes no contents; the same holds for its opposite.
+        assert_eq!(unsafe { mlock(start.as_ptr(), BYTES) }, 0, "so much may be locked");
+        // SAFETY: Nothing uses the contents.
+        assert_eq!(unsafe { discard_and_look(start, BYTES) }, Err(Errno::INVALID));
+        // SAFETY: As above.
+        let bytes = unsafe { core::slice::from_raw_parts(start.as_ptr(), BYTES) };
+        assert!(bytes.iter().all(|byte| *byte == 7));
+        // SAFETY: As above.
+        assert_eq!(unsafe { munlock(start.as_ptr(), BYTES) }, 0);
+        // SAFETY: Nothing refers to it any more.
+        unsafe { unmap(start, BYTES) };
+    }
 }
