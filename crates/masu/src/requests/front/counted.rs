@@ -16,6 +16,7 @@ use crate::memory::class::{Class, SAMPLED};
 use crate::memory::map;
 use crate::threads::cache::{ThreadCache, all, are_counted};
 use crate::threads::statistics::page;
+use crate::threads::thread;
 
 /// A cached block for `size` bytes within the table, counted, where this thread's layouts take slow paths; null where they
 /// do not, or there is none.
@@ -116,5 +117,31 @@ pub(super) unsafe fn free_sampled(block: *mut u8) {
         return guarded::put(block.addr());
     }
     let class = Class::from_code(page.0.sampled.get()).unwrap_or(Class::of_size(1));
+    // This may be the thread's first call, and the only other thread may fork.
+    let _ = thread::cache();
     all::put_uncached(class, block);
+}
+
+#[cfg(all(test, not(loom), feature = "profile"))]
+mod tests {
+    extern crate std;
+
+    use super::*;
+    use crate::{c, profile};
+
+    #[test]
+    fn a_thread_whose_first_call_frees_a_sampled_block_is_registered() {
+        // Admits pages of sampled blocks, also where another test takes a profile.
+        let _ = profile::start(Some(usize::MAX));
+        profile::stop();
+        let block = sampled::take(Class::of_size(100)).expose_provenance();
+        assert_ne!(block, 0, "there is memory");
+        let other = std::thread::spawn(move || {
+            let was_registered = slot::get().cache().is_some();
+            // SAFETY: The block was taken for this thread, which does not use it.
+            unsafe { c::free(ptr::with_exposed_provenance_mut(block)) };
+            (was_registered, slot::get().cache().is_some())
+        });
+        assert_eq!(other.join().expect("it ends"), (false, true));
+    }
 }

@@ -138,7 +138,8 @@ pub(crate) fn end_counting(cache: &'static ThreadCache) {
     drop(threads);
 }
 
-/// A block of `class` for a thread without a cache, directly from the pages. Null without memory.
+/// A block of `class` for a thread without a cache, directly from the pages. Null without memory. The thread must be
+/// registered, because this takes locks that `fork` does not hold where it knows of one thread; the same holds below.
 pub(crate) fn take_uncached(class: Class) -> *mut u8 {
     let mut block = [0];
     transfer::refill(class, Shard::default(), &mut block);
