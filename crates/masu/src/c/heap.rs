@@ -189,7 +189,8 @@ pub unsafe fn realloc(heap: NonNull<CHeap>, block: *mut u8, size: usize) -> *mut
     let Some(old) = NonNull::new(block) else {
         return allocate(owner, size, MIN_ALIGN, false);
     };
-    if heap::heap_of(block).is_some_and(|of| ptr::eq(of, owner)) {
+    // SAFETY: The caller's condition.
+    if ptr::eq(unsafe { heap::owner_of_block(old) }, owner) {
         // SAFETY: The block is a heap's, and the caller's condition.
         return or_retry(size, || unsafe { heap::resize(old, size) });
     }
@@ -218,8 +219,7 @@ pub unsafe fn realloc(heap: NonNull<CHeap>, block: *mut u8, size: usize) -> *mut
 /// ```
 #[must_use]
 pub fn of(block: *mut u8) -> *mut CHeap {
-    let owner = heap::heap_of(block).map_or(ptr::null_mut(), |of| ptr::from_ref(of).cast_mut());
-    owner.cast()
+    heap::owner_at(block.addr()).cast_mut().cast()
 }
 
 /// The statistics of a heap now.

@@ -20,7 +20,7 @@ use crate::requests::pointer::{OfHeap, Pointer};
 use crate::requests::reclaim::or_retry;
 use crate::threads::cache::heap_cache::{self, HeapCache};
 use crate::threads::thread;
-pub(crate) use blocks::{allocate, free, heap_of, resize};
+pub(crate) use blocks::{allocate, free, owner_at, owner_of_block, resize};
 
 /// A separate heap: no other block lies in its pages, and dropping it frees all its blocks at once, even those in use.
 ///
@@ -246,11 +246,10 @@ impl Heap {
         }
     }
 
-    /// Whether `block` points into this heap's memory, live or free.
+    /// Whether `block` points into this heap's memory, live or free; of a large block, into its first 64 KiB.
     #[must_use]
     pub fn contains(&self, block: *const u8) -> bool {
-        let owner = self.owner().map(ptr::from_ref);
-        owner.is_some() && heap_of(block.cast_mut()).map(ptr::from_ref) == owner
+        self.owner().is_some_and(|mine| ptr::eq(mine, owner_at(block.addr())))
     }
 
     /// The statistics of this heap now.

@@ -74,6 +74,22 @@ fn a_new_or_cleared_heap_owns_nothing() {
     }
 }
 
+/// Any address may be asked for, also one that no program has.
+#[test]
+fn no_address_beyond_all_memory_is_in_a_heap() {
+    let heap = Heap::new();
+    for size in [100, 5_000, 200_000] {
+        let block = filled(&heap, size, 1).as_ptr();
+        // aarch64 ignores the uppermost byte.
+        let beyond = if cfg!(target_arch = "aarch64") { 48..56 } else { 47..64 };
+        for bit in beyond {
+            let other = block.map_addr(|address| address | 1 << bit);
+            assert!(!heap.contains(other) && c::heap::of(other).is_null(), "{other:?}");
+        }
+        assert!(heap.contains(block) && !c::heap::of(block).is_null());
+    }
+}
+
 #[test]
 fn trim_releases_the_pages_of_an_emptied_heap() {
     let heap = Heap::new();

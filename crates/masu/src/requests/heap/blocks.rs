@@ -6,8 +6,9 @@
 use core::ptr::{self, NonNull};
 
 use crate::blocks::owner::{Owner, owner_of};
-use crate::memory::arena;
+use crate::memory::arena::{self, Place};
 use crate::memory::class::{Class, FOREIGN, HEAP, LARGEST_ALWAYS_SMALL, MIN_ALIGN, grows_large};
+use crate::memory::map;
 use crate::memory::slice::{Kind, Slice};
 use crate::platform::fault::Fault;
 use crate::requests::pointer::OfHeap;
@@ -151,14 +152,40 @@ unsafe fn move_to(
     new
 }
 
-/// The owner of the heap of `block`; `None` where it is of none.
-#[inline(never)]
-pub(crate) fn heap_of(block: *mut u8) -> Option<&'static Owner> {
-    let block = NonNull::new(block).filter(|block| arena::code_of(block.addr().get()) == HEAP)?;
-    // SAFETY: The address lies within the first GiB of an arena.
-    let slice = unsafe { Slice::at(block.as_ptr().addr()) };
+/// The owner of the heap that a slice belongs to; null where it belongs to none.
+fn owner_in(slice: &Slice) -> *const Owner {
     match slice.kind.get() {
-        Kind::HeapPage | Kind::HeapMixed | Kind::HeapLarge => Some(owner_of(slice)),
-        _ => None,
+        Kind::HeapPage | Kind::HeapMixed | Kind::HeapLarge => slice.belongs().owner.get().cast(),
+        _ => ptr::null(),
+    }
+}
+
+/// The owner of the heap of a block; null where it is of none.
+///
+/// # Safety
+///
+/// - The block is live, or not masu's.
+#[inline(never)]
+pub(crate) unsafe fn owner_of_block(block: NonNull<u8>) -> *const Owner {
+    let address = block.addr().get();
+    if arena::code_of(address) != HEAP {
+        return ptr::null();
+    }
+    // SAFETY: The block is live, so its arena stays, and it starts within the first GiB.
+    owner_in(unsafe { Slice::at(address) })
+}
+
+/// The same for any address: another thread may destroy the heap there now, and its arena with it.
+#[inline(never)]
+pub(crate) fn owner_at(address: usize) -> *const Owner {
+    if map::is_established() && arena::code_of(address) != HEAP {
+        return ptr::null();
+    }
+    // An arena that is in the table stays mapped while this is held.
+    let _growth = arena::hold_growth();
+    // The table, because the map does not read all bits of an address.
+    match arena::place_of(address) {
+        Place::In(slice) => owner_in(slice),
+        Place::Outside | Place::Beyond => ptr::null(),
     }
 }
