@@ -175,10 +175,11 @@ fn note_thread() {
 
 /// Whether this process is a forked copy of the one that made the page.
 fn is_copy() -> bool {
-    // ORDERING: Relaxed: no other memory depends on the mark.
+    // ORDERING: Relaxed: the mark stays once it is made.
     let mark = NonNull::new(MARK.load(Ordering::Relaxed));
+    // ORDERING: Acquire pairs with the Release in `forget`: a thread that finds the mark finds no page of the parent's.
     // SAFETY: The mark's memory is never unmapped.
-    mark.is_some_and(|mark| unsafe { mark.as_ref() }.load(Ordering::Relaxed) == 0)
+    mark.is_some_and(|mark| unsafe { mark.as_ref() }.load(Ordering::Acquire) == 0)
 }
 
 /// In a forked child, which has one thread: unmaps the parent's page, and makes a new one at once if it `may_refresh`, because
@@ -218,15 +219,17 @@ pub(crate) fn after_fork(may_refresh: bool) {
 #[cold]
 #[inline(never)]
 fn forget() {
-    // ORDERING: Relaxed in this function: at worst two threads run it in turn, and a page made in between is made again.
-    if let Some(mark) = NonNull::new(MARK.load(Ordering::Relaxed)) {
-        // SAFETY: The mark's memory is never unmapped.
-        unsafe { mark.as_ref() }.store(1, Ordering::Relaxed);
-    }
+    // ORDERING: Relaxed in this function but for the mark: at worst two threads run it in turn, and a page made in between is
+    // made again.
     PAGE.store(ptr::null_mut(), Ordering::Relaxed);
     CHECKS.store(0, Ordering::Relaxed);
     NEXT.store(0, Ordering::Relaxed);
     BUSY.store(false, Ordering::Relaxed);
+    if let Some(mark) = NonNull::new(MARK.load(Ordering::Relaxed)) {
+        // ORDERING: Release, and last: another thread that finds the mark would write the parent's page if it still found that.
+        // SAFETY: The mark's memory is never unmapped.
+        unsafe { mark.as_ref() }.store(1, Ordering::Release);
+    }
 }
 
 /// Makes the page and the mark. Null where that fails, and then no thread tries again. The caller has set [`BUSY`].
