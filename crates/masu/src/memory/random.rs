@@ -1,8 +1,9 @@
 //! Random numbers that an attacker cannot predict: ChaCha with eight rounds, with a key from the kernel.
 //!
 //! Relies on the kernel door for the key and for the page that holds it. The hard idea is `fork`: a child must not draw its
-//! parent's numbers. So the kernel wipes that page in children, and a key that is zero is drawn again. Where the kernel
-//! cannot (before Linux 4.14), a child draws what its parent would have drawn.
+//! parent's numbers. So the kernel wipes that page in children, and a key that is zero is drawn again. The page has a mark too,
+//! by which a stream finds that its numbers at hand are of another key. Where the kernel cannot wipe (before Linux 4.14), a child
+//! draws what its parent would have drawn.
 
 use core::ptr::{self, NonNull};
 
@@ -13,10 +14,13 @@ use crate::platform::sync::{AtomicPtr, AtomicU32, Lock, Ordering, Visit};
 const KEY_WORDS: usize = 8;
 const WORDS: usize = 16;
 
+/// The key and its mark, a random number that is no secret.
+type Drawn<T> = [T; KEY_WORDS + 1];
+
 /// The key, on a page of its own; null before there is one.
-static KEY: AtomicPtr<[AtomicU32; KEY_WORDS]> = AtomicPtr::new(ptr::null_mut());
+static KEY: AtomicPtr<Drawn<AtomicU32>> = AtomicPtr::new(ptr::null_mut());
 /// The key where there is no page for it.
-static SPARE_KEY: [AtomicU32; KEY_WORDS] = [const { AtomicU32::new(0) }; KEY_WORDS];
+static SPARE_KEY: Drawn<AtomicU32> = [const { AtomicU32::new(0) }; KEY_WORDS + 1];
 /// Held by the thread that makes the key, which takes no other lock in that time.
 static MAKING: Lock<()> = Lock::new(());
 
@@ -25,17 +29,19 @@ pub(crate) struct Random {
     words: [u32; WORDS],
     left: u32,
     blocks: u32,
+    /// The mark of the key that the words were made with.
+    mark: u32,
 }
 
 impl Random {
     pub(crate) const fn new() -> Random {
-        Random { words: [0; WORDS], left: 0, blocks: 0 }
+        Random { words: [0; WORDS], left: 0, blocks: 0, mark: 0 }
     }
 
     /// The next number.
     #[inline]
     pub(crate) fn next(&mut self) -> u32 {
-        if self.left == 0 {
+        if self.left == 0 || self.mark != mark() {
             self.refill();
         }
         self.left -= 1;
@@ -54,13 +60,24 @@ impl Random {
     fn refill(&mut self) {
         self.blocks = self.blocks.wrapping_add(1);
         let place = ptr::from_ref(self).addr() as u64;
-        self.words = block(&key(), self.blocks, place);
-        self.left = WORDS as u32;
+        let [key @ .., mark] = &key();
+        self.words = block(key, self.blocks, place);
+        (self.left, self.mark) = (WORDS as u32, *mark);
     }
 }
 
+/// The mark of the present key; 0 where there is none.
+#[inline]
+fn mark() -> u32 {
+    // ORDERING: Acquire pairs with the Release in `make_key`.
+    let words = KEY.load(Ordering::Acquire);
+    // SAFETY: It is null or leads to a page that stays mapped.
+    // ORDERING: Relaxed: a thread that forked finds the mark wiped, or made again by itself.
+    unsafe { words.as_ref() }.map_or(0, |words| words[KEY_WORDS].load(Ordering::Relaxed))
+}
+
 /// The key, made if there is none.
-fn key() -> [u32; KEY_WORDS] {
+fn key() -> Drawn<u32> {
     // ORDERING: Acquire pairs with the Release in `make_key`.
     let words = KEY.load(Ordering::Acquire);
     // SAFETY: It is null or leads to a page that stays mapped.
@@ -77,7 +94,7 @@ fn key() -> [u32; KEY_WORDS] {
 /// Draws a key from the kernel without a word that is zero.
 #[cold]
 #[inline(never)]
-fn make_key() -> [u32; KEY_WORDS] {
+fn make_key() -> Drawn<u32> {
     let _making = MAKING.lock();
     // ORDERING: Relaxed: written under the lock.
     let known = KEY.load(Ordering::Relaxed);
@@ -99,7 +116,7 @@ fn make_key() -> [u32; KEY_WORDS] {
 }
 
 /// A place for the key that is zero in a child, if the kernel can do that.
-fn place() -> &'static [AtomicU32; KEY_WORDS] {
+fn place() -> &'static Drawn<AtomicU32> {
     // The largest OS page, so that it is whole wherever it begins.
     let bytes = SLICE_BYTES;
     let Ok(start) = kernel::map(2 * bytes, Protection::ReadWrite) else { return &SPARE_KEY };
@@ -110,7 +127,7 @@ fn place() -> &'static [AtomicU32; KEY_WORDS] {
         // SAFETY: The page was mapped just now. If refused, the child shares the parent's key.
         let _ = unsafe { kernel::advise(start, bytes, advice) };
     }
-    let words: NonNull<[AtomicU32; KEY_WORDS]> = start.cast();
+    let words: NonNull<Drawn<AtomicU32>> = start.cast();
     // SAFETY: The page is zero, which is a valid value, aligned, and stays mapped.
     unsafe { words.as_ref() }
 }
@@ -161,6 +178,39 @@ mod tests {
         // TC1, 256 bits.
         let first = block(&[0; KEY_WORDS], 0, 0);
         assert_eq!(first[..4], [0x2fef_003e, 0xd640_5f89, 0xe8b8_5b7f, 0xa1a5_091f]);
+    }
+
+    unsafe extern "C" {
+        fn fork() -> i32;
+        fn waitpid(process: i32, status: *mut i32, options: i32) -> i32;
+        fn pipe(ends: *mut [i32; 2]) -> i32;
+        fn read(descriptor: i32, place: *mut [u32; 2], length: usize) -> isize;
+        fn write(descriptor: i32, place: *const [u32; 2], length: usize) -> isize;
+        fn _exit(status: i32) -> !;
+    }
+
+    #[test]
+    fn a_forked_child_draws_other_numbers_at_once() {
+        let (mut random, mut ends, mut drawn) = (Random::new(), [0; 2], [0; 2]);
+        random.next();
+        // SAFETY: The calls write to variables of this test alone.
+        assert_eq!(unsafe { pipe(&raw mut ends) }, 0);
+        // SAFETY: The child calls nothing that waits for another thread.
+        let child = unsafe { fork() };
+        if child == 0 {
+            let drawn = [mark(), random.next()];
+            // SAFETY: As above.
+            unsafe { write(ends[1], &raw const drawn, size_of_val(&drawn)) };
+            // SAFETY: It ends the child and nothing else.
+            unsafe { _exit(0) };
+        }
+        // SAFETY: As above.
+        assert_eq!(unsafe { read(ends[0], &raw mut drawn, 8) }, 8, "a child");
+        // SAFETY: As above.
+        assert_eq!(unsafe { waitpid(child, ptr::null_mut(), 0) }, child);
+        // Some emulators wipe nothing.
+        let is_wiped = drawn[0] == 0;
+        assert!(!is_wiped || drawn[1] != random.next());
     }
 
     #[test]
