@@ -325,6 +325,8 @@ pub(crate) unsafe fn discard(start: NonNull<u8>, length: usize) -> bool {
 ///
 /// - As [`discard`].
 #[cold]
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.purge.kernel_discard_and_look")]
 unsafe fn discard_and_look(start: NonNull<u8>, length: usize) -> Result<bool, Errno> {
     let word = start.cast::<usize>();
     // SAFETY: The range is readable, and any value is a valid number; the same holds below.
