@@ -546,7 +546,7 @@ mod tests {
     #[test]
     fn the_help_page_gives_the_default_that_the_lab_has() {
         let page = Arguments::command().find_subcommand_mut("compare").map(|it| it.render_help());
-        let default = format!("[default: {}]", masu_lab::suite::DEFAULT_ROUNDS);
+        let default = format!("[default: up to {}]", masu_lab::suite::DEFAULT_ROUNDS);
         assert!(page.unwrap().to_string().contains(&default));
     }
 

@@ -304,8 +304,7 @@ fn an_ended_thread_leaves_an_idle_cache_with_its_counts() {
 #[test]
 fn json_has_every_number_and_balanced_brackets() {
     let _turn = alone_in_small_pages();
-    // Its class borrows from no other one, and is the same with the hardened build's canary.
-    let block = Block::of(c::malloc(120));
+    let block = Block::of(c::malloc(100));
     let mut text = Vec::new();
     statistics::json(&mut |piece| text.extend_from_slice(piece));
     block.free();
@@ -315,7 +314,7 @@ fn json_has_every_number_and_balanced_brackets() {
             "{\"schema\":\"masu-statistics\",\"version\":1,\"total\":{\"live_bytes\":"
         )
     );
-    for name in ["\"size\":128,\"live_blocks\":1,", "\"huge_page_bytes\":", "\"shard_blocks\":"] {
+    for name in ["\"size\":112,\"live_blocks\":1,", "\"huge_page_bytes\":", "\"shard_blocks\":"] {
         assert!(text.contains(name), "{name}: {text}");
     }
     for (opening, closing) in [('{', '}'), ('[', ']')] {

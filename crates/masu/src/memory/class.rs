@@ -62,9 +62,6 @@ const TAIL_PERCENT_MAX: usize = 3;
 const TAIL_PERCENT_MAX_BIG: usize = 13;
 /// Blocks of at least this size are big in that sense.
 const BIG: usize = 8 << 10;
-/// The smallest and the largest class that lends blocks to others.
-const LENDER_MIN: usize = 64;
-const LENDER_MAX: usize = 1 << 10;
 /// The longest page, in slices.
 pub(crate) const PAGE_SLICES_MAX: usize = 8;
 
@@ -200,16 +197,6 @@ impl Class {
         // SAFETY: The table holds sizes from `FIRST` on, where classes begin. Stated so that divisions are not checked.
         unsafe { assert_unchecked(size > 0) };
         size
-    }
-
-    /// The class that lends this one its first blocks: the next power of two, from 64 bytes to 1 KiB. `None` for those
-    /// classes themselves, and for larger ones.
-    #[inline]
-    pub(crate) const fn lender(self) -> Option<Class> {
-        let size = self.size();
-        let larger = size.next_power_of_two();
-        let larger = if larger < LENDER_MIN { LENDER_MIN } else { larger };
-        if larger == size || larger > LENDER_MAX { None } else { Some(Class::of_size(larger)) }
     }
 
     /// Slices of a page.

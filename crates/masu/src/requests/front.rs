@@ -71,35 +71,30 @@ fn allocate_class(class: Class, size: usize, align: usize, freed_by: FreedBy) ->
         let is_exact = freed_by != FreedBy::Layout;
         return counted::allocate(Request { class, size, align, is_exact });
     }
-    // Its caller frees a borrowed block by the map, and expects no alignment of it.
-    let borrows = freed_by != FreedBy::Layout && align <= MIN_ALIGN;
     let laned = class.laned();
     if freed_by == FreedBy::Map && laned != class {
         let block = stacks.pop_for_size(laned.size());
-        return if block.is_null() { allocate_class_slow(laned, borrows) } else { block };
+        return if block.is_null() { allocate_class_slow(laned) } else { block };
     }
     let block = stacks.pop(class);
-    if block.is_null() { allocate_class_slow(class, borrows) } else { block }
+    if block.is_null() { allocate_class_slow(class) } else { block }
 }
 
-/// The same after the stack was found empty. Where the caller `borrows`, the block may be of a larger class.
 #[cold]
 #[inline(never)]
-fn allocate_class_slow(class: Class, borrows: bool) -> *mut u8 {
+fn allocate_class_slow(class: Class) -> *mut u8 {
     page::refresh_if_stale();
     match slot::get().cache() {
-        Some(cache) if borrows => cache.pop_slow_or_borrow(class),
         Some(cache) => cache.pop_slow(class),
-        None => allocate_class_first(class, borrows),
+        None => allocate_class_first(class),
     }
 }
 
 /// The same where the thread has no cache yet, or no longer.
 #[cold]
 #[inline(never)]
-fn allocate_class_first(class: Class, borrows: bool) -> *mut u8 {
+fn allocate_class_first(class: Class) -> *mut u8 {
     match thread::cache() {
-        Some(cache) if borrows => cache.pop_slow_or_borrow(class),
         Some(cache) => cache.pop_slow(class),
         None => all::take_uncached(class),
     }

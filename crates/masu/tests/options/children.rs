@@ -204,8 +204,6 @@ const LINE: usize = 64;
 
 fn sharing() {
     for size in [8, 16, 32, 48] {
-        // A thread's first blocks may be of a larger class, which has no lanes.
-        let _first: Vec<_> = (0..8).map(|_| block(size)).collect();
         let blocks: Vec<usize> = (0..128).map(|_| block(size).expose_provenance()).collect();
         let kept: Vec<_> = blocks.iter().copied().step_by(2).collect();
         let given: Vec<_> = blocks.iter().copied().skip(1).step_by(2).collect();

@@ -71,18 +71,14 @@ impl Sizes {
         let mut edges = Vec::new();
         let mut size = 1;
         while size <= 64 << 10 {
-            // A class's first blocks may be of a larger one.
-            let mut usable = usize::MAX;
-            for _ in 0..16 {
-                let block = malloc.malloc(size);
-                if block.is_null() {
-                    return Err(Finding::Refused { size, align: 16 });
-                }
-                // SAFETY: The block was handed out just now.
-                usable = usable.min(unsafe { malloc.usable_size(block) });
-                // SAFETY: As above, and it is not used any more.
-                unsafe { malloc.free(block) };
+            let block = malloc.malloc(size);
+            if block.is_null() {
+                return Err(Finding::Refused { size, align: 16 });
             }
+            // SAFETY: The block was handed out just now.
+            let usable = unsafe { malloc.usable_size(block) };
+            // SAFETY: As above, and it is not used any more.
+            unsafe { malloc.free(block) };
             edges.push(usable.max(size));
             size = usable.max(size) + 1;
         }

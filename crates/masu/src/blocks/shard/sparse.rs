@@ -199,6 +199,8 @@ fn take_pass_step() {
 }
 
 /// A class of a shard with a pass under way.
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.purge.sparse_any_pass")]
 fn any_pass() -> Option<(Shard, Class)> {
     PASSES.iter().enumerate().find_map(|(shard, words)| {
         // ORDERING: Relaxed: a thread that finds a pass that has just ended has nothing to do.
@@ -334,6 +336,8 @@ impl ClassPages {
     }
 
     /// Puts a page that was away back into the list; or returns it, removed, where it became empty and is not kept.
+    #[inline(never)]
+    #[unsafe(link_section = ".text.masu_cold.purge.sparse_put_back")]
     fn put_back(&mut self, class: Class, page: Page) -> Option<Page> {
         page.set_away(false);
         if page.is_empty(class) && self.partial_count >= kept_pages(class) {

@@ -97,16 +97,3 @@ fn a_code_has_one_class_and_one_lane() {
         }
     }
 }
-
-#[test]
-fn a_lender_is_a_power_of_two_that_needs_none_itself() {
-    for class in Class::all().chain(Class::all().map(Class::laned)) {
-        let Some(lender) = class.lender() else {
-            let size = class.size();
-            assert!(size >= 64 && size.is_power_of_two() || size > LENDER_MAX);
-            continue;
-        };
-        assert!(lender.size().is_power_of_two() && lender.lender().is_none());
-        assert!(lender.size() > class.size() && lender.size() <= (2 * class.size()).max(64));
-    }
-}

@@ -45,11 +45,6 @@ const SHALLOW_BYTES: usize = 4 << 10;
 /// page from becoming empty.
 const BIG: usize = 4 << 10;
 
-/// How many blocks of a larger class the first requests of a class get at most, and bytes of its own. Most classes of a small
-/// program see no more, and each would take an OS page of its own.
-const LENT_BLOCKS: usize = 8;
-const LENT_BYTES: usize = 1 << 10;
-
 /// The policy's data of one stack.
 pub(super) struct Depth {
     /// The array: the zero, then entries. Null until first used.
@@ -58,7 +53,7 @@ pub(super) struct Depth {
     words: Cell<u16>,
     /// The limit in entries, at most `words - 1`.
     limit: Cell<u16>,
-    /// Entries that the next refill fetches. Before the class has an array, how many blocks it borrowed.
+    /// Entries that the next refill fetches.
     refill: Cell<u16>,
     /// The index of the planted zero, the mark; 0 for none.
     mark: Cell<u16>,
@@ -218,29 +213,6 @@ impl ThreadCache {
     #[inline(always)]
     pub(crate) fn pop_slow(&'static self, class: Class) -> *mut u8 {
         if is_single(class) { self.pop_single(class) } else { self.pop_batch(class) }
-    }
-
-    /// The same; the block may be of a larger class.
-    #[inline(always)]
-    pub(crate) fn pop_slow_or_borrow(&'static self, class: Class) -> *mut u8 {
-        let is_closed = self.depth(class).base.get().is_null();
-        self.pop_slow(if is_closed { self.borrowed_from(class) } else { class })
-    }
-
-    /// The class whose block serves a request of `class`, which has no array yet.
-    #[cold]
-    #[inline(never)]
-    fn borrowed_from(&self, class: Class) -> Class {
-        let lent = &self.depth(class).refill;
-        match class.lender() {
-            Some(lender)
-                if usize::from(lent.get()) < (LENT_BYTES / class.size()).min(LENT_BLOCKS) =>
-            {
-                lent.set(lent.get() + 1);
-                lender
-            }
-            _ => class,
-        }
     }
 
     #[inline(never)]
