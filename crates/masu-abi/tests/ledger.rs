@@ -130,10 +130,10 @@ fn costs_at_most(most: usize, classes: &str) {
 
 #[test]
 fn a_program_that_does_not_allocate_pays_little() {
-    costs_at_most(18, "0");
+    costs_at_most(14, "0");
 }
 
 #[test]
 fn a_program_of_twenty_size_classes_pays_little() {
-    costs_at_most(48, "20");
+    costs_at_most(44, "20");
 }
