@@ -86,6 +86,27 @@ fn generated_functions_are_packed_and_freed_one_by_one() {
 }
 
 #[test]
+fn a_generator_that_panics_leaves_nothing_behind() {
+    each_way(|arena| {
+        let before = arena.report();
+        for _ in 0..3 {
+            let write = |_: usize, _: &mut [u8]| std::panic::resume_unwind(Box::new("no code"));
+            let load = || arena.load_code("body", 100, 16, write);
+            std::panic::catch_unwind(std::panic::AssertUnwindSafe(load)).expect_err("it panics");
+        }
+        let after = arena.report();
+        assert_eq!((after.objects, after.waiting), (before.objects, 0));
+        assert_eq!(after.text.used, before.text.used);
+        let code = code(7);
+        let next = arena.load_code("body", code.len(), 1, |_, bytes| bytes.copy_from_slice(&code));
+        let next = next.expect("there is room");
+        // SAFETY: That is its type.
+        let body = unsafe { arena.function::<Body>(next, "body") }.expect("it has the symbol");
+        assert_eq!(body(), 7);
+    });
+}
+
+#[test]
 fn what_is_written_in_place_is_never_writable_and_executable() {
     each_way(|arena| {
         let before = arena.report();

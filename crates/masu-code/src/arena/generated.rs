@@ -67,7 +67,7 @@ impl Arena {
     /// # Errors
     ///
     /// [`Error::Full`], [`Error::Forked`], [`Error::Kernel`]; [`Error::Unsupported`] for an alignment that is no power of
-    /// two up to 256 KiB.
+    /// two up to 256 KiB. Nothing stays loaded then, nor when `write` panics.
     pub fn load_code(
         &self,
         name: &str,
@@ -82,20 +82,22 @@ impl Arena {
             drop(state);
             let mut memory = self.in_place();
             let (object, at) = memory.allocate(name, Memory::Code, size, align)?;
+            let unfinished = Unfinished { arena: self, object, pin: None };
             // SAFETY: The block is new, and writable until it is sealed.
             let bytes = unsafe { std::slice::from_raw_parts_mut(at.as_ptr(), size) };
             write(at.as_ptr() as usize, bytes);
             memory.seal()?;
-            return Ok(object);
+            return Ok(unfinished.finish());
         }
         let (size_spaced, align) = needs(name, Region::Text, size, align)?;
         let fresh = fresh(&state);
         let code = state.take(Region::Text, size_spaced, align)?;
         let at = code.start;
         let (reuses, written) = (at < fresh, state.range.written(at));
-        let (object, _pin) = enter(&mut state, name, Region::Text, code);
+        let (object, pin) = enter(&mut state, name, Region::Text, code);
         // Code of others runs without the lock; the pin keeps the block.
         drop(state);
+        let unfinished = Unfinished { arena: self, object, pin: Some(pin) };
         // SAFETY: The second mapping of a block that is nobody else's, for as long as the arena is there.
         let bytes = unsafe { std::slice::from_raw_parts_mut(written as *mut u8, size) };
         write(at, bytes);
@@ -108,13 +110,37 @@ impl Arena {
         if size > MANY {
             state.range.forget_alias(&(at..at + size));
         }
-        Ok(object)
+        drop(state);
+        Ok(unfinished.finish())
     }
 
     /// Memory for a generator that writes code where it will run, and constants and data beside it.
     pub fn in_place(&self) -> InPlace {
         let (pieces, rest, blocks) = (Vec::new(), Vec::new(), Vec::new());
         InPlace { arena: self.clone(), open: [0..0, 0..0], pieces, rest, blocks, reuses: false }
+    }
+}
+
+/// An object whose code is being written: unloaded where its writer panics or its page cannot be sealed.
+struct Unfinished<'a> {
+    arena: &'a Arena,
+    object: Handle,
+    /// Keeps the block from a collection; where it is written in place, [`InPlace`] has one.
+    pin: Option<Arc<()>>,
+}
+
+impl Unfinished<'_> {
+    fn finish(mut self) -> Handle {
+        self.pin = None;
+        std::mem::ManuallyDrop::new(self).object
+    }
+}
+
+impl Drop for Unfinished<'_> {
+    fn drop(&mut self) {
+        self.pin = None;
+        // A forked child's memory is not its own to free.
+        let _ = self.arena.unload(self.object);
     }
 }
 
