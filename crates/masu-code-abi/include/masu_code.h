@@ -70,6 +70,13 @@ masu_code_object masu_code_load_private(masu_code *arena, const char *name, cons
 int masu_code_load_all(masu_code *arena, size_t count, const char *const *names,
                        const void *const *bytes, const size_t *sizes, masu_code_object *objects);
 
+/* Loads a function that the program generates itself. `write` gets `size` bytes to write its code into, the
+ * address that the code will run at, which may be another one, and `context`. It must return: no longjmp, no
+ * exception. The function is an object with one symbol, `name`, reached by its handle alone. 0 on failure. */
+masu_code_object masu_code_load_code(masu_code *arena, const char *name, size_t size, size_t align,
+                                     void (*write)(void *bytes, size_t size, const void *address, void *context),
+                                     void *context);
+
 /* The address of an object's symbol, valid until it is unloaded; NULL where it has none. */
 void *masu_code_symbol(masu_code *arena, masu_code_object object, const char *name);
 /* The address of a symbol that any object publishes; NULL where none does. */

@@ -226,6 +226,32 @@ pub(crate) unsafe extern "C" fn masu_code_load_all(
     or(done, -1)
 }
 
+/// Writes generated code: the bytes and how many, the address that they will run at, the caller's context.
+type Write = unsafe extern "C" fn(*mut c_void, usize, *const c_void, *mut c_void);
+
+/// # Safety
+///
+/// - The arena is open, the name a C string; `write` keeps to its bytes, and may be called with `context`.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn masu_code_load_code(
+    arena: *const Arena,
+    name: *const c_char,
+    size: usize,
+    align: usize,
+    write: Write,
+    context: *mut c_void,
+) -> u64 {
+    let write = |address: usize, bytes: &mut [u8]| {
+        let (to, size) = (bytes.as_mut_ptr().cast(), bytes.len());
+        // SAFETY: The caller's condition.
+        unsafe { write(to, size, address as *const c_void, context) };
+    };
+    // SAFETY: The caller's conditions.
+    let loaded =
+        unsafe { text(name).and_then(|name| (*arena).load_code(name, size, align, write)) };
+    or(loaded.map(u64::from), 0)
+}
+
 /// # Safety
 ///
 /// - The arena is open, the name a C string.

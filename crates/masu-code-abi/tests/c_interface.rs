@@ -23,6 +23,19 @@ const PLUGINS: [&str; 2] = [
      __attribute__((destructor)) static void leave(void) { said(\"the second\"); }\n",
 ];
 
+/// A program linked with the library, by its path.
+fn link(workshop: &Workshop, name: &str, source: &str) -> String {
+    let file = format!("{name}.c");
+    std::fs::write(workshop.path(&file), source).unwrap();
+    let include = concat!("-I", env!("CARGO_MANIFEST_DIR"), "/include");
+    let folder = library::folder().display().to_string();
+    let (search, run) = (format!("-L{folder}"), format!("-Wl,-rpath,{folder}"));
+    let warnings = ["-Wall", "-Wextra", "-Werror", "-std=c11"];
+    let arguments = [include, &file, "-o", name, &search, "-lmasu_code", &run];
+    workshop.run(CC, &[&warnings[..], &arguments].concat());
+    workshop.path(name).display().to_string()
+}
+
 #[test]
 fn a_c_program_loads_calls_swaps_and_unloads() {
     let workshop = Workshop::open();
@@ -31,14 +44,7 @@ fn a_c_program_loads_calls_swaps_and_unloads() {
     workshop.compile(CC, "two.c", "long f(long x) { return x + 41; }", &["-O2", "-fPIC"]);
     workshop.compile(CC, "first.c", PLUGINS[0], &["-O2", "-fPIC"]);
     workshop.compile(CC, "second.c", PLUGINS[1], &["-O2", "-fPIC"]);
-    std::fs::write(workshop.path("client.c"), text("client.c")).unwrap();
-    let include = concat!("-I", env!("CARGO_MANIFEST_DIR"), "/include");
-    let folder = library::folder().display().to_string();
-    let (search, run) = (format!("-L{folder}"), format!("-Wl,-rpath,{folder}"));
-    let warnings = ["-Wall", "-Wextra", "-Werror", "-std=c11"];
-    let arguments = [include, "client.c", "-o", "client", &search, "-lmasu_code", &run];
-    workshop.run(CC, &[&warnings[..], &arguments].concat());
-    let client = workshop.path("client").display().to_string();
+    let client = link(&workshop, "client", &text("client.c"));
     let said = workshop.run(&client, &["one.c.o", "two.c.o", "first.c.o", "second.c.o"]);
     let lines: Vec<&str> = said.lines().collect();
     assert_eq!(lines[0], "f(1) = 2002, resolver asked 1");
@@ -49,6 +55,17 @@ fn a_c_program_loads_calls_swaps_and_unloads() {
     assert!(lines[6].starts_with("twice -1: no object is loaded"), "{said}");
     let end = ["none 0, all 0", "goodbye from the second", "goodbye from the first", "collected 2"];
     assert_eq!(lines[7..], end);
+}
+
+#[test]
+fn a_jit_in_c_copies_stencils_and_writes_constants_into_them() {
+    let workshop = Workshop::open();
+    let stencils = link(&workshop, "stencils", include_str!("../examples/stencils.c"));
+    let said = workshop.run(&stencils, &["x 3 * 4 + 0x123456789a x - +", "10", "-1"]);
+    let f = |x: i64| x * 3 + 4 + (0x12_3456_789a - x);
+    let lines: Vec<&str> = said.lines().collect();
+    assert_eq!(lines[1..], [format!("f(10) = {}", f(10)), format!("f(-1) = {}", f(-1))]);
+    assert!(lines[0].ends_with("at a multiple of 16 bytes"), "{said}");
 }
 
 #[test]
