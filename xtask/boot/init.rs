@@ -94,7 +94,6 @@ fn run() -> io::Result<(ExitStatus, Vec<u8>)> {
     Ok((status, fs::read(ERRORS)?))
 }
 
-/// Texts that each end with a zero.
 fn texts(bytes: &[u8]) -> impl Iterator<Item = &OsStr> {
     bytes.split_inclusive(|byte| *byte == 0).map(|text| OsStr::from_bytes(&text[..text.len() - 1]))
 }

@@ -11,10 +11,8 @@ use anyhow::{Context, Result};
 
 use crate::links;
 
-/// The page.
 pub const PAGE: &str = "docs/benchmarks.md";
 
-/// Where records lie.
 pub const RECORDS: &str = "benches/record";
 
 /// Patterns whose time is mostly not malloc's: their figure is memory.
@@ -104,7 +102,6 @@ with the interval that holds with 99 % ([how sure that is](reading.md#how-sure-i
 **Not measured**: more than two CPUs, hardware other than x86-64, weeks of running.
 ";
 
-/// Writes the page.
 pub fn run(root: &Path) -> Result<()> {
     let folder = root.join(RECORDS);
     let mut records = Vec::new();
@@ -122,10 +119,8 @@ pub fn run(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A record as its file has it.
 struct Record<'a> {
     path: &'a Path,
-    /// `2026-11-22`.
     date: &'a str,
     /// `patterns`.
     name: &'a str,
@@ -153,7 +148,6 @@ impl<'a> Record<'a> {
     }
 }
 
-/// The page that is made of these records.
 pub fn page<'a>(records: impl Iterator<Item = (&'a Path, &'a str)>) -> String {
     let mut records: Vec<Record> =
         records.filter_map(|(path, contents)| Record::of(path, contents)).collect();

@@ -96,7 +96,6 @@ fn is_page(path: &Path) -> bool {
     path.extension().is_some_and(|end| end == "md")
 }
 
-/// The first heading of a page.
 fn title(page: &str) -> String {
     let heading = page.lines().find_map(|line| line.strip_prefix("# "));
     heading.unwrap_or("Without a title").replace(['[', ']'], "")

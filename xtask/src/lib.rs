@@ -3,8 +3,9 @@
 //! Two programs use it: `xtask`, which builds in seconds, and `xtask-measure`, which links the lab.
 
 #![expect(
+    missing_docs,
     clippy::missing_errors_doc,
-    reason = "the callers are the two programs beside it, which print every error"
+    reason = "the callers are the two programs beside it; they print every error"
 )]
 
 // The layers, bottom up: a module imports from its own layer and those above it in this list.
@@ -26,7 +27,6 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-/// The workspace's root: the folder above this crate.
 pub fn root() -> Result<&'static Path> {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask lies in no workspace")
 }

@@ -88,13 +88,10 @@ fn is_program(name: &str) -> bool {
     std::env::split_paths(&path).any(|folder| folder.join(name).is_file())
 }
 
-/// The target whose programs bring no C library with them.
 pub const MUSL: &str = "x86_64-unknown-linux-musl";
 
-/// The target of this machine's own programs.
 pub const HOST: &str = "x86_64-unknown-linux-gnu";
 
-/// Another CPU, under an emulator: `matrix.rs`.
 pub const OTHER_CPU: &str = "aarch64-unknown-linux-gnu";
 
 /// The same for programs that bring no C library with them.
@@ -177,7 +174,6 @@ impl Drop for NothingStarts {
     }
 }
 
-/// Whether programs that are started from here may install packages.
 pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }

@@ -22,7 +22,6 @@ use xtask::table::{Cells, Table};
 
 const README: &str = "crates/masu-abi/tests/README.md";
 
-/// Runs a program in a guest.
 pub(crate) const BOOT: &str = "xtask/boot/boot.sh";
 
 /// No cell takes longer than this by far, in seconds, what it needs built and on a busy machine.
@@ -102,7 +101,6 @@ pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     Ok(())
 }
 
-/// What `boot.sh` needs.
 pub(crate) fn provide_guests(root: &Path) -> Result<()> {
     machine::provide_all(&[machine::GUEST])?;
     machine::provide_target(root, machine::OTHER_CPU_MUSL)

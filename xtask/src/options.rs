@@ -1,6 +1,4 @@
 //! What options of several chores take, and what is said where a name is unknown.
-//!
-//! It relies on clap, which names the option beside each error.
 
 use anyhow::{Result, bail};
 
@@ -10,7 +8,6 @@ pub fn times(text: &str) -> Result<usize, String> {
     number.ok_or_else(|| "give a number from 1 to 1000".to_owned())
 }
 
-/// Seconds: from 1 on.
 pub fn seconds() -> clap::builder::RangedI64ValueParser<u32> {
     clap::value_parser!(u32).range(1..)
 }

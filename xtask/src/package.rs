@@ -61,14 +61,11 @@ static KINDS: [Kind; 5] = [
 
 struct Shop<'a> {
     root: &'a Path,
-    /// Where cargo builds.
     target: PathBuf,
-    /// Where packages lie in the end.
     out: PathBuf,
 }
 
 impl Shop<'_> {
-    /// An empty folder to make something in.
     fn bench(&self, name: &str) -> Result<PathBuf> {
         let folder = self.out.join("making").join(name);
         if folder.exists() {
@@ -84,7 +81,6 @@ impl Shop<'_> {
     }
 }
 
-/// The license files of every package.
 const LICENCES: [&str; 2] = ["LICENSE-APACHE", "LICENSE-MIT"];
 
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -14,7 +14,6 @@ pub fn replace(page: &Path, chore: &str, text: &str) -> Result<()> {
         .with_context(|| format!("cannot write {}", page.display()))
 }
 
-/// What stands in `page` between the marks of `cargo xtask CHORE`.
 pub fn read(page: &Path, chore: &str) -> Result<String> {
     let whole = open(page)?;
     let [_, kept, _] = parts(&whole, chore).with_context(|| lacking(page, chore))?;

@@ -118,7 +118,6 @@ pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     Ok(())
 }
 
-/// What is known of the tree without building it.
 struct State {
     commit: String,
     /// Files that differ from the commit, as git lists them.
@@ -185,7 +184,6 @@ impl State {
         missing
     }
 
-    /// The version's section of the changelog.
     fn notes(&self, version: &str) -> Option<&str> {
         let head = format!("\n## {version}");
         let (_, rest) = self.changelog.split_once(&head)?;

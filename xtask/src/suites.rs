@@ -134,7 +134,6 @@ impl Suite {
         self.text.lines().filter_map(move |line| line.strip_prefix(prefix.as_str()))
     }
 
-    /// The outcome of both runs.
     fn outcome(&self) -> Result<Outcome> {
         let read = |kept| fs::read_to_string(self.folder.join(kept));
         let programs = self.says("runs").next().context("its script does not say what it runs")?;

@@ -2,16 +2,12 @@
 
 use std::fmt::{Display, Formatter, Result};
 
-/// Where the cells behind the first stand.
 #[derive(Debug, Clone, Copy)]
 pub enum Cells {
-    /// Figures, on the right.
     Figures,
-    /// Words, on the left.
     Words,
 }
 
-/// A table; write it by `{}`.
 #[derive(Debug)]
 pub struct Table(String);
 

@@ -20,7 +20,6 @@ impl<'a> Tools<'a> {
         Ok(Tools { root, folder: commands::target_folder()?.join("tools") })
     }
 
-    /// Where a tool lies once it is installed.
     fn program(&self, tool: &str) -> PathBuf {
         self.folder.join("bin").join(tool)
     }

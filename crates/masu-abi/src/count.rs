@@ -66,7 +66,6 @@ fn add(counter: &AtomicU64, count: u64) {
     counter.fetch_add(count, Ordering::Relaxed);
 }
 
-/// Counts a request for a block of `size` bytes.
 #[inline(always)]
 pub(crate) fn allocation(size: usize) {
     add(&page().allocations, 1);

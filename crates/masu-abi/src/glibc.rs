@@ -27,7 +27,6 @@ macro_rules! finders {
         $(#[doc = $remark:literal])+
         $parameter:literal, $number:literal, $variable:literal, $tunable:literal, $becomes:ident;
     )+) => {
-        /// The meaning of a parameter of `mallopt`.
         #[unsafe(link_section = ".text.masu_cold.options")]
         fn of_parameter(number: c_int) -> Option<Becomes> {
             match number {
@@ -37,7 +36,6 @@ macro_rules! finders {
             }
         }
 
-        /// The meaning of the variable `MALLOC_` + `end`.
         #[unsafe(link_section = ".text.masu_cold.options")]
         fn of_variable(end: &[u8]) -> Becomes {
             $(if Becomes::$becomes as u8 != Becomes::Ignored as u8
@@ -48,7 +46,6 @@ macro_rules! finders {
             Becomes::Ignored
         }
 
-        /// The meaning of a tunable.
         #[unsafe(link_section = ".text.masu_cold.options")]
         fn of_tunable(name: &[u8]) -> Becomes {
             $(if Becomes::$becomes as u8 != Becomes::Ignored as u8
@@ -63,7 +60,6 @@ macro_rules! finders {
 
 glibc_rows!(finders);
 
-/// Applies the settings in the environment.
 #[cfg(target_env = "gnu")]
 #[cold]
 pub(crate) fn read(environment: &Environment) {

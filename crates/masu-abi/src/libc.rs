@@ -53,18 +53,15 @@ unsafe extern "C" {
     safe fn sysconf(name: c_int) -> c_long;
     safe fn abort() -> !;
     fn write(descriptor: c_int, bytes: *const c_void, length: usize) -> isize;
-    /// Prints to a stream, `fprintf(3)`.
     pub(crate) fn fprintf(stream: *mut File, format: *const c_char, ...) -> c_int;
     static stderr: *mut File;
 }
 
-/// This thread's `errno`.
 pub(crate) fn errno() -> c_int {
     // SAFETY: The C library returns the address of this thread's own variable.
     unsafe { *__errno_location() }
 }
 
-/// Sets this thread's `errno`.
 pub(crate) fn set_errno(value: c_int) {
     // SAFETY: The C library returns the address of this thread's own variable.
     unsafe { *__errno_location() = value };
@@ -82,7 +79,6 @@ pub(crate) fn page_size() -> usize {
     usize::try_from(sysconf(SC_PAGESIZE)).unwrap_or(64 << 10)
 }
 
-/// The stream for errors.
 pub(crate) fn error_stream() -> *mut File {
     // SAFETY: The C library set it before the program ran; a program that assigns to it must not
     // do so while other threads print.
@@ -139,7 +135,6 @@ pub(crate) fn die(message: &CStr) -> ! {
 type DlSym = unsafe extern "C" fn(handle: *mut c_void, name: *const c_char) -> *mut c_void;
 type DlOpen = unsafe extern "C" fn(name: *const c_char, flags: c_int) -> *mut c_void;
 
-/// Whether this program has a dynamic linker to ask.
 pub(crate) fn has_dynamic_linker() -> bool {
     weak_function!("dlsym") != 0
 }

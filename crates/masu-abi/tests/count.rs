@@ -87,7 +87,6 @@ fn succeed(command: &mut Command) -> Output {
     output
 }
 
-/// The counts of a run of `program`.
 fn counted(library: &Path, program: &Path, way: &str, rounds: u64) -> Totals {
     let page = Page::new(1);
     let mut command = Command::new(program);

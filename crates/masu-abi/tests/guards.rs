@@ -16,7 +16,6 @@ const SIGSEGV: i32 = 11;
 
 program!("guards.c", &library::linked());
 
-/// The command for one group of the program, at a guard rate.
 fn command(group: &str, rate: &str) -> Command {
     let mut command = library::preloaded(program());
     command.arg(group).env("MASU_GUARD_RATE", rate);

@@ -19,7 +19,6 @@ fn folder() -> PathBuf {
     header.parent().expect("a file is in a folder").to_owned()
 }
 
-/// A program that uses a header.
 struct Use {
     header: &'static str,
     body: &'static str,

@@ -10,7 +10,6 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// The folder of the patterns' sources.
 fn sources() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../workloads/patterns")
 }
@@ -24,7 +23,6 @@ fn compile(sources: &[PathBuf], name: &str, arguments: &[&str]) -> PathBuf {
     result
 }
 
-/// The program, compiled once.
 fn program() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     PROGRAM.get_or_init(|| {

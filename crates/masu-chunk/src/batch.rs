@@ -21,7 +21,6 @@ pub(crate) struct Batch {
 }
 
 struct State {
-    /// The end of the batch.
     end: u64,
     limited: Limited,
 }
@@ -35,7 +34,6 @@ enum Limited {
     Asked,
     /// The worker shared: it begins nothing beyond the limit without the lock.
     Promised,
-    /// Nothing more may begin.
     Stopped,
 }
 

@@ -1,6 +1,4 @@
 //! A job: data with an executor, ready for a function.
-//!
-//! Relies on [`crate::source`], which runs each kind of data.
 
 use std::convert::Infallible;
 use std::io::Read;

@@ -3,7 +3,6 @@
 
 use crate::sync::{Condvar, Mutex, lock, wait};
 
-/// A semaphore.
 pub(crate) struct Limit {
     /// `None` where every worker has a permit.
     permits: Option<Mutex<usize>>,

@@ -44,7 +44,6 @@ impl Spans {
         Self { common, workers, chunks, shift }
     }
 
-    /// The batch of a worker.
     pub(crate) fn batch(&self, worker: usize) -> &Batch {
         &self.workers[worker].1
     }

@@ -125,7 +125,7 @@ fn a_slice_can_be_changed_in_place() {
 fn owned_items_are_moved_out_or_dropped_once_each() {
     let alive = AtomicI64::new(0);
     let data: Vec<_> = (0..1000).map(|number| Counted::new(&alive, number)).collect();
-    // Of each chunk the first item is kept, and the others are dropped with the chunk.
+    // The first item of each chunk is kept, and the others are dropped with the chunk.
     let firsts = execute(|chunk| chunk.into_inner().next(), data, 10, 3).unwrap();
     assert_eq!(alive.load(Ordering::Relaxed), 100);
     let numbers: Vec<u64> = firsts.iter().flatten().map(|item| item.1).collect();

@@ -1,6 +1,4 @@
 //! `masu code`: how scattered a process's machine code is, and objects loaded by a code arena.
-//!
-//! Relies on the lab for the one and on `masu-code` for the other.
 
 mod load;
 mod map;

@@ -194,7 +194,6 @@ fn from_words(arguments: arguments::Compare, usual: Rounds) -> Result<Suite> {
     Ok(Suite::single(entry, rounds))
 }
 
-/// How to compare servers, if that is asked for.
 fn server(arguments: arguments::Server) -> Result<Option<ServerPlan>> {
     if !arguments.server {
         return Ok(None);

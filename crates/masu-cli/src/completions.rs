@@ -1,6 +1,4 @@
 //! `masu completions`: what a shell's Tab key needs to know, from the same definition as the help.
-//!
-//! Relies on clap_complete for each shell's language.
 
 use std::io::{self, Write};
 

@@ -1,6 +1,4 @@
 //! `masu diagnose`: why a program is slow, with evidence and what to do.
-//!
-//! Relies on the lab for every number, every judgement and the page.
 
 mod prove;
 mod trial;

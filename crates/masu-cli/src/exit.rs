@@ -21,11 +21,9 @@ use crate::aside;
 /// How a command ended that did not fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
-    /// It did what was asked.
     Done,
     /// It did, and something was slower than the gate lets pass.
     GateFailed,
-    /// Ctrl-C, after which what was measured was shown.
     Stopped,
 }
 

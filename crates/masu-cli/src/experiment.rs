@@ -61,7 +61,6 @@ pub(crate) fn perform(arguments: &arguments::Experiment) -> Result<Ending> {
     Ok(ending)
 }
 
-/// The experiments that were asked for, in the order of the reports.
 fn chosen(arguments: &arguments::Experiment) -> Result<Vec<&'static Experiment>> {
     for name in &arguments.names {
         if experiment::find(name).is_none() {
@@ -74,7 +73,6 @@ fn chosen(arguments: &arguments::Experiment) -> Result<Vec<&'static Experiment>>
     Ok(experiment::ALL.into_iter().filter(is_chosen).collect())
 }
 
-/// The tree that was named, or the one around this folder.
 fn source(named: Option<&Path>) -> Result<Option<PathBuf>> {
     match named {
         Some(folder) => {

@@ -83,7 +83,7 @@ pub(crate) fn format_of(json: bool, output: Option<&Path>) -> Result<Format> {
 /// Refuses an output that cannot be written, before there is something to write; what stands there stays.
 pub(crate) fn try_to_write(output: &Path) -> Result<()> {
     let is_new = fs::symlink_metadata(output).is_err();
-    // Who reads a pipe would take this for its end.
+    // The reader of a pipe would take this for its end.
     if fs::metadata(output).is_ok_and(|there| !there.is_file() && !there.is_dir()) {
         return Ok(());
     }

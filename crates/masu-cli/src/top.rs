@@ -16,7 +16,6 @@ use masu_lab::{Error as LabError, Stop};
 
 use crate::arguments;
 
-/// Shows one process, or lists those that could be shown.
 pub(crate) fn perform(arguments: &arguments::Top) -> Result<()> {
     let Some(pid) = chosen(arguments.pid)? else { return Ok(()) };
     let mut observer = Observer::new(pid)?;
@@ -61,7 +60,6 @@ fn list(found: &[Found]) -> String {
     page + "\nShow one of them: masu top -p PID\n"
 }
 
-/// Prints what is seen again and again until the process ends, or just once.
 fn follow(
     observer: &mut Observer,
     interval: Duration,

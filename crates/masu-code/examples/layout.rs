@@ -117,7 +117,7 @@ fn write_sparse(path: &Path, bytes: &[u8], pages: &[usize]) -> Outcome<()> {
 struct Loaded {
     functions: Vec<Function>,
     load: Duration,
-    /// Of `load`, what the linker took.
+    /// The linker's part of `load`.
     link: Duration,
     /// Resident memory before it, in KiB.
     resident: u64,
@@ -144,7 +144,6 @@ fn load(folder: &Path, kind: &str, body: &str, count: u32) -> Outcome<Loaded> {
     }
 }
 
-/// A library each.
 fn load_each(files: &[PathBuf]) -> Outcome<Loaded> {
     let (resident, start) = (status("VmRSS:")?, Instant::now());
     let open = |path: &PathBuf| symbol(open(path)?, NAME);
@@ -153,7 +152,6 @@ fn load_each(files: &[PathBuf]) -> Outcome<Loaded> {
     Ok(Loaded { functions, load, link, resident, _arena: None })
 }
 
-/// One library, linked from the objects into a folder.
 fn link(objects: &[PathBuf], folder: &Path) -> Outcome<Loaded> {
     let library = folder.join(format!("one-{}.so", std::process::id()));
     let list = library.with_extension("list");
@@ -264,7 +262,6 @@ fn call(functions: &[Function], calls: usize) -> u32 {
 /// Samples of a run; the quickest counts, because whatever else runs only adds.
 const SAMPLES: usize = 15;
 
-/// Calls of a sample.
 const CALLS: usize = 400_000;
 
 fn run(folder: &Path, kind: &str, body: &str, count: u32, figures: &Path) -> Outcome<()> {

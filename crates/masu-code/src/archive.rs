@@ -62,7 +62,7 @@ impl Archive {
         let mut index = HashMap::new();
         for symbol in archive.symbols().map_err(wrong)?.into_iter().flatten() {
             let symbol = symbol.map_err(wrong)?;
-            // Of two members the first is meant.
+            // The first of two members is meant.
             index.entry(symbol.name().into()).or_insert(symbol.offset().0);
         }
         let (data, index) = (Arc::new(data), Arc::new(index));

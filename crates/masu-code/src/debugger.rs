@@ -12,7 +12,6 @@ pub(crate) use short::file as short_file;
 
 use crate::sync::{Mutex, MutexGuard};
 
-/// `struct jit_code_entry`.
 #[repr(C)]
 struct CodeEntry {
     next: *mut CodeEntry,
@@ -21,7 +20,6 @@ struct CodeEntry {
     size: u64,
 }
 
-/// `struct jit_descriptor`.
 #[repr(C)]
 struct Descriptor {
     version: u32,

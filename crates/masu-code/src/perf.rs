@@ -19,7 +19,6 @@ pub(crate) struct Named<'a> {
     pub(crate) code: &'a [u8],
 }
 
-/// The files that are open.
 #[derive(Debug, Default)]
 pub(crate) struct Perf {
     map: Option<File>,

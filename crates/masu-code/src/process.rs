@@ -57,7 +57,6 @@ pub(crate) fn open_library(path: &CStr) -> Result<usize, String> {
     Err(unsafe { CStr::from_ptr(said) }.to_string_lossy().into_owned())
 }
 
-/// The address of a symbol of a library that [`open_library`] loaded.
 pub(crate) fn symbol_of(library: usize, name: &CStr) -> Option<usize> {
     // SAFETY: The handle is of a loaded library, the name a C string.
     let address = unsafe { libc::dlsym(library as *mut c_void, name.as_ptr()) };

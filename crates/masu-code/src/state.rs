@@ -314,7 +314,6 @@ pub(crate) struct State {
     pub(crate) perf: Perf,
     pub(crate) next: u64,
     pub(crate) frames: Frames,
-    /// Objects that were unloaded and not freed.
     pub(crate) waiting: usize,
     /// Unloaded objects that may still be referred to.
     unloading: BTreeSet<u64>,

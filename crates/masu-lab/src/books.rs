@@ -33,7 +33,6 @@ impl Stat {
     }
 }
 
-/// Bytes of a process's memory that are resident.
 pub(crate) fn resident_bytes(folder: &str) -> Option<u64> {
     let text = fs::read_to_string(format!("{folder}/statm")).ok()?;
     let pages: u64 = text.split_ascii_whitespace().nth(1)?.parse().ok()?;

@@ -53,9 +53,8 @@ type Pid = i32;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
     calls: [u64; Call::ALL.len()],
-    /// Of the futex calls, those that asked to sleep.
+    /// Futex calls that asked to sleep.
     pub futex_waits: u64,
-    /// Of the futex calls, those that woke others.
     pub futex_wakes: u64,
     /// What was written, as far as its size was seen.
     pub writes: Writes,
@@ -64,12 +63,10 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// How often `call` was made.
     pub fn of(&self, call: Call) -> u64 {
         self.calls[call as usize]
     }
 
-    /// How often any of `calls` was made.
     pub fn of_any(&self, calls: &[Call]) -> u64 {
         calls.iter().map(|call| self.of(*call)).sum()
     }
@@ -90,18 +87,14 @@ impl Counts {
 pub struct ThreadCalls {
     /// Its number, at the time: numbers are used again.
     pub thread: i32,
-    /// The number of its process, likewise.
     pub process: i32,
     /// The name it had first: of its program, unless it is given another later.
     pub name: String,
-    /// What it did.
     pub counts: Counts,
 }
 
-/// What was counted in a run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Calls {
-    /// Of all threads together.
     pub total: Counts,
     /// The first threads, at most [`Calls::THREADS_MAX`], in the order in which they began.
     pub threads: Vec<ThreadCalls>,
@@ -120,7 +113,6 @@ pub struct Calls {
     pub privileged: Vec<(PathBuf, String)>,
     /// The locks that were waited for most, the most first.
     pub locks: Vec<Lock>,
-    /// Waits for other locks.
     pub more_lock_waits: u64,
     /// Small writes, by what they went to.
     pub small_writes: SmallWrites,
@@ -128,7 +120,7 @@ pub struct Calls {
     pub kinds: Vec<CallKind>,
     /// Times that a thread was stopped to be counted: what the run took longer for.
     pub stops: u64,
-    /// Of these, those of the first process, by the programs that it ran, one after the other.
+    /// The first process's part of these, by the programs that it ran, one after the other.
     pub first_stops: Vec<(PathBuf, u64)>,
     /// The peaks of all processes' resident memory, added up, in bytes: page faults beyond these are of memory
     /// that had been there before. Where a process waited for children, the largest of theirs may stand for its own.
@@ -142,12 +134,11 @@ pub struct Calls {
     pub traces: bool,
 }
 
-/// How calls were sampled.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Sampling {
     /// Seconds after the start.
     pub from_s: f64,
-    /// Of the CPU time since then, the share in which calls were counted.
+    /// The share of the CPU time since then in which calls were counted.
     pub share: f64,
     /// All calls of the run are between so many, and so many: the same where the kernel counted those that were not seen.
     pub calls_least: f64,
@@ -188,10 +179,6 @@ impl Calls {
 /// The tree can get no more rights than this process has (`no_new_privs`), so programs such as sudo fail in
 /// it: they are named in [`Calls::privileged`]. 32-bit programs are not counted. Should this process end, the
 /// tree is killed.
-///
-/// # Errors
-///
-/// As [`execute`](crate::execute::execute), and [`Error::System`] where tracing or filters are not permitted.
 pub fn count(
     workload: &Workload,
     variant: &Variant,
@@ -230,7 +217,6 @@ pub(crate) fn count_watched(
     })
 }
 
-/// Counts while the tree runs.
 #[derive(Debug, Default)]
 struct Counter {
     calls: Calls,
@@ -374,7 +360,6 @@ impl Counter {
         }
     }
 
-    /// A thread has stopped to be counted.
     fn stopped(&mut self, pid: Pid) {
         self.calls.stops += 1;
         if self.first.is_some()
@@ -385,7 +370,6 @@ impl Counter {
         }
     }
 
-    /// The process of a thread that is known.
     fn process_of(&self, pid: Pid) -> Option<Pid> {
         self.live.get(&pid).map(|(_, thread)| thread.process)
     }

@@ -24,19 +24,14 @@ pub fn known_names() -> Vec<&'static str> {
 /// Where to look besides the loader's own folders.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Places {
-    /// masu's own library for programs that run on glibc.
     pub masu_glibc: Option<PathBuf>,
-    /// masu's own library for programs that run on musl.
     pub masu_musl: Option<PathBuf>,
-    /// masu's hardened build for programs that run on glibc.
     pub secure_glibc: Option<PathBuf>,
-    /// The hardened build for programs that run on musl.
     pub secure_musl: Option<PathBuf>,
     /// Folders in which every library that defines `malloc` is an allocator.
     pub folders: Vec<PathBuf>,
 }
 
-/// One malloc of this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Allocator {
     /// Its name in variants: `jemalloc`, or `jemalloc-5.3.0` where another release has that name.
@@ -46,7 +41,6 @@ pub struct Allocator {
     pub path: PathBuf,
     /// Whether it has to be preloaded; the system's malloc is there anyway.
     pub preloaded: bool,
-    /// The C library it works with.
     pub libc: Libc,
     /// Its version where the file or the package database tells it.
     pub version: Option<String>,
@@ -59,7 +53,6 @@ pub struct Allocator {
 /// The allocators of this machine: the system's first, then masu, then the others by name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Catalogue {
-    /// All of them.
     pub allocators: Vec<Allocator>,
 }
 

@@ -13,20 +13,16 @@ mod noise;
 pub use facts::{Fact, Standing};
 pub use noise::Noise;
 
-/// What a check-up found.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Checkup {
     /// `masu-doctor`.
     pub schema: &'static str,
     /// Counted up when a reader of the JSON would have to change.
     pub version: u32,
-    /// The machine.
     pub machine: Machine,
     /// What it allows, and what limits it, in the order of the page.
     pub facts: Vec<Fact>,
-    /// What the kernel's services cost.
     pub prices: Prices,
-    /// How much the machine disturbs measurements at the moment.
     pub noise: Noise,
 }
 
@@ -43,7 +39,6 @@ impl Checkup {
         }
     }
 
-    /// How many facts and prices limit what can be done or measured here.
     pub fn limits(&self) -> usize {
         let facts = self.facts.iter().filter(|fact| fact.standing == Standing::Limits);
         let prices = self.prices.known.iter().filter(|price| price.remark.is_some());

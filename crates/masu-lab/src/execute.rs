@@ -48,7 +48,6 @@ pub struct Run {
     pub variant: usize,
     /// The round this run belongs to, counted from zero; a warm-up has none.
     pub round: Option<usize>,
-    /// How it ended.
     pub ending: Ending,
     /// Wall-clock seconds from just before the program was started to when it was seen to end.
     pub wall_s: f64,
@@ -93,9 +92,7 @@ pub struct Run {
     pub rss_over_time: Vec<(f64, u64)>,
     /// What the load met, where the run is a burst on a server.
     pub burst: Option<Burst>,
-    /// Standard output.
     pub stdout: Output,
-    /// Standard error.
     pub stderr: Output,
     /// Processes that were still there when the program ended, and were killed.
     pub left_behind: Vec<String>,
@@ -109,7 +106,6 @@ pub struct Burst {
     pub requests: Option<u64>,
     /// Requests that failed or were answered with an error.
     pub errors: u64,
-    /// Answers a second.
     pub throughput: Option<f64>,
     /// Seconds from when a request was due to its whole answer, at these shares of the requests.
     pub latency_s: Option<Latencies>,
@@ -125,26 +121,18 @@ pub struct Burst {
 /// Latencies in seconds below which a share of the requests lay.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Latencies {
-    /// Half of them.
     pub p50: f64,
-    /// 90 per cent.
     pub(crate) p90: f64,
-    /// 99 per cent.
     pub p99: f64,
-    /// 99.9 per cent.
     pub(crate) p999: f64,
-    /// All of them.
     pub max: f64,
 }
 
-/// How a run ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Ending {
-    /// It returned this exit code.
     Exited(i32),
-    /// This signal ended it.
     Signalled(i32),
     /// It ran longer than [`Limits::time`] and was killed.
     TimedOut,
@@ -160,7 +148,6 @@ pub enum Ending {
 }
 
 impl Default for Ending {
-    /// Success.
     fn default() -> Ending {
         Ending::Exited(0)
     }
@@ -186,10 +173,8 @@ impl fmt::Display for Ending {
     }
 }
 
-/// What a run wrote to one of its streams.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Output {
-    /// Bytes written.
     pub bytes: u64,
     /// The 128-bit XXH3 of all of them, in hexadecimal.
     pub hash: String,
@@ -233,7 +218,6 @@ pub struct Limits {
 /// How a run is made, besides what runs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Conditions {
-    /// What it may use.
     pub limits: Limits,
     /// Bytes by which its environment is made longer, to move the stack; see [`Offsets`].
     pub(crate) offset_bytes: u32,
@@ -244,17 +228,12 @@ pub struct Conditions {
 }
 
 impl From<Limits> for Conditions {
-    /// Nothing special but limits.
     fn from(limits: Limits) -> Conditions {
         Conditions { limits, ..Conditions::default() }
     }
 }
 
 /// Runs `workload` once under `variant` with nothing special but limits: see `execute_under`.
-///
-/// # Errors
-///
-/// As `execute_under`.
 pub fn execute(
     workload: &Workload,
     variant: &Variant,

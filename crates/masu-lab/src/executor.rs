@@ -1,6 +1,4 @@
 //! What the engine drives, whatever a run is: commands and servers are executors.
-//!
-//! Relies on nothing but what a run and its evidence are.
 
 use crate::{Error, Evidence, Run, Stop};
 

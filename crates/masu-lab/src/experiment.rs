@@ -38,14 +38,12 @@ use series::Series;
 use shown::Figures;
 pub use workbench::{Asked, Depth, Missing, News, Workbench, source_above};
 
-/// A field report that can be rerun.
 #[derive(Debug)]
 pub struct Experiment {
     /// Its name on the command line, and what its files begin with.
     pub name: &'static str,
     /// What it is about, on one line.
     pub about: &'static str,
-    /// The heading of its page.
     pub title: &'static str,
     /// How long it takes at each depth, the smallest first.
     takes: [&'static str; 4],
@@ -65,11 +63,9 @@ impl Experiment {
     }
 }
 
-/// Every experiment, in the order of the reports.
 pub const ALL: [&Experiment; 5] =
     [&quote::QUOTE, &parallel::PARALLEL, &brk::BRK, &code::CODE, &search::SEARCH];
 
-/// The experiment of this name.
 pub fn find(name: &str) -> Option<&'static Experiment> {
     ALL.into_iter().find(|one| one.name == name)
 }
@@ -77,7 +73,6 @@ pub fn find(name: &str) -> Option<&'static Experiment> {
 /// Where an experiment's pages are, and what they say first.
 #[derive(Debug, Clone)]
 pub struct Written {
-    /// The page for a browser.
     pub html: PathBuf,
     /// The page as Markdown; its plots lie beside it.
     pub markdown: PathBuf,

@@ -111,9 +111,7 @@ fn is_again(first_ns: u64, now_ns: u64) -> bool {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Status {
-    /// With an exit code.
     Exited(i32),
-    /// By a signal.
     Signalled(i32),
 }
 

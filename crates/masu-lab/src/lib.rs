@@ -32,6 +32,11 @@
 //! # Ok(())
 //! # }
 //! ```
+#![expect(
+    missing_docs,
+    clippy::missing_errors_doc,
+    reason = "the interface follows the command, which prints every error"
+)]
 #![deny(unsafe_code)]
 
 #[cfg(not(target_os = "linux"))]

@@ -38,14 +38,12 @@ pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
 
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// What to ask, and how.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LoadPlan {
     /// What each connection asks in turn; all of one server.
     pub targets: Vec<Target>,
     /// Connections, each with one request at a time.
     pub connections: usize,
-    /// When requests are sent.
     pub pace: Pace,
     /// The longest a request may take before it counts as failed.
     pub timeout: Duration,
@@ -77,12 +75,6 @@ struct Burst {
 
 impl Client {
     /// A client without connections; the first burst opens them.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Load`] for a plan without targets, with targets of several servers, without
-    /// connections or with a rate that is not positive; [`Error::System`] when threads cannot be
-    /// started.
     pub fn new(plan: LoadPlan) -> Result<Client, Error> {
         plan.check()?;
         // Half of the CPUs, so that the server has as many: a client that takes them all measures itself.

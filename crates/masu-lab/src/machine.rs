@@ -17,9 +17,7 @@ pub struct Machine {
     pub architecture: String,
     /// CPUs this process may use.
     pub cpus: usize,
-    /// Main memory in bytes.
     pub memory_bytes: Option<u64>,
-    /// The kernel's release.
     pub kernel: Option<String>,
     /// The distribution's name.
     pub system: Option<String>,
@@ -34,7 +32,6 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Looks at this machine.
     pub fn here() -> Machine {
         Machine {
             cpu: field("/proc/cpuinfo", "model name", ':'),

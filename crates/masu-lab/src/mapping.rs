@@ -1,8 +1,6 @@
 //! The lines of proc(5)'s `maps`, which `smaps` has among others.
 
-/// A mapping of a process.
 pub struct Mapping<'a> {
-    /// Its first byte's address.
     pub start: u64,
     /// The address behind its last byte.
     pub end: u64,
@@ -25,7 +23,6 @@ impl<'a> Mapping<'a> {
         Some(Mapping { start: hex(start)?, end: hex(end)?, access, offset: hex(offset)?, path })
     }
 
-    /// All of a text.
     pub fn all(maps: &'a str) -> impl Iterator<Item = Mapping<'a>> {
         maps.lines().filter_map(Mapping::read)
     }

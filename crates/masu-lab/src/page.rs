@@ -10,7 +10,6 @@ mod text;
 pub(crate) use text::{ends_part, visible};
 pub use text::{set_width, width, wrap, wrapped};
 
-/// A page.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Page {
     /// The title of the browser's window.
@@ -20,7 +19,6 @@ pub struct Page {
     pub(crate) foot: Text,
 }
 
-/// How a page is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     /// For the terminal, with its styles.
@@ -147,13 +145,11 @@ pub(crate) struct Cell {
     pub(crate) tone: Tone,
 }
 
-/// A plot.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Figure {
     /// A word that no other plot of the page has: part of its file's name.
     pub name: String,
     pub(crate) caption: String,
-    /// The drawing.
     pub svg: String,
     /// The same for a narrow screen; empty where there is but one.
     pub(crate) narrow: String,
@@ -169,7 +165,6 @@ impl Page {
         }
     }
 
-    /// Every plot of the page.
     pub fn figures(&self) -> impl Iterator<Item = &Figure> {
         self.blocks.iter().filter_map(|block| match block {
             Block::Figure(figure) => Some(figure),

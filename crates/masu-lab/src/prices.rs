@@ -88,7 +88,6 @@ impl Service {
 /// What one service costs, in nanoseconds of wall-clock time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Price {
-    /// What it is the price of.
     pub service: Service,
     /// Of the median batch.
     pub median_ns: f64,
@@ -96,7 +95,6 @@ pub struct Price {
     pub lower_ns: f64,
     /// A quarter of the batches were more expensive.
     pub upper_ns: f64,
-    /// How many batches were measured.
     pub batches: usize,
     /// How many times a batch has the service done.
     pub batch: u32,
@@ -107,18 +105,14 @@ pub struct Price {
 /// Why a service has no price here.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unpriced {
-    /// The service.
     pub service: Service,
-    /// What kept it from being measured.
     pub reason: String,
 }
 
-/// The prices of this machine.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Prices {
     /// Those that could be measured, in the order of [`Service::ALL`].
     pub known: Vec<Price>,
-    /// The others.
     pub unknown: Vec<Unpriced>,
 }
 
@@ -145,14 +139,13 @@ impl Prices {
         prices
     }
 
-    /// The price of a service in nanoseconds, where it is known.
     pub fn of(&self, service: Service) -> Option<f64> {
         self.known.iter().find(|price| price.service == service).map(|price| price.median_ns)
     }
 }
 
 impl Price {
-    /// Of batches that did the service `batch` times each and took so many nanoseconds.
+    /// The price by batches that did the service `batch` times each and took so many nanoseconds.
     fn new(service: Service, batch: u32, took: &[f64]) -> Price {
         let mut each: Vec<f64> = took.iter().map(|took| took / f64::from(batch)).collect();
         each.sort_by(f64::total_cmp);

@@ -19,7 +19,6 @@ use reach::Reach;
 /// A process that has a statistics page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
-    /// The process.
     pub pid: u32,
     /// Its name, as the kernel has it: at most 15 bytes.
     pub name: String,

@@ -21,9 +21,7 @@ pub(crate) mod elf;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Libc {
-    /// The GNU C library.
     Glibc,
-    /// musl.
     Musl,
     /// None is loaded: the program is linked statically, or brings its own loader.
     Static,
@@ -36,7 +34,6 @@ pub struct Program {
     pub path: PathBuf,
     /// The file that allocates: `path`, or the interpreter of a script.
     pub binary: PathBuf,
-    /// The C library of `binary`.
     pub libc: Libc,
     /// Why no malloc can be preloaded and what to do, if so.
     pub refusal: Option<String>,
@@ -48,11 +45,6 @@ pub struct Program {
 impl Program {
     /// Looks `command` up as a shell would: a name with a `/` is a path, anything else is searched
     /// for in `PATH`.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Program`] for a command that does not exist, is not executable, is neither ELF nor
-    /// a script, is made for another architecture, or lacks its interpreter or its loader.
     pub fn find(command: &OsStr) -> Result<Program, Error> {
         let wrong = |reason: String| Error::Program {
             command: command.to_string_lossy().into_owned(),
@@ -74,10 +66,6 @@ impl Program {
     }
 
     /// Whether a malloc can be preloaded.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::NoPreload`] with the reason and what to do.
     pub fn preloadable(&self) -> Result<(), Error> {
         match &self.refusal {
             None => Ok(()),
@@ -113,7 +101,7 @@ fn locate(command: &OsStr) -> Result<PathBuf, String> {
     Err(found_but.unwrap_or_else(|| nothing_called(command)))
 }
 
-/// That nothing in PATH is called `command`, with what was perhaps meant.
+/// Says that nothing in PATH is called `command`, and what was perhaps meant.
 fn nothing_called(command: &OsStr) -> String {
     if is_for_a_shell(command) {
         return FOR_A_SHELL.to_owned();

@@ -89,7 +89,6 @@ impl Redact {
         self.sorted()
     }
 
-    /// Whether there is nothing to take out.
     pub fn is_empty(&self) -> bool {
         self.words.is_empty()
     }

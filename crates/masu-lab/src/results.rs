@@ -23,7 +23,6 @@ pub(crate) const SCHEMA_VERSION: u32 = 2;
 /// What was compared, where and how.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Header {
-    /// `SCHEMA_VERSION` of the writer.
     pub schema_version: u32,
     /// The version of the lab that wrote it.
     pub masu_version: String,
@@ -33,11 +32,9 @@ pub struct Header {
     pub suite: Option<String>,
     /// What is compared, one table each.
     pub cases: Vec<Case>,
-    /// How many rounds were asked for.
     pub rounds: Rounds,
     /// The seed of the order of runs.
     pub seed: u64,
-    /// The machine.
     pub machine: Machine,
     /// What was fixed beforehand: `masu if wall <= 0.97`; none where nothing was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -66,18 +63,13 @@ pub enum Rounds {
         precision: f64,
     },
     /// Until nothing is undecided ([`Summary::is_decided`]), at most so many: looked at as a budget is.
-    UntilDecided {
-        /// The most rounds.
-        most: usize,
-    },
+    UntilDecided { most: usize },
 }
 
-/// A file that the results depend on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileMark {
     /// Its path, or what it was for where it has none.
     pub path: String,
-    /// Its length.
     pub bytes: u64,
     /// The 128-bit XXH3 of its content, in hexadecimal.
     pub hash: String,
@@ -92,9 +84,7 @@ pub struct Case {
     pub command: Vec<String>,
     /// The variants; the first is the reference. Of the environment only what they change.
     pub variants: Vec<Variant>,
-    /// The measure that carries the verdict.
     pub primary: Measure,
-    /// Variants that were not compared.
     #[serde(default)]
     pub left_out: Vec<LeftOut>,
     /// What else was asked for, by its name in a suite file: `("timeout", "30s")`.
@@ -105,9 +95,7 @@ pub struct Case {
 /// A variant that was not compared.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeftOut {
-    /// Its label.
     pub label: String,
-    /// Why it could not take part.
     pub reason: String,
 }
 
@@ -118,10 +106,8 @@ impl Case {
     }
 }
 
-/// Medians, ratios, verdicts and warnings.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
-    /// The measure that carries the verdicts.
     pub primary: Measure,
     /// One row a variant, in the variants' order.
     pub rows: Vec<Row>,
@@ -180,12 +166,9 @@ impl Summary {
     }
 }
 
-/// What a comparison says about one variant.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Row {
-    /// The variant's label.
     pub variant: String,
-    /// What the primary measure says.
     pub verdict: Verdict,
     /// One estimate for each measure that some run has, in the order of [`Measure::ALL`].
     pub(crate) estimates: Vec<Estimate>,
@@ -205,33 +188,22 @@ impl Row {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "record", rename_all = "snake_case")]
 pub enum Record {
-    /// The first line.
     Header(Header),
-    /// The warm-up run of a variant.
     WarmUp {
-        /// What it showed.
         evidence: Evidence,
         /// The run; its times are those of a traced program.
         run: Run,
     },
-    /// A timed run.
     Run(Run),
     /// The end of a case.
     Summary {
-        /// The case's index.
         case: usize,
-        /// What its runs come to.
         summary: Summary,
     },
 }
 
 /// Reads a results file, or standard input where the path is `-`. A last line that was cut off in the middle is left
 /// out.
-///
-/// # Errors
-///
-/// [`Error::System`] when the file cannot be read; [`Error::Results`] for a line that is no record,
-/// a file that does not begin with a header, or one written by a later version.
 pub fn read(path: &Path) -> Result<Vec<Record>, Error> {
     let read = if path == Path::new("-") {
         let mut bytes = Vec::new();

@@ -1,6 +1,4 @@
 //! A row of a table, looked up: the unit that is run again and again.
-//!
-//! Relies on nothing but what it consists of.
 
 use crate::{Variant, Workload};
 
@@ -9,7 +7,6 @@ use crate::{Variant, Workload};
 pub struct Row {
     /// What the row is called, and its malloc.
     pub variant: Variant,
-    /// What it runs.
     pub workload: Workload,
     /// Whether it is left out where it does not work, instead of ending everything.
     pub optional: bool,

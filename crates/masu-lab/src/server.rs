@@ -52,14 +52,12 @@ pub(crate) const DEFAULT_READY_WITHIN: Duration = Duration::from_secs(60);
 /// For how long a server without load is watched, to see what it uses then.
 const IDLE_WATCH: Duration = Duration::from_secs(1);
 
-/// How to compare servers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ServerPlan {
     /// How to see that one is ready.
     pub ready: Ready,
     /// How long that may take.
     pub ready_within: Duration,
-    /// What it has to do.
     pub load: Load,
     /// How long each burst lasts; a load command says so itself.
     pub burst: Duration,
@@ -74,20 +72,16 @@ pub struct ServerPlan {
 /// What a server has to do in a burst. Placeholders are allowed.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Load {
-    /// Answer requests.
     Http {
         /// What is asked in turn.
         urls: Vec<String>,
         /// What is posted to them; none to get them.
         body: Option<Vec<u8>>,
-        /// Connections.
         connections: usize,
-        /// When requests are sent.
         pace: Pace,
         /// A second half of each burst at this rate, for the latencies; throughput is that of the
         /// first half. For [`Pace::Closed`].
         latency_rate: Option<LatencyRate>,
-        /// The longest a request may take.
         timeout: Duration,
     },
     /// Whatever this command of the shell asks of it, the same each time.
@@ -106,10 +100,6 @@ impl ServerPlan {
     }
 
     /// Looks at what can be seen to be wrong before anything is started.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Load`] for a load that cannot be made.
     pub fn check(&self) -> Result<(), Error> {
         match &self.load {
             Load::Command(_) => Ok(()),

@@ -109,7 +109,6 @@ impl Measure {
 /// One measure of one variant over all its valid runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
-    /// The measure.
     pub measure: Measure,
     /// The median, in the measure's unit; none without valid runs.
     pub median: Option<f64>,
@@ -124,7 +123,6 @@ pub struct Estimate {
 /// A paired ratio to the reference: 0.9 is ten per cent less than the reference.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Ratio {
-    /// The estimate.
     pub estimate: f64,
     /// Both ends of the interval; none with too few pairs for one at the level asked.
     pub interval: Option<(f64, f64)>,
@@ -169,12 +167,7 @@ pub enum Verdict {
         could_have_seen: f64,
     },
     /// Too few valid pairs for a verdict.
-    TooFewRuns {
-        /// Valid pairs there are.
-        pairs: usize,
-        /// Valid pairs a verdict needs with this many variants.
-        needed: usize,
-    },
+    TooFewRuns { pairs: usize, needed: usize },
     /// In too many rounds a run of the pair did not end as it should: what is left may be chosen by
     /// how fast it was (where slow runs hang, only the fast ones remain), so there is no verdict.
     RunsFailed {

@@ -110,7 +110,6 @@ fn rounds(runs: &[Run], variant: usize) -> BTreeSet<usize> {
     own.filter_map(|run| run.round).collect()
 }
 
-/// The runs of one variant, in the order of their rounds.
 fn series<'a>(runs: &[&'a Run], variant: usize) -> Vec<&'a Run> {
     let mut own: Vec<&Run> = runs.iter().copied().filter(|run| run.variant == variant).collect();
     own.sort_by_key(|run| run.round);

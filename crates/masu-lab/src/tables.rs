@@ -10,12 +10,10 @@ use crate::statistics::{Look, Looks};
 use crate::summary::summarize;
 use crate::{Evidence, Header, Run, Summary};
 
-/// One comparison.
 #[derive(Debug, Clone)]
 pub struct Source {
     /// The results file's name; none for a comparison that was just made.
     pub file: Option<String>,
-    /// What was compared, where and how.
     pub header: Header,
     /// One table a case, in the cases' order.
     pub tables: Vec<Table>,
@@ -24,13 +22,11 @@ pub struct Source {
 /// One case with everything that was measured of it.
 #[derive(Debug, Clone)]
 pub struct Table {
-    /// What was compared.
     pub case: Case,
     /// What the warm-up run of each variant showed, in the variants' order as far as they came.
     pub evidence: Vec<Evidence>,
     /// The timed runs in the order they were made.
     pub runs: Vec<Run>,
-    /// What they come to.
     pub summary: Summary,
     /// Whether that is all there was to be.
     pub extent: Extent,
@@ -42,7 +38,6 @@ pub struct Table {
 pub enum Extent {
     /// What was asked for.
     Whole,
-    /// It was stopped before.
     Stopped,
     /// Its results end without a summary: what wrote them was ended, or still writes.
     CutOff,

@@ -35,10 +35,6 @@ pub struct Evidence {
 
 /// Runs `workload` once under `variant` with nothing special but limits, traced, and proves that
 /// the variant took effect: see `verify_under`.
-///
-/// # Errors
-///
-/// As `verify_under`.
 pub fn verify(
     workload: &Workload,
     variant: &Variant,
@@ -115,7 +111,6 @@ fn judge(seen: &[Seen]) -> Evidence {
 }
 
 impl Evidence {
-    /// With equal entries counted instead of repeated.
     fn counted(mut self) -> Evidence {
         for list in [&mut self.served, &mut self.idle, &mut self.not_served] {
             let mut counts: Vec<(String, usize)> = Vec::new();

@@ -265,7 +265,7 @@ fn command(name: &str) -> [OsString; 4] {
     [own, "--ignored".into(), "--exact".into(), name.into()]
 }
 
-/// Whose turn it is: a run takes whatever else this process starts for its own.
+/// A turn for each test: a run takes whatever else this process starts for its own.
 fn turn() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
@@ -275,7 +275,7 @@ fn workload(name: &str) -> Workload {
     Workload::new(command(name), Input::Empty).unwrap()
 }
 
-/// Of the program as it is.
+/// Counts the program as it is.
 fn counted(name: &str) -> (Run, Calls) {
     let (workload, variant) = (workload(name), Variant::default());
     calls::count(&workload, &variant, &Conditions::default(), &Stop::never()).unwrap()

@@ -92,7 +92,7 @@ fn look(bytes: &[u8], beside: impl FnOnce(&File) + Send) -> Result<u64, Error> {
     })
 }
 
-/// That nothing is believed of this, with a reason.
+/// Checks that nothing of this is believed, with a reason.
 fn is_refused(bytes: &[u8], word: &str) {
     let message = look(bytes, |_| {}).unwrap_err().to_string();
     assert!(message.contains(word), "{message}");

@@ -10,14 +10,12 @@ use clap::error::ErrorKind;
 pub(crate) enum Ending {
     /// The reader of the output closed it.
     Enough,
-    /// Something failed, with the message.
     Failed(String),
     /// The arguments do not fit the situation.
     Refused(&'static str),
 }
 
 impl Ending {
-    /// Writing to standard output failed.
     pub(crate) fn of_output(error: &io::Error) -> Self {
         if error.kind() == io::ErrorKind::BrokenPipe {
             return Self::Enough;
@@ -25,7 +23,6 @@ impl Ending {
         Self::Failed(format!("writing to standard output: {error}"))
     }
 
-    /// Reading standard input failed.
     pub(crate) fn of_input(error: &io::Error) -> Self {
         Self::Failed(format!("reading standard input: {error}"))
     }

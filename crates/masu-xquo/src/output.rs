@@ -17,7 +17,6 @@ pub(crate) fn widen() {
     }
 }
 
-/// Writes all bytes.
 pub(crate) fn write_all(mut bytes: &[u8]) -> io::Result<()> {
     let output = rustix::stdio::stdout();
     while !bytes.is_empty() {

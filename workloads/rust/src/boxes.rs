@@ -36,7 +36,6 @@ pub trait Checked: Send + Sync {
     fn checksum(&self) -> u64;
 }
 
-/// An object of `WORDS` words.
 pub struct Object<const WORDS: usize>(pub [u64; WORDS]);
 
 impl<const WORDS: usize> Checked for Object<WORDS> {

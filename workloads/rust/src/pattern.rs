@@ -6,7 +6,6 @@
 use crate::work::Work;
 use crate::{boxes, collections, server, threads};
 
-/// One line of the table.
 pub struct Pattern {
     pub name: &'static str,
     /// What kind of program it stands for.
@@ -32,7 +31,6 @@ const fn single(
     Pattern { name, group, threads: 1, threads_min: 1, ops, run, about }
 }
 
-/// Every pattern.
 pub const PATTERNS: &[Pattern] = &[
     single("box-u64", "small", 250_000_000, boxes::pair, "Box<u64>, made and dropped at once"),
     single("box-million", "small", 60_000_000, boxes::many, "a million Box<u64>, then all dropped"),

@@ -9,7 +9,6 @@ pub fn mix(value: u64) -> u64 {
     value ^ (value >> 31)
 }
 
-/// A stream of numbers.
 pub struct Random(u64);
 
 impl Random {
@@ -17,7 +16,6 @@ impl Random {
         Random(mix(seed.wrapping_add(1)))
     }
 
-    /// The next 32 bits.
     pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         (self.0 ^ (self.0 >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93) >> 32

@@ -18,19 +18,16 @@ use crate::work::Work;
 /// Sessions of a thread that are live at once.
 const SESSIONS: usize = 1000;
 
-/// One user's state.
 struct Session {
     user: String,
     visited: Vec<Box<str>>,
 }
 
-/// A request as it was parsed.
 struct Request {
     path: Vec<String>,
     headers: Words,
 }
 
-/// What goes out.
 struct Answer {
     session: Arc<Session>,
     body: String,

@@ -116,7 +116,7 @@ struct Bench {
     variants: Vec<Variant>,
     command: String,
     rounds: usize,
-    /// Of the order of the patterns' runs and of the programs'.
+    /// The seeds of the order of the patterns' runs and of the programs'.
     seeds: Vec<u64>,
     patterns: Vec<Figures>,
     /// The program `true` under every malloc: the cost of a malloc for a program that needs none.

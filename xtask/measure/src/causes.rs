@@ -40,7 +40,6 @@ pub(crate) struct Request {
 }
 
 impl Request {
-    /// The cases that are wanted, of all that there are.
     fn choose(&self, mut cases: Vec<Case>) -> Result<Vec<Case>> {
         options::are_known(&self.only, cases.iter().map(|case| case.known.name))?;
         cases.retain(|case| self.group.is_none_or(|group| case.group == group));
@@ -71,7 +70,6 @@ pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     Ok(())
 }
 
-/// What was built.
 struct Built {
     masu: std::path::PathBuf,
     places: table::Places,

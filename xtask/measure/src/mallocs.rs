@@ -16,7 +16,6 @@ use xtask::{commands, machine};
 pub(crate) const OURS: &str = "masu";
 pub(crate) const SECURE: &str = "masu-secure";
 
-/// A malloc that a table asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Wanted<'a> {
     pub(crate) name: &'a str,
@@ -40,7 +39,6 @@ impl<'a> Wanted<'a> {
     }
 }
 
-/// A malloc that is there.
 #[derive(Debug, Clone)]
 pub(crate) struct Malloc {
     pub(crate) name: String,

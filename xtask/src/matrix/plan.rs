@@ -14,7 +14,6 @@ use crate::machine::{HOST, MUSL, OTHER_CPU, OTHER_CPU_MUSL};
 pub(super) struct Target {
     pub(super) name: &'static str,
     pub(super) triple: &'static str,
-    /// Cargo's name of the profile.
     pub(super) profile: &'static str,
     pub(super) machine: Machine,
     pub(super) is_quick: bool,
@@ -23,7 +22,6 @@ pub(super) struct Target {
 /// What runs a target's programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Machine {
-    /// This machine and its kernel.
     Here,
     /// An emulator of the CPU alone; the kernel is this machine's.
     QemuUser,

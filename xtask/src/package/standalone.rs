@@ -13,7 +13,6 @@ use super::clean::{Root, talk};
 use super::{LICENCES, Shop, VERSION, notices};
 use crate::{commands, machine};
 
-/// A CPU that the package is made for.
 pub(super) struct Cpu {
     /// As file names have it.
     name: &'static str,
@@ -21,7 +20,7 @@ pub(super) struct Cpu {
     strip: &'static str,
 }
 
-/// That of this machine, and one whose programs an emulator runs here.
+/// This machine's CPU, and one whose programs an emulator runs here.
 pub(super) const HERE: Cpu = Cpu { name: "x86_64", target: machine::MUSL, strip: "strip" };
 const OTHER: Cpu =
     Cpu { name: "aarch64", target: machine::OTHER_CPU_MUSL, strip: "aarch64-linux-gnu-strip" };

@@ -16,7 +16,6 @@ use super::tree::Tree;
 
 const RULE: &str = "layers";
 
-/// Imports that climb, and circles.
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     let roots = tree.sources.iter().filter(|source| is_root(&source.path));
     roots.flat_map(|root| check_crate(tree, root)).collect()
@@ -235,7 +234,6 @@ fn read_path<'a>(
     end
 }
 
-/// The identifier at the front; empty where there is none.
 fn word(text: &str) -> &str {
     let end = text.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(text.len());
     &text[..end]

@@ -14,7 +14,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("masu", &[]),
     ("masu-abi", &["masu"]),
     ("masu-chunk", &[]),
-    // Of `masu-abi` the command takes the library's bytes, never a symbol (see `doors.rs`).
+    // The command takes the bytes of `masu-abi`'s library, never a symbol (see `doors.rs`).
     ("masu-cli", &["masu-lab", "masu-abi", "masu-code"]),
     ("masu-code", &[]),
     ("masu-code-abi", &["masu-code"]),
@@ -96,7 +96,6 @@ fn forbidden(package: &str, section: &str, used: &str) -> Option<String> {
     }
 }
 
-/// The first quoted string of a line.
 fn value(line: &str) -> &str {
     line.split('"').nth(1).unwrap_or_default()
 }

@@ -115,7 +115,6 @@ fn has_heading(tree: &Tree, place: &Path, anchor: &str) -> bool {
     })
 }
 
-/// The anchor that a heading becomes.
 fn anchor(heading: &str) -> String {
     let heading = heading.trim_start_matches('#').trim();
     let kept = heading.chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c));

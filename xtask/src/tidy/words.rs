@@ -75,7 +75,6 @@ fn check_source(source: &Source) -> Vec<Finding> {
     texts.filter_map(|(index, text)| retired(&source.path, index, text)).collect()
 }
 
-/// The first retired word of a text.
 fn retired(path: &Path, index: usize, text: &str) -> Option<Finding> {
     let mut words = text.split(|c: char| !c.is_alphabetic() && !"'_".contains(c));
     let (word, instead) = words.find_map(|word| {

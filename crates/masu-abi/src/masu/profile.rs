@@ -1,6 +1,4 @@
 //! The heap profile, for C: `masu_profile_…`.
-//!
-//! It relies on `masu::profile` and adds C's strings and error numbers.
 
 use core::ffi::{CStr, c_char, c_int};
 

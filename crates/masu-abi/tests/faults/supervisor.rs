@@ -35,7 +35,6 @@ impl Uses {
 /// The allocator's code.
 #[derive(Clone, Debug)]
 pub(crate) struct Code {
-    /// The file of the code.
     pub(crate) file: PathBuf,
     /// Its ranges in the loaded file, if not everywhere: offsets from the first byte.
     pub(crate) functions: Option<Vec<Range<u64>>>,
@@ -51,9 +50,7 @@ impl Code {
 /// A refused call.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fault {
-    /// The system call's number.
     pub(crate) call: i64,
-    /// The error that it fails with.
     pub(crate) error: i32,
     pub(crate) uses: Uses,
 }

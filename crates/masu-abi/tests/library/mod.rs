@@ -44,7 +44,6 @@ pub(crate) fn path() -> &'static Path {
     })
 }
 
-/// The path of the release `libmasu.a`.
 pub(crate) fn static_path() -> PathBuf {
     path().with_extension("a")
 }
@@ -167,7 +166,6 @@ pub(crate) fn musl_shared() -> PathBuf {
     build("libmasu.so", &["--target", MUSL, "--target-dir", &folder], &[flags])
 }
 
-/// The path of a program's source.
 pub(crate) fn source(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c").join(name)
 }

@@ -26,7 +26,6 @@ const fn engine<T>(name: &'static str, about: &'static str, run: Run<T>) -> Engi
     Engine { name, about, run }
 }
 
-/// All steps, for items of this type.
 pub(crate) fn engines<T: Item>() -> [Engine<T>; 11] {
     [
         engine("none", "nothing is worked on: what the rest of the program takes", nothing),

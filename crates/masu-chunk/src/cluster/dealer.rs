@@ -80,13 +80,11 @@ struct Dealer<'a, P: Pull, R, T> {
     executor: &'a Executor<'a>,
     /// The free room of each member, in chunks.
     free: Vec<usize>,
-    /// The room of all members.
     room: usize,
     /// Members that have not reported yet.
     absent: usize,
     /// Chunks that were dealt and have not come back.
     open: BTreeMap<u64, Place>,
-    /// Results that wait for an earlier one.
     ready: BTreeMap<u64, (Place, R)>,
     /// The next chunk, and its first item.
     next: u64,
@@ -180,7 +178,6 @@ impl<P: Pull, R, T: FnMut(Place, R) -> Result<(), String>> Dealer<'_, P, R, T> {
     }
 }
 
-/// The message of a panic.
 pub(super) fn panicked(payload: Box<dyn std::any::Any + Send>) -> String {
     let cause = Cause::<String>::Panic(payload);
     format!("panicked: {}", cause.panic_message().unwrap_or("without words"))

@@ -41,7 +41,6 @@ impl<D> Order<D> {
     }
 }
 
-/// A chunk that failed.
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) struct Failed {
     pub(super) index: u64,
@@ -75,7 +74,6 @@ pub(super) enum Answer<R> {
 pub(super) enum Letter<D, R> {
     /// From the dealer to this process.
     Order(usize, Order<D>),
-    /// The dealer is done.
     AllDealt,
     /// To the dealer.
     Answer(Answer<R>),

@@ -64,7 +64,6 @@ impl Pull for Places {
     }
 }
 
-/// Numbers.
 pub struct SpreadNumbers(pub(super) Range<u64>);
 
 impl Spread for SpreadNumbers {
@@ -82,7 +81,6 @@ impl Spread for SpreadNumbers {
     }
 }
 
-/// The first number.
 pub struct FirstNumber(u64);
 
 impl Open<()> for FirstNumber {

@@ -9,9 +9,7 @@ use crate::sync::{Condvar, Mutex, lock, wait};
 /// The jobs that have seats, and the helpers that wait for one.
 pub(crate) struct Seats<B> {
     state: Mutex<State<B>>,
-    /// Seats were offered.
     offered: Condvar,
-    /// A helper left its seat.
     left: Condvar,
 }
 
@@ -31,7 +29,6 @@ struct Job<B> {
     next_worker: usize,
 }
 
-/// A taken seat.
 pub(crate) struct Taken<B> {
     pub(crate) job: u64,
     pub(crate) worker: usize,

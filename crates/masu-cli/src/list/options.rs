@@ -14,7 +14,6 @@ use super::{BOLD, DIM};
 #[expect(unreachable_pub, reason = "it is written for the library")]
 mod glibc;
 
-/// What a terminal holds.
 const WIDTH: usize = 80;
 
 /// The form of the JSON; a change that a reader could trip over is a new one.

@@ -113,7 +113,6 @@ impl Table {
         self.columns.iter().map(|column| aligned(column, column.heading))
     }
 
-    /// A line for each row.
     pub(super) fn lines(&self) -> impl Iterator<Item = String> + '_ {
         self.rows.iter().map(|row| {
             row.iter().zip(self.columns).map(|(cell, column)| aligned(column, &cell.text)).collect()

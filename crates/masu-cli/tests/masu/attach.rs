@@ -50,7 +50,6 @@ impl Target {
         assert_eq!(bytes, 256 << 10, "it has ended");
     }
 
-    /// masu, attached to it for an hour.
     fn attached(&mut self) -> Child {
         let mut command = masu(&["diagnose", "--attach", "--for", "1h", "--json", "-p"]);
         let command = command.arg(self.pid()).stdout(Stdio::piped()).stderr(Stdio::piped());

@@ -1,6 +1,4 @@
 //! `masu code`: objects of gcc loaded by the command and called, and what is said of those that cannot be.
-//!
-//! Relies on gcc and ar, which a machine for these tests has.
 
 use std::fs;
 use std::path::Path;

@@ -5,7 +5,6 @@ use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A statically linked program in `folder`.
 pub(crate) fn static_program(folder: &Path) -> PathBuf {
     let source = folder.join("static.rs");
     fs::write(&source, "fn main() { println!(\"{:?}\", vec![1, 2]); }").unwrap();
@@ -20,7 +19,6 @@ pub(crate) fn static_program(folder: &Path) -> PathBuf {
     program
 }
 
-/// A program that starts with another user's rights.
 pub(crate) fn setuid_program(folder: &Path) -> PathBuf {
     let program = folder.join("setuid");
     fs::copy("/bin/true", &program).unwrap();

@@ -16,7 +16,6 @@ fn compare(folder: &Path, arguments: &[&str]) -> Output {
     command.args(arguments).current_dir(folder).stdin(Stdio::null()).output().unwrap()
 }
 
-/// Both streams and the exit code.
 fn compare_in(folder: &Path, arguments: &[&str]) -> (String, String, i32) {
     let output = compare(folder, arguments);
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();

@@ -271,7 +271,7 @@ fn symbols(input: &Input<'_>, plan: &Plan) -> Symbols {
     let mut symbols = Vec::new();
     for (number, symbol) in object.symbols.iter().enumerate() {
         let base = match symbol.home {
-            // Of a thread-local variable each thread has its own: it is published, and has no address.
+            // Each thread has its own thread-local variable: it is published, and has no address.
             Home::Section(home) if object.sections[home].is_thread && !symbol.is_local => {
                 0_usize.wrapping_sub(symbol.value as usize)
             }

@@ -116,7 +116,6 @@ impl Batch<'_, '_> {
         }
     }
 
-    /// Gives each section an address.
     pub(super) fn place(&mut self) -> Result<(), Error> {
         let mut all = Vec::with_capacity(self.inputs.len());
         for (index, input) in self.inputs.iter().enumerate() {

@@ -97,12 +97,9 @@ impl Drop for Attached {
     }
 }
 
-/// Why a process cannot be attached to.
 #[derive(Debug)]
 enum Refusal {
-    /// There is none.
     Ended,
-    /// This, and what to do.
     Because(String),
 }
 
@@ -115,7 +112,7 @@ fn count(
     let mut follower = Follower { process, ..Follower::default() };
     let seized = follower.seize();
     let is_seized = seized.is_ok();
-    // Who asked waits for this.
+    // The caller waits for this.
     let _ = seized_sender.send(seized.map(|()| (rope, door::own_thread())));
     let followed = if is_seized { follower.follow(bell.pid) } else { Ok(()) };
     bell.take_down();
@@ -169,7 +166,6 @@ impl Follower {
         }
     }
 
-    /// Counts until the bell rings or nobody is left.
     fn follow(&mut self, bell: Pid) -> io::Result<()> {
         while let Some((pid, change)) = trace::next_change()? {
             if let Change::Ended(_, usage) = change {
@@ -184,7 +180,7 @@ impl Follower {
             match change {
                 Change::Boundary => self.boundary(pid)?,
                 Change::Exec => {
-                    // Of the other threads, the one that runs it takes the first one's number and tells of no end.
+                    // The thread that runs it takes the first one's number and tells of no end.
                     let before = trace::event_message(pid)?;
                     if before != pid {
                         self.live.remove(&before);

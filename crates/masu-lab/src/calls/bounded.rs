@@ -33,7 +33,7 @@ const TICK: Duration = Duration::from_millis(10);
 /// Every so many stops the tracer looks how long it waited for a CPU.
 const ASKED_EVERY: u64 = 32;
 
-/// Who is to be stopped for the next window, and when.
+/// The threads to stop for the next window, and when.
 #[derive(Debug, Default)]
 struct Wanted {
     due: Option<Instant>,
@@ -55,7 +55,6 @@ impl Shared {
         self.wanted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The run is over.
     pub(super) fn finish(&self) {
         // ORDERING: Relaxed; nothing is handed over with it.
         self.is_done.store(true, Ordering::Relaxed);
@@ -170,7 +169,6 @@ impl<'a> Bounded<'a> {
         }
     }
 
-    /// What was counted.
     pub(super) fn finish(self) -> Calls {
         let unseen = self.shares.unseen();
         let seen = self.kinds.calls() as f64 - unseen.calls;
@@ -193,7 +191,6 @@ impl<'a> Bounded<'a> {
         calls
     }
 
-    /// Goes over to the next phase if it is time.
     fn turn(&mut self) {
         let now_s = self.began.elapsed().as_secs_f64();
         if self.duty.samples_from_s().is_none() && self.duty.stops().is_multiple_of(ASKED_EVERY) {
@@ -286,7 +283,6 @@ fn is_seen(thread: Pid, outward: Outward) -> bool {
     }
 }
 
-/// What this thread has waited for a CPU, in seconds.
 fn waited_s() -> f64 {
     let own = Scheduled::of("/proc/thread-self");
     own.map_or(0.0, |own| Duration::from_nanos(own.queued_ns).as_secs_f64())

@@ -78,7 +78,6 @@ impl Code {
     }
 }
 
-/// The mappings of code in a memory map.
 fn mappings(maps: &str) -> Vec<(Range<u64>, bool)> {
     let code = Mapping::all(maps).filter(|one| one.access.contains('x'));
     code.map(|one| (one.start..one.end, is_library(Path::new(one.path)))).collect()

@@ -29,15 +29,12 @@ enum Phase {
     Pause,
 }
 
-/// The phases of a counted run.
 #[derive(Debug)]
 pub(super) struct Duty {
     phase: Phase,
     /// When the phase began, in seconds.
     since_s: f64,
-    /// Stops in this phase.
     stops: u64,
-    /// What the tracer has waited for a CPU, in seconds.
     waited_s: f64,
     samples_from_s: Option<f64>,
     /// Seconds of pauses that are over.
@@ -73,7 +70,6 @@ impl Duty {
         self.paused_s + if self.is_open() { 0.0 } else { now_s - self.since_s }
     }
 
-    /// Notes a stop at a call.
     pub(super) fn note(&mut self) {
         self.stops += 1;
     }

@@ -40,10 +40,8 @@ const WAITING: [&str; 16] = [
     "pause",
 ];
 
-/// Calls of one kind.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct CallKind {
-    /// Its name.
     pub name: String,
     /// How often it was made; an estimate where calls were sampled.
     pub calls: u64,
@@ -93,7 +91,6 @@ impl Kinds {
         self.begun.insert(thread, (number, Instant::now()));
     }
 
-    /// So many calls were made.
     pub(super) fn add(&mut self, number: i64, calls: u64) {
         let none = || Times { calls: 0, timed: 0, classes: [0; Times::CLASSES] };
         self.times.entry(number).or_insert_with(none).calls += calls;
@@ -112,7 +109,6 @@ impl Kinds {
         self.begun.remove(&thread);
     }
 
-    /// Calls of all kinds.
     pub(super) fn calls(&self) -> u64 {
         self.times.values().map(|times| times.calls).sum()
     }

@@ -15,11 +15,9 @@ use super::Pid;
 use crate::mapping::{Mapping, maps};
 use crate::program::elf::is_malloc_library;
 
-/// Whose lock it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Owner {
-    /// The malloc's.
     Malloc,
     /// The C library's, for something else: its streams, its loader.
     CLibrary,
@@ -30,11 +28,8 @@ pub enum Owner {
 /// A lock that threads waited for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Lock {
-    /// The process it is in.
     pub process: i32,
-    /// The address of its word.
     pub address: u64,
-    /// Whose it is.
     pub owner: Owner,
     /// Times that a thread asked to sleep until it is free.
     pub waits: u64,
@@ -156,7 +151,6 @@ impl LockOwners {
         found
     }
 
-    /// Whose the lock at `address` is.
     pub(crate) fn owner(&self, address: u64) -> Owner {
         if self.has_arenas && ARENA_HEADS.contains(&(address % ARENA)) {
             return Owner::Malloc;

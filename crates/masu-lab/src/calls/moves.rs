@@ -39,15 +39,10 @@ pub struct Moves {
 /// How memory came and went by calls of the program's own, on which no malloc has a hold.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct OwnMoves {
-    /// Writable mappings without a file.
     pub maps: u64,
-    /// Such mappings given back.
     pub unmaps: u64,
-    /// Times that contents were given back and the addresses kept.
     pub purges: u64,
-    /// Bytes that came.
     pub asked_bytes: u64,
-    /// Bytes that went.
     pub returned_bytes: u64,
 }
 
@@ -195,14 +190,13 @@ impl Books {
         self.known.insert(process, Book { is_whole: true, ..Book::default() });
     }
 
-    /// The process has ended.
     pub(super) fn forget(&mut self, process: Pid) {
         self.known.remove(&process);
     }
 }
 
 impl Book {
-    /// Of so many bytes that go, those of mappings without a file.
+    /// How many of the bytes that go are of mappings without a file.
     fn unmapped(&mut self, bytes: u64) -> u64 {
         if let Some(others) = self.others.get_mut(&bytes).filter(|others| **others > 0) {
             *others -= 1;
@@ -300,7 +294,7 @@ mod tests {
             MemoryRequest::Break(900),
             MemoryRequest::Break(800),
             MemoryRequest::Break(900),
-            // That it is known here is not to be expected.
+            // It cannot be expected to be known here.
             MemoryRequest::Unmap(4096),
         ] {
             moves.add(&books.note(1, request, false), 10);

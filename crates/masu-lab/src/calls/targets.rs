@@ -15,11 +15,8 @@ use super::{Call, Pid};
 /// Calls that wrote fewer than `SmallWrites::BELOW` bytes, by what they went to.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct SmallWrites {
-    /// To files.
     pub files: u64,
-    /// To pipes.
     pub pipes: u64,
-    /// To terminals.
     pub terminals: u64,
     /// To sockets, where an answer may be as small as it has to be.
     pub sockets: u64,
@@ -49,7 +46,6 @@ impl SmallWrites {
     }
 }
 
-/// What a descriptor leads to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Target {
     File,

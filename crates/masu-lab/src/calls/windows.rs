@@ -28,7 +28,7 @@ const STOP_MOST: f64 = 5.0;
 /// CPU time tells where stops took no more than this share of it.
 const STOPS_SHARE: f64 = 0.5;
 
-/// Of a window, stops are taken for this share at most where they are thought to have cost all of it.
+/// Stops count as this share of a window at most where they are thought to have cost all of it.
 const STOPS_SHARE_MAX: f64 = 0.9;
 
 /// How far a thread has come.
@@ -36,7 +36,7 @@ const STOPS_SHARE_MAX: f64 = 0.9;
 pub(super) struct Progress {
     /// CPU time, stops included.
     pub(super) cpu_s: f64,
-    /// Of that, in the kernel, to a tick of its clock.
+    /// The kernel's part of it, to a tick of its clock.
     pub(super) sys_s: f64,
     /// Calls that read or wrote; none where the kernel does not count them.
     pub(super) transfers: u64,
@@ -103,7 +103,6 @@ pub(super) struct Shares {
     seen_s: f64,
     unseen_s: f64,
     unseen_sys_s: f64,
-    /// Calls that were not seen.
     unseen: Estimate,
     /// What threads did that ended before a window met them; those of the next one that ends stand for it.
     unmet: Progress,
@@ -114,12 +113,11 @@ impl Shares {
         Shares { stop_cpu_s, ..Shares::default() }
     }
 
-    /// Of the CPU time since samples began, the share in which calls were counted.
+    /// The share of the CPU time since samples began in which calls were counted.
     pub(super) fn seen(&self) -> f64 {
         self.seen_s / (self.seen_s + self.unseen_s).max(1e-9)
     }
 
-    /// Calls that were not seen.
     pub(super) fn unseen(&self) -> Estimate {
         self.unseen
     }
@@ -165,7 +163,6 @@ pub(super) struct Windows {
     /// Whether it is stopped where a call begins, which the kernel has not counted yet.
     is_at_call: bool,
     held: Held,
-    /// The window before that.
     before: Held,
     /// Windows since then, which had no call: they are part of the next that has one.
     idle: Held,

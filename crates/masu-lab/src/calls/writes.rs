@@ -11,12 +11,10 @@ use serde::Serialize;
 
 use super::{Call, Pid};
 
-/// Calls that wrote, by size.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Writes {
     /// Calls whose size was seen.
     pub calls: u64,
-    /// Bytes they asked to write.
     pub bytes: u64,
     /// How many there were of each size: at place 0 those of nothing, at place *n* those of 2^(*n* − 1) bytes and
     /// more up to the next place; the last place has all that are larger.

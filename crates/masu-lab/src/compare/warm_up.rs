@@ -174,7 +174,6 @@ impl Executor for Remaining<'_> {
     }
 }
 
-/// Warms up again what was verified before.
 pub(super) fn again(executor: &mut dyn Executor, rows: usize, stop: &Stop) -> Result<(), Error> {
     for index in 0..rows {
         let (run, _) = executor.warm_up(index, stop)?;

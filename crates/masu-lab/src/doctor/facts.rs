@@ -33,14 +33,10 @@ pub enum Standing {
     Limits,
 }
 
-/// One thing that the machine allows or limits.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Fact {
-    /// What it is about, in at most 14 characters.
     pub name: &'static str,
-    /// How it is here.
     pub value: String,
-    /// Whether something should be done about it.
     pub standing: Standing,
     /// What that is, and why; none where nothing has to be done.
     pub remedy: Option<String>,
@@ -342,7 +338,6 @@ mod tests {
         }
     }
 
-    /// The facts that limit, by name.
     fn limiting(seen: &Seen) -> Vec<&'static str> {
         let facts = seen.judge();
         let limiting = facts.iter().filter(|fact| fact.standing == Standing::Limits);

@@ -20,7 +20,6 @@ const BYTES: usize = 4096;
 pub struct Offsets(Option<Random>);
 
 impl Offsets {
-    /// Random offsets, 1 to 4095 bytes.
     pub fn random(seed: u64) -> Offsets {
         // The order of runs is drawn from the same seed and must not go along with the offsets.
         Offsets(Some(Random::new(seed ^ u64::from_be_bytes(*b"OFFSETS!"))))

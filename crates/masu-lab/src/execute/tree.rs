@@ -34,7 +34,6 @@ pub(crate) struct Sample {
     pub(crate) members: Vec<Pid>,
 }
 
-/// The memory of several processes.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Held {
     pub(crate) resident_bytes: u64,
@@ -198,13 +197,10 @@ fn searched_children(parent: Pid) -> Vec<Pid> {
     pids.filter(|&pid| state_of(pid).is_some_and(|state| state.parent == parent)).collect()
 }
 
-/// Where a process stands.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct State {
-    /// What it does: `R`, `S`, `Z` and so on.
     letter: char,
     pub(crate) parent: Pid,
-    /// The session it is in, by the process that opened it.
     pub(crate) session: Pid,
 }
 

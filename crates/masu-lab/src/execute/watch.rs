@@ -22,7 +22,7 @@ use crate::{Error, Stop, kernel};
 /// How long output may still arrive after every process was killed.
 const LAST_OUTPUT: Duration = Duration::from_millis(500);
 
-/// Who looks more closely at the processes of a run, each time the watch looks.
+/// A closer look at the processes of a run, each time the watch looks.
 ///
 /// What it takes is part of the look, whose price sets the time to the next.
 pub(crate) trait Look: Send {
@@ -260,7 +260,6 @@ impl Drain {
         }
     }
 
-    /// The last of what came, as text.
     pub(crate) fn tail(&self) -> String {
         String::from_utf8_lossy(&self.tail).into_owned()
     }

@@ -25,7 +25,6 @@ pub(super) struct Built {
     pub(super) bytes: u64,
 }
 
-/// What of a package is built, and how.
 pub(super) struct Recipe<'a> {
     pub(super) name: &'a str,
     /// The program whose build folder it shares; its own name where its build is timed from nothing.

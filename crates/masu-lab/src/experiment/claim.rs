@@ -8,16 +8,12 @@ use serde::Deserialize;
 use crate::quantity;
 use crate::statistics::Ratio;
 
-/// What a report claims, what it rests on, and what today's figures say.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Claim {
-    /// The claim, as a sentence.
     pub says: String,
-    /// The author's figure.
     pub then: String,
     /// Today's figure, with its interval where it has one.
     pub now: String,
-    /// Whether it holds today.
     pub held: Held,
 }
 
@@ -28,7 +24,6 @@ pub(super) enum Held {
     Undecided,
 }
 
-/// What a claim says of a ratio.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Expect {
@@ -43,20 +38,15 @@ pub(super) enum Expect {
 pub enum Agreement {
     /// Every claim that can be decided holds.
     Full,
-    /// Some do, some do not.
     Partial,
-    /// None does.
     None,
     /// No claim can be decided.
     Undecided,
 }
 
-/// Whether today's machine agrees with the author.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verdict {
-    /// Whether it does.
     pub agreement: Agreement,
-    /// The same as a sentence, with figures.
     pub sentence: String,
 }
 

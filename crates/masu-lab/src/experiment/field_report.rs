@@ -25,7 +25,7 @@ pub(super) struct FieldReport {
 #[serde(deny_unknown_fields)]
 struct Then {
     story: String,
-    /// Of the table, whose first line has the headings.
+    /// The table's; the table's first line has the headings.
     caption: String,
     table: String,
     /// What stands below the table.
@@ -42,7 +42,7 @@ struct Reported {
     #[serde(default)]
     over: String,
     expect: Expect,
-    /// Of figures that are counted once, so that there is nothing to be unsure of.
+    /// The unit of figures that are counted once, which leave nothing to be unsure of.
     #[serde(default)]
     unit: String,
 }

@@ -17,7 +17,7 @@ pub(super) fn diagnosis(what: &str, diagnosis: &Diagnosis) -> Vec<Block> {
         blocks.push(Block::marked("Nothing stands out."));
     }
     let mut findings: Vec<&Finding> = diagnosis.findings.iter().collect();
-    // That memory is fine says nothing more where a cause was found.
+    // Where a cause was found, the finding that memory is fine says nothing more.
     if findings.iter().any(|finding| finding.id.kind() == Kind::Cause) {
         findings.retain(|finding| finding.id.kind() != Kind::AllClear);
     }

@@ -27,7 +27,6 @@ const READING: [&str; 2] = [
 ];
 
 impl Outcome {
-    /// The page of `experiment`, made on `date`; `missing` could not be measured.
     pub(super) fn page(
         self,
         experiment: &Experiment,

@@ -117,7 +117,6 @@ fn turns(bench: &Workbench<'_>) -> u64 {
     bench.choose(10, 20_000, 20_000, 20_000)
 }
 
-/// Those of the longer loop.
 fn most(bench: &Workbench<'_>) -> u64 {
     5 * turns(bench)
 }

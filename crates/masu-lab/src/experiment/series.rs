@@ -17,7 +17,6 @@ use crate::{Measure, Run, summary};
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Series(BTreeMap<usize, f64>);
 
-/// The index of the row of `table` that `variant` has with these values of its parameters.
 pub(super) fn row(table: &Table, variant: &str, values: &[(&str, &str)]) -> Option<usize> {
     let values: Vec<(String, String)> =
         values.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();

@@ -28,7 +28,6 @@ use super::{Block, Experiment, Page, earlier, format, found};
 
 mod step;
 
-/// How much is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Depth {
     /// As little as shows that everything works; for tests.
@@ -54,11 +53,8 @@ impl Depth {
     }
 }
 
-/// What an experiment is run with.
 pub struct Asked<'a> {
-    /// How much is measured.
     pub depth: Depth,
-    /// Where pages and results go.
     pub output: PathBuf,
     /// Where programs are built and inputs kept; every experiment has a folder of its own in it.
     pub cache: PathBuf,
@@ -66,17 +62,13 @@ pub struct Asked<'a> {
     pub source: Option<PathBuf>,
     /// Whether missing packages of the system are installed.
     pub install: bool,
-    /// What is known of the machine.
     pub checkup: &'a Checkup,
     /// Which mallocs there are for programs of each C library.
     pub mallocs: &'a mut dyn FnMut(Libc) -> Mallocs,
-    /// Whether to stop.
     pub stop: &'a Stop,
-    /// Who hears what happens.
     pub tell: &'a mut dyn FnMut(News<'_>),
 }
 
-/// A part that could not be had.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Missing {
     /// What is not in the figures for it.
@@ -91,17 +83,13 @@ pub struct Missing {
 pub enum News<'a> {
     /// A step begins: `building xquo 0.2.3 for musl`.
     Begins(&'a str),
-    /// It took so long.
     Done(&'a str, Duration),
     /// A part is missing, and the rest goes on.
     Missing(&'a Missing),
-    /// Something happened in a comparison.
     Comparing(Event<'a>),
-    /// A comparison is over.
     Compared,
 }
 
-/// Everything that an experiment works with.
 pub struct Workbench<'a> {
     name: &'static str,
     asked: Asked<'a>,
@@ -122,10 +110,6 @@ pub fn source_above(start: &Path) -> Option<PathBuf> {
 
 impl<'a> Workbench<'a> {
     /// The workbench of `experiment`; makes its folders.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::System`] where a folder cannot be made.
     pub fn open(experiment: &Experiment, asked: Asked<'a>) -> Result<Workbench<'a>, Error> {
         let bench = Workbench {
             name: experiment.name,
@@ -294,7 +278,6 @@ impl<'a> Workbench<'a> {
         }
     }
 
-    /// The same of a suite that makes one table.
     pub(super) fn table(&mut self, suite: &Suite, part: &str) -> Result<Option<Table>, Error> {
         let comparison = self.compare(suite, part)?;
         Ok(comparison.and_then(|comparison| comparison.tables.into_iter().next()))
@@ -382,7 +365,6 @@ pub(super) fn workload(words: &[&str], input: Option<&Path>) -> Result<Workload,
     Workload::new(words.iter().map(OsString::from), input)
 }
 
-/// Gives the value `name` of `suite` the path `path`.
 pub(super) fn set(suite: &mut Suite, name: &str, path: &Path) -> Result<(), Error> {
     let value = path.to_str().ok_or_else(|| Error::Parameter {
         parameter: name.to_owned(),

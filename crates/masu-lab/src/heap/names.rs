@@ -19,7 +19,7 @@ use super::message::{Location, Mapping, Message};
 /// A mapped file, ready to be asked.
 pub struct File {
     loader: Option<Loader>,
-    /// Of each segment: where it lies in the file, its length there, and its address.
+    /// Where each segment lies in the file, its length there, and its address.
     segments: Vec<(u64, u64, u64)>,
 }
 

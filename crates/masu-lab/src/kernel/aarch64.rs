@@ -29,7 +29,7 @@ pub(crate) const RESULT: usize = 0;
 /// Where the arguments of a call stand: `x0`–`x5`.
 pub(crate) const ARGUMENTS: [usize; 6] = [0, 1, 2, 3, 4, 5];
 
-/// Whose numbers of calls these are (`AUDIT_ARCH_AARCH64` of `<linux/audit.h>`).
+/// The CPU that numbers of calls belong to (`AUDIT_ARCH_AARCH64` of `<linux/audit.h>`).
 pub(crate) const AUDIT: u32 = 0xc000_00b7;
 
 pub(crate) const REGISTERS: usize = 34;

@@ -14,7 +14,6 @@ use super::{checked, kill, wait_for};
 /// Where a thread has stopped that is stopped at every call.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Boundary {
-    /// It is about to make a call.
     Begins(Begun),
     /// A call is over, or it is not at a call.
     Other,
@@ -45,7 +44,7 @@ pub(crate) fn interrupt(thread: libc::pid_t) -> io::Result<()> {
 }
 
 /// Lets a stopped thread go on to where its next call begins or ends, with `signal` delivered unless it is zero.
-/// That the thread may be gone already is no error.
+/// A thread that is gone already is no error.
 pub(crate) fn go_on_to_call(thread: libc::pid_t, signal: i32) {
     let _ = ask(libc::PTRACE_SYSCALL as libc::c_uint, thread, signal as usize);
 }
@@ -169,7 +168,7 @@ impl Bell {
     /// Takes the bell down if it has not rung.
     pub(crate) fn take_down(&self) {
         kill(self.pid);
-        // Who has heard it already has nothing to wait for.
+        // A thread that has heard it already has nothing to wait for.
         let _ = wait_for(self.pid);
     }
 }

@@ -116,7 +116,6 @@ pub(crate) fn another_cpu(cpu: usize) -> Option<usize> {
     (0..CpuSet::MAX_CPU).find(|other| *other != cpu && allowed.is_set(*other))
 }
 
-/// The CPU that the calling thread runs on at the moment.
 pub(crate) fn current_cpu() -> usize {
     rustix::thread::sched_getcpu()
 }

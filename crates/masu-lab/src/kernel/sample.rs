@@ -322,11 +322,11 @@ struct Ring {
 unsafe impl Send for Ring {}
 
 impl Ring {
-    /// Of `perf_event_mmap_page`, where the kernel says how far it wrote, and learns how far was read.
+    /// Where `perf_event_mmap_page` says how far the kernel wrote, and how far was read.
     const HEAD_AT: usize = 1024;
     const TAIL_AT: usize = 1032;
 
-    /// Of the bytes that a user may have for this on each CPU (`perf_event_mlock_kb`, 516 KiB), less than half.
+    /// Less than half of the bytes that a user may have for this on each CPU (`perf_event_mlock_kb`, 516 KiB).
     const BYTES: usize = 128 << 10;
 
     fn of(event: OwnedFd) -> io::Result<Ring> {

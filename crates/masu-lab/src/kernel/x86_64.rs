@@ -29,7 +29,7 @@ pub(crate) const RESULT: usize = 10;
 /// Where the arguments of a call stand: `rdi`, `rsi`, `rdx`, `r10`, `r8`, `r9`.
 pub(crate) const ARGUMENTS: [usize; 6] = [14, 13, 12, 7, 9, 8];
 
-/// Whose numbers of calls these are (`AUDIT_ARCH_X86_64` of `<linux/audit.h>`).
+/// The CPU that numbers of calls belong to (`AUDIT_ARCH_X86_64` of `<linux/audit.h>`).
 pub(crate) const AUDIT: u32 = 0xc000_003e;
 
 pub(crate) const REGISTERS: usize = 27;

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use crate::random::Random;
 
-/// When requests are sent.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Pace {
     /// Closed loop: each connection sends its next request as soon as it has the last answer.
@@ -84,7 +83,7 @@ mod tests {
         assert!(one.is_sorted());
         let mean_s = one[99_999].as_secs_f64() / 99_999.0;
         assert!((mean_s * 1000.0 - 1.0).abs() < 0.02, "{mean_s}");
-        // Of exponential distances a share of exp(−1) is longer than the mean.
+        // A share of exp(−1) of exponential distances is longer than the mean.
         let longer = one.windows(2).filter(|pair| pair[1] - pair[0] > Duration::from_millis(1));
         let share = longer.count();
         assert!((35_500..38_000).contains(&share), "{share}");

@@ -32,7 +32,6 @@ pub struct Failures {
 }
 
 impl Failures {
-    /// All of them.
     pub fn total(&self) -> u64 {
         self.refused + self.broken + self.timed_out + self.status + self.never_sent
     }
@@ -69,13 +68,11 @@ impl fmt::Display for Failures {
     }
 }
 
-/// What a burst met.
 #[derive(Clone)]
 pub struct Met {
     /// Requests answered with a status below 400.
     pub answered: u64,
     pub(crate) in_window: u64,
-    /// The others.
     pub failures: Failures,
     /// For how long requests were sent.
     pub window: Duration,

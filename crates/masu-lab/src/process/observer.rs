@@ -25,25 +25,19 @@ const HUGE_EVERY: u32 = 10;
 pub struct Observation {
     /// `masu-top`.
     pub schema: &'static str,
-    /// The version of this form.
     pub version: u32,
-    /// The process.
     pub pid: u32,
-    /// Its name.
     pub name: String,
-    /// Its arguments.
     pub command: String,
     /// Now, in seconds since 1970.
     pub(crate) unix_seconds: f64,
     /// How old the page is, in seconds.
     pub age_seconds: f64,
-    /// Bytes of the whole process that are resident.
     pub resident_bytes: Option<u64>,
     /// Bytes of them in huge pages, as of a few looks ago at most; not known where this user may not know.
     pub huge_page_resident_bytes: Option<u64>,
     /// What happened a second since the look before; not known at the first.
     pub rates: Option<Rates>,
-    /// Numbers of the whole process.
     pub total: Total,
     /// The size classes in use, smallest first.
     pub classes: Vec<Class>,
@@ -57,7 +51,6 @@ pub struct Observation {
 pub struct Thread {
     /// The thread's name; empty where it is not known.
     pub name: String,
-    /// The numbers.
     #[serde(flatten)]
     pub cache: Cache,
 }
@@ -77,7 +70,6 @@ pub struct Rates {
     pub(crate) large_made: f64,
     /// Times that contents were given back to the kernel.
     pub purges: f64,
-    /// Bytes of them.
     pub purged_bytes: f64,
 }
 
@@ -87,7 +79,6 @@ pub struct Rates {
 pub struct Point {
     /// Bytes handed out.
     pub live_bytes: u64,
-    /// Bytes of the process that were resident.
     pub resident_bytes: u64,
 }
 
@@ -106,11 +97,6 @@ pub struct Observer {
 
 impl Observer {
     /// Begins to look at the process `pid`.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Ended`] where there is no such process; [`Error::Process`] where it has no statistics
-    /// page, or none that this user may read, and what to do about it.
     pub fn new(pid: u32) -> Result<Observer, Error> {
         let reach = Reach::find(pid)?;
         reach.read()?;
@@ -119,7 +105,6 @@ impl Observer {
         Ok(Observer { pid, start, reach, name, history, before: None, looks: 0, huge_bytes: None })
     }
 
-    /// The process.
     pub fn pid(&self) -> u32 {
         self.pid
     }
@@ -130,11 +115,6 @@ impl Observer {
     }
 
     /// Looks at the process now.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Ended`] once it has ended; [`Error::Process`] where it has no page at this moment, as
-    /// when it has just become another program.
     pub fn observe(&mut self) -> Result<Observation, Error> {
         if !system::is_alive(self.pid) || system::start(self.pid) != self.start {
             return Err(Error::Ended { pid: self.pid });

@@ -70,7 +70,6 @@ impl Class {
         self.live_blocks.saturating_mul(self.size).saturating_sub(self.canary_bytes)
     }
 
-    /// Free blocks in caches.
     pub fn cached_blocks(&self) -> u64 {
         self.thread_cached_blocks.saturating_add(self.transfer_blocks)
     }
@@ -94,7 +93,6 @@ pub struct Page {
     pub process: u64,
     /// When it was written, by `CLOCK_MONOTONIC` in nanoseconds.
     pub time: u64,
-    /// The whole.
     pub total: Total,
     /// The size classes that ever had a page.
     pub classes: Vec<Class>,
@@ -135,10 +133,6 @@ fn word(bytes: &[u8], place: usize) -> Option<u64> {
 
 impl Page {
     /// The page in `bytes`, read while its [`sequence`] did not change.
-    ///
-    /// # Errors
-    ///
-    /// If it is none.
     pub fn parse(bytes: &[u8]) -> Result<Page, NoPage> {
         let (chunks, _) = bytes.as_chunks::<WORD_BYTES>();
         let words: Vec<u64> = chunks

@@ -147,7 +147,6 @@ fn without_page(maps: &str) -> String {
     }
 }
 
-/// Why a process cannot be looked into.
 fn hidden(pid: u32, error: &io::Error) -> Error {
     match error.kind() {
         _ if !system::is_alive(pid) => Error::Ended { pid },

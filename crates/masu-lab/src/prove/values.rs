@@ -30,7 +30,6 @@ impl Values {
         })
     }
 
-    /// The values of `primary` in `runs` of so many variants, in their own order.
     pub(crate) fn of_all(variants: usize, primary: Measure, runs: &[Run]) -> Values {
         Values::placed(variants, primary, runs, |variant| (variant < variants).then_some(variant))
     }

@@ -71,7 +71,7 @@ fn subject(source: &Source) -> String {
 /// One comparison: its cases, and how to read them.
 fn whole(page: &mut Page, index: usize, source: &Source, detail: Detail) {
     let is_full = detail == Detail::Full;
-    // Of a suite's only case the title says nothing.
+    // The title says nothing of a suite's only case.
     let is_suite = source.tables.len() > 1 || source.header.suite.is_some();
     let id = format!("s{index}");
     page.say(format!("{}, {}", source.header.began, source.place()), Tone::Dim);
@@ -111,7 +111,6 @@ fn whole(page: &mut Page, index: usize, source: &Source, detail: Detail) {
     foot(page, source);
 }
 
-/// One case: table, verdicts, the variants that are missing, warnings.
 fn case(page: &mut Page, id: &str, source: &Source, table: &Table, detail: Detail) {
     let is_full = detail == Detail::Full;
     let summary = &table.summary;
@@ -186,7 +185,6 @@ fn foot(page: &mut Page, source: &Source) {
     page.say(text, Tone::Dim);
 }
 
-/// What several comparisons say together.
 fn together(page: &mut Page, document: &Document, detail: Detail) {
     let is_full = detail == Detail::Full;
     let noun = across::noun(document);
@@ -275,7 +273,6 @@ fn shortfalls(page: &mut Page, document: &Document, group: &Group<'_>) {
     }
 }
 
-/// What is known of the comparison and its machine.
 fn facts(source: &Source) -> Vec<Statement> {
     let header = &source.header;
     let rounds = match header.rounds {

@@ -154,7 +154,6 @@ fn remedied(remedy: &Remedy, command: &[String], columns: usize) -> Point {
     }
 }
 
-/// How the run went, in one line.
 #[expect(clippy::cast_precision_loss, reason = "bytes stay far below 2^53")]
 fn ran(diagnosis: &Diagnosis) -> String {
     let Facts { ending, clock, memory, threads, .. } = &diagnosis.facts;

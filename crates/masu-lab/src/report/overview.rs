@@ -12,7 +12,6 @@ use crate::{Measure, Verdict};
 /// The cases with the same primary measure, drawn together.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Overview {
-    /// The measure that carries their verdicts.
     pub(super) primary: Measure,
     pub(super) cases: usize,
     /// One line a variant, in the order of their first appearance.
@@ -27,11 +26,9 @@ pub(super) struct Line {
     pub(super) ratios: Option<Spread>,
     /// The geometric mean of its ratios of peak resident memory.
     pub(super) peak_rss: Option<f64>,
-    /// How the verdicts are distributed.
     pub(super) count: Count,
 }
 
-/// How many verdicts there are of each kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub(super) struct Count {
     pub(super) better: usize,

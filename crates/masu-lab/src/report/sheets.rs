@@ -181,7 +181,6 @@ fn memory(table: &Table, valid: &[&Run]) -> Option<Sheet> {
         .then(|| Sheet::new("Resident memory of the run that is drawn", headings, rows))
 }
 
-/// What several cases come to, a line a variant.
 pub(super) fn overview(overview: &Overview) -> Sheet {
     const COLUMNS: [(&str, usize); 8] = [
         ("mean", 9),
@@ -244,7 +243,6 @@ pub(super) fn matrix(id: &str, source: &Source) -> Option<Sheet> {
     })
 }
 
-/// The variants as they were run.
 pub(super) fn variants(table: &Table) -> Sheet {
     let rows = table.case.variants.iter().enumerate();
     let rows = rows.map(|(index, variant)| SheetRow {

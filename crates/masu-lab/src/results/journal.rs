@@ -100,7 +100,6 @@ impl Journal {
         Ok(())
     }
 
-    /// Everything that was written.
     pub(crate) fn read_back(&mut self) -> Result<Vec<Record>, Error> {
         let doing = || format!("reading {} back", self.path.display());
         let file = self.copy.as_mut().unwrap_or(&mut self.file);
@@ -129,7 +128,7 @@ const BEGINNING: &[u8] = b"{\"record\":\"header\"";
 /// Refuses a file that holds something and no results: a slip of the keyboard must not empty it.
 fn refuse_others(mut file: &File, path: &Path) -> Result<(), Error> {
     let mut beginning = Vec::new();
-    // Who may write it and not read it knows nothing of it either.
+    // A user who may write the file and not read it knows nothing of it either.
     let _ = Read::by_ref(&mut file).take(BEGINNING.len() as u64).read_to_end(&mut beginning);
     file.rewind().doing(|| format!("reading {}", path.display()))?;
     if BEGINNING.starts_with(&beginning) {

@@ -185,7 +185,6 @@ impl Made {
         self.check_command(load)
     }
 
-    /// Whether the load command, if there is one, returned 0.
     pub(super) fn check_command(&self, load: &Load) -> Result<(), Error> {
         let (Load::Command(_), Some((text, run))) = (load, &self.command) else { return Ok(()) };
         if run.ending == Ending::Exited(0) {

@@ -39,7 +39,7 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct Watched {
-    /// Who is looked at, by the variant's index.
+    /// The servers that are watched, by the variant's index.
     families: Vec<(usize, Arc<Family>)>,
     killed: Vec<(usize, Ending)>,
     burst: Option<Burst>,

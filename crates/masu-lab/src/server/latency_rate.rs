@@ -8,7 +8,6 @@ use std::str::FromStr;
 /// How many requests a second the second half of each burst asks for.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum LatencyRate {
-    /// So many.
     PerSecond(f64),
     /// This share of what the reference answered at the end of its warm-up: the same for all
     /// variants, and fit for a machine that nobody has measured before.

@@ -24,7 +24,6 @@ pub struct ServerRequest {
     pub load: Vec<String>,
     /// What to post to the URLs.
     pub body: Option<Vec<u8>>,
-    /// Connections of an HTTP load.
     pub connections: Option<usize>,
     /// Requests a second; without, back to back.
     pub rate: Option<f64>,
@@ -32,19 +31,13 @@ pub struct ServerRequest {
     pub latency_rate: Option<LatencyRate>,
     /// The longest a request may take.
     pub request_timeout: Option<Duration>,
-    /// How long a burst lasts.
     pub burst: Option<Duration>,
-    /// Whether only one server runs at a time.
     pub one_at_a_time: bool,
 }
 
 impl ServerRequest {
     /// The plan, without a counting library. Where nothing says when a server is ready, it is when
     /// the first URL is answered, or under a load command when its port takes connections.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Load`] for a load that cannot be made, or asks for what does not go together.
     pub fn plan(self) -> Result<ServerPlan, Error> {
         let wrong = |load: &str, reason: &str| {
             Err(Error::Load { load: load.to_owned(), reason: reason.to_owned() })

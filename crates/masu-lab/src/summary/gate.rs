@@ -22,10 +22,8 @@ pub enum Gate {
     Undecided(Vec<Standing>),
 }
 
-/// How a variant stands at a gate.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Standing {
-    /// The variant's label.
     pub variant: String,
     /// Its ratio to the reference; none without a valid pair.
     pub ratio: Option<Ratio>,

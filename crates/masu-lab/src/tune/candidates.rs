@@ -23,7 +23,6 @@ pub enum Step {
     Settings,
     /// Another malloc as it comes.
     Malloc,
-    /// Another malloc with settings.
     MallocAndSettings,
 }
 
@@ -239,7 +238,6 @@ mod tests {
         assert_eq!(once.len(), labels.len(), "{labels:?}");
     }
 
-    /// A finding with these variants as its remedies.
     fn finding(variants: &[&str]) -> Finding {
         let remedy = |variant: &&str| Remedy {
             kind: RemedyKind::Setting,

@@ -214,7 +214,7 @@ fn a_gain_is_hardly_ever_reported_where_all_variants_are_the_same() {
 
 #[test]
 fn without_fresh_runs_the_lucky_would_be_believed() {
-    // That the test above can fail: what the search itself saw of the best, taken for the truth.
+    // The test above can fail: here what the search itself saw of the best is taken for the truth.
     let all = nothing_helps();
     let believed = count(&all, BUDGET_S, |_, found| {
         let ratios = found.tried.iter().flatten().filter_map(|tried| tried.time);

@@ -30,7 +30,6 @@ pub struct Setting {
 pub struct Cell {
     /// The malloc, as the catalogue names it without its main version: `mimalloc`.
     pub malloc: &'static str,
-    /// The releases that have it.
     pub release: Release,
     /// Narrower bounds than the setting's own.
     pub unit: Option<Unit>,
@@ -58,7 +57,6 @@ pub enum Release {
 pub struct Entry {
     /// Which variable, or which list in a variable.
     pub place: Place,
-    /// The name there.
     pub name: &'static str,
     pub(super) written: Written,
 }

@@ -45,7 +45,7 @@ impl Unit {
         }
     }
 
-    /// Of an option of masu's.
+    /// The unit of an option of masu's.
     pub(super) fn of(option: &Description) -> Unit {
         let Description { least, most, .. } = *option;
         match option.unit {
@@ -95,7 +95,6 @@ impl Unit {
         }
     }
 
-    /// A value that is one.
     pub(super) fn example(self) -> String {
         match self {
             Unit::Size(_, most) => in_bytes(most.min(64 << 20)),

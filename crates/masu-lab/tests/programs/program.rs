@@ -53,7 +53,6 @@ pub(crate) struct Program {
 /// A preparation of the folder before a run.
 type Preparation = Box<dyn Fn(&Path)>;
 
-/// One run.
 struct Run {
     stdout: Vec<u8>,
     stderr: Vec<u8>,
@@ -67,7 +66,6 @@ pub(crate) struct Left {
 }
 
 impl Left {
-    /// Reads a file of the folder.
     pub(crate) fn read(&self, name: &str) -> String {
         let path = self.base.path().join(FOLDER).join(name);
         fs::read_to_string(&path)
@@ -106,7 +104,6 @@ impl Program {
         program.serves(path.to_str().expect("programs have plain names"))
     }
 
-    /// Adds arguments.
     pub(crate) fn arguments<const N: usize>(mut self, arguments: [&str; N]) -> Self {
         self.arguments.extend(arguments.map(OsString::from));
         self

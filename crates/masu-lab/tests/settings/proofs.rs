@@ -62,7 +62,7 @@ const fn advised(
 /// what a malloc keeps near its threads.
 const KEPT: fn(u64, u64) -> bool = |kept, given| kept > 60 << 20 && given < 10 << 20;
 
-/// Of the 64 MiB that the scene fills, nearly all against none. Some mallocs begin without.
+/// Nearly all of the 64 MiB that the scene fills against none. Some mallocs begin without.
 const ALL: fn(u64, u64) -> bool = |all, none| all > 50 << 20 && none == 0;
 
 const SPREAD: fn(u64, u64) -> bool = |one, three| (one, three) == (1, 3);

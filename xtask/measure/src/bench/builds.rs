@@ -1,7 +1,5 @@
 //! What is built before anything is measured: masu's library, the patterns, the floor, and what the programs
 //! read; and which mallocs there are.
-//!
-//! It relies on cargo and make, which know what stands already.
 
 use std::path::{Path, PathBuf};
 

@@ -76,7 +76,6 @@ impl Pattern {
         command
     }
 
-    /// Operations a run does.
     pub(super) fn scaled(&self, share: Share) -> Option<u64> {
         let for_glibc = if share == Share::Musl { &[] } else { LEAST_FOR_GLIBC };
         let least = LEAST.iter().chain(for_glibc).find(|(name, _)| *name == self.name);
@@ -107,7 +106,6 @@ fn understand_line(line: &str) -> Result<Pattern> {
     Ok(Pattern { name, group, threads, ops: Some(ops) })
 }
 
-/// Those of `all` that are wanted, in the order of the list; all where none is named.
 pub(crate) fn choose(mut all: Vec<Pattern>, wanted: &[String]) -> Result<Vec<Pattern>> {
     options::are_known(wanted, all.iter().map(|one| one.name.as_str()))?;
     all.retain(|one| wanted.is_empty() || wanted.contains(&one.name));

@@ -20,7 +20,6 @@ pub(super) struct Asked {
     pub(super) totals: Totals,
 }
 
-/// The suite of the `wanted` programs, or of all where none is named.
 pub(super) fn suite(root: &Path, made: &Path, wanted: &[String], rounds: usize) -> Result<Suite> {
     let mut suite = Suite::read(&root.join(FILE))?;
     // Before values that the wanted ones do not use are dropped.
@@ -38,7 +37,6 @@ pub(super) fn as_pattern(name: &str) -> Pattern {
     pattern
 }
 
-/// Runs each program of the plan once under the library that only counts.
 pub(super) fn count(plan: &Plan, library: &Path, page: &Path) -> Result<Vec<Asked>> {
     let counted = plan.cases.iter().map(|case| {
         // What was left behind by a run that was cut off would be in the way.

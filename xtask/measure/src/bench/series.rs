@@ -1,6 +1,4 @@
 //! The two parts of a record, each measured as one suite: one file of results, one order of runs.
-//!
-//! It relies on the lab for every run, and adds nothing to it but what is printed during the runs.
 
 use std::path::{Path, PathBuf};
 
@@ -89,7 +87,6 @@ fn measure(
     figures.collect()
 }
 
-/// Prints what becomes of a comparison while it is made.
 pub(crate) fn show(event: Event<'_>) {
     match event {
         Event::LeftOut { case, left_out } if left_out.label == FLOOR => {

@@ -11,7 +11,6 @@ use xtask::machine;
 
 use super::{Pattern, Request, Share, pattern, programs, table};
 
-/// One run of variant `variant`; every run prints the same.
 fn run_of(variant: usize, round: usize, wall_s: f64) -> Run {
     let stdout = Output { bytes: 1, hash: "same".to_owned(), tail: String::new() };
     let mut run = Run::default();

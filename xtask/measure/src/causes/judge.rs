@@ -14,17 +14,15 @@ const OF_THREADS: [&str; 5] =
     ["malloc-lock", "remote-frees", "one-lock", "serial-phase", "uneven-cores"];
 const CANNOT_TELL: &str = "whether threads wait for each other";
 
-/// One finding of a diagnosis.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Finding {
     pub(super) id: String,
     pub(super) confidence: String,
-    /// Of the time, where that is known.
+    /// Its share of the time, where that is known.
     pub(super) share: Option<f64>,
     pub(super) evidence: Vec<String>,
 }
 
-/// What a diagnosis says.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Found {
     /// The first one first.
@@ -59,7 +57,6 @@ pub(super) fn read(text: &str, is_cut_short: bool) -> Result<Found> {
     })
 }
 
-/// What is to be said of a diagnosis.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// What was to be found was found, and nothing false.
@@ -74,7 +71,6 @@ pub(super) enum Verdict {
     Failed(String),
 }
 
-/// A case and what came of it.
 #[derive(Debug)]
 pub(super) struct Judged {
     pub(super) case: Case,
@@ -106,7 +102,6 @@ impl Judged {
         Judged { case, found, false_ones, verdict }
     }
 
-    /// One line of progress.
     pub(super) fn line(&self) -> String {
         let found: Vec<String> = self.found.iter().map(Finding::short).collect();
         let found = if found.is_empty() { "nothing".to_owned() } else { found.join(", ") };
@@ -149,7 +144,7 @@ fn missed(case: &Case, found: &[Finding]) -> Vec<&'static str> {
 
 /// Whether a finding of this name is true of the case, or accuses nothing.
 fn may_be_found(case: &Case, id: &str) -> bool {
-    // Of an ordinary program it is what is hoped for.
+    // It is what is hoped for of an ordinary program.
     let is_hoped_for = case.group == Group::Ordinary && id == "memory-is-fine";
     is_hoped_for
         || ACCUSES_NOTHING.contains(&id)

@@ -9,7 +9,6 @@ use xtask::commands;
 use super::judge::{self, Found};
 use super::table::{Case, Group};
 
-/// What `masu diagnose` finds in one run of the case.
 pub(super) fn diagnose(masu: &Path, root: &Path, case: &Case) -> Result<Found> {
     let mut command = Command::new(masu);
     // What is judged is the judgement of one counted run, not of a trial beside other mallocs.

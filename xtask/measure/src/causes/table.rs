@@ -36,7 +36,6 @@ impl Group {
     }
 }
 
-/// One program that is diagnosed.
 #[derive(Debug, Clone)]
 pub(super) struct Case {
     pub(super) group: Group,
@@ -69,7 +68,6 @@ struct File<'a> {
     report: Vec<Known<'a>>,
 }
 
-/// Where what is run lies.
 pub(super) struct Places {
     /// What `workloads/causes` became.
     pub(super) causes: PathBuf,
@@ -77,7 +75,6 @@ pub(super) struct Places {
     pub(super) programs: PathBuf,
 }
 
-/// Every case, in the order of the tables.
 pub(super) fn cases(places: &Places) -> Result<Vec<Case>> {
     let text = |path: &Path| {
         let text = path.to_str().map(str::to_owned);

@@ -76,7 +76,6 @@ fn busy<T>(loops: usize, work: impl FnOnce() -> T) -> T {
     })
 }
 
-/// Ends busy loops when it goes.
 struct End<'a>(&'a AtomicBool);
 
 impl Drop for End<'_> {

@@ -29,7 +29,6 @@ a round share one CPU, so that they meet the same machine. A program that fails 
 The diagnosis was mended on every second program, and nothing was changed for the others.
 ";
 
-/// The whole page.
 pub(super) fn text(judged: &[Judged], all: usize, commit: &str) -> String {
     let MachineFacts { cpu, cpus, system, .. } = MachineFacts::here();
     let mut text = OPENING.to_owned();
@@ -73,7 +72,6 @@ pub(super) fn tables(judged: &[Judged]) -> String {
     text
 }
 
-/// What is wrong in `rows`, counted.
 fn counted(rows: &[&Judged]) -> String {
     let of = |wanted: &dyn Fn(&&&Judged) -> bool| rows.iter().filter(wanted).count();
     let denied = |confidence: &str| {

@@ -11,7 +11,6 @@ use xtask::commands;
 
 use super::verdict::labels;
 
-/// What a diagnosis said.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Said {
     pub(super) findings: Vec<Finding>,
@@ -23,11 +22,9 @@ pub(super) struct Said {
     pub(super) others_share: Option<f64>,
     /// Whether its trial had the runs of a round share a CPU, as the program allows it.
     pub(super) took_turns: bool,
-    /// How the program failed.
     pub(super) failure: Option<String>,
 }
 
-/// One finding.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Finding {
     pub(super) id: String,
@@ -61,7 +58,6 @@ fn failure(facts: &Value) -> Option<String> {
 }
 
 impl Said {
-    /// Reads what was kept.
     pub(super) fn read(kept: &Value) -> Result<Said> {
         let diagnosis = &kept["diagnosis"];
         let findings = diagnosis["findings"].as_array().context("the diagnosis has no findings")?;
@@ -112,7 +108,6 @@ impl Said {
         if others.iter().all(|label| beside.contains(label)) { Vec::new() } else { others }
     }
 
-    /// All findings in a line.
     pub(super) fn line(&self) -> String {
         let short = |one: &Finding| {
             let share =

@@ -40,7 +40,6 @@ fn open(variants: usize, primary: Measure, runs: &[Run]) -> Vec<usize> {
     RULES.open(variants, primary, runs)
 }
 
-/// How much is to be measured.
 #[derive(Debug, Default, PartialEq, Eq, clap::Args)]
 pub(super) struct Extent {
     /// Few mallocs
@@ -93,7 +92,6 @@ impl Programs {
         Ok(plan)
     }
 
-    /// The program under the variants called `labels`.
     pub(super) fn plan_of(
         &self,
         name: &str,

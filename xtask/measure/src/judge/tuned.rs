@@ -94,7 +94,6 @@ fn best_and(named: Option<&str>, mut all: Vec<Effect>) -> Vec<String> {
     labels
 }
 
-/// What the search tried, and what it did not.
 fn candidates(tuning: &Value) -> Vec<String> {
     let list = |name: &str| tuning[name].as_array().into_iter().flatten();
     let tried = list("tried").map(|one| &one["variant"]);

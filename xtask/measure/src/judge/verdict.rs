@@ -73,13 +73,11 @@ pub(super) fn effects(proofs: &[&Value]) -> Result<Vec<Effect>> {
     remedies.map(effect).collect()
 }
 
-/// The variants that a proof is of.
 pub(super) fn labels(proof: &Value) -> Vec<String> {
     let remedies = proof["remedies"].as_array().into_iter().flatten();
     remedies.filter_map(|one| Some(one["label"].as_str()?.to_owned())).collect()
 }
 
-/// What is to be said of a diagnosis.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// There was no gain to be seen, or a remedy gets it.
@@ -94,7 +92,6 @@ pub(super) enum Verdict {
     Denied(String),
 }
 
-/// A program and what came of it.
 #[derive(Debug)]
 pub(super) struct Judged {
     pub(super) name: String,
@@ -175,12 +172,10 @@ impl Judged {
         }
     }
 
-    /// What gains most.
     pub(super) fn best(&self) -> Option<&Effect> {
         best(self.effects.iter())
     }
 
-    /// What gains most of what was named.
     pub(super) fn named_best(&self) -> Option<&Effect> {
         let named = self.said.named();
         best(self.effects.iter().filter(|effect| named.contains(&effect.label)))
@@ -191,7 +186,6 @@ impl Judged {
         self.verdict == Verdict::Right && self.false_ones.is_empty() && self.wrong.is_empty()
     }
 
-    /// The verdict in words.
     pub(super) fn words(&self) -> String {
         let mut parts = match &self.verdict {
             Verdict::Right => Vec::new(),
@@ -208,7 +202,6 @@ impl Judged {
         if parts.is_empty() { "right".to_owned() } else { parts.join(", ") }
     }
 
-    /// One line of progress.
     pub(super) fn line(&self) -> String {
         let best = self.best().map_or("nothing".to_owned(), |effect| {
             format!("{} {}", effect.label, effect.time.as_ref().map_or(String::new(), figure))
@@ -236,7 +229,6 @@ fn best<'a>(effects: impl Iterator<Item = &'a Effect>) -> Option<&'a Effect> {
     effects.filter(|one| gain(one) > 0.0).max_by(|a, b| gain(a).total_cmp(&gain(b)))
 }
 
-/// A ratio with its interval.
 pub(super) fn figure(ratio: &Ratio) -> String {
     let worse = if is_loss(ratio) { ", slower" } else { "" };
     match ratio.interval {

@@ -23,7 +23,6 @@ pub(super) const SIZES: [Sizes; 3] = [
 pub(super) const STRANGERS: Sizes = Sizes { title: "Pointers that are no block's", sizes: &[100] };
 
 impl Sizes {
-    /// Those of `cases` that are tried with these sizes.
     pub(super) fn cases(self, cases: &[Case]) -> impl Iterator<Item = &Case> {
         cases.iter().filter(move |case| {
             let is_of_them = (case.size_min == 0) == (self == STRANGERS);

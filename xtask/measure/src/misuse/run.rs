@@ -13,7 +13,6 @@ use crate::at_once;
 use crate::mallocs::Malloc;
 use xtask::commands;
 
-/// What came of one case with one size under one malloc.
 #[derive(Debug, Clone)]
 pub(super) struct Outcome {
     pub(super) case: Case,

@@ -87,7 +87,6 @@ impl Verdict {
     }
 }
 
-/// The outcomes of several runs of one case with one size.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Tally {
     counts: [usize; 10],

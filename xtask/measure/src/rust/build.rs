@@ -1,6 +1,4 @@
 //! A program of each allocator, built for each C library, without and with link-time optimization across crates.
-//!
-//! It relies on make and `workloads/rust/Makefile`, which has cargo build each.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -71,7 +69,6 @@ pub(super) struct Built {
     pub(super) lock: String,
 }
 
-/// Builds them for these C libraries into `folder`.
 pub(super) fn all(root: &Path, folder: &Path, libcs: &[Libc]) -> Result<Built> {
     let sources = root.join("workloads/rust");
     let lock = fs::read_to_string(sources.join("Cargo.lock")).context("no lock file")?;

@@ -28,7 +28,6 @@ const QUICK_PART: u64 = 16;
 /// The slowest allocator takes less for the longest pattern: a longer run hangs.
 const PATIENCE_S: u64 = 120;
 
-/// How much is to be measured.
 #[derive(Debug, Default, PartialEq, Eq, clap::Args)]
 pub(super) struct Extent {
     /// Shorter runs, fewer rounds, no intervals (about 6 minutes)
@@ -55,7 +54,6 @@ pub(super) struct Table {
 pub(super) struct Measured {
     /// Those that were finished.
     pub(super) tables: Vec<Table>,
-    /// How many there were to be.
     pub(super) planned: usize,
     pub(super) rounds: usize,
     pub(super) seed: u64,

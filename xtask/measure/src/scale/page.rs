@@ -32,7 +32,6 @@ const MARGIN: f64 = 1.05;
 /// Fewer lines an operation count as none.
 const NOTHING: f64 = 0.005;
 
-/// Every figure's table of every workload.
 pub(super) fn tables(results: &Results) -> String {
     let mut text = String::new();
     for (figure, phase, title) in [
@@ -60,7 +59,6 @@ pub(super) fn tables(results: &Results) -> String {
     text
 }
 
-/// A table for each workload: a row a malloc, a column a number of threads.
 fn tables_of(results: &Results, figure: Figure, phase: usize) -> String {
     let mut text = String::new();
     for workload in &results.workloads {
@@ -79,7 +77,6 @@ fn tables_of(results: &Results, figure: Figure, phase: usize) -> String {
     text
 }
 
-/// The median; and the ends, where they differ by more than a twentieth.
 fn cell(figure: Figure, spread: Spread) -> String {
     let digits = match figure {
         Figure::Instructions => 0,
@@ -133,7 +130,7 @@ fn behind(results: &Results, phase: usize) -> Vec<Behind<'_>> {
 pub(super) enum Detail {
     /// Lines and code of every case.
     Full,
-    /// Of the start only the table.
+    /// Only the table of the start.
     Short,
 }
 
@@ -183,7 +180,6 @@ pub(super) fn findings(results: &Results, detail: Detail) -> String {
     text
 }
 
-/// The hottest lines of a case, and the functions that move most.
 fn hottest(
     results: &Results,
     symbols: &mut Symbols,
@@ -333,7 +329,6 @@ pub(super) fn predictions(results: &Results) -> String {
     text + &table.to_string()
 }
 
-/// The other figures, where most threads are.
 fn besides(results: &Results) -> String {
     let most = results.threads.iter().copied().max().unwrap_or(1);
     let mut text = format!("\nWith {most} threads.\n");

@@ -7,7 +7,6 @@
 
 use super::report::{Report, STEADY};
 
-/// Costs in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Prices {
     pub(super) instruction: f64,

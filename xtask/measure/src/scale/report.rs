@@ -63,13 +63,11 @@ pub(super) struct Lock {
     /// Instructions while it was held, in all and at most.
     pub(super) held: u64,
     pub(super) longest: u64,
-    /// System calls of the holder.
     pub(super) calls: u64,
     /// Lines that the holder moved, that of the word among them; a report of an older plugin does not say.
     pub(super) moves: Option<u64>,
 }
 
-/// Addresses that belong to something.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Range {
     pub(super) start: u64,
@@ -87,7 +85,6 @@ pub(super) struct Report {
     pub(super) sites: Vec<Site>,
     /// Those of each phase that were held longest come first.
     pub(super) locks: Vec<Lock>,
-    /// Ranges that the program named.
     pub(super) names: Vec<Range>,
     /// Where stacks of threads begin, and where what is local to each ends.
     pub(super) threads: Vec<(u64, u64)>,

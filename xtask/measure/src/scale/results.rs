@@ -15,7 +15,7 @@ use crate::mallocs::{Malloc, OURS};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Figure {
     Moved,
-    /// Of those, by libraries: the malloc's code and the C library's.
+    /// The libraries' part of them: the malloc's code and the C library's.
     MovedByLibraries,
     Atomics,
     Instructions,
@@ -25,7 +25,6 @@ pub(super) enum Figure {
 }
 
 impl Figure {
-    /// An operation's, on average.
     pub(super) fn of(self, report: &Report, phase: usize) -> f64 {
         let counts = report.of(phase);
         let count = match self {
@@ -74,7 +73,6 @@ pub(super) struct Results {
     pub(super) seeds: u64,
     pub(super) ops: u64,
     pub(super) runs: Vec<Run>,
-    /// Runs that failed, a line each.
     pub(super) failures: Vec<String>,
 }
 
@@ -190,7 +188,6 @@ impl Results {
         self.runs_of(workload, threads, malloc).min_by_key(|run| run.seed)
     }
 
-    /// All slips of all runs.
     pub(super) fn slips(&self) -> (u64, u64) {
         let sum = |of: fn(&Report) -> u64| self.runs.iter().map(|run| of(&run.report)).sum();
         (sum(|report| report.slips), sum(|report| report.turns))

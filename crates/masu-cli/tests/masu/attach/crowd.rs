@@ -94,7 +94,7 @@ struct Standing {
     tracer: String,
 }
 
-/// Of all threads of a process; of one that is gone, nothing.
+/// The standings of all threads of a process; none where it is gone.
 fn standings(process: &Path) -> Vec<Standing> {
     let threads = fs::read_dir(process.join("task")).into_iter().flatten().flatten();
     let read = |thread: fs::DirEntry| {
@@ -183,7 +183,7 @@ fn a_process_whose_threads_come_and_go_is_taken_hold_of_and_let_go() {
             masu.kill().unwrap();
             masu.wait().unwrap();
         } else {
-            // Who cannot write does not come and go.
+            // A thread that cannot write does not come and go.
             while masu.try_wait().unwrap().is_none() {
                 crowd.line();
             }

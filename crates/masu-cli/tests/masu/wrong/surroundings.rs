@@ -175,7 +175,6 @@ fn find_line(text: &str, word: &str) -> Option<usize> {
     if text.starts_with(word) { Some(0) } else { Some(text.find(&format!("\n{word}"))? + 1) }
 }
 
-/// `text` with `…` for what stands between `from` and `to` after `context`.
 fn between(text: &str, context: &str, from: &str, to: &str) -> String {
     let replaced = || {
         let at = text.find(context)?;

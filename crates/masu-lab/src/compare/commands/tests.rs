@@ -35,7 +35,6 @@ fn variants(workload: &Workload) -> Vec<Variant> {
     ["system", "system:env.A=1"].map(|name| resolve(name).unwrap()).to_vec()
 }
 
-/// What is around the runs.
 struct Around {
     runs: usize,
     hooks: Hooks,

@@ -122,7 +122,6 @@ pub(super) fn plan(cases: &[&str], rounds: Rounds) -> Plan {
     plan
 }
 
-/// A run of `wall_s` seconds.
 pub(super) fn taking(wall_s: f64) -> Run {
     Run { wall_s, ..Run::default() }
 }

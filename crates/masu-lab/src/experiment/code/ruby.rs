@@ -135,7 +135,7 @@ impl Ruby {
 
     /// The middle request of a way over that without JIT.
     pub(super) fn gap(&self, way: &str, key: &str) -> Series {
-        // Of a hundred requests the first hundred are all.
+        // The first hundred of a hundred requests are all of them.
         if self.requests <= 100 {
             return Series::default();
         }

@@ -22,7 +22,7 @@ const BODY: usize = 60;
 
 const CATEGORIES: usize = 200;
 
-/// Of ten queries, those that ask within a category, and those that ask for its ten largest.
+/// How many of ten queries ask within a category, and how many ask for its ten largest.
 const FILTERED: usize = 3;
 const FACETED: usize = 1;
 

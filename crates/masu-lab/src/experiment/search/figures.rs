@@ -80,7 +80,7 @@ impl Figures for Measured {
         })
     }
 
-    /// Of servers over glibc the interval that holds for all rows of the table together.
+    /// The interval of servers over glibc holds for all rows of the table together.
     fn ratio(&self, of: &str, over: &str) -> Option<Ratio> {
         let words: Vec<&str> = of.split(' ').collect();
         if let [server @ ("solr" | "mariadb"), malloc, ref measure @ ..] = words[..]

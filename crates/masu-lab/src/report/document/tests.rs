@@ -8,7 +8,6 @@ use super::*;
 use crate::report::fixtures;
 use crate::results::Record;
 
-/// A results file of `records`.
 fn file(records: &[Record]) -> TempPath {
     let lines: Vec<String> =
         records.iter().map(|record| serde_json::to_string(record).unwrap() + "\n").collect();

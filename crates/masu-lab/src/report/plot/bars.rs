@@ -4,10 +4,8 @@ use super::axis::Axis;
 use super::{LEFT, RIGHT, Rows, Screen};
 use crate::quantity::bytes;
 
-/// A row of the plot.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Bar {
-    /// What the row is called.
     pub label: String,
     /// Its figure; none where it was not measured.
     pub value: Option<f64>,

@@ -7,25 +7,19 @@ use super::axis::Axis;
 use super::svg::{Point, Svg};
 use super::{WIDTH, float};
 
-/// A plot of lines.
 #[derive(Debug, Clone)]
 pub struct Chart<'a> {
-    /// What it shows.
     pub title: &'a str,
     /// What the steps are.
     pub across: &'a str,
-    /// The names of the steps.
     pub(crate) ticks: &'a [String],
-    /// The lines.
     pub lines: &'a [Line],
     /// Puts a figure into words.
     pub unit: fn(f64) -> String,
 }
 
-/// One line.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Line {
-    /// Its name.
     pub label: String,
     /// A figure for each step; none where it was not measured.
     pub points: Vec<Option<f64>>,

@@ -99,7 +99,7 @@ fn stopping_at_the_first_difference_finds_none_in_null_tables() {
 
 #[test]
 fn without_spending_repeated_looks_would_find_what_is_not_there() {
-    // That the test above can fail: every look at the whole level.
+    // The test above can fail: here every look is at the whole level.
     let mut machine = Machine::new(Noise::Normal(0.015), 3);
     let alarm = |_: &usize| {
         let runs = NULL.runs(&mut machine, BUDGET);

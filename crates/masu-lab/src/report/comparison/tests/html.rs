@@ -9,7 +9,6 @@ fn parsed(page: &str) -> roxmltree::Document<'_> {
     roxmltree::Document::parse_with_options(page, options).unwrap()
 }
 
-/// How many elements called `name` there are.
 fn count(tree: &roxmltree::Document<'_>, name: &str) -> usize {
     tree.descendants().filter(|it| it.tag_name().name() == name).count()
 }
