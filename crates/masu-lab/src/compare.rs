@@ -31,7 +31,6 @@ use warm_up::{Remaining, Warm, WarmUps};
 type Make<'m> =
     dyn for<'a> FnMut(&'a Prepared, Offsets) -> Result<Box<dyn Executor + 'a>, Error> + 'm;
 
-/// Where the records go.
 #[derive(Debug, Clone, Default)]
 pub enum Destination {
     /// Nowhere: only the comparison itself is returned.
@@ -44,7 +43,6 @@ pub enum Destination {
 }
 
 impl Destination {
-    /// The file.
     pub fn path(&self) -> Option<&Path> {
         match self {
             Destination::Nowhere => None,
@@ -53,13 +51,11 @@ impl Destination {
     }
 }
 
-/// How to compare.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// Seed of the order of runs; none for one from the clock, or the one of the comparison that is
     /// resumed. It is kept in the results.
     pub seed: Option<u64>,
-    /// Where the records go.
     pub results: Destination,
     /// Whether each run's environment is made longer by a random number of bytes, drawn from the
     /// seed: see [`Offsets`].
@@ -102,39 +98,26 @@ impl Default for Options {
     }
 }
 
-/// Something happened during a comparison.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Event<'a> {
-    /// The warm-up run of a variant starts.
     WarmUp {
-        /// The case's name.
         case: &'a str,
-        /// Which variant.
         variant: &'a Variant,
         /// Whether it is a server, which is ready when it is, and does not end.
         is_server: bool,
-        /// Warm-ups done so far.
         done: usize,
-        /// Warm-ups in all.
         of: usize,
     },
     /// The warm-up run showed that the variant is in effect.
     Verified {
-        /// Which variant.
         variant: &'a Variant,
-        /// What was seen.
         evidence: &'a Evidence,
         /// The warm-up run; its times are those of a traced program.
         run: &'a Run,
     },
     /// The warm-up run showed that the variant cannot take part.
-    LeftOut {
-        /// The case's name.
-        case: &'a str,
-        /// Who, and why.
-        left_out: &'a LeftOut,
-    },
+    LeftOut { case: &'a str, left_out: &'a LeftOut },
     /// All warm-ups are done and the timed runs start.
     Planned {
         /// Timed runs to come; none where their number depends on what they show.
@@ -145,48 +128,32 @@ pub enum Event<'a> {
         /// Timed runs that are in the file already.
         resumed: usize,
     },
-    /// A timed run starts.
     Running {
-        /// The case's name.
         case: &'a str,
-        /// Which variant.
         variant: &'a Variant,
-        /// Timed runs done so far.
         done: usize,
         /// Timed runs in all, or the most there can be, if that is known.
         of: Option<usize>,
         /// How long the rest will take at most, this run included, judged by the runs so far.
         remaining: Duration,
     },
-    /// A timed run is over.
     Ran {
-        /// Which variant.
         variant: &'a Variant,
-        /// What it came to.
         run: &'a Run,
         /// Timed runs done so far, this one included.
         done: usize,
-        /// Timed runs in all, or the most there can be, if that is known.
         of: Option<usize>,
     },
     /// All runs of a case are made.
-    Finished {
-        /// The case.
-        case: &'a Case,
-        /// What they come to.
-        summary: &'a Summary,
-    },
+    Finished { case: &'a Case, summary: &'a Summary },
 }
 
-/// What a comparison came to.
 #[derive(Debug, Clone)]
 pub struct Comparison {
-    /// What was compared, where and how.
     pub header: Header,
     /// One table for each of the header's cases, in their order; of a comparison that was stopped
     /// those that it came to.
     pub tables: Vec<Table>,
-    /// Whether it was stopped before all runs were made.
     pub stopped: bool,
 }
 
@@ -194,10 +161,10 @@ pub struct Comparison {
 ///
 /// # Errors
 ///
-/// [`Error::Compare`] for a case without rows or with two equal labels, and for no rounds;
+/// [`Error::Request`] for a case without rows or with two equal labels, and for no rounds;
 /// [`Error::NotInEffect`] when a warm-up shows that the library of a variant that must work did not
 /// serve the program; [`Error::WarmUp`] when a warm-up run is killed by a limit; [`Error::Stopped`]
-/// when stopped before the first timed run; [`Error::Compare`] too for a budget in which no verdict is possible, and
+/// when stopped before the first timed run; [`Error::Request`] too for a budget in which no verdict is possible, and
 /// for a criterion about what is not compared; [`Error::Resume`] when the results to go on with are
 /// those of another plan; [`Error::Hook`] and [`Error::Scratch`] for what is around the runs;
 /// [`Error::System`] when the system or the results file refuses. A stop later returns what was
@@ -256,20 +223,20 @@ fn compare_with(
 
 fn check(plan: &Plan) -> Result<(), Error> {
     if plan.cases.is_empty() {
-        return Err(Error::Compare("no workload given".to_owned()));
+        return Err(Error::Request("no workload given".to_owned()));
     }
     if plan.rounds == Rounds::Fixed(0) {
-        return Err(Error::Compare("no runs asked for; ask for one or more".to_owned()));
+        return Err(Error::Request("no runs asked for; ask for one or more".to_owned()));
     }
     for prepared in &plan.cases {
         let labels: Vec<&str> =
             prepared.rows.iter().map(|row| row.variant.label.as_str()).collect();
         if labels.is_empty() {
-            return Err(Error::Compare(format!("`{}` has no variant", prepared.name)));
+            return Err(Error::Request(format!("`{}` has no variant", prepared.name)));
         }
         for (index, label) in labels.iter().enumerate() {
             if labels[..index].contains(label) {
-                return Err(Error::Compare(format!("`{label}` is given twice")));
+                return Err(Error::Request(format!("`{label}` is given twice")));
             }
         }
     }
@@ -285,7 +252,7 @@ fn check_criterion(plan: &Plan, criterion: Option<&Criterion>) -> Result<(), Err
     let has_it = |case: &&Prepared| others(case).contains(&criterion.variant);
     let Some(case) = plan.cases.iter().find(has_it) else {
         let known: Vec<String> = plan.cases.first().map(others).unwrap_or_default();
-        return Err(Error::Compare(format!(
+        return Err(Error::Request(format!(
             "the criterion is about `{}`, which is not held against the reference; there are {}",
             criterion.variant,
             known.join(", ")
@@ -293,7 +260,7 @@ fn check_criterion(plan: &Plan, criterion: Option<&Criterion>) -> Result<(), Err
     };
     let is_of_servers = |condition: &&Condition| condition.measure.is_of_servers();
     if case.server.is_none() && criterion.conditions.iter().any(|one| is_of_servers(&one)) {
-        return Err(Error::Compare(
+        return Err(Error::Request(
             "the criterion asks for what only a server has; take wall, cpu, peak_rss, …".to_owned(),
         ));
     }
@@ -488,7 +455,7 @@ impl Engine<'_, '_> {
 
     fn conclude(&mut self, plan: &Plan, stopped: bool) -> Result<Comparison, Error> {
         let source = Source::from_records(self.journal.read_back()?);
-        let source = source.map_err(|reason| Error::Compare(format!("reading back: {reason}")))?;
+        let source = source.map_err(|reason| Error::Request(format!("reading back: {reason}")))?;
         let mut tables = source.tables;
         tables.retain(|table| !table.runs.is_empty());
         if tables.is_empty() {

@@ -10,56 +10,28 @@ use std::path::PathBuf;
 pub enum Error {
     /// A variant's text could not be understood, or asks for what this version cannot do.
     #[error("variant `{variant}`: {reason}")]
-    Variant {
-        /// The variant as it was given.
-        variant: String,
-        /// What is wrong and what to write instead.
-        reason: String,
-    },
-    /// The variant names an allocator that is not on this machine.
+    Variant { variant: String, reason: String },
     #[error("no allocator `{name}` here; found: {known} (a path to a library works too)")]
     UnknownAllocator {
-        /// The name as it was given.
         name: String,
         /// The names that would have been understood, separated by commas.
         known: String,
     },
     /// A library that cannot be preloaded as a malloc.
     #[error("{}: {reason}", path.display())]
-    Library {
-        /// The library's file.
-        path: PathBuf,
-        /// What is wrong and what to do.
-        reason: String,
-    },
+    Library { path: PathBuf, reason: String },
     /// A file that is no heap profile, or cannot be read.
     #[error("{}: {reason}", path.display())]
-    HeapProfile {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong and what to do.
-        reason: String,
-    },
+    HeapProfile { path: PathBuf, reason: String },
     /// The command could not be looked up or cannot be run on this machine.
     #[error("{command}: {reason}")]
-    Program {
-        /// The command's name as it was given.
-        command: String,
-        /// What is wrong and what to do.
-        reason: String,
-    },
+    Program { command: String, reason: String },
     /// The program runs, but no other malloc can be put under it.
     #[error("{}: no malloc can be preloaded: {reason}", program.display())]
-    NoPreload {
-        /// The program's file.
-        program: PathBuf,
-        /// Why, and what to do.
-        reason: String,
-    },
+    NoPreload { program: PathBuf, reason: String },
     /// The warm-up run showed that the variant's library did not do its work.
     #[error("variant `{variant}` did not take effect: {reason}")]
     NotInEffect {
-        /// The variant's label.
         variant: String,
         /// Which process was not served and why.
         reason: String,
@@ -68,41 +40,25 @@ pub enum Error {
     /// under the reference, or the variant crashes under any program.
     #[error("variant `{variant}` cannot run this program: {reason}")]
     CannotRun {
-        /// The variant's label.
         variant: String,
         /// How it ended, under what else it ends in the same way, and what to do.
         reason: String,
     },
     /// The warm-up run of a variant failed, so there is nothing to compare.
     #[error("the warm-up run under `{variant}` {reason}")]
-    WarmUp {
-        /// The variant's label.
-        variant: String,
-        /// How it ended and what to do.
-        reason: String,
-    },
-    /// A parameter that cannot be understood or is of no use.
+    WarmUp { variant: String, reason: String },
     #[error("parameter `{parameter}`: {reason}")]
-    Parameter {
-        /// Its name, or the text as it was given.
-        parameter: String,
-        /// What is wrong and what to write instead.
-        reason: String,
-    },
-    /// A suite file that cannot be understood.
+    Parameter { parameter: String, reason: String },
     #[error("{}, line {line}: {reason}", path.display())]
     Suite {
-        /// The suite file.
         path: PathBuf,
         /// The line counted from one.
         line: usize,
-        /// What is wrong with it and what to write instead.
         reason: String,
     },
     /// A comparison that cannot go on where it was cut off.
     #[error("cannot resume {}: {reason}", path.display())]
     Resume {
-        /// The results file.
         path: PathBuf,
         /// The first thing that is not as it was, and what to do.
         reason: String,
@@ -110,70 +66,36 @@ pub enum Error {
     /// A server that does not start, does not get ready, or ends before its time.
     #[error("the server under `{variant}` {reason}")]
     Server {
-        /// The variant's label.
         variant: String,
         /// What it did, what it said last, and what to do.
         reason: String,
     },
     /// A load that cannot be made, or that failed.
     #[error("load `{load}`: {reason}")]
-    Load {
-        /// The URL or command as it was given.
-        load: String,
-        /// What is wrong and what to do.
-        reason: String,
-    },
+    Load { load: String, reason: String },
     /// A shell command of the user's around the runs failed.
     #[error("the {hook} command `{command}` failed: {reason}; run it by itself to see why")]
     Hook {
         /// Which one: `setup`, `prepare` or `cleanup`.
         hook: &'static str,
-        /// The command as `sh` got it.
         command: String,
         /// How it ended and what it said last.
         reason: String,
     },
     /// The folder that each run starts in could not be made or removed.
     #[error("scratch folder {}: {reason}", path.display())]
-    Scratch {
-        /// The folder to copy, or the one that was to be made.
-        path: PathBuf,
-        /// What is wrong and what to do.
-        reason: String,
-    },
-    /// A comparison that cannot be made as asked.
+    Scratch { path: PathBuf, reason: String },
+    /// Something that cannot be made as asked.
     #[error("{0}")]
-    Compare(String),
-    /// A search for a better variant that cannot be made as asked.
-    #[error("{0}")]
-    Tune(String),
-    /// A results file that this version cannot read.
+    Request(String),
     #[error("{}, line {line}: {reason}", path.display())]
-    Results {
-        /// The results file.
-        path: PathBuf,
-        /// The line counted from one.
-        line: usize,
-        /// What is wrong with it.
-        reason: String,
-    },
-    /// A report that cannot be made as asked.
-    #[error("{0}")]
-    Report(String),
+    Results { path: PathBuf, line: usize, reason: String },
     /// A process that cannot be looked into, or tells nothing.
     #[error("process {pid}: {reason}")]
-    Process {
-        /// Its number.
-        pid: u32,
-        /// Why, and what to do.
-        reason: String,
-    },
+    Process { pid: u32, reason: String },
     /// A process that is not there, or no longer.
     #[error("process {pid} has ended, or never was")]
-    Ended {
-        /// Its number.
-        pid: u32,
-    },
+    Ended { pid: u32 },
     /// Stopped by [`Stop`](crate::Stop) before there was anything to return.
     #[error("stopped before anything was measured")]
     Stopped,
@@ -182,7 +104,6 @@ pub enum Error {
     System {
         /// What the lab was doing, with the file or program it did it to.
         doing: String,
-        /// The system's reason.
         source: io::Error,
     },
 }

@@ -18,18 +18,15 @@ use crate::{
     ServerPlan, Spec, Variant, Workload,
 };
 
-/// Everything a comparison needs.
 #[derive(Debug, Clone)]
 pub struct Plan {
     /// The suite's name; none for a single command.
     pub suite: Option<String>,
-    /// How many rounds each table has.
     pub rounds: Rounds,
     /// What is compared, one table each.
     pub cases: Vec<Prepared>,
 }
 
-/// A case that is prepared to run.
 #[derive(Debug, Clone)]
 pub struct Prepared {
     /// What it is called, and what the results say of it beside its rows.
@@ -38,15 +35,11 @@ pub struct Prepared {
     pub command: Vec<OsString>,
     /// The rows, the reference first.
     pub rows: Vec<Row>,
-    /// Variants that were to take part and cannot.
     pub left_out: Vec<LeftOut>,
     /// The measure that carries the verdict.
     pub primary: Measure,
-    /// What each run may use.
     pub limits: Limits,
-    /// Shell commands around the runs.
     pub hooks: Hooks,
-    /// The folder each run starts in, made for it.
     pub scratch: Scratch,
     /// How to compare servers; none for commands that run to their end.
     pub server: Option<ServerPlan>,
@@ -60,7 +53,6 @@ pub struct Prepared {
 /// The mallocs there are for programs of one C library.
 #[derive(Debug, Clone, Default)]
 pub struct Mallocs {
-    /// Those found.
     pub catalogue: Catalogue,
     /// Those that should be there and are not, by name.
     pub absent: Vec<LeftOut>,
@@ -76,7 +68,7 @@ impl Plan {
     ///
     /// [`Error::Parameter`] for parameters that appear nowhere or are declared twice; those of
     /// [`Workload::new`] and [`Catalogue::resolve`] for programs and variants;
-    /// [`Error::Compare`] when nothing is left to compare.
+    /// [`Error::Request`] when nothing is left to compare.
     pub fn make(suite: &Suite, mallocs: &mut dyn FnMut(Libc) -> Mallocs) -> Result<Plan, Error> {
         let mut known = KnownMallocs { ask: mallocs, known: Vec::new() };
         check_names(suite)?;
@@ -90,12 +82,11 @@ impl Plan {
             }
         }
         if cases.is_empty() {
-            return Err(Error::Compare("no workload given".to_owned()));
+            return Err(Error::Request("no workload given".to_owned()));
         }
         Ok(Plan { suite: suite.name.clone(), rounds: suite.rounds, cases })
     }
 
-    /// The plan of one workload under variants that are there already.
     pub fn single(workload: &Workload, variants: &[Variant], rounds: Rounds) -> Plan {
         let row = |variant: &Variant| Row {
             variant: variant.clone(),
@@ -133,7 +124,6 @@ impl Prepared {
         self.settings.push(("rounds".to_owned(), "side by side on one CPU".to_owned()));
     }
 
-    /// What the results say of this case.
     pub fn case(&self) -> Case {
         Case {
             name: self.name.clone(),
@@ -310,7 +300,7 @@ impl Making<'_> {
             ..server.with(&self.values)
         });
         if server.is_none() && self.entry.primary.is_of_servers() {
-            return Err(Error::Compare(format!(
+            return Err(Error::Request(format!(
                 "{}: only a server has the measure that is to decide; let another one, or compare \
                  servers",
                 self.name

@@ -28,7 +28,6 @@ pub(crate) use values::Values;
 /// nearly every proof of a few remedies, and two thirds of what a comparison takes.
 pub const DEFAULT_ROUNDS: usize = 20;
 
-/// What remedies came to.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Proof {
     /// The measure that carries the verdicts.
@@ -58,25 +57,21 @@ pub struct Proof {
 /// What runs of one variant took.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Medians {
-    /// The variant's label.
     pub label: String,
     /// Wall-clock seconds; none without a run that counts, here and below.
     pub wall_s: Option<f64>,
     /// CPU seconds, in the program's code and in the kernel.
     pub cpu_s: Option<f64>,
-    /// Of these, the ones in the kernel.
+    /// The kernel's part of them.
     pub sys_s: Option<f64>,
     /// Peak resident bytes of the process tree.
     pub peak_rss_bytes: Option<f64>,
 }
 
-/// One remedy.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Proved {
-    /// What its runs took.
     #[serde(flatten)]
     pub medians: Medians,
-    /// What was shown.
     pub shown: Shown,
     /// Wall-clock time by that of the reference; none where there is no pair of runs, here and below.
     pub wall: Option<Ratio>,
@@ -99,11 +94,8 @@ pub enum Shown {
     },
     /// The whole interval lies on the worse side of 1.
     Worse,
-    /// Too few pairs of runs for a verdict.
     TooFewRuns {
-        /// Pairs there are.
         pairs: usize,
-        /// Pairs it takes.
         needed: usize,
     },
     /// In too many rounds a run of the pair did not end as it should.
@@ -115,7 +107,6 @@ pub enum Shown {
     },
     /// It could not take part.
     LeftOut {
-        /// Why.
         reason: String,
     },
 }
@@ -137,7 +128,6 @@ impl Proved {
 pub struct Forecast {
     /// Runs, warm-ups included.
     pub runs: usize,
-    /// How long they take together.
     pub duration: Duration,
 }
 
@@ -178,7 +168,7 @@ pub fn plan(workload: &Workload, reference: &Variant, remedies: &[Variant], roun
 /// # Errors
 ///
 /// Those of [`compare`](crate::compare()), but for remedies that may be left out
-/// ([`Row::optional`](crate::Row)) and cannot take part; [`Error::Compare`] for a plan of no or several cases.
+/// ([`Row::optional`](crate::Row)) and cannot take part; [`Error::Request`] for a plan of no or several cases.
 pub fn prove(
     plan: &Plan,
     options: &CompareOptions,
@@ -213,7 +203,7 @@ pub(crate) fn prove_with_values(
     observe: &mut dyn FnMut(Event<'_>),
 ) -> Result<(Proof, Values), Error> {
     let [case] = plan.cases.as_slice() else {
-        return Err(Error::Compare("a proof is of one command".to_owned()));
+        return Err(Error::Request("a proof is of one command".to_owned()));
     };
     let labels: Vec<String> = case.rows.iter().map(|row| row.variant.label.clone()).collect();
     let rounds = match plan.rounds {

@@ -89,7 +89,7 @@ impl FromStr for Format {
 
     /// Understands the names in [`Format::ALL`].
     fn from_str(text: &str) -> Result<Format, Error> {
-        find("format", &Format::ALL, Format::name, text).map_err(Error::Report)
+        find("format", &Format::ALL, Format::name, text).map_err(Error::Request)
     }
 }
 

@@ -22,12 +22,10 @@ pub(crate) use time::written_budget;
 /// find a 3 % difference in 19 of 20 tables of five variants. 20 rounds find it in 17.
 pub const DEFAULT_ROUNDS: usize = 30;
 
-/// What is to be compared.
 #[derive(Debug, Clone)]
 pub struct Suite {
     /// Its name; none for a single command.
     pub name: Option<String>,
-    /// How many rounds each table has.
     pub rounds: Rounds,
     /// The workloads, one table each or one for each value they are repeated for.
     pub entries: Vec<Entry>,
@@ -39,9 +37,7 @@ pub struct Suite {
 /// `{variant}`.
 #[derive(Debug, Clone, Default)]
 pub struct Entry {
-    /// What its tables are called.
     pub name: String,
-    /// The program and its arguments.
     pub command: Vec<OsString>,
     /// What every run reads on standard input.
     pub input: Source,
@@ -55,14 +51,11 @@ pub struct Entry {
     pub parameters: Vec<Parameter>,
     /// Parameters whose values are tables of their own.
     pub each: Vec<Parameter>,
-    /// The measure that carries the verdict.
     pub primary: Measure,
-    /// What each run may use.
     pub limits: Limits,
     /// Shell commands around the runs. `{NAME}` of what makes the rows stands for something only in
     /// the preparation, which belongs to one row.
     pub hooks: Hooks,
-    /// The folder each run starts in, made for it.
     pub scratch: Scratch,
     /// Whether masu places the blocks of each run at random.
     pub shuffle_heap: bool,
@@ -70,7 +63,6 @@ pub struct Entry {
     pub server: Option<ServerPlan>,
 }
 
-/// Where standard input comes from.
 #[derive(Debug, Clone, Default)]
 pub enum Source {
     /// Nowhere: runs meet the end of their input at once.
@@ -82,7 +74,6 @@ pub enum Source {
     File(PathBuf),
 }
 
-/// Which variants take part.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Choice {
     /// Every malloc of this machine that fits the program; the system's alone where parameters make
@@ -93,10 +84,8 @@ pub enum Choice {
     Named(Vec<Named>),
 }
 
-/// A variant that was named.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Named {
-    /// What it is.
     pub spec: Spec,
     /// Whether it is left out where it does not work, instead of ending everything.
     pub optional: bool,
@@ -135,10 +124,6 @@ impl Suite {
     }
 
     /// Gives one of the suite's values another one.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Parameter`] for a name that the suite does not have, and for several values.
     pub fn set(&mut self, parameter: &Parameter) -> Result<(), Error> {
         let wrong = |reason: String| Error::Parameter { parameter: parameter.name.clone(), reason };
         let known: Vec<&str> = self.values.iter().map(|(name, _)| name.as_str()).collect();
@@ -154,16 +139,12 @@ impl Suite {
     }
 
     /// Drops every workload but those called `names`, and what only the others were about.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Compare`] for a name that no workload has.
     pub fn keep_only(&mut self, names: &[String]) -> Result<(), Error> {
         if let Some(name) = names.iter().find(|name| self.entries.iter().all(|e| e.name != **name))
         {
             let known: Vec<&str> = self.entries.iter().map(|entry| entry.name.as_str()).collect();
             let known = known.join(", ");
-            return Err(Error::Compare(format!("no workload `{name}`; known: {known}")));
+            return Err(Error::Request(format!("no workload `{name}`; known: {known}")));
         }
         self.entries.retain(|entry| names.contains(&entry.name));
         let Suite { entries, values, .. } = self;

@@ -44,22 +44,18 @@ const SLOWER_TIMES: f64 = 10.0;
 const SLOWER_BEYOND_S: f64 = 5.0;
 
 named! {
-    /// What is to become less.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
     #[serde(rename_all = "snake_case")]
     pub enum Goal {
-        /// Wall-clock time.
         #[default]
         Wall = "wall",
         /// CPU time, in the program's code and in the kernel.
         Cpu = "cpu",
-        /// Peak resident memory.
         PeakRss = "peak_rss",
     }
 }
 
 impl Goal {
-    /// The measure that carries the verdicts.
     pub fn primary(self) -> Measure {
         match self {
             Goal::Wall => Measure::Wall,
@@ -82,13 +78,11 @@ impl Goal {
 impl FromStr for Goal {
     type Err = Error;
 
-    /// Understands the names in [`Goal::ALL`].
     fn from_str(text: &str) -> Result<Goal, Error> {
-        find("goal", &Goal::ALL, Goal::name, text).map_err(Error::Tune)
+        find("goal", &Goal::ALL, Goal::name, text).map_err(Error::Request)
     }
 }
 
-/// Something happened during a search.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Event<'a> {
@@ -96,18 +90,15 @@ pub enum Event<'a> {
     Planned {
         /// About so many runs at most.
         runs: usize,
-        /// What one of them takes.
         run: Duration,
     },
     /// A stage begins: some candidates are held against the program as it is.
     Stage {
         /// Counted from one.
         number: usize,
-        /// Candidates tried in it.
         candidates: usize,
         /// Rounds, each with one run of each and of the program as it is.
         rounds: usize,
-        /// How long that takes.
         estimate: Duration,
         /// Whether it is the last one, whose runs alone count.
         confirms: bool,
@@ -116,26 +107,20 @@ pub enum Event<'a> {
     Measuring(compare::Event<'a>),
 }
 
-/// What a search came to.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Tuning {
     /// `masu-tune`.
     pub schema: &'static str,
     /// Counted up when a reader of the JSON would have to change.
     pub version: u32,
-    /// The command as written.
     pub command: Vec<String>,
-    /// What was to become less.
     pub goal: Goal,
-    /// The budget in seconds.
     pub budget_s: f64,
-    /// What was used of it, in seconds.
     pub spent_s: f64,
     /// Runs made, warm-ups included.
     pub runs: usize,
     /// Stages made, the confirmation included.
     pub stages: usize,
-    /// Whether it was stopped on the way.
     pub stopped: bool,
     /// Whether every run had the same output and exit code.
     pub repeatable: bool,
@@ -155,14 +140,12 @@ pub struct Tuning {
     pub others: Option<Others>,
     /// A budget that has room for what there was no time for, in seconds; none where there was time for all.
     pub enough_s: Option<f64>,
-    /// What could not take part, with reasons.
     pub left_out: Vec<LeftOut>,
 }
 
 /// What can be said of what was tried and not confirmed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Others {
-    /// How many they are.
     pub count: usize,
     /// By how much, relative to the best that was confirmed, one of them must be better to count: 0.03.
     pub by: f64,
@@ -177,7 +160,6 @@ pub struct Others {
 pub struct Change {
     /// The variant, as `masu run -a` takes it.
     pub variant: String,
-    /// How large a change it is.
     pub step: Step,
     /// The variant that gains most; the same where no smaller one gains enough.
     pub best: String,
@@ -198,7 +180,6 @@ pub struct Change {
 /// A smaller change that gains less.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Smaller {
-    /// The variant.
     pub variant: String,
     /// What part of the largest gain it has.
     pub share: f64,
@@ -209,18 +190,13 @@ pub struct Smaller {
 /// A change as a line to paste.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Pasted {
-    /// Where to.
     pub form: Form,
-    /// What.
     pub text: String,
 }
 
-/// What the search saw of a candidate.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Tried {
-    /// Its label.
     pub variant: String,
-    /// How large a change it is.
     pub step: Step,
     /// The last stage of the search it was in.
     pub stage: usize,
@@ -254,7 +230,7 @@ impl Tried {
 ///
 /// # Errors
 ///
-/// [`Error::Tune`] for a plan of no or several cases or of a server, without anything to try, and for a budget
+/// [`Error::Request`] for a plan of no or several cases or of a server, without anything to try, and for a budget
 /// in which nothing could be shown; those of [`compare`](crate::compare()). [`Error::Stopped`] when
 /// stopped before anything was tried; later what was found is returned, with [`Tuning::stopped`] set.
 pub fn tune(
@@ -266,10 +242,10 @@ pub fn tune(
     observe: &mut dyn FnMut(Event<'_>),
 ) -> Result<Tuning, Error> {
     let [case] = plan.cases.as_slice() else {
-        return Err(Error::Tune("tuning takes one command at a time".to_owned()));
+        return Err(Error::Request("tuning takes one command at a time".to_owned()));
     };
     if case.server.is_some() {
-        return Err(Error::Tune(
+        return Err(Error::Request(
             "a server does not end by itself; `masu compare --server` compares variants of one"
                 .to_owned(),
         ));
@@ -279,7 +255,7 @@ pub fn tune(
     if candidates.is_empty() {
         let refused = case.rows.first().and_then(|row| row.workload.program.refusal.as_deref());
         let reason = refused.map(|reason| format!(": {reason}")).unwrap_or_default();
-        return Err(Error::Tune(format!("there is nothing to try on this program{reason}")));
+        return Err(Error::Request(format!("there is nothing to try on this program{reason}")));
     }
     let began = Instant::now();
     let mut engine = Engine {
@@ -297,7 +273,7 @@ pub fn tune(
     let left_out = engine.left_out;
     let found = found.map_err(|error| match error {
         Error::WarmUp { .. } if case.limits.time.is_none() && began.elapsed() >= budget => {
-            Error::Tune(format!(
+            Error::Request(format!(
                 "the program did not end within {:.0} s; allow more (--budget), or give it less to do. \
                  Servers do not end by themselves: `masu compare --server` compares variants of one",
                 budget.as_secs_f64()
@@ -374,7 +350,7 @@ fn came_to(
         front: front.unwrap_or_default(),
         confirmation: found.proof,
         tried,
-        // Who was stopped does not know.
+        // A search that was stopped does not know.
         enough_s: Some(found.enough_s).filter(|enough_s| *enough_s > 0.0 && !not_tried.is_empty()),
         not_tried,
         passed_over,
@@ -405,7 +381,6 @@ struct Engine<'a, 'o> {
 }
 
 impl Engine<'_, '_> {
-    /// The plan of one stage.
     fn stage(&self, candidates: &[usize], rounds: usize) -> Plan {
         let mut plan = self.plan.clone();
         plan.rounds = Rounds::Fixed(rounds);

@@ -79,7 +79,7 @@ impl<'a> Commands<'a> {
             self.made = self.round.iter().copied().zip(runs).collect();
         }
         let place = self.made.iter().position(|(row, _)| *row == index);
-        let missing = || Error::Compare("a run that its round does not have".to_owned());
+        let missing = || Error::Request("a run that its round does not have".to_owned());
         Ok(self.made.swap_remove(place.ok_or_else(missing)?).1)
     }
 

@@ -60,7 +60,6 @@ impl Progress {
         }
     }
 
-    /// What is announced before the first timed run.
     pub(super) fn planned(&self) -> Event<'static> {
         let is_known = matches!(self.rounds, Rounds::Fixed(_));
         Event::Planned {
@@ -143,7 +142,7 @@ pub(super) fn check_budget(plan: &Plan, begun: &[BegunCase]) -> Result<(), Error
         return Ok(());
     }
     let fitting = (budget_s / count / round_s) as usize;
-    Err(Error::Compare(format!(
+    Err(Error::Request(format!(
         "the budget has room for {fitting} of the {needed} rounds that a verdict takes, at about {} each: allow {} \
          (--budget), or compare fewer variants (-a)",
         crate::quantity::seconds(round_s),
@@ -210,7 +209,7 @@ impl Series<'_, '_> {
                 Some(run) if run.round == Some(round) && run.variant == variant => run,
                 Some(run) => {
                     let label = &self.prepared.rows[variant].variant.label;
-                    return Err(Error::Compare(format!(
+                    return Err(Error::Request(format!(
                         "the results to resume are not in the order of their seed: case `{}`, \
                          round {round} has variant {} where `{label}` belongs; begin again",
                         self.prepared.name, run.variant

@@ -87,7 +87,7 @@ fn nothing_to_compare_is_an_error() {
     let one = variant("system", &work);
     for (variants, runs) in [(vec![], 1), (vec![one.clone()], 0), (vec![one.clone(), one], 1)] {
         let result = made(&plan(runs, &work, &variants), &Stop::never());
-        assert!(matches!(result, Err(Error::Compare(_))));
+        assert!(matches!(result, Err(Error::Request(_))));
     }
 }
 

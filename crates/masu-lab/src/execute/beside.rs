@@ -28,7 +28,7 @@ pub(crate) fn execute_beside(wanted: &[Wanted<'_>], stop: &Stop) -> Result<Vec<R
             let _ = hand_over.send(start_all(wanted, alone));
             let _ = end.recv();
         });
-        let gone = |_| Error::Compare("the thread that starts programs is gone".to_owned());
+        let gone = |_| Error::Request("the thread that starts programs is gone".to_owned());
         let runs =
             started.recv().map_err(gone).and_then(|started| watch_all(started?, alone, stop));
         drop(is_over);

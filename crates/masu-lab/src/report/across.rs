@@ -26,7 +26,6 @@ pub(super) struct Across<'a> {
     pub(super) rows: Vec<(usize, &'a Row)>,
     /// How many members the group has, with this variant or without.
     pub(super) of: usize,
-    /// How the verdicts are distributed.
     pub(super) count: Count,
     /// The estimates of the primary measure's ratio.
     pub(super) ratios: Option<Spread>,
@@ -176,7 +175,7 @@ impl Document {
             )
         };
         let files: Vec<String> = self.sources.iter().map(what).collect();
-        Err(Error::Report(format!(
+        Err(Error::Request(format!(
             "nothing to merge: no case has the same name, command, primary measure and reference \
              in two of the files; give them one at a time ({})",
             files.join("; ")

@@ -89,7 +89,7 @@ impl Diagnoses {
     ///
     /// # Errors
     ///
-    /// [`Error::Report`] for a file that is none beside one that is, or that this version cannot read;
+    /// [`Error::Request`] for a file that is none beside one that is, or that this version cannot read;
     /// [`Error::System`] for one that cannot be read at all.
     pub fn read(paths: &[PathBuf]) -> Result<Option<Diagnoses>, Error> {
         if !paths.first().is_some_and(|first| is_diagnosis(first)) {
@@ -101,11 +101,11 @@ impl Diagnoses {
                 let reason = format!(
                     "{file}: it is no diagnosis (masu diagnose --json), as the first file is"
                 );
-                return Err(Error::Report(reason));
+                return Err(Error::Request(reason));
             }
             let text = std::fs::read(path).doing(|| format!("reading {file}"))?;
             let saved: Saved = serde_json::from_slice(&text).map_err(|error| {
-                Error::Report(format!("{file}: a diagnosis that cannot be read: {error}"))
+                Error::Request(format!("{file}: a diagnosis that cannot be read: {error}"))
             })?;
             Ok(Saved { file, ..saved })
         };

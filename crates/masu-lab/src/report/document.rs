@@ -1,6 +1,4 @@
 //! What a report is made from: one or several comparisons, each with the tables of its cases.
-//!
-//! Relies on the tables of a comparison, whether it was made just now or read from a file.
 
 use std::path::{Path, PathBuf};
 
@@ -32,14 +30,9 @@ pub struct Document {
 impl Document {
     /// Reads results files; several must have compared the same thing, at least in part. Of a
     /// comparison that is given twice the longer file is taken, and a note says so.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`results::read`]; [`Error::Results`] for a file without a case; [`Error::Report`]
-    /// without files, or for files that have nothing in common.
     pub fn read(paths: &[PathBuf]) -> Result<Document, Error> {
         if paths.is_empty() {
-            return Err(Error::Report("no results file given".to_owned()));
+            return Err(Error::Request("no results file given".to_owned()));
         }
         let mut document = Document { sources: Vec::new(), notes: Vec::new() };
         for path in paths {
@@ -158,7 +151,6 @@ impl Table {
         (!settings.is_empty()).then(|| format!("with {}", settings.join(", ")))
     }
 
-    /// The command on one line, quoted for a shell.
     pub(super) fn command(&self) -> String {
         shortened(&self.case.command, usize::MAX)
     }

@@ -16,7 +16,6 @@ use crate::{Error, Measure, Verdict};
 /// What a variant must reach to be taken.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Criterion {
-    /// The variant's label.
     pub variant: String,
     /// What must hold of it, all of them.
     pub conditions: Vec<Condition>,
@@ -39,7 +38,7 @@ impl FromStr for Criterion {
     /// Understands `VARIANT if MEASURE <= RATIO and MEASURE >= RATIO …`.
     fn from_str(text: &str) -> Result<Criterion, Error> {
         let wrong = |reason: String| {
-            Error::Compare(format!(
+            Error::Request(format!(
                 "the criterion `{text}`: {reason}; write it like `masu if wall <= 0.97 and peak_rss <= 1.1`"
             ))
         };
@@ -82,7 +81,6 @@ impl fmt::Display for Condition {
 }
 
 impl Condition {
-    /// `<=` or `>=`.
     pub fn sign(&self) -> &'static str {
         if self.is_at_most { "<=" } else { ">=" }
     }
@@ -106,9 +104,7 @@ impl Condition {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Held {
-    /// Surely.
     Yes,
-    /// Surely not.
     No,
     /// The runs cannot tell.
     Open,
@@ -116,12 +112,10 @@ pub enum Held {
     Unknown,
 }
 
-/// What a table says about a criterion.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Decision {
     /// The criterion as it was written.
     pub criterion: String,
-    /// The variant that it is about.
     pub variant: String,
     /// Whether all of it holds: *no* where one condition surely does not.
     pub holds: Held,

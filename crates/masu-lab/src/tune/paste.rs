@@ -20,7 +20,6 @@ named! {
         Environment = "env",
         /// The drop-in of a service: `systemctl edit NAME`.
         Systemd = "systemd",
-        /// A Dockerfile.
         Docker = "docker",
         /// A container of a pod, in Kubernetes' YAML.
         Kubernetes = "kubernetes",
@@ -30,9 +29,8 @@ named! {
 impl FromStr for Form {
     type Err = Error;
 
-    /// Understands the names in [`Form::ALL`].
     fn from_str(text: &str) -> Result<Form, Error> {
-        find("form", &Form::ALL, Form::name, text).map_err(Error::Tune)
+        find("form", &Form::ALL, Form::name, text).map_err(Error::Request)
     }
 }
 
@@ -126,7 +124,6 @@ fn in_a_container(variant: &Variant, set: &[(String, String)]) -> String {
     lines.join("\n")
 }
 
-/// `text` with `escape` before each of `special`.
 fn escaped(text: &str, special: &[char], escape: char) -> String {
     let mut out = String::new();
     for character in text.chars() {

@@ -72,9 +72,8 @@ pub(super) struct Room {
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Found {
-    /// Of each candidate the last that stages of the search said of it; none where it was not tried.
+    /// The last that stages of the search said of each candidate; none where it was not tried.
     pub(super) tried: Vec<Option<Tried>>,
-    /// Stages made, the last one included.
     pub(super) stages: usize,
     /// The candidates of the last stage.
     pub(super) confirmed: Vec<usize>,
@@ -94,7 +93,6 @@ pub(super) struct Found {
     pub(super) spent_s: f64,
     /// Whether every run of every stage had the same output and exit code.
     pub(super) repeatable: bool,
-    /// Whether it was stopped on the way.
     pub(super) stopped: bool,
 }
 
@@ -170,7 +168,7 @@ impl Search<'_> {
         let run_s = self.cost_s(&[]);
         let needed_s = run_s * RUNS_LEAST;
         if needed_s > self.budget_s {
-            return Err(Error::Tune(format!(
+            return Err(Error::Request(format!(
                 "a run takes {run_s:.1} s, and in {:.0} s nothing could be shown; allow at least {} \
                  (--budget), or give the program less to do",
                 self.budget_s,

@@ -9,7 +9,6 @@ use super::mock::{Mock, plan, taking};
 use super::*;
 use crate::statistics::Look;
 
-/// A results file of this test's own.
 struct File(tempfile::TempPath);
 
 impl File {
@@ -43,7 +42,6 @@ impl File {
         records.into_iter().filter_map(place).collect()
     }
 
-    /// What each record is.
     fn kinds(&self) -> Vec<String> {
         let text = fs::read_to_string(&self.0).unwrap();
         let kind = |line: &str| line.split('"').nth(3).unwrap().to_owned();
@@ -65,7 +63,7 @@ fn machine_that_breaks(runs: usize) -> Mock {
     let run = Rc::clone(&whole.run);
     Mock::new(move |place| {
         let Some(rest) = left.get().checked_sub(1) else {
-            return Err(Error::Compare("the power went out".to_owned()));
+            return Err(Error::Request("the power went out".to_owned()));
         };
         left.set(rest);
         run(place)
