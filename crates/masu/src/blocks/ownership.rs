@@ -83,18 +83,25 @@ pub(crate) fn admit(shard: u8) {
     // ORDERING: Relaxed: a page of a new owner is reached through that owner's lock, and a thread with one of its blocks
     // has synchronized with the thread that made the page.
     OWNERS.fetch_or(1 << shard, Ordering::Relaxed);
-    if shard == SHARDS_MANY - 1 {
+    if (SHARDS_MANY - 1..Shard::SAMPLED.0).contains(&shard) {
         // ORDERING: Relaxed: a thread that misses the change shares a line with a neighbor.
-        stripes::are_many().store(true, Ordering::Relaxed);
+        stripes::many_shards().fetch_max(usize::from(shard) + 1, Ordering::Relaxed);
     }
 }
 
-/// Whether more than a few threads run at once: then a batch ends where a cache line does, so that no two threads share one.
-/// It costs a few instructions and blocks a batch, too much for what few threads would gain.
+/// Whether more than a few threads run at once: then a batch ends where a cache line does, and untouched blocks are left to
+/// the shard of their page, so that no two threads share a line. It costs a few instructions and blocks a batch, too much for
+/// what few threads would gain.
 #[inline(always)]
 pub(crate) fn are_many() -> bool {
     // ORDERING: Relaxed, as above.
-    stripes::are_many().load(Ordering::Relaxed)
+    stripes::many_shards().load(Ordering::Relaxed) != 0
+}
+
+/// The shards that threads have had so far, a bit each.
+pub(crate) fn used() -> usize {
+    // ORDERING: Relaxed, as above.
+    OWNERS.load(Ordering::Relaxed) & ((1 << SHARDS_MAX) - 1)
 }
 
 /// Whether `shard` may own pages.

@@ -34,8 +34,11 @@ pub(crate) struct ClassPages {
     pages: u32,
     /// Blocks taken from these pages, live or in caches.
     handed_out: usize,
-    /// `handed_out` when the last pass through sparse pages began, or its maximum since; 0 at first.
-    handed_out_at_purge: usize,
+    /// Blocks of up to [`LEFT_BYTES_MAX`] that were freed into these pages and not taken again, about: the other free ones
+    /// were never touched.
+    freed: u32,
+    /// `handed_out` when the last pass through sparse pages began, or its maximum since; 0 at first. No more than fits.
+    handed_out_at_purge: u32,
     /// Sparse pages up to this size together are left alone.
     left_alone: LeftAlone,
     /// The next page of a pass through sparse pages.
@@ -91,12 +94,11 @@ impl Shard {
             }
         }
         // The free blocks of other shards are used up before a new page is made.
-        match self
-            .first_of_others(class, |pages| Some(pages.take(class, blocks)).filter(|n| *n > 0))
-        {
-            Some(taken) => taken,
-            None => self.refill_from_new(class, blocks),
+        let mut taken = self.refill_from_others(class, blocks, Lent::Freed);
+        if taken == 0 {
+            taken = self.refill_from_new(class, blocks);
         }
+        if taken == 0 { self.refill_from_others(class, blocks, Lent::All) } else { taken }
     }
 
     /// Takes one block of a class without colors, as big ones are; 0 without memory.
@@ -108,10 +110,9 @@ impl Shard {
     /// The slow part: no page of this shard has a free block.
     #[inline(never)]
     fn refill_one_slow(self, class: Class) -> usize {
-        let taken =
-            |pages: &mut ClassPages| Some(pages.take_one(class)).filter(|block| *block != 0);
-        if let Some(block) = self.first_of_others(class, taken) {
-            return block;
+        let mut block = [0];
+        if self.others(class) != 0 && self.refill_from_others(class, &mut block, Lent::Freed) > 0 {
+            return block[0];
         }
         let Some(page) = Page::create(class, self.0) else { return 0 };
         let block = page.take_one(class);
@@ -119,32 +120,39 @@ impl Shard {
         block
     }
 
-    /// The result of `take` for the first other shard with free blocks of `class`.
-    fn first_of_others<T>(
-        self,
-        class: Class,
-        mut take: impl FnMut(&mut ClassPages) -> Option<T>,
-    ) -> Option<T> {
-        let free = &FREE[class.page_index()];
+    /// The other shards that have free blocks of `class` for this one, or had some, a bit each.
+    #[inline(always)]
+    fn others(self, class: Class) -> usize {
         // ORDERING: Relaxed: a thread that misses free blocks makes a page.
-        let mut others = free.load(Ordering::Relaxed) & !(1 << self.0);
+        FREE[class.page_index()].load(Ordering::Relaxed) & !(1 << self.0)
+    }
+
+    /// [`Shard::refill`] from the first other shard that has free blocks of `class` for this one; 0 if none has.
+    #[inline(never)]
+    fn refill_from_others(self, class: Class, blocks: &mut [usize], lent: Lent) -> usize {
+        let mut others = match lent {
+            Lent::Freed => self.others(class),
+            Lent::All => ownership::used() & !(1 << self.0),
+        };
         while others != 0 {
             let other = Shard(others.trailing_zeros() as u8);
             others &= others - 1;
             let mut pages = other.pages(class).lock();
-            if let Some(first) = pages.partial.first() {
+            let lendable = match lent {
+                Lent::Freed => pages.lendable(class),
+                Lent::All => usize::MAX,
+            };
+            if lendable > 0
+                && let Some(first) = pages.partial.first()
+            {
                 Page(first).own_lines(class);
+                let start = blocks.len().saturating_sub(lendable);
+                return pages.take(class, blocks.at_mut(start..));
             }
-            let taken = take(&mut pages);
-            if taken.is_some() {
-                return taken;
-            }
-            if pages.partial.is_empty() {
-                // ORDERING: Relaxed, as above.
-                free.fetch_and(!(1 << other.0), Ordering::Relaxed);
-            }
+            // ORDERING: Relaxed, as above.
+            FREE[class.page_index()].fetch_and(!(1 << other.0), Ordering::Relaxed);
         }
-        None
+        0
     }
 
     /// [`Shard::refill`] from a new page.
@@ -160,7 +168,17 @@ impl Shard {
     }
 }
 
+/// The blocks that a thread takes from the pages of other shards.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Lent {
+    /// Those of [`ClassPages::lendable`].
+    Freed,
+    /// All, where no page can be made.
+    All,
+}
+
 /// Records that `shard` has free blocks of `class`. The caller holds the lock of its pages.
+#[inline(never)]
 fn note_free(shard: Shard, class: Class) {
     let (free, bit) = (&FREE[class.page_index()], 1 << shard.0);
     // Mostly the bit is set. Sampled blocks are not for other shards.
@@ -172,6 +190,10 @@ fn note_free(shard: Shard, class: Class) {
 
 /// The bytes of a laned class that a shard hands out from its own pages before it takes blocks of others.
 const OWN_BYTES_MIN: usize = 1 << 20;
+
+/// Untouched blocks of up to this size are left to their shard where shards are many. A page of each such class, of which
+/// little may be used, is 2 MiB of addresses for a shard.
+const LEFT_BYTES_MAX: usize = 1 << 10;
 
 /// Whether these blocks of a laned class are all of the lane of `shard`.
 pub(crate) fn are_of_lane(class: Class, shard: Shard, blocks: &[usize]) -> bool {
@@ -226,6 +248,12 @@ pub(crate) fn flush_one(class: Class, block: usize) -> Pages {
     let mut pages = shard.pages(class).lock();
     let releases = pages.put_one(class, page, block);
     let found = pages.check_sparse(shard, class);
+    if class.size() <= LEFT_BYTES_MAX {
+        pages.note_freed(shard, class, 1);
+        if releases {
+            pages.note_removed(class);
+        }
+    }
     drop(pages);
     count_returned(shard, 1);
     if releases {
@@ -285,6 +313,10 @@ fn flush_to(shard: Shard, class: Class, blocks: &[usize], left: &mut u64) -> Pag
     *left = pages.put(shard, class, blocks, *left, &mut empty);
     let found = pages.check_sparse(shard, class);
     let brought = before - pages.handed_out;
+    pages.note_freed(shard, class, brought);
+    if empty.count > 0 {
+        pages.note_removed(class);
+    }
     drop(pages);
     count_returned(shard, brought);
     if empty.count > 0 {
@@ -310,6 +342,7 @@ impl ClassPages {
             partial: List::new(),
             partial_count: 0,
             handed_out: 0,
+            freed: 0,
             handed_out_at_purge: 0,
             left_alone: LeftAlone::NONE,
             place: Place::NONE,
@@ -322,19 +355,41 @@ impl ClassPages {
     #[inline]
     fn enter(&mut self, class: Class, page: Page, taken: usize) {
         self.pages += 1;
-        self.handed_out += taken;
-        self.taken += taken;
+        self.note_taken(taken);
         if !page.is_full() {
-            self.link(class, page);
+            self.link(page);
+            if self.lendable(class) > 0 {
+                note_free(page.owner(), class);
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn note_taken(&mut self, blocks: usize) {
+        self.handed_out += blocks;
+        self.taken += blocks;
+        self.freed = self.freed.saturating_sub(blocks as u32);
+    }
+
+    /// Blocks that threads of other shards may take. Of small blocks, where shards are many, these are the ones that were
+    /// freed: to touch a new page costs no more memory than to touch the rest of another shard's, and no line is shared. But
+    /// under a memory limit, it is pages that count.
+    fn lendable(&self, class: Class) -> usize {
+        if self.partial.is_empty() {
+            0
+        } else if class.size() <= LEFT_BYTES_MAX
+            && ownership::are_many()
+            && settings::memory_limit().is_none()
+        {
+            self.freed as usize
+        } else {
+            usize::MAX
         }
     }
 
     /// Enters a page with free blocks into the list: lower addresses at the front, so that higher ones become empty.
     #[inline(never)]
-    fn link(&mut self, class: Class, page: Page) {
-        if self.partial.is_empty() {
-            note_free(page.owner(), class);
-        }
+    fn link(&mut self, page: Page) {
         let lower = self.partial.first().is_none_or(|first| page.0.address() < first.address());
         if lower {
             self.partial.push_first(page.0);
@@ -344,6 +399,15 @@ impl ClassPages {
         self.partial_count += 1;
     }
 
+    /// Enters a page that had no free block until now.
+    #[inline(never)]
+    fn link_again(&mut self, class: Class, page: Page) {
+        if self.partial.is_empty() {
+            note_free(page.owner(), class);
+        }
+        self.link(page);
+    }
+
     #[inline(never)]
     fn unlink(&mut self, page: Page) {
         self.leave(page);
@@ -351,10 +415,17 @@ impl ClassPages {
         self.partial_count -= 1;
     }
 
-    /// Removes a page that is to be released.
+    /// Removes a page that is to be released. A call of `note_removed` must follow.
     fn remove(&mut self, page: Page) {
         self.unlink(page);
         self.pages -= 1;
+    }
+
+    /// Counts no more freed blocks than the pages that are left have.
+    #[inline(never)]
+    fn note_removed(&mut self, class: Class) {
+        let free = self.pages as usize * class.page_blocks() - self.handed_out;
+        self.freed = self.freed.min(free as u32);
     }
 
     #[inline(never)]
@@ -377,12 +448,11 @@ impl ClassPages {
             }
         }
         // The blocks taken lie at the end of `blocks`, also if they are fewer.
-        self.handed_out += wanted - left;
-        self.taken += wanted - left;
+        self.note_taken(wanted - left);
         wanted - left
     }
 
-    /// Takes one block of a class without colors; 0 if no page has one.
+    /// Takes one block of a class without colors, longer than [`LEFT_BYTES_MAX`]; 0 if no page has one.
     #[inline(always)]
     fn take_one(&mut self, class: Class) -> usize {
         let Some(first) = self.partial.first() else { return 0 };
@@ -440,11 +510,21 @@ impl ClassPages {
             self.handed_out -= count;
             let free = home.note(count, lowest);
             if free == count {
-                self.link(class, page);
+                self.link_again(class, page);
             }
             is_over = free == class.page_blocks() && self.note_empty(class, page, empty);
         }
         others | ahead
+    }
+
+    /// Counts blocks that came home to pages of `owner`.
+    #[inline(always)]
+    fn note_freed(&mut self, owner: Shard, class: Class, blocks: usize) {
+        if self.freed == 0 {
+            note_free(owner, class);
+        }
+        // Too few after an overflow, and others make pages.
+        self.freed = self.freed.wrapping_add(blocks as u32);
     }
 
     /// Keeps an empty page, or removes it and adds it to `empty`; returns whether that is now full.
@@ -471,7 +551,7 @@ impl ClassPages {
         // A page of one block was in no list.
         match (was_full, releases) {
             (true, true) => self.pages -= 1,
-            (true, false) => self.link(class, page),
+            (true, false) => self.link_again(class, page),
             (false, true) => self.remove(page),
             (false, false) => {}
         }
@@ -482,6 +562,7 @@ impl ClassPages {
     fn take_empty(&mut self, class: Class) -> Option<Page> {
         let page = self.partial.iter().map(Page).find(|page| page.is_empty(class))?;
         self.remove(page);
+        self.note_removed(class);
         Some(page)
     }
 }

@@ -36,6 +36,8 @@ const HUGE_PAGES_MIN: usize = 2;
 const HUGE_PAGES_MIN_LARGE: usize = 8;
 /// The same, with the block itself, for those that it fills.
 const HUGE_PAGES_MIN_FILLED: usize = 4;
+/// The live bytes, in huge pages, that are expected of each shard where they are many.
+const HUGE_PAGES_MIN_SHARD: usize = 3;
 /// The length, in huge pages, from which a block is expected to fill them. A shorter one may be a buffer with room to grow.
 const FILLED_LENGTH_MIN: usize = 3;
 /// The most arenas at once: 16 TiB.
@@ -427,7 +429,9 @@ impl Arena {
             return None;
         }
         let data_bytes = (committed - self.head.get()) * SLICE_BYTES;
-        let step = (data_bytes / 4).max(COMMIT_STEP_MIN);
+        // There is another stripe only where threads waited for each other, as they do here.
+        let step_min = if self.stripe.get() == 0 { COMMIT_STEP_MIN } else { HUGE_PAGE_BYTES };
+        let step = (data_bytes / 4).max(step_min);
         let unit = if huge || step >= HUGE_PAGE_BYTES { HUGE_PAGE_BYTES } else { COMMIT_STEP_MIN };
         let wanted = (committed * SLICE_BYTES + step).max(end * SLICE_BYTES);
         let most = self.reserved.get().min(self.slices.get());
@@ -472,13 +476,15 @@ impl Arena {
 }
 
 /// Whether memory that joins `live_bytes` of live memory is worth huge pages; `large` for a large block, else for pages of
-/// small blocks.
-pub(crate) fn is_worth_huge_pages(live_bytes: usize, large: bool) -> bool {
+/// small blocks. Each of `shards` has pages of which little is used: up to one
+/// huge page, which counts as live, and would become resident.
+pub(crate) fn is_worth_huge_pages(live_bytes: usize, large: bool, shards: usize) -> bool {
     if let Some(from) = settings::huge_pages_from() {
         return live_bytes >= from;
     }
     // A huge page is worth it only as a small part of the program's memory.
     let count = if large { HUGE_PAGES_MIN_LARGE } else { HUGE_PAGES_MIN };
+    let count = count + shards * HUGE_PAGES_MIN_SHARD;
     // Compared with a constant first, so that a small program does not find out the size of huge pages.
     live_bytes >= count * HUGE_PAGE_BYTES && live_bytes >= count * huge_page_bytes()
 }

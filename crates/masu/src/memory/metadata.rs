@@ -2,21 +2,24 @@
 //!
 //! Relies on ranges, from which it takes slices forever. Arrays have lengths that are powers of two and are reused from a
 //! free list for each length. Nothing is returned to the ranges; metadata stay small because the caches' budgets bound the
-//! arrays.
+//! arrays. Where many threads run at once, they take arrays from several pools; an array may be freed to any.
 
 #[cfg_attr(feature = "secure", path = "metadata/guarded.rs")]
 mod slices;
 
 use core::ptr::{self, NonNull};
 
+use crate::memory::ranges::stripes;
 use crate::memory::slice::SLICE_BYTES;
 use crate::platform::bounds::Bounded;
-use crate::platform::sync::{Lock, Visit};
+use crate::platform::sync::{Guard, Lock, Ordering, Visit};
 
 /// The longest array: a slice.
 pub(crate) const WORDS_MAX: usize = SLICE_BYTES / size_of::<usize>();
 /// The shortest array: a cache line.
 pub(crate) const WORDS_MIN: usize = 8;
+/// Pools, one a shard.
+const POOLS: usize = crate::settings::SHARDS_MAX;
 const LENGTHS: usize = (WORDS_MAX / WORDS_MIN).ilog2() as usize + 1;
 
 /// In this order, and from the start of a line, what most threads need is on the lock's line.
@@ -29,17 +32,25 @@ struct Metadata {
     free: [usize; LENGTHS],
 }
 
-#[repr(align(64))]
+#[repr(align(128))]
 struct Shared(Lock<Metadata>);
 
-static METADATA: Shared = Shared(Lock::new(Metadata { next: 0, end: 0, free: [0; LENGTHS] }));
+/// The first pool serves everything but the arrays of many threads.
+static METADATA: [Shared; POOLS] =
+    [const { Shared(Lock::new(Metadata { next: 0, end: 0, free: [0; LENGTHS] })) }; POOLS];
 
 /// An array of `count` words, at most a slice, rounded up to a power of two; its contents are unspecified. `None` without
 /// memory.
 pub(crate) fn words(count: usize) -> Option<&'static mut [usize]> {
+    words_of(0, count)
+}
+
+/// The same from a shard's pool.
+#[inline(never)]
+pub(crate) fn words_of(pool: u8, count: usize) -> Option<&'static mut [usize]> {
     let count = count.next_power_of_two().max(WORDS_MIN);
     debug_assert!(count <= WORDS_MAX);
-    let start = METADATA.0.lock().take(count)?;
+    let start = lock(pool).take(count)?;
     // SAFETY: The array is `count` words long, aligned to its line, and nothing else uses it.
     Some(unsafe { core::slice::from_raw_parts_mut(start.as_ptr(), count) })
 }
@@ -50,11 +61,26 @@ pub(crate) fn words(count: usize) -> Option<&'static mut [usize]> {
 ///
 /// - `array` came from [`words`] with this length, and nothing refers to it any more.
 pub(crate) unsafe fn give_back(array: NonNull<usize>, count: usize) {
-    let mut metadata = METADATA.0.lock();
+    // SAFETY: The caller's condition.
+    unsafe { give_back_to(0, array, count) };
+}
+
+/// The same to a pool, not necessarily that which the array came from.
+///
+/// # Safety
+///
+/// - The condition of [`give_back`].
+#[inline(never)]
+pub(crate) unsafe fn give_back_to(pool: u8, array: NonNull<usize>, count: usize) {
+    let mut metadata = lock(pool);
     let list = metadata.list(count);
     // SAFETY: The array is at least a line long, and nothing uses it.
     unsafe { array.write(*list) };
     *list = array.as_ptr().expose_provenance();
+}
+
+fn lock(pool: u8) -> Guard<'static, Metadata> {
+    METADATA.at(usize::from(pool) % POOLS).0.lock()
 }
 
 impl Metadata {
@@ -89,14 +115,16 @@ impl Metadata {
 pub(crate) fn forever<T>(value: T) -> Option<&'static mut T> {
     const { assert!(align_of::<T>() <= WORDS_MIN * size_of::<usize>()) };
     let count = size_of::<T>().div_ceil(size_of::<usize>()).next_multiple_of(WORDS_MIN);
-    let mut start = METADATA.0.lock().carve(count)?.cast::<T>();
+    let mut start = lock(0).carve(count)?.cast::<T>();
     // SAFETY: The lines are long enough and aligned, and nothing else uses them.
     unsafe { start.write(value) };
     // SAFETY: Written just now, used by nothing else, and never freed.
     Some(unsafe { start.as_mut() })
 }
 
-/// Visits this module's lock, for `fork`.
+/// Visits every lock of this module that is used, for `fork`.
 pub(crate) fn each_lock(visit: Visit<'_>) {
-    visit.see(METADATA.0.raw());
+    // ORDERING: Relaxed: it changes under the lock of all threads, which `fork` holds.
+    let used = stripes::many_shards().load(Ordering::Relaxed).max(1);
+    METADATA.iter().take(used).for_each(|pool| visit.see(pool.0.raw()));
 }

@@ -98,7 +98,7 @@ impl ThreadCache {
             key,
             depths: [const { Depth::new() }; CLASSES],
             opened: Cell::new(0),
-            arrays: Arrays::new(),
+            arrays: Arrays::new(shard.0),
             remote: Remote::new(),
             heaps: [const { Shared::new(ptr::null_mut()) }; heap_cache::PLACES],
             limit_bytes: Count::new(0),

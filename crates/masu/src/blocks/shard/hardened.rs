@@ -168,7 +168,7 @@ impl ClassPages {
         let was_full = page.is_full();
         page.put_back(class, index);
         if was_full {
-            self.link(class, page);
+            self.link_again(class, page);
         }
         let releases = page.is_empty(class)
             && self.partial_count > super::kept_pages(class)

@@ -287,13 +287,14 @@ impl ClassPages {
     fn begin_pass(&mut self, shard: Shard, class: Class) {
         let bytes = self.partial_bytes(class);
         let before = self.handed_out_at_purge;
-        let freed_enough = before == 0 || self.handed_out < before / 4 * 3;
+        let handed_out = u32::try_from(self.handed_out).unwrap_or(u32::MAX);
+        let freed_enough = before == 0 || handed_out < before / 4 * 3;
         let left_alone = settings::retain().unwrap_or(LEFT_ALONE_BYTES_MIN);
         if bytes < left_alone.saturating_add(self.left_alone.bytes()) || !freed_enough {
-            self.handed_out_at_purge = before.max(self.handed_out);
+            self.handed_out_at_purge = before.max(handed_out);
             return;
         }
-        self.handed_out_at_purge = self.handed_out;
+        self.handed_out_at_purge = handed_out;
         self.left_alone.fade();
         self.place = Place::of(self.partial.first());
         shard.note_pass(class, true);
@@ -342,6 +343,7 @@ impl ClassPages {
         page.set_away(false);
         if page.is_empty(class) && self.partial_count >= kept_pages(class) {
             self.pages -= 1;
+            self.note_removed(class);
             return Some(page);
         }
         if self.partial.is_empty() {

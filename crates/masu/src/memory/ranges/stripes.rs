@@ -13,7 +13,7 @@ use super::held::{Held, SharedRanges};
 use super::{Ranges, now_ms};
 use crate::memory::arena;
 use crate::memory::slice::Slice;
-use crate::platform::sync::{AtomicBool, AtomicUsize, Guard, Ordering, Visit};
+use crate::platform::sync::{AtomicUsize, Guard, Ordering, Visit};
 use crate::settings;
 
 /// The most stripes: one a CPU, up to the bits of a word. There are fewer shards.
@@ -38,9 +38,9 @@ struct Common {
     /// The stripes that owe memory, a bit each.
     owing: AtomicUsize,
     /// For the layer above, whose slow calls read them beside `owing`: the passes through sparse pages that are under way,
-    /// and whether more than a few threads run at once.
+    /// and the number of shards that threads have had, 0 while they are few.
     passes: AtomicUsize,
-    are_many: AtomicBool,
+    many_shards: AtomicUsize,
 }
 
 /// The number of steps of purging, apart from the words that only few calls write.
@@ -51,7 +51,7 @@ static COMMON: Common = Common {
     more_max: AtomicUsize::new(0),
     owing: AtomicUsize::new(0),
     passes: AtomicUsize::new(0),
-    are_many: AtomicBool::new(false),
+    many_shards: AtomicUsize::new(0),
 };
 
 /// The dirty bytes of all stripes, each as it was when it last looked: on its own pair of cache lines.
@@ -163,10 +163,10 @@ pub(crate) fn passes() -> &'static AtomicUsize {
     &COMMON.passes
 }
 
-/// Whether more than a few threads run at once.
+/// The number of shards that threads have had, 0 while they are few.
 #[inline(always)]
-pub(crate) fn are_many() -> &'static AtomicBool {
-    &COMMON.are_many
+pub(crate) fn many_shards() -> &'static AtomicUsize {
+    &COMMON.many_shards
 }
 
 /// Takes a step of purging: see [`SharedRanges::purge_step`]. Every other time the stripe is `own`, if it owes, and in between each

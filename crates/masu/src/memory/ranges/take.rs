@@ -10,7 +10,7 @@ use super::held::Held;
 use super::{LOOKS, Run, kept, stripes, usage};
 use crate::memory::arena::{self, Arena};
 use crate::memory::slice::{Kind, SLICE_BYTES, Slice};
-use crate::platform::sync::Guard;
+use crate::platform::sync::{Guard, Ordering};
 use crate::settings;
 
 /// Shorter blocks fill no huge page of any system.
@@ -22,6 +22,11 @@ enum Arenas {
     ThatAre,
     /// A new one, if no other can.
     New,
+}
+
+fn is_worth_huge_pages(live_bytes: usize, large: bool) -> bool {
+    // ORDERING: Relaxed: a thread that misses a new shard asks for huge pages a little earlier.
+    arena::is_worth_huge_pages(live_bytes, large, stripes::many_shards().load(Ordering::Relaxed))
 }
 
 impl Held<'_> {
@@ -158,7 +163,7 @@ impl Held<'_> {
         let _growth = self.lock_growth();
         let large = matches!(kind, Kind::Large | Kind::HeapLarge | Kind::Opaque);
         let live_bytes = self.live_bytes_of_all() + used_bytes;
-        let huge = !self.usage.is_sparse() && arena::is_worth_huge_pages(live_bytes, large);
+        let huge = !self.usage.is_sparse() && is_worth_huge_pages(live_bytes, large);
         let fills = large
             && !huge
             && slices >= FILLED_SLICES_MIN
@@ -276,7 +281,7 @@ impl Held<'_> {
             let growth = self.lock_growth();
             let seems_used = self.guard.unlocked(|| usage::is_end_used(first, slices));
             let live_bytes = if seems_used { self.live_bytes_of_all() } else { 0 };
-            let huge = !self.usage.is_sparse() && arena::is_worth_huge_pages(live_bytes, true);
+            let huge = !self.usage.is_sparse() && is_worth_huge_pages(live_bytes, true);
             let grown = !arena.is_front(behind)
                 || arena.committed_front_slices() >= more
                 || self.commit(arena, more, huge);

@@ -7,7 +7,7 @@
 
 use core::ptr::{self, NonNull};
 
-use crate::blocks::slot;
+use crate::blocks::{ownership, slot};
 use crate::memory::metadata::{self, WORDS_MIN};
 use crate::platform::bounds::Bounded;
 use crate::platform::sync::Cell;
@@ -23,6 +23,8 @@ const REST_WORDS: usize = 16;
 
 /// A thread's memory for arrays.
 pub(super) struct Arrays {
+    /// The pool of metadata that they come from where many threads run at once.
+    pool: u8,
     /// What is left of the words taken last.
     next: Cell<usize>,
     left_words: Cell<usize>,
@@ -33,8 +35,9 @@ pub(super) struct Arrays {
 }
 
 impl Arrays {
-    pub(super) const fn new() -> Arrays {
+    pub(super) const fn new(pool: u8) -> Arrays {
         Arrays {
+            pool,
             next: Cell::new(0),
             left_words: Cell::new(0),
             taken_words: Cell::new(0),
@@ -54,12 +57,17 @@ impl Arrays {
     fn take_short(&self, count: usize) -> Option<&'static mut [usize]> {
         let count = count.next_power_of_two().max(WORDS_MIN);
         if count > WORDS_MAX {
-            return metadata::words(count);
+            return metadata::words_of(self.pool(), count);
         }
         let kept = self.kept(count);
         let start = if kept.get() != 0 { take_kept(kept) } else { self.cut(count)? };
         // SAFETY: The array is `count` words long, aligned to its line, and nothing else uses it.
         Some(unsafe { core::slice::from_raw_parts_mut(start, count) })
+    }
+
+    /// Few threads share one pool, which takes less memory.
+    fn pool(&self) -> u8 {
+        if ownership::are_many() { self.pool } else { 0 }
     }
 
     /// The free arrays of `count` words, a power of two up to [`WORDS_MAX`].
@@ -84,7 +92,7 @@ impl Arrays {
                 self.keep(self.advance(count), count);
             }
             let taken = self.taken_words.get();
-            let chunk = metadata::words(taken.clamp(count, CHUNK_WORDS_MAX))?;
+            let chunk = metadata::words_of(self.pool(), taken.clamp(count, CHUNK_WORDS_MAX))?;
             self.next.set(chunk.as_mut_ptr().expose_provenance());
             self.left_words.set(chunk.len());
             self.taken_words.set(taken + chunk.len());
@@ -109,7 +117,7 @@ impl Arrays {
             self.keep(array.as_ptr(), count);
         } else {
             // SAFETY: The array is metadata of this length, or a part of such that is free by itself; the caller's condition.
-            unsafe { metadata::give_back(array, count) };
+            unsafe { metadata::give_back_to(self.pool(), array, count) };
         }
     }
 }

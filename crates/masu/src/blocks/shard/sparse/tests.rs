@@ -4,8 +4,7 @@ extern crate std;
 
 use super::*;
 use crate::blocks::ownership;
-use crate::blocks::page::page_of;
-use crate::blocks::shard;
+use crate::blocks::shard::{self, LEFT_BYTES_MAX, Lent};
 use crate::memory::ranges::CALLS_MAX;
 use crate::platform::kernel;
 use std::vec::Vec;
@@ -157,21 +156,24 @@ fn a_pass_moves_on_when_its_page_leaves_the_list() {
 }
 
 #[test]
-fn other_shards_find_a_page_that_was_away() {
-    let (class, own, other) = (Class::of_size(BLOCK_BYTES + 1), Shard(16), Shard(17));
+fn other_shards_find_freed_blocks_of_a_page_that_was_away() {
+    let (class, own, other) = (Class::of_size(LEFT_BYTES_MAX), Shard(16), Shard(17));
     [own, other].iter().for_each(|shard| ownership::admit(shard.0));
-    let mut block = [0];
-    assert_eq!(own.refill_from_new(class, &mut block), 1);
+    let mut blocks = [0; 3];
+    assert_eq!(own.refill_from_new(class, &mut blocks), 3);
     // SAFETY: The block was taken from a page just now.
-    let page = Page(unsafe { Slice::at(block[0]) }.page());
-    let take = |pages: &mut ClassPages| Some(pages.take_one(class)).filter(|block| *block != 0);
-    let found = || other.first_of_others(class, take).map(|block| page_of(block).owner() == own);
-    assert_eq!(found(), Some(true));
+    let page = Page(unsafe { Slice::at(blocks[0]) }.page());
+    let found = || other.refill_from_others(class, &mut [0], Lent::Freed);
+    assert_eq!(found(), 0, "its free blocks were never touched");
+    flush(class, &blocks[..2]);
+    assert_eq!(found(), 1);
     own.pages(class).lock().unlink(page);
     page.set_away(true);
-    assert_eq!(found(), None, "it is away");
+    assert_eq!(found(), 0, "it is away");
     assert!(own.pages(class).lock().put_back(class, page).is_none(), "blocks of it are handed out");
-    assert_eq!(found(), Some(true));
+    assert_eq!(found(), 1);
+    assert_eq!(found(), 0, "none is left of those that were freed");
+    assert_eq!(other.refill_from_others(class, &mut [0; 5], Lent::All), 5);
 }
 
 #[test]

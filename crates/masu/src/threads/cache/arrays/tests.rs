@@ -10,7 +10,7 @@ use crate::blocks::slot;
 
 fn arrays() -> Arrays {
     slot::note_second();
-    Arrays::new()
+    Arrays::new(0)
 }
 
 #[test]
