@@ -30,8 +30,17 @@ struct Next {
     address: AtomicPtr<c_void>,
 }
 
-/// The thread that searches, by `libc::thread_address`; 0 for none.
+/// The thread that searches, as [`this_thread`] names it; 0 for none.
 static SEARCHER: AtomicUsize = AtomicUsize::new(0);
+
+/// The lowest bit of the process in a thread's name. Addresses are shorter.
+const PROCESS_SHIFT: u32 = 48;
+
+/// The name of this thread. In a forked child it is another one: the parent's threads are not there, and new ones have their
+/// addresses.
+fn this_thread() -> usize {
+    libc::thread_address() ^ c::generation() << PROCESS_SHIFT
+}
 
 static NEXT_FREE: Next = Next::new(c"__libc_free", c"free");
 static NEXT_REALLOC: Next = Next::new(c"__libc_realloc", c"realloc");
@@ -54,14 +63,17 @@ impl Next {
     #[cold]
     #[inline(never)]
     fn find_slow(&self) -> Option<*mut c_void> {
-        let me = libc::thread_address();
+        let me = this_thread();
         // ORDERING: Relaxed on the three accesses of SEARCHER: a thread only asks whether the
         // value is its own, and it sees its own stores in order. A second thread that searches at
         // the same time is not marked, which only matters if its search frees a foreign pointer.
-        if SEARCHER.load(Ordering::Relaxed) == me {
+        let other = SEARCHER.load(Ordering::Relaxed);
+        if other == me {
             return None;
         }
-        let marked = SEARCHER.compare_exchange(0, me, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+        let is_free = other == 0 || (other ^ me) >> PROCESS_SHIFT != 0;
+        let (set, otherwise) = (Ordering::Relaxed, Ordering::Relaxed);
+        let marked = is_free && SEARCHER.compare_exchange(other, me, set, otherwise).is_ok();
         let found = self.names.iter().map(|name| libc::next_symbol(name)).find(|p| !p.is_null());
         if marked {
             // ORDERING: Relaxed, as above.

@@ -75,16 +75,17 @@ groups! { library::compile("interrupted.c", "program", &[]);
     keys_free_late
 }
 
-groups! { library::compile("forks.c", "program", &[]);
+groups! { library::compile("forks.c", "program", &["-rdynamic"]);
     handlers_are_registered_before_the_first_malloc
     a_handler_forks_in_the_midst_of_malloc
     fork_while_streams_are_flushed
     handlers_fork_beside_threads_that_allocate
+    a_search_is_interrupted_by_fork
 }
 
 #[test]
 fn a_handler_forks_where_statistics_are_written() {
-    let program = library::compile("forks.c", "program", &[]);
+    let program = library::compile("forks.c", "program", &["-rdynamic"]);
     let mut command = library::preloaded(program);
     command.env("MASU_STATISTICS_PAGE", "1").arg("a_handler_forks_in_the_midst_of_malloc");
     library::succeeds(&mut command);

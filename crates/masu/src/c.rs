@@ -17,6 +17,7 @@ use crate::platform::libc;
 use crate::platform::sync::{AtomicPtr, Ordering};
 use crate::requests::front::FreedBy;
 use crate::requests::{front, reclaim};
+use crate::threads::cache::all;
 use crate::threads::thread;
 use crate::{settings, statistics};
 
@@ -78,6 +79,17 @@ static FOREIGN: AtomicPtr<Foreign> = AtomicPtr::new(ptr::null_mut());
 pub fn set_foreign(foreign: &'static Foreign) {
     // ORDERING: Release publishes what the reference leads to; it pairs with the Acquire below.
     FOREIGN.store(ptr::from_ref(foreign).cast_mut(), Ordering::Release);
+}
+
+/// How many forks lie between the first process and this one: what a thread noted under another number, it noted in another
+/// process, and it may be missing in this one.
+///
+/// ```
+/// assert_eq!(masu::c::generation(), masu::c::generation());
+/// ```
+#[must_use]
+pub fn generation() -> usize {
+    all::generation()
 }
 
 #[cold]

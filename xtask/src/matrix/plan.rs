@@ -212,6 +212,7 @@ pub(super) const LEFT_OUT: &[LeftOut] = &[
     left_out("profile", "a_profile_from_the_environment", STARTED, Place::QemuUser),
     left_out("life", "fork_while_threads_allocate", FORKED, Place::QemuUser),
     left_out("life", "fork_handlers_may_allocate", FORKED, Place::QemuUser),
+    left_out("life", "a_search_is_interrupted_by_fork", FORKED, Place::QemuUser),
     left_out("life", "threads_one_after_another", RESIDENT, Place::QemuUser),
     left_out("life", "exec_while_threads_allocate", STARTED, Place::QemuUser),
     left_out("limits", "memory_locked", RESIDENT, Place::QemuUser),

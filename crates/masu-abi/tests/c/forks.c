@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/time.h>
 
 static void do_nothing(void)
@@ -188,11 +189,69 @@ static void handlers_fork_beside_threads_that_allocate(void)
         CHECK(pthread_join(threads[i], NULL) == 0);
 }
 
+/* --- A thread that searches for the next malloc is not there in the child. --- */
+
+static volatile int searches, is_searched_for;
+static char *foreign_block;
+static const void *error_place;
+static __thread int waits_in_search;
+
+static void free_of_the_next_malloc(void *block)
+{
+    CHECK(block == foreign_block);
+    is_searched_for = 1;
+}
+
+/* The library finds the next malloc's functions by this one. */
+void *dlsym(void *handle, const char *name)
+{
+    (void)handle;
+    if (waits_in_search) {
+        searches = 1;
+        for (;;)
+            pause();
+    }
+    return strcmp(name, "__libc_free") == 0 ? (void *)free_of_the_next_malloc : NULL;
+}
+
+static void *free_a_foreign_block(void *waits)
+{
+    waits_in_search = waits != NULL;
+    error_place = &errno;
+    free(foreign_block);
+    return NULL;
+}
+
+static void a_search_is_interrupted_by_fork(void)
+{
+    static char stack[1 << 20] __attribute__((aligned(1 << 16)));
+    pthread_attr_t attributes;
+    pthread_t thread;
+    CHECK(pthread_attr_init(&attributes) == 0);
+    CHECK(pthread_attr_setstack(&attributes, stack, sizeof stack) == 0);
+    foreign_block = mmap(NULL, 1 << 16, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(foreign_block != MAP_FAILED);
+    CHECK(pthread_create(&thread, &attributes, free_a_foreign_block, foreign_block) == 0);
+    while (!searches)
+        usleep(100);
+    const void *before = error_place;
+    pid_t child = fork();
+    if (child == 0) {
+        /* The thread that is not there any more had the same stack, and so this one's addresses. */
+        CHECK(pthread_create(&thread, &attributes, free_a_foreign_block, NULL) == 0);
+        CHECK(pthread_join(thread, NULL) == 0);
+        CHECK(error_place == before && is_searched_for);
+        _exit(0);
+    }
+    expect_success(child);
+}
+
 static const struct group groups[] = {
     GROUP(handlers_are_registered_before_the_first_malloc),
     GROUP(a_handler_forks_in_the_midst_of_malloc),
     GROUP(fork_while_streams_are_flushed),
     GROUP(handlers_fork_beside_threads_that_allocate),
+    GROUP(a_search_is_interrupted_by_fork),
 };
 
 int main(int count, char **arguments)
