@@ -17,6 +17,7 @@ groups! { program();
     threads
     fork_keeps_heaps
     totals
+    made_of_what_is_kept
 }
 
 /// With limited addresses there is no class map, and frees look blocks up in their arena.

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -194,6 +195,22 @@ static int totals(void) {
     return 0;
 }
 
+/* What caches keep is there for a new heap too. */
+static int made_of_what_is_kept(void) {
+    static void *kept[8][8];
+    struct rlimit limit = {(rlim_t)64 << 20, (rlim_t)64 << 20};
+    CHECK(setrlimit(RLIMIT_AS, &limit) == 0);
+    for (size_t i = 0; i < 8; i++)
+        for (size_t j = 0; j < 8; j++) CHECK((kept[i][j] = malloc(1000 + 100 * i)) != NULL);
+    while (malloc(1 << 16)) continue;
+    while (masu_heap_new()) continue;
+    CHECK(errno == ENOMEM);
+    for (size_t i = 0; i < 8; i++)
+        for (size_t j = 0; j < 8; j++) free(kept[i][j]);
+    CHECK(masu_heap_new());
+    return 0;
+}
+
 /* Wrong on purpose: the library ends the program. */
 static int used_when_gone(void) {
     masu_heap_t *heap = masu_heap_new();
@@ -212,6 +229,7 @@ int main(int count, char **arguments) {
     RUN(threads);
     RUN(fork_keeps_heaps);
     RUN(totals);
+    RUN(made_of_what_is_kept);
     RUN(used_when_gone);
     fprintf(stderr, "no such group: %s\n", group);
     return 2;

@@ -49,8 +49,9 @@ unsafe fn owner_of(heap: NonNull<CHeap>) -> &'static Owner {
 #[must_use]
 pub fn new() -> *mut CHeap {
     let _ = thread::cache();
-    let owner = Owner::create().map_or(ptr::null_mut(), |owner| ptr::from_ref(owner).cast_mut());
-    or_errno(owner.cast()).cast()
+    let create =
+        || Owner::create().map_or(ptr::null_mut(), |owner| ptr::from_ref(owner).cast_mut());
+    or_retry(size_of::<Owner>(), || create().cast()).cast()
 }
 
 /// Destroys a heap and frees all its blocks.

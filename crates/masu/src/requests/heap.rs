@@ -146,8 +146,11 @@ impl Heap {
 
     #[inline(never)]
     fn alloc_slow(&self, size: usize, align: usize, zeroed: bool) -> Option<NonNull<u8>> {
-        let owner = self.owner_or_new()?;
-        NonNull::new(or_retry(size, || allocate(owner, size, align, zeroed)))
+        let ask = || {
+            let owner = self.owner_or_new();
+            owner.map_or(ptr::null_mut(), |owner| allocate(owner, size, align, zeroed))
+        };
+        NonNull::new(or_retry(size, ask))
     }
 
     /// Frees a block.
