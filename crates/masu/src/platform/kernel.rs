@@ -467,15 +467,17 @@ pub(crate) fn is_readable(address: usize) -> bool {
 /// multiples of slices and need not ask.
 pub(crate) fn page_size() -> usize {
     static SIZE: AtomicUsize = AtomicUsize::new(0);
-    // ORDERING: Relaxed: no other memory depends on the value, and every thread computes the same one.
+    // ORDERING: Relaxed on both accesses: no other memory depends on the value.
     let known = SIZE.load(Ordering::Relaxed);
     if known != 0 {
         return known;
     }
     let size = measure_page_size();
-    // ORDERING: Relaxed, as above.
-    SIZE.store(size, Ordering::Relaxed);
-    size
+    // The first result holds for all threads: a thread that finds no memory to measure with has another one.
+    match SIZE.compare_exchange(0, size, Ordering::Relaxed, Ordering::Relaxed) {
+        Ok(_) => size,
+        Err(known) => known,
+    }
 }
 
 /// Asks the kernel, because the C library may not have started yet: `madvise` refuses an address that is not a multiple
