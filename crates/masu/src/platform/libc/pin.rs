@@ -10,7 +10,7 @@ use core::mem;
 
 use super::arch::{own_headers, weak_function};
 use super::getauxval;
-use crate::platform::atomics::{AtomicBool, Ordering};
+use crate::platform::atomics::{AtomicUsize, Ordering};
 
 /// `Dl_info` of `dladdr(3)`.
 #[repr(C)]
@@ -24,31 +24,43 @@ struct Place {
 type DlAddr = unsafe extern "C" fn(address: *const c_void, place: *mut Place) -> c_int;
 type DlOpen = unsafe extern "C" fn(name: *const c_char, flags: c_int) -> *mut c_void;
 
-static PINNED: AtomicBool = AtomicBool::new(false);
+/// How often pinning may still be tried; 0 once the library is pinned. A thread waits for no other that pins: it pins too, because
+/// that thread may fail, or be missing in a forked child.
+static TRIES_LEFT: AtomicUsize = AtomicUsize::new(8);
 
 /// Pins the library that holds this code.
 #[inline]
 pub(crate) fn pin() {
-    // ORDERING: Relaxed on both accesses: pinning twice does no harm.
-    if !PINNED.load(Ordering::Relaxed) {
-        // Set first, because the dynamic linker allocates.
-        PINNED.store(true, Ordering::Relaxed);
-        pin_slow();
+    // ORDERING: Relaxed: a thread that sees another one's success late pins twice, which does no harm.
+    let left = TRIES_LEFT.load(Ordering::Relaxed);
+    if left > 0 {
+        pin_slow(left);
     }
 }
 
 #[cold]
 #[inline(never)]
-fn pin_slow() {
+fn pin_slow(left: usize) {
+    // Counted first, because the dynamic linker may allocate in the call.
+    // ORDERING: Relaxed, as in `pin`; the same below.
+    TRIES_LEFT.store(left - 1, Ordering::Relaxed);
+    if is_pinned() {
+        // ORDERING: As above.
+        TRIES_LEFT.store(0, Ordering::Relaxed);
+    }
+}
+
+/// Pins the library; whether that is done, or nothing can be done.
+fn is_pinned() -> bool {
     if is_in_program() {
-        return;
+        return true;
     }
     let (address, open): (usize, usize) = (weak_function!("dladdr"), weak_function!("dlopen"));
     // SAFETY: The address is 0 (no such function) or the C library's `dladdr`.
     let address: Option<DlAddr> = unsafe { mem::transmute(address) };
     // SAFETY: The same for `dlopen`.
     let open: Option<DlOpen> = unsafe { mem::transmute(open) };
-    let (Some(address), Some(open)) = (address, open) else { return };
+    let (Some(address), Some(open)) = (address, open) else { return true };
     let mut place = Place {
         file: core::ptr::null(),
         base: core::ptr::null(),
@@ -56,15 +68,17 @@ fn pin_slow() {
         address: core::ptr::null(),
     };
     // SAFETY: The address lies in this library, and the function writes one structure.
-    let is_known = unsafe { address((&raw const PINNED).cast(), &mut place) } != 0;
-    if is_known && !place.file.is_null() {
-        const RTLD_LAZY: c_int = 1;
-        const RTLD_NOLOAD: c_int = 4;
-        const RTLD_NODELETE: c_int = 0x1000;
-        // SAFETY: Nothing new is loaded, so no constructor runs; the dynamic linker copies the name. The handle is never
-        // closed.
-        let _ = unsafe { open(place.file, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE) };
+    let is_known = unsafe { address((&raw const TRIES_LEFT).cast(), &mut place) } != 0;
+    if !is_known || place.file.is_null() {
+        return true;
     }
+    const RTLD_LAZY: c_int = 1;
+    const RTLD_NOLOAD: c_int = 4;
+    const RTLD_NODELETE: c_int = 0x1000;
+    // SAFETY: Nothing new is loaded, so no constructor runs; the dynamic linker copies the name. The handle is never
+    // closed.
+    let handle = unsafe { open(place.file, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE) };
+    !handle.is_null()
 }
 
 /// Whether this code lies in the program and not in a library.
