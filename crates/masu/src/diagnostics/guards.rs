@@ -104,7 +104,6 @@ pub(crate) fn take(request: Request, random: u64) -> usize {
     let mut frames = [0; FRAMES_MAX];
     let count = unwind::capture(&mut frames);
     slot.note_allocated(request, kernel::thread_number(), &frames[..count]);
-    libc::signals::on_fault(handle_fault);
     slot.address()
 }
 

@@ -12,6 +12,7 @@ use crate::memory::class::{CLASSES, MIN_ALIGN, SAMPLED};
 use crate::memory::map;
 use crate::memory::slice::{ARENA_BYTES, Kind, SLICE_BYTES, Slice};
 use crate::platform::kernel::{self, Protection};
+use crate::platform::libc::signals;
 use crate::platform::sync::{AtomicPtr, AtomicUsize, Lock, Ordering, Visit};
 use crate::settings;
 
@@ -90,8 +91,15 @@ unsafe impl Sync for Pool {}
 /// Null until guards are first on. Made once, under the lock of all threads.
 static POOL: AtomicPtr<Pool> = AtomicPtr::new(ptr::null_mut());
 
-/// The part of the pool's ring that holds free slots: the index of the oldest, and their number.
-static RING: Lock<[usize; 2], false> = Lock::new([0; 2]);
+/// The part of the pool's ring that holds free slots.
+struct Ring {
+    oldest: usize,
+    count: usize,
+    /// Whether faults are reported: from before the first slot is taken.
+    is_watched: bool,
+}
+
+static RING: Lock<Ring, false> = Lock::new(Ring { oldest: 0, count: 0, is_watched: false });
 
 #[derive(Clone, Copy)]
 pub(crate) struct Slot {
@@ -191,7 +199,7 @@ impl Pool {
             freed_of: [const { AtomicUsize::new(0) }; CLASSES],
         };
         pool.ring.iter().enumerate().for_each(|(index, word)| set(word, index));
-        *RING.lock() = [0, slots];
+        RING.lock().count = slots;
         let place = place.cast::<Pool>();
         // SAFETY: The mapping begins with room for the pool, aligned to an OS page.
         unsafe { place.write(pool) };
@@ -233,12 +241,16 @@ impl Pool {
     /// The free slot that was freed longest ago.
     pub(super) fn take_oldest(&'static self) -> Option<Slot> {
         let mut ring = RING.lock();
-        let [oldest, count] = *ring;
-        if count == 0 {
+        if ring.count == 0 {
             return None;
         }
-        *ring = [(oldest + 1) % self.ring.len(), count - 1];
-        let slot = Slot { pool: self, index: get(&self.ring[oldest]) };
+        if !ring.is_watched {
+            signals::on_fault(super::handle_fault);
+            ring.is_watched = true;
+        }
+        let slot = Slot { pool: self, index: get(&self.ring[ring.oldest]) };
+        ring.oldest = (ring.oldest + 1) % self.ring.len();
+        ring.count -= 1;
         drop(ring);
         slot.set_state(State::Changing);
         Some(slot)
@@ -415,10 +427,9 @@ impl Slot {
         }
         self.set_state(State::Freed);
         let mut ring = RING.lock();
-        let [oldest, count] = *ring;
-        let end = (oldest + count) % self.pool.ring.len();
+        let end = (ring.oldest + ring.count) % self.pool.ring.len();
         set(&self.pool.ring[end], self.index);
-        *ring = [oldest, count + 1];
+        ring.count += 1;
     }
 
     /// Puts a slot back that could not be opened, as the next to be taken.
@@ -426,10 +437,9 @@ impl Slot {
         // There is no block that a report could describe.
         self.set_state(State::Unused);
         let mut ring = RING.lock();
-        let [oldest, count] = *ring;
-        let before = (oldest + self.pool.ring.len() - 1) % self.pool.ring.len();
-        set(&self.pool.ring[before], self.index);
-        *ring = [before, count + 1];
+        ring.oldest = (ring.oldest + self.pool.ring.len() - 1) % self.pool.ring.len();
+        set(&self.pool.ring[ring.oldest], self.index);
+        ring.count += 1;
     }
 
     /// The thread that allocated the block, and how many frames were written into `frames`.

@@ -12,7 +12,7 @@ mod arch;
 use core::ffi::{c_int, c_long, c_ulong, c_void};
 use core::ptr;
 
-use crate::platform::atomics::{AtomicBool, Ordering, UnsafeCell};
+use crate::platform::atomics::UnsafeCell;
 pub(crate) use arch::{call_on, was_write};
 
 unsafe extern "C" {
@@ -87,13 +87,8 @@ const NOTHING: Action = Action { handler: 0, mask: [0; 16], flags: 0, restorer: 
 static BEFORE: Before = Before { action: UnsafeCell::new(NOTHING), hook: UnsafeCell::new(|_| {}) };
 
 /// Calls `hook` at each memory fault from now on, before the program's present handler. A handler that the program installs
-/// later replaces it. Works once in a process's life.
+/// later replaces it. Called once in a process's life.
 pub(crate) fn on_fault(hook: Hook) {
-    static DONE: AtomicBool = AtomicBool::new(false);
-    // ORDERING: Relaxed: one thread goes on.
-    if DONE.swap(true, Ordering::Relaxed) {
-        return;
-    }
     let mut before = NOTHING;
     // SAFETY: It only writes the current action into `before`.
     if unsafe { sigaction(SIGSEGV, ptr::null(), &raw mut before) } != 0 {
@@ -104,7 +99,7 @@ pub(crate) fn on_fault(hook: Hook) {
     let flags = kept | WITH_INFORMATION;
     let handler = handle as Handler as usize;
     let new = Action { handler, mask: before.mask, flags, restorer: 0 };
-    // SAFETY: No handler reads it yet, and only one thread comes here.
+    // SAFETY: No handler reads it yet, and this is the only call.
     unsafe { BEFORE.action.get().write(before) };
     // SAFETY: As above.
     unsafe { BEFORE.hook.get().write(hook) };
