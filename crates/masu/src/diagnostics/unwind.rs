@@ -4,7 +4,9 @@
 //! objects. Frame pointers are not needed: distributions build without them. The C compiler's unwinder would have to be
 //! loaded, which allocates, and static programs lack it. So the tables are read here, without masu allocating. The hard idea
 //! is that tables are programs: to find where a function saved its caller's registers, its program is run up to the address
-//! in question (`diagnostics/unwind/rules.rs`).
+//! in question (`diagnostics/unwind/rules.rs`). A frame may lead into a library that another thread unloads, although none of
+//! this thread's functions is left in it: below the call of `exit`, or where hand-written assembly is described wrongly. So
+//! tables are read only under the dynamic linker's lock.
 //!
 //! References: DWARF 5, section 6.4; Linux Standard Base 5.0, section 10.6; System V ABIs for x86-64
 //! and aarch64.
@@ -76,23 +78,28 @@ fn walk(mut registers: Registers, frames: &mut [usize]) -> usize {
             is_behind_call = true;
         } else {
             drop(cache);
-            let tables = objects.get_or_insert_with(Objects::loaded).tables_of(at);
-            let Some(row) = tables.and_then(|tables| rules::find(&tables, at)) else { break };
+            let objects = objects.get_or_insert_with(Objects::loaded);
+            let found = objects.with_tables(at, |tables| {
+                let row = rules::find(tables, at)?;
+                let caller = step(&registers, &row, &mut memory);
+                Some((SimpleRow::of(at, &row), caller, row.is_signal_frame))
+            });
+            let Some((simple, caller, is_signal_frame)) = found else { break };
             cache = changes.and_then(rule_cache::valid_at);
-            if let (Some(cache), Some(simple)) = (cache.as_mut(), SimpleRow::of(at, &row)) {
+            if let (Some(cache), Some(simple)) = (cache.as_mut(), simple) {
                 cache.insert(simple);
             }
-            let Some(caller) = step(&registers, &row, &mut memory) else { break };
+            let Some(caller) = caller else { break };
             registers = caller;
-            if registers.stack_pointer() <= below && !row.is_signal_frame {
+            if registers.stack_pointer() <= below && !is_signal_frame {
                 break;
             }
-            if row.is_signal_frame && count < frames.len() {
+            if is_signal_frame && count < frames.len() {
                 // The interrupted instruction.
                 frames[count] = registers.program_counter();
                 count += 1;
             }
-            is_behind_call = !row.is_signal_frame;
+            is_behind_call = !is_signal_frame;
         }
         // The thread's first function has no caller.
         if registers.program_counter() == 0 {
@@ -132,6 +139,9 @@ fn step(registers: &Registers, row: &Row, memory: &mut Memory) -> Option<Registe
 #[cfg(test)]
 mod tests {
     extern crate std;
+
+    use std::ffi::{CStr, c_char, c_int};
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::*;
 
@@ -186,5 +196,52 @@ mod tests {
             cache.is_some_and(|cache| frames[..count].iter().any(|at| cache.find(*at).is_some()))
         };
         assert!((0..1000).any(|_| is_known()));
+    }
+
+    #[cfg(all(target_env = "gnu", not(target_feature = "crt-static")))]
+    #[test]
+    fn a_library_that_a_frame_leads_to_may_be_unloaded() {
+        unsafe extern "C" {
+            fn dlopen(name: *const c_char, flags: c_int) -> *mut c_void;
+            fn dlsym(library: *mut c_void, name: *const c_char) -> *mut c_void;
+            fn dlclose(library: *mut c_void) -> c_int;
+        }
+        /// A library of glibc's that no program is linked with, and a function of it.
+        const LIBRARY: &CStr = c"libthread_db.so.1";
+        const FUNCTION: &CStr = c"td_init";
+        const LAZY: c_int = 1;
+        const ENDED: usize = 1;
+        static FUNCTION_AT: AtomicUsize = AtomicUsize::new(0);
+        let walkers = [(); 3].map(|()| {
+            std::thread::spawn(|| {
+                loop {
+                    let place = FUNCTION_AT.load(Ordering::Relaxed);
+                    if place == ENDED {
+                        return;
+                    }
+                    let mut registers = Registers::here();
+                    registers.set(registers::RETURN, place);
+                    registers.enter_caller_simple(registers.stack_pointer());
+                    walk(registers, &mut [0; 4]);
+                }
+            })
+        });
+        for _ in 0..10_000 {
+            // SAFETY: The library's constructors do nothing that matters here.
+            let library = unsafe { dlopen(LIBRARY.as_ptr(), LAZY) };
+            if library.is_null() {
+                std::eprintln!("not tested: there is no {LIBRARY:?}");
+                break;
+            }
+            // SAFETY: The library was opened.
+            let function = unsafe { dlsym(library, FUNCTION.as_ptr()) };
+            FUNCTION_AT.store(function.addr(), Ordering::Relaxed);
+            // SAFETY: The library was opened, and no thread runs in it.
+            unsafe { dlclose(library) };
+        }
+        FUNCTION_AT.store(ENDED, Ordering::Relaxed);
+        for walker in walkers {
+            walker.join().expect("no walker panics");
+        }
     }
 }

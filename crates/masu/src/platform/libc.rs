@@ -145,8 +145,8 @@ pub(crate) struct Object<'a> {
     pub(crate) address: usize,
     name: *const c_char,
     segments: &'a [Segment],
-    /// How many objects were loaded or unloaded so far, by all.
-    changes: Option<u64>,
+    /// How many objects were loaded or unloaded so far, by all; `None` where the C library does not say.
+    pub(crate) changes: Option<u64>,
 }
 
 impl Object<'_> {

@@ -89,6 +89,7 @@ impl Segment {
 /// A loaded object, of which the unwinder sees none.
 pub(crate) struct Object {
     pub(crate) address: usize,
+    pub(crate) changes: Option<u64>,
 }
 
 impl Object {

@@ -2,6 +2,8 @@
 //!
 //! Relies on the C library's list (`dl_iterate_phdr`), read once a walk: it takes a recursive lock of the dynamic linker's.
 //! Objects that do not fit the array are searched for one by one, and so is each where a `fork` may have left that lock held.
+//! The hard idea: what was read may be unloaded since. So the lock is taken again while tables are read, where the C
+//! library's count of changes says whether the array still holds.
 
 use super::reader::Reader;
 use crate::platform::libc::{self, Object, Segment};
@@ -30,12 +32,16 @@ pub(super) struct Objects {
     extents: [Extent; KEPT],
     count: usize,
     are_all: bool,
+    /// How many objects had been loaded or unloaded, if the C library says so.
+    changes: Option<u64>,
 }
 
 impl Objects {
     pub(super) fn loaded() -> Objects {
-        let mut objects = Objects { extents: [Extent::default(); KEPT], count: 0, are_all: true };
+        let extents = [Extent::default(); KEPT];
+        let mut objects = Objects { extents, count: 0, are_all: true, changes: None };
         libc::for_each_object(&mut |object| {
+            objects.changes = object.changes;
             let Some(extent) = Extent::of(object) else { return true };
             match objects.extents.get_mut(objects.count) {
                 Some(place) => {
@@ -49,28 +55,32 @@ impl Objects {
         objects
     }
 
-    /// The tables that cover `address`.
-    pub(super) fn tables_of(&mut self, address: usize) -> Option<Tables> {
-        let holds = |extent: &&Extent| (extent.start..extent.end).contains(&address);
-        let found = self.extents[..self.count].iter().find(holds).copied();
-        let found = found.or_else(|| if self.are_all { None } else { search(address) });
-        found.or_else(|| search_without_lock(address)).map(Extent::tables)
+    /// What `read` makes of the tables that cover `address`, whose object stays loaded for so long. `None` without tables. In
+    /// a forked child where the lock may be lost, the object must not be unloaded.
+    pub(super) fn with_tables<T>(
+        &self,
+        address: usize,
+        mut read: impl FnMut(&Tables) -> Option<T>,
+    ) -> Option<T> {
+        let mut result = None;
+        libc::for_each_object(&mut |object| {
+            let is_current =
+                self.are_all && object.changes.is_some_and(|_| object.changes == self.changes);
+            let extent = if is_current {
+                self.extents[..self.count].iter().copied().find(|extent| extent.holds(address))
+            } else {
+                Extent::of(object).filter(|extent| extent.holds(address))
+            };
+            result = extent.and_then(|extent| read(&extent.tables()));
+            !is_current && extent.is_none()
+        });
+        result.or_else(|| read(&search_without_lock(address)?.tables()))
     }
 }
 
 fn search_without_lock(address: usize) -> Option<Extent> {
     let [start, end, contents] = libc::object_without_lock(address)?;
     Some(Extent { start, end, contents, contents_end: end })
-}
-
-fn search(address: usize) -> Option<Extent> {
-    let mut found = None;
-    libc::for_each_object(&mut |object| {
-        let extent = Extent::of(object);
-        found = extent.filter(|extent| (extent.start..extent.end).contains(&address));
-        found.is_none()
-    });
-    found
 }
 
 impl Extent {
@@ -95,8 +105,12 @@ impl Extent {
         (extent.contents != 0).then_some(extent)
     }
 
+    fn holds(&self, address: usize) -> bool {
+        (self.start..self.end).contains(&address)
+    }
+
     fn tables(self) -> Tables {
-        // SAFETY: The object is loaded, because a function of it is running, and its tables are constant.
+        // SAFETY: The object is loaded while the tables are read, by the lock that `with_tables` holds, and they are constant.
         let contents = unsafe { Reader::new(self.contents, self.contents_end) };
         // SAFETY: As above; the tables lie in the object, before or behind their table of contents.
         let all = unsafe { Reader::new(self.start, self.end) };
