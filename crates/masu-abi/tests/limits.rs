@@ -31,7 +31,14 @@ groups! { program();
 const NOT_PERMITTED: Option<i32> = Some(77);
 
 fn locked_memory(program: &Path) {
-    let output = library::preloaded(program).arg("locked_memory").output().expect("it starts");
+    locked_memory_with(library::path(), program);
+}
+
+/// Memory is locked while the program runs under this library.
+fn locked_memory_with(library: &Path, program: &Path) {
+    let mut command = Command::new(program);
+    let output = command.arg("locked_memory").env("LD_PRELOAD", library).output();
+    let output = output.expect("it starts");
     if output.status.code() == NOT_PERMITTED {
         eprintln!("not tested: locking memory is not permitted here (ulimit -l)");
         return;
@@ -47,6 +54,16 @@ fn memory_locked_after_the_first_malloc() {
 #[test]
 fn memory_locked_before_the_first_malloc() {
     locked_memory(&library::compile("limits.c", "lock-first", &["-DLOCK_FIRST"]));
+}
+
+/// Freed blocks are closed and purged there, which the kernel refuses for locked memory.
+#[test]
+fn memory_locked_in_the_hardened_build() {
+    locked_memory_with(library::hardened(), program());
+    locked_memory_with(
+        library::hardened(),
+        &library::compile("limits.c", "lock-first", &["-DLOCK_FIRST"]),
+    );
 }
 
 /// Runs the program as a user who may lock 8 MiB, after these commands of the shell.
