@@ -113,10 +113,10 @@ impl ThreadCache {
         }
     }
 
-    /// Sets up the stacks for the lane of this cache's shard. Separate from [`ThreadCache::new`], so that the cache, of
+    /// Sets up the stacks, for the lane of this cache's shard. Separate from [`ThreadCache::new`], so that the cache, of
     /// several KiB, is built on the stack only once.
     pub(crate) fn settle(&mut self) {
-        self.own.stacks.init_lanes(self.own.shard);
+        self.own.stacks.init(self.own.shard);
         for (own, offset) in self.own_offsets.iter_mut().zip(&mut self.own.stacks.offsets) {
             *own = *offset.get_mut() as u16;
         }

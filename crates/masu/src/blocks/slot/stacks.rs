@@ -6,7 +6,7 @@
 //! stack that is always full, so pushing such a pointer takes the slow path without a test of its own.
 
 use core::mem::offset_of;
-use core::ptr;
+use core::{hint, ptr};
 
 use crate::blocks::ownership::Shard;
 use crate::diagnostics::{guards, sampling};
@@ -86,7 +86,7 @@ pub(crate) struct Stacks {
     // COUPLING: First, because the class map holds offsets into this array in units of 8 bytes. By code.
     pub(crate) stacks: [Stack; CODES],
     /// The offset of the stack for a size, in bytes from the start of this structure, by size in steps of 16 bytes. For
-    /// laned classes, the stack of the thread's own lane.
+    /// laned classes, the stack of the thread's own lane. All zero, the first stack, until [`Stacks::init`].
     // Atomics, because the thread that starts a heap profile changes them for all threads. `usize`, because compilers extend
     // a shorter atomic with an instruction of its own in `malloc`.
     pub(crate) offsets: [AtomicUsize; TABLE_LENGTH],
@@ -167,8 +167,7 @@ pub(crate) fn ended() -> &'static Stacks {
 
 impl Inert {
     pub(crate) const fn new() -> Inert {
-        let mut stacks = Stacks::new(State::Empty);
-        stacks.offsets = [const { AtomicUsize::new(0) }; TABLE_LENGTH];
+        let stacks = Stacks::new(State::Empty);
         let mut rest = [0; size_of::<Stack>()];
         rest[offset_of!(Stacks, state) + size_of::<Stack>() - size_of::<Stacks>()] =
             State::Ended as u8;
@@ -228,17 +227,16 @@ impl Stacks {
             stacks[code] = Stack::inert();
             code += 1;
         }
-        let mut offsets = [const { AtomicUsize::new(0) }; TABLE_LENGTH];
-        let mut step = 0;
-        while step < TABLE_LENGTH {
-            offsets[step] = AtomicUsize::new(OFFSETS[step] as usize);
-            step += 1;
-        }
+        let offsets = [const { AtomicUsize::new(0) }; TABLE_LENGTH];
         Stacks { stacks, offsets, state, counts: AtomicBool::new(false), filler: [0; FILLER] }
     }
 
-    /// Sets up the stacks of laned classes for the lane of `shard`.
-    pub(crate) fn init_lanes(&mut self, shard: Shard) {
+    /// Sets up the offsets, and the stacks of laned classes for the lane of `shard`.
+    pub(crate) fn init(&mut self, shard: Shard) {
+        // `black_box` hides the length: the unrolled loop is 1.3 KiB long.
+        for (offset, plain) in self.offsets.iter_mut().zip(hint::black_box(&OFFSETS[..])) {
+            *offset.get_mut() = usize::from(*plain);
+        }
         let mut size = 0;
         while Class::of_size(size).laned().is_laned() {
             let code = Class::of_size(size).laned().code_in(shard.0);
