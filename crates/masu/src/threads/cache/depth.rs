@@ -9,7 +9,6 @@ mod epoch;
 
 use core::ptr::{self, NonNull};
 
-use super::single::is_single;
 use super::{Shared, Stack, ThreadCache, idle};
 use crate::blocks::shard::{self, Pages};
 use crate::blocks::{slot, transfer};
@@ -36,7 +35,9 @@ const WORDS_FIRST: usize = 16;
 /// Bytes of a stack's first refill, so that a thread that needs little takes little; each further one doubles, up to the
 /// last.
 const REFILL_BYTES_FIRST: usize = 1 << 10;
-pub(super) const REFILL_BYTES_LAST: usize = 8 << 10;
+const REFILL_BYTES_LAST: usize = 8 << 10;
+/// The smallest class of which a refill would fetch only one block.
+const SINGLE_FIRST: Class = Class::of_size(REFILL_BYTES_LAST / 2 + 1);
 /// Denials after which other classes must give up depth.
 const DENIALS_MAX: u32 = 32;
 /// Stacks that hold less than this always grow when full.
@@ -102,6 +103,12 @@ pub(super) fn budget() -> usize {
 /// Whether floors count against the budget too, as they do where it was set.
 pub(super) fn budget_is_strict() -> bool {
     settings::cache_size().is_some()
+}
+
+/// Whether blocks of `class` are moved one at a time. Such a class is not laned.
+#[inline(always)]
+const fn is_single(class: Class) -> bool {
+    class.index() >= SINGLE_FIRST.index() && !class.is_laned()
 }
 
 /// How many blocks of `class` fit `bytes`.

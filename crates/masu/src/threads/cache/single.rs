@@ -7,22 +7,13 @@
 
 use core::{ptr, slice};
 
-use super::depth::{Destination, REFILL_BYTES_LAST};
+use super::depth::Destination;
 use super::{Stack, ThreadCache};
 use crate::blocks::shard::{self, Pages};
 use crate::blocks::transfer;
 use crate::memory::class::Class;
 use crate::platform::bounds::Bounded;
 use crate::platform::fault::{self, Fault};
-
-/// The smallest class of which a refill would fetch only one block.
-const FIRST: Class = Class::of_size(REFILL_BYTES_LAST / 2 + 1);
-
-/// Whether blocks of `class` are moved one at a time. Such a class is not laned.
-#[inline(always)]
-pub(super) const fn is_single(class: Class) -> bool {
-    class.index() >= FIRST.index() && !class.is_laned()
-}
 
 impl ThreadCache {
     /// As [`ThreadCache::pop_slow`].
