@@ -207,6 +207,7 @@ succeeds! {
     handler_after: "1"
     full: "1"
     on_and_off: "0", "1", "3"
+    slots_come_late: "0"
     forks: "1"
     forks_beside_threads: "1", "7"
 }

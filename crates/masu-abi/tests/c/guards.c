@@ -274,6 +274,21 @@ static void forks(void) {
     drop_block(block);
     churn((void *)4);
 }
+static void slots_come_late(void) {
+    struct rlimit all, few;
+    pthread_t thread;
+    size_t before = made();
+    CHECK(!getrlimit(RLIMIT_AS, &all));
+    few = all;
+    few.rlim_cur = 1;
+    CHECK(!setrlimit(RLIMIT_AS, &few));
+    CHECK(!masu_option_set("guard_rate", 1));
+    churn((void *)1);
+    CHECK(made() == before);
+    CHECK(!setrlimit(RLIMIT_AS, &all));
+    CHECK(!pthread_create(&thread, NULL, churn, (void *)2) && !pthread_join(thread, NULL));
+    CHECK(made() > before);
+}
 static void forks_beside_threads(void) {
     pthread_t threads[2];
     for (uintptr_t i = 0; i < 2; i++) CHECK(!pthread_create(&threads[i], NULL, churn, (void *)(i + 1)));
@@ -302,7 +317,7 @@ int main(int argc, char **argv) {
     RUN(free_misaligned) RUN(free_beyond) RUN(realloc_freed) RUN(size_of_freed) RUN(freed_by_realloc)
     RUN(written_behind) RUN(written_before) RUN(elsewhere) RUN(sent)
     RUN(handler_before) RUN(plain_handler_before) RUN(handler_after)
-    RUN(exercise) RUN(count) RUN(on_and_off) RUN(full) RUN(forks) RUN(forks_beside_threads)
+    RUN(exercise) RUN(count) RUN(on_and_off) RUN(slots_come_late) RUN(full) RUN(forks) RUN(forks_beside_threads)
     return 3;
     return 0;
 }

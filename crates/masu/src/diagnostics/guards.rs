@@ -65,11 +65,13 @@ pub(crate) fn is_rate_current() -> bool {
 pub(crate) fn apply_rate(admit: impl Fn(&'static crate::memory::slice::Slice)) -> bool {
     let wanted = settings::guard_rate();
     // ORDERING: Relaxed in this function: the lock orders, and a thread that reads without it may be late.
-    if APPLIED.swap(wanted, Ordering::Relaxed) == wanted {
+    if APPLIED.load(Ordering::Relaxed) == wanted {
         return false;
     }
-    let is_ready = wanted != 0 && (Pool::get().is_some() || Pool::make(&admit));
+    let is_ready = wanted == 0 || Pool::get().is_some() || Pool::make(&admit);
     let rate = if is_ready { wanted } else { 0 };
+    // Where there is no memory for slots, the next thread that starts tries again.
+    APPLIED.store(rate, Ordering::Relaxed);
     RATE.swap(rate, Ordering::Relaxed) != rate
 }
 
