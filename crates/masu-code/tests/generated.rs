@@ -143,6 +143,24 @@ fn what_is_written_in_place_is_never_writable_and_executable() {
 }
 
 #[test]
+fn functions_that_are_sealed_one_by_one_compete_for_no_cache_set() {
+    each_way(|arena| {
+        let mut memory = arena.in_place();
+        let mut sets = [0; 64];
+        for number in 0..256 {
+            let (object, at) = put(&mut memory, number);
+            memory.seal().expect("the machine can seal");
+            sets[at / 64 % 64] += 1;
+            // SAFETY: That is its type.
+            let body = unsafe { arena.function::<Body>(object, "body") }.expect("it is there");
+            assert_eq!(body(), i32::from(number));
+        }
+        // All in one set without colors; two in each with the best.
+        assert!(sets.iter().all(|count| *count <= 16), "{sets:?}");
+    });
+}
+
+#[test]
 fn a_block_that_goes_before_it_is_sealed_leaves_its_page_alone() {
     each_way(|arena| {
         let mut memory = arena.in_place();

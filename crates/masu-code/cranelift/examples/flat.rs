@@ -1,4 +1,4 @@
-//! Functions that come and go: memory, mappings and time of `cranelift-jit` by its provider.
+//! Functions that come and go: memory, mappings and times of `cranelift-jit` by its provider.
 //!
 //! `flat KIND LIVE ROUNDS`: compiles a function a round, calls it, and frees the oldest while more than LIVE are there, as
 //! far as the kind can. `system` and `reserved` are cranelift-jit's own providers, `system-each` the first with a module for each
@@ -39,21 +39,46 @@ fn main() -> Outcome<()> {
         "objects" => Functions::Objects(arena.clone(), VecDeque::new()),
         _ => return Err(usage.into()),
     };
-    println!("{kind:>11}: functions  mappings  KiB more  µs to finalize  µs to free");
+    println!(
+        "{kind:>11}: functions  mappings  KiB more  µs to compile  … to finalize  … to free  ns a call"
+    );
     let start = resident()?;
-    let (mut finalize, mut free) = (Vec::new(), Vec::new());
+    let (mut compile, mut finalize, mut free) = (Vec::new(), Vec::new(), Vec::new());
+    let mut bodies = VecDeque::new();
     for round in 0..rounds {
-        finalize.push(functions.add(round)?);
+        let begun = Instant::now();
+        let (body, sealed) = functions.add(round)?;
+        compile.push(begun.elapsed().saturating_sub(sealed));
+        finalize.push(sealed);
+        assert_eq!(body(2), 2 * round as i64);
+        bodies.push_back(body);
         if round >= live {
+            bodies.pop_front();
             free.extend(functions.remove()?);
         }
         if (round + 1) % (rounds / 4).max(1) == 0 {
             let (maps, more) = (mappings()?, (resident()?.saturating_sub(start)) / 1024);
-            let [made, gone] = [&mut finalize, &mut free].map(median);
-            println!("{:>22} {maps:>9} {more:>9} {made:>15} {gone:>11}", round + 1);
+            let [made, ready, gone] = [&mut compile, &mut finalize, &mut free].map(median);
+            let call = ns_a_call(bodies.make_contiguous());
+            println!(
+                "{:>22} {maps:>9} {more:>9} {made:>14} {ready:>14} {gone:>10} {call:>10.2}",
+                round + 1
+            );
         }
     }
     Ok(())
+}
+
+/// The least of five passes over the functions, each called a few hundred times in turn.
+fn ns_a_call(bodies: &[Body]) -> f64 {
+    let turns = 2_000_000 / bodies.len().max(1) + 1;
+    let pass = || {
+        let start = Instant::now();
+        let calls = (0..turns).flat_map(|_| bodies);
+        std::hint::black_box(calls.fold(1, |sum: i64, body| sum ^ body(sum)));
+        start.elapsed().as_nanos() as f64 / (turns * bodies.len()) as f64
+    };
+    (0..5).map(|_| pass()).fold(f64::INFINITY, f64::min)
 }
 
 enum Functions {
@@ -73,8 +98,8 @@ fn module(memory: Box<dyn JITMemoryProvider + Send>) -> Outcome<JITModule> {
 }
 
 impl Functions {
-    /// Compiles a function and calls it; how long it took from machine code to executable memory.
-    fn add(&mut self, number: usize) -> Outcome<Duration> {
+    /// Compiles a function; it, and how long it took from machine code to executable memory.
+    fn add(&mut self, number: usize) -> Outcome<(Body, Duration)> {
         let body = |address: *const u8| -> Body {
             // SAFETY: That is the type of every function here.
             unsafe { std::mem::transmute(address) }
@@ -111,8 +136,7 @@ impl Functions {
                 (arena.symbol(handle, "function")?.cast(), start.elapsed())
             }
         };
-        assert_eq!(body(address)(2), 2 * number as i64);
-        Ok(time)
+        Ok((body(address), time))
     }
 
     /// Frees the oldest function, where that can be done; how long it took.

@@ -94,7 +94,7 @@ impl Arena {
         let code = state.take(Region::Text, size_spaced, align)?;
         let at = code.start;
         let (reuses, written) = (at < fresh, state.range.written(at));
-        let (object, pin) = enter(&mut state, name, Region::Text, code);
+        let (object, pin) = enter(&mut state, name, Region::Text, code, at);
         // Code of others runs without the lock; the pin keeps the block.
         drop(state);
         let unfinished = Unfinished { arena: self, object, pin: Some(pin) };
@@ -185,6 +185,9 @@ pub struct InPlace {
     reuses: bool,
 }
 
+/// Cache lines of 64 bytes between the functions of neighboring pages: an odd number of them.
+const COLOR: usize = 13 * 64;
+
 impl InPlace {
     /// A new block of `size` bytes: its object, and where it is. It holds zeros or old bytes, and is writable until
     /// [`InPlace::seal`], or for good if it is data. `name` is its only symbol, as of [`Arena::load_code`]; it may be empty.
@@ -204,41 +207,56 @@ impl InPlace {
         let shared = Arc::clone(&self.arena.shared);
         let mut state = shared.lock();
         refuse_fork(&state)?;
-        let bytes = if region == Region::Data {
-            state.take(region, size_spaced, align)?
+        let (bytes, start) = if region == Region::Data {
+            let bytes = state.take(region, size_spaced, align)?;
+            (bytes.clone(), bytes.start)
         } else {
             self.cut(&mut state, region, size_spaced, align)?
         };
-        let at = NonNull::new(bytes.start as *mut u8).ok_or(Error::NoObject)?;
-        let written = bytes.start..bytes.start + size;
-        let (object, pin) = enter(&mut state, name, region, bytes);
+        let at = NonNull::new(start as *mut u8).ok_or(Error::NoObject)?;
+        let written = start..start + size;
+        let (object, pin) = enter(&mut state, name, region, bytes, start);
         if region != Region::Data {
             self.blocks.push(Block { object, bytes: written, _pin: pin });
         }
         Ok((object, at))
     }
 
-    /// Cuts a block off the open piece, or off a new one.
+    /// Cuts a block off the open piece, or off a new one: its bytes, and where among them it begins.
     fn cut(
         &mut self,
         state: &mut State,
         region: Region,
         size: usize,
         align: usize,
-    ) -> Result<Bytes<usize>, Error> {
+    ) -> Result<(Bytes<usize>, usize), Error> {
         let open = self.open[region as usize].clone();
         let at = open.start.next_multiple_of(align);
-        let (piece, at) = if at + size <= open.end {
-            (open, at)
-        } else {
-            self.rest.push((region, open));
-            self.open[region as usize] = 0..0;
-            let new = self.open_piece(state, region, size, align)?;
-            (new.clone(), new.start)
-        };
-        self.rest.push((region, piece.start..at));
-        self.open[region as usize] = at + size..piece.end;
-        Ok(at..at + size)
+        if at + size <= open.end {
+            self.rest.push((region, open.start..at));
+            self.open[region as usize] = at + size..open.end;
+            return Ok((at..at + size, at));
+        }
+        self.rest.push((region, open));
+        self.open[region as usize] = 0..0;
+        let new = self.open_piece(state, region, size, align)?;
+        let at = (new.start + self.color(state, &new, size)).next_multiple_of(align);
+        let at = if at + size <= new.end { at } else { new.start };
+        self.open[region as usize] = at + size..new.end;
+        // With what is before it: as free bytes it would make holes of a page's size that hold no whole page.
+        Ok((new.start..at + size, at))
+    }
+
+    /// How far from its start a batch's first piece of text is used. Functions that are sealed one by one would else lie at
+    /// equal offsets of their OS pages, and compete for the same cache sets.
+    fn color(&self, state: &State, piece: &Bytes<usize>, size: usize) -> usize {
+        let is_first = self.pieces.iter().filter(|(of, _)| *of == Region::Text).count() == 1;
+        if !is_first || !state.range.bytes(Region::Text).contains(&piece.start) {
+            return 0;
+        }
+        // Half of the room, for the functions that follow.
+        let room = piece.len().saturating_sub(size) / 2;
+        (piece.start / state.range.page()).wrapping_mul(COLOR) % (room + 1)
     }
 
     /// Takes whole OS pages and makes them writable: as many as are open already, so that a batch has few pieces.
@@ -342,9 +360,15 @@ fn needs(name: &str, region: Region, size: usize, align: usize) -> Result<(usize
     needs.ok_or_else(|| refuse(format!("no block can have {size} bytes")))
 }
 
-/// Makes a block an object, with a pin that keeps it.
-fn enter(state: &mut State, name: &str, region: Region, bytes: Bytes<usize>) -> (Handle, Arc<()>) {
-    let symbols = Symbols::new(name, vec![(name.as_bytes(), false, bytes.start)]);
+/// Makes a block an object whose symbol is at `start`, with a pin that keeps it.
+fn enter(
+    state: &mut State,
+    name: &str,
+    region: Region,
+    bytes: Bytes<usize>,
+    start: usize,
+) -> (Handle, Arc<()>) {
+    let symbols = Symbols::new(name, vec![(name.as_bytes(), false, start)]);
     let mut taken = Taken::default();
     *taken.bytes_mut(region) = bytes;
     let mut loaded = Loaded::new(taken, symbols);
