@@ -131,7 +131,7 @@ fn build_ahead(root: &Path, length: Length) {
     }
 }
 
-/// Licenses and advisories, where cargo-deny is installed.
+/// Licenses and sources, where cargo-deny is installed. Advisories need a database from the network: `cargo deny check advisories`.
 fn check_dependencies(root: &Path) -> Result<()> {
     let version = commands::cargo(root, &["deny", "--version"]).stderr(Stdio::null()).output();
     if !version.is_ok_and(|output| output.status.success()) {
