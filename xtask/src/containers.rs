@@ -43,33 +43,15 @@ struct Place<'a> {
 }
 
 /// A server's image with `masu` as its first program, as docs/containers.md has it.
-const STARTED_BY_MASU: &str = "\
-FROM debian:bookworm-slim
-COPY --from=masu /usr/bin/masu /usr/bin/masu
-ENTRYPOINT [\"/usr/bin/masu\", \"run\", \"--\"]
-CMD [\"/bin/bash\", \"-c\", \"echo\"]
-";
+const STARTED_BY_MASU: &str = include_str!("containers/started-by-masu.containerfile");
 
 /// The other way there: the library alone.
-const PRELOADED: &str = "\
-FROM debian:bookworm-slim
-COPY libmasu.so /usr/lib/libmasu.so
-ENV LD_PRELOAD=/usr/lib/libmasu.so
-ENTRYPOINT [\"/bin/bash\", \"-c\", \"echo\"]
-";
+const PRELOADED: &str = include_str!("containers/preloaded.containerfile");
 
 /// An image on musl, where the same `masu` takes its other library.
-const ON_MUSL: &str = "\
-FROM musl
-COPY --from=masu /usr/bin/masu /usr/bin/masu
-ENTRYPOINT [\"/usr/bin/masu\", \"run\", \"--\"]
-CMD [\"/server\"]
-";
+const ON_MUSL: &str = include_str!("containers/on-musl.containerfile");
 
-const SERVER: &str = "\
-#include <stdlib.h>
-int main(void) { void *volatile block = malloc(100); free(block); return block == 0; }
-";
+const SERVER: &str = include_str!("containers/server.c");
 
 /// The line by which a program that masu serves ends, with the variable that asks for it.
 const SERVED: &str = "masu statistics";
@@ -100,7 +82,6 @@ impl Place<'_> {
         buildah
     }
 
-    /// Makes an image of a root folder.
     fn image(&self, name: &str, root: &Root, settings: &[&str]) -> Result<()> {
         let container = talk(&mut self.buildah(&["from", "scratch"]), "")?;
         let container = container.trim();
@@ -133,7 +114,6 @@ impl Place<'_> {
         self.image("localhost/musl", &musl, &["--cmd=/server"])
     }
 
-    /// Builds it from this tree, and runs it as its own comments say.
     fn own_image(&self) -> Result<()> {
         let home = |variable: &str, otherwise: &str| {
             let set = std::env::var_os(variable).map(PathBuf::from);
@@ -250,7 +230,6 @@ impl Place<'_> {
     }
 }
 
-/// The block of the page with the workflow.
 fn workflow_of(page: &str) -> Option<&str> {
     let mut blocks = page.split("```yaml\n").skip(1).filter_map(|rest| rest.split("```").next());
     blocks.find(|block| block.starts_with("on: pull_request"))

@@ -26,36 +26,8 @@ use masu_lab::variant::parse_size;
 use masu_lab::{Hooks, Limits, Measure, Parameter, Scratch, Spec, suite};
 pub(crate) use tune::Tune;
 
-const HELP: &str = "\
-masu: is memory what makes your program slow? Find out, prove it, fix it.
+const HELP: &str = include_str!("arguments/help/masu.txt").trim_ascii_end();
 
-{usage-heading} {usage}
-
-Fix a program
-  diagnose     Run it once: why it is slow, and what to do
-  compare      Allocators and their settings: which is better, and how sure
-  tune         The smallest change worth making, within --budget
-  run          Run it under one variant (default masu)
-See into a program
-  top          What a program that runs on masu holds, live
-  heap         Who allocated what lives: heap profiles
-  code         Machine code: map -p PID, how scattered; load FILE, try objects
-Know your machine
-  doctor       What this machine allows, its noise, its prices
-  list         Allocators found; --settings, --options: what can be set
-  report       Saved results as text, Markdown, CSV, HTML, JSON
-  experiment   Field reports, each rerun here by one command
-  help         This page, or the one of a command; man: the manual page
-  completions  For the Tab key of bash, zsh, fish
-
-{options}
-
-A variant is ALLOCATOR[:NAME=VALUE,…], for example
-  masu, system, jemalloc, /opt/lib/libmymalloc.so, glibc:top_pad=64M
-
-Exit: 0 done, 1 gate failed, 2 usage; run: the program's, 125–127 ours";
-
-/// What was asked for.
 #[derive(Debug, Parser)]
 #[command(name = "masu", version, help_template = HELP, max_term_width = 80)]
 #[command(about = "is memory what makes your program slow? Find out, prove it, fix it")]
@@ -65,7 +37,6 @@ pub(crate) struct Arguments {
     pub(crate) command: Command,
 }
 
-/// The commands, each with its own arguments.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Diagnose(Box<Diagnose>),
@@ -94,31 +65,7 @@ Examples:
   masu compare -a system -a glibc:top_pad=64M,trim_threshold=64M -- ./job
   masu compare -P bin=./old,./new --fail-if-slower 3 -- {bin} input
 Exit: 0 done, 1 gate failed, 2 usage or failure, 130 stopped")]
-#[command(after_long_help = "\
-Runs the program many times, the variants taking turns in random
-order, and says which differences are real. The program's output is compared
-and not shown; standard input is read once and given to every run.
-
-{NAME} of a parameter is replaced anywhere in the command, the program
-included, and in --prepare; so are {variant} and, with --scratch, {scratch}.
-With --server, {port} and {dir} are each server's own, also in --load and
---ready. Every other brace stays as it is.
-
-A comparison that was stopped, or cut off by a crash or a full disk, goes on
-with --resume FILE alone, in the same folder and with the same input.
-
-Suite files are described in docs/suites.md.
-
-Examples:
-  masu compare -- sort --parallel=2 words.txt
-  masu compare -a system -a glibc:top_pad=64M,trim_threshold=64M -- ./job
-  masu compare -P bin=./old,./new --fail-if-slower 3 -- {bin} input
-  masu compare -n 40 --json runs.jsonl -- python3 script.py < input
-  masu compare --budget 10m --scratch=tree -- make -j2
-  masu compare --suite patterns.toml -P patterns=$PWD/target/patterns
-  masu compare --server --load http://127.0.0.1:{port}/ -- ./serve {port}
-
-Exit: 0 done, 1 gate failed, 2 usage or failure, 130 stopped")]
+#[command(after_long_help = include_str!("arguments/help/compare.txt").trim_end())]
 pub(crate) struct Compare {
     /// A variant, the first the reference; repeats
     ///
@@ -214,7 +161,6 @@ pub(crate) struct Compare {
     pub(crate) words: Vec<OsString>,
 }
 
-/// What is around each run.
 #[derive(Debug, Args)]
 #[command(next_help_heading = AROUND)]
 pub(crate) struct Around {
@@ -335,7 +281,6 @@ fn measure(text: &str) -> Result<Measure, String> {
     suite::parse_measure(text)
 }
 
-/// At least one.
 fn count(text: &str) -> Result<u32, String> {
     let count = text.parse().ok().filter(|count| *count > 0);
     count.ok_or_else(|| "write a whole number from 1 on".to_owned())
@@ -367,7 +312,6 @@ fn share(text: &str) -> Result<f64, String> {
     if share > 0.0 { Ok(share) } else { Err(PER_CENT.to_owned()) }
 }
 
-/// Per cent from zero on.
 fn per_cent(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix('%').unwrap_or(text).parse::<f64>().ok();
     number.filter(|number| number.is_finite() && *number >= 0.0).ok_or_else(|| PER_CENT.to_owned())
@@ -396,17 +340,7 @@ pub(crate) struct Run {
 /// What a program that runs on masu holds, live
 #[derive(Debug, Args)]
 #[command(override_usage = "masu top [-p PID] [--once] [--json] [--interval TIME]")]
-#[command(after_help = "\
-Shows programs that were started with `masu run`, or on libmasu.so with
-MASU_STATISTICS_PAGE=1. Without -p: the only one, or a list of them.
-
-Keys: c classes, t threads; < > sort by the column left or right, r turn round;
-up, down, PgUp, PgDn, Home, End move; + - faster or slower; space holds still;
-? these keys; q ends.
-
-Examples:
-  masu run -- ./server & masu top -p $!
-  masu top -p 1234 --json --interval 10s > server.jsonl")]
+#[command(after_help = include_str!("arguments/help/top.txt").trim_end())]
 pub(crate) struct Top {
     /// The process
     #[arg(short, long, value_name = "PID")]
@@ -425,20 +359,7 @@ pub(crate) struct Top {
 /// Saved results as text, Markdown, CSV, HTML, JSON
 #[derive(Debug, Args)]
 #[command(override_usage = "masu report [OPTIONS] FILE…\n       masu report [OPTIONS] - < FILE")]
-#[command(after_help = "\
-The files are what `masu compare --json FILE` writes; one that is still being
-written, or was cut off, is shown as far as it goes. Several files of the same
-comparison, made on several machines or days, are shown together: counted,
-never pooled. Files that `masu diagnose --json` wrote are held against each
-other: what each run took, which findings went, came and stayed.
-
-CSV has a line for every run, in seconds and bytes; `counts` says whether the
-run is among those that the medians rest on.
-
-Examples:
-  masu report runs.jsonl
-  masu report laptop.jsonl server.jsonl -o both.html
-  masu report why-before.json why-after.json")]
+#[command(after_help = include_str!("arguments/help/report.txt").trim_end())]
 pub(crate) struct Report {
     /// Results files; - is standard input
     #[arg(value_name = "FILE", required = true)]
@@ -454,15 +375,7 @@ pub(crate) struct Report {
 /// What this machine allows and what limits it, what its kernel's services cost
 #[derive(Debug, Args)]
 #[command(override_usage = "masu doctor [--json]")]
-#[command(after_help = "\
-Takes about three seconds, needs no rights and changes nothing. A line with !
-limits what programs can do here or what masu can see; below it stands what to
-do. Prices are wall-clock time as a program meets it, each of the median of up
-to 41 batches; where the machine is busy, look at the middle half of them.
-
-Examples:
-  masu doctor
-  masu doctor --json > machine.json")]
+#[command(after_help = include_str!("arguments/help/doctor.txt").trim_end())]
 pub(crate) struct Doctor {
     /// As JSON
     #[arg(long)]

@@ -15,33 +15,16 @@ use fixture::{CC, Workshop};
 /// A program on the C interface that loads an object and calls `work` in it.
 fn program(workshop: &Workshop, tools: &str) -> String {
     let folder = library::folder().display().to_string();
-    let text = format!(
-        "#include <masu_code.h>\n#include <stdio.h>\n\
-         int main(int argc, char **argv) {{\n\
-           masu_code_options options = {{.tools = {tools}}};\n\
-           masu_code *arena = masu_code_open(&options);\n\
-           masu_code_object object = masu_code_load_file(arena, argv[1]);\n\
-           long (*work)(long) = (long (*)(long))masu_code_symbol(arena, object, \"work\");\n\
-           if (!work) {{ puts(masu_code_error()); return 1; }}\n\
-           return argc > 1 ? (int)(work(argc > 2 ? 100000000 : 3) & 1) : 9; }}\n"
-    );
-    std::fs::write(workshop.path("program.c"), text).unwrap();
     let include = concat!("-I", env!("CARGO_MANIFEST_DIR"), "/include");
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/c/loads.c");
     let (search, run) = (format!("-L{folder}"), format!("-Wl,-rpath,{folder}"));
-    workshop.run(CC, &["-g", include, "program.c", "-o", "program", &search, "-lmasu_code", &run]);
+    let tools = format!("-DTOOLS={tools}");
+    let arguments = ["-g", include, &tools, source, "-o", "program", &search, "-lmasu_code", &run];
+    workshop.run(CC, &arguments);
     workshop.path("program").display().to_string()
 }
 
-const WORK: &str = "long total;\n\
-                    long step(long i) {\n\
-                      total += i ^ 3;\n\
-                      return total;\n\
-                    }\n\
-                    long work(long n) {\n\
-                      for (long i = 0; i < n; i++)\n\
-                        step(i);\n\
-                      return total;\n\
-                    }\n";
+const WORK: &str = include_str!("c/work.c");
 
 fn gdb(workshop: &Workshop, commands: &[&str], program: &str) -> String {
     let mut arguments = vec!["-nx", "-batch", "-iex", "set debuginfod enabled off"];

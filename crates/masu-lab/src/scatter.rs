@@ -20,13 +20,11 @@ const SMALL: u64 = 64 << 10;
 /// The executable mappings of a process.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Scatter {
-    /// How many there are.
     pub mappings: usize,
     /// Bytes of addresses.
     pub bytes: u64,
-    /// Bytes resident.
     pub resident: u64,
-    /// Of those, bytes in huge pages.
+    /// Resident bytes in huge pages.
     pub huge: u64,
     /// Mappings of at most 64 KiB.
     pub small: usize,
@@ -34,7 +32,7 @@ pub struct Scatter {
     pub files: usize,
     /// Mappings without a file, or of one that was deleted: what a JIT makes.
     pub made: usize,
-    /// Of those, files that were deleted: what a JIT that has a linker make libraries leaves.
+    /// Those of deleted files: what a JIT that has a linker make libraries leaves.
     pub deleted: usize,
     /// What most deleted ones are called, with `*` for their numbers; empty without any.
     pub deleted_as: String,
@@ -48,10 +46,6 @@ pub struct Scatter {
 
 impl Scatter {
     /// Looks at a running process.
-    ///
-    /// # Errors
-    ///
-    /// When there is none of this number, or it is another user's.
     pub fn of(process: u32) -> io::Result<Scatter> {
         Ok(Scatter::read(&std::fs::read_to_string(format!("/proc/{process}/smaps"))?))
     }
@@ -100,7 +94,6 @@ impl Scatter {
         scatter
     }
 
-    /// Adds a figure of a mapping's lines.
     fn add(&mut self, line: &str) {
         let Some((name, rest)) = line.split_once(':') else { return };
         let kib: u64 = rest.split_whitespace().next().and_then(|n| n.parse().ok()).unwrap_or(0);
@@ -133,23 +126,7 @@ fn without_numbers(path: &str) -> String {
 mod tests {
     use super::*;
 
-    const SMAPS: &str = "\
-00400000-00452000 r-xp 00000000 08:02 173521      /usr/bin/program
-Size:                328 kB
-Rss:                 200 kB
-FilePmdMapped:         0 kB
-00651000-00652000 rw-p 00051000 08:02 173521      /usr/bin/program
-Rss:                   4 kB
-7f0000010000-7f0000011000 r-xp 00000000 08:02 9   /tmp/a library.so
-Rss:                   4 kB
-7f0000020000-7f0000021000 r-xp 00000000 08:02 10  /tmp/m_p17u4.so (deleted)
-Rss:                   4 kB
-7f0000400000-7f0000600000 rwxp 00000000 00:00 0 
-Rss:                2048 kB
-AnonHugePages:      2048 kB
-ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0                  [vsyscall]
-Rss:                   0 kB
-";
+    const SMAPS: &str = include_str!("scatter/smaps.txt");
 
     #[test]
     fn executable_mappings_are_counted_and_others_are_not() {

@@ -11,31 +11,7 @@ use masu_lab::{
 };
 
 /// A malloc that works, for those that are broken elsewhere: it never frees.
-const WORKS: &str = r#"
-#include <stddef.h>
-#include <string.h>
-#include <sys/mman.h>
-static char *next, *end;
-void *malloc(size_t n) {
-    n = (n + 31) & ~(size_t)15;
-    if (n > (size_t)(end - next)) {
-        size_t m = n + (1 << 24);
-        next = mmap(0, m, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        end = next + m;
-    }
-    *(size_t *)next = n - 16;
-    char *p = next + 16;
-    next += n;
-    return p;
-}
-void free(void *p) {}
-void *calloc(size_t a, size_t b) { return malloc(a * b); }
-void *realloc(void *p, size_t n) {
-    void *q = malloc(n);
-    if (p) { size_t m = ((size_t *)p)[-2]; memcpy(q, p, m < n ? m : n); }
-    return q;
-}
-"#;
+const WORKS: &str = include_str!("crashes/works.c");
 
 /// A library compiled for one test, in its own folder.
 struct Library(PathBuf, #[expect(dead_code, reason = "removes the folder")] tempfile::TempDir);
@@ -95,7 +71,7 @@ fn a_malloc_that_aborts_and_a_constructor_that_crashes_are_blamed_and_not_the_pr
     let aborts = "#include <stdlib.h>\nvoid *malloc(size_t n) { abort(); }\n\
                   void *calloc(size_t a, size_t b) { abort(); }";
     let raises = format!(
-        "#include <signal.h>\n__attribute__((constructor)) static void begin(void) {{ raise(SIGSEGV); }}{WORKS}"
+        "#include <signal.h>\n__attribute__((constructor)) static void begin(void) {{ raise(SIGSEGV); }}\n{WORKS}"
     );
     for (name, source, signal) in
         [("abort", aborts, "SIGABRT"), ("constructor", &raises, "SIGSEGV")]

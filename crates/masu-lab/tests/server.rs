@@ -509,24 +509,7 @@ fn redis_is_what_it_is_linked_with_unless_something_is_preloaded() {
 
 /// A library that counts as the counting build of `libmasu.so` does: a page mapped from a file, its
 /// third word the programs, its fourth the allocations.
-const COUNTING: &str = r#"
-#include <fcntl.h>
-#include <stdlib.h>
-#include <sys/mman.h>
-extern void *__libc_malloc(size_t);
-static unsigned long *page;
-__attribute__((constructor)) static void begin(void) {
-    const char *path = getenv("MASU_COUNT_FILE");
-    int file = path ? open(path, O_RDWR) : -1;
-    if (file < 0) return;
-    page = mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-    __atomic_add_fetch(&page[2], 1, __ATOMIC_RELAXED);
-}
-void *malloc(size_t size) {
-    if (page) __atomic_add_fetch(&page[3], 1, __ATOMIC_RELAXED);
-    return __libc_malloc(size);
-}
-"#;
+const COUNTING: &str = include_str!("server/counting.c");
 
 #[test]
 fn allocations_a_request_are_counted_on_a_server_apart() {

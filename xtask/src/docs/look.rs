@@ -19,7 +19,6 @@ const WIDTHS: [(&str, u32); 2] = [("phone", 390), ("desk", 1280)];
 /// Drawn for somebody to look at.
 const PICTURED: [&str; 3] = ["index.html", "docs/compare.html", "docs/benchmarks.html"];
 
-/// Checks the links and the measures of all pages; leaves pictures of some in `out`.
 pub(super) fn look(book: &Path, out: &Path) -> Result<()> {
     let pages = pages(book)?;
     let broken = broken_links(book, &pages)?;
@@ -46,7 +45,6 @@ pub(super) fn look(book: &Path, out: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The pages that readers come to, from the book's folder.
 fn pages(book: &Path) -> Result<Vec<PathBuf>> {
     let mut found = commands::files_below(book, "*.html")?;
     found.retain(|page| {
@@ -105,23 +103,7 @@ fn browser(size: &str) -> Command {
 }
 
 /// Says of each page in each width how far it reaches beyond its window, and how wide its text is.
-const MEASURE: &str = "\
-<!doctype html><meta charset=\"utf-8\"><pre id=\"found\"></pre><script>
-(async () => {
-  for (const width of WIDTHS) for (const page of PAGES) {
-    const frame = document.createElement('iframe');
-    frame.sandbox = 'allow-same-origin';
-    frame.style = `width: ${width}px; height: 800px; border: 0`;
-    frame.src = page;
-    await new Promise(done => { frame.onload = done; document.body.append(frame); });
-    const all = frame.contentDocument.documentElement, text = frame.contentDocument.querySelector('main');
-    const beyond = all.scrollWidth - all.clientWidth, wide = Math.round(text.getBoundingClientRect().width);
-    found.textContent += `page ${width} ${beyond} ${wide} ${page}\\n`;
-    frame.remove();
-  }
-})();
-</script>
-";
+const MEASURE: &str = include_str!("look/measure.html");
 
 /// Fails where a page is wider than a reader's window, or its text is narrow or hidden.
 fn measure(book: &Path, pages: &[PathBuf], out: &Path) -> Result<()> {

@@ -30,18 +30,7 @@ fn succeeds(command: &mut Command) -> String {
 }
 
 /// Prints which malloc it got, and whether the header is the library's.
-const PROGRAM_TEXT: &str = "\
-#include <masu.h>
-#include <string.h>
-int main(void) {
-    void *block = malloc(100);
-    size_t usable = malloc_usable_size(block);
-    free(block);
-    printf(\"%s %d %d\\n\", masu_version(), usable == 112, strcmp(masu_version(), MASU_VERSION));
-    malloc_stats();
-    return 0;
-}
-";
+const PROGRAM_TEXT: &str = include_str!("tests/program.c");
 
 #[test]
 fn what_is_installed_serves_programs_that_pkg_config_links() {
@@ -123,29 +112,9 @@ fn what_is_installed_serves_programs_that_pkg_config_links() {
 }
 
 /// Containers in a heap, by the header for C++.
-const CONTAINERS_TEXT: &str = "\
-#include <masu.hpp>
-#include <cstdio>
-#include <string>
-#include <vector>
-int main() {
-    masu::heap heap;
-    masu::memory_resource resource(heap);
-    std::pmr::vector<std::pmr::string> words(100, std::pmr::string(50, 'w'), &resource);
-    std::printf(\"%zu\\n\", heap.statistics().live_blocks);
-}
-";
+const CONTAINERS_TEXT: &str = include_str!("tests/containers.cpp");
 
-const CONTAINERS_PROJECT: &str = "\
-cmake_minimum_required(VERSION 3.16)
-project(containers CXX)
-set(CMAKE_CXX_STANDARD 17)
-find_package(masu 0.0.1 REQUIRED)
-foreach(kind masu secure static)
-  add_executable(${kind} containers.cpp)
-  target_link_libraries(${kind} PRIVATE masu::${kind})
-endforeach()
-";
+const CONTAINERS_PROJECT: &str = include_str!("tests/CMakeLists.txt");
 
 /// A project in C++ that CMake links with what is installed.
 fn containers_by_cmake(folder: &Path, request: &Request) {
@@ -169,22 +138,7 @@ fn containers_by_cmake(folder: &Path, request: &Request) {
 }
 
 /// Loads `square` from an object into an arena, and calls it.
-const LOADER_TEXT: &str = "\
-#include <masu_code.h>
-#include <stdio.h>
-int main(int count, char **arguments) {
-    masu_code *arena = masu_code_open(NULL);
-    masu_code_object object = count < 2 ? 0 : masu_code_load_file(arena, arguments[1]);
-    if (object == 0) {
-        puts(masu_code_error());
-        return 1;
-    }
-    int (*square)(int) = (int (*)(int))masu_code_symbol(arena, object, \"square\");
-    printf(\"%d\\n\", square(7));
-    masu_code_close(arena);
-    return 0;
-}
-";
+const LOADER_TEXT: &str = include_str!("tests/loader.c");
 
 /// Runs a program that pkg-config links with the code arena; returns what its dynamic section says.
 fn loads_code(folder: &Path, request: &Request, flags: &[String]) -> String {

@@ -1,6 +1,4 @@
 //! The arguments of `masu code`.
-//!
-//! Relies on clap for the grammar, as its parent module does.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -10,15 +8,7 @@ use clap::{Args, Subcommand};
 /// Machine code: how scattered a process's is; objects loaded densely
 #[derive(Debug, Args)]
 #[command(override_usage = "masu code map -p PID\n       masu code load [OPTIONS] FILE|DIR…")]
-#[command(after_help = "\
-Every OS page of code in use wants an entry of the instruction TLB, and code at
-equal offsets competes for the same few sets of the caches: a JIT that makes a
-library of every method gets slower the more it compiles. A code arena puts
-objects densely instead, without a linker.
-
-Examples:
-  masu code map -p 4711
-  masu code load square.o --call main")]
+#[command(after_help = include_str!("help/code.txt").trim_end())]
 pub(crate) struct Code {
     #[command(subcommand)]
     pub(crate) command: CodeCommand,
@@ -45,20 +35,7 @@ pub(crate) struct CodeMap {
 /// Load objects into a code arena of this process; call a function
 #[derive(Debug, Args)]
 #[command(override_usage = "masu code load [OPTIONS] FILE|DIR… [-- ARGS…]")]
-#[command(after_help = "\
-Says what the objects take and whether they load at all: an undefined symbol,
-a relocation out of reach and the like are named with their place.
-
-Symbols come from the objects themselves, then from static libraries, of which
-what is needed is loaded (of libraries alone, all), then from this process:
-libraries in LD_PRELOAD count. Initializers run. The function is called as
-`int NAME(int argc, char **argv)`, in this process: load what you trust.
-
-Examples:
-  masu code load build/
-  masu code load main.o libz.a --call main -- input.gz
-  LD_PRELOAD=libm.so.6 masu code load waves.o --call check
-  gdb --args masu code load f.o --call f")]
+#[command(after_help = include_str!("help/code-load.txt").trim_end())]
 pub(crate) struct CodeLoad {
     /// Objects (cc -c), static libraries, folders of them
     #[arg(value_name = "FILE|DIR", required = true)]

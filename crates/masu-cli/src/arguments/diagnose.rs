@@ -13,30 +13,7 @@ use super::{size, time};
 #[derive(Debug, Args)]
 #[command(override_usage = "masu diagnose [OPTIONS] -- PROGRAM [ARGS…]\n       \
                             masu diagnose -p PID [--attach] [--for TIME] [--json]")]
-#[command(after_help = "\
-Runs the program once, counts what it asks of the kernel, looks at its threads
-and its memory, and says what that costs on this machine: calls times price.
-Its output is read and not shown. The cause stands first; below each finding
-what to do, from allocating less over settings to another malloc. Needs no
-rights. Ctrl-C ends the program and judges what was seen. If it is short and
-memory may have a part in it, it runs again with what the findings name, another
-malloc and some settings, for up to a minute; --once leaves that out. With
---inside it runs twice more: on masu with statistics, and with its requests for
-memory counted. With --prove the settings and mallocs among the remedies run
-against it, as in masu compare. How many runs that takes is said before.
-
-With -p: a process that runs already, from /proc and samples of the CPU clock.
-It is not stopped, and its system calls are not counted. With --attach they are:
-it is stopped at every one, and so is what it starts then; what calls the
-kernel often is many times slower for that long. It is let go at the end, by
-Ctrl-C, and whatever else ends masu.
-
-Examples:
-  masu diagnose -- sed -rf script.sed input
-  masu diagnose --prove -- ./job input
-  masu diagnose -o why.html -- ./job
-  masu diagnose -p 1234
-  masu diagnose -p 1234 --attach --for 2s")]
+#[command(after_help = include_str!("help/diagnose.txt").trim_end())]
 pub(crate) struct Diagnose {
     /// The variant to run it under
     #[arg(short = 'a', long = "allocator", value_name = "VARIANT", default_value = "system")]

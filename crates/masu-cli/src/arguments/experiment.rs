@@ -9,22 +9,7 @@ use clap::Args;
 #[command(override_usage = "masu experiment NAME… [OPTIONS]\n       \
                             masu experiment --all [OPTIONS]\n       \
                             masu experiment [--clean]")]
-#[command(after_help = "\
-Each experiment builds what it needs (packages come through cargo and Maven),
-runs its report's comparison with today's programs under every malloc found, and
-writes NAME.html, NAME.md with plots beside it, and every run: what the author
-saw then, what this machine shows now, which of the author's claims hold, what
-the lab says unaided, what masu changes, and every command to do it by hand.
-What is missing here (cargo, gcc, the musl target, the network, masu's sources)
-is named with what installs it, and the rest is run. Without a name: lists them,
-with the time each takes.
-
-What was built stays in the cache for the next time; --clean removes it.
-
-Examples:
-  masu experiment brk --quick
-  masu experiment --all --quick --output reports
-  masu experiment --clean")]
+#[command(after_help = include_str!("help/experiment.txt").trim_end())]
 pub(crate) struct Experiment {
     /// Which ones; without, they are listed
     #[arg(value_name = "NAME", conflicts_with_all = ["all", "clean"])]

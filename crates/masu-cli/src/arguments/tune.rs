@@ -1,6 +1,4 @@
 //! The arguments of `masu tune`.
-//!
-//! Relies on clap for the grammar, as its parent module does.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -20,31 +18,7 @@ Examples:
   masu tune --budget 60s -- ./job input
   masu tune --budget 1h --primary peak_rss --as systemd -- ./nightly
 Exit: 0 done, 2 usage or failure, 130 stopped")]
-#[command(after_long_help = "\
-Runs the program once, counted, to see what to try first; then under settings of
-its malloc and under every other malloc found, each with the settings worth a
-try: all of them a little, the better half a little more. What is left is run
-again, and only those runs say what is shown. It says how many were tried of how
-many, and how sure it is that nothing better is among the others.
-Prints the front of time and memory, and the smallest change that gets 95 % of
-the largest gain: a setting before another malloc, few settings before many.
-Where nothing gains it says so.
-
-The program's output is compared and not shown; standard input is read once
-and given to every run. What takes ten times as long as the program as it is,
-and five seconds, is killed unless --timeout says otherwise. Servers do not end
-by themselves and cannot be tuned.
-
-docs/tune.md says how it searches, and what it cannot find.
-
-Examples:
-  masu tune --budget 60s -- ./job input
-  masu tune --budget 10m --scratch=tree -- make -j2
-  masu tune --budget 1h --primary peak_rss --as systemd -- ./nightly
-  masu tune -a glibc:arenas=1 -a glibc:arenas=2 -a masu -- ./threads
-  masu tune -o tuned.html -- ./job input
-
-Exit: 0 done, 2 usage or failure, 130 stopped")]
+#[command(after_long_help = include_str!("help/tune.txt").trim_end())]
 pub(crate) struct Tune {
     /// How long it may take: 60s, 5m, 1h
     ///

@@ -3,21 +3,15 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 
-use crate::{failure, masu};
+use crate::{failure, masu, printed};
 
 /// The fewest runs that make a comparison.
 const FEW: [&str; 6] = ["-n", "2", "-a", "system", "-a", "masu"];
 
-fn compare(more: &[&str]) -> Output {
-    masu(&[&["compare"], &FEW[..], more].concat()).stdin(Stdio::null()).output().unwrap()
-}
-
-fn page(output: &Output) -> String {
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(0), "{said}");
-    String::from_utf8(output.stdout.clone()).unwrap()
+fn compare(more: &[&str]) -> String {
+    printed(&mut masu(&[&["compare"], &FEW[..], more].concat()))
 }
 
 /// The lines of a results file that are about a timed run; on a busy machine some are repeated, and
@@ -34,12 +28,12 @@ fn whoever_starts_it_may_ignore_how_children_end() {
     let masu = masu(&[&["compare"], &FEW[..], &["--", "true"]].concat());
     let mut starter = Command::new("env");
     starter.arg("--ignore-signal=CHLD").arg(masu.get_program()).args(masu.get_args());
-    let _ = page(&starter.env_remove("LD_PRELOAD").stdin(Stdio::null()).output().unwrap());
+    printed(starter.env_remove("LD_PRELOAD"));
 }
 
 #[test]
 fn the_page_has_a_row_and_a_verdict_for_each_variant() {
-    let page = page(&compare(&["--", "sh", "-c", "printf 'he%s' llo"]));
+    let page = compare(&["--", "sh", "-c", "printf 'he%s' llo"]);
     for label in ["system", "masu"] {
         let lines = page.lines().filter(|line| line.split(' ').next() == Some(label));
         assert_eq!(lines.count(), 2, "{page}");
@@ -51,15 +45,14 @@ fn the_page_has_a_row_and_a_verdict_for_each_variant() {
 
 #[test]
 fn one_variant_alone_is_held_against_the_systems_malloc() {
-    let output = masu(&["compare", "-n", "1", "-a", "masu", "--", "sh", "-c", ":"]).output();
-    let page = page(&output.unwrap());
+    let page = printed(&mut masu(&["compare", "-n", "1", "-a", "masu", "--", "sh", "-c", ":"]));
     assert!(page.lines().any(|line| line.starts_with("glibc ")), "{page}");
 }
 
 #[test]
 fn every_malloc_found_but_the_hardened_one_takes_part_when_none_is_named() {
-    let page = page(&masu(&["compare", "-n", "1", "--", "sh", "-c", "echo"]).output().unwrap());
-    let list = String::from_utf8(masu(&["list"]).output().unwrap().stdout).unwrap();
+    let page = printed(&mut masu(&["compare", "-n", "1", "--", "sh", "-c", "echo"]));
+    let list = printed(&mut masu(&["list"]));
     let found = list.lines().take_while(|line| !line.is_empty()).skip(1);
     for line in found.filter(|line| line.contains(" glibc ")) {
         let name = line.split(' ').next().unwrap();
@@ -93,8 +86,7 @@ fn a_seed_is_shown_and_fixes_the_order_of_runs() {
     let to = results.to_str().unwrap();
     let order = || {
         let arguments = ["compare", "-n", "8", "-a", "masu", "--seed", "12345", "--json", to];
-        let output = masu(&arguments).args(["--", "sh", "-c", ":"]).stdin(Stdio::null()).output();
-        let page = page(&output.unwrap());
+        let page = printed(masu(&arguments).args(["--", "sh", "-c", ":"]));
         assert!(page.contains("--seed 12345"), "{page}");
         let start = |run: &String| run.split("\"ending\"").next().map(str::to_owned);
         timed_runs(&results).iter().map(start).collect::<Vec<_>>()
@@ -113,15 +105,14 @@ fn a_criterion_is_kept_and_its_verdict_is_the_exit_code() {
             ["compare", "-n", runs, "-a", "system", "-a", "masu", "--decide", criterion];
         let mut masu = masu(&arguments);
         masu.arg("--json").arg(&results).args(["--", "sh", "-c", ":"]);
-        let output = masu.stdin(Stdio::null()).output().unwrap();
+        let output = masu.output().unwrap();
         (String::from_utf8(output.stdout).unwrap(), output.status.code().unwrap())
     };
     // Bounds that no machine misses, however busy it is.
     let (page, code) = decided("masu if wall <= 1000 and wall >= 0.001", "10");
     assert_eq!(code, 0, "{page}");
     assert!(page.contains("Decided         masu: wall ×"), "{page}");
-    let again = masu(&["report", results.to_str().unwrap()]).output().unwrap();
-    assert_eq!(String::from_utf8(again.stdout).unwrap(), page);
+    assert_eq!(printed(&mut masu(&["report", results.to_str().unwrap()])), page);
     let (page, code) = decided("masu if wall <= 0.0001", "10");
     assert!(code == 1 && page.contains("Decided         not masu: wall ×"), "{code} {page}");
     let (page, code) = decided("masu if wall <= 1000", "2");
@@ -133,8 +124,7 @@ fn a_file_alone_is_enough_to_go_on() {
     let folder = tempfile::tempdir().unwrap();
     let results = folder.path().join("runs.jsonl");
     let path = results.to_str().unwrap();
-    let begun = compare(&["--json", path, "--", "sh", "-c", "echo --json"]);
-    let whole = page(&begun);
+    let whole = compare(&["--json", path, "--", "sh", "-c", "echo --json"]);
     let text = fs::read_to_string(&results).unwrap();
     // Cut off after the first timed run that counts.
     let is_run = |line: &&str| {
@@ -143,17 +133,17 @@ fn a_file_alone_is_enough_to_go_on() {
     let end = text.find(text.lines().find(is_run).unwrap()).unwrap();
     let end = end + text[end..].find('\n').unwrap() + 1;
     fs::write(&results, &text[..end]).unwrap();
-    let output = masu(&["compare", "--resume", path]).stdin(Stdio::null()).output().unwrap();
+    let output = masu(&["compare", "--resume", path]).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(said.contains("Going on with: masu compare -n 2"), "{said}");
     assert!(said.contains("1 run is there already"), "{said}");
-    let resumed = page(&output);
+    assert!(output.status.success(), "{said}");
+    let resumed = String::from_utf8(output.stdout).unwrap();
     assert_eq!(resumed.lines().next(), whole.lines().next());
     assert_eq!(timed_runs(&results).len(), 4);
     let (message, code) = failure(&["compare", "--redact", "--json", path, "-n1", "--", "no-such"]);
     assert_eq!(code, 2, "{message}");
-    let redacted = compare(&["--redact", "--json", path, "--", "true"]);
-    let _ = page(&redacted);
+    compare(&["--redact", "--json", path, "--", "true"]);
     let (message, code) = failure(&["compare", "--resume", path]);
     assert!(code == 2 && message.contains("does not say with which words"), "{message}");
 }
@@ -180,9 +170,8 @@ fn a_warm_up_that_does_not_end_is_said_to_be_waited_for() {
 fn a_budget_without_room_for_a_verdict_is_refused_with_one_that_has() {
     let arguments =
         ["compare", "--budget", "1s", "-a", "system", "-a", "masu", "--", "sleep", "0.5"];
-    let output = masu(&arguments).stdin(Stdio::null()).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{said}");
+    let (said, code) = failure(&arguments);
+    assert_eq!(code, 2, "{said}");
     assert!(
         said.contains("of the 8 rounds that a verdict takes") && said.contains("(--budget)"),
         "{said}"
@@ -192,7 +181,7 @@ fn a_budget_without_room_for_a_verdict_is_refused_with_one_that_has() {
 #[test]
 fn a_variant_that_fails_is_named_with_what_it_said_first() {
     let script = "[ -z \"$LD_PRELOAD\" ] || { echo first words >&2; echo more >&2; exit 3; }";
-    let page = page(&compare(&["--", "sh", "-c", script]));
+    let page = compare(&["--", "sh", "-c", script]);
     let words = page.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
         words.contains("returned 3 where the reference returned 0 and said: first words"),
@@ -205,10 +194,9 @@ fn a_narrow_page_is_not_wider_than_it_may_be() {
     let folder = tempfile::tempdir().unwrap();
     let results = folder.path().join("runs.jsonl");
     let path = results.to_str().unwrap();
-    let _ = page(&compare(&["--json", path, "--", "sh", "-c", ":"]));
+    compare(&["--json", path, "--", "sh", "-c", ":"]);
     for columns in ["40", "80", "120"] {
-        let output = masu(&["report", path]).env("COLUMNS", columns).output().unwrap();
-        let page = page(&output);
+        let page = printed(masu(&["report", path]).env("COLUMNS", columns));
         let widest = page.lines().map(|line| line.chars().count()).max().unwrap();
         assert!(widest <= columns.parse().unwrap(), "{widest}: {page}");
         assert!(page.contains("peak RSS") && page.contains("faults"), "{page}");

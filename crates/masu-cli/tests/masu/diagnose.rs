@@ -6,15 +6,12 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 
 use crate::guest::Folder;
-use crate::masu;
+use crate::{json, masu, printed};
 
 #[test]
 fn the_page_says_how_it_went_and_fits_a_terminal() {
-    let output = masu(&["diagnose", "--", "sh", "-c", "exit 3"]).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
     // A program that fails is no failure of its observer.
-    assert_eq!(output.status.code(), Some(0), "{said}");
-    let page = String::from_utf8(output.stdout).unwrap();
+    let page = printed(&mut masu(&["diagnose", "--", "sh", "-c", "exit 3"]));
     assert!(page.starts_with("sh -c 'exit 3'\nIt returned 3 after "), "{page}");
     let long = page.lines().find(|line| line.chars().count() > 80);
     assert_eq!(long, None, "{page}");
@@ -22,9 +19,7 @@ fn the_page_says_how_it_went_and_fits_a_terminal() {
 
 #[test]
 fn the_json_is_one_object_with_facts() {
-    let output = masu(&["diagnose", "--json", "--", "seq", "100000"]).output().unwrap();
-    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
-    let all: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let all = json(&mut masu(&["diagnose", "--json", "--", "seq", "100000"]));
     assert_eq!((&all["schema"], &all["version"]), (&"masu-diagnosis".into(), &1.into()));
     assert_eq!(all["command"], serde_json::json!(["seq", "100000"]));
     assert!(all["facts"]["calls"]["counts"]["write"].as_u64().unwrap() > 0, "{all}");
@@ -57,8 +52,7 @@ fn a_process_that_runs_is_looked_at_and_goes_on() {
         .spawn()
         .unwrap();
     let pid = child.id().to_string();
-    let output = masu(&["diagnose", "-p", &pid, "--for", "300ms", "--json"]).output().unwrap();
-    let all: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let all = json(&mut masu(&["diagnose", "-p", &pid, "--for", "300ms", "--json"]));
     assert!(all["facts"]["calls"].is_null() && all["command"][0] == "sh", "{all}");
     assert_eq!(all["findings"][0]["id"], "io-bound", "{all}");
     assert!(child.try_wait().unwrap().is_none(), "it goes on");
@@ -71,9 +65,8 @@ fn a_process_that_ends_meanwhile_is_said_to_have_ended() {
     let mut child = Command::new("sleep").arg("2").spawn().unwrap();
     let pid = child.id().to_string();
     // Nobody waits for a child whose parent is busy: it stays, and has ended all the same.
-    let output = masu(&["diagnose", "-p", &pid, "--for", "60s", "--json"]).output().unwrap();
+    let all = json(&mut masu(&["diagnose", "-p", &pid, "--for", "60s", "--json"]));
     child.wait().unwrap();
-    let all: Value = serde_json::from_slice(&output.stdout).unwrap();
     let not_seen = all["not_seen"][0].as_str().unwrap();
     assert!(not_seen.contains("the process ended after"), "{not_seen}");
 }
@@ -81,10 +74,7 @@ fn a_process_that_ends_meanwhile_is_said_to_have_ended() {
 #[test]
 fn inside_tells_how_often_memory_is_asked_for() {
     let arguments = ["diagnose", "--inside", "--json", "--", "sort", "/proc/self/maps"];
-    let output = masu(&arguments).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(0), "{said}");
-    let all: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let all = json(&mut masu(&arguments));
     assert!(all["facts"]["inside"]["requests"][0].as_u64().unwrap() > 10, "{all}");
 }
 
@@ -113,9 +103,7 @@ fn inside_names_the_functions_of_the_program_that_ask_for_memory() {
         let mut command = Command::new(compiler);
         command.args(options).arg("-o").args([&program, &sources.join(name)]);
         assert!(command.status().unwrap_or_else(|_| panic!("this needs {compiler}")).success());
-        let mut command = masu(&["diagnose", "--inside", "--json", "--"]);
-        let output = command.arg(&program).output().unwrap();
-        let all: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let all = json(masu(&["diagnose", "--inside", "--json", "--"]).arg(&program));
         let sites = all["facts"]["inside"]["sites"].as_array().unwrap();
         let functions: Vec<&str> = sites.iter().filter_map(|it| it["function"].as_str()).collect();
         let is_told = functions.len() >= 2
@@ -136,8 +124,7 @@ fn a_program_that_traces_others_runs_once_more_without_a_tracer() {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c/traces.c");
     let program = folder.path().join("traces");
     assert!(Command::new("gcc").arg("-o").args([&program, &source]).status().unwrap().success());
-    let output = masu(&["diagnose", "--json", "--"]).arg(&program).output().unwrap();
-    let all: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let all = json(masu(&["diagnose", "--json", "--"]).arg(&program));
     assert_eq!(all["facts"]["ending"], "returned 0", "{all}");
     let not_seen = all["not_seen"].as_array().unwrap();
     let is_said = |one: &Value| one.as_str().is_some_and(|one| one.contains("traced twice"));
@@ -149,8 +136,7 @@ fn a_narrow_page_is_not_wider_than_it_may_be() {
     let script = "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done";
     for columns in ["40", "80"] {
         let mut command = masu(&["diagnose", "--once", "--", "sh", "-c", script]);
-        let output = command.env("COLUMNS", columns).output().unwrap();
-        let page = String::from_utf8(output.stdout).unwrap();
+        let page = printed(command.env("COLUMNS", columns));
         let widest = page.lines().map(|line| line.chars().count()).max().unwrap();
         assert!(widest <= columns.parse().unwrap(), "{widest}: {page}");
     }

@@ -1,8 +1,6 @@
 //! `masu doctor` on the machine the tests run on, whatever that allows.
 
-use serde_json::Value;
-
-use crate::masu;
+use crate::{json, masu, printed};
 
 /// The names under which JSON has the prices.
 const SERVICES: [&str; 13] = [
@@ -23,9 +21,7 @@ const SERVICES: [&str; 13] = [
 
 #[test]
 fn the_page_has_facts_prices_and_noise_within_80_columns() {
-    let output = masu(&["doctor"]).output().unwrap();
-    let text = String::from_utf8(output.stdout).unwrap();
-    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = printed(&mut masu(&["doctor"]));
     for name in ["mallocs", "huge pages", "overcommit", "tracing", "system call", "same work"] {
         assert!(text.contains(name), "{name} is missing: {text}");
     }
@@ -41,8 +37,7 @@ fn the_page_has_facts_prices_and_noise_within_80_columns() {
 
 #[test]
 fn the_json_says_its_version_and_has_every_price_or_the_reason() {
-    let output = masu(&["doctor", "--json"]).output().unwrap();
-    let all: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let all = json(&mut masu(&["doctor", "--json"]));
     assert_eq!((&all["schema"], &all["version"]), (&"masu-doctor".into(), &1.into()));
     let services = |list: &str| {
         let list = all["prices"][list].as_array().unwrap().iter();

@@ -29,6 +29,8 @@ mod wrong;
 
 use std::process::Command;
 
+use serde_json::Value;
+
 /// The `masu` that was built, in an environment that is the same on every machine.
 fn masu(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_masu"));
@@ -37,7 +39,18 @@ fn masu(arguments: &[&str]) -> Command {
     command
 }
 
-/// What `masu` with `arguments` wrote to standard error, and its exit code.
+/// What a command prints that succeeds.
+fn printed(command: &mut Command) -> String {
+    let output = command.output().expect("it starts");
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("it prints text")
+}
+
+/// The same, as JSON.
+fn json(command: &mut Command) -> Value {
+    serde_json::from_str(&printed(command)).expect("it prints JSON")
+}
+
 fn failure(arguments: &[&str]) -> (String, i32) {
     let output = masu(arguments).output().expect("masu starts");
     let code = output.status.code().expect("masu ends by itself");

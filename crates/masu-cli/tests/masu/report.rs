@@ -2,37 +2,22 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Stdio;
 
 use tempfile::TempDir;
 
-use crate::masu;
+use crate::{masu, printed};
 
 /// A folder with the results of a comparison of `command` in `runs.jsonl`, and its page.
 fn compared(command: &str) -> (TempDir, String) {
     let folder = tempfile::tempdir().unwrap();
     let results = folder.path().join("runs.jsonl");
-    let output = masu(&["compare", "-n", "2", "-a", "system", "-a", "masu", "--json"])
-        .arg(&results)
-        .args(["--", "sh", "-c", command])
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
-    assert_eq!(output.status.code(), Some(0));
-    (folder, String::from_utf8(output.stdout).unwrap())
+    let mut masu = masu(&["compare", "-n", "2", "-a", "system", "-a", "masu", "--json"]);
+    let page = printed(masu.arg(&results).args(["--", "sh", "-c", command]));
+    (folder, page)
 }
 
 fn report(folder: &Path, arguments: &[&str]) -> String {
-    let output = masu(&["report"]).args(arguments).current_dir(folder).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(0), "{said}");
-    String::from_utf8(output.stdout).unwrap()
-}
-
-#[test]
-fn the_page_that_compare_printed_is_printed_again() {
-    let (folder, page) = compared("echo");
-    assert_eq!(report(folder.path(), &["runs.jsonl"]), page);
+    printed(masu(&["report"]).args(arguments).current_dir(folder))
 }
 
 #[test]
@@ -77,11 +62,11 @@ fn styles_are_for_terminals_and_for_those_who_ask() {
 }
 
 #[test]
-fn a_file_may_come_from_standard_input() {
+fn the_page_that_compare_printed_is_printed_again() {
     let (folder, page) = compared("echo");
+    assert_eq!(report(folder.path(), &["runs.jsonl"]), page);
     let file = fs::File::open(folder.path().join("runs.jsonl")).unwrap();
-    let output = masu(&["report", "-"]).stdin(file).output().unwrap();
-    assert_eq!(String::from_utf8(output.stdout).unwrap(), page);
+    assert_eq!(printed(masu(&["report", "-"]).stdin(file)), page);
 }
 
 #[test]
@@ -89,8 +74,7 @@ fn diagnoses_are_held_against_each_other() {
     let folder = tempfile::tempdir().unwrap();
     for name in ["before.json", "after.json"] {
         let mut diagnose = masu(&["diagnose", "--once", "-o", name, "--", "sh", "-c", ":"]);
-        let output = diagnose.current_dir(folder.path()).stdin(Stdio::null()).output().unwrap();
-        assert_eq!(output.status.code(), Some(0));
+        printed(diagnose.current_dir(folder.path()));
     }
     let page = report(folder.path(), &["before.json", "after.json"]);
     for words in ["before.json", "peak RSS", "B to A", "memory-is-fine"] {

@@ -3,12 +3,12 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Child, Stdio};
+use std::process::Stdio;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::masu;
 use crate::programs::static_program;
+use crate::{masu, printed};
 
 #[test]
 fn the_exit_code_is_the_programs() {
@@ -32,7 +32,7 @@ fn a_signal_sent_to_masu_reaches_the_program() {
         masu(&["run", "--", "sh", "-c", script]).stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     assert_eq!(lines.next().unwrap().unwrap(), "ready");
-    kill_process(pid(&child), Signal::TERM).unwrap();
+    kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
     assert_eq!(lines.next().unwrap().unwrap(), "caught");
     assert_eq!(child.wait().unwrap().code(), Some(3));
 }
@@ -60,10 +60,7 @@ fn input_and_output_are_the_programs_own() {
 
 #[test]
 fn the_program_runs_under_masu_unless_told_otherwise() {
-    let mapped = |arguments: &[&str]| {
-        let output = masu(arguments).output().unwrap();
-        String::from_utf8_lossy(&output.stdout).contains("/libmasu-")
-    };
+    let mapped = |arguments: &[&str]| printed(&mut masu(arguments)).contains("/libmasu-");
     assert!(mapped(&["run", "--", "cat", "/proc/self/maps"]));
     assert!(mapped(&["run", "cat", "/proc/self/maps"]));
     assert!(!mapped(&["run", "-a", "system", "--", "cat", "/proc/self/maps"]));
@@ -71,8 +68,8 @@ fn the_program_runs_under_masu_unless_told_otherwise() {
 
 #[test]
 fn options_of_the_program_stay_its_own() {
-    let output = masu(&["run", "sh", "-c", "echo $0 $*", "-a", "--", "-n"]).output().unwrap();
-    assert_eq!(output.stdout, b"-a -- -n\n");
+    let said = printed(&mut masu(&["run", "sh", "-c", "echo $0 $*", "-a", "--", "-n"]));
+    assert_eq!(said, "-a -- -n\n");
 }
 
 #[test]
@@ -80,9 +77,8 @@ fn a_preload_of_the_user_is_kept_behind_ours() {
     // The C library is loaded anyway, so preloading it changes nothing but the variable.
     let maps = fs::read_to_string("/proc/self/maps").unwrap();
     let own = maps.split_whitespace().find(|word| word.ends_with("/libc.so.6")).unwrap();
-    let output =
-        masu(&["run", "--", "sh", "-c", "echo $LD_PRELOAD"]).env("LD_PRELOAD", own).output();
-    let value = String::from_utf8(output.unwrap().stdout).unwrap();
+    let mut command = masu(&["run", "--", "sh", "-c", "echo $LD_PRELOAD"]);
+    let value = printed(command.env("LD_PRELOAD", own));
     let (first, rest) = value.trim_end().split_once([':', ' ']).unwrap();
     assert!(first.contains("/libmasu-glibc-"), "{value}");
     assert_eq!(rest, own);
@@ -92,10 +88,6 @@ fn a_preload_of_the_user_is_kept_behind_ours() {
 fn a_static_program_still_runs_under_the_systems_malloc() {
     let folder = tempfile::tempdir().unwrap();
     let program = static_program(folder.path());
-    let output = masu(&["run", "-a", "system", program.to_str().unwrap()]).output().unwrap();
-    assert_eq!(String::from_utf8_lossy(&output.stdout), "[1, 2]\n");
-}
-
-fn pid(child: &Child) -> Pid {
-    Pid::from_child(child)
+    let said = printed(&mut masu(&["run", "-a", "system", program.to_str().unwrap()]));
+    assert_eq!(said, "[1, 2]\n");
 }

@@ -1,9 +1,8 @@
 //! `masu compare --server`: nginx from end to end, and what is refused before anything starts.
 
 use std::fs;
-use std::process::{Output, Stdio};
 
-use crate::{failure, masu};
+use crate::{failure, masu, printed};
 
 /// A configuration with places for the port and the data folder.
 const NGINX: &str = "\
@@ -15,8 +14,8 @@ server { listen 127.0.0.1:PORT; location / { return 200 hello; } } }
 
 const URL: &str = "http://127.0.0.1:{port}/";
 
-fn compare(arguments: &[&str]) -> Output {
-    masu(&[&["compare"], arguments].concat()).stdin(Stdio::null()).output().unwrap()
+fn compare(arguments: &[&str]) -> String {
+    printed(masu(&["compare"]).args(arguments))
 }
 
 /// What one burst's record says under `key`, as it stands in the file.
@@ -34,7 +33,7 @@ fn nginx_is_compared_with_everything_that_is_told_of_servers() {
         "sed 's#DIR#{{dir}}#g; s#PORT#{{port}}#' {} > {{dir}}/nginx.conf",
         config.display()
     );
-    let output = compare(
+    let page = compare(
         &[
             ["-n", "2", "-a", "system", "-a", "masu", "--server", "--burst", "100ms"].as_slice(),
             &["--load", URL, "--prepare", &prepare, "--json", results.to_str().unwrap(), "--"],
@@ -42,9 +41,6 @@ fn nginx_is_compared_with_everything_that_is_told_of_servers() {
         ]
         .concat(),
     );
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(0), "{said}");
-    let page = String::from_utf8(output.stdout).unwrap();
     for word in ["answers/s", "p99", "CPU/req", "CPU without load", "allocations a request"] {
         assert!(page.contains(word), "{word}: {page}");
     }
@@ -77,10 +73,7 @@ fn a_suite_file_can_compare_servers() {
         load = "redis-benchmark -q -p {port} -n 200 -c 2 -t set"
     "#;
     fs::write(&suite, text).unwrap();
-    let output = compare(&["--suite", suite.to_str().unwrap()]);
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(0), "{said}");
-    let page = String::from_utf8(output.stdout).unwrap();
+    let page = compare(&["--suite", suite.to_str().unwrap()]);
     assert!(page.contains("libjemalloc.so.2"), "{page}");
     fs::write(&suite, text.replace("load = ", "rate = 5\nload = ")).unwrap();
     let (message, code) = failure(&["compare", "--suite", suite.to_str().unwrap()]);

@@ -7,7 +7,7 @@ use std::path::Path;
 use snapbox::cmd::OutputAssert;
 use snapbox::{Data, file};
 
-use crate::masu;
+use crate::{masu, printed};
 
 fn says(arguments: &[&str]) -> OutputAssert {
     let command = snapbox::cmd::Command::from_std(masu(arguments));
@@ -65,8 +65,7 @@ fn version() {
 
 #[test]
 fn the_list_has_the_systems_malloc_first_and_masu() {
-    let output = masu(&["list"]).output().unwrap();
-    let text = String::from_utf8(output.stdout).unwrap();
+    let text = printed(&mut masu(&["list"]));
     let names: Vec<&str> =
         text.lines().skip(1).filter_map(|line| line.split_whitespace().next()).collect();
     assert!(["glibc", "musl"].contains(&names[0]), "{text}");

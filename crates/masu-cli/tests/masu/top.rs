@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::{failure, masu};
+use crate::{failure, json, masu, printed};
 
 /// A program that says when it has started and goes on until its input ends.
 struct Waiting {
@@ -48,10 +48,7 @@ impl Drop for Waiting {
 }
 
 fn seen(pid: &str) -> Value {
-    let output = masu(&["top", "-p", pid, "--once", "--json"]).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(0), "{said}");
-    serde_json::from_slice(&output.stdout).unwrap()
+    json(&mut masu(&["top", "-p", pid, "--once", "--json"]))
 }
 
 /// Whether this user may read other processes' memory, as root and where Yama lets everyone.
@@ -78,12 +75,10 @@ fn a_program_that_was_run_is_seen() {
     assert_eq!(small + number(total, "large_bytes"), number(total, "live_bytes"), "{seen}");
     assert_eq!(seen["threads"][0]["name"], "bash");
 
-    let output = masu(&["top", "-p", &program.pid(), "--once"]).output().unwrap();
-    let page = String::from_utf8(output.stdout).unwrap();
+    let page = printed(&mut masu(&["top", "-p", &program.pid(), "--once"]));
     assert!(page.starts_with("bash ") && page.contains("waste %"), "{page}");
     assert!(page.lines().all(|line| line.chars().count() <= 80), "{page}");
-    let listed = masu(&["top", "--once"]).output().unwrap();
-    assert!(String::from_utf8_lossy(&listed.stdout).contains(&program.pid()));
+    assert!(printed(&mut masu(&["top", "--once"])).contains(&program.pid()));
     program.end();
 }
 

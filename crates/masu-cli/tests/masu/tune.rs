@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::{failure, masu};
+use crate::{failure, masu, printed};
 
 /// What tuning a shell that runs `script` comes to.
 fn tuned(arguments: &[&str], script: &str) -> Value {
@@ -41,9 +41,7 @@ fn a_program_whose_output_differs_is_named_as_not_repeatable() {
 fn the_page_names_the_front_and_what_to_do() {
     let arguments =
         ["tune", "--budget", "10m", "--as", "env", "-a", "glibc:top_pad=1M", "--", "true"];
-    let output = masu(&arguments).output().unwrap();
-    let page = String::from_utf8(output.stdout).unwrap();
-    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let page = printed(&mut masu(&arguments));
     assert!(
         page.contains("Tuned for wall-clock time") && page.contains("* on the front"),
         "{page}"

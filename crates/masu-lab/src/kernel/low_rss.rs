@@ -312,22 +312,7 @@ mod tests {
 
     #[test]
     fn the_heap_and_code_are_spare_and_variables_and_stacks_are_not() {
-        let maps = "\
-1000-2000 r--p 00000000 fe:01 7 /bin/lab
-2000-2800 r-xp 00001000 fe:01 7 /bin/lab
-2800-3000 r--p 00001800 fe:01 7 /bin/lab
-3000-4000 rw-p 00002000 fe:01 7 /bin/lab
-4000-5000 rw-p 00000000 00:00 0 
-6000-9000 rw-p 00000000 00:00 0 [heap]
-a000-b000 rw-p 00000000 00:00 0 
-b000-c000 ---p 00000000 00:00 0 
-c000-d000 rw-p 00000000 00:00 0 
-d000-e000 rw-s 00000000 00:01 9 /dev/zero (deleted)
-e000-f000 rw-p 00000000 00:00 0 
-f000-f800 rw-p 00000000 00:00 0 [anon: glibc: malloc]
-10000-11000 rw-p 00000000 00:00 0 [stack]
-12000-13000 r-xp 00000000 00:00 0 [vdso]
-";
+        let maps = include_str!("low_rss/maps.txt");
         let heap = [0x6000..0x9000, 0xc000..0xd000, 0xf000..0xf800];
         let of_files = [0x1000..0x2000, 0x2000..0x2800];
         let all = heap.into_iter().chain(of_files).collect::<Vec<_>>();

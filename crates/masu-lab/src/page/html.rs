@@ -63,14 +63,3 @@ impl SheetRow {
         parts
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_label_is_broken_behind_its_punctuation_and_a_number_stays_whole() {
-        let row = SheetRow { label: "glibc:A=100,B=10,000,000".to_owned(), ..SheetRow::default() };
-        assert_eq!(row.parts(), ["glibc:", "A=", "100,", "B=", "10,000,000"]);
-    }
-}

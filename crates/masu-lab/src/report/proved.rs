@@ -109,17 +109,6 @@ mod tests {
         let mut page = Page::default();
         statements(&mut page, &fixture(), str::to_owned);
         let page = anstream::adapter::strip_str(&page.render(Form::Text, "")).to_string();
-        let expected = "\
-glibc           the reference: 1.20 s, 27.3 MiB
-glibc:top_pad=64M,trim_threshold=64M
-                gain shown: wall ×0.600 (0.590–0.610), peak RSS ×0.900
-                (0.890–0.910)
-masu            no difference shown, could have seen 3 %: wall ×1.000
-                (0.980–1.020), peak RSS ×1.225 (1.200–1.250)
-jemalloc        worse: wall ×1.249 (1.200–1.300)
-gone            left out: it did not take effect
-Warning         not repeatable: made up
-";
-        assert_eq!(page, expected);
+        snapbox::assert_data_eq!(page, snapbox::file!["proved/tests/page.txt"].raw());
     }
 }

@@ -101,7 +101,6 @@ fn how_sure(tuning: &Tuning) -> String {
     said
 }
 
-/// What more time would be for.
 fn more_time(page: &mut Page, tuning: &Tuning) {
     if let Some(Others { doubtful, .. }) =
         tuning.others.as_ref().filter(|it| !it.doubtful.is_empty())
@@ -253,7 +252,6 @@ fn leave_it(page: &mut Page, tuning: &Tuning, proof: &Proof) {
     }
 }
 
-/// What else was tried, what was not and what could not be.
 fn rest(tuning: &Tuning) -> Vec<Statement> {
     let confirmed = tuning.confirmation.iter().flat_map(|proof| &proof.remedies);
     let confirmed: Vec<&str> = confirmed.map(|it| it.medians.label.as_str()).collect();
@@ -379,42 +377,10 @@ mod tests {
 
     #[test]
     fn the_page_has_what_counts_then_what_to_paste_then_what_was_tried() {
-        let expected = "\
-sed -f 'a b'
-Tuned for wall-clock time: 3 of 5 variants tried, 214 runs in 58 s of 60 s, 4
-stages. 98 % sure that none of the others tried (1) is better by 3 % or more;
-nothing is known of what was not tried (1).
-
-  glibc         the reference: 1.20 s, 27.3 MiB
-  glibc:top_pad=64M,trim_threshold=64M
-                gain shown: wall ×0.610 (0.600–0.620), peak RSS ×0.905
-                (0.900–0.910)
-* masu          gain shown: wall ×0.600 (0.590–0.610), peak RSS ×0.905
-                (0.900–0.910)
-By 30 rounds of fresh runs; × the reference, surely (99 %) between the figures
-in brackets. * on the front: nothing here is better in time or memory and not
-worse in the other.
-
-The smallest change that gets nearly all there is to gain:
-glibc:top_pad=64M,trim_threshold=64M (98 % of what masu gains, and surely takes
-no more than 1.9 % more)
-It takes 0.905× the peak resident memory.
-Smaller changes have a part of the gain: glibc:arenas=1 (between 25 and 35 % of
-it).
-To try it: masu run -a 'glibc:top_pad=64M,trim_threshold=64M' -- PROGRAM
---budget 5m has room for all.
-
-In a shell, before the command:
-  GLIBC_TUNABLES=glibc.malloc.top_pad=67108864
-
-Tried too       glibc:arenas=1 ×0.970 (× by few runs, which choose and show
-                nothing)
-Not tried       jemalloc (more time: --budget)
-Passed over     tcmalloc:release_rate=0 (settings of a malloc that was in the
-                worse half without them)
-hoard           left out: it crashes
-";
-        assert_eq!(page(&fixture(true)), expected);
+        snapbox::assert_data_eq!(
+            page(&fixture(true)),
+            snapbox::file!["tuned/tests/page.txt"].raw()
+        );
     }
 
     #[test]

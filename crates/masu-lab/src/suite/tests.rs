@@ -6,7 +6,6 @@ use std::time::Duration;
 use super::*;
 use crate::Error;
 
-/// A file of this text, read as a suite.
 fn read(text: &str) -> Result<Suite, Error> {
     let file = tempfile::Builder::new().prefix("masu-suite-").tempfile().unwrap();
     let path = file.into_temp_path();
@@ -18,40 +17,7 @@ const ONE: &str = "[[workload]]\nname = \"one\"\ncommand = [\"true\"]\n";
 
 #[test]
 fn everything_a_file_can_say_is_understood() {
-    let suite = read(
-        r#"
-        name = "all"
-        budget = "1.5h"
-        precision = 2
-        variants = ["system", { variant = "jemalloc", optional = true }]
-        primary = "cpu"
-        timeout = 30
-        setup = "make {bin}"
-        [values]
-        bin = "../bin"
-        width = 80
-        [[workload]]
-        name = "list"
-        command = ["{bin}/prog", 1, "{z}{a}{threads}"]
-        input = "in.txt"
-        folder = "work"
-        parameters = { z = ["1", "2"], a = ["x"] }
-        each = { threads = [1, 2] }
-        memory-limit = "2G"
-        shuffle-heap = true
-        prepare = "sync"
-        scratch = "tree"
-        [[workload]]
-        name = "shell"
-        command = "{bin}/prog | sort"
-        variants = "found"
-        primary = "peak-rss"
-        timeout = "500ms"
-        cleanup = "rm -f x"
-        scratch = true
-        "#,
-    )
-    .unwrap();
+    let suite = read(include_str!("tests/everything.toml")).unwrap();
     assert_eq!(suite.name.as_deref(), Some("all"));
     assert_eq!(suite.rounds, Rounds::Budget { seconds: 5400.0, precision: 0.02 });
     let values = [("bin", "../bin"), ("width", "80")];

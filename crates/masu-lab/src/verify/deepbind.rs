@@ -54,23 +54,7 @@ mod tests {
 
     #[test]
     fn an_object_that_is_searched_first_is_found() {
-        let log = "\
-     29871:\t
-     29871:\tInitial object scopes
-     29871:\tobject=php [0]
-     29871:\t scope 0: php /lib/libm.so.6 /lib/libc.so.6
-     29871:\t
-     29871:\tobject=/lib/libm.so.6 [0]
-     29871:\t scope 0: php /lib/libm.so.6 /lib/libc.so.6
-     29871:\t
-     29871:\tobject=/lib/libicuuc.so.72 [0]
-     29871:\t scope 0: /lib/libicuuc.so.72
-     29871:\t scope 1: php /lib/libm.so.6 /lib/libc.so.6
-     29871:\t
-     29871:\tobject=/usr/lib/php/xmlwriter.so [0]
-     29871:\t scope 0: /usr/lib/php/xmlwriter.so /lib/libxml2.so.2 /lib/libc.so.6
-     29871:\t scope 1: php /lib/libm.so.6 /lib/libc.so.6
-";
+        let log = include_str!("deepbind/log.txt");
         assert_eq!(bound_deep(log).as_deref(), Some("xmlwriter.so"));
         let usual = log.replace("scope 0: /usr/lib/php/xmlwriter.so", "scope 0: php");
         assert_eq!(bound_deep(&usual), None);

@@ -14,30 +14,7 @@ use xtask::records::{load, today};
 
 const WORK: &str = "CPU milliseconds (user and system) / page faults in thousands";
 
-const READING: &str = "\
-- Cells are ratios to the first column, which is in units: below 1 is less. They come from pairs of runs of
-  the same round (Hodges–Lehmann), with the exact signed-rank interval where there are rounds enough. The
-  intervals of one row's mallocs hold together with 99 %; of 100 rows, one may have one that does not.
-- Bold is the shortest median. *masu / best peer* names the peer with the shortest median in that very
-  pattern or program, chosen by the runs it is judged by, so that luck counts for the peer.
-- *fails*: a run ended in an error or printed another checksum. Debian's mimalloc 2.0.9 returns
-  misaligned blocks in `aligned`.
-- Means leave out patterns that a malloc fails, so that every column is a mean of the same patterns.
-  The last column of the means clips each pattern's ratio to 0.5–2, and names the one peer that stands
-  best against masu.
-- The floor is `workloads/floor`: the next bytes of one range, free does nothing. It took its turns with the
-  mallocs, is no peer and in no mean. Its memory is always fresh, so where a pattern uses the same block again
-  and again a malloc with warm caches is below it; there, and where its 2 GiB are not enough, stands “–”. Next
-  to 1 per cent of noise, a ratio over a floor that is nearly all of the time says little.
-- Wall time is that of the whole process: its start of a millisecond or two pulls ratios towards 1, and
-  `bursts` sleeps 0.4 s of it.
-- Runs do a part of each pattern's default work, never less than the pattern needs to be itself:
-  `xtask/measure/src/bench/pattern.rs` says how much.
-- Programs are real ones on inputs made by `workloads/programs`: python without its own allocator, redis without
-  the jemalloc it is linked with. Of processes that start others, peak RSS is that of the largest.
-- Peak RSS (1 MB is 1,000,000 bytes) includes the program, its tables and the pages of libraries. `true` is
-  what a malloc costs a program that hardly asks for memory.
-";
+const READING: &str = include_str!("reading.md");
 
 pub(super) fn text(bench: &Bench) -> String {
     let Bench { patterns, programs, .. } = bench;

@@ -13,19 +13,7 @@ use crate::bench::table::{Against, ratios};
 use crate::machine_facts::MachineFacts;
 use xtask::records;
 
-const READING: &str = "\
-- Cells are ratios to the first column, which is in milliseconds or MB (1,000,000 bytes): below 1 is less. They come
-  from pairs of runs of the same round (Hodges–Lehmann), with the exact signed-rank interval where there are rounds
-  enough; the intervals of one row hold together with 99 %. Bold is the shortest median of a row.
-- *masu / best in C* names the allocator written in C or C++ with the shortest median in that very row, chosen by the
-  runs it is judged by, so that luck counts for it.
-- Every allocator is part of its program, built from the same sources: `system` is the C library's malloc. Wall time is
-  that of the whole process, its start of a millisecond included.
-- talc, dlmalloc and rlsf are one heap under one lock; they are here because they are pure Rust, as masu is.
-- tcmalloc runs with `glibc.pthread.rseq=0`, without which its caches a CPU are off, and without the thread that its
-  documentation offers for giving memory back.
-- *fails*: a run failed or printed another checksum.
-";
+const READING: &str = include_str!("reading.md");
 
 /// `commit` is what was measured, `load` that before it.
 pub(super) fn text(commit: &str, load: &str, measured: &Measured, built: &Built) -> String {
@@ -76,7 +64,6 @@ fn machine(commit: &str, load: &str, measured: &Measured, built: &Built) -> Stri
     facts.iter().map(|fact| format!("- {fact}\n")).collect()
 }
 
-/// The note on tables that were not finished.
 fn unfinished(measured: &Measured) -> String {
     let Measured { tables, planned, .. } = measured;
     if tables.len() == *planned {

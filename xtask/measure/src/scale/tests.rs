@@ -11,26 +11,7 @@ use super::{Request, Workload, page};
 use crate::mallocs::Malloc;
 use xtask::commands;
 
-const REPORT: &str = "\
-coherence 1
-phase 1 operations 2 instructions 30 atomics 1 calls 0 cold 9 read_dirty 0 read_clean 0 write 0 upgrade 0 by_program 0
-phase 2 operations 10 instructions 500 atomics 20 calls 5 cold 7 read_dirty 1 read_clean 2 write 3 upgrade 4 by_program 6
-turns 7
-slips 0
-name 4000 5000 the program's rings
-thread 90000 90700
-line 2 100 8
-by 7f1010 5
-by 401000 3
-site 2 7f1010 6
-lock 2 7f2010 3 4 250 100 1 2
-lock 2 7f2020 3 4 25 10 0 0
-map 7f0000-7f2000 r--p 00000000 fe:00 123 /lib/libm alloc.so
-map 7f2000-7f3000 rw-p 00002000 fe:00 123 /lib/libm alloc.so
-map 7f3000-7f4000 rw-p 00000000 00:00 0
-map 800000-900000 rw-p 00000000 00:00 0 [heap]
-end
-";
+const REPORT: &str = include_str!("tests/report.txt");
 
 #[test]
 fn a_report_is_read_as_it_was_written() {
@@ -92,7 +73,7 @@ fn a_queue_grows_with_threads_up_to_what_its_lock_lets_through() {
     // One lock for an eleventh of the time: at most eleven threads, and two of them seldom meet.
     let locked = Demands { locks: vec![10.0], beside: 100.0 };
     assert!((locked.throughput(1) - 1.0 / 110.0).abs() < 1e-9);
-    // Of two threads one finds the other at the lock in 10 of 110 cases, and waits 10 longer then.
+    // One of two threads finds the other at the lock in 10 of 110 cases, and waits 10 longer then.
     assert!((locked.throughput(2) - 2.0 / (110.0 + 100.0 / 110.0)).abs() < 1e-9);
     assert!(locked.throughput(64) > 0.09 && locked.throughput(64) <= 0.1);
 }
