@@ -105,8 +105,8 @@ fn shape_of(view: &View) -> Result<Shape> {
         (None, None) => Ok(Shape::Text),
         (None, Some(path)) => Shape::of_file(path).with_context(|| {
             format!(
-                "{}: the name says no format; end it in .txt, .folded, .svg, .json or .pb.gz, \
-                 or give --format",
+                "{}: the name says no format; end it in .txt, .folded, .svg or .pb.gz, or give \
+                 --format",
                 path.display()
             )
         }),
@@ -115,7 +115,7 @@ fn shape_of(view: &View) -> Result<Shape> {
 
 fn show(profile: &Profile, view: &View, title: &str) -> Result<Ending> {
     let shape = shape_of(view)?;
-    let bytes = profile.shaped(shape, view.what(), title);
+    let bytes = report::heap(profile, shape, view.what(), title);
     match &view.output {
         Some(path) => {
             fs::write(path, bytes).with_context(|| format!("writing {}", path.display()))?;

@@ -7,11 +7,9 @@
 //! runs, at other addresses, are known to be the same.
 
 mod ask;
-mod flame;
 mod message;
 pub mod names;
 mod shape;
-mod speedscope;
 mod table;
 
 use std::collections::BTreeMap;
@@ -20,6 +18,7 @@ use std::path::{Path, PathBuf};
 
 pub use ask::ask;
 pub use shape::Shape;
+pub(crate) use table::{amount, phrase, share};
 
 use crate::error::Error;
 use message::Message;
@@ -39,13 +38,10 @@ pub struct Frame {
 /// What a stack has asked for, as estimates; in a difference any of it may be negative.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sums {
-    /// Blocks allocated, be they freed or not.
     pub allocated_blocks: i64,
-    /// Bytes in them.
     pub allocated_bytes: i64,
     /// Blocks that were live when the profile was written.
     pub live_blocks: i64,
-    /// Bytes in them.
     pub live_bytes: i64,
 }
 
@@ -59,7 +55,6 @@ impl Sums {
         }
     }
 
-    /// The one of them that is asked about.
     pub fn of(self, what: What) -> i64 {
         match what {
             What::LiveBytes => self.live_bytes,
@@ -70,20 +65,14 @@ impl Sums {
     }
 }
 
-/// What is shown of a profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
-    /// Bytes in blocks that live.
     LiveBytes,
-    /// How many these are.
     LiveBlocks,
-    /// Bytes in all blocks ever allocated.
     AllocatedBytes,
-    /// How many these are.
     AllocatedBlocks,
 }
 
-/// A profile with names.
 #[derive(Clone, Debug, Default)]
 pub struct Profile {
     /// Bytes between two samples on average.
@@ -96,10 +85,6 @@ pub struct Profile {
 
 impl Profile {
     /// Reads a profile and finds the names, in the files that the program had mapped.
-    ///
-    /// # Errors
-    ///
-    /// If the file cannot be read, or is no profile of masu's.
     pub fn read(path: &Path) -> Result<Profile, Error> {
         let wrong = |reason: String| Error::HeapProfile { path: path.to_owned(), reason };
         let bytes = fs::read(path).map_err(|error| wrong(error.to_string()))?;
@@ -139,20 +124,17 @@ impl Profile {
         self
     }
 
-    /// All stacks' sums together.
     pub fn sum(&self) -> Sums {
         self.stacks.values().fold(Sums::default(), |sum, sums| sum.with(*sums, i64::saturating_add))
     }
 
-    /// The profile in this shape, as the bytes of a file.
-    pub fn shaped(&self, shape: Shape, what: What, title: &str) -> Vec<u8> {
-        match shape {
-            Shape::Text => table::text(self, what, title).into_bytes(),
-            Shape::Folded => self.folded(what).into_bytes(),
-            Shape::Flame => flame::svg(self, what, title).into_bytes(),
-            Shape::Speedscope => speedscope::json(self, what, title).into_bytes(),
-            Shape::Pprof => message::write(self),
-        }
+    pub(crate) fn text(&self, what: What, title: &str) -> String {
+        table::text(self, what, title)
+    }
+
+    /// The profile for pprof, with names.
+    pub(crate) fn message(&self) -> Vec<u8> {
+        message::write(self)
     }
 
     /// What was never freed, for the terminal: how much, and by which calls the most of it was allocated.
@@ -161,7 +143,7 @@ impl Profile {
     }
 
     /// Folded stacks, a line each: functions from the outermost on, semicolons between them, and the number.
-    fn folded(&self, what: What) -> String {
+    pub(crate) fn folded(&self, what: What) -> String {
         let mut folded: BTreeMap<String, i64> = BTreeMap::new();
         for (frames, sums) in &self.stacks {
             // A semicolon within a name would be taken for the next one's start.

@@ -6,6 +6,7 @@
 use std::path::Path;
 use std::str::FromStr;
 
+use crate::heap::{Profile, Shape, What};
 use crate::named::{find, named};
 use crate::page::Form;
 use crate::results::Row;
@@ -46,7 +47,6 @@ pub use tuned::tuned;
 pub use crate::workload::{COMMAND_LINES, shortened};
 
 named! {
-    /// How a report is written.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
     #[non_exhaustive]
     pub enum Format {
@@ -87,7 +87,6 @@ impl Format {
 impl FromStr for Format {
     type Err = Error;
 
-    /// Understands the names in [`Format::ALL`].
     fn from_str(text: &str) -> Result<Format, Error> {
         find("format", &Format::ALL, Format::name, text).map_err(Error::Request)
     }
@@ -98,7 +97,6 @@ pub(crate) fn verdict(row: &Row, primary: Measure) -> String {
     verdict::words(row, primary).0
 }
 
-/// `document` in `format`.
 pub fn render(document: &Document, format: Format) -> String {
     let page = |form, detail| comparison::page(document, detail).render(form, "");
     match format {
@@ -107,5 +105,15 @@ pub fn render(document: &Document, format: Format) -> String {
         Format::Html => page(Form::Html, Detail::Full),
         Format::Csv => csv::page(document),
         Format::Json => json::page(document),
+    }
+}
+
+/// A heap profile in this shape, as the bytes of a file.
+pub fn heap(profile: &Profile, shape: Shape, what: What, title: &str) -> Vec<u8> {
+    match shape {
+        Shape::Text => profile.text(what, title).into_bytes(),
+        Shape::Folded => profile.folded(what).into_bytes(),
+        Shape::Flame => plot::heap(profile, what, title).into_bytes(),
+        Shape::Pprof => profile.message(),
     }
 }

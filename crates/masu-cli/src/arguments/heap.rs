@@ -1,6 +1,4 @@
 //! The arguments of `masu heap`.
-//!
-//! Relies on clap for the grammar, as its parent module does.
 
 use std::path::PathBuf;
 
@@ -15,18 +13,7 @@ use super::Program;
     override_usage = "masu heap [OPTIONS] -- PROGRAM [ARGS…]\n       masu heap show FILE | -p PID\n       masu heap diff OLD NEW"
 )]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
-#[command(after_help = "\
-With a program: runs it under masu with its profile on, and says at its end what
-it never freed and which calls had allocated that. Its exit code is the
-program's.
-
-A program under masu takes a heap profile where MASU_PROFILE says so:
-  MASU_PROFILE=/tmp/heap masu run -- ./program
-It writes /tmp/heap.PID.0.pb at its end, and further ones when it is asked.
-
-Examples:
-  masu heap -- ./job input
-  masu heap -o leaks.svg -- ./job input")]
+#[command(after_help = include_str!("help/heap.txt").trim_end())]
 pub(crate) struct Heap {
     #[command(subcommand)]
     pub(crate) command: Option<HeapCommand>,
@@ -79,7 +66,6 @@ pub(crate) struct HeapDiff {
     pub(crate) view: View,
 }
 
-/// What is shown of a profile, and how.
 #[derive(Debug, Args)]
 pub(crate) struct View {
     /// live or allocated: what was not freed, or all there ever was
@@ -88,7 +74,7 @@ pub(crate) struct View {
     /// Count blocks instead of bytes
     #[arg(long)]
     pub(crate) blocks: bool,
-    /// text, folded, svg, speedscope or pprof [default: what the name of --output ends in, else text]
+    /// text, folded, svg or pprof [default: what the name of --output ends in, else text]
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<Shape>,
     /// Write to this file, replacing it, instead of standard output

@@ -5,7 +5,6 @@ use std::path::Path;
 use crate::named::{find, named};
 
 named! {
-    /// One of them.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum Shape {
         /// A table for the terminal.
@@ -14,9 +13,7 @@ named! {
         Folded = "folded",
         /// A flame graph, one SVG file that needs no other.
         Flame = "svg",
-        /// The JSON of speedscope.app: a sampled profile whose weights are what is counted.
-        Speedscope = "speedscope",
-        /// pprof's `profile.proto` with names in it, compressed by gzip.
+        /// pprof's `profile.proto` with names in it, compressed by gzip: for pprof and speedscope.app.
         Pprof = "pprof",
     }
 }
@@ -32,7 +29,6 @@ impl Shape {
             "txt" => Some(Shape::Text),
             "folded" => Some(Shape::Folded),
             "svg" => Some(Shape::Flame),
-            "json" => Some(Shape::Speedscope),
             "pb" | "pprof" => Some(Shape::Pprof),
             _ => None,
         }

@@ -158,7 +158,7 @@ fn clipped(name: &str) -> String {
     clipped
 }
 
-pub(super) fn phrase(what: What) -> &'static str {
+pub(crate) fn phrase(what: What) -> &'static str {
     match what {
         What::LiveBytes => "live",
         What::LiveBlocks => "blocks live",
@@ -167,7 +167,7 @@ pub(super) fn phrase(what: What) -> &'static str {
     }
 }
 
-pub(super) fn amount(number: i64, what: What) -> String {
+pub(crate) fn amount(number: i64, what: What) -> String {
     if matches!(what, What::LiveBlocks | What::AllocatedBlocks) {
         return number.to_string();
     }
@@ -185,7 +185,7 @@ fn blocks(number: i64) -> String {
     format!("{} {}", count(number as f64), if number == 1 { "block" } else { "blocks" })
 }
 
-pub(super) fn share(number: i64, total: i64) -> String {
+pub(crate) fn share(number: i64, total: i64) -> String {
     if total == 0 {
         return "-".to_owned();
     }

@@ -18,7 +18,7 @@ mod svg;
 pub(crate) use bars::bars_of_bytes;
 pub use bars::{Bar, bars};
 pub(super) use distribution::distribution;
-pub(super) use flame::flame;
+pub(super) use flame::{flame, heap};
 pub(super) use intervals::{Interval, intervals};
 pub(super) use latency::{LATENCIES, latency, latency_median};
 pub use lines::{Chart, Line, lines};
@@ -34,7 +34,6 @@ const WIDTH: f64 = 760.0;
 const LEFT: f64 = 200.0;
 const RIGHT: f64 = 600.0;
 
-/// For which screen a plot is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Screen {
     Wide,
@@ -78,7 +77,6 @@ const LABEL_CHARACTERS: usize = 25;
 /// What a figure takes on a narrow screen.
 const FIGURE: f64 = 82.0;
 
-/// Lines a label may take.
 const LABEL_LINES: usize = 3;
 
 struct Rows {

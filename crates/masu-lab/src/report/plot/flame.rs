@@ -1,36 +1,41 @@
-//! CPU time by function: a box is a function, as wide as the samples in it and in what it called.
+//! Flame graphs: a box is a function, as wide as what was counted in it and in what it called.
 //!
-//! Boxes stand on their callers. The numbers of boxes too narrow for a name are read by hovering.
+//! Boxes stand on their callers. The numbers of boxes too narrow for a name are read by hovering. A difference may hold
+//! numbers below zero: a box is as wide as its change, and one that shrank has another color.
 
 use std::collections::BTreeMap;
 
 use super::Screen;
-use super::svg::Svg;
+use super::svg::{Svg, standalone};
 use crate::diagnose::Stack;
+use crate::heap::{Profile, What, amount, phrase, share};
 use crate::quantity::percent;
 
 const MARGIN: f64 = 8.0;
 const ROW: f64 = 18.0;
 
-/// Narrower boxes are left out, and deeper ones.
+/// Narrower boxes are left out.
 const NARROWEST: f64 = 0.6;
-const DEEPEST: usize = 40;
 
 /// What a letter of a box's name takes, and what is left free beside the name.
 const LETTER: f64 = 7.3;
 const FREE: f64 = 6.0;
 
+/// A function on a path of callers.
 #[derive(Default)]
 struct Node<'a> {
     above: BTreeMap<&'a str, Node<'a>>,
-    samples: u64,
+    /// What was counted here and further in; and its size without regard to sign.
+    number: i64,
+    size: u64,
 }
 
 impl<'a> Node<'a> {
-    fn add(&mut self, frames: &'a [String], samples: u64) {
-        self.samples += samples;
-        if let Some((first, rest)) = frames.split_first() {
-            self.above.entry(first).or_default().add(rest, samples);
+    fn add(&mut self, mut frames: impl Iterator<Item = &'a str>, number: i64) {
+        self.number += number;
+        self.size += number.unsigned_abs();
+        if let Some(first) = frames.next() {
+            self.above.entry(first).or_default().add(frames, number);
         }
     }
 
@@ -39,12 +44,13 @@ impl<'a> Node<'a> {
     }
 }
 
-struct Drawing {
+struct Drawing<'a> {
     svg: Svg,
-    /// Units for one sample.
+    /// Units for one of what is counted.
     scale: f64,
     bottom: f64,
-    all: u64,
+    deepest: usize,
+    words: &'a dyn Fn(i64) -> String,
 }
 
 /// The plot of `stacks`, which are of `all` samples; none without stacks. `id` must be unique in a page.
@@ -55,50 +61,74 @@ pub(in crate::report) fn flame(
     screen: Screen,
 ) -> Option<String> {
     let mut root = Node::default();
-    stacks.iter().for_each(|stack| root.add(&stack.frames, stack.samples));
-    if root.samples == 0 {
-        return None;
+    for stack in stacks {
+        root.add(stack.frames.iter().map(String::as_str), stack.samples.cast_signed());
     }
-    let all = all.max(root.samples);
-    let rows = root.depth().min(DEEPEST + 1) as f64;
-    let bottom = MARGIN + ROW * rows;
-    let scale = (screen.width() - 2.0 * MARGIN) / all as f64;
-    let mut drawing =
-        Drawing { svg: Svg::new(screen.width(), bottom + MARGIN), scale, bottom, all };
     // What is not in the stacks belongs to the whole.
-    let whole = Node { samples: all, ..Node::default() };
-    drawing.one("all samples of its own code", &whole, MARGIN, 0);
-    drawing.above(&root, MARGIN, 1);
+    let all = all.max(root.size);
+    (root.number, root.size) = (all.cast_signed(), if root.size == 0 { 0 } else { all });
+    let words = |samples: i64| percent(samples as f64 / all.max(1) as f64);
+    let svg = draw(&root, "all samples of its own code", screen.width(), 40, &words)?;
     let description = "A box is a function, as wide as the samples of the CPU clock that were in it and in what it called; \
                        it stands on its caller, as far as frame pointers tell. The kernel's time is not in it.";
-    Some(drawing.svg.finish(id, "CPU time by function", description))
+    Some(svg.finish(id, "CPU time by function", description))
 }
 
-impl Drawing {
-    fn above(&mut self, node: &Node<'_>, x: f64, row: usize) {
-        if row > DEEPEST {
+/// The profile as a file of its own, in which a click shows a box at full width.
+pub(in crate::report) fn heap(profile: &Profile, what: What, title: &str) -> String {
+    let mut root = Node::default();
+    for (frames, sums) in &profile.stacks {
+        root.add(frames.iter().map(|frame| frame.function.as_str()), sums.of(what));
+    }
+    let words = |number| format!("{} ({} %)", amount(number, what), share(number, root.number));
+    let whole = format!("{title}, {}", phrase(what));
+    let svg = draw(&root, &whole, 1200.0, 200, &words).unwrap_or_else(|| Svg::new(1200.0, ROW));
+    let description = "A box is a function, as wide as what was allocated in it and in what it called. Click to look closer, \
+                       on the lowest box to go back.";
+    let script = include_str!("../../../templates/flame.js");
+    let end = format!("<script><![CDATA[\n{script}]]></script></svg>");
+    standalone(&svg.finish("heap", &whole, description)).replace("</svg>", &end)
+}
+
+/// The boxes of `root`, called `whole`, and of at most so many rows on it; none where nothing was counted.
+fn draw(
+    root: &Node<'_>,
+    whole: &str,
+    width: f64,
+    deepest: usize,
+    words: &dyn Fn(i64) -> String,
+) -> Option<Svg> {
+    if root.size == 0 {
+        return None;
+    }
+    let bottom = MARGIN + ROW * root.depth().min(deepest + 1) as f64;
+    let scale = (width - 2.0 * MARGIN) / root.size as f64;
+    let svg = Svg::new(width, bottom + MARGIN);
+    let mut drawing = Drawing { svg, scale, bottom, deepest, words };
+    drawing.stack(whole, root, MARGIN, 0);
+    Some(drawing.svg)
+}
+
+impl Drawing<'_> {
+    fn stack(&mut self, name: &str, node: &Node<'_>, mut x: f64, row: usize) {
+        let width = node.size as f64 * self.scale;
+        if width < NARROWEST || row > self.deepest {
             return;
         }
-        let mut x = x;
+        self.one(name, node.number, (x, width), row);
         // The widest first: the eye begins on the left.
         let mut above: Vec<(&&str, &Node<'_>)> = node.above.iter().collect();
-        above.sort_by_key(|(_, one)| std::cmp::Reverse(one.samples));
+        above.sort_by_key(|(_, one)| std::cmp::Reverse(one.size));
         for (name, one) in above {
-            let width = one.samples as f64 * self.scale;
-            if width < NARROWEST {
-                break;
-            }
-            self.one(name, one, x, row);
-            self.above(one, x, row + 1);
-            x += width;
+            self.stack(name, one, x, row + 1);
+            x += one.size as f64 * self.scale;
         }
     }
 
-    fn one(&mut self, name: &str, node: &Node<'_>, x: f64, row: usize) {
-        let width = node.samples as f64 * self.scale;
+    fn one(&mut self, name: &str, number: i64, (x, width): (f64, f64), row: usize) {
         let y = self.bottom - ROW * (row as f64 + 1.0);
-        let said = format!("{name}: {}", percent(node.samples as f64 / self.all.max(1) as f64));
-        let class = ["flame", "flame other"][row % 2];
+        let said = format!("{name}: {}", (self.words)(number));
+        let class = if number < 0 { "flame less" } else { ["flame", "flame other"][row % 2] };
         self.svg.named_rect((x, y), (width, ROW - 1.0), class, &said);
         let shown = fitting(&said, name, width);
         if !shown.is_empty() {
@@ -121,6 +151,7 @@ fn fitting(said: &str, name: &str, width: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::heap::{Frame, Sums};
 
     fn stack(frames: &[&str], samples: u64) -> Stack {
         Stack { frames: frames.iter().map(|it| (*it).to_owned()).collect(), samples }
@@ -160,5 +191,38 @@ mod tests {
         let text =
             flame("cpu", &[stack(&["std::vector<int>::<script>"], 1)], 1, Screen::Narrow).unwrap();
         assert!(roxmltree::Document::parse(&text).is_ok() && !text.contains("<script>"), "{text}");
+    }
+
+    #[test]
+    fn a_heap_profile_is_one_well_formed_file_with_a_color_for_what_shrank() {
+        let frame = |function: &str| Frame { function: function.to_owned(), file: None, line: 0 };
+        let sums = |live_bytes| Sums { live_bytes, ..Sums::default() };
+        let stacks = [
+            (vec![frame("main"), frame("parse<T>")], sums(3 << 20)),
+            (vec![frame("main"), frame("a;b")], sums(-(1 << 20) - 100)),
+            // Too narrow to be seen.
+            (vec![frame("main"), frame("a;b"), frame("main")], sums(100)),
+        ];
+        let profile = Profile { stacks: stacks.into(), ..Profile::default() };
+        let text = heap(&profile, What::LiveBytes, "a & b");
+        let tree = roxmltree::Document::parse(&text).unwrap();
+        let found: Vec<(&str, &str)> = tree
+            .descendants()
+            .filter(|it| it.has_tag_name(("http://www.w3.org/2000/svg", "rect")))
+            .map(|it| {
+                let said = it.first_element_child().unwrap().text().unwrap();
+                (said, it.attribute("class").unwrap())
+            })
+            .collect();
+        let expected = [
+            ("a & b, live: 2.0 MiB (100.0 %)", "flame"),
+            ("main: 2.0 MiB (100.0 %)", "flame other"),
+            ("parse<T>: 3.0 MiB (150.0 %)", "flame"),
+            ("a;b: -1.0 MiB (-50.0 %)", "flame less"),
+        ];
+        assert_eq!(found, expected);
+        assert!(!text.contains("href") && !text.contains("src="), "it needs no other file");
+        let empty = heap(&Profile::default(), What::LiveBytes, "");
+        assert!(roxmltree::Document::parse(&empty).is_ok(), "{empty}");
     }
 }
