@@ -1,7 +1,7 @@
 //! `cargo xtask picture`: the page of a real comparison as a drawing, `docs/compare.svg`, for a README or a slide.
 //!
-//! It relies on [`trial`] for the comparison. The picture is text in a drawing, so it is sharp at any size, and
-//! its colours follow the reader's light or dark setting.
+//! The build and the comparison are those of [`trial`]. The picture is text in a drawing, so it is sharp at any size, and
+//! its colors follow the reader's light or dark setting.
 
 use std::fmt::Write;
 use std::fs;
@@ -20,8 +20,8 @@ const MARGIN: usize = 18;
 
 pub(crate) fn run(root: &Path) -> Result<()> {
     machine::provide_what_there_is(&[machine::PEERS]);
-    commands::step("build", || commands::run(&mut commands::cargo(root, &["build", "--release"])))?;
-    let mut command = trial::comparison(root, "release/masu")?;
+    commands::step("build", || trial::build(root))?;
+    let mut command = trial::comparison(root)?;
     println!("$ {}", commands::show(&command));
     let output = command.output().context("masu compare did not start")?;
     if !output.status.success() {

@@ -45,13 +45,9 @@ pub(crate) fn run(root: &Path) -> Result<()> {
         machine::provide_what_there_is(&[machine::PEERS]);
         Ok(())
     })?;
-    let build = ["build", "--locked", "--package", "masu-cli", "--no-default-features"];
-    let mut build = commands::cargo(root, &build);
-    // What makes the next build quick costs this one time.
-    build.env("CARGO_INCREMENTAL", "0");
-    commands::step("2 of 3: build", || commands::run(&mut build))?;
+    commands::step("2 of 3: build", || build(root))?;
     commands::step("3 of 3: compare", || {
-        let mut command = comparison(root, "debug/masu")?;
+        let mut command = comparison(root)?;
         println!("$ {}", commands::show(&command));
         commands::run(&mut command)
     })?;
@@ -59,9 +55,17 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The comparison by the masu at this path in the target folder, once it is built.
-pub(crate) fn comparison(root: &Path, masu: &str) -> Result<Command> {
-    let mut command = Command::new(commands::target_folder()?.join(masu));
+pub(crate) fn build(root: &Path) -> Result<()> {
+    let build = ["build", "--locked", "--package", "masu-cli", "--no-default-features"];
+    let mut build = commands::cargo(root, &build);
+    // What makes the next build quick costs this one time.
+    build.env("CARGO_INCREMENTAL", "0");
+    commands::run(&mut build)
+}
+
+/// The comparison, once masu is built.
+pub(crate) fn comparison(root: &Path) -> Result<Command> {
+    let mut command = Command::new(commands::target_folder()?.join("debug/masu"));
     command.args(["compare", "-n", RUNS, "--", "sed", "-rf", "workloads/primes49.sed"]);
     // `cargo run` sets this for the programs it builds; sed would only search longer with it.
     command.current_dir(root).stdin(primes()?).env_remove("LD_LIBRARY_PATH");
