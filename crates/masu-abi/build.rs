@@ -143,11 +143,12 @@ const LATER: [&str; 40] = [
 /// Tables far longer than an OS page, of which most programs use the beginning, as mangled names
 /// have them. ARENAS and STRIPES are neighbors: a program that writes the number of arenas, at the
 /// end of their table, also writes the first stripe.
-const TABLES: [&str; 7] = [
+const TABLES: [&str; 8] = [
     "4masu6blocks5shard6SHARDS",
     "4masu6blocks5shard7SAMPLED",
     "4masu6blocks5shard6sparse6PASSES",
     "4masu6blocks8transfer8TRANSFER",
+    "4masu6memory8metadata5POOLS",
     "4masu6memory5arena6ARENAS",
     "4masu6memory6ranges7stripes7STRIPES",
     "4masu6memory6ranges7stripes3SUM",

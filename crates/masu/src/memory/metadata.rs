@@ -13,13 +13,12 @@ use crate::memory::ranges::stripes;
 use crate::memory::slice::SLICE_BYTES;
 use crate::platform::bounds::Bounded;
 use crate::platform::sync::{Guard, Lock, Ordering, Visit};
+use crate::settings::SHARDS_MAX;
 
 /// The longest array: a slice.
 pub(crate) const WORDS_MAX: usize = SLICE_BYTES / size_of::<usize>();
 /// The shortest array: a cache line.
 pub(crate) const WORDS_MIN: usize = 8;
-/// Pools, one a shard.
-const POOLS: usize = crate::settings::SHARDS_MAX;
 const LENGTHS: usize = (WORDS_MAX / WORDS_MIN).ilog2() as usize + 1;
 
 /// In this order, and from the start of a line, what most threads need is on the lock's line.
@@ -35,9 +34,16 @@ struct Metadata {
 #[repr(align(128))]
 struct Shared(Lock<Metadata>);
 
-/// The first pool serves everything but the arrays of many threads.
-static METADATA: [Shared; POOLS] =
-    [const { Shared(Lock::new(Metadata { next: 0, end: 0, free: [0; LENGTHS] })) }; POOLS];
+impl Shared {
+    const fn new() -> Shared {
+        Shared(Lock::new(Metadata { next: 0, end: 0, free: [0; LENGTHS] }))
+    }
+}
+
+/// Serves everything but the arrays of many threads.
+static METADATA: Shared = Shared::new();
+/// The pools of the shards behind the first.
+static POOLS: [Shared; SHARDS_MAX - 1] = [const { Shared::new() }; SHARDS_MAX - 1];
 
 /// An array of `count` words, at most a slice, rounded up to a power of two; its contents are unspecified. `None` without
 /// memory.
@@ -80,7 +86,8 @@ pub(crate) unsafe fn give_back_to(pool: u8, array: NonNull<usize>, count: usize)
 }
 
 fn lock(pool: u8) -> Guard<'static, Metadata> {
-    METADATA.at(usize::from(pool) % POOLS).0.lock()
+    let behind = usize::from(pool).checked_sub(1);
+    behind.and_then(|index| POOLS.get(index)).unwrap_or(&METADATA).0.lock()
 }
 
 impl Metadata {
@@ -125,6 +132,7 @@ pub(crate) fn forever<T>(value: T) -> Option<&'static mut T> {
 /// Visits every lock of this module that is used, for `fork`.
 pub(crate) fn each_lock(visit: Visit<'_>) {
     // ORDERING: Relaxed: it changes under the lock of all threads, which `fork` holds.
-    let used = stripes::many_shards().load(Ordering::Relaxed).max(1);
-    METADATA.iter().take(used).for_each(|pool| visit.see(pool.0.raw()));
+    let used = stripes::many_shards().load(Ordering::Relaxed);
+    visit.see(METADATA.0.raw());
+    POOLS.iter().take(used.saturating_sub(1)).for_each(|pool| visit.see(pool.0.raw()));
 }
