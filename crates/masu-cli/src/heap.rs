@@ -105,8 +105,8 @@ fn shape_of(view: &View) -> Result<Shape> {
         (None, None) => Ok(Shape::Text),
         (None, Some(path)) => Shape::of_file(path).with_context(|| {
             format!(
-                "{}: the name says no format; end it in .txt, .folded, .svg or .pb.gz, or give \
-                 --format",
+                "{}: the name says no format; end it in .txt, .folded, .svg, .json or .pb.gz, \
+                 or give --format",
                 path.display()
             )
         }),

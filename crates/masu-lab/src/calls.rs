@@ -179,6 +179,10 @@ impl Calls {
 /// The tree can get no more rights than this process has (`no_new_privs`), so programs such as sudo fail in
 /// it: they are named in [`Calls::privileged`]. 32-bit programs are not counted. Should this process end, the
 /// tree is killed.
+///
+/// # Errors
+///
+/// As [`execute`](crate::execute::execute), and [`Error::System`] where tracing or filters are not permitted.
 pub fn count(
     workload: &Workload,
     variant: &Variant,

@@ -234,6 +234,10 @@ impl From<Limits> for Conditions {
 }
 
 /// Runs `workload` once under `variant` with nothing special but limits: see `execute_under`.
+///
+/// # Errors
+///
+/// As `execute_under`.
 pub fn execute(
     workload: &Workload,
     variant: &Variant,

@@ -10,6 +10,7 @@ mod ask;
 mod message;
 pub mod names;
 mod shape;
+mod speedscope;
 mod table;
 
 use std::collections::BTreeMap;
@@ -85,6 +86,10 @@ pub struct Profile {
 
 impl Profile {
     /// Reads a profile and finds the names, in the files that the program had mapped.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be read, or is no profile of masu's.
     pub fn read(path: &Path) -> Result<Profile, Error> {
         let wrong = |reason: String| Error::HeapProfile { path: path.to_owned(), reason };
         let bytes = fs::read(path).map_err(|error| wrong(error.to_string()))?;
@@ -130,6 +135,10 @@ impl Profile {
 
     pub(crate) fn text(&self, what: What, title: &str) -> String {
         table::text(self, what, title)
+    }
+
+    pub(crate) fn speedscope(&self, what: What, title: &str) -> String {
+        speedscope::json(self, what, title)
     }
 
     /// The profile for pprof, with names.

@@ -32,11 +32,7 @@
 //! # Ok(())
 //! # }
 //! ```
-#![expect(
-    missing_docs,
-    clippy::missing_errors_doc,
-    reason = "the interface follows the command, which prints every error"
-)]
+#![expect(missing_docs, reason = "names of the command's parts need no sentence")]
 #![deny(unsafe_code)]
 
 #[cfg(not(target_os = "linux"))]

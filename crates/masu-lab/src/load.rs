@@ -75,6 +75,12 @@ struct Burst {
 
 impl Client {
     /// A client without connections; the first burst opens them.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Load`] for a plan without targets, with targets of several servers, without
+    /// connections or with a rate that is not positive; [`Error::System`] when threads cannot be
+    /// started.
     pub fn new(plan: LoadPlan) -> Result<Client, Error> {
         plan.check()?;
         // Half of the CPUs, so that the server has as many: a client that takes them all measures itself.

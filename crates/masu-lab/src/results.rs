@@ -204,6 +204,11 @@ pub enum Record {
 
 /// Reads a results file, or standard input where the path is `-`. A last line that was cut off in the middle is left
 /// out.
+///
+/// # Errors
+///
+/// [`Error::System`] when the file cannot be read; [`Error::Results`] for a line that is no record,
+/// a file that does not begin with a header, or one written by a later version.
 pub fn read(path: &Path) -> Result<Vec<Record>, Error> {
     let read = if path == Path::new("-") {
         let mut bytes = Vec::new();

@@ -46,6 +46,10 @@ pub struct Scatter {
 
 impl Scatter {
     /// Looks at a running process.
+    ///
+    /// # Errors
+    ///
+    /// When there is none of this number, or it is another user's.
     pub fn of(process: u32) -> io::Result<Scatter> {
         Ok(Scatter::read(&std::fs::read_to_string(format!("/proc/{process}/smaps"))?))
     }

@@ -37,6 +37,11 @@ pub struct ScratchFolder {
 
 impl ScratchFolder {
     /// Makes the place, still without the folder in it; none where no folder is asked for.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Scratch`] when what is to be copied is no folder, or holds the temporary folder;
+    /// [`Error::System`] when the temporary folder cannot be written.
     pub fn create(scratch: &Scratch) -> Result<Option<ScratchFolder>, Error> {
         let source = match scratch {
             Scratch::None => return Ok(None),
@@ -89,6 +94,10 @@ impl ScratchFolder {
     }
 
     /// Removes the folder, if it is there.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Scratch`] when something in it cannot be removed.
     pub fn remove(&self) -> Result<(), Error> {
         remove(&self.path).map_err(|error| {
             let mut reason = format!("what a run left cannot be removed: {error}");

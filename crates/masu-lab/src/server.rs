@@ -100,6 +100,10 @@ impl ServerPlan {
     }
 
     /// Looks at what can be seen to be wrong before anything is started.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Load`] for a load that cannot be made.
     pub fn check(&self) -> Result<(), Error> {
         match &self.load {
             Load::Command(_) => Ok(()),

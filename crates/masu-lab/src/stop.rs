@@ -30,6 +30,10 @@ impl Stop {
     /// A flag raised by SIGINT (Ctrl-C), SIGTERM and SIGHUP, whose handlers this installs for the
     /// whole process. A second signal ends the process at once, half a second after the first or
     /// later: `timeout` sends each twice.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::System`] when the handlers cannot be installed.
     pub fn on_signals() -> Result<Stop, Error> {
         let flag = kernel::catch_stop_signals().doing(|| "installing the handler for Ctrl-C")?;
         Ok(Stop(Flag::Signals(flag)))

@@ -124,6 +124,10 @@ impl Suite {
     }
 
     /// Gives one of the suite's values another one.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Parameter`] for a name that the suite does not have, and for several values.
     pub fn set(&mut self, parameter: &Parameter) -> Result<(), Error> {
         let wrong = |reason: String| Error::Parameter { parameter: parameter.name.clone(), reason };
         let known: Vec<&str> = self.values.iter().map(|(name, _)| name.as_str()).collect();
@@ -139,6 +143,10 @@ impl Suite {
     }
 
     /// Drops every workload but those called `names`, and what only the others were about.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Request`] for a name that no workload has.
     pub fn keep_only(&mut self, names: &[String]) -> Result<(), Error> {
         if let Some(name) = names.iter().find(|name| self.entries.iter().all(|e| e.name != **name))
         {

@@ -35,6 +35,10 @@ pub struct Evidence {
 
 /// Runs `workload` once under `variant` with nothing special but limits, traced, and proves that
 /// the variant took effect: see `verify_under`.
+///
+/// # Errors
+///
+/// As `verify_under`.
 pub fn verify(
     workload: &Workload,
     variant: &Variant,

@@ -31,6 +31,10 @@ pub struct Workload {
 
 impl Workload {
     /// Looks up the first of `arguments` and pairs the command with its input.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Program::find`]; [`Error::Program`] when there are no arguments at all.
     pub fn new<A: Into<OsString>>(
         arguments: impl IntoIterator<Item = A>,
         input: Input,
@@ -62,6 +66,10 @@ impl Input {
     /// takes no temporary file. A regular file is used
     /// where it lies, from its current position; anything else is read to its end into an unlinked
     /// file in the temporary folder (`TMPDIR`), which must have room for it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::System`] when standard input cannot be read or the temporary file not written.
     pub fn own() -> Result<Input, Error> {
         let stdin = io::stdin();
         if stdin.is_terminal() || crate::kernel::is_closed(stdin.as_raw_fd()) {
@@ -73,6 +81,10 @@ impl Input {
     }
 
     /// Keeps what `source` has left to read, as [`own`](Self::own) does for standard input.
+    ///
+    /// # Errors
+    ///
+    /// As for [`own`](Self::own).
     pub fn keep(mut source: File) -> Result<Input, Error> {
         if is_null_device(&source) {
             return Ok(Input::Empty);

@@ -110,6 +110,10 @@ pub fn source_above(start: &Path) -> Option<PathBuf> {
 
 impl<'a> Workbench<'a> {
     /// The workbench of `experiment`; makes its folders.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::System`] where a folder cannot be made.
     pub fn open(experiment: &Experiment, asked: Asked<'a>) -> Result<Workbench<'a>, Error> {
         let bench = Workbench {
             name: experiment.name,

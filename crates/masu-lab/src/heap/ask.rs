@@ -17,6 +17,10 @@ use crate::error::Error;
 const LOOK: Duration = Duration::from_millis(20);
 
 /// Has the process write its profile now; returns its file.
+///
+/// # Errors
+///
+/// If it is not there or not ours, takes no profile, or does not answer within `patience`.
 pub fn ask(process: u32, patience: Duration) -> Result<PathBuf, Error> {
     let wrong = |reason: String| Error::Process { pid: process, reason };
     let folder = PathBuf::from(format!("/proc/{process}"));

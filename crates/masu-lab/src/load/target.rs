@@ -22,6 +22,10 @@ pub struct Target {
 
 impl Target {
     /// Understands `http://HOST[:PORT]/PATH` and looks the host up.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Load`] for anything else, and for a host that is not known.
     pub fn new(url: &str) -> Result<Target, Error> {
         let wrong = |reason: String| Error::Load { load: url.to_owned(), reason };
         let (uri, host, port) = parse(url).map_err(&wrong)?;
@@ -54,6 +58,10 @@ impl Target {
     }
 
     /// Whether `url` is one that [`Target::new`] would understand, without looking anything up.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Load`] with what is wrong.
     pub fn check(url: &str) -> Result<(), Error> {
         let wrong = |reason: String| Error::Load { load: url.to_owned(), reason };
         parse(url).map(drop).map_err(wrong)

@@ -97,6 +97,11 @@ pub struct Observer {
 
 impl Observer {
     /// Begins to look at the process `pid`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Ended`] where there is no such process; [`Error::Process`] where it has no statistics
+    /// page, or none that this user may read, and what to do about it.
     pub fn new(pid: u32) -> Result<Observer, Error> {
         let reach = Reach::find(pid)?;
         reach.read()?;
@@ -115,6 +120,11 @@ impl Observer {
     }
 
     /// Looks at the process now.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Ended`] once it has ended; [`Error::Process`] where it has no page at this moment, as
+    /// when it has just become another program.
     pub fn observe(&mut self) -> Result<Observation, Error> {
         if !system::is_alive(self.pid) || system::start(self.pid) != self.start {
             return Err(Error::Ended { pid: self.pid });

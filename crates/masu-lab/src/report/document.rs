@@ -30,6 +30,11 @@ pub struct Document {
 impl Document {
     /// Reads results files; several must have compared the same thing, at least in part. Of a
     /// comparison that is given twice the longer file is taken, and a note says so.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`results::read`]; [`Error::Results`] for a file without a case; [`Error::Request`]
+    /// without files, or for files that have nothing in common.
     pub fn read(paths: &[PathBuf]) -> Result<Document, Error> {
         if paths.is_empty() {
             return Err(Error::Request("no results file given".to_owned()));

@@ -38,6 +38,10 @@ pub struct ServerRequest {
 impl ServerRequest {
     /// The plan, without a counting library. Where nothing says when a server is ready, it is when
     /// the first URL is answered, or under a load command when its port takes connections.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Load`] for a load that cannot be made, or asks for what does not go together.
     pub fn plan(self) -> Result<ServerPlan, Error> {
         let wrong = |load: &str, reason: &str| {
             Err(Error::Load { load: load.to_owned(), reason: reason.to_owned() })

@@ -15,6 +15,10 @@ const URLS_LISTED: usize = 3;
 
 /// `load` with the URLs of a file in place of each `@FILE`; relative paths start at `base`. Empty
 /// lines and those that begin with `#` are passed over.
+///
+/// # Errors
+///
+/// [`Error::Load`] for a file that cannot be read or holds no URL, and for a line that is none.
 pub fn urls_of(load: Vec<String>, base: &Path) -> Result<Vec<String>, Error> {
     let mut urls = Vec::new();
     for text in load {

@@ -245,12 +245,21 @@ fn parameters<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Parameter>, D::E
 }
 
 /// The measure that results call `name`; a `-` may stand for `_`.
+///
+/// # Errors
+///
+/// A sentence with the names there are.
 pub fn parse_measure(name: &str) -> Result<Measure, String> {
     find("measure", &Measure::ALL, Measure::name, &name.replace('-', "_"))
 }
 
 impl Suite {
     /// Reads the suite file at `path`. Relative paths in it start at its own folder.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::System`] when the file cannot be read; [`Error::Suite`] with the line for anything
+    /// in it that is not understood, unknown keys included.
     pub fn read(path: &Path) -> Result<Suite, Error> {
         let text =
             fs::read_to_string(path).doing(|| format!("reading the suite {}", path.display()))?;
@@ -258,6 +267,10 @@ impl Suite {
     }
 
     /// The suite that `text` is, as if it stood in the file at `path`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Suite`], as for [`read`](Self::read).
     pub fn parse(path: &Path, text: &str) -> Result<Suite, Error> {
         let wrong = |place: usize, reason: String| {
             let before = text.get(..place).unwrap_or(text);
