@@ -40,7 +40,7 @@ impl Progress {
         let clock = |(prepared, case): (&Prepared, &BegunCase)| {
             let mut clock = Clock::new(case.warm_ups.iter().map(|warm| expected_s(prepared, warm)));
             for run in &case.runs {
-                clock.count(run.variant, run.wall_s);
+                clock.count(run.variant, run.wall_s, !run.replaced);
             }
             clock
         };
@@ -262,8 +262,9 @@ impl Series<'_, '_> {
         let is_longer = run.starved && self.prepared.primary != Measure::Cpu;
         run.replaced = is_longer && attempt < REPEATS_OF_A_RUN && self.may_repeat(runs);
         // What is around a run takes time too.
-        self.progress.clocks[self.index].count(variant, began.elapsed().as_secs_f64());
-        self.progress.done += usize::from(!run.replaced);
+        let (took_s, lasts) = (began.elapsed().as_secs_f64(), !run.replaced);
+        self.progress.clocks[self.index].count(variant, took_s, lasts);
+        self.progress.done += usize::from(lasts);
         self.journal.write(&Record::Run(run.clone()))?;
         (self.observe)(Event::Ran { variant: row, run: &run, done: self.progress.done, of });
         Ok(Some(run))
