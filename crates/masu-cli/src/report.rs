@@ -97,6 +97,12 @@ pub(crate) fn try_to_write(output: &Path) -> Result<()> {
 
 fn named_format(json: bool, output: Option<&Path>) -> Result<Format> {
     match output {
+        Some(path) if json && Format::of_file(path).is_some_and(|named| named != Format::Json) => {
+            bail!(
+                "{}: --json writes JSON, and the name says another format; end it in .json, or leave --json out",
+                path.display()
+            )
+        }
         _ if json => Ok(Format::Json),
         None => Ok(Format::Text),
         Some(path) => match asked_for_by(path, ".html or .json")? {
