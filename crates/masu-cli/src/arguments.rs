@@ -13,12 +13,12 @@ use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{ArgAction, Args, Parser, Subcommand};
+use clap::{ArgAction, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 pub(crate) use code::{Code, CodeCommand, CodeLoad, CodeMap};
 pub(crate) use diagnose::Diagnose;
 pub(crate) use experiment::Experiment;
 pub(crate) use heap::{Heap, HeapCommand, HeapDiff, HeapShow, View, Which};
-use masu_lab::report::Format;
+use masu_lab::report::{Format, width};
 use masu_lab::server::LatencyRate;
 use masu_lab::suite::Entry;
 use masu_lab::summary::Criterion;
@@ -26,7 +26,22 @@ use masu_lab::variant::parse_size;
 use masu_lab::{Hooks, Limits, Measure, Parameter, Scratch, Spec, suite};
 pub(crate) use tune::Tune;
 
+use crate::narrow;
+
 const HELP: &str = include_str!("arguments/help/masu.txt").trim_ascii_end();
+
+/// The arguments of this process. On a narrow terminal its own page fits that too.
+pub(crate) fn read() -> Result<Arguments, clap::Error> {
+    let mut command = Arguments::command();
+    if width() < HELP_COLUMNS {
+        let usage = "masu COMMAND [OPTIONS]\n       [-- PROGRAM ARGS…]";
+        command = command.help_template(narrow::fit(HELP, width())).override_usage(usage);
+    }
+    Arguments::from_arg_matches(&command.try_get_matches()?)
+}
+
+/// The columns that the help takes.
+const HELP_COLUMNS: usize = 80;
 
 #[derive(Debug, Parser)]
 #[command(name = "masu", version, help_template = HELP, max_term_width = 80)]

@@ -15,7 +15,7 @@ use masu_lab::report::{width, wrap};
 use masu_lab::{Allocator, Catalogue, Libc};
 use serde_json::{Value, json};
 
-use crate::{arguments, carried};
+use crate::{arguments, carried, narrow};
 
 /// Allocators by the Debian package that brings them.
 ///
@@ -46,6 +46,7 @@ pub(crate) fn perform(arguments: &arguments::List) -> Result<()> {
             page(&catalogue, &absences, env::var_os("HOME").as_deref())
         }
     };
+    let page = if arguments.json { page } else { narrow::fit(&page, width()) };
     write!(anstream::stdout(), "{page}").context("printing the list")
 }
 

@@ -19,6 +19,7 @@ mod experiment;
 mod heap;
 mod list;
 mod manual;
+mod narrow;
 mod progress;
 mod report;
 mod run;
@@ -27,14 +28,12 @@ mod tune;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
-use crate::arguments::{Arguments, Command};
+use crate::arguments::Command;
 use crate::exit::Ending;
 
 fn main() -> ExitCode {
     report::fit_terminal();
-    let command = match Arguments::try_parse() {
+    let command = match arguments::read() {
         Ok(arguments) => arguments.command,
         Err(error) => return exit::of_usage(&error),
     };

@@ -6,15 +6,18 @@ use std::io::Write;
 
 use anyhow::{Context, Result};
 use masu_lab::Scatter;
+use masu_lab::report::width;
 
 use crate::arguments::CodeMap;
+use crate::narrow;
 
 pub(crate) fn perform(arguments: &CodeMap) -> Result<()> {
     let process = arguments.pid;
     let scatter = Scatter::of(process).with_context(|| {
         format!("reading the mappings of process {process}: is it running, and yours?")
     })?;
-    write!(anstream::stdout(), "{}", page(process, &scatter)).context("printing the page")
+    let page = narrow::fit(&page(process, &scatter), width());
+    write!(anstream::stdout(), "{page}").context("printing the page")
 }
 
 fn page(process: u32, scatter: &Scatter) -> String {

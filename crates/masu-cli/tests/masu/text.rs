@@ -54,6 +54,26 @@ fn help() {
 }
 
 #[test]
+fn pages_fit_a_narrow_terminal() {
+    let own = std::process::id().to_string();
+    let pages: [&[&str]; 5] = [
+        &["-h"],
+        &["list"],
+        &["list", "--settings"],
+        &["list", "--options"],
+        &["code", "map", "-p", &own],
+    ];
+    for page in pages {
+        let output = masu(page).env("COLUMNS", "40").output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        let wide: Vec<&str> = text.lines().filter(|line| line.chars().count() > 40).collect();
+        // A path is kept whole, to be copied.
+        let wide: Vec<&str> = wide.into_iter().filter(|line| !line.contains('/')).collect();
+        assert!(output.status.success() && wide.is_empty(), "{page:?}: {wide:#?}\n{text}");
+    }
+}
+
+#[test]
 fn without_a_command_the_help_is_shown() {
     says(&[]).code(2).stdout_eq("").stderr_eq(file!["text/nothing.txt"]);
 }
