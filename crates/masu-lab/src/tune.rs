@@ -291,9 +291,13 @@ fn came_to(
     goal: Goal,
     variants: &[&Variant],
     candidates: &[Candidate],
-    found: Found,
+    mut found: Found,
     left_out: Vec<LeftOut>,
 ) -> Tuning {
+    // Of what failed on the way nothing is said but why.
+    for (candidate, seen) in candidates.iter().zip(&mut found.tried) {
+        seen.take_if(|_| left_out.iter().any(|one| one.label == candidate.label));
+    }
     let change = found.proof.as_ref().and_then(|proof| {
         let confirmed: Vec<&Candidate> =
             found.confirmed.iter().map(|index| &candidates[*index]).collect();

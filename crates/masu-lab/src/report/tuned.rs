@@ -68,11 +68,22 @@ fn how_many(tuning: &Tuning) -> String {
     let is_in = |label: &&str| !tuning.left_out.iter().any(|one| one.label == *label);
     let tried = labels.filter(is_in).collect::<BTreeSet<_>>().len();
     let all = tried + not_tried;
-    match (tried, not_tried) {
+    let how_many = match (tried, not_tried) {
         (1, 0) => "the one variant tried".to_owned(),
         (_, 0) => format!("all {all} variants tried"),
         _ => format!("{tried} of {all} variants tried"),
-    }
+    };
+    // A single run chose: of these less is known than of the others.
+    let once = others(tuning).filter(|one| one.rounds == 1).count();
+    if once == 0 { how_many } else { format!("{how_many} ({once} of them once)") }
+}
+
+/// What was tried, and neither confirmed nor left out.
+fn others(tuning: &Tuning) -> impl Iterator<Item = &Tried> {
+    let confirmed = tuning.confirmation.iter().flat_map(|proof| &proof.remedies);
+    let mut known: BTreeSet<&str> = confirmed.map(|it| it.medians.label.as_str()).collect();
+    known.extend(tuning.left_out.iter().map(|one| one.label.as_str()));
+    tuning.tried.iter().filter(move |it| !known.contains(it.variant.as_str()))
 }
 
 /// How sure it is that nothing better is among what was tried and not confirmed, and what was not tried; empty where there
@@ -89,7 +100,8 @@ fn how_sure(tuning: &Tuning) -> String {
             few => format!("of the others tried ({count}) {few} may be better by {by} or more"),
         });
     }
-    let unknown = tuning.not_tried.len();
+    // Of what was passed over no run was made either.
+    let unknown = tuning.not_tried.len() + tuning.passed_over.len();
     if unknown > 0 {
         said.push(format!("nothing is known of what was not tried ({unknown})"));
     }
@@ -255,8 +267,7 @@ fn leave_it(page: &mut Page, tuning: &Tuning, proof: &Proof) {
 fn rest(tuning: &Tuning) -> Vec<Statement> {
     let confirmed = tuning.confirmation.iter().flat_map(|proof| &proof.remedies);
     let confirmed: Vec<&str> = confirmed.map(|it| it.medians.label.as_str()).collect();
-    let others = tuning.tried.iter().filter(|it| !confirmed.contains(&it.variant.as_str()));
-    let tried: Vec<String> = others.map(|one| guess(one, tuning.goal)).collect();
+    let tried: Vec<String> = others(tuning).map(|one| guess(one, tuning.goal)).collect();
     let lists = [
         ("Tried too", &tried, "× by few runs, which choose and show nothing"),
         ("Not tried", &tuning.not_tried, "more time: --budget"),
@@ -424,6 +435,20 @@ mod tests {
         assert!(page.contains(said), "{page}");
         assert!(page.contains("Of the others tried (9) 4 may be better by 3 % or more;"), "{page}");
         assert!(page.contains("whether these are better: a; b; c and 1 more."), "{page}");
+    }
+
+    #[test]
+    fn what_was_run_once_is_not_counted_like_the_rest() {
+        let mut tuning = fixture(true);
+        tuning.tried[0].rounds = 1;
+        assert!(
+            page(&tuning).contains("3 of 5 variants tried (1 of them once),"),
+            "{}",
+            page(&tuning)
+        );
+        // What was confirmed was run again.
+        tuning.tried[0].variant = "masu".to_owned();
+        assert!(page(&tuning).contains("2 of 4 variants tried,"), "{}", page(&tuning));
     }
 
     #[test]
