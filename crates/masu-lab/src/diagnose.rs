@@ -396,6 +396,7 @@ fn unseen(
         ));
     }
     unseen.extend(judge::waits_of_threads(facts, findings));
+    unseen.extend(judge::may_leak(facts));
     if facts.threads.looks < LOOKS_MIN {
         unseen.push("phases and waits of threads: the run was too short for them".to_owned());
     }

@@ -22,6 +22,7 @@ mod threads;
 mod writes;
 
 pub(super) use doubt::waits_of_threads;
+pub(super) use processes::may_leak;
 
 /// What the facts come to, the cause first.
 #[must_use]

@@ -1,6 +1,6 @@
 //! Processes that are started for little, threads that wait without sleeping, and memory that only grows.
 
-use super::super::facts::Facts;
+use super::super::facts::{Facts, Growth};
 use super::super::finding::{Confidence, Finding, Id, Remedy};
 use super::super::thresholds::{
     CAUSE_SHARE, GROWN_BYTES, GROWN_LEAST, GROWN_SHARE, SPINNING_SHARE, STARTED_PROCESSES, YIELDS,
@@ -115,23 +115,41 @@ pub(super) fn spinning(facts: &Facts) -> Option<Finding> {
     )]))
 }
 
+/// What of memory that grew to the end of a program could not be seen: one that ends by itself may have needed all of it.
+pub(in super::super) fn may_leak(facts: &Facts) -> Option<String> {
+    let growth = facts.memory.growth.filter(|growth| is_much(facts, *growth))?;
+    ended_by_itself(facts).then(|| {
+        format!(
+            "whether it needs the memory that it holds: it grew to its end, by {} within {}; `masu heap -- PROGRAM` \
+             says who asked for what is never freed",
+            bytes(growth.bytes as f64),
+            seconds(growth.over_s)
+        )
+    })
+}
+
+fn ended_by_itself(facts: &Facts) -> bool {
+    facts.ending.as_deref().is_some_and(|ending| ending.starts_with("returned"))
+}
+
+fn is_much(facts: &Facts, growth: Growth) -> bool {
+    // A program that has fewer CPUs grows by less in the same time.
+    let free = (1.0 - facts.others.taken_share()).max(GROWN_LEAST);
+    growth.bytes as f64 >= GROWN_BYTES as f64 * free && grown_share(facts, growth) >= GROWN_SHARE
+}
+
+fn grown_share(facts: &Facts, growth: Growth) -> f64 {
+    growth.bytes as f64 / (facts.memory.peak_rss_bytes as f64).max(1.0)
+}
+
 /// Memory that grew to the end of a program that did not end by itself.
 pub(super) fn growth(facts: &Facts) -> Option<Finding> {
     let growth = facts.memory.growth?;
     let is_over_limit = facts.failure.as_ref().is_some_and(|failure| failure.is_over_limit);
-    // A program that ends by itself may have needed all of it.
-    let went_on = facts
-        .ending
-        .as_deref()
-        .is_none_or(|ending| ending == "was stopped" || ending.starts_with("ran out of time"));
-    let share = growth.bytes as f64 / (facts.memory.peak_rss_bytes as f64).max(1.0);
-    // A program that has fewer CPUs grows by less in the same time.
-    let free = (1.0 - facts.others.taken_share()).max(GROWN_LEAST);
-    let is_much = growth.bytes as f64 >= GROWN_BYTES as f64 * free && share >= GROWN_SHARE;
-    let is_found = is_over_limit || went_on && is_much;
-    if !is_found {
+    if !is_over_limit && (ended_by_itself(facts) || !is_much(facts, growth)) {
         return None;
     }
+    let share = grown_share(facts, growth);
     let confidence = if is_over_limit { Confidence::High } else { Confidence::Medium };
     let title = format!(
         "Its memory grows all the time: {} a second",

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use super::super::super::facts::{Clock, Facts, Failure, Growth};
 use super::super::super::finding::{Confidence, Id};
 use super::super::super::samples::{Place, Sampled};
+use super::super::may_leak;
 use super::{MIB, calling, causes, first, ids, quiet};
 use crate::Ending;
 use crate::calls::Sampling;
@@ -100,7 +101,13 @@ fn growth_is_a_finding_where_the_program_did_not_end_by_itself() {
     assert_eq!((found.id, found.confidence), (Id::Growth, Confidence::Medium));
     assert!(found.title.contains("15.0 MiB a second"), "{}", found.title);
     assert_eq!(causes(&growing(Some("was stopped"), 60 * MIB)), [Id::Growth]);
-    assert_eq!(causes(&growing(Some("returned 0"), 60 * MIB)), []);
+    let by_signal = growing(Some("was ended by signal 9 (SIGKILL)"), 60 * MIB);
+    assert_eq!(causes(&by_signal), [Id::Growth]);
+    // What ends by itself may have needed it, which is said.
+    let ended = growing(Some("returned 0"), 60 * MIB);
+    assert_eq!((causes(&ended), may_leak(&by_signal)), (vec![], None));
+    assert!(may_leak(&ended).expect("it is said").contains("60.0 MiB within 4.00 s"));
+    assert_eq!(may_leak(&growing(Some("returned 0"), 2 * MIB)), None);
     assert_eq!(causes(&growing(None, 2 * MIB)), []);
     // With a tenth of the CPUs it grows by less.
     let mut slow = growing(None, 12 * MIB);
