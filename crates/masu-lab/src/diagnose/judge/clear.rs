@@ -8,7 +8,7 @@ use super::super::thresholds::{
     LOOKS_MIN, MEMORY_IS_FINE_SHARE, REACHED_SHARE, USER_SHARE, WAITS,
 };
 use super::explain;
-use crate::calls::Owner;
+use crate::calls::{OwnMoves, Owner};
 use crate::prices::Service;
 use crate::quantity::{bytes, count, percent, seconds};
 
@@ -30,8 +30,9 @@ pub(super) fn clear(facts: &Facts, found: &[Finding]) -> Vec<Finding> {
     findings
 }
 
-/// Memory that is touched for the first time, page for page, takes a good part of the run.
-fn first_touch(facts: &Facts, faults_s: f64, costs: String) -> Finding {
+/// Memory that is touched for the first time, page for page, takes a good part of the run. Where nothing that can be done saves
+/// enough of it to be worth a change, that is no finding, and what it is instead comes back as evidence.
+fn first_touch(facts: &Facts, faults_s: f64, costs: String) -> Result<Finding, String> {
     let share = facts.share(faults_s);
     let title = format!("Touching memory for the first time takes {} of its time", percent(share));
     let mut remedies = vec![Remedy::code(
@@ -40,15 +41,36 @@ fn first_touch(facts: &Facts, faults_s: f64, costs: String) -> Finding {
         "a change of the program",
     )];
     let touched = facts.memory.minor_faults * facts.memory.os_page_bytes;
-    let asked = facts.calls.as_ref().map(|calls| calls.moves.asked_by_malloc_bytes());
+    let moves = facts.calls.as_ref().map(|calls| calls.moves);
+    let asked = moves.map(|moves| moves.asked_by_malloc_bytes());
     let mut evidence = vec![costs];
     if facts.reach().is_some_and(|reach| reach < REACHED_SHARE) {
-        evidence.push(format!(
+        let why = format!(
             "the malloc asked for {} at most of the {} that were touched: the rest is of files, or of \
              mappings that the program makes itself, on which no malloc has a hold",
             bytes(asked.unwrap_or(0) as f64),
             bytes(touched as f64)
-        ));
+        );
+        let own = moves.map_or(OwnMoves::default(), |moves| moves.own);
+        // A smaller mapping has no room for a huge page.
+        let has_room = own.maps > 0 && own.asked_bytes / own.maps >= HUGE_PAGE;
+        let saved_s = if has_room {
+            in_huge_pages(facts, own.asked_bytes.min(touched), &mut evidence).unwrap_or(faults_s)
+        } else {
+            0.0
+        };
+        let again_s = facts.memory.refaults.unwrap_or(0) as f64 * facts.price_s(Service::PageFault);
+        if facts.share(saved_s.max(0.0) + again_s) < CAUSE_SHARE {
+            return Err(why);
+        }
+        evidence.insert(1, why);
+        if has_room {
+            remedies.push(Remedy::code(
+                1,
+                "ask for huge pages where it maps its memory: madvise, MADV_HUGEPAGE",
+                "a change of the program, and more memory where it touches little of it",
+            ));
+        }
     } else {
         let saved_s = in_huge_pages(facts, asked.unwrap_or(touched).min(touched), &mut evidence);
         let saves = saved_s.is_none_or(|saved_s| facts.share(saved_s) >= CAUSE_SHARE);
@@ -62,7 +84,7 @@ fn first_touch(facts: &Facts, faults_s: f64, costs: String) -> Finding {
     }
     let mut finding = Finding::new(Id::FirstTouch, Confidence::Medium, title).sharing(share);
     finding.evidence = evidence;
-    finding.remedied(remedies)
+    Ok(finding.remedied(remedies))
 }
 
 /// What huge pages would save at first touches of `touched` bytes, in seconds; none where their price is not known.
@@ -177,8 +199,12 @@ fn memory(facts: &Facts, found: &[Finding]) -> Option<Finding> {
     let sampled_s = facts.sampled().map(|sampled| sampled.malloc_share * facts.clock.user_s);
     let malloc_share = sampled_s.map(|time_s| facts.share(time_s));
     let is_long_enough = facts.clock.own_cpu_s() >= CPU_MIN_S;
+    let mut beyond = None;
     if is_long_enough && facts.share(faults_s) >= FIRST_TOUCH_SHARE {
-        return Some(first_touch(facts, faults_s, listing));
+        match first_touch(facts, faults_s, listing.clone()) {
+            Ok(finding) => return Some(finding),
+            Err(why) => beyond = Some(why),
+        }
     }
     let (title, confidence) = if !is_long_enough && facts.clock.wall_s >= LONG_S {
         (
@@ -209,6 +235,7 @@ fn memory(facts: &Facts, found: &[Finding]) -> Option<Finding> {
         finding =
             finding.seeing(format!("malloc and free, by samples: {} of the run", percent(share)));
     }
+    finding.evidence.extend(beyond);
     let asked = calls.moves.asked_by_malloc_bytes();
     if asked.min(facts.memory.peak_rss_bytes) >= HUGE_BYTES && facts.memory.huge_bytes == 0 {
         finding = finding.seeing(

@@ -18,6 +18,7 @@ mod failure;
 mod processes;
 mod system;
 mod threads;
+mod touch;
 
 use threads::{contended, serial};
 
@@ -162,25 +163,6 @@ fn a_storm_that_costs_nothing_is_none() {
     });
     // The same page faults, of memory that was never given back, are first touches.
     assert_eq!(causes(&few), [Id::FirstTouch]);
-}
-
-#[test]
-fn huge_pages_are_offered_against_first_touches_where_they_are_cheaper() {
-    let touching = |huge_ns| {
-        let mut facts = calling(storm(), |calls| {
-            calls.moves.break_downs = 100;
-            calls.moves.returned_bytes = 100 * 4096;
-            calls.moves.asked_bytes = 8192 * MIB;
-        });
-        facts.prices.known.push(price(Service::HugePageFault, huge_ns));
-        first(&facts)
-    };
-    // 512 small faults take 307 µs.
-    let cheap = touching(60_000.0);
-    assert_eq!(variants(&cheap, RemedyKind::Setting), ["glibc:huge_pages=1"]);
-    assert!(cheap.evidence[1].contains("in huge pages"), "{cheap:?}");
-    let costly = touching(300_000.0);
-    assert_eq!(variants(&costly, RemedyKind::Setting), Vec::<String>::new(), "{costly:?}");
 }
 
 #[test]
