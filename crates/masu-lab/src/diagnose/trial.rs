@@ -246,7 +246,9 @@ pub fn not_tried(diagnosis: &mut Diagnosis, reason: String) {
 
 /// Whether it is known without a trial that no malloc gains.
 fn is_closed(findings: &[Finding], facts: &Facts) -> bool {
-    let is_open = |finding: &Finding| matches!(finding.id, Id::MemoryIsFine | Id::FirstTouch);
+    let is_open = |finding: &Finding| {
+        matches!(finding.id, Id::MemoryIsFine | Id::MemoryOpen | Id::FirstTouch)
+    };
     let has_cause = findings.iter().any(|one| one.id.kind() == Kind::Cause);
     // Time that passes while it waits, or while processes start, is no malloc's.
     let is_elsewhere = |one: &Finding| matches!(one.id, Id::IoBound | Id::ForkStorm);
@@ -413,9 +415,9 @@ fn with_trial(findings: Vec<Finding>, proof: &Proof) -> Vec<Finding> {
         match (finding.id, &gain) {
             // The gain says it better, and was shown.
             (Id::MemoryIsFine, Some(_)) => {}
-            (Id::MemoryIsFine, None) => kept.push(fine(finding, proof, &evidence)),
+            (Id::MemoryIsFine | Id::MemoryOpen, None) => kept.push(fine(finding, proof, &evidence)),
             // Its own code takes the time, and part of that is how its memory lies.
-            (Id::CpuBound, Some(_)) => evidence.append(&mut finding.evidence),
+            (Id::CpuBound | Id::MemoryOpen, Some(_)) => evidence.append(&mut finding.evidence),
             (Id::FirstTouch, Some(gain)) if gain.is_of_huge_pages => {
                 evidence.append(&mut finding.evidence);
             }
@@ -488,6 +490,9 @@ fn fine(mut finding: Finding, proof: &Proof, tried: &[String]) -> Finding {
         finding.confidence = Confidence::Low;
         return finding;
     }
+    // What counts left open, runs answer.
+    finding.id = Id::MemoryIsFine;
+    finding.remedies.clear();
     if hidden < GAIN_DENIED {
         finding.confidence = Confidence::High;
         finding.title = format!(

@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use serde::Deserialize;
 
 /// Findings that accuse nothing of the program.
-pub(super) const ACCUSES_NOTHING: [&str; 2] = ["cpu-bound", "io-bound"];
+pub(super) const ACCUSES_NOTHING: [&str; 3] = ["cpu-bound", "io-bound", "memory-open"];
 
 /// Cases that are judged together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]

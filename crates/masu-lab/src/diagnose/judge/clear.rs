@@ -5,9 +5,11 @@ use super::super::finding::{Confidence, Finding, Id, Kind, Remedy};
 use super::super::samples::Sampled;
 use super::super::thresholds::{
     CAUSE_SHARE, COMPUTES, CPU_MIN_S, FIRST_TOUCH_SHARE, HUGE_BYTES, HUGE_PAGE, IDLE_SHARE,
-    LOOKS_MIN, MEMORY_IS_FINE_SHARE, REACHED_SHARE, USER_SHARE, WAITS,
+    LOCK_WAITS, LOOKS_MIN, MEMORY_IS_FINE_SHARE, REACHED_SHARE, USER_SHARE, WAITS,
 };
 use super::explain;
+use super::locks::of_few_locks;
+use super::waits::Waits;
 use crate::calls::{OwnMoves, Owner};
 use crate::prices::Service;
 use crate::quantity::{bytes, count, percent, seconds};
@@ -85,6 +87,19 @@ fn first_touch(facts: &Facts, faults_s: f64, costs: String) -> Result<Finding, S
     let mut finding = Finding::new(Id::FirstTouch, Confidence::Medium, title).sharing(share);
     finding.evidence = evidence;
     Ok(finding.remedied(remedies))
+}
+
+/// Threads wait for the malloc's locks so often that it would be a cause if all of them slept.
+fn waits_open(facts: &Facts, waits: &Waits, costs: String) -> Finding {
+    let title = "Whether waiting for the malloc's locks slows it down could not be seen";
+    let finding =
+        Finding::new(Id::MemoryOpen, Confidence::Low, title).seeing(costs).seeing(format!(
+            "{} waits: {} of the run if each of them slept, and how many did is not known",
+            count(waits.count as f64),
+            percent(facts.share(waits.most_s).min(1.0))
+        ));
+    let may_try = facts.malloc.name != "masu" && facts.malloc.refusal.is_none();
+    finding.remedied(may_try.then(of_few_locks))
 }
 
 /// What huge pages would save at first touches of `touched` bytes, in seconds; none where their price is not known.
@@ -175,7 +190,7 @@ fn memory(facts: &Facts, found: &[Finding]) -> Option<Finding> {
         Id::ManyAllocations,
         Id::Growth,
     ];
-    if explain(found, &of_memory) {
+    if explain(facts, found, &of_memory) {
         return None;
     }
     let calls = facts.calls.as_ref()?;
@@ -185,8 +200,8 @@ fn memory(facts: &Facts, found: &[Finding]) -> Option<Finding> {
     let calls_s = moves.break_ups.max(moves.break_downs) as f64 * price(Service::BreakPair)
         + moves.maps.max(moves.unmaps) as f64 * price(Service::MapPair)
         + (moves.purges + moves.offers + moves.grows) as f64 * price(Service::SystemCall);
-    let waits_s = calls.lock_waits(Owner::Malloc) as f64
-        * (price(Service::ContextSwitch) + price(Service::FutexWake));
+    let waits = Waits::of(facts, calls.lock_waits(Owner::Malloc));
+    let waits_s = waits.cost_s;
     let share = facts.share(faults_s + calls_s + waits_s);
     let sizes = super::program::size(facts);
     let listing = format!(
@@ -199,6 +214,9 @@ fn memory(facts: &Facts, found: &[Finding]) -> Option<Finding> {
     let sampled_s = facts.sampled().map(|sampled| sampled.malloc_share * facts.clock.user_s);
     let malloc_share = sampled_s.map(|time_s| facts.share(time_s));
     let is_long_enough = facts.clock.own_cpu_s() >= CPU_MIN_S;
+    if is_long_enough && waits.count >= LOCK_WAITS && facts.share(waits.most_s) >= CAUSE_SHARE {
+        return Some(waits_open(facts, &waits, listing));
+    }
     let mut beyond = None;
     if is_long_enough && facts.share(faults_s) >= FIRST_TOUCH_SHARE {
         match first_touch(facts, faults_s, listing.clone()) {

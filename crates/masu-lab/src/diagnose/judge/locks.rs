@@ -7,8 +7,8 @@ use super::super::thresholds::{
     PARALLEL_CPU_MIN_S, REMOTE_SHARE,
 };
 use super::threads::has_serial_phase;
+use super::waits::Waits;
 use crate::calls::{Lock, Owner};
-use crate::prices::Service;
 use crate::quantity::{count, percent, seconds};
 
 /// What threads wait for, if it is locks.
@@ -26,7 +26,7 @@ pub(super) fn locks(facts: &Facts, found: &[Finding]) -> Vec<Finding> {
 /// What waiting for the locks of an owner cost, as far as it is a cause.
 struct Waited {
     waits: u64,
-    /// By the prices of going to sleep and being woken.
+    /// See [`Waits`].
     cost_s: f64,
     /// Seconds that threads slept; none where looks do not tell.
     slept_s: Option<f64>,
@@ -39,26 +39,7 @@ struct Waited {
 impl Waited {
     /// Held against the whole run, else against the parallel part, if there is one of its own.
     fn of(facts: &Facts, waits: u64, owner: Owner, parallel_s: Option<f64>) -> Option<Waited> {
-        let each = facts.price_s(Service::ContextSwitch) + facts.price_s(Service::FutexWake);
-        // A wait that is over at once costs a call, and one that sleeps is a switch: the kernel counts all of these, and
-        // those at stops.
-        let calls = facts.calls.as_ref();
-        let switches = facts.clock.voluntary_switches.saturating_sub(facts.clock.stops) as f64;
-        let all = calls.map_or(0, |calls| calls.futex_waits).max(waits) as f64;
-        let is_counted = facts.clock.voluntary_switches > 0;
-        let slept = if is_counted { (switches / all.max(1.0)).min(1.0) } else { 1.0 };
-        // Threads stopped for samples meet more rarely. Switches that no other call or fault explains are waits unseen.
-        let unseen = match calls.filter(|calls| calls.sampled.is_some()) {
-            Some(calls) => {
-                let faults = facts.memory.minor_faults + facts.memory.major_faults;
-                let sleepers = calls.all_but_wakes() + faults;
-                (switches / (sleepers as f64).max(1.0)).max(1.0)
-            }
-            None => 1.0,
-        };
-        let waits = (waits as f64 * unseen) as u64;
-        let sleeps = waits as f64 * slept;
-        let cost_s = sleeps * each + (waits as f64 - sleeps) * facts.price_s(Service::SystemCall);
+        let Waits { count: waits, cost_s, .. } = Waits::of(facts, waits);
         let threads = &facts.threads;
         let slept_s = (threads.looks >= LOOKS_MIN).then(|| threads.waited_for(owner));
         let slept_of = |slept_s: Option<f64>, cpu_s: f64| {
@@ -220,10 +201,15 @@ fn remedied(facts: &Facts, finding: Finding) -> Finding {
         ));
     }
     if facts.malloc.name != "masu" && facts.malloc.refusal.is_none() {
-        let what = "a malloc in which threads share no lock on the way of most requests";
-        remedies.push(Remedy::allocator(what, "masu", "another malloc under the program"));
+        remedies.push(of_few_locks());
     }
     finding.remedied(remedies)
+}
+
+/// The malloc to try where threads wait for one's locks.
+pub(super) fn of_few_locks() -> Remedy {
+    let what = "a malloc in which threads share no lock on the way of most requests";
+    Remedy::allocator(what, "masu", "another malloc under the program")
 }
 
 fn of_program(facts: &Facts, calls: &CallFacts, parallel_s: Option<f64>) -> Option<Finding> {

@@ -37,8 +37,8 @@ pub(super) fn many_allocations(facts: &Facts, found: &[Finding]) -> Option<Findi
     // small part of the run alone.
     let explained =
         [Id::HeapCallStorm, Id::FaultStorm, Id::MallocLock, Id::RemoteFrees, Id::ThreadChurn];
-    let is_met =
-        sampled_share.is_some_and(|share| share >= MALLOC_SHARE) && !explain(found, &explained);
+    let is_met = sampled_share.is_some_and(|share| share >= MALLOC_SHARE)
+        && !explain(facts, found, &explained);
     if !is_often && !is_met {
         return None;
     }

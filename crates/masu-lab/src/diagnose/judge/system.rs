@@ -53,7 +53,7 @@ pub(super) fn calls(facts: &Facts, found: &[Finding]) -> Option<Finding> {
         Id::Spinning,
         Id::SmallWrites,
     ];
-    if explain(found, &explained) {
+    if explain(facts, found, &explained) {
         return None;
     }
     let clock = &facts.clock;

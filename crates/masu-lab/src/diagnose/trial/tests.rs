@@ -76,6 +76,22 @@ fn of_two_gains_the_smaller_change_stands_first_if_it_gets_nearly_all() {
 }
 
 #[test]
+fn what_counts_leave_open_runs_answer() {
+    let open = || {
+        let finding = Finding::new(Id::MemoryOpen, Confidence::Low, "Whether waiting")
+            .seeing("217,000 waits");
+        vec![finding.remedied([Remedy::allocator("few locks", "masu", "another malloc")])]
+    };
+    let gain = with_trial(open(), &proof(vec![remedy("masu", 0.5, 0.48, 0.52)]));
+    assert_eq!(gain.iter().map(|one| one.id).collect::<Vec<_>>(), [Id::GainShown]);
+    assert!(gain[0].evidence.iter().any(|line| line == "217,000 waits"), "{gain:?}");
+    let fine = with_trial(open(), &proof(vec![remedy("masu", 1.0, 0.98, 1.02)]));
+    assert_eq!((fine[0].id, fine[0].remedies.len()), (Id::MemoryIsFine, 0), "{fine:?}");
+    let untried = with_trial(open(), &proof(Vec::new()));
+    assert_eq!((untried[0].id, untried[0].remedies.len()), (Id::MemoryOpen, 1), "{untried:?}");
+}
+
+#[test]
 fn a_small_gain_that_was_shown_is_not_called_fine_while_it_may_be_larger() {
     let small =
         |low, high| with_trial(fine_so_far(), &proof(vec![remedy("masu", 0.955, low, high)]));

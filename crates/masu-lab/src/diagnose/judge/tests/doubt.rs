@@ -3,7 +3,7 @@
 use super::super::super::facts::{Clock, Facts, Memory, Others, Waiting};
 use super::super::super::finding::{Confidence, Id};
 use super::super::{judge, waits_of_threads};
-use super::{calling, contended, first, ids, quiet, serial, storm};
+use super::{calling, contended, first, ids, quiet, sampled, serial, storm};
 use crate::calls::{Owner, Sampling};
 
 fn busy(facts: Facts, share: f64, waited_share: f64) -> Facts {
@@ -78,6 +78,12 @@ fn a_lock_of_the_mallocs_is_named_on_a_busy_machine_by_the_sleep_alone() {
     assert_ne!(first(&facts).id, Id::MallocLock);
     let found = first(&busy(facts.clone(), 0.75, 0.8));
     assert_eq!((found.id, found.confidence), (Id::MallocLock, Confidence::Low));
+    // Its share is the least that it may be, so it stands for what the malloc takes, as on a quiet machine.
+    let mut little = calling(facts.clone(), |calls| calls.locks[0].waits = 3_000);
+    (little.threads.lock_waited, little.samples) = (vec![(Owner::Malloc, 3.0)], sampled(0.6));
+    let little = busy(little, 0.75, 0.8);
+    assert!(judge(&little)[0].share.unwrap() < 0.05, "{:?}", judge(&little));
+    assert_eq!(ids(&little), [Id::MallocLock]);
     // A lock of the program's may be held for long, and hardly anybody sleeps for this one.
     let own = calling(contended(Owner::Program, 8), |calls| calls.locks[0].waits = 300);
     assert_ne!(first(&busy(own, 0.75, 0.8)).id, Id::OneLock);

@@ -49,6 +49,8 @@ fn no_more_waits_sleep_than_the_kernel_counted_switches() {
     let mut facts = contended(Owner::Malloc, 8);
     let share = |facts: &Facts| judge(facts)[0].share.unwrap();
     facts.threads.lock_waited.clear();
+    // Nor does its time say that more did.
+    (facts.clock.user_s, facts.clock.own_sys_s) = (14.0, 1.0);
     let all = share(&facts);
     // Every stop is a switch too.
     facts.clock.stops = 50_000;
@@ -58,6 +60,75 @@ fn no_more_waits_sleep_than_the_kernel_counted_switches() {
     // Waits that are not for locks of the malloc sleep as often.
     let shared = calling(facts, |calls| calls.futex_waits = 800_000);
     assert_ne!(judge(&shared)[0].id, Id::MallocLock);
+}
+
+/// Two threads of which one frees what the other allocates, as they were recorded: of 232,000 waits samples were counted, and
+/// looks met nobody asleep.
+fn handed_over(switches: u64, own_sys_s: f64) -> Facts {
+    let lock = Lock {
+        process: 7,
+        address: 0x7f00_0000_0030,
+        owner: Owner::Malloc,
+        waits: 217_000,
+        threads: 2,
+    };
+    let threads = Threads {
+        most_at_once: 3,
+        cpu_s: 6.7,
+        parallel_cpu_s: 6.7,
+        looked_s: 4.7,
+        together_s: 4.6,
+        arenas: 2,
+        ..quiet().threads
+    };
+    let clock = Clock {
+        wall_s: 4.7,
+        user_s: 3.0,
+        sys_s: 3.7,
+        own_sys_s,
+        stops: 55_000,
+        voluntary_switches: 55_000 + switches,
+        ..Clock::default()
+    };
+    let mut facts = calling(Facts { clock, threads, ..quiet() }, |calls| {
+        calls.locks = vec![lock];
+        calls.threads_started = 2;
+        calls.futex_waits = 232_000;
+        calls.counts = [("futex", 606_000), ("mprotect", 7_200)].into();
+        calls.sampled = Some(Sampling::default());
+    });
+    facts.memory.minor_faults = 3_600;
+    let dear = [price(Service::ContextSwitch, 1_500.0), price(Service::FutexWake, 15_000.0)];
+    facts.prices.known.retain(|one| !dear.iter().any(|it| it.service == one.service));
+    facts.prices.known.extend(dear);
+    facts
+}
+
+#[test]
+fn the_kernels_time_says_what_waits_cost_where_its_switches_do_not() {
+    let finding = first(&handed_over(5_000, 2.9));
+    assert_eq!(finding.id, Id::RemoteFrees, "{finding:?}");
+    assert!((finding.share.unwrap() - 0.45).abs() < 0.05, "{finding:?}");
+    // No wait costs more than going to sleep and being woken.
+    let more = first(&handed_over(5_000, 20.0));
+    assert!((more.share.unwrap() - 217_000.0 * 16.5e-6 / 23.0).abs() < 0.01, "{more:?}");
+    // Other calls may have taken it.
+    let reads = calling(handed_over(5_000, 2.9), |calls| {
+        calls.counts.insert("read", 170_000);
+    });
+    assert!(!causes(&reads).contains(&Id::RemoteFrees), "{:?}", causes(&reads));
+}
+
+#[test]
+fn memory_is_not_fine_beside_many_waits_for_the_mallocs_locks() {
+    let findings = judge(&handed_over(5_000, 0.05));
+    let open = findings.iter().find(|one| one.id == Id::MemoryOpen).expect("it is left open");
+    assert!(findings.iter().all(|one| one.id != Id::MemoryIsFine), "{findings:?}");
+    assert_eq!(variants(open, RemedyKind::Allocator), ["masu"]);
+    assert!(open.evidence.iter().any(|said| said.contains("217,000 waits")), "{open:?}");
+    // As few as the start and the end of threads make are nothing.
+    let few = calling(handed_over(5_000, 0.05), |calls| calls.locks[0].waits = 400);
+    assert!(ids(&few).contains(&Id::MemoryIsFine));
 }
 
 #[test]

@@ -1,0 +1,67 @@
+//! What waiting for locks costs: one price, for every judge.
+//!
+//! A wait that is over at once costs a call, and one that sleeps a switch and being woken. Which of them slept is known by
+//! two clocks that see no lock: the kernel's count of switches, from which stops to be counted are taken away, and its time,
+//! which no stop is part of. Each is a lower limit, for a switch is lost where stops are as many, and time where other
+//! calls may have taken it.
+
+use super::super::facts::{CallFacts, Facts};
+use crate::prices::Service;
+
+/// Waits for locks.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Waits {
+    /// How many, those that samples missed included.
+    pub(super) count: u64,
+    /// What they cost, in seconds.
+    pub(super) cost_s: f64,
+    /// What they cost if each of them slept.
+    pub(super) most_s: f64,
+}
+
+impl Waits {
+    /// Of so many waits that were counted.
+    pub(super) fn of(facts: &Facts, counted: u64) -> Waits {
+        let each = price_s(facts);
+        let calls = facts.calls.as_ref();
+        // The kernel counts all sleeps, and those at stops.
+        let switches = facts.clock.voluntary_switches.saturating_sub(facts.clock.stops) as f64;
+        let all = calls.map_or(0, |calls| calls.futex_waits).max(counted) as f64;
+        let is_counted = facts.clock.voluntary_switches > 0;
+        let slept = if is_counted { (switches / all.max(1.0)).min(1.0) } else { 1.0 };
+        // Threads stopped for samples meet more rarely. Switches that no other call or fault explains are waits unseen.
+        let unseen = match calls.filter(|calls| calls.sampled.is_some()) {
+            Some(calls) => {
+                let faults = facts.memory.minor_faults + facts.memory.major_faults;
+                let sleepers = calls.all_but_wakes() + faults;
+                (switches / (sleepers as f64).max(1.0)).max(1.0)
+            }
+            None => 1.0,
+        };
+        let count = (counted as f64 * unseen) as u64;
+        let sleeps = count as f64 * slept;
+        let by_switches_s =
+            sleeps * each + (count as f64 - sleeps) * facts.price_s(Service::SystemCall);
+        let by_time_s =
+            calls.map_or(0.0, |calls| futex_s(facts, calls)) * counted as f64 / all.max(1.0);
+        let most_s = count as f64 * each.max(facts.price_s(Service::SystemCall));
+        Waits { count, cost_s: by_switches_s.max(by_time_s).min(most_s), most_s }
+    }
+}
+
+/// What a wait costs that sleeps.
+fn price_s(facts: &Facts) -> f64 {
+    facts.price_s(Service::ContextSwitch) + facts.price_s(Service::FutexWake)
+}
+
+/// What the kernel took for waits and for waking, at least: the time that faults and other calls leave of it, if each of these
+/// slept too.
+fn futex_s(facts: &Facts, calls: &CallFacts) -> f64 {
+    let others = calls.all_but_wakes().saturating_sub(calls.futex_waits) as f64;
+    let is_futex = |name: &str| name == "futex";
+    let known_s: f64 =
+        calls.kinds.iter().filter(|kind| !is_futex(&kind.name)).map(|kind| kind.seconds).sum();
+    let others_s = known_s.max(others * price_s(facts));
+    let faults_s = facts.memory.minor_faults as f64 * facts.price_s(Service::PageFault);
+    (facts.clock.own_sys_s - others_s - faults_s).max(0.0)
+}
