@@ -64,6 +64,7 @@ impl Pull for Places {
     }
 }
 
+/// Numbers that are spread over members.
 pub struct SpreadNumbers(pub(super) Range<u64>);
 
 impl Spread for SpreadNumbers {
