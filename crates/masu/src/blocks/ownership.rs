@@ -84,8 +84,13 @@ pub(crate) fn admit(shard: u8) {
     // has synchronized with the thread that made the page.
     OWNERS.fetch_or(1 << shard, Ordering::Relaxed);
     if (SHARDS_MANY - 1..Shard::SAMPLED.0).contains(&shard) {
+        let (many, count) = (stripes::many_shards(), usize::from(shard) + 1);
+        // The lock of all threads is held, so no other thread changes it.
         // ORDERING: Relaxed: a thread that misses the change shares a line with a neighbor.
-        stripes::many_shards().fetch_max(usize::from(shard) + 1, Ordering::Relaxed);
+        if many.load(Ordering::Relaxed) < count {
+            // ORDERING: As above.
+            many.store(count, Ordering::Relaxed);
+        }
     }
 }
 
