@@ -68,8 +68,10 @@ pub(super) fn calls(facts: &Facts, found: &[Finding]) -> Option<Finding> {
     // Where nobody saw which calls it makes, page faults may have taken longer than their price, and those of huge pages do.
     let faults_are_few =
         faults_s <= FAULTS_LITTLE * clock.own_sys_s && facts.memory.huge_bytes == 0;
+    // Where others have the CPUs, stops to count calls take more of the kernel's time than is taken off for them.
+    let may_be_stops = !kinds.is_empty() && facts.others.is_busy();
     // In a short run the cost of counting, which is taken off, is not known so well.
-    if kernel_s < LEAST_S || !is_known && !faults_are_few {
+    if kernel_s < LEAST_S || !is_known && (!faults_are_few || may_be_stops) {
         return None;
     }
     // What was timed says how the kernel's time is shared out, and is too rough to say how much it is.

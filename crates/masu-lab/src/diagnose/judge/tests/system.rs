@@ -1,6 +1,6 @@
 //! Programs that are mostly system calls.
 
-use super::super::super::facts::{Clock, Facts};
+use super::super::super::facts::{Clock, Facts, Others};
 use super::super::super::finding::{Confidence, Id};
 use super::{MIB, calling, first, ids, quiet};
 use crate::calls::CallKind;
@@ -48,6 +48,9 @@ fn a_program_that_is_mostly_system_calls_is_told_which() {
     let mut huge = unknown.clone();
     huge.memory.huge_bytes = 64 * MIB;
     assert!(!ids(&huge).contains(&Id::SystemCalls), "the kernel cleared huge pages");
+    let mut stolen = unknown.clone();
+    stolen.others = Others { stolen_share: Some(0.43), ..stolen.others };
+    assert!(!ids(&stolen).contains(&Id::SystemCalls), "stops took longer than their price");
     unknown.memory.minor_faults = 4_000_000;
     assert!(!ids(&unknown).contains(&Id::SystemCalls));
 }
