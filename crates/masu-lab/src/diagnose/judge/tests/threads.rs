@@ -98,9 +98,9 @@ fn handed_over(switches: u64, own_sys_s: f64) -> Facts {
         calls.sampled = Some(Sampling::default());
     });
     facts.memory.minor_faults = 3_600;
-    let dear = [price(Service::ContextSwitch, 1_500.0), price(Service::FutexWake, 15_000.0)];
-    facts.prices.known.retain(|one| !dear.iter().any(|it| it.service == one.service));
-    facts.prices.known.extend(dear);
+    let prices = [price(Service::ContextSwitch, 1_500.0), price(Service::FutexWake, 15_000.0)];
+    facts.prices.known.retain(|one| !prices.iter().any(|it| it.service == one.service));
+    facts.prices.known.extend(prices);
     facts
 }
 

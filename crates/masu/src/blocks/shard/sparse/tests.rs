@@ -4,7 +4,8 @@ extern crate std;
 
 use super::*;
 use crate::blocks::ownership;
-use crate::blocks::shard::{self, LEFT_BYTES_MAX, Lent};
+use crate::blocks::shard::refill::Lent;
+use crate::blocks::shard::{self, LEFT_BYTES_MAX};
 use crate::memory::ranges::CALLS_MAX;
 use crate::platform::kernel;
 use std::vec::Vec;
