@@ -351,8 +351,12 @@ fn a_process_that_is_attached_to_goes_on_with_what_it_sleeps_in_and_is_counted()
         .unwrap();
     let (mut tells, mut said) = (child.stdin.take().unwrap(), child.stderr.take().unwrap());
     let pid = child.id();
-    wait_until("it reads", || reader(pid).is_some());
-    let reader = reader(pid).unwrap();
+    // Else the main thread's own wait is counted with the others.
+    let waits = format!("{} ", libc::SYS_futex);
+    wait_until("its main thread waits", || thread_in(pid, &waits).is_some());
+    let reads = format!("{} 0x0 ", libc::SYS_read);
+    wait_until("it reads", || thread_in(pid, &reads).is_some());
+    let reader = thread_in(pid, &reads).unwrap();
     let slept = sleeps(&reader);
     let stop = Stop::never();
     let diagnosing = thread::spawn({
@@ -384,13 +388,12 @@ fn a_process_that_is_attached_to_goes_on_with_what_it_sleeps_in_and_is_counted()
     assert_eq!((calls.moves, calls.processes), (MOVES, 2), "{calls:?}");
 }
 
-/// The folder in `/proc` of the thread that reads standard input.
-fn reader(pid: u32) -> Option<PathBuf> {
-    let reads = format!("{} 0x0 ", libc::SYS_read);
+/// The folder in `/proc` of a thread that sleeps in a call whose number and arguments begin so.
+fn thread_in(pid: u32, call: &str) -> Option<PathBuf> {
     let threads = fs::read_dir(format!("/proc/{pid}/task")).ok()?;
     let mut threads = threads.filter_map(|thread| Some(thread.ok()?.path()));
     threads.find(|thread| {
-        fs::read_to_string(thread.join("syscall")).is_ok_and(|line| line.starts_with(&reads))
+        fs::read_to_string(thread.join("syscall")).is_ok_and(|line| line.starts_with(call))
     })
 }
 
