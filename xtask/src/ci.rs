@@ -98,7 +98,7 @@ const CHECKS: &[(&str, &str)] = &[
     ),
     (
         "pages of the crates",
-        "doc --no-deps --package masu --package masu-chunk --package masu-code --package masu-lab --locked
+        "doc --no-deps --package masu --package masu-chunk --package masu-code --package masu-run --package masu-lab --locked
             --features masu/allocator-api2,masu/profile,masu/guards,masu/secure,masu-chunk/timely
             --config build.rustdocflags=[\"-Dwarnings\"]",
     ),
@@ -117,7 +117,7 @@ const CHECKS: &[(&str, &str)] = &[
     (
         "other CPU",
         "check --locked --target aarch64-unknown-linux-gnu --package masu --package masu-abi --package masu-code
-            --package masu-code-abi --package masu-lab --package masu-xquo",
+            --package masu-code-abi --package masu-run --package masu-lab --package masu-xquo",
     ),
 ];
 

@@ -20,7 +20,7 @@ use crate::libc;
 /// The variable that names the page's file.
 const VARIABLE: &str = "MASU_COUNT_FILE";
 
-// COUPLING: `crates/masu-lab/src/count.rs` has the same layout; a change of either is a new version.
+// COUPLING: `crates/masu-run/src/count.rs` has the same layout; a change of either is a new version.
 const MAGIC: u64 = u64::from_ne_bytes(*b"masucnt\0");
 const VERSION: u64 = 1;
 const PAGE_BYTES: usize = 4096;

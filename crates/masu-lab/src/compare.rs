@@ -7,14 +7,15 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use crate::execute::Offsets;
-use crate::executor::Executor;
 use crate::plan::{Plan, Prepared};
 use crate::results::{Case, Journal, LeftOut, Record, Rounds};
 use crate::server::Servers;
 use crate::summary::{Condition, Criterion};
 use crate::tables::{Extent, Source, Table};
-use crate::{Error, Evidence, Header, Measure, Redact, Run, Stop, Summary, Variant};
+use crate::{Header, Measure, Redact, Summary};
+use masu_run::execute::Offsets;
+use masu_run::executor::Executor;
+use masu_run::{Error, Evidence, Run, Stop, Variant};
 
 mod clock;
 mod commands;

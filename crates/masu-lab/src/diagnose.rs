@@ -2,9 +2,9 @@
 //!
 //! The road through it:
 //!
-//! 1. [`calls`](mod@crate::calls) counts the program's system calls, while `looks` looks at its threads and its
+//! 1. [`calls`](mod@masu_run::calls) counts the program's system calls, while `looks` looks at its threads and its
 //!    memory in `/proc`;
-//! 2. [`prices`](crate::prices) says what each of them costs on this machine;
+//! 2. [`prices`](masu_run::prices) says what each of them costs on this machine;
 //! 3. [`facts`] are all these numbers, and [`judge`](judge()) says what they come to, by the numbers in
 //!    `thresholds.rs` and nothing else.
 //!
@@ -16,15 +16,16 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use crate::calls::{Calls, Owner, count_watched};
-use crate::execute::{self, Conditions, Look, Run, execute_watched};
-use crate::prices::Service;
-use crate::program::elf::is_malloc_library;
-use crate::quantity::{percent, seconds};
-use crate::{
-    Catalogue, Ending, Error, Libc, Limits, Prices, Program, Proof, Spec, Stop, Variant, Workload,
+use crate::Proof;
+use masu_run::calls::{Calls, Owner, count_watched};
+use masu_run::execute::{self, Conditions, Look, Run, execute_watched};
+use masu_run::prices::Service;
+use masu_run::program::elf::is_malloc_library;
+use masu_run::quantity::{percent, seconds};
+use masu_run::{
+    Catalogue, Ending, Error, Libc, Limits, Prices, Program, Spec, Stop, Variant, Workload,
 };
-use crate::{kernel, machine};
+use masu_run::{kernel, machine};
 
 mod again;
 mod build;
@@ -111,7 +112,7 @@ pub enum Step {
 /// Runs `workload` once under `variant`, counts what it does, and says why it is slow. `tell` hears of each step.
 ///
 /// The program's output is read and not shown. Its tree can get no more rights than this process has, as in
-/// [`calls::count`](crate::calls::count()). A run that [`Stop`] ends is judged by what was seen of it.
+/// [`calls::count`](masu_run::calls::count()). A run that [`Stop`] ends is judged by what was seen of it.
 ///
 /// # Errors
 ///

@@ -5,7 +5,7 @@
 
 use serde::Serialize;
 
-use crate::{Catalogue, Machine, Prices};
+use masu_run::{Catalogue, Machine, Prices};
 
 mod facts;
 mod noise;

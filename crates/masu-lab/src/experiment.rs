@@ -9,10 +9,10 @@
 use std::fs;
 use std::path::PathBuf;
 
-use crate::Error;
-use crate::error::Doing;
 use crate::page::{Block, Figure, Form, Page, Sheet};
 use crate::report;
+use masu_run::Error;
+use masu_run::error::Doing;
 
 mod brk;
 mod build;

@@ -21,7 +21,7 @@ pub use ask::ask;
 pub use shape::Shape;
 pub(crate) use table::{amount, phrase, share};
 
-use crate::error::Error;
+use masu_run::error::Error;
 use message::Message;
 use names::Names;
 

@@ -15,8 +15,8 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 
-use crate::error::Doing;
-use crate::{Error, Stop, kernel};
+use masu_run::error::Doing;
+use masu_run::{Error, Stop, kernel};
 
 mod connection;
 mod schedule;

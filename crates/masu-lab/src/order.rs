@@ -5,7 +5,7 @@
 //! Balanced orders look fairer but tie the rounds to each other: in a simulation with lingering noise, one null table
 //! in 80 showed a difference instead of one in 100.
 
-use crate::random::Random;
+use masu_run::random::Random;
 
 #[derive(Debug)]
 pub(crate) struct Order {

@@ -9,13 +9,14 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::error::Doing;
-use crate::parameter::{self, Values, combinations, substitute};
 use crate::results::{Case, LeftOut, Rounds};
 use crate::suite::{Choice, Entry, Named, Source, Suite};
-use crate::{
-    Catalogue, Error, Hooks, Input, Libc, Limits, Measure, Parameter, Program, Row, Scratch,
-    ServerPlan, Spec, Variant, Workload,
+use crate::{Measure, ServerPlan};
+use masu_run::error::Doing;
+use masu_run::parameter::{self, Values, combinations, substitute};
+use masu_run::{
+    Catalogue, Error, Hooks, Input, Libc, Limits, Parameter, Program, Row, Scratch, Spec, Variant,
+    Workload,
 };
 
 #[derive(Debug, Clone)]
@@ -56,7 +57,7 @@ pub struct Mallocs {
     pub catalogue: Catalogue,
     /// Those that should be there and are not, by name.
     pub absent: Vec<LeftOut>,
-    /// The library that counts a server's allocations; see `crate::count`.
+    /// The library that counts a server's allocations; see `masu_run::count`.
     pub counting: Option<PathBuf>,
 }
 

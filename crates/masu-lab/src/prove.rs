@@ -13,10 +13,8 @@ use serde::Serialize;
 use crate::compare::Event;
 use crate::results::{LeftOut, Rounds, Row};
 use crate::statistics::{CONFIDENCE, Ratio};
-use crate::{
-    CompareOptions, Comparison, Error, Measure, Plan, Stop, Summary, Variant, Verdict, Workload,
-    compare,
-};
+use crate::{CompareOptions, Comparison, Measure, Plan, Summary, Verdict, compare};
+use masu_run::{Error, Stop, Variant, Workload};
 
 mod rounds;
 mod values;
@@ -147,7 +145,7 @@ pub fn forecast(remedies: usize, rounds: usize, run_s: f64) -> Forecast {
 impl fmt::Display for Forecast {
     /// As it is announced: `about 63 runs, about 2 minutes`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "about {} runs, {}", self.runs, crate::quantity::about(self.duration))
+        write!(f, "about {} runs, {}", self.runs, masu_run::quantity::about(self.duration))
     }
 }
 
@@ -168,7 +166,7 @@ pub fn plan(workload: &Workload, reference: &Variant, remedies: &[Variant], roun
 /// # Errors
 ///
 /// Those of [`compare`](crate::compare()), but for remedies that may be left out
-/// ([`Row::optional`](crate::Row)) and cannot take part; [`Error::Request`] for a plan of no or several cases.
+/// ([`Row::optional`](masu_run::Row)) and cannot take part; [`Error::Request`] for a plan of no or several cases.
 pub fn prove(
     plan: &Plan,
     options: &CompareOptions,
@@ -357,7 +355,7 @@ mod tests {
     use crate::statistics::Look;
     use crate::summary::simulation::{self, Machine, Noise};
     use crate::summary::summarize;
-    use crate::{Catalogue, Input, Places};
+    use masu_run::{Catalogue, Input, Places};
 
     /// A proof on a made-up machine with 1 % of noise.
     fn fixture(truth: &[f64], rounds: usize) -> Proof {

@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::{Output, kernel};
+use masu_run::{Output, kernel};
 
 /// What is to be taken out, and what is put in its place.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -6,12 +6,14 @@
 use std::path::Path;
 use std::str::FromStr;
 
+use crate::Measure;
 use crate::heap::{Profile, Shape, What};
-use crate::named::{find, named};
 use crate::page::Form;
 use crate::results::Row;
-use crate::{Error, Measure};
 use document::Detail;
+use masu_run::Error;
+use masu_run::named;
+use masu_run::named::find;
 
 mod across;
 mod comparison;
@@ -33,18 +35,18 @@ mod tuned;
 mod verdict;
 
 pub use crate::page::{width, wrap, wrapped as notice};
-pub use crate::quantity::{about, bytes, count};
-pub(crate) use crate::quantity::{ratio, seconds};
 pub use diagnosed::diagnosed;
 pub(crate) use diagnosed::findings;
 pub use diagnoses::Diagnoses;
 pub use document::Document;
+pub use masu_run::quantity::{about, bytes, count};
+pub(crate) use masu_run::quantity::{ratio, seconds};
 pub(crate) use plot::bars_of_bytes;
 pub use plot::{Bar, Chart, Line, bars, lines, standalone};
 pub use settings::plan;
 pub use tuned::tuned;
 
-pub use crate::workload::{COMMAND_LINES, shortened};
+pub use masu_run::workload::{COMMAND_LINES, shortened};
 
 named! {
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -9,9 +9,9 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::Doing;
 use crate::statistics::{Estimate, Look, Measure, Verdict};
-use crate::{Error, Evidence, Machine, Run, Variant};
+use masu_run::error::Doing;
+use masu_run::{Error, Evidence, Machine, Run, Variant};
 
 mod journal;
 

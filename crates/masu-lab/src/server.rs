@@ -12,12 +12,13 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use crate::execute::{self, Alone, Ending, Offsets};
-use crate::executor::{Executor, Remarks};
-use crate::hooks::Hook;
+use crate::Measure;
 use crate::load::{self, Client, Failures, LoadPlan, Pace, Target};
-use crate::parameter::{Values, mentions};
-use crate::{Error, Evidence, Hooks, Limits, Measure, Program, Row, Run, Stop};
+use masu_run::execute::{self, Alone, Ending, Offsets};
+use masu_run::executor::{Executor, Remarks};
+use masu_run::hooks::Hook;
+use masu_run::parameter::{Values, mentions};
+use masu_run::{Error, Evidence, Hooks, Limits, Program, Row, Run, Stop};
 
 mod burst;
 mod consumption;
@@ -65,7 +66,7 @@ pub struct ServerPlan {
     /// then a start, a warm-up and a burst.
     pub one_at_a_time: bool,
     /// The counting build of `libmasu.so` for the program's C library, to count allocations a
-    /// request; see `crate::count`.
+    /// request; see `masu_run::count`.
     pub counting: Option<PathBuf>,
 }
 

@@ -11,8 +11,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::named::named;
-use crate::{Run, quantity};
+use masu_run::named;
+use masu_run::{Run, quantity};
 
 mod few;
 mod sequential;

@@ -7,9 +7,10 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use crate::parameter::Values;
 use crate::results::Rounds;
-use crate::{Error, Hooks, Input, Limits, Measure, Parameter, Scratch, ServerPlan, Spec};
+use crate::{Measure, ServerPlan};
+use masu_run::parameter::Values;
+use masu_run::{Error, Hooks, Input, Limits, Parameter, Scratch, Spec};
 
 mod file;
 mod time;

@@ -5,9 +5,9 @@
 
 use std::collections::BTreeSet;
 
-use crate::execute::{Ending, Run};
 use crate::results::{Row, Summary};
 use crate::statistics::{self, CONFIDENCE, Estimate, Look, Measure, Ratio, Sorted, Verdict};
+use masu_run::execute::{Ending, Run};
 
 mod decide;
 mod gate;

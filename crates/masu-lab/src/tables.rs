@@ -8,7 +8,8 @@ use serde::Serialize;
 use crate::results::{Case, Record, Rounds};
 use crate::statistics::{Look, Looks};
 use crate::summary::summarize;
-use crate::{Evidence, Header, Run, Summary};
+use crate::{Header, Summary};
+use masu_run::{Evidence, Run};
 
 #[derive(Debug, Clone)]
 pub struct Source {

@@ -13,11 +13,13 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-use crate::named::{find, named};
 use crate::prove::{self, Proof, Shown, Values};
 use crate::results::{LeftOut, Rounds};
 use crate::statistics::Ratio;
-use crate::{CompareOptions, Error, Limits, Measure, Plan, Stop, Until, Variant, compare};
+use crate::{CompareOptions, Measure, Plan, Until, compare};
+use masu_run::named;
+use masu_run::named::find;
+use masu_run::{Error, Limits, Stop, Variant};
 
 mod candidates;
 mod choice;

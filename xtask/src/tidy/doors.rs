@@ -87,7 +87,8 @@ const DOORS: &[Door] = &[
             // The dynamic linker's door is `process`; `debugger` holds the two symbols debuggers look for.
             ("masu-code", &["kernel", "process", "debugger"]),
             ("masu-chunk", &["kernel"]),
-            ("masu-lab", &["kernel"]),
+            ("masu-run", &["kernel"]),
+            ("masu-lab", &[]),
             // Laying the carried library down safely is all that the command does by itself.
             ("masu-cli", &["carried"]),
         ],
@@ -96,7 +97,7 @@ const DOORS: &[Door] = &[
     Door {
         rule: "allocator-not-linked",
         names: |line| has_path(&line.code, "masu::") || has_path(&line.code, "alloc_core::"),
-        crates: &[("masu-lab", &[]), ("masu-cli", &[])],
+        crates: &[("masu-run", &[]), ("masu-lab", &[]), ("masu-cli", &[])],
         remedy: "the lab never links the allocator that it judges: it runs processes, and the command carries libmasu.so as bytes",
     },
 ];

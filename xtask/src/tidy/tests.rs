@@ -76,7 +76,7 @@ fn doors_are_the_only_way() {
         ("crates/masu-chunk/src/pool.rs", foreign, &["kernel-door"]),
         (page, "pub extern \"C\" fn malloc(size: usize) {", &[]),
         (lab, "libc::fork()", &["kernel-door"]),
-        ("crates/masu-lab/src/kernel.rs", "libc::fork()", &[]),
+        ("crates/masu-run/src/kernel.rs", "libc::fork()", &[]),
         ("crates/masu-cli/src/main.rs", "libc::fork()", &["kernel-door"]),
         (lab, "crate::libc::fork()", &[]),
         (page, atomics, &["atomics-door"]),

@@ -4,13 +4,13 @@
 use std::borrow::Cow;
 use std::ffi::OsStr;
 
-use crate::execute::{Conditions, Fresh, Offsets, execute_beside, execute_under};
-use crate::executor::Executor;
-use crate::hooks::Hook;
-use crate::parameter::{self, Values};
 use crate::plan::Prepared;
-use crate::verify::{accuse_pair, bound_deep, verify_under};
-use crate::{Ending, Error, Evidence, Hooks, Limits, Row, Run, ScratchFolder, Stop};
+use masu_run::execute::{Conditions, Fresh, Offsets, execute_beside, execute_under};
+use masu_run::executor::Executor;
+use masu_run::hooks::Hook;
+use masu_run::parameter::{self, Values};
+use masu_run::verify::{accuse_pair, bound_deep, verify_under};
+use masu_run::{Ending, Error, Evidence, Hooks, Limits, Row, Run, ScratchFolder, Stop};
 
 #[derive(Debug)]
 pub(crate) struct Commands<'a> {

@@ -9,10 +9,11 @@ use serde_json::Value;
 use xxhash_rust::xxh3::Xxh3;
 
 use super::Options;
-use crate::error::Doing;
 use crate::plan::{Plan, Prepared};
 use crate::results::{FileMark, SCHEMA_VERSION};
-use crate::{Error, Header, Machine, Redact};
+use crate::{Header, Redact};
+use masu_run::error::Doing;
+use masu_run::{Error, Machine};
 
 /// What `plan` is about, to be run in the order of `seed`, as `options` have it.
 pub(super) fn header(plan: &Plan, seed: u64, options: &Options) -> Result<Header, Error> {

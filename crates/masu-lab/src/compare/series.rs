@@ -11,14 +11,15 @@ use super::clock::{Clock, seconds};
 use super::surroundings::surroundings;
 use super::warm_up::{Warm, found_done};
 use super::{BegunCase, Event, Open, Until};
-use crate::executor::Executor;
 use crate::order::Order;
 use crate::plan::{Plan, Prepared};
 use crate::results::{Journal, Record, Rounds};
 use crate::statistics::{Level, Look, Looks, pairs_needed};
 use crate::suite::written_budget;
 use crate::summary::summarize;
-use crate::{Ending, Error, Evidence, Measure, Run, Stop, Summary};
+use crate::{Measure, Summary};
+use masu_run::executor::Executor;
+use masu_run::{Ending, Error, Evidence, Run, Stop};
 
 /// How often one starved run is repeated at most: a machine that is busy now will be so again.
 const REPEATS_OF_A_RUN: usize = 2;
@@ -145,7 +146,7 @@ pub(super) fn check_budget(plan: &Plan, begun: &[BegunCase]) -> Result<(), Error
     Err(Error::Request(format!(
         "the budget has room for {fitting} of the {needed} rounds that a verdict takes, at about {} each: allow {} \
          (--budget), or compare fewer variants (-a)",
-        crate::quantity::seconds(round_s),
+        masu_run::quantity::seconds(round_s),
         written_budget(needed_s * 1.2)
     )))
 }

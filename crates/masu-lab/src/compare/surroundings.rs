@@ -1,7 +1,7 @@
 //! What was there before any run and may mislead the reader.
 
 use crate::plan::Prepared;
-use crate::{Evidence, Row};
+use masu_run::{Evidence, Row};
 
 /// What to know before reading the table of `prepared`, whose warm-ups showed `evidence`.
 pub(super) fn surroundings(prepared: &Prepared, evidence: &[Evidence]) -> Vec<String> {

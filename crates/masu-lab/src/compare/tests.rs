@@ -1,8 +1,9 @@
 //! Tests of whole comparisons, on commands short enough for a test.
 
 use super::*;
+use crate::Verdict;
 use crate::results;
-use crate::{Catalogue, Input, Limits, Places, Verdict, Workload};
+use masu_run::{Catalogue, Input, Limits, Places, Workload};
 use mock::{Mock, taking};
 
 mod mock;

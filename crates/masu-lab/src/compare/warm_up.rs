@@ -4,10 +4,11 @@
 //! reference.
 
 use super::Event;
-use crate::executor::{Executor, Remarks};
 use crate::plan::Prepared;
 use crate::results::{LeftOut, Record};
-use crate::{Ending, Error, Evidence, Run, Stop, statistics};
+use crate::statistics;
+use masu_run::executor::{Executor, Remarks};
+use masu_run::{Ending, Error, Evidence, Run, Stop};
 
 pub(super) struct Warm {
     pub(super) wall_s: f64,
@@ -187,7 +188,7 @@ pub(super) fn again(executor: &mut dyn Executor, rows: usize, stop: &Stop) -> Re
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::execute::Output;
+    use masu_run::execute::Output;
 
     fn run(output: &str, user_s: f64) -> Run {
         let stdout = Output { bytes: 1, hash: output.to_owned(), tail: String::new() };

@@ -5,8 +5,8 @@
 use std::collections::HashSet;
 use std::fs;
 
-use crate::execute::tree::Pid;
-use crate::workload::quoted;
+use masu_run::execute::tree::Pid;
+use masu_run::workload::quoted;
 
 /// What a line of `/proc/PID/net/tcp` has for a socket that accepts connections.
 const LISTENS: &str = "0A";

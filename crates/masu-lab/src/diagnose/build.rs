@@ -8,7 +8,7 @@
 use std::path::Path;
 
 use super::facts::Build;
-use crate::program::elf;
+use masu_run::program::elf;
 
 /// So much of the debug information's text is read.
 const TEXT_MAX: usize = 32 << 20;

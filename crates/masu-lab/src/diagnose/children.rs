@@ -6,9 +6,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::execute::tree::{Pid, name_with_pid, with_descendants};
-use crate::kernel;
-use crate::quantity::seconds;
+use masu_run::execute::tree::{Pid, name_with_pid, with_descendants};
+use masu_run::kernel;
+use masu_run::quantity::seconds;
 
 /// The least time between two looks: to find all descendants takes a while.
 const EVERY: Duration = Duration::from_millis(200);
@@ -108,7 +108,7 @@ mod tests {
     use std::time::Instant;
 
     use super::*;
-    use crate::execute::alone;
+    use masu_run::execute::alone;
 
     #[test]
     fn a_child_that_works_while_its_parent_waits_is_named() {

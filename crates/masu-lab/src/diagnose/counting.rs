@@ -9,7 +9,7 @@
 
 use super::facts::{Clock, Facts, Threads};
 use super::thresholds::{LOOKS_MIN, LOOKS_MIN_FOR_STOPS, STOPS_SHARE, STOPS_SHARE_MUCH};
-use crate::prices::Service;
+use masu_run::prices::Service;
 
 /// Notes what stops to be counted took of the run's times.
 pub(super) fn note_counting(facts: &mut Facts) {
@@ -92,9 +92,9 @@ fn known_sys_s(facts: &Facts) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::calls::{CallKind, Sampling};
     use crate::diagnose::facts::CallFacts;
-    use crate::prices::{Price, Prices};
+    use masu_run::calls::{CallKind, Sampling};
+    use masu_run::prices::{Price, Prices};
 
     /// A second in the kernel, of which stops at their price took this share.
     fn stopped(share: f64) -> Clock {

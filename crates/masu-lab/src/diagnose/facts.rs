@@ -10,9 +10,9 @@ use serde::Serialize;
 
 use super::samples::Sampled;
 use super::thresholds::{BUSY_SHARE, LITTLE_SHARE, OWN_BYTES, OWN_REACH, STARVED_SHARE};
-use crate::calls::{CallKind, Calls, Lock, Moves, Owner, Sampling, SmallWrites};
-use crate::prices::{Prices, Service};
-use crate::{Call, Ending, Scatter};
+use masu_run::calls::{CallKind, Calls, Lock, Moves, Owner, Sampling, SmallWrites};
+use masu_run::prices::{Prices, Service};
+use masu_run::{Call, Ending, Scatter};
 
 /// Everything that a judgement rests on.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::named::named;
+use masu_run::named;
 
 named! {
     /// What was found. Its name in JSON and in `docs/findings.md` is the same, with hyphens.

@@ -11,7 +11,7 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
 use super::facts::Heap;
-use crate::execute::tree::Pid;
+use masu_run::execute::tree::Pid;
 
 /// So much of a heap is walked through at most.
 const WALKED_MAX: u64 = 64 << 20;

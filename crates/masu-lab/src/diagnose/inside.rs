@@ -12,11 +12,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::facts::{Inside, Site};
-use crate::execute::tree::Pid;
-use crate::execute::{Conditions, Look, execute_under, execute_watched};
 use crate::heap::{Frame, Profile, Sums};
-use crate::process::{self, Observer};
-use crate::{CountPage, Error, Scratch, ScratchFolder, Stop, Variant, Workload};
+use masu_run::execute::tree::Pid;
+use masu_run::execute::{Conditions, Look, execute_under, execute_watched};
+use masu_run::process::{self, Observer};
+use masu_run::{CountPage, Error, Scratch, ScratchFolder, Stop, Variant, Workload};
 
 /// What the runs need.
 #[derive(Debug, Clone, Default)]

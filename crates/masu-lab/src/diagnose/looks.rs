@@ -16,14 +16,14 @@ use super::facts::{Heap, Memory, ProgramTime, ThreadTime, Threads, Waiting};
 use super::heap_walk;
 use super::samples::{Sampled, Samples};
 use super::unused::Unused;
-use crate::Scatter;
-use crate::books::{Scheduled, Stat};
-use crate::calls::Owner;
-use crate::calls::locks::LockOwners;
-use crate::execute::Look;
-use crate::execute::tree::{Pid, swapped_bytes, threads};
-use crate::kernel::sample::Switch;
-use crate::kernel::{self, calls as door, calls::Sleep};
+use masu_run::Scatter;
+use masu_run::books::{Scheduled, Stat};
+use masu_run::calls::Owner;
+use masu_run::calls::locks::LockOwners;
+use masu_run::execute::Look;
+use masu_run::execute::tree::{Pid, swapped_bytes, threads};
+use masu_run::kernel::sample::Switch;
+use masu_run::kernel::{self, calls as door, calls::Sleep};
 
 /// Of the time between two looks, a thread that worked for this much of it worked.
 const WORKED: f64 = 0.2;

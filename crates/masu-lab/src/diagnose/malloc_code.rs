@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use crate::heap::is_allocator;
-use crate::program::elf::{exported_functions, is_malloc_library};
+use masu_run::program::elf::{exported_functions, is_malloc_library};
 
 /// What a C library exports of its malloc. glibc keeps the first for old programs; it stands before all others.
 const OF_MALLOC: [&str; 30] = [

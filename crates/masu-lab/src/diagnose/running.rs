@@ -16,16 +16,16 @@ use super::{
     Diagnosis, again, build, findings_of, growth, note_counting, others, own_cpu_s, services,
     unsampled,
 };
-use crate::books::{Scheduled, Stat, Switches};
-use crate::calls::attach::{Attached, Counted};
-use crate::calls::locks::malloc_in;
-use crate::execute::tree::{Pid, rss_bytes, state_of, threads};
-use crate::execute::{self, Curve, Look, Neighbors, Run};
 use crate::heap::{self, Profile};
-use crate::prices::Service;
-use crate::process::Observer;
-use crate::quantity::seconds;
-use crate::{Catalogue, Error, Machine, Places, Prices, Program, Stop, kernel};
+use masu_run::books::{Scheduled, Stat, Switches};
+use masu_run::calls::attach::{Attached, Counted};
+use masu_run::calls::locks::malloc_in;
+use masu_run::execute::tree::{Pid, rss_bytes, state_of, threads};
+use masu_run::execute::{self, Curve, Look, Neighbors, Run};
+use masu_run::prices::Service;
+use masu_run::process::Observer;
+use masu_run::quantity::seconds;
+use masu_run::{Catalogue, Error, Machine, Places, Prices, Program, Stop, kernel};
 
 /// How long a process that grows may take to write a heap profile.
 const PROFILE_WITHIN: Duration = Duration::from_secs(2);
@@ -159,7 +159,7 @@ pub fn diagnose_running(
     };
     facts.others = others(&run, own_s, facts.cpus);
     facts.memory.growth = growth::of(&curve);
-    let mut thinned = Curve::new();
+    let mut thinned = Curve::default();
     curve.iter().for_each(|(at_s, bytes)| thinned.add(Duration::from_secs_f64(*at_s), *bytes));
     facts.rss_over_time = thinned.points();
     facts.build = build::of(&program);

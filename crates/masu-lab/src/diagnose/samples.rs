@@ -12,10 +12,10 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use super::malloc_code::MallocCode;
-use crate::execute::tree::{Pid, threads};
 use crate::heap::names::File;
-use crate::kernel::sample::{Sampler, Switch};
-use crate::quantity::percent;
+use masu_run::execute::tree::{Pid, threads};
+use masu_run::kernel::sample::{Sampler, Switch};
+use masu_run::quantity::percent;
 
 /// So many different places, with who called them, are kept apart.
 const KEPT_MAX: usize = 1 << 18;

@@ -15,12 +15,11 @@ use super::thresholds::{CPU_MIN_S, GAIN_DENIED, HUGE_PAGE, LITTLE_SHARE, PARALLE
 use super::{Diagnosis, Kind};
 use crate::compare::{Event, Until};
 use crate::plan::Prepared;
-use crate::prices::Service;
 use crate::prove::{self, Proof, Proved, Shown};
-use crate::quantity::percent;
-use crate::{
-    Catalogue, CompareOptions, Ending, Error, Libc, Measure, Plan, Stop, Variant, Workload, machine,
-};
+use crate::{CompareOptions, Measure, Plan};
+use masu_run::prices::Service;
+use masu_run::quantity::percent;
+use masu_run::{Catalogue, Ending, Error, Libc, Stop, Variant, Workload, machine};
 
 mod gain;
 mod locality;

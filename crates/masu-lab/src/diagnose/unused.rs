@@ -8,8 +8,8 @@
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 
-use crate::execute::tree::Pid;
-use crate::kernel;
+use masu_run::execute::tree::Pid;
+use masu_run::kernel;
 
 const HUGE_PAGE: u64 = 2 << 20;
 

@@ -7,9 +7,9 @@ use std::io;
 
 use serde::Serialize;
 
-use crate::kernel::prices::{self as door, Counter};
 use crate::report::{bytes, count};
-use crate::{Catalogue, execute, kernel, machine};
+use masu_run::kernel::prices::{self as door, Counter};
+use masu_run::{Catalogue, execute, kernel, machine};
 
 /// Linux's own `vm.max_map_count`; many mallocs and JITs are made to live with it.
 const MAPPINGS_USUAL: u64 = 65_530;

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-use crate::execute::Neighbors;
-use crate::kernel;
+use masu_run::execute::Neighbors;
+use masu_run::kernel;
 
 /// The most pieces of work; together about half a second.
 const PIECES: usize = 400;

@@ -12,12 +12,13 @@ use super::series::row;
 use super::shown::{Figures, Known};
 use super::workbench::{in_one_table, set, workload};
 use super::{Experiment, Series, Workbench};
-use crate::calls::Call;
-use crate::error::Doing;
-use crate::prices::Service;
+use crate::Measure;
 use crate::suite::Suite;
 use crate::tables::Table;
-use crate::{Calls, Error, Measure, Variant};
+use masu_run::calls::Call;
+use masu_run::error::Doing;
+use masu_run::prices::Service;
+use masu_run::{Calls, Error, Variant};
 
 const SUITE: &str = include_str!("../../experiments/brk.toml");
 const SCRIPT: &str = include_str!("../../experiments/primes49.sed");

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::Workbench;
-use crate::Error;
-use crate::error::Doing;
+use masu_run::Error;
+use masu_run::error::Doing;
 
 pub(super) struct Cargo {
     program: PathBuf,

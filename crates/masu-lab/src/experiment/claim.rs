@@ -5,8 +5,8 @@
 
 use serde::Deserialize;
 
-use crate::quantity;
 use crate::statistics::Ratio;
+use masu_run::quantity;
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Claim {

@@ -12,8 +12,8 @@ use super::build::Cargo;
 use super::series::row;
 use super::shown::{Figures, Known};
 use super::{Experiment, Series, Workbench};
-use crate::Error;
 use crate::tables::Table;
+use masu_run::Error;
 
 mod layouts;
 mod ruby;

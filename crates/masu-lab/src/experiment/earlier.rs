@@ -6,8 +6,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use crate::Error;
-use crate::error::Doing;
+use masu_run::Error;
+use masu_run::error::Doing;
 
 /// Moves the files of the experiment `name` out of `output`; where to, if there were any.
 pub(super) fn put_aside(output: &Path, name: &str) -> Result<Option<PathBuf>, Error> {

@@ -65,19 +65,11 @@ pub(super) fn measure_named(name: &str) -> Option<Measure> {
 }
 
 /// A malloc with its version: `jemalloc 5.3.0`.
-pub(super) fn malloc(variant: &crate::Variant) -> String {
+pub(super) fn malloc(variant: &masu_run::Variant) -> String {
     let text = variant.allocator_text();
     match &variant.version {
         Some(version) if !text.contains(':') => format!("{} {version}", variant.allocator),
         _ => text,
-    }
-}
-
-impl crate::Variant {
-    /// The variant as written, without the values of its parameters.
-    pub(super) fn allocator_text(&self) -> String {
-        let values = crate::parameter::label(&self.parameters);
-        self.label.strip_suffix(&values).unwrap_or(&self.label).to_owned()
     }
 }
 

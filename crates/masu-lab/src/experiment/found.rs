@@ -9,7 +9,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::suite::{Choice, Named};
-use crate::{Catalogue, Program, Spec, Variant};
+use masu_run::{Catalogue, Program, Spec, Variant};
 
 /// `named` and, behind them, every malloc of `catalogue` that can be preloaded into `program` and is not among them.
 pub(super) fn behind(named: Choice, catalogue: &Catalogue, program: &Program) -> Choice {
@@ -72,8 +72,8 @@ fn is_same_file(one: &Path, other: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Libc;
-    use crate::catalogue::Allocator;
+    use masu_run::Libc;
+    use masu_run::catalogue::Allocator;
 
     fn program() -> Program {
         Program {

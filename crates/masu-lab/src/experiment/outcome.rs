@@ -2,9 +2,10 @@
 
 use super::claim::{Agreement, Claim, Held, Verdict};
 use super::{Experiment, Missing};
+use crate::Checkup;
 use crate::doctor::Standing;
 use crate::page::{Block, Cell, Page, Sheet, SheetRow, Statement, Text, Tone};
-use crate::{Checkup, Machine};
+use masu_run::Machine;
 
 #[derive(Debug, Clone)]
 pub(super) struct Outcome {

@@ -13,10 +13,10 @@ use super::series::row;
 use super::shown::{Figures, Known};
 use super::workbench::{in_one_table, set};
 use super::{Block, Depth, Experiment, Series, Workbench};
-use crate::error::Doing;
 use crate::suite::Suite;
 use crate::tables::Table;
-use crate::{Error, Parameter};
+use masu_run::error::Doing;
+use masu_run::{Error, Parameter};
 
 mod watched;
 

@@ -11,9 +11,10 @@ use super::format;
 use super::series::row;
 use super::shown::{Figures, Known};
 use super::{Experiment, Series, Workbench};
+use crate::Measure;
 use crate::report::count;
 use crate::tables::Table;
-use crate::{Error, Measure, Variant};
+use masu_run::{Error, Variant};
 
 const SUITE: &str = include_str!("../../experiments/quote.toml");
 

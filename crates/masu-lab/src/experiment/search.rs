@@ -6,8 +6,8 @@
 //! page says what could have been seen, and not only what was.
 
 use super::{Depth, Experiment, Workbench};
-use crate::Error;
 use crate::tables::Table;
+use masu_run::Error;
 
 mod documents;
 mod figures;

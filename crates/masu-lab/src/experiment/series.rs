@@ -8,10 +8,11 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::parameter;
 use crate::statistics::{self, Level, Ratio};
 use crate::tables::Table;
-use crate::{Measure, Run, summary};
+use crate::{Measure, summary};
+use masu_run::Run;
+use masu_run::parameter;
 
 /// One figure of one row, in each round whose run counts.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -115,8 +116,8 @@ impl FromIterator<(usize, f64)> for Series {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::execute::Ending;
     use crate::report::fixtures;
+    use masu_run::execute::Ending;
 
     fn series(figures: &[f64]) -> Series {
         figures.iter().copied().enumerate().collect()

@@ -9,18 +9,18 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use crate::calls::{self, Calls};
 use crate::compare::{Destination, Event};
 use crate::diagnose::{self, Diagnosis, Options as DiagnoseOptions};
-use crate::error::Doing;
-use crate::execute::{self, Conditions};
 use crate::plan::Mallocs;
 use crate::results::Rounds;
 use crate::suite::Entry;
 use crate::tables::Table;
-use crate::{
-    Checkup, CompareOptions, Comparison, Error, Input, Libc, Limits, Parameter, Plan, Prices,
-    Program, Run, Spec, Stop, Suite, Variant, Workload, compare,
+use crate::{Checkup, CompareOptions, Comparison, Plan, Suite, compare};
+use masu_run::calls::{self, Calls};
+use masu_run::error::Doing;
+use masu_run::execute::{self, Conditions};
+use masu_run::{
+    Error, Input, Libc, Limits, Parameter, Prices, Program, Run, Spec, Stop, Variant, Workload,
 };
 
 use super::outcome::{self, Outcome};

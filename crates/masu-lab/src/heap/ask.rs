@@ -11,7 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::files_of;
-use crate::error::Error;
+use masu_run::error::Error;
 
 /// Between two looks whether the program has answered.
 const LOOK: Duration = Duration::from_millis(20);

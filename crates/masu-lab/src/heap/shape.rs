@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use crate::named::{find, named};
+use masu_run::named;
+use masu_run::named::find;
 
 named! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]

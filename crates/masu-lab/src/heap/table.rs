@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use super::{Frame, Profile, What};
-use crate::quantity::count;
+use masu_run::quantity::count;
 
 const ROWS: usize = 25;
 /// Stacks that are shown in full, and frames of each.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::random::Random;
+use masu_run::random::Random;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Pace {

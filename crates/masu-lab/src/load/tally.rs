@@ -7,7 +7,7 @@ use hdrhistogram::Histogram;
 
 use super::connection::{Answer, Failure};
 use super::schedule::Pace;
-use crate::execute::Latencies;
+use masu_run::execute::Latencies;
 
 /// The share of the client's threads that must be busy before the client may be what limits.
 const CLIENT_BUSY_SHARE: f64 = 0.9;

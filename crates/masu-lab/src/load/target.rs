@@ -7,7 +7,7 @@ use hyper::body::Bytes;
 use hyper::header::{HOST, HeaderValue, USER_AGENT};
 use hyper::{Method, Request, Uri};
 
-use crate::Error;
+use masu_run::Error;
 
 /// One request to send: `GET` of a URL, or `POST` of a body to it.
 #[derive(Debug, Clone, PartialEq)]

@@ -3,7 +3,7 @@
 use super::*;
 
 fn mallocs(_: Libc) -> Mallocs {
-    Mallocs { catalogue: Catalogue::find(&crate::Places::default()), ..Mallocs::default() }
+    Mallocs { catalogue: Catalogue::find(&masu_run::Places::default()), ..Mallocs::default() }
 }
 
 fn entry(command: &[&str]) -> Entry {
@@ -180,7 +180,7 @@ fn a_malloc_that_should_be_there_is_left_out_or_refused_with_its_own_reason() {
     let mut mallocs = |_| {
         let reason = "this masu carries none".to_owned();
         let absent = vec![LeftOut { label: "masu".to_owned(), reason }];
-        Mallocs { catalogue: Catalogue::find(&crate::Places::default()), absent, counting: None }
+        Mallocs { catalogue: Catalogue::find(&masu_run::Places::default()), absent, counting: None }
     };
     let found = Suite::single(entry(&["true"]), Rounds::Fixed(1));
     let plan = Plan::make(&found, &mut mallocs).unwrap();

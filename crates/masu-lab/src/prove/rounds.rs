@@ -5,8 +5,9 @@
 //! the look that decided it.
 
 use super::{Proof, Shown, Values};
+use crate::Measure;
 use crate::statistics::{Level, Looks, Ratio, visible};
-use crate::{Measure, Run};
+use masu_run::Run;
 
 /// When to look at remedies, and what decides them.
 #[derive(Debug, Clone, Copy)]

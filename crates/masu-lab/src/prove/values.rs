@@ -5,9 +5,10 @@
 
 use std::collections::BTreeMap;
 
+use crate::Measure;
 use crate::statistics::{self, Level, Ratio};
 use crate::summary::valid;
-use crate::{Measure, Run};
+use masu_run::Run;
 
 /// Values of the reference and of each remedy.
 #[derive(Debug, Clone, PartialEq, Default)]

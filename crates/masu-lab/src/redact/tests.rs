@@ -1,12 +1,13 @@
 //! Tests that what is to be hidden is hidden everywhere, and nothing else.
 
 use super::*;
-use crate::execute::Output;
+use crate::Measure;
 use crate::results::{
     Case, FileMark, Header, LeftOut, Record, Rounds, Row, SCHEMA_VERSION, Summary,
 };
 use crate::statistics::{Look, Verdict};
-use crate::{Ending, Evidence, Measure, Run, Variant};
+use masu_run::execute::Output;
+use masu_run::{Ending, Evidence, Run, Variant};
 
 fn set(texts: &[&str]) -> BTreeSet<String> {
     texts.iter().map(|&text| text.to_owned()).collect()
@@ -81,7 +82,7 @@ fn records() -> Vec<Record> {
         }],
         rounds: Rounds::Fixed(1),
         seed: 1,
-        machine: crate::Machine::here(),
+        machine: masu_run::Machine::here(),
         decide: Some(text()),
         asked: vec![text()],
         files: vec![FileMark { path: text(), bytes: 1, hash: text() }],

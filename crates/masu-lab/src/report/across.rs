@@ -6,10 +6,11 @@
 
 use super::document::Document;
 use super::overview::{Count, Spread, once};
-use crate::quantity;
+use crate::Measure;
 use crate::results::Row;
 use crate::tables::{Source, Table};
-use crate::{Error, Measure};
+use masu_run::Error;
+use masu_run::quantity;
 
 /// Tables that compare the same thing.
 #[derive(Debug)]

@@ -11,7 +11,7 @@ use crate::page::{Block, Heading, Page, Statement, Text, Tone};
 use crate::results::{LeftOut, Rounds};
 use crate::summary;
 use crate::tables::{Source, Table};
-use crate::workload::quoted;
+use masu_run::workload::quoted;
 
 pub(super) fn page(document: &Document, detail: Detail) -> Page {
     let mut page = Page::default();

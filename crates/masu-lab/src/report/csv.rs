@@ -4,8 +4,9 @@
 //! bytes; what a run does not have is empty. Quoting is that of RFC 4180, with `\n` at the end of a line.
 
 use super::document::Document;
+use crate::summary;
 use crate::tables::{Source, Table};
-use crate::{Ending, Run, summary};
+use masu_run::{Ending, Run};
 
 struct Line<'a> {
     source: &'a Source,

@@ -2,11 +2,12 @@
 
 use super::drawn::figure;
 use super::{plot, proved};
+use crate::Measure;
 use crate::diagnose::{Diagnosis, Facts, Finding, Id, Kind, Remedy, RemedyKind};
 use crate::page::{Block, Heading, Page, Point, Text, Tone};
-use crate::quantity::bytes;
-use crate::workload::{COMMAND_LINES, shortened};
-use crate::{Measure, Run};
+use masu_run::Run;
+use masu_run::quantity::bytes;
+use masu_run::workload::{COMMAND_LINES, shortened};
 
 mod terms;
 

@@ -11,11 +11,11 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::across::name as letter;
-use crate::Error;
-use crate::error::Doing;
 use crate::page::{Block, Page, Sheet, Statement, Text, Tone, width};
-use crate::quantity::{bytes, count, percent, ratio, seconds};
-use crate::workload::{COMMAND_LINES, shortened};
+use masu_run::Error;
+use masu_run::error::Doing;
+use masu_run::quantity::{bytes, count, percent, ratio, seconds};
+use masu_run::workload::{COMMAND_LINES, shortened};
 
 /// What a saved diagnosis begins with, and within how many bytes that stands.
 const SCHEMA: &str = "masu-diagnosis";

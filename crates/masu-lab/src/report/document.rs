@@ -6,8 +6,9 @@ use crate::page::width;
 use crate::results::{self, Rounds};
 use crate::summary::{Criterion, Decision, decide};
 use crate::tables::{Extent, Source, Table};
-use crate::workload::{COMMAND_LINES, shortened};
-use crate::{Comparison, Error, Header};
+use crate::{Comparison, Header};
+use masu_run::Error;
+use masu_run::workload::{COMMAND_LINES, shortened};
 
 /// How much a page has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

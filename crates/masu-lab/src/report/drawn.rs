@@ -3,10 +3,11 @@
 use super::across::{self, Across};
 use super::measure;
 use super::plot::{self, Interval, Screen};
+use crate::Measure;
 use crate::page::{Block, Figure};
 use crate::results::Row;
 use crate::tables::Table;
-use crate::{Measure, Run};
+use masu_run::Run;
 
 /// The plot for both kinds of screens; none where there is nothing to draw.
 pub(super) fn figure(

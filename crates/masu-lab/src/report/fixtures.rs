@@ -1,12 +1,13 @@
 //! Comparisons made up for tests: the same on every machine, with every measure a run can have.
 
 use super::document::Document;
-use crate::execute::{Burst, Latencies};
 use crate::results::{Case, Rounds, SCHEMA_VERSION};
 use crate::statistics::Look;
 use crate::summary::summarize;
 use crate::tables::{Extent, Source, Table};
-use crate::{Header, Machine, Measure, Run, Variant};
+use crate::{Header, Measure};
+use masu_run::execute::{Burst, Latencies};
+use masu_run::{Machine, Run, Variant};
 
 /// A machine that is nobody's.
 pub(crate) fn machine(cpu: &str) -> Machine {

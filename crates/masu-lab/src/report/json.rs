@@ -9,7 +9,8 @@ use super::document::Document;
 use super::overview::{Count, Overview, Spread, overviews};
 use crate::summary::Decision;
 use crate::tables::{self, Extent};
-use crate::{Evidence, Header, Summary};
+use crate::{Header, Summary};
+use masu_run::Evidence;
 
 #[derive(Serialize)]
 struct Page<'a> {

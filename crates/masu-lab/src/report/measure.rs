@@ -3,9 +3,9 @@
 //! A table has room for five: the primary one with its interval, and four others.
 
 use crate::Measure;
-use crate::quantity;
 use crate::results::Summary;
 use crate::statistics::Ratio;
+use masu_run::quantity;
 
 /// What stands beside the primary measure of a command, as far as there is room.
 const OF_COMMANDS: [Measure; 5] =

@@ -4,7 +4,7 @@ use super::measure;
 use crate::Measure;
 use crate::page::{Block, Page, Statement, Tone};
 use crate::prove::{Medians, Proof, Proved, Shown};
-use crate::quantity;
+use masu_run::quantity;
 
 /// What was shown of the reference and of each remedy, called as `name` says; `remarks` stand below.
 pub(super) fn statements(page: &mut Page, proof: &Proof, name: impl Fn(&str) -> String) {

@@ -1,9 +1,9 @@
 //! What is about to be compared, and what the settings of its variants come to: a reader can set the same without
 //! masu.
 
-use crate::Variant;
 use crate::page::{Block, Form, Page, Statement, Tone};
 use crate::results::Rounds;
+use masu_run::Variant;
 
 /// What is about to be compared, with versions and what the settings come to.
 pub fn plan(variants: &[Variant], rounds: &Rounds, is_most: bool) -> String {

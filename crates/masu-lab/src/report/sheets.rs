@@ -5,12 +5,13 @@ use super::document::Detail;
 use super::measure::{self, Side};
 use super::overview::{Overview, once};
 use super::plot::{LATENCIES, largest, latency_median, mean, median_run};
+use crate::Measure;
 use crate::page::{Cell, Column, Mark, Sheet, SheetRow, Text, Tone};
-use crate::quantity;
 use crate::results::Row;
 use crate::statistics::Estimate;
 use crate::tables::{Source, Table};
-use crate::{Evidence, Measure, Run, Variant};
+use masu_run::quantity;
+use masu_run::{Evidence, Run, Variant};
 
 /// The width of the primary measure's column, and of the four others, on a terminal.
 const WIDTHS: [usize; 5] = [22, 10, 10, 11, 11];

@@ -9,12 +9,12 @@ use super::proved::statements;
 use crate::Measure;
 use crate::page::{Block, Page, Statement, Text, Tone, width};
 use crate::prove::{Proof, Shown};
-use crate::quantity;
 use crate::results::LeftOut;
 use crate::statistics::Ratio;
 use crate::suite::written_budget;
 use crate::tune::{Change, Form, Goal, NEARLY_ALL, Others, Smaller, Tried, Tuning};
-use crate::workload::{COMMAND_LINES, shortened};
+use masu_run::quantity;
+use masu_run::workload::{COMMAND_LINES, shortened};
 
 /// So many names of variants that may be better are enough.
 const DOUBTFUL_MOST: usize = 3;

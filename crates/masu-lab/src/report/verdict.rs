@@ -5,11 +5,11 @@
 
 use super::measure;
 use crate::page::Tone;
-use crate::quantity;
 use crate::results::Row;
 use crate::statistics::Ratio;
 use crate::summary::{Condition, Decision, Held};
 use crate::{Measure, Verdict};
+use masu_run::quantity;
 
 pub(super) fn words(row: &Row, primary: Measure) -> (String, Tone) {
     match row.verdict {

@@ -11,9 +11,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::{Record, understand};
-use crate::error::Doing;
-use crate::workload::unlinked_file;
-use crate::{Error, Redact};
+use crate::Redact;
+use masu_run::Error;
+use masu_run::error::Doing;
+use masu_run::workload::unlinked_file;
 
 #[derive(Debug)]
 pub(crate) struct Journal {

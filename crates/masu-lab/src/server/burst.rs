@@ -7,10 +7,11 @@ use super::guard::Resident;
 use super::request::ARRIVALS;
 use super::steady::Point;
 use super::{Book, Load, Servers};
-use crate::execute::complaint::complaint;
-use crate::execute::{self, Burst, Ending, Neighbors, Run};
+use crate::Pace;
 use crate::load::{Client, Met};
-use crate::{Error, Input, Pace, Stop, Variant, Workload};
+use masu_run::execute::complaint::complaint;
+use masu_run::execute::{self, Burst, Ending, Neighbors, Run};
+use masu_run::{Error, Input, Stop, Variant, Workload};
 
 /// The share of the machine that strangers may take during a burst.
 const STARVED_SHARE: f64 = 0.1;

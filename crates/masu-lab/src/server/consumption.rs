@@ -7,9 +7,9 @@
 use std::collections::HashMap;
 
 use super::family::Family;
-use crate::books::{Scheduled, Stat, Switches};
-use crate::execute::tree::{Pid, threads};
-use crate::kernel;
+use masu_run::books::{Scheduled, Stat, Switches};
+use masu_run::execute::tree::{Pid, threads};
+use masu_run::kernel;
 
 #[derive(Debug, Default)]
 pub(super) struct Consumption {

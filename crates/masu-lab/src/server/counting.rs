@@ -5,9 +5,9 @@
 
 use super::place::Place;
 use super::{Load, Servers, Warm};
-use crate::execute::Ending;
 use crate::load::Met;
-use crate::{CountPage, Error, Row, Stop, Variant};
+use masu_run::execute::Ending;
+use masu_run::{CountPage, Error, Row, Stop, Variant};
 
 /// Bursts without which nothing is said: what a server does only once is in the first ones.
 const BURSTS_MIN: usize = 3;
@@ -80,7 +80,7 @@ impl Servers<'_> {
             self.guard.end();
             met
         };
-        let calls = |totals: crate::Totals| totals.allocations + totals.reallocations;
+        let calls = |totals: masu_run::Totals| totals.allocations + totals.reallocations;
         let mut last = None;
         for number in 1..=BURSTS_MAX {
             let before = page.totals()?;

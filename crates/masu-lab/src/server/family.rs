@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::execute::tree::{Held, Pid, Tree, is_alive, kill_all, state_of, with_descendants};
-use crate::kernel;
+use masu_run::execute::tree::{Held, Pid, Tree, is_alive, kill_all, state_of, with_descendants};
+use masu_run::kernel;
 
 const LOOK_EVERY: Duration = Duration::from_millis(2);
 

@@ -10,9 +10,9 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::family::Family;
-use crate::Stop;
-use crate::execute::tree::name_with_pid;
-use crate::execute::{Curve, Ending};
+use masu_run::Stop;
+use masu_run::execute::tree::name_with_pid;
+use masu_run::execute::{Curve, Ending};
 
 /// The time between two looks, when a look is cheap.
 const LOOK_EVERY: Duration = Duration::from_millis(25);
@@ -90,7 +90,7 @@ impl Guard {
         let burst = Burst {
             index,
             began: Instant::now(),
-            resident: Resident { peak_bytes: 0, over_time: Curve::new() },
+            resident: Resident { peak_bytes: 0, over_time: Curve::default() },
             stop: stop.clone(),
             abort: abort.clone(),
         };

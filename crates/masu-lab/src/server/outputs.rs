@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use crate::execute::Drain;
-use crate::{Error, kernel};
+use masu_run::execute::Drain;
+use masu_run::{Error, kernel};
 
 /// How long a quiet server may keep the thread from seeing that it is over.
 const LOOK_EVERY: Duration = Duration::from_millis(100);

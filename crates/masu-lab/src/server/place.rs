@@ -5,9 +5,9 @@ use std::net::TcpListener;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::error::Doing;
-use crate::parameter::{Values, substitute};
-use crate::{Error, Input, Row, Workload, scratch};
+use masu_run::error::Doing;
+use masu_run::parameter::{Values, substitute};
+use masu_run::{Error, Input, Row, Workload, scratch};
 
 /// Below the ports that the kernel gives to clients, which might take a server's before it starts.
 const PORTS: std::ops::Range<u16> = 20_000..32_000;
@@ -97,7 +97,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
-    use crate::Variant;
+    use masu_run::Variant;
 
     fn row(arguments: &[&str]) -> Row {
         let workload = Workload::new(arguments.iter().copied(), Input::Empty).unwrap();

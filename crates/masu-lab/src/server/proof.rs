@@ -9,11 +9,11 @@ use std::fs;
 use super::ready::NotReady;
 use super::running::Running;
 use super::{Servers, ready};
-use crate::execute::Ending;
-use crate::execute::complaint::complaint;
-use crate::program::elf::is_malloc_library;
-use crate::verify::verify;
-use crate::{Error, Evidence, Row, Run, Stop};
+use masu_run::execute::Ending;
+use masu_run::execute::complaint::complaint;
+use masu_run::program::elf::is_malloc_library;
+use masu_run::verify::verify;
+use masu_run::{Error, Evidence, Row, Run, Stop};
 
 impl Servers<'_> {
     /// What a traced start of `row` shows. A variant without a library needs no proof.

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use super::place::Place;
 use crate::load::{self, Target};
-use crate::workload::unlinked_file;
-use crate::{Error, Row, hooks, kernel};
+use masu_run::workload::unlinked_file;
+use masu_run::{Error, Row, hooks, kernel};
 
 /// The first pause between two questions; each next one is longer, up to a limit.
 const PAUSE_MIN: Duration = Duration::from_millis(5);
@@ -254,7 +254,7 @@ mod tests {
 
     #[test]
     fn nothing_that_the_command_started_outlives_its_answer() {
-        let _alone = crate::execute::alone();
+        let _alone = masu_run::execute::alone();
         let answered = ask_with("sleep 1000 & echo $! > $FILE", true);
         let unanswered = ask_with("sleep 1000 & echo $! > $FILE; wait", false);
         assert!(answered.0 && !unanswered.0);

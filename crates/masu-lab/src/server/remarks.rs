@@ -1,9 +1,10 @@
 //! What the reader of a table of servers must know besides its figures.
 
 use super::{Book, Load, ServerPlan};
-use crate::execute::Ending;
-use crate::executor::Remarks;
-use crate::{Pace, Row, kernel};
+use crate::Pace;
+use masu_run::execute::Ending;
+use masu_run::executor::Remarks;
+use masu_run::{Row, kernel};
 
 /// The share of a CPU from which an idle server is said to disturb the others.
 const IDLE_SHARE: f64 = 0.02;

@@ -6,9 +6,9 @@ use std::ffi::OsStr;
 use std::time::Duration;
 
 use super::{DEFAULT_BURST, DEFAULT_READY_WITHIN, LatencyRate, Load, Ready, ServerPlan, urls};
-use crate::Error;
 use crate::load::{Arrivals, DEFAULT_CONNECTIONS, DEFAULT_TIMEOUT, Pace, is_url};
-use crate::parameter::{Values, substitute};
+use masu_run::Error;
+use masu_run::parameter::{Values, substitute};
 
 /// Every burst of every variant has the same arrivals: what is luck of the draw is no difference.
 pub(super) const ARRIVALS: Arrivals = Arrivals::Random(1);

@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 use super::family::Family;
 use super::outputs::Outputs;
 use super::place::Place;
-use crate::error::Doing;
-use crate::execute::complaint::complaint;
-use crate::execute::{self, Ending, Tree};
-use crate::kernel::{self, Status};
-use crate::{Error, Row, launch};
+use masu_run::error::Doing;
+use masu_run::execute::complaint::complaint;
+use masu_run::execute::{self, Ending, Tree};
+use masu_run::kernel::{self, Status};
+use masu_run::{Error, Row, launch};
 
 /// How long a server may take to end when it is asked to.
 const GRACE: Duration = Duration::from_secs(5);

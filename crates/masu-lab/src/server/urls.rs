@@ -7,8 +7,8 @@ use std::path::Path;
 
 use xxhash_rust::xxh3::xxh3_128;
 
-use crate::Error;
 use crate::load::is_url;
+use masu_run::Error;
 
 /// More URLs than these are named by their number.
 const URLS_LISTED: usize = 3;

@@ -73,7 +73,7 @@ fn beyond(degrees: usize, t: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Random;
+    use masu_run::random::Random;
 
     #[test]
     fn quantiles_are_those_of_the_published_tables() {

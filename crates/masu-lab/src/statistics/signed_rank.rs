@@ -236,7 +236,7 @@ mod tests {
 
     #[test]
     fn averages_found_by_place_are_those_of_the_sorted_list() {
-        let mut random = crate::random::Random::new(8);
+        let mut random = masu_run::random::Random::new(8);
         for n in 1..30 {
             // Halves and repetitions, of both signs and zero: ties are the hard case.
             let differences: Vec<f64> = (0..n)

@@ -14,13 +14,14 @@ use serde::{Deserialize, Deserializer};
 use toml::Spanned;
 
 use super::{Choice, DEFAULT_ROUNDS, Entry, Named, Source, Suite, parse_duration};
-use crate::error::Doing;
-use crate::named::find;
+use crate::Measure;
 use crate::results::Rounds;
 use crate::server::{ServerRequest, urls_of};
 use crate::statistics::DEFAULT_PRECISION;
-use crate::variant::parse_size;
-use crate::{Error, Measure, Parameter, Scratch};
+use masu_run::error::Doing;
+use masu_run::named::find;
+use masu_run::variant::parse_size;
+use masu_run::{Error, Parameter, Scratch};
 
 /// What timed runs may take where only a precision is asked for.
 pub const DEFAULT_BUDGET: Duration = Duration::from_secs(600);

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::*;
-use crate::Error;
+use masu_run::Error;
 
 fn read(text: &str) -> Result<Suite, Error> {
     let file = tempfile::Builder::new().prefix("masu-suite-").tempfile().unwrap();

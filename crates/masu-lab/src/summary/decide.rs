@@ -8,10 +8,11 @@ use std::str::FromStr;
 
 use serde::Serialize;
 
-use crate::named::find;
 use crate::results::Summary;
 use crate::statistics::Ratio;
-use crate::{Error, Measure, Verdict};
+use crate::{Measure, Verdict};
+use masu_run::Error;
+use masu_run::named::find;
 
 /// What a variant must reach to be taken.
 #[derive(Debug, Clone, PartialEq)]
@@ -170,10 +171,10 @@ pub fn decide(summary: &Summary, criterion: &Criterion) -> Decision {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Run;
     use crate::statistics::Look;
     use crate::summary::simulation::labels;
     use crate::summary::summarize;
+    use masu_run::Run;
 
     /// A table in which `b` takes 0.9 of the time, give or take 1 %, and 1.05 times the memory.
     fn table(rounds: usize) -> Summary {

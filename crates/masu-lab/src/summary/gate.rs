@@ -94,10 +94,10 @@ fn standing(summary: &Summary, row: &Row, allowed: f64) -> Standing {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::execute::Burst;
     use crate::statistics::{Look, Measure};
     use crate::summary::simulation::{Comparison, Machine, Noise, labels};
     use crate::summary::summarize;
+    use masu_run::execute::Burst;
 
     /// A table at 1 % noise, judged by time or by how much is done in it.
     fn table(truth: &[f64], primary: Measure, rounds: usize) -> Summary {

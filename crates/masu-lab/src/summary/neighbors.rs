@@ -2,9 +2,9 @@
 //!
 //! These widen the intervals and tip no verdict, for the variants of a round meet them alike.
 
-use crate::execute::Run;
 use crate::results::Row;
 use crate::statistics::{self, Measure};
+use masu_run::execute::Run;
 
 /// The share of a table's runs that may be starved before it is worth a word.
 const STARVED_SHARE: f64 = 0.1;

@@ -4,8 +4,8 @@
 //! know. On healthy series each warning comes in fewer than one table of a hundred. Ranks and gaps are judged, which
 //! no single wild run can feign.
 
-use crate::execute::Run;
 use crate::statistics::{self, Measure, Sorted};
+use masu_run::execute::Run;
 
 /// Runs without which nothing is said about a series.
 const RUNS_MIN: usize = 10;

@@ -5,10 +5,10 @@
 
 use super::summarize_measures;
 use crate::order::Order;
-use crate::random::Random;
 use crate::results::Summary;
 use crate::statistics::{Look, Measure};
-use crate::{Ending, Run};
+use masu_run::random::Random;
+use masu_run::{Ending, Run};
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Noise {

@@ -1,7 +1,7 @@
 //! Tests of the table on made-up runs.
 
 use super::*;
-use crate::execute::Output;
+use masu_run::execute::Output;
 
 fn run(variant: usize, round: usize, wall_s: f64) -> Run {
     Run {

@@ -2,8 +2,8 @@
 
 use std::collections::HashSet;
 
-use crate::execute::{Ending, Run};
 use crate::statistics;
+use masu_run::execute::{Ending, Run};
 
 /// Below this many seconds a run is mostly the start of the program.
 const SHORT_S: f64 = 0.005;

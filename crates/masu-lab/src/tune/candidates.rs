@@ -9,8 +9,8 @@ use serde::Serialize;
 
 use crate::diagnose::Finding;
 use crate::suite::Named;
-use crate::variant::family;
-use crate::{Catalogue, Program, Spec, Variant};
+use masu_run::variant::family;
+use masu_run::{Catalogue, Program, Spec, Variant};
 
 /// How large a change is: the steps of a ladder, the smallest first. Above all of them stands to
 /// allocate less, below them a cause that lies elsewhere; neither can be searched for.
@@ -180,8 +180,8 @@ mod tests {
 
     use super::*;
     use crate::diagnose::{Confidence, Id, Remedy, RemedyKind};
-    use crate::variant::settings::Setting;
-    use crate::{Libc, Places};
+    use masu_run::variant::settings::Setting;
+    use masu_run::{Libc, Places};
 
     fn variant(label: &str, library: Option<&str>) -> Variant {
         let allocator = label.split(':').next().unwrap_or_default().to_owned();

@@ -115,9 +115,10 @@ pub(super) fn front(proof: &Proof, goal: Goal) -> Vec<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Measure;
     use crate::prove::Medians;
     use crate::tune::candidates::Step;
-    use crate::{Measure, Run};
+    use masu_run::Run;
 
     fn ratio(estimate: f64) -> Option<Ratio> {
         Some(Ratio { estimate, interval: Some((estimate - 0.01, estimate + 0.01)), pairs: 20 })

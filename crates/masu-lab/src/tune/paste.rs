@@ -7,8 +7,9 @@ use std::str::FromStr;
 
 use serde::Serialize;
 
-use crate::named::{find, named};
-use crate::{Error, Variant};
+use masu_run::named;
+use masu_run::named::find;
+use masu_run::{Error, Variant};
 
 named! {
     /// Where a line is pasted.

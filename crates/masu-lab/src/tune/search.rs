@@ -15,10 +15,10 @@ use std::time::Duration;
 
 use super::candidates::{Candidate, Step};
 use super::{Event, Goal, Tried};
-use crate::Error;
 use crate::prove::{Proof, Values};
 use crate::statistics::{Level, pairs_needed};
 use crate::suite::written_budget;
+use masu_run::Error;
 
 /// The share of the budget that is kept for the last stage, whose runs alone count.
 pub(super) const CONFIRMING: f64 = 0.4;

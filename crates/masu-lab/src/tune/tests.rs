@@ -4,12 +4,13 @@
 use super::candidates::{Candidate, Step};
 use super::search::{CONFIRMING, Found, Room, Trials, search};
 use super::{Event, Goal, choice, sure};
+use crate::Measure;
 use crate::prove::{Proof, Shown, Values};
-use crate::random::Random;
 use crate::statistics::Look;
 use crate::summary::simulation::{Comparison, Machine, Noise};
 use crate::summary::summarize_measures;
-use crate::{Error, Measure};
+use masu_run::Error;
+use masu_run::random::Random;
 
 /// Searches a rate is counted over for each noise: some, or with `MASU_SOAK=1` two thousand.
 fn searches() -> usize {

@@ -5,10 +5,11 @@ use std::fs;
 use std::path::PathBuf;
 
 use super::*;
+use crate::Comparison;
 use crate::compare::{Destination, Options, compare};
 use crate::plan::Plan;
 use crate::results::{self, Record, Rounds};
-use crate::{Catalogue, Comparison, Input, Places, Scratch, Variant, Workload};
+use masu_run::{Catalogue, Input, Places, Scratch, Variant, Workload};
 
 /// A file that hooks write into.
 struct Log(tempfile::TempPath);

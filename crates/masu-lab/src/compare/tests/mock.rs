@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use super::*;
-use crate::Input;
+use masu_run::Input;
 
 /// One run: the case's name, the row's label, and which run of that row it is, counted from zero.
 pub(super) type Place<'a> = (&'a str, &'a str, usize);

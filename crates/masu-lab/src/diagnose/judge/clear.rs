@@ -10,9 +10,9 @@ use super::super::thresholds::{
 use super::explain;
 use super::locks::of_few_locks;
 use super::waits::Waits;
-use crate::calls::{OwnMoves, Owner};
-use crate::prices::Service;
-use crate::quantity::{bytes, count, percent, seconds};
+use masu_run::calls::{OwnMoves, Owner};
+use masu_run::prices::Service;
+use masu_run::quantity::{bytes, count, percent, seconds};
 
 /// What ran for so long was not over too soon, however little it did.
 const LONG_S: f64 = 1.0;

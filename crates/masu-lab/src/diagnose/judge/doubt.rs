@@ -3,7 +3,7 @@
 use super::super::facts::Facts;
 use super::super::finding::{Confidence, Finding, Id};
 use super::super::thresholds::CERTAIN_SHARE;
-use crate::quantity::percent;
+use masu_run::quantity::percent;
 
 /// Lowers confidence where what the findings rest on is less sure than usual.
 pub(super) fn doubt(facts: &Facts, findings: &mut [Finding]) {

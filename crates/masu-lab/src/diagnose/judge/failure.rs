@@ -2,7 +2,7 @@
 
 use super::super::facts::Facts;
 use super::super::finding::{Confidence, Finding, Id, Remedy};
-use crate::quantity::seconds;
+use masu_run::quantity::seconds;
 
 /// How it failed, with the last that it said.
 pub(super) fn failed(facts: &Facts) -> Option<Finding> {

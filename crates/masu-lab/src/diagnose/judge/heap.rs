@@ -6,9 +6,9 @@ use super::super::thresholds::{
     CAUSE_SHARE, CERTAIN_SHARE, PAGES_A_THREAD, REFAULTS, STORM_BYTES_A_RETURN, STORM_PAIRS,
 };
 use super::has;
-use crate::calls::Moves;
-use crate::prices::Service;
-use crate::quantity::{bytes, count, percent, seconds};
+use masu_run::calls::Moves;
+use masu_run::prices::Service;
+use masu_run::quantity::{bytes, count, percent, seconds};
 
 /// A storm of calls, or one of page faults; never both, for they are the same seconds.
 pub(super) fn storms(facts: &Facts, found: &[Finding]) -> Option<Finding> {

@@ -6,7 +6,7 @@ use super::super::thresholds::{
     HUGE_BYTES, HUGE_UNUSED_SHARE, MAJOR_FAULTS_A_SECOND, RETAINED_BYTES, RETAINED_SHARE,
     SWAPPED_SHARE,
 };
-use crate::quantity::{bytes, count, percent, seconds};
+use masu_run::quantity::{bytes, count, percent, seconds};
 
 /// What is held and not used. Shares are of memory here.
 pub(super) fn held(facts: &Facts) -> Vec<Finding> {

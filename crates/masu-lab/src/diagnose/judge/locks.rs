@@ -8,8 +8,8 @@ use super::super::thresholds::{
 };
 use super::threads::has_serial_phase;
 use super::waits::Waits;
-use crate::calls::{Lock, Owner};
-use crate::quantity::{count, percent, seconds};
+use masu_run::calls::{Lock, Owner};
+use masu_run::quantity::{count, percent, seconds};
 
 /// What threads wait for, if it is locks.
 pub(super) fn locks(facts: &Facts, found: &[Finding]) -> Vec<Finding> {

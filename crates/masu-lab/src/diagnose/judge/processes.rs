@@ -6,8 +6,8 @@ use super::super::thresholds::{
     CAUSE_SHARE, GROWN_BYTES, GROWN_LEAST, GROWN_SHARE, SPINNING_SHARE, STARTED_PROCESSES, YIELDS,
     YIELDS_SAMPLED,
 };
-use crate::prices::Service;
-use crate::quantity::{bytes, count, percent, seconds};
+use masu_run::prices::Service;
+use masu_run::quantity::{bytes, count, percent, seconds};
 
 /// A process, or a program, for each little piece of work.
 pub(super) fn storm(facts: &Facts) -> Option<Finding> {

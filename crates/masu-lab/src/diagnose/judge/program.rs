@@ -9,8 +9,8 @@ use super::super::thresholds::{
     CAUSE_SHARE, CPU_MIN_S, MALLOC_SHARE, REQUESTS_A_SECOND, SCATTERED_MAPPINGS, WRAPPER_OWN_SHARE,
 };
 use super::explain;
-use crate::prices::Service;
-use crate::quantity::{bytes, count, percent, seconds};
+use masu_run::prices::Service;
+use masu_run::quantity::{bytes, count, percent, seconds};
 
 /// Remarks on what was measured, and scattered code.
 pub(super) fn about(facts: &Facts) -> Vec<Finding> {

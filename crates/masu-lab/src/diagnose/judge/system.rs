@@ -4,9 +4,9 @@ use super::super::facts::Facts;
 use super::super::finding::{Confidence, Finding, Id, Remedy};
 use super::super::thresholds::SYSTEM_SHARE;
 use super::explain;
-use crate::calls::CallKind;
-use crate::prices::Service;
-use crate::quantity::{count, percent, seconds};
+use masu_run::calls::CallKind;
+use masu_run::prices::Service;
+use masu_run::quantity::{count, percent, seconds};
 
 /// So many kinds of calls are named.
 const NAMED: usize = 3;

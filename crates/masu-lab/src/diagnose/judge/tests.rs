@@ -9,9 +9,9 @@ use super::super::facts::{
 use super::super::finding::{Confidence, Finding, Id, Kind, RemedyKind};
 use super::super::samples::{Place, Sampled};
 use super::judge;
-use crate::Scatter;
-use crate::calls::{Lock, Moves, OwnMoves, Owner, SmallWrites};
-use crate::prices::{Price, Prices, Service};
+use masu_run::Scatter;
+use masu_run::calls::{Lock, Moves, OwnMoves, Owner, SmallWrites};
+use masu_run::prices::{Price, Prices, Service};
 
 mod doubt;
 mod failure;

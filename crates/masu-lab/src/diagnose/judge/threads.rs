@@ -7,8 +7,8 @@ use super::super::thresholds::{
     TOOK_PART_SHARE, UNEVEN_RATIO, WORKER_SHARE, WORKERS_SHARE,
 };
 use super::has;
-use crate::prices::Service;
-use crate::quantity::{count, percent, seconds};
+use masu_run::prices::Service;
+use masu_run::quantity::{count, percent, seconds};
 
 /// Threads that are started for little work each.
 pub(super) fn churn(facts: &Facts) -> Option<Finding> {

@@ -6,7 +6,7 @@
 //! calls may have taken it.
 
 use super::super::facts::{CallFacts, Facts};
-use crate::prices::Service;
+use masu_run::prices::Service;
 
 /// Waits for locks.
 #[derive(Debug, Clone, Copy, Default)]

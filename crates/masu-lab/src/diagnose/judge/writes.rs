@@ -3,7 +3,7 @@
 use super::super::facts::Facts;
 use super::super::finding::{Confidence, Finding, Id, Remedy};
 use super::super::thresholds::{CAUSE_SHARE, CERTAIN_SHARE, SMALL_WRITES};
-use crate::quantity::{bytes, count, percent, seconds};
+use masu_run::quantity::{bytes, count, percent, seconds};
 
 /// A system call for a few bytes, where a buffer would have gathered many.
 pub(super) fn small(facts: &Facts) -> Option<Finding> {

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::*;
-use crate::execute::alone;
+use masu_run::execute::alone;
 
 /// A shell that has begun its script.
 fn shell(script: &str) -> Child {

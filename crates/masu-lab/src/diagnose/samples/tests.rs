@@ -5,7 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::*;
-use crate::execute::alone;
+use masu_run::execute::alone;
 
 #[test]
 fn maps_tell_where_code_lies() {

@@ -8,7 +8,7 @@ use super::super::thresholds::{CAUSE_SHARE, LITTLE_SHARE};
 use super::{CANDIDATES, GLIBC, NEARLY_ALL};
 use crate::Measure;
 use crate::prove::{Proof, Proved, Shown};
-use crate::quantity::percent;
+use masu_run::quantity::percent;
 
 /// A gain that was shown and is worth naming.
 pub(super) struct Gain {

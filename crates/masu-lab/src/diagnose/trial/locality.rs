@@ -8,7 +8,7 @@ use super::super::facts::Facts;
 use super::super::finding::{Finding, Id, Remedy};
 use super::super::thresholds::CAUSE_SHARE;
 use crate::prove::{Medians, Proof};
-use crate::quantity::percent;
+use masu_run::quantity::percent;
 
 /// Has a gain that was shown say where it comes from, as far as that is known.
 pub(super) fn name(findings: &mut [Finding], proof: &Proof, facts: &Facts) {

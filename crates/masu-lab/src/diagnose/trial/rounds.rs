@@ -6,9 +6,10 @@
 
 use super::super::thresholds::{CAUSE_SHARE, GAIN_DENIED};
 use super::NEARLY_ALL;
+use crate::Measure;
 use crate::prove::Rules;
 use crate::statistics::{Level, Looks, Ratio, pairs_needed, ratio, ratio_of_few};
-use crate::{Measure, Run};
+use masu_run::Run;
 
 /// Rounds before the first look: fewer have intervals as wide as what is looked for.
 pub(super) const FIRST: usize = 5;

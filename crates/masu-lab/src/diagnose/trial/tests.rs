@@ -1,13 +1,13 @@
 //! What a trial makes of a diagnosis, on made-up runs.
 
 use super::*;
-use crate::Prices;
-use crate::calls::Moves;
 use crate::diagnose::facts::{CallFacts, Clock, Memory, Others};
 use crate::diagnose::samples::Sampled;
-use crate::prices::Price;
 use crate::prove::Medians;
 use crate::statistics::Ratio;
+use masu_run::Prices;
+use masu_run::calls::Moves;
+use masu_run::prices::Price;
 
 pub(super) fn remedy(label: &str, estimate: f64, low: f64, high: f64) -> Proved {
     let shown = match (low, high) {

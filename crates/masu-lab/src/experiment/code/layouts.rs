@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::{noted, owned};
-use crate::Error;
 use crate::experiment::format::grouped;
 use crate::experiment::workbench::{in_one_table, keep, set};
 use crate::experiment::{Series, Workbench};
 use crate::suite::Suite;
 use crate::tables::Table;
+use masu_run::Error;
 
 const SUITE: &str = include_str!("../../../experiments/layout.toml");
 

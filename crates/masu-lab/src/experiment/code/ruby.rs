@@ -16,7 +16,7 @@ use crate::experiment::workbench::{in_one_table, set, write};
 use crate::experiment::{Depth, Series, Workbench};
 use crate::suite::Suite;
 use crate::tables::Table;
-use crate::{Error, Parameter};
+use masu_run::{Error, Parameter};
 
 /// The ways of running it, with the names that the page has for them.
 const WAYS: [(&str, &str); 4] = [

@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 
 use crate::experiment::workbench::workload;
 use crate::experiment::{Block, Figure, Sheet, Workbench};
-use crate::quantity::percent;
 use crate::report::{self, Chart, Line, count};
-use crate::{Error, Run};
+use masu_run::quantity::percent;
+use masu_run::{Error, Run};
 
 /// How often the books of the CPUs are read. Their unit is a hundredth of a second.
 const LOOK_EVERY: Duration = Duration::from_millis(50);

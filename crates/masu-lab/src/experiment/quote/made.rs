@@ -9,9 +9,9 @@ use super::super::build::{Built, Cargo, Recipe};
 use super::super::workbench::{in_one_table, keep, set};
 use super::super::{Depth, Workbench};
 use super::{PROGRAMS, SUITE};
-use crate::Error;
-use crate::error::Doing;
 use crate::suite::Suite;
+use masu_run::Error;
+use masu_run::error::Doing;
 
 /// The package of the published program, in the tree.
 const MANIFEST: &str = "workloads/quote/Cargo.toml";

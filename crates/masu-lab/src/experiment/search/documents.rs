@@ -7,7 +7,7 @@
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-use crate::random::Random;
+use masu_run::random::Random;
 
 /// The seeds of documents and of queries.
 const DOCUMENTS: u64 = 2017;

@@ -1,6 +1,7 @@
 //! What is known of the servers and of the test, by the names that the report's file uses.
 
 use super::{Measured, REFERENCE, scaling, standing};
+use crate::Measure;
 use crate::experiment::format::{malloc, measure_named};
 use crate::experiment::series::row;
 use crate::experiment::shown::{Figures, Known};
@@ -9,7 +10,7 @@ use crate::report::{self, count};
 use crate::results::Row;
 use crate::statistics::{PAIRS_MIN, Ratio, median};
 use crate::tables::Table;
-use crate::{Measure, Variant};
+use masu_run::Variant;
 
 impl Measured {
     fn server(&self, name: &str) -> Option<&Table> {
@@ -196,12 +197,12 @@ fn slowdown(table: &Table, malloc: &str, threads: &str) -> Series {
 pub(super) mod tests {
     use super::super::{SEARCH, Size};
     use super::*;
-    use crate::Run;
     use crate::experiment::field_report::FieldReport;
     use crate::experiment::{Agreement, Claim, Held, Outcome};
     use crate::page::{Form, Page};
     use crate::report::fixtures;
     use crate::results::Case;
+    use masu_run::Run;
 
     /// A table whose rows are `labels`, and whose runs `make` gives for each row and round, 20 of them.
     pub(in crate::experiment::search) fn table(

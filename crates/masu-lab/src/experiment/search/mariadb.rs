@@ -11,7 +11,7 @@ use crate::experiment::workbench::{set, write};
 use crate::results::Rounds;
 use crate::suite::Suite;
 use crate::tables::Table;
-use crate::{Error, Program};
+use masu_run::{Error, Program};
 
 const SUITE: &str = include_str!("../../../experiments/search/mariadb.toml");
 const TABLES: &str = include_str!("../../../experiments/search/mariadb-tables.sh");

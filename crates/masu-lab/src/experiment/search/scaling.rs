@@ -2,13 +2,13 @@
 
 use std::process::Command;
 
-use crate::Error;
 use crate::experiment::Workbench;
 use crate::experiment::workbench::set;
 use crate::experiment::workbench::write;
 use crate::results::Rounds;
 use crate::suite::Suite;
 use crate::tables::Table;
+use masu_run::Error;
 
 const SUITE: &str = include_str!("../../../experiments/search/scaling.toml");
 const SOURCE: &str = include_str!("../../../experiments/search/scaling.c");
@@ -52,7 +52,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let [source, program] = ["scaling.c", "scaling"].map(|name| folder.path().join(name));
         // The code that ends what a run left behind must not meet these.
-        let _alone = crate::execute::alone();
+        let _alone = masu_run::execute::alone();
         write(&source, SOURCE).unwrap();
         let mut compile = Command::new("cc");
         compile.args(["-Wall", "-Wextra", "-Werror", "-O2", "-pthread", "-o"]);

@@ -13,14 +13,14 @@ use std::time::Duration;
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::documents;
-use crate::error::Doing;
 use crate::experiment::workbench::write;
 use crate::experiment::{Block, Workbench};
 use crate::report::count;
 use crate::results::Rounds;
 use crate::suite::Suite;
 use crate::tables::Table;
-use crate::{Error, Parameter};
+use masu_run::error::Doing;
+use masu_run::{Error, Parameter};
 
 const FILES: [(&str, &str); 6] = [
     ("pom.xml", include_str!("../../../experiments/search/pom.xml")),

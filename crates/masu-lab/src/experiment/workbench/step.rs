@@ -10,8 +10,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::{News, Workbench};
-use crate::error::Doing;
-use crate::{Error, Program, execute};
+use masu_run::error::Doing;
+use masu_run::{Error, Program, execute};
 
 impl Workbench<'_> {
     /// Runs a command to its end, its output in a file of the cache; returns how long it took, none where it failed or

@@ -2,7 +2,7 @@
 
 use super::axis::Axis;
 use super::{LEFT, RIGHT, Rows, Screen};
-use crate::quantity::bytes;
+use masu_run::quantity::bytes;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Bar {

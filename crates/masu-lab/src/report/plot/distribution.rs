@@ -6,7 +6,8 @@ use super::axis::Axis;
 use super::svg::Point;
 use super::{Rows, Screen};
 use crate::report::measure;
-use crate::{Measure, Run, statistics};
+use crate::{Measure, statistics};
+use masu_run::Run;
 
 const DOT: f64 = 5.0;
 

@@ -9,7 +9,7 @@ use super::Screen;
 use super::svg::{Svg, standalone};
 use crate::diagnose::Stack;
 use crate::heap::{Profile, What, amount, phrase, share};
-use crate::quantity::percent;
+use masu_run::quantity::percent;
 
 const MARGIN: f64 = 8.0;
 const ROW: f64 = 18.0;

@@ -6,9 +6,9 @@
 use super::axis::Axis;
 use super::{NOTES, Rows, Screen};
 use crate::Measure;
-use crate::quantity;
 use crate::report::measure::{self, Side};
 use crate::statistics::Ratio;
+use masu_run::quantity;
 
 #[derive(Debug, Clone)]
 pub(in crate::report) struct Interval {

@@ -2,9 +2,10 @@
 
 use super::axis::Axis;
 use super::{Rows, Screen};
-use crate::execute::Latencies;
-use crate::quantity;
-use crate::{Run, statistics};
+use crate::statistics;
+use masu_run::Run;
+use masu_run::execute::Latencies;
+use masu_run::quantity;
 
 /// A share of the requests: its name and the latency below which it lay.
 type Share = (&'static str, fn(&Latencies) -> f64);

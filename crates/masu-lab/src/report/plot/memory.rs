@@ -6,8 +6,9 @@
 use super::axis::Axis;
 use super::svg::Point;
 use super::{Rows, Screen};
-use crate::quantity;
-use crate::{Measure, Run, statistics};
+use crate::{Measure, statistics};
+use masu_run::Run;
+use masu_run::quantity;
 
 /// The run that stands for `variant`; none where no run has a curve.
 pub(in crate::report) fn median_run<'a>(

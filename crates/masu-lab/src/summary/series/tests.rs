@@ -1,9 +1,9 @@
 //! Each rule finds what is planted, and is silent on healthy series.
 
 use super::*;
-use crate::Run;
 use crate::statistics::Look;
 use crate::summary::simulation::{Comparison, Machine, Noise, summary_of};
+use masu_run::Run;
 
 /// A table of five equal variants on a machine with 1 % noise, and what `change` makes of its runs.
 fn warned(rounds: usize, change: impl Fn(&mut Run)) -> Vec<String> {

@@ -1,10 +1,10 @@
 //! What the judgement promises, on whole simulated comparisons: false alarms, power, early stops.
 
 use super::*;
-use crate::execute::Burst;
 use crate::results::Row;
 use crate::statistics::{DEFAULT_PRECISION, Looks, Verdict};
 use crate::suite::DEFAULT_ROUNDS;
+use masu_run::execute::Burst;
 
 /// Tables a rate is counted over: a thousand, or with `MASU_SOAK=1` twenty thousand.
 fn tables() -> usize {

@@ -24,7 +24,7 @@ use crate::platform::sync::{AtomicBool, AtomicPtr, AtomicUsize, Ordering, fence}
 use crate::settings;
 use crate::threads::cache::{User, all};
 
-// COUPLING: `crates/masu-lab/src/process/page.rs` and `docs/observing.md` have the same layout; a change is a new version.
+// COUPLING: `crates/masu-run/src/process/page.rs` and `docs/observing.md` have the same layout; a change is a new version.
 // Words of 64 bits in the machine's byte order.
 const MAGIC: usize = usize::from_ne_bytes(*b"masustat");
 // Magic, version, bytes of the page, sequence, process number; the time of writing by `CLOCK_MONOTONIC` and how long the

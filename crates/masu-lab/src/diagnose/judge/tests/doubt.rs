@@ -4,7 +4,7 @@ use super::super::super::facts::{Clock, Facts, Memory, Others, Waiting};
 use super::super::super::finding::{Confidence, Id};
 use super::super::{judge, waits_of_threads};
 use super::{calling, contended, first, ids, quiet, sampled, serial, storm};
-use crate::calls::{Owner, Sampling};
+use masu_run::calls::{Owner, Sampling};
 
 fn busy(facts: Facts, share: f64, waited_share: f64) -> Facts {
     let others = Others { share: Some(share), waited_share, ..Others::default() };

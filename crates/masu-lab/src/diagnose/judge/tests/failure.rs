@@ -3,7 +3,7 @@
 use super::super::super::facts::{Facts, Failure};
 use super::super::super::finding::{Confidence, Id};
 use super::{first, ids, quiet, storm};
-use crate::Ending;
+use masu_run::Ending;
 
 fn failing(facts: Facts, ending: &Ending, stderr: &str) -> Facts {
     Facts { ending: Some(ending.to_string()), failure: Failure::of(ending, stderr), ..facts }

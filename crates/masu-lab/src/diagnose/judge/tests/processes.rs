@@ -7,8 +7,8 @@ use super::super::super::finding::{Confidence, Id};
 use super::super::super::samples::{Place, Sampled};
 use super::super::may_leak;
 use super::{MIB, calling, causes, first, ids, quiet};
-use crate::Ending;
-use crate::calls::Sampling;
+use masu_run::Ending;
+use masu_run::calls::Sampling;
 
 #[test]
 fn a_program_for_each_little_thing_is_a_storm_and_a_few_are_not() {

@@ -3,7 +3,7 @@
 use super::super::super::facts::{Clock, Facts, Others};
 use super::super::super::finding::{Confidence, Id};
 use super::{MIB, calling, first, ids, quiet};
-use crate::calls::CallKind;
+use masu_run::calls::CallKind;
 
 /// A program that spends nine seconds of ten in the kernel, for these calls.
 fn calling_the_kernel(kinds: &[(&str, u64, f64)]) -> Facts {

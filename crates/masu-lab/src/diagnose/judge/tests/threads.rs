@@ -1,7 +1,7 @@
 //! Findings about threads: locks that they wait for, those that come and go, phases in which one works alone.
 
 use super::*;
-use crate::calls::Sampling;
+use masu_run::calls::Sampling;
 
 /// Eight threads on two CPUs, of which each waits half of the time for a lock.
 pub(super) fn contended(owner: Owner, threads: usize) -> Facts {

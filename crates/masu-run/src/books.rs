@@ -1,0 +1,102 @@
+//! The kernel's figures of one process (`/proc/PID`) or one thread (`/proc/PID/task/TID`), as proc(5) explains them.
+//!
+//! A kernel may keep fewer of them; a process that has ended has none.
+
+use std::fs;
+use std::str::FromStr;
+
+use crate::kernel;
+
+#[derive(Debug)]
+pub struct Stat {
+    /// From the state on. The name before it may hold anything, parentheses and spaces too.
+    fields: String,
+}
+
+impl Stat {
+    pub fn of(folder: &str) -> Option<Stat> {
+        Stat::parse(&fs::read_to_string(format!("{folder}/stat")).ok()?)
+    }
+
+    fn parse(line: &str) -> Option<Stat> {
+        Some(Stat { fields: line.rsplit_once(") ")?.1.trim_end().to_owned() })
+    }
+
+    /// The field that proc(5) gives this number; none for the first two, the process's number and name.
+    pub fn field<T: FromStr>(&self, number: usize) -> Option<T> {
+        self.fields.split(' ').nth(number.checked_sub(3)?)?.parse().ok()
+    }
+
+    /// What it does: `R`, `S`, `Z` and so on.
+    pub fn state(&self) -> Option<char> {
+        self.field(3)
+    }
+}
+
+pub(crate) fn resident_bytes(folder: &str) -> Option<u64> {
+    let text = fs::read_to_string(format!("{folder}/statm")).ok()?;
+    let pages: u64 = text.split_ascii_whitespace().nth(1)?.parse().ok()?;
+    pages.checked_mul(kernel::os_page_bytes())
+}
+
+/// How long a thread ran and how long it waited for a CPU, in nanoseconds; of a process its first thread alone.
+#[derive(Debug, Clone, Copy)]
+pub struct Scheduled {
+    pub ran_ns: u64,
+    pub queued_ns: u64,
+}
+
+impl Scheduled {
+    pub fn of(folder: &str) -> Option<Scheduled> {
+        let line = fs::read_to_string(format!("{folder}/schedstat")).ok()?;
+        let mut words = line.split_ascii_whitespace();
+        Some(Scheduled {
+            ran_ns: words.next()?.parse().ok()?,
+            queued_ns: words.next()?.parse().ok()?,
+        })
+    }
+}
+
+#[derive(Debug, Default, Clone, Copy)]
+pub struct Switches {
+    pub voluntary: u64,
+    pub involuntary: u64,
+}
+
+impl Switches {
+    pub fn of(folder: &str) -> Option<Switches> {
+        let status = fs::read_to_string(format!("{folder}/status")).ok()?;
+        let count = |name: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name));
+            line.and_then(|value| value.trim().parse().ok()).unwrap_or(0)
+        };
+        Some(Switches {
+            voluntary: count("voluntary_ctxt_switches:"),
+            involuntary: count("nonvoluntary_ctxt_switches:"),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_looks_like_fields_is_skipped() {
+        let stat = Stat::parse("7 (a) R 1 (b)) S 5 6 7 0\n").unwrap();
+        assert_eq!(stat.state(), Some('S'));
+        assert_eq!((stat.field(4), stat.field(7)), (Some(5), Some(0)));
+        assert_eq!((stat.field::<u64>(8), stat.field::<u64>(2)), (None, None));
+        assert!(Stat::parse("7 without a name").is_none());
+    }
+
+    #[test]
+    fn this_thread_has_books() {
+        assert_eq!(Stat::of("/proc/thread-self").unwrap().state(), Some('R'));
+        // A kernel may keep none; a thread that has only begun may have 0 in them.
+        let is_kept = fs::exists("/proc/thread-self/schedstat").unwrap();
+        assert_eq!(Scheduled::of("/proc/thread-self").is_some(), is_kept);
+        assert!(Switches::of("/proc/thread-self").is_some());
+        assert!(Stat::of("/proc/0").is_none() && Switches::of("/proc/0").is_none());
+    }
+}

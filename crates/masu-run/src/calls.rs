@@ -1,0 +1,434 @@
+//! A counted run: how often a process tree asks the kernel for memory, waits for locks, starts threads, and
+//! writes.
+//!
+//! It relies on a filter in the kernel (seccomp) that stops a thread at these calls and lets all others run at
+//! full speed, and on the same tracer that sees which malloc serves a program. Such a run is slower than
+//! another, so it is none of the timed ones; what a call costs is known from [`prices`](crate::prices). The hard
+//! part is a program that starts a million threads: what is known of each is kept for the first so many, and
+//! summed for the others.
+
+use std::collections::HashMap;
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+use crate::execute::{Conditions, Look, Unseen};
+use crate::kernel::calls::{self as door, FutexRequest, MemoryRequest, Stopped};
+use crate::kernel::sample::Switch;
+use crate::kernel::{self, Usage};
+use crate::program::privileges;
+use crate::quantity;
+use crate::trace::{CallStops, Witness, run_witnessed};
+use crate::{Error, Run, Stop, Variant, Workload};
+
+pub mod attach;
+mod bounded;
+mod callers;
+mod duty;
+mod kinds;
+pub mod locks;
+mod moves;
+mod targets;
+mod windows;
+mod writes;
+
+pub use crate::kernel::call::Call;
+pub use kinds::CallKind;
+pub use locks::{Lock, Owner};
+pub use moves::{Moves, OwnMoves};
+pub use targets::SmallWrites;
+pub use writes::Writes;
+
+use bounded::{Bounded, Shared};
+use callers::Callers;
+use locks::Locks;
+use moves::Books;
+use targets::Targets;
+
+type Pid = i32;
+
+/// How often each call was made, be it with success or not, and what was asked for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Counts {
+    calls: [u64; Call::ALL.len()],
+    /// Futex calls that asked to sleep.
+    pub futex_waits: u64,
+    pub futex_wakes: u64,
+    /// What was written, as far as its size was seen.
+    pub writes: Writes,
+    /// How memory came and went.
+    pub moves: Moves,
+}
+
+impl Counts {
+    pub fn of(&self, call: Call) -> u64 {
+        self.calls[call as usize]
+    }
+
+    pub fn of_any(&self, calls: &[Call]) -> u64 {
+        calls.iter().map(|call| self.of(*call)).sum()
+    }
+
+    fn add(&mut self, other: &Counts, times: u64) {
+        for (own, more) in self.calls.iter_mut().zip(other.calls) {
+            *own += times * more;
+        }
+        self.futex_waits += times * other.futex_waits;
+        self.futex_wakes += times * other.futex_wakes;
+        self.writes.add(&other.writes, times);
+        self.moves.add(&other.moves, times);
+    }
+}
+
+/// One thread of the tree, and what it did.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ThreadCalls {
+    /// Its number, at the time: numbers are used again.
+    pub thread: i32,
+    pub process: i32,
+    /// The name it had first: of its program, unless it is given another later.
+    pub name: String,
+    pub counts: Counts,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Calls {
+    pub total: Counts,
+    /// The first threads, at most [`Calls::THREADS_MAX`], in the order in which they began.
+    pub threads: Vec<ThreadCalls>,
+    /// Threads that are in `total` alone.
+    pub more_threads: u64,
+    /// Processes that there were, the first among them.
+    pub processes: u64,
+    /// Threads that there were, the first of each process among them.
+    pub threads_begun: u64,
+    /// Times that a program was run in a process, the command's own among them. All of them, also where samples of
+    /// calls are counted.
+    pub programs_begun: u64,
+    /// Programs that were run, each file once, in the order of their first run.
+    pub programs: Vec<PathBuf>,
+    /// Programs among them that would have had more rights than their user, and ran without: why.
+    pub privileged: Vec<(PathBuf, String)>,
+    /// The locks that were waited for most, the most first.
+    pub locks: Vec<Lock>,
+    pub more_lock_waits: u64,
+    /// Small writes, by what they went to.
+    pub small_writes: SmallWrites,
+    /// The kinds of calls that took most, of all that there are; empty where only some kinds were watched.
+    pub kinds: Vec<CallKind>,
+    /// Times that a thread was stopped to be counted: what the run took longer for.
+    pub stops: u64,
+    /// The first process's part of these, by the programs that it ran, one after the other.
+    pub first_stops: Vec<(PathBuf, u64)>,
+    /// The peaks of all processes' resident memory, added up, in bytes: page faults beyond these are of memory
+    /// that had been there before. Where a process waited for children, the largest of theirs may stand for its own.
+    pub peaks_bytes: u64,
+    /// From when on samples of calls were counted, because there were too many; none where all were.
+    pub sampled: Option<Sampling>,
+    /// Calls by which other processes could see the program: files opened to be written to, names made or taken
+    /// away, locks, sockets. None where not every call was seen.
+    pub outward: Option<u64>,
+    /// Whether it asked to trace a process of its own, which the kernel refuses for one that is traced already.
+    pub traces: bool,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct Sampling {
+    /// Seconds after the start.
+    pub from_s: f64,
+    /// The share of the CPU time since then in which calls were counted.
+    pub share: f64,
+    /// All calls of the run are between so many, and so many: the same where the kernel counted those that were not seen.
+    pub calls_least: f64,
+    /// See [`Sampling::calls_least`].
+    pub calls_most: f64,
+    /// CPU seconds in the kernel while they were not: without any stop.
+    pub unseen_sys_s: f64,
+    /// Seconds of wall-clock time in which no thread had to stop at its calls.
+    pub paused_s: f64,
+}
+
+impl Sampling {
+    /// How sure the numbers of calls are, in words.
+    pub fn listing(&self) -> String {
+        let (least, most) = (self.calls_least, self.calls_most);
+        if least == most {
+            return format!(
+                "the kernel counted all {}, and how many there are of a kind is an estimate",
+                quantity::count(least)
+            );
+        }
+        format!(
+            "all of them are {} to {}, and numbers of a kind are as uncertain (as root, the kernel counts them)",
+            quantity::count(least),
+            quantity::count(most)
+        )
+    }
+}
+
+impl Calls {
+    /// So many threads are kept apart.
+    pub const THREADS_MAX: usize = 1024;
+}
+
+/// Runs `workload` once under `variant` and counts its calls and those of everything it starts. The run's
+/// times are those of a traced program.
+///
+/// The tree can get no more rights than this process has (`no_new_privs`), so programs such as sudo fail in
+/// it: they are named in [`Calls::privileged`]. 32-bit programs are not counted. Should this process end, the
+/// tree is killed.
+///
+/// # Errors
+///
+/// As [`execute`](crate::execute::execute), and [`Error::System`] where tracing or filters are not permitted.
+pub fn count(
+    workload: &Workload,
+    variant: &Variant,
+    conditions: &Conditions,
+    stop: &Stop,
+) -> Result<(Run, Calls), Error> {
+    let mut counter = Counter::default();
+    let run = run_witnessed(workload, variant, conditions, stop, &mut counter, &mut Unseen)?;
+    let mut calls = counter.finish();
+    // Besides its calls, a thread stops where it begins, and its starter there too.
+    calls.stops += 2 * calls.threads_begun;
+    Ok((run, calls))
+}
+
+/// [`count`], while `look` looks at the processes now and then, and within a bound: a program that makes very many calls
+/// has samples of them counted, after [`Calls::sampled`], and then the numbers are estimates. No filter is used where
+/// the kernel tells of every call, so threads are stopped where a call begins and where it ends. While samples of calls are
+/// counted, `sampler` is off.
+///
+/// # Errors
+///
+/// As [`count`].
+pub fn count_watched(
+    workload: &Workload,
+    variant: &Variant,
+    conditions: &Conditions,
+    stop: &Stop,
+    look: &mut dyn Look,
+    sampler: Switch,
+) -> Result<(Run, Calls), Error> {
+    let shared = Shared::default();
+    let stop_cpu_s = kernel::prices::stop_cpu_s();
+    std::thread::scope(|scope| {
+        scope.spawn(|| shared.keep_time());
+        let mut bounded = Bounded::new(&shared, stop_cpu_s, sampler);
+        let run = run_witnessed(workload, variant, conditions, stop, &mut bounded, look);
+        shared.finish();
+        let run = run?;
+        Ok((run, bounded.finish()))
+    })
+}
+
+#[derive(Debug, Default)]
+struct Counter {
+    calls: Calls,
+    /// The first process.
+    first: Option<Pid>,
+    /// What is known of the threads that are alive, each with its number in the order of beginning.
+    live: HashMap<Pid, (u64, ThreadCalls)>,
+    ended: Vec<(u64, ThreadCalls)>,
+    books: Books,
+    callers: Callers,
+    locks: Locks,
+    targets: Targets,
+}
+
+/// What one call came to, or several of a thread.
+#[derive(Debug, Default)]
+struct Tally {
+    counts: Counts,
+    small_writes: SmallWrites,
+    /// Waits for locks, by their addresses.
+    locks: HashMap<u64, u64>,
+}
+
+impl Tally {
+    fn add(&mut self, other: &Tally) {
+        self.counts.add(&other.counts, 1);
+        self.small_writes.add(&other.small_writes, 1);
+        for (address, waits) in &other.locks {
+            *self.locks.entry(*address).or_default() += waits;
+        }
+    }
+}
+
+impl Witness for Counter {
+    fn prepare(&mut self, root: Pid) -> io::Result<CallStops> {
+        let refused = |source: io::Error| {
+            let advice = "the system refuses the filter (seccomp) that counting needs; a sandbox \
+                          around this process may forbid it";
+            io::Error::other(format!("{advice}: {source}"))
+        };
+        door::install_filter(root).map_err(refused)?;
+        self.meet(root);
+        // The call by which the program began was made before there was a filter.
+        self.note(root, Call::Execve);
+        Ok(CallStops::Filtered)
+    }
+
+    fn begin(&mut self, pid: Pid) {
+        // A thread that is not the first takes the first one's number when it runs a program.
+        self.meet(pid);
+        self.calls.programs_begun += 1;
+        self.books.begin(pid);
+        self.callers.forget(pid);
+        self.locks.forget(pid);
+        let Ok(program) = fs::read_link(format!("/proc/{pid}/exe")) else { return };
+        if self.first == Some(pid) {
+            self.calls.first_stops.push((program.clone(), 0));
+        }
+        if self.calls.programs.contains(&program) {
+            return;
+        }
+        if let Some(reason) = privileges(&program) {
+            // The reason's second half speaks of preloads.
+            let reason = reason.split(',').next().unwrap_or_default().to_owned();
+            self.calls.privileged.push((program.clone(), reason));
+        }
+        self.calls.programs.push(program);
+    }
+
+    fn start(&mut self, _pid: Pid, new: Pid) {
+        self.meet(new);
+    }
+
+    fn call(&mut self, pid: Pid) {
+        // A thread that is being killed has no registers any more.
+        let Ok(Some(stopped)) = door::stopped_at(pid) else { return };
+        self.stopped(pid);
+        self.called(pid, stopped);
+    }
+
+    fn end(&mut self, pid: Pid, usage: &Usage) {
+        if self.process_of(pid) == Some(pid) {
+            self.calls.peaks_bytes += usage.max_rss_bytes;
+            self.books.forget(pid);
+            self.callers.forget(pid);
+            self.locks.forget(pid);
+        }
+        self.close(pid);
+    }
+}
+
+impl Counter {
+    /// A thread is about to make a call. Returns what it comes to, which is counted.
+    fn called(&mut self, pid: Pid, stopped: Stopped) -> Tally {
+        let Stopped { call, arguments, from } = stopped;
+        self.meet(pid);
+        let mut tally = Tally::default();
+        let Some(process) = self.process_of(pid) else { return tally };
+        let counts = &mut tally.counts;
+        counts.calls[call as usize] = 1;
+        match call {
+            Call::Futex => match door::futex_request(arguments[1]) {
+                FutexRequest::Wait => {
+                    counts.futex_waits = 1;
+                    if door::is_contended_lock(arguments[1], arguments[2]) {
+                        tally.locks.insert(arguments[0], 1);
+                    }
+                }
+                FutexRequest::Wake => counts.futex_wakes = 1,
+                FutexRequest::Other => {}
+            },
+            _ => match counts.writes.note(pid, call, arguments) {
+                Some(bytes) => {
+                    tally.small_writes = self.targets.note(process, call, arguments[0], bytes);
+                }
+                None => {
+                    let request = if door::purges_many(&stopped) {
+                        MemoryRequest::Purge(writes::gathered(pid, arguments).unwrap_or_default())
+                    } else {
+                        door::memory_request(&stopped)
+                    };
+                    let is_own = request.is_of_mappings() && self.callers.are_own(process, &from);
+                    if door::maps_code(&stopped) {
+                        self.callers.forget(process);
+                    }
+                    counts.moves = self.books.note(process, request, is_own);
+                }
+            },
+        }
+        self.add(pid, &tally, 1);
+        tally
+    }
+
+    /// Counts so many times what calls of a thread came to.
+    fn add(&mut self, pid: Pid, tally: &Tally, times: u64) {
+        let Some((_, thread)) = self.live.get_mut(&pid) else { return };
+        thread.counts.add(&tally.counts, times);
+        self.calls.small_writes.add(&tally.small_writes, times);
+        for (address, waits) in &tally.locks {
+            self.locks.note(thread.process, pid, *address, times * waits);
+        }
+    }
+
+    fn stopped(&mut self, pid: Pid) {
+        self.calls.stops += 1;
+        if self.first.is_some()
+            && self.process_of(pid) == self.first
+            && let Some((_, stops)) = self.calls.first_stops.last_mut()
+        {
+            *stops += 1;
+        }
+    }
+
+    fn process_of(&self, pid: Pid) -> Option<Pid> {
+        self.live.get(&pid).map(|(_, thread)| thread.process)
+    }
+
+    /// A thread of which something may be heard from now on.
+    fn meet(&mut self, pid: Pid) {
+        if self.live.contains_key(&pid) {
+            return;
+        }
+        let read = |name: &str| fs::read_to_string(format!("/proc/{pid}/{name}"));
+        let status = read("status").unwrap_or_default();
+        let process = status.lines().find_map(|line| line.strip_prefix("Tgid:"));
+        let process = process.and_then(|number| number.trim().parse().ok()).unwrap_or(pid);
+        let thread = ThreadCalls {
+            thread: pid,
+            process,
+            name: read("comm").unwrap_or_default().trim_end().to_owned(),
+            counts: Counts::default(),
+        };
+        self.first = self.first.or(Some(process));
+        self.live.insert(pid, (self.calls.threads_begun, thread));
+        self.calls.threads_begun += 1;
+        self.calls.processes += u64::from(process == pid);
+    }
+
+    fn note(&mut self, pid: Pid, call: Call) {
+        self.meet(pid);
+        if let Some((_, thread)) = self.live.get_mut(&pid) {
+            thread.counts.calls[call as usize] += 1;
+        }
+    }
+
+    /// Nothing more will be heard of a thread.
+    fn close(&mut self, pid: Pid) {
+        let Some((order, thread)) = self.live.remove(&pid) else { return };
+        self.calls.total.add(&thread.counts, 1);
+        if order < Calls::THREADS_MAX as u64 {
+            self.ended.push((order, thread));
+        } else {
+            self.calls.more_threads += 1;
+        }
+    }
+
+    fn finish(mut self) -> Calls {
+        // Threads whose end nobody heard of: those that another thread of their process replaced.
+        for pid in self.live.keys().copied().collect::<Vec<_>>() {
+            self.close(pid);
+        }
+        self.ended.sort_by_key(|(order, _)| *order);
+        self.calls.threads = self.ended.into_iter().map(|(_, thread)| thread).collect();
+        (self.calls.locks, self.calls.more_lock_waits) = self.locks.finish();
+        self.calls
+    }
+}

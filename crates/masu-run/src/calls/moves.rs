@@ -1,0 +1,326 @@
+//! What was asked of memory: how often it came and went, and how much went.
+//!
+//! It relies on the arguments of the calls, and on where they were made. The hard idea is what makes a storm: not that
+//! memory is asked for, which every program does while it grows, but that it is given back and asked for again. So a
+//! mapping that goes counts only where such a one came: files and stacks go as well.
+
+use std::collections::HashMap;
+
+use serde::Serialize;
+
+use super::Pid;
+use crate::kernel::calls::MemoryRequest;
+
+/// How often memory came and went.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Moves {
+    /// Times that `brk` moved the break up.
+    pub break_ups: u64,
+    /// Times that it moved it down.
+    pub break_downs: u64,
+    /// Writable mappings without a file, thread stacks not among them.
+    pub maps: u64,
+    /// Such mappings given back.
+    pub unmaps: u64,
+    /// Times that contents were given back and the addresses kept (`madvise`).
+    pub purges: u64,
+    /// Times that contents were offered, for the kernel to take when it needs memory (`MADV_FREE`).
+    pub offers: u64,
+    /// Times that reserved addresses became memory (`mprotect`).
+    pub grows: u64,
+    /// Bytes that came, by the break, mappings and `mprotect`.
+    pub asked_bytes: u64,
+    /// Bytes that went by all but offers.
+    pub returned_bytes: u64,
+    /// What of this the program did itself, and not its malloc or its C library.
+    pub own: OwnMoves,
+}
+
+/// How memory came and went by calls of the program's own, on which no malloc has a hold.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct OwnMoves {
+    pub maps: u64,
+    pub unmaps: u64,
+    pub purges: u64,
+    pub asked_bytes: u64,
+    pub returned_bytes: u64,
+}
+
+impl Moves {
+    /// Times that the break went up and down again.
+    pub fn break_pairs(&self) -> u64 {
+        self.break_ups.min(self.break_downs)
+    }
+
+    /// Times that a mapping came and went.
+    pub fn map_pairs(&self) -> u64 {
+        self.maps.min(self.unmaps)
+    }
+
+    /// Bytes that the malloc asked for at most: no more memory than this is its to touch.
+    pub fn asked_by_malloc_bytes(&self) -> u64 {
+        self.asked_bytes.saturating_sub(self.own.asked_bytes)
+    }
+
+    /// Whether most of what went, and came again, did so by the program's own calls.
+    pub fn are_own(&self) -> bool {
+        let own = self.own.unmaps + self.own.purges;
+        let all = self.break_pairs() + self.unmaps + self.purges;
+        2 * own > all && 2 * self.own.returned_bytes > self.returned_bytes
+    }
+
+    pub(super) fn add(&mut self, other: &Moves, times: u64) {
+        let bytes = |sum: &mut u64, more: u64| grow(sum, more.saturating_mul(times));
+        self.break_ups += times * other.break_ups;
+        self.break_downs += times * other.break_downs;
+        self.maps += times * other.maps;
+        self.unmaps += times * other.unmaps;
+        self.purges += times * other.purges;
+        self.offers += times * other.offers;
+        self.grows += times * other.grows;
+        bytes(&mut self.asked_bytes, other.asked_bytes);
+        bytes(&mut self.returned_bytes, other.returned_bytes);
+        let (own, more) = (&mut self.own, &other.own);
+        own.maps += times * more.maps;
+        own.unmaps += times * more.unmaps;
+        own.purges += times * more.purges;
+        bytes(&mut own.asked_bytes, more.asked_bytes);
+        bytes(&mut own.returned_bytes, more.returned_bytes);
+    }
+}
+
+fn grow(sum: &mut u64, more: u64) {
+    *sum = sum.saturating_add(more);
+}
+
+/// What each process has of memory, as far as its calls tell.
+#[derive(Debug, Default)]
+pub(super) struct Books {
+    known: HashMap<Pid, Book>,
+    /// Whether some calls were not seen.
+    has_gaps: bool,
+}
+
+#[derive(Debug, Default)]
+struct Book {
+    /// Where the break is, as far as it was moved.
+    break_at: Option<u64>,
+    /// Whether all calls of the program were seen since it began.
+    is_whole: bool,
+    /// Bytes of mappings without a file that came and have not gone.
+    mapped_bytes: u64,
+    /// Mappings that are something else, by their size.
+    others: HashMap<u64, u64>,
+}
+
+/// So many sizes of a process's other mappings are kept apart; all are forgotten when there are more.
+const SIZES_MAX: usize = 4096;
+
+impl Books {
+    /// What a request of `process` comes to, made by the program itself where it `is_own`.
+    pub(super) fn note(&mut self, process: Pid, request: MemoryRequest, is_own: bool) -> Moves {
+        let has_gaps = self.has_gaps;
+        let book = self.known.entry(process).or_default();
+        let mut changed = Moves::default();
+        match request {
+            MemoryRequest::Break(address) => match book.break_at.replace(address) {
+                Some(before) if address < before => {
+                    changed.break_downs = 1;
+                    changed.returned_bytes = before - address;
+                }
+                Some(before) if address == before => {}
+                None if has_gaps => {}
+                before => {
+                    changed.break_ups = 1;
+                    changed.asked_bytes = before.map_or(0, |before| address - before);
+                }
+            },
+            MemoryRequest::Map(bytes) => {
+                changed.maps = 1;
+                changed.asked_bytes = bytes;
+                grow(&mut book.mapped_bytes, bytes);
+            }
+            MemoryRequest::MapOther(bytes) => {
+                if book.others.len() == SIZES_MAX {
+                    book.others.clear();
+                }
+                *book.others.entry(bytes).or_default() += 1;
+            }
+            MemoryRequest::Unmap(bytes) => {
+                let bytes = book.unmapped(bytes);
+                changed.unmaps = u64::from(bytes > 0);
+                changed.returned_bytes = bytes;
+            }
+            MemoryRequest::Resize(before, after) => {
+                changed.asked_bytes = after.saturating_sub(before);
+                grow(&mut book.mapped_bytes, changed.asked_bytes);
+            }
+            MemoryRequest::Purge(bytes) => {
+                changed.purges = 1;
+                changed.returned_bytes = bytes;
+            }
+            MemoryRequest::Offer => changed.offers = 1,
+            MemoryRequest::Grow(bytes) => {
+                changed.grows = 1;
+                changed.asked_bytes = bytes;
+                grow(&mut book.mapped_bytes, bytes);
+            }
+            MemoryRequest::Other => {}
+        }
+        if is_own {
+            changed.own = OwnMoves {
+                maps: changed.maps,
+                unmaps: changed.unmaps,
+                purges: changed.purges,
+                asked_bytes: changed.asked_bytes,
+                returned_bytes: changed.returned_bytes,
+            };
+        }
+        changed
+    }
+
+    /// Calls of a process were not seen: what is known of it is no longer so.
+    pub(super) fn lose_track(&mut self, process: Pid) {
+        self.known.remove(&process);
+        self.has_gaps = true;
+    }
+
+    /// The process runs another program now, all of whose calls will be seen.
+    pub(super) fn begin(&mut self, process: Pid) {
+        self.known.insert(process, Book { is_whole: true, ..Book::default() });
+    }
+
+    pub(super) fn forget(&mut self, process: Pid) {
+        self.known.remove(&process);
+    }
+}
+
+impl Book {
+    /// How many of the bytes that go are of mappings without a file.
+    fn unmapped(&mut self, bytes: u64) -> u64 {
+        if let Some(others) = self.others.get_mut(&bytes).filter(|others| **others > 0) {
+            *others -= 1;
+            return 0;
+        }
+        // What a process had before it was seen is not known, nor what a child has of its parent.
+        if !self.is_whole {
+            return bytes;
+        }
+        let gone = bytes.min(self.mapped_bytes);
+        self.mapped_bytes -= gone;
+        gone
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What these requests of a process come to, which was seen since its program began.
+    fn noted(requests: &[(MemoryRequest, bool)]) -> Moves {
+        let (mut books, mut moves) = (Books::default(), Moves::default());
+        books.begin(1);
+        for (request, is_own) in requests {
+            moves.add(&books.note(1, *request, *is_own), 1);
+        }
+        moves
+    }
+
+    #[test]
+    fn a_break_goes_up_and_down_for_each_process_by_itself() {
+        let (mut books, mut moves) = (Books::default(), Moves::default());
+        for (process, address) in [(1, 100), (1, 300), (2, 200), (1, 250), (1, 250), (1, 300)] {
+            moves.add(&books.note(process, MemoryRequest::Break(address), false), 1);
+        }
+        assert_eq!((moves.break_ups, moves.break_downs, moves.returned_bytes), (4, 1, 50));
+        assert_eq!((moves.break_pairs(), moves.map_pairs()), (1, 0));
+        // Another program begins at whatever address.
+        books.begin(1);
+        moves.add(&books.note(1, MemoryRequest::Break(10), false), 1);
+        assert_eq!((moves.break_ups, moves.break_downs), (5, 1));
+    }
+
+    #[test]
+    fn what_goes_is_added_up_whatever_its_size_is_said_to_be() {
+        let (mut books, mut moves) = (Books::default(), Moves::default());
+        for request in [
+            MemoryRequest::Map(4096),
+            MemoryRequest::Unmap(u64::MAX),
+            MemoryRequest::Unmap(1),
+            MemoryRequest::Purge(4096),
+            MemoryRequest::Offer,
+            MemoryRequest::Grow(0),
+            MemoryRequest::Other,
+        ] {
+            moves.add(&books.note(1, request, false), 1);
+        }
+        let expected = Moves {
+            maps: 1,
+            unmaps: 2,
+            purges: 1,
+            offers: 1,
+            grows: 1,
+            asked_bytes: 4096,
+            returned_bytes: u64::MAX,
+            ..Moves::default()
+        };
+        assert_eq!(moves, expected);
+        assert_eq!(moves.map_pairs(), 1);
+    }
+
+    #[test]
+    fn files_and_stacks_that_go_are_neither_counted_nor_added_up() {
+        let moves = noted(&[
+            (MemoryRequest::MapOther(10_000), true),
+            (MemoryRequest::MapOther(10_000), true),
+            (MemoryRequest::Unmap(10_000), true),
+            (MemoryRequest::Map(8192), false),
+            (MemoryRequest::Unmap(10_000), true),
+            (MemoryRequest::Unmap(8192), false),
+            // What came before the program was seen, or what came as addresses alone.
+            (MemoryRequest::Unmap(1 << 20), false),
+        ]);
+        assert_eq!((moves.maps, moves.unmaps, moves.returned_bytes), (1, 1, 8192));
+        assert_eq!(moves.own, OwnMoves::default());
+    }
+
+    #[test]
+    fn after_a_gap_a_request_stands_for_many_and_a_first_break_for_none() {
+        let (mut books, mut moves) = (Books::default(), Moves::default());
+        books.begin(1);
+        moves.add(&books.note(1, MemoryRequest::Break(100), false), 1);
+        books.lose_track(1);
+        for request in [
+            MemoryRequest::Break(900),
+            MemoryRequest::Break(800),
+            MemoryRequest::Break(900),
+            // It cannot be expected to be known here.
+            MemoryRequest::Unmap(4096),
+        ] {
+            moves.add(&books.note(1, request, false), 10);
+        }
+        assert_eq!((moves.break_ups, moves.break_downs, moves.unmaps), (11, 10, 10));
+        assert_eq!(moves.returned_bytes, 1_000 + 40_960);
+    }
+
+    #[test]
+    fn a_mapping_that_grew_goes_with_all_it_has() {
+        let moves = noted(&[
+            (MemoryRequest::Map(4096), false),
+            (MemoryRequest::Resize(4096, 12_288), false),
+            (MemoryRequest::Unmap(12_288), false),
+        ]);
+        assert_eq!((moves.unmaps, moves.asked_bytes, moves.returned_bytes), (1, 12_288, 12_288));
+    }
+
+    #[test]
+    fn what_the_program_maps_itself_is_told_from_what_its_malloc_maps() {
+        let one =
+            |is_own| [(MemoryRequest::Map(4096), is_own), (MemoryRequest::Unmap(4096), is_own)];
+        let own = noted(&[one(true), one(true), one(false)].concat());
+        assert_eq!((own.map_pairs(), own.own.unmaps, own.own.returned_bytes), (3, 2, 8192));
+        assert_eq!(own.asked_by_malloc_bytes(), 4096);
+        assert!(own.are_own());
+        assert!(!noted(&[one(true), one(false), one(false)].concat()).are_own());
+    }
+}

@@ -1,0 +1,217 @@
+//! The neighbors of a run: what others used of the machine during the run, and whether the run's times say more about
+//! them.
+//!
+//! `/proc/stat` counts in ticks of 10 ms, here for the CPUs that the run may use. A thread that is ready but has no
+//! CPU may wait for a neighbor, or for another thread of its own program. So a wait counts only as far as somebody
+//! else was seen to use the CPUs.
+
+use std::fs;
+
+use crate::kernel;
+
+/// The share of its time that a run may lose to neighbors: of the time its threads wanted a CPU, or
+/// of the whole where that is longer.
+const STARVED_SHARE: f64 = 0.1;
+
+/// What the machine had done when a run began.
+#[derive(Debug)]
+pub struct Neighbors {
+    before: Option<Times>,
+    load: Option<f64>,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Interference {
+    /// CPU seconds used by everyone, the run included, on the CPUs it may use.
+    pub(crate) busy_s: Option<f64>,
+    /// Seconds the hypervisor gave those CPUs to other machines.
+    pub steal_s: Option<f64>,
+    /// The one-minute load average when the run began.
+    pub load: Option<f64>,
+    /// How many CPUs the run may use.
+    pub cpus: usize,
+}
+
+/// Seconds since the machine started, summed over some CPUs.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Times {
+    busy_s: f64,
+    steal_s: f64,
+    cpus: usize,
+}
+
+impl Neighbors {
+    pub fn look() -> Neighbors {
+        Neighbors { before: Times::now(), load: load() }
+    }
+
+    /// Looks again when it has ended.
+    pub fn interference(&self) -> Interference {
+        let both = self.before.zip(Times::now());
+        let difference = |of: fn(Times) -> f64| both.map(|(from, to)| (of(to) - of(from)).max(0.0));
+        Interference {
+            busy_s: difference(|times| times.busy_s),
+            steal_s: difference(|times| times.steal_s),
+            load: self.load,
+            cpus: self.before.map_or(1, |times| times.cpus),
+        }
+    }
+}
+
+impl Interference {
+    /// CPU seconds that others used, this process among them, where the run itself used `own_s`.
+    pub fn others_s(&self, own_s: f64) -> Option<f64> {
+        self.busy_s.map(|busy_s| (busy_s - own_s).max(0.0))
+    }
+
+    /// Whether a run that used `own_s` CPU seconds, waited `queued_s` for a CPU and had at most
+    /// `threads` at once lost so much to others that it says little about the program.
+    ///
+    /// Lost are the wait for a CPU, as far as others used the CPUs in that time, and the run's share
+    /// of the time the hypervisor took. A tick a CPU of doubt is granted to the others, for a short
+    /// run may fall between two ticks; not where the run had more threads than CPUs, because those
+    /// wait for each other. A run that mostly sleeps or reads is not longer by more than it lost, so
+    /// what it lost is held against all of its `wall_s`.
+    pub(crate) fn starved(
+        &self,
+        wall_s: f64,
+        own_s: f64,
+        queued_s: Option<f64>,
+        threads: usize,
+    ) -> bool {
+        let queued_s = queued_s.unwrap_or(0.0);
+        let steal_s = self.steal_s.unwrap_or(0.0);
+        let others_s = self.others_s(own_s);
+        let waits_for_itself = threads > self.cpus;
+        let doubt_s = if waits_for_itself { 0.0 } else { ticks_s(self.cpus) };
+        // Where the kernel does not tell what others used, a wait is held against them.
+        let used_s = others_s.map_or(f64::INFINITY, |others_s| others_s + doubt_s);
+        let stolen_s = steal_s * own_s / (own_s + others_s.unwrap_or(0.0)).max(f64::MIN_POSITIVE);
+        let lost_s = queued_s.min(used_s + steal_s - stolen_s) + stolen_s;
+        lost_s > STARVED_SHARE * (lost_s + own_s).max(wall_s)
+    }
+}
+
+fn ticks_s(cpus: usize) -> f64 {
+    cpus as f64 / kernel::ticks_a_second()
+}
+
+impl Times {
+    fn now() -> Option<Times> {
+        let allowed = fs::read_to_string("/proc/thread-self/status").ok()?;
+        let allowed = allowed.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
+        Times::parse(&fs::read_to_string("/proc/stat").ok()?, &ranges(allowed.trim())?)
+    }
+
+    /// Adds up the lines of `/proc/stat` for the CPUs in `allowed`; none if it has no such line.
+    fn parse(stat: &str, allowed: &[(usize, usize)]) -> Option<Times> {
+        let mut times = Times { busy_s: 0.0, steal_s: 0.0, cpus: 0 };
+        for line in stat.lines() {
+            let mut words = line.split_ascii_whitespace();
+            let number = words.next().and_then(|word| word.strip_prefix("cpu")?.parse().ok());
+            let is_allowed =
+                |cpu: usize| allowed.iter().any(|(first, last)| (*first..=*last).contains(&cpu));
+            if !number.is_some_and(is_allowed) {
+                continue;
+            }
+            let ticks: Vec<f64> = words.map_while(|word| word.parse().ok()).collect();
+            // In the order of proc(5): user, nice, system, idle, iowait, irq, softirq, steal.
+            let [user, nice, system, _, _, irq, softirq, steal, ..] = ticks[..] else { continue };
+            times.busy_s += (user + nice + system + irq + softirq) / kernel::ticks_a_second();
+            times.steal_s += steal / kernel::ticks_a_second();
+            times.cpus += 1;
+        }
+        (times.cpus > 0).then_some(times)
+    }
+}
+
+/// Understands the kernel's lists of CPUs: `0-3,8`.
+fn ranges(text: &str) -> Option<Vec<(usize, usize)>> {
+    let range = |part: &str| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        Some((first.parse().ok()?, last.parse().ok()?))
+    };
+    text.split(',').map(range).collect()
+}
+
+fn load() -> Option<f64> {
+    fs::read_to_string("/proc/loadavg").ok()?.split_ascii_whitespace().next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn interference(busy_s: f64, steal_s: f64) -> Interference {
+        Interference { busy_s: Some(busy_s), steal_s: Some(steal_s), load: None, cpus: 2 }
+    }
+
+    #[test]
+    fn only_the_cpus_that_may_be_used_are_added_up() {
+        let tick_s = 1.0 / kernel::ticks_a_second();
+        let stat = "cpu 9 9 9 9 9 9 9 9 9 9\ncpu0 1 2 4 1000 1000 8 16 32 0 0\n\
+                    cpu1 1 1 1 1 1 1 1 1 0 0\ncpu10 5 5 5 5 5 5 5 5 0 0\nintr 7 7 7\n";
+        let times = Times::parse(stat, &ranges("0-1,7").unwrap()).unwrap();
+        assert_eq!(times.cpus, 2);
+        assert!((times.busy_s - 36.0 * tick_s).abs() < 1e-9, "{times:?}");
+        assert!((times.steal_s - 33.0 * tick_s).abs() < 1e-9, "{times:?}");
+        assert_eq!(Times::parse(stat, &[(3, 3)]), None);
+        assert_eq!(ranges("none"), None);
+    }
+
+    #[test]
+    fn this_machine_tells_what_it_does() {
+        let neighbors = Neighbors::look();
+        let interference = neighbors.interference();
+        assert!(interference.cpus >= 1 && interference.load.is_some(), "{interference:?}");
+        assert!(
+            interference.busy_s.is_some() && interference.steal_s.is_some(),
+            "{interference:?}"
+        );
+    }
+
+    #[test]
+    fn waiting_for_neighbors_is_starving() {
+        // One thread that got half of a CPU because somebody else had the other half.
+        assert!(interference(4.0, 0.0).starved(2.0, 1.0, Some(1.0), 1));
+        // The same where the kernel does not tell what others did.
+        let silent = Interference { busy_s: None, ..interference(0.0, 0.0) };
+        assert!(silent.starved(2.0, 1.0, Some(1.0), 1));
+    }
+
+    #[test]
+    fn threads_of_one_program_that_wait_for_each_other_do_not_starve() {
+        // Eight threads on two CPUs that nobody else uses: each waits three quarters of the time.
+        assert!(!interference(2.0, 0.0).starved(1.0, 2.0, Some(6.0), 8));
+        // The same with a neighbor that had a quarter of the CPUs.
+        assert!(interference(2.0, 0.0).starved(1.0, 1.5, Some(6.0), 8));
+    }
+
+    #[test]
+    fn neighbors_on_cpus_that_were_free_starve_nobody() {
+        assert!(!interference(2.0, 0.0).starved(1.001, 1.0, Some(0.001), 1));
+    }
+
+    #[test]
+    fn a_program_that_sleeps_does_not_starve_on_the_little_it_works() {
+        // A millisecond of work and a fifth of that in a queue, within 50 milliseconds.
+        assert!(!interference(0.05, 0.0).starved(0.05, 0.001, Some(0.0002), 1));
+        // A tenth of its time is another matter.
+        assert!(interference(0.05, 0.0).starved(0.05, 0.001, Some(0.006), 1));
+    }
+
+    #[test]
+    fn a_wait_shorter_than_a_tick_counts_for_few_threads_only() {
+        let short = interference(0.0, 0.0);
+        assert!(short.starved(0.004, 0.002, Some(0.002), 2));
+        assert!(!short.starved(0.004, 0.002, Some(0.002), 3));
+    }
+
+    #[test]
+    fn time_the_hypervisor_took_counts_without_any_wait() {
+        assert!(interference(1.0, 0.5).starved(1.5, 1.0, Some(0.0), 1));
+        assert!(interference(1.0, 0.5).starved(1.5, 1.0, None, 1));
+        // Here the neighbors lost most of it.
+        assert!(!interference(10.0, 0.5).starved(1.5, 1.0, Some(0.0), 1));
+    }
+}

@@ -1,0 +1,318 @@
+//! The processes of a run: which they are, what they hold, how to end them.
+//!
+//! This process is a *subreaper*: a process whose parent ends becomes our child, so nothing escapes by forking twice.
+//! A run's processes are the root's descendants, plus our children that were not there before the run, unless they are
+//! in a *session* that was: servers that were started earlier lose children to us too.
+
+use std::cell::RefCell;
+use std::collections::{BTreeSet, HashMap};
+use std::fs;
+use std::path::Path;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use crate::books::{self, Scheduled, Stat};
+use crate::kernel::{self, Usage};
+
+pub type Pid = i32;
+
+#[derive(Debug)]
+pub struct Tree {
+    pub(crate) root: Pid,
+    /// Children of this process that belong to someone else.
+    before: Vec<Pid>,
+    /// The sessions of these and their descendants; a run begins its own and can enter no other.
+    sessions_before: BTreeSet<Pid>,
+    /// Nanoseconds each thread seen so far had waited for a CPU when last looked at.
+    queued: RefCell<HashMap<Pid, u64>>,
+}
+
+#[derive(Debug, Default)]
+pub struct Sample {
+    pub(crate) held: Held,
+    pub(crate) threads: usize,
+    pub(crate) members: Vec<Pid>,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Held {
+    pub resident_bytes: u64,
+    /// Resident and swapped bytes, which count against a limit: a runaway that is swapped out grows on.
+    pub bytes: u64,
+    /// The process that holds most of these, and how many.
+    pub largest: Option<(Pid, u64)>,
+}
+
+impl Held {
+    pub fn of(members: &[Pid]) -> Held {
+        let mut held = Held::default();
+        for &pid in members {
+            let resident = rss_bytes(pid).unwrap_or(0);
+            let bytes = resident + swapped_bytes(pid);
+            held.resident_bytes += resident;
+            held.bytes += bytes;
+            if bytes > held.largest.map_or(0, |(_, most)| most) {
+                held.largest = Some((pid, bytes));
+            }
+        }
+        held
+    }
+}
+
+impl Tree {
+    /// The processes of the run of `root`; `before` are the children this process had earlier.
+    pub(crate) fn new(root: Pid, before: Vec<Pid>) -> Tree {
+        let older = with_descendants(before.clone());
+        let sessions = older.into_iter().filter_map(|pid| Some(state_of(pid)?.session));
+        let sessions_before = sessions.filter(|session| *session != root).collect();
+        Tree { root, before, sessions_before, queued: RefCell::default() }
+    }
+
+    /// Takes notice of another run whose first process is `root`, and which began after this one.
+    pub(crate) fn leave_alone(&mut self, root: Pid) {
+        self.before.push(root);
+        self.sessions_before.insert(root);
+    }
+
+    pub fn children_here() -> Vec<Pid> {
+        children(std::process::id().cast_signed())
+    }
+
+    /// The processes of the run, zombies included: the root first, parents before children.
+    pub(crate) fn members(&self) -> Vec<Pid> {
+        let mut members = vec![self.root];
+        members.extend(self.adopted());
+        with_descendants(members)
+    }
+
+    /// The processes of the run that lost their parent and became children of ours.
+    fn adopted(&self) -> Vec<Pid> {
+        let is_anothers =
+            |pid| state_of(pid).is_some_and(|state| self.sessions_before.contains(&state.session));
+        let mut adopted = Tree::children_here();
+        adopted.retain(|pid| *pid != self.root && !self.before.contains(pid) && !is_anothers(*pid));
+        adopted
+    }
+
+    pub(crate) fn sample(&self) -> Sample {
+        let members = self.members();
+        let threads = members.iter().map(|&pid| self.note_queued(pid)).sum();
+        Sample { held: Held::of(&members), threads, members }
+    }
+
+    /// Notes how long the threads of `pid` have waited for a CPU. Works on a zombie too, as long
+    /// as it was not waited for, but only for its first thread: the others are gone. Returns how
+    /// many there are.
+    pub(crate) fn note_queued(&self, pid: Pid) -> usize {
+        let threads = threads(pid);
+        for &thread in &threads {
+            if let Some(scheduled) = Scheduled::of(&format!("/proc/{pid}/task/{thread}")) {
+                self.queued.borrow_mut().insert(thread, scheduled.queued_ns);
+            }
+        }
+        threads.len()
+    }
+
+    /// Seconds the threads seen so far have waited for a CPU; none where the kernel does not tell.
+    /// A thread that came and went between two looks is not counted.
+    pub(crate) fn queued_s(&self) -> Option<f64> {
+        let queued = self.queued.borrow();
+        let nanoseconds: u64 = queued.values().sum();
+        (!queued.is_empty()).then(|| nanoseconds as f64 / 1e9)
+    }
+
+    /// Processes still running, by name, without the root.
+    pub(crate) fn left_behind(&self) -> Vec<String> {
+        let alive = self.members().into_iter().filter(|&pid| pid != self.root && is_alive(pid));
+        alive.map(name_with_pid).collect()
+    }
+
+    /// Kills every process of the run and waits until none runs, for a second at most. Zombies stay.
+    pub(crate) fn kill(&self) {
+        kill_all(|| self.members());
+    }
+
+    /// Reaps what has ended of the run, the root excepted, and returns what it used.
+    pub(crate) fn reap(&self) -> Usage {
+        self.adopted().into_iter().filter_map(kernel::reap).fold(Usage::default(), Usage::plus)
+    }
+}
+
+/// Kills what `members` names until none of it runs, for a second at most. Zombies stay.
+pub fn kill_all(members: impl Fn() -> Vec<Pid>) {
+    for _ in 0..500 {
+        let alive: Vec<Pid> = members().into_iter().filter(|&pid| is_alive(pid)).collect();
+        if alive.is_empty() {
+            return;
+        }
+        alive.into_iter().for_each(kernel::kill);
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// These processes and all that descend from them, parents before children.
+pub fn with_descendants(mut members: Vec<Pid>) -> Vec<Pid> {
+    let mut next = 0;
+    while next < members.len() {
+        members.extend(children(members[next]));
+        next += 1;
+    }
+    members
+}
+
+/// The name the kernel knows a process by, with its pid: `sed (4711)`.
+pub fn name_with_pid(pid: Pid) -> String {
+    let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+    let name = name.trim_end();
+    format!("{} ({pid})", if name.is_empty() { "process" } else { name })
+}
+
+pub fn threads(pid: Pid) -> Vec<Pid> {
+    let entries = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+}
+
+/// The processes whose parent is `pid`, zombies included.
+pub(crate) fn children(pid: Pid) -> Vec<Pid> {
+    static ARE_LISTED: OnceLock<bool> = OnceLock::new();
+    let are_listed = ARE_LISTED.get_or_init(|| Path::new("/proc/thread-self/children").exists());
+    if *are_listed { listed_children(pid) } else { searched_children(pid) }
+}
+
+/// What the kernel lists for each thread, where it was built to.
+fn listed_children(pid: Pid) -> Vec<Pid> {
+    let mut children = Vec::new();
+    for thread in threads(pid) {
+        let path = format!("/proc/{pid}/task/{thread}/children");
+        let text = fs::read_to_string(path).unwrap_or_default();
+        children.extend(text.split_ascii_whitespace().filter_map(|word| word.parse::<Pid>().ok()));
+    }
+    children
+}
+
+/// The same by asking every process of the machine for its parent.
+fn searched_children(parent: Pid) -> Vec<Pid> {
+    let all = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = all.filter_map(|entry| entry.file_name().to_str()?.parse::<Pid>().ok());
+    pids.filter(|&pid| state_of(pid).is_some_and(|state| state.parent == parent)).collect()
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct State {
+    letter: char,
+    pub(crate) parent: Pid,
+    pub session: Pid,
+}
+
+impl State {
+    /// Whether it is a zombie, or about to vanish.
+    pub fn is_gone(self) -> bool {
+        matches!(self.letter, 'Z' | 'X' | 'x')
+    }
+}
+
+pub fn state_of(pid: Pid) -> Option<State> {
+    let stat = Stat::of(&format!("/proc/{pid}"))?;
+    Some(State { letter: stat.state()?, parent: stat.field(4)?, session: stat.field(6)? })
+}
+
+pub fn rss_bytes(pid: Pid) -> Option<u64> {
+    books::resident_bytes(&format!("/proc/{pid}"))
+}
+
+/// Bytes of a process that are swapped out; not looked for where there is nothing to swap to.
+pub fn swapped_bytes(pid: Pid) -> u64 {
+    static HAS_SWAP: OnceLock<bool> = OnceLock::new();
+    if !HAS_SWAP.get_or_init(has_swap) {
+        return 0;
+    }
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    swapped_in(&status).unwrap_or(0)
+}
+
+/// The bytes that the `VmSwap` line of `/proc/PID/status` tells.
+fn swapped_in(status: &str) -> Option<u64> {
+    let line = status.lines().find_map(|line| line.strip_prefix("VmSwap:"))?;
+    line.trim().strip_suffix(" kB")?.parse::<u64>().ok()?.checked_mul(1024)
+}
+
+/// Whether there is anything to swap to: a line after the heading.
+fn has_swap() -> bool {
+    fs::read_to_string("/proc/swaps").is_ok_and(|swaps| swaps.lines().count() > 1)
+}
+
+pub fn is_alive(pid: Pid) -> bool {
+    state_of(pid).is_some_and(|state| !state.is_gone())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead, BufReader, Write};
+    use std::process::{Child, Command, Stdio};
+
+    use super::*;
+
+    #[test]
+    fn what_is_swapped_out_is_read_from_the_status() {
+        let status = "Name:\tp\nVmRSS:\t    8 kB\nVmSwap:\t    12 kB\nThreads:\t1\n";
+        assert_eq!(swapped_in(status), Some(12 << 10));
+        let own = fs::read_to_string("/proc/self/status").unwrap();
+        assert!(swapped_in(&own).is_some(), "{own}");
+        assert_eq!(swapped_in("Name:\tkthread\n"), None);
+    }
+
+    #[test]
+    fn searching_for_children_finds_those_that_are_listed() {
+        let _alone = super::super::alone();
+        let mut child = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
+        let here = std::process::id().cast_signed();
+        let (mut listed, mut searched) = (listed_children(here), searched_children(here));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        listed.sort_unstable();
+        searched.sort_unstable();
+        assert!(searched.contains(&child.id().cast_signed()), "{searched:?}");
+        assert_eq!(listed, searched);
+    }
+
+    #[test]
+    fn an_orphan_of_what_ran_before_is_none_of_the_run() {
+        let _alone = super::super::alone();
+        kernel::become_subreaper().unwrap();
+        let start = |script: &str| {
+            let mut shell = Command::new("/bin/sh");
+            shell.args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped());
+            kernel::start_apart(&mut shell, false);
+            shell.spawn().unwrap()
+        };
+        // Each, when asked to, leaves an orphan and says its number.
+        let leave = "read now; (sleep 1000 > /dev/null & echo $!); read end";
+        let orphan_of = |child: &mut Child| {
+            writeln!(child.stdin.as_mut().unwrap()).unwrap();
+            let mut line = String::new();
+            BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+            let orphan: Pid = line.trim().parse().unwrap();
+            // It says its number before its parent has gone.
+            while state_of(orphan).unwrap().parent != std::process::id().cast_signed() {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            orphan
+        };
+        let mut server = start(leave);
+        let before = Tree::children_here();
+        let mut root = start(leave);
+        let tree = Tree::new(root.id().cast_signed(), before);
+        let (servers, runs) = (orphan_of(&mut server), orphan_of(&mut root));
+        let members = tree.members();
+        tree.kill();
+        let lives = is_alive(servers);
+        for pid in [server.id().cast_signed(), servers] {
+            kernel::kill(pid);
+            kernel::wait_for(pid).unwrap();
+        }
+        root.wait().unwrap();
+        tree.reap();
+        assert!(lives && !members.contains(&servers), "{members:?}");
+        assert!(members.contains(&runs), "{members:?}");
+    }
+}

@@ -1,0 +1,176 @@
+//! Shell commands of the user's around the runs: `--setup`, `--prepare` and `--cleanup`.
+//!
+//! They are not measured, their output never mixes with a program's, and they may leave a server running. After a
+//! failed hook no run would mean what was asked for, so the failure is an error with the hook's last words.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use crate::error::Doing;
+use crate::execute::{Tree, alone};
+use crate::kernel::{self, Status};
+use crate::workload::unlinked_file;
+use crate::{Ending, Error, Stop};
+
+/// How often a waiting hook looks whether it is to stop.
+const PATIENCE: Duration = Duration::from_millis(50);
+
+/// How much of the end of its standard error is searched for a hook's last line, in bytes.
+const TAIL_BYTES: u64 = 2048;
+
+/// Shell commands around the runs of a table.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Hooks {
+    /// Once, before anything else runs.
+    pub setup: Option<OsString>,
+    /// Before every run, the warm-ups too, in the folder of the run. `{variant}`, `{scratch}` and
+    /// the names of the row's parameters stand for their values.
+    pub prepare: Option<OsString>,
+    /// Once, after everything else has ended, also after an error or a stop.
+    pub cleanup: Option<OsString>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hook {
+    Setup,
+    Prepare,
+    Cleanup,
+}
+
+impl Hook {
+    fn name(self) -> &'static str {
+        match self {
+            Hook::Setup => "setup",
+            Hook::Prepare => "prepare",
+            Hook::Cleanup => "cleanup",
+        }
+    }
+
+    /// Runs `command` with `sh`, in `folder` if there is one, without input. What it starts in the
+    /// background goes on and counts as nobody's. A stop kills it with all it has started, except
+    /// the cleanup, which is what a stop leads to.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Hook`] if it fails, [`Error::Stopped`] if it was stopped.
+    pub fn run(self, command: &OsStr, folder: Option<&Path>, stop: &Stop) -> Result<(), Error> {
+        let doing = || format!("running the {} command", self.name());
+        let _alone = alone();
+        kernel::become_subreaper().doing(doing)?;
+        // A file and no pipe: what a hook leaves in the background may go on writing.
+        let said = unlinked_file()?;
+        let mut shell = Command::new("/bin/sh");
+        shell.arg("-c").arg(command).stdin(Stdio::null()).stdout(Stdio::null());
+        shell.stderr(said.try_clone().doing(doing)?);
+        if let Some(folder) = folder {
+            shell.current_dir(folder).env("PWD", folder);
+        }
+        kernel::start_apart(&mut shell, false);
+        let before = Tree::children_here();
+        let root = shell.spawn().doing(doing)?.id().cast_signed();
+        let process = kernel::open_process(root).doing(doing)?;
+        let stopped = loop {
+            let [has_ended] =
+                kernel::wait_readable([Some(process.as_fd())], PATIENCE).doing(doing)?;
+            if has_ended {
+                break false;
+            }
+            if self != Hook::Cleanup && stop.requested() {
+                break true;
+            }
+        };
+        let tree = Tree::new(root, before);
+        if stopped {
+            tree.kill();
+        }
+        let (status, _) = kernel::wait_for(root).doing(doing)?;
+        if stopped {
+            tree.reap();
+            return Err(Error::Stopped);
+        }
+        let ending = match status {
+            Status::Exited(0) => return Ok(()),
+            Status::Exited(code) => Ending::Exited(code),
+            Status::Signalled(signal) => Ending::Signalled(signal),
+        };
+        let reason = match last_line(&said) {
+            Some(line) => format!("it {ending} and said: {line}"),
+            None => format!("it {ending} and said nothing on standard error"),
+        };
+        let command = command.to_string_lossy().into_owned();
+        Err(Error::Hook { hook: self.name(), command, reason })
+    }
+}
+
+pub fn last_line(mut file: &File) -> Option<String> {
+    let end = file.seek(SeekFrom::End(0)).ok()?;
+    file.seek(SeekFrom::Start(end.saturating_sub(TAIL_BYTES))).ok()?;
+    let mut tail = Vec::new();
+    file.take(TAIL_BYTES).read_to_end(&mut tail).ok()?;
+    let tail = String::from_utf8_lossy(&tail);
+    let line = tail.lines().rev().map(str::trim).find(|line| !line.is_empty())?;
+    Some(line.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(hook: Hook, command: &str, stop: &Stop) -> Result<(), Error> {
+        hook.run(OsStr::new(command), None, stop)
+    }
+
+    #[test]
+    fn a_failure_names_the_hook_the_command_its_exit_and_its_last_words() {
+        let command = "echo first >&2; echo last words >&2; echo >&2; exit 3";
+        let error = run(Hook::Prepare, command, &Stop::never()).unwrap_err().to_string();
+        for part in ["prepare", command, "returned 3", "said: last words"] {
+            assert!(error.contains(part), "{part}: {error}");
+        }
+        let error = run(Hook::Setup, "kill -KILL $$", &Stop::never()).unwrap_err().to_string();
+        assert!(error.contains("setup") && error.contains("signal 9"), "{error}");
+        assert!(error.contains("said nothing"), "{error}");
+    }
+
+    #[test]
+    fn success_says_nothing_and_meets_no_input() {
+        run(Hook::Setup, "echo out; echo err >&2; ! read line", &Stop::never()).unwrap();
+    }
+
+    #[test]
+    fn it_runs_in_the_folder() {
+        let folder = std::fs::canonicalize(std::env::temp_dir()).unwrap();
+        let command = format!("[ \"$(pwd)\" = '{0}' ] && [ \"$PWD\" = '{0}' ]", folder.display());
+        let stop = Stop::never();
+        Hook::Prepare.run(OsStr::new(&command), Some(&folder), &stop).unwrap();
+    }
+
+    #[test]
+    fn a_stop_kills_all_but_the_cleanup() {
+        let stop = Stop::never();
+        stop.request();
+        for hook in [Hook::Setup, Hook::Prepare] {
+            let result = run(hook, "sleep 1000 & sleep 1000", &stop);
+            assert!(matches!(result, Err(Error::Stopped)), "{result:?}");
+        }
+        run(Hook::Cleanup, "sleep 0.1", &stop).unwrap();
+    }
+
+    #[test]
+    fn what_it_leaves_in_the_background_goes_on() {
+        let path = tempfile::NamedTempFile::new().unwrap().into_temp_path();
+        let command = format!("sleep 1000 & echo $! > {}", path.display());
+        run(Hook::Setup, &command, &Stop::never()).unwrap();
+        let pid = std::fs::read_to_string(&path).unwrap();
+        // The next hook, like the next run, leaves it alone, and a cleanup can end it.
+        run(Hook::Prepare, "true", &Stop::never()).unwrap();
+        run(Hook::Cleanup, &format!("kill {pid}"), &Stop::never()).unwrap();
+        let _alone = alone();
+        kernel::wait_for(pid.trim().parse().unwrap()).unwrap();
+    }
+}

@@ -1,0 +1,437 @@
+//! Which system calls are counted: their numbers, the filter that stops a thread at them and nowhere else, and how a
+//! new program gets that filter.
+//!
+//! A filter from before `exec` would stop the lab's own last steps. So the tracer has the program make the two calls
+//! that install it, when it stops before its first instruction, and then puts everything back.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+
+use super::call::Call;
+use super::trace::{machine, read_registers, resume_to_trap, write_registers};
+use super::{checked, wait_for};
+
+/// The number of each call on this CPU; a call that is not here does not exist on it.
+const NUMBERS: &[(Call, libc::c_long)] = &[
+    (Call::Futex, libc::SYS_futex),
+    (Call::Write, libc::SYS_write),
+    (Call::Brk, libc::SYS_brk),
+    (Call::Mmap, libc::SYS_mmap),
+    (Call::Munmap, libc::SYS_munmap),
+    (Call::Madvise, libc::SYS_madvise),
+    (Call::ProcessMadvise, libc::SYS_process_madvise),
+    (Call::Mprotect, libc::SYS_mprotect),
+    (Call::Mremap, libc::SYS_mremap),
+    (Call::SchedYield, libc::SYS_sched_yield),
+    (Call::Writev, libc::SYS_writev),
+    (Call::Pwrite64, libc::SYS_pwrite64),
+    (Call::Pwritev, libc::SYS_pwritev),
+    (Call::Pwritev2, libc::SYS_pwritev2),
+    (Call::Sendto, libc::SYS_sendto),
+    (Call::Sendmsg, libc::SYS_sendmsg),
+    (Call::Sendmmsg, libc::SYS_sendmmsg),
+    (Call::Clone, libc::SYS_clone),
+    (Call::Clone3, libc::SYS_clone3),
+    (Call::Execve, libc::SYS_execve),
+    (Call::Execveat, libc::SYS_execveat),
+    #[cfg(target_arch = "x86_64")]
+    (Call::Fork, libc::SYS_fork),
+    #[cfg(target_arch = "x86_64")]
+    (Call::Vfork, libc::SYS_vfork),
+];
+
+/// A counted call that a thread has stopped at, with what it was given.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Stopped {
+    pub(crate) call: Call,
+    pub(crate) arguments: [u64; 6],
+    pub(crate) from: CalledFrom,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct CalledFrom {
+    pub(crate) instruction: u64,
+    pub(crate) stack: u64,
+    /// Where the function returns to, on a CPU that keeps that in a register.
+    pub(crate) link: Option<u64>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FutexRequest {
+    Wait,
+    Wake,
+    Other,
+}
+
+/// What the second argument of `futex` asks for.
+pub(crate) fn futex_request(operation: u64) -> FutexRequest {
+    let flags = libc::FUTEX_PRIVATE_FLAG | libc::FUTEX_CLOCK_REALTIME;
+    let command = i32::try_from(operation & 0xffff).unwrap_or(-1) & !flags;
+    match command {
+        libc::FUTEX_WAIT | libc::FUTEX_WAIT_BITSET | libc::FUTEX_LOCK_PI => FutexRequest::Wait,
+        libc::FUTEX_WAKE
+        | libc::FUTEX_WAKE_BITSET
+        | libc::FUTEX_WAKE_OP
+        | libc::FUTEX_UNLOCK_PI => FutexRequest::Wake,
+        _ => FutexRequest::Other,
+    }
+}
+
+/// The value that the word of a `futex` call is expected to have says whether it is a lock that somebody holds
+/// and others want: 2 in glibc's locks and in those of Rust's standard library, a set sign bit in musl's. All
+/// ones is a thread that parks itself.
+pub(crate) fn is_contended_lock(operation: u64, value: u64) -> bool {
+    let value = value & u64::from(u32::MAX);
+    let waits = futex_request(operation) == FutexRequest::Wait;
+    waits && (value == 2 || (value >= 1 << 31 && value != u64::from(u32::MAX)))
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum MemoryRequest {
+    /// The program break at this address.
+    Break(u64),
+    /// So many bytes of new memory of no file.
+    Map(u64),
+    /// So many bytes of addresses for something else: a file, or a thread's stack.
+    MapOther(u64),
+    /// So many bytes of addresses given back.
+    Unmap(u64),
+    /// The contents of so many bytes given back, which read as zeros then.
+    Purge(u64),
+    /// Contents that the kernel may take when it needs memory.
+    Offer,
+    /// So many bytes of addresses that were reserved made memory.
+    Grow(u64),
+    /// A mapping of the first size is to have the second.
+    Resize(u64, u64),
+    Other,
+}
+
+impl MemoryRequest {
+    /// Whether it is of memory that a program may also ask for itself.
+    pub(crate) fn is_of_mappings(self) -> bool {
+        !matches!(self, MemoryRequest::Break(_) | MemoryRequest::MapOther(_) | MemoryRequest::Other)
+    }
+}
+
+pub(crate) fn maps_code(stopped: &Stopped) -> bool {
+    let access = match stopped.call {
+        Call::Mmap | Call::Mprotect => stopped.arguments[2],
+        _ => return false,
+    };
+    access & u64::from(libc::PROT_EXEC.cast_unsigned()) != 0
+}
+
+/// Whether a call gives the contents of many ranges back, which its second argument leads to.
+pub(crate) fn purges_many(stopped: &Stopped) -> bool {
+    let advice = i32::try_from(stopped.arguments[3]);
+    stopped.call == Call::ProcessMadvise && advice == Ok(libc::MADV_DONTNEED)
+}
+
+pub(crate) fn memory_request(stopped: &Stopped) -> MemoryRequest {
+    let Stopped { call, arguments, .. } = *stopped;
+    let has = |argument: u64, flag: libc::c_int| argument & u64::from(flag.cast_unsigned()) != 0;
+    match call {
+        // Zero asks where the break is.
+        Call::Brk if arguments[0] != 0 => MemoryRequest::Break(arguments[0]),
+        Call::Mmap => {
+            let is_memory = has(arguments[3], libc::MAP_ANONYMOUS);
+            if !is_memory || has(arguments[3], libc::MAP_STACK) {
+                MemoryRequest::MapOther(arguments[1])
+            } else if has(arguments[2], libc::PROT_WRITE) {
+                MemoryRequest::Map(arguments[1])
+            } else {
+                // Addresses that are only reserved.
+                MemoryRequest::Other
+            }
+        }
+        Call::Mremap => MemoryRequest::Resize(arguments[1], arguments[2]),
+        Call::Munmap => MemoryRequest::Unmap(arguments[1]),
+        Call::Madvise => match i32::try_from(arguments[2]) {
+            Ok(libc::MADV_DONTNEED) => MemoryRequest::Purge(arguments[1]),
+            Ok(libc::MADV_FREE) => MemoryRequest::Offer,
+            _ => MemoryRequest::Other,
+        },
+        Call::Mprotect if has(arguments[2], libc::PROT_WRITE) => MemoryRequest::Grow(arguments[1]),
+        _ => MemoryRequest::Other,
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Sleep {
+    /// For a lock that another thread holds, whose word is at this address.
+    Lock(u64),
+    /// Until another thread has something for it.
+    Signal,
+    /// For data, from a file, a pipe or a socket, or until it is taken.
+    Data,
+    /// Until one of several descriptors is ready.
+    Ready,
+    Time,
+    Child,
+    Other,
+}
+
+const SLEEPS: &[(libc::c_long, Sleep)] = &[
+    (libc::SYS_read, Sleep::Data),
+    (libc::SYS_pread64, Sleep::Data),
+    (libc::SYS_readv, Sleep::Data),
+    (libc::SYS_preadv, Sleep::Data),
+    (libc::SYS_write, Sleep::Data),
+    (libc::SYS_pwrite64, Sleep::Data),
+    (libc::SYS_writev, Sleep::Data),
+    (libc::SYS_recvfrom, Sleep::Data),
+    (libc::SYS_recvmsg, Sleep::Data),
+    (libc::SYS_sendto, Sleep::Data),
+    (libc::SYS_sendmsg, Sleep::Data),
+    (libc::SYS_fsync, Sleep::Data),
+    (libc::SYS_fdatasync, Sleep::Data),
+    (libc::SYS_sendfile, Sleep::Data),
+    (libc::SYS_splice, Sleep::Data),
+    (libc::SYS_accept, Sleep::Ready),
+    (libc::SYS_accept4, Sleep::Ready),
+    (libc::SYS_connect, Sleep::Data),
+    (libc::SYS_ppoll, Sleep::Ready),
+    (libc::SYS_pselect6, Sleep::Ready),
+    (libc::SYS_epoll_pwait, Sleep::Ready),
+    (libc::SYS_nanosleep, Sleep::Time),
+    (libc::SYS_clock_nanosleep, Sleep::Time),
+    (libc::SYS_wait4, Sleep::Child),
+    (libc::SYS_waitid, Sleep::Child),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_poll, Sleep::Ready),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_select, Sleep::Ready),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_epoll_wait, Sleep::Ready),
+];
+
+/// What the line of `/proc/PID/task/TID/syscall` says of a thread; none for one that runs, or is not in a call.
+pub fn sleeps_in(line: &str) -> Option<Sleep> {
+    let mut words = line.split_ascii_whitespace();
+    let number: libc::c_long = words.next()?.parse().ok().filter(|number| *number >= 0)?;
+    let mut argument = || {
+        let word = words.next().and_then(|word| word.strip_prefix("0x"));
+        word.and_then(|digits| u64::from_str_radix(digits, 16).ok())
+    };
+    if number == libc::SYS_futex {
+        let (address, operation, value) = (argument()?, argument()?, argument()?);
+        let is_lock = is_contended_lock(operation, value);
+        return Some(if is_lock { Sleep::Lock(address) } else { Sleep::Signal });
+    }
+    let found = SLEEPS.iter().find(|(known, _)| *known == number);
+    Some(found.map_or(Sleep::Other, |(_, sleep)| *sleep))
+}
+
+/// The call that a thread has stopped at because of the filter; none for one that somebody else's filter wants
+/// traced.
+pub(crate) fn stopped_at(pid: libc::pid_t) -> io::Result<Option<Stopped>> {
+    let registers = read_registers(pid)?;
+    let arguments = machine::ARGUMENTS.map(|place| registers[place]);
+    let call = known(registers[machine::CALL_NUMBER].cast_signed());
+    let from = CalledFrom {
+        instruction: registers[machine::PROGRAM_COUNTER],
+        stack: registers[machine::STACK_POINTER],
+        link: machine::LINK.map(|place| registers[place]),
+    };
+    Ok(call.map(|call| Stopped { call, arguments, from }))
+}
+
+pub(super) fn known(number: i64) -> Option<Call> {
+    NUMBERS.iter().find(|(_, known)| *known == number).map(|(call, _)| *call)
+}
+
+/// Bytes of one instruction of a filter, `struct sock_filter`.
+const INSTRUCTION: usize = 8;
+
+/// The filter: stops at the calls that are counted and lets all others run; calls by the numbers of another
+/// CPU (32-bit programs) run too, and are not counted.
+pub(super) fn filter() -> Vec<u8> {
+    const LOAD: u32 = libc::BPF_LD | libc::BPF_W | libc::BPF_ABS;
+    const JUMP_IF_EQUAL: u32 = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
+    const RETURN: u32 = libc::BPF_RET | libc::BPF_K;
+    /// Where `struct seccomp_data` has the number of the call, and the CPU whose number it is.
+    const NUMBER_AT: u32 = 0;
+    const CPU_AT: u32 = 4;
+    let mut filter = Vec::new();
+    let mut add = |code: u32, if_true: usize, if_false: usize, value: u32| {
+        let short = |number: usize| u8::try_from(number).expect("the filter has few instructions");
+        let code = u16::try_from(code).expect("codes of instructions have 16 bits");
+        filter.extend(code.to_ne_bytes());
+        filter.extend([short(if_true), short(if_false)]);
+        filter.extend(value.to_ne_bytes());
+    };
+    let count = NUMBERS.len();
+    add(LOAD, 0, 0, CPU_AT);
+    add(JUMP_IF_EQUAL, 0, count + 1, machine::AUDIT);
+    add(LOAD, 0, 0, NUMBER_AT);
+    for (index, (_, number)) in NUMBERS.iter().enumerate() {
+        let number = u32::try_from(*number).expect("numbers of calls are small");
+        add(JUMP_IF_EQUAL, count - index, 0, number);
+    }
+    add(RETURN, 0, 0, libc::SECCOMP_RET_ALLOW);
+    add(RETURN, 0, 0, libc::SECCOMP_RET_TRACE);
+    filter
+}
+
+/// Gives `pid`, which has stopped before the first instruction of a program, the filter. From then on neither it
+/// nor what it starts can get more rights than it has.
+pub(crate) fn install_filter(pid: libc::pid_t) -> io::Result<()> {
+    /// Room below the stack for the filter and its head, `struct sock_fprog`; far less than the kernel maps there.
+    const ROOM: u64 = 1024;
+    const HEAD: usize = 16;
+    let before = read_registers(pid)?;
+    let place = (before[machine::STACK_POINTER] - ROOM) & !15;
+    let filter = filter();
+    let length = u16::try_from(filter.len() / INSTRUCTION).map_err(io::Error::other)?;
+    let mut content = vec![0; HEAD];
+    content[..2].copy_from_slice(&length.to_ne_bytes());
+    content[8..].copy_from_slice(&(place + HEAD as u64).to_ne_bytes());
+    content.extend(filter);
+    let memory = File::options().read(true).write(true).open(format!("/proc/{pid}/mem"))?;
+    let code_at = before[machine::PROGRAM_COUNTER];
+    let (mut code, mut stack) = (vec![0; machine::CALL_AND_BREAK.len()], vec![0; content.len()]);
+    memory.read_exact_at(&mut code, code_at)?;
+    memory.read_exact_at(&mut stack, place)?;
+    memory.write_all_at(machine::CALL_AND_BREAK, code_at)?;
+    memory.write_all_at(&content, place)?;
+    let no_more_rights = [libc::PR_SET_NO_NEW_PRIVS as u64, 1, 0, 0, 0, 0];
+    let with_filter = [u64::from(libc::SECCOMP_SET_MODE_FILTER), 0, place, 0, 0, 0];
+    let mut late = Vec::new();
+    let calls = [(libc::SYS_prctl, no_more_rights), (libc::SYS_seccomp, with_filter)];
+    let made = calls.into_iter().try_for_each(|(number, arguments)| {
+        let mut registers = before;
+        registers[machine::CALL_REQUEST] = number.cast_unsigned();
+        for (place, argument) in machine::ARGUMENTS.into_iter().zip(arguments) {
+            registers[place] = argument;
+        }
+        write_registers(pid, &mut registers)?;
+        late.extend(resume_to_trap(pid)?);
+        let result = read_registers(pid)?[machine::RESULT].cast_signed();
+        match i32::try_from(result) {
+            Ok(result) if result < 0 => Err(io::Error::from_raw_os_error(-result)),
+            _ => Ok(()),
+        }
+    });
+    memory.write_all_at(&code, code_at)?;
+    memory.write_all_at(&stack, place)?;
+    write_registers(pid, &mut { before })?;
+    for signal in late {
+        // SAFETY: The call takes numbers only.
+        unsafe { libc::kill(pid, signal) };
+    }
+    made
+}
+
+/// Whether the system lets a process have a filter.
+///
+/// # Errors
+///
+/// Why the kernel refuses one.
+pub fn try_filter() -> io::Result<()> {
+    let everything = libc::sock_filter {
+        code: (libc::BPF_RET | libc::BPF_K) as u16,
+        jt: 0,
+        jf: 0,
+        k: libc::SECCOMP_RET_ALLOW,
+    };
+    let mut filter = [everything];
+    let program = libc::sock_fprog { len: 1, filter: filter.as_mut_ptr() };
+    // SAFETY: The child calls only what is async-signal-safe and never returns from here.
+    let pid = checked(unsafe { libc::fork() })?;
+    if pid == 0 {
+        // SAFETY: The program is as long as it says and lives as long as this process.
+        unsafe {
+            let done = libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
+                && libc::syscall(
+                    libc::SYS_seccomp,
+                    libc::SECCOMP_SET_MODE_FILTER,
+                    0,
+                    &raw const program,
+                ) == 0;
+            libc::_exit(if done { 0 } else { *libc::__errno_location() });
+        }
+    }
+    wait_for(pid)?.0.as_tried()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_call_of_this_cpu_has_one_number_and_fits_the_filter() {
+        let mut numbers: Vec<_> = NUMBERS.iter().map(|(_, number)| *number).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        assert_eq!(numbers.len(), NUMBERS.len());
+        for call in Call::ALL {
+            let count = NUMBERS.iter().filter(|(known, _)| *known == call).count();
+            let expected = match call {
+                Call::Fork | Call::Vfork => usize::from(cfg!(target_arch = "x86_64")),
+                _ => 1,
+            };
+            assert_eq!(count, expected, "{call:?}");
+        }
+        assert_eq!(filter().len(), (NUMBERS.len() + 5) * INSTRUCTION);
+    }
+
+    #[test]
+    fn waits_and_wakes_are_told_apart_whatever_their_flags() {
+        for flags in [0, libc::FUTEX_PRIVATE_FLAG, libc::FUTEX_CLOCK_REALTIME] {
+            let request =
+                |command: i32| futex_request(u64::from((command | flags).cast_unsigned()));
+            assert_eq!(request(libc::FUTEX_WAIT_BITSET), FutexRequest::Wait);
+            assert_eq!(request(libc::FUTEX_WAKE), FutexRequest::Wake);
+            assert_eq!(request(libc::FUTEX_REQUEUE), FutexRequest::Other);
+        }
+    }
+
+    #[test]
+    fn a_lock_that_is_held_is_told_from_a_thread_that_waits_for_work() {
+        let wait = u64::from((libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG).cast_unsigned());
+        let wake = u64::from(libc::FUTEX_WAKE.cast_unsigned());
+        assert!(is_contended_lock(wait, 2) && is_contended_lock(wait, 0x8000_0001));
+        for value in [0, 1, 3, u64::from(u32::MAX)] {
+            assert!(!is_contended_lock(wait, value), "{value}");
+        }
+        assert!(!is_contended_lock(wake, 2));
+    }
+
+    #[test]
+    fn what_a_thread_sleeps_in_is_read_from_its_line() {
+        let futex = libc::SYS_futex;
+        let lock = format!("{futex} 0x7f00dead0030 0x80 0x2 0x0 0x0 0x0 0x7ffe 0x7f00");
+        assert_eq!(sleeps_in(&lock), Some(Sleep::Lock(0x7f00_dead_0030)));
+        let signal = format!("{futex} 0x7f00dead0030 0x189 0x0 0x0 0x0 0xffffffff 0x7ffe 0x7f00");
+        assert_eq!(sleeps_in(&signal), Some(Sleep::Signal));
+        let read = format!("{} 0x0 0x7ffe 0x1000 0x0 0x0 0x0 0x7ffe 0x7f00", libc::SYS_read);
+        assert_eq!(sleeps_in(&read), Some(Sleep::Data));
+        assert_eq!(sleeps_in("running\n"), None);
+        assert_eq!(sleeps_in("-1 0x7ffe 0x7f00\n"), None);
+        assert_eq!(sleeps_in("99999 0x0"), Some(Sleep::Other));
+    }
+
+    #[test]
+    fn what_is_asked_of_memory_is_told_by_the_arguments() {
+        let from = CalledFrom::default();
+        let request = |call, arguments| memory_request(&Stopped { call, arguments, from });
+        assert_eq!(request(Call::Brk, [0, 0, 0, 0, 0, 0]), MemoryRequest::Other);
+        assert_eq!(request(Call::Brk, [4096, 0, 0, 0, 0, 0]), MemoryRequest::Break(4096));
+        let (writable, anonymous) = (3, 0x22);
+        assert_eq!(
+            request(Call::Mmap, [0, 4096, writable, anonymous, u64::MAX, 0]),
+            MemoryRequest::Map(4096)
+        );
+        // A file, and addresses that are only reserved.
+        let file = request(Call::Mmap, [0, 4096, writable, 2, 3, 0]);
+        assert_eq!(file, MemoryRequest::MapOther(4096));
+        assert_eq!(request(Call::Mmap, [0, 4096, 0, anonymous, 0, 0]), MemoryRequest::Other);
+        let grown = request(Call::Mremap, [0, 4096, 8192, 1, 0, 0]);
+        assert_eq!(grown, MemoryRequest::Resize(4096, 8192));
+        assert_eq!(request(Call::Munmap, [0, 8192, 0, 0, 0, 0]), MemoryRequest::Unmap(8192));
+        assert_eq!(request(Call::Madvise, [0, 8192, 4, 0, 0, 0]), MemoryRequest::Purge(8192));
+        assert_eq!(request(Call::Madvise, [0, 8192, 14, 0, 0, 0]), MemoryRequest::Other);
+    }
+}

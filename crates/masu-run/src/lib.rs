@@ -1,0 +1,70 @@
+//! Programs, mallocs and runs: what the lab is made of, before anything is compared or judged.
+//!
+//! The modules stand in layers, bottom up: imports only go down, which `cargo xtask tidy` checks.
+//!
+//! 1. [`catalogue`] finds the allocators of this machine;
+//! 2. `program` looks a command up and says whether an allocator can be preloaded into it;
+//! 3. [`variant`] turns `glibc:top_pad=64M` into an allocator with settings, ready to run;
+//! 4. [`mod@launch`] becomes the program under one variant (`masu run`), or
+//! 5. [`execute`] runs and times it, [`verify`] proves in a traced run that the preload took effect, [`calls`] counts its
+//!    system calls, and [`prices`] says what such a call costs.
+//!
+//! It prints nothing, and only [`Stop`] touches signal handlers, when asked to.
+#![expect(missing_docs, reason = "names of the command's parts need no sentence")]
+#![deny(unsafe_code)]
+
+#[cfg(not(target_os = "linux"))]
+compile_error!("masu-run reads /proc and preloads libraries: it works on Linux only");
+
+// What everything rests on.
+pub mod books;
+pub mod error;
+pub mod kernel;
+pub mod mapping;
+pub mod named;
+pub mod quantity;
+pub mod random;
+
+// Programs, variants and this machine.
+pub mod launch;
+pub mod machine;
+pub mod parameter;
+pub mod process;
+pub mod program;
+mod row;
+mod scatter;
+mod stop;
+pub mod terminal;
+pub mod variant;
+pub mod workload;
+
+// One run, timed or traced.
+pub mod calls;
+pub mod catalogue;
+pub mod count;
+pub mod execute;
+pub mod executor;
+pub mod hooks;
+pub mod prices;
+pub mod scratch;
+mod trace;
+pub mod verify;
+
+pub use calls::{Call, Calls};
+pub use catalogue::{Allocator, Catalogue, Places};
+pub use count::{CountPage, Totals};
+pub use error::Error;
+pub use execute::{Ending, Limits, Output, Run};
+pub use hooks::Hooks;
+pub use launch::launch;
+pub use machine::Machine;
+pub use parameter::Parameter;
+pub use prices::Prices;
+pub use program::{Libc, Program};
+pub use row::Row;
+pub use scatter::Scatter;
+pub use scratch::{Scratch, ScratchFolder};
+pub use stop::Stop;
+pub use variant::{Spec, Variant};
+pub use verify::Evidence;
+pub use workload::{Input, Workload};

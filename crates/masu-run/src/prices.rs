@@ -1,0 +1,238 @@
+//! What the kernel's services cost on this machine: a system call, a page fault, a thread, and so on.
+//!
+//! It relies on the kernel door, which makes each of them once, and on nothing that needs rights. A finding
+//! multiplies counts by these prices, so each comes with how far its measurements lie apart. The hard part is
+//! to measure the price and not the neighbours: each is measured in many short batches, and the median batch
+//! counts, so that those into which somebody else's work fell do not.
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+use crate::named;
+
+use crate::execute;
+
+mod measured;
+
+/// The most batches of a price, after one that does not count.
+const BATCHES: usize = 41;
+
+/// Fewer than this are never taken, however long they take.
+const BATCHES_MIN: usize = 5;
+
+/// The longest that a price is measured, apart from the fewest batches.
+const PATIENCE: Duration = Duration::from_millis(350);
+
+named! {
+    /// A service of the kernel's that has a price.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    #[non_exhaustive]
+    pub enum Service {
+        /// A system call that does nothing: `getppid`.
+        SystemCall = "system call",
+        /// The first write to an OS page: the kernel finds one, clears it and maps it.
+        PageFault = "page fault",
+        /// An OS page that was written to is given back, by `munmap`.
+        PageReturn = "page given back",
+        /// The first write to a huge page.
+        HugePageFault = "huge-page fault",
+        /// `brk` one OS page up, and back down; the page is not touched.
+        BreakPair = "brk up and down",
+        /// `mmap` of 256 KiB and `munmap`, not touched.
+        MapPair = "mmap + munmap",
+        /// A thread that does nothing, started and joined.
+        Thread = "thread start + join",
+        /// A thread wakes another on the same CPU and sleeps until it is woken in turn: the system calls of one
+        /// side and one switch.
+        ContextSwitch = "context switch",
+        /// `FUTEX_WAKE` of a thread that sleeps, for the one that calls it: what a contended lock costs when it
+        /// is released.
+        FutexWake = "futex wake",
+        /// `write` of 16 bytes into a pipe that has room.
+        SmallWrite = "small write",
+        /// `write` of a line of 16 bytes to a terminal that has room. What the one who shows it does is not in it.
+        TerminalWrite = "write to a terminal",
+        /// What a call takes longer that a program is stopped at to be counted; see [`calls`](crate::calls).
+        CountedCall = "counted call",
+        /// The part of it that counts as CPU time of the program.
+        CountedCallCpu = "counted call, CPU",
+    }
+}
+
+impl Service {
+    /// From how many nanoseconds on, in the cheaper quarter of the batches, it is so expensive that programs which use it much will be slow here, with
+    /// what makes it so. `docs/doctor.md` has the reason for each.
+    fn expensive_from(self) -> (f64, &'static str) {
+        const SANDBOX: &str = "system calls are expensive here, as under gVisor, WSL 1, ptrace or an emulator; \
+                               what saves calls (top_pad, larger buffers) gains more than elsewhere";
+        const FAULTS: &str = "fresh memory is expensive here, as in virtual machines whose host hands out memory \
+                              when it is touched; a malloc that gives less back gains more than elsewhere";
+        const WAKING: &str = "waking threads is expensive here, as in virtual machines whose idle CPUs must be \
+                              woken by the host; fewer, longer pieces of work gain more than elsewhere";
+        match self {
+            Service::SystemCall => (1_000.0, SANDBOX),
+            Service::BreakPair | Service::MapPair => (10_000.0, SANDBOX),
+            Service::SmallWrite | Service::TerminalWrite => (10_000.0, SANDBOX),
+            Service::CountedCall | Service::CountedCallCpu => (100_000.0, WAKING),
+            Service::PageFault | Service::PageReturn => (5_000.0, FAULTS),
+            Service::HugePageFault => (1_000_000.0, FAULTS),
+            Service::Thread => (200_000.0, WAKING),
+            Service::ContextSwitch | Service::FutexWake => (20_000.0, WAKING),
+        }
+    }
+}
+
+/// What one service costs, in nanoseconds of wall-clock time.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Price {
+    pub service: Service,
+    /// Of the median batch.
+    pub median_ns: f64,
+    /// A quarter of the batches were cheaper.
+    pub lower_ns: f64,
+    /// A quarter of the batches were more expensive.
+    pub upper_ns: f64,
+    pub batches: usize,
+    /// How many times a batch has the service done.
+    pub batch: u32,
+    /// What it means that the price is as high as it is; none where it is usual.
+    pub remark: Option<String>,
+}
+
+/// Why a service has no price here.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unpriced {
+    pub service: Service,
+    pub reason: String,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Prices {
+    /// Those that could be measured, in the order of [`Service::ALL`].
+    pub known: Vec<Price>,
+    pub unknown: Vec<Unpriced>,
+}
+
+impl Prices {
+    /// Measures all of them, in about two seconds.
+    ///
+    /// Where the machine is busy it takes longer, but no longer than a few batches of each need.
+    pub fn measure() -> Prices {
+        Prices::measure_some(&Service::ALL)
+    }
+
+    pub fn measure_some(services: &[Service]) -> Prices {
+        // A run in progress would take the child that moves the break for its own, and disturb the rest.
+        let _alone = execute::alone();
+        let mut prices = Prices::default();
+        for &service in services {
+            match measured::batches(service) {
+                Ok((batch, took)) => prices.known.push(Price::new(service, batch, &took)),
+                Err(error) => {
+                    prices.unknown.push(Unpriced { service, reason: error.to_string() });
+                }
+            }
+        }
+        prices
+    }
+
+    pub fn of(&self, service: Service) -> Option<f64> {
+        self.known.iter().find(|price| price.service == service).map(|price| price.median_ns)
+    }
+}
+
+impl Price {
+    /// The price by batches that did the service `batch` times each and took so many nanoseconds.
+    fn new(service: Service, batch: u32, took: &[f64]) -> Price {
+        let mut each: Vec<f64> = took.iter().map(|took| took / f64::from(batch)).collect();
+        each.sort_by(f64::total_cmp);
+        let at = |quarter: usize| each[(each.len() - 1) * quarter / 4];
+        let median_ns = at(2);
+        let (limit, remark) = service.expensive_from();
+        Price {
+            service,
+            median_ns,
+            lower_ns: at(1),
+            upper_ns: at(3),
+            batches: each.len(),
+            batch,
+            // Others only ever add to a batch: what even the cheaper ones cost is the service's own.
+            remark: (at(1) >= limit).then(|| remark.to_owned()),
+        }
+    }
+}
+
+/// Takes batches until there are enough of them, or the time is up; the first one does not count. A batch
+/// returns the nanoseconds it took.
+fn sample(mut batch: impl FnMut() -> io::Result<f64>) -> io::Result<Vec<f64>> {
+    batch()?;
+    let began = Instant::now();
+    let mut took = Vec::with_capacity(BATCHES);
+    while took.len() < BATCHES && (took.len() < BATCHES_MIN || began.elapsed() < PATIENCE) {
+        took.push(batch()?);
+    }
+    Ok(took)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_batch_counts_and_a_wild_one_does_not() {
+        let price = Price::new(Service::SystemCall, 10, &[1000.0, 1200.0, 1100.0, 9e9, 1300.0]);
+        assert_eq!(
+            (price.lower_ns, price.median_ns, price.upper_ns, price.batches),
+            (110.0, 120.0, 130.0, 5)
+        );
+        assert_eq!(price.remark, None);
+    }
+
+    #[test]
+    fn a_dear_service_is_said_to_be_one() {
+        for service in Service::ALL {
+            let (limit, _) = service.expensive_from();
+            assert!(Price::new(service, 1, &[limit]).remark.is_some(), "{service:?}");
+            assert!(Price::new(service, 1, &[limit / 2.0]).remark.is_none(), "{service:?}");
+            // Nor where most batches were disturbed.
+            let disturbed = [limit / 2.0, limit / 2.0, limit * 9.0, limit * 9.0, limit * 9.0];
+            assert!(Price::new(service, 1, &disturbed).remark.is_none(), "{service:?}");
+        }
+    }
+
+    #[test]
+    fn a_slow_machine_gets_the_fewest_batches_and_a_fast_one_all() {
+        let mut count = 0;
+        let took = sample(|| {
+            count += 1;
+            Ok(1.0)
+        });
+        assert_eq!((took.unwrap().len(), count), (BATCHES, BATCHES + 1));
+        let refused = sample(|| Err(io::ErrorKind::OutOfMemory.into()));
+        assert!(refused.is_err());
+    }
+
+    #[test]
+    fn every_service_has_a_price_here_or_a_reason() {
+        let prices = Prices::measure();
+        let mut seen_services: Vec<Service> =
+            prices.known.iter().map(|price| price.service).collect();
+        seen_services.extend(prices.unknown.iter().map(|unpriced| unpriced.service));
+        assert_eq!(seen_services.len(), Service::ALL.len());
+        for price in &prices.known {
+            let Price { lower_ns, median_ns, upper_ns, .. } = *price;
+            assert!(0.0 < lower_ns && lower_ns <= median_ns && median_ns <= upper_ns, "{price:?}");
+            assert!(price.batches >= BATCHES_MIN, "{price:?}");
+        }
+        // Only huge pages are commonly not to be had, and terminals in sandboxes.
+        let rare = [Service::HugePageFault, Service::TerminalWrite];
+        for unpriced in &prices.unknown {
+            assert!(rare.contains(&unpriced.service), "{unpriced:?}");
+            assert!(!unpriced.reason.is_empty());
+        }
+        assert_eq!(prices.of(Service::Thread).is_some(), seen_services.contains(&Service::Thread));
+    }
+}

@@ -1,0 +1,101 @@
+//! Counted runs of a shell, held against strace, and what becomes of rights in them. `known_calls.rs` holds counts
+//! against programs that are known.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use masu_run::calls::{self, Call, Calls};
+use masu_run::execute::{Conditions, execute};
+use masu_run::{Catalogue, Ending, Input, Limits, Places, Run, Stop, Variant, Workload};
+
+/// What the tests compile and write.
+struct Folder(tempfile::TempDir);
+
+impl Folder {
+    fn new() -> Folder {
+        Folder(tempfile::tempdir().unwrap())
+    }
+}
+
+fn workload(words: Vec<OsString>) -> (Workload, Variant) {
+    let workload = Workload::new(words, Input::Empty).unwrap();
+    let catalogue = Catalogue::find(&Places::default());
+    let variant = catalogue.resolve(&"system".parse().unwrap(), &workload.program).unwrap();
+    (workload, variant)
+}
+
+/// By the lab itself, whose runs take whatever else this process starts for their own.
+fn run(words: Vec<OsString>) -> Run {
+    let (workload, variant) = workload(words);
+    execute(&workload, &variant, &Limits::default(), &Stop::never()).unwrap()
+}
+
+fn counted(words: Vec<OsString>) -> (Run, Calls) {
+    let (workload, variant) = workload(words);
+    calls::count(&workload, &variant, &Conditions::default(), &Stop::never()).unwrap()
+}
+
+fn shell(script: &str) -> Vec<OsString> {
+    ["sh", "-c", script].map(OsString::from).to_vec()
+}
+
+/// How often each call was made, by strace's table.
+fn by_strace(table: &Path, words: &[OsString]) -> HashMap<String, u64> {
+    let strace = ["strace", "-f", "-c", "-o"].map(OsString::from);
+    let words = strace.into_iter().chain([table.as_os_str().to_owned()]).chain(words.to_vec());
+    let run = run(words.collect());
+    assert_eq!(run.ending, Ending::Exited(0), "this test needs strace: {run:?}");
+    let table = fs::read_to_string(table).unwrap();
+    let rows = table.lines().filter_map(|line| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        Some(((*fields.last()?).to_owned(), fields.get(3)?.parse().ok()?))
+    });
+    rows.collect()
+}
+
+#[test]
+fn a_shells_processes_are_counted_as_strace_counts_them() {
+    let folder = Folder::new();
+    // No child ends while the shell makes another: a signal makes `clone` begin again.
+    let script = "for i in 1 2 3; do /bin/echo $i; done; cat /dev/zero | head -c 1; (exit 3); \
+                  no-such-program; true";
+    let (_, counted) = counted(shell(script));
+    let strace = by_strace(&folder.0.path().join("table"), &shell(script));
+    for call in [Call::Mmap, Call::Brk, Call::Clone, Call::Fork, Call::Vfork, Call::Execve] {
+        let expected = strace.get(call.name()).copied().unwrap_or(0);
+        assert_eq!(counted.total.of(call), expected, "{}: {strace:?}", call.name());
+    }
+    let names = counted.programs.iter().filter_map(|path| path.file_name());
+    let names: Vec<_> = names.map(|name| name.to_string_lossy().into_owned()).collect();
+    assert!(names.contains(&"echo".to_owned()) && names.contains(&"cat".to_owned()), "{names:?}");
+}
+
+#[test]
+fn nothing_in_the_tree_gets_more_rights() {
+    let folder = Folder::new();
+    let status = folder.0.path().join("status");
+    let (_, _) =
+        counted(shell(&format!("grep NoNewPrivs /proc/self/status > {}", status.display())));
+    let status = fs::read_to_string(status).unwrap();
+    assert_eq!(status.split_whitespace().last(), Some("1"), "{status}");
+}
+
+#[test]
+fn a_program_that_runs_without_its_rights_is_named() {
+    if fs::metadata("/proc/self").unwrap().uid() != 0 {
+        eprintln!("skipped: only root makes a program with the rights of somebody else");
+        return;
+    }
+    let folder = Folder::new();
+    let program = folder.0.path().join("with-rights");
+    fs::copy("/bin/true", &program).unwrap();
+    let script = format!("chown 65534 {0} && chmod 4755 {0}", program.display());
+    assert_eq!(run(shell(&script)).ending, Ending::Exited(0));
+    let (_, counted) = counted(shell(&format!("{}; true", program.display())));
+    let named: Vec<_> = counted.privileged.iter().map(|(path, _)| path.clone()).collect();
+    assert_eq!(named, [program], "{counted:?}");
+    assert!(counted.privileged[0].1.contains("setuid"), "{counted:?}");
+}
