@@ -75,7 +75,16 @@ impl Tree {
     }
 
     pub fn children_here() -> Vec<Pid> {
-        children(std::process::id().cast_signed())
+        let list = || children(std::process::id().cast_signed());
+        let mut listed = list();
+        // The kernel leaves a child out where one before it is reaped meanwhile. That one is then missing in the next list.
+        loop {
+            let again = list();
+            if again == listed {
+                return listed;
+            }
+            listed = again;
+        }
     }
 
     /// The processes of the run, zombies included: the root first, parents before children.
