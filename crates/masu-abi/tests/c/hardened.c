@@ -180,6 +180,21 @@ static void threads_and_forks(void) {
     puts("sound");
 }
 
+/* More large blocks than a process may have mappings for their guards. */
+static void many_large(void) {
+    enum { MANY = 40000 };
+    static char *held[MANY];
+    for (int round = 0; round < 2; round++) {
+        for (int i = 0; i < MANY; i++) {
+            size_t length = 66000 + i % 7 * 10000;
+            held[i] = malloc(length);
+            if (!held[i]) exit(12);
+            held[i][length - 1] = 1;
+        }
+        for (int i = 0; i < MANY; i++) free(held[i * 9973L % MANY]);
+    }
+}
+
 /* Prints where the blocks lie, counted from the first, for one process to be held against another. */
 static void places(void) {
     char *first = malloc(48);
@@ -220,7 +235,7 @@ static const struct { const char *name; void (*run)(void); } kinds[] = {
     KIND(overflow), KIND(overflow_zero), KIND(overflow_realloc), KIND(overflow_usable), KIND(write_after_free),
     KIND(sized), KIND(aligned_sized), KIND(page_freed), KIND(twice_by_threads),
     KIND(large_guard), KIND(large_before), KIND(large_after_free),
-    KIND(sound), KIND(threads_and_forks), KIND(places), KIND(rest), KIND(cleared),
+    KIND(sound), KIND(threads_and_forks), KIND(many_large), KIND(places), KIND(rest), KIND(cleared),
 };
 
 int main(int count, char **arguments) {

@@ -19,6 +19,7 @@ use crate::memory::random::Random;
 use crate::memory::ranges::{Ranges, large, stripes};
 use crate::memory::slice::{Kind, SLICE_BYTES, Slice};
 use crate::platform::kernel::{self, Advice, Protection};
+use crate::settings;
 use crate::threads::statistics::page;
 use crate::threads::thread;
 
@@ -27,11 +28,17 @@ const QUARANTINED: usize = 64;
 /// And at most so many slices together; a longer block is not quarantined.
 const RESTING_SLICES_MAX: usize = (256 << 20) / SLICE_BYTES;
 
+/// The most blocks with guards, quarantined ones too: each takes up to three of the 65,530 mappings of a process, and where none
+/// is left no memory can be committed.
+const GUARDED_MAX: usize = 12 << 10;
+
 /// The quarantined blocks, by their first slices.
 struct Quarantined {
     random: Random,
     blocks: [Option<&'static Slice>; QUARANTINED],
     slices: usize,
+    /// Blocks with guards.
+    guarded: usize,
 }
 
 /// Guarded by the ranges' lock.
@@ -44,6 +51,7 @@ static PLACE: Place = Place(UnsafeCell::new(Quarantined {
     random: Random::new(),
     blocks: [None; QUARANTINED],
     slices: 0,
+    guarded: 0,
 }));
 
 #[expect(clippy::mut_from_ref, reason = "the lock that is held gives the right")]
@@ -75,6 +83,11 @@ impl Block {
     fn at(self, offset: usize) -> NonNull<u8> {
         // SAFETY: The offset lies in the run.
         unsafe { self.0.start().add(offset) }
+    }
+
+    /// Whether slices around the block are closed.
+    fn is_guarded(self) -> bool {
+        self.0.zero.get()
     }
 
     /// Writes the size, and the canary behind it.
@@ -130,10 +143,11 @@ fn allocate_with(size: usize, align: usize, zeroed: bool, spare: usize) -> *mut 
         let slices = all - before - 1;
         ranges.count_large(1, slices.cast_signed());
         ranges.count_unused(unused(slices, size));
-        Some((run, before, slices))
+        let is_guarded = quarantine(&ranges).enter_guarded();
+        Some((run, before, slices, is_guarded))
     };
     let taken = take().or_else(|| forget_quarantined().then(take)?);
-    let Some((run, before, slices)) = taken else { return ptr::null_mut() };
+    let Some((run, before, slices, is_guarded)) = taken else { return ptr::null_mut() };
     // SAFETY: The slice lies in the run, within its arena's first GiB: a longer arena has no other run, and it begins right
     // behind the head.
     let first = unsafe { run.first.ahead(before) };
@@ -141,12 +155,12 @@ fn allocate_with(size: usize, align: usize, zeroed: bool, spare: usize) -> *mut 
     first.count.set(run.first.count.get());
     first.back.set(before as u32);
     first.sampled.set(0);
-    // If refused, there is no guard; usually because of the limit on mappings.
-    // SAFETY: Nothing uses the slices before and behind the block.
-    let _ = unsafe { kernel::protect(run.first.start(), before * SLICE_BYTES, Protection::None) };
-    let behind = (slices + 1) * SLICE_BYTES - opened(size);
-    // SAFETY: As above.
-    let _ = unsafe { kernel::protect(block.at(opened(size)), behind, Protection::None) };
+    first.zero.set(is_guarded);
+    if is_guarded {
+        let behind = (slices + 1) * SLICE_BYTES - opened(size);
+        close(run.first.start(), before * SLICE_BYTES);
+        close(block.at(opened(size)), behind);
+    }
     large::zeroed_if(zeroed && !run.zero, first, size);
     block.set_size(size);
     first.kind.set(Kind::Large);
@@ -154,6 +168,12 @@ fn allocate_with(size: usize, align: usize, zeroed: bool, spare: usize) -> *mut 
     page::refresh_for_large(slices);
     count(first.address(), size);
     first.start().as_ptr()
+}
+
+/// Closes what nothing uses of a run. If refused, usually because of the limit on mappings, it stays open.
+fn close(start: NonNull<u8>, bytes: usize) {
+    // SAFETY: The range lies in a run, and nothing uses it.
+    let _ = unsafe { kernel::protect(start, bytes, Protection::None) };
 }
 
 /// The live large block at `address`, for whose slice the class map has `LARGE`. Ends the program where no live block starts
@@ -214,8 +234,9 @@ pub(super) unsafe fn free(block: NonNull<u8>, expected: Expected, call: Call) {
     drop(ranges);
     // SAFETY: Nothing uses the block.
     let _ = unsafe { kernel::advise(block.at(0), opened(size), Advice::DontNeed) };
-    // SAFETY: As above. If refused, uses go unnoticed while it is in quarantine.
-    let _ = unsafe { kernel::protect(block.at(0), opened(size), Protection::None) };
+    if block.is_guarded() {
+        close(block.at(0), opened(size));
+    }
     let mut ranges = stripes::first().lock();
     ranges.count_large(-1, -slices.cast_signed());
     ranges.count_unused(-unused(slices, size));
@@ -232,6 +253,13 @@ pub(super) unsafe fn free(block: NonNull<u8>, expected: Expected, call: Call) {
 }
 
 impl Quarantined {
+    /// Counts one more block with guards; whether it may have them.
+    fn enter_guarded(&mut self) -> bool {
+        let enters = self.guarded < GUARDED_MAX;
+        self.guarded += usize::from(enters);
+        enters
+    }
+
     /// Puts a block into quarantine; returns the one it displaces, which is itself where it is too long.
     fn exchange(&mut self, block: Block) -> [Option<Block>; 1] {
         let slices = block.0.count.get() as usize;
@@ -282,18 +310,39 @@ pub(super) fn forget_quarantined() -> bool {
 /// Frees the run of a block that leaves the quarantine.
 fn leave(block: Block) {
     let (run, count) = (block.run(), block.0.count.get() as usize);
+    let is_guarded = block.is_guarded();
     map::set(block.0.address(), 1, FOREIGN);
     block.0.kind.set(Kind::Opaque);
     block.0.back.set(0);
     // SAFETY: Nothing uses the run.
-    let opened = run.arena().is_dedicated()
-        || unsafe { kernel::protect(run.start(), count * SLICE_BYTES, Protection::ReadWrite) }
-            .is_ok();
+    let is_open = !is_guarded || run.arena().is_dedicated() || unsafe { open(run, count) };
+    let mut ranges = stripes::first().lock();
+    quarantine(&ranges).guarded -= usize::from(is_guarded);
     // A run that the kernel does not open, because of the limit on mappings, is lost.
-    if opened {
+    if is_open {
         // SAFETY: The run was the block's, and is open again, or is unmapped as a whole.
-        unsafe { stripes::first().lock().free(run, count, 0) };
+        unsafe { ranges.free(run, count, 0) };
     }
+}
+
+/// Opens a run of `count` slices with guards; whether it is open. A new mapping becomes one with those beside it, which an
+/// old one does not once it was written to: runs that come and go would use up all mappings.
+///
+/// # Safety
+///
+/// - Nothing uses the run.
+unsafe fn open(run: &'static Slice, count: usize) -> bool {
+    let (start, bytes) = (run.start(), count * SLICE_BYTES);
+    // SAFETY: The caller's condition.
+    if unsafe { kernel::replace(start, bytes) }.is_err() {
+        // SAFETY: As above.
+        return unsafe { kernel::protect(start, bytes, Protection::ReadWrite) }.is_ok();
+    }
+    if !settings::huge_pages() {
+        // SAFETY: As above. The old mapping had this advice.
+        let _ = unsafe { kernel::advise(start, bytes, Advice::NoHugePage) };
+    }
+    true
 }
 
 /// Resizes the large block at `address`, which was checked, in place; whether that was possible.
@@ -314,8 +363,9 @@ pub(super) fn resize(address: usize, size: usize) -> bool {
     } else if after < before {
         // SAFETY: The caller has given up the block's tail.
         let _ = unsafe { kernel::advise(block.at(after), before - after, Advice::DontNeed) };
-        // SAFETY: As above.
-        let _ = unsafe { kernel::protect(block.at(after), before - after, Protection::None) };
+        if block.is_guarded() {
+            close(block.at(after), before - after);
+        }
     }
     stripes::first().lock().count_unused(block.size().cast_signed() - size.cast_signed());
     block.set_size(size);
