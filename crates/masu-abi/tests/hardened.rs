@@ -153,7 +153,7 @@ fn a_freed_block_is_quarantined_before_reuse() {
 
 #[test]
 fn correct_programs_run() {
-    for kind in ["sound", "threads_and_forks", "many_large"] {
+    for kind in ["sound", "threads_and_forks", "many_large", "limit_on_data"] {
         let output = run_under(hardened(), kind, 0);
         let printed = library::printed(&output);
         assert!(output.status.success(), "{kind}: {}\n{printed}", output.status);

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -195,6 +196,27 @@ static void many_large(void) {
     }
 }
 
+/* The limit on data lets no freed block be opened again, time after time. */
+static void limit_on_data(void) {
+    enum { MANY = 1000, ROUNDS = 16 };
+    static char *held[MANY];
+    size_t committed[ROUNDS];
+    unsigned long data;
+    FILE *pages = fopen("/proc/self/statm", "r");
+    if (!pages || fscanf(pages, "%*u %*u %*u %*u %*u %lu", &data) != 1) exit(13);
+    fclose(pages);
+    struct rlimit limit = {data * sysconf(_SC_PAGESIZE) + (24 << 20), RLIM_INFINITY};
+    setrlimit(RLIMIT_DATA, &limit);
+    for (int round = 0; round < ROUNDS; round++) {
+        int count = 0;
+        while (count < MANY && (held[count] = malloc(66000 + count % 7 * 10000))) count++;
+        if (count == MANY || count < 100) exit(14);
+        while (count > 0) free(held[--count]);
+        committed[round] = mallinfo2().arena;
+    }
+    if (committed[ROUNDS - 1] > committed[ROUNDS / 4] * 5 / 4) exit(15);
+}
+
 /* Prints where the blocks lie, counted from the first, for one process to be held against another. */
 static void places(void) {
     char *first = malloc(48);
@@ -235,7 +257,8 @@ static const struct { const char *name; void (*run)(void); } kinds[] = {
     KIND(overflow), KIND(overflow_zero), KIND(overflow_realloc), KIND(overflow_usable), KIND(write_after_free),
     KIND(sized), KIND(aligned_sized), KIND(page_freed), KIND(twice_by_threads),
     KIND(large_guard), KIND(large_before), KIND(large_after_free),
-    KIND(sound), KIND(threads_and_forks), KIND(many_large), KIND(places), KIND(rest), KIND(cleared),
+    KIND(sound), KIND(threads_and_forks), KIND(many_large), KIND(limit_on_data),
+    KIND(places), KIND(rest), KIND(cleared),
 };
 
 int main(int count, char **arguments) {

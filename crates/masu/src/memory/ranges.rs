@@ -5,6 +5,8 @@
 //! slice of a free run say that it is free, which is all that a neighbor needs to join it. Purging happens inside `free`;
 //! there is no background thread.
 
+#[cfg(feature = "secure")]
+mod closed;
 mod held;
 mod kept;
 pub(crate) mod large;
@@ -111,6 +113,9 @@ pub(crate) struct Ranges {
     moved_bytes: usize,
     /// Runs being purged.
     away: List,
+    /// Runs that nothing uses, but which the kernel did not open again.
+    #[cfg(feature = "secure")]
+    closed: List,
     /// The sampled use of purged memory.
     usage: Usage,
     lists: [List; LISTS],
@@ -159,6 +164,8 @@ impl Ranges {
             is_known_to_owe: false,
             moved_bytes: 0,
             away: List::new(),
+            #[cfg(feature = "secure")]
+            closed: List::new(),
             usage: Usage::new(),
         }
     }

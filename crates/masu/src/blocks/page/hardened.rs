@@ -111,19 +111,16 @@ impl Page {
             // SAFETY: The array was this page's, which is gone.
             unsafe { metadata::give_back(array, count) };
         }
-        let mut opened = slices;
+        // SAFETY: The run was handed out to this page, whose blocks are all free.
+        unsafe { stripes::first().lock().free(self.0, slices, dirty) };
         if all > slices {
-            // SAFETY: The guard is this page's. If the kernel does not open it, it is lost.
-            let done =
-                unsafe { kernel::protect(self.guard(class), SLICE_BYTES, Protection::ReadWrite) };
+            // SAFETY: A page with a guard is shorter than its run by one slice.
+            let guard = unsafe { self.0.ahead(slices) };
+            // SAFETY: It was handed out with the page.
+            let _ = unsafe { stripes::first().free_closed(guard, all - slices) };
             // ORDERING: Relaxed: a count.
             GUARDED.fetch_sub(1, Ordering::Relaxed);
-            if done.is_ok() {
-                opened = all;
-            }
         }
-        // SAFETY: The run was handed out to this page, whose blocks are all free.
-        unsafe { stripes::first().lock().free(self.0, opened, dirty) };
     }
 
     fn records(self) -> *const Cell<u16> {

@@ -19,7 +19,6 @@ use crate::memory::random::Random;
 use crate::memory::ranges::{Ranges, large, stripes};
 use crate::memory::slice::{Kind, SLICE_BYTES, Slice};
 use crate::platform::kernel::{self, Advice, Protection};
-use crate::settings;
 use crate::threads::statistics::page;
 use crate::threads::thread;
 
@@ -134,6 +133,8 @@ fn allocate_with(size: usize, align: usize, zeroed: bool, spare: usize) -> *mut 
     // The first aligned slice behind a guard is at most that far into the run.
     let most_before = align / SLICE_BYTES;
     let used_bytes = if zeroed { 0 } else { size };
+    // Before more memory is taken from the kernel.
+    let _ = stripes::first().open_one();
     let take = || {
         let mut ranges = stripes::first().lock();
         let all = most_before + slices + spare + 1;
@@ -294,17 +295,21 @@ impl Quarantined {
     }
 }
 
-/// Empties the quarantine; whether there was a block.
+/// Empties the quarantine, and opens what the kernel did not open before; whether there was anything.
 #[cold]
 #[inline(never)]
 pub(super) fn forget_quarantined() -> bool {
     let mut found = false;
     loop {
         let left = quarantine(&stripes::first().lock()).any();
-        let Some(block) = left else { return found };
+        let Some(block) = left else { break };
         leave(block);
         found = true;
     }
+    while stripes::first().open_one() {
+        found = true;
+    }
+    found
 }
 
 /// Frees the run of a block that leaves the quarantine.
@@ -314,35 +319,16 @@ fn leave(block: Block) {
     map::set(block.0.address(), 1, FOREIGN);
     block.0.kind.set(Kind::Opaque);
     block.0.back.set(0);
-    // SAFETY: Nothing uses the run.
-    let is_open = !is_guarded || run.arena().is_dedicated() || unsafe { open(run, count) };
     let mut ranges = stripes::first().lock();
     quarantine(&ranges).guarded -= usize::from(is_guarded);
-    // A run that the kernel does not open, because of the limit on mappings, is lost.
-    if is_open {
-        // SAFETY: The run was the block's, and is open again, or is unmapped as a whole.
+    if is_guarded {
+        drop(ranges);
+        // SAFETY: The run was the block's, which nothing uses.
+        let _ = unsafe { stripes::first().free_closed(run, count) };
+    } else {
+        // SAFETY: As above.
         unsafe { ranges.free(run, count, 0) };
     }
-}
-
-/// Opens a run of `count` slices with guards; whether it is open. A new mapping becomes one with those beside it, which an
-/// old one does not once it was written to: runs that come and go would use up all mappings.
-///
-/// # Safety
-///
-/// - Nothing uses the run.
-unsafe fn open(run: &'static Slice, count: usize) -> bool {
-    let (start, bytes) = (run.start(), count * SLICE_BYTES);
-    // SAFETY: The caller's condition.
-    if unsafe { kernel::replace(start, bytes) }.is_err() {
-        // SAFETY: As above.
-        return unsafe { kernel::protect(start, bytes, Protection::ReadWrite) }.is_ok();
-    }
-    if !settings::huge_pages() {
-        // SAFETY: As above. The old mapping had this advice.
-        let _ = unsafe { kernel::advise(start, bytes, Advice::NoHugePage) };
-    }
-    true
 }
 
 /// Resizes the large block at `address`, which was checked, in place; whether that was possible.
