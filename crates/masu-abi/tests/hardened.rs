@@ -153,7 +153,8 @@ fn a_freed_block_is_quarantined_before_reuse() {
 
 #[test]
 fn correct_programs_run() {
-    for kind in ["sound", "threads_and_forks", "many_large", "limit_on_data"] {
+    let kinds = ["sound", "threads_and_forks", "many_large", "limit_on_data", "limit_on_memory"];
+    for kind in kinds {
         let output = run_under(hardened(), kind, 0);
         let printed = library::printed(&output);
         assert!(output.status.success(), "{kind}: {}\n{printed}", output.status);

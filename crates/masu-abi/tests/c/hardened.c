@@ -18,6 +18,9 @@
 __attribute__((weak)) void free_sized(void *, size_t);
 __attribute__((weak)) void free_aligned_sized(void *, size_t, size_t);
 
+/* masu's. */
+__attribute__((weak)) int masu_option_set(const char *, size_t);
+
 static int global[16];
 static size_t size;
 
@@ -217,6 +220,23 @@ static void limit_on_data(void) {
     if (committed[ROUNDS - 1] > committed[ROUNDS / 4] * 5 / 4) exit(15);
 }
 
+/* Freed small blocks rest, until a request would fail. */
+static void limit_on_memory(void) {
+    enum { LIMIT = 16 << 20 };
+    masu_option_set("memory_limit", LIMIT);
+    for (size_t length = 16; length < 60000; length += length / 8 + 8) {
+        static char *held[20000];
+        int count = 0;
+        while (count < 20000 && count * length < 256 << 10) held[count++] = malloc(length);
+        while (count > 0) free(held[--count]);
+    }
+    for (int round = 0; round < 4; round++) {
+        char *large = malloc(LIMIT / 4 * 3);
+        if (!large) exit(16);
+        free(large);
+    }
+}
+
 /* Prints where the blocks lie, counted from the first, for one process to be held against another. */
 static void places(void) {
     char *first = malloc(48);
@@ -257,7 +277,7 @@ static const struct { const char *name; void (*run)(void); } kinds[] = {
     KIND(overflow), KIND(overflow_zero), KIND(overflow_realloc), KIND(overflow_usable), KIND(write_after_free),
     KIND(sized), KIND(aligned_sized), KIND(page_freed), KIND(twice_by_threads),
     KIND(large_guard), KIND(large_before), KIND(large_after_free),
-    KIND(sound), KIND(threads_and_forks), KIND(many_large), KIND(limit_on_data),
+    KIND(sound), KIND(threads_and_forks), KIND(many_large), KIND(limit_on_data), KIND(limit_on_memory),
     KIND(places), KIND(rest), KIND(cleared),
 };
 

@@ -81,6 +81,12 @@ impl Quarantine {
         }
         core::mem::replace(&mut blocks[room + self.random.below(room)], first)
     }
+
+    /// Takes some block out; `None` where there is none.
+    fn any(&mut self) -> Option<usize> {
+        let place = self.blocks.as_mut()?.iter_mut().find(|block| **block != 0)?;
+        Some(core::mem::take(place))
+    }
 }
 
 /// The quarantine of a class in a shard.
@@ -318,6 +324,29 @@ impl Held {
         super::purge_step();
         Ok(is_round)
     }
+}
+
+/// Empties the quarantines before a request fails; whether there was a block, or the block that was written to.
+#[cold]
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.reclaim.hardened_forget")]
+pub(crate) fn forget() -> Result<bool, Wrong> {
+    let mut found = false;
+    for (shard, class) in Shard::used().flat_map(|shard| Class::all().map(move |c| (shard, c))) {
+        loop {
+            let mut pages = shard.pages(class).lock();
+            // SAFETY: The lock of these pages is held.
+            let Some(block) = unsafe { quarantine_of(shard, class) }.any() else { break };
+            let empty = pages.end_quarantine(class, block);
+            drop(pages);
+            if let Some(page) = empty? {
+                // SAFETY: Every block of it is free, and it is in no list.
+                unsafe { page.release(class) };
+            }
+            found = true;
+        }
+    }
+    Ok(found)
 }
 
 /// The requested bytes of all live blocks of `class`.

@@ -12,7 +12,7 @@ use core::ptr::{self, NonNull};
 
 use super::report::{self, Call, Reason};
 use super::{Expected, canary, count, uncount};
-use crate::blocks::shard::hardened::Wrong;
+use crate::blocks::shard::hardened::{self, Wrong};
 use crate::memory::class::{FOREIGN, LARGE};
 use crate::memory::map;
 use crate::memory::random::Random;
@@ -147,7 +147,9 @@ fn allocate_with(size: usize, align: usize, zeroed: bool, spare: usize) -> *mut 
         let is_guarded = quarantine(&ranges).enter_guarded();
         Some((run, before, slices, is_guarded))
     };
-    let taken = take().or_else(|| forget_quarantined().then(take)?);
+    // Not for a request that no freed memory would serve.
+    let may_fit = || size <= stripes::read().reserved_bytes;
+    let taken = take().or_else(|| (may_fit() && forget_quarantined()).then(take)?);
     let Some((run, before, slices, is_guarded)) = taken else { return ptr::null_mut() };
     // SAFETY: The slice lies in the run, within its arena's first GiB: a longer arena has no other run, and it begins right
     // behind the head.
@@ -295,11 +297,15 @@ impl Quarantined {
     }
 }
 
-/// Empties the quarantine, and opens what the kernel did not open before; whether there was anything.
+/// Empties the quarantine and those of small blocks, and opens what the kernel did not open before; whether there was
+/// anything.
 #[cold]
 #[inline(never)]
 pub(super) fn forget_quarantined() -> bool {
-    let mut found = false;
+    let mut found = match hardened::forget() {
+        Ok(found) => found,
+        Err(wrong) => report::stop(Call::Malloc, 0, Reason::Wrong(wrong)),
+    };
     loop {
         let left = quarantine(&stripes::first().lock()).any();
         let Some(block) = left else { break };
