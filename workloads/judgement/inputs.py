@@ -233,6 +233,22 @@ def sound(path, generator, seconds):
         out.writeframes(bytes(frames))
 
 
+def genes(generator, count, length):
+    first = generator.choices("ACGT", k=length)
+    for number in range(count):
+        bases = "".join(generator.choice("ACGT") if generator.random() < 0.1 else base for base in first)
+        yield f">g{number}\n{bases}"
+
+
+def modules(generator, count):
+    lines = ["type shape = Dot | Line of int * int | Group of shape list"]
+    for number in range(count):
+        lines.append(f"let rec f{number} s n = match s with Dot -> n + {number} | Line (a, b) when a > {generator.randrange(99)} -> a * n + b"
+                     f" | Line (a, b) -> List.fold_left (+) n [a; b; {number}]"
+                     f" | Group all -> List.fold_left (fun n s -> f{number} s (n + {generator.randrange(9)})) n (List.rev all)")
+    return "\n".join(lines) + "\n"
+
+
 def main(folder):
     generator = random.Random(24)
     words = sorted(set(vocabulary(generator, 40000)))
@@ -264,6 +280,13 @@ def main(folder):
     (folder / "image.ppm").write_bytes(b"P6 %d %d 255\n" % (width, len(rows)) + b"".join(rows))
     (folder / "image.png").write_bytes(png(rows, width))
     sound(folder / "sound.wav", generator, 30)
+    write("chapters.md", markdown(generator, words, 60))
+    write("short.txt", paragraphs(generator, words, 12))
+    write("page.html", web_page(generator, words, 12000))
+    write("genes.fa", "\n".join(genes(generator, 24, 400)) + "\n")
+    write("shapes.ml", modules(generator, 450))
+    write("gates.v", chip(240))
+    write("library.cpp", sources(generator, 600))
 
 
 main(pathlib.Path(sys.argv[1]))
