@@ -19,7 +19,7 @@ use core::ffi::c_void;
 
 use crate::diagnostics::unwind;
 use crate::memory::class::Class;
-use crate::platform::sync::{AtomicU32, AtomicUsize, Ordering, Visit};
+use crate::platform::sync::{AtomicU32, AtomicUsize, Ordering, Visit, this_holder};
 use crate::platform::{kernel, libc};
 use crate::settings;
 use report::Misuse;
@@ -167,24 +167,32 @@ fn slot_of(address: usize) -> slots::Slot {
     }
 }
 
-/// Whether a report is being written, or was.
+/// The number of the thread that writes a report; or that none was written, or one was. No thread has these numbers.
 static REPORT: AtomicU32 = AtomicU32::new(NONE);
 const NONE: u32 = 0;
-const IN_WRITING: u32 = 1;
-const WRITTEN: u32 = 2;
+const WRITTEN: u32 = 1;
 
 /// Writes the one report of a process's life with `write`; waits where another thread writes it.
 fn once(write: impl FnOnce()) {
     // ORDERING: Relaxed in this function: a report depends on nothing that another thread wrote here.
-    match REPORT.compare_exchange(NONE, IN_WRITING, Ordering::Relaxed, Ordering::Relaxed) {
+    match REPORT.compare_exchange(NONE, this_holder(), Ordering::Relaxed, Ordering::Relaxed) {
         Ok(_) => {
             write();
             REPORT.store(WRITTEN, Ordering::Relaxed);
             kernel::wake_one(&REPORT);
         }
-        // For a second at most: in a forked child the writing thread may not exist.
-        Err(IN_WRITING) => kernel::wait_while(&REPORT, IN_WRITING),
-        Err(_) => {}
+        Err(WRITTEN) => {}
+        // For a second at most: in a child of a `fork` without handlers the writing thread may not exist.
+        Err(writer) => kernel::wait_while(&REPORT, writer),
+    }
+}
+
+/// In a forked child, forgets a report that a thread of the parent was writing: this process may have one of its own.
+pub(crate) fn after_fork() {
+    // ORDERING: Relaxed in both: there is one thread.
+    let writer = REPORT.load(Ordering::Relaxed);
+    if IS_BUILT_IN && writer > WRITTEN && writer != this_holder() {
+        REPORT.store(NONE, Ordering::Relaxed);
     }
 }
 
@@ -293,6 +301,25 @@ pub(crate) fn blocks_to_guard(random: u64, rate: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_child_has_a_report_of_its_own() {
+        let has_report = || {
+            let mut is_written = false;
+            once(|| is_written = true);
+            is_written
+        };
+        let others = this_holder() ^ 1 << 16;
+        REPORT.store(others, Ordering::Relaxed);
+        after_fork();
+        assert_eq!(has_report(), IS_BUILT_IN, "the parent's thread is not in the child");
+        after_fork();
+        assert!(!has_report(), "one is written before the fork");
+        REPORT.store(this_holder(), Ordering::Relaxed);
+        after_fork();
+        assert_eq!(REPORT.load(Ordering::Relaxed), this_holder(), "this thread goes on writing");
+        REPORT.store(NONE, Ordering::Relaxed);
+    }
 
     #[test]
     fn one_block_in_the_rate_is_guarded() {

@@ -167,6 +167,7 @@ extern "C" fn after_in_child() {
         libc::forget_streams();
     }
     INNER.store(0, Ordering::Relaxed);
+    guards::after_fork();
     // It takes locks.
     page::after_fork(!is_any_left);
     end_turn();
