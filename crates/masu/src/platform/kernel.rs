@@ -235,7 +235,9 @@ pub(crate) unsafe fn replace(start: NonNull<u8>, length: usize) -> Result<(), Er
 /// - The range was mapped by this door and nothing needs its contents.
 pub(crate) unsafe fn close(start: NonNull<u8>, length: usize) {
     if map_near(start.as_ptr().addr(), length, Protection::None, MAP_FIXED).is_err() {
-        // SAFETY: The caller's condition. If this is refused too, the range stays as it is.
+        // SAFETY: The caller's condition. If this is refused too, the range stays as it is; so does it below.
+        let _ = unsafe { advise(start, length, Advice::DontNeed) };
+        // SAFETY: As above.
         let _ = unsafe { protect(start, length, Protection::None) };
     }
 }

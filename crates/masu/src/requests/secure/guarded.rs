@@ -235,10 +235,12 @@ pub(super) unsafe fn free(block: NonNull<u8>, expected: Expected, call: Call) {
     }
     block.0.kind.set(Kind::Parked);
     drop(ranges);
-    // SAFETY: Nothing uses the block.
-    let _ = unsafe { kernel::advise(block.at(0), opened(size), Advice::DontNeed) };
     if block.is_guarded() {
-        close(block.at(0), opened(size));
+        // SAFETY: Nothing uses the block.
+        unsafe { kernel::close(block.at(0), opened(size)) };
+    } else {
+        // SAFETY: As above.
+        let _ = unsafe { kernel::advise(block.at(0), opened(size), Advice::DontNeed) };
     }
     let mut ranges = stripes::first().lock();
     ranges.count_large(-1, -slices.cast_signed());
