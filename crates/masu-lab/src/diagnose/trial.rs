@@ -11,7 +11,9 @@ use std::time::{Duration, Instant};
 
 use super::facts::Facts;
 use super::finding::{Confidence, Finding, Id, Remedy, less_sure_than_memory};
-use super::thresholds::{CPU_MIN_S, GAIN_DENIED, HUGE_PAGE, LITTLE_SHARE, PARALLEL_SHARE};
+use super::thresholds::{
+    CAUSE_SHARE, CPU_MIN_S, GAIN_DENIED, HUGE_PAGE, LITTLE_SHARE, PARALLEL_SHARE,
+};
 use super::{Diagnosis, Kind};
 use crate::compare::{Event, Until};
 use crate::plan::Prepared;
@@ -433,8 +435,9 @@ fn with_trial(findings: Vec<Finding>, proof: &Proof) -> Vec<Finding> {
         explains && !is_of_size(finding.id) && gain.remedies.iter().any(is_named)
     };
     if let Some(gain) = gain.filter(|gain| !kept.iter().any(|one| says_why(one, gain))) {
-        let mut finding =
-            Finding::new(Id::GainShown, Confidence::High, gain.title).sharing(gain.share);
+        let is_cause = gain.least >= CAUSE_SHARE;
+        let confidence = if is_cause { Confidence::High } else { Confidence::Medium };
+        let mut finding = Finding::new(Id::GainShown, confidence, gain.title).sharing(gain.share);
         finding.evidence = evidence;
         kept.push(finding.remedied(gain.remedies));
     }

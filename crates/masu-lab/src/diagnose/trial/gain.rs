@@ -14,6 +14,8 @@ use masu_run::quantity::percent;
 pub(super) struct Gain {
     pub(super) title: String,
     pub(super) share: f64,
+    /// What it is at least, as far as the runs can say.
+    pub(super) least: f64,
     pub(super) remedies: Vec<Remedy>,
     pub(super) is_of_huge_pages: bool,
 }
@@ -47,15 +49,16 @@ pub(super) fn gain(proof: &Proof) -> Option<Gain> {
     title[..1].make_ascii_uppercase();
     let time = if proof.primary == Measure::Cpu { "CPU time" } else { "time" };
     let takes = if name == "huge pages" { "take" } else { "takes" };
+    let least = (1.0 - high).max(0.0);
     let title = format!(
         "{title} {takes} {} of its {time} off ({} to {})",
         percent(gain),
-        percent((1.0 - high).max(0.0)),
+        percent(least),
         percent(1.0 - low)
     );
     let remedies = shown.iter().map(|(remedy, _, _)| remedy_of(remedy)).collect();
     let is_of_huge_pages = first.medians.label.to_ascii_lowercase().contains("huge_pages");
-    Some(Gain { title, share: gain, remedies, is_of_huge_pages })
+    Some(Gain { title, share: gain, least, remedies, is_of_huge_pages })
 }
 
 pub(super) fn remedy_of(remedy: &Proved) -> Remedy {
