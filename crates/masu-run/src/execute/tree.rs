@@ -77,7 +77,7 @@ impl Tree {
     pub fn children_here() -> Vec<Pid> {
         let list = || children(std::process::id().cast_signed());
         let mut listed = list();
-        // The kernel leaves a child out where one before it is reaped meanwhile. That one is then missing in the next list.
+        // The kernel leaves a child out where it reaps one before it while it lists them. That one is missing in the next list.
         loop {
             let again = list();
             if again == listed {
