@@ -250,7 +250,9 @@ fn is_closed(findings: &[Finding], facts: &Facts) -> bool {
     let is_open = |finding: &Finding| {
         matches!(finding.id, Id::MemoryIsFine | Id::MemoryOpen | Id::FirstTouch)
     };
-    let has_cause = findings.iter().any(|one| one.id.kind() == Kind::Cause);
+    // Memory that is held explains no time.
+    let has_cause =
+        findings.iter().any(|one| one.id.kind() == Kind::Cause && one.id != Id::Retention);
     // Time that passes while it waits, or while processes start, is no malloc's.
     let is_elsewhere = |one: &Finding| matches!(one.id, Id::IoBound | Id::ForkStorm);
     has_cause && !findings.iter().any(is_open)
@@ -421,6 +423,11 @@ fn with_trial(findings: Vec<Finding>, proof: &Proof) -> Vec<Finding> {
             (Id::CpuBound | Id::MemoryOpen, Some(_)) => evidence.append(&mut finding.evidence),
             (Id::FirstTouch, Some(gain)) if gain.is_of_huge_pages => {
                 evidence.append(&mut finding.evidence);
+            }
+            // No other finding says what was tried.
+            (Id::Retention, None) => {
+                finding.evidence.extend_from_slice(&evidence);
+                kept.push(finding);
             }
             _ => kept.push(held_against(finding, proof)),
         }

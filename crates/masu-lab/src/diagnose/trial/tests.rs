@@ -267,6 +267,17 @@ fn what_a_finding_names_is_tried_first_and_once() {
     );
 }
 
+#[test]
+fn memory_that_is_held_stands_beside_a_gain_and_says_where_there_is_none() {
+    let held = || vec![Finding::new(Id::Retention, Confidence::Medium, "Held").sharing(0.6)];
+    let gain = with_trial(held(), &proof(vec![remedy("masu", 0.75, 0.7, 0.8)]));
+    let ids: Vec<Id> = gain.iter().map(|one| one.id).collect();
+    assert_eq!(ids, [Id::Retention, Id::GainShown]);
+    let none = with_trial(held(), &proof(vec![remedy("masu", 1.0, 0.98, 1.02)]));
+    assert_eq!(none.len(), 1, "{none:?}");
+    assert!(none[0].evidence.iter().any(|line| line.contains("no difference")), "{none:?}");
+}
+
 fn many() -> Vec<Finding> {
     let many = Finding::new(Id::ManyAllocations, Confidence::High, "Asking").sharing(0.2);
     vec![many.remedied([
@@ -389,6 +400,9 @@ fn where_no_malloc_can_gain_there_is_no_trial() {
     let found = |id| [fine_so_far(), vec![Finding::new(id, Confidence::Medium, "found")]].concat();
     let nothing_known = Facts::default();
     assert!(!is_closed(&found(Id::CpuBound), &nothing_known));
+    // Memory that is held explains no time.
+    let held = [Finding::new(Id::Retention, Confidence::Medium, "held")];
+    assert!(!is_closed(&held, &nothing_known));
     assert!(is_closed(&found(Id::IoBound), &nothing_known));
     assert!(is_closed(&found(Id::ForkStorm), &nothing_known));
     // A program of four that maps its own memory, and one that asks the malloc for it.
