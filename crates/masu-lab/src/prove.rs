@@ -274,6 +274,20 @@ fn of_comparison(labels: &[String], comparison: &Comparison) -> Proof {
 }
 
 impl Proof {
+    /// Adds what further runs showed of further remedies, beside the same reference. The verdicts of each are as sure as
+    /// before, together less.
+    pub(crate) fn add(&mut self, more: Proof) {
+        self.remedies.extend(more.remedies);
+        self.rounds = self.rounds.max(more.rounds);
+        self.runs += more.runs;
+        self.seconds += more.seconds;
+        self.repeatable &= more.repeatable;
+        self.stopped |= more.stopped;
+        let is_new = |warning: &String| !self.warnings.contains(warning);
+        let new: Vec<String> = more.warnings.into_iter().filter(is_new).collect();
+        self.warnings.extend(new);
+    }
+
     /// Programs that took turns waited for each other all the time.
     fn forget_wall(&mut self) {
         self.side_by_side = true;

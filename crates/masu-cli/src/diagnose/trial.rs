@@ -21,7 +21,7 @@ pub(super) fn perform(
     catalogue: &Catalogue,
     stop: &Stop,
 ) {
-    let trial = match trial::after(diagnosis, workload, reference, catalogue) {
+    let mut trial = match trial::after(diagnosis, workload, reference, catalogue) {
         Ok(Some(trial)) => trial,
         Ok(None) => return,
         Err(reason) => return trial::not_tried(diagnosis, reason),
@@ -33,10 +33,11 @@ pub(super) fn perform(
     )));
     let progress = Progress::on_stderr();
     let began = Instant::now();
+    let longest = trial.longest;
     let proof = trial.make(stop, &mut |event| match event {
         // It was announced.
         Event::Planned { .. } => {}
-        event => progress.observe(&within(event, began.elapsed(), trial.longest)),
+        event => progress.observe(&within(event, began.elapsed(), longest)),
     });
     progress.finish();
     match proof {

@@ -21,7 +21,7 @@ use crate::prove::{self, Proof, Proved, Shown};
 use crate::{CompareOptions, Measure, Plan};
 use masu_run::prices::Service;
 use masu_run::quantity::percent;
-use masu_run::{Catalogue, Ending, Error, Libc, Stop, Variant, Workload, machine};
+use masu_run::{Catalogue, Ending, Error, Libc, Row, Stop, Variant, Workload, machine};
 
 mod gain;
 mod locality;
@@ -100,20 +100,48 @@ pub struct Trial {
     pub plan: Plan,
     /// How long they may take together; then no round begins any more. It is over earlier where all is decided.
     pub longest: Duration,
-    /// What is tried, in words: `another malloc, huge pages`.
+    /// What is tried first, in words: `another malloc, huge pages`.
     pub what: String,
-    /// What there is no time for, in words, and as a sentence for [`Diagnosis::not_seen`].
-    pub untried: Option<(String, String)>,
+    /// Candidates that there is no time for unless the first ones are decided early.
+    rest: Vec<Row>,
+    /// What one of them takes at least.
+    one_more: Duration,
 }
 
 impl Trial {
-    /// Makes the runs, until all is decided or their time is over.
+    /// Makes the runs, until all is decided or their time is over. Where time is left, further candidates follow, one by one.
     ///
     /// # Errors
     ///
     /// Those of [`prove`](prove::prove()).
-    pub fn make(&self, stop: &Stop, observe: &mut dyn FnMut(Event<'_>)) -> Result<Proof, Error> {
-        let until = Some(Until { end: Instant::now() + self.longest, rounds: 1 });
+    pub fn make(
+        &mut self,
+        stop: &Stop,
+        observe: &mut dyn FnMut(Event<'_>),
+    ) -> Result<Proof, Error> {
+        let end = Instant::now() + self.longest;
+        let mut proof = self.make_until(end, stop, observe)?;
+        while let Some(next) = self.rest.first().cloned()
+            && !stop.requested()
+            && Instant::now() + self.one_more <= end
+        {
+            let rows = &mut self.plan.cases[0].rows;
+            rows.truncate(1);
+            rows.push(next);
+            let Ok(more) = self.make_until(end, stop, observe) else { break };
+            proof.add(more);
+            self.rest.remove(0);
+        }
+        Ok(proof)
+    }
+
+    fn make_until(
+        &self,
+        end: Instant,
+        stop: &Stop,
+        observe: &mut dyn FnMut(Event<'_>),
+    ) -> Result<Proof, Error> {
+        let until = Some(Until { end, rounds: 1 });
         let options =
             CompareOptions { until, open: Some(rounds::open), ..CompareOptions::default() };
         prove::prove_by(&rounds::RULES, &self.plan, &options, stop, observe)
@@ -124,9 +152,14 @@ impl Trial {
         let findings = std::mem::take(&mut diagnosis.findings);
         diagnosis.findings = with_trial(findings, &proof);
         locality::name(&mut diagnosis.findings, &proof, &diagnosis.facts);
-        if let Some((names, sentence)) = self.untried {
+        if !self.rest.is_empty() {
+            let untried: Vec<&Variant> = self.rest.iter().map(|row| &row.variant).collect();
+            let names = names_of(&untried);
             leave_open(&mut diagnosis.findings, &names);
-            diagnosis.not_seen.push(sentence);
+            diagnosis.not_seen.push(format!(
+                "whether there is a gain by {names}: there was no time; this tries: {}",
+                line(&diagnosis.command, &untried)
+            ));
         }
         diagnosis.findings.sort_by_key(Finding::order);
         diagnosis.trial = Some(proof);
@@ -196,16 +229,12 @@ pub fn after(
         return Err(format!(
             "whether another malloc or a setting gains: a run takes too long to make some unasked; \
              this does: {}",
-            line(&diagnosis.command, &variants)
+            line(&diagnosis.command, &variants.iter().collect::<Vec<_>>())
         ));
     };
-    let (tried, untried) = variants.split_at(count);
-    let names = |variants: &[Variant]| {
-        let names: Vec<&str> = variants.iter().map(|one| name_of(&one.label)).collect();
-        names.join(", ")
-    };
     // Time ends it: how long a run takes beside others is known only when some were made.
-    let mut plan = prove::plan(workload, reference, tried, ROUNDS_MAX);
+    let mut plan = prove::plan(workload, reference, &variants, ROUNDS_MAX);
+    let rest = plan.cases[0].rows.split_off(1 + count);
     let threads = &facts.threads;
     if beside {
         plan.cases.iter_mut().for_each(Prepared::side_by_side);
@@ -216,15 +245,15 @@ pub fn after(
     Ok(Some(Trial {
         plan,
         longest: Duration::from_secs_f64(pace.budget_s()),
-        what: names(tried),
-        untried: (!untried.is_empty()).then(|| {
-            let (names, line) = (names(untried), line(&diagnosis.command, untried));
-            let sentence = format!(
-                "whether there is a gain by {names}: there was no time; this tries: {line}"
-            );
-            (names, sentence)
-        }),
+        what: names_of(&variants[..count].iter().collect::<Vec<_>>()),
+        rest,
+        one_more: Duration::from_secs_f64(pace.needed_s(1, rounds::FIRST, beside)),
     }))
+}
+
+fn names_of(variants: &[&Variant]) -> String {
+    let names: Vec<&str> = variants.iter().map(|one| name_of(&one.label)).collect();
+    names.join(", ")
 }
 
 /// Notes why a program was not tried, as a sentence for [`Diagnosis::not_seen`]. It is called fine with low confidence then, and
@@ -353,14 +382,18 @@ impl Pace {
         (RUNS * self.run_s).clamp(longer * USUAL_S, longer * LONGEST_S)
     }
 
-    /// Whether there is time for so many rounds of so many candidates, warm-ups included. Runs side by side share what others
+    /// What so many rounds of so many candidates take, in seconds, warm-ups included. Runs side by side share what others
     /// leave of a CPU, of which each gets as much as one alone: a round of them takes little longer than a run.
     #[expect(clippy::cast_precision_loss, reason = "runs are few")]
-    fn has_room(self, candidates: usize, rounds: usize, beside: bool) -> bool {
+    fn needed_s(self, candidates: usize, rounds: usize, beside: bool) -> f64 {
         let (run_s, own_s) = (self.run_s.max(1e-3), self.own_s.min(self.run_s).max(1e-3));
         let warm_ups_s = (candidates + 1) as f64 * run_s;
         let more_s = candidates as f64 * if beside { own_s } else { run_s };
-        self.budget_s() >= warm_ups_s + rounds as f64 * (run_s + more_s)
+        warm_ups_s + rounds as f64 * (run_s + more_s)
+    }
+
+    fn has_room(self, candidates: usize, rounds: usize, beside: bool) -> bool {
+        self.budget_s() >= self.needed_s(candidates, rounds, beside)
     }
 
     /// How many of `candidates` can be tried in the time that there is, in as many rounds as give a verdict. More are made
@@ -391,7 +424,7 @@ impl Pace {
 }
 
 /// The line that compares by hand.
-fn line(command: &[String], variants: &[Variant]) -> String {
+fn line(command: &[String], variants: &[&Variant]) -> String {
     /// A longer command, or one with words that a shell would change, is not written out.
     const MOST: usize = 80;
     let is_plain = |c: char| c.is_alphanumeric() || "-_./:=,@%+".contains(c);

@@ -5,9 +5,9 @@ use crate::diagnose::facts::{CallFacts, Clock, Memory, Others};
 use crate::diagnose::samples::Sampled;
 use crate::prove::Medians;
 use crate::statistics::Ratio;
-use masu_run::Prices;
 use masu_run::calls::Moves;
 use masu_run::prices::Price;
+use masu_run::{Input, Places, Prices};
 
 pub(super) fn remedy(label: &str, estimate: f64, low: f64, high: f64) -> Proved {
     let shown = match (low, high) {
@@ -37,6 +37,21 @@ pub(super) fn proof(remedies: Vec<Proved>) -> Proof {
         repeatable: true,
         stopped: false,
         warnings: Vec::new(),
+    }
+}
+
+fn diagnosis(findings: Vec<Finding>, facts: Facts) -> Diagnosis {
+    Diagnosis {
+        findings,
+        facts,
+        schema: "masu-diagnosis",
+        version: 1,
+        command: Vec::new(),
+        variant: String::new(),
+        changed: Vec::new(),
+        not_seen: Vec::new(),
+        proof: None,
+        trial: None,
     }
 }
 
@@ -144,18 +159,8 @@ fn what_was_not_tried_on_a_busy_machine_is_not_called_fine() {
     let said = |share| {
         let computes = Finding::new(Id::CpuBound, Confidence::High, "It computes").sharing(0.9);
         let others = Others { share: Some(share), ..Others::default() };
-        let mut diagnosis = Diagnosis {
-            findings: [vec![computes], fine_so_far()].concat(),
-            facts: Facts { others, ..Facts::default() },
-            schema: "masu-diagnosis",
-            version: 1,
-            command: Vec::new(),
-            variant: String::new(),
-            changed: Vec::new(),
-            not_seen: Vec::new(),
-            proof: None,
-            trial: None,
-        };
+        let findings = [vec![computes], fine_so_far()].concat();
+        let mut diagnosis = diagnosis(findings, Facts { others, ..Facts::default() });
         not_tried(&mut diagnosis, "too long".to_owned());
         assert_eq!(diagnosis.not_seen, ["too long"]);
         diagnosis.findings.iter().map(|one| (one.id, one.confidence)).collect::<Vec<_>>()
@@ -333,6 +338,34 @@ fn a_finding_that_explains_little_of_a_gain_does_not_hide_it() {
     let small = proof(vec![remedy("masu", 0.81, 0.77, 0.86)]);
     let findings = with_trial(doubtful, &small);
     assert_eq!((findings.len(), findings[0].confidence), (1, Confidence::Medium), "{findings:?}");
+}
+
+#[test]
+fn further_candidates_follow_where_time_is_left() {
+    let workload = Workload::new(["sh", "-c", "echo hello"], Input::Empty).unwrap();
+    let catalogue = Catalogue::find(&Places::default());
+    let variants = ["system", "system:top_pad=1M", "system:top_pad=2M", "system:top_pad=4M"]
+        .map(|text| catalogue.resolve(&text.parse().unwrap(), &workload.program).unwrap());
+    let trial = |one_more_s| {
+        let mut plan = prove::plan(&workload, &variants[0], &variants[1..], 2);
+        let rest = plan.cases[0].rows.split_off(2);
+        let (longest, one_more) = (Duration::from_secs(600), Duration::from_secs(one_more_s));
+        Trial { plan, longest, what: String::new(), rest, one_more }
+    };
+    let labels = |proof: &Proof| -> Vec<String> {
+        proof.remedies.iter().map(|one| one.medians.label.clone()).collect()
+    };
+    let mut short = trial(0);
+    let proof = short.make(&Stop::never(), &mut |_| {}).unwrap();
+    assert_eq!(labels(&proof), variants[1..].iter().map(|one| &*one.label).collect::<Vec<_>>());
+    assert_eq!((short.rest.len(), proof.rounds), (0, 2));
+    let mut long = trial(3600);
+    let proof = long.make(&Stop::never(), &mut |_| {}).unwrap();
+    assert_eq!((labels(&proof).len(), long.rest.len()), (1, 2));
+    let mut diagnosis = diagnosis(fine_so_far(), Facts::default());
+    long.conclude(&mut diagnosis, proof);
+    let [left] = &diagnosis.not_seen[..] else { panic!("{diagnosis:?}") };
+    assert!(left.contains("there was no time") && left.contains("-a system:top_pad=4M"), "{left}");
 }
 
 #[test]
