@@ -62,7 +62,12 @@ impl Waited {
         let is_cause = cost >= CAUSE_SHARE
             || cost >= LOCK_COST_SHARE && is_long
             || is_hidden && slept.is_some_and(slept_long);
-        if waits as f64 >= waits_min && is_cause {
+        // A thread that is stopped at a call keeps the locks it has, so samples of calls count waits that a run alone has not.
+        // Malloc makes few calls with a lock; for any other lock looks must meet those who sleep for it.
+        let is_sampled = facts.calls.as_ref().is_some_and(|calls| calls.sampled.is_some());
+        let is_met =
+            owner == Owner::Malloc || !is_sampled || slept.is_none_or(|slept| slept >= CAUSE_SHARE);
+        if waits as f64 >= waits_min && is_cause && is_met {
             // Who sleeps until a thread has had its CPU sleeps for longer than it would alone.
             let waited = if others.is_busy() { others.waited_share } else { 0.0 };
             let slept_alone_s = slept_s.map(|slept_s| slept_s * (1.0 - waited));

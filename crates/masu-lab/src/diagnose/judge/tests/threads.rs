@@ -202,6 +202,19 @@ fn one_hot_lock_of_the_program_is_named_and_many_warm_ones_are_not() {
 }
 
 #[test]
+fn a_lock_that_only_samples_of_calls_met_is_no_cause() {
+    let sampled = |owner, slept_s| {
+        let mut facts =
+            calling(contended(owner, 2), |calls| calls.sampled = Some(Sampling::default()));
+        facts.threads.lock_waited = vec![(owner, slept_s)];
+        causes(&facts)
+    };
+    assert_eq!(sampled(Owner::Program, 0.02 * quiet().threads.cpu_s), []);
+    assert_eq!(sampled(Owner::Program, 0.2 * quiet().threads.cpu_s), [Id::OneLock]);
+    assert_eq!(sampled(Owner::Malloc, 0.02 * quiet().threads.cpu_s).len(), 1);
+}
+
+#[test]
 fn threads_for_little_work_each_are_churn_and_a_pool_is_not() {
     let churn = calling(quiet(), |calls| calls.threads_started = 100_000);
     let finding = first(&churn);
