@@ -1,5 +1,6 @@
 //! What a trial makes of a diagnosis, on made-up runs.
 
+use super::pace::{LONGER, run_beside_others_s};
 use super::*;
 use crate::diagnose::facts::{CallFacts, Clock, Memory, Others};
 use crate::diagnose::samples::Sampled;
