@@ -265,15 +265,20 @@ impl Quarantined {
         enters
     }
 
-    /// Puts a block into quarantine; returns the one it displaces, which is itself where it is too long.
+    /// Puts a block into quarantine; returns the one it displaces, where no place is empty, or itself where it is too long.
     fn exchange(&mut self, block: Block) -> [Option<Block>; 1] {
         let slices = block.0.count.get() as usize;
         if slices > RESTING_SLICES_MAX {
             return [Some(block)];
         }
         self.slices += slices;
-        let place = self.random.below(QUARANTINED);
-        let left = self.blocks[place].replace(block.0);
+        let from = self.random.below(QUARANTINED);
+        let (before, behind) = self.blocks.split_at_mut(from);
+        if let Some(place) = behind.iter_mut().chain(before).find(|place| place.is_none()) {
+            *place = Some(block.0);
+            return [None];
+        }
+        let left = self.blocks[from].replace(block.0);
         [left.map(|left| self.note_left(left))]
     }
 
