@@ -30,7 +30,7 @@ pub const DEFAULT_ROUNDS: usize = 20;
 pub struct Proof {
     /// The measure that carries the verdicts.
     pub primary: Measure,
-    /// How sure all verdicts are together: 0.99.
+    /// How sure all verdicts are together that runs of the same rounds gave: 0.99.
     pub confidence: f64,
     /// Rounds asked for, each with one run of the reference and of every remedy.
     pub rounds: usize,
