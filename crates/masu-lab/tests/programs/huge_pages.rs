@@ -4,7 +4,7 @@
 use std::fs;
 use std::sync::{Mutex, PoisonError};
 
-use crate::{compilers, python, repositories, shell};
+use crate::program::named;
 
 /// Whether the kernel backs memory with huge pages unasked: one word of a list is in brackets.
 const TRANSPARENT_HUGE_PAGES: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
@@ -20,32 +20,24 @@ impl Drop for Before {
     }
 }
 
-fn same_with(policy: &str) {
+/// Programs of every kind.
+const PROGRAMS: [&str; 4] = [
+    "sort_in_parallel_sorts_the_same",
+    "python_threads_compute_the_same",
+    "gcc_makes_the_same_object_file",
+    "sqlite3_builds_the_same_database",
+];
+
+/// Whether the programs run the same where huge pages are given by this policy.
+pub(crate) fn same_with(policy: &str) -> Result<(), String> {
     static ONE: Mutex<()> = Mutex::new(());
     let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
     let list = fs::read_to_string(TRANSPARENT_HUGE_PAGES).unwrap_or_default();
     let chosen = list.split(['[', ']']).nth(1).unwrap_or_default().to_owned();
     if let Err(error) = fs::write(TRANSPARENT_HUGE_PAGES, policy) {
         eprintln!("not shown: {TRANSPARENT_HUGE_PAGES} cannot be set (root can): {error}");
-        return;
+        return Ok(());
     }
     let _before = Before(chosen);
-    for program in [
-        shell::sorting(),
-        python::threads("pymalloc"),
-        compilers::compiling(),
-        repositories::database(),
-    ] {
-        program.same_under_masu();
-    }
-}
-
-#[test]
-fn programs_run_the_same_where_huge_pages_are_always_given() {
-    same_with("always");
-}
-
-#[test]
-fn programs_run_the_same_where_huge_pages_are_given_on_advice() {
-    same_with("madvise");
+    PROGRAMS.into_iter().try_for_each(|name| named(name).test())
 }

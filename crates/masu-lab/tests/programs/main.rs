@@ -2,31 +2,42 @@
 //! `libmasu.so` preloaded as without, and the library is shown to be at work in it.
 //!
 //! Relies on the lab, which runs each program, traces it, and says what the library served, and on the Debian packages
-//! that each test names; a missing program fails its test. One test of one expression adds a program: see `shell.rs`.
+//! that `programs.toml` names; a missing program fails its test. An entry of that file is a test: so a program is added.
 //! `MASU_SOAK=1` makes the inputs larger and runs tests of minutes.
 //!
 //! The hard part is the proof (`masu_lab::verify`): a mapped library and a bound symbol prove little, so every executable
 //! of every process tree that asks for memory must have *entered* one of the library's allocating functions, or be
 //! excused by name and reason.
-#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
-mod archives;
-mod compilers;
-mod defects;
 mod huge_pages;
-mod interpreters;
-mod jvm;
 #[path = "../../../masu-abi/tests/library/mod.rs"]
 mod library;
 mod program;
-mod python;
-mod repositories;
 mod rust;
-mod shell;
 mod text;
 mod valgrind;
+
+use libtest_mimic::{Arguments, Trial};
+use program::Program;
 
 /// Whether this is a long run.
 fn soak() -> bool {
     std::env::var_os("MASU_SOAK").is_some_and(|value| value == "1")
+}
+
+fn main() {
+    let programs = program::all().into_iter().filter(|program| soak() || !program.is_long);
+    let mut trials: Vec<Trial> = programs
+        .map(|program| {
+            let test = if program.is_proven_otherwise { valgrind::test } else { Program::test };
+            Trial::test(program.name.clone(), move || Ok(test(&program)?))
+        })
+        .collect();
+    for policy in ["always", "madvise"] {
+        let name = format!("programs_run_the_same_where_huge_pages_are_given_by_{policy}");
+        trials.push(Trial::test(name, move || Ok(huge_pages::same_with(policy)?)));
+    }
+    // The libraries are built for this CPU alone.
+    trials.retain(|_| cfg!(target_arch = "x86_64"));
+    libtest_mimic::run(&Arguments::from_args(), trials).exit();
 }

@@ -14,9 +14,10 @@ use std::time::Duration;
 
 use masu_lab::{Catalogue, Ending, Evidence, Input, Limits, Places, Stop, Variant, Workload};
 use masu_lab::{execute, verify};
+use serde::Deserialize;
 use tempfile::TempDir;
 
-use crate::library;
+use crate::{library, rust, soak, text};
 
 /// One comparison at a time: the lab takes other children of this process for what a run left behind.
 static TURN: Mutex<()> = Mutex::new(());
@@ -28,30 +29,88 @@ const START: &str = "exec env -i ${LD_PRELOAD:+\"LD_PRELOAD=$LD_PRELOAD\"} \"$@\
 /// The search path of Debian's programs, without a developer's own.
 const SEARCH_PATH: &str = "/usr/bin:/bin:/usr/sbin:/sbin";
 
+/// Where the inputs of programs lie.
+const SCRIPTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/scripts");
+
 /// The name of the folder in which a program runs.
 const FOLDER: &str = "work";
 
 /// Every program of the matrix ends within seconds; a tree that runs this long hangs.
 const LIMIT: Duration = Duration::from_secs(900);
 
-/// A program, its inputs, and the expectations of its runs.
-pub(crate) struct Program {
-    path: PathBuf,
-    arguments: Vec<OsString>,
-    environment: BTreeMap<String, OsString>,
-    input: Vec<u8>,
-    prepare: Vec<Preparation>,
-    served: Vec<String>,
-    excused: Vec<(String, &'static str)>,
-    ignored: Vec<&'static str>,
-    prints: Option<String>,
-    produces: Vec<&'static str>,
-    stderr_varies: bool,
-    limit: Duration,
+/// The matrix.
+#[derive(Deserialize)]
+struct Matrix {
+    program: Vec<Program>,
 }
 
-/// A preparation of the folder before a run.
-type Preparation = Box<dyn Fn(&Path)>;
+/// A program, its inputs, and the expectations of its runs: an entry of `programs.toml`.
+#[derive(Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct Program {
+    /// The test's.
+    pub(crate) name: String,
+    /// Whether it runs in a long run alone.
+    pub(crate) is_long: bool,
+    /// Its file, or the name of that in the search path. Here and below `{cargo}` and `{rustc}` are those of the tests.
+    program: String,
+    /// The Debian package that brings it.
+    package: String,
+    /// In the place of a program: a script for bash that ends at the first command that fails.
+    script: String,
+    arguments: Vec<String>,
+    /// There are few others, so that output is repeatable.
+    variables: BTreeMap<String, String>,
+    input: Contents,
+    /// Files that lie in the folder before each run.
+    files: BTreeMap<String, Contents>,
+    /// Folders of the folder `tree`, in a short and in a long run; none without a tree.
+    tree: Option<[usize; 2]>,
+    /// What `{size}` stands for, likewise.
+    size: [usize; 2],
+    /// A source of C, and the compiler's option, that the program `program` is made of.
+    compiles: Vec<String>,
+    /// Whether Rust's compiler lies in the folder `toolchain`, with its own malloc hidden.
+    hides_malloc: bool,
+    /// Other programs of the process tree, each with its Debian package: the library must have served them too.
+    runs: BTreeMap<String, String>,
+    /// Executables that another one brings along, and that the library must have served.
+    serves: Vec<String>,
+    /// Executables of the process tree that the library need not serve, and why.
+    excuses: BTreeMap<String, String>,
+    /// Paths in the folder that differ between any two runs.
+    ignores: Vec<String>,
+    /// What the output must contain, so that two runs which both did nothing are no success.
+    prints: String,
+    /// Files that must be there afterwards, and not be empty.
+    produces: Vec<String>,
+    /// Whether the standard error output holds times or process numbers and is not compared.
+    stderr_varies: bool,
+    /// Whether the test itself brings the proof that the library served the program, because its guest cannot be seen
+    /// from outside. The rest of the process tree is seen as ever.
+    pub(crate) is_proven_otherwise: bool,
+    /// How long a run may take, where minutes are too long.
+    limit_s: Option<u64>,
+    /// A defect that is to be found, in a part of its words.
+    fails: String,
+}
+
+/// What a file holds.
+#[derive(Clone, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Contents {
+    Text(String),
+    /// A file of `scripts/`.
+    File(PathBuf),
+    /// So many lines of words, in a short and in a long run.
+    Lines([usize; 2]),
+}
+
+impl Default for Contents {
+    fn default() -> Contents {
+        Contents::Text(String::new())
+    }
+}
 
 struct Run {
     stdout: Vec<u8>,
@@ -73,132 +132,102 @@ impl Left {
     }
 }
 
+/// All of `programs.toml`.
+pub(crate) fn all() -> Vec<Program> {
+    let matrix: Matrix =
+        toml::from_str(include_str!("programs.toml")).expect("the matrix is whole");
+    matrix.program
+}
+
+/// The entry of this name.
+pub(crate) fn named(name: &str) -> Program {
+    all().into_iter().find(|program| program.name == name).expect("it is in the matrix")
+}
+
+/// The one of these that fits the length of this run.
+fn sized(numbers: [usize; 2]) -> usize {
+    numbers[usize::from(soak())]
+}
+
 impl Program {
-    /// The program `name` of the Debian package `package`.
-    pub(crate) fn new(name: &str, package: &str) -> Program {
-        Program::at(installed(name, package))
+    /// What is tested of it: the two runs are the same, or the defect is found.
+    pub(crate) fn test(&self) -> Result<(), String> {
+        match self.same_under_masu() {
+            Ok(_) if self.fails.is_empty() => Ok(()),
+            Err(error) if !self.fails.is_empty() && error.contains(&self.fails) => Ok(()),
+            Ok(_) => Err(format!("this was not found: {}", self.fails)),
+            Err(error) => Err(error),
+        }
     }
 
-    /// A script for bash that ends at the first command that fails; `$0` is its argument.
-    pub(crate) fn script(script: &str, argument: &str) -> Program {
-        Program::new("bash", "bash").arguments(["-euo", "pipefail", "-c", script, argument])
+    /// The executable, and its arguments.
+    fn words(&self) -> Result<(PathBuf, Vec<String>), String> {
+        if self.script.is_empty() {
+            let arguments = self.arguments.iter().map(|word| self.filled(word)).collect();
+            return Ok((installed(&self.filled(&self.program), &self.package)?, arguments));
+        }
+        let options = ["-euo", "pipefail", "-c"].map(str::to_owned);
+        let arguments = options.into_iter().chain([self.filled(&self.script)]).collect();
+        Ok((installed("bash", "bash")?, arguments))
     }
 
-    /// The program in a file that need not come from a package.
-    pub(crate) fn at(path: PathBuf) -> Program {
-        let program = Program {
-            path,
-            arguments: Vec::new(),
-            environment: BTreeMap::new(),
-            input: Vec::new(),
-            prepare: Vec::new(),
-            served: Vec::new(),
-            excused: Vec::new(),
-            ignored: Vec::new(),
-            prints: None,
-            produces: Vec::new(),
-            stderr_varies: false,
-            limit: LIMIT,
-        };
-        let path = program.path.clone();
-        program.serves(path.to_str().expect("programs have plain names"))
+    fn filled(&self, text: &str) -> String {
+        let text =
+            text.replace("{cargo}", env!("CARGO")).replace("{size}", &sized(self.size).to_string());
+        text.replace("{rustc}", &rust::compiler().to_string_lossy())
     }
 
-    pub(crate) fn arguments<const N: usize>(mut self, arguments: [&str; N]) -> Self {
-        self.arguments.extend(arguments.map(OsString::from));
-        self
+    fn contents(&self, contents: &Contents) -> String {
+        match contents {
+            Contents::Text(text) => self.filled(text),
+            Contents::File(path) => {
+                let path = Path::new(SCRIPTS).join(path);
+                let read = fs::read_to_string(&path);
+                self.filled(&read.unwrap_or_else(|error| panic!("{}: {error}", path.display())))
+            }
+            Contents::Lines(counts) => text::lines(sized(*counts)),
+        }
     }
 
-    /// Sets an environment variable; there are few others, so that output is repeatable.
-    pub(crate) fn variable(mut self, name: &str, value: impl Into<OsString>) -> Self {
-        self.environment.insert(name.to_owned(), value.into());
-        self
+    fn fill(&self, folder: &Path) {
+        for (name, contents) in &self.files {
+            fs::write(folder.join(name), self.contents(contents)).expect("write an input");
+        }
+        self.tree.iter().for_each(|counts| text::tree(folder, sized(*counts)));
+        if let [source, option] = &self.compiles[..] {
+            compile(folder, source, option);
+        }
+        if self.hides_malloc {
+            rust::hide_malloc(folder);
+        }
     }
 
-    /// What the program reads from its standard input; nothing, where this is not called.
-    pub(crate) fn input(mut self, input: impl Into<Vec<u8>>) -> Self {
-        self.input = input.into();
-        self
+    /// The executables that the library must have served, as `/proc/PID/exe` shows them.
+    fn served(&self, path: &Path) -> Result<Vec<String>, String> {
+        let mut served: Vec<String> = self.serves.iter().map(|name| real_name(name)).collect();
+        for (name, package) in &self.runs {
+            served.push(real_name(&installed(name, package)?.to_string_lossy()));
+        }
+        if !self.is_proven_otherwise {
+            served.push(real_name(&path.to_string_lossy()));
+        }
+        Ok(served)
     }
 
-    /// Puts a file into the folder before each run.
-    pub(crate) fn file(self, name: &'static str, contents: impl Into<Vec<u8>>) -> Self {
-        let contents = contents.into();
-        self.prepare(move |folder| fs::write(folder.join(name), &contents).expect("write an input"))
-    }
-
-    /// Does something in the folder before each run.
-    pub(crate) fn prepare(mut self, prepare: impl Fn(&Path) + 'static) -> Self {
-        self.prepare.push(Box::new(prepare));
-        self
-    }
-
-    /// Names another program of the process tree, with its Debian package: the library must have served it too.
-    pub(crate) fn runs(self, name: &str, package: &str) -> Self {
-        installed(name, package);
-        self.serves(name)
-    }
-
-    /// Names an executable that another one brings along, and that the library must have served.
-    pub(crate) fn serves(mut self, executable: &str) -> Self {
-        self.served.push(real_name(executable));
-        self
-    }
-
-    /// Names an executable of the process tree that the library need not serve, and why.
-    pub(crate) fn excuses(mut self, executable: &str, reason: &'static str) -> Self {
-        self.excused.push((real_name(executable), reason));
-        self
-    }
-
-    /// Names a path in the folder that differs between any two runs.
-    pub(crate) fn ignores(mut self, path: &'static str) -> Self {
-        self.ignored.push(path);
-        self
-    }
-
-    /// What the output must contain, so that two runs which both did nothing are no success.
-    pub(crate) fn prints(mut self, text: impl Into<String>) -> Self {
-        self.prints = Some(text.into());
-        self
-    }
-
-    /// A file that must be there afterwards, and not be empty.
-    pub(crate) fn produces(mut self, path: &'static str) -> Self {
-        self.produces.push(path);
-        self
-    }
-
-    /// The standard error output holds times or process numbers and is not compared.
-    pub(crate) fn stderr_varies(mut self) -> Self {
-        self.stderr_varies = true;
-        self
-    }
-
-    /// The test itself brings the proof that the library served the program: it is a script, or
-    /// its guest cannot be seen from outside. The rest of the process tree is seen as ever.
-    pub(crate) fn proven_otherwise(mut self) -> Self {
-        self.served.clear();
-        self
-    }
-
-    /// How long a run may take, where minutes are too long.
-    pub(crate) fn limit(mut self, limit: Duration) -> Self {
-        self.limit = limit;
-        self
-    }
-
-    /// Runs the program without and with the library: the same exit status, output and files, and
-    /// the library mapped and at work in every executable that is not excused. Returns what
-    /// the run with the library left, until it is dropped.
-    pub(crate) fn same_under_masu(&self) -> Left {
+    /// Runs the program without and with the library: the same exit status, output and files, and the library mapped and at
+    /// work in every executable that is not excused. Returns what the run with the library left, until it is dropped.
+    pub(crate) fn same_under_masu(&self) -> Result<Left, String> {
         let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        let (path, arguments) = self.words()?;
+        let served = self.served(&path)?;
         let folder = TempDir::with_prefix("masu-programs-").expect("make a folder");
-        let plain = self.run(folder.path(), "system");
-        self.check_reference(folder.path(), &plain);
+        let words: Vec<OsString> =
+            std::iter::once(path.into()).chain(arguments.into_iter().map(OsString::from)).collect();
+        let plain = self.run(folder.path(), &words, "system")?;
+        self.check_reference(folder.path(), &plain)?;
         let without = folder.path().join("without");
         fs::rename(folder.path().join(FOLDER), &without).expect("the folder is ours");
-        let masu = self.run(folder.path(), "masu");
+        let masu = self.run(folder.path(), &words, "masu")?;
         let mut faults = self.differences(&without, &folder.path().join(FOLDER));
         if plain.ending != masu.ending {
             faults.push(format!("{} where it {} without", masu.ending, plain.ending));
@@ -207,19 +236,16 @@ impl Program {
         if !self.stderr_varies {
             faults.extend(first_difference("stderr", &plain.stderr, &masu.stderr));
         }
-        faults.extend(self.unproven(&masu.evidence));
-        assert!(
-            faults.is_empty(),
-            "{} under libmasu:\n  {}\nits stderr was:\n{}",
-            self.path.display(),
-            faults.join("\n  "),
-            end_of(&masu.stderr),
-        );
-        Left { base: folder }
+        faults.extend(self.unproven(&served, &masu.evidence));
+        if faults.is_empty() {
+            return Ok(Left { base: folder });
+        }
+        let (faults, stderr) = (faults.join("\n  "), end_of(&masu.stderr));
+        Err(format!("under libmasu:\n  {faults}\nits stderr was:\n{stderr}"))
     }
 
     /// One run under a malloc in a folder made for it.
-    fn run(&self, base: &Path, malloc: &str) -> Run {
+    fn run(&self, base: &Path, command: &[OsString], malloc: &str) -> Result<Run, String> {
         let [folder, home, temporary] = [FOLDER, "home", "tmp"].map(|name| base.join(name));
         for folder in [&folder, &home, &temporary] {
             if folder.exists() {
@@ -227,64 +253,58 @@ impl Program {
             }
             fs::create_dir(folder).expect("make a folder");
         }
-        self.prepare.iter().for_each(|prepare| prepare(&folder));
-        fs::write(base.join("stdin"), &self.input).expect("write the input");
-        let set = |name: &str, value: &OsString| {
-            let mut variable = OsString::from(format!("{name}="));
-            variable.push(value);
-            variable
-        };
+        self.fill(&folder);
+        fs::write(base.join("stdin"), self.contents(&self.input)).expect("write the input");
+        let (home, temporary) = (home.to_string_lossy(), temporary.to_string_lossy());
         let usual = [("PATH", SEARCH_PATH), ("LANG", "C.UTF-8"), ("TZ", "UTC")];
-        let usual = usual.map(|(name, value)| set(name, &value.into()));
-        let folders = [("HOME", home), ("TMPDIR", temporary)];
-        let folders = folders.map(|(name, folder)| set(name, &folder.into()));
+        let variables = usual.into_iter().chain([("HOME", &*home), ("TMPDIR", &*temporary)]);
+        let own =
+            self.variables.iter().map(|(name, value)| format!("{name}={}", self.filled(value)));
+        let set = variables.map(|(name, value)| format!("{name}={value}")).chain(own);
         let mut words: Vec<OsString> = ["sh", "-c", START, "sh"].map(OsString::from).into();
-        words.extend(usual.into_iter().chain(folders));
-        words.extend(self.environment.iter().map(|(name, value)| set(name, value)));
-        words.push(self.path.clone().into());
-        words.extend(self.arguments.iter().cloned());
+        words.extend(set.map(OsString::from));
+        words.extend_from_slice(command);
         let mut workload = Workload::new(words, Input::Empty).expect("there is a shell");
         workload.folder = Some(folder.clone());
-        let limits = Limits { time: Some(self.limit), ..Limits::default() };
+        let limit = self.limit_s.map_or(LIMIT, Duration::from_secs);
+        let limits = Limits { time: Some(limit), ..Limits::default() };
         let variant = variant(malloc, &workload);
-        let program = self.path.display();
-        let (run, evidence) = if variant.library.is_some() {
+        let made = if variant.library.is_some() {
             verify::verify(&workload, &variant, &limits, &Stop::never())
         } else {
             let run = execute::execute(&workload, &variant, &limits, &Stop::never());
             run.map(|run| (run, Evidence::default()))
-        }
-        .unwrap_or_else(|error| panic!("{program} under {malloc}: {error}"));
+        };
+        let (run, evidence) = made.map_err(|error| format!("under {malloc}: {error}"))?;
         let [stdout, stderr] =
             ["stdout", "stderr"].map(|name| fs::read(base.join(name)).unwrap_or_default());
-        let text = end_of(&stderr);
-        assert_ne!(
-            run.ending,
-            Ending::TimedOut,
-            "{program} under {malloc}; its stderr was:\n{text}"
-        );
-        Run { stdout, stderr, ending: run.ending, evidence }
+        if run.ending == Ending::TimedOut {
+            let (ending, said) = (&run.ending, end_of(&stderr));
+            return Err(format!("under {malloc} it {ending}; its stderr was:\n{said}"));
+        }
+        Ok(Run { stdout, stderr, ending: run.ending, evidence })
     }
 
     /// The run without the library must have done what the test is about, without the library.
-    fn check_reference(&self, base: &Path, plain: &Run) {
-        let program = self.path.display();
-        let stderr = end_of(&plain.stderr);
-        assert_eq!(plain.ending, Ending::Exited(0), "{program} fails by itself:\n{stderr}");
-        if let Some(text) = &self.prints {
-            let stdout = String::from_utf8_lossy(&plain.stdout);
-            assert!(
-                stdout.contains(text),
-                "{program} does not print `{text}`:\n{stdout}\n{stderr}"
-            );
-        }
-        for path in &self.produces {
+    fn check_reference(&self, base: &Path, plain: &Run) -> Result<(), String> {
+        let [stdout, stderr] = [&plain.stdout, &plain.stderr].map(|it| String::from_utf8_lossy(it));
+        let is_there = |path: &&String| {
             let produced = fs::metadata(base.join(FOLDER).join(path));
-            let is_there = produced.is_ok_and(|file| file.len() > 0);
-            assert!(is_there, "{program} does not produce {path}:\n{stderr}");
-        }
-        let nothing = plain.stdout.is_empty() && self.produces.is_empty();
-        assert!(!nothing, "{program} shows nothing that could differ");
+            produced.is_ok_and(|file| file.len() > 0)
+        };
+        let absent = self.produces.iter().find(|path| !is_there(path));
+        let fault = if plain.ending != Ending::Exited(0) {
+            "it fails by itself".to_owned()
+        } else if !stdout.contains(&self.prints) {
+            format!("it does not print `{}`:\n{stdout}", self.prints)
+        } else if let Some(path) = absent {
+            format!("it does not produce {path}")
+        } else if stdout.is_empty() && self.produces.is_empty() {
+            "it shows nothing that could differ".to_owned()
+        } else {
+            return Ok(());
+        };
+        Err(format!("{fault}; its stderr was:\n{stderr}"))
     }
 
     /// In what the files of two folders differ, a line each.
@@ -292,23 +312,24 @@ impl Program {
         let mut diff = Command::new("diff");
         let output = diff.args(["-rq", "--no-dereference"]).args([one, two]).output();
         let output = output.expect("this test runs `diff`: apt-get install diffutils");
-        let is_ignored = |line: &&str| self.ignored.iter().any(|path| line.contains(path));
+        let is_ignored = |line: &&str| self.ignores.iter().any(|path| line.contains(path));
         let said = String::from_utf8_lossy(&output.stdout);
         said.lines().filter(|line| !is_ignored(line)).map(str::to_owned).collect()
     }
 
     /// Where the proof fails that the library was mapped and served allocations.
-    fn unproven(&self, evidence: &Evidence) -> Vec<String> {
+    fn unproven(&self, served: &[String], evidence: &Evidence) -> Vec<String> {
         // `sed`, `sed (3 times)`, `ls: it is linked statically`.
         let is_of = |entry: &str, name: &str| {
             let rest = entry.strip_prefix(name);
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with([':', ' ']))
         };
         let is_served = |name: &&String| evidence.served.iter().any(|entry| is_of(entry, name));
-        let not_served = self.served.iter().filter(|name| !is_served(name));
+        let not_served = served.iter().filter(|name| !is_served(name));
         let not_served =
             not_served.map(|name| format!("no allocation of `{name}` was served by libmasu"));
-        let is_excused = |entry: &&String| self.excused.iter().any(|(name, _)| is_of(entry, name));
+        let is_excused =
+            |entry: &&String| self.excuses.keys().any(|name| is_of(entry, &real_name(name)));
         let not_at_work = evidence.not_served.iter().filter(|entry| !is_excused(entry));
         let not_at_work = not_at_work.map(|entry| format!("libmasu was not at work in {entry}"));
         not_served.chain(not_at_work).collect()
@@ -324,10 +345,19 @@ fn variant(malloc: &str, workload: &Workload) -> Variant {
 }
 
 /// The file of a program that a test needs.
-fn installed(name: &str, package: &str) -> PathBuf {
-    find(name).unwrap_or_else(|| {
-        panic!("this test runs `{name}`, which is missing: apt-get install {package}")
-    })
+fn installed(name: &str, package: &str) -> Result<PathBuf, String> {
+    let missing =
+        || format!("this test runs `{name}`, which is missing: apt-get install {package}");
+    find(name).ok_or_else(missing)
+}
+
+/// Makes the executable `program` in `folder` of a source in `scripts/`.
+fn compile(folder: &Path, source: &str, option: &str) {
+    let mut gcc = Command::new("gcc");
+    gcc.args(["-O0", "-fno-builtin", option, "-o"]).arg(folder.join("program"));
+    let compiled = gcc.arg(Path::new(SCRIPTS).join(source)).status();
+    let compiled = compiled.expect("run gcc: apt-get install gcc libc6-dev");
+    assert!(compiled.success(), "the program does not compile");
 }
 
 /// The file of a program that is found by its name.

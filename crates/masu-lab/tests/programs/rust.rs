@@ -1,4 +1,4 @@
-//! Rust: a build of a small crate, and the program that it makes.
+//! Rust's compiler with its own malloc hidden.
 //!
 //! The compiler as rustup brings it links jemalloc into its executable, whose `malloc` comes before
 //! that of any preloaded library: there libmasu has to live beside it. To show the compiler *on*
@@ -11,8 +11,6 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use object::{Object, ObjectSymbol};
-
-use crate::program::Program;
 
 /// What a malloc is made of, as symbols.
 const MALLOC_FAMILY: [&str; 10] = [
@@ -29,56 +27,24 @@ const MALLOC_FAMILY: [&str; 10] = [
     "mallocx",
 ];
 
-fn cargo_run(rustc: &str) -> Program {
-    Program::at(PathBuf::from(env!("CARGO")))
-        .arguments(["run", "--release", "--offline"])
-        .variable("RUSTC", rustc)
-        .file("Cargo.toml", include_str!("scripts/small.toml"))
-        .file("main.rs", include_str!("scripts/small.rs"))
-        .stderr_varies()
-        .ignores("toolchain")
-        // Fingerprints and dependency files hold the time of the build.
-        .ignores("target/.rustc_info.json")
-        .ignores("target/release/.fingerprint")
-        .produces("target/release/small")
-        .prints("threads: 8")
-        .runs("cc", "gcc")
-        .serves("small")
-}
-
-#[test]
-fn cargo_builds_and_runs_the_same_program() {
-    let rustc = toolchain_rustc();
-    let reason = "brings its own malloc, which comes before any preloaded one";
-    cargo_run(rustc.to_str().expect("a path in UTF-8")).excuses("rustc", reason).same_under_masu();
-}
-
-#[test]
-fn rustc_makes_the_same_program_when_its_own_malloc_is_hidden() {
-    cargo_run("toolchain/bin/rustc")
-        .prepare(|folder| {
-            let rustc = toolchain_rustc();
-            let toolchain = folder.join("toolchain");
-            fs::create_dir_all(toolchain.join("bin")).expect("make a folder");
-            let root = rustc.ancestors().nth(2).expect("the compiler lies in a folder `bin`");
-            symlink(root.join("lib"), toolchain.join("lib")).expect("make a link");
-            hide_malloc(&rustc, &toolchain.join("bin/rustc"));
-        })
-        .serves("rustc")
-        .same_under_masu();
-}
-
 /// The compiler beside the cargo that runs the tests.
-fn toolchain_rustc() -> PathBuf {
-    let rustc = Path::new(env!("CARGO")).with_file_name("rustc");
-    assert!(rustc.is_file(), "this test runs {}, which is missing", rustc.display());
-    rustc
+pub(crate) fn compiler() -> PathBuf {
+    Path::new(env!("CARGO")).with_file_name("rustc")
+}
+
+/// Lays `toolchain` down in `folder`: the compiler with its malloc hidden, and its libraries.
+pub(crate) fn hide_malloc(folder: &Path) {
+    let (rustc, toolchain) = (compiler(), folder.join("toolchain"));
+    fs::create_dir_all(toolchain.join("bin")).expect("make a folder");
+    let root = rustc.ancestors().nth(2).expect("the compiler lies in a folder `bin`");
+    symlink(root.join("lib"), toolchain.join("lib")).expect("make a link");
+    copy_without_malloc(&rustc, &toolchain.join("bin/rustc"));
 }
 
 /// Copies an executable, with the malloc family gone from the names that it exports: their first
 /// letters are changed, and nothing ever looks for the new ones. The symbols for debuggers, which have
 /// the names too, are stripped.
-fn hide_malloc(from: &Path, to: &Path) {
+fn copy_without_malloc(from: &Path, to: &Path) {
     let aside = to.with_extension("aside");
     let stripped = Command::new("strip").arg("-o").arg(&aside).arg(from).status();
     assert!(stripped.expect("run strip").success(), "the compiler cannot be stripped");
