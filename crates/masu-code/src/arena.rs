@@ -138,7 +138,7 @@ impl Arena {
     /// Code is freed only when all registered threads have been quiescent, so each thread that
     /// calls through an [`Entry`] needs one. Without any, what is unloaded goes at once.
     pub fn reader(&self) -> Reader {
-        Reader::register(&self.shared.readers)
+        Reader::register(&self.shared.readers, Box::new(Arc::clone(&self.shared)))
     }
 
     /// The address of a symbol of an object.

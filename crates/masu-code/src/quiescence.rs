@@ -6,6 +6,8 @@
 //! recorded one at least as new, no thread uses what was unreachable by then. A call pays nothing: threads speak
 //! when they choose to. The states, steps and the race that must not happen are in `quiescence/README.md`.
 
+use std::any::Any;
+
 use crate::sync::{Arc, AtomicUsize, Mutex, MutexGuard, Ordering};
 
 /// The note of a thread that runs no loaded code for now.
@@ -57,22 +59,25 @@ impl Readers {
 /// A thread that may run loaded code.
 ///
 /// While it exists and is not [away](Reader::away), nothing that the thread may have reached since
-/// its last [`Reader::quiescent`] is freed.
+/// its last [`Reader::quiescent`] is freed, not even when the arena is dropped. It may move to another thread, and is one
+/// thread's at a time.
 #[derive(Debug)]
 pub struct Reader {
     readers: Arc<Readers>,
     note: Arc<Note>,
+    /// The arena. Not `Sync`: no thread may say for another that it is quiescent.
+    _arena: Box<dyn Any + Send>,
 }
 
 impl Reader {
-    pub(crate) fn register(readers: &Arc<Readers>) -> Reader {
+    pub(crate) fn register(readers: &Arc<Readers>, arena: Box<dyn Any + Send>) -> Reader {
         let mut notes = readers.notes();
         // ORDERING: Acquire, as in `quiescent`.
         let now = readers.epoch.load(Ordering::Acquire);
         let note = Arc::new(Note(AtomicUsize::new(now)));
         notes.push(Arc::clone(&note));
         drop(notes);
-        Reader { readers: Arc::clone(readers), note }
+        Reader { readers: Arc::clone(readers), note, _arena: arena }
     }
 
     /// Says that this thread runs no loaded code and holds no address of any but what a

@@ -276,3 +276,16 @@ fn threads_call_while_code_is_replaced_and_freed() {
         assert_eq!((arena.report().objects, arena.waiting()), (1, 0));
     }
 }
+
+#[test]
+fn the_arena_stays_while_a_reader_may_run_its_code() {
+    let (workshop, arena) = (Workshop::open(), quiet());
+    let object = load(&arena, returns(&workshop, 5));
+    let reader = arena.reader();
+    let entry = arena.entry("entry", object, "f").unwrap();
+    // SAFETY: The type is right, and this thread has a reader.
+    let f = unsafe { entry.get::<extern "C" fn() -> i64>() };
+    drop((entry, arena));
+    assert_eq!(f(), 5);
+    drop(reader);
+}

@@ -66,7 +66,7 @@ fn model(reads: fn(&Method, &Reader)) {
     builder.preemption_bound = Some(3);
     builder.check(move || {
         let method = Method::new();
-        let reader = Reader::register(&method.readers);
+        let reader = Reader::register(&method.readers, Box::new(()));
         let thread = {
             let method = Arc::clone(&method);
             thread::spawn(move || {
@@ -105,7 +105,7 @@ fn a_reader_that_registers_late_runs_nothing_that_was_freed() {
         let thread = {
             let method = Arc::clone(&method);
             thread::spawn(move || {
-                let reader = Reader::register(&method.readers);
+                let reader = Reader::register(&method.readers, Box::new(()));
                 method.call();
                 drop(reader);
             })
