@@ -18,6 +18,7 @@ use crate::quiescence::Readers;
 use crate::slots::{Shared, Slots};
 use crate::space::Space;
 use crate::storage::Storage;
+use crate::sync::{AtomicU64, Ordering};
 use crate::unwind::{Frames, Table};
 
 /// The owner of a published symbol.
@@ -312,7 +313,6 @@ pub(crate) struct State {
     pub(crate) thread_locals: HashMap<Box<[u8]>, ThreadLocal>,
     pub(crate) resolver: Option<Resolver>,
     pub(crate) perf: Perf,
-    pub(crate) next: u64,
     pub(crate) frames: Frames,
     pub(crate) waiting: usize,
     /// Unloaded objects that may still be referred to.
@@ -322,6 +322,13 @@ pub(crate) struct State {
     /// Objects inspected in the search for free ones.
     #[cfg(test)]
     pub(crate) looked_at: usize,
+}
+
+/// The first of so many new objects' numbers, which no other object of the process has.
+pub(crate) fn numbers(count: usize) -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    // ORDERING: Relaxed: only the numbers must differ, and an arena takes them under its lock.
+    NEXT.fetch_add(count as u64, Ordering::Relaxed)
 }
 
 impl State {
@@ -345,7 +352,6 @@ impl State {
             thread_locals: HashMap::new(),
             resolver,
             perf,
-            next: 1,
             frames: Frames::default(),
             waiting: 0,
             unloading: BTreeSet::new(),

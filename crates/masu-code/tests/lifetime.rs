@@ -289,3 +289,14 @@ fn the_arena_stays_while_a_reader_may_run_its_code() {
     assert_eq!(f(), 5);
     drop(reader);
 }
+
+#[test]
+fn a_handle_is_of_one_arena() {
+    let workshop = Workshop::open();
+    let (arena, other) = (quiet(), quiet());
+    let [object, same] = [&arena, &other].map(|arena| load(arena, returns(&workshop, 1)));
+    assert!(matches!(other.unload(object), Err(masu_code::Error::NoObject)));
+    let code = arena.load_code("code", 1, 1, |_, _| {}).unwrap();
+    assert!(other.symbol(code, "code").is_err());
+    other.unload(same).unwrap();
+}

@@ -16,7 +16,7 @@ use crate::link;
 use crate::memory::{PART, Region};
 use crate::perf::Named;
 use crate::relocation::HOST;
-use crate::state::{Loaded, State, Symbols, Taken};
+use crate::state::{Loaded, State, Symbols, Taken, numbers};
 use crate::sync::Arc;
 
 /// The use of a block of [`InPlace`].
@@ -374,8 +374,7 @@ fn enter(
     let mut loaded = Loaded::new(taken, symbols);
     loaded.is_private = true;
     let pin = loaded.pin();
-    let number = state.next;
-    state.next += 1;
+    let number = numbers(1);
     state.objects.insert(number, Box::new(loaded));
     (Handle(number), pin)
 }

@@ -17,7 +17,7 @@ use crate::object::{Calls, Home, Kind, Object};
 use crate::perf::Named;
 use crate::process;
 use crate::source::Source;
-use crate::state::{Loaded, State, Symbols};
+use crate::state::{Loaded, State, Symbols, numbers};
 
 /// Bytes written at once from which on the alias's page table entries are given back.
 pub(super) const MANY: usize = 16 * 4096;
@@ -143,12 +143,11 @@ impl Arena {
     /// Links a batch and enters its objects.
     pub(super) fn link(&self, state: &mut State, inputs: &[Input<'_>]) -> Result<Linked, Error> {
         state.note_clean();
-        let first = state.next;
+        let first = numbers(inputs.len());
         let batch = Batch::link(state, inputs)?;
         let definitions = batch.definitions(first);
         let reuses = batch.reuses_text;
         let plans = batch.finish();
-        state.next += inputs.len() as u64;
         let written = extent(&plans);
         for bytes in &written {
             kernel::make_executable(state.range.written(bytes.start), bytes.start, bytes.len());
