@@ -18,7 +18,7 @@ use crate::quiescence::Readers;
 use crate::slots::{Shared, Slots};
 use crate::space::Space;
 use crate::storage::Storage;
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::{AtomicU64, Ordering, fence};
 use crate::unwind::{Frames, Table};
 
 /// The owner of a published symbol.
@@ -512,8 +512,13 @@ impl State {
             && readers.passed(*epoch)
             && let Some((_, mut numbers)) = self.retired.pop_front()
         {
-            passed.append(&mut numbers);
+            // A thread that still ran one may have registered a destructor in it, and those that it uses stay with it.
+            let is_free = numbers.iter().all(|number| self.objects[number].is_free());
+            let to = if is_free { &mut passed } else { &mut self.unloading };
+            to.append(&mut numbers);
         }
+        // ORDERING: Acquire pairs with the Release of each handle that was dropped: its thread's use of the object is over.
+        fence(Ordering::Acquire);
         passed.iter().filter_map(|number| self.objects.remove(number)).collect()
     }
 

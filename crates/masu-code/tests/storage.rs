@@ -6,8 +6,9 @@ mod fixture;
 mod program;
 
 use std::ffi::CString;
+use std::sync::atomic::{AtomicI64, Ordering};
 
-use fixture::{CC, Workshop, call, load_all, quiet};
+use fixture::{CC, Workshop, call, load, load_all, quiet};
 use masu_code::{Arena, Error, Source};
 
 /// Loads a library with a thread-local variable into the process: in storage that every thread has
@@ -156,4 +157,47 @@ fn a_cxx_object_stays_until_the_threads_ended_that_its_variables_have_destructor
         std::thread::yield_now();
     }
     assert_eq!(arena.report().text.used, 0);
+}
+
+#[test]
+fn an_object_stays_where_a_thread_registers_a_destructor_in_it_at_the_last_moment() {
+    let (workshop, arena) = (Workshop::open(), quiet());
+    let text = "int __cxa_thread_atexit(void (*)(void *), void *, void *); extern char __dso_handle;\n\
+        static void end(void *flag) { *(long *)flag = 7; }\n\
+        long f(long *flags) {\n\
+            __atomic_store_n(&flags[0], 1, 5);\n\
+            while (__atomic_load_n(&flags[1], 5) == 0) {}\n\
+            return __cxa_thread_atexit(end, &flags[2], &__dso_handle); }";
+    let object = load(&arena, workshop.c("late.c", text));
+    let entry = arena.entry("late", object, "f").unwrap();
+    let flags: [AtomicI64; 3] = Default::default();
+    let (go, wait) = std::sync::mpsc::channel();
+    std::thread::scope(|scope| {
+        let (arena, entry, flags) = (&arena, &entry, &flags);
+        let thread = scope.spawn(move || {
+            let reader = arena.reader();
+            // SAFETY: The type is right, and this thread has a reader.
+            let f = unsafe { entry.get::<extern "C" fn(*const AtomicI64) -> i64>() };
+            assert_eq!(f(flags.as_ptr()), 0);
+            drop(reader);
+            flags[0].store(2, Ordering::SeqCst);
+            wait.into_iter().for_each(|()| {});
+        });
+        let reaches = |state| {
+            while flags[0].load(Ordering::SeqCst) != state {
+                std::thread::yield_now();
+            }
+        };
+        reaches(1);
+        // The thread runs it, and so it is only retired.
+        entry.replace_at(std::ptr::null()).unwrap();
+        arena.unload(object).unwrap();
+        flags[1].store(1, Ordering::SeqCst);
+        reaches(2);
+        assert_eq!((arena.collect(), arena.waiting()), (0, 1));
+        drop(go);
+        thread.join().unwrap();
+    });
+    assert_eq!(flags[2].load(Ordering::SeqCst), 7);
+    assert_eq!(arena.collect(), 1);
 }
