@@ -232,6 +232,8 @@ pub(crate) struct Loaded {
     pub(crate) is_live: bool,
     pub(crate) has_initializers: bool,
     pub(crate) is_private: bool,
+    /// Whether its initializers and destructors are not run.
+    pub(crate) is_inert: bool,
     /// Whether an untracked address of it was given out.
     pub(crate) escaped: bool,
 }
@@ -251,6 +253,7 @@ impl Loaded {
             is_live: true,
             has_initializers: false,
             is_private: false,
+            is_inert: false,
             escaped: false,
         }
     }

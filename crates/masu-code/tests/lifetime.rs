@@ -300,3 +300,22 @@ fn a_handle_is_of_one_arena() {
     assert!(other.symbol(code, "code").is_err());
     other.unload(same).unwrap();
 }
+
+#[test]
+fn an_inert_object_runs_no_destructor_after_it_was_moved() {
+    static ENDED: AtomicBool = AtomicBool::new(false);
+    extern "C" fn note() {
+        ENDED.store(true, Ordering::Relaxed);
+    }
+    let workshop = Workshop::open();
+    let resolver: masu_code::Resolver =
+        Box::new(|name| (name == b"note").then_some(note as *const () as usize));
+    let arena = Arena::open(Options { keep: true, resolver: Some(resolver), ..options() }).unwrap();
+    let hole = load(&arena, returns(&workshop, 1));
+    let text = "void note(void); __attribute__((destructor)) static void end(void) { note(); }";
+    let object = load(&arena, workshop.c("end.c", text).inert());
+    arena.unload(hole).unwrap();
+    assert_eq!(arena.compact().unwrap(), 1);
+    arena.unload(object).unwrap();
+    assert!(!ENDED.load(Ordering::Relaxed));
+}

@@ -234,6 +234,7 @@ impl Arena {
             known: short,
             has_initializers: linked.calls.len() > calls_before,
             is_private: input.is_private,
+            is_inert: input.is_inert,
             ..Loaded::new(taken, symbols)
         }
     }
@@ -331,6 +332,6 @@ pub(super) fn source_of(loaded: &Loaded, kept: Arc<Vec<u8>>) -> Source {
         name: loaded.symbols.object().to_owned(),
         data: kept,
         is_private: loaded.is_private,
-        is_inert: false,
+        is_inert: loaded.is_inert,
     }
 }
