@@ -70,8 +70,8 @@ pub(crate) struct Plan {
     targets: Vec<Option<Target>>,
     /// Objects of this batch that it is linked to, by place.
     pub(crate) uses_here: Vec<usize>,
-    /// Addresses of common symbols, by the symbol's number.
-    pub(crate) commons: Vec<(usize, usize)>,
+    /// Where common symbols are, by the symbol's number.
+    pub(crate) commons: Vec<(usize, Bytes<usize>)>,
     /// The initial thread-local variables of each thread, and their alignment.
     image: (Bytes<usize>, usize),
     /// Functions that are chosen at load time (IFUNC).

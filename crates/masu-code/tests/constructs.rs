@@ -153,3 +153,22 @@ fn what_has_no_bytes_has_an_address() {
     arena.unload(object).unwrap();
     assert_eq!(arena.report().data.used, 0);
 }
+
+#[test]
+fn a_common_variable_is_zero_in_its_whole_length_where_memory_is_used_again() {
+    let (workshop, arena) = (Workshop::open(), quiet());
+    let text = "long old[100];\n\
+        long f(void) { for (int i = 0; i < 100; i++) old[i] = i + 1; return old[0]; }";
+    let old = load(&arena, workshop.c("old.c", text).private());
+    assert_eq!(call(&arena, old, "f"), 1);
+    // It keeps the OS page.
+    let text = "long stays = 4; long f(void) { return stays; }";
+    load(&arena, workshop.c("stays.c", text).private());
+    arena.unload(old).unwrap();
+    let common = |name, text| workshop.source(CC, name, text, &["-O2", "-fPIC", "-fcommon"]);
+    let sum = "long c[100]; long g(void) { long s = 0; for (int i = 0; i < 100; i++) s += c[i]; return s; }";
+    let sources =
+        [common("short.c", "long c[2]; long f(void) { return c[0]; }"), common("long.c", sum)];
+    let objects = load_all(&arena, sources);
+    assert_eq!((call(&arena, objects[0], "f"), call(&arena, objects[1], "g")), (0, 0));
+}

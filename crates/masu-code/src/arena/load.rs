@@ -278,7 +278,7 @@ fn symbols(input: &Input<'_>, plan: &Plan) -> Symbols {
             Home::Section(home) if plan.sections[home] != 0 => plan.sections[home],
             Home::Absolute => 0,
             Home::Common => match plan.commons.iter().find(|(common, _)| *common == number) {
-                Some((_, at)) => at.wrapping_sub(symbol.value as usize),
+                Some((_, at)) => at.start.wrapping_sub(symbol.value as usize),
                 None => continue,
             },
             _ => continue,

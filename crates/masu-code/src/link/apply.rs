@@ -98,9 +98,8 @@ impl<'a> Batch<'_, 'a> {
             // SAFETY: The room is this batch's own, and writable data.
             unsafe { std::ptr::write_bytes(written, 0, size) };
         };
-        for (symbol, address) in &plan.commons {
-            let size = usize::try_from(input.object.symbols[*symbol].size).unwrap_or(0);
-            clean(*address, size);
+        for (_, common) in &plan.commons {
+            clean(common.start, common.len());
         }
         let handle = plan.taken.more().handle;
         if handle != 0 {

@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::memory::Region;
 use crate::object::{Home, Kind, Section};
 use crate::relocation::STUB;
-use crate::state::State;
+use crate::state::{Published, State};
 use crate::storage::Storage;
 
 /// The alignment of text, in bytes.
@@ -118,7 +118,8 @@ impl Batch<'_, '_> {
 
     pub(super) fn place(&mut self) -> Result<(), Error> {
         let mut all = Vec::with_capacity(self.inputs.len());
-        for (index, input) in self.inputs.iter().enumerate() {
+        let commons = commons(self.inputs, &self.state.published);
+        for (index, (input, commons)) in self.inputs.iter().zip(commons).enumerate() {
             let plan = &mut self.plans[index];
             let mut piles = [Pile { size: 0, align: 1 }; 3];
             plan.sections = vec![0; input.object.sections.len()];
@@ -133,11 +134,10 @@ impl Batch<'_, '_> {
                     .map_err(|region| self.state.full(region, usize::MAX))?;
                 plan.image = (start..piles[Region::Sealed as usize].size, align);
             }
-            let commons = commons(input, plan, &self.state.published, self.inputs, index);
-            for (symbol, size, align) in commons {
+            for Common { symbol, size, align } in commons {
                 let at = piles[Region::Data as usize].put(size, align);
                 let at = at.ok_or_else(|| self.state.full(Region::Data, usize::MAX))?;
-                plan.commons.push((symbol, at));
+                plan.commons.push((symbol, at..at + size));
             }
             let wants = input.object.symbols.iter().any(|symbol| symbol.name == b"__dso_handle");
             if wants && let Some(at) = piles[Region::Data as usize].put(8, 8) {
@@ -218,7 +218,9 @@ impl Batch<'_, '_> {
             }
         }
         let start = plan.taken.data.start;
-        plan.commons.iter_mut().for_each(|(_, at)| *at += start);
+        for (_, at) in &mut plan.commons {
+            *at = at.start + start..at.end + start;
+        }
         let wants = input.object.symbols.iter().any(|symbol| symbol.name == b"__dso_handle");
         if wants {
             plan.taken.more_mut().handle += start;
@@ -232,52 +234,54 @@ impl Batch<'_, '_> {
     }
 }
 
-/// The common symbols that this object has to make room for: number, size, alignment.
-///
-/// The first object of a batch that has one makes room for the largest of them all, unless a
-/// definition is there.
-fn commons(
-    input: &super::Input<'_>,
-    _plan: &Plan,
-    published: &crate::state::Published,
-    inputs: &[super::Input<'_>],
-    index: usize,
-) -> Vec<(usize, usize, usize)> {
-    let mut found = Vec::new();
-    for (number, symbol) in input.object.symbols.iter().enumerate() {
-        if symbol.home != Home::Common {
-            continue;
+/// A common symbol that has a place: its number there, and size and alignment of the largest of its name.
+struct Common {
+    symbol: usize,
+    size: usize,
+    align: usize,
+}
+
+/// The common symbols that each object of a batch has to make room for: the first that has one of a name makes room for
+/// the largest of them all, unless a definition is there.
+fn commons(inputs: &[Input<'_>], published: &Published) -> Vec<Vec<Common>> {
+    let mut found: Vec<Vec<Common>> = inputs.iter().map(|_| Vec::new()).collect();
+    // Where the room of a name is; none where something else defines it.
+    let mut places: HashMap<&[u8], Option<(usize, usize)>> = HashMap::new();
+    let symbols = || inputs.iter().flat_map(|input| &input.object.symbols);
+    if !symbols().any(|symbol| symbol.home == Home::Common) {
+        return found;
+    }
+    let public = inputs.iter().filter(|input| !input.is_private);
+    for symbol in public.flat_map(|input| &input.object.symbols) {
+        if matches!(symbol.home, Home::Section(_) | Home::Absolute) && !symbol.is_local {
+            places.insert(symbol.name, None);
         }
-        let size_of = |symbol: &crate::object::Symbol<'_>| {
-            (usize::try_from(symbol.size).unwrap_or(usize::MAX), symbol.value.max(1) as usize)
-        };
-        let (mut size, mut align) = size_of(symbol);
-        if !input.is_private {
-            if published.contains_key(symbol.name) {
+    }
+    for (index, input) in inputs.iter().enumerate() {
+        for (number, symbol) in input.object.symbols.iter().enumerate() {
+            if symbol.home != Home::Common {
                 continue;
             }
-            let mut is_ours = true;
-            for (other_index, other) in inputs.iter().enumerate() {
-                if other_index == index || other.is_private {
-                    continue;
-                }
-                for same in other.object.symbols.iter().filter(|other| other.name == symbol.name) {
-                    match same.home {
-                        Home::Common => {
-                            is_ours &= other_index > index;
-                            let (more, at) = size_of(same);
-                            (size, align) = (size.max(more), align.max(at));
-                        }
-                        Home::Section(_) | Home::Absolute if !same.is_local => is_ours = false,
-                        _ => {}
+            let size = usize::try_from(symbol.size).unwrap_or(usize::MAX);
+            let align = symbol.value.max(1) as usize;
+            if !input.is_private && !symbol.is_local {
+                match places.get(symbol.name) {
+                    None if published.contains_key(symbol.name) => continue,
+                    None => {
+                        let place = (index, found[index].len());
+                        places.insert(symbol.name, Some(place));
+                    }
+                    Some(None) => continue,
+                    Some(&Some((index, place))) => {
+                        let common = &mut found[index][place];
+                        common.size = common.size.max(size);
+                        common.align = common.align.max(align);
+                        continue;
                     }
                 }
             }
-            if !is_ours {
-                continue;
-            }
+            found[index].push(Common { symbol: number, size, align });
         }
-        found.push((number, size, align));
     }
     found
 }

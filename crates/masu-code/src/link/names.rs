@@ -156,7 +156,7 @@ impl<'a> Batch<'_, 'a> {
             Home::Common => {
                 let mut commons = plans[index].commons.iter();
                 let common = commons.find(|(common, _)| *common == number);
-                common.map(|(_, at)| Target::Address(*at, symbol.size))
+                common.map(|(_, at)| Target::Address(at.start, symbol.size))
             }
             Home::Section(home) if plans[index].drops(home) => {
                 if symbol.is_local {
@@ -239,7 +239,7 @@ impl<'a> Batch<'_, 'a> {
             Home::Section(home) => in_section(plan, input, home, here.symbol),
             Home::Common => {
                 let at = plan.commons.iter().find(|(number, _)| *number == here.symbol);
-                Target::Address(at.map_or(0, |(_, at)| *at), symbol.size)
+                Target::Address(at.map_or(0, |(_, at)| at.start), symbol.size)
             }
             Home::Absolute | Home::Undefined => Target::Address(symbol.value as usize, symbol.size),
         }
