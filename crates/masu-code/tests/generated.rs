@@ -2,8 +2,11 @@
 //!
 //! Relies on machine code of two instructions that returns a number, and on `/proc/self/maps`.
 
+mod fixture;
+
 use std::ffi::c_void;
 
+use fixture::{Workshop, load};
 use masu_code::{Arena, Error, Memory, Options, Place, Writing};
 
 type Body = extern "C" fn() -> i32;
@@ -235,5 +238,23 @@ fn sizes_and_alignments_that_cannot_be_are_errors() {
         assert_ne!(empty[0], empty[1]);
         let large = memory.allocate("large", Memory::Code, 1 << 20, 256 << 10).expect("room").1;
         assert!((large.as_ptr() as usize).is_multiple_of(256 << 10));
+    });
+}
+
+#[test]
+fn loads_leave_pages_writable_that_a_generator_writes_in_place() {
+    let workshop = Workshop::open();
+    // Entries of the GOT in two places: thread-local variables have pairs of their own.
+    let text = "__thread long t[2]; extern char **environ;\n\
+        long f(void) { return t[0]; } char **g(void) { return environ; }";
+    let source = workshop.c("f.c", text).private();
+    each_way(|arena| {
+        let mut memory = arena.in_place();
+        let (_, at) = memory.allocate("table", Memory::Constants, 8, 8).unwrap();
+        for _ in 0..3 {
+            load(arena, &source);
+        }
+        assert_eq!(access(at.as_ptr() as usize)[..2], *"rw");
+        memory.seal().unwrap();
     });
 }

@@ -149,9 +149,6 @@ impl Arena {
         let reuses = batch.reuses_text;
         let plans = batch.finish();
         let written = extent(&plans);
-        for bytes in &written {
-            kernel::make_executable(state.range.written(bytes.start), bytes.start, bytes.len());
-        }
         if reuses || cfg!(target_arch = "aarch64") {
             kernel::synchronize_cores();
         }

@@ -9,6 +9,7 @@ use object::LittleEndian;
 
 use super::{Batch, Plan, Target, site};
 use crate::error::Error;
+use crate::kernel;
 use crate::memory::Region;
 use crate::object::{Object, Rela, Section};
 use crate::process::ThreadLocal;
@@ -31,14 +32,12 @@ struct Place<'b> {
 impl<'a> Batch<'_, 'a> {
     /// Writes everything and seals it.
     pub(super) fn write(&mut self) -> Result<(), Error> {
-        let sealed = self.sealed_pages();
+        let sealed = self.plans.iter().map(|plan| plan.taken.sealed.clone());
+        let sealed = self.sealed_pages(sealed);
         let piece = self.piece.clone();
         // SAFETY: The piece was free until now, in whole OS pages.
         unsafe { self.state.range.begin(&piece)? };
-        let mut done = sealed.iter().try_for_each(|bytes| {
-            // SAFETY: Read-only data may be written by its owner.
-            unsafe { self.state.range.begin(bytes) }
-        });
+        let mut done = self.begin_sealed(&sealed);
         let mut plans = std::mem::take(&mut self.plans);
         if done.is_ok() {
             done =
@@ -47,20 +46,31 @@ impl<'a> Batch<'_, 'a> {
         self.plans = plans;
         let filled = if done.is_ok() { self.fill_slots() } else { Ok(()) };
         let closed = self.state.range.end(&piece, Region::Text);
-        let sealed = sealed.iter().map(|bytes| self.state.range.end(bytes, Region::Sealed));
-        let sealed = sealed.fold(Ok(()), Result::and);
-        done.and(filled).and(closed).and(sealed)
+        done.and(filled).and(closed).and(self.end_sealed(&sealed))
     }
 
-    /// The OS pages of the batch's read-only data, neighbours joined: one call of the kernel for
-    /// all objects instead of one for each. None where they are written through the alias.
-    fn sealed_pages(&self) -> Vec<Bytes<usize>> {
+    fn begin_sealed(&self, pages: &[Bytes<usize>]) -> Result<(), Error> {
+        pages.iter().try_for_each(|pages| {
+            // SAFETY: Read-only data may be written by its owner.
+            unsafe { self.state.range.begin(pages) }
+        })
+    }
+
+    /// Seals all of them, whether one fails or not.
+    fn end_sealed(&self, pages: &[Bytes<usize>]) -> Result<(), Error> {
+        let ended = pages.iter().map(|pages| self.state.range.end(pages, Region::Sealed));
+        ended.fold(Ok(()), Result::and)
+    }
+
+    /// The OS pages of pieces of read-only data, neighbours joined: one call of the kernel for all instead of one for
+    /// each, and no page between them, which another batch may be writing in place. None where they are written through
+    /// the alias.
+    fn sealed_pages(&self, pieces: impl Iterator<Item = Bytes<usize>>) -> Vec<Bytes<usize>> {
         if self.state.range.is_dual() {
             return Vec::new();
         }
-        let sealed = self.plans.iter().map(|plan| &plan.taken.sealed);
-        let sealed = sealed.filter(|bytes| !bytes.is_empty());
-        let mut pages: Vec<_> = sealed.map(|bytes| self.state.range.pages(bytes)).collect();
+        let pieces = pieces.filter(|bytes| !bytes.is_empty());
+        let mut pages: Vec<_> = pieces.map(|bytes| self.state.range.pages(&bytes)).collect();
         pages.sort_unstable_by_key(|pages| pages.start);
         pages.dedup_by(|next, before| {
             let joins = next.start <= before.end;
@@ -105,6 +115,8 @@ impl<'a> Batch<'_, 'a> {
         if handle != 0 {
             clean(handle, 8);
         }
+        let text = &plan.taken.text;
+        kernel::make_executable(self.state.range.written(text.start), text.start, text.len());
         Ok(())
     }
 
@@ -353,14 +365,13 @@ impl<'a> Batch<'_, 'a> {
 
     /// Writes the new GOT entries and stubs.
     fn fill_slots(&mut self) -> Result<(), Error> {
-        let is_slot = |(shared, _): &&(Shared, usize)| matches!(shared, Shared::Slot(_));
-        let slots = self.new.iter().filter(is_slot).map(|(_, address)| *address);
-        let span = match (slots.clone().min(), slots.max()) {
-            (Some(low), Some(high)) => low..high + 16,
-            _ => 0..0,
-        };
-        // SAFETY: Read-only data may be written by its owner.
-        unsafe { self.state.range.begin(&span)? };
+        let slots = self.new.iter().filter_map(|&(shared, address)| match shared {
+            Shared::Slot(Slot::Pair(..)) => Some(address..address + 16),
+            Shared::Slot(_) => Some(address..address + 8),
+            Shared::Stub(_) => None,
+        });
+        let pages = self.sealed_pages(slots);
+        self.begin_sealed(&pages)?;
         for &(shared, address) in &self.new {
             let mut bytes = [0; STUB];
             let size = match shared {
@@ -392,8 +403,11 @@ impl<'a> Batch<'_, 'a> {
             let written = self.state.range.written(address) as *mut u8;
             // SAFETY: The room was taken for this entry or stub, and is writable here.
             unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), written, size) };
+            if matches!(shared, Shared::Stub(_)) {
+                kernel::make_executable(written as usize, address, size);
+            }
         }
-        self.state.range.end(&span, Region::Sealed)
+        self.end_sealed(&pages)
     }
 }
 

@@ -64,10 +64,6 @@ impl Batch<'_, '_> {
         if choices.is_empty() {
             return Ok(());
         }
-        for plan in &self.plans {
-            let text = &plan.taken.text;
-            kernel::make_executable(self.state.range.written(text.start), text.start, text.len());
-        }
         kernel::synchronize_cores();
         for chooser in choices {
             let Some(slot) = self.state.slots.address(Shared::Slot(Slot::Chosen(chooser))) else {
