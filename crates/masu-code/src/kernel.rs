@@ -146,6 +146,13 @@ pub(crate) fn memory_file(name: &CStr, size: usize) -> io::Result<OwnedFd> {
     // SAFETY: The descriptor is new and has no other owner.
     let file = unsafe { OwnedFd::from_raw_fd(file) };
     let size = libc::off_t::try_from(size).map_err(|_| io::ErrorKind::InvalidInput)?;
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: There is room for the limit.
+    unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &raw mut limit) };
+    if limit.rlim_cur < size.cast_unsigned() {
+        // The kernel would end the process (SIGXFSZ).
+        return Err(io::Error::from_raw_os_error(libc::EFBIG));
+    }
     // SAFETY: `ftruncate` of a file of ours.
     if unsafe { libc::ftruncate(file.as_raw_fd(), size) } != 0 {
         return Err(io::Error::last_os_error());

@@ -64,7 +64,10 @@ impl Range {
             // The kernel lets no debugger put a breakpoint into memory that is mapped twice.
             Writing::Any if options.tools.debugger && kernel::is_traced() => None,
             // perf takes a file's name for that of a library, and looks for no map then.
-            _ if options.tools.perf_map => Some(range.map_nameless().or_else(|_| range.map_dual())),
+            _ if options.tools.perf_map => Some(range.map_nameless().or_else(|_| {
+                range.unmap_alias();
+                range.map_dual()
+            })),
             Writing::Any | Writing::Dual => Some(range.map_dual()),
         };
         match (options.writing, dual) {
@@ -72,13 +75,17 @@ impl Range {
             (Writing::Dual, Some(Err(why))) => {
                 return Err(Error::kernel("cannot map code twice through a file in memory", why));
             }
-            (_, why) => range.map_batches().map_err(|error| {
-                let before = why.and_then(Result::err).map_or(String::new(), |why| {
-                    format!("; and not to map it twice, through a file in memory ({why})")
-                });
-                let what = format!("the machine refuses to make written memory executable{before}");
-                Error::kernel(what, error)
-            })?,
+            (_, why) => {
+                range.unmap_alias();
+                range.map_batches().map_err(|error| {
+                    let before = why.and_then(Result::err).map_or(String::new(), |why| {
+                        format!("; and not to map it twice, through a file in memory ({why})")
+                    });
+                    let what =
+                        format!("the machine refuses to make written memory executable{before}");
+                    Error::kernel(what, error)
+                })?;
+            }
         }
         range.name();
         Ok(range)
@@ -105,20 +112,20 @@ impl Range {
     fn map_nameless(&mut self) -> io::Result<()> {
         let (text, sealed) = (self.bytes(Region::Text), self.bytes(Region::Sealed));
         let alias = kernel::map_shared(sealed.end - text.start)?;
-        // SAFETY: The range is ours and holds nothing yet.
-        let text_mapped =
-            unsafe { kernel::map_again(alias, text.len(), text.start, Access::Execute) };
-        let second = alias + text.len();
-        let mapped = text_mapped.and_then(|()| {
-            // SAFETY: As above.
-            unsafe { kernel::map_again(second, sealed.len(), sealed.start, Access::Read) }
-        });
-        if let Err(why) = mapped {
-            kernel::unmap(alias, sealed.end - text.start);
-            return Err(why);
-        }
         self.alias = Some(alias);
+        // SAFETY: The range is ours and holds nothing yet.
+        unsafe { kernel::map_again(alias, text.len(), text.start, Access::Execute)? };
+        let second = alias + text.len();
+        // SAFETY: As above.
+        unsafe { kernel::map_again(second, sealed.len(), sealed.start, Access::Read)? };
         self.map_data()
+    }
+
+    /// Ends the second mapping, also one that was half made.
+    fn unmap_alias(&mut self) {
+        if let Some(alias) = self.alias.take() {
+            kernel::unmap(alias, self.bytes(Region::Data).start - self.base);
+        }
     }
 
     /// Only addresses, after one page was made executable as a test.
@@ -268,9 +275,7 @@ impl Range {
 impl Drop for Range {
     fn drop(&mut self) {
         kernel::unmap(self.base, self.size);
-        if let Some(alias) = self.alias {
-            kernel::unmap(alias, self.bytes(Region::Data).start - self.base);
-        }
+        self.unmap_alias();
     }
 }
 
@@ -286,7 +291,7 @@ fn reserve(size: usize, place: Place) -> Result<usize, Error> {
             text.end.saturating_sub(REACH)..text.start.saturating_add(REACH)
         }
     };
-    let mapped = mapped().map_err(|error| Error::kernel("cannot read /proc/self/maps", error))?;
+    let mapped = mapped();
     let middle = window.start / 2 + window.end / 2;
     let hints = candidates(&mapped, size, &window, middle);
     for hint in hints {
@@ -314,15 +319,15 @@ fn reserve(size: usize, place: Place) -> Result<usize, Error> {
     Ok(aligned)
 }
 
-/// What is mapped, in the order of addresses.
-fn mapped() -> io::Result<Vec<Bytes<usize>>> {
-    let text = std::fs::read_to_string("/proc/self/maps")?;
+/// What is mapped, in the order of addresses; nothing where `/proc` cannot be read, and the kernel refuses what is taken.
+fn mapped() -> Vec<Bytes<usize>> {
+    let text = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
     let parse = |line: &str| {
         let (start, end) = line.split_whitespace().next()?.split_once('-')?;
         let hex = |digits| usize::from_str_radix(digits, 16).ok();
         Some(hex(start)?..hex(end)?)
     };
-    Ok(text.lines().filter_map(parse).collect())
+    text.lines().filter_map(parse).collect()
 }
 
 /// Where `size` bytes fit in the window, the best first: the highest place in each gap, so

@@ -190,3 +190,53 @@ fn where_one_way_of_writing_code_is_refused_the_other_works() {
         no_change.join().unwrap();
     });
 }
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn an_arena_opens_without_proc() {
+    let workshop = Workshop::open();
+    let source = workshop.c("f.c", "long f(void) { return 9; }").private();
+    let thread = std::thread::spawn(move || {
+        refuse(libc::SYS_openat, None);
+        let arena = open(Writing::Any).unwrap();
+        assert_eq!(call(&arena, load(&arena, &source), "f"), 9);
+    });
+    thread.join().unwrap();
+}
+
+#[test]
+fn limits_of_the_process_are_errors() {
+    // The child asks the dynamic linker nothing, for another thread may hold its lock.
+    let place = Place::Near(limits_of_the_process_are_errors as fn() as usize);
+    let open = |writing| {
+        Arena::open(Options {
+            size: SIZE,
+            writing,
+            place,
+            tools: Tools::none(),
+            ..Options::default()
+        })
+    };
+    // SAFETY: The child opens arenas and ends at once.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        let limit = |what, most| {
+            let limit = libc::rlimit { rlim_cur: most, rlim_max: most };
+            // SAFETY: The limit is the child's own.
+            assert_eq!(unsafe { libc::setrlimit(what, &raw const limit) }, 0);
+        };
+        // The kernel ends a process that makes a larger file.
+        limit(libc::RLIMIT_FSIZE, 1 << 20);
+        let without_file =
+            open(Writing::Dual).is_err() && !open(Writing::Any).unwrap().report().dual;
+        limit(libc::RLIMIT_AS, 8 << 20);
+        let without_addresses = open(Writing::Any).is_err();
+        let is_right = without_file && without_addresses;
+        // SAFETY: Ends the child without the parent's destructors.
+        unsafe { libc::_exit(i32::from(!is_right)) };
+    }
+    let mut status = 0;
+    // SAFETY: Waits for the child.
+    unsafe { libc::waitpid(child, &raw mut status, 0) };
+    assert_eq!(status, 0);
+}
