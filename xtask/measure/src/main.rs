@@ -5,6 +5,7 @@
 mod at_once;
 mod bench;
 mod causes;
+mod findings;
 mod judge;
 mod machine_facts;
 mod mallocs;

@@ -1,9 +1,10 @@
 //! What was found, and whether it is what was to be found.
 
 use anyhow::{Context, Result, bail};
-use serde_json::Value;
+use serde::Deserialize;
 
 use super::table::{ACCUSES_NOTHING, Case, Group};
+use crate::findings::{Finding, listed};
 
 /// How a diagnosis says that the program ended well, and that it was stopped when its time was over.
 const ENDED_WELL: &str = "returned 0";
@@ -14,15 +15,6 @@ const OF_THREADS: [&str; 5] =
     ["malloc-lock", "remote-frees", "one-lock", "serial-phase", "uneven-cores"];
 const CANNOT_TELL: &str = "whether threads wait for each other";
 
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Finding {
-    pub(super) id: String,
-    pub(super) confidence: String,
-    /// Its share of the time, where that is known.
-    pub(super) share: Option<f64>,
-    pub(super) evidence: Vec<String>,
-}
-
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Found {
     /// The first one first.
@@ -31,30 +23,29 @@ pub(super) struct Found {
     pub(super) cannot_tell: bool,
 }
 
+/// What is read of a diagnosis.
+#[derive(Deserialize)]
+struct Diagnosis {
+    findings: Vec<Finding>,
+    facts: Facts,
+    #[serde(default)]
+    not_seen: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct Facts {
+    ending: String,
+}
+
 /// The findings of a diagnosis of a program that ends by itself, or `is_cut_short`.
 pub(super) fn read(text: &str, is_cut_short: bool) -> Result<Found> {
-    let all: Value = serde_json::from_str(text).context("the diagnosis is no JSON")?;
-    let ending = all["facts"]["ending"].as_str().context("the diagnosis has no ending")?;
+    let Diagnosis { findings, facts: Facts { ending }, not_seen } =
+        serde_json::from_str(text).context("reading the diagnosis")?;
     if ending != if is_cut_short { CUT_SHORT } else { ENDED_WELL } {
         bail!("the program {ending}");
     }
-    let findings = all["findings"].as_array().context("the diagnosis has no findings")?;
-    let word = |finding: &Value, name: &str| finding[name].as_str().map(str::to_owned);
-    let read = |finding: &Value| {
-        let evidence = finding["evidence"].as_array().into_iter().flatten();
-        Some(Finding {
-            id: word(finding, "id")?,
-            confidence: word(finding, "confidence")?,
-            share: finding["share"].as_f64(),
-            evidence: evidence.filter_map(Value::as_str).map(str::to_owned).collect(),
-        })
-    };
-    let findings = findings.iter().map(read).collect::<Option<Vec<_>>>();
-    let unseen = all["not_seen"].as_array().into_iter().flatten().filter_map(Value::as_str);
-    Ok(Found {
-        findings: findings.context("a finding of the diagnosis has no id or no confidence")?,
-        cannot_tell: unseen.map(str::to_owned).any(|one| one.starts_with(CANNOT_TELL)),
-    })
+    let cannot_tell = not_seen.iter().any(|one| one.starts_with(CANNOT_TELL));
+    Ok(Found { findings, cannot_tell })
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -103,19 +94,7 @@ impl Judged {
     }
 
     pub(super) fn line(&self) -> String {
-        let found: Vec<String> = self.found.iter().map(Finding::short).collect();
-        let found = if found.is_empty() { "nothing".to_owned() } else { found.join(", ") };
-        format!("{}: found {found}", self.verdict.words())
-    }
-}
-
-impl Finding {
-    /// The finding with how sure it is and how much of the time it explains.
-    pub(super) fn short(&self) -> String {
-        match self.share {
-            Some(share) => format!("{} ({}, {:.0} %)", self.id, self.confidence, share * 100.0),
-            None => format!("{} ({})", self.id, self.confidence),
-        }
+        format!("{}: found {}", self.verdict.words(), listed(&self.found, "nothing"))
     }
 }
 

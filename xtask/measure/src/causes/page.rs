@@ -3,8 +3,9 @@
 use std::fmt::Write as _;
 use std::iter::once;
 
-use super::judge::{Finding, Judged, Verdict};
+use super::judge::{Judged, Verdict};
 use super::table::Group;
+use crate::findings::listed;
 use crate::machine_facts::MachineFacts;
 use xtask::process_stat;
 use xtask::records;
@@ -46,12 +47,13 @@ pub(super) fn tables(judged: &[Judged]) -> String {
             }
             Group::Ordinary => {
                 let heads = ["program", "found", "true of it", ""];
-                let cells = |one: &Judged| [list(&one.found), listed(&one.case.known.also)];
+                let cells = |one: &Judged| [listed(&one.found, "–"), names(&one.case.known.also)];
                 let _ = write!(text, "{}", table(heads, &rows, cells));
             }
             Group::Report => {
                 let heads = ["step", "expected", "found", ""];
-                let cells = |one: &Judged| [listed(&one.case.known.expected), list(&one.found)];
+                let cells =
+                    |one: &Judged| [names(&one.case.known.expected), listed(&one.found, "–")];
                 let _ = write!(text, "{}", table(heads, &rows, cells));
                 let command = rows[0].case.command.join(" ");
                 let _ = writeln!(text, "\nThe command of the first: `{command}`.");
@@ -87,19 +89,14 @@ fn table<const HEADS: usize, const CELLS: usize>(
 
 fn of_cause(one: &Judged) -> [String; 3] {
     let (first, others) = match one.found.split_first() {
-        Some((first, others)) => (first.short(), list(others)),
+        Some((first, others)) => (first.short(), listed(others, "–")),
         None => ("–".to_owned(), "–".to_owned()),
     };
-    [listed(&one.case.known.expected), first, others]
+    [names(&one.case.known.expected), first, others]
 }
 
-fn listed(names: &[&str]) -> String {
+fn names(names: &[&str]) -> String {
     if names.is_empty() { "–".to_owned() } else { names.join(", ") }
-}
-
-fn list(found: &[Finding]) -> String {
-    let all: Vec<String> = found.iter().map(Finding::short).collect();
-    if all.is_empty() { "–".to_owned() } else { all.join(", ") }
 }
 
 /// What went wrong, with the evidence that the diagnosis gave for it.

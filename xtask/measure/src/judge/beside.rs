@@ -7,9 +7,10 @@ use anyhow::{Context, Result, bail};
 use masu_lab::{Stop, Workload};
 use serde_json::json;
 
-use super::said::{Finding, Said, diagnose};
+use super::said::{Said, diagnose};
 use super::verdict::{FINE, OF_SIZE, OPEN};
 use super::{Bench, Half, read};
+use crate::findings::Finding;
 
 /// Says of each program what changed, and counts that. Where it was `kept`, what is said alone is what was said before.
 pub(super) fn run(

@@ -6,10 +6,12 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 use masu_lab::Workload;
+use serde::Deserialize;
 use serde_json::Value;
 use xtask::commands;
 
 use super::verdict::labels;
+use crate::findings::{Finding, listed};
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Said {
@@ -18,21 +20,9 @@ pub(super) struct Said {
     pub(super) seconds: f64,
     /// The load average before it.
     pub(super) load: String,
-    /// The share of the CPUs that others had during the counted run.
-    pub(super) others_share: Option<f64>,
     /// Whether its trial had the runs of a round share a CPU, as the program allows it.
     pub(super) took_turns: bool,
     pub(super) failure: Option<String>,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Finding {
-    pub(super) id: String,
-    pub(super) confidence: String,
-    pub(super) share: Option<f64>,
-    pub(super) title: String,
-    /// The variants that it names as remedies.
-    pub(super) variants: Vec<String>,
 }
 
 /// Diagnoses the workload; returns what was printed, and how long it took.
@@ -60,25 +50,11 @@ fn failure(facts: &Value) -> Option<String> {
 impl Said {
     pub(super) fn read(kept: &Value) -> Result<Said> {
         let diagnosis = &kept["diagnosis"];
-        let findings = diagnosis["findings"].as_array().context("the diagnosis has no findings")?;
-        let finding = |one: &Value| -> Option<Finding> {
-            let word = |name: &str| one[name].as_str().map(str::to_owned);
-            let remedies = one["remedies"].as_array()?;
-            let variants = remedies.iter().filter_map(|remedy| remedy["variant"].as_str());
-            Some(Finding {
-                id: word("id")?,
-                confidence: word("confidence")?,
-                share: one["share"].as_f64(),
-                title: word("title")?,
-                variants: variants.map(str::to_owned).collect(),
-            })
-        };
-        let findings = findings.iter().map(finding).collect::<Option<Vec<_>>>();
+        let findings = Vec::deserialize(&diagnosis["findings"]).context("reading the diagnosis")?;
         Ok(Said {
-            findings: findings.context("a finding of the diagnosis lacks something")?,
+            findings,
             seconds: kept["seconds"].as_f64().unwrap_or_default(),
             load: kept["load"].as_str().unwrap_or("unknown").to_owned(),
-            others_share: diagnosis["facts"]["others"]["share"].as_f64(),
             took_turns: diagnosis["trial"]["side_by_side"].as_bool().unwrap_or(false),
             failure: failure(&diagnosis["facts"]["failure"]),
         })
@@ -109,12 +85,6 @@ impl Said {
     }
 
     pub(super) fn line(&self) -> String {
-        let short = |one: &Finding| {
-            let share =
-                one.share.map_or(String::new(), |share| format!(", {:.0} %", share * 100.0));
-            format!("{} ({}{share})", one.id, one.confidence)
-        };
-        let all: Vec<String> = self.findings.iter().map(short).collect();
-        if all.is_empty() { "nothing".to_owned() } else { all.join(", ") }
+        listed(&self.findings, "nothing")
     }
 }

@@ -5,7 +5,8 @@ use masu_lab::statistics::Ratio;
 use serde_json::Value;
 
 use super::Half;
-use super::said::{Finding, Said};
+use super::said::Said;
+use crate::findings::Finding;
 
 /// A gain of this share of the time must not be missed.
 const MUST_BE_SEEN: f64 = 0.08;
