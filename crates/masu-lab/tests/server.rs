@@ -158,6 +158,14 @@ fn made(workload: &Workload, server: ServerPlan, rounds: usize) -> Result<Compar
     compare(&plan, &CompareOptions::default(), &Stop::never(), &mut |_| {})
 }
 
+/// The comparison is an error that says these words; so many servers were started at least, and none of them is left.
+fn assert_refused(variables: &str, server: ServerPlan, words: &[&str], started: usize) {
+    let log = Log::new();
+    let error = made(&workload(&log, variables, "exec"), server, 10_000).unwrap_err().to_string();
+    assert!(words.iter().all(|word| error.contains(word)), "{words:?}: {error}");
+    log.assert_gone(started);
+}
+
 fn runs(comparison: &Comparison, variant: usize) -> Vec<&Run> {
     let lasting = comparison.tables[0].runs.iter().filter(|run| !run.replaced);
     lasting.filter(|run| run.variant == variant).collect()
@@ -273,40 +281,36 @@ fn what_is_around_a_server_runs_in_its_folder() {
 }
 
 #[test]
-fn a_server_that_ends_at_once_is_an_error_with_its_last_words() {
-    let log = Log::new();
-    let error = made(&workload(&log, "MODE=exit", "exec"), plan(), 2).unwrap_err();
-    let text = error.to_string();
-    assert!(text.contains("returned 3") && text.contains("config file is wrong"), "{text}");
-    assert!(text.contains("`system`"), "{text}");
-}
-
-#[test]
-fn a_server_that_never_gets_ready_is_an_error_and_is_ended() {
-    let log = Log::new();
-    for (ready, word) in [
-        (Ready::parse("http://127.0.0.1:1/{port}").unwrap(), "no connection"),
-        (Ready::parse("test {port} = {dir}").unwrap(), "exit status: 1"),
-    ] {
-        let ready_within = Duration::from_millis(500);
-        let plan = ServerPlan { ready, ready_within, ..plan() };
-        let error = made(&workload(&log, "", "exec"), plan, 2).unwrap_err();
-        let text = error.to_string();
-        assert!(text.contains("not ready") && text.contains(word), "{text}");
-    }
-    log.assert_gone(0);
+fn what_ends_a_comparison_is_said_with_the_servers_or_the_loads_last_words() {
+    let ready = |text: &str, ready_within| {
+        let ready = Ready::parse(text).unwrap();
+        ServerPlan { ready, ready_within, ..plan() }
+    };
+    let short = Duration::from_millis(500);
+    let words = ["`system`", "returned 3", "config file is wrong"];
+    assert_refused("MODE=exit", plan(), &words, 0);
+    assert_refused(
+        "",
+        ready("http://127.0.0.1:1/{port}", short),
+        &["not ready", "no connection"],
+        0,
+    );
+    assert_refused("", ready("test {port} = {dir}", short), &["not ready", "exit status: 1"], 0);
+    assert_refused("MODE=die ALWAYS=yes", plan(), &["`system`", "signal 6"], 1);
+    let failing = command("echo no such key >&2; exit 4");
+    assert_refused("", failing, &["returned 4", "no such key"], 1);
+    // A port that nobody listens at.
+    let unheard = ServerPlan { load: http("http://127.0.0.1:1/"), ..plan() };
+    assert_refused("", unheard, &["no request was answered", "refused"], 1);
 }
 
 #[test]
 fn a_question_that_cannot_be_asked_is_said_at_once() {
-    let log = Log::new();
     let ready = Ready::parse("masu-no-such-command {port}").unwrap();
     let began = Instant::now();
     let plan = ServerPlan { ready, ready_within: Duration::from_secs(600), ..plan() };
-    let text = made(&workload(&log, "", "exec"), plan, 2).unwrap_err().to_string();
-    assert!(text.contains("`masu-no-such-command") && text.contains("127"), "{text}");
+    assert_refused("", plan, &["`masu-no-such-command", "127"], 0);
     assert!(began.elapsed() < Duration::from_secs(300), "it waited all the same");
-    log.assert_gone(0);
 }
 
 #[test]
@@ -340,15 +344,6 @@ fn a_server_that_dies_is_named_and_its_bursts_stop_counting() {
 }
 
 #[test]
-fn without_its_reference_a_comparison_ends() {
-    let log = Log::new();
-    let workload = workload(&log, "MODE=die ALWAYS=yes", "exec");
-    let error = made(&workload, plan(), 10_000).unwrap_err().to_string();
-    assert!(error.contains("`system`") && error.contains("signal 6"), "{error}");
-    log.assert_gone(1);
-}
-
-#[test]
 fn memory_is_limited_over_all_servers_and_a_runaway_is_named() {
     let log = Log::new();
     let workload = workload(&log, "MODE=grow ALWAYS=yes", "exec");
@@ -376,25 +371,6 @@ fn a_load_command_is_run_once_a_burst_and_its_time_is_what_counts() {
     let of = |label: &str| lines.lines().filter(|line| line.starts_with(label)).count();
     assert!(of("system ") >= 4 + 2 && of("jemalloc ") >= 4 + 2, "{lines}");
     log.assert_gone(3);
-}
-
-#[test]
-fn a_load_command_that_fails_is_an_error_with_its_words() {
-    let log = Log::new();
-    let plan = command("echo no such key >&2; exit 4");
-    let error = made(&workload(&log, "", "exec"), plan, 2).unwrap_err().to_string();
-    assert!(error.contains("returned 4") && error.contains("no such key"), "{error}");
-    log.assert_gone(1);
-}
-
-#[test]
-fn requests_that_are_never_answered_well_are_an_error() {
-    let log = Log::new();
-    // A port that nobody listens at.
-    let plan = ServerPlan { load: http("http://127.0.0.1:1/"), ..plan() };
-    let error = made(&workload(&log, "", "exec"), plan, 2).unwrap_err().to_string();
-    assert!(error.contains("no request was answered") && error.contains("refused"), "{error}");
-    log.assert_gone(1);
 }
 
 #[test]
