@@ -8,7 +8,7 @@ use anstyle::{AnsiColor, Style};
 use anyhow::{Context, Result};
 use masu_lab::doctor::{Checkup, Standing};
 use masu_lab::prices::{Price, Unpriced};
-use masu_lab::report::{width, wrap};
+use masu_lab::report::{nanoseconds as time, width, wrap};
 
 use crate::{arguments, aside, carried};
 
@@ -103,34 +103,5 @@ fn entry(page: &mut String, limits: bool, name: &str, value: &[String], remedy: 
     }
     for line in remedy.map(|remedy| wrap(remedy, width() - INDENT - 2)).into_iter().flatten() {
         page.push_str(&format!("{:INDENT$}{DIM}  {line}{DIM:#}\n", ""));
-    }
-}
-
-/// Nanoseconds with a unit that fits: three digits that matter.
-fn time(nanoseconds: f64) -> String {
-    let (value, unit) = match nanoseconds {
-        _ if nanoseconds < 999.5 => (nanoseconds, "ns"),
-        _ if nanoseconds < 999_500.0 => (nanoseconds / 1e3, "µs"),
-        _ => (nanoseconds / 1e6, "ms"),
-    };
-    match value {
-        _ if value < 9.995 => format!("{value:.2} {unit}"),
-        _ if value < 99.95 => format!("{value:.1} {unit}"),
-        _ => format!("{value:.0} {unit}"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_have_three_digits_and_a_unit() {
-        let cases =
-            [(9.0, "9.00 ns"), (112.4, "112 ns"), (999.7, "1.00 µs"), (12_340.0, "12.3 µs")];
-        for (nanoseconds, text) in cases {
-            assert_eq!(time(nanoseconds), text);
-        }
-        assert_eq!(time(2_345_678.0), "2.35 ms");
     }
 }

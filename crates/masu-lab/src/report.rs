@@ -39,7 +39,7 @@ pub use diagnosed::diagnosed;
 pub(crate) use diagnosed::findings;
 pub use diagnoses::Diagnoses;
 pub use document::Document;
-pub use masu_run::quantity::{about, bytes, count};
+pub use masu_run::quantity::{about, bytes, count, digits, nanoseconds};
 pub(crate) use masu_run::quantity::{ratio, seconds};
 pub(crate) use plot::bars_of_bytes;
 pub use plot::{Bar, Chart, Line, bars, lines, standalone};

@@ -262,11 +262,6 @@ pub fn median(values: &[f64]) -> Option<f64> {
     quantile(values, 0.5)
 }
 
-/// Half the distance between the quartiles of `values`; none without values.
-pub fn spread(values: &[f64]) -> Option<f64> {
-    Sorted::new(values).spread()
-}
-
 /// The value below which `share` of `values` lie, neighbors interpolated; none without values.
 pub(crate) fn quantile(values: &[f64], share: f64) -> Option<f64> {
     Sorted::new(values).quantile(share)

@@ -4,19 +4,33 @@
 
 use std::time::Duration;
 
-/// Seconds of one run: `812 µs`, `12.3 ms`, `1.234 s`, `123.4 s`.
+/// Seconds of one run: `812 µs`, `12.3 ms`, `1.23 s`, `12.34 s`, `123 s`.
 pub fn seconds(value: f64) -> String {
     // The bounds are where rounding would need one digit more.
     match value {
         _ if value < 0.000_000_000_5 => "0 µs".to_owned(),
-        _ if value < 0.000_009_995 => format!("{:.2} µs", value * 1e6),
-        _ if value < 0.000_099_95 => format!("{:.1} µs", value * 1e6),
-        _ if value < 0.000_999_5 => format!("{:.0} µs", value * 1e6),
-        _ if value < 0.009_995 => format!("{:.2} ms", value * 1e3),
-        _ if value < 0.099_95 => format!("{:.1} ms", value * 1e3),
-        _ if value < 0.999_5 => format!("{:.0} ms", value * 1e3),
+        _ if value < 0.000_999_5 => format!("{} µs", digits(value * 1e6)),
+        _ if value < 0.999_5 => format!("{} ms", digits(value * 1e3)),
         _ if value < 99.995 => format!("{value:.2} s"),
         _ => format!("{value:.0} s"),
+    }
+}
+
+/// Nanoseconds of a call: `9.00 ns`, `112 ns`, `12.3 µs`, `2.35 ms`.
+pub fn nanoseconds(value: f64) -> String {
+    match value {
+        _ if value < 999.5 => format!("{} ns", digits(value)),
+        _ if value < 999_500.0 => format!("{} µs", digits(value / 1e3)),
+        _ => format!("{} ms", digits(value / 1e6)),
+    }
+}
+
+/// Three digits that matter: `1.23`, `12.3`, `123`, `1234`.
+pub fn digits(value: f64) -> String {
+    match value.abs() {
+        size if size < 9.995 => format!("{value:.2}"),
+        size if size < 99.95 => format!("{value:.1}"),
+        _ => format!("{value:.0}"),
     }
 }
 
@@ -28,9 +42,7 @@ pub fn bytes(value: f64) -> String {
         if value < 1023.5 || units.peek().is_none() {
             return match unit {
                 "B" => format!("{value:.0} B"),
-                _ if value < 9.995 => format!("{value:.2} {unit}"),
-                _ if value < 99.95 => format!("{value:.1} {unit}"),
-                _ => format!("{value:.0} {unit}"),
+                _ => format!("{} {unit}", digits(value)),
             };
         }
         value /= 1024.0;
@@ -53,11 +65,7 @@ pub fn count(value: f64) -> String {
 
 /// So many a second: `8.51/s`, `12,345/s`.
 pub fn rate(value: f64) -> String {
-    match value {
-        _ if value < 9.995 => format!("{value:.2}/s"),
-        _ if value < 99.95 => format!("{value:.1}/s"),
-        _ => format!("{}/s", count(value)),
-    }
+    if value < 99.95 { format!("{}/s", digits(value)) } else { format!("{}/s", count(value)) }
 }
 
 /// A ratio with the digits that matter: `0.893`, `1.004`, `2.25`, `12.3`, `165`. What differs from 1 by
@@ -66,9 +74,7 @@ pub fn ratio(value: f64) -> String {
     match value {
         _ if value > 0.0 && value < 0.099_95 => format!("{value:.*}", leading_zeros(value) + 2),
         _ if value < 1.999_5 => format!("{value:.3}"),
-        _ if value < 9.995 => format!("{value:.2}"),
-        _ if value < 99.95 => format!("{value:.1}"),
-        _ => format!("{value:.0}"),
+        _ => digits(value),
     }
 }
 
@@ -119,6 +125,20 @@ mod tests {
         ];
         for (value, text) in table {
             assert_eq!(seconds(value), text);
+        }
+    }
+
+    #[test]
+    fn nanoseconds_have_three_digits_and_a_unit() {
+        let table = [
+            (9.0, "9.00 ns"),
+            (112.4, "112 ns"),
+            (999.7, "1.00 µs"),
+            (12_340.0, "12.3 µs"),
+            (2_345_678.0, "2.35 ms"),
+        ];
+        for (value, text) in table {
+            assert_eq!(nanoseconds(value), text);
         }
     }
 

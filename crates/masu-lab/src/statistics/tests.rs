@@ -75,5 +75,5 @@ fn medians_and_spreads_interpolate() {
     assert_eq!(median(&[]), None);
     assert_eq!(median(&[3.0, 1.0, 2.0]), Some(2.0));
     assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), Some(2.5));
-    assert_eq!(spread(&[1.0, 2.0, 3.0, 4.0, 5.0]), Some(1.0));
+    assert_eq!(Sorted::new(&[1.0, 2.0, 3.0, 4.0, 5.0]).spread(), Some(1.0));
 }

@@ -110,10 +110,6 @@ impl Observer {
         Ok(Observer { pid, start, reach, name, history, before: None, looks: 0, huge_bytes: None })
     }
 
-    pub fn pid(&self) -> u32 {
-        self.pid
-    }
-
     /// What was seen before, the oldest first, a point a look.
     pub fn history(&self) -> impl ExactSizeIterator<Item = Point> + '_ {
         self.history.iter().copied()

@@ -7,6 +7,7 @@
 use std::borrow::Borrow;
 use std::iter::once;
 
+pub(crate) use masu_lab::report::digits as number;
 use masu_lab::results::{Row, Summary};
 use masu_lab::statistics::{Measure, Ratio};
 use xtask::table::{Cells, Table};
@@ -252,14 +253,5 @@ pub(crate) fn with_interval(ratio: &Ratio) -> String {
     match ratio.interval {
         Some((low, high)) => format!("{estimate} ({}–{})", number(low), number(high)),
         None => estimate,
-    }
-}
-
-/// Two places under 10, one under 100, none above: more would be noise.
-pub(crate) fn number(value: f64) -> String {
-    match value.abs() {
-        size if size < 9.995 => format!("{value:.2}"),
-        size if size < 99.95 => format!("{value:.1}"),
-        _ => format!("{value:.0}"),
     }
 }
