@@ -33,6 +33,16 @@ impl Stat {
     }
 }
 
+/// What stands behind `name` in lines such as those of `status`: `Name: value`.
+pub fn value<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
+}
+
+/// The same where it is a size, in bytes.
+pub fn size(text: &str, name: &str) -> Option<u64> {
+    value(text, name)?.strip_suffix("kB")?.trim_end().parse::<u64>().ok()?.checked_mul(1024)
+}
+
 pub(crate) fn resident_bytes(folder: &str) -> Option<u64> {
     let text = fs::read_to_string(format!("{folder}/statm")).ok()?;
     let pages: u64 = text.split_ascii_whitespace().nth(1)?.parse().ok()?;
@@ -66,13 +76,10 @@ pub struct Switches {
 impl Switches {
     pub fn of(folder: &str) -> Option<Switches> {
         let status = fs::read_to_string(format!("{folder}/status")).ok()?;
-        let count = |name: &str| {
-            let line = status.lines().find_map(|line| line.strip_prefix(name));
-            line.and_then(|value| value.trim().parse().ok()).unwrap_or(0)
-        };
+        let count = |name| value(&status, name).and_then(|it| it.parse().ok()).unwrap_or(0);
         Some(Switches {
-            voluntary: count("voluntary_ctxt_switches:"),
-            involuntary: count("nonvoluntary_ctxt_switches:"),
+            voluntary: count("voluntary_ctxt_switches"),
+            involuntary: count("nonvoluntary_ctxt_switches"),
         })
     }
 }
@@ -88,6 +95,15 @@ mod tests {
         assert_eq!((stat.field(4), stat.field(7)), (Some(5), Some(0)));
         assert_eq!((stat.field::<u64>(8), stat.field::<u64>(2)), (None, None));
         assert!(Stat::parse("7 without a name").is_none());
+    }
+
+    #[test]
+    fn values_and_sizes_are_those_of_their_names() {
+        let status = "Name:\tp\nVmRSS:\t    8 kB\nVmSwap:\t    12 kB\nThreads:\t1\n";
+        assert_eq!((value(status, "Threads"), value(status, "Vm")), (Some("1"), None));
+        assert_eq!((size(status, "VmSwap"), size(status, "Threads")), (Some(12 << 10), None));
+        let own = fs::read_to_string("/proc/self/status").unwrap();
+        assert!(size(&own, "VmSwap").is_some(), "{own}");
     }
 
     #[test]

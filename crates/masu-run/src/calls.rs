@@ -14,6 +14,7 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
+use crate::books;
 use crate::execute::{Conditions, Look, Unseen};
 use crate::kernel::calls::{self as door, FutexRequest, MemoryRequest, Stopped};
 use crate::kernel::sample::Switch;
@@ -389,8 +390,8 @@ impl Counter {
         }
         let read = |name: &str| fs::read_to_string(format!("/proc/{pid}/{name}"));
         let status = read("status").unwrap_or_default();
-        let process = status.lines().find_map(|line| line.strip_prefix("Tgid:"));
-        let process = process.and_then(|number| number.trim().parse().ok()).unwrap_or(pid);
+        let process =
+            books::value(&status, "Tgid").and_then(|number| number.parse().ok()).unwrap_or(pid);
         let thread = ThreadCalls {
             thread: pid,
             process,

@@ -17,7 +17,7 @@ use super::heap_walk;
 use super::samples::{Sampled, Samples};
 use super::unused::Unused;
 use masu_run::Scatter;
-use masu_run::books::{Scheduled, Stat};
+use masu_run::books::{self, Scheduled, Stat};
 use masu_run::calls::Owner;
 use masu_run::calls::locks::LockOwners;
 use masu_run::execute::Look;
@@ -361,8 +361,8 @@ impl Looks {
         for &process in members {
             let rollup =
                 fs::read_to_string(format!("/proc/{process}/smaps_rollup")).unwrap_or_default();
-            huge += kilobytes(&rollup, "AnonHugePages:");
-            let rss = kilobytes(&rollup, "Rss:");
+            huge += books::size(&rollup, "AnonHugePages").unwrap_or(0);
+            let rss = books::size(&rollup, "Rss").unwrap_or(0);
             if largest.is_none_or(|(_, most)| rss > most) {
                 largest = Some((process, rss));
             }
@@ -461,13 +461,6 @@ fn asleep(process: Pid, thread: Pid) -> Option<Sleep> {
 /// The name of a thread, `path` being its folder in `/proc`.
 fn name_of(path: &str) -> String {
     fs::read_to_string(format!("{path}/comm")).unwrap_or_default().trim_end().to_owned()
-}
-
-/// Bytes that a line of `smaps_rollup` tells.
-fn kilobytes(rollup: &str, name: &str) -> u64 {
-    let line = rollup.lines().find_map(|line| line.strip_prefix(name));
-    let value = line.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok());
-    value.unwrap_or(0) << 10
 }
 
 /// How many of glibc's arenas, without the first, a process has: writable memory of no file that begins at a

@@ -17,6 +17,7 @@ use std::time::Duration;
 use super::kinds::Kinds;
 use super::{Calls, Counter, Pid};
 use crate::Error;
+use crate::books::value;
 use crate::error::Doing;
 use crate::execute::tree;
 use crate::kernel::Usage;
@@ -265,9 +266,8 @@ impl Standing {
     }
 
     fn read(status: &str) -> Standing {
-        let value = |name: &str| status.lines().find_map(|line| line.strip_prefix(name));
-        let state = value("State:").unwrap_or_default().trim();
-        let tracer = value("TracerPid:").and_then(|number| number.trim().parse().ok());
+        let state = value(status, "State").unwrap_or_default();
+        let tracer = value(status, "TracerPid").and_then(|number| number.parse().ok());
         Standing { is_gone: state.starts_with(['Z', 'X']), tracer: tracer.unwrap_or(0) }
     }
 }

@@ -18,7 +18,7 @@ use super::duty::{Duty, PAUSE_S};
 use super::kinds::Kinds;
 use super::windows::{Progress, Shares, Windows};
 use super::{Call, Calls, Counter, Pid, Sampling, Tally};
-use crate::books::{Scheduled, Stat, Switches};
+use crate::books::{Scheduled, Stat, Switches, value};
 use crate::kernel::attach::{self, Begun, Boundary};
 use crate::kernel::call_meter::{CallMeter, Tracepoint};
 use crate::kernel::calls::{self as door, Sleep};
@@ -292,17 +292,15 @@ fn waited_s() -> f64 {
 fn progress_of(process: Pid, thread: Pid) -> Progress {
     let folder = format!("/proc/{process}/task/{thread}");
     let io = fs::read_to_string(format!("{folder}/io")).unwrap_or_default();
-    let number = |name: &str| -> u64 {
-        let line = io.lines().find_map(|line| line.strip_prefix(name));
-        line.and_then(|number| number.trim().parse().ok()).unwrap_or(0)
-    };
+    let number =
+        |name| -> u64 { value(&io, name).and_then(|it| it.parse().ok()).unwrap_or_default() };
     let stat = Stat::of(&folder);
     let number_of = |field| stat.as_ref().and_then(|stat| stat.field(field)).unwrap_or(0_u64);
     let ran_ns = Scheduled::of(&folder).map_or(0, |scheduled| scheduled.ran_ns);
     Progress {
         cpu_s: Duration::from_nanos(ran_ns).as_secs_f64(),
         calls: None,
-        transfers: number("syscr:") + number("syscw:"),
+        transfers: number("syscr") + number("syscw"),
         sys_s: number_of(15) as f64 / kernel::ticks_a_second(),
         faults: number_of(10),
         sleeps: Switches::of(&folder).unwrap_or_default().voluntary,

@@ -7,7 +7,7 @@
 
 use std::fs;
 
-use crate::kernel;
+use crate::{books, kernel};
 
 /// The share of its time that a run may lose to neighbors: of the time its threads wanted a CPU, or
 /// of the whole where that is longer.
@@ -99,8 +99,8 @@ fn ticks_s(cpus: usize) -> f64 {
 impl Times {
     fn now() -> Option<Times> {
         let allowed = fs::read_to_string("/proc/thread-self/status").ok()?;
-        let allowed = allowed.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
-        Times::parse(&fs::read_to_string("/proc/stat").ok()?, &ranges(allowed.trim())?)
+        let allowed = books::value(&allowed, "Cpus_allowed_list")?;
+        Times::parse(&fs::read_to_string("/proc/stat").ok()?, &ranges(allowed)?)
     }
 
     /// Adds up the lines of `/proc/stat` for the CPUs in `allowed`; none if it has no such line.

@@ -236,13 +236,7 @@ pub fn swapped_bytes(pid: Pid) -> u64 {
         return 0;
     }
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    swapped_in(&status).unwrap_or(0)
-}
-
-/// The bytes that the `VmSwap` line of `/proc/PID/status` tells.
-fn swapped_in(status: &str) -> Option<u64> {
-    let line = status.lines().find_map(|line| line.strip_prefix("VmSwap:"))?;
-    line.trim().strip_suffix(" kB")?.parse::<u64>().ok()?.checked_mul(1024)
+    books::size(&status, "VmSwap").unwrap_or(0)
 }
 
 /// Whether there is anything to swap to: a line after the heading.
@@ -260,15 +254,6 @@ mod tests {
     use std::process::{Child, Command, Stdio};
 
     use super::*;
-
-    #[test]
-    fn what_is_swapped_out_is_read_from_the_status() {
-        let status = "Name:\tp\nVmRSS:\t    8 kB\nVmSwap:\t    12 kB\nThreads:\t1\n";
-        assert_eq!(swapped_in(status), Some(12 << 10));
-        let own = fs::read_to_string("/proc/self/status").unwrap();
-        assert!(swapped_in(&own).is_some(), "{own}");
-        assert_eq!(swapped_in("Name:\tkthread\n"), None);
-    }
 
     #[test]
     fn searching_for_children_finds_those_that_are_listed() {

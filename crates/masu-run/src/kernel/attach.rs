@@ -8,7 +8,7 @@ use std::os::fd::AsRawFd;
 
 use super::calls::{CalledFrom, Stopped, known};
 use super::outward::{Outward, outward};
-use super::trace::machine;
+use super::trace::{ask, machine};
 use super::{checked, kill, wait_for};
 
 /// Where a thread has stopped that is stopped at every call.
@@ -67,15 +67,6 @@ pub(crate) fn tells_of_calls(thread: libc::pid_t) -> bool {
 
 pub(crate) fn stops_processes(signal: i32) -> bool {
     [libc::SIGSTOP, libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU].contains(&signal)
-}
-
-/// A tracing request that takes a number and no address.
-fn ask(request: libc::c_uint, thread: libc::pid_t, number: usize) -> io::Result<()> {
-    let none = std::ptr::null_mut::<libc::c_void>();
-    let number = std::ptr::without_provenance_mut::<libc::c_void>(number);
-    // SAFETY: The requests of this file take a number in place of the last pointer and ignore the other.
-    let result = unsafe { libc::ptrace(request as _, thread, none, number) };
-    checked(if result == -1 { -1 } else { 0 }).map(drop)
 }
 
 /// What the kernel tells of a stop at a call: the beginning of `struct ptrace_syscall_info` (ptrace(2)).

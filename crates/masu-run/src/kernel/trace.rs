@@ -101,20 +101,22 @@ pub(crate) fn follow(pid: libc::pid_t, calls: CallStops) -> io::Result<()> {
         | libc::PTRACE_O_TRACEVFORK
         | libc::PTRACE_O_TRACEEXEC
         | libc::PTRACE_O_EXITKILL;
-    let none = std::ptr::null_mut::<libc::c_void>();
-    // SAFETY: The request takes a number in place of the last pointer and ignores the other.
-    let result = unsafe {
-        libc::ptrace(libc::PTRACE_SETOPTIONS, pid, none, options as usize as *mut libc::c_void)
-    };
-    checked(if result == -1 { -1 } else { 0 }).map(drop)
+    ask(libc::PTRACE_SETOPTIONS as libc::c_uint, pid, options as usize)
 }
 
 /// Lets a stopped thread go on, with `signal` delivered unless it is zero. That the thread may be
 /// gone already is no error.
 pub(crate) fn go_on(pid: libc::pid_t, signal: i32) {
+    let _ = ask(libc::PTRACE_CONT as libc::c_uint, pid, signal as usize);
+}
+
+/// A tracing request that takes a number and no address.
+pub(super) fn ask(request: libc::c_uint, thread: libc::pid_t, number: usize) -> io::Result<()> {
     let none = std::ptr::null_mut::<libc::c_void>();
-    // SAFETY: The request takes a number in place of the last pointer and ignores the other.
-    unsafe { libc::ptrace(libc::PTRACE_CONT, pid, none, signal as usize as *mut libc::c_void) };
+    let number = std::ptr::without_provenance_mut::<libc::c_void>(number);
+    // SAFETY: The requests of these files take a number in place of the last pointer and ignore the other.
+    let result = unsafe { libc::ptrace(request as _, thread, none, number) };
+    checked(if result == -1 { -1 } else { 0 }).map(drop)
 }
 
 /// The thread that a stopped one has just started; of one that runs a new program, the number it had before.

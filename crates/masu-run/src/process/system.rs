@@ -50,8 +50,8 @@ pub(super) fn thread_name(pid: u32, thread: u64) -> String {
 /// Whether a process sees itself as number `number`; in a container that differs from ours.
 pub(super) fn is_called(pid: u32, number: u64) -> bool {
     let status = file(pid, "status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
-    match line.and_then(|line| line.split_ascii_whitespace().last()) {
+    let numbers = books::value(&status, "NSpid");
+    match numbers.and_then(|numbers| numbers.split_ascii_whitespace().last()) {
         Some(own) => own.parse() == Ok(number),
         // Kernels without namespaces.
         None => u64::from(pid) == number,
@@ -64,10 +64,7 @@ pub(super) fn resident_bytes(pid: u32) -> Option<u64> {
 
 /// Bytes of the process that lie in huge pages. The kernel looks at all its memory for that.
 pub(super) fn huge_bytes(pid: u32) -> Option<u64> {
-    let rollup = file(pid, "smaps_rollup")?;
-    let line = rollup.lines().find_map(|line| line.strip_prefix("AnonHugePages:"))?;
-    let kilobytes: u64 = line.trim().strip_suffix(" kB")?.trim().parse().ok()?;
-    kilobytes.checked_mul(1024)
+    books::size(&file(pid, "smaps_rollup")?, "AnonHugePages")
 }
 
 /// Text in one line, without what would move a terminal's cursor.
