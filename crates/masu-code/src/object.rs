@@ -93,6 +93,10 @@ pub(crate) struct Object<'a> {
 /// The most sections or symbols an object may have: far more than compilers write.
 const MOST: usize = 1 << 22;
 
+/// The most bytes of names for each byte of the file. Names may share their ends in the string table, so that those of a
+/// small file could take all memory when they are copied.
+const NAMES: usize = 16;
+
 impl<'a> Object<'a> {
     /// Reads `data`, at any address.
     pub(crate) fn read(name: &str, data: &'a [u8]) -> Result<Object<'a>, Error> {
@@ -114,8 +118,20 @@ impl<'a> Object<'a> {
             table.symbols(LITTLE, data, elf::SHT_SYMTAB).map_err(wrong("its symbol table"))?;
         let mut sections = Vec::with_capacity(table.len());
         let mut is_for_lto = false;
+        // What is read of a file, and so the memory and time for it, is in proportion to its length.
+        let (mut contents, mut names) = (data.len() as u64, data.len().saturating_mul(NAMES));
+        let mut name_of = |of: &'a [u8]| {
+            let left = names.checked_sub(of.len());
+            names = left.ok_or_else(|| Error::malformed(name, "its names overlap too often"))?;
+            Ok(of)
+        };
         for header in table.iter() {
-            let section_name = table.section_name(LITTLE, header).unwrap_or(b"");
+            let section_name = name_of(table.section_name(LITTLE, header).unwrap_or(b""))?;
+            if !matches!(header.sh_type(LITTLE), elf::SHT_NULL | elf::SHT_NOBITS) {
+                let left = contents.checked_sub(header.sh_size(LITTLE));
+                let overlap = || Error::malformed(name, "sections lie over each other");
+                contents = left.ok_or_else(overlap)?;
+            }
             if section_name.starts_with(b".gnu.lto_") {
                 is_for_lto = true;
             }
@@ -159,7 +175,8 @@ impl<'a> Object<'a> {
                         signature = sections.get(home).map_or(b"".as_slice(), |home| home.name);
                     }
                     let members = members.iter().map(|member| member.get(LITTLE) as usize);
-                    groups.push(Group { signature, members: members.collect() });
+                    groups
+                        .push(Group { signature: name_of(signature)?, members: members.collect() });
                 }
                 _ => {}
             }
@@ -171,7 +188,7 @@ impl<'a> Object<'a> {
             let home = symbols
                 .symbol_section(LITTLE, symbol, index)
                 .map_err(wrong("a symbol's section"))?;
-            all.push(read_symbol(name, symbol_name, symbol, home, &sections)?);
+            all.push(read_symbol(name, name_of(symbol_name)?, symbol, home, &sections)?);
         }
         let machine = header.e_machine(LITTLE).0;
         Ok(Object { machine, sections, symbols: all, groups })

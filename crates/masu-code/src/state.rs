@@ -65,7 +65,7 @@ impl Symbols {
         let names: usize = symbols.iter().map(|(name, ..)| name.len()).sum();
         let mut end = COUNT + symbols.len() * RECORD;
         let mut bytes = Vec::with_capacity(end + names + object.len());
-        // Objects of 4 GiB are refused before, for lack of room.
+        // Where the names of an object take 4 GiB, those behind are not found.
         let word = |number: usize| u32::try_from(number).unwrap_or(u32::MAX).to_ne_bytes();
         bytes.extend(word(symbols.len()));
         for (name, _, address) in &symbols {

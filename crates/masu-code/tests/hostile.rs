@@ -15,6 +15,7 @@ use std::path::Path;
 
 use attempt::Attempts;
 use fixture::{CC, CXX, Workshop, quiet, text};
+use masu_code::Source;
 use mutation::{Random, change};
 
 /// What is kept: compilers' objects, and what broke the loader before.
@@ -147,4 +148,63 @@ fn sizes_that_cannot_be_are_refused() {
     // SAFETY: No initializers.
     let error = unsafe { arena.load(&huge) }.unwrap_err();
     assert!(matches!(error, masu_code::Error::Full { .. }), "{error}");
+}
+
+/// An object with a function of `count` names, each the end of one string.
+fn names(count: usize, length: usize) -> Vec<u8> {
+    const TEXT: usize = 16;
+    let header = |name: u32, kind: u32, flags: u64, at: usize, size: usize, rest: [u64; 3]| {
+        let [links, align, entry] = rest;
+        let words = [u64::from(kind) << 32 | u64::from(name), flags, 0, at as u64, size as u64];
+        [words.as_slice(), &[links, align, entry]].concat()
+    };
+    let symbols = 64 + TEXT;
+    let symbols_size = (count + 1) * 24;
+    let strings = symbols + symbols_size;
+    let table = (strings + length + 2).next_multiple_of(8);
+    let machine = if cfg!(target_arch = "x86_64") { 62 } else { 183 };
+    let head = [0x0001_0102_464c_457f, 0, 1 | machine << 16 | 1 << 32, 0, 0, table as u64];
+    let tail = [64 << 32, 64 << 16 | 4 << 32 | 3 << 48];
+    let mut file: Vec<u64> = [head.as_slice(), &tail].concat();
+    file.extend([u64::MAX; TEXT / 8]);
+    file.extend([0; 3]);
+    // Global functions at the beginning of section 1.
+    (0..count).for_each(|name| file.extend([(name as u64 + 1) | 0x12 << 32 | 1 << 48, 0, 8]));
+    let mut file: Vec<u8> = file.into_iter().flat_map(u64::to_le_bytes).collect();
+    file.push(0);
+    file.resize(strings + 1 + length, b'a');
+    file.resize(table, 0);
+    let headers = [
+        vec![0; 8],
+        header(0, 1, 6, 64, TEXT, [0, 16, 0]),
+        header(0, 2, 0, symbols, symbols_size, [3 | 1 << 32, 8, 24]),
+        header(0, 3, 0, strings, length + 2, [0, 1, 0]),
+    ];
+    file.extend(headers.concat().into_iter().flat_map(u64::to_le_bytes));
+    file
+}
+
+#[test]
+fn names_that_are_pieces_of_one_string_take_no_memory_without_end() {
+    let arena = quiet();
+    // SAFETY: No initializers.
+    let load = |file| unsafe { arena.load(Source::new("names.o", file).private()) };
+    load(names(4, 20)).unwrap();
+    // A quarter of a megabyte would become 1.3 GB.
+    let error = load(names(8_000, 160_000)).unwrap_err();
+    assert!(error.to_string().contains("names"), "{error}");
+}
+
+#[test]
+fn sections_that_lie_over_each_other_are_refused() {
+    let arena = quiet();
+    let mut file = names(4, 20);
+    // The string table is said to begin at the file's beginning, and to reach to the end.
+    let header = file.len() - 64;
+    let end = (file.len() as u64).to_le_bytes();
+    file[header + 24..header + 32].fill(0);
+    file[header + 32..header + 40].copy_from_slice(&end);
+    // SAFETY: No initializers.
+    let error = unsafe { arena.load(Source::new("over.o", file)) }.unwrap_err();
+    assert!(error.to_string().contains("over"), "{error}");
 }
