@@ -118,6 +118,16 @@ pub(crate) fn check(
     }
 }
 
+/// Whether the code of some frames, from the first to the last, overlaps that of others.
+pub(crate) fn overlap(some: &[Frame], others: &[Frame]) -> bool {
+    let span = |frames: &[Frame]| {
+        let start = frames.iter().map(|frame| frame.code.start).min()?;
+        Some(start..frames.iter().map(|frame| frame.code.end).max()?)
+    };
+    let spans = span(some).zip(span(others));
+    spans.is_some_and(|(one, other)| one.start < other.end && other.start < one.end)
+}
+
 fn common<'a>(at: usize, reader: &mut Reader<'a>) -> Option<Common> {
     let version = reader.byte()?;
     let start = reader.at;

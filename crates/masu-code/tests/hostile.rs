@@ -208,3 +208,23 @@ fn sections_that_lie_over_each_other_are_refused() {
     let error = unsafe { arena.load(Source::new("over.o", file)) }.unwrap_err();
     assert!(error.to_string().contains("over"), "{error}");
 }
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn two_unwind_tables_are_not_of_the_same_code() {
+    let (workshop, arena) = (Workshop::open(), quiet());
+    let table = |flags: &str, code: &str| {
+        let common = ".long 16, 0; .byte 1; .asciz \"zR\"; .byte 1, 0x78, 16, 1, 0x1b, 0, 0, 0";
+        format!(".section .eh_frame,{flags}; {common}; .long 16, 24, {code} - ., 1, 0; ")
+    };
+    let object = |name, codes: [&str; 2]| {
+        let tables = [table("\"a\"", codes[0]), table("\"aG\",@progbits,g,comdat", codes[1])];
+        let text = format!(".text; f: ret; g: ret; .globl f; {}", tables.concat());
+        workshop.source(CC, name, &text, &[])
+    };
+    // SAFETY: No initializers.
+    let load = |source: Source| unsafe { arena.load(source.private()) };
+    load(object("apart.s", ["f", "g"])).unwrap();
+    let error = load(object("same.s", ["f", "f"])).unwrap_err();
+    assert!(error.to_string().contains("two unwind tables"), "{error}");
+}

@@ -98,6 +98,11 @@ impl<'a> Batch<'_, 'a> {
                 let frames = unwind::check(place.bytes, start, &texts)
                     .map_err(|why| Error::malformed(input.name, why))?;
                 if !frames.is_empty() {
+                    // From 13 on libgcc finds a table by the range of its code, and aborts where two begin alike.
+                    if unwind::overlap(&plan.frames, &frames) {
+                        let why = "it has two unwind tables of the same code";
+                        return Err(Error::malformed(input.name, why));
+                    }
                     plan.tables.push(start);
                     plan.frames.extend(frames);
                 }
