@@ -191,7 +191,10 @@ fn initialisers_and_destructors_run_in_order_and_once() {
                 __attribute__((constructor(300))) static void b(void) { note('b'); }\n\
                 __attribute__((constructor(200))) static void a(void) { note('a'); }\n\
                 __attribute__((constructor)) static void c(void) { note('c'); }\n\
-                __attribute__((destructor)) static void d(void) { note('d'); }\n";
+                __attribute__((destructor)) static void d(void) { note('d'); }\n\
+                __attribute__((weak)) void none(void);\n\
+                __attribute__((section(\".init_array\"), used)) static void (*empty[])(void) =\n\
+                    { none, 0, (void (*)(void))-1 };\n";
     let source = workshop.c("calls.c", text);
     let object = load(&arena, &source);
     let seen = arena.find("seen").unwrap().cast::<std::ffi::c_char>();

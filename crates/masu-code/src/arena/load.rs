@@ -254,12 +254,13 @@ impl Arena {
     }
 }
 
-/// The functions of an array; 0 and -1 mark nothing, as the dynamic linker has it.
+/// The functions of an array; 0, such as that of a weak symbol without a definition, and -1 mark nothing.
 fn functions(address: usize, size: usize) -> impl Iterator<Item = usize> {
-    (0..size / 8).map(move |index| {
+    let all = (0..size / 8).map(move |index| {
         // SAFETY: The array was just written, with its relocations, and stays while the object does.
         unsafe { ((address + index * 8) as *const usize).read_unaligned() }
-    })
+    });
+    all.filter(|function| !matches!(function, 0 | &usize::MAX))
 }
 
 /// The object's own symbols that a handle can ask for.
