@@ -48,7 +48,7 @@ typedef struct masu_code_options {
     int writing;     /* MASU_CODE_ANY, _DUAL, _BATCHES */
     unsigned tools;  /* MASU_CODE_DEBUGGER | … */
     int keep;        /* keep objects, for masu_code_compact */
-    /* The last to be asked for a symbol; NULL where it has none. */
+    /* The last to be asked for a symbol, by any thread; NULL where it has none. It may use the arena. */
     void *(*resolver)(const char *name, void *context);
     void *context;
 } masu_code_options;

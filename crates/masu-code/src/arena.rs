@@ -14,11 +14,12 @@ mod tests;
 
 use std::ffi::c_void;
 use std::ops::Deref;
+use std::panic::RefUnwindSafe;
 
 use crate::error::Error;
 use crate::exit::{self, Home};
 use crate::memory::{Range, Region};
-use crate::options::Options;
+use crate::options::{Options, Resolver};
 use crate::perf::Perf;
 use crate::process;
 use crate::quiescence::{Reader, Readers};
@@ -53,7 +54,11 @@ pub(crate) struct Shared {
     pub(crate) readers: Arc<Readers>,
     tools: crate::options::Tools,
     keep: bool,
+    resolver: Option<Resolver>,
 }
+
+// A panic of the resolver, which is called without the lock, leaves all as it was.
+impl RefUnwindSafe for Shared {}
 
 impl Shared {
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
@@ -125,9 +130,9 @@ impl Arena {
             .map_err(|error| Error::kernel("cannot open perf's file", error))?;
         crate::kernel::register_for_new_code();
         let addresses = range.bytes(Region::Text).start..range.bytes(Region::Data).end;
-        let state = Mutex::new(State::new(range, resolver, perf));
+        let state = Mutex::new(State::new(range, perf));
         let readers = Readers::new();
-        let shared = Arc::new(Shared { state, readers, tools, keep });
+        let shared = Arc::new(Shared { state, readers, tools, keep, resolver });
         let home: Arc<dyn Home> = Arc::clone(&shared) as _;
         exit::add(addresses, Arc::downgrade(&home));
         Ok(Arena { shared })

@@ -16,6 +16,7 @@ mod process;
 
 // Threads, and when code may go.
 mod exit;
+mod outside;
 mod quiescence;
 mod storage;
 mod sync;

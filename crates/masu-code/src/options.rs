@@ -62,7 +62,8 @@ impl Tools {
     }
 }
 
-/// Resolves a symbol that neither a loaded object nor the process defines, to its address.
+/// Resolves a symbol that neither a loaded object nor the process defines, to its address. Any thread may call it, and it
+/// may use the arena; it is asked again for what it does not know.
 pub type Resolver = Box<dyn Fn(&[u8]) -> Option<usize> + Send + Sync>;
 
 /// How an arena is opened.

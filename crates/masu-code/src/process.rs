@@ -105,8 +105,9 @@ pub(crate) fn thread_local(name: &[u8]) -> Option<ThreadLocal> {
     unsafe { libc::dl_iterate_phdr(Some(find_module), (&raw mut search).cast::<c_void>()) };
     let (module, offset) = search.found?;
     // Blocks made on demand come from malloc, so their distance differs between threads.
-    let elsewhere = std::thread::spawn(move || distance(&name).map(|(_, there)| there));
-    let there = elsewhere.join().ok().flatten();
+    let elsewhere =
+        std::thread::Builder::new().spawn(move || distance(&name).map(|(_, there)| there));
+    let there = elsewhere.ok().and_then(|thread| thread.join().ok()).flatten();
     let from_pointer = (there == Some(here)).then_some(here);
     Some(ThreadLocal { module, offset, from_pointer })
 }

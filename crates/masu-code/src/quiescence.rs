@@ -7,6 +7,7 @@
 //! when they choose to. The states, steps and the race that must not happen are in `quiescence/README.md`.
 
 use std::any::Any;
+use std::panic::{RefUnwindSafe, UnwindSafe};
 
 use crate::sync::{Arc, AtomicUsize, Mutex, MutexGuard, Ordering};
 
@@ -68,6 +69,10 @@ pub struct Reader {
     /// The arena. Not `Sync`: no thread may say for another that it is quiescent.
     _arena: Box<dyn Any + Send>,
 }
+
+// What a reader says is said whole, and it only keeps the arena.
+impl UnwindSafe for Reader {}
+impl RefUnwindSafe for Reader {}
 
 impl Reader {
     pub(crate) fn register(readers: &Arc<Readers>, arena: Box<dyn Any + Send>) -> Reader {

@@ -11,9 +11,8 @@ use std::sync::Arc;
 use crate::debugger::Known;
 use crate::error::Error;
 use crate::memory::{Range, Region};
-use crate::options::Resolver;
+use crate::outside::Outside;
 use crate::perf::Perf;
-use crate::process::ThreadLocal;
 use crate::quiescence::Readers;
 use crate::slots::{Shared, Slots};
 use crate::space::Space;
@@ -312,9 +311,7 @@ pub(crate) struct State {
     pub(crate) groups: HashMap<Box<[u8]>, u64>,
     pub(crate) objects: BTreeMap<u64, Box<Loaded>>,
     pub(crate) entries: HashMap<String, EntryState>,
-    pub(crate) process: HashMap<Box<[u8]>, usize>,
-    pub(crate) thread_locals: HashMap<Box<[u8]>, ThreadLocal>,
-    pub(crate) resolver: Option<Resolver>,
+    pub(crate) outside: Outside,
     pub(crate) perf: Perf,
     pub(crate) frames: Frames,
     pub(crate) waiting: usize,
@@ -335,7 +332,7 @@ pub(crate) fn numbers(count: usize) -> u64 {
 }
 
 impl State {
-    pub(crate) fn new(range: Range, resolver: Option<Resolver>, perf: Perf) -> State {
+    pub(crate) fn new(range: Range, perf: Perf) -> State {
         let space = |region| Space::new(range.bytes(region).len());
         let (text, mut sealed, data) =
             (space(Region::Text), space(Region::Sealed), space(Region::Data));
@@ -351,11 +348,9 @@ impl State {
             groups: HashMap::new(),
             objects: BTreeMap::new(),
             entries: HashMap::new(),
-            process: HashMap::new(),
-            thread_locals: HashMap::new(),
-            resolver,
+            outside: Outside::default(),
             perf,
-            frames: Frames::default(),
+            frames: Frames::open(),
             waiting: 0,
             unloading: BTreeSet::new(),
             retired: VecDeque::new(),

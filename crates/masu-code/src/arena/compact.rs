@@ -7,6 +7,7 @@
 use super::{Arena, Handle, entry, refuse_fork};
 use crate::error::Error;
 use crate::link::Input;
+use crate::outside;
 use crate::state::State;
 
 impl Arena {
@@ -20,10 +21,11 @@ impl Arena {
     /// [`Error::Forked`]; of a reload, what [`Arena::load`] says.
     pub fn compact(&self) -> Result<usize, Error> {
         self.collect();
-        let mut moved = 0;
-        {
+        let (mut moved, mut answers) = (0, Vec::new());
+        loop {
             let mut state = self.shared.lock();
             refuse_fork(&state)?;
+            state.outside.learn(&answers);
             let mut movable: Vec<(usize, u64)> = state
                 .objects
                 .iter()
@@ -36,6 +38,13 @@ impl Arena {
                     moved += 1;
                 }
             }
+            // Those that want more were not moved.
+            let wanted = state.outside.settle(&answers);
+            if wanted.is_empty() {
+                break;
+            }
+            drop(state);
+            answers.append(&mut outside::ask(wanted, self.shared.resolver.as_ref()));
         }
         self.collect();
         Ok(moved)

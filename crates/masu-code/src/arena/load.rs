@@ -14,6 +14,7 @@ use crate::kernel;
 use crate::link::{Batch, Input, Plan};
 use crate::memory::Region;
 use crate::object::{Calls, Home, Kind, Object};
+use crate::outside;
 use crate::perf::Named;
 use crate::process;
 use crate::source::Source;
@@ -115,21 +116,34 @@ impl Arena {
         archives: &[Archive],
     ) -> Result<Vec<Handle>, Error> {
         self.collect();
-        let read = |source| Input::read(source);
-        let (inputs, mut state);
-        if archives.is_empty() {
-            inputs = sources.iter().map(read).collect::<Result<Vec<_>, Error>>()?;
-            state = self.shared.lock();
-        } else {
-            // One lock for the search and the link: a member that another thread loads between them would be defined twice.
-            state = self.shared.lock();
-            archive::add_needed(&mut sources, archives, |name| state.published.contains_key(name))?;
-            inputs = sources.iter().map(read).collect::<Result<Vec<_>, Error>>()?;
-        }
+        let (given, mut answers) = (sources.len(), Vec::new());
+        let (mut state, mut linked) = loop {
+            let read = |source| Input::read(source);
+            let (inputs, mut state);
+            if archives.is_empty() {
+                inputs = sources.iter().map(read).collect::<Result<Vec<_>, Error>>()?;
+                state = self.shared.lock();
+            } else {
+                // One lock for the search and the link: a member that another thread loads between them would be defined
+                // twice.
+                state = self.shared.lock();
+                sources.truncate(given);
+                archive::add_needed(&mut sources, archives, |name| {
+                    state.published.contains_key(name)
+                })?;
+                inputs = sources.iter().map(read).collect::<Result<Vec<_>, Error>>()?;
+            }
+            refuse_fork(&state)?;
+            state.outside.learn(&answers);
+            let linked = self.link(&mut state, &inputs);
+            let wanted = state.outside.settle(&answers);
+            if wanted.is_empty() {
+                break (state, linked?);
+            }
+            drop(state);
+            answers.append(&mut outside::ask(wanted, self.shared.resolver.as_ref()));
+        };
         let count = sources.len() as u64;
-        refuse_fork(&state)?;
-        let mut linked = self.link(&mut state, &inputs)?;
-        drop(inputs);
         self.hand_over(&mut state, &linked, sources);
         drop(state);
         linked.calls.sort_by_key(|(priority, _)| *priority);

@@ -10,10 +10,9 @@ use object::LittleEndian;
 
 use super::{Batch, Input, Plan, Target, site};
 use crate::error::Error;
-use crate::exit;
 use crate::memory::Region;
 use crate::object::{Home, Kind, Rela, Symbol};
-use crate::process::{self, ThreadLocal};
+use crate::process::ThreadLocal;
 use crate::relocation::{HOST, Quantity};
 use crate::state::{Definition, Owner};
 
@@ -51,7 +50,8 @@ fn strength(symbol: &Symbol<'_>, plan: &Plan, number: usize) -> Option<Strength>
 }
 
 impl<'a> Batch<'_, 'a> {
-    /// Resolves every symbol that a relocation of a loaded section names.
+    /// Resolves every symbol that a relocation of a loaded section names. An error is of no account where the state's
+    /// [`crate::outside::Outside`] wants names.
     pub(super) fn resolve(&mut self) -> Result<(), Error> {
         let defined = self.define()?;
         let mut plans = std::mem::take(&mut self.plans);
@@ -63,7 +63,7 @@ impl<'a> Batch<'_, 'a> {
             (0..plans.len()).try_for_each(|index| self.resolve_object(index, &mut plans, &defined));
         self.plans = plans;
         self.defined = defined;
-        done
+        if self.state.outside.is_wanting() { Err(Error::NoObject) } else { done }
     }
 
     fn resolve_object(
@@ -225,11 +225,15 @@ impl<'a> Batch<'_, 'a> {
         if name == b"_GLOBAL_OFFSET_TABLE_" {
             return Some(Target::Address(self.state.range.bytes(Region::Sealed).start, 0));
         }
+        // What is not known yet is asked for, and all of this is done again.
+        let outside = &mut self.state.outside;
         if symbol.kind == Kind::ThreadLocal {
-            return self.state.thread_local(name).map(Target::Thread);
+            return outside
+                .variable(name)
+                .map_or(Some(Target::Missing), |it| it.map(Target::Thread));
         }
-        let size = symbol.size;
-        self.state.of_process(name).map(|address| Target::Address(address, size))
+        let address = |address| Target::Address(address, symbol.size);
+        outside.address(name).map_or(Some(Target::Missing), |it| it.map(address))
     }
 
     fn address_here(&self, here: Here, plans: &[Plan]) -> Target {
@@ -279,29 +283,5 @@ fn in_section(plan: &Plan, input: &Input<'_>, home: usize, number: usize) -> Tar
             Target::Thread(ThreadLocal::on_demand(storage.module(), offset))
         }
         _ => Target::Address(address, symbol.size),
-    }
-}
-
-impl crate::state::State {
-    /// A symbol of the process, or of the resolver.
-    fn of_process(&mut self, name: &[u8]) -> Option<usize> {
-        if let Some(&address) = self.process.get(name) {
-            return Some(address);
-        }
-        let ask = |resolver: &crate::options::Resolver| resolver(name);
-        let address = exit::instead_of(name).or_else(|| process::symbol(name));
-        let address = address.or_else(|| process::static_symbol(name));
-        let address = address.or_else(|| self.resolver.as_ref().and_then(ask))?;
-        self.process.insert(name.into(), address);
-        Some(address)
-    }
-
-    fn thread_local(&mut self, name: &[u8]) -> Option<process::ThreadLocal> {
-        if let Some(&found) = self.thread_locals.get(name) {
-            return Some(found);
-        }
-        let found = process::thread_local(name)?;
-        self.thread_locals.insert(name.into(), found);
-        Some(found)
     }
 }

@@ -60,6 +60,12 @@ pub(crate) struct Frames {
 unsafe impl Send for Frames {}
 
 impl Frames {
+    /// None yet; the dynamic linker is asked for the unwinder here, and not under the arena's lock.
+    pub(crate) fn open() -> Frames {
+        Unwinder::of_process();
+        Frames::default()
+    }
+
     /// Tells the unwinder of frames, in a process that has one.
     ///
     /// # Safety

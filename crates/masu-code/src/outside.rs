@@ -1,0 +1,100 @@
+//! Symbols of the process and of the resolver, which are asked for while the arena's lock is not held.
+//!
+//! Relies on [`crate::process`]. The dynamic linker has a lock of its own, which it holds while it runs the initializers of
+//! a library: they may call the arena, and so may the resolver. So a batch that needs a name which nobody asked for
+//! notes it and fails; the names are asked for without the lock, and the batch is linked once more.
+
+use std::collections::HashMap;
+
+use crate::exit;
+use crate::options::Resolver;
+use crate::process::{self, ThreadLocal};
+
+/// A name that a batch needs.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Wanted {
+    name: Box<[u8]>,
+    is_variable: bool,
+}
+
+/// What the process has under a name; nothing is remembered for the batch that asked alone, because a library may
+/// bring it later.
+pub(crate) enum Answer {
+    Address(Box<[u8]>, Option<usize>),
+    Variable(Box<[u8]>, Option<ThreadLocal>),
+}
+
+/// What is known of the process's symbols.
+#[derive(Default)]
+pub(crate) struct Outside {
+    addresses: HashMap<Box<[u8]>, Option<usize>>,
+    variables: HashMap<Box<[u8]>, Option<ThreadLocal>>,
+    wanted: Vec<Wanted>,
+}
+
+/// Asks for names.
+pub(crate) fn ask(wanted: Vec<Wanted>, resolver: Option<&Resolver>) -> Vec<Answer> {
+    let answer = |Wanted { name, is_variable }: Wanted| {
+        if is_variable {
+            let found = process::thread_local(&name);
+            return Answer::Variable(name, found);
+        }
+        let found = exit::instead_of(&name).or_else(|| process::symbol(&name));
+        let found = found.or_else(|| process::static_symbol(&name));
+        let found = found.or_else(|| resolver.and_then(|resolver| resolver(&name)));
+        Answer::Address(name, found)
+    };
+    wanted.into_iter().map(answer).collect()
+}
+
+impl Outside {
+    /// A symbol's address; the inner `None` if there is none, the outer one if that is not known yet.
+    pub(crate) fn address(&mut self, name: &[u8]) -> Option<Option<usize>> {
+        let known = self.addresses.get(name).copied();
+        self.note(known.is_some(), name, false);
+        known
+    }
+
+    /// A thread-local variable, likewise.
+    pub(crate) fn variable(&mut self, name: &[u8]) -> Option<Option<ThreadLocal>> {
+        let known = self.variables.get(name).copied();
+        self.note(known.is_some(), name, true);
+        known
+    }
+
+    fn note(&mut self, is_known: bool, name: &[u8], is_variable: bool) {
+        if !is_known {
+            self.wanted.push(Wanted { name: name.into(), is_variable });
+        }
+    }
+
+    /// Whether a batch needs what was not asked for.
+    pub(crate) fn is_wanting(&self) -> bool {
+        !self.wanted.is_empty()
+    }
+
+    /// Remembers the answers of a batch that is to be linked.
+    pub(crate) fn learn(&mut self, answers: &[Answer]) {
+        for answer in answers {
+            match answer {
+                Answer::Address(name, found) => drop(self.addresses.insert(name.clone(), *found)),
+                Answer::Variable(name, found) => drop(self.variables.insert(name.clone(), *found)),
+            }
+        }
+    }
+
+    /// Forgets what such a batch found missing; returns what it still needs.
+    pub(crate) fn settle(&mut self, answers: &[Answer]) -> Vec<Wanted> {
+        for answer in answers {
+            match answer {
+                Answer::Address(name, None) => drop(self.addresses.remove(name)),
+                Answer::Variable(name, None) => drop(self.variables.remove(name)),
+                _ => {}
+            }
+        }
+        let mut wanted = std::mem::take(&mut self.wanted);
+        wanted.sort_unstable();
+        wanted.dedup();
+        wanted
+    }
+}

@@ -1,0 +1,83 @@
+//! Locks of others: the dynamic linker's, which initializers of libraries run under, and those of a resolver. None is waited
+//! for while the arena's own is held, and a fork leaves none of the arena's locked.
+#![cfg(target_arch = "x86_64")]
+
+mod fixture;
+
+use std::ffi::CString;
+use std::sync::OnceLock;
+
+use fixture::{Workshop, call, load, options, quiet};
+use masu_code::{Arena, Options, Resolver};
+
+fn with_resolver(resolver: Resolver) -> Arena {
+    Arena::open(Options { resolver: Some(resolver), ..options() }).unwrap()
+}
+
+#[test]
+fn an_initializer_of_a_library_uses_the_arena_while_symbols_are_looked_up() {
+    static ARENA: OnceLock<Arena> = OnceLock::new();
+    extern "C" fn hook() {
+        let arena = ARENA.get_or_init(quiet);
+        for _ in 0..20 {
+            assert!(arena.report().objects <= 1);
+            std::thread::yield_now();
+        }
+    }
+    let workshop = Workshop::open();
+    let hook = hook as *const () as usize;
+    let text = format!(
+        "__attribute__((constructor)) static void begin(void) {{ ((void (*)(void)){hook}ul)(); }}"
+    );
+    std::fs::write(workshop.path("begin.c"), text).unwrap();
+    workshop.run("gcc", &["-shared", "-fPIC", "-o", "begin.so", "begin.c"]);
+    let path = CString::new(workshop.path("begin.so").to_str().unwrap()).unwrap();
+    // The process is asked for these each time, because it may have them some day.
+    let names: Vec<String> = (0..50).map(|number| format!("nowhere_{number}")).collect();
+    let declare = |name: &String| format!("__attribute__((weak)) void {name}(void);\n");
+    let declared: String = names.iter().map(declare).collect();
+    let calls: String = names.iter().map(|name| format!("{name}(); ")).collect();
+    let text = format!("{declared} long f(long n) {{ if (n) {{ {calls} }} return 5; }}");
+    let source = workshop.c("wants.c", &text).private();
+    let arena = ARENA.get_or_init(quiet);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for _ in 0..200 {
+                let object = load(arena, &source);
+                arena.unload(object).unwrap();
+            }
+        });
+        scope.spawn(|| {
+            for _ in 0..200 {
+                // SAFETY: The library's initializer is the one above.
+                let library = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW) };
+                assert!(!library.is_null());
+                // SAFETY: It was loaded here.
+                unsafe { libc::dlclose(library) };
+            }
+        });
+    });
+}
+
+#[test]
+fn a_resolver_may_ask_the_arena() {
+    static ARENA: OnceLock<Arena> = OnceLock::new();
+    let workshop = Workshop::open();
+    let find = |_: &[u8]| ARENA.get()?.find("known").map(|address| address as usize);
+    let arena = ARENA.get_or_init(|| with_resolver(Box::new(find)));
+    load(arena, workshop.c("known.c", "long known(void) { return 6; }"));
+    let user = workshop.c("user.c", "long alias(void); long f(void) { return alias(); }");
+    assert_eq!(call(arena, load(arena, user), "f"), 6);
+}
+
+#[test]
+fn a_resolver_that_panics_leaves_the_arena_as_it_was() {
+    let workshop = Workshop::open();
+    let arena = with_resolver(Box::new(|_| panic!("it does not know")));
+    let before = arena.report();
+    let source = workshop.c("user.c", "long alias(void); long f(void) { return alias(); }");
+    // SAFETY: No initializers.
+    let panic = std::panic::catch_unwind(|| unsafe { arena.load(&source) });
+    assert!(panic.is_err());
+    assert_eq!(arena.report(), before);
+}
