@@ -62,6 +62,11 @@ pub fn output(command: &mut Command) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
+/// The one line that a command answers with.
+pub fn answer(command: &mut Command) -> Result<String> {
+    output(command).map(|text| text.trim().to_owned())
+}
+
 /// The files and folders below a folder whose names are like `pattern`, from there, in order.
 pub fn files_below(folder: &Path, pattern: &str) -> Result<Vec<PathBuf>> {
     let mut find = Command::new("find");

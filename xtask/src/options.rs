@@ -27,6 +27,13 @@ pub fn are_known<'a>(asked: &[String], known: impl Iterator<Item = &'a str>) -> 
     }
 }
 
+/// Those of all that were asked for by name; all where none was.
+pub fn chosen<T>(mut all: Vec<T>, asked: &[String], name: fn(&T) -> &str) -> Result<Vec<T>> {
+    are_known(asked, all.iter().map(name))?;
+    all.retain(|one| asked.is_empty() || asked.iter().any(|asked| asked == name(one)));
+    Ok(all)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -23,8 +23,7 @@ pub fn commit(root: &Path) -> String {
 
 fn known_commit(root: &Path) -> Option<String> {
     let git = |arguments: &[&str]| {
-        let output = commands::output(Command::new("git").args(arguments).current_dir(root));
-        output.ok().map(|text| text.trim().to_owned())
+        commands::answer(Command::new("git").args(arguments).current_dir(root)).ok()
     };
     let commit = git(&["rev-parse", "--short=12", "HEAD"])?;
     // Pages are not measured, and a record may be kept in one.
@@ -42,8 +41,7 @@ pub fn command() -> String {
 
 /// Today in UTC: `2026-11-24`.
 pub fn today() -> String {
-    let date = commands::output(Command::new("date").args(["-u", "+%F"]));
-    date.map_or("unknown".to_owned(), |date| date.trim().to_owned())
+    commands::answer(Command::new("date").args(["-u", "+%F"])).unwrap_or("unknown".to_owned())
 }
 
 /// Writes the record, and the page of figures; returns the record's path from the root.

@@ -47,16 +47,13 @@ pub(crate) struct Request {
 pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     let made = commands::target_folder()?.join("suites");
     let all = suites(&root.join("workloads/tests"), &made)?;
-    options::are_known(&request.names, all.iter().map(|suite| suite.name.as_str()))?;
+    let asked = options::chosen(all, &request.names, |suite| &suite.name)?;
     let build = ["build", "--release", "--locked", "-p", "masu-abi"];
     commands::run(&mut commands::cargo(root, &build))?;
     let masu = commands::target_folder()?.join("release/libmasu.so");
     let libraries = Libraries { masu, witness: witness(root, &made)? };
     let mut unexplained = Vec::new();
-    for suite in &all {
-        if !request.names.is_empty() && !request.names.contains(&suite.name) {
-            continue;
-        }
+    for suite in &asked {
         let outcome = commands::step(&suite.name, || suite.run(&made.join("apt"), &libraries))?;
         if let Some(outcome) = outcome {
             let part = format!("suites {}", suite.name);

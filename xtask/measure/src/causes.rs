@@ -40,10 +40,9 @@ pub(crate) struct Request {
 }
 
 impl Request {
-    fn choose(&self, mut cases: Vec<Case>) -> Result<Vec<Case>> {
-        options::are_known(&self.only, cases.iter().map(|case| case.known.name))?;
+    fn choose(&self, cases: Vec<Case>) -> Result<Vec<Case>> {
+        let mut cases = options::chosen(cases, &self.only, |case| case.known.name)?;
         cases.retain(|case| self.group.is_none_or(|group| case.group == group));
-        cases.retain(|case| self.only.is_empty() || self.only.iter().any(|n| n == case.known.name));
         Ok(cases)
     }
 }

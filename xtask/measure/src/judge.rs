@@ -85,12 +85,9 @@ impl Request {
     fn choose(&self, suite: &Suite) -> Result<Vec<(String, Half)>> {
         let all = suite.entries.iter().enumerate();
         let all: Vec<_> = all.map(|(place, one)| (one.name.clone(), Half::of(place))).collect();
-        options::are_known(&self.only, all.iter().map(|(name, _)| name.as_str()))?;
-        let is_wanted = |(name, half): &(String, Half)| {
-            self.half.is_none_or(|wanted| wanted == *half)
-                && (self.only.is_empty() || self.only.contains(name))
-        };
-        Ok(all.into_iter().filter(is_wanted).collect())
+        let mut chosen = options::chosen(all, &self.only, |(name, _)| name)?;
+        chosen.retain(|(_, half)| self.half.is_none_or(|wanted| wanted == *half));
+        Ok(chosen)
     }
 }
 

@@ -80,10 +80,8 @@ impl Request {
         }
     }
 
-    fn choose(&self, mut cases: Vec<Case>) -> Result<Vec<Case>> {
-        options::are_known(&self.only, cases.iter().map(|case| case.name.as_str()))?;
-        cases.retain(|case| self.only.is_empty() || self.only.contains(&case.name));
-        Ok(cases)
+    fn choose(&self, cases: Vec<Case>) -> Result<Vec<Case>> {
+        options::chosen(cases, &self.only, |case| &case.name)
     }
 }
 

@@ -120,9 +120,7 @@ impl Request {
     }
 
     fn choose(&self, listed: Vec<Workload>) -> Result<Vec<Workload>> {
-        options::are_known(&self.only, listed.iter().map(|one| one.name.as_str()))?;
-        let is_wanted = |one: &Workload| self.only.is_empty() || self.only.contains(&one.name);
-        Ok(listed.into_iter().filter(is_wanted).collect())
+        options::chosen(listed, &self.only, |one| &one.name)
     }
 }
 

@@ -59,15 +59,10 @@ struct Tree {
 pub(super) fn make(shop: &Shop) -> Result<Vec<PathBuf>> {
     machine::provide_all(&[machine::DEBIAN])?;
     let bench = shop.bench("deb")?;
-    let ask = |name: &str| {
-        let answer_text =
-            commands::output(Command::new("dpkg-architecture").arg("--query").arg(name))?;
-        anyhow::Ok(answer_text.trim().to_owned())
-    };
     let tree = Tree {
         folder: bench.join("tree"),
-        cpu: ask("DEB_HOST_ARCH")?,
-        triplet: ask("DEB_HOST_MULTIARCH")?,
+        cpu: architecture("DEB_HOST_ARCH")?,
+        triplet: architecture("DEB_HOST_MULTIARCH")?,
         changed: changed(shop.root)?,
     };
     let libraries = format!("lib/{}", tree.triplet);
@@ -106,10 +101,9 @@ impl Tree {
 
     fn date(&self) -> Result<String> {
         let mut date = Command::new("date");
-        let answer_text = commands::output(
+        commands::answer(
             date.args(["--utc", "--rfc-email", "--date"]).arg(format!("@{}", self.changed)),
-        )?;
-        Ok(answer_text.trim().to_owned())
+        )
     }
 
     fn document(&self, shop: &Shop) -> Result<()> {
@@ -201,15 +195,17 @@ impl Tree {
 /// When the sources were last changed: with the last commit, or when the packager says.
 fn changed(root: &Path) -> Result<String> {
     const EPOCH: &str = "SOURCE_DATE_EPOCH";
-    if let Ok(answer_text) = std::env::var(EPOCH) {
-        return Ok(answer_text);
+    if let Ok(changed) = std::env::var(EPOCH) {
+        return Ok(changed);
     }
     let mut ask = Command::new("git");
-    let answer_text = commands::output(ask.current_dir(root).args(["log", "-1", "--format=%ct"]));
-    Ok(answer_text
-        .with_context(|| format!("where there is no git, set {EPOCH}"))?
-        .trim()
-        .to_owned())
+    commands::answer(ask.current_dir(root).args(["log", "-1", "--format=%ct"]))
+        .with_context(|| format!("where there is no git, set {EPOCH}"))
+}
+
+/// A name of this machine's CPU, as dpkg has it.
+fn architecture(name: &str) -> Result<String> {
+    commands::answer(Command::new("dpkg-architecture").arg("--query").arg(name))
 }
 
 fn is_elf(path: &Path) -> Result<bool> {
@@ -295,10 +291,8 @@ fn linked(shop: &Shop, root: &Root) -> Result<()> {
     let bench = shop.bench("deb-linked")?;
     let (source, program) = (bench.join("program.c"), root.folder.join("tmp/program"));
     fs::write(&source, LINKED)?;
-    let triplet = commands::output(
-        Command::new("dpkg-architecture").args(["--query", "DEB_HOST_MULTIARCH"]),
-    )?;
-    let folder = root.folder.join("usr/lib").join(triplet.trim()).join("pkgconfig");
+    let triplet = architecture("DEB_HOST_MULTIARCH")?;
+    let folder = root.folder.join("usr/lib").join(triplet).join("pkgconfig");
     let mut ask = Command::new("pkg-config");
     ask.env("PKG_CONFIG_SYSROOT_DIR", &root.folder).env("PKG_CONFIG_LIBDIR", folder);
     ask.env("PKG_CONFIG_ALLOW_SYSTEM_CFLAGS", "1").env("PKG_CONFIG_ALLOW_SYSTEM_LIBS", "1");

@@ -106,8 +106,6 @@ fn understand_line(line: &str) -> Result<Pattern> {
     Ok(Pattern { name, group, threads, ops: Some(ops) })
 }
 
-pub(crate) fn choose(mut all: Vec<Pattern>, wanted: &[String]) -> Result<Vec<Pattern>> {
-    options::are_known(wanted, all.iter().map(|one| one.name.as_str()))?;
-    all.retain(|one| wanted.is_empty() || wanted.contains(&one.name));
-    Ok(all)
+pub(crate) fn choose(all: Vec<Pattern>, wanted: &[String]) -> Result<Vec<Pattern>> {
+    options::chosen(all, wanted, |one| &one.name)
 }

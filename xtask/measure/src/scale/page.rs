@@ -32,21 +32,30 @@ const MARGIN: f64 = 1.05;
 /// Fewer lines an operation count as none.
 const NOTHING: f64 = 0.005;
 
+/// What is counted in which part of a run: the title of its tables, and what heads a column.
+const COUNTED: [(Figure, usize, &str, &str); 7] = [
+    (Figure::Moved, STEADY, "Lines moved an operation", "lines, all"),
+    (
+        Figure::MovedByLibraries,
+        STEADY,
+        "Lines moved an operation by the malloc and the C library",
+        "by libraries",
+    ),
+    (Figure::Moved, START, "Lines moved an operation, at the start", "at the start"),
+    (Figure::Atomics, STEADY, "Atomic operations an operation", "atomics"),
+    (Figure::Instructions, STEADY, "Instructions an operation", "instructions"),
+    (Figure::Calls, STEADY, "System calls an operation", "system calls"),
+    (
+        Figure::Held,
+        STEADY,
+        "Instructions an operation in which the busiest lock is held",
+        "busiest lock held",
+    ),
+];
+
 pub(super) fn tables(results: &Results) -> String {
     let mut text = String::new();
-    for (figure, phase, title) in [
-        (Figure::Moved, STEADY, "Lines moved an operation"),
-        (
-            Figure::MovedByLibraries,
-            STEADY,
-            "Lines moved an operation by the malloc and the C library",
-        ),
-        (Figure::Moved, START, "Lines moved an operation, at the start"),
-        (Figure::Atomics, STEADY, "Atomic operations an operation"),
-        (Figure::Instructions, STEADY, "Instructions an operation"),
-        (Figure::Calls, STEADY, "System calls an operation"),
-        (Figure::Held, STEADY, "Instructions an operation in which the busiest lock is held"),
-    ] {
+    for (figure, phase, title, _) in COUNTED {
         let _ = write!(text, "\n## {title}\n");
         text.push_str(&tables_of(results, figure, phase));
     }
@@ -66,10 +75,10 @@ fn tables_of(results: &Results, figure: Figure, phase: usize) -> String {
         let heads = results.threads.iter().map(ToString::to_string);
         let mut table = Table::new(once("threads".to_owned()).chain(heads), Cells::Figures);
         for malloc in &results.mallocs {
-            let cells = results.threads.iter().map(|&threads| {
-                let spread = results.spread(figure, phase, name, threads, &malloc.name);
-                spread.map_or("–".to_owned(), |spread| cell(figure, spread))
-            });
+            let cells = results
+                .threads
+                .iter()
+                .map(|&threads| cell(results, figure, phase, name, threads, &malloc.name));
             table.row(once(malloc.name.clone()).chain(cells));
         }
         let _ = write!(text, "\n**{name}**: {}\n\n{table}", workload.about);
@@ -77,7 +86,17 @@ fn tables_of(results: &Results, figure: Figure, phase: usize) -> String {
     text
 }
 
-fn cell(figure: Figure, spread: Spread) -> String {
+fn cell(
+    results: &Results,
+    figure: Figure,
+    phase: usize,
+    workload: &str,
+    threads: usize,
+    malloc: &str,
+) -> String {
+    let Some(spread) = results.spread(figure, phase, workload, threads, malloc) else {
+        return "–".to_owned();
+    };
     let digits = match figure {
         Figure::Instructions => 0,
         Figure::Held => 1,
@@ -332,32 +351,13 @@ pub(super) fn predictions(results: &Results) -> String {
 fn besides(results: &Results) -> String {
     let most = results.threads.iter().copied().max().unwrap_or(1);
     let mut text = format!("\nWith {most} threads.\n");
-    let heads = [
-        "",
-        "lines, all",
-        "by libraries",
-        "at the start",
-        "atomics",
-        "instructions",
-        "system calls",
-        "busiest lock held",
-        "it lets work at once",
-    ];
+    let heads = COUNTED.map(|(.., head)| head);
     for workload in &results.workloads {
+        let heads = once("").chain(heads).chain(["it lets work at once"]);
         let mut table = Table::new(heads, Cells::Figures);
         for malloc in &results.mallocs {
-            let cells = [
-                (Figure::Moved, STEADY),
-                (Figure::MovedByLibraries, STEADY),
-                (Figure::Moved, START),
-                (Figure::Atomics, STEADY),
-                (Figure::Instructions, STEADY),
-                (Figure::Calls, STEADY),
-                (Figure::Held, STEADY),
-            ]
-            .map(|(figure, phase)| {
-                let spread = results.spread(figure, phase, &workload.name, most, &malloc.name);
-                spread.map_or("–".to_owned(), |spread| cell(figure, spread))
+            let cells = COUNTED.map(|(figure, phase, ..)| {
+                cell(results, figure, phase, &workload.name, most, &malloc.name)
             });
             let at_once = at_once(results, &workload.name, most, &malloc.name);
             table.row(once(malloc.name.clone()).chain(cells).chain([at_once]));
