@@ -4,6 +4,7 @@ use std::fs;
 
 use serde::{Deserialize, Serialize};
 
+use crate::books;
 use crate::quantity::bytes;
 
 mod group;
@@ -105,9 +106,7 @@ pub fn thread_room() -> Option<u64> {
 
 /// A figure of `/proc/meminfo` in bytes.
 pub fn memory(name: &str) -> Option<u64> {
-    let value = field("/proc/meminfo", name, ':')?;
-    let kibibytes = value.strip_suffix("kB").unwrap_or(&value).trim();
-    Some(kibibytes.parse::<u64>().ok()? * 1024)
+    books::size(&fs::read_to_string("/proc/meminfo").ok()?, name)
 }
 
 /// The first line of a file of the kernel's.
