@@ -6,12 +6,14 @@
 mod call;
 mod compact;
 mod entry;
+mod fork;
 mod generated;
 mod load;
 mod report;
 #[cfg(all(test, target_arch = "x86_64"))]
 mod tests;
 
+use std::any::Any;
 use std::ffi::c_void;
 use std::ops::Deref;
 use std::panic::RefUnwindSafe;
@@ -129,6 +131,7 @@ impl Arena {
         let perf = Perf::open(tools.perf_map, tools.jitdump.as_deref())
             .map_err(|error| Error::kernel("cannot open perf's file", error))?;
         crate::kernel::register_for_new_code();
+        fork::prepare();
         let addresses = range.bytes(Region::Text).start..range.bytes(Region::Data).end;
         let state = Mutex::new(State::new(range, perf));
         let readers = Readers::new();
@@ -314,6 +317,11 @@ impl Home for Shared {
             *handle = start;
         }
         Some((*handle, loaded.pin()))
+    }
+
+    unsafe fn hold(&self) -> Box<dyn Any> {
+        // SAFETY: The caller's condition.
+        unsafe { self.hold_all() }
     }
 }
 

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 pub(crate) use short::file as short_file;
 
+use crate::sync;
 use crate::sync::{Mutex, MutexGuard};
 
 #[repr(C)]
@@ -63,6 +64,11 @@ static LIST: Mutex<()> = Mutex::new(());
 
 fn lock() -> MutexGuard<'static, ()> {
     LIST.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// The list's lock, if no thread has it.
+pub(crate) fn try_hold() -> Option<MutexGuard<'static, ()>> {
+    sync::try_hold(&LIST)
 }
 
 /// An object file that the debugger reads.

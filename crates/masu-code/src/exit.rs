@@ -5,11 +5,13 @@
 //! functions into each program and library (`libc_nonshared.a`), so that the handle is that of the caller. Here the
 //! handle is that of the object that the noted function is in, because it must not be unloaded before.
 
+use std::any::Any;
 use std::ffi::{c_int, c_void};
 use std::ops::Range;
 
 use crate::process;
 use crate::storage;
+use crate::sync;
 use crate::sync::{Arc, Mutex, Weak};
 
 /// An object with an entry in the C library's lists.
@@ -24,6 +26,13 @@ pub(crate) struct Noted {
 pub(crate) trait Home: Send + Sync {
     /// Notes that the object at an address is in the C library's lists: its handle, and what keeps it.
     fn note(&self, address: usize) -> Option<(usize, Arc<()>)>;
+
+    /// Its locks, while the process forks.
+    ///
+    /// # Safety
+    ///
+    /// - They are released before the arena goes.
+    unsafe fn hold(&self) -> Box<dyn Any>;
 }
 
 struct Arenas(Vec<(Range<usize>, Weak<dyn Home>)>);
@@ -35,6 +44,16 @@ pub(crate) fn add(range: Range<usize>, home: Weak<dyn Home>) {
     let mut arenas = ARENAS.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     arenas.0.retain(|(_, home)| home.strong_count() > 0);
     arenas.0.push((range, home));
+}
+
+/// The lock of the list of arenas, and the arenas.
+type Held = (Box<dyn Any>, Vec<Arc<dyn Home>>);
+
+/// The arenas, with the lock of their list, if no thread has it.
+pub(crate) fn try_hold() -> Option<Held> {
+    let list = sync::try_hold(&ARENAS)?;
+    let arenas = list.0.iter().filter_map(|(_, home)| home.upgrade()).collect();
+    Some((Box::new(list), arenas))
 }
 
 /// The object at an address, if an arena has it.

@@ -28,8 +28,8 @@ pub enum Writing {
     #[default]
     Any,
     /// A file in memory is mapped twice: executable here, writable elsewhere. Code is packed across
-    /// loads. A forked child shares the code with its parent and may not load. Debuggers can put only
-    /// hardware breakpoints there.
+    /// loads. A forked child shares the code with its parent and may not load; it must not call what the parent unloads
+    /// after the fork. Debuggers can put only hardware breakpoints there.
     Dual,
     /// Fresh pages are written, then made executable by `mprotect`. Every load begins at an OS page
     /// of its own. A forked child has a copy.

@@ -51,6 +51,11 @@ impl Readers {
         self.notes().len()
     }
 
+    /// The list's lock, if no thread has it.
+    pub(crate) fn try_hold(&self) -> Option<impl Sized + use<'_>> {
+        self.notes.try_lock().ok()
+    }
+
     fn notes(&self) -> MutexGuard<'_, Vec<Arc<Note>>> {
         // A thread that panicked here left the list whole.
         self.notes.lock().unwrap_or_else(|poisoned| poisoned.into_inner())

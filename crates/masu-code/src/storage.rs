@@ -12,6 +12,7 @@ use std::ops::Range;
 use std::sync::OnceLock;
 
 use crate::process;
+use crate::sync;
 use crate::sync::{AtomicUsize, Mutex, MutexGuard, Ordering};
 
 /// Set in the number of each module of the arena's.
@@ -47,6 +48,11 @@ static KNOWN: Mutex<Known> = Mutex::new(Known { modules: Vec::new(), threads: Ve
 
 fn known() -> MutexGuard<'static, Known> {
     KNOWN.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// The lock, if no thread has it.
+pub(crate) fn try_hold() -> Option<MutexGuard<'static, impl Sized>> {
+    sync::try_hold(&KNOWN)
 }
 
 thread_local! {

@@ -6,9 +6,10 @@ mod fixture;
 
 use std::ffi::CString;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use fixture::{Workshop, call, load, options, quiet};
-use masu_code::{Arena, Options, Resolver};
+use masu_code::{Arena, Options, Resolver, Writing};
 
 fn with_resolver(resolver: Resolver) -> Arena {
     Arena::open(Options { resolver: Some(resolver), ..options() }).unwrap()
@@ -80,4 +81,46 @@ fn a_resolver_that_panics_leaves_the_arena_as_it_was() {
     let panic = std::panic::catch_unwind(|| unsafe { arena.load(&source) });
     assert!(panic.is_err());
     assert_eq!(arena.report(), before);
+}
+
+#[test]
+fn a_child_may_load_whatever_other_threads_did_at_the_fork() {
+    let workshop = Workshop::open();
+    let chosen = Options { writing: Writing::Batches, ..options() };
+    let arena = Arena::open(chosen).unwrap();
+    let text = "__thread long t; long f(void) { return t + 5; }";
+    let source = workshop.c("thread.c", text).private();
+    let works = || {
+        let object = load(&arena, &source);
+        let returned = call(&arena, object, "f");
+        drop(arena.reader());
+        arena.unload(object).is_ok() && returned == 5
+    };
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    assert!(works());
+                }
+            });
+        }
+        let failed = (0..200).find(|_| {
+            // SAFETY: The child calls what needs no other thread, and ends at once.
+            let child = unsafe { libc::fork() };
+            if child == 0 {
+                // SAFETY: The child ends by a signal where it waits for good.
+                unsafe { libc::alarm(20) };
+                let status = i32::from(!works());
+                // SAFETY: Ends the child without the parent's destructors.
+                unsafe { libc::_exit(status) };
+            }
+            let mut status = 0;
+            // SAFETY: Waits for the child.
+            unsafe { libc::waitpid(child, &raw mut status, 0) };
+            status != 0
+        });
+        is_over.store(true, Ordering::Relaxed);
+        assert_eq!(failed, None);
+    });
 }

@@ -1,0 +1,74 @@
+//! A fork finds every lock of this library free, so that the child can use what it has of it.
+//!
+//! Relies on the handlers that the C library calls around `fork`. The thread that forks takes all locks before, in the
+//! order in which they are taken elsewhere, and releases them afterwards, in the parent and in the child. It waits a second
+//! for each at most: where a signal handler forks, the code that it interrupted may hold one.
+
+use std::any::Any;
+use std::cell::Cell;
+use std::sync::Once;
+use std::time::Duration;
+
+use super::Shared;
+use crate::debugger;
+use crate::exit::{self, Home};
+use crate::process;
+use crate::storage;
+use crate::sync::{Arc, try_hold};
+
+/// The locks that a thread holds while it forks; they are released before the arenas go.
+struct Held {
+    _locks: Vec<Box<dyn Any>>,
+    _arenas: Vec<Arc<dyn Home>>,
+}
+
+thread_local! {
+    static HELD: Cell<Option<Held>> = const { Cell::new(None) };
+}
+
+/// Has the C library call the handlers, once a process.
+pub(super) fn prepare() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| process::at_fork(before, after));
+}
+
+extern "C" fn before() {
+    let Some((list, arenas)) = wait(exit::try_hold) else { return };
+    let mut locks = vec![list];
+    for arena in &arenas {
+        // SAFETY: `Held` keeps the arena longer.
+        locks.push(unsafe { arena.hold() });
+    }
+    locks.push(Box::new(wait(storage::try_hold)));
+    locks.push(Box::new(wait(debugger::try_hold)));
+    // A thread that has no variables any more forks as one without handlers.
+    let _ = HELD.try_with(|held| held.set(Some(Held { _locks: locks, _arenas: arenas })));
+}
+
+extern "C" fn after() {
+    let _ = HELD.try_with(Cell::take);
+}
+
+/// What `attempt` returns, for which it is tried a second long.
+fn wait<T>(attempt: impl Fn() -> Option<T>) -> Option<T> {
+    for _ in 0..1000 {
+        let got = attempt();
+        if got.is_some() {
+            return got;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    None
+}
+
+impl Shared {
+    /// # Safety
+    ///
+    /// - What is returned is dropped before the arena.
+    pub(super) unsafe fn hold_all(&self) -> Box<dyn Any> {
+        // SAFETY: The caller's condition.
+        let kept: &'static Shared = unsafe { &*std::ptr::from_ref(self) };
+        let state = wait(|| try_hold(&kept.state));
+        Box::new((state, wait(|| kept.readers.try_hold())))
+    }
+}
