@@ -28,10 +28,10 @@ thread_local! {
     static ERROR: RefCell<CString> = RefCell::new(CString::default());
 }
 
-/// Keeps an error for `masu_code_error`.
+/// Keeps an error for `masu_code_error`; not where the thread ends and its variables have.
 fn tell(error: &str) {
     let text = CString::new(error.replace('\0', "?")).unwrap_or_default();
-    ERROR.with(|kept| kept.replace(text));
+    let _ = ERROR.try_with(|kept| kept.replace(text));
 }
 
 /// The value, or `otherwise` with the error kept.
@@ -454,5 +454,5 @@ pub(crate) unsafe extern "C" fn masu_code_entry_close(entry: *mut Entry) {
 
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn masu_code_error() -> *const c_char {
-    ERROR.with(|kept| kept.borrow().as_ptr())
+    ERROR.try_with(|kept| kept.borrow().as_ptr()).unwrap_or(c"".as_ptr())
 }

@@ -69,6 +69,20 @@ fn a_jit_in_c_copies_stencils_and_writes_constants_into_them() {
 }
 
 #[test]
+fn threads_end_after_the_library_was_closed_and_may_call_it_until_then() {
+    let workshop = Workshop::open();
+    let text_of = "__thread long t = 5; long f(void) { return t; }";
+    workshop.compile(CC, "variable.c", text_of, &["-O2", "-fPIC"]);
+    std::fs::write(workshop.path("ends.c"), text("ends.c")).unwrap();
+    let include = concat!("-I", env!("CARGO_MANIFEST_DIR"), "/include");
+    workshop.run(CC, &[include, "ends.c", "-o", "ends", "-lpthread", "-ldl"]);
+    let library = library::folder().join("libmasu_code.so").display().to_string();
+    let program = workshop.path("ends").display().to_string();
+    let said = workshop.run(&program, &[&library, "variable.c.o"]);
+    assert_eq!(said, "at the end: 0\nf() = 5\nended\n");
+}
+
+#[test]
 fn the_header_and_the_library_have_the_same_functions() {
     let header = include_str!("../include/masu_code.h");
     let in_header = |line: &str| {
