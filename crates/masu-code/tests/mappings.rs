@@ -3,7 +3,7 @@
 mod fixture;
 
 use fixture::{CC, WAYS, Workshop, call, executable_mappings, load, load_all};
-use masu_code::{Arena, Error, Handle, Options, Place, Tools, Writing};
+use masu_code::{Arena, Error, Handle, Memory, Options, Place, Tools, Writing};
 
 const SIZE: usize = 64 << 20;
 
@@ -189,6 +189,29 @@ fn where_one_way_of_writing_code_is_refused_the_other_works() {
         });
         no_change.join().unwrap();
     });
+}
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn what_is_allocated_after_pages_could_not_be_sealed_is_writable() {
+    let thread = std::thread::spawn(|| {
+        let arena = open(Writing::Dual).unwrap();
+        let mut memory = arena.in_place();
+        let mut write = |kind| {
+            let (_, at) = memory.allocate("block", kind, 8, 8).unwrap();
+            // SAFETY: The block has 8 bytes.
+            unsafe { at.cast::<u64>().write(1) };
+        };
+        write(Memory::Constants);
+        write(Memory::Code);
+        refuse(libc::SYS_mprotect, Some((2, libc::PROT_EXEC as u32)));
+        // Constants are sealed, code is not.
+        assert!(memory.seal().is_err());
+        let (_, at) = memory.allocate("block", Memory::Constants, 8, 8).unwrap();
+        // SAFETY: The block has 8 bytes.
+        unsafe { at.cast::<u64>().write(1) };
+    });
+    thread.join().unwrap();
 }
 
 #[cfg(target_arch = "x86_64")]

@@ -293,6 +293,10 @@ impl InPlace {
     pub fn seal(&mut self) -> Result<(), Error> {
         let mut state = self.arena.shared.lock();
         refuse_fork(&state)?;
+        // Where a page cannot be sealed, others are already: what is allocated before it is tried again lies elsewhere.
+        for (region, open) in [Region::Text, Region::Sealed].into_iter().zip(&mut self.open) {
+            self.rest.push((region, std::mem::replace(open, 0..0)));
+        }
         for (region, piece) in &self.pieces {
             if *region == Region::Text {
                 kernel::make_executable(piece.start, piece.start, piece.len());
@@ -303,9 +307,6 @@ impl InPlace {
             kernel::synchronize_cores();
         }
         self.pieces.clear();
-        for (region, open) in [Region::Text, Region::Sealed].into_iter().zip(&mut self.open) {
-            self.rest.push((region, std::mem::replace(open, 0..0)));
-        }
         for (region, rest) in self.rest.drain(..) {
             state.free(region, &rest);
         }
