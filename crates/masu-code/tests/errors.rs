@@ -2,7 +2,7 @@
 
 mod fixture;
 
-use fixture::{CC, Workshop, call, load, quiet};
+use fixture::{CC, WAYS, Workshop, call, load, options, quiet};
 use masu_code::{Arena, Error, Options, Source, Tools};
 
 /// The error of loading as text; the arena must be as before.
@@ -162,4 +162,46 @@ fn missing_handles_and_names_are_reported() {
         &arena.entry("entry", object, "f").err().unwrap().to_string(),
         &["`entry`", "taken"],
     );
+}
+
+#[test]
+fn a_symbol_of_a_section_that_is_not_loaded_is_undefined_for_others() {
+    let (workshop, arena) = (Workshop::open(), quiet());
+    let text = "__asm__(\".section .notes\\n.globl noted\\n.long 0\\nnoted:\\n.text\");";
+    let notes = workshop.c("notes.c", text);
+    let user = workshop.c("user.c", "extern char noted; char *f(void) { return &noted; }");
+    assert_says(&refused(&arena, &[notes.clone(), user]), &["user.c.o", "`noted`", "undefined"]);
+    load(&arena, notes);
+    assert!(arena.find("noted").is_none());
+}
+
+#[test]
+fn a_full_arena_is_no_undefined_entry() {
+    let workshop = Workshop::open();
+    let arena = Arena::open(Options { size: 1 << 20, ..options() }).unwrap();
+    arena.entry_at("entry", std::ptr::null()).unwrap();
+    let user = workshop.c("user.c", "void entry(void); void f(void) { entry(); }").private();
+    while arena.load_code("code", 60 << 10, 16, |_, _| {}).is_ok() {}
+    let small: Vec<_> =
+        std::iter::from_fn(|| arena.load_code("code", 1, 16, |_, _| {}).ok()).collect();
+    // The code has room now, and a stub has none.
+    arena.unload(small[0]).unwrap();
+    let said = refused(&arena, &[user]);
+    assert!(said.contains("full"), "{said}");
+}
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn a_branch_to_a_far_absolute_symbol_has_a_stub_in_every_way() {
+    let workshop = Workshop::open();
+    let text = "void one(void); void two(void); void f(void) { one(); two(); }";
+    workshop.compile(CC, "far.c", text, &["-O2", "-fPIC"]);
+    let values = ["--defsym", "one=0x123456789abc", "--defsym", "two=0x123456789abe"];
+    workshop.run("ld", &[&["-r", "far.c.o", "-o", "far.o"], &values[..]].concat());
+    let source = Source::file(workshop.path("far.o")).unwrap();
+    for &writing in WAYS {
+        let arena = Arena::open(Options { writing, ..options() }).unwrap();
+        load(&arena, &source);
+        assert_eq!(arena.report().stubs, 2);
+    }
 }

@@ -347,9 +347,9 @@ impl<'a> Batch<'_, 'a> {
     }
 
     /// The stub that jumps to the target of an entry.
-    pub(super) fn entry_stub(&mut self, entry: usize, plan: &mut Plan) -> Option<Target> {
-        let address = self.stub(Slot::Entry(entry), plan).ok()?;
-        Some(Target::Address(address, STUB as u64))
+    pub(super) fn entry_stub(&mut self, entry: usize, plan: &mut Plan) -> Result<Target, Error> {
+        let address = self.stub(Slot::Entry(entry), plan)?;
+        Ok(Target::Address(address, STUB as u64))
     }
 
     fn room_for_stub(&mut self) -> Result<usize, Error> {

@@ -177,11 +177,12 @@ impl Batch<'_, '_> {
             let Pile { size, align } = piles[Region::Text as usize];
             places.push(whole.put(size, align).ok_or_else(|| full(self.state))?);
         }
-        let undefined = |symbol: &&crate::object::Symbol<'_>| {
-            symbol.home == Home::Undefined || symbol.kind == Kind::Indirect
+        // What may be too far away for a branch, or is chosen.
+        let far = |symbol: &&crate::object::Symbol<'_>| {
+            matches!(symbol.home, Home::Undefined | Home::Absolute) || symbol.kind == Kind::Indirect
         };
         let symbols = self.inputs.iter().flat_map(|input| &input.object.symbols);
-        let count = symbols.filter(undefined).count();
+        let count = symbols.filter(far).count();
         let stubs = whole.put(count * STUB, STUB).ok_or_else(|| full(self.state))?;
         let page = self.state.range.page();
         let used = whole.size;

@@ -43,7 +43,8 @@ fn strength(symbol: &Symbol<'_>, plan: &Plan, number: usize) -> Option<Strength>
         Home::Common => {
             plan.commons.iter().any(|(symbol, _)| *symbol == number).then_some(Strength::Common)
         }
-        Home::Section(home) if plan.drops(home) => None,
+        // Another object has it, or it is not loaded.
+        Home::Section(home) if plan.sections[home] == 0 => None,
         Home::Section(_) | Home::Absolute if symbol.is_weak => Some(Strength::Weak),
         Home::Section(_) | Home::Absolute => Some(Strength::Strong),
     }
@@ -174,7 +175,7 @@ impl<'a> Batch<'_, 'a> {
         match own {
             Some(target) if symbol.is_local || !gives_way => Ok(target),
             own => {
-                let found = self.look_up(index, symbol, plans, defined, own.is_some());
+                let found = self.look_up(index, symbol, plans, defined, own.is_some())?;
                 let target = found.or(own);
                 let target = target.or(symbol.is_weak.then_some(Target::Missing));
                 target.ok_or_else(|| Error::Undefined(at()))
@@ -191,7 +192,7 @@ impl<'a> Batch<'_, 'a> {
         plans: &mut [Plan],
         defined: &Defined<'a>,
         own: bool,
-    ) -> Option<Target> {
+    ) -> Result<Option<Target>, Error> {
         let name = symbol.name;
         let published = self.state.published.get(name).copied();
         let here = defined.get(name).copied();
@@ -202,38 +203,38 @@ impl<'a> Batch<'_, 'a> {
             if here.object != index {
                 plans[index].uses_here.push(here.object);
             }
-            return Some(self.address_here(here, plans));
+            return Ok(Some(self.address_here(here, plans)));
         }
         if let Some(Definition { address, size, owner, module, .. }) = published {
             return match owner {
                 Owner::Object(number) => {
                     plans[index].taken.more_mut().uses.push(number);
-                    Some(module.map_or(Target::Address(address, size), |module| {
+                    Ok(Some(module.map_or(Target::Address(address, size), |module| {
                         Target::Thread(ThreadLocal::on_demand(module, address))
-                    }))
+                    })))
                 }
                 // The address of an entry is its stub's, which is made where it is first needed.
-                Owner::Entry => self.entry_stub(address, &mut plans[index]),
+                Owner::Entry => self.entry_stub(address, &mut plans[index]).map(Some),
             };
         }
         if own {
-            return None;
+            return Ok(None);
         }
         if name == b"__dso_handle" {
-            return Some(Target::Address(plans[index].taken.more().handle, 8));
+            return Ok(Some(Target::Address(plans[index].taken.more().handle, 8)));
         }
         if name == b"_GLOBAL_OFFSET_TABLE_" {
-            return Some(Target::Address(self.state.range.bytes(Region::Sealed).start, 0));
+            return Ok(Some(Target::Address(self.state.range.bytes(Region::Sealed).start, 0)));
         }
         // What is not known yet is asked for, and all of this is done again.
         let outside = &mut self.state.outside;
-        if symbol.kind == Kind::ThreadLocal {
-            return outside
-                .variable(name)
-                .map_or(Some(Target::Missing), |it| it.map(Target::Thread));
-        }
-        let address = |address| Target::Address(address, symbol.size);
-        outside.address(name).map_or(Some(Target::Missing), |it| it.map(address))
+        let found = if symbol.kind == Kind::ThreadLocal {
+            outside.variable(name).map(|found| found.map(Target::Thread))
+        } else {
+            let target = |address| Target::Address(address, symbol.size);
+            outside.address(name).map(|found| found.map(target))
+        };
+        Ok(found.unwrap_or(Some(Target::Missing)))
     }
 
     fn address_here(&self, here: Here, plans: &[Plan]) -> Target {
