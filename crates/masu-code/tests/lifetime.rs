@@ -322,3 +322,19 @@ fn an_inert_object_runs_no_destructor_after_it_was_moved() {
     arena.unload(object).unwrap();
     assert!(!ENDED.load(Ordering::Relaxed));
 }
+
+#[test]
+fn an_entry_keeps_an_object_that_was_moved() {
+    let workshop = Workshop::open();
+    let arena = Arena::open(Options { keep: true, ..options() }).unwrap();
+    let [hole, object] = [1, 2].map(|number| load(&arena, returns(&workshop, number)));
+    let entry = arena.entry("entry", object, "f").unwrap();
+    arena.unload(hole).unwrap();
+    assert_eq!(arena.compact().unwrap(), 1);
+    arena.unload(object).unwrap();
+    assert_eq!(arena.waiting(), 1);
+    // SAFETY: No reader is needed, because only this thread unloads.
+    assert_eq!(unsafe { entry.get::<extern "C" fn() -> i64>() }(), 2);
+    entry.replace_at(std::ptr::null()).unwrap();
+    assert_eq!((arena.collect(), arena.waiting()), (1, 0));
+}

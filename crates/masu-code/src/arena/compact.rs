@@ -103,20 +103,14 @@ impl Arena {
             let Some(address) = found else { continue };
             entry::replace(state, &name, address, Some((number, symbol)));
         }
-        let entries = state.objects[&number].entries;
-        if let Some(old) = state.objects.get_mut(&copy) {
-            old.entries = 0;
-        }
         state.end(copy);
-        if let Some(new) = state.objects.get_mut(&number) {
-            new.entries = entries;
-        }
         Ok(true)
     }
 
     /// Gives the copy the object's number, and the object the copy's.
     fn swap_numbers(&self, state: &mut State, number: u64, copy: u64) {
-        let (Some(old), Some(new)) = (state.objects.remove(&number), state.objects.remove(&copy))
+        let (Some(mut old), Some(mut new)) =
+            (state.objects.remove(&number), state.objects.remove(&copy))
         else {
             return;
         };
@@ -130,7 +124,8 @@ impl Arena {
         for group in &new.taken.more().groups {
             state.groups.insert(group.clone(), number);
         }
-        // Entries still name the object by `number`, whose count moves with it.
+        // Entries name the object by `number`, whose count moves with it.
+        std::mem::swap(&mut old.entries, &mut new.entries);
         state.objects.insert(number, new);
         state.objects.insert(copy, old);
     }
