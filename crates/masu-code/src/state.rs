@@ -300,7 +300,6 @@ pub(crate) struct EntryState {
 }
 
 pub(crate) struct State {
-    pub(crate) range: Range,
     text: Space,
     pub(crate) sealed: Space,
     data: Space,
@@ -322,6 +321,8 @@ pub(crate) struct State {
     /// Objects inspected in the search for free ones.
     #[cfg(test)]
     pub(crate) looked_at: usize,
+    /// The last, because its addresses are another's as soon as it goes: the unwinder must have forgotten them.
+    pub(crate) range: Range,
 }
 
 /// The first of so many new objects' numbers, which no other object of the process has.

@@ -172,3 +172,23 @@ fn a_common_variable_is_zero_in_its_whole_length_where_memory_is_used_again() {
     let objects = load_all(&arena, sources);
     assert_eq!((call(&arena, objects[0], "f"), call(&arena, objects[1], "g")), (0, 0));
 }
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn exceptions_are_caught_in_arenas_that_take_the_place_of_others() {
+    let workshop = Workshop::open();
+    share(c"libstdc++.so.6");
+    let text = "extern \"C\" long f() { try { throw 1L; } catch (long y) { return y; } return 0; }";
+    let source = workshop.source(CXX, "throws.cpp", text, &["-O1", "-fPIC"]).private();
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                for _ in 0..100 {
+                    let arena =
+                        Arena::open(Options { size: 1 << 20, ..Options::default() }).unwrap();
+                    assert_eq!(call(&arena, load(&arena, &source), "f"), 1);
+                }
+            });
+        }
+    });
+}
