@@ -10,7 +10,7 @@ use std::sync::Arc;
 use object::read::archive::{ArchiveFile, ArchiveMember, ArchiveOffset};
 
 use crate::error::Error;
-use crate::object::{Home, Object};
+use crate::object::{Home, NAMES, Object};
 use crate::source::Source;
 
 /// A static library (`lib….a`), which [`crate::Arena::load_with`] takes what is needed from.
@@ -59,9 +59,12 @@ impl Archive {
     fn of(name: String, data: Vec<u8>, folder: PathBuf) -> Result<Archive, Error> {
         let wrong = |error| Error::malformed(&name, format!("as a static library: {error}"));
         let archive = ArchiveFile::parse(&*data).map_err(wrong)?;
-        let mut index = HashMap::new();
+        // As those of an object, names may share their ends.
+        let (mut index, mut names) = (HashMap::new(), data.len().saturating_mul(NAMES));
         for symbol in archive.symbols().map_err(wrong)?.into_iter().flatten() {
             let symbol = symbol.map_err(wrong)?;
+            let left = names.checked_sub(symbol.name().len());
+            names = left.ok_or_else(|| Error::malformed(&name, "its names overlap too often"))?;
             // The first of two members is meant.
             index.entry(symbol.name().into()).or_insert(symbol.offset().0);
         }

@@ -95,7 +95,7 @@ const MOST: usize = 1 << 22;
 
 /// The most bytes of names for each byte of the file. Names may share their ends in the string table, so that those of a
 /// small file could take all memory when they are copied.
-const NAMES: usize = 16;
+pub(crate) const NAMES: usize = 16;
 
 impl<'a> Object<'a> {
     /// Reads `data`, at any address.

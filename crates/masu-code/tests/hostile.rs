@@ -228,3 +228,19 @@ fn two_unwind_tables_are_not_of_the_same_code() {
     let error = load(object("same.s", ["f", "f"])).unwrap_err();
     assert!(error.to_string().contains("two unwind tables"), "{error}");
 }
+
+#[test]
+fn an_index_of_pieces_of_one_name_takes_no_memory_without_end() {
+    let (count, length) = (8_000_u32, 160_000);
+    let mut index: Vec<u8> = (count * 8).to_le_bytes().to_vec();
+    // Pairs of a name's place and a member's, as BSD has them.
+    (0..count).for_each(|name| index.extend([name.to_le_bytes(), 0_u32.to_le_bytes()].concat()));
+    index.extend((length as u32).to_le_bytes());
+    index.resize(index.len() + length - 1, b'a');
+    index.push(0);
+    let header =
+        format!("{:<16}{:<12}{:<6}{:<6}{:<8}{:<10}`\n", "__.SYMDEF", 0, 0, 0, 0, index.len());
+    let library = [b"!<arch>\n", header.as_bytes(), &index].concat();
+    let error = masu_code::Archive::new("names.a", &library).unwrap_err();
+    assert!(error.to_string().contains("names"), "{error}");
+}
