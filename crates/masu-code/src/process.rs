@@ -214,9 +214,9 @@ pub(crate) fn at_thread_end(end: unsafe extern "C" fn(*mut c_void), value: *mut 
 }
 
 /// Has functions of this library called around each `fork`; they are forgotten when it is unloaded.
-pub(crate) fn at_fork(before: extern "C" fn(), after: extern "C" fn()) {
+pub(crate) fn at_fork(before: extern "C" fn(), parent: extern "C" fn(), child: extern "C" fn()) {
     // SAFETY: The functions take nothing. Without memory for them a fork is as one without.
-    unsafe { libc::pthread_atfork(Some(before), Some(after), Some(after)) };
+    unsafe { libc::pthread_atfork(Some(before), Some(parent), Some(child)) };
 }
 
 /// Has a function choose another, as the dynamic linker does (IFUNC).

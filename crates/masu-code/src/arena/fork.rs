@@ -19,7 +19,7 @@ use crate::sync::{Arc, try_hold};
 /// The locks that a thread holds while it forks; they are released before the arenas go.
 struct Held {
     _locks: Vec<Box<dyn Any>>,
-    _arenas: Vec<Arc<dyn Home>>,
+    arenas: Vec<Arc<dyn Home>>,
 }
 
 thread_local! {
@@ -29,7 +29,7 @@ thread_local! {
 /// Has the C library call the handlers, once a process.
 pub(super) fn prepare() {
     static ONCE: Once = Once::new();
-    ONCE.call_once(|| process::at_fork(before, after));
+    ONCE.call_once(|| process::at_fork(before, after_in_parent, after_in_child));
 }
 
 extern "C" fn before() {
@@ -42,11 +42,18 @@ extern "C" fn before() {
     locks.push(Box::new(wait(storage::try_hold)));
     locks.push(Box::new(wait(debugger::try_hold)));
     // A thread that has no variables any more forks as one without handlers.
-    let _ = HELD.try_with(|held| held.set(Some(Held { _locks: locks, _arenas: arenas })));
+    let _ = HELD.try_with(|held| held.set(Some(Held { _locks: locks, arenas })));
 }
 
-extern "C" fn after() {
+extern "C" fn after_in_parent() {
     let _ = HELD.try_with(Cell::take);
+}
+
+extern "C" fn after_in_child() {
+    let held = HELD.try_with(Cell::take).ok().flatten();
+    // Another thread may have been about to drop an arena. The child keeps it, for the unwinder, which is told of its end,
+    // may have been in use at the fork: its lock stays locked.
+    held.into_iter().for_each(|held| std::mem::forget(held.arenas));
 }
 
 /// What `attempt` returns, for which it is tried a second long.
