@@ -51,8 +51,8 @@ extern "C" fn after_in_parent() {
 
 extern "C" fn after_in_child() {
     let held = HELD.try_with(Cell::take).ok().flatten();
-    // Another thread may have been about to drop an arena. The child keeps it, for the unwinder, which is told of its end,
-    // may have been in use at the fork: its lock stays locked.
+    // Another thread may have been about to drop an arena. The child keeps it: its end takes a lock of the unwinder, which a
+    // third thread may have had at the fork.
     held.into_iter().for_each(|held| std::mem::forget(held.arenas));
 }
 
