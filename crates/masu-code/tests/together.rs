@@ -117,7 +117,7 @@ impl Together {
         });
     }
 
-    /// Loads in a child, or is refused.
+    /// Takes the arena's locks in a child.
     fn fork(&self) {
         self.each_round(|_| {
             // SAFETY: The child calls what needs no other thread, and ends at once.
@@ -125,11 +125,13 @@ impl Together {
             if child == 0 {
                 // SAFETY: The child ends by a signal where it waits for good.
                 unsafe { libc::alarm(30) };
-                // SAFETY: No initializers.
-                let is_right = match unsafe { self.arena.load(&self.sources[2]) } {
-                    Ok(object) => self.arena.unload(object).is_ok(),
-                    Err(error) => matches!(error, Error::Forked) && self.writing == Writing::Dual,
+                // libgcc's lock may be another thread's for good, so that only what is refused may be loaded.
+                let is_refused = self.writing != Writing::Dual || {
+                    // SAFETY: No initializers.
+                    let loaded = unsafe { self.arena.load(&self.sources[2]) };
+                    matches!(loaded, Err(Error::Forked))
                 };
+                let is_right = is_refused && self.arena.report().entries == ENTRIES;
                 // SAFETY: Ends the child without the parent's destructors.
                 unsafe { libc::_exit(i32::from(!is_right)) };
             }
