@@ -162,35 +162,48 @@ const LONGEST: usize = 32;
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.options.variables_nearest")]
 fn nearest(end: &[u8]) -> Option<&'static Rule> {
-    let distance_to = |rule: &Rule| edit_distance(rule.name(), end);
-    // A third of the letters may be wrong.
-    let like = |rule: &&Rule| distance_to(rule) * 3 <= rule.name().len();
-    rule::all().iter().filter(like).min_by_key(|rule| distance_to(rule))
+    let (mut nearest, mut least) = (None, usize::MAX);
+    for rule in rule::all() {
+        let distance = edit_distance(rule.name(), end);
+        // A third of the letters may be wrong.
+        if distance < least && distance * 3 <= rule.name().len() {
+            (nearest, least) = (Some(rule), distance);
+        }
+    }
+    nearest
 }
 
-/// Levenshtein's distance between two names, ignoring case.
+/// Levenshtein's distance between two names, ignoring case; much from one that is empty or too long.
 #[cold]
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.options.variables_edit_distance")]
 fn edit_distance(one: &[u8], other: &[u8]) -> usize {
-    if other.len() >= LONGEST {
+    if other.is_empty() || other.len() >= LONGEST {
         return usize::MAX / 4;
     }
-    let mut row = [0_usize; LONGEST + 1];
-    for (at, steps) in row.iter_mut().enumerate() {
-        *steps = at;
-    }
+    let mut row = ROW;
     for (line, from) in one.iter().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = line + 1;
-        for (at, to) in other.iter().enumerate() {
-            let changed = diagonal + usize::from(!from.eq_ignore_ascii_case(to));
-            diagonal = row[at + 1];
-            row[at + 1] = changed.min(row[at] + 1).min(diagonal + 1);
+        let (mut diagonal, mut before) = (line as u8, line as u8 + 1);
+        for (to, steps) in other.iter().zip(row.iter_mut().skip(1)) {
+            let changed = diagonal + u8::from(!from.eq_ignore_ascii_case(to));
+            diagonal = *steps;
+            before = changed.min(before + 1).min(diagonal + 1);
+            *steps = before;
         }
     }
-    row[other.len()]
+    row[other.len()].into()
 }
+
+/// Steps from nothing to so many letters.
+const ROW: [u8; LONGEST + 1] = {
+    let mut row = [0; LONGEST + 1];
+    let mut at = 0;
+    while at <= LONGEST {
+        row[at] = at as u8;
+        at += 1;
+    }
+    row
+};
 
 #[cfg(test)]
 mod tests {
