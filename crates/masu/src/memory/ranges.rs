@@ -105,8 +105,6 @@ pub(crate) struct Ranges {
     shrinks: bool,
     /// It is time to look after another stripe.
     visits: bool,
-    /// Something was taken from here, or the program expects no reuse.
-    has_begun: bool,
     /// Other threads know that purging is owed.
     is_known_to_owe: bool,
     /// Bytes handed out, or freed and perhaps dirty, since the last purge.
@@ -121,7 +119,7 @@ pub(crate) struct Ranges {
     lists: [List; LISTS],
     /// The dirty runs among them, in lists of the same lengths.
     dirty_lists: [List<true>; LISTS],
-    /// The time that free memory stays, if that option is set.
+    /// How long free memory beyond the budget stays.
     period: Period,
 }
 
@@ -160,7 +158,6 @@ impl Ranges {
             leaving: None,
             shrinks: false,
             visits: false,
-            has_begun: false,
             is_known_to_owe: false,
             moved_bytes: 0,
             away: List::new(),
@@ -311,10 +308,11 @@ impl Ranges {
         self.note_free(slices * SLICE_BYTES);
         self.moved_bytes += dirty;
         let budget = self.budget_bytes();
-        let keeps = kept::is_set() && self.dirty_bytes <= budget;
+        let most = budget.saturating_add(self.grace_bytes());
+        let keeps = kept::is_set() && self.dirty_bytes <= most;
         if !keeps && !self.release_whole(run) {
             self.shrinks |= arena.ends_in(run);
-            self.owe_below(budget);
+            self.owe_after_grace(budget, most, dirty);
         }
     }
 

@@ -83,12 +83,12 @@ macro_rules! option_rows {
 
             /// How long free memory stays before it is returned, in milliseconds, in place of the policy of `retain`:
             /// memory that was free all that time is returned. No thread waits for the time: it is checked when runs of
-            /// memory are taken or freed. So it takes up to twice as long, and an idle program returns nothing. With 0
-            /// free memory is returned at once.
+            /// memory are taken or freed, and now and then when a thread's cache is empty or full. So it takes up to twice
+            /// as long, and an idle program returns nothing. With 0 free memory is returned at once.
             PurgeDelayMs, purge_delay_ms(delay: usize), "MASU_PURGE_DELAY_MS",
             Milliseconds 0 to MILLISECONDS_MAX,
             accepts "a number of milliseconds from 0 to 4294967295, or -1 for never",
-            default "none: `retain` decides",
+            default "100, for at most 64M beyond what `retain` keeps; 0 where `retain` or `retain_min` is set",
             holds "as for `retain`";
 
             /// The most memory that blocks may take, in bytes, free memory that is kept included. At the limit free

@@ -376,7 +376,11 @@ impl Holdings {
             // SAFETY: The run was a page's or a large block's, which nothing uses.
             unsafe { ranges.free(first, slices, dirty) };
         }
-        freed_to.iter().for_each(|stripe| stripe.lock().note_moved(all_slices));
+        for stripe in freed_to.iter() {
+            let mut ranges = stripe.lock();
+            ranges.end_grace();
+            ranges.note_moved(all_slices);
+        }
         *self = Holdings::new();
     }
 

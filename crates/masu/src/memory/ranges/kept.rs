@@ -1,26 +1,23 @@
 //! The hysteresis: which free memory stays resident, and which is purged.
 //!
 //! Relies on its parent's counts. The hard idea: a free run stays resident ("dirty") while the sum of such runs is within a
-//! budget. The budget is a small share of live memory plus a *demand*, which grows only when memory was purged too early
-//! (except for an initial amount), and hardly exceeds the live memory of the last peak. So a program whose memory goes up and
+//! budget. The budget is a small share of live memory plus a *demand*, which grows only when memory was purged too early, and
+//! hardly exceeds the live memory of the last peak. So a program whose memory goes up and
 //! down soon makes no system calls, and one that has shrunk for good returns memory. If less may stay, a long run is purged
 //! from its end, no further than necessary: the next request takes the rest.
 //!
 //! Each stripe has a demand and a peak of its own; the minimum that is kept is shared by all (`stripes/README.md`).
 //!
-//! The option `purge_delay_ms`, the time that free memory stays, needs neither a waiting thread nor a time for each run: the
-//! fewest dirty bytes in a *period* are bytes that nothing reused in all of it, so that many are purged at its end, whichever
-//! runs they are. Memory freed during a period waits for the end of the next one. A program that neither frees nor allocates
-//! runs keeps its memory.
+//! What is beyond the budget stays for a *grace* of a tenth of a second, up to a bound, because most of it is reused sooner, and
+//! purging breaks huge pages that do not come back. Neither this nor the option `purge_delay_ms`, a longer or shorter grace
+//! for all free memory, needs a waiting thread or a time for each run: the fewest bytes beyond the budget in a *period* are
+//! bytes that nothing reused in all of it, so that many are purged at its end, whichever runs they are. Memory freed during a
+//! period waits for the end of the next one. A program whose threads make no slow call keeps its memory.
 
 use super::{Ranges, now_ms, stripes};
 use crate::memory::slice::{SLICE_BYTES, Slice};
 use crate::platform::sync::this_holder;
 use crate::settings;
-
-/// The initial demand: a starting program usually reuses the first memory that it frees, and should not have to prove that by
-/// faults. Memory that it frees for good uses the demand up.
-const FIRST_BYTES: usize = 32 << 20;
 
 /// The default of the minimum that is kept.
 const KEPT_BYTES_MIN: usize = 4 << 20;
@@ -29,15 +26,13 @@ const KEPT_BYTES_MIN: usize = 4 << 20;
 /// small heap it would only cost memory.
 const OVER_PEAK_BYTES_MIN: usize = 512 << 10;
 const OVER_PEAK_SHARE: usize = 16;
-const OVER_LARGE_PEAK_SHARE: usize = 8;
+const OVER_LARGE_PEAK_SHARE: usize = 4;
 const LARGE_PEAK_BYTES: usize = 64 << 20;
 /// The share of live memory that may stay resident while free.
 const KEPT_SHARE: usize = 8;
 /// Runs reused or freed after which the past fades: the demand by a sixteenth, the recently purged bytes by half.
 pub(super) const FADES_EVERY: u32 = 1024;
-/// A demand up to so many bytes fades only every so many times, as the peak does: programs of this size go up and down in
-/// more runs than that, and cost no more than this.
-const LASTING_BYTES: usize = 64 << 20;
+/// The peak fades only every so many times: programs go up and down in more runs than that.
 const LASTS: u32 = 64;
 /// Excess purged at once, or a share of the last peak if that is more, so that the next free does not purge again; but no
 /// more than a share of the budget.
@@ -46,8 +41,11 @@ const MORE_PEAK_SHARE: usize = 128;
 const MORE_SHARE: usize = 4;
 /// Runs reused or freed after which a stripe looks after another one: a divisor of [`FADES_EVERY`].
 pub(super) const VISITS_EVERY: u32 = 128;
-/// Runs reused or freed between two readings of the clock with `purge_delay_ms`, because a reading costs more than those.
+/// Runs reused or freed between two readings of the clock, because a reading costs more than those.
 const LOOKS_EVERY: u32 = 16;
+/// The grace in milliseconds, and how much may have it: where no thread calls any more, it stays.
+const GRACE_MS: usize = 100;
+const GRACE_BYTES: usize = 64 << 20;
 
 /// The free memory that is expected to be reused soon.
 pub(super) struct Demand {
@@ -60,8 +58,6 @@ pub(super) struct Demand {
 
 impl Demand {
     pub(super) const NONE: Demand = Demand { bytes: 0, bytes_max: 0 };
-    /// Of a starting program.
-    pub(super) const FIRST: Demand = Demand { bytes: FIRST_BYTES, bytes_max: 2 * FIRST_BYTES };
 
     /// Notes the reuse of `bytes` of free memory, `too_early` of which were purged recently; the demand never exceeds `most`.
     fn note_reuse(&mut self, bytes: usize, too_early: usize, most: usize) {
@@ -70,11 +66,11 @@ impl Demand {
     }
 }
 
-/// A period of `purge_delay_ms`.
+/// A period of the grace.
 pub(super) struct Period {
     /// Its start, in milliseconds.
     began: usize,
-    /// The fewest dirty bytes since then.
+    /// The fewest dirty bytes beyond the budget since then.
     fewest: usize,
 }
 
@@ -101,8 +97,8 @@ impl Ranges {
     /// Counts a reused or freed run; the past fades.
     fn tick(&mut self) {
         self.ticks = self.ticks.wrapping_add(1);
-        if let Some(delay) = settings::purge_delay_ms() {
-            self.note_time(delay);
+        if self.period.fewest > 0 || self.ticks.is_multiple_of(LOOKS_EVERY) {
+            self.note_excess();
         }
         if !self.ticks.is_multiple_of(VISITS_EVERY) {
             return;
@@ -111,62 +107,97 @@ impl Ranges {
         if !self.ticks.is_multiple_of(FADES_EVERY) {
             return;
         }
-        let all_fades = (self.ticks / FADES_EVERY).is_multiple_of(LASTS);
-        let lasts = |bytes: usize| if all_fades { 0 } else { bytes.min(LASTING_BYTES) };
-        let (purged, demand) = (self.just_purged_bytes, self.demand.bytes_max);
-        self.just_purged_bytes = (purged / 2).max(lasts(purged));
-        self.demand.bytes_max = (demand - demand / 16).max(lasts(demand));
-        if all_fades {
+        self.just_purged_bytes /= 2;
+        self.demand.bytes_max -= self.demand.bytes_max / 16;
+        if (self.ticks / FADES_EVERY).is_multiple_of(LASTS) {
             self.peak_bytes -= (self.peak_bytes - self.live_bytes()) / 16;
         }
     }
 
-    /// Reads the clock now and then, if `purge_delay_ms` is set.
-    #[cold]
+    /// Notes that less may be beyond the budget, and reads the clock now and then.
     #[inline(never)]
-    #[unsafe(link_section = ".text.masu_cold.options.kept_note_time")]
-    fn note_time(&mut self, delay: usize) {
-        self.period.fewest = self.period.fewest.min(self.dirty_bytes);
+    fn note_excess(&mut self) {
+        self.period.fewest = self.period.fewest.min(self.excess_bytes());
         if self.ticks.is_multiple_of(LOOKS_EVERY) {
-            self.pass_time(now_ms(), delay);
+            self.note_time();
         }
+    }
+
+    /// Ends a period that is over now.
+    pub(super) fn note_time(&mut self) {
+        if self.excess_bytes() > 0 {
+            self.pass_time(now_ms());
+        }
+    }
+
+    /// The dirty bytes that only their grace keeps.
+    #[inline(never)]
+    fn excess_bytes(&self) -> usize {
+        self.unowed_bytes().saturating_sub(self.budget_bytes())
+    }
+
+    /// The dirty bytes that are not owed.
+    fn unowed_bytes(&self) -> usize {
+        self.owed_down_to.map_or(self.dirty_bytes, |bytes| bytes.min(self.dirty_bytes))
     }
 
     /// Ends a period that is over at `now`, and purges what nothing reused in it.
     #[inline(never)]
-    #[unsafe(link_section = ".text.masu_cold.options.kept_pass_time")]
-    pub(super) fn pass_time(&mut self, now: usize, delay: usize) {
-        if now.wrapping_sub(self.period.began) < delay {
+    #[unsafe(link_section = ".text.masu_cold.purge.kept_pass_time")]
+    pub(super) fn pass_time(&mut self, now: usize) {
+        if now.wrapping_sub(self.period.began) < settings::purge_delay_ms().unwrap_or(GRACE_MS) {
             return;
         }
-        let unused = self.period.fewest.min(self.dirty_bytes);
-        let kept = (self.dirty_bytes - unused).max(self.set_bytes_min());
-        self.owe_down_to(kept);
-        self.period = Period { began: now, fewest: self.dirty_bytes.min(kept) };
+        let excess = self.excess_bytes();
+        let unused = self.period.fewest.min(excess);
+        if unused > 0 {
+            self.owe_down_to(self.unowed_bytes() - unused);
+        }
+        self.period = Period { began: now, fewest: excess - unused };
+    }
+
+    /// Owes purging what nothing reuses, as if much time passed.
+    #[cfg(test)]
+    pub(crate) fn pass_much_time(&mut self) {
+        for _ in 0..2 {
+            self.pass_time(self.period.began + 1_000_000);
+        }
     }
 
     /// Ends the demand of an idle stripe.
     pub(super) fn come_to_rest(&mut self) {
-        if let Some(delay) = settings::purge_delay_ms() {
-            return self.pass_time(now_ms(), delay);
+        if settings::purge_delay_ms().is_some() {
+            return self.pass_time(now_ms());
         }
         self.expect_nothing_back();
         self.owe_down_to(settings::retain().map_or_else(|| self.least_bytes(), stripes::share));
     }
 
-    /// The bytes of free memory that may stay resident now.
-    #[inline]
+    /// The bytes of free memory that may stay resident now, without a grace.
+    #[inline(never)]
     pub(super) fn budget_bytes(&self) -> usize {
         if let Some(bytes) = settings::retain() {
             return stripes::share(bytes);
         }
         if settings::purge_delay_ms().is_some() {
-            return usize::MAX;
+            return self.set_bytes_min();
         }
         let live = self.live_bytes();
         let wanted_back = self.demand.bytes.min(self.most_bytes() - live);
         let parking = self.parking_slices * SLICE_BYTES;
         self.kept_bytes(live).saturating_sub(parking).saturating_add(wanted_back)
+    }
+
+    /// The most bytes beyond the budget that have a grace: none where the program says how much may stay.
+    #[inline]
+    pub(super) fn grace_bytes(&self) -> usize {
+        if let Some(delay) = settings::purge_delay_ms() {
+            if delay == 0 { 0 } else { usize::MAX }
+        } else if settings::retain().is_some() || settings::retain_min().is_some() {
+            0
+        } else {
+            stripes::share(GRACE_BYTES)
+        }
     }
 
     /// Whether a live run of `slices` slices may be parked: it counts as memory that may stay without any demand.
@@ -237,6 +268,23 @@ impl Ranges {
                 self.dirty_occupied.remove(list);
             }
             self.dirty_bytes -= dirty;
+        }
+    }
+
+    /// Owes purging what exceeds `most`, after `freed` bytes more are dirty. What exceeds `budget` and is owed already stays owed.
+    #[inline(never)]
+    pub(super) fn owe_after_grace(&mut self, budget: usize, most: usize, freed: usize) {
+        let owed = self.owed_down_to.filter(|_| self.dirty_bytes > budget);
+        self.owe_below(most);
+        if let Some(bytes) = owed {
+            self.owe_down_to(self.unowed_bytes().min(bytes + freed));
+        }
+    }
+
+    /// Ends the grace of all free memory, because the program frees much at once and for good.
+    pub(crate) fn end_grace(&mut self) {
+        if settings::purge_delay_ms().is_none() {
+            self.owe_below(self.budget_bytes());
         }
     }
 
@@ -328,7 +376,6 @@ impl Ranges {
     pub(super) fn expect_nothing_back(&mut self) {
         self.peak_bytes = self.live_bytes();
         self.demand = Demand::NONE;
-        self.has_begun = true;
     }
 }
 

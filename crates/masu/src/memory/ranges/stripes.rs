@@ -227,9 +227,11 @@ pub(super) fn others(this: &SharedRanges) -> Others {
     })
 }
 
-/// Whether a stripe has the initial demand: the first one, and ranges of tests.
-pub(super) fn is_first(place: usize) -> bool {
-    place.is_multiple_of(STRIPES_MAX)
+/// Ends the grace of free memory in the stripe of the thread with this number, if it is over: for a thread that neither takes
+/// nor frees a run. The caller holds no lock.
+#[inline(never)]
+pub(crate) fn pass_time(number: u8) {
+    for_thread(number).lock_in_others().note_time();
 }
 
 /// Sums over all stripes, in bytes unless noted.

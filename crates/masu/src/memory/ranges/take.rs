@@ -4,10 +4,10 @@
 //! calls: an arena grows under a lock of its own, for which only threads that need its growth wait, and no thread holds two
 //! stripes at once.
 
-use core::{mem, ptr};
+use core::ptr;
 
 use super::held::Held;
-use super::{LOOKS, Run, kept, stripes, usage};
+use super::{LOOKS, Run, stripes, usage};
 use crate::memory::arena::{self, Arena};
 use crate::memory::slice::{Kind, SLICE_BYTES, Slice};
 use crate::platform::sync::{Guard, Ordering};
@@ -198,9 +198,6 @@ impl Held<'_> {
         })?;
         let place = self.shared.place();
         arena.stripe.set(place as u32);
-        if !mem::replace(&mut self.has_begun, true) && stripes::is_first(place) {
-            self.demand = kept::Demand::FIRST;
-        }
         let first = arena.take_front(slices)?;
         if !arena.is_dedicated() {
             self.offer_to_grow(arena);

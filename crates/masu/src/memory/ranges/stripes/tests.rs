@@ -39,6 +39,6 @@ each_alone! {
     a_limit_set_late_counts_what_other_stripes_keep
     a_debt_does_not_wait_behind_a_busy_stripe
     the_minimum_is_kept_by_all_stripes_together
-    later_stripes_start_without_demand
+    each_stripe_keeps_the_minimum_at_most
     a_block_is_counted_by_the_stripe_of_its_run
 }

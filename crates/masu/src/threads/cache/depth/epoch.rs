@@ -10,6 +10,7 @@ use super::{
 use crate::blocks::slot;
 use crate::diagnostics::stale;
 use crate::memory::class::Class;
+use crate::memory::ranges::stripes;
 use crate::threads::cache::ThreadCache;
 
 /// Slow calls of a thread per epoch. Epochs of big blocks in a program with one thread are shorter.
@@ -75,6 +76,7 @@ impl ThreadCache {
         let all = calls.is_multiple_of(EPOCH);
         let mut ending = self.opened.get();
         if all {
+            stripes::pass_time(self.number);
             // The budget may have changed since, and the ceilings with it.
             for_classes_in(ending, |any| self.depth(any).at_ceiling.set(false));
         } else {
