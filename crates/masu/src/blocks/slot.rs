@@ -24,7 +24,7 @@ use core::ptr;
 
 use crate::memory::ranges::{Parked, SharedRanges, stripes};
 use crate::platform::kernel;
-use crate::platform::sync::{AtomicBool, Ordering};
+use crate::platform::sync::{AtomicUsize, Ordering};
 #[cfg(not(feature = "secure"))]
 pub(crate) use stacks::share_stack;
 pub(crate) use stacks::{
@@ -112,17 +112,27 @@ pub(crate) fn set_hiding(stacks: &'static Stacks, head: &'static CacheHead) {
     set(stacks);
 }
 
-/// Whether there was ever a second thread.
-static SEVERAL: AtomicBool = AtomicBool::new(false);
+/// The most threads that there were at once.
+static THREADS_MOST: AtomicUsize = AtomicUsize::new(1);
 
-pub(crate) fn are_several() -> bool {
+/// The most threads that there were at once.
+#[inline]
+pub(crate) fn threads_most() -> usize {
     // ORDERING: Relaxed: a thread that misses the change takes the longer way once.
-    SEVERAL.load(Ordering::Relaxed)
+    THREADS_MOST.load(Ordering::Relaxed)
 }
 
-/// Records that there is a second thread.
-pub(crate) fn note_second() {
-    // ORDERING: Relaxed, as in `are_several`.
-    SEVERAL.store(true, Ordering::Relaxed);
-    kernel::allow_purge_batches();
+/// Whether there was ever a second thread.
+#[inline]
+pub(crate) fn are_several() -> bool {
+    threads_most() > 1
+}
+
+/// Records that there are so many threads at once, two or more.
+pub(crate) fn note_threads(count: usize) {
+    // ORDERING: Relaxed, as in `threads_most`.
+    THREADS_MOST.store(count, Ordering::Relaxed);
+    if count == 2 {
+        kernel::allow_purge_batches();
+    }
 }

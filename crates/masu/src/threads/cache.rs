@@ -52,6 +52,8 @@ pub(crate) struct ThreadCache {
     limit_bytes: Count,
     /// Statistics, and which thread uses this cache.
     pub(crate) traffic: Traffic,
+    /// This thread's share of the live memory, which its stacks may hold.
+    live_share: Cell<usize>,
     denials: Cell<u32>,
     /// The index of the class that last gave up depth for another one.
     last_donor: Cell<u8>,
@@ -103,6 +105,7 @@ impl ThreadCache {
             heaps: [const { Shared::new(ptr::null_mut()) }; heap_cache::PLACES],
             limit_bytes: Count::new(0),
             traffic: Traffic::new(),
+            live_share: Cell::new(0),
             denials: Cell::new(0),
             last_donor: Cell::new(0),
             countdown: Countdown::new(),

@@ -228,10 +228,12 @@ pub(super) fn others(this: &SharedRanges) -> Others {
 }
 
 /// Ends the grace of free memory in the stripe of the thread with this number, if it is over: for a thread that neither takes
-/// nor frees a run. The caller holds no lock.
+/// nor frees a run. Returns about the live bytes of the process. The caller holds no lock.
 #[inline(never)]
-pub(crate) fn pass_time(number: u8) {
-    for_thread(number).lock_in_others().note_time();
+pub(crate) fn pass_time(number: u8) -> usize {
+    let stripe = for_thread(number);
+    stripe.lock_in_others().note_time();
+    stripe.live_bytes.get() * count()
 }
 
 /// Sums over all stripes, in bytes unless noted.

@@ -43,7 +43,9 @@ impl Threads {
         // Most programs have one thread, and never count the CPUs.
         if self.made == 1 {
             self.cpus = kernel::cpu_count();
-            slot::note_second();
+        }
+        if self.made > 0 {
+            slot::note_threads(self.made + 1);
         }
         let shards = settings::shards().unwrap_or(self.cpus);
         stripes::allow(shards);

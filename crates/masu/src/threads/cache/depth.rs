@@ -19,8 +19,9 @@ use crate::platform::fault::{self, Fault};
 use crate::platform::sync::Cell;
 use crate::settings;
 
-/// The budget of a thread's stacks in a program with one thread, in bytes. With several threads it is double, because a trip
-/// to the pages costs more. The option `cache_size` replaces both.
+/// The least budget of a thread's stacks in a program with one thread, in bytes. With several threads it is double, because a
+/// trip to the pages costs more. It is more where much memory is live: `LIVE_SHARE` in `epoch.rs`. The option `cache_size`
+/// replaces all of these.
 const BUDGET_BYTES: usize = 512 << 10;
 /// The most that one stack may hold, as one part in this many of the budget.
 const CLASS_SHARE: usize = 16;
@@ -93,11 +94,11 @@ impl Depth {
     }
 }
 
-/// The budget of a thread's stacks in bytes.
-#[inline]
-pub(super) fn budget() -> usize {
+/// The budget of the stacks of a thread whose share of the live memory is `live_share`, in bytes.
+#[inline(never)]
+pub(super) fn budget(live_share: usize) -> usize {
     settings::cache_size()
-        .unwrap_or_else(|| if slot::are_several() { 2 * BUDGET_BYTES } else { BUDGET_BYTES })
+        .unwrap_or_else(|| live_share.max(BUDGET_BYTES << usize::from(slot::are_several())))
 }
 
 /// Whether floors count against the budget too, as they do where it was set.
@@ -130,7 +131,7 @@ fn initial_limit(class: Class) -> usize {
         return 1;
     }
     let bytes = if budget_is_strict() {
-        INITIAL_BYTES.min(budget() / INITIAL_SHARE)
+        INITIAL_BYTES.min(budget(0) / INITIAL_SHARE)
     } else {
         INITIAL_BYTES
     };
@@ -138,9 +139,9 @@ fn initial_limit(class: Class) -> usize {
 }
 
 /// The largest limit of a stack in entries.
-fn ceiling(class: Class) -> usize {
+fn ceiling(class: Class, budget: usize) -> usize {
     let least = if class.size() > LARGEST_ALWAYS_SMALL { 1 } else { 2 };
-    entries_in(budget() / CLASS_SHARE, class).clamp(least, metadata::WORDS_MAX - 1)
+    entries_in(budget / CLASS_SHARE, class).clamp(least, metadata::WORDS_MAX - 1)
 }
 
 fn refill_entries(bytes: usize, class: Class) -> usize {
@@ -175,6 +176,10 @@ impl ThreadCache {
     pub(super) fn stack(&self, class: Class) -> &Stack {
         // SAFETY: There is a stack for each code.
         unsafe { self.stacks.stacks.get_unchecked(usize::from(class.code_in(self.shard.0))) }
+    }
+
+    fn budget(&self) -> usize {
+        budget(self.live_share.get())
     }
 
     #[inline(always)]
@@ -381,7 +386,8 @@ impl ThreadCache {
     fn deepen_slow(&'static self, class: Class) -> bool {
         let depth = self.depth(class);
         let (limit, floor) = (depth.limit.get() as usize, initial_limit(class));
-        let wanted = if limit < floor { floor } else { (limit * 2).min(ceiling(class)) };
+        let wanted =
+            if limit < floor { floor } else { (limit * 2).min(ceiling(class, self.budget())) };
         if wanted <= limit {
             depth.at_ceiling.set(true);
             return false;
@@ -406,7 +412,7 @@ impl ThreadCache {
 
     #[inline(never)]
     pub(super) fn fits_budget(&'static self, class: Class, more_bytes: usize) -> bool {
-        let budget = budget();
+        let budget = self.budget();
         let fits = || self.limit_bytes.get() + more_bytes <= budget;
         if fits() {
             return true;
@@ -422,7 +428,7 @@ impl ThreadCache {
     /// Makes other classes, in turn, give up a quarter of their limits until `more_bytes` fit; where the budget is strict
     /// and that was not enough, all of them.
     fn take_from_others(&'static self, class: Option<Class>, more_bytes: usize) {
-        let budget = budget();
+        let budget = self.budget();
         let mut turns = self.opened.get().count_ones() as usize;
         let again = if budget_is_strict() { turns } else { 0 };
         turns += again;

@@ -64,7 +64,7 @@ fn put_empty(cache: &'static ThreadCache) {
 fn keep_warm(cache: &'static ThreadCache, bytes: usize) -> bool {
     let mut idle = IDLE.lock();
     let all_bytes = idle.warm_bytes + bytes;
-    if all_bytes > depth::budget() {
+    if all_bytes > depth::budget(0) {
         return false;
     }
     idle.warm_bytes = all_bytes;

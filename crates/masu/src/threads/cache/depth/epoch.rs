@@ -16,6 +16,8 @@ use crate::threads::cache::ThreadCache;
 /// Slow calls of a thread per epoch. Epochs of big blocks in a program with one thread are shorter.
 const EPOCH: usize = 256;
 const EPOCH_ALONE: usize = 64;
+/// The stacks of all threads together may hold one part in this many of the live memory.
+const LIVE_SHARE: usize = 8;
 
 /// Calls `each` with each class of a set. Two words, because iterating over a `u128` is slow.
 #[inline(always)]
@@ -76,7 +78,9 @@ impl ThreadCache {
         let all = calls.is_multiple_of(EPOCH);
         let mut ending = self.opened.get();
         if all {
-            stripes::pass_time(self.number);
+            let live = stripes::pass_time(self.number);
+            let share = (live / LIVE_SHARE).checked_div(slot::threads_most()).unwrap_or(0);
+            self.live_share.set(share);
             // The budget may have changed since, and the ceilings with it.
             for_classes_in(ending, |any| self.depth(any).at_ceiling.set(false));
         } else {
