@@ -2,14 +2,14 @@
 //!
 //! Relies on its parent's counts. The hard idea: a free run stays resident ("dirty") while the sum of such runs is within a
 //! budget. The budget is a small share of live memory plus a *demand*, which grows only when memory was purged too early, and
-//! hardly exceeds the live memory of the last peak. So a program whose memory goes up and
-//! down soon makes no system calls, and one that has shrunk for good returns memory. If less may stay, a long run is purged
-//! from its end, no further than necessary: the next request takes the rest.
+//! hardly exceeds the live memory of the last peak. So a program whose memory goes up and down soon makes no system calls, and
+//! one that has shrunk for good returns memory. If less may stay, a long run is purged from its end, no further than
+//! necessary: the next request takes the rest.
 //!
 //! Each stripe has a demand and a peak of its own; the minimum that is kept is shared by all (`stripes/README.md`).
 //!
-//! What is beyond the budget stays for a *grace* of a tenth of a second, up to a bound, because most of it is reused sooner, and
-//! purging breaks huge pages that do not come back. Neither this nor the option `purge_delay_ms`, a longer or shorter grace
+//! Free memory beyond the budget stays for a *grace* of a tenth of a second, up to a bound, because most of it is reused
+//! sooner, and a purge splits huge pages, which do not come back. Neither this nor the option `purge_delay_ms`, a longer or shorter grace
 //! for all free memory, needs a waiting thread or a time for each run: the fewest bytes beyond the budget in a *period* are
 //! bytes that nothing reused in all of it, so that many are purged at its end, whichever runs they are. Memory freed during a
 //! period waits for the end of the next one. A program whose threads make no slow call keeps its memory.

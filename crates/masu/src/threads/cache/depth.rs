@@ -41,6 +41,8 @@ const REFILL_BYTES_LAST: usize = 8 << 10;
 const SINGLE_FIRST: Class = Class::of_size(REFILL_BYTES_LAST / 2 + 1);
 /// Denials after which other classes must give up depth.
 const DENIALS_MAX: u32 = 32;
+/// Blocks that one call sends away: it must not take long.
+const SENT_MAX: usize = 1024;
 /// Stacks that hold less than this always grow when full.
 const SHALLOW_BYTES: usize = 4 << 10;
 /// Stacks of blocks of at least this size grow at a miss only after an overflow, because each further block keeps a further
@@ -312,7 +314,7 @@ impl ThreadCache {
             let grows = depth.missed.replace(false) || shallow();
             if !(grows && self.deepen(class)) {
                 depth.overflowed.set(true);
-                self.send_oldest(class, (limit / 2).max(1), Destination::Transfer);
+                self.send_oldest(class, (limit / 2).clamp(1, SENT_MAX), Destination::Transfer);
                 // The program may not call for a long time.
                 shard::purge_step();
             }
