@@ -92,6 +92,8 @@ pub struct Trial {
     pub what: String,
     /// Candidates that there is no time for unless the first ones are decided early.
     rest: Vec<Row>,
+    /// Those of them that could not be run, and why.
+    failed: Vec<(Row, Error)>,
     /// What one of them takes at least.
     one_more: Duration,
 }
@@ -116,9 +118,12 @@ impl Trial {
             let rows = &mut self.plan.cases[0].rows;
             rows.truncate(1);
             rows.push(next);
-            let Ok(more) = self.make_until(end, stop, observe) else { break };
-            proof.add(more);
-            self.rest.remove(0);
+            let more = self.make_until(end, stop, observe);
+            let tried = self.rest.remove(0);
+            match more {
+                Ok(more) => proof.add(more),
+                Err(error) => self.failed.push((tried, error)),
+            }
         }
         Ok(proof)
     }
@@ -149,17 +154,22 @@ impl Trial {
                 line(&diagnosis.command, &untried)
             ));
         }
+        for (row, error) in &self.failed {
+            let name = name_of(&row.variant.label);
+            leave_open(&mut diagnosis.findings, name);
+            diagnosis.not_seen.push(format!("whether there is a gain by {name}: {error}"));
+        }
         diagnosis.findings.sort_by_key(Finding::order);
         diagnosis.trial = Some(proof);
     }
 }
 
-/// A gain may hide in what there was no time for, which is called so: nothing is fine because of what was tried besides.
+/// A gain may hide in what was not tried, which is called so: nothing is fine because of what was tried besides.
 fn leave_open(findings: &mut [Finding], untried: &str) {
     for one in findings.iter_mut().filter(|one| one.id == Id::MemoryIsFine) {
         if one.confidence > Confidence::Low {
             one.title = format!(
-                "What was tried gains less than {}; there was no time for {untried}",
+                "What was tried gains less than {}; not tried: {untried}",
                 percent(if one.confidence == Confidence::High {
                     GAIN_DENIED
                 } else {
@@ -235,6 +245,7 @@ pub fn after(
         longest: Duration::from_secs_f64(pace.budget_s()),
         what: names_of(&variants[..count].iter().collect::<Vec<_>>()),
         rest,
+        failed: Vec::new(),
         one_more: Duration::from_secs_f64(pace.needed_s(1, rounds::FIRST, beside)),
     }))
 }

@@ -176,8 +176,7 @@ fn where_something_was_not_tried_the_title_says_so_in_place_of_fine() {
     for (low, high, gain) in [(0.98, 1.02, "8 %"), (0.88, 1.1, "16 %")] {
         let mut findings = with_trial(fine_so_far(), &proof(vec![remedy("masu", 1.0, low, high)]));
         leave_open(&mut findings, "huge pages");
-        let title =
-            format!("What was tried gains less than {gain}; there was no time for huge pages");
+        let title = format!("What was tried gains less than {gain}; not tried: huge pages");
         assert_eq!((&findings[0].title, findings[0].confidence), (&title, Confidence::Low));
     }
 }
@@ -351,7 +350,7 @@ fn further_candidates_follow_where_time_is_left() {
         let mut plan = prove::plan(&workload, &variants[0], &variants[1..], 2);
         let rest = plan.cases[0].rows.split_off(2);
         let (longest, one_more) = (Duration::from_secs(600), Duration::from_secs(one_more_s));
-        Trial { plan, longest, what: String::new(), rest, one_more }
+        Trial { plan, longest, what: String::new(), rest, failed: Vec::new(), one_more }
     };
     let labels = |proof: &Proof| -> Vec<String> {
         proof.remedies.iter().map(|one| one.medians.label.clone()).collect()
@@ -367,6 +366,24 @@ fn further_candidates_follow_where_time_is_left() {
     long.conclude(&mut diagnosis, proof);
     let [left] = &diagnosis.not_seen[..] else { panic!("{diagnosis:?}") };
     assert!(left.contains("there was no time") && left.contains("-a system:top_pad=4M"), "{left}");
+}
+
+#[test]
+fn a_further_candidate_that_cannot_be_run_is_named_with_the_reason() {
+    let workload = Workload::new(["true"], Input::Empty).unwrap();
+    let catalogue = Catalogue::find(&Places::default());
+    let system = catalogue.resolve(&"system".parse().unwrap(), &workload.program).unwrap();
+    let mut plan = prove::plan(&workload, &system, std::slice::from_ref(&system), 1);
+    let row = plan.cases[0].rows.remove(1);
+    let error = Error::NotInEffect { variant: row.variant.label.clone(), reason: "why".to_owned() };
+    let (longest, one_more) = (Duration::ZERO, Duration::ZERO);
+    let failed = vec![(row, error)];
+    let trial = Trial { plan, longest, what: String::new(), rest: Vec::new(), failed, one_more };
+    let mut diagnosis = diagnosis(fine_so_far(), Facts::default());
+    trial.conclude(&mut diagnosis, proof(vec![remedy("masu", 1.0, 0.98, 1.02)]));
+    assert!(diagnosis.not_seen[0].ends_with("did not take effect: why"), "{diagnosis:?}");
+    assert!(diagnosis.findings[0].title.contains("not tried: "), "{diagnosis:?}");
+    assert_eq!(diagnosis.findings[0].confidence, Confidence::Low);
 }
 
 #[test]
