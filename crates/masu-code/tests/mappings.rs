@@ -227,39 +227,41 @@ fn an_arena_opens_without_proc() {
     thread.join().unwrap();
 }
 
-#[test]
-fn limits_of_the_process_are_errors() {
-    // The child asks the dynamic linker nothing, for another thread may hold its lock.
-    let place = Place::Near(limits_of_the_process_are_errors as fn() as usize);
-    let open = |writing| {
-        Arena::open(Options {
-            size: SIZE,
-            writing,
-            place,
-            tools: Tools::none(),
-            ..Options::default()
-        })
-    };
+/// Whether `check` holds in a child with a limit of its own, of which it asks the dynamic linker nothing: another thread
+/// may hold that one's lock.
+fn holds_under(resource: libc::__rlimit_resource_t, most: u64, check: fn() -> bool) -> bool {
     // SAFETY: The child opens arenas and ends at once.
     let child = unsafe { libc::fork() };
     if child == 0 {
-        let limit = |what, most| {
-            let limit = libc::rlimit { rlim_cur: most, rlim_max: most };
-            // SAFETY: The limit is the child's own.
-            assert_eq!(unsafe { libc::setrlimit(what, &raw const limit) }, 0);
-        };
-        // The kernel ends a process that makes a larger file.
-        limit(libc::RLIMIT_FSIZE, 1 << 20);
-        let without_file =
-            open(Writing::Dual).is_err() && !open(Writing::Any).unwrap().report().dual;
-        limit(libc::RLIMIT_AS, 8 << 20);
-        let without_addresses = open(Writing::Any).is_err();
-        let is_right = without_file && without_addresses;
+        let limit = libc::rlimit { rlim_cur: most, rlim_max: most };
+        // SAFETY: The limit is the child's own.
+        let is_set = unsafe { libc::setrlimit(resource, &raw const limit) } == 0;
         // SAFETY: Ends the child without the parent's destructors.
-        unsafe { libc::_exit(i32::from(!is_right)) };
+        unsafe { libc::_exit(i32::from(!(is_set && check()))) };
     }
     let mut status = 0;
     // SAFETY: Waits for the child.
     unsafe { libc::waitpid(child, &raw mut status, 0) };
-    assert_eq!(status, 0);
+    status == 0
+}
+
+/// As [`open`], near this program's code.
+fn open_near(writing: Writing) -> Result<Arena, Error> {
+    let place = Place::Near(open_near as fn(_) -> _ as usize);
+    let tools = Tools::none();
+    Arena::open(Options { size: SIZE, writing, place, tools, ..Options::default() })
+}
+
+#[test]
+fn a_limit_of_file_sizes_is_an_error_and_the_other_way_works() {
+    // The kernel ends a process that makes a larger file.
+    assert!(holds_under(libc::RLIMIT_FSIZE, 1 << 20, || {
+        open_near(Writing::Dual).is_err()
+            && open_near(Writing::Any).is_ok_and(|arena| !arena.report().dual)
+    }));
+}
+
+#[test]
+fn a_limit_of_addresses_is_an_error() {
+    assert!(holds_under(libc::RLIMIT_AS, 8 << 20, || open_near(Writing::Any).is_err()));
 }

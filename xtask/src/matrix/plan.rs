@@ -219,6 +219,7 @@ pub(super) const LEFT_OUT: &[LeftOut] = &[
     left_out("limits", "limit_that_comes_and_goes", LIMITED, Place::QemuUser),
     left_out("limits", "up_to_the_limit", LIMITED, Place::QemuUser),
     left_out("cxx", "handler_that_finds_memory", LIMITED, Place::QemuUser),
+    left_out("code", "a_limit_of_addresses_is_an_error", LIMITED, Place::QemuUser),
     left_out("life", "spawned_while_threads_allocate", NO_SHELL, Place::Guests),
     left_out("limits", "up_to_the_limit", NO_SHELL, Place::Guests),
     left_out("constrained", "memory_is_committed_in_small_steps", NO_KERNEL, Place::Guests),
