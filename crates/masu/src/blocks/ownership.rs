@@ -68,7 +68,11 @@ impl Shard {
 }
 
 /// The owners that may have pages, a bit each. The first shard is one from the start, because threads without a cache use it.
-static OWNERS: AtomicUsize = AtomicUsize::new(1);
+static OWNERS: Owners = Owners(AtomicUsize::new(1));
+
+/// On its own pair of cache lines, apart from words that are only read.
+#[repr(align(128))]
+struct Owners(AtomicUsize);
 
 const _: () = assert!(NO_SHARD < 64 && SHARDS_MAX < NO_SHARD as usize, "a bit each");
 
@@ -82,7 +86,7 @@ pub(crate) fn admit(shard: u8) {
     }
     // ORDERING: Relaxed: a page of a new owner is reached through that owner's lock, and a thread with one of its blocks
     // has synchronized with the thread that made the page.
-    OWNERS.fetch_or(1 << shard, Ordering::Relaxed);
+    OWNERS.0.fetch_or(1 << shard, Ordering::Relaxed);
     if (SHARDS_MANY - 1..Shard::SAMPLED.0).contains(&shard) {
         let (many, count) = (stripes::many_shards(), usize::from(shard) + 1);
         // The lock of all threads is held, so no other thread changes it.
@@ -106,13 +110,13 @@ pub(crate) fn are_many() -> bool {
 /// The shards that threads have had so far, a bit each.
 pub(crate) fn used() -> usize {
     // ORDERING: Relaxed, as above.
-    OWNERS.load(Ordering::Relaxed) & ((1 << SHARDS_MAX) - 1)
+    OWNERS.0.load(Ordering::Relaxed) & ((1 << SHARDS_MAX) - 1)
 }
 
 /// Whether `shard` may own pages.
 pub(crate) fn is_admitted(shard: u8) -> bool {
     // ORDERING: Relaxed, as above.
-    OWNERS.load(Ordering::Relaxed) & 1 << shard != 0
+    OWNERS.0.load(Ordering::Relaxed) & 1 << shard != 0
 }
 
 /// Makes the page or the mixed slice that begins with `slice` belong to `shard`, or to none with [`NO_SHARD`]. No block of it

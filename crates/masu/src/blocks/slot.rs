@@ -112,10 +112,10 @@ pub(crate) fn set_hiding(stacks: &'static Stacks, head: &'static CacheHead) {
     set(stacks);
 }
 
-/// The most threads that there were at once.
+/// The most threads that there were at once, rounded up to a power of two, so that it is seldom written where all read it.
 static THREADS_MOST: AtomicUsize = AtomicUsize::new(1);
 
-/// The most threads that there were at once.
+/// The most threads that there were at once, rounded up to a power of two.
 #[inline]
 pub(crate) fn threads_most() -> usize {
     // ORDERING: Relaxed: a thread that misses the change takes the longer way once.
@@ -130,8 +130,10 @@ pub(crate) fn are_several() -> bool {
 
 /// Records that there are so many threads at once, two or more.
 pub(crate) fn note_threads(count: usize) {
-    // ORDERING: Relaxed, as in `threads_most`.
-    THREADS_MOST.store(count, Ordering::Relaxed);
+    if threads_most() < count {
+        // ORDERING: Relaxed, as in `threads_most`.
+        THREADS_MOST.store(count.next_power_of_two(), Ordering::Relaxed);
+    }
     if count == 2 {
         kernel::allow_purge_batches();
     }

@@ -32,6 +32,7 @@ use kept::{Demand, Period};
 use occupied::Occupied;
 pub(crate) use parked::Parked;
 pub(crate) use purge::RUNS_MAX;
+use stripes::Bytes;
 use usage::Usage;
 
 /// Runs of each length below this have a list of their own.
@@ -82,10 +83,10 @@ pub(crate) struct Ranges {
     demand: Demand,
     /// Bytes that were purged recently and not reused yet.
     just_purged_bytes: usize,
-    /// Dirty bytes of other stripes when this one last checked.
-    others_dirty_bytes: usize,
+    /// The bytes of other stripes when this one last looked, each as it was when that one last did.
+    others: Bytes,
     /// This stripe's part of the sum of all stripes.
-    published_bytes: usize,
+    published: Bytes,
     /// Runs reused or freed.
     ticks: u32,
     /// Recent calls that waited for another thread, and `ticks` at the first of them.
@@ -146,8 +147,8 @@ impl Ranges {
             peak_bytes: 0,
             demand: Demand::NONE,
             just_purged_bytes: 0,
-            others_dirty_bytes: 0,
-            published_bytes: 0,
+            others: Bytes::NONE,
+            published: Bytes::NONE,
             ticks: 0,
             waits: 0,
             waits_since: 0,

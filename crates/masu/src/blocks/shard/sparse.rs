@@ -19,7 +19,7 @@ use crate::memory::ranges::{RUNS_MAX, stripes};
 use crate::memory::slice::{SLICE_BYTES, SLICE_SHIFT, Slice};
 use crate::platform::bounds::Bounded;
 use crate::platform::kernel;
-use crate::platform::sync::{AtomicBool, AtomicUsize, Ordering};
+use crate::platform::sync::{AtomicUsize, Ordering};
 use crate::settings::{self, SHARDS_MAX};
 
 /// Pages of less than this together are never sparse.
@@ -117,9 +117,6 @@ impl Away {
     }
 }
 
-/// Whether the next step is one of the ranges, where there is work of both kinds.
-static RANGES_NEXT: AtomicBool = AtomicBool::new(false);
-
 /// Continues to purge, once in each slow call: a step of bounded work, of a pass or of what the ranges owe. The caller holds
 /// no lock.
 #[inline]
@@ -175,12 +172,10 @@ pub(super) fn finish() {
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.purge.sparse_take_step")]
 fn take_step() {
-    // ORDERING: Relaxed: two threads that read the same value only take steps of one kind.
-    let ranges_next = RANGES_NEXT.load(Ordering::Relaxed);
-    // ORDERING: As above.
-    RANGES_NEXT.store(!ranges_next, Ordering::Relaxed);
-    if stripes::any_owes() && (ranges_next || !is_under_way()) {
-        stripes::purge_step(slot::ranges(), step_ranges().min(RUNS_MAX / 2));
+    let step = stripes::next_step();
+    // Where there is work of both kinds, every other step is one of the ranges.
+    if stripes::any_owes() && (!step.is_multiple_of(2) || !is_under_way()) {
+        stripes::purge_step(slot::ranges(), step_ranges().min(RUNS_MAX / 2), step / 2);
     } else {
         take_pass_step();
     }

@@ -224,7 +224,7 @@ impl Ranges {
 
     /// This stripe's part of bytes that all keep together: what the others lack, but at least a share.
     fn part_of(&self, bytes: usize) -> usize {
-        stripes::share(bytes).max(bytes.saturating_sub(self.others_dirty_bytes))
+        stripes::share(bytes).max(bytes.saturating_sub(self.others.dirty))
     }
 
     /// The bound of live and dirty memory together.

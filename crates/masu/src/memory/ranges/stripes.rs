@@ -43,9 +43,6 @@ struct Common {
     many_shards: AtomicUsize,
 }
 
-/// The number of steps of purging, apart from the words that only few calls write.
-static STEPS: AtomicUsize = AtomicUsize::new(0);
-
 static COMMON: Common = Common {
     more: AtomicUsize::new(0),
     more_max: AtomicUsize::new(0),
@@ -54,11 +51,20 @@ static COMMON: Common = Common {
     many_shards: AtomicUsize::new(0),
 };
 
-/// The dirty bytes of all stripes, each as it was when it last looked: on its own pair of cache lines.
+/// The bytes of all stripes, each as it was when it last looked, and the number of steps of purging: on their own pair of
+/// cache lines.
 #[repr(align(128))]
-struct Sum(AtomicUsize);
+struct Sum {
+    live_bytes: AtomicUsize,
+    dirty_bytes: AtomicUsize,
+    steps: AtomicUsize,
+}
 
-static SUM: Sum = Sum(AtomicUsize::new(0));
+static SUM: Sum = Sum {
+    live_bytes: AtomicUsize::new(0),
+    dirty_bytes: AtomicUsize::new(0),
+    steps: AtomicUsize::new(0),
+};
 
 /// The number of stripes.
 #[inline]
@@ -169,13 +175,20 @@ pub(crate) fn many_shards() -> &'static AtomicUsize {
     &COMMON.many_shards
 }
 
+/// Counts a step of purging, and returns the number of earlier ones.
+pub(crate) fn next_step() -> usize {
+    // ORDERING: Relaxed: steps counted as one are of one kind, and start at the same stripe.
+    let step = SUM.steps.load(Ordering::Relaxed);
+    // ORDERING: As above.
+    SUM.steps.store(step.wrapping_add(1), Ordering::Relaxed);
+    step
+}
+
 /// Takes a step of purging: see [`SharedRanges::purge_step`]. Every other time the stripe is `own`, if it owes, and in between each
 /// owing stripe in turn, so that no debt waits behind a busy stripe.
-pub(crate) fn purge_step(own: &'static SharedRanges, few: usize) {
-    // ORDERING: Relaxed, as above; steps counted as one start at the same stripe.
-    let (owing, step) = (COMMON.owing.load(Ordering::Relaxed), STEPS.load(Ordering::Relaxed));
-    // ORDERING: As above.
-    STEPS.store(step.wrapping_add(1), Ordering::Relaxed);
+pub(crate) fn purge_step(own: &'static SharedRanges, few: usize, step: usize) {
+    // ORDERING: Relaxed, as above.
+    let owing = COMMON.owing.load(Ordering::Relaxed);
     let from = if step.is_multiple_of(2) { own.place() } else { step / 2 };
     at(next_from(from, owing)).unwrap_or(own).purge_step(few);
 }
@@ -209,21 +222,24 @@ pub(crate) fn give_up() -> bool {
     all().iter().fold(false, |any, stripe| any | stripe.hold_slow(true).give_up())
 }
 
-/// The bytes of the other stripes, after the last call of each.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Others {
-    pub(super) live_bytes: usize,
-    /// Dirty.
-    pub(super) dirty_bytes: usize,
+/// Bytes of one or several stripes.
+#[derive(Clone, Copy)]
+pub(super) struct Bytes {
+    pub(super) live: usize,
+    pub(super) dirty: usize,
 }
 
-/// The bytes of all stripes but `this`.
+impl Bytes {
+    pub(super) const NONE: Bytes = Bytes { live: 0, dirty: 0 };
+}
+
+/// The bytes of all stripes but `this`, after the last call of each.
 #[inline(never)]
-pub(super) fn others(this: &SharedRanges) -> Others {
+pub(super) fn others(this: &SharedRanges) -> Bytes {
     let others = all().iter().filter(|other| *other != this);
-    others.fold(Others::default(), |sum, other| Others {
-        live_bytes: sum.live_bytes + other.live_bytes.get(),
-        dirty_bytes: sum.dirty_bytes + other.dirty_bytes.get(),
+    others.fold(Bytes::NONE, |sum, other| Bytes {
+        live: sum.live + other.live_bytes.get(),
+        dirty: sum.dirty + other.dirty_bytes.get(),
     })
 }
 
@@ -371,7 +387,7 @@ impl Held<'_> {
         other.is_idle(now_ms()).then_some(other)
     }
 
-    /// Updates the sum of dirty bytes, and limits an idle one to its share, because its own time does not pass.
+    /// Updates the sum of bytes, and limits an idle one to its share, because its own time does not pass.
     #[cold]
     #[inline(never)]
     #[unsafe(link_section = ".text.masu_cold.purge.stripes_visit")]
@@ -380,8 +396,8 @@ impl Held<'_> {
         if let Some(mut other) = self.idle_one() {
             other.publish();
             // What others got since they last looked may be all that this one need not keep.
-            if other.others_dirty_bytes < other.dirty_bytes() {
-                other.others_dirty_bytes = others(other.shared).dirty_bytes;
+            if other.others.dirty < other.dirty_bytes() {
+                other.others = others(other.shared);
             }
             other.come_to_rest();
         }
@@ -390,12 +406,17 @@ impl Held<'_> {
     /// Updates this stripe's part of the sum, and reads what the others have.
     #[inline(never)]
     #[unsafe(link_section = ".text.masu_cold.purge.stripes_publish")]
-    fn publish(&mut self) {
-        let now = self.dirty_bytes();
-        let before = mem::replace(&mut self.published_bytes, now);
-        // ORDERING: Relaxed: a sum of what was so a moment ago.
-        let sum = SUM.0.fetch_add(now.wrapping_sub(before), Ordering::Relaxed);
-        self.others_dirty_bytes = sum.wrapping_sub(before);
+    pub(super) fn publish(&mut self) {
+        let now = Bytes { live: self.live_bytes(), dirty: self.dirty_bytes() };
+        let before = mem::replace(&mut self.published, now);
+        let others = |sum: &AtomicUsize, before: usize, now: usize| {
+            // ORDERING: Relaxed: a sum of what was so a moment ago.
+            sum.fetch_add(now.wrapping_sub(before), Ordering::Relaxed).wrapping_sub(before)
+        };
+        self.others = Bytes {
+            live: others(&SUM.live_bytes, before.live, now.live),
+            dirty: others(&SUM.dirty_bytes, before.dirty, now.dirty),
+        };
     }
 }
 

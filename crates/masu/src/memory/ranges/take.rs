@@ -205,9 +205,12 @@ impl Held<'_> {
         Some(Run { first, zero: true })
     }
 
-    /// Live bytes of all stripes.
-    fn live_bytes_of_all(&self) -> usize {
-        self.live_bytes() + stripes::others(self.shared).live_bytes
+    /// Live bytes of all stripes, of the others as they were when they last looked.
+    fn live_bytes_of_all(&mut self) -> usize {
+        if stripes::count() > 1 {
+            self.publish();
+        }
+        self.live_bytes() + self.others.live
     }
 
     /// Waits for the lock of growth, which precedes this one: other threads may have changed the ranges.
@@ -306,10 +309,10 @@ impl Held<'_> {
     fn is_within(&mut self, limit: usize, more: usize) -> bool {
         // Other stripes hand out nothing under a limit, but may have done so before, and keep what is freed.
         let others = stripes::others(self.shared);
-        let live_bytes = self.live_bytes() + others.live_bytes;
+        let live_bytes = self.live_bytes() + others.live;
         let Some(room) = limit.checked_sub(live_bytes + more * SLICE_BYTES) else { return false };
         let settles = self.settles;
-        if others.dirty_bytes > 0 && self.dirty_bytes() + others.dirty_bytes > room {
+        if others.dirty > 0 && self.dirty_bytes() + others.dirty > room {
             let this = self.shared;
             self.guard.unlocked(|| {
                 let others = stripes::all().iter().filter(|other| *other != this);

@@ -17,10 +17,21 @@ pub(crate) struct Advised {
     pub(crate) huge_page_bytes: usize,
 }
 
-static PURGES: AtomicUsize = AtomicUsize::new(0);
-static PURGED_BYTES: AtomicUsize = AtomicUsize::new(0);
-static REFUSED_PURGES: AtomicUsize = AtomicUsize::new(0);
-static HUGE_PAGE_BYTES: AtomicUsize = AtomicUsize::new(0);
+/// On their own pair of cache lines, apart from words that are only read.
+#[repr(align(128))]
+struct Counts {
+    purges: AtomicUsize,
+    purged_bytes: AtomicUsize,
+    refused_purges: AtomicUsize,
+    huge_page_bytes: AtomicUsize,
+}
+
+static COUNTS: Counts = Counts {
+    purges: AtomicUsize::new(0),
+    purged_bytes: AtomicUsize::new(0),
+    refused_purges: AtomicUsize::new(0),
+    huge_page_bytes: AtomicUsize::new(0),
+};
 
 /// Counts advice and its outcome.
 #[inline]
@@ -32,14 +43,14 @@ pub(super) fn count(advice: Advice, length: usize, done: Result<(), Errno>) {
     // ORDERING: Relaxed in this file: counts publish nothing.
     match (advice, done) {
         (Advice::DontNeed, Ok(())) => {
-            PURGES.fetch_add(1, Ordering::Relaxed);
-            PURGED_BYTES.fetch_add(length, Ordering::Relaxed);
+            COUNTS.purges.fetch_add(1, Ordering::Relaxed);
+            COUNTS.purged_bytes.fetch_add(length, Ordering::Relaxed);
         }
         (Advice::DontNeed, Err(_)) => {
-            REFUSED_PURGES.fetch_add(1, Ordering::Relaxed);
+            COUNTS.refused_purges.fetch_add(1, Ordering::Relaxed);
         }
         (Advice::HugePage, Ok(())) => {
-            HUGE_PAGE_BYTES.fetch_add(length, Ordering::Relaxed);
+            COUNTS.huge_page_bytes.fetch_add(length, Ordering::Relaxed);
         }
         _ => {}
     }
@@ -50,10 +61,10 @@ pub(crate) fn advised() -> Advised {
     // ORDERING: Relaxed, as above.
     let load = |count: &AtomicUsize| count.load(Ordering::Relaxed);
     Advised {
-        purges: load(&PURGES),
-        purged_bytes: load(&PURGED_BYTES),
-        refused_purges: load(&REFUSED_PURGES),
-        huge_page_bytes: load(&HUGE_PAGE_BYTES),
+        purges: load(&COUNTS.purges),
+        purged_bytes: load(&COUNTS.purged_bytes),
+        refused_purges: load(&COUNTS.refused_purges),
+        huge_page_bytes: load(&COUNTS.huge_page_bytes),
     }
 }
 

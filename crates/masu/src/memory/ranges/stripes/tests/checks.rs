@@ -53,7 +53,7 @@ fn leave_dirty(stripe: &SharedRanges, mib: usize) {
 fn settle_all() {
     for _ in 0..10_000 {
         if any_owes() {
-            purge_step(first(), 8);
+            purge_step(first(), 8, next_step());
         }
     }
     assert!(!any_owes());
@@ -266,7 +266,7 @@ fn a_debt_does_not_wait_behind_a_busy_stripe() {
         }
         busy.owe_down_to(0);
         drop(busy);
-        purge_step(first(), 8);
+        purge_step(first(), 8, next_step());
         steps += 1;
         assert!(steps < 10_000, "it waits behind the first one");
     }
