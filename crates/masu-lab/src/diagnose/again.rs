@@ -11,6 +11,18 @@ use masu_run::workload::quoted;
 /// What a line of `/proc/PID/net/tcp` has for a socket that accepts connections.
 const LISTENS: &str = "0A";
 
+/// Servers that do not speak HTTP, and commands that load them, where each distribution has the same.
+const LOADS: [(&str, Option<&str>); 8] = [
+    ("redis-server", Some("redis-benchmark -q -p {port} -n 10000")),
+    ("valkey-server", Some("valkey-benchmark -q -p {port} -n 10000")),
+    ("memcached", None),
+    ("postgres", None),
+    ("mysqld", None),
+    ("mariadbd", None),
+    ("mongod", None),
+    ("named", None),
+];
+
 /// What was not tried on a process, and the line that tries it: a sentence for what a diagnosis did not see.
 pub(super) fn untried(process: Pid, command: &[String]) -> String {
     let port = ports(process).into_iter().min();
@@ -36,12 +48,27 @@ fn line(command: &[String], port: Option<u16>) -> String {
         words => words.iter().map(|word| quoted(word)).collect(),
     };
     let Some(port) = port else { return format!("`masu compare -- {}`", words.join(" ")) };
+    let load = load(command);
     let given: Vec<String> = words.iter().map(|word| with_place(word, port)).collect();
     if given == words {
-        let load = format!("--one-at-a-time --load http://127.0.0.1:{port}/");
-        return format!("`masu compare --server {load} -- {}`", words.join(" "));
+        let load = load.replace("{port}", &port.to_string());
+        return format!(
+            "`masu compare --server --one-at-a-time --load {load} -- {}`",
+            words.join(" ")
+        );
     }
-    format!("`masu compare --server --load http://127.0.0.1:{{port}}/ -- {}`", given.join(" "))
+    format!("`masu compare --server --load {load} -- {}`", given.join(" "))
+}
+
+/// A load for the server of this command, or of this title: a page by HTTP, or a command.
+fn load(command: &[String]) -> String {
+    let program =
+        command.first().and_then(|first| first.split([' ', ':']).next()).unwrap_or_default();
+    let name = program.rsplit('/').next().unwrap_or_default();
+    match LOADS.iter().find(|(server, _)| *server == name) {
+        Some((_, load)) => format!("'{}'", load.unwrap_or("LOAD-COMMAND")),
+        None => "http://127.0.0.1:{port}/".to_owned(),
+    }
 }
 
 /// `word`, the number `port` in it replaced by the place that `masu compare` fills in.
@@ -111,6 +138,16 @@ mod tests {
                 "nginx: master process nginx",
                 Some(80),
                 "`masu compare --server --one-at-a-time --load http://127.0.0.1:80/ -- COMMAND`",
+            ),
+            (
+                "redis-server *:7777",
+                Some(7777),
+                "`masu compare --server --one-at-a-time --load 'redis-benchmark -q -p 7777 -n 10000' -- COMMAND`",
+            ),
+            (
+                "/usr/sbin/mariadbd\t--port=3306",
+                Some(3306),
+                "`masu compare --server --load 'LOAD-COMMAND' -- /usr/sbin/mariadbd --port={port}`",
             ),
         ] {
             assert_eq!(line(&words(command), port), expected);
