@@ -96,7 +96,10 @@ pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
         fs::write(&files[files.len() - 1], sbom).context("writing it")
     })?;
     let notes = out.join("NOTES.md");
-    fs::write(&notes, state.notes(&request.version).unwrap_or_default())?;
+    fs::write(
+        &notes,
+        state.notes(&request.version).or_else(|| state.section("Unreleased")).unwrap_or_default(),
+    )?;
     files.push(notes);
     write_sums(&out, &files)?;
     fs::remove_dir_all(out.join("clones"))?;
@@ -185,7 +188,12 @@ impl State {
     }
 
     fn notes(&self, version: &str) -> Option<&str> {
-        let head = format!("\n## {version}");
+        self.section(version)
+    }
+
+    /// The text below a heading of the changelog.
+    fn section(&self, heading: &str) -> Option<&str> {
+        let head = format!("\n## {heading}");
         let (_, rest) = self.changelog.split_once(&head)?;
         // The rest of the heading's line is the date.
         let (_, rest) = rest.split_once('\n')?;
@@ -248,6 +256,8 @@ mod tests {
         };
         assert_eq!(state.missing(VERSION).len(), 5);
         assert_eq!(state.missing("77.0.0").len(), 5);
+        // A rehearsal's notes.
+        assert_eq!(state.section("Unreleased"), Some("text"));
         state.changes.clear();
         state.changelog =
             format!("# Changelog\n\n## {VERSION} - 2026-11-24\n\n- A line.\n\n## 0.0.1\n\nold\n");
