@@ -12,6 +12,9 @@ use anyhow::{Context, Result, ensure};
 
 use crate::commands;
 
+/// The license of the C library of static programs, which is no crate.
+const MUSL: &str = include_str!("../../../packaging/static/MUSL");
+
 /// The texts, each below the crates that have it, of all that is linked into these members of the workspace.
 pub(super) fn of(root: &Path, members: &[&str], target: &str) -> Result<String> {
     let mut tree = commands::cargo(root, &["tree", "--locked", "--edges=normal,no-proc-macro"]);
@@ -36,6 +39,12 @@ pub(super) fn of(root: &Path, members: &[&str], target: &str) -> Result<String> 
             "\n{rule}\nThe text of\n{}\n{}\n",
             lines(&crates),
             text.trim_end()
+        ));
+    }
+    if target.ends_with("-musl") {
+        notices.push_str(&format!(
+            "\n{}\nThe C library that static programs have in them\n\n{MUSL}",
+            "-".repeat(78)
         ));
     }
     Ok(notices)
