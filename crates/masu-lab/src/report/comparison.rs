@@ -238,7 +238,11 @@ fn together(page: &mut Page, document: &Document, detail: Detail) {
 fn group(page: &mut Page, at: usize, group: &Group<'_>, noun: &str, detail: Detail) {
     let first = group.first();
     page.heading(2, first.case.name.as_str());
-    page.say(Text::code(first.headed(detail)), Tone::Dim);
+    // A comparison of one command has that as its name.
+    let headed = first.headed(detail);
+    if headed != first.case.name {
+        page.say(Text::code(headed), Tone::Dim);
+    }
     let variants = group.variants();
     if detail == Detail::Full {
         page.blocks.extend(drawn::across(&format!("g{at}"), first.case.primary, &variants, noun));
