@@ -24,7 +24,7 @@ use core::ptr;
 
 use crate::memory::ranges::{Parked, SharedRanges, stripes};
 use crate::platform::kernel;
-use crate::platform::sync::{AtomicUsize, Ordering};
+use crate::platform::sync::{AtomicBool, Ordering};
 #[cfg(not(feature = "secure"))]
 pub(crate) use stacks::share_stack;
 pub(crate) use stacks::{
@@ -112,29 +112,19 @@ pub(crate) fn set_hiding(stacks: &'static Stacks, head: &'static CacheHead) {
     set(stacks);
 }
 
-/// The most threads that there were at once, rounded up to a power of two, so that it is seldom written where all read it.
-static THREADS_MOST: AtomicUsize = AtomicUsize::new(1);
-
-/// The most threads that there were at once, rounded up to a power of two.
-#[inline]
-pub(crate) fn threads_most() -> usize {
-    // ORDERING: Relaxed: a thread that misses the change takes the longer way once.
-    THREADS_MOST.load(Ordering::Relaxed)
-}
+/// Whether there was ever a second thread.
+static SEVERAL: AtomicBool = AtomicBool::new(false);
 
 /// Whether there was ever a second thread.
 #[inline]
 pub(crate) fn are_several() -> bool {
-    threads_most() > 1
+    // ORDERING: Relaxed: a thread that misses the change takes the longer way once.
+    SEVERAL.load(Ordering::Relaxed)
 }
 
-/// Records that there are so many threads at once, two or more.
-pub(crate) fn note_threads(count: usize) {
-    if threads_most() < count {
-        // ORDERING: Relaxed, as in `threads_most`.
-        THREADS_MOST.store(count.next_power_of_two(), Ordering::Relaxed);
-    }
-    if count == 2 {
-        kernel::allow_purge_batches();
-    }
+/// Records that there is a second thread.
+pub(crate) fn note_several() {
+    // ORDERING: Relaxed, as above.
+    SEVERAL.store(true, Ordering::Relaxed);
+    kernel::allow_purge_batches();
 }

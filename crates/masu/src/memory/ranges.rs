@@ -508,7 +508,7 @@ fn fitting<const DIRTY: bool>(
 /// The time in milliseconds, as of the kernel's last tick.
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.refused.ranges_now_ms")]
-fn now_ms() -> usize {
+pub(crate) fn now_ms() -> usize {
     kernel::nanoseconds(Clock::Coarse) / 1_000_000
 }
 

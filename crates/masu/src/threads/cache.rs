@@ -29,6 +29,7 @@ use arrays::Arrays;
 use counted::Countdown;
 pub(crate) use counted::are_counted;
 use depth::Depth;
+use depth::budget::Pace;
 use heap_cache::HeapCache;
 use remote::Remote;
 pub(crate) use traffic::{Traffic, User};
@@ -52,8 +53,9 @@ pub(crate) struct ThreadCache {
     limit_bytes: Count,
     /// Statistics, and which thread uses this cache.
     pub(crate) traffic: Traffic,
-    /// This thread's share of the live memory, which its stacks may hold.
-    live_share: Cell<usize>,
+    /// Bytes that the stacks may hold unless an option says so: this thread's share of all threads' budget.
+    share: Cell<usize>,
+    pace: Pace,
     denials: Cell<u32>,
     /// The index of the class that last gave up depth for another one.
     last_donor: Cell<u8>,
@@ -105,7 +107,8 @@ impl ThreadCache {
             heaps: [const { Shared::new(ptr::null_mut()) }; heap_cache::PLACES],
             limit_bytes: Count::new(0),
             traffic: Traffic::new(),
-            live_share: Cell::new(0),
+            share: Cell::new(0),
+            pace: Pace::new(),
             denials: Cell::new(0),
             last_donor: Cell::new(0),
             countdown: Countdown::new(),

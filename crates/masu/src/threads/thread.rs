@@ -129,5 +129,6 @@ unsafe extern "C" fn end(cache: *mut c_void) {
     }
     cache.flush_heaps();
     idle::put(cache);
+    all::note_end();
     shard::purge_steps_at_exit();
 }

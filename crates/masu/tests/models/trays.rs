@@ -31,7 +31,7 @@ fn give(blocks: &[usize]) {
 
 /// Two threads give and take at once, and a third sends what is there home.
 fn give_and_take() {
-    slot::note_threads(2);
+    slot::note_several();
     let first = take(4);
     give(&first[..2]);
     let rest = first[2..].to_vec();

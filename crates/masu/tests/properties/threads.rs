@@ -102,6 +102,33 @@ fn a_new_thread_uses_the_cache_of_an_ended_one() {
 }
 
 #[test]
+#[cfg_attr(feature = "secure", ignore = "nothing is cached in the hardened build")]
+fn caches_of_many_threads_are_bounded_together() {
+    const THREADS: usize = 400;
+    let _turn = alone();
+    masu::c::trim(0);
+    let (all_freed, end) =
+        (Arc::new(Barrier::new(THREADS + 1)), Arc::new(Barrier::new(THREADS + 1)));
+    let start = || {
+        let (all_freed, end) = (Arc::clone(&all_freed), Arc::clone(&end));
+        let work = move || {
+            drop((0..1_500).map(|n| Block::filled(16 + n % 1_000, 1)).collect::<Vec<_>>());
+            all_freed.wait();
+            end.wait();
+        };
+        thread::spawn(work)
+    };
+    let threads: Vec<_> = (0..THREADS).map(|_| start()).collect();
+    all_freed.wait();
+    let cached = masu::c::statistics().thread_cached_bytes;
+    end.wait();
+    threads.into_iter().for_each(|thread| thread.join().expect("allocates and ends"));
+    // Of 64 MiB, each thread's share by the number of those before it: 64 (1 + ln(400 / 64)) MiB at most.
+    assert!(cached < 182 << 20, "{THREADS} threads that wait have {cached} bytes in their caches");
+    assert!(cached > 20 << 20, "a thread keeps some of its 780 KB: {cached}");
+}
+
+#[test]
 fn caches_of_ended_threads_are_bounded_together() {
     let _turn = alone();
     masu::c::trim(0);

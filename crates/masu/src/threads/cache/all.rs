@@ -4,6 +4,7 @@
 
 use core::ptr;
 
+use super::depth::budget;
 use super::{ThreadCache, User, are_counted};
 use crate::blocks::ownership::Shard;
 use crate::blocks::{shard, slot, transfer};
@@ -43,15 +44,15 @@ impl Threads {
         // Most programs have one thread, and never count the CPUs.
         if self.made == 1 {
             self.cpus = kernel::cpu_count();
-        }
-        if self.made > 0 {
-            slot::note_threads(self.made + 1);
+            budget::note_cpus(self.cpus);
+            slot::note_several();
         }
         let shards = settings::shards().unwrap_or(self.cpus);
         stripes::allow(shards);
         let shard = Shard::for_thread(self.made, shards);
         let cache = metadata::forever(ThreadCache::new(shard, self.made as u8, key))?;
         cache.settle();
+        cache.begin_share();
         let cache: &'static ThreadCache = cache;
         self.made += 1;
         if are_counted() {
@@ -164,19 +165,39 @@ pub(crate) fn each_lock(visit: Visit<'_>) {
     visit.see(THREADS.raw());
 }
 
-/// How many threads have started to use masu, counted before they take a lock.
-static STARTS: AtomicUsize = AtomicUsize::new(0);
+/// How many threads have started to use masu, counted before they take a lock, and how many of them have ended. On lines of
+/// their own, which only threads that start or end write.
+#[repr(align(128))]
+struct Number {
+    starts: AtomicUsize,
+    ends: AtomicUsize,
+}
+
+static NUMBER: Number = Number { starts: AtomicUsize::new(0), ends: AtomicUsize::new(0) };
 
 /// Counts a thread.
 pub(crate) fn note_start() {
     // ORDERING: Relaxed: the threads' lock and that of idle caches, which the thread takes next, publish it.
-    STARTS.fetch_add(1, Ordering::Relaxed);
+    NUMBER.starts.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Counts a thread that ends.
+pub(crate) fn note_end() {
+    // ORDERING: Relaxed: for a number that may be out of date anyway.
+    NUMBER.ends.fetch_add(1, Ordering::Relaxed);
 }
 
 /// Whether more than one thread has started. Exact while the caller holds the locks of threads and of idle caches.
 pub(crate) fn are_several() -> bool {
     // ORDERING: Relaxed, as above.
-    STARTS.load(Ordering::Relaxed) > 1
+    NUMBER.starts.load(Ordering::Relaxed) > 1
+}
+
+/// About how many threads there are.
+pub(crate) fn threads() -> usize {
+    // ORDERING: Relaxed in both: a thread between them is counted once more or less.
+    let ends = NUMBER.ends.load(Ordering::Relaxed);
+    NUMBER.starts.load(Ordering::Relaxed).saturating_sub(ends)
 }
 
 /// How many forks lie between the first process and this one.
@@ -187,6 +208,9 @@ pub(crate) fn generation() -> usize {
 /// Counts a fork, in the child's one thread.
 pub(crate) fn begin_generation() {
     GENERATION.add(1);
+    // ORDERING: Relaxed in both: there is one thread.
+    let starts = NUMBER.starts.load(Ordering::Relaxed);
+    NUMBER.ends.store(starts.saturating_sub(1), Ordering::Relaxed);
 }
 
 /// Whether this cache's last thread belongs to a process that this one was forked from: the thread does not exist here, and

@@ -2,31 +2,27 @@
 //!
 //! Relies on the transfer cache for blocks. A fixed depth is too small for programs that allocate and free in long waves, or
 //! too large for idle threads, so depths adapt. A stack starts shallow. A miss doubles its limit, up to a bound for each class
-//! and a budget for the thread; a class that is denied often takes budget from the others. Unused blocks are returned to
+//! and a budget for the thread (`depth/budget.rs`); a class that is denied often takes budget from the others. Unused blocks are returned to
 //! their pages: `depth/epoch.rs`, which is the hard idea.
 
+pub(super) mod budget;
 mod epoch;
 
 use core::ptr::{self, NonNull};
 
 use super::{Shared, Stack, ThreadCache, idle};
 use crate::blocks::shard::{self, Pages};
-use crate::blocks::{slot, transfer};
+use crate::blocks::transfer;
 use crate::memory::class::{Class, LARGEST_ALWAYS_SMALL, LARGEST_SMALL};
 use crate::memory::metadata;
 use crate::platform::bounds::Bounded;
 use crate::platform::fault::{self, Fault};
 use crate::platform::sync::Cell;
-use crate::settings;
 
-/// The least budget of a thread's stacks in a program with one thread, in bytes. With several threads it is double, because a
-/// trip to the pages costs more. It is more where much memory is live: `LIVE_SHARE` in `epoch.rs`. The option `cache_size`
-/// replaces all of these.
-const BUDGET_BYTES: usize = 512 << 10;
 /// The most that one stack may hold, as one part in this many of the budget.
 const CLASS_SHARE: usize = 16;
-/// The initial limit of a stack, below which it never shrinks: the smaller of both. Where the budget was set, also at most
-/// one part in `INITIAL_SHARE` of it.
+/// The initial limit of a stack, below which it never shrinks: the smaller of both. Where the budget was set or is
+/// scarce, also at most one part in `INITIAL_SHARE` of it.
 const FLOOR_ENTRIES: usize = 60;
 const INITIAL_BYTES: usize = 8 << 10;
 const INITIAL_SHARE: usize = 64;
@@ -96,18 +92,6 @@ impl Depth {
     }
 }
 
-/// The budget of the stacks of a thread whose share of the live memory is `live_share`, in bytes.
-#[inline(never)]
-pub(super) fn budget(live_share: usize) -> usize {
-    settings::cache_size()
-        .unwrap_or_else(|| live_share.max(BUDGET_BYTES << usize::from(slot::are_several())))
-}
-
-/// Whether floors count against the budget too, as they do where it was set.
-pub(super) fn budget_is_strict() -> bool {
-    settings::cache_size().is_some()
-}
-
 /// Whether blocks of `class` are moved one at a time. Such a class is not laned.
 #[inline(always)]
 const fn is_single(class: Class) -> bool {
@@ -124,20 +108,6 @@ fn entries_in(bytes: usize, class: Class) -> usize {
 #[inline(never)]
 fn entries_in_many(bytes: usize, class: Class) -> usize {
     bytes / class.size()
-}
-
-/// The initial limit of a stack in entries.
-#[inline(never)]
-fn initial_limit(class: Class) -> usize {
-    if is_single(class) {
-        return 1;
-    }
-    let bytes = if budget_is_strict() {
-        INITIAL_BYTES.min(budget(0) / INITIAL_SHARE)
-    } else {
-        INITIAL_BYTES
-    };
-    entries_in(bytes, class).clamp(1, FLOOR_ENTRIES)
 }
 
 /// The largest limit of a stack in entries.
@@ -180,8 +150,18 @@ impl ThreadCache {
         unsafe { self.stacks.stacks.get_unchecked(usize::from(class.code_in(self.shard.0))) }
     }
 
-    fn budget(&self) -> usize {
-        budget(self.live_share.get())
+    /// The initial limit of a stack in entries.
+    #[inline(never)]
+    fn initial_limit(&self, class: Class) -> usize {
+        if is_single(class) {
+            return 1;
+        }
+        let bytes = if self.budget_is_strict() {
+            INITIAL_BYTES.min(self.budget() / INITIAL_SHARE)
+        } else {
+            INITIAL_BYTES
+        };
+        entries_in(bytes, class).clamp(1, FLOOR_ENTRIES)
     }
 
     #[inline(always)]
@@ -310,7 +290,8 @@ impl ThreadCache {
             let limit = depth.limit.get() as usize;
             self.check_freed_in_a_row(class, block);
             // A stack that is only freed into need not be deep.
-            let shallow = || limit * class.size() < SHALLOW_BYTES || limit < initial_limit(class);
+            let shallow =
+                || limit * class.size() < SHALLOW_BYTES || limit < self.initial_limit(class);
             let grows = depth.missed.replace(false) || shallow();
             if !(grows && self.deepen(class)) {
                 depth.overflowed.set(true);
@@ -351,8 +332,8 @@ impl ThreadCache {
 
     /// Gives a class its array. False without memory, or without budget where that is strict.
     pub(super) fn open(&'static self, class: Class) -> bool {
-        let limit = initial_limit(class).min(WORDS_FIRST - 1);
-        if budget_is_strict() && !self.fits_budget(class, limit * entry_bytes(class)) {
+        let limit = self.initial_limit(class).min(WORDS_FIRST - 1);
+        if self.budget_is_strict() && !self.fits_budget(class, limit * entry_bytes(class)) {
             return false;
         }
         let Some(words) = self.arrays.take(limit + 1) else { return false };
@@ -368,7 +349,7 @@ impl ThreadCache {
     /// Makes an array without blocks the class's stack, at the initial limit or the array's length.
     fn start(&self, class: Class) {
         let depth = self.depth(class);
-        let limit = initial_limit(class).min(depth.words.get() as usize - 1);
+        let limit = self.initial_limit(class).min(depth.words.get() as usize - 1);
         depth.limit.set(limit as u16);
         depth.refill.set(refill_entries(REFILL_BYTES_FIRST, class) as u16);
         self.limit_bytes.set(self.limit_bytes.get() + limit * entry_bytes(class));
@@ -387,14 +368,14 @@ impl ThreadCache {
     #[inline(never)]
     fn deepen_slow(&'static self, class: Class) -> bool {
         let depth = self.depth(class);
-        let (limit, floor) = (depth.limit.get() as usize, initial_limit(class));
+        let (limit, floor) = (depth.limit.get() as usize, self.initial_limit(class));
         let wanted =
             if limit < floor { floor } else { (limit * 2).min(ceiling(class, self.budget())) };
         if wanted <= limit {
             depth.at_ceiling.set(true);
             return false;
         }
-        let is_free = limit < floor && !budget_is_strict();
+        let is_free = limit < floor && !self.budget_is_strict();
         if !(is_free || self.fits_budget(class, (wanted - limit) * entry_bytes(class))) {
             return false;
         }
@@ -432,7 +413,7 @@ impl ThreadCache {
     fn take_from_others(&'static self, class: Option<Class>, more_bytes: usize) {
         let budget = self.budget();
         let mut turns = self.opened.get().count_ones() as usize;
-        let again = if budget_is_strict() { turns } else { 0 };
+        let again = if self.budget_is_strict() { turns } else { 0 };
         turns += again;
         while turns > 0 && self.limit_bytes.get() + more_bytes > budget {
             turns -= 1;
@@ -440,7 +421,8 @@ impl ThreadCache {
             if Some(donor) == class {
                 continue;
             }
-            let (limit, floor) = (self.depth(donor).limit.get() as usize, initial_limit(donor));
+            let (limit, floor) =
+                (self.depth(donor).limit.get() as usize, self.initial_limit(donor));
             if limit > floor {
                 self.lower_limit(donor, floor.max(limit * 3 / 4));
             } else if turns < again {
@@ -550,7 +532,10 @@ impl ThreadCache {
     pub(super) fn send_from_sparse(&self, class: Class, blocks: &[usize]) {
         let _ = shard::flush(class, blocks);
         self.traffic.flushed_blocks.add(blocks.len());
-        self.set_limit(class, initial_limit(class).min(self.depth(class).limit.get() as usize));
+        self.set_limit(
+            class,
+            self.initial_limit(class).min(self.depth(class).limit.get() as usize),
+        );
         idle::empty_warm();
     }
 
@@ -574,7 +559,8 @@ impl ThreadCache {
             let depth = self.depth(class);
             depth.missed.set(false);
             depth.overflowed.set(false);
-            let shortest = (initial_limit(class) + 1).next_power_of_two().max(metadata::WORDS_MIN);
+            let shortest =
+                (self.initial_limit(class) + 1).next_power_of_two().max(metadata::WORDS_MIN);
             if depth.words.get() as usize > shortest {
                 self.give_array_back(class);
                 depth.limit.set(0);

@@ -7,7 +7,7 @@
 //! sparse.
 
 use super::ThreadCache;
-use super::depth::{self, Destination};
+use super::depth::{Destination, budget};
 use crate::platform::sync::{Lock, Visit};
 
 /// The caches without a thread.
@@ -26,6 +26,12 @@ static IDLE: Lock<Idle> = Lock::new(Idle { warm: None, warm_bytes: 0, empty: Non
 
 /// A cache for a thread that starts, if there is one without a thread.
 pub(crate) fn take() -> Option<&'static ThreadCache> {
+    let cache = take_any()?;
+    cache.begin_share();
+    Some(cache)
+}
+
+fn take_any() -> Option<&'static ThreadCache> {
     let mut idle = IDLE.lock();
     match idle.warm {
         Some(warm) => {
@@ -64,7 +70,7 @@ fn put_empty(cache: &'static ThreadCache) {
 fn keep_warm(cache: &'static ThreadCache, bytes: usize) -> bool {
     let mut idle = IDLE.lock();
     let all_bytes = idle.warm_bytes + bytes;
-    if all_bytes > depth::budget(0) {
+    if all_bytes > budget::of_few() {
         return false;
     }
     idle.warm_bytes = all_bytes;

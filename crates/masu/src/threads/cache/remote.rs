@@ -105,7 +105,7 @@ impl ThreadCache {
         if entries > 0 {
             self.remote.note_busy(code);
             self.send_remote(code, class, stack, Destination::Transfer);
-            if !depth::budget_is_strict() {
+            if !self.budget_is_strict() {
                 self.set_remote_limit(code, class, stack, (2 * entries).min(ENTRIES));
             }
             shard::purge_step();
@@ -120,7 +120,7 @@ impl ThreadCache {
     /// Gives a remote stack its part of the array. False without memory, or without budget where that is strict.
     fn open_remote(&'static self, code: u8, class: Class, stack: &Stack) -> bool {
         let bytes = ENTRIES_FIRST * depth::entry_bytes(class);
-        if depth::budget_is_strict() && !self.fits_budget(class, bytes) {
+        if self.budget_is_strict() && !self.fits_budget(class, bytes) {
             return false;
         }
         let wanted = usize::from(code) - LANED_FIRST + 1;

@@ -9,7 +9,7 @@ use super::{Arrays, CHUNK_WORDS_MAX, REST_WORDS, WORDS_MAX, WORDS_MIN};
 use crate::blocks::slot;
 
 fn arrays() -> Arrays {
-    slot::note_threads(2);
+    slot::note_several();
     Arrays::new(0)
 }
 

@@ -4,9 +4,7 @@
 //! planted at half the depth of a stack. A pop that reaches it misses, and the slow path removes the mark. A mark that is
 //! still there at the end of the epoch proves that all blocks below it were unused the whole time; they are flushed.
 
-use super::{
-    BIG, Destination, REFILL_BYTES_FIRST, budget_is_strict, initial_limit, refill_entries,
-};
+use super::{BIG, Destination, REFILL_BYTES_FIRST, refill_entries};
 use crate::blocks::slot;
 use crate::diagnostics::stale;
 use crate::memory::class::Class;
@@ -16,8 +14,6 @@ use crate::threads::cache::ThreadCache;
 /// Slow calls of a thread per epoch. Epochs of big blocks in a program with one thread are shorter.
 const EPOCH: usize = 256;
 const EPOCH_ALONE: usize = 64;
-/// The stacks of all threads together may hold one part in this many of the live memory.
-const LIVE_SHARE: usize = 8;
 
 /// Calls `each` with each class of a set. Two words, because iterating over a `u128` is slow.
 #[inline(always)]
@@ -78,9 +74,7 @@ impl ThreadCache {
         let all = calls.is_multiple_of(EPOCH);
         let mut ending = self.opened.get();
         if all {
-            let live = stripes::pass_time(self.number);
-            let share = (live / LIVE_SHARE).checked_div(slot::threads_most()).unwrap_or(0);
-            self.live_share.set(share);
+            self.update_share(stripes::pass_time(self.number));
             // The budget may have changed since, and the ceilings with it.
             for_classes_in(ending, |any| self.depth(any).at_ceiling.set(false));
         } else {
@@ -92,8 +86,8 @@ impl ThreadCache {
         for_classes_in(ending, |other| self.end_epoch(other));
         if all {
             self.end_remote_epoch();
-            // An option may have reduced the budget since.
-            if budget_is_strict() {
+            // An option or further threads may have reduced the budget since.
+            if self.budget_is_strict() {
                 self.take_from_others(class, 0);
             }
         }
@@ -116,7 +110,10 @@ impl ThreadCache {
         self.send_oldest(class, surplus, Destination::Pages);
         let depth = self.depth(class);
         let limit = depth.limit.get() as usize;
-        self.set_limit(class, limit.saturating_sub(surplus).max(initial_limit(class)).min(limit));
+        self.set_limit(
+            class,
+            limit.saturating_sub(surplus).max(self.initial_limit(class)).min(limit),
+        );
         depth.refill.set(refill_entries(REFILL_BYTES_FIRST, class) as u16);
     }
 }
