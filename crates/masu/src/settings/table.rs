@@ -56,7 +56,7 @@ macro_rules! option_rows {
             /// With 0 nothing is cached: every block comes from a page, under a lock.
             CacheSize, cache_size(bytes: usize), "MASU_CACHE_SIZE",
             Bytes 0 to BYTES_MAX, accepts "a number of bytes, such as 65536, 64K or 1M",
-            default "about 512K, and 1M once there is a second thread; a share of 64M where there are more than 64 threads and than CPUs, at least 128K, unless the thread is busy; or an eighth of what is live, shared by all threads, where that is more",
+            default "about 512K, and 1M once there is a second thread; a share of 64M where there are more than 64 threads and than CPUs, at least 128K, unless the thread is busy; or half of what is live, shared by all threads, where that is more (an eighth for blocks of up to 8K)",
             holds "in each thread after some hundred calls that its cache could not serve";
 
             /// The most free blocks of one size class that threads may pass on to each other, in bytes. With 0 a thread

@@ -44,6 +44,8 @@ const SHALLOW_BYTES: usize = 4 << 10;
 /// Stacks of blocks of at least this size grow at a miss only after an overflow, because each further block keeps a further
 /// page from becoming empty.
 const BIG: usize = 4 << 10;
+/// Stacks of blocks of more than this size may use all that a thread's share of much live memory is.
+const DEEP: usize = 8 << 10;
 
 /// The policy's data of one stack.
 pub(super) struct Depth {
@@ -110,12 +112,6 @@ fn entries_in_many(bytes: usize, class: Class) -> usize {
     bytes / class.size()
 }
 
-/// The largest limit of a stack in entries.
-fn ceiling(class: Class, budget: usize) -> usize {
-    let least = if class.size() > LARGEST_ALWAYS_SMALL { 1 } else { 2 };
-    entries_in(budget / CLASS_SHARE, class).clamp(least, metadata::WORDS_MAX - 1)
-}
-
 fn refill_entries(bytes: usize, class: Class) -> usize {
     entries_in(bytes, class).max(1)
 }
@@ -148,6 +144,13 @@ impl ThreadCache {
     pub(super) fn stack(&self, class: Class) -> &Stack {
         // SAFETY: There is a stack for each code.
         unsafe { self.stacks.stacks.get_unchecked(usize::from(class.code_in(self.shard.0))) }
+    }
+
+    /// The largest limit of a stack in entries.
+    fn ceiling(&self, class: Class) -> usize {
+        let least = if class.size() > LARGEST_ALWAYS_SMALL { 1 } else { 2 };
+        let budget = if class.size() <= DEEP { self.budget_of_smaller() } else { self.budget() };
+        entries_in(budget / CLASS_SHARE, class).clamp(least, metadata::WORDS_MAX - 1)
     }
 
     /// The initial limit of a stack in entries.
@@ -369,8 +372,7 @@ impl ThreadCache {
     fn deepen_slow(&'static self, class: Class) -> bool {
         let depth = self.depth(class);
         let (limit, floor) = (depth.limit.get() as usize, self.initial_limit(class));
-        let wanted =
-            if limit < floor { floor } else { (limit * 2).min(ceiling(class, self.budget())) };
+        let wanted = if limit < floor { floor } else { (limit * 2).min(self.ceiling(class)) };
         if wanted <= limit {
             depth.at_ceiling.set(true);
             return false;

@@ -20,8 +20,9 @@ const BYTES: usize = 512 << 10;
 const BYTES_MIN: usize = 128 << 10;
 /// The shares of all threads together, where they are not more because of CPUs or live memory.
 const ALL_BYTES_MIN: usize = 64 << 20;
-/// All threads' stacks may hold one part in this many of the live memory.
-const LIVE_SHARE: usize = 8;
+/// All threads' stacks may hold one part in this many of the live memory, those of smaller blocks a quarter of that.
+const LIVE_SHARE: usize = 2;
+const SMALLER_SHARE: usize = 4;
 
 /// The longest epoch of a busy thread with a CPU of its own, and how long its epochs must have been so short, in
 /// milliseconds: longer than it takes to serve a usual request.
@@ -82,6 +83,12 @@ impl ThreadCache {
         settings::cache_size().unwrap_or(self.share.get())
     }
 
+    /// The budget that bounds each stack of blocks that are not big: deeper ones hold many pages, and gain little.
+    pub(super) fn budget_of_smaller(&self) -> usize {
+        let of_share = |share: usize| share.min(most().max(share / SMALLER_SHARE));
+        settings::cache_size().unwrap_or_else(|| of_share(self.share.get()))
+    }
+
     /// Whether what stacks start with counts against the budget too, as it does where the budget was set or is small.
     pub(in crate::threads::cache) fn budget_is_strict(&self) -> bool {
         settings::cache_size().is_some() || self.share.get() < BYTES
@@ -120,7 +127,7 @@ mod tests {
         assert_eq!(share(64, 64, 0, most), most, "each has a CPU");
         assert_eq!(share(64, 2, 0, most), ALL_BYTES_MIN / 64);
         assert_eq!(share(100_000, 2, 0, most), BYTES_MIN);
-        assert_eq!(share(64, 2, 8 << 30, most), 16 << 20, "an eighth of 8 GiB, divided by 64");
+        assert_eq!(share(64, 2, 8 << 30, most), 64 << 20, "half of 8 GiB, divided by 64");
     }
 
     #[test]
