@@ -40,7 +40,7 @@ pub(crate) fn run(root: &Path, length: Length) -> Result<()> {
         let mut check = Command::new("rustup");
         check.args(["run", machine::OLDEST_RUST, "cargo", "check", "--locked"]).current_dir(root);
         check.args(
-            "--package masu --package masu-chunk --package masu-code --package masu-xquo"
+            "--package masu --package masu-chunk --package masu-code --package masu-xquo --config build.rustflags=[\"-Dwarnings\"]"
                 .split(' '),
         );
         commands::run(check.arg("--target-dir").arg(commands::target_folder()?.join("oldest")))

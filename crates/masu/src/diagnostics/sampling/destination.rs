@@ -16,9 +16,11 @@ const ROOM: usize = 2560;
 const PREFIX_MAX: usize = 1000;
 /// Room for the current folder.
 const FOLDER_MAX: usize = 1400;
-/// Room for the longest ending and its zero.
-const ENDING_MAX: usize = 64;
-const _: () = assert!(FOLDER_MAX + 1 + PREFIX_MAX + ENDING_MAX <= ROOM);
+const _: () = {
+    // Room for the longest ending and its zero.
+    let ending_max = 64;
+    assert!(FOLDER_MAX + 1 + PREFIX_MAX + ending_max <= ROOM);
+};
 
 /// How many existing files are skipped at most.
 const TRIES: usize = 1000;
