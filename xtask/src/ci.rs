@@ -90,7 +90,7 @@ const CHECKS: &[(&str, &str)] = &[
         "clippy",
         "clippy --workspace --all-targets --features masu-abi/count,masu-chunk/timely --locked -- -D warnings",
     ),
-    // Not with the others: a test's dependency on that crate would have `masu-abi` need an allocator of its own.
+    // Not with the others: that crate's collections would have `masu-abi` need an allocator of its own.
     (
         "masu with allocator-api2, masu-xquo without masu",
         "clippy --package masu --features masu/allocator-api2 --package masu-xquo --no-default-features --all-targets

@@ -1,10 +1,11 @@
 //! Heaps as allocators of collections, by the feature `allocator-api2`.
 #![cfg(feature = "allocator-api2")]
+#![cfg_attr(feature = "nightly", feature(allocator_api))]
 
-use allocator_api2::alloc::{Allocator, Layout};
-use allocator_api2::boxed::Box;
-use allocator_api2::vec::Vec;
 use masu::Heap;
+use masu::allocator_api2::alloc::{Allocator, Layout};
+use masu::allocator_api2::boxed::Box;
+use masu::allocator_api2::vec::Vec;
 
 #[test]
 fn collections_share_a_heap_that_they_borrow() {

@@ -39,12 +39,21 @@ pub(crate) use blocks::{allocate, free, owner_at, owner_of_block, resize};
 /// drop(heap); // and that block with it
 /// ```
 ///
-/// With the feature `allocator-api2` a heap is an allocator for collections, which own it or borrow it.
-/// What borrows a heap keeps it from being dropped or cleared:
+/// With the feature `allocator-api2` a heap is an allocator for collections, which own it or borrow it:
+///
+/// ```
+/// # #[cfg(feature = "allocator-api2")] {
+/// let heap = masu::Heap::new();
+/// let mut numbers = masu::allocator_api2::vec::Vec::new_in(&heap);
+/// numbers.push(7);
+/// # }
+/// ```
+///
+/// A collection that borrows a heap keeps it from being dropped or cleared:
 ///
 /// ```compile_fail
 /// let heap = masu::Heap::new();
-/// let numbers = allocator_api2::vec::Vec::<u64, _>::new_in(&heap);
+/// let numbers = masu::allocator_api2::vec::Vec::<u64, _>::new_in(&heap);
 /// drop(heap);
 /// drop(numbers);
 /// ```
