@@ -15,7 +15,7 @@
 //!   handed out (`ClassPages::put`).
 //! - **Options are not read again** for what was sized by them. A thread's shard stays; arrays carry their lengths
 //!   (`threads/cache/remote.rs`), stacks their limits (`threads/cache/depth.rs`), and the transfer cache is bounded by its
-//!   arrays.
+//!   length.
 //! - **A remote stack holds only blocks of its own lane** (`shard::are_of_lane`): only `free` by the class map fills it.
 //! - **A sampled block that is returned leaves the profile** before it can be handed out again (`shard::flush_one`), and none
 //!   is passed to other threads while a profile is taken (`sampled::are_sampled`).

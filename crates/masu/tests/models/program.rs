@@ -130,6 +130,10 @@ impl Block {
         block
     }
 
+    pub(crate) fn address(&self) -> usize {
+        self.address
+    }
+
     /// Whether a profile samples it.
     pub(crate) fn is_sampled(&self) -> bool {
         code_of(self.address) == SAMPLED

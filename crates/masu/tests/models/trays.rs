@@ -1,8 +1,7 @@
-//! The transfer cache: batches that one thread gives and another fetches.
+//! The transfer cache: blocks that one thread gives and another fetches.
 
 extern crate std;
 
-use std::vec;
 use std::vec::Vec;
 
 use loom::sync::atomic::Ordering;
@@ -13,20 +12,19 @@ use crate::blocks::{slot, transfer};
 use crate::memory::class::Class;
 use crate::platform::atomics;
 
-const SIZE: usize = 64;
+const SIZE: usize = 8 << 10;
 
 fn take(count: usize) -> Vec<usize> {
-    let mut blocks = vec![0; count];
-    let taken = transfer::refill(Class::of_size(SIZE), Shard(0), &mut blocks);
-    let blocks = blocks.split_off(count - taken);
-    assert!(!blocks.is_empty());
+    let class = Class::of_size(SIZE);
+    let blocks: Vec<usize> = (0..count).map(|_| transfer::refill_one(class, Shard(0))).collect();
+    assert!(blocks.iter().all(|block| *block != 0));
     blocks.iter().for_each(|block| atomics::writes(*block));
     blocks
 }
 
 fn give(blocks: &[usize]) {
     blocks.iter().for_each(|block| atomics::writes(*block));
-    let _ = transfer::give(Class::of_size(SIZE), Shard(0), blocks);
+    let _ = transfer::give(Class::of_size(SIZE), blocks);
 }
 
 /// Two threads give and take at once, and a third sends what is there home.

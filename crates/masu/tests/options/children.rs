@@ -246,7 +246,7 @@ fn sharing() {
 fn most_transferred() -> usize {
     let mut most = 0;
     for _ in 0..50 {
-        let blocks: Vec<_> = (0..2_000).map(|_| block(96).expose_provenance()).collect();
+        let blocks: Vec<_> = (0..200).map(|_| block(5_000).expose_provenance()).collect();
         let frees = || free(blocks.iter().map(|block| ptr::with_exposed_provenance_mut(*block)));
         thread::scope(|scope| scope.spawn(frees).join().expect("works"));
         let now = masu::c::statistics();

@@ -7,7 +7,7 @@ use core::ptr;
 use super::depth::budget;
 use super::{ThreadCache, User, are_counted};
 use crate::blocks::ownership::Shard;
-use crate::blocks::{shard, slot, transfer};
+use crate::blocks::{shard, slot};
 use crate::diagnostics::sampling::Refusal;
 use crate::diagnostics::{guards, sampling};
 use crate::memory::class::Class;
@@ -145,7 +145,7 @@ pub(crate) fn end_counting(cache: &'static ThreadCache) {
 /// registered, because this takes locks that `fork` does not hold where it knows of one thread; the same holds below.
 pub(crate) fn take_uncached(class: Class) -> *mut u8 {
     let mut block = [0];
-    transfer::refill(class, Shard::default(), &mut block);
+    Shard::default().refill(class, &mut block);
     ptr::with_exposed_provenance_mut(block[0])
 }
 

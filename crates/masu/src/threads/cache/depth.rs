@@ -1,6 +1,6 @@
 //! How deep the stacks of a thread cache may grow: the policy, and the slow paths that apply it.
 //!
-//! Relies on the transfer cache for blocks. A fixed depth is too small for programs that allocate and free in long waves, or
+//! Relies on shards and on the transfer cache for blocks. A fixed depth is too small for programs that allocate and free in long waves, or
 //! too large for idle threads, so depths adapt. A stack starts shallow. A miss doubles its limit, up to a bound for each class
 //! and a budget for the thread (`depth/budget.rs`); a class that is denied often takes budget from the others. Unused blocks are returned to
 //! their pages: `depth/epoch.rs`, which is the hard idea.
@@ -33,8 +33,6 @@ const WORDS_FIRST: usize = 16;
 /// last.
 const REFILL_BYTES_FIRST: usize = 1 << 10;
 const REFILL_BYTES_LAST: usize = 8 << 10;
-/// The smallest class of which a refill would fetch only one block.
-const SINGLE_FIRST: Class = Class::of_size(REFILL_BYTES_LAST / 2 + 1);
 /// Denials after which other classes must give up depth.
 const DENIALS_MAX: u32 = 32;
 /// Blocks that one call sends away: it must not take long.
@@ -94,10 +92,10 @@ impl Depth {
     }
 }
 
-/// Whether blocks of `class` are moved one at a time. Such a class is not laned.
+/// Whether blocks of `class` are moved one at a time, because a refill would fetch no more. Such a class is not laned.
 #[inline(always)]
 const fn is_single(class: Class) -> bool {
-    class.index() >= SINGLE_FIRST.index() && !class.is_laned()
+    class.index() >= transfer::FIRST.index() && !class.is_laned()
 }
 
 /// How many blocks of `class` fit `bytes`.
@@ -124,7 +122,7 @@ pub(super) fn entry_bytes(class: Class) -> usize {
 /// Where flushed blocks go.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Destination {
-    /// To the transfer cache: other threads may want them soon.
+    /// Blocks that are moved one at a time to the transfer cache, because other threads may want them soon.
     Transfer,
     /// To their pages.
     Pages,
@@ -243,7 +241,7 @@ impl ThreadCache {
         let base = depth.base();
         // SAFETY: The entries are unused, and there are at least `limit`.
         let entries = unsafe { core::slice::from_raw_parts_mut(base.add(1), wanted) };
-        let count = transfer::refill(class, self.shard, entries);
+        let count = self.shard.refill(class, entries);
         if count == 0 {
             return 0;
         }
@@ -298,7 +296,7 @@ impl ThreadCache {
             let grows = depth.missed.replace(false) || shallow();
             if !(grows && self.deepen(class)) {
                 depth.overflowed.set(true);
-                self.send_oldest(class, (limit / 2).clamp(1, SENT_MAX), Destination::Transfer);
+                self.send_oldest(class, (limit / 2).clamp(1, SENT_MAX), Destination::Pages);
                 // The program may not call for a long time.
                 shard::purge_step();
             }
@@ -329,7 +327,7 @@ impl ThreadCache {
     /// A block of a class without an array, past the cache. Null only without memory.
     pub(super) fn take_one(&self, class: Class) -> *mut u8 {
         let mut block = [0];
-        transfer::refill(class, self.shard, &mut block);
+        self.shard.refill(class, &mut block);
         ptr::with_exposed_provenance_mut(block[0])
     }
 
@@ -513,8 +511,8 @@ impl ThreadCache {
         self.traffic.flushes.add(1);
         self.traffic.flushed_blocks.add(count);
         let pages = match destination {
-            Destination::Transfer => transfer::give(class, self.shard, entries.at(..count)),
-            Destination::Pages => shard::flush(class, entries.at(..count)),
+            Destination::Transfer if is_single(class) => transfer::give(class, entries.at(..count)),
+            _ => shard::flush(class, entries.at(..count)),
         };
         if pages == Pages::Sparse {
             self.send_from_sparse(class, entries.at(count..));
@@ -543,7 +541,7 @@ impl ThreadCache {
 
     /// Flushes all stacks, which stay.
     pub(crate) fn empty_stacks(&'static self) {
-        self.empty_remote(Destination::Pages);
+        self.empty_remote();
         for class in self.opened() {
             let count = self.count(class);
             if count > 0 {
@@ -574,5 +572,6 @@ impl ThreadCache {
     }
 }
 
+const _: () = assert!(REFILL_BYTES_LAST / transfer::FIRST.size() <= 1);
 const _: () =
     assert!(metadata::WORDS_MAX <= u16::MAX as usize, "lengths of stacks are short numbers");

@@ -7,7 +7,7 @@
 //! sparse.
 
 use super::ThreadCache;
-use super::depth::{Destination, budget};
+use super::depth::budget;
 use crate::platform::sync::{Lock, Visit};
 
 /// The caches without a thread.
@@ -50,7 +50,7 @@ fn take_any() -> Option<&'static ThreadCache> {
 /// Takes the cache of a thread that ends.
 pub(crate) fn put(cache: &'static ThreadCache) {
     // Blocks of other lanes are of no use to the next thread.
-    cache.empty_remote(Destination::Transfer);
+    cache.empty_remote();
     let bytes = cache.kept_bytes();
     if bytes > 0 && keep_warm(cache, bytes) {
         return;

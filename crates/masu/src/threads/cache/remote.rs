@@ -1,6 +1,6 @@
 //! Remote stacks: small blocks freed here that belong to another lane, on their way there.
 //!
-//! Relies on the transfer cache. Blocks smaller than a cache line share lines. If a thread reused a freed block of another
+//! Relies on shards. Blocks smaller than a cache line share lines. If a thread reused a freed block of another
 //! thread's, it would write to a line whose other blocks that thread uses, and each would wait for the line at every write:
 //! passive false sharing. So the class map has a code for each lane of such classes ([`crate::memory::class`]), and the stack
 //! for another lane's code is filled by `free` and not used by `malloc`. A full one is sent, whole, to where threads of that
@@ -8,11 +8,10 @@
 
 use core::ptr::{self, NonNull};
 
-use super::depth::{self, Destination};
+use super::depth;
 use super::{Shared, Stack, ThreadCache};
 use crate::blocks::ownership::Shard;
 use crate::blocks::shard;
-use crate::blocks::transfer;
 use crate::memory::class::{Class, LANED, LANED_FIRST, LANES};
 use crate::memory::metadata;
 use crate::platform::bounds::Bounded;
@@ -104,7 +103,7 @@ impl ThreadCache {
         let entries = self.remote_limit(code, stack);
         if entries > 0 {
             self.remote.note_busy(code);
-            self.send_remote(code, class, stack, Destination::Transfer);
+            self.send_remote(code, class, stack);
             if !self.budget_is_strict() {
                 self.set_remote_limit(code, class, stack, (2 * entries).min(ENTRIES));
             }
@@ -158,7 +157,7 @@ impl ThreadCache {
     }
 
     /// Empties a remote stack.
-    fn send_remote(&self, code: u8, class: Class, stack: &Stack, destination: Destination) {
+    fn send_remote(&self, code: u8, class: Class, stack: &Stack) {
         let (start, count) = (self.remote.start(code), self.remote_count(code, stack));
         if count == 0 {
             return;
@@ -167,10 +166,7 @@ impl ThreadCache {
         // SAFETY: The stack holds `count` entries from its lowest place on.
         let blocks = unsafe { core::slice::from_raw_parts(start, count) };
         debug_assert!(shard::are_of_lane(class, Shard(Class::lane_of(code)), blocks));
-        let _ = match destination {
-            Destination::Transfer => transfer::give(class, Shard(Class::lane_of(code)), blocks),
-            Destination::Pages => shard::flush(class, blocks),
-        };
+        let _ = shard::flush(class, blocks);
         stack.top.set(start.wrapping_sub(1));
     }
 
@@ -179,7 +175,7 @@ impl ThreadCache {
         let busy = self.remote.busy.replace(0);
         for (code, class, stack) in self.remote_stacks() {
             if busy & 1 << (usize::from(code) - LANED_FIRST) == 0 {
-                self.send_remote(code, class, stack, Destination::Pages);
+                self.send_remote(code, class, stack);
                 let entries = self.remote_limit(code, stack).min(ENTRIES_FIRST);
                 self.set_remote_limit(code, class, stack, entries);
             }
@@ -187,16 +183,16 @@ impl ThreadCache {
     }
 
     /// Sends all remote blocks away.
-    pub(super) fn empty_remote(&self, destination: Destination) {
+    pub(super) fn empty_remote(&self) {
         for (code, class, stack) in self.remote_stacks() {
-            self.send_remote(code, class, stack, destination);
+            self.send_remote(code, class, stack);
         }
     }
 
     /// Flushes all remote blocks and frees the array.
     pub(super) fn close_remote(&self) {
         for (code, class, stack) in self.remote_stacks() {
-            self.send_remote(code, class, stack, Destination::Pages);
+            self.send_remote(code, class, stack);
             self.set_remote_limit(code, class, stack, 0);
             stack.top.set(ptr::null_mut());
         }

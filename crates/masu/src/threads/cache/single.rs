@@ -102,7 +102,7 @@ impl ThreadCache {
         *entries.at_mut(limit - 1) = block.expose_provenance();
         self.traffic.flushes.add(1);
         self.traffic.flushed_blocks.add(1);
-        if transfer::give_one(class, self.shard, oldest) == Pages::Sparse {
+        if transfer::give_one(class, oldest) == Pages::Sparse {
             self.send_from_sparse(class, entries.at(..limit - 1));
             *entries.at_mut(0) = *entries.at(limit - 1);
             stack.top.set(depth.base().wrapping_add(1));

@@ -53,10 +53,10 @@ fn cache_size() {
 
 fn transfer_size() {
     assert!(most_transferred() > 32 << 10);
-    set("transfer_size", 4 << 10);
+    set("transfer_size", 8 << 10);
     masu::c::trim(0);
     let after = most_transferred();
-    assert!((1..=3 * (4 << 10)).contains(&after), "{after}");
+    assert!((1..=3 * (8 << 10)).contains(&after), "{after}");
     unset("transfer_size");
     assert!(most_transferred() > 32 << 10);
 }
