@@ -15,13 +15,17 @@
 # The exit code is that of `masu compare`: 0 passed, 1 surely slower, 2 not judged.
 set -euo pipefail
 
-if [[ $# -ne 5 ]]; then
-    echo "compare-commits.sh: 5 arguments are needed (BASE HEAD BUILD RUN PAGE), $# were given" >&2
+refuse() {
+    echo "compare-commits.sh: $1" >&2
     exit 2
+}
+
+if [[ $# -ne 5 ]]; then
+    refuse "5 arguments are needed (BASE HEAD BUILD RUN PAGE), $# were given"
 fi
 declare -A commits=([base]=$1 [head]=$2)
 build=$3 run=$4 page=$(realpath -m -- "$5") runs=$(realpath -m -- "$5").jsonl
-masu=${MASU:-masu}
+masu=${MASU:-masu} measure=${MEASURE:-cpu} limit=${FAIL_IF_SLOWER:-3}
 trees=$(mktemp -d)
 remove() {
     for name in base head; do
@@ -31,16 +35,35 @@ remove() {
 }
 trap remove EXIT
 
+# Builds take long, so what can be wrong with the words is said before them.
+git rev-parse --git-dir >/dev/null 2>&1 || refuse "$PWD is no git repository; start this in a checkout"
 for name in base head; do
     commit=${commits[$name]}
-    if ! git worktree add --quiet --detach "$trees/$name" "$commit"; then
-        echo "compare-commits.sh: there is no commit $commit here; on GitHub, check out with fetch-depth: 0" >&2
-        exit 2
+    if [[ -z $commit || $commit =~ ^0{40} ]]; then
+        refuse "there is no $name commit: what started this names none, as a new branch does; name one, on GitHub as the input \`$name\`"
     fi
+    commits[$name]=$(git rev-parse --verify --quiet --end-of-options "$commit^{commit}") ||
+        refuse "there is no commit $commit here; check its spelling; on GitHub, check out with fetch-depth: 0"
+done
+# The words of RUN, with quotes as in a shell; nothing in them is a command of this script.
+xargs printf '%s\0' <<<"$run" >"$trees/words" || refuse "cannot split the program into words: $run"
+mapfile -d '' -t words <"$trees/words"
+[[ $run == *"{tree}"* ]] ||
+    refuse "the program is the same for both commits: write {tree} where the folder of the commit belongs, not \`$run\`"
+[[ $limit =~ ^[0-9]+(\.[0-9]+)?$ ]] || refuse "FAIL_IF_SLOWER is a number of per cent such as 3 or 1.5, not $limit"
+[[ -d $(dirname -- "$page") ]] || refuse "there is no folder for the page $page; make it first"
+if [[ $measure == instructions ]]; then
+    command -v valgrind >/dev/null || refuse "MEASURE=instructions needs valgrind; install it"
+else
+    found=$(command -v -- "$masu") || refuse "there is no program $masu; build masu, and set MASU to it"
+    masu=$(realpath -s -- "$found")
+fi
+
+for name in base head; do
+    git worktree add --quiet --detach "$trees/$name" "${commits[$name]}" || refuse "git cannot check out $name"
     echo "building $name, $(git -C "$trees/$name" log -1 --format='%h %s')" >&2
     if ! (cd "$trees/$name" && bash -euo pipefail -c "$build") >&2; then
-        echo "compare-commits.sh: the build of $name failed: $build" >&2
-        exit 2
+        refuse "the build of $name failed: $build"
     fi
 done
 
@@ -51,8 +74,7 @@ count() {
     if ! (cd "$trees" && valgrind --tool=cachegrind --cache-sim=no --cachegrind-out-file=/dev/null --trace-children=yes \
         --log-file="$log/%p" -- "${words[@]//\{tree\}/./$1}" >"$trees/output" 2>&1 </dev/null); then
         tail -n 5 "$trees/output" "$log"/* >&2
-        echo "compare-commits.sh: the run in $1 failed under valgrind: $run" >&2
-        exit 2
+        refuse "the run in $1 failed under valgrind: $run"
     fi
     cat "$log"/* | tr -d , | awk '/I +refs:/ { sum += $NF } END { printf "%.0f\n", sum }'
     rm -r -- "$log"
@@ -63,7 +85,7 @@ judge_instructions() {
     local base head
     base=$(count base && count base) || exit
     head=$(count head && count head) || exit
-    awk -v base="$base" -v head="$head" -v limit="${FAIL_IF_SLOWER:-3}" 'BEGIN {
+    awk -v base="$base" -v head="$head" -v limit="$limit" 'BEGIN {
         split(base, b, "\n"); split(head, h, "\n")
         if (b[1] < 1 || h[1] < 1) { print "valgrind counted nothing"; exit 2 }
         most = b[1] > b[2] ? b[1] : b[2]; least = h[1] < h[2] ? h[1] : h[2]
@@ -78,27 +100,23 @@ judge_instructions() {
 
 extent=(--budget "${BUDGET:-5m}")
 if [[ -n ${RUNS:-} ]]; then extent=(--runs "$RUNS"); fi
-# The words of RUN, with quotes as in a shell; nothing in them is a command of this script.
-mapfile -d '' -t words < <(xargs printf '%s\0' <<<"$run")
 code=0
-if [[ ${MEASURE:-cpu} == instructions ]]; then
-    if ! command -v valgrind >/dev/null; then
-        echo "compare-commits.sh: MEASURE=instructions needs valgrind; install it" >&2
-        exit 2
-    fi
+if [[ $measure == instructions ]]; then
     judge_instructions || code=$?
     cat -- "$page" >&2
     exit "$code"
 fi
 rm -f -- "$runs"
 # From a folder above both trees, so that the rows are named by what differs.
-(cd "$trees" && "$masu" compare --parameter tree=./base,./head --primary "${MEASURE:-cpu}" \
-    --fail-if-slower "${FAIL_IF_SLOWER:-3}" "${extent[@]}" --json "$runs" \
-    -- "${words[@]}") >&2 || code=$?
+(cd "$trees" && "$masu" compare --parameter tree=./base,./head --primary "$measure" --fail-if-slower "$limit" \
+    "${extent[@]}" --json "$runs" -- "${words[@]}") 2>&1 | tee "$trees/said" >&2 || code=$?
 if [[ -s $runs ]]; then
     "$masu" report "$runs" --format markdown >"$page"
-    if [[ $code == 2 ]]; then
-        offer='This machine was too busy to judge. `instructions` as the measure is counted, not timed, and takes some 20 times as long.'
+    # COUPLING: the words of the gate are those of `judge` in crates/masu-cli/src/compare.rs.
+    awk '/^Gate|^masu: the gate/ { gate = 1 } gate { line = line " " $0 } END { if (gate) print "\n" substr(line, 2) }' \
+        "$trees/said" >>"$page"
+    if grep -q '^Gate: the runs cannot tell' "$trees/said"; then
+        offer='`instructions` as the measure is counted, not timed: no noise hides a difference. It takes some 20 times as long.'
         printf '\n%s\n' "$offer" | tee -a "$page" >&2
     fi
 fi

@@ -307,6 +307,7 @@ fn judge(comparison: &Comparison, limit: f64) -> Result<Ending> {
             Gate::Undecided(unclear) => {
                 for one in &unclear {
                     match one.could_have_seen {
+                        // COUPLING: packaging/action/compare-commits.sh looks for the beginning.
                         Some(seen) => aside::say(report::notice(&format!(
                             "Gate: the runs cannot tell whether {} is slower by more than {limit} %; \
                              they would have shown {:.1} %. More runs tell more.",
