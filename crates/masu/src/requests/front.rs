@@ -332,7 +332,7 @@ pub(crate) unsafe fn resize(block: NonNull<u8>, size: usize) -> Result<*mut u8, 
     let new = if grows_large(old_size, size) {
         large::allocate(size, MIN_ALIGN, false)
     } else {
-        allocate(size)
+        allocate(with_room(old_size, size))
     };
     if !new.is_null() {
         // SAFETY: Both blocks are that long and do not overlap.
@@ -341,6 +341,15 @@ pub(crate) unsafe fn resize(block: NonNull<u8>, size: usize) -> Result<*mut u8, 
         unsafe { free_by_map(block.as_ptr()) };
     }
     Ok(new)
+}
+
+/// The size of a small block that takes the place of one of `old_size` bytes, for `size`: a block that grew by less than an
+/// eighth will grow again, and classes are so close together that it would be copied each time.
+fn with_room(old_size: usize, size: usize) -> usize {
+    if size <= old_size || size - old_size >= old_size / 8 {
+        return size;
+    }
+    size.max((old_size + old_size / 4).min(LARGEST_ALWAYS_SMALL))
 }
 
 /// Changes the size of a large block to one that needs a large block. Null without memory; the block is then intact.

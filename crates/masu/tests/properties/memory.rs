@@ -113,6 +113,23 @@ fn a_block_grown_in_steps_is_not_copied_each_time() {
 }
 
 #[test]
+#[cfg_attr(feature = "secure", ignore = "its blocks are as long as what was asked for")]
+fn a_small_block_grown_in_steps_moves_seldom() {
+    let _turn = alone();
+    let (mut block, mut moves) = (Block::filled(1_000, 1), 0);
+    for length in (1_000..32_000).step_by(100) {
+        let start = block.start;
+        block = block.resized(length).ok().expect("memory");
+        moves += usize::from(block.start != start);
+    }
+    // 1,000 bytes grow to 32,000 in 16 steps of a quarter; there are 40 classes.
+    assert!(moves <= 18, "{moves} moves");
+    // A block that grows to a length that is said at once has no more than its class.
+    let grown = Block::filled(1_000, 1).resized(2_000).ok().expect("memory");
+    assert_eq!(grown.usable_size(), Block::new(2_000).usable_size());
+}
+
+#[test]
 fn a_long_block_is_resident_only_where_it_was_written() {
     let _turn = alone();
     masu::c::trim(0);
