@@ -79,7 +79,8 @@ impl Plan {
                 let mut values = suite.values.clone();
                 values.extend(each.clone());
                 let name = format!("{}{}", entry.name, parameter::label(&each));
-                cases.push(Making { entry, values, name }.prepared(&mut known)?);
+                let prepared = Making { entry, values, name }.prepared(&mut known);
+                cases.push(prepared.map_err(|error| of_several(suite, entry, error))?);
             }
         }
         if cases.is_empty() {
@@ -134,6 +135,18 @@ impl Prepared {
             left_out: self.left_out.clone(),
             settings: self.settings.clone(),
         }
+    }
+}
+
+/// Says which workload of several lacks its program: the others can be compared without it.
+fn of_several(suite: &Suite, entry: &Entry, error: Error) -> Error {
+    match error {
+        Error::Program { command, reason } if suite.entries.len() > 1 => {
+            let others =
+                format!("workload `{}`; `--only` with names of others leaves it out", entry.name);
+            Error::Program { command, reason: format!("{reason} ({others})") }
+        }
+        other => other,
     }
 }
 

@@ -103,6 +103,17 @@ fn a_parameter_may_be_the_program() {
 }
 
 #[test]
+fn a_program_that_one_of_several_workloads_lacks_is_said_with_its_name() {
+    let missing = Entry { name: "missing".to_owned(), ..entry(&["no-such-program"]) };
+    let alone = refused(missing.clone());
+    assert!(alone.starts_with("no-such-program: ") && !alone.contains("--only"), "{alone}");
+    let mut suite = Suite::single(entry(&["true"]), Rounds::Fixed(1));
+    suite.entries.push(missing);
+    let said = Plan::make(&suite, &mut mallocs).unwrap_err().to_string();
+    assert!(said.contains("`missing`") && said.contains("--only"), "{said}");
+}
+
+#[test]
 fn a_parameter_of_tables_makes_one_for_each_value() {
     let plan = planned(Entry {
         variants: named(&["system"]),
