@@ -22,11 +22,11 @@ use crate::settings;
 /// The default of the minimum that is kept.
 const KEPT_BYTES_MIN: usize = 4 << 20;
 /// The excess of live and dirty memory together over the last peak of live memory, in bytes or as a share, whichever is
-/// more. A share of a large heap must leave room for free runs of the wrong lengths, or they are purged again and again; in a
-/// small heap it would only cost memory.
+/// more. The larger share leaves room for free runs of the wrong lengths, which are purged again and again otherwise: in a
+/// large heap, and in a small one as far as memory was purged too early. Else it would only cost memory.
 const OVER_PEAK_BYTES_MIN: usize = 512 << 10;
 const OVER_PEAK_SHARE: usize = 16;
-const OVER_LARGE_PEAK_SHARE: usize = 4;
+const OVER_PEAK_SHARE_MOST: usize = 4;
 const LARGE_PEAK_BYTES: usize = 64 << 20;
 /// The share of live memory that may stay resident while free.
 const KEPT_SHARE: usize = 8;
@@ -229,9 +229,10 @@ impl Ranges {
 
     /// The bound of live and dirty memory together.
     fn most_bytes(&self) -> usize {
-        let large = self.peak_bytes >= LARGE_PEAK_BYTES;
-        let share = if large { OVER_LARGE_PEAK_SHARE } else { OVER_PEAK_SHARE };
-        self.peak_bytes + OVER_PEAK_BYTES_MIN.max(self.peak_bytes / share)
+        let (least, most) =
+            (self.peak_bytes / OVER_PEAK_SHARE, self.peak_bytes / OVER_PEAK_SHARE_MOST);
+        let wanted = if self.peak_bytes >= LARGE_PEAK_BYTES { most } else { self.demand.bytes_max };
+        self.peak_bytes + OVER_PEAK_BYTES_MIN.max(wanted.clamp(least, most))
     }
 
     /// Bounds live and dirty memory together near the peak of live memory, because free runs that did not fit the last
