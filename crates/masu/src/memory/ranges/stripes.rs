@@ -3,7 +3,7 @@
 //! Relies on its parent for a stripe: ranges with a lock, arenas and counts of their own. A freed run returns to the stripe
 //! of its arena, whichever thread frees it. The hard idea is the number of stripes. One stripe keeps all free memory in one
 //! place, where every request finds it, and is best as long as no thread waits. So there is one at first, and twice as many
-//! each time that many calls had to wait, up to one a CPU. Before a stripe asks the kernel for more, it takes dirty runs of
+//! each time that many calls had to wait, up to one a CPU, or four. Before a stripe asks the kernel for more, it takes dirty runs of
 //! another one that was idle for a while. `stripes/README.md` has the invariants of all stripes together, and the races that
 //! must not happen.
 
@@ -13,17 +13,20 @@ use super::held::{Held, SharedRanges};
 use super::{Ranges, now_ms};
 use crate::memory::arena;
 use crate::memory::slice::Slice;
-use crate::platform::sync::{AtomicUsize, Guard, Ordering, Visit};
+use crate::platform::sync::{AtomicU32, AtomicUsize, Guard, Ordering, Visit};
 use crate::settings;
 
-/// The most stripes: one a CPU, up to the bits of a word. There are fewer shards.
+/// The most stripes: the bits of a word. There are fewer shards.
 pub(super) const STRIPES_MAX: usize = usize::BITS as usize;
 
-/// With fewer CPUs, and so fewer shards, threads wait because a lock's holder lost its CPU, which more locks do not help.
-const SHARDS_MIN: usize = 4;
+/// Fewer shards are few, and so are CPUs. Then there may be so many stripes, because threads are often more.
+const MANY_SHARDS: usize = 4;
 
 /// The number of waiting calls, of [`CALLS`] that took or freed a run, after which there are more stripes.
 const WAITS: u32 = if cfg!(loom) { 1 } else { 16 };
+/// The same where CPUs are few: a thread also waits because a lock's holder lost its CPU, which more locks do not help, and
+/// one place for all free memory is worth more.
+const WAITS_FEW: u32 = CALLS / 4;
 pub(super) const CALLS: u32 = 1024;
 
 static STRIPES: [SharedRanges; STRIPES_MAX] = [const { SharedRanges::new() }; STRIPES_MAX];
@@ -33,8 +36,9 @@ static STRIPES: [SharedRanges; STRIPES_MAX] = [const { SharedRanges::new() }; ST
 struct Common {
     /// The number of stripes besides the first. Changed under the lock of a stripe, of which `fork` holds all.
     more: AtomicUsize,
-    /// Its maximum.
+    /// Its maximum, and the number of waiting calls after which it grows.
     more_max: AtomicUsize,
+    waits: AtomicU32,
     /// The stripes that owe memory, a bit each.
     owing: AtomicUsize,
     /// For the layer above, whose slow calls read them beside `owing`: the passes through sparse pages that are under way,
@@ -46,6 +50,7 @@ struct Common {
 static COMMON: Common = Common {
     more: AtomicUsize::new(0),
     more_max: AtomicUsize::new(0),
+    waits: AtomicU32::new(WAITS),
     owing: AtomicUsize::new(0),
     passes: AtomicUsize::new(0),
     many_shards: AtomicUsize::new(0),
@@ -119,13 +124,15 @@ pub(crate) fn of(slice: &Slice) -> &'static SharedRanges {
 
 /// Sets the number of shards that threads may have.
 pub(crate) fn allow(shards: usize) {
-    let has_one = cfg!(feature = "secure") || shards < SHARDS_MIN;
-    let most = if has_one { 1 } else { shards.min(STRIPES_MAX) };
+    let has_one = cfg!(feature = "secure") || shards == 1;
+    let most = if has_one { 1 } else { shards.clamp(MANY_SHARDS, STRIPES_MAX) };
+    let waits = if shards < MANY_SHARDS { WAITS_FEW } else { WAITS };
     // Each thread that starts comes here, and a store would take the line from all others.
     // ORDERING: Relaxed, as in `count`.
     if COMMON.more_max.load(Ordering::Relaxed) != most - 1 {
         // ORDERING: As above.
         COMMON.more_max.store(most - 1, Ordering::Relaxed);
+        COMMON.waits.store(waits, Ordering::Relaxed);
     }
 }
 
@@ -367,8 +374,9 @@ impl SharedRanges {
             return self.lock_waiting();
         }
         let mut ranges = self.lock_waiting();
-        let waits = ranges.note_wait();
-        if waits >= WAITS && self.place() < STRIPES_MAX && may_widen() {
+        // ORDERING: Relaxed, as in `count`.
+        let waits = ranges.note_wait() >= COMMON.waits.load(Ordering::Relaxed);
+        if waits && self.place() < STRIPES_MAX && may_widen() {
             ranges.forget_waits();
             widen();
         }

@@ -19,7 +19,7 @@ const MIB_SLICES: usize = MIB / SLICE_BYTES;
 
 /// Makes this many stripes, which must be the first number of them.
 fn begin_with(stripes: usize) {
-    allow(stripes.max(SHARDS_MIN));
+    allow(stripes.max(MANY_SHARDS));
     while count() < stripes {
         let _ = widen_now();
     }
