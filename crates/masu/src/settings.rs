@@ -182,11 +182,6 @@ pub(crate) fn cache_size() -> Option<usize> {
     held(Index::CacheSize)
 }
 
-/// Bytes of one class that may wait in the transfer cache, if set.
-pub(crate) fn transfer_size() -> Option<usize> {
-    held(Index::TransferSize)
-}
-
 /// Bytes of free memory to keep, if set. A delay of 0 keeps none.
 pub(crate) fn retain() -> Option<usize> {
     held(Index::Retain).or_else(|| held(Index::PurgeDelayMs).filter(|delay| *delay == 0))

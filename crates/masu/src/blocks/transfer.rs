@@ -21,7 +21,7 @@ use crate::settings;
 const BYTES_MAX: usize = 64 << 10;
 /// The most blocks of a class.
 const BLOCKS_MAX: usize = BYTES_MAX / FIRST.size();
-/// After so many visits, blocks that were there all the time are flushed.
+/// After so many visits, as many blocks as were there all the time are flushed.
 const DECAY_EVERY: u32 = 64;
 
 /// The smallest class that is kept.
@@ -84,18 +84,25 @@ pub(crate) fn refill_one(class: Class, shard: Shard) -> usize {
 /// Gives blocks to other threads, and those that do not fit to the pages. Where the pages turn out to be sparse, the blocks
 /// kept here are flushed too. With one thread, empty pages are worth more than blocks here.
 pub(crate) fn give(class: Class, blocks: &[usize]) -> Pages {
+    if slot::are_several() { give_several(class, blocks) } else { shard::flush(class, blocks) }
+}
+
+/// [`give`] where there are several threads.
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.several.transfer_give")]
+fn give_several(class: Class, blocks: &[usize]) -> Pages {
     // A thread that has not noticed a heap profile may have sampled blocks.
-    if !slot::are_several() || sampled::are_sampled(blocks) {
+    if sampled::are_sampled(blocks) {
         return shard::flush(class, blocks);
     }
     let Some(line) = line(class) else { return shard::flush(class, blocks) };
     let mut tray = line.tray.lock();
     let kept = tray.take_in(class, blocks);
-    let decays = tray.visits >= DECAY_EVERY;
+    let stale = tray.stale();
     line.note(&tray);
     drop(tray);
-    if decays {
-        line.decay(class);
+    if stale > 0 {
+        line.flush(class, stale);
     }
     if kept == blocks.len() {
         return Pages::Ordinary;
@@ -104,7 +111,7 @@ pub(crate) fn give(class: Class, blocks: &[usize]) -> Pages {
     let sparse = pages == Pages::Sparse;
     let was_closed = mem::replace(&mut line.tray.lock().closed, sparse);
     if sparse && !was_closed {
-        line.empty(class);
+        line.flush(class, u32::MAX);
     }
     pages
 }
@@ -112,7 +119,7 @@ pub(crate) fn give(class: Class, blocks: &[usize]) -> Pages {
 /// The same for one block.
 #[inline(always)]
 pub(crate) fn give_one(class: Class, block: usize) -> Pages {
-    if slot::are_several() { give(class, &[block]) } else { shard::flush_one(class, block) }
+    if slot::are_several() { give_several(class, &[block]) } else { shard::flush_one(class, block) }
 }
 
 impl Line {
@@ -136,7 +143,8 @@ impl Line {
     }
 
     /// Takes the block that was put in last; 0 if there is none.
-    #[inline(always)]
+    #[inline(never)]
+    #[unsafe(link_section = ".text.masu_cold.several.transfer_fetch")]
     fn fetch(&self, target: Target) -> usize {
         // ORDERING: Relaxed: a thread that misses a block given just now takes the longer way.
         if !self.filled.load(Ordering::Relaxed) {
@@ -154,23 +162,12 @@ impl Line {
         block
     }
 
-    /// Flushes blocks that no thread fetched for a while.
+    /// Flushes up to `most` blocks.
     #[cold]
     #[inline(never)]
-    fn decay(&self, class: Class) {
-        let mut stale = [0; BLOCKS_MAX];
-        let mut tray = self.tray.lock();
-        let count = tray.decay(&mut stale);
-        self.note(&tray);
-        drop(tray);
-        let _ = shard::flush(class, stale.at(..count));
-    }
-
-    /// Flushes all blocks.
-    #[cold]
-    #[inline(never)]
-    fn empty(&self, class: Class) {
-        loop {
+    #[unsafe(link_section = ".text.masu_cold.several.transfer_flush")]
+    fn flush(&self, class: Class, most: u32) {
+        for _ in 0..most {
             let block = self.fetch(Target::Pages);
             if block == 0 {
                 break;
@@ -187,27 +184,25 @@ impl Tray {
         if self.closed {
             return 0;
         }
-        let count = self.count as usize;
-        // At least two, as far as the option does not say otherwise.
-        let most = settings::transfer_size().unwrap_or(BYTES_MAX.max(2 * class.size()));
-        let most = (most / class.size()).min(BLOCKS_MAX);
-        // The option `transfer_size` may have become less than what is here.
-        let taken = most.saturating_sub(count).min(blocks.len());
-        self.blocks.at_mut(count..).copy_from(blocks.at(blocks.len() - taken..));
-        self.count += taken as u32;
-        self.given += taken;
-        taken
+        let most = (BYTES_MAX / class.size()).clamp(2, BLOCKS_MAX);
+        let kept = (most - self.count as usize).min(blocks.len());
+        for block in blocks.at(blocks.len() - kept..) {
+            *self.blocks.at_mut(self.count as usize) = *block;
+            self.count += 1;
+        }
+        self.given += kept;
+        kept
     }
 
-    /// Moves what nobody fetched since the last time into `stale`; returns how many.
-    fn decay(&mut self, stale: &mut [usize; BLOCKS_MAX]) -> usize {
+    /// After so many visits, how many blocks were there all the time; else 0.
+    fn stale(&mut self) -> u32 {
+        if self.visits < DECAY_EVERY {
+            return 0;
+        }
         self.visits = 0;
-        let count = self.low_water as usize;
-        stale.copy_from(self.blocks.at(..count));
-        self.blocks.at_mut(..self.count as usize).move_to_start(count);
-        self.count -= count as u32;
-        self.low_water = self.count;
-        count
+        let stale = self.low_water;
+        self.low_water = self.count - stale;
+        stale
     }
 }
 
@@ -220,7 +215,7 @@ fn lines() -> impl Iterator<Item = (Class, &'static Line)> {
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.trim.transfer_trim")]
 pub(crate) fn trim() {
-    lines().for_each(|(class, line)| line.empty(class));
+    lines().for_each(|(class, line)| line.flush(class, u32::MAX));
 }
 
 /// The counts of a class.
@@ -245,5 +240,5 @@ pub(crate) fn counts(class: Class) -> Counts {
 
 /// Visits every lock of this module, for `fork`.
 pub(crate) fn each_lock(visit: Visit<'_>) {
-    TRANSFER.iter().for_each(|line| visit.see(line.tray.raw()));
+    lines().for_each(|(_, line)| visit.see(line.tray.raw()));
 }

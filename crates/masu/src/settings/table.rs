@@ -59,13 +59,6 @@ macro_rules! option_rows {
             default "about 512K, and 1M once there is a second thread; a share of 64M where there are more than 64 threads and than CPUs, at least 128K, unless the thread is busy; or half of what is live, shared by all threads, where that is more (an eighth for blocks of up to 8K)",
             holds "in each thread after some hundred calls that its cache could not serve";
 
-            /// The most free blocks of one size class over 4 KiB that threads may pass on to each other, in bytes. With 0 a
-            /// thread whose cache is full returns its blocks to their pages, as it does smaller ones.
-            TransferSize, transfer_size(bytes: usize), "MASU_TRANSFER_SIZE",
-            Bytes 0 to 65536, accepts "a number of bytes from 0 to 64K",
-            default "64K",
-            holds "for what is passed on from then on";
-
             /// Free memory to keep for later use instead of returning it to the kernel, in bytes. With 0 it is returned
             /// at once; with more than the program ever uses, never. Blocks of 1 GiB and more are always returned when
             /// they are freed.

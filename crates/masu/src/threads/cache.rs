@@ -53,10 +53,10 @@ pub(crate) struct ThreadCache {
     limit_bytes: Count,
     /// Statistics, and which thread uses this cache.
     pub(crate) traffic: Traffic,
-    /// Bytes that the stacks may hold unless an option says so: this thread's share of all threads' budget.
-    share: Cell<usize>,
+    /// KiB that the stacks may hold unless an option says so: this thread's share of all threads' budget.
+    share_kib: Cell<u32>,
     pace: Pace,
-    denials: Cell<u32>,
+    denials: Cell<u8>,
     /// The index of the class that last gave up depth for another one.
     last_donor: Cell<u8>,
     /// Counts requests for a heap profile or guards.
@@ -107,7 +107,7 @@ impl ThreadCache {
             heaps: [const { Shared::new(ptr::null_mut()) }; heap_cache::PLACES],
             limit_bytes: Count::new(0),
             traffic: Traffic::new(),
-            share: Cell::new(0),
+            share_kib: Cell::new(0),
             pace: Pace::new(),
             denials: Cell::new(0),
             last_donor: Cell::new(0),

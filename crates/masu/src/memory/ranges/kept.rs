@@ -232,7 +232,7 @@ impl Ranges {
         let (least, most) =
             (self.peak_bytes / OVER_PEAK_SHARE, self.peak_bytes / OVER_PEAK_SHARE_MOST);
         let wanted = if self.peak_bytes >= LARGE_PEAK_BYTES { most } else { self.demand.bytes_max };
-        self.peak_bytes + OVER_PEAK_BYTES_MIN.max(wanted.clamp(least, most))
+        self.peak_bytes + OVER_PEAK_BYTES_MIN.max(wanted.max(least).min(most))
     }
 
     /// Bounds live and dirty memory together near the peak of live memory, because free runs that did not fit the last

@@ -36,7 +36,7 @@ static STRIPES: [SharedRanges; STRIPES_MAX] = [const { SharedRanges::new() }; ST
 struct Common {
     /// The number of stripes besides the first. Changed under the lock of a stripe, of which `fork` holds all.
     more: AtomicUsize,
-    /// Its maximum, and the number of waiting calls after which it grows.
+    /// Its maximum, and the number of waiting calls after which it grows: 0 at first, as the maximum is.
     more_max: AtomicUsize,
     waits: AtomicU32,
     /// The stripes that owe memory, a bit each.
@@ -50,7 +50,7 @@ struct Common {
 static COMMON: Common = Common {
     more: AtomicUsize::new(0),
     more_max: AtomicUsize::new(0),
-    waits: AtomicU32::new(WAITS),
+    waits: AtomicU32::new(0),
     owing: AtomicUsize::new(0),
     passes: AtomicUsize::new(0),
     many_shards: AtomicUsize::new(0),
@@ -130,9 +130,9 @@ pub(crate) fn allow(shards: usize) {
     // Each thread that starts comes here, and a store would take the line from all others.
     // ORDERING: Relaxed, as in `count`.
     if COMMON.more_max.load(Ordering::Relaxed) != most - 1 {
-        // ORDERING: As above.
-        COMMON.more_max.store(most - 1, Ordering::Relaxed);
+        // ORDERING: As above, in both.
         COMMON.waits.store(waits, Ordering::Relaxed);
+        COMMON.more_max.store(most - 1, Ordering::Relaxed);
     }
 }
 

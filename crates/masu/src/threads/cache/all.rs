@@ -52,7 +52,7 @@ impl Threads {
         let shard = Shard::for_thread(self.made, shards);
         let cache = metadata::forever(ThreadCache::new(shard, self.made as u8, key))?;
         cache.settle();
-        cache.begin_share();
+        cache.update_share(0);
         let cache: &'static ThreadCache = cache;
         self.made += 1;
         if are_counted() {
@@ -165,9 +165,9 @@ pub(crate) fn each_lock(visit: Visit<'_>) {
     visit.see(THREADS.raw());
 }
 
-/// How many threads have started to use masu, counted before they take a lock, and how many of them have ended. On lines of
-/// their own, which only threads that start or end write.
-#[repr(align(128))]
+/// How many threads have started to use masu, counted before they take a lock, and how many of them have ended. On a line that
+/// only threads write that start or end.
+#[repr(align(64))]
 struct Number {
     starts: AtomicUsize,
     ends: AtomicUsize,

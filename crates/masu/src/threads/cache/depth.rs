@@ -34,7 +34,7 @@ const WORDS_FIRST: usize = 16;
 const REFILL_BYTES_FIRST: usize = 1 << 10;
 const REFILL_BYTES_LAST: usize = 8 << 10;
 /// Denials after which other classes must give up depth.
-const DENIALS_MAX: u32 = 32;
+const DENIALS_MAX: u8 = 32;
 /// Blocks that one call sends away: it must not take long.
 const SENT_MAX: usize = 1024;
 /// Stacks that hold less than this always grow when full.

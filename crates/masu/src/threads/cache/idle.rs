@@ -27,7 +27,7 @@ static IDLE: Lock<Idle> = Lock::new(Idle { warm: None, warm_bytes: 0, empty: Non
 /// A cache for a thread that starts, if there is one without a thread.
 pub(crate) fn take() -> Option<&'static ThreadCache> {
     let cache = take_any()?;
-    cache.begin_share();
+    cache.update_share(0);
     Some(cache)
 }
 

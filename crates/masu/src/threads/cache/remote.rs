@@ -157,6 +157,7 @@ impl ThreadCache {
     }
 
     /// Empties a remote stack.
+    #[inline(never)]
     fn send_remote(&self, code: u8, class: Class, stack: &Stack) {
         let (start, count) = (self.remote.start(code), self.remote_count(code, stack));
         if count == 0 {
@@ -171,6 +172,8 @@ impl ThreadCache {
     }
 
     /// Flushes the remote stacks that did not overflow in this epoch.
+    #[inline(never)]
+    #[unsafe(link_section = ".text.masu_cold.several.remote_end_epoch")]
     pub(super) fn end_remote_epoch(&self) {
         let busy = self.remote.busy.replace(0);
         for (code, class, stack) in self.remote_stacks() {

@@ -7,8 +7,7 @@ use std::thread;
 use masu::options::{self, Refusal};
 
 use super::{
-    advice, allocate_up_to, block, free, kept_of_64_mib, most_cached, most_transferred, shards_of,
-    use_every_class,
+    advice, allocate_up_to, block, free, kept_of_64_mib, most_cached, shards_of, use_every_class,
 };
 use crate::MIB;
 use crate::resident::resident_bytes;
@@ -16,7 +15,7 @@ use crate::resident::resident_bytes;
 /// Runs the child of this option.
 pub(crate) fn run(option: &str) {
     call! { option, panic!("no child {option}"),
-        cache_size transfer_size retain retain_min purge_delay_ms memory_limit arena_size
+        cache_size retain retain_min purge_delay_ms memory_limit arena_size
         shards huge_pages huge_pages_from abort_on_oom verbose statistics_page
         statistics_at_exit deepbind profile_interval profile_leaks against_the_environment
         guard_rate guard_slots shuffle
@@ -49,16 +48,6 @@ fn cache_size() {
     assert_eq!(most_cached(), 0);
     unset("cache_size");
     assert!(most_cached() > 256 << 10);
-}
-
-fn transfer_size() {
-    assert!(most_transferred() > 32 << 10);
-    set("transfer_size", 8 << 10);
-    masu::c::trim(0);
-    let after = most_transferred();
-    assert!((1..=3 * (8 << 10)).contains(&after), "{after}");
-    unset("transfer_size");
-    assert!(most_transferred() > 32 << 10);
 }
 
 fn retain() {

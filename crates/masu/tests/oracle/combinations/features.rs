@@ -129,8 +129,6 @@ pub(crate) fn change_option(
 pub(crate) fn change_depth(random: &mut Random) {
     let cache = [None, Some(0), Some(random.doubling(256, 4 << 20))][random.below(3)];
     options::set("cache_size", cache).expect("any number is accepted");
-    let transfer = [None, Some(0), Some(random.doubling(16, 64 << 10))][random.below(3)];
-    options::set("transfer_size", transfer).expect("so many are accepted");
 }
 
 /// Sets the options of guards.

@@ -13,6 +13,7 @@ use crate::platform::sync::{AtomicUsize, Cell, Ordering};
 use crate::settings;
 use crate::threads::cache::{ThreadCache, all};
 
+const KIB: usize = 1 << 10;
 /// The most that a share is without much live memory, in a program with one thread. With several threads it is double,
 /// because a trip to the pages costs more.
 const BYTES: usize = 512 << 10;
@@ -34,8 +35,8 @@ const TURN_MS: usize = 6;
 /// How long a thread has been making slow calls in quick succession.
 pub(in crate::threads::cache) struct Pace {
     /// The last epoch's end, and the end of the last one that was long, in milliseconds.
-    last: Cell<usize>,
-    slow: Cell<usize>,
+    last: Cell<u32>,
+    slow: Cell<u32>,
 }
 
 impl Pace {
@@ -45,15 +46,16 @@ impl Pace {
 
     /// Notes the end of an epoch of a thread that shares its CPU with `others`; whether it is busy.
     fn note_epoch(&self, now: usize, others: usize) -> bool {
-        if now.wrapping_sub(self.last.replace(now)) > BUSY_EPOCH_MS + TURN_MS * others {
+        let now = now as u32;
+        if now.wrapping_sub(self.last.replace(now)) as usize > BUSY_EPOCH_MS + TURN_MS * others {
             self.slow.set(now);
         }
-        now.wrapping_sub(self.slow.get()) >= BUSY_AFTER_MS
+        now.wrapping_sub(self.slow.get()) as usize >= BUSY_AFTER_MS
     }
 }
 
-/// The CPUs, once there are several threads.
-static CPUS: AtomicUsize = AtomicUsize::new(1);
+/// The CPUs, once there are several threads; 0 before.
+static CPUS: AtomicUsize = AtomicUsize::new(0);
 
 /// Sets how many CPUs there are.
 pub(in crate::threads::cache) fn note_cpus(cpus: usize) {
@@ -68,8 +70,8 @@ fn most() -> usize {
 
 /// The share of one of `threads` threads, where so many bytes are live.
 fn share(threads: usize, cpus: usize, live: usize, most: usize) -> usize {
-    let all = ALL_BYTES_MIN.max(cpus * most);
-    most.min(all / threads).max(live / LIVE_SHARE / threads).max(BYTES_MIN)
+    let all = ALL_BYTES_MIN.max(cpus * most).min(threads * most);
+    all.max(live / LIVE_SHARE).checked_div(threads).unwrap_or(0).max(BYTES_MIN)
 }
 
 /// The budget of a thread in a program of few, in bytes: what the stacks that ended threads left may hold together.
@@ -80,32 +82,46 @@ pub(in crate::threads::cache) fn of_few() -> usize {
 impl ThreadCache {
     /// The budget of this thread's stacks, in bytes.
     pub(super) fn budget(&self) -> usize {
-        settings::cache_size().unwrap_or(self.share.get())
+        settings::cache_size().unwrap_or_else(|| self.share())
     }
 
     /// The budget that bounds each stack of blocks that are not big: deeper ones hold many pages, and gain little.
     pub(super) fn budget_of_smaller(&self) -> usize {
         let of_share = |share: usize| share.min(most().max(share / SMALLER_SHARE));
-        settings::cache_size().unwrap_or_else(|| of_share(self.share.get()))
+        settings::cache_size().unwrap_or_else(|| of_share(self.share()))
     }
 
     /// Whether what stacks start with counts against the budget too, as it does where the budget was set or is small.
     pub(in crate::threads::cache) fn budget_is_strict(&self) -> bool {
-        settings::cache_size().is_some() || self.share.get() < BYTES
+        settings::cache_size().is_some() || self.share() < BYTES
     }
 
-    /// Sets the share of a thread that starts.
-    pub(in crate::threads::cache) fn begin_share(&self) {
-        let (threads, cpus) = threads_and_cpus();
-        self.share.set(share(threads, cpus, 0, most()));
+    /// Sets the thread's share, at its start and at the end of an epoch, where so many bytes are live.
+    pub(in crate::threads::cache) fn update_share(&self, live: usize) {
+        if slot::are_several() {
+            self.update_share_of_several(live);
+        } else {
+            self.set_share(share(1, 1, live, BYTES));
+        }
     }
 
-    /// Sets the thread's share at the end of an epoch, where so many bytes are live.
-    pub(super) fn update_share(&self, live: usize) {
+    /// The same where there are several threads.
+    #[inline(never)]
+    #[unsafe(link_section = ".text.masu_cold.several.budget_update_share")]
+    fn update_share_of_several(&self, live: usize) {
         let (threads, cpus) = threads_and_cpus();
         let share = share(threads, cpus, live, most());
-        let is_busy = || self.pace.note_epoch(now_ms(), threads / cpus);
-        self.share.set(if share < BYTES && is_busy() { most() } else { share });
+        let is_busy = || self.pace.note_epoch(now_ms(), threads.checked_div(cpus).unwrap_or(0));
+        self.set_share(if share < BYTES && is_busy() { most() } else { share });
+    }
+
+    fn share(&self) -> usize {
+        self.share_kib.get() as usize * KIB
+    }
+
+    fn set_share(&self, bytes: usize) {
+        // More than 4 TiB of stacks are as good as that.
+        self.share_kib.set(u32::try_from(bytes / KIB).unwrap_or(u32::MAX));
     }
 }
 

@@ -85,7 +85,9 @@ impl ThreadCache {
         }
         for_classes_in(ending, |other| self.end_epoch(other));
         if all {
-            self.end_remote_epoch();
+            if slot::are_several() {
+                self.end_remote_epoch();
+            }
             // An option or further threads may have reduced the budget since.
             if self.budget_is_strict() {
                 self.take_from_others(class, 0);
