@@ -25,7 +25,8 @@ const ALL_BYTES_MIN: usize = 64 << 20;
 const LIVE_SHARE: usize = 2;
 const SMALLER_SHARE: usize = 4;
 
-/// The longest run that a thread parks without a right, as one part in this many of its budget.
+/// The longest run that a thread parks without a right, as one part in this many of its budget
+/// without much live memory.
 const PARKED_SHARE: usize = 2;
 
 /// The longest epoch of a busy thread with a CPU of its own, and how long its epochs must have been so short, in
@@ -100,7 +101,7 @@ impl ThreadCache {
     #[inline]
     pub(crate) fn parks(&self, bytes: usize) -> bool {
         slot::are_several()
-            && bytes <= self.budget() / PARKED_SHARE
+            && bytes <= self.budget().min(most()) / PARKED_SHARE
             && settings::retain().is_none()
             && settings::purge_delay_ms().is_none()
     }
