@@ -85,10 +85,7 @@ pub(crate) unsafe fn free(first: &'static Slice) {
     }
     let (slices, cache) = (first.count.get() as usize, slot::get().cache());
     if let Some(cache) = cache {
-        let is_short = cache.parked.is_vacant()
-            && cache.parks(slices * SLICE_BYTES)
-            && stripes::of(first) == stripes::for_thread(cache.number);
-        if is_short || cache.parked.wants(first, slices) {
+        if cache.parked.wants(first, slices) {
             first.kind.set(Kind::Parked);
             cache.parked.park(first, slices);
             return;
@@ -167,31 +164,6 @@ mod tests {
     use core::ptr::NonNull;
 
     use super::*;
-
-    #[test]
-    fn one_of_several_threads_parks_any_short_run_until_its_next_request() {
-        crate::blocks::slot::note_several();
-        let working = std::thread::spawn(|| {
-            let block = |slices| {
-                NonNull::new(allocate(slices * SLICE_BYTES, 1, false)).expect("memory").addr().get()
-            };
-            // SAFETY: Each block is freed once.
-            let free = |block| unsafe { free(Slice::at(block)) };
-            let (short, other, long) = (block(2), block(3), block(64));
-            let parked = slot::parked().expect("the thread has begun");
-            free(short);
-            assert_eq!(parked.slices(), 2);
-            assert_eq!((block(2), parked.slices()), (short, 0), "it is what was asked for");
-            free(other);
-            assert_eq!(parked.slices(), 3);
-            free(long);
-            assert_eq!(parked.slices(), 0, "both went home with one lock");
-            free(short);
-            // At its end the thread gives back what it has parked.
-            parked.slices()
-        });
-        assert_eq!(working.join().expect("nothing panicked there"), 2);
-    }
 
     #[test]
     fn a_thread_that_asks_for_large_blocks_only_parks_them() {

@@ -124,7 +124,7 @@ unsafe extern "C" fn end(cache: *mut c_void) {
     let cache: &'static ThreadCache = unsafe { &*cache.cast_const().cast() };
     slot::set(slot::ended());
     cache.traffic.note_user(User::Nobody, cache.traffic.generation());
-    if cache.parked.has_right() || cache.parked.slices() > 0 {
+    if cache.parked.has_right() {
         stripes::for_thread(cache.number).lock().bring_home(Some(&cache.parked));
     }
     cache.flush_heaps();

@@ -202,14 +202,14 @@ impl Held<'_> {
     #[inline]
     pub(crate) fn bring_home(&mut self, parked: Option<&Parked>) {
         let Some(parked) = parked else { return };
-        if let Some(place) = parked.home() {
+        if let Some(place) = parked.right_from() {
             self.bring_home_from(place, parked);
         } else {
             parked.forget_last();
         }
     }
 
-    /// [`Held::bring_home`] to the stripe at `place`.
+    /// [`Held::bring_home`] if the stripe at `place` gave the right.
     #[inline(never)]
     fn bring_home_from(&mut self, place: usize, parked: &Parked) {
         match stripes::at(place) {

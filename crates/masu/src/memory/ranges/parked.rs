@@ -4,11 +4,10 @@
 //! Relies on each thread having a place of its own behind the thread slot, so parking and taking are plain stores: no lock,
 //! no atomic exchange, no merging or splitting of runs, no write to the class map. The hard idea is that nothing else may
 //! notice. A parked run is returned before its thread takes anything from the ranges or frees anything to them (except for
-//! metadata and for tails of blocks that shrink), so it never blocks the merging of a longer run. A long run is parked only if its
+//! metadata and for tails of blocks that shrink), so it never blocks the merging of a longer run. A run is parked only if its
 //! thread was handed two of one length in a row and frees the last one first. And it needs a *right* from the ranges; the sum
 //! of rights counts against the free memory that may stay resident, so parked runs of idle threads hold no more than would
-//! stay anyway. Any short run, a part of the thread's share for its stacks, is parked where nothing else is: it goes home with
-//! the lock that the thread takes for its next request, or is what that asks for.
+//! stay anyway.
 
 use crate::memory::slice::{SLICE_BYTES, Slice};
 use crate::platform::sync::{AtomicUsize, Ordering};
@@ -70,17 +69,11 @@ impl Parked {
         load(&self.last) == entry(first, slices)
     }
 
-    /// Whether any short run may be parked: there is none, and no right to park another one.
-    #[inline]
-    pub(crate) fn is_vacant(&self) -> bool {
-        load(&self.run) == 0 && !self.has_right()
-    }
-
-    /// Parks a run that [`Parked::wants`] accepted, or a short one.
+    /// Parks a run that [`Parked::wants`] accepted.
     #[inline]
     pub(crate) fn park(&self, first: &'static Slice, slices: usize) {
         // Taking a parked run or the ranges empties the place before another run is handed out.
-        debug_assert!(load(&self.run) == 0 && [0, slices].contains(&slices_of(load(&self.right))));
+        debug_assert!(load(&self.run) == 0 && slices_of(load(&self.right)) == slices);
         store(&self.run, entry(first, slices));
     }
 
@@ -105,14 +98,9 @@ impl Parked {
         store(&self.last, last);
     }
 
-    /// The place of the stripe that gave the right to park, or that the parked run is of, if there is one.
-    pub(super) fn home(&self) -> Option<usize> {
-        if self.has_right() {
-            return Some(load(&self.right) / SLICE_BYTES);
-        }
-        let entry = load(&self.run);
-        // SAFETY: As in `take_any`.
-        (entry != 0).then(|| unsafe { Slice::at(entry) }.arena().stripe.get() as usize)
+    /// The place of the stripe that gave the right to park, if one did.
+    pub(super) fn right_from(&self) -> Option<usize> {
+        self.has_right().then(|| load(&self.right) / SLICE_BYTES)
     }
 
     /// Gives up the right to park: returns its slices, and the run to return.

@@ -25,10 +25,6 @@ const ALL_BYTES_MIN: usize = 64 << 20;
 const LIVE_SHARE: usize = 2;
 const SMALLER_SHARE: usize = 4;
 
-/// The longest run that a thread parks without a right, as one part in this many of its budget
-/// without much live memory.
-const PARKED_SHARE: usize = 2;
-
 /// The longest epoch of a busy thread with a CPU of its own, and how long its epochs must have been so short, in
 /// milliseconds: longer than it takes to serve a usual request.
 const BUSY_EPOCH_MS: usize = 100;
@@ -93,17 +89,6 @@ impl ThreadCache {
     pub(super) fn budget_of_smaller(&self) -> usize {
         let of_share = |share: usize| share.min(most().max(share / SMALLER_SHARE));
         settings::cache_size().unwrap_or_else(|| of_share(self.share()))
-    }
-
-    /// Whether a free run of so many bytes may wait in this thread for its next request, although it was not handed out last:
-    /// where there are other threads, and no option says how much free memory may stay. With one thread a lock costs little,
-    /// and runs that merge at once are worth more.
-    #[inline]
-    pub(crate) fn parks(&self, bytes: usize) -> bool {
-        slot::are_several()
-            && bytes <= self.budget().min(most()) / PARKED_SHARE
-            && settings::retain().is_none()
-            && settings::purge_delay_ms().is_none()
     }
 
     /// Whether what stacks start with counts against the budget too, as it does where the budget was set or is small.
