@@ -8,8 +8,8 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::net::TcpListener;
 use std::ops::Range;
-use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::process::{self, Child, Command, Stdio};
+use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -163,11 +163,16 @@ fn error(job: &str, cluster: Cluster, process: usize) -> Option<String> {
     })
 }
 
-/// Addresses on loopback that nobody listens at.
+/// Addresses on loopback that nobody listens at, each given once: a port that the kernel chooses might be another test's, or
+/// that of an outgoing connection, before a process of this one listens there.
 fn addresses(count: usize) -> String {
-    let listeners: Vec<_> = (0..count).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
-    let of = |listener: &TcpListener| listener.local_addr().unwrap().to_string();
-    listeners.iter().map(of).collect::<Vec<_>>().join(",")
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    // Below the ports of outgoing connections.
+    let first = 10_000 + (process::id() % 20_000) as u16;
+    let ports = std::iter::repeat_with(|| first + NEXT.fetch_add(1, Ordering::Relaxed) % 2_000);
+    let addresses = ports.map(|port| format!("127.0.0.1:{port}"));
+    let free = addresses.filter(|address| TcpListener::bind(address).is_ok());
+    free.take(count).collect::<Vec<_>>().join(",")
 }
 
 fn start(process: usize, addresses: &str, job: &str) -> Child {
