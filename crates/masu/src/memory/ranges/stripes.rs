@@ -128,11 +128,11 @@ pub(crate) fn allow(shards: usize) {
     let most = if has_one { 1 } else { shards.clamp(MANY_SHARDS, STRIPES_MAX) };
     let waits = if shards < MANY_SHARDS { WAITS_FEW } else { WAITS };
     // Each thread that starts comes here, and a store would take the line from all others.
-    // ORDERING: Relaxed, as in `count`.
-    if COMMON.more_max.load(Ordering::Relaxed) != most - 1 {
-        // ORDERING: As above, in both.
-        COMMON.waits.store(waits, Ordering::Relaxed);
-        COMMON.more_max.store(most - 1, Ordering::Relaxed);
+    // ORDERING: Relaxed in all four, as in `count`.
+    let (now, relaxed) = (&COMMON, Ordering::Relaxed);
+    if now.more_max.load(relaxed) != most - 1 || now.waits.load(relaxed) != waits {
+        now.waits.store(waits, relaxed);
+        now.more_max.store(most - 1, relaxed);
     }
 }
 
