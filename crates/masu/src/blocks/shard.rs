@@ -1,9 +1,8 @@
 //! Shards: the owners of pages. Threads own only their caches.
 //!
-//! Relies on pages; thread caches take and return blocks as arrays of pointers. There is about one
-//! shard a CPU, and each has for every class a list of its pages with free blocks, behind a lock of its own. The hard idea:
-//! because pages never belong to a thread, a thread's end is at most a flush, and a block freed by any thread returns the
-//! same way.
+//! Relies on pages; thread caches take and return blocks as arrays of pointers. There is about one shard a CPU, and each has
+//! for every class a list of its pages with free blocks, behind a lock of its own. The hard idea: because pages never belong
+//! to a thread, a thread's end is at most a flush, and a block freed by any thread returns the same way.
 
 pub(crate) mod guarded;
 #[cfg(feature = "secure")]

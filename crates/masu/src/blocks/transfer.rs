@@ -5,7 +5,7 @@
 //! for each class, and blocks that no thread fetches for a while are flushed, because cached blocks keep pages.
 //!
 //! Smaller blocks go straight to their pages: those sort them by address, and threads that follow one another's lists read
-//! along (`docs/design.md`, section 3).
+//! along (`docs/design.md`, section 4).
 
 use core::mem;
 

@@ -56,7 +56,7 @@ macro_rules! option_rows {
             /// With 0 nothing is cached: every block comes from a page, under a lock.
             CacheSize, cache_size(bytes: usize), "MASU_CACHE_SIZE",
             Bytes 0 to BYTES_MAX, accepts "a number of bytes, such as 65536, 64K or 1M",
-            default "about 512K, and 1M once there is a second thread; a share of 64M where there are more than 64 threads and than CPUs, at least 128K, unless the thread is busy; or half of what is live, shared by all threads, where that is more (an eighth for blocks of up to 8K)",
+            default "about 512K, and 1M once there is a second thread; a share of 64M where there are more than 64 threads and than CPUs, at least 128K, unless the thread is busy; or half of what is live, shared by all threads, where that is more. Blocks of one size take at most a sixteenth of it, of up to 8K a sixteenth of an eighth of what is live",
             holds "in each thread after some hundred calls that its cache could not serve";
 
             /// Free memory to keep for later use instead of returning it to the kernel, in bytes. With 0 it is returned

@@ -21,7 +21,8 @@ const BYTES: usize = 512 << 10;
 const BYTES_MIN: usize = 128 << 10;
 /// The shares of all threads together, where they are not more because of CPUs or live memory.
 const ALL_BYTES_MIN: usize = 64 << 20;
-/// All threads' stacks may hold one part in this many of the live memory, those of smaller blocks a quarter of that.
+/// All threads' stacks may hold one part in this many of the live memory. Each stack of smaller blocks is bounded as if it
+/// were a quarter of that.
 const LIVE_SHARE: usize = 2;
 const SMALLER_SHARE: usize = 4;
 
@@ -85,7 +86,7 @@ impl ThreadCache {
         settings::cache_size().unwrap_or_else(|| self.share())
     }
 
-    /// The budget that bounds each stack of blocks that are not big: deeper ones hold many pages, and gain little.
+    /// The budget that bounds each stack of smaller blocks: deeper ones hold many pages, and gain little.
     pub(super) fn budget_of_smaller(&self) -> usize {
         let of_share = |share: usize| share.min(most().max(share / SMALLER_SHARE));
         settings::cache_size().unwrap_or_else(|| of_share(self.share()))
