@@ -64,8 +64,8 @@ def drawing(generator, shapes):
     lines = ['<svg xmlns="http://www.w3.org/2000/svg" width="1000" height="1000">']
     for number in range(shapes):
         points = " ".join(f"{generator.randrange(1000)},{generator.randrange(1000)}" for _ in range(6))
-        colour = f"#{generator.randrange(1 << 24):06x}"
-        lines.append(f'<g opacity="0.{number % 9 + 1}"><path d="M {points} z" fill="{colour}" stroke="black"/></g>')
+        color = f"#{generator.randrange(1 << 24):06x}"
+        lines.append(f'<g opacity="0.{number % 9 + 1}"><path d="M {points} z" fill="{color}" stroke="black"/></g>')
     return "\n".join(lines + ["</svg>\n"])
 
 

@@ -110,7 +110,7 @@ static void overflow_usable(size_t size) {
     overflow(size, malloc_usable_size(other), PLAIN);
 }
 
-/* As a copy of something long does, and on the way over neighbours whatever there is. */
+/* As a copy of something long does, and on the way over neighbors whatever there is. */
 static void overflow_run(size_t size) {
     enum { LONG = 256 << 10 };
     uintptr_t word = (uintptr_t)lure();

@@ -82,7 +82,7 @@ void clock_resumes(void);
 /* Makes the compiler believe that `block` and what it points to are used here. */
 static inline void keep(void *block) { __asm__ volatile("" : : "r"(block) : "memory"); }
 
-/* Spreads the bits of `value`: neighbouring values give unrelated results. */
+/* Spreads the bits of `value`: neighboring values give unrelated results. */
 static inline uint64_t mix(uint64_t value) {
     value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9u;
     value = (value ^ (value >> 27)) * 0x94d049bb133111ebu;

@@ -1,5 +1,5 @@
 /* threads.c: blocks that one thread allocates and another frees, threads that come and go, and threads
- * that write to neighbouring blocks. Who frees a block depends on timing; the checksum does not, because
+ * that write to neighboring blocks. Who frees a block depends on timing; the checksum does not, because
  * every block is freed exactly once. Hand-over never grows without bound: it waits, or is skipped. */
 #include <sched.h>
 #include <stdatomic.h>
@@ -199,7 +199,7 @@ static uint64_t live_a_generation(const struct share *share) {
     unsigned now = heritage->generation % 2;
     size_t listed = 0;
     uint64_t sum = 0;
-    /* The list of the neighbour's forerunner: this thread did not allocate it. */
+    /* The list of the neighbor's forerunner: this thread did not allocate it. */
     struct sealed **inherited = &heritage->lists[!now][(share->index + 1) % share->threads];
     sum += sealed_free_list(*inherited, share->size);
     *inherited = NULL;
@@ -243,12 +243,12 @@ static uint64_t generations(const struct plan *plan) {
     return sum;
 }
 
-/* ---- mixed-cross: random replacement of mixed sizes, one block in four freed by the neighbour ---- */
+/* ---- mixed-cross: random replacement of mixed sizes, one block in four freed by the neighbor ---- */
 
 #define POST_BLOCKS 32
 #define MAILBOX_MAX 1024
 
-/* Posted blocks, as one list. `waiting` counts them, so that a neighbour which does not run is sent
+/* Posted blocks, as one list. `waiting` counts them, so that a neighbor which does not run is sent
  * no more than MAILBOX_MAX; the sender then frees by itself. */
 struct mailbox {
     _Alignas(64) _Atomic(struct sealed *) list;
@@ -276,7 +276,7 @@ static uint64_t mailbox_empty(struct mailbox *mailbox, size_t size_max) {
 
 static uint64_t mixed_body(const struct share *share) {
     struct mailbox *mailboxes = share->context, *own = &mailboxes[share->index];
-    struct mailbox *neighbour = &mailboxes[(share->index + 1) % share->threads];
+    struct mailbox *neighbor = &mailboxes[(share->index + 1) % share->threads];
     struct sealed **blocks = table_new(share->live, sizeof *blocks);
     struct rng rng = rng_new(share->seed);
     struct post post = {0};
@@ -289,16 +289,16 @@ static uint64_t mixed_body(const struct share *share) {
         blocks[at] = sealed_new(size, (uint32_t)i);
         if (i % 256 == 0) sum += mailbox_empty(own, share->size);
         if (!old) continue;
-        if (at % 4 != 0 || atomic_load_explicit(&neighbour->waiting, memory_order_relaxed) > MAILBOX_MAX) {
+        if (at % 4 != 0 || atomic_load_explicit(&neighbor->waiting, memory_order_relaxed) > MAILBOX_MAX) {
             sum += sealed_free(old, share->size);
             continue;
         }
         old->next = post.first;
         post.first = old;
         if (!post.last) post.last = old;
-        if (++post.count == POST_BLOCKS) post_send(&post, neighbour);
+        if (++post.count == POST_BLOCKS) post_send(&post, neighbor);
     }
-    if (post.count > 0) post_send(&post, neighbour);
+    if (post.count > 0) post_send(&post, neighbor);
     for (size_t i = 0; i < share->live; i++)
         if (blocks[i]) sum += sealed_free(blocks[i], share->size);
     table_drop(blocks, share->live, sizeof *blocks);
@@ -506,8 +506,8 @@ static uint64_t false_sharing_active(const struct share *share) {
     return sum;
 }
 
-/* The first blocks of all threads were allocated in turn by one, so they are neighbours. A malloc that
- * hands a thread the block it has just freed keeps them neighbours for ever. Each thread writes to all its
+/* The first blocks of all threads were allocated in turn by one, so they are neighbors. A malloc that
+ * hands a thread the block it has just freed keeps them neighbors for ever. Each thread writes to all its
  * blocks in turn, so that two threads meet in a line without running in step. */
 static uint64_t passive_body(const struct share *share) {
     void **blocks = (void **)share->context + (size_t)share->index * share->live;
@@ -606,13 +606,13 @@ const struct pattern thread_patterns[] = {
     THREADS("ring", 2, 2, SEALED_MIN, 256, 8192, 30000000, .whole = ring, "one thread allocates, its partner frees"),
     THREADS("asymmetric", 4, 2, SEALED_MIN, 256, 16384, 20000000, .whole = asymmetric, "one thread allocates, all others free"),
     THREADS("generations", 2, 1, 4096, 16384, 4096, 50000000, .whole = generations, "threads come and go, lists are handed on"),
-    THREADS("mixed-cross", 2, 1, 64, 8000, 20000, 16000000, .whole = mixed_cross, "mixed sizes, one in four freed by a neighbour"),
+    THREADS("mixed-cross", 2, 1, 64, 8000, 20000, 16000000, .whole = mixed_cross, "mixed sizes, one in four freed by a neighbor"),
     THREADS("waves", 4, 1, 16, 1024, 1000000, 6000000, .each = waves, "each thread makes all its blocks, then frees them in another order"),
     THREADS("batches", 2, 2, SEALED_MIN, 64, 24576, 30000000, .whole = batches, "lists of 4,096 blocks, made by one thread and freed by its partner"),
     THREADS("exchange-large", 4, 1, 64, 16384, 1000, 3000000, .whole = exchange_large, "few blocks, mostly large, replaced at random by any thread"),
     THREADS("sparse-cross", 4, 2, 4096, 2 << 20, 2400, 400000, .whole = sparse_cross, "blocks of all sizes, little used; one thread frees them all"),
     THREADS("false-sharing-active", 2, 1, 8, 8, 2, 25000000, .each = false_sharing_active, "threads allocate and write at once"),
-    THREADS("false-sharing-passive", 2, 1, 8, 8, 16, 2000000, .whole = false_sharing_passive, "threads free neighbours, allocate and write"),
+    THREADS("false-sharing-passive", 2, 1, 8, 8, 16, 2000000, .whole = false_sharing_passive, "threads free neighbors, allocate and write"),
     THREADS("thread-start-exit", 2, 2, 16, 256, 8, 40000, .whole = thread_start_exit, "threads that allocate a little and end"),
     THREADS("many-threads", 64, 1, 16, 512, 64 * 200, 60000000, .whole = many_threads, "one amount of work on many threads"),
     {0},

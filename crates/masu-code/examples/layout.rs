@@ -220,7 +220,7 @@ fn load_into_arena(objects: &[PathBuf], way: Way) -> Outcome<Loaded> {
         objects.iter().map(Source::file).collect::<Result<Vec<_>, _>>()?
     };
     let handles = if way.each {
-        // SAFETY: The objects have no initialisers.
+        // SAFETY: The objects have no initializers.
         let each = |one: Source| unsafe { arena.load(one) };
         sources.into_iter().map(each).collect::<Result<Vec<_>, _>>()?
     } else {

@@ -195,7 +195,7 @@ pub(crate) fn name(address: usize, size: usize, name: &'static CStr) {
     unsafe { libc::prctl(PR_SET_VMA, PR_SET_VMA_ANON_NAME, address, size, name.as_ptr()) };
 }
 
-/// A mapping that `perf` recognises a jitdump by: one page of the file, executable, never run.
+/// A mapping that `perf` recognizes a jitdump by: one page of the file, executable, never run.
 pub(crate) fn map_marker(file: &std::fs::File) -> io::Result<usize> {
     let (protection, flags) = (libc::PROT_READ | libc::PROT_EXEC, libc::MAP_PRIVATE);
     // SAFETY: A new mapping anywhere replaces none.

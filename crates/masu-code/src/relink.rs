@@ -29,7 +29,7 @@ pub struct Library {
 ///
 /// # Safety
 ///
-/// - The objects' initialisers are sound to run; they are position-independent.
+/// - The objects' initializers are sound to run; they are position-independent.
 pub unsafe fn relink(
     driver: &str,
     objects: Vec<PathBuf>,

@@ -182,7 +182,7 @@ fn compaction_moves_what_only_entries_lead_to() {
 }
 
 #[test]
-fn initialisers_and_destructors_run_in_order_and_once() {
+fn initializers_and_destructors_run_in_order_and_once() {
     let (workshop, arena) = (Workshop::open(), quiet());
     let log =
         workshop.c("log.c", "char seen[64]; static int n; void note(char c) { seen[n++] = c; }");

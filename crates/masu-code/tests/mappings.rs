@@ -113,7 +113,7 @@ fn a_forked_child_gets_an_error_where_code_is_shared_and_continues_elsewhere() {
         // SAFETY: The child calls what needs no other thread, and ends at once.
         let child = unsafe { libc::fork() };
         if child == 0 {
-            // SAFETY: No initialisers.
+            // SAFETY: No initializers.
             let refused = unsafe { arena.load(&source) };
             let is_right = match (writing, refused) {
                 (Writing::Dual, Err(Error::Forked)) => true,

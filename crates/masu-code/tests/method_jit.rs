@@ -83,7 +83,7 @@ impl Jit {
     /// Puts a new version of a group in place; returns how long loading and swapping took.
     fn install(&self, group: usize, source: &Source) -> Duration {
         let start = Instant::now();
-        // SAFETY: The methods have no initialisers.
+        // SAFETY: The methods have no initializers.
         let object = unsafe { self.arena.load(source) }.unwrap_or_else(|error| panic!("{error}"));
         for method in self.group(group) {
             self.entries[method].replace(object, &format!("m{method}")).unwrap();

@@ -24,7 +24,7 @@ fn objects(workshop: &Workshop, version: usize) -> Vec<PathBuf> {
 }
 
 fn linked(workshop: &Workshop, objects: Vec<PathBuf>, name: &str) -> Result<Library, Error> {
-    // SAFETY: The methods have no initialisers.
+    // SAFETY: The methods have no initializers.
     let worker = unsafe { relink(CC, objects, workshop.path(name)) };
     worker.join().expect("the worker does not panic")
 }

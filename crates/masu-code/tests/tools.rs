@@ -82,7 +82,7 @@ fn a_rust_panic_passes_through_loaded_code() {
 }
 
 #[test]
-fn exceptions_pass_while_neighbours_come_and_go() {
+fn exceptions_pass_while_neighbors_come_and_go() {
     static LEFT: AtomicUsize = AtomicUsize::new(0);
     extern "C" fn leaves() {
         // ORDERING: Relaxed; it is read when the threads have ended.
@@ -108,7 +108,7 @@ fn exceptions_pass_while_neighbours_come_and_go() {
     let flags = ["-O2", "-fPIC", "-fexceptions"];
     let source = workshop.source(CC, "f.c", text, &flags).private();
     let mut objects: Vec<_> = (0..600).map(|_| load(&arena, &source)).collect();
-    // Exceptions pass through each of these while its neighbours are replaced.
+    // Exceptions pass through each of these while its neighbors are replaced.
     let kept: Vec<_> = objects.iter().copied().step_by(20).collect();
     type Throws = extern "C-unwind" fn(i64) -> i64;
     // SAFETY: The type is right.

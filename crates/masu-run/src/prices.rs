@@ -2,7 +2,7 @@
 //!
 //! It relies on the kernel door, which makes each of them once, and on nothing that needs rights. A finding
 //! multiplies counts by these prices, so each comes with how far its measurements lie apart. The hard part is
-//! to measure the price and not the neighbours: each is measured in many short batches, and the median batch
+//! to measure the price and not the neighbors: each is measured in many short batches, and the median batch
 //! counts, so that those into which somebody else's work fell do not.
 
 use std::io;

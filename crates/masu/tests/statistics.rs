@@ -78,11 +78,11 @@ fn alone_in_small_pages() -> Turn {
     turn
 }
 
-/// One thread's work: it allocates, resizes, frees, and sends blocks to its neighbour.
+/// One thread's work: it allocates, resizes, frees, and sends blocks to its neighbor.
 fn work(
     live: &mut Vec<Block>,
     random: &mut Random,
-    neighbour: &mpsc::Sender<Block>,
+    neighbor: &mpsc::Sender<Block>,
     own: &mpsc::Receiver<Block>,
 ) {
     for _ in 0..3_000 {
@@ -97,7 +97,7 @@ fn work(
             }
             7 if !live.is_empty() => {
                 let block = live.swap_remove(random.below(live.len()));
-                neighbour.send(block).expect("the neighbour listens to the end");
+                neighbor.send(block).expect("the neighbor listens to the end");
             }
             _ if !live.is_empty() => live.swap_remove(random.below(live.len())).free(),
             _ => {}
@@ -181,12 +181,12 @@ fn every_class_agrees_with_an_oracle() {
     thread::scope(|scope| {
         let (senders, receivers): (Vec<_>, Vec<_>) = (0..THREADS).map(|_| mpsc::channel()).unzip();
         let threads = receivers.into_iter().enumerate().map(|(number, own)| {
-            let neighbour = senders[(number + 1) % THREADS].clone();
+            let neighbor = senders[(number + 1) % THREADS].clone();
             let (oracle, barrier) = (&oracle, &barrier);
             scope.spawn(move || {
                 let (mut live, mut random) = (Vec::new(), Random(number as u64 + 1));
                 for _ in 0..rounds {
-                    work(&mut live, &mut random, &neighbour, &own);
+                    work(&mut live, &mut random, &neighbor, &own);
                     barrier.wait();
                     live.extend(own.try_iter());
                     let mut oracle = oracle.lock().unwrap_or_else(PoisonError::into_inner);

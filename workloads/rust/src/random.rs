@@ -2,7 +2,7 @@
 //!
 //! The same stream as in `workloads/patterns`: a Weyl sequence, mixed.
 
-/// Spreads the bits of `value`: neighbouring values give unrelated results.
+/// Spreads the bits of `value`: neighboring values give unrelated results.
 pub fn mix(value: u64) -> u64 {
     let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

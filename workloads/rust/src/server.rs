@@ -91,13 +91,13 @@ fn answered(request: &Request, session: &Arc<Session>) -> Answer {
 const BATCH: usize = 16;
 const BATCHES: usize = 64;
 
-/// The way to a thread's neighbour, and from the other one.
-struct Neighbours {
+/// The way to a thread's neighbor, and from the other one.
+struct Neighbors {
     next: SyncSender<Vec<Answer>>,
     before: Receiver<Vec<Answer>>,
 }
 
-impl Neighbours {
+impl Neighbors {
     /// Hands answers on; those for which there is no room are dropped here. Returns what was said by those
     /// dropped here.
     fn exchange(&self, answers: &mut Vec<Answer>) -> u64 {
@@ -129,7 +129,7 @@ fn visited(before: Option<Arc<Session>>, user: usize, place: &str) -> Arc<Sessio
 }
 
 /// One thread's server: its requests, its sessions, and what it hands on.
-fn serve(seed: u64, ops: u64, neighbours: Neighbours) -> u64 {
+fn serve(seed: u64, ops: u64, neighbors: Neighbors) -> u64 {
     let mut random = Random::new(seed);
     let mut sessions: Vec<Option<Arc<Session>>> = (0..SESSIONS).map(|_| None).collect();
     let mut answers = Vec::with_capacity(BATCH);
@@ -146,10 +146,10 @@ fn serve(seed: u64, ops: u64, neighbours: Neighbours) -> u64 {
             answers.push(answer);
         }
         if answers.len() == BATCH {
-            sum = sum.wrapping_add(neighbours.exchange(&mut answers));
+            sum = sum.wrapping_add(neighbors.exchange(&mut answers));
         }
     }
-    sum.wrapping_add(neighbours.exchange(&mut answers)).wrapping_add(neighbours.end())
+    sum.wrapping_add(neighbors.exchange(&mut answers)).wrapping_add(neighbors.end())
 }
 
 /// Threads that serve, each of which hands answers on to the next. One operation is one request.
@@ -163,7 +163,7 @@ pub fn requests(work: Work) -> u64 {
             .zip(ways)
             .map(|(thread, (next, before))| {
                 let (seed, ops) = (mix(work.seed.wrapping_add(thread)), work.share(thread));
-                scope.spawn(move || serve(seed, ops, Neighbours { next, before }))
+                scope.spawn(move || serve(seed, ops, Neighbors { next, before }))
             })
             .collect();
         let sums = servers.into_iter().map(|thread| thread.join().unwrap_or_default());

@@ -90,7 +90,7 @@ fn prove(peers: &[(String, String)], folder: &Path) -> Vec<(String, PathBuf, Res
     let folders = self::folder().into_iter().chain(hardened()).collect();
     let catalogue = Catalogue::find(&Places { folders, ..Places::default() });
     let ours = peers.iter().map(|(name, file)| {
-        let proof = recognised(&catalogue, name, &folder.join(file))
+        let proof = recognized(&catalogue, name, &folder.join(file))
             .and_then(|allocator| proof::prove(&catalogue, allocator));
         (name.clone(), folder.join(file), proof)
     });
@@ -104,7 +104,7 @@ fn prove(peers: &[(String, String)], folder: &Path) -> Vec<(String, PathBuf, Res
 }
 
 /// The lab's entry for the library, under its name and the version that its file's name ends with.
-fn recognised<'a>(catalogue: &'a Catalogue, name: &str, library: &Path) -> Result<&'a Allocator> {
+fn recognized<'a>(catalogue: &'a Catalogue, name: &str, library: &Path) -> Result<&'a Allocator> {
     let path = library.canonicalize().context("it was not built")?;
     let found = catalogue.allocators.iter().find(|one| one.path == path);
     let found = found.with_context(|| format!("{} defines no malloc", path.display()))?;
@@ -137,7 +137,7 @@ mod tests {
         }
         let catalogue = Catalogue::find(&Places { folders, ..Places::default() });
         for (name, file) in &peers {
-            recognised(&catalogue, name, &folder.join(file)).unwrap();
+            recognized(&catalogue, name, &folder.join(file)).unwrap();
         }
         fs::remove_dir_all(&folder).unwrap();
         assert!(peers.len() >= 8);

@@ -3,7 +3,7 @@
 //!
 //! It relies on `workloads/rust` for the work, on cargo for a program of each allocator (`build.rs`), and on the lab's
 //! engine for every run (`measure.rs`). The allocator is part of the program here: what the compiler makes of it
-//! depends on link-time optimisation and on the C library, so each of these is a program and a table of its own, and an
+//! depends on link-time optimization and on the C library, so each of these is a program and a table of its own, and an
 //! allocator that cannot be built in one of them costs nobody else.
 
 use std::path::Path;

@@ -28,9 +28,9 @@ pub(super) fn look(book: &Path, out: &Path) -> Result<()> {
     measure(book, &pages, out)?;
     for page in PICTURED {
         for (name, width) in WIDTHS {
-            for (colours, number) in [("dark", 0), ("light", 1)] {
+            for (colors, number) in [("dark", 0), ("light", 1)] {
                 let picture = out.join(format!(
-                    "{}-{name}-{colours}.png",
+                    "{}-{name}-{colors}.png",
                     page.trim_end_matches(".html").replace('/', "-")
                 ));
                 let mut draw = browser(&format!("{width},1400"));

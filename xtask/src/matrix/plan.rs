@@ -227,7 +227,7 @@ pub(super) const LEFT_OUT: &[LeftOut] = &[
     left_out(
         "life",
         "threads_with_the_smallest_stack",
-        "a library that is not optimised takes more than such a stack has",
+        "a library that is not optimized takes more than such a stack has",
         Place::Debug,
     ),
 ];

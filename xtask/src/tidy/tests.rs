@@ -286,6 +286,7 @@ fn words_phrases_and_late_subjects_are_found_where_they_are_looked_for() {
             ("xtask/src/a.rs", "fn a() {} // the house's own", 1),
             (lab, "//! A.\nfn told() { say(\"whoever\"); }\n// `endear`, untold", 1),
             ("workloads/a.c", "/* Whoever. */", 1),
+            ("workloads/a.c", "/* Its Neighbours and unoptimised behavior. */", 1),
             ("docs/a.svg", "told", 0),
             ("benches/record/a.md", "told. What fails is named.", 0),
             ("docs/a.md", "Plain. What fails is named.\n\n- Of two, one.\n", 2),

@@ -31,6 +31,18 @@ const RETIRED: [(&str, &str); 15] = [
     ("whatsoever", "nothing"),
 ];
 
+/// Parts of words in British spelling, each with its American one.
+const BRITISH: [(&str, &str); 8] = [
+    ("neighbour", "neighbor"),
+    ("behaviour", "behavior"),
+    ("colour", "color"),
+    ("favour", "favor"),
+    ("optimis", "optimiz"),
+    ("initialis", "initializ"),
+    ("recognis", "recogniz"),
+    ("synchronis", "synchroniz"),
+];
+
 /// Phrases of our own, not used on pages for users.
 const PHRASES: [(&str, &str); 3] = [
     ("the malloc you have", "the current malloc"),
@@ -76,10 +88,11 @@ fn check_source(source: &Source) -> Vec<Finding> {
 }
 
 fn retired(path: &Path, index: usize, text: &str) -> Option<Finding> {
-    let mut words = text.split(|c: char| !c.is_alphabetic() && !"'_".contains(c));
-    let (word, instead) = words.find_map(|word| {
-        RETIRED.iter().find(|(retired, _)| word.trim_matches('\'').eq_ignore_ascii_case(retired))
-    })?;
+    let lower = text.to_ascii_lowercase();
+    let mut words = lower.split(|c: char| !c.is_alphabetic() && !"'_".contains(c));
+    let (word, instead) = words
+        .find_map(|word| RETIRED.iter().find(|(retired, _)| word.trim_matches('\'') == *retired))
+        .or_else(|| BRITISH.iter().find(|(british, _)| lower.contains(british)))?;
     Some(Finding::at(path, index, RULE, format!("`{word}`: {instead}")))
 }
 

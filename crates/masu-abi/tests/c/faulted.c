@@ -321,7 +321,7 @@ static void leave_mappings(size_t few)
     while (count < 100000 && mprotect(start + 2 * count * page, page, PROT_READ) == 0)
         count++;
     CHECK(errno == ENOMEM && count > few);
-    /* Each page that is as its neighbours gives two mappings back. */
+    /* Each page that is as its neighbors gives two mappings back. */
     for (size_t i = 1; i <= few / 2; i++)
         CHECK(mprotect(start + 2 * i * page, page, PROT_NONE) == 0);
 }

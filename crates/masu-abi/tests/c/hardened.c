@@ -1,5 +1,5 @@
 /* Misuse of the heap, one kind a run, for tests/hardened.rs. Prints the pointer that is misused, then
- * does it; a run that comes to its end prints "survived". Also good behaviour at the edges of what the
+ * does it; a run that comes to its end prints "survived". Also good behavior at the edges of what the
  * hardened build checks. */
 
 #include <dlfcn.h>

@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* --- Before everything: the executable's own pre-initialisers run before any constructor. --- */
+/* --- Before everything: the executable's own pre-initializers run before any constructor. --- */
 
 static char *earliest;
 

@@ -12,7 +12,7 @@
 /* --- Locked memory --- */
 
 #ifdef LOCK_FIRST
-/* The executable's own pre-initialisers run before any constructor: every page from here on is
+/* The executable's own pre-initializers run before any constructor: every page from here on is
  * locked. */
 static void lock_first(void)
 {

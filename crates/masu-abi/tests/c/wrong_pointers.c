@@ -108,7 +108,7 @@ static void size_of_a_free_large_block(void)
     MUST_END(malloc_usable_size(freed_large()));
 }
 
-/* A free block whose neighbours are free too: no run starts there any more. */
+/* A free block whose neighbors are free too: no run starts there any more. */
 static void free_a_merged_large_block(void)
 {
     char *blocks[3];

@@ -50,7 +50,7 @@ impl Program {
     }
 }
 
-/// The test program of the package `masu`, optimised as programs are.
+/// The test program of the package `masu`, optimized as programs are.
 fn build(target: &str) -> PathBuf {
     let built = Command::new(env!("CARGO"))
         .args(["test", "--package", "masu", "--features", "profile", "--test", "faulted"])

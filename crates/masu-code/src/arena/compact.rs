@@ -1,7 +1,7 @@
 //! Compaction: loads objects again at lower addresses, redirects their entries and frees the old copies.
 //!
 //! Relies on kept objects ([`crate::Options::keep`]). An object may move if it has no state of its
-//! own (no writable data, no initialisers) and only entries refer to it: other copies of its address cannot be
+//! own (no writable data, no initializers) and only entries refer to it: other copies of its address cannot be
 //! found.
 
 use super::{Arena, Handle, entry, refuse_fork};

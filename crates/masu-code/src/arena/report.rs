@@ -12,7 +12,7 @@ use crate::memory::Region;
 pub struct Usage {
     /// Bytes of addresses.
     pub size: usize,
-    /// Bytes in use, the room between neighbours included.
+    /// Bytes in use, the room between neighbors included.
     pub used: usize,
     /// Free bytes in the largest piece.
     pub largest: usize,

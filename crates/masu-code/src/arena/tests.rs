@@ -12,7 +12,7 @@ const OBJECT: &[u8] = include_bytes!("../../tests/corpus/gcc-tiny.o");
 fn work(live: usize) -> (usize, usize, usize) {
     let arena = Arena::open(Options::default()).unwrap();
     let source = Source::new("tiny.o", OBJECT).private();
-    // SAFETY: It has no initialisers.
+    // SAFETY: It has no initializers.
     let load = || unsafe { arena.load(&source) }.unwrap();
     let mut objects: Vec<_> = (0..live).map(|_| load()).collect();
     let counts = || {

@@ -62,7 +62,7 @@ impl<'a> Batch<'_, 'a> {
         ended.fold(Ok(()), Result::and)
     }
 
-    /// The OS pages of pieces of read-only data, neighbours joined: one call of the kernel for all instead of one for
+    /// The OS pages of pieces of read-only data, neighbors joined: one call of the kernel for all instead of one for
     /// each, and no page between them, which another batch may be writing in place. None where they are written through
     /// the alias.
     fn sealed_pages(&self, pieces: impl Iterator<Item = Bytes<usize>>) -> Vec<Bytes<usize>> {

@@ -1,7 +1,7 @@
 //! Locks that threads waited for, by the address of their word, and whose they are.
 //!
 //! It relies on the memory map of the process and on how the C libraries are laid out. The hard idea is to know
-//! a malloc's lock without symbols: glibc keeps the lock of its first arena among its initialised data (its
+//! a malloc's lock without symbols: glibc keeps the lock of its first arena among its initialized data (its
 //! other locks begin as zeros and lie behind), and those of its other arenas at the start of a range that is
 //! aligned to 64 MiB; musl's lies among its zeros; a library that is a malloc has no locks but its own.
 
@@ -160,7 +160,7 @@ impl LockOwners {
     }
 }
 
-/// Whose the locks are among a library's initialised data, and among its zeros; none for a file that is neither
+/// Whose the locks are among a library's initialized data, and among its zeros; none for a file that is neither
 /// a C library nor a malloc.
 fn owners(path: &Path) -> Option<(Owner, Owner)> {
     let name = path.file_name()?.to_str()?;

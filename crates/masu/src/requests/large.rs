@@ -1,7 +1,7 @@
 //! Large blocks: whole slices, for sizes over 64 KiB, and for blocks over 32 KiB that grew or were requested zeroed.
 //!
 //! Relies on ranges. The class map marks a block's first slice; its size is the length of its run. A block grows into free
-//! neighbours, or is copied.
+//! neighbors, or is copied.
 
 use core::ptr;
 
@@ -137,7 +137,7 @@ pub(crate) unsafe fn resize(first: &'static Slice, size: usize) -> bool {
 /// Copies a large block into a new one of `size` bytes, more than the old one holds. Null without memory; the old block is
 /// then intact.
 ///
-/// It does not use `mremap`, although that is faster from 1 MiB on: moved mappings never merge with their neighbours again.
+/// It does not use `mremap`, although that is faster from 1 MiB on: moved mappings never merge with their neighbors again.
 /// A program of growing buffers reached 22,893 of the 65,530 mappings it may have, and at the limit the call fails after it
 /// has unmapped the destination.
 ///

@@ -39,7 +39,7 @@ pub fn one_arena() {
 pub fn load(path: &Path) -> Step {
     let name = CString::new(path.as_os_str().as_bytes()).expect("arguments hold no null bytes");
     let step: &CStr = c"step";
-    // SAFETY: Both names end in a null byte; the libraries have no initialisers.
+    // SAFETY: Both names end in a null byte; the libraries have no initializers.
     let function = unsafe {
         let library = dlopen(name.as_ptr(), RTLD_NOW);
         assert!(!library.is_null(), "cannot load {}", path.display());

@@ -1,7 +1,7 @@
 //! Classification on aarch64, where every CPU has NEON.
 //!
 //! NEON has no instruction that gathers a bit of each lane: each lane keeps the bit of its own
-//! position, and three rounds of adding neighbours make eight lanes one byte.
+//! position, and three rounds of adding neighbors make eight lanes one byte.
 
 use std::arch::aarch64::{
     uint8x16_t, vandq_u8, vceqq_u8, vdupq_n_u8, vgetq_lane_u64, vld1q_u8, vorrq_u8, vpaddq_u8,
