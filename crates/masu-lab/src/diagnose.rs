@@ -383,8 +383,8 @@ fn unseen(
     let mut unseen = Vec::new();
     if let Some(sampled) = calls.and_then(|calls| calls.sampled) {
         unseen.push(format!(
-            "every system call: there are so many that after {} only samples of them were counted, in {} of \
-             its CPU time; {}",
+            "every system call: there were too many. After {} only samples of them were counted, in {} of its \
+             CPU time; {}",
             seconds(sampled.from_s),
             percent(sampled.share),
             sampled.listing()
@@ -392,7 +392,7 @@ fn unseen(
     }
     for (program, reason) in calls.map_or(&[][..], |calls| &calls.privileged) {
         unseen.push(format!(
-            "{} as it is: {reason}, and under a tracer nothing gets more rights than you have",
+            "{} as it is: {reason}, and a traced program gets no more rights than you have",
             program.display()
         ));
     }
@@ -407,7 +407,7 @@ fn unseen(
     let waits = facts.calls.as_ref().map_or(0, |calls| calls.lock_waits(Owner::Malloc));
     if options.inside.is_none() && facts.malloc.refusal.is_none() && waits >= LOCK_WAITS {
         unseen.push(
-            "who frees whose blocks: --inside looks, in two more runs of the command".to_owned(),
+            "which threads free the blocks of others: --inside counts that, in two more runs of the command".to_owned(),
         );
     }
     unseen

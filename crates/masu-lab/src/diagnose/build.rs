@@ -1,9 +1,9 @@
-//! Whether a program was compiled without optimisation.
+//! Whether a program was compiled without optimization.
 //!
 //! Relies on what compilers leave behind: cargo its folders, gcc its options among the debug information. Where
 //! neither tells, nothing is claimed: most programs have no debug information, and what is slow in them may be
 //! the program. The hard part is that parts of a program are compiled by others: the C library's start files
-//! are always optimised, so they do not make up for the rest.
+//! are always optimized, so they do not make up for the rest.
 
 use std::path::Path;
 
@@ -15,17 +15,17 @@ const TEXT_MAX: usize = 32 << 20;
 
 /// How the program in this file was compiled.
 pub(super) fn of(path: &Path) -> Build {
-    let unoptimised = if is_of_cargos_debug_profile(path) {
+    let unoptimized = if is_of_cargos_debug_profile(path) {
         Some("it lies in cargo's folder for debug builds".to_owned())
     } else {
         [&b".debug_str"[..], b".debug_line_str"].into_iter().find_map(|name| {
             let text = elf::section(path, name, TEXT_MAX)?;
-            unoptimised_parts(&text)
+            unoptimized_parts(&text)
         })
     };
     // A profile may have been set to optimize, and then its folder has the same name.
-    let is_certain = unoptimised.is_some() && !is_of_cargos_debug_profile(path);
-    Build { path: path.to_owned(), unoptimised, is_certain }
+    let is_certain = unoptimized.is_some() && !is_of_cargos_debug_profile(path);
+    Build { path: path.to_owned(), unoptimized, is_certain }
 }
 
 /// `target/debug/program`, `target/TRIPLE/debug/deps/program`, with `target` known by the mark that cargo puts
@@ -40,8 +40,8 @@ fn is_of_cargos_debug_profile(path: &Path) -> bool {
 }
 
 /// What gcc says of the parts of a program in a section of strings, if all that tell their options were compiled
-/// without optimisation.
-fn unoptimised_parts(text: &[u8]) -> Option<String> {
+/// without optimization.
+fn unoptimized_parts(text: &[u8]) -> Option<String> {
     let strings = text.split(|byte| *byte == 0);
     let producers = strings.filter(|string| string.starts_with(b"GNU C"));
     let options = |producer: &[u8]| {
@@ -50,13 +50,13 @@ fn unoptimised_parts(text: &[u8]) -> Option<String> {
         text.contains(" -m").then_some(text)
     };
     let flags: Vec<String> = producers.filter_map(options).collect();
-    let is_optimised = |text: &String| {
+    let is_optimized = |text: &String| {
         let level = text.split(' ').filter_map(|word| word.strip_prefix("-O")).next_back();
         level.is_some_and(|level| level != "0")
     };
     let first = flags.first()?;
     let compiler: Vec<&str> = first.split(" -").next()?.split(' ').take(3).collect();
-    (!flags.iter().any(is_optimised))
+    (!flags.iter().any(is_optimized))
         .then(|| format!("{} was given no -O, its debug information says", compiler.join(" ")))
 }
 
@@ -67,12 +67,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_part_without_an_option_is_not_optimised_and_one_with_it_is() {
+    fn a_part_without_an_option_is_not_optimized_and_one_with_it_is() {
         let plain = &b"main.c\0GNU C17 12.2.0 -mtune=generic -march=x86-64 -g\0int\0"[..];
-        let flags = unoptimised_parts(plain).unwrap();
+        let flags = unoptimized_parts(plain).unwrap();
         assert!(flags.starts_with("GNU C17 12.2.0 was given no -O"), "{flags}");
         let zero = b"GNU C++17 12.2.0 -mtune=generic -march=x86-64 -g -O2 -O0\0";
-        assert!(unoptimised_parts(zero).is_some());
+        assert!(unoptimized_parts(zero).is_some());
         for text in [
             &b"GNU C17 12.2.0 -mtune=generic -march=x86-64 -g -O2\0"[..],
             // One part of the program is the slow one, and nobody knows which.
@@ -81,7 +81,7 @@ mod tests {
             b"clang version 14\0",
             b"",
         ] {
-            assert_eq!(unoptimised_parts(text), None);
+            assert_eq!(unoptimized_parts(text), None);
         }
     }
 
@@ -92,12 +92,12 @@ mod tests {
         fs::create_dir_all(debug.join("deps")).unwrap();
         let program = debug.join("deps/program");
         fs::write(&program, "no program").unwrap();
-        let before = of(&program).unoptimised;
+        let before = of(&program).unoptimized;
         fs::write(folder.join("target/CACHEDIR.TAG"), "").unwrap();
         let after = of(&program);
         fs::remove_dir_all(&folder).unwrap();
         assert_eq!(before, None);
-        assert!(after.unoptimised.is_some() && !after.is_certain, "{after:?}");
+        assert!(after.unoptimized.is_some() && !after.is_certain, "{after:?}");
         assert!(!is_of_cargos_debug_profile(Path::new("/usr/bin/true")));
     }
 }

@@ -403,8 +403,8 @@ pub struct ProgramTime {
 pub struct Build {
     /// The file that was looked into.
     pub path: PathBuf,
-    /// What says that it was compiled without optimisation; none where nothing does.
-    pub unoptimised: Option<String>,
+    /// What says that it was compiled without optimization; none where nothing does.
+    pub unoptimized: Option<String>,
     /// Whether that leaves no doubt.
     pub is_certain: bool,
 }
@@ -416,6 +416,13 @@ pub struct Malloc {
     pub name: String,
     /// Why none can be preloaded in its place, if so.
     pub refusal: Option<String>,
+}
+
+impl Malloc {
+    /// Whether the program is linked statically, so that it loads no malloc.
+    pub(super) fn is_static(&self) -> bool {
+        self.refusal.as_ref().is_some_and(|why| why.contains("static"))
+    }
 }
 
 /// What further runs showed: on masu, whose statistics tell what the program holds, and on its counting build.

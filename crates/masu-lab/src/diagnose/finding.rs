@@ -52,8 +52,8 @@ named! {
         SerialPhase = "serial-phase",
         /// One worker has more to do than the others.
         UnevenCores = "uneven-cores",
-        /// The program was compiled without optimisation.
-        UnoptimisedBuild = "unoptimised-build",
+        /// The program was compiled without optimization.
+        UnoptimizedBuild = "unoptimized-build",
         /// What was measured only starts what works.
         Wrapper = "wrapper",
         /// Code lies in many small mappings.
@@ -75,7 +75,7 @@ impl Id {
     pub fn kind(self) -> Kind {
         match self {
             Id::ProgramFailed => Kind::Failure,
-            Id::UnoptimisedBuild | Id::Wrapper => Kind::Remark,
+            Id::UnoptimizedBuild | Id::Wrapper => Kind::Remark,
             Id::CpuBound | Id::IoBound | Id::MemoryOpen | Id::MemoryIsFine => Kind::AllClear,
             _ => Kind::Cause,
         }
@@ -231,6 +231,13 @@ impl Remedy {
 
     pub(super) fn code(rung: u8, what: &str, cost: &str) -> Remedy {
         Remedy::new(RemedyKind::NeedsCode, rung, what, None, cost)
+    }
+
+    /// Another malloc for a static program, which loads none.
+    pub(super) fn linked() -> Remedy {
+        let what = "link another malloc into it: it is static, so none can be preloaded (libmasu.a, \
+                    docs/c-interface.md)";
+        Remedy::code(3, what, "another malloc under the program")
     }
 
     fn new(kind: RemedyKind, rung: u8, what: &str, variant: Option<String>, cost: &str) -> Remedy {

@@ -118,9 +118,8 @@ pub fn diagnose_running(
         not_seen.push(format!("the rest of the time asked for: the process ended after {looked}"));
     }
     if is_stopped(process) {
-        not_seen.push(format!(
-            "what it does: a signal has stopped it, and this lets it go on: `kill -CONT {pid}`"
-        ));
+        not_seen
+            .push(format!("its work: a signal has stopped it; `kill -CONT {pid}` continues it"));
     }
     if let Some(done) = &children {
         not_seen.push(done.unseen());
@@ -141,7 +140,10 @@ pub fn diagnose_running(
     };
     not_seen.push(calls.to_owned());
     if !is_on_masu {
-        not_seen.push("what its malloc holds: `masu run -- COMMAND` has a program tell".to_owned());
+        not_seen.push(
+            "what its malloc holds: a program under `masu run -- COMMAND` publishes that"
+                .to_owned(),
+        );
     }
     not_seen.extend(unsampled(&seen));
     let mut facts = gathered(before, after, wall_s, seen);

@@ -10,7 +10,7 @@
 use std::time::{Duration, Instant};
 
 use super::facts::Facts;
-use super::finding::{Confidence, Finding, Id, Remedy, less_sure_than_memory};
+use super::finding::{Confidence, Finding, Id, Remedy, RemedyKind, less_sure_than_memory};
 use super::thresholds::{
     CAUSE_SHARE, CPU_MIN_S, GAIN_DENIED, HUGE_PAGE, LITTLE_SHARE, PARALLEL_SHARE,
 };
@@ -75,8 +75,7 @@ const LIKELY_MAX: usize = 2;
 const LIKELY_SHARE: f64 = 0.5;
 
 /// How the runs were made, where they took turns.
-const BESIDE: &str =
-    "the runs of each round shared one CPU, so that all of them met the same machine";
+const BESIDE: &str = "the runs of each round shared one CPU, so that all met the same conditions";
 
 /// The program whose malloc is glibc's has glibc's settings too.
 const GLIBC: &str = "glibc";
@@ -150,14 +149,14 @@ impl Trial {
             let names = names_of(&untried);
             leave_open(&mut diagnosis.findings, &names);
             diagnosis.not_seen.push(format!(
-                "whether there is a gain by {names}: there was no time; this tries: {}",
+                "whether {names} would gain: there was no time; try it with: {}",
                 line(&diagnosis.command, &untried)
             ));
         }
         for (row, error) in &self.failed {
             let name = name_of(&row.variant.label);
             leave_open(&mut diagnosis.findings, name);
-            diagnosis.not_seen.push(format!("whether there is a gain by {name}: {error}"));
+            diagnosis.not_seen.push(format!("whether {name} would gain: {error}"));
         }
         diagnosis.findings.sort_by_key(Finding::order);
         diagnosis.trial = Some(proof);
@@ -225,8 +224,8 @@ pub fn after(
     let may_take_turns = |count: &usize| may_take_turns(facts, *count, available);
     let Some((count, beside)) = pace.chosen(variants.len(), may_take_turns) else {
         return Err(format!(
-            "whether another malloc or a setting gains: a run takes too long to make some unasked; \
-             this does: {}",
+            "whether another malloc or a setting gains: one run takes too long to try that unasked; \
+             try it with: {}",
             line(&diagnosis.command, &variants.iter().collect::<Vec<_>>())
         ));
     };
@@ -264,8 +263,8 @@ pub fn not_tried(diagnosis: &mut Diagnosis, reason: String) {
         if !diagnosis.facts.others.is_busy() {
             continue;
         }
-        let title = "Whether another malloc or a setting gains is not known: others have the machine, and \
-                     nothing was tried";
+        let title = "Whether another malloc or a setting gains is not known: other programs use the \
+                     machine, and nothing was tried";
         let evidence = std::mem::take(&mut one.evidence);
         *one = Finding { evidence, ..Finding::new(Id::MemoryOpen, Confidence::Low, title) };
     }
@@ -393,6 +392,17 @@ fn with_trial(findings: Vec<Finding>, proof: &Proof) -> Vec<Finding> {
             _ => kept.push(held_against(finding, proof)),
         }
     }
+    // Keeping free memory gains by ending a storm, whatever the storm was priced at.
+    for storm in kept.iter_mut().filter(|one| is_storm(one.id)) {
+        let is_named = |gain: &Gain| {
+            let mut keeping = gain.remedies.iter().filter(|one| one.kind == RemedyKind::Setting);
+            keeping.any(|one| storm.remedies.iter().any(|own| own.variant == one.variant))
+        };
+        if let Some(gain) = gain.as_ref().filter(|gain| is_named(gain)) {
+            storm.share = Some(storm.share.unwrap_or(0.0).max(gain.share));
+            storm.confidence = storm.confidence.max(confidence_of(gain));
+        }
+    }
     // Where a finding names what gains most, it says why as well, if it explains as much.
     let says_why = |finding: &Finding, gain: &Gain| {
         let explains = finding.share.is_none_or(|share| share >= EXPLAINS * gain.share);
@@ -403,8 +413,7 @@ fn with_trial(findings: Vec<Finding>, proof: &Proof) -> Vec<Finding> {
         explains && !is_of_size(finding.id) && gain.remedies.iter().any(is_named)
     };
     if let Some(gain) = gain.filter(|gain| !kept.iter().any(|one| says_why(one, gain))) {
-        let is_cause = gain.least >= CAUSE_SHARE;
-        let confidence = if is_cause { Confidence::High } else { Confidence::Medium };
+        let confidence = confidence_of(&gain);
         let mut finding = Finding::new(Id::GainShown, confidence, gain.title).sharing(gain.share);
         finding.evidence = evidence;
         kept.push(finding.remedied(gain.remedies));
@@ -413,13 +422,22 @@ fn with_trial(findings: Vec<Finding>, proof: &Proof) -> Vec<Finding> {
     kept
 }
 
+fn confidence_of(gain: &Gain) -> Confidence {
+    if gain.least >= CAUSE_SHARE { Confidence::High } else { Confidence::Medium }
+}
+
+fn is_storm(id: Id) -> bool {
+    matches!(id, Id::HeapCallStorm | Id::FaultStorm)
+}
+
 /// A finding whose remedies were tried: what was shown to gain stays, and so does what may gain. What was shown to gain little
 /// goes, and so does what may gain but most likely does not. Without a gain the finding is less sure.
 fn held_against(mut finding: Finding, proof: &Proof) -> Finding {
     if is_of_size(finding.id) {
         return finding;
     }
-    let (mut gains, mut is_open, mut is_tried) = (false, false, false);
+    let (mut is_open, mut is_tried) = (false, false);
+    let mut largest: Option<f64> = None;
     let evidence = &mut finding.evidence;
     finding.remedies.retain(|remedy| {
         let is_it = |one: &&Proved| remedy.variant.as_ref() == Some(&one.medians.label);
@@ -432,13 +450,24 @@ fn held_against(mut finding: Finding, proof: &Proof) -> Finding {
         let leans_to_none = 1.0 - estimate(one, proof.primary) < LITTLE_SHARE;
         let may_gain = hidden >= if leans_to_none { 2.0 * GAIN_DENIED } else { GAIN_DENIED };
         is_tried = true;
-        gains |= one.shown == Shown::Gain;
+        if one.shown == Shown::Gain {
+            largest = Some(largest.unwrap_or(0.0).max(1.0 - estimate(one, proof.primary)));
+        }
         is_open |= may_gain && one.shown != Shown::Gain;
         one.shown == Shown::Gain || may_gain
     });
-    if gains {
+    if let Some(largest) = largest {
         // What the machine made doubtful was seen in other runs.
         finding.confidence = finding.confidence.max(Confidence::Medium);
+        // A malloc that keeps free memory ends a storm, unless the program itself keeps it up.
+        let is_storm = is_storm(finding.id);
+        if is_storm && finding.share.is_some_and(|share| largest < EXPLAINS * share) {
+            finding.confidence = Confidence::Medium;
+            finding.evidence.push(format!(
+                "the remedies take off only {} of its time: see whether the program calls malloc_trim",
+                percent(largest)
+            ));
+        }
         return finding;
     }
     if is_open {

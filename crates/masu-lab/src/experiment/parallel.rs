@@ -73,7 +73,7 @@ fn run(bench: &mut Workbench<'_>) -> Result<super::Measured, Error> {
     Ok((Box::new(measured), diagnosis))
 }
 
-/// The report's slow configurations, diagnosed: not optimised, every result printed, and once as the author ran it,
+/// The report's slow configurations, diagnosed: not optimized, every result printed, and once as the author ran it,
 /// through cargo.
 fn diagnoses(bench: &mut Workbench<'_>, target: &Path) -> Result<Vec<Block>, Error> {
     let (items, workers) = (items(bench).to_string(), WORKERS.to_string());

@@ -2,7 +2,7 @@
 //!
 //! Relies on cargo for the published xquo 0.2.3 and on the tree for what it is held against. The hard idea: all programs
 //! and all numbers of workers are rows of one table, so that they take turns and every claim is about pairs of
-//! neighbouring runs.
+//! neighboring runs.
 
 mod made;
 

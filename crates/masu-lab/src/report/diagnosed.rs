@@ -165,16 +165,14 @@ fn ran(diagnosis: &Diagnosis) -> String {
         None => parts.push(format!("Looked at for {}", seconds(clock.wall_s))),
     }
     if clock.counting_s >= 0.01 * clock.wall_s {
-        parts.push(format!("about {} of it for counting", seconds(clock.counting_s)));
+        parts.push(format!("of that, counting took about {}", seconds(clock.counting_s)));
     }
     parts.push(format!("CPU {} user, {} kernel", seconds(clock.user_s), seconds(clock.sys_s)));
     parts.push(format!("{} at the peak", bytes(peak)));
     let named = diagnosis.findings.iter().any(|one| one.id == Id::Growth);
     if let Some(growth) = memory.growth.filter(|growth| growth.bytes >= GREW && !named) {
         let rate = bytes(growth.bytes as f64 / growth.over_s.max(1e-3));
-        parts.push(format!(
-            "grew all the time, {rate} a second (`masu heap` says what is never freed)"
-        ));
+        parts.push(format!("grew the whole time, {rate} a second"));
     }
     if threads.most_at_once > 1 {
         parts.push(format!("{} threads", threads.most_at_once));
@@ -192,7 +190,7 @@ fn busy(facts: &Facts) -> Option<(String, Tone)> {
         return None;
     }
     let mut said = format!(
-        "The machine was busy: others had {:.0} % of its CPUs",
+        "The machine was busy: other programs used {:.0} % of its CPUs",
         100.0 * others.taken_share()
     );
     if clock.queued_s >= 0.01 * clock.wall_s {

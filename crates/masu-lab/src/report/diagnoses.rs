@@ -138,7 +138,7 @@ impl Diagnoses {
         page.push(Block::Gap);
         page.push(Block::Statements(self.findings()));
         page.push(Block::Gap);
-        let note = "A run each: what differs by a few per cent may be chance. `masu compare` says what is sure.";
+        let note = "One run each: differences of a few percent may be chance. `masu compare` shows which are not.";
         page.push(Block::marked(note));
         page.foot = format!("Made by masu report {}", env!("CARGO_PKG_VERSION")).into();
         page

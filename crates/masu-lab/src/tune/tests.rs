@@ -18,7 +18,7 @@ fn searches() -> usize {
     if soak { 2000 } else { 40 }
 }
 
-/// The noises a search meets: a quiet machine, one with neighbours, two speeds, and measured ones.
+/// The noises a search meets: a quiet machine, one with neighbors, two speeds, and measured ones.
 const NOISES: [Noise; 5] = [
     Noise::Normal(0.02),
     Noise::Skewed,

@@ -39,7 +39,7 @@ fn first_touch(facts: &Facts, faults_s: f64, costs: String) -> Result<Finding, S
     let title = format!("Touching memory for the first time takes {} of its time", percent(share));
     let mut remedies = vec![Remedy::code(
         1,
-        "touch less memory, or use the same memory again",
+        "touch less memory, or reuse the same memory",
         "a change of the program",
     )];
     let touched = facts.memory.minor_faults * facts.memory.os_page_bytes;
@@ -49,7 +49,7 @@ fn first_touch(facts: &Facts, faults_s: f64, costs: String) -> Result<Finding, S
     if facts.reach().is_some_and(|reach| reach < REACHED_SHARE) {
         let why = format!(
             "the malloc asked for {} at most of the {} that were touched: the rest is of files, or of \
-             mappings that the program makes itself, on which no malloc has a hold",
+             mappings that the program makes itself, which no malloc can change",
             bytes(asked.unwrap_or(0) as f64),
             bytes(touched as f64)
         );
@@ -110,8 +110,8 @@ fn in_huge_pages(facts: &Facts, touched: u64, evidence: &mut Vec<String>) -> Opt
         (facts.price_s(Service::HugePageFault), facts.price_s(Service::PageFault));
     let saved_s = small as f64 * small_s - huge as f64 * huge_s;
     evidence.push(format!(
-        "in huge pages {} faults × {} = {} in place of {}: {} of the run less, and fewer misses of the TLB, \
-         which nobody counted",
+        "in huge pages {} faults × {} = {} instead of {}: {} of the run less, and fewer misses of the TLB, \
+         which were not counted",
         count(huge as f64),
         seconds(huge_s),
         seconds(huge as f64 * huge_s),
@@ -160,8 +160,8 @@ fn waits(facts: &Facts) -> Option<Finding> {
     let for_what = facts.threads.idle_for.iter().max_by(|one, other| one.1.total_cmp(&other.1));
     let listing = match for_what.map(|(waiting, _)| *waiting) {
         Some(Waiting::Data) => "It waits for data: a disk, the network, another program",
-        Some(Waiting::Requests) => "It waits for requests, or for whatever else may come",
-        Some(Waiting::Time) => "It sleeps until a time has passed",
+        Some(Waiting::Requests) => "It waits for requests or other events",
+        Some(Waiting::Time) => "It sleeps for a set time",
         Some(Waiting::Lock | Waiting::Itself) => "It waits for its own threads or children",
         Some(Waiting::Other) | None => "It waits, and hardly uses a CPU",
     };
@@ -230,7 +230,7 @@ fn memory(facts: &Facts, found: &[Finding]) -> Option<Finding> {
             Confidence::Low,
         )
     } else if !is_long_enough {
-        ("It is over too soon for memory to matter, or for a cause to be seen", Confidence::Low)
+        ("It ends too soon for memory to matter, or for a cause to be seen", Confidence::Low)
     } else if share >= MEMORY_IS_FINE_SHARE {
         ("Its memory is touched once, as it must be; no other malloc was tried", Confidence::Low)
     } else if malloc_share.is_some_and(|share| share >= MEMORY_IS_FINE_SHARE) {
@@ -257,7 +257,7 @@ fn memory(facts: &Facts, found: &[Finding]) -> Option<Finding> {
     let asked = calls.moves.asked_by_malloc_bytes();
     if asked.min(facts.memory.peak_rss_bytes) >= HUGE_BYTES && facts.memory.huge_bytes == 0 {
         finding = finding.seeing(
-            "so much memory in small pages may cost misses of the TLB, which nobody counts: huge pages have fewer",
+            "so much memory in small pages may cost misses of the TLB, which were not counted: huge pages cause fewer",
         );
     }
     Some(finding)

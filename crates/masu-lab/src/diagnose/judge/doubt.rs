@@ -25,8 +25,8 @@ pub(super) fn doubt(facts: &Facts, findings: &mut [Finding]) {
         if most < finding.confidence {
             finding.confidence = most;
             finding.evidence.push(format!(
-                "less sure than usual: others had {} of the CPUs, and the program waited for one in {} of \
-                 the time it wanted one",
+                "less sure than usual: other programs used {} of the CPUs, and the program waited for one in {} \
+                 of the time it wanted one",
                 percent(others.taken_share()),
                 percent(others.waited_share)
             ));
@@ -48,12 +48,12 @@ pub(in super::super) fn waits_of_threads(facts: &Facts, findings: &[Finding]) ->
     let taken = percent(facts.others.taken_share());
     match found(&[Id::MallocLock, Id::RemoteFrees, Id::OneLock]) {
         _ if facts.others.starves() => Some(format!(
-            "whether threads wait for each other, for a lock or while one of them works alone: others had {taken} of \
-             the CPUs, and a thread that waits for a CPU looks like one that has nothing to do"
+            "whether threads wait for each other, for a lock or while one of them works alone: other programs used \
+             {taken} of the CPUs, and a thread that waits for a CPU looks like one that has nothing to do"
         )),
         false => Some(format!(
-            "whether threads wait for each other's locks: they meet where two CPUs are free at once, and others \
-             had {taken} of the CPUs"
+            "whether threads wait for each other's locks: they meet where two CPUs are free at once, and other \
+             programs used {taken} of the CPUs"
         )),
         true => None,
     }
@@ -85,7 +85,7 @@ fn rests_on_time(id: Id) -> bool {
             | Id::GainShown
             | Id::Locality
             | Id::MemoryOpen
-            | Id::UnoptimisedBuild
+            | Id::UnoptimizedBuild
             | Id::Wrapper
             | Id::ScatteredCode
     )

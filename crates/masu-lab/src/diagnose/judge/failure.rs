@@ -27,7 +27,7 @@ pub(super) fn failed(facts: &Facts) -> Option<Finding> {
         // It may well succeed where nobody counts its calls.
         finding.confidence = finding.confidence.min(Confidence::Medium);
         finding = finding.seeing(format!(
-            "that may be for {} had no more rights than you: the kernel gives none to what is traced",
+            "perhaps because {} had no more rights than you have: the kernel gives a traced program no others",
             without_rights.join(", ")
         ));
     }
@@ -42,7 +42,7 @@ pub(super) fn failed(facts: &Facts) -> Option<Finding> {
     } else if failure.is_over_limit {
         "give it more memory (--memory-limit), or find out why it holds so much"
     } else {
-        "mend that first: what a program that fails spends its time on says little"
+        "fix that first: the times of a program that fails say little"
     };
     Some(finding.remedied([Remedy::code(4, what, "none")]))
 }

@@ -191,14 +191,14 @@ fn remedies(facts: &Facts, costs: &Costs) -> Vec<Remedy> {
     if costs.are_own {
         return vec![Remedy::code(
             1,
-            "the program maps this memory itself (mmap, munmap, madvise), so no malloc has a hold on it: \
-             keep a mapping and use it again",
+            "the program maps this memory itself (mmap, munmap, madvise), so no malloc can change that: \
+             keep a mapping and reuse it",
             "a change of the program, or of the library that maps it",
         )];
     }
     let mut remedies = vec![Remedy::code(
         1,
-        "keep large buffers and use them again instead of freeing and allocating them",
+        "keep large buffers and reuse them instead of freeing and allocating them",
         "a change of the program",
     )];
     let kept = kept_bytes(facts, costs);
@@ -221,8 +221,15 @@ fn remedies(facts: &Facts, costs: &Costs) -> Vec<Remedy> {
     };
     let what = "keep free memory instead of giving it back at once; the settings belong together";
     remedies.extend(setting.map(|variant| Remedy::setting(what, variant, &cost)));
-    if facts.malloc.name != "masu" && facts.malloc.refusal.is_none() {
-        let what = "a malloc whose hysteresis adapts by itself";
+    if facts.malloc.is_static() {
+        let what = format!(
+            "set GLIBC_TUNABLES=glibc.malloc.top_pad={}:glibc.malloc.trim_threshold={kept} before it: \
+             a static program of glibc reads it too, one of musl does not",
+            64 << 20
+        );
+        remedies.extend([Remedy::code(2, &what, &cost), Remedy::linked()]);
+    } else if facts.malloc.name != "masu" && facts.malloc.refusal.is_none() {
+        let what = "a malloc that adapts by itself how much free memory it keeps";
         remedies.push(Remedy::allocator(what, "masu", "another malloc under the program"));
     }
     remedies

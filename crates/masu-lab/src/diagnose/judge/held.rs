@@ -51,7 +51,7 @@ fn retention(facts: &Facts) -> Option<Finding> {
         by_run.into_iter().chain(by_walk).find(|(free, _, _)| is_much(*free))?;
     let share = free / held.max(1.0);
     let title = format!(
-        "The malloc holds {} that the program has freed: what lives lies scattered among it",
+        "The malloc holds {} that the program has freed: live blocks are scattered among it",
         bytes(free)
     );
     let finding = Finding::new(Id::Retention, confidence, title).sharing(share).seeing(why);
@@ -115,7 +115,7 @@ fn swap(facts: &Facts) -> Option<Finding> {
     if share < SWAPPED_SHARE || rate < MAJOR_FAULTS_A_SECOND {
         return None;
     }
-    let title = "Its memory does not fit: the kernel takes it to the disk and back";
+    let title = "Its memory does not fit: the kernel swaps it to disk and back";
     let finding = Finding::new(Id::Swap, Confidence::High, title)
         .sharing(share)
         .seeing(format!(
@@ -130,6 +130,6 @@ fn swap(facts: &Facts) -> Option<Finding> {
         ));
     Some(finding.remedied([
         Remedy::code(1, "hold less at once", "a change of the program"),
-        Remedy::code(4, "give it more memory, or take other programs' away", "memory"),
+        Remedy::code(4, "give it more memory, or leave less to other programs", "memory"),
     ]))
 }

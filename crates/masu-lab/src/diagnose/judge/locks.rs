@@ -167,8 +167,8 @@ fn remote(facts: &Facts, locks: &[&Lock]) -> Option<String> {
     let has_own = arenas >= workers && workers >= 2;
     if has_own && waits(&|lock| lock.threads <= 2) > waits(&|lock| lock.threads > 2) {
         return Some(format!(
-            "each of {workers} threads has an arena of its own ({arenas} and the first), so who waits \
-             frees another's blocks"
+            "each of {workers} threads has an arena of its own ({arenas} and the first), so a thread that \
+             waits frees another's blocks"
         ));
     }
     // Where threads have to share arenas, they share the first like the others.
@@ -177,7 +177,7 @@ fn remote(facts: &Facts, locks: &[&Lock]) -> Option<String> {
     (has_room && of_others > 3 * waits(&|lock| !lock.is_of_another_arena())).then(|| {
         format!(
             "{} waits are for arenas that glibc made for one thread each ({arenas}, and there may be \
-             more), so who waits frees that one's blocks",
+             more), so a thread that waits frees that thread's blocks",
             count(of_others as f64)
         )
     })
@@ -191,7 +191,7 @@ fn remedied(facts: &Facts, finding: Finding) -> Finding {
     let mut remedies = vec![if is_remote {
         Remedy::code(
             1,
-            "let the thread that allocates a block free it: hand batches back, or use them again",
+            "let the thread that allocates a block free it: hand batches back, or reuse them",
             "a change of the program",
         )
     } else {
@@ -213,7 +213,7 @@ fn remedied(facts: &Facts, finding: Finding) -> Finding {
 
 /// The malloc to try where threads wait for one's locks.
 pub(super) fn of_few_locks() -> Remedy {
-    let what = "a malloc in which threads share no lock on the way of most requests";
+    let what = "a malloc in which most requests take no lock";
     Remedy::allocator(what, "masu", "another malloc under the program")
 }
 
@@ -240,7 +240,7 @@ fn of_program(facts: &Facts, calls: &CallFacts, parallel_s: Option<f64>) -> Opti
     ));
     Some(finding.remedied([Remedy::code(
         4,
-        "hold it for less, take it for whole batches, or split what it guards",
+        "hold it for a shorter time, take it once for a batch, or split the data it guards",
         "a change of the program",
     )]))
 }

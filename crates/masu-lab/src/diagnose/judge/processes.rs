@@ -27,7 +27,7 @@ pub(super) fn storm(facts: &Facts) -> Option<Finding> {
         return None;
     }
     let rate = started as f64 / facts.clock.own_wall_s(facts.cpus);
-    let title = format!("It starts a process for little work each: {}", count(started as f64));
+    let title = format!("It starts {} processes, each for little work", count(started as f64));
     let finding = Finding::new(Id::ForkStorm, Confidence::Medium, title)
         .sharing(share)
         .seeing(format!(
@@ -36,14 +36,14 @@ pub(super) fn storm(facts: &Facts) -> Option<Finding> {
             count(programs as f64)
         ))
         .seeing(format!(
-            "at {} for a process and {} more for a program, which is the least: {}",
+            "at least {} for a process and {} more for a program: {}",
             seconds(PROCESS_S),
             seconds(PROGRAM_S),
             seconds(cost_s)
         ));
     Some(finding.remedied([Remedy::code(
         4,
-        "do in one process what these do, or hand each of them many pieces (xargs instead of a loop)",
+        "do the work in one process, or give each process many pieces (xargs instead of a loop)",
         "a change of the program",
     )]))
 }
@@ -120,8 +120,8 @@ pub(in super::super) fn may_leak(facts: &Facts) -> Option<String> {
     let growth = facts.memory.growth.filter(|growth| is_much(facts, *growth))?;
     ended_by_itself(facts).then(|| {
         format!(
-            "whether it needs the memory that it holds: it grew to its end, by {} within {}; `masu heap -- PROGRAM` \
-             says who asked for what is never freed",
+            "whether it needs the memory that it holds: it grew until its end, by {} within {}; `masu heap -- PROGRAM` \
+             lists the functions whose memory is never freed",
             bytes(growth.bytes as f64),
             seconds(growth.over_s)
         )
@@ -152,23 +152,22 @@ pub(super) fn growth(facts: &Facts) -> Option<Finding> {
     let share = grown_share(facts, growth);
     let confidence = if is_over_limit { Confidence::High } else { Confidence::Medium };
     let title = format!(
-        "Its memory grows all the time: {} a second",
+        "Its memory never stops growing: {} a second",
         bytes(growth.bytes as f64 / growth.over_s.max(1e-9))
     );
     let mut finding = Finding::new(Id::Growth, confidence, title).sharing(share).seeing(format!(
-        "{} more resident within {}, and no part of that time without growth: a leak, or a cache without a bound",
+        "{} more resident within {}, with growth in every part of that time: a leak, or a cache without a bound",
         bytes(growth.bytes as f64),
         seconds(growth.over_s)
     ));
     if let Some(site) = facts.inside.as_ref().and_then(|inside| inside.held.as_ref()) {
-        let who = super::program::site(site);
-        finding =
-            finding.seeing(format!("by a heap profile, of the bytes that live {who} asked for"));
+        let site = super::program::site(site);
+        finding = finding.seeing(format!("by a heap profile, of the live bytes: {site}"));
     }
     Some(finding.remedied([Remedy::code(
         1,
-        "free what is no longer used, or bound what is kept: `masu heap -- PROGRAM` says at its end who asked for what \
-         is never freed, `masu heap show -p PID` of one that runs under MASU_PROFILE=/tmp/heap masu run",
+        "free what is no longer used, or bound what is kept: `masu heap -- PROGRAM` lists at its end the functions whose \
+         memory is never freed; `masu heap show -p PID` lists them for a process under MASU_PROFILE=/tmp/heap masu run",
         "a change of the program",
     )]))
 }

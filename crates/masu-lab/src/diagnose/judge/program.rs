@@ -16,7 +16,7 @@ use masu_run::quantity::{bytes, count, percent, seconds};
 pub(super) fn about(facts: &Facts) -> Vec<Finding> {
     let mut findings = Vec::new();
     findings.extend(scattered(facts));
-    findings.extend(unoptimised(facts));
+    findings.extend(unoptimized(facts));
     findings.extend(wrapper(facts));
     findings
 }
@@ -78,13 +78,12 @@ pub(super) fn many_allocations(facts: &Facts, found: &[Finding]) -> Option<Findi
     let sites = facts.inside.as_ref().map_or(&[][..], |inside| &inside.sites);
     if !sites.is_empty() {
         let site_names: Vec<String> = sites.iter().take(3).map(site).collect();
-        finding = finding.seeing(format!("blocks are asked for by {}", site_names.join(", ")));
+        finding = finding.seeing(format!("blocks are allocated by {}", site_names.join(", ")));
     } else if let Some(callers) = sampled.and_then(callers) {
-        finding = finding.seeing(format!("on behalf of {callers}, as far as frame pointers tell"));
+        finding = finding.seeing(format!("called by {callers}, as far as frame pointers show"));
     }
     let mut remedies =
-        vec![Remedy::code(1, "allocate less: use buffers again", "a change of the program")];
-    let is_static = facts.malloc.refusal.as_ref().is_some_and(|why| why.contains("static"));
+        vec![Remedy::code(1, "allocate less: reuse buffers", "a change of the program")];
     if collects {
         remedies.push(Remedy::code(
             2,
@@ -92,15 +91,11 @@ pub(super) fn many_allocations(facts: &Facts, found: &[Finding]) -> Option<Findi
              (Java), --max-semi-space-size (Node), RUBY_GC_HEAP_GROWTH_FACTOR (Ruby)",
             "memory",
         ));
-    } else if is_static {
-        remedies.push(Remedy::code(
-            3,
-            "link another malloc into it: it is static, so none can be preloaded (libmasu.a, docs/c-interface.md)",
-            "another malloc under the program",
-        ));
+    } else if facts.malloc.is_static() {
+        remedies.push(Remedy::linked());
     } else if facts.malloc.name != "masu" && facts.malloc.refusal.is_none() {
         remedies.push(Remedy::allocator(
-            "a malloc with a shorter way",
+            "a faster malloc",
             "masu",
             "another malloc under the program",
         ));
@@ -170,18 +165,18 @@ fn scattered(facts: &Facts) -> Option<Finding> {
     )]))
 }
 
-fn unoptimised(facts: &Facts) -> Option<Finding> {
-    let why = facts.build.unoptimised.as_ref()?;
+fn unoptimized(facts: &Facts) -> Option<Finding> {
+    let why = facts.build.unoptimized.as_ref()?;
     if facts.clock.user_s < CPU_MIN_S {
         return None;
     }
     let confidence = if facts.build.is_certain { Confidence::High } else { Confidence::Medium };
-    let title = "The program was compiled without optimisation";
-    let finding = Finding::new(Id::UnoptimisedBuild, confidence, title)
+    let title = "The program was compiled without optimization";
+    let finding = Finding::new(Id::UnoptimizedBuild, confidence, title)
         .seeing(format!("{}: {why}", facts.build.path.display()));
     Some(finding.remedied([Remedy::code(
         4,
-        "measure what is meant to be used: cargo build --release, -O2",
+        "measure the build that will be used: cargo build --release, -O2",
         "compiling takes longer, and debuggers show less",
     )]))
 }
@@ -203,7 +198,7 @@ fn wrapper(facts: &Facts) -> Option<Finding> {
         return None;
     }
     let real = main.path.display();
-    let title = format!("What was measured is {name}, which only starts {real}");
+    let title = format!("The command measured is {name}, which only starts {real}");
     let share = (main.cpu_s / whole).min(1.0);
     let finding = Finding::new(Id::Wrapper, Confidence::High, title).seeing(format!(
         "{} took {} of the CPU time, {name} {}",

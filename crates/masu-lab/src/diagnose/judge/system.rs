@@ -97,8 +97,8 @@ pub(super) fn calls(facts: &Facts, found: &[Finding]) -> Option<Finding> {
     };
     let which = match is_known {
         true => each,
-        false if each.is_empty() => "which calls is not known: nobody counted them".to_owned(),
-        false => format!("which calls take it is hardly known: {each}"),
+        false if each.is_empty() => "which calls is not known: they were not counted".to_owned(),
+        false => format!("which calls take it, roughly: {each}"),
     };
     let confidence =
         if is_known || kinds.is_empty() { Confidence::Medium } else { Confidence::Low };

@@ -10,6 +10,14 @@ use crate::Measure;
 use crate::prove::{Proof, Proved, Shown};
 use masu_run::quantity::percent;
 
+/// Names of the settings that findings name, by a part of the variant's label.
+const SETTINGS: [(&str, &str); 4] = [
+    ("trim_threshold=", "keeping free memory"),
+    ("purge_delay=", "keeping free memory"),
+    ("arenas=", "an arena for each thread"),
+    ("huge_pages=0", "no huge pages"),
+];
+
 /// A gain that was shown and is worth naming.
 pub(super) struct Gain {
     pub(super) title: String,
@@ -48,7 +56,8 @@ pub(super) fn gain(proof: &Proof) -> Option<Gain> {
     let mut title = name.to_owned();
     title[..1].make_ascii_uppercase();
     let time = if proof.primary == Measure::Cpu { "CPU time" } else { "time" };
-    let takes = if name == "huge pages" { "take" } else { "takes" };
+    let takes =
+        if name.ends_with("huge pages") && !name.starts_with("another") { "take" } else { "takes" };
     let least = (1.0 - high).max(0.0);
     let title = format!(
         "{title} {takes} {} of its {time} off ({} to {})",
@@ -77,7 +86,9 @@ pub(super) fn remedy_of(remedy: &Proved) -> Remedy {
 /// What a candidate is called.
 pub(super) fn name_of(label: &str) -> &'static str {
     let known = CANDIDATES.iter().find(|(spec, _)| *spec == label).map(|(_, name)| *name);
-    known.unwrap_or(if label.starts_with(GLIBC) { "the setting" } else { "the other malloc" })
+    let of_setting =
+        || SETTINGS.iter().find(|(part, _)| label.contains(part)).map(|(_, name)| *name);
+    known.or_else(of_setting).unwrap_or("the other malloc")
 }
 
 /// What one candidate's runs showed, in a line.

@@ -75,6 +75,19 @@ fn a_gain_is_named_and_memory_is_no_longer_fine() {
 }
 
 #[test]
+fn a_setting_that_a_finding_named_has_a_name() {
+    for (label, name) in [
+        ("glibc:mmap_max=0,top_pad=64M,trim_threshold=128M", "keeping free memory"),
+        ("jemalloc:purge_delay=10000", "keeping free memory"),
+        ("glibc:arenas=8", "an arena for each thread"),
+        ("glibc:huge_pages=1", "huge pages"),
+        ("tcmalloc", "the other malloc"),
+    ] {
+        assert_eq!(name_of(label), name);
+    }
+}
+
+#[test]
 fn of_two_gains_the_smaller_change_stands_first_if_it_gets_nearly_all() {
     let both = proof(vec![
         remedy("masu", 0.60, 0.58, 0.62),
@@ -313,6 +326,31 @@ fn a_cause_whose_remedy_gains_nothing_is_hardly_one() {
     assert_eq!((findings[0].confidence, findings[0].remedies.len()), (Confidence::Low, 1));
     let findings = with_trial(many(), &proof(vec![remedy("masu", 0.99, 0.6, 1.6)]));
     assert_eq!((findings[0].confidence, findings[0].remedies.len()), (Confidence::Medium, 2));
+}
+
+#[test]
+fn a_storm_that_its_remedy_hardly_ends_is_less_sure_and_says_so() {
+    let keep = "glibc:top_pad=64M,trim_threshold=64M";
+    let storm = || {
+        let storm = Finding::new(Id::HeapCallStorm, Confidence::High, "A storm").sharing(0.65);
+        vec![storm.remedied([Remedy::setting("keep it", keep.to_owned(), "memory")])]
+    };
+    let little = with_trial(storm(), &proof(vec![remedy(keep, 0.95, 0.92, 0.98)]));
+    assert_eq!(little[0].confidence, Confidence::Medium);
+    assert!(little[0].evidence.iter().any(|line| line.contains("malloc_trim")), "{little:?}");
+    let most = with_trial(storm(), &proof(vec![remedy(keep, 0.40, 0.38, 0.42)]));
+    assert_eq!(most[0].confidence, Confidence::High);
+}
+
+#[test]
+fn a_storm_stands_for_all_that_keeping_free_memory_gains() {
+    let keep = "glibc:top_pad=64M,trim_threshold=64M";
+    let storm = Finding::new(Id::HeapCallStorm, Confidence::Medium, "A storm").sharing(0.05);
+    let storm = storm.remedied([Remedy::setting("keep it", keep.to_owned(), "memory")]);
+    let findings = with_trial(vec![storm], &proof(vec![remedy(keep, 0.88, 0.87, 0.89)]));
+    assert_eq!(findings.len(), 1, "{findings:?}");
+    assert_eq!((findings[0].id, findings[0].confidence), (Id::HeapCallStorm, Confidence::High));
+    assert!(findings[0].share.is_some_and(|share| (share - 0.12).abs() < 1e-9), "{findings:?}");
 }
 
 #[test]

@@ -18,11 +18,7 @@ const TERMS: [Term; 15] = [
         &["huge page"],
         "memory in pieces of 2 MiB in place of 4 KiB: one page fault in place of 512",
     ),
-    (
-        "TLB",
-        &["TLB"],
-        "the CPU's table of where pages lie; what is not in it has to be looked up in memory",
-    ),
+    ("TLB", &["TLB"], "the CPU's cache of page addresses; a miss costs a lookup in memory"),
     ("brk", &["brk", "the break"], "the system call that moves the end of the heap"),
     (
         "mmap, munmap",
@@ -41,7 +37,7 @@ const TERMS: [Term; 15] = [
     (
         "hysteresis",
         &["hysteresis"],
-        "what a malloc keeps free before it gives memory back, so that it need not ask again at once",
+        "the free memory that a malloc keeps, so that it need not ask the kernel again at once",
     ),
     ("OpenMP", &["OpenMP"], "the part of a compiler that runs loops on several threads"),
     ("swapped", &["swapped"], "moved from memory to the disk"),

@@ -1,4 +1,4 @@
-/* Half a program: the other half is inlined here when the linker optimises. */
+/* Half a program: the other half is inlined here when the linker optimizes. */
 #include <math.h>
 
 double two(double x);
