@@ -17,6 +17,9 @@ mod arch;
 #[cfg(all(test, loom))]
 #[path = "../../tests/models/slot.rs"]
 mod arch;
+#[cfg_attr(all(target_arch = "x86_64", not(all(test, loom))), path = "slot/register/x86_64.rs")]
+#[cfg_attr(not(all(target_arch = "x86_64", not(all(test, loom)))), path = "slot/register/other.rs")]
+mod register;
 mod stacks;
 
 use core::arch::global_asm;

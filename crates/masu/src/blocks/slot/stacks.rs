@@ -8,11 +8,11 @@
 use core::mem::offset_of;
 use core::{hint, ptr};
 
+use super::register;
 use crate::blocks::ownership::Shard;
 use crate::diagnostics::{guards, sampling};
 use crate::memory::class::{CLASSES, CODES, Class, LANED, TABLE_LENGTH};
 use crate::memory::ranges::Parked;
-use crate::platform::bounds::Bounded;
 use crate::platform::sync::{AtomicBool, AtomicPtr, AtomicUsize, Cell, Count, Ordering};
 
 /// Whether this build can count requests.
@@ -271,24 +271,27 @@ impl Stacks {
     /// A free block of a plain class, or null.
     #[inline(always)]
     pub(crate) fn pop(&self, class: Class) -> *mut u8 {
-        self.stacks.at(class.index()).pop()
+        self.stack_at_run_time(class.index() * size_of::<Stack>()).pop()
     }
 
     /// A free block for `size` bytes, at most [`crate::memory::class::TABLE_LIMIT`], or null.
     #[inline(always)]
     pub(crate) fn pop_for_size(&self, size: usize) -> *mut u8 {
-        // ORDERING: Relaxed: no other memory depends on the offset, and any value of it leads to a stack.
-        let offset = self.offsets.at((size + 15) >> 4).load(Ordering::Relaxed);
-        let stack = ptr::from_ref(self).wrapping_byte_add(offset);
-        // SAFETY: Offsets in this table lead to stacks of this cache.
-        unsafe { &*stack.cast::<Stack>() }.pop()
+        const OFFSETS: usize = offset_of!(Stacks, offsets);
+        let step = (size + 15) >> 4;
+        debug_assert!(step < TABLE_LENGTH);
+        // SAFETY: The size is in the table (the limit above), and any offset in it leads to a stack of this cache.
+        unsafe {
+            let stack = register::moved_by_table::<Stacks, OFFSETS>(self, step);
+            (*stack.cast::<Stack>()).pop()
+        }
     }
 
     /// Pushes a block with this `double_code` in the class map; false where its stack is full, as it is for everything
     /// that is no block of a page.
     #[inline(always)]
     pub(crate) fn push(&self, double_code: usize, block: *mut u8) -> bool {
-        self.stack_at(double_code * 8).push(block)
+        self.stack_at_run_time(double_code * 8).push(block)
     }
 
     /// Pushes a block whose layout has `size` bytes, at most [`crate::memory::class::TABLE_LIMIT`]; false where its stack is
@@ -301,7 +304,14 @@ impl Stacks {
     /// Pushes a block of a plain class; false where its stack is full.
     #[inline(always)]
     pub(crate) fn push_class(&self, class: Class, block: *mut u8) -> bool {
-        self.stacks[class.index()].push(block)
+        self.stack_at_run_time(class.index() * size_of::<Stack>()).push(block)
+    }
+
+    /// [`Stacks::stack_at`] for an offset that the compiler does not know.
+    #[inline(always)]
+    fn stack_at_run_time(&self, offset: usize) -> &Stack {
+        // SAFETY: It is the pointer that was put in.
+        unsafe { &*register::in_one(self.stack_at(offset)) }
     }
 
     #[inline(always)]

@@ -86,10 +86,13 @@ impl ThreadCache {
         settings::cache_size().unwrap_or_else(|| self.share())
     }
 
-    /// The budget that bounds each stack of smaller blocks: deeper ones hold many pages, and gain little.
+    /// The budget that bounds each stack of smaller blocks: deeper ones hold many pages, and gain little. A program with one
+    /// thread may have as deep ones as others, because lists of a thousand blocks are usual.
     pub(super) fn budget_of_smaller(&self) -> usize {
-        let of_share = |share: usize| share.min(most().max(share / SMALLER_SHARE));
-        settings::cache_size().unwrap_or_else(|| of_share(self.share()))
+        let share = self.share();
+        let of_share =
+            || if share < BYTES { share } else { (2 * BYTES).max(share / SMALLER_SHARE) };
+        settings::cache_size().unwrap_or_else(of_share)
     }
 
     /// Whether what stacks start with counts against the budget too, as it does where the budget was set or is small.
