@@ -121,13 +121,19 @@ impl Figures {
     }
 
     pub(super) fn best(&self, measure: Measure, is_peer: fn(&str) -> bool) -> Option<usize> {
-        self.least(measure, |index| is_peer(&self.labels[index]))
-    }
-
-    pub(crate) fn least(&self, measure: Measure, wanted: impl Fn(usize) -> bool) -> Option<usize> {
-        let indices = (0..self.labels.len()).filter(|index| wanted(*index));
+        let indices = (0..self.labels.len()).filter(|index| is_peer(&self.labels[*index]));
         let medians = indices.filter_map(|index| Some((index, self.median(index, measure)?)));
         medians.min_by(|(_, a), (_, b)| a.total_cmp(b)).map(|(index, _)| index)
+    }
+
+    /// The variant with the least ratio to the first, which the tables show.
+    pub(super) fn least_ratio(&self, measure: Measure) -> Option<usize> {
+        let ratio = |index| match index {
+            0 => self.median(0, measure).map(|_| 1.0),
+            _ => self.ratio(0, index, measure).map(|ratio| ratio.estimate),
+        };
+        let ratios = (0..self.labels.len()).filter_map(|index| Some((index, ratio(index)?)));
+        ratios.min_by(|(_, a), (_, b)| a.total_cmp(b)).map(|(index, _)| index)
     }
 
     pub(crate) fn position(&self, label: &str) -> Option<usize> {

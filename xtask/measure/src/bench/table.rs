@@ -46,7 +46,7 @@ pub(crate) fn ratios(patterns: &[&Figures], measure: Measure, against: Against) 
     let mut table = head(subject(patterns), patterns, heads, against.head);
     let Some(first) = patterns.first() else { return table.to_string() };
     for figures in patterns {
-        let best = figures.least(measure, |_| true);
+        let best = figures.least_ratio(measure);
         let cells = first.labels.iter().map(|label| {
             let index = figures.position(label);
             let cell = match index {
