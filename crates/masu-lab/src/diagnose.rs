@@ -1,16 +1,16 @@
 //! The diagnosis of a program: why it is slow, from one run that is counted.
 //!
-//! The road through it:
+//! The steps:
 //!
-//! 1. [`calls`](mod@masu_run::calls) counts the program's system calls, while `looks` looks at its threads and its
-//!    memory in `/proc`;
-//! 2. [`prices`](masu_run::prices) says what each of them costs on this machine;
-//! 3. [`facts`] are all these numbers, and [`judge`](judge()) says what they come to, by the numbers in
+//! 1. [`calls`](mod@masu_run::calls) counts the program's system calls, while `looks` reads the state of its threads
+//!    and its memory from `/proc`.
+//! 2. [`prices`](masu_run::prices) measures the price of each of the kernel's services on this machine.
+//! 3. [`facts`] holds all these numbers. [`judge`](judge()) draws the findings from them, by the numbers in
 //!    `thresholds.rs` and nothing else.
 //!
-//! The hard idea is time. A run that is counted is slower than another, but a diagnosis runs a command once,
-//! because a command may do something. So no cost is taken from the run's clock: a cost is a count times a price,
-//! and the clock it is held against has the tracer's stops taken out.
+//! The difficulty is time. A counted run is slower than another, but a diagnosis runs a command only once, because a
+//! command may have effects. So no cost is taken from the run's clock: a cost is a count times a price, and it is
+//! compared with the run's time without the tracer's stops.
 
 use std::path::{Path, PathBuf};
 
@@ -59,66 +59,65 @@ use inside::late_median;
 use looks::{Looks, Seen};
 use thresholds::{CHURNED_THREADS, LOCK_WAITS, LOOKS_MIN, REFAULTS, SMALL_WRITES};
 
-/// What was found out about a program.
+/// The findings about a program, and the facts that they rest on.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Diagnosis {
     /// `masu-diagnosis`.
     pub schema: &'static str,
-    /// Counted up when a reader of the JSON would have to change.
+    /// The version of the schema. It grows when a reader of the JSON would have to change.
     pub version: u32,
     /// The command, or the process's arguments.
     pub command: Vec<String>,
-    /// The variant it ran under, and the variables that it changed.
+    /// The variant that the program ran under, and the variables that it changed.
     pub variant: String,
-    /// What changed in the program's environment.
+    /// The changes in the program's environment.
     pub changed: Vec<String>,
     /// The findings, the cause first.
     pub findings: Vec<Finding>,
-    /// What could not be seen, and why.
+    /// The things that could not be seen, each with its reason.
     pub not_seen: Vec<String>,
-    /// What runs of the remedies showed; none where nobody asked, or there was nothing to run.
+    /// The result of running the remedies; none if no proof was requested, or there was nothing to run.
     pub proof: Option<Proof>,
-    /// What runs beside another malloc and settings showed; none where a cause was found, or nothing was tried.
+    /// The result of runs with other mallocs and settings; none if a cause was found, or nothing was tried.
     pub trial: Option<Proof>,
-    /// What the findings rest on.
+    /// The facts that the findings rest on.
     pub facts: Facts,
 }
 
-/// How to diagnose.
+/// The options of a diagnosis.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// What the run may use.
+    /// The limits of the run.
     pub limits: Limits,
-    /// With what to look inside, by further runs; none for a single run.
+    /// The means to look inside the malloc, by further runs; none for a single run.
     pub inside: Option<Means>,
-    /// Whether the program writes to a terminal, as where somebody runs it by hand. Else it writes to a pipe.
+    /// Whether the program writes to a terminal, as if a user ran it by hand. Otherwise it writes to a pipe.
     pub terminal: bool,
 }
 
-/// What a diagnosis is about to do.
+/// A step that a diagnosis is about to take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Step {
     /// The program runs and is counted.
     Run,
-    /// It runs once more, and is not counted.
+    /// The program runs once more, uncounted.
     Uncounted,
-    /// Further runs look inside.
+    /// Further runs look inside the malloc.
     Inside,
     /// Prices are measured.
     Prices,
 }
 
-/// Runs `workload` once under `variant`, counts what it does, and says why it is slow. `tell` hears of each step.
+/// Runs `workload` once under `variant`, counts its work, and says why it is slow. `tell` is called before each step.
 ///
-/// The program's output is read and not shown. Its tree can get no more rights than this process has, as in
-/// [`calls::count`](masu_run::calls::count()). A run that [`Stop`] ends is judged by what was seen of it.
+/// The program's output is read and not shown. Its processes get no more rights than this process has, as in
+/// [`calls::count`](masu_run::calls::count()). A run that [`Stop`] ends is judged by the part that was seen.
 ///
 /// # Errors
 ///
-/// [`Error::System`] when the program cannot be started or watched, [`Error::Stopped`] where it was stopped before
-/// it began. Where the system permits no tracing or no
-/// filters, system calls are not counted, and [`Diagnosis::not_seen`] says so.
+/// [`Error::System`] if the program cannot be started or watched, [`Error::Stopped`] if it was stopped before it began.
+/// If the system permits no tracing or no filters, system calls are not counted, and [`Diagnosis::not_seen`] says so.
 pub fn diagnose(
     workload: &Workload,
     variant: &Variant,
@@ -127,7 +126,7 @@ pub fn diagnose(
     stop: &Stop,
     tell: &mut dyn FnMut(Step),
 ) -> Result<Diagnosis, Error> {
-    // What is tried and measured besides the runs has children of its own.
+    // Checks and price measurements start children of their own, besides the runs.
     let _alone = execute::alone();
     tell(Step::Run);
     let conditions =
@@ -185,7 +184,7 @@ pub fn diagnose(
     })
 }
 
-/// Runs the program, its calls counted where they are to be.
+/// Runs the program, and counts its calls if `counts` is set.
 fn watch(
     workload: &Workload,
     variant: &Variant,
@@ -197,7 +196,7 @@ fn watch(
     let (run, calls) = if counts {
         let sampler = looks.sampler();
         let counted = count_watched(workload, variant, conditions, stop, &mut looks, sampler);
-        // Who is killed before the first instruction cannot be given a filter.
+        // A process that is killed before its first instruction cannot be given a filter.
         let early = |error| if stop.requested() { Error::Stopped } else { error };
         let (run, calls) = counted.map_err(early)?;
         (run, Some(calls))
@@ -208,7 +207,7 @@ fn watch(
     Ok((run, calls, looks.finish()))
 }
 
-/// What is not seen of a program that traces others, as debuggers do: what is traced already cannot be traced once more.
+/// The sentence about a program that itself traces others, as debuggers do: no process can be traced twice.
 fn of_a_tracer(runs_again: bool) -> &'static str {
     if runs_again {
         "system calls: it traces programs itself, as strace and debuggers do, and nothing can be traced twice. It \
@@ -219,13 +218,13 @@ fn of_a_tracer(runs_again: bool) -> &'static str {
     }
 }
 
-/// CPU time of this process, in seconds: what it takes to count and to look is no matter of others.
+/// CPU time of this process, in seconds: the work of counting and looking is not other programs' use of the machine.
 fn own_cpu_s() -> f64 {
     let own = i32::try_from(std::process::id()).ok().and_then(kernel::cpu_time);
     own.map_or(0.0, |time| time.as_secs_f64())
 }
 
-/// What others on the machine did during a run, `own_s` being what this process did.
+/// The use of the machine by others during a run; this process used `own_s`.
 fn others(run: &Run, own_s: f64, cpus: usize) -> Others {
     let whole_s = run.wall_s * cpus.max(1) as f64;
     let share = |time_s: f64| (time_s / whole_s.max(1e-9)).clamp(0.0, 1.0);
@@ -238,14 +237,14 @@ fn others(run: &Run, own_s: f64, cpus: usize) -> Others {
     }
 }
 
-/// Why system calls cannot be counted, if so.
+/// The reason why system calls cannot be counted, if there is one.
 fn refusal() -> Option<String> {
     let tracing = kernel::prices::try_tracing().map_err(|error| format!("no tracing: {error}"));
     let filters = || kernel::calls::try_filter().map_err(|error| format!("no filters: {error}"));
     tracing.and_then(|()| filters()).err()
 }
 
-/// What could not be seen of where CPU time goes.
+/// The sentence about missing samples of CPU time, if any are missing.
 fn unsampled(seen: &Seen) -> Option<String> {
     match &seen.samples {
         Err(reason) => Some(format!(
@@ -259,7 +258,7 @@ fn unsampled(seen: &Seen) -> Option<String> {
     }
 }
 
-/// What a run came to, as facts.
+/// The facts of a run.
 fn gathered(
     workload: &Workload,
     variant: &Variant,
@@ -373,7 +372,7 @@ fn services(calls: Option<&Calls>, faults: u64) -> Vec<Service> {
     services
 }
 
-/// What could not be seen.
+/// The sentences about things that could not be seen.
 fn unseen(
     facts: &Facts,
     calls: Option<&Calls>,
@@ -413,7 +412,7 @@ fn unseen(
     unseen
 }
 
-/// The findings, their settings translated for the program where that can be.
+/// The findings, their settings translated for the program if possible.
 fn findings_of(facts: &Facts, known: Option<(&Catalogue, &Program)>) -> Vec<Finding> {
     let mut findings = judge(facts);
     let Some((catalogue, program)) = known else { return findings };
@@ -421,14 +420,14 @@ fn findings_of(facts: &Facts, known: Option<(&Catalogue, &Program)>) -> Vec<Find
     for remedy in remedies.filter(|remedy| remedy.kind == RemedyKind::Setting) {
         let spec = remedy.variant.as_ref().and_then(|variant| variant.parse::<Spec>().ok());
         let resolved = spec.and_then(|spec| catalogue.resolve(&spec, program).ok());
-        // A preload has a path of this machine's, which `masu run` knows best.
+        // A preload needs a path of this machine, and `masu run` finds that path itself.
         let resolved = resolved.filter(|variant| variant.library.is_none());
         remedy.paste = resolved.map(|variant| variant.translation().join(" "));
     }
     findings
 }
 
-/// Whether the run that a diagnosis is of was stopped.
+/// Whether the run of this diagnosis was stopped.
 #[must_use]
 pub fn was_stopped(diagnosis: &Diagnosis) -> bool {
     diagnosis.facts.ending.as_deref() == Some(Ending::Stopped.to_string().as_str())

@@ -1,6 +1,6 @@
-//! How a process that runs is started again beside other mallocs.
+//! The command line that starts a running process again, with other mallocs.
 //!
-//! Relies on `/proc`: its arguments there, and the ports at which it accepts connections.
+//! Relies on `/proc`: the process's arguments there, and the ports at which it accepts connections.
 
 use std::collections::HashSet;
 use std::fs;
@@ -8,10 +8,10 @@ use std::fs;
 use masu_run::execute::tree::Pid;
 use masu_run::workload::quoted;
 
-/// What a line of `/proc/PID/net/tcp` has for a socket that accepts connections.
+/// The state, in a line of `/proc/PID/net/tcp`, of a socket that accepts connections.
 const LISTENS: &str = "0A";
 
-/// Servers that do not speak HTTP, and commands that load them, where each distribution has the same.
+/// Servers that do not speak HTTP, each with the command that loads it, if every distribution has the same command.
 const LOADS: [(&str, Option<&str>); 8] = [
     ("redis-server", Some("redis-benchmark -q -p {port} -n 10000")),
     ("valkey-server", Some("valkey-benchmark -q -p {port} -n 10000")),
@@ -23,7 +23,7 @@ const LOADS: [(&str, Option<&str>); 8] = [
     ("named", None),
 ];
 
-/// What was not tried on a process, and the line that tries it: a sentence for what a diagnosis did not see.
+/// The sentence that other mallocs were not tried on a process, with the command line that tries them.
 pub(super) fn untried(process: Pid, command: &[String]) -> String {
     let port = ports(process).into_iter().min();
     let what = "whether another malloc or a setting would gain, and how much: a process that runs cannot be tried";
@@ -40,9 +40,9 @@ pub(super) fn untried(process: Pid, command: &[String]) -> String {
     }
 }
 
-/// The line that compares the same command; of a server, the one that takes connections at `port`.
+/// The command line that compares the same command; `port` is the port at which a server accepts connections.
 fn line(command: &[String], port: Option<u16>) -> String {
-    // A title in place of arguments says nothing of them.
+    // A process title in place of the arguments does not reveal them.
     let words = match command {
         [title] if title.contains(' ') => vec!["COMMAND".to_owned()],
         words => words.iter().map(|word| quoted(word)).collect(),
@@ -71,7 +71,7 @@ fn load(command: &[String]) -> String {
     }
 }
 
-/// `word`, the number `port` in it replaced by the place that `masu compare` fills in.
+/// `word` with the number `port` in it replaced by the placeholder that `masu compare` fills in.
 fn with_place(word: &str, port: u16) -> String {
     let number = port.to_string();
     let is_digit = |character: Option<char>| character.is_some_and(|one| one.is_ascii_digit());
@@ -100,7 +100,7 @@ fn ports(process: Pid) -> Vec<u16> {
     lines.filter_map(|line| listening(line, &own)).collect()
 }
 
-/// The port of one line of `/proc/PID/net/tcp`, where one of the sockets `own` accepts connections there.
+/// The port of one line of `/proc/PID/net/tcp`, if one of the sockets `own` accepts connections there.
 fn listening(line: &str, own: &HashSet<String>) -> Option<u16> {
     let fields: Vec<&str> = line.split_whitespace().collect();
     let (address, state, inode) = (fields.get(1)?, *fields.get(3)?, *fields.get(9)?);

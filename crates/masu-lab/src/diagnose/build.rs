@@ -1,19 +1,19 @@
-//! Whether a program was compiled without optimization.
+//! The test whether a program was compiled without optimization.
 //!
-//! Relies on what compilers leave behind: cargo its folders, gcc its options among the debug information. Where
-//! neither tells, nothing is claimed: most programs have no debug information, and what is slow in them may be
-//! the program. The hard part is that parts of a program are compiled by others: the C library's start files
-//! are always optimized, so they do not make up for the rest.
+//! Relies on traces that compilers leave: cargo leaves its folders, gcc its options in the debug information. If
+//! neither is there, nothing is claimed: most programs have no debug information, and what is slow in them may be the
+//! program. The difficulty is that others compile parts of a program: the C library's start files are always optimized,
+//! so they do not make up for the rest.
 
 use std::path::Path;
 
 use super::facts::Build;
 use masu_run::program::elf;
 
-/// So much of the debug information's text is read.
+/// The most bytes of the debug information's text that are read.
 const TEXT_MAX: usize = 32 << 20;
 
-/// How the program in this file was compiled.
+/// The build of the program in this file.
 pub(super) fn of(path: &Path) -> Build {
     let unoptimized = if is_of_cargos_debug_profile(path) {
         Some("it lies in cargo's folder for debug builds".to_owned())
@@ -23,13 +23,13 @@ pub(super) fn of(path: &Path) -> Build {
             unoptimized_parts(&text)
         })
     };
-    // A profile may have been set to optimize, and then its folder has the same name.
+    // The debug profile may have been set to optimize, and its folder keeps the same name.
     let is_certain = unoptimized.is_some() && !is_of_cargos_debug_profile(path);
     Build { path: path.to_owned(), unoptimized, is_certain }
 }
 
-/// `target/debug/program`, `target/TRIPLE/debug/deps/program`, with `target` known by the mark that cargo puts
-/// there.
+/// Whether the path is `target/debug/program` or `target/TRIPLE/debug/deps/program`. The tag that cargo puts into
+/// `target` identifies that folder.
 fn is_of_cargos_debug_profile(path: &Path) -> bool {
     let is_debug = |folder: &&Path| folder.file_name().is_some_and(|name| name == "debug");
     let Some(debug) = path.ancestors().skip(1).take(3).find(is_debug) else { return false };
@@ -39,8 +39,8 @@ fn is_of_cargos_debug_profile(path: &Path) -> bool {
     debug.ancestors().skip(1).take(2).any(marked)
 }
 
-/// What gcc says of the parts of a program in a section of strings, if all that tell their options were compiled
-/// without optimization.
+/// gcc's options for the parts of a program, from a section of strings, if all parts that record their options were
+/// compiled without optimization.
 fn unoptimized_parts(text: &[u8]) -> Option<String> {
     let strings = text.split(|byte| *byte == 0);
     let producers = strings.filter(|string| string.starts_with(b"GNU C"));

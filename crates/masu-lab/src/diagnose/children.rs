@@ -1,7 +1,7 @@
-//! What the children of a process that runs do at the same time: a server's master waits while its workers work.
+//! The work of a running process's children: a server's master waits while its workers work.
 //!
-//! Relies on the CPU clocks of processes. Only the process itself is looked at closely; its children are named, so
-//! that nobody takes a master's rest for the whole server's.
+//! Relies on the CPU clocks of processes. Only the process itself is examined closely. Its children are named, so that
+//! no reader takes an idle master for an idle server.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,30 +10,30 @@ use masu_run::execute::tree::{Pid, name_with_pid, with_descendants};
 use masu_run::kernel;
 use masu_run::quantity::seconds;
 
-/// The least time between two looks: to find all descendants takes a while.
+/// The least time between two looks: finding all descendants takes a while.
 const EVERY: Duration = Duration::from_millis(200);
 
-/// Children that did less than this much of the time are not worth a word.
+/// Children that worked for less than this share of the time are not mentioned.
 const LITTLE: f64 = 0.01;
 
-/// The CPU clocks of all that descend from a process.
+/// The CPU clocks of all descendants of a process.
 #[derive(Debug)]
 pub(super) struct Children {
     process: Pid,
     next: Duration,
-    /// What each had done when it was seen first and when it was seen last, in seconds.
+    /// The CPU clock of each child at its first and at its last look, in seconds.
     clocks: BTreeMap<Pid, (f64, f64)>,
 }
 
 impl Children {
-    /// Those of `process`, which may have worked before.
+    /// The children of `process`, which may have worked before.
     pub(super) fn of(process: Pid) -> Children {
         let mut children = Children { process, next: Duration::ZERO, clocks: BTreeMap::new() };
         children.note(true);
         children
     }
 
-    /// Looks at them, where that was not done lately.
+    /// Reads the clocks, unless they were read recently.
     pub(super) fn look(&mut self, at: Duration) {
         if at >= self.next {
             self.note(false);
@@ -45,13 +45,13 @@ impl Children {
         for child in with_descendants(vec![self.process]).into_iter().skip(1) {
             let Some(clock) = kernel::cpu_time(child) else { continue };
             let now = clock.as_secs_f64();
-            // Who came later has done all of it in the time that is looked at.
+            // A child that came later did all of its work in the watched time.
             let begun = (if is_first { now } else { 0.0 }, now);
             self.clocks.entry(child).or_insert(begun).1 = now;
         }
     }
 
-    /// What they did within `wall_s`; none where that is next to nothing.
+    /// The children's work within `wall_s`; none if it is next to nothing.
     pub(super) fn finish(mut self, wall_s: f64) -> Option<Done> {
         self.note(false);
         let mut done: Vec<(Pid, f64)> =
@@ -71,21 +71,21 @@ impl Children {
     }
 }
 
-/// What the children of a process did.
+/// The work of a process's children.
 #[derive(Debug)]
 pub(super) struct Done {
-    /// Those that did something.
+    /// The number of children that worked.
     count: usize,
-    /// What they did.
+    /// The CPU time of all children.
     pub(super) cpu_s: f64,
     busiest: Pid,
-    /// Its name and number.
+    /// The name and number of the busiest child.
     busiest_is: String,
     busiest_s: f64,
 }
 
 impl Done {
-    /// A sentence for what a diagnosis did not see.
+    /// The sentence about the children, for the list of things that a diagnosis did not see.
     pub(super) fn unseen(&self) -> String {
         let Done { count, cpu_s, busiest, busiest_is, busiest_s } = self;
         let whose = match count {

@@ -1,22 +1,23 @@
-//! What counting took of a run's times, so that they can be reported without it.
+//! The time that counting took from a run, so that the run's times can be reported without it.
 //!
-//! Relies on prices and counts. Where stops are few, their number and price say it. Where they are many, on a busy machine
-//! above all, they take longer than their price: a stopped thread waits for its tracer, which waits for a CPU. Then
-//! what was counted, at its price, stands for the time in the kernel, and the clock is what the program did and what it
-//! slept. In between the one goes over into the other, so that a little more or less of it changes no verdict. Few stops
-//! take longer than their price too where the tracer has to wait for a CPU: a run works, sleeps, waits for a CPU or is
-//! stopped, so what is none of the others was a stop. Where samples of calls were counted, all of this is of the part in which they were.
+//! Relies on prices and counts. If stops are few, they cost their number times their price. If they are many, above all
+//! on a busy machine, they take longer than their price: a stopped thread waits for its tracer, and the tracer waits
+//! for a CPU. Then the counted services at their prices replace the time in the kernel, and the clock is the program's
+//! work plus its sleep. Between few and many the two are mixed, so that a few stops more or less change no verdict. Few
+//! stops take longer than their price too, if the tracer has to wait for a CPU: a run works, sleeps, waits for a CPU or
+//! is stopped, so the time that is none of the others was a stop. If samples of calls were counted, all of this applies
+//! to the part of the run in which they were.
 
 use super::facts::{Clock, Facts, Threads};
 use super::thresholds::{LOOKS_MIN, LOOKS_MIN_FOR_STOPS, STOPS_SHARE, STOPS_SHARE_MUCH};
 use masu_run::prices::Service;
 
-/// Notes what stops to be counted took of the run's times.
+/// Notes the time that stops for counting took from the run.
 pub(super) fn note_counting(facts: &mut Facts) {
     note_clock(facts);
     let kinds = facts.calls.as_mut().map_or(&mut [][..], |calls| &mut calls.kinds);
     let all_s: f64 = kinds.iter().map(|kind| kind.seconds).sum();
-    // They were timed by the clock, which runs while a thread waits for a CPU too.
+    // The calls were timed by the wall clock, which also runs while a thread waits for a CPU.
     let scale = (facts.clock.own_sys_s / all_s.max(1e-9)).min(1.0);
     kinds.iter_mut().for_each(|kind| kind.seconds *= scale);
 }
@@ -25,7 +26,8 @@ fn note_clock(facts: &mut Facts) {
     let priced_s = |service| facts.clock.stops as f64 * facts.price_s(service);
     let (all_s, cpu_s) = (priced_s(Service::CountedCall), priced_s(Service::CountedCallCpu));
     let (clock, threads) = (facts.clock, &facts.threads);
-    // While calls were not counted nothing was stopped: neither in the kernel's time nor in the clock's is anything to be taken out.
+    // Nothing was stopped while calls were not counted: there is nothing to take out of the kernel's time or the
+    // clock's.
     let sampled = facts.calls.as_ref().and_then(|calls| calls.sampled).unwrap_or_default();
     let unseen_sys_s = sampled.unseen_sys_s.min(clock.sys_s);
     let seen_sys_s = clock.sys_s - unseen_sys_s;
@@ -37,7 +39,7 @@ fn note_clock(facts: &mut Facts) {
         Clock { counting_s, ..whole }
     };
     let is_met = threads.looks >= LOOKS_MIN_FOR_STOPS;
-    // Threads are stopped side by side: together for longer than there was.
+    // Threads are stopped side by side: their stops together may be longer than the run.
     let by_price = Clock { own_sys_s, counting_s: all_s.min(clock.wall_s), ..clock };
     let share = cpu_s / seen_sys_s.max(1e-9);
     let doubt = ((share - STOPS_SHARE) / (STOPS_SHARE_MUCH - STOPS_SHARE)).clamp(0.0, 1.0);
@@ -58,12 +60,12 @@ fn note_clock(facts: &mut Facts) {
     facts.clock = finished(between);
 }
 
-/// The clock with everything in it that was neither work nor sleep nor waiting for a CPU counted as stops.
+/// The clock with all time that was neither work nor sleep nor waiting for a CPU counted as stops.
 fn without_waits_for_the_tracer(clock: Clock, threads: &Threads) -> Clock {
     if threads.looks < LOOKS_MIN {
         return clock;
     }
-    // Of what nobody looked at it waited for a CPU as much as of the rest.
+    // In the time that no look covers, the program waited for a CPU as much as in the rest.
     let (worked_s, unseen_s) = (clock.own_cpu_s(), (clock.wall_s - threads.looked_s).max(0.0));
     let unseen_s = unseen_s * worked_s / (worked_s + clock.queued_s).max(1e-9);
     let own_wall_s = clock.own_cpu_s() + threads.idle_s + unseen_s;
@@ -71,7 +73,7 @@ fn without_waits_for_the_tracer(clock: Clock, threads: &Threads) -> Clock {
     Clock { counting_s, ..clock }
 }
 
-/// What the kernel did for the program, as far as that was counted and has a price.
+/// The kernel's work for the program, as far as it was counted and has a price.
 fn known_sys_s(facts: &Facts) -> f64 {
     let Some(calls) = &facts.calls else { return f64::INFINITY };
     let cost = |count: u64, service| count as f64 * facts.price_s(service);
@@ -96,7 +98,7 @@ mod tests {
     use masu_run::calls::{CallKind, Sampling};
     use masu_run::prices::{Price, Prices};
 
-    /// A second in the kernel, of which stops at their price took this share.
+    /// A second in the kernel; stops at their price took this share of it.
     fn stopped(share: f64) -> Clock {
         let mut facts = made(share);
         note_counting(&mut facts);
@@ -149,7 +151,7 @@ mod tests {
 
     #[test]
     fn while_calls_were_not_counted_nothing_was_stopped() {
-        // More stops, at their price, than there was time.
+        // The stops take more, at their price, than the run's time.
         let mut facts = made(3.0);
         let sampled = Sampling { unseen_sys_s: 0.75, paused_s: 3.5, ..Sampling::default() };
         facts.calls = Some(CallFacts { sampled: Some(sampled), ..CallFacts::default() });
@@ -184,7 +186,7 @@ mod tests {
         let clock = Clock { wall_s: 4.0, user_s: 0.4, queued_s: 2.0, ..Clock::default() };
         let busy = without_waits_for_the_tracer(clock, &threads);
         assert!((busy.own_wall_s(2) - 0.9).abs() < 1e-9, "{busy:?}");
-        // What nobody looked at may have been the program's, but for a part that waited for a CPU like the rest.
+        // The time that no look covers may be the program's, except for a part that waited for a CPU like the rest.
         let unseen = Threads { looked_s: 3.4, ..threads.clone() };
         let less = without_waits_for_the_tracer(clock, &unseen);
         assert!((less.own_wall_s(2) - 1.0).abs() < 1e-9, "{less:?}");

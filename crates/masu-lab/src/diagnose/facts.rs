@@ -1,7 +1,7 @@
-//! What was seen of a program, before anything is made of it: numbers alone.
+//! The facts seen of a program, before any judgement: numbers alone.
 //!
-//! Relies on nothing. The hard idea is the clock: a run that is counted takes longer than another, so what its
-//! time is held against is the time it would have taken without its stops.
+//! Relies on nothing. The difficulty is the clock: a counted run takes longer than another, so costs are compared with
+//! the time that the run would have taken without its stops.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -19,59 +19,59 @@ use masu_run::{Call, Ending, Scatter};
 pub struct Facts {
     /// How the run ended; none for a process that went on.
     pub ending: Option<String>,
-    /// How it failed; none where it did not, or was stopped.
+    /// The program's failure; none if it did not fail, or was stopped.
     pub failure: Option<Failure>,
-    /// Time.
+    /// The times of the run.
     pub clock: Clock,
-    /// What others on the machine did during the run.
+    /// The use of the machine by others during the run.
     pub others: Others,
     /// Memory.
     pub memory: Memory,
     /// System calls; none where they were not counted.
     pub calls: Option<CallFacts>,
-    /// Who worked and who waited.
+    /// The work and the waits of the threads.
     pub threads: Threads,
     /// The programs that ran, by the CPU time they took, the most first.
     pub programs: Vec<ProgramTime>,
-    /// Whether the command itself is a program that starts others (a shell, cargo, npm), and which.
+    /// The command's name, if the command is a program that starts others (a shell, cargo, npm).
     pub wrapper: Option<String>,
-    /// How the program that took most CPU time was compiled, as far as its file tells.
+    /// The build of the program that took most CPU time, as far as its file shows.
     pub build: Build,
-    /// Where its code lies.
+    /// The scatter of the program's code over mappings.
     pub code: Option<Scatter>,
-    /// Where its CPU time goes; none where perf events are not to be had.
+    /// Samples of the program's CPU time; none if perf events are not available.
     pub samples: Option<Sampled>,
-    /// The malloc that serves it.
+    /// The malloc that serves the program.
     pub malloc: Malloc,
-    /// What another run on masu showed; none where there was none.
+    /// The facts that only masu sees, from further runs or from a process that runs on masu; none without either.
     pub inside: Option<Inside>,
-    /// What the kernel's services cost here.
+    /// The prices of the kernel's services on this machine.
     pub prices: Prices,
-    /// CPUs that it may use.
+    /// The CPUs that the program may use.
     pub cpus: usize,
-    /// Resident bytes as time went by, `(seconds, bytes)`.
+    /// Resident bytes over time, `(seconds, bytes)`.
     pub rss_over_time: Vec<(f64, u64)>,
 }
 
-/// How a program failed.
+/// The failure of a program.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Failure {
-    /// As a predicate: `returned 3`, `was ended by signal 11 (SIGSEGV)`.
+    /// The end as a predicate: `returned 3`, `was ended by signal 11 (SIGSEGV)`.
     pub how: String,
-    /// What it returned; none where it was killed.
+    /// The exit code; none if the program was killed.
     pub code: Option<i32>,
-    /// Whether it was killed because it held more memory than it may.
+    /// Whether the program was killed because it held more memory than its limit.
     pub is_over_limit: bool,
-    /// The last lines that it wrote to its standard error.
+    /// The last lines that the program wrote to its standard error.
     pub last_lines: Vec<String>,
 }
 
 impl Failure {
-    /// So many lines are kept, of at most so many characters each.
+    /// The most lines that are kept, and the most characters of each.
     const LINES: usize = 5;
     const CHARACTERS: usize = 200;
 
-    /// Of how a run ended and what it wrote; none where it ended well, or somebody ended it.
+    /// The failure of a run with this ending and output; none if the run ended well, or somebody ended it.
     #[must_use]
     pub fn of(ending: &Ending, stderr: &str) -> Option<Failure> {
         let (code, is_over_limit) = match ending {
@@ -92,32 +92,32 @@ impl Failure {
     }
 }
 
-/// Seconds.
+/// The times of a run, in seconds, and its stops and context switches.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Clock {
-    /// Wall-clock time, as it was.
+    /// Wall-clock time, as measured.
     pub wall_s: f64,
     /// CPU time in the program's own code.
     pub user_s: f64,
-    /// CPU time in the kernel on its behalf, stops to be counted included.
+    /// CPU time in the kernel for the program, stops for counting included.
     pub sys_s: f64,
-    /// The same without stops to be counted. Where these are much of it, what was counted, at its price.
+    /// The kernel's time without stops for counting. If stops are much of it: the counted services at their prices.
     pub own_sys_s: f64,
-    /// What stops to be counted took of the wall-clock time.
+    /// Wall-clock time that stops for counting took.
     pub counting_s: f64,
-    /// What its threads waited for a CPU while others had it, added up.
+    /// Time that the threads waited for a CPU while others had it, added up.
     pub queued_s: f64,
-    /// Times that a thread was stopped.
+    /// The number of times that a thread was stopped.
     pub stops: u64,
-    /// Context switches because the program waited for something.
+    /// Context switches because a thread waited for something.
     pub voluntary_switches: u64,
-    /// Context switches because its time was up.
+    /// Context switches because a thread's time slice was over.
     pub involuntary_switches: u64,
 }
 
 impl Clock {
-    /// The wall-clock time without what counting added, and what others on the machine did. Threads are stopped
-    /// and wait side by side too, so that it is never less than its CPU time on all CPUs.
+    /// The wall-clock time without counting and without waits for a CPU that others had. Threads are stopped and wait
+    /// side by side too, so the result is never less than the CPU time spread over all CPUs.
     #[must_use]
     pub fn own_wall_s(&self, cpus: usize) -> f64 {
         let least = (self.own_cpu_s() / cpus.max(1) as f64).max(self.wall_s / 100.0);
@@ -129,78 +129,78 @@ impl Clock {
         self.user_s + self.own_sys_s
     }
 
-    /// What a cost in seconds is held against: CPU time where several CPUs worked, else wall-clock time.
+    /// The time that a cost in seconds is compared with: CPU time if several CPUs worked, else wall-clock time.
     pub(crate) fn whole_s(&self, cpus: usize) -> f64 {
         self.own_wall_s(cpus).max(self.own_cpu_s()).max(1e-9)
     }
 }
 
-/// What others on the machine did during a run.
+/// The use of the machine by others during a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Others {
-    /// Of all CPUs that the program may use, the share that others used; none where it is not known.
+    /// The share of the CPUs that the program may use which others used; none if it is not known.
     pub share: Option<f64>,
     /// The share that the hypervisor gave to other machines.
     pub stolen_share: Option<f64>,
-    /// Of the time that the program's threads wanted a CPU, the share that they waited for one.
+    /// The share of the time in which the program's threads wanted a CPU that they spent waiting for one.
     pub waited_share: f64,
-    /// The one-minute load average when it started.
+    /// The one-minute load average when the run started.
     pub load: Option<f64>,
 }
 
 impl Others {
-    /// Of all CPUs, the share that was not to be had.
+    /// The share of all CPUs that was not available.
     #[must_use]
     pub fn taken_share(&self) -> f64 {
         (self.share.unwrap_or(0.0) + self.stolen_share.unwrap_or(0.0)).min(1.0)
     }
 
-    /// Whether so much was taken that what rests on time is less sure.
+    /// Whether others took so much that findings which rest on time are less sure.
     #[must_use]
     pub fn is_busy(&self) -> bool {
         self.taken_share() >= BUSY_SHARE
     }
 
-    /// Whether the program waited for a CPU, which others had, as long as it had one.
+    /// Whether the program waited for a CPU that others had for at least as long as it had one.
     #[must_use]
     pub fn starves(&self) -> bool {
         self.is_busy() && self.waited_share >= STARVED_SHARE
     }
 }
 
-/// Bytes, and page faults.
+/// Bytes and page faults.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Memory {
     /// The peak of resident memory.
     pub peak_rss_bytes: u64,
-    /// Resident in the second half of the run: the median.
+    /// The median of resident memory in the second half of the run.
     pub late_rss_bytes: u64,
     /// Page faults without disk.
     pub minor_faults: u64,
     /// Page faults that read from disk.
     pub major_faults: u64,
-    /// Page faults of memory that had been there before; none where peaks of processes are not known.
+    /// Page faults of memory that had been there before; none if the peaks of processes are not known.
     pub refaults: Option<u64>,
     /// Bytes of an OS page.
     pub os_page_bytes: u64,
-    /// The most that was swapped out.
+    /// The most bytes that were swapped out.
     pub swapped_bytes: u64,
-    /// The most in huge pages.
+    /// The most bytes in huge pages.
     pub huge_bytes: u64,
-    /// Of OS pages in them that were looked at, this share held nothing but zeros; none where none was.
+    /// The share of the examined OS pages of huge pages that held nothing but zeros; none if no page was examined.
     pub huge_unused: Option<f64>,
-    /// Its growth, where that goes on to the end.
+    /// The growth of resident memory, if it goes on to the end.
     pub growth: Option<Growth>,
-    /// glibc's heap, walked when last looked at before the program was about to end.
+    /// glibc's heap at the last walk before the program was about to end.
     pub heap: Option<Heap>,
 }
 
-/// Resident memory that grows all the time, but for the first fifth of it.
+/// Resident memory that grows all the time, except in the first fifth of the run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Growth {
-    /// Bytes that came.
+    /// The bytes by which the memory grew.
     pub bytes: u64,
-    /// The time they took, in seconds.
+    /// The time in which the memory grew, in seconds.
     pub over_s: f64,
 }
 
@@ -209,56 +209,56 @@ pub struct Growth {
 pub struct Heap {
     /// Bytes of the heap.
     pub bytes: u64,
-    /// Bytes of it that were walked through.
+    /// Bytes of the heap that were walked through.
     pub walked_bytes: u64,
-    /// Of those, bytes in free blocks.
+    /// Bytes of free blocks among the walked bytes.
     pub free_bytes: u64,
-    /// Seconds after the start of the run.
+    /// The time of the walk, in seconds after the start of the run.
     pub at_s: f64,
 }
 
 impl Heap {
-    /// Bytes of the heap that are free, if the rest is as what was walked through.
+    /// Bytes of the heap that are free, if the rest is like the walked part.
     #[must_use]
     pub fn free(&self) -> f64 {
         self.free_bytes as f64 * self.bytes as f64 / (self.walked_bytes as f64).max(1.0)
     }
 }
 
-/// System calls.
+/// The counts of system calls, and the facts that they show.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct CallFacts {
-    /// How often each was made; those that were not are left out.
+    /// The count of each system call; calls that were not made are left out.
     pub counts: BTreeMap<&'static str, u64>,
-    /// The kinds of calls that took most, those that are not counted apart too.
+    /// The kinds of calls that took most time, including those that are not counted separately.
     pub kinds: Vec<CallKind>,
-    /// How memory came and went.
+    /// The moves of memory between the program and the kernel.
     pub moves: Moves,
-    /// Small writes, by what they went to.
+    /// Small writes, by their target.
     pub small_writes: SmallWrites,
-    /// Of the futex calls, those that asked to sleep.
+    /// The futex calls that asked to sleep.
     pub futex_waits: u64,
-    /// Programs that would have had more rights than their user, and had not, since they were traced.
+    /// Programs that would have had more rights than their user, but did not because they were traced.
     pub without_rights: Vec<String>,
-    /// The locks that were waited for most.
+    /// The locks with most waits.
     pub locks: Vec<Lock>,
     /// Waits for other locks.
     pub more_lock_waits: u64,
-    /// Threads that there were, the first of each process not among them.
+    /// Threads that were started, without the first of each process.
     pub threads_started: u64,
-    /// Processes that there were.
+    /// The number of processes.
     pub processes: u64,
-    /// From when on samples of calls were counted; none where all were. The numbers are estimates then.
+    /// The sampling of calls; none if all calls were counted. With sampling the numbers are estimates.
     pub sampled: Option<Sampling>,
-    /// Calls by which other processes could see the program; none where not every call was seen.
+    /// Calls by which other processes could see the program; none if not every call was seen.
     pub outward: Option<u64>,
 }
 
 impl CallFacts {
-    /// Of what was counted.
+    /// The facts of counted calls.
     #[must_use]
     pub fn of(calls: &Calls) -> CallFacts {
-        // Which programs were run is known without samples.
+        // The programs that were run are known without samples.
         let begun = calls.sampled.map_or(0, |_| calls.programs_begun);
         let count = |call: &Call| match call {
             Call::Execve => calls.total.of(*call).max(begun),
@@ -285,12 +285,12 @@ impl CallFacts {
         }
     }
 
-    /// Waits for locks of this owner, as far as they are distinguished.
+    /// Waits for locks of this owner, among the locks that are kept apart.
     pub(crate) fn lock_waits(&self, owner: Owner) -> u64 {
         self.locks.iter().filter(|lock| lock.owner == owner).map(|lock| lock.waits).sum()
     }
 
-    /// All calls that may have slept: those that wake a thread do not.
+    /// The calls that may have slept: all but those that wake a thread.
     pub(crate) fn all_but_wakes(&self) -> u64 {
         let of_kinds = self.kinds.iter().map(|kind| kind.calls).sum::<u64>();
         let all = self.counts.values().sum::<u64>().max(of_kinds);
@@ -299,46 +299,47 @@ impl CallFacts {
     }
 }
 
-/// Who worked, and who waited for what. Seconds are those of looks, which are at least 10 ms apart.
+/// The work of the threads, and their waits. Seconds are times between looks, which are at least 10 ms apart.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Threads {
-    /// How often was looked.
+    /// The number of looks.
     pub looks: u64,
-    /// From the first look to the last.
+    /// Seconds from the first look to the last.
     pub looked_s: f64,
-    /// The most that there were at once.
+    /// The most threads that lived at once.
     pub most_at_once: usize,
-    /// CPU time of all of them, those between two looks included.
+    /// CPU time of all threads, including those that lived only between two looks.
     pub cpu_s: f64,
-    /// Those that took most CPU time.
+    /// The threads that took most CPU time.
     pub busiest: Vec<ThreadTime>,
-    /// One thread did almost all that was done, but for processes that did less than half of what its own did.
+    /// Seconds in which one thread did almost all the work. Other processes that together did less than half of the
+    /// work of its own process are left out.
     pub alone_s: f64,
-    /// Several threads worked at once, likewise.
+    /// Seconds in which several threads worked at once, by the same rule.
     pub together_s: f64,
-    /// CPU time of the parallel part: no thread did almost all that was done, or another waited for a lock.
+    /// CPU time of the parallel part, in which no thread did almost all the work, or a thread waited for a lock.
     pub parallel_cpu_s: f64,
-    /// Hardly anything was done.
+    /// Seconds in which hardly any work was done.
     pub idle_s: f64,
-    /// Threads were stopped to be counted, and none ran.
+    /// Seconds in which threads were stopped for counting, and none ran.
     pub stopped_s: f64,
-    /// What the threads slept in then, by the seconds.
+    /// The reasons of sleep while hardly any work was done, each with its seconds.
     pub idle_for: Vec<(Waiting, f64)>,
-    /// Seconds that threads slept until a lock is free, by whose it is, added up over the threads.
+    /// Seconds that threads slept until a lock was free, by the lock's owner, added up over the threads.
     pub lock_waited: Vec<(Owner, f64)>,
-    /// Of those, the ones in which hardly anything was done: who had the lock slept too.
+    /// The part of `lock_waited` in which hardly any work was done: the holder of the lock slept too.
     pub lock_waited_idle: Vec<(Owner, f64)>,
-    /// Arenas of glibc's, the first not among them, that were seen at once in a process.
+    /// The most arenas of glibc, without the first, that a process was seen to have at once.
     pub arenas: usize,
 }
 
 impl Threads {
-    /// Seconds that threads slept until a lock of this owner is free.
+    /// Seconds that threads slept until a lock of this owner was free.
     pub(crate) fn waited_for(&self, owner: Owner) -> f64 {
         of_owner(&self.lock_waited, owner)
     }
 
-    /// The same, but for those in which hardly anything was done.
+    /// The same without the seconds in which hardly any work was done.
     pub(crate) fn waited_beside_work(&self, owner: Owner) -> f64 {
         self.waited_for(owner) - of_owner(&self.lock_waited_idle, owner)
     }
@@ -348,7 +349,7 @@ fn of_owner(waited: &[(Owner, f64)], owner: Owner) -> f64 {
     waited.iter().filter(|(whose, _)| *whose == owner).map(|(_, time)| time).sum()
 }
 
-/// What an idle program waits for.
+/// The reason why an idle program waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Waiting {
@@ -356,11 +357,11 @@ pub enum Waiting {
     Data,
     /// A lock.
     Lock,
-    /// Requests, or whatever else may come.
+    /// Requests, or any other event.
     Requests,
     /// A time to pass.
     Time,
-    /// Its own threads or children.
+    /// The program's own threads or children.
     Itself,
     /// Something else.
     Other,
@@ -369,52 +370,52 @@ pub enum Waiting {
 /// A thread's time.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct ThreadTime {
-    /// Its name.
+    /// The thread's name.
     pub name: String,
-    /// Its process.
+    /// The thread's process.
     pub process: i32,
-    /// Whether it is the first of its process.
+    /// Whether the thread is the first of its process.
     pub is_first: bool,
     /// CPU time.
     pub cpu_s: f64,
-    /// Seconds in which it did almost all that was done.
+    /// Seconds in which the thread did almost all the work.
     pub alone_s: f64,
-    /// Of those, the ones in which the others did nothing at all and none of them waited for a lock.
+    /// The part of `alone_s` in which the other threads did nothing at all and no thread waited for a lock.
     pub serial_s: f64,
-    /// Seconds in which it worked and others did too.
+    /// Seconds in which the thread and others worked.
     pub together_s: f64,
 }
 
 /// A program's time.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct ProgramTime {
-    /// Its file.
+    /// The program's file.
     pub path: PathBuf,
-    /// CPU time of its processes, without that of their children.
+    /// CPU time of the program's processes, without that of their children.
     pub cpu_s: f64,
-    /// Of the command's own, times that it was stopped to be counted.
+    /// Stops for counting, noted only for the command's own programs.
     pub stops: u64,
-    /// Whether it is the command's own program, or another wrapper that it went on as.
+    /// Whether this is the command's own program, or another wrapper that the command became.
     pub is_command: bool,
 }
 
-/// How a program was compiled.
+/// The build of a program.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Build {
-    /// The file that was looked into.
+    /// The examined file.
     pub path: PathBuf,
-    /// What says that it was compiled without optimization; none where nothing does.
+    /// The sign that the program was compiled without optimization; none if there is no sign.
     pub unoptimized: Option<String>,
-    /// Whether that leaves no doubt.
+    /// Whether the sign leaves no doubt.
     pub is_certain: bool,
 }
 
-/// The malloc.
+/// The malloc of a program.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Malloc {
-    /// Its name in the catalogue; `unknown` where it is not known.
+    /// The malloc's name in the catalogue; `unknown` if it is not known.
     pub name: String,
-    /// Why none can be preloaded in its place, if so.
+    /// The reason why no malloc can be preloaded in its place, if there is one.
     pub refusal: Option<String>,
 }
 
@@ -425,43 +426,43 @@ impl Malloc {
     }
 }
 
-/// What further runs showed: on masu, whose statistics tell what the program holds, and on its counting build.
+/// The results of further runs: on masu, whose statistics show how much the program holds, and on its counting build.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Inside {
-    /// Requests for memory, and the CPU seconds of that run.
+    /// Requests for memory, and the CPU seconds of the run that counted them.
     pub requests: Option<(u64, f64)>,
     /// Blocks that threads fetched for themselves.
     pub fetched_blocks: u64,
-    /// Blocks that threads freed beyond what they had fetched: others had.
+    /// Blocks that threads freed beyond those that they had fetched: other threads had fetched them.
     pub remote_blocks: u64,
-    /// Bytes handed out in the second half of the run: the median. None where it was over too soon.
+    /// The median of the bytes handed out in the second half of the run. None if the run was over too soon.
     pub live_late_bytes: Option<u64>,
-    /// Resident in the second half of the run on masu: the median. None where it was over too soon.
+    /// The median of the resident bytes in the second half of the run on masu. None if the run was over too soon.
     pub resident_late_bytes: Option<u64>,
-    /// Who asks most often, as a heap profile of the run on masu has it.
+    /// The functions that request most blocks, by a heap profile of the run on masu.
     pub sites: Vec<Site>,
-    /// Who asked for most of the bytes that lived when the last profile was written.
+    /// The function that requested most of the bytes that lived when the last profile was written.
     pub held: Option<Site>,
 }
 
-/// A function that asks for memory.
+/// A function that requests memory.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Site {
-    /// Its name.
+    /// The function's name.
     pub function: String,
-    /// Where in its source, where that is known: `file.c:12`.
+    /// The place in the function's source, if it is known: `file.c:12`.
     pub place: Option<String>,
-    /// Of all blocks that were asked for, or of the bytes that lived, about.
+    /// The approximate share of all requested blocks, or of the bytes that lived.
     pub share: f64,
 }
 
 impl Facts {
-    /// The price of a service in seconds; nothing where it is not known, so that nothing is blamed on it.
+    /// The price of a service in seconds; zero if it is not known, so that nothing is blamed on the service.
     pub(crate) fn price_s(&self, service: Service) -> f64 {
         self.prices.of(service).unwrap_or(0.0) / 1e9
     }
 
-    /// What small writes cost, in seconds: those to terminals at their own price, where it is known.
+    /// The cost of small writes, in seconds: writes to terminals have their own price, if it is known.
     pub(crate) fn small_writes_s(&self) -> f64 {
         let Some(calls) = &self.calls else { return 0.0 };
         let writes = &calls.small_writes;
@@ -470,13 +471,13 @@ impl Facts {
         (writes.pipes + writes.files) as f64 * price_s + writes.terminals as f64 * terminal_s
     }
 
-    /// Samples, where there are enough to tell shares by.
+    /// The samples, if they are enough to estimate shares.
     #[must_use]
     pub fn sampled(&self) -> Option<&Sampled> {
         self.samples.as_ref().filter(|sampled| sampled.samples >= Sampled::ENOUGH)
     }
 
-    /// Of the memory that was touched, the share that the malloc asked for, at most; none where calls were not counted.
+    /// The share of the touched memory that the malloc requested, at most; none if calls were not counted.
     pub(crate) fn reach(&self) -> Option<f64> {
         let touched = self.memory.minor_faults * self.memory.os_page_bytes;
         let asked = self.calls.as_ref()?.moves.asked_by_malloc_bytes();
@@ -492,8 +493,8 @@ impl Facts {
             && self.reach().is_some_and(|reach| reach < OWN_REACH)
     }
 
-    /// Of the time that was looked at, the part that the program could have had: neither stopped to be counted nor, where
-    /// others have the CPUs, waiting for one.
+    /// The part of the watched time that the program could use: it was neither stopped for counting nor, if others have
+    /// the CPUs, waiting for one.
     pub(crate) fn had_s(&self) -> f64 {
         let threads = &self.threads;
         let at_work_s = (threads.looked_s - threads.stopped_s - threads.idle_s).max(0.0);
@@ -501,7 +502,7 @@ impl Facts {
         threads.idle_s + at_work_s * (1.0 - waited)
     }
 
-    /// What `cost_s` is of the whole run.
+    /// `cost_s` as a share of the whole run.
     #[must_use]
     pub fn share(&self, cost_s: f64) -> f64 {
         cost_s / self.clock.whole_s(self.cpus)

@@ -1,11 +1,11 @@
-//! What a diagnosis says: findings, each with evidence and remedies.
+//! The findings of a diagnosis, each with evidence and remedies.
 
 use serde::Serialize;
 
 use masu_run::named;
 
 named! {
-    /// What was found. Its name in JSON and in `docs/findings.md` is the same, with hyphens.
+    /// The identity of a finding. Its name in JSON and in `docs/findings.md` is the same, with hyphens.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
     #[serde(rename_all = "kebab-case")]
     #[non_exhaustive]
@@ -30,13 +30,13 @@ named! {
         HugePageWaste = "huge-page-waste",
         /// Memory comes back from the disk.
         Swap = "swap",
-        /// Asking for memory is itself the work.
+        /// Allocation is itself the work.
         ManyAllocations = "many-allocations",
-        /// Touching memory for the first time takes its time.
+        /// The first touches of memory take much of the time.
         FirstTouch = "first-touch",
         /// Runs beside the program showed that another malloc, or a setting, is faster.
         GainShown = "gain-shown",
-        /// Runs beside it showed that its own code is faster where another malloc puts its blocks.
+        /// Runs beside the program showed that its own code is faster with another malloc's placement of blocks.
         Locality = "locality",
         /// Memory grows all the time.
         Growth = "growth",
@@ -44,9 +44,9 @@ named! {
         ForkStorm = "fork-storm",
         /// Threads wait without sleeping.
         Spinning = "spinning",
-        /// A system call for a few bytes.
+        /// A system call writes only a few bytes.
         SmallWrites = "small-writes",
-        /// The kernel works for it most of the time.
+        /// The kernel works for the program most of the time.
         SystemCalls = "system-calls",
         /// One thread works while the others wait.
         SerialPhase = "serial-phase",
@@ -54,15 +54,15 @@ named! {
         UnevenCores = "uneven-cores",
         /// The program was compiled without optimization.
         UnoptimizedBuild = "unoptimized-build",
-        /// What was measured only starts what works.
+        /// The measured command only starts the program that works.
         Wrapper = "wrapper",
         /// Code lies in many small mappings.
         ScatteredCode = "scattered-code",
-        /// It computes.
+        /// The program computes.
         CpuBound = "cpu-bound",
-        /// It waits for data or for time to pass.
+        /// The program waits for data or for time to pass.
         IoBound = "io-bound",
-        /// Whether memory is the problem could not be shown.
+        /// The runs could not show whether memory is the problem.
         MemoryOpen = "memory-open",
         /// Memory is not the problem.
         MemoryIsFine = "memory-is-fine",
@@ -70,7 +70,7 @@ named! {
 }
 
 impl Id {
-    /// What kind of finding it is.
+    /// The purpose of the finding.
     #[must_use]
     pub fn kind(self) -> Kind {
         match self {
@@ -82,33 +82,33 @@ impl Id {
     }
 }
 
-/// What a finding is for.
+/// The purpose of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// The program failed, which comes before all else.
     Failure,
-    /// It names why the program is slow or large.
+    /// The finding names why the program is slow or large.
     Cause,
-    /// It says that something else should have been measured.
+    /// The finding says that something else should have been measured.
     Remark,
-    /// It says where the time goes that no cause explains, and that memory is not to blame.
+    /// The finding says where the time goes that no cause explains, and that memory is not to blame.
     AllClear,
 }
 
-/// How sure a finding is.
+/// The certainty of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Confidence {
-    /// It may be something else.
+    /// The cause may be something else.
     Low,
-    /// It is likely.
+    /// The finding is likely.
     Medium,
-    /// What it rests on was counted and leaves little room.
+    /// The evidence was counted and leaves little room for doubt.
     High,
 }
 
 impl Confidence {
-    /// Its name.
+    /// The name of the confidence, as in JSON.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -118,7 +118,7 @@ impl Confidence {
         }
     }
 
-    /// How much a share counts that is so sure, when findings are put in order.
+    /// The weight of a share with this confidence, when findings are put in order.
     fn weight(self) -> f64 {
         match self {
             Confidence::Low => 0.4,
@@ -128,29 +128,29 @@ impl Confidence {
     }
 }
 
-/// What can be done.
+/// A way to act on a finding.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Remedy {
-    /// What it takes.
+    /// The kind of change that the remedy takes.
     pub kind: RemedyKind,
-    /// Its rung on the ladder: 1 allocate less, 2 set the malloc you have, 3 change the malloc, 4 the cause lies
-    /// elsewhere.
+    /// The remedy's rung on the ladder: 1 allocate less, 2 set the malloc you have, 3 change the malloc, 4 the cause
+    /// lies elsewhere.
     pub rung: u8,
-    /// What to do.
+    /// The action, in words.
     pub what: String,
-    /// The variant that does it, as `masu run -a` takes it.
+    /// The variant that applies the remedy, as `masu run -a` takes it.
     pub variant: Option<String>,
-    /// What it costs.
+    /// The cost of the remedy, in words.
     pub cost: String,
-    /// The same for those who have no masu there: variables to set before the program.
+    /// The same remedy for users without masu: variables to set before the program.
     pub paste: Option<String>,
 }
 
-/// What a remedy takes.
+/// The kind of change that a remedy takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RemedyKind {
-    /// A setting of the malloc that is there.
+    /// A setting of the current malloc.
     Setting,
     /// Another malloc.
     Allocator,
@@ -158,20 +158,21 @@ pub enum RemedyKind {
     NeedsCode,
 }
 
-/// Something that was found.
+/// One result of a diagnosis.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Finding {
-    /// What.
+    /// The identity of the finding.
     pub id: Id,
-    /// In one sentence, for the user of a slow program.
+    /// One sentence for the user of a slow program.
     pub title: String,
-    /// How sure.
+    /// The certainty of the finding.
     pub confidence: Confidence,
-    /// The share of the run's time that it explains; of memory, of what is held. None where it is not known.
+    /// The share of the run's time that the finding explains; for findings about memory, of the held memory. None if it
+    /// is not known.
     pub share: Option<f64>,
-    /// What it rests on.
+    /// The observations that the finding rests on.
     pub evidence: Vec<String>,
-    /// What can be done, the lowest rung first.
+    /// The remedies, the lowest rung first.
     pub remedies: Vec<Remedy>,
 }
 
@@ -196,12 +197,12 @@ impl Finding {
         self
     }
 
-    /// Where it stands among others: a failure first, then causes, the largest and surest of them in front.
+    /// The key that sorts findings: a failure first, then causes, the largest and surest of them in front.
     pub(super) fn order(&self) -> (Kind, std::cmp::Reverse<u64>, Id) {
-        /// What a cause without a known share counts for: more than one that only just is one.
+        /// The weight of a cause without a known share: more than that of a cause that is barely one.
         const UNKNOWN: f64 = 0.1;
         let weight = match self.id {
-            // Where the time goes besides answers nothing while this is not known.
+            // While this question is open, a finding about the rest of the time answers nothing.
             Id::MemoryOpen => 1.0,
             _ => self.share.unwrap_or(UNKNOWN) * self.confidence.weight(),
         };
@@ -211,7 +212,7 @@ impl Finding {
     }
 }
 
-/// That a program computes says that no malloc helps, and is no surer than that memory is no problem.
+/// Makes "it computes" no surer than "memory is no problem", because it also says that no malloc helps.
 pub(super) fn less_sure_than_memory(findings: &mut [Finding]) {
     let of_memory = |one: &&Finding| matches!(one.id, Id::MemoryIsFine | Id::MemoryOpen);
     let Some(limit) = findings.iter().find(of_memory).map(|one| one.confidence) else { return };

@@ -1,17 +1,17 @@
-//! Whether a program's memory grows all the time, by what was resident as time went by.
+//! The test whether a program's memory grows all the time, by its resident memory over time.
 //!
-//! Relies on nothing. The hard part is that a program which fills its tables grows too: so growth counts only where it
+//! Relies on nothing. The difficulty is that a program which fills its tables grows too. So growth counts only if it
 //! goes on to the end, in every part of the time after the first.
 
 use super::facts::Growth;
 
-/// The time is cut into so many parts, the first of which says nothing: there a program starts.
+/// The number of parts of the time. The first part says nothing, because the program starts in it.
 const PARTS: usize = 5;
 
-/// Every other part has this share of the mean growth at least.
+/// The share of the mean growth that every other part has at least.
 const EVEN_SHARE: f64 = 0.3;
 
-/// Growth of resident bytes at `(seconds, bytes)`, in the order of time; none where it is not steady.
+/// The growth of resident bytes at `(seconds, bytes)`, in the order of time; none if it is not steady.
 pub(super) fn of(curve: &[(f64, u64)]) -> Option<Growth> {
     let (first, last) = (curve.first()?.0, curve.last()?.0);
     let part_s = (last - first) / PARTS as f64;

@@ -1,10 +1,9 @@
-//! A walk through glibc's first heap, from outside: how much of it is free blocks.
+//! A walk through glibc's first heap, from outside the process: the share of it that is free blocks.
 //!
-//! Relies on how glibc lays out a heap, which has been the same since its beginning: blocks one after another,
-//! each behind a word that has its size and whether the block before it is in use. Blocks in a thread's cache
-//! count as in use; they are few. The hard part is that the program goes on at the same time, so that a size may be
-//! read that never was one: what does not lead from block to block ends the walk, and a walk that ends before
-//! it has come far says nothing.
+//! Relies on glibc's layout of a heap, which has been the same since its beginning: blocks one after another, each
+//! behind a word that holds its size and whether the block before it is in use. Blocks in a thread's cache count as in
+//! use; they are few. The difficulty is that the program runs on at the same time, so the walk may read a size that
+//! never was one. A size that does not lead to another block ends the walk, and a walk that ends early says nothing.
 
 use std::fs::{self, File};
 use std::ops::Range;
@@ -13,20 +12,20 @@ use std::os::unix::fs::FileExt;
 use super::facts::Heap;
 use masu_run::execute::tree::Pid;
 
-/// So much of a heap is walked through at most.
+/// The most bytes of a heap that are walked through.
 const WALKED_MAX: u64 = 64 << 20;
 
-/// A walk that ends earlier was led astray.
+/// A walk that ends before this many bytes went wrong.
 const WALKED_MIN: u64 = 1 << 20;
 
-/// So much is read at a time.
+/// The bytes that are read at a time.
 const PIECE: usize = 1 << 20;
 
 /// The smallest block, its size included.
 const BLOCK_MIN: u64 = 32;
 
-/// Walks through the heap of a process that runs on glibc's malloc; none where there is no such heap, or it is
-/// smaller than a walk must be.
+/// Walks through the heap of a process that runs on glibc's malloc; none if there is no such heap, or if it is smaller
+/// than a walk must be.
 pub(super) fn walk(process: Pid) -> Option<Heap> {
     let maps = fs::read_to_string(format!("/proc/{process}/maps")).ok()?;
     let range = heap_in(&maps)?;
@@ -34,7 +33,7 @@ pub(super) fn walk(process: Pid) -> Option<Heap> {
     walk_in(range, &mut |at, piece| memory.read_exact_at(piece, at).is_ok())
 }
 
-/// Where the heap is, in a process that has glibc.
+/// The addresses of the heap, in a process that has glibc.
 fn heap_in(maps: &str) -> Option<Range<u64>> {
     if !maps.contains("/libc.so") && !maps.contains("/libc-2.") {
         return None;
@@ -45,7 +44,7 @@ fn heap_in(maps: &str) -> Option<Range<u64>> {
     Some(hex(start)?..hex(end)?)
 }
 
-/// Walks through a heap that `read` reads pieces of.
+/// Walks through a heap; `read` reads pieces of it.
 fn walk_in(range: Range<u64>, read: &mut dyn FnMut(u64, &mut [u8]) -> bool) -> Option<Heap> {
     const FLAGS: u64 = 7;
     const BEFORE_IS_USED: u64 = 1;
@@ -68,7 +67,7 @@ fn walk_in(range: Range<u64>, read: &mut dyn FnMut(u64, &mut [u8]) -> bool) -> O
     let (mut at, mut free, mut last) = (range.start, 0, 0);
     while at - range.start < WALKED_MAX {
         let Some(size) = word(at + 8) else { break };
-        // Each block tells of the one before.
+        // Each block holds the state of the block before it.
         if size & BEFORE_IS_USED == 0 {
             free += last;
         }
@@ -136,7 +135,7 @@ mod tests {
         let mut memory = heap(&[(64, true); 40_000]);
         memory[64 * 100 + 8..][..8].copy_from_slice(&u64::MAX.to_ne_bytes());
         assert_eq!(walked(&memory), None);
-        // Nor does one that is short.
+        // A short walk says nothing either.
         assert_eq!(walked(&heap(&[(64, true); 10])), None);
         let unread = walk_in(0..8 << 20, &mut |_, _| false);
         assert_eq!(unread, None);

@@ -1,10 +1,9 @@
-//! What only a malloc knows: how much the program holds, who frees whose blocks, how often and who asks. Further
-//! runs tell, on masu and on its counting build.
+//! The facts that only a malloc knows: how much the program holds, which threads free other threads' blocks, how many
+//! requests there are and which functions make them. They come from further runs, on masu and on its counting build.
 //!
 //! Relies on the statistics page that masu keeps (`process`), on the heap profiles that it writes (`heap`) and on the
-//! count page (`count`). The hard idea is
-//! that what a program asks for is the same under every malloc, but for luck; so what masu saw of it holds for
-//! the run that was counted too.
+//! count page (`count`). A program makes the same requests under every malloc, apart from chance. So the facts that
+//! masu saw hold for the counted run too.
 
 use std::collections::HashMap;
 use std::fs;
@@ -18,7 +17,7 @@ use masu_run::execute::{Conditions, Look, execute_under, execute_watched};
 use masu_run::process::{self, Observer};
 use masu_run::{CountPage, Error, Scratch, ScratchFolder, Stop, Variant, Workload};
 
-/// What the runs need.
+/// The means for the further runs.
 #[derive(Debug, Clone, Default)]
 pub struct Means {
     /// masu, ready to run the program.
@@ -27,7 +26,7 @@ pub struct Means {
     pub counting: Option<PathBuf>,
 }
 
-/// Makes the runs that there are means for.
+/// Makes the further runs for which there are means.
 pub(super) fn look(
     workload: &Workload,
     means: &Means,
@@ -86,10 +85,10 @@ fn count(
     Ok((totals.programs > 0).then_some((requests, run.user_s + run.sys_s)))
 }
 
-/// So many sites are reported.
+/// The most sites that are reported.
 const SITES: usize = 8;
 
-/// The last profile of each process that wrote one in a folder.
+/// The last profile of each process that wrote profiles into a folder.
 fn last_profiles(folder: &Path) -> Vec<Profile> {
     let files = fs::read_dir(folder).into_iter().flatten().flatten().map(|file| file.path());
     let mut last: HashMap<u32, (u32, PathBuf)> = HashMap::new();
@@ -105,12 +104,12 @@ fn last_profiles(folder: &Path) -> Vec<Profile> {
     last.into_values().filter_map(|(_, file)| Profile::read(&file).ok()).collect()
 }
 
-/// Who asked for most blocks.
+/// The functions that requested most blocks.
 fn sites(profiles: &[Profile]) -> Vec<Site> {
     by_asking(profiles, |sums| sums.allocated_blocks)
 }
 
-/// Who asked for most of what lived at the end, in bytes.
+/// The function that requested most of the bytes that lived at the end.
 pub(super) fn held(profiles: &[Profile]) -> Option<Site> {
     by_asking(profiles, |sums| sums.live_bytes).into_iter().next()
 }
@@ -137,7 +136,8 @@ fn by_asking(profiles: &[Profile], of: fn(&Sums) -> i64) -> Vec<Site> {
     most.into_iter().map(site).collect()
 }
 
-/// The function that a stack's blocks are asked for by: the innermost that is none of a language's own library.
+/// The function that requests the blocks of a stack: the innermost one outside a language's own library and its
+/// wrappers.
 fn asking(frames: &[Frame]) -> Option<&Frame> {
     let named = |frame: &&Frame| {
         !is_of_language(frame) && !is_wrapper(&frame.function) && !frame.function.starts_with('[')
@@ -145,10 +145,10 @@ fn asking(frames: &[Frame]) -> Option<&Frame> {
     frames.iter().rev().find(named).or(frames.last())
 }
 
-/// Whether a function by its name only asks on behalf of others: `xmalloc`, `safesysrealloc`, `g_malloc0`.
+/// Whether a function requests memory only for its callers, by its name: `xmalloc`, `safesysrealloc`, `g_malloc0`.
 fn is_wrapper(function: &str) -> bool {
     let mut path = without_arguments(function);
-    // What a template was made for says nothing of what it does.
+    // The arguments of a template say nothing about the function's work.
     while let Some(before) = before_last(path, '<', '>') {
         path = before.trim_end_matches("::");
     }
@@ -156,8 +156,8 @@ fn is_wrapper(function: &str) -> bool {
     name.to_ascii_lowercase().contains("alloc")
 }
 
-/// Whether a function belongs to the library that comes with a language, by its name, by where its source is, or by the
-/// file it is in.
+/// Whether a function belongs to the library that comes with a language, by its name, by the place of its source, or by
+/// its file.
 fn is_of_language(frame: &Frame) -> bool {
     const NAMES: [&str; 10] = [
         "std::",
@@ -180,19 +180,19 @@ fn is_of_language(frame: &Frame) -> bool {
         || FILES.iter().any(|start| file.starts_with(start))
 }
 
-/// A function's name as it is said.
+/// A function's name as it is shown.
 fn readable(name: &str) -> String {
     const TEXT: &str =
         "std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >";
     without_arguments(name).replace(TEXT, "std::string")
 }
 
-/// A function's name without the list of what it takes, which in C++ may be longer than all else.
+/// A function's name without its list of parameters, which in C++ may be longer than all else.
 fn without_arguments(name: &str) -> &str {
     before_last(name.strip_suffix(" const").unwrap_or(name), '(', ')').unwrap_or(name)
 }
 
-/// What stands before the list in brackets that a text ends with; none where it ends otherwise, or is nothing else.
+/// The text before its last list in brackets; none if it does not end with such a list, or has nothing else.
 fn before_last(text: &str, opens: char, closes: char) -> Option<&str> {
     let list = text.strip_suffix(closes)?;
     let mut depth = 1;
@@ -213,26 +213,26 @@ fn text(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
 
-/// Reads the statistics pages of a tree.
+/// Reads the statistics pages of a process tree.
 #[derive(Debug, Default)]
 pub(super) struct Pages {
     observers: HashMap<Pid, Option<Observer>>,
-    /// Of each process, what its threads fetched and what they freed beyond that.
+    /// The blocks that the threads of each process fetched, and those that they freed beyond that.
     threads: HashMap<Pid, (u64, u64)>,
-    /// Seconds since the start, and bytes that were handed out.
+    /// Seconds since the start, and the bytes that were handed out then.
     live: Vec<(f64, u64)>,
 }
 
-/// A process that has no page yet is asked again so often.
+/// The number of looks, from the first on, at which a process without a page is asked again.
 const TRIES: usize = 64;
 
-/// Looks at pages, and asks each process for a profile now and then: one that is killed writes none at its end.
+/// Looks at pages, and asks each process for a profile now and then: a process that is killed writes none at its end.
 #[derive(Debug, Default)]
 struct Asking {
     pages: Pages,
-    /// What the names of profiles begin with; none where there are none.
+    /// The beginning of the profiles' names; none if there are no profiles.
     prefix: Option<PathBuf>,
-    /// When they were asked for last.
+    /// The time of the last request for profiles.
     asked: Duration,
 }
 
@@ -244,13 +244,13 @@ impl Look for Asking {
         };
         self.asked = at;
         for process in members {
-            // Where it cannot be made, nothing is asked.
+            // If the file cannot be made, no profile is requested.
             let _ = fs::File::create(format!("{}.{process}.ask", prefix.display()));
         }
     }
 }
 
-/// A profile of a large heap takes tenths of a second.
+/// The time between two requests: a profile of a large heap takes tenths of a second.
 const ASK_EVERY: Duration = Duration::from_secs(1);
 
 impl Look for Pages {
@@ -281,7 +281,7 @@ impl Look for Pages {
 }
 
 impl Pages {
-    /// What all looks come to; the run took `wall_s`.
+    /// The facts from all looks; the run took `wall_s`.
     pub(super) fn finish(self, wall_s: f64) -> Inside {
         let (fetched_blocks, remote_blocks) =
             self.threads.values().fold((0_u64, 0_u64), |(all, far), (fetched, remote)| {
@@ -292,7 +292,7 @@ impl Pages {
     }
 }
 
-/// The median of what was seen in the second half of a run; none where nothing was.
+/// The median of the values in the second half of a run; none if there are no values.
 pub(super) fn late_median(points: &[(f64, u64)], wall_s: f64) -> Option<u64> {
     let mut late: Vec<u64> =
         points.iter().filter(|(at, _)| *at >= wall_s / 2.0).map(|(_, value)| *value).collect();

@@ -1,10 +1,9 @@
-//! Looks at a running tree: who works, who sleeps and in what, what is swapped out or in huge pages.
+//! Looks at a running process tree: which threads work, which sleep and why, how much is swapped out or in huge pages.
 //!
-//! Relies on `/proc` alone, so that it sees the same of a program that it started and of one that runs. A look
-//! comes every 10 ms, or less often where it is expensive. The hard idea is that what happened between two looks is
-//! known from the CPU clocks, which miss nothing, and not by the state that a look happens to meet; only what
-//! threads sleep in, and whether their tracer has stopped them, is met by chance, and counts for as long as the
-//! time since the last look.
+//! Relies on `/proc` alone, so that it sees the same of a program that it started and of one that runs already. A look
+//! comes every 10 ms, or less often if a look is expensive. The work between two looks is known from the CPU clocks,
+//! which miss nothing, and not from the threads' state at a look. Only the reason of a thread's sleep, and a stop by
+//! its tracer, are met by chance; they count for the time since the last look.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -25,37 +24,37 @@ use masu_run::execute::tree::{Pid, swapped_bytes, threads};
 use masu_run::kernel::sample::Switch;
 use masu_run::kernel::{self, calls as door, calls::Sleep};
 
-/// Of the time between two looks, a thread that worked for this much of it worked.
+/// A thread worked if its work took this share of the time between two looks.
 const WORKED: f64 = 0.2;
 
-/// Of what was done between two looks, a thread that did this much did it alone.
+/// A thread worked alone if it did this share of all work between two looks.
 const ALONE: f64 = 0.85;
 
-/// One thread alone, at full speed, does 1. Less than this between two looks is as good as nothing.
+/// Less work than this share of the time between two looks is as good as none; one thread at full speed does 1.
 const IDLE: f64 = 0.2;
 
-/// Other processes together do less than this much of what the one does that does most: they help it, and who of it
-/// works alone and which together is known without them.
+/// The other processes together only help the busiest process if they do less than this share of its work. Then they
+/// are ignored when its threads are found to work alone or together.
 const HELPERS: f64 = 0.5;
 
-/// All others together do less than this beside a thread that works alone because they have nothing to do: who waits for a
-/// lock gets it now and then, and does something.
+/// Beside a thread that works alone, all others together do less than this share of the time because they have nothing
+/// to do: threads that wait for a lock get it now and then, and do some work.
 const STILL: f64 = 0.02;
 
-/// What so many threads sleep in is looked at; a look at more would take too long.
+/// The most sleeping threads that a look examines; more would take too long.
 const ASLEEP_MAX: usize = 256;
 
-/// So many threads are reported.
+/// The most threads that are reported.
 const THREADS_MAX: usize = 64;
 
-/// Closer looks, which read all mappings of a process, are taken from this look on, at numbers of looks that are a
-/// power of two or three times one: they are expensive, and this way their number grows slowly.
+/// The first of the closer looks, which read all mappings of a process. Closer looks are expensive, so their numbers
+/// are the powers of two and three times these: they become rarer.
 const CLOSER_FROM: u64 = 4;
 
-/// In so much of its time at the end a program may be giving everything back: its heap is no longer what it was.
+/// The share of a run, at its end, in which walks of the heap are ignored: programs free everything before they exit.
 const ENDING: f64 = 0.15;
 
-/// What was seen so far.
+/// The state after the looks so far.
 #[derive(Debug, Default)]
 pub(super) struct Looks {
     last: Option<Duration>,
@@ -63,22 +62,22 @@ pub(super) struct Looks {
     looks: u64,
     threads: HashMap<Pid, ThreadSeen>,
     processes: HashMap<Pid, ProcessSeen>,
-    /// CPU time by program, that of the first process apart.
+    /// CPU time by program, with that of the first process kept apart.
     programs: BTreeMap<(PathBuf, bool), f64>,
     root: Option<Pid>,
     tally: Threads,
-    /// Whether hardly anything was done since the last look.
+    /// Whether hardly any work was done since the last look.
     is_idle: bool,
-    /// The thread that did all that was done since the last look.
+    /// The thread that did all the work since the last look.
     only: Option<Pid>,
-    /// Whether one thread did almost all of it.
+    /// Whether one thread did almost all the work.
     by_one: bool,
     idle_for: BTreeMap<Waiting, f64>,
     lock_waited: BTreeMap<Owner, f64>,
-    /// Of that, while hardly anything was done.
+    /// The part of `lock_waited` while hardly any work was done.
     lock_waited_idle: BTreeMap<Owner, f64>,
     memory: Memory,
-    /// Walks through the heap of the largest process, the last one last.
+    /// Walks through the heap of the largest process, in the order of time.
     heaps: Vec<Heap>,
     unused: Unused,
     code: Option<Scatter>,
@@ -90,31 +89,31 @@ struct ThreadSeen {
     time: ThreadTime,
     /// CPU time until the last look, in seconds.
     clock_s: f64,
-    /// What it had waited for a CPU until then.
+    /// Time that the thread had waited for a CPU until the last look, in seconds.
     queue_s: f64,
-    /// The look that saw it last.
+    /// The last look that saw the thread.
     look: u64,
-    /// What it did since the look before.
+    /// The thread's work since the look before, in seconds.
     did_s: f64,
-    /// The same with what it waited for a CPU in that time: what it would have done alone on the machine.
+    /// The thread's work and its wait for a CPU in that time: its work if it had been alone on the machine.
     wanted_s: f64,
-    /// What it does: `R`, `S`, `t` for stopped by its tracer, and so on.
+    /// The thread's state: `R`, `S`, `t` for stopped by its tracer, and so on.
     state: char,
 }
 
-/// What threads did since the look before, in seconds.
+/// The work of threads since the look before, in seconds.
 #[derive(Debug, Clone, Copy, Default)]
 struct Work {
-    /// By the clocks of processes.
+    /// The work by the clocks of processes.
     done_s: f64,
-    /// By those of threads that are still there.
+    /// The work by the clocks of threads that still live.
     known_s: f64,
-    /// The same with what they waited for a CPU in that time.
+    /// The same with the threads' waits for a CPU in that time.
     wanted_s: f64,
 }
 
 impl Work {
-    /// That of each process.
+    /// The work of each process.
     fn of_each<'a>(
         done: &[(Pid, f64)],
         threads: impl Iterator<Item = &'a ThreadSeen>,
@@ -137,7 +136,7 @@ impl Work {
         }
     }
 
-    /// By threads that came and went in between, which are known by their process's clock alone.
+    /// The work of threads that came and went in between, which is known by their process's clock alone.
     fn unseen_s(self) -> f64 {
         (self.done_s - self.known_s).max(0.0)
     }
@@ -179,7 +178,7 @@ impl Look for Looks {
         self.tally.cpu_s += done_s;
         self.account(since_s, &done);
         let wants_lock = self.sleepers(since_s);
-        // In CPU time, because stops to be counted stretch the other while threads contend.
+        // CPU time is counted here, because stops for counting stretch wall-clock time while threads contend.
         if !self.is_idle && (wants_lock || !self.by_one) {
             self.tally.parallel_cpu_s += done_s;
         }
@@ -192,12 +191,12 @@ impl Look for Looks {
 }
 
 impl Looks {
-    /// Turns samples of running threads off and on while it looks.
+    /// The switch that turns samples of running threads off and on during the looks.
     pub(super) fn sampler(&self) -> Switch {
         self.samples.switch.clone()
     }
 
-    /// What is there already is no work of the time that is looked at, nor lost: it counts for programs.
+    /// Notes the work before the first look. It is not work of the watched time, but it counts for the programs.
     fn begin(&mut self, members: &[Pid]) {
         for &process in members {
             self.process(process);
@@ -210,7 +209,7 @@ impl Looks {
         }
     }
 
-    /// Notes the CPU time of a process and whose it is; returns what it did since the last look.
+    /// Notes the CPU time of a process and its program; returns the process's work since the last look.
     fn process(&mut self, pid: Pid) -> f64 {
         let Some(clock) = kernel::cpu_time(pid) else { return 0.0 };
         let seen = self.processes.entry(pid).or_default();
@@ -220,7 +219,7 @@ impl Looks {
         if program != seen.program {
             seen.program.clone_from(&program);
             seen.owners = None;
-            // Who runs another program has its name from then on.
+            // After `exec`, read the thread's name again.
             if let Some(first) = self.threads.get_mut(&pid) {
                 first.time.name = name_of(&format!("/proc/{pid}"));
             }
@@ -238,7 +237,7 @@ impl Looks {
         let look = self.looks;
         let seen = self.threads.entry(thread).or_default();
         if seen.time.process != process || clock_s < seen.clock_s {
-            // New, or another one by the same number.
+            // The thread is new, or another one with the same number.
             let name = name_of(&path);
             let is_first = process == thread;
             let time = ThreadTime { name, process, is_first, ..ThreadTime::default() };
@@ -252,9 +251,9 @@ impl Looks {
         seen.state = Stat::of(&path).and_then(|stat| stat.state()).unwrap_or('X');
     }
 
-    /// Whether the time since the last look was one thread's, several threads', or nobody's. Who waited for a
-    /// CPU counts as if it had had one: others on the machine are no matter of the program. `done` is what each
-    /// process did; those that help another are left out.
+    /// Gives the time since the last look to one thread, to several threads, or to none. A wait for a CPU counts as
+    /// work: other programs on the machine are not the program's concern. `done` is the work of each process; processes
+    /// that help another are left out.
     fn account(&mut self, since_s: f64, done: &[(Pid, f64)]) {
         let look = self.looks;
         self.only = None;
@@ -264,9 +263,9 @@ impl Looks {
             .filter(|(_, thread)| thread.look == look)
             .map(|(number, thread)| (*number, thread))
             .collect();
-        // The kernel counts a wait for a CPU when it is over, all at once: a thread that is ready and did nothing waited all along,
-        // and none waited for longer than there was. A thread that has waited for as long as it has run so far is waiting again,
-        // and has work to do.
+        // The kernel counts a wait for a CPU when it is over, all at once. So a ready thread that did nothing waited
+        // all the time, and no thread waited for longer than that time. A thread that has waited for as long as it has
+        // run so far is waiting again, and has work to do.
         for (_, thread) in &mut at_work {
             let waits_often = thread.queue_s > 0.0 && thread.queue_s >= thread.clock_s;
             let is_waiting = thread.state == 'R' && (thread.wanted_s == 0.0 || waits_often);
@@ -308,13 +307,13 @@ impl Looks {
         }
     }
 
-    /// What threads sleep in: locks, each thread by itself, and where hardly anything is done, all together. Returns
-    /// whether one waits for a lock.
+    /// Notes why threads sleep: locks for each thread by itself, and one reason for all threads if hardly any work was
+    /// done. Returns whether a thread waits for a lock.
     fn sleepers(&mut self, since_s: f64) -> bool {
         let look = self.looks;
         let mut met: Vec<Waiting> = Vec::new();
         let mut wants_lock = false;
-        // Who is stopped may be on its way to sleep.
+        // A stopped thread may be on its way to sleep.
         let quiet = |seen: &ThreadSeen| seen.look == look && matches!(seen.state, 'S' | 'D' | 't');
         for (&thread, seen) in self.threads.iter().filter(|(_, seen)| quiet(seen)).take(ASLEEP_MAX)
         {
@@ -347,14 +346,14 @@ impl Looks {
             only.time.serial_s += since_s;
         }
         if self.is_idle {
-            // A thread that waits for its own waits for what they wait for: the order of the kinds.
+            // A thread that waits for others of its program waits for their reason: the variants stand in that order.
             let what = met.into_iter().min().unwrap_or(Waiting::Other);
             *self.idle_for.entry(what).or_default() += since_s;
         }
         wants_lock
     }
 
-    /// Reads the mappings of the processes, and looks into the memory of the largest.
+    /// Reads the mappings of the processes, and the memory of the largest one.
     fn closer(&mut self, at: Duration, members: &[Pid]) {
         let mut huge = 0;
         let mut largest: Option<(Pid, u64)> = None;
@@ -379,7 +378,7 @@ impl Looks {
             let clock = |pid: &Pid| self.processes.get(pid).map_or(0.0, |seen| seen.clock_s);
             clock(one).total_cmp(&clock(other))
         });
-        // Threads that wait for locks are in the process that works, or in the one that holds most.
+        // Threads that wait for locks are in the busiest process, or in the largest one.
         let busiest = busiest.copied().unwrap_or(largest);
         self.tally.arenas = self.tally.arenas.max(arenas(busiest));
         let scatter = u32::try_from(busiest).ok().and_then(|pid| Scatter::of(pid).ok());
@@ -387,7 +386,7 @@ impl Looks {
         self.code = scatter.filter(|new| new.mappings >= known).or(self.code.take());
     }
 
-    /// What all looks come to.
+    /// The facts from all looks.
     pub(super) fn finish(self) -> Seen {
         let mut busiest: Vec<ThreadTime> =
             self.threads.into_values().map(|seen| seen.time).collect();
@@ -427,20 +426,20 @@ impl Looks {
     }
 }
 
-/// What looks saw.
+/// The facts that looks saw.
 #[derive(Debug)]
 pub(super) struct Seen {
     pub(super) threads: Threads,
-    /// Of what runs tell, nothing.
+    /// Memory without the numbers that only the end of a run gives.
     pub(super) memory: Memory,
-    /// Those of the first process are marked as the command's own, whatever they are.
+    /// The programs. Those of the first process are all marked as the command's own.
     pub(super) programs: Vec<ProgramTime>,
     pub(super) code: Option<Scatter>,
-    /// Or why there are none.
+    /// The samples, or the reason why there are none.
     pub(super) samples: Result<Sampled, String>,
 }
 
-/// Whether the look of this number is a closer one.
+/// Whether the look with this number is a closer one.
 fn is_closer(look: u64) -> bool {
     let third = look / 3;
     look >= CLOSER_FROM
@@ -452,18 +451,18 @@ fn before_the_end(heaps: Vec<Heap>, ending: Duration) -> Option<Heap> {
     heaps.into_iter().rfind(|heap| heap.at_s <= ending.as_secs_f64())
 }
 
-/// What a thread sleeps in; none for one that runs by now.
+/// The reason of a thread's sleep; none for a thread that runs by now.
 fn asleep(process: Pid, thread: Pid) -> Option<Sleep> {
     let line = fs::read_to_string(format!("/proc/{process}/task/{thread}/syscall")).ok()?;
     door::sleeps_in(&line)
 }
 
-/// The name of a thread, `path` being its folder in `/proc`.
+/// The name of a thread; `path` is its folder in `/proc`.
 fn name_of(path: &str) -> String {
     fs::read_to_string(format!("{path}/comm")).unwrap_or_default().trim_end().to_owned()
 }
 
-/// How many of glibc's arenas, without the first, a process has: writable memory of no file that begins at a
+/// The number of glibc's arenas that a process has, without the first: writable memory of no file that begins at a
 /// multiple of 64 MiB, as arenas do.
 fn arenas(process: Pid) -> usize {
     let maps = fs::read_to_string(format!("/proc/{process}/maps")).unwrap_or_default();

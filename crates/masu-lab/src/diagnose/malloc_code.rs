@@ -1,8 +1,8 @@
-//! Where in a file the code of a malloc lies, most of whose functions have no names there.
+//! The place of a malloc's code in a file, where most of its functions have no names.
 //!
-//! Relies on the functions that a file exports. The hard idea: a C library's malloc is compiled from one file or one
-//! folder, so the linker put its functions side by side, and those that are hidden lie among those that are
-//! exported. If any other exported function lies among them it is not so, and nothing is claimed.
+//! Relies on the functions that a file exports. A C library's malloc is compiled from one file or one folder, so the
+//! linker puts its functions side by side, and its hidden functions lie among the exported ones. If any other exported
+//! function lies among them, this does not hold, and nothing is claimed.
 
 use std::ops::Range;
 use std::path::Path;
@@ -10,7 +10,7 @@ use std::path::Path;
 use crate::heap::is_allocator;
 use masu_run::program::elf::{exported_functions, is_malloc_library};
 
-/// What a C library exports of its malloc. glibc keeps the first for old programs; it stands before all others.
+/// The malloc functions that a C library exports. glibc keeps the first for old programs; it lies before all others.
 const OF_MALLOC: [&str; 30] = [
     "__default_morecore",
     "malloc",
@@ -44,18 +44,18 @@ const OF_MALLOC: [&str; 30] = [
     "__libc_mallopt",
 ];
 
-/// Functions of the family that may be compiled apart from it, and lie elsewhere.
+/// Functions of the family that may be compiled separately, and lie elsewhere.
 const APART: [&str; 4] =
     ["reallocarray", "__libc_reallocarray", "free_sized", "free_aligned_sized"];
 
-/// Which code of a file is its malloc's.
+/// The code of a file that is its malloc's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum MallocCode {
     /// All of it: the file is a malloc.
     All,
-    /// What lies between these addresses of the linker's.
+    /// The code between these addresses of the linker's.
     Between(Range<u64>),
-    /// What its names say.
+    /// The functions with a malloc's names.
     Named,
 }
 
@@ -68,7 +68,7 @@ impl MallocCode {
         between(&exported_functions(path).unwrap_or_default())
     }
 
-    /// Whether an address of the linker's is the malloc's, the function there having this name.
+    /// Whether an address of the linker's is the malloc's; `function` is the name of the function there.
     pub(super) fn holds(&self, linked: u64, function: Option<&str>) -> bool {
         match self {
             MallocCode::All => true,
@@ -78,9 +78,9 @@ impl MallocCode {
     }
 }
 
-/// Whether a function asks for memory or gives it back, to go by its name.
+/// Whether a function requests memory or gives it back, by its name.
 fn is_of_malloc(function: &str) -> bool {
-    /// Hidden functions of glibc's, where a program that is linked statically has names.
+    /// Hidden functions of glibc's malloc, which have names in a statically linked program.
     const HIDDEN: [&str; 8] = [
         "_int_malloc",
         "_int_free",
@@ -91,7 +91,7 @@ fn is_of_malloc(function: &str) -> bool {
         "sysmalloc",
         "systrim",
     ];
-    /// The same of musl's.
+    /// Hidden functions of musl's malloc.
     const OF_MUSL: [&str; 8] = [
         "__libc_malloc_impl",
         "__malloc_alloc_meta",
@@ -114,8 +114,8 @@ fn is_of_malloc(function: &str) -> bool {
         || plain.starts_with("__rdl_dealloc")
 }
 
-/// Whether a function belongs to the memory of a language's run-time, to go by its name: it hands memory out, or collects
-/// garbage. Those of Go, of Java's HotSpot, of V8 and of Ruby.
+/// Whether a function belongs to the memory of a language's run-time, by its name: it hands memory out, or collects
+/// garbage. The known run-times are those of Go, Java (HotSpot), V8 and Ruby.
 pub(super) fn is_of_collector(function: &str) -> bool {
     const GO: [&str; 15] = [
         "(*gcWork)",
@@ -161,12 +161,12 @@ pub(super) fn is_of_collector(function: &str) -> bool {
     if let Some(v8) = function.strip_prefix("v8::internal::") {
         return V8.iter().any(|start| v8.starts_with(start));
     }
-    // A name of HotSpot's has what its templates are made for.
+    // A name of HotSpot's contains the arguments of its templates.
     let is_java = function.contains("::") && JAVA.iter().any(|start| function.starts_with(start));
     is_java || RUBY.iter().any(|start| function.starts_with(start))
 }
 
-/// From the first function of the malloc's to the last, where no other lies among them.
+/// The code from the malloc's first function to its last, if no other function lies among them.
 fn between(exported: &[(String, Range<u64>)]) -> MallocCode {
     let is_own = |(name, _): &&(String, Range<u64>)| OF_MALLOC.contains(&name.as_str());
     if !exported.iter().any(|(name, _)| name == "malloc") {

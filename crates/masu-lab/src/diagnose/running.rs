@@ -1,8 +1,8 @@
-//! The diagnosis of a process that runs already: what `/proc` and samples tell in a few seconds, and the malloc's own
-//! statistics where it is masu.
+//! The diagnosis of a process that runs already: the facts of a few seconds from `/proc` and samples, and the malloc's
+//! own statistics if it is masu.
 //!
-//! Relies on looks, by which the process is neither stopped nor slowed down, but for what reading its mappings holds
-//! up. Its system calls are counted only where it may be attached to, which stops it at each of them.
+//! Relies on looks, which neither stop the process nor slow it down, except while they read its mappings. Its system
+//! calls are counted only if it may be attached to, which stops it at each call.
 
 use std::fs;
 use std::thread;
@@ -27,33 +27,33 @@ use masu_run::process::Observer;
 use masu_run::quantity::seconds;
 use masu_run::{Catalogue, Error, Machine, Places, Prices, Program, Stop, kernel};
 
-/// How long a process that grows may take to write a heap profile.
+/// The time in which a growing process must have written a heap profile.
 const PROFILE_WITHIN: Duration = Duration::from_secs(2);
 
-/// The time between two looks, where a look is cheap.
+/// The time between two looks, if a look is cheap.
 const USUAL: Duration = Duration::from_millis(10);
 
-/// How much longer than a look the time to the next is.
+/// The time to the next look, as a multiple of the time that a look took.
 const COST_FACTOR: u32 = 50;
 
 /// The longest time between two looks.
 const AT_LEAST_EVERY: Duration = Duration::from_millis(250);
 
-/// How a process that runs is to be taken.
+/// The way to watch a running process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hold {
-    /// It is looked at, and goes on as if it were not.
+    /// The process is only looked at, and runs on undisturbed.
     None,
-    /// It is attached to: stopped at every system call while it is looked at, so that they are counted, and let go
-    /// at the end. Whatever ends this process lets it go too.
+    /// The process is attached to: it is stopped at every system call while it is watched, so that calls are counted,
+    /// and released at the end. It is also released if this process ends for any other reason.
     Attached,
 }
 
-/// Looks at the process `pid` for `patience` (less where it ends, or [`Stop`] asks to) and says why it is slow.
+/// Looks at the process `pid` for `patience` (less if it ends, or [`Stop`] asks to) and says why it is slow.
 ///
 /// # Errors
 ///
-/// [`Error::Ended`] where there is no such process, [`Error::Process`] where it is another user's, or may not be
+/// [`Error::Ended`] if there is no such process, [`Error::Process`] if it belongs to another user, or may not be
 /// attached to.
 pub fn diagnose_running(
     pid: u32,
@@ -61,7 +61,7 @@ pub fn diagnose_running(
     hold: Hold,
     stop: &Stop,
 ) -> Result<Diagnosis, Error> {
-    // Prices are measured with children of this process's own.
+    // Price measurements start children of this process.
     let _alone = execute::alone();
     let process = Pid::try_from(pid).map_err(|_| Error::Ended { pid })?;
     Counters::of(process).ok_or(Error::Ended { pid })?;
@@ -147,7 +147,7 @@ pub fn diagnose_running(
     }
     not_seen.extend(unsampled(&seen));
     let mut facts = gathered(before, after, wall_s, seen);
-    // What its children did is its own.
+    // The children's work is the program's own, not that of others.
     let of_children_s = children.as_ref().map_or(0.0, |done| done.cpu_s);
     let run = Run {
         wall_s,
@@ -168,7 +168,7 @@ pub fn diagnose_running(
     let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
     let known_as = program.with_file_name(name.trim_end());
     facts.samples = facts.samples.map(|samples| samples.calling(&program, &known_as));
-    // Another malloc takes a new start, for which only the file counts.
+    // Another malloc takes a new start, and only the file matters for that.
     let restarted = Program::find(program.as_os_str());
     facts.malloc = Malloc {
         name: if is_on_masu { "masu".to_owned() } else { malloc_in(&maps) },
@@ -179,7 +179,7 @@ pub fn diagnose_running(
     };
     facts.inside = is_on_masu.then(|| pages.finish(wall_s));
     if let Some(inside) = facts.inside.as_mut().filter(|_| facts.memory.growth.is_some()) {
-        // Of one that takes a profile; any other refuses at once.
+        // Only a process that takes profiles has one; any other refuses at once.
         let profile = heap::ask(pid, PROFILE_WITHIN).and_then(|file| Profile::read(&file));
         inside.held = profile.ok().and_then(|profile| inside::held(&[profile]));
     }
@@ -213,7 +213,7 @@ fn is_stopped(process: Pid) -> bool {
     state == Some('T')
 }
 
-/// Whether `process` is one of the kernel's own threads.
+/// Whether `process` is a thread of the kernel's own.
 fn is_of_kernel(process: Pid) -> bool {
     /// `PF_KTHREAD` in `include/linux/sched.h`.
     const KERNEL_THREAD: u32 = 0x0020_0000;
@@ -221,7 +221,7 @@ fn is_of_kernel(process: Pid) -> bool {
     flags.is_some_and(|flags| flags & KERNEL_THREAD != 0)
 }
 
-/// Adds what was counted, and what children did whose calls are among it.
+/// Adds the counts, and the work of children whose calls are among them.
 fn add(facts: &mut Facts, counted: &Counted) {
     let Counted { calls, children } = counted;
     let Facts { clock, memory, .. } = facts;
@@ -237,7 +237,7 @@ fn add(facts: &mut Facts, counted: &Counted) {
     facts.calls = Some(CallFacts::of(calls));
 }
 
-/// What the kernel has counted for a process so far.
+/// The kernel's counters for a process so far.
 #[derive(Debug, Clone, Copy, Default)]
 struct Counters {
     minor_faults: u64,
@@ -246,13 +246,13 @@ struct Counters {
     sys_s: f64,
     voluntary_switches: u64,
     involuntary_switches: u64,
-    /// What its threads waited for a CPU.
+    /// Time that the threads waited for a CPU, in seconds.
     queued_s: f64,
     rss_bytes: u64,
 }
 
 impl Counters {
-    /// None for a process that has ended.
+    /// The counters; none for a process that has ended.
     fn of(process: Pid) -> Option<Counters> {
         state_of(process).filter(|state| !state.is_gone())?;
         let stat = Stat::of(&format!("/proc/{process}"))?;
@@ -288,7 +288,7 @@ fn gathered(before: Counters, after: Counters, wall_s: f64, seen: Seen) -> Facts
             user_s: (after.user_s - before.user_s).max(0.0),
             sys_s: (after.sys_s - before.sys_s).max(0.0),
             own_sys_s: (after.sys_s - before.sys_s).max(0.0),
-            // Threads that ended took theirs along.
+            // Threads that ended took their waits along, so the sum may shrink.
             queued_s: (after.queued_s - before.queued_s).max(0.0),
             voluntary_switches: after.voluntary_switches.saturating_sub(before.voluntary_switches),
             involuntary_switches: after
@@ -349,7 +349,7 @@ mod tests {
     #[test]
     fn threads_of_the_kernel_are_told_from_processes() {
         assert!(!is_of_kernel(Pid::try_from(std::process::id()).unwrap()));
-        // In a container there may be none, or another process.
+        // In a container, process 2 may not exist, or may be another one.
         if fs::read_to_string("/proc/2/comm").is_ok_and(|name| name == "kthreadd\n") {
             assert!(is_of_kernel(2));
         }

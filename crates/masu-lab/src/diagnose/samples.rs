@@ -1,8 +1,8 @@
-//! Where the CPU time goes: samples of running threads, by the file and the function they were in.
+//! Samples of running threads: the CPU time by the file and the function in which it was spent.
 //!
-//! Relies on the kernel's CPU clock (perf events) and on the memory maps of the processes, read when an address is
-//! met that no known mapping holds. The hard part is that a process may be gone before its map was read: then its
-//! samples have no names, and count for nothing but the whole.
+//! Relies on the kernel's CPU clock (perf events) and on the memory maps of the processes, which are read when an
+//! address lies in no known mapping. The difficulty is that a process may be gone before its map is read: then its
+//! samples have no names, and count only for the whole.
 
 use std::collections::HashMap;
 use std::fs;
@@ -17,51 +17,52 @@ use masu_run::execute::tree::{Pid, threads};
 use masu_run::kernel::sample::{Sampler, Switch};
 use masu_run::quantity::percent;
 
-/// So many different places, with who called them, are kept apart.
+/// The most places that are kept apart, each with its caller.
 const KEPT_MAX: usize = 1 << 18;
 
-/// So many places are reported.
+/// The most places that are reported.
 const PLACES_MAX: usize = 8;
 
-/// So many different stacks are kept, and so many are reported.
+/// The most stacks that are kept, and the most that are reported.
 const STACKS_MAX: usize = 1 << 15;
 const STACKS_SHOWN_MAX: usize = 400;
 
-/// A caller is named where it has this share of a place's samples.
+/// A caller is named if it has this share of a place's samples.
 const CALLER_SHARE: f64 = 0.5;
 
 /// Samples of a program's own code, by the CPU clock.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Sampled {
-    /// How many there are.
+    /// The number of samples.
     pub samples: u64,
-    /// Of those, the ones whose place is not known: the process was gone, or the code was made at run time.
+    /// The samples whose place is not known: the process was gone, or the code was made at run time.
     pub unknown: u64,
-    /// Samples that found no room, and are none of the above.
+    /// Samples that found no room, and are not among the others.
     pub lost: u64,
-    /// Threads that were there when sampling began, and had no room either.
+    /// Threads that lived when sampling began, and found no room either.
     pub threads_left_out: usize,
-    /// The share that was in the malloc, as far as its code is known.
+    /// The share of samples in the malloc, as far as its code is known.
     pub malloc_share: f64,
-    /// Where most were.
+    /// The places with most samples.
     pub places: Vec<Place>,
-    /// The stacks that most were in.
+    /// The stacks with most samples.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub stacks: Vec<Stack>,
 }
 
-/// Functions that called each other, and how many samples were in the last.
+/// Functions that called each other, and the number of samples in the last.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Stack {
-    /// The outermost first, as far as frame pointers tell. A file stands for functions of it that have no name.
+    /// The functions, the outermost first, as far as frame pointers show them. A file stands for its functions without
+    /// names.
     pub frames: Vec<String>,
-    /// How many.
+    /// The number of samples.
     pub samples: u64,
 }
 
 impl Sampled {
-    /// Names places in `file` as in `name`, where that is a link to it: people know a program by the name it was
-    /// started by.
+    /// Gives the places in `file` the path `name`, if that is a link to it: people know a program by the name that
+    /// started it.
     pub(super) fn calling(mut self, file: &Path, name: &Path) -> Sampled {
         if name != file && fs::canonicalize(name).is_ok_and(|linked| linked == file) {
             let own = self.places.iter_mut().filter(|place| place.file == file);
@@ -70,18 +71,18 @@ impl Sampled {
         self
     }
 
-    /// Fewer samples than this say nothing: at 200 a share is known to about five hundredths.
+    /// Fewer samples than this say nothing: with 200 a share is known to about five hundredths.
     pub(crate) const ENOUGH: u64 = 200;
 
-    /// The malloc's share, less what so few samples may be wrong by: two standard errors.
+    /// The malloc's share, less the possible error of few samples: two standard errors.
     pub(crate) fn malloc_share_least(&self) -> f64 {
         let (share, samples) = (self.malloc_share, self.samples as f64);
-        // As if two more samples had met it, and two more had not (Agresti and Coull).
+        // Two more samples in the malloc and two more outside are assumed (Agresti and Coull).
         let (share, samples) = ((share * samples + 2.0) / (samples + 4.0), samples + 4.0);
         share - 2.0 * (share * (1.0 - share) / samples).sqrt()
     }
 
-    /// Where most were, in words; empty where they are scattered.
+    /// The places with most samples, in words; empty if the samples are scattered.
     #[must_use]
     pub fn listing(&self) -> String {
         /// Places with less than this share are left out.
@@ -108,33 +109,33 @@ impl Sampled {
     }
 }
 
-/// A function with samples in it, or what is known in its place.
+/// A function with samples in it, or the file that stands for it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Place {
-    /// The function's name; none where the file tells of none there.
+    /// The function's name; none if the file has no name there.
     pub function: Option<String>,
-    /// The file it is in.
+    /// The function's file.
     pub file: PathBuf,
-    /// Of all samples.
+    /// The share of all samples.
     pub share: f64,
-    /// Whether it is of the malloc.
+    /// Whether the function is the malloc's.
     pub is_malloc: bool,
-    /// A function of another file on whose behalf most of it was, as far as frame pointers tell.
+    /// The function of another file that called it in most samples, as far as frame pointers show.
     pub caller: Option<String>,
 }
 
-/// Samples as they come.
+/// The samples of a run, as they come.
 #[derive(Debug, Default)]
 pub(super) struct Samples {
     state: State,
-    /// Turns it off and on.
+    /// The switch that turns sampling off and on.
     pub(super) switch: Switch,
     maps: HashMap<Pid, Vec<Mapping>>,
-    /// Names of files as the maps have them.
+    /// Names of files as they stand in the maps.
     files: Vec<String>,
-    /// How many samples were at a place, on behalf of a caller in another file.
+    /// The number of samples at each place, by the caller in another file.
     found: HashMap<(Spot, Option<Spot>), u64>,
-    /// Where they were and who had called, the innermost first.
+    /// The number of samples with each stack, the innermost function first.
     stacks: HashMap<Vec<Spot>, u64>,
     samples: u64,
     unknown: u64,
@@ -142,14 +143,14 @@ pub(super) struct Samples {
 
 #[derive(Debug, Default)]
 enum State {
-    /// Nothing was to be sampled so far.
+    /// There was no thread to sample so far.
     #[default]
     Before,
     Sampling(Sampler),
     Refused(io::Error),
 }
 
-/// So far into this one of the files.
+/// A place in a file: the file's index, and the offset into the file.
 type Spot = (usize, u64);
 
 /// A mapping of code.
@@ -162,7 +163,7 @@ struct Mapping {
 }
 
 impl Samples {
-    /// Samples `processes` and what they start, from the first time on, and takes what has come since the last.
+    /// Samples `processes` and their children from the first call on, and takes the samples since the last call.
     pub(super) fn look(&mut self, processes: &[Pid]) {
         if let State::Before = self.state {
             let all: Vec<Pid> = processes.iter().flat_map(|process| threads(*process)).collect();
@@ -171,7 +172,7 @@ impl Samples {
             }
             match Sampler::start(&all, &self.switch) {
                 Ok(Some(sampler)) => self.state = State::Sampling(sampler),
-                // All of them have ended since.
+                // All of the threads have ended since.
                 Ok(None) => return,
                 Err(error) => self.state = State::Refused(error),
             }
@@ -182,7 +183,7 @@ impl Samples {
     fn take(&mut self) {
         let Samples { state, maps, files, found, stacks, samples, unknown, .. } = self;
         let State::Sampling(sampler) = state else { return };
-        // A map is read once a look at most: what it does not hold then it does not hold.
+        // A map is read at most once a look: a second read would not show more.
         let mut read = Vec::new();
         sampler.read(&mut |sample| {
             *samples += 1;
@@ -207,7 +208,7 @@ impl Samples {
                 *unknown += 1;
                 return;
             };
-            // A return address may lie behind the function that called last.
+            // A return address may lie behind the end of the calling function.
             let callers = callers.iter().filter_map(|it| spot(it.saturating_sub(1), false));
             let stack: Vec<Spot> = std::iter::once(place).chain(callers).collect();
             let caller = stack.iter().copied().find(|(file, _)| *file != place.0);
@@ -222,7 +223,7 @@ impl Samples {
         });
     }
 
-    /// What all samples come to; the reason where there could be none.
+    /// The result of all samples; the reason if none could be taken.
     pub(super) fn finish(mut self) -> Result<Sampled, String> {
         self.take();
         let (lost, left_out) = match &self.state {
@@ -270,7 +271,7 @@ impl Samples {
     }
 }
 
-/// The stacks that most samples were in, by the names of functions.
+/// The stacks with most samples, as names of functions.
 fn named_stacks(
     stacks: &HashMap<Vec<Spot>, u64>,
     files: &[String],
@@ -291,7 +292,7 @@ fn named_stacks(
     stacks
 }
 
-/// A function of a file; all those without names are one.
+/// A function of a file; all functions without names are one.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Function {
     file: usize,
@@ -307,7 +308,7 @@ struct Tally {
 }
 
 impl Tally {
-    /// The caller of most of it, if there is one.
+    /// The caller of most samples, if there is one.
     fn caller(self) -> Option<String> {
         let most = self
             .callers
@@ -331,7 +332,7 @@ impl Named {
         Named { file, malloc: MallocCode::of(Path::new(name)), known: HashMap::new() }
     }
 
-    /// The function so far into the file, and whether it is of the malloc.
+    /// The name of the function at this offset, and whether it is the malloc's.
     fn at(&mut self, offset: u64) -> (Option<String>, bool) {
         let Named { file, malloc, known } = self;
         let found = known.entry(offset).or_insert_with(|| {
@@ -344,7 +345,7 @@ impl Named {
     }
 }
 
-/// Where an address lies, if one of the mappings holds it.
+/// The place of an address, if one of the mappings holds it.
 fn holds(mappings: &[Mapping], address: u64) -> Option<Spot> {
     let mapping = mappings.iter().find(|it| (it.start..it.end).contains(&address))?;
     Some((mapping.file, address - mapping.start + mapping.offset))

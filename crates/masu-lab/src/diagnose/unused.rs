@@ -1,9 +1,9 @@
-//! How much of the memory in huge pages holds nothing but zeros.
+//! The share of memory in huge pages that holds nothing but zeros.
 //!
-//! Relies on `/proc/PID/smaps` for where huge pages are, on `pagemap` for what is there, and on the memory
-//! itself. The hard idea is to look and leave no trace: reading memory that is not there would have the kernel
-//! put something there, so only huge pages that are there from end to end are read. A page of zeros may be in
-//! use; a program that holds many of them is rare.
+//! Relies on `/proc/PID/smaps` for the places of huge pages, on `pagemap` for the OS pages that are there, and on the
+//! memory itself. The difficulty is to leave no trace: a read of memory that is not there would make the kernel put a
+//! page there, so only huge pages that are there from end to end are read. A page of zeros may be in use; a program
+//! that holds many of them is rare.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
@@ -13,10 +13,10 @@ use masu_run::kernel;
 
 const HUGE_PAGE: u64 = 2 << 20;
 
-/// So many huge pages are read at a look, spread over all there are.
+/// The most huge pages that a look reads, spread over all there are.
 const READ_AT_ONCE: usize = 32;
 
-/// What was read when last looked at.
+/// The OS pages that the last look read.
 #[derive(Debug, Default)]
 pub(super) struct Unused {
     pages: u64,
@@ -24,7 +24,7 @@ pub(super) struct Unused {
 }
 
 impl Unused {
-    /// Looks at some of a process's huge pages.
+    /// Reads some of a process's huge pages.
     pub(super) fn look(&mut self, process: Pid) {
         let path = |name: &str| format!("/proc/{process}/{name}");
         let smaps = fs::read_to_string(path("smaps")).unwrap_or_default();
@@ -51,13 +51,13 @@ impl Unused {
         }
     }
 
-    /// The share of OS pages that held nothing but zeros; none where none was read.
+    /// The share of OS pages that held nothing but zeros; none if no page was read.
     pub(super) fn share(&self) -> Option<f64> {
         (self.pages > 0).then(|| self.zeros as f64 / self.pages as f64)
     }
 }
 
-/// Addresses of what may be huge pages: the aligned ones of mappings that have some.
+/// Addresses that may be those of huge pages: the aligned ones of mappings that have some.
 fn huge_pages(smaps: &str) -> Vec<u64> {
     let mut found = Vec::new();
     let mut range = 0..0;

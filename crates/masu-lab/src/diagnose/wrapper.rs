@@ -1,12 +1,13 @@
-//! Commands that start the program that is meant: shells, build tools, runners.
+//! Commands that only start the program of interest: shells, build tools, runners.
 //!
-//! Relies on names alone. Whether the time really went into what they started is known from the CPU clocks.
+//! Relies on names alone. The CPU clocks show whether the time really went into the started programs.
 
 use std::path::Path;
 
 use super::facts::ProgramTime;
 
-/// Names of commands whose work is to start others. Compilers' drivers are none: who measures `gcc` means it.
+/// Names of commands that start other programs. Compiler drivers are not among them: a user who measures `gcc` means
+/// it.
 const WRAPPERS: [&str; 38] = [
     "ash",
     "bash",
@@ -48,14 +49,14 @@ const WRAPPERS: [&str; 38] = [
     "go",
 ];
 
-/// The name of the command if it is one of them.
+/// The name of the command, if it is a wrapper.
 pub(super) fn name(command: &Path) -> Option<String> {
     let name = command.file_name()?.to_str()?;
     WRAPPERS.contains(&name).then(|| name.to_owned())
 }
 
-/// Of the programs that the first process ran, leaves marked as the command those that are: its own, and wrappers
-/// that it went on as. Rustup's `cargo` becomes the toolchain's.
+/// Keeps the mark of the command only on these programs of the first process: the command's own, and wrappers that it
+/// became. For example, rustup's `cargo` becomes the toolchain's.
 pub(super) fn mark(programs: &mut [ProgramTime], own: &Path) {
     for program in programs {
         program.is_command &= program.path == own || name(&program.path).is_some();

@@ -1,4 +1,4 @@
-//! Looks at processes of this machine, known by what they do and not by how long it takes.
+//! Looks at processes of this machine, checked by their work and not by their timing.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -64,7 +64,7 @@ fn the_parallel_part_is_the_time_of_those_who_work_at_once() {
     assert!(seen.threads.parallel_cpu_s <= seen.threads.cpu_s, "{:?}", seen.threads);
 }
 
-/// Looks that have just met threads, each of a process, that did so many seconds.
+/// Looks that have just met these threads, each with its process and its seconds of work.
 fn met(threads: &[(Pid, f64)]) -> Looks {
     let mut looks = Looks { looks: 1, ..Looks::default() };
     for (number, &(process, did_s)) in (100..).zip(threads) {
@@ -79,12 +79,12 @@ fn met(threads: &[(Pid, f64)]) -> Looks {
 
 #[test]
 fn who_works_alone_in_its_process_is_told_without_the_processes_that_help_it() {
-    // One thread of two works, and a pipe's other end takes what it writes.
+    // One thread of two works, and a process at the other end of a pipe takes its output.
     let mut looks = met(&[(7, 1.0), (7, 0.0), (8, 0.4)]);
     looks.account(1.0, &[(7, 1.0), (8, 0.4), (9, 0.0)]);
     assert_eq!((looks.tally.alone_s, looks.tally.together_s, looks.only), (1.0, 0.0, Some(100)));
     assert_eq!(looks.threads[&100].time.alone_s, 1.0);
-    // The other one of its process does something too.
+    // The other thread of the process does some work too.
     let mut looks = met(&[(7, 0.9), (7, 0.1), (8, 0.4)]);
     looks.account(1.0, &[(7, 1.0), (8, 0.4)]);
     assert_eq!((looks.tally.alone_s, looks.only), (1.0, None));
@@ -96,12 +96,12 @@ fn who_works_alone_in_its_process_is_told_without_the_processes_that_help_it() {
 
 #[test]
 fn who_waits_for_a_cpu_works_and_leaves_nobody_alone() {
-    // The other one is ready, and others on the machine had its CPU.
+    // The other thread is ready, and others on the machine had its CPU.
     let mut looks = met(&[(7, 1.0), (7, 0.0)]);
     looks.threads.get_mut(&101).unwrap().state = 'R';
     looks.account(1.0, &[(7, 1.0)]);
     assert_eq!((looks.tally.alone_s, looks.tally.together_s), (0.0, 1.0));
-    // A long wait is known at its end. It is no more work than there was time.
+    // A long wait is known at its end. It counts for no more work than there was time.
     let mut looks = met(&[(7, 0.9), (7, 0.8)]);
     looks.threads.get_mut(&101).unwrap().wanted_s = 20.0;
     looks.account(1.0, &[(7, 1.7)]);
@@ -117,7 +117,8 @@ fn a_wait_for_a_cpu_that_is_not_over_is_no_idle_time() {
         looks.account(1.0, &[(7, 0.05)]);
         looks.tally.idle_s
     };
-    // It ran for a twentieth of the time and is ready: on a quiet machine it slept, where it always waits it waits.
+    // The thread ran for a twentieth of the time and is ready. On a quiet machine it slept; a thread that always waits
+    // waited.
     assert_eq!([idle_s(0.1), idle_s(9.0)], [1.0, 0.0]);
 }
 
@@ -126,7 +127,7 @@ fn processes_that_work_half_as_much_are_no_helpers() {
     let mut looks = met(&[(7, 1.0), (8, 0.6)]);
     looks.account(1.0, &[(7, 1.0), (8, 0.6)]);
     assert_eq!((looks.tally.alone_s, looks.tally.together_s, looks.only), (0.0, 1.0, None));
-    // Nor are several that do so together.
+    // Several processes that do so together are no helpers either.
     let mut looks = met(&[(7, 1.0), (8, 0.3), (9, 0.3)]);
     looks.account(1.0, &[(7, 1.0), (8, 0.3), (9, 0.3)]);
     assert_eq!(looks.tally.together_s, 1.0);

@@ -1,4 +1,4 @@
-//! Samples of this machine's processes, known by what they do.
+//! Samples of this machine's processes, checked by their work.
 
 use std::process::{Command, Stdio};
 use std::thread;
