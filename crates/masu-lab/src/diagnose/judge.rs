@@ -1,9 +1,9 @@
 //! The judgement: facts in, findings out. Nothing is measured here, so that every finding can be tested on
 //! made-up facts.
 //!
-//! Relies on the numbers in `thresholds.rs`. The hard idea is that one cause makes several symptoms: a storm of
-//! calls makes page faults, a thread for each task makes mappings. So each judge sees what the ones before it
-//! found, and does not name the same seconds twice.
+//! Relies on the numbers in `thresholds.rs`. The difficulty is that one cause has several symptoms: a storm of calls
+//! causes page faults, a thread for each task causes mappings. So each judge sees the findings of the judges before it,
+//! and does not count the same seconds twice.
 
 use super::facts::Facts;
 use super::finding::{Finding, Id, less_sure_than_memory};
@@ -25,7 +25,7 @@ mod writes;
 pub(super) use doubt::waits_of_threads;
 pub(super) use processes::may_leak;
 
-/// What the facts come to, the cause first.
+/// The findings that follow from the facts, the cause first.
 #[must_use]
 pub fn judge(facts: &Facts) -> Vec<Finding> {
     let mut findings: Vec<Finding> = Vec::new();
@@ -54,13 +54,14 @@ pub fn judge(facts: &Facts) -> Vec<Finding> {
     findings
 }
 
-/// Whether one of these was found.
+/// Whether a finding with one of these ids exists.
 fn has(findings: &[Finding], ids: &[Id]) -> bool {
     findings.iter().any(|finding| ids.contains(&finding.id))
 }
 
-/// Whether one of these was found that explains enough of the run to be a cause of it, not of a part alone. Where others have
-/// the CPUs, threads meet at the malloc's locks more rarely than they would: there what was seen of it is the least.
+/// Whether a finding with one of these ids explains enough of the run to be a cause of it, not of a part alone. If
+/// others have the CPUs, threads meet at the malloc's locks more rarely than usual: then the share that was seen is a
+/// lower bound, and counts.
 fn explain(facts: &Facts, findings: &[Finding], ids: &[Id]) -> bool {
     let explains = |finding: &Finding| {
         let is_hidden =

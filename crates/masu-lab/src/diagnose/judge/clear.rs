@@ -1,4 +1,4 @@
-//! Where the time goes that no cause explains, and whether memory has a part in it.
+//! The time that no cause explains, and whether memory has a part in it.
 
 use super::super::facts::{Facts, Waiting};
 use super::super::finding::{Confidence, Finding, Id, Kind, Remedy};
@@ -14,13 +14,13 @@ use masu_run::calls::{OwnMoves, Owner};
 use masu_run::prices::Service;
 use masu_run::quantity::{bytes, count, percent, seconds};
 
-/// What ran for so long was not over too soon, however little it did.
+/// A run that took this long, in seconds, was not over too soon, however little it did.
 const LONG_S: f64 = 1.0;
 
-/// What there is to say where nothing is wrong.
+/// The findings if nothing is wrong.
 pub(super) fn clear(facts: &Facts, found: &[Finding]) -> Vec<Finding> {
     let mut findings = Vec::new();
-    // A program that failed at once has said why, and waited for nothing.
+    // A program that failed at once has given its reason, and waited for nothing.
     let failed_at_once = facts.failure.is_some() && facts.clock.own_cpu_s() < CPU_MIN_S;
     if !found.iter().any(|finding| finding.id.kind() == Kind::Cause) && !failed_at_once {
         findings.extend(computes(facts).or_else(|| waits(facts)));
@@ -32,8 +32,8 @@ pub(super) fn clear(facts: &Facts, found: &[Finding]) -> Vec<Finding> {
     findings
 }
 
-/// Memory that is touched for the first time, page for page, takes a good part of the run. Where nothing that can be done saves
-/// enough of it to be worth a change, that is no finding, and what it is instead comes back as evidence.
+/// The first touches of memory, page for page, take a good part of the run. If no possible change saves enough of that
+/// time, there is no finding, and the explanation comes back as evidence.
 fn first_touch(facts: &Facts, faults_s: f64, costs: String) -> Result<Finding, String> {
     let share = facts.share(faults_s);
     let title = format!("Touching memory for the first time takes {} of its time", percent(share));
@@ -89,7 +89,7 @@ fn first_touch(facts: &Facts, faults_s: f64, costs: String) -> Result<Finding, S
     Ok(finding.remedied(remedies))
 }
 
-/// Threads wait for the malloc's locks so often that it would be a cause if all of them slept.
+/// Threads wait for the malloc's locks so often that the waits would be a cause if all of them slept.
 fn waits_open(facts: &Facts, waits: &Waits, costs: String) -> Finding {
     let title = "Whether waiting for the malloc's locks slows it down could not be seen";
     let finding =
@@ -102,7 +102,8 @@ fn waits_open(facts: &Facts, waits: &Waits, costs: String) -> Finding {
     finding.remedied(may_try.then(of_few_locks))
 }
 
-/// What huge pages would save at first touches of `touched` bytes, in seconds; none where their price is not known.
+/// The time that huge pages would save at first touches of `touched` bytes, in seconds; none if their price is not
+/// known.
 fn in_huge_pages(facts: &Facts, touched: u64, evidence: &mut Vec<String>) -> Option<f64> {
     facts.prices.of(Service::HugePageFault)?;
     let (huge, small) = (touched.div_ceil(HUGE_PAGE), touched / facts.memory.os_page_bytes.max(1));
@@ -149,9 +150,9 @@ fn computes(facts: &Facts) -> Option<Finding> {
 fn waits(facts: &Facts) -> Option<Finding> {
     let clock = &facts.clock;
     let (wall_s, cpu_s) = (clock.own_wall_s(facts.cpus), clock.own_cpu_s());
-    // On a busy machine a program of little CPU time may have waited for that alone.
+    // On a busy machine, a program with little CPU time may have waited only for a CPU.
     let looks = &facts.threads;
-    // As long as the fewest looks take that say anything; on a busy machine there are fewer in it.
+    // The time must be as long as the fewest looks that say anything take; on a busy machine it contains fewer looks.
     let is_long = looks.looked_s >= LOOKS_MIN as f64 * 0.01;
     let is_met = is_long && looks.idle_s >= IDLE_SHARE * facts.had_s();
     if cpu_s > WAITS * wall_s || !is_met {
@@ -176,8 +177,8 @@ fn waits(facts: &Facts) -> Option<Finding> {
     Some(finding)
 }
 
-/// What memory costs by counts and prices, and whether that is too little to matter. Counts alone never show that
-/// for certain: only runs beside another malloc do (`diagnose/trial.rs`).
+/// The cost of memory by counts and prices, and whether it is too little to matter. Counts alone never show that for
+/// certain: only runs beside another malloc do (`diagnose/trial.rs`).
 fn memory(facts: &Facts, found: &[Finding]) -> Option<Finding> {
     let of_memory = [
         Id::HeapCallStorm,

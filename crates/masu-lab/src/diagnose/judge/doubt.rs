@@ -1,11 +1,11 @@
-//! What lowers confidence whatever was found: numbers of calls that are estimates, and a machine that others use.
+//! Reasons to lower the confidence of any finding: numbers of calls that are estimates, and a machine that others use.
 
 use super::super::facts::Facts;
 use super::super::finding::{Confidence, Finding, Id};
 use super::super::thresholds::CERTAIN_SHARE;
 use masu_run::quantity::percent;
 
-/// Lowers confidence where what the findings rest on is less sure than usual.
+/// Lowers the confidence of findings whose evidence is less sure than usual.
 pub(super) fn doubt(facts: &Facts, findings: &mut [Finding]) {
     let is_sampled = facts.calls.as_ref().is_some_and(|calls| calls.sampled.is_some());
     let others = &facts.others;
@@ -17,7 +17,7 @@ pub(super) fn doubt(facts: &Facts, findings: &mut [Finding]) {
         if !others.is_busy() || !rests_on_time(finding.id) {
             continue;
         }
-        // What explains half of the time does so on a busy machine too.
+        // A finding that explains half of the time does so on a busy machine too.
         let most = match others.starves() && share < 0.5 {
             true => Confidence::Low,
             false => Confidence::Medium,
@@ -38,7 +38,7 @@ pub(super) fn doubt(facts: &Facts, findings: &mut [Finding]) {
     }
 }
 
-/// What of threads that wait for each other could not be seen because others had the CPUs.
+/// The sentence about threads that wait for each other, if others had the CPUs and the waits could not be seen.
 pub(in super::super) fn waits_of_threads(facts: &Facts, findings: &[Finding]) -> Option<String> {
     let threads = facts.calls.as_ref().map_or(0, |calls| calls.threads_started);
     let found = |ids: &[Id]| findings.iter().any(|one| ids.contains(&one.id));
@@ -59,7 +59,7 @@ pub(in super::super) fn waits_of_threads(facts: &Facts, findings: &[Finding]) ->
     }
 }
 
-/// Whether numbers of calls are what a finding rests on.
+/// Whether a finding rests on numbers of calls.
 fn rests_on_counts(id: Id) -> bool {
     matches!(
         id,
@@ -73,7 +73,7 @@ fn rests_on_counts(id: Id) -> bool {
     )
 }
 
-/// Whether shares of time are, which others change.
+/// Whether a finding rests on shares of time, which others change.
 fn rests_on_time(id: Id) -> bool {
     !matches!(
         id,

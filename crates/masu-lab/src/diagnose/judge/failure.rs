@@ -1,13 +1,13 @@
-//! A program that failed: what is to be mended before anything is made faster.
+//! A program that failed: the failure must be fixed before anything is made faster.
 
 use super::super::facts::Facts;
 use super::super::finding::{Confidence, Finding, Id, Remedy};
 use masu_run::quantity::seconds;
 
-/// How it failed, with the last that it said.
+/// The finding about a failure, with the last lines of the program's output.
 pub(super) fn failed(facts: &Facts) -> Option<Finding> {
     let failure = facts.failure.as_ref()?;
-    // Programs that search or compare return 1 where they found nothing, or a difference.
+    // Programs that search or compare return 1 if they found nothing, or a difference.
     let is_answer = failure.code == Some(1) && failure.last_lines.is_empty();
     let (title, confidence) = if is_answer {
         (
@@ -24,7 +24,7 @@ pub(super) fn failed(facts: &Facts) -> Option<Finding> {
     }
     let without_rights = facts.calls.as_ref().map_or(&[][..], |calls| &calls.without_rights);
     if !without_rights.is_empty() {
-        // It may well succeed where nobody counts its calls.
+        // The program may succeed if its calls are not counted.
         finding.confidence = finding.confidence.min(Confidence::Medium);
         finding = finding.seeing(format!(
             "perhaps because {} had no more rights than you have: the kernel gives a traced program no others",
@@ -47,7 +47,7 @@ pub(super) fn failed(facts: &Facts) -> Option<Finding> {
     Some(finding.remedied([Remedy::code(4, what, "none")]))
 }
 
-/// What a shell means by an exit code.
+/// The shell's meaning of an exit code.
 fn means(code: i32) -> Option<String> {
     match code {
         126 => Some("126 is what a shell returns for a file that it may not run".to_owned()),

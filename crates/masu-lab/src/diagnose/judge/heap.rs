@@ -1,4 +1,4 @@
-//! Memory that is given back and asked for again: by many calls, or by many pages.
+//! Memory that is given back and requested again: by many calls, or by many pages.
 
 use super::super::facts::{CallFacts, Facts};
 use super::super::finding::{Confidence, Finding, Id, Remedy};
@@ -25,19 +25,19 @@ pub(super) fn storms(facts: &Facts, found: &[Finding]) -> Option<Finding> {
     fault_storm(facts, calls, &costs)
 }
 
-/// What the comings and goings of memory cost, in seconds.
+/// The numbers of memory's moves, and their cost in seconds.
 struct Costs {
-    /// Times that memory went and came again, by `brk` or mappings.
+    /// Times that memory was given back and requested again, by `brk` or mappings.
     pairs: u64,
-    /// Of those, by mappings.
+    /// The part of `pairs` by mappings.
     map_pairs: u64,
-    /// Times that contents went and addresses stayed.
+    /// Times that contents were given back and addresses stayed.
     purges: u64,
-    /// Bytes that went.
+    /// Bytes that were given back.
     returned_bytes: u64,
     /// Pages that were touched again.
     refaults: u64,
-    /// Whether most of it went by calls of the program's own.
+    /// Whether most of the memory was moved by the program's own calls.
     are_own: bool,
     calls_s: f64,
     pages_s: f64,
@@ -48,7 +48,7 @@ impl Costs {
         let moves = &calls.moves;
         let price = |service| facts.price_s(service);
         let (breaks, maps) = (moves.break_pairs(), moves.map_pairs());
-        // What was not given back was not faulted in again: it is the first touch of more than one process.
+        // Faults beyond the memory given back are no second touches: they are first touches of more than one process.
         let returned_pages = moves.returned_bytes / facts.memory.os_page_bytes.max(1);
         let refaults = facts.memory.refaults.unwrap_or(0).min(returned_pages);
         let page_s = price(Service::PageFault) + price(Service::PageReturn);
@@ -70,7 +70,7 @@ impl Costs {
         self.calls_s + self.pages_s
     }
 
-    /// Whether the calls are many and return little each, and most are of the heap's own kind.
+    /// Whether there are many calls that return little each, and most are of the heap's own kind.
     fn is_of_calls(&self) -> bool {
         self.pairs >= self.purges
             && self.returned_bytes / (self.pairs + self.purges).max(1) < STORM_BYTES_A_RETURN
@@ -122,7 +122,7 @@ fn fault_storm(facts: &Facts, calls: &CallFacts, costs: &Costs) -> Option<Findin
     Some(finding.remedied(remedies(facts, costs)))
 }
 
-/// Page faults of a process whose calls are not counted.
+/// A storm of page faults in a process whose calls are not counted.
 fn faults_alone(facts: &Facts) -> Option<Finding> {
     let refaults = facts.memory.refaults?;
     let cycle = facts.price_s(Service::PageFault) + facts.price_s(Service::PageReturn);
@@ -177,7 +177,7 @@ fn again(facts: &Facts, costs: &Costs) -> String {
     )
 }
 
-/// What of the run that is.
+/// The cost as a share of the run, in words.
 fn whole(facts: &Facts, cost_s: f64) -> String {
     format!(
         "together {}, {} of {}",
@@ -205,7 +205,7 @@ fn remedies(facts: &Facts, costs: &Costs) -> Vec<Remedy> {
     let cost = format!("up to {} stay resident that would go back", bytes(kept as f64));
     let size = written(kept);
     let setting = match facts.malloc.name.as_str() {
-        // Any one of them alone turns glibc's adaptation off and makes another storm.
+        // Each of these settings alone turns glibc's adaptation off and makes another storm.
         "glibc" if costs.map_pairs * 2 > costs.pairs && is_large(costs) => {
             Some(format!("glibc:mmap_max=0,top_pad=64M,trim_threshold={size}"))
         }
@@ -235,13 +235,13 @@ fn remedies(facts: &Facts, costs: &Costs) -> Vec<Remedy> {
     remedies
 }
 
-/// How much free memory is to be kept: what the program had at its peak, a power of two from 64 MiB to 1 GiB.
+/// The free memory to keep: the program's peak, as a power of two from 64 MiB to 1 GiB.
 fn kept_bytes(facts: &Facts, costs: &Costs) -> u64 {
     let each = costs.returned_bytes / (costs.pairs + costs.purges).max(1);
     facts.memory.peak_rss_bytes.max(2 * each).next_power_of_two().clamp(64 << 20, 1 << 30)
 }
 
-/// Whether what comes and goes is larger than glibc lets blocks of its heap be (32 MiB).
+/// Whether the moved memory is larger than glibc allows for blocks of its heap (32 MiB).
 fn is_large(costs: &Costs) -> bool {
     costs.returned_bytes / costs.pairs.max(1) > 32 << 20
 }

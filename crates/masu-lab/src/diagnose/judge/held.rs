@@ -1,4 +1,4 @@
-//! Memory that is held and not used: by the malloc, in huge pages, on the swap.
+//! Memory that is held and not used: by the malloc, in huge pages, in swap.
 
 use super::super::facts::Facts;
 use super::super::finding::{Confidence, Finding, Id, Remedy};
@@ -8,7 +8,7 @@ use super::super::thresholds::{
 };
 use masu_run::quantity::{bytes, count, percent, seconds};
 
-/// What is held and not used. Shares are of memory here.
+/// The findings about memory that is held and not used. Their shares are of memory.
 pub(super) fn held(facts: &Facts) -> Vec<Finding> {
     let mut findings = Vec::new();
     findings.extend(retention(facts));
@@ -21,7 +21,7 @@ fn retention(facts: &Facts) -> Option<Finding> {
     let memory = &facts.memory;
     let held = memory.late_rss_bytes as f64;
     let inside = facts.inside.as_ref();
-    // Resident memory is not the malloc's alone: a program maps files, and memory for what it keeps itself.
+    // Resident memory is not only the malloc's: a program maps files, and memory for its own use.
     let on_masu = inside.and_then(|inside| inside.resident_late_bytes);
     let by_run = on_masu.map(|on_masu| {
         let why = format!(
@@ -31,7 +31,7 @@ fn retention(facts: &Facts) -> Option<Finding> {
         );
         ((held - on_masu as f64).max(0.0), why, Confidence::High)
     });
-    // What lives is not free, whatever a walk that was led astray says.
+    // Live memory is not free, even if a walk that went wrong says so.
     let live = inside.and_then(|inside| inside.live_late_bytes).unwrap_or(0);
     let by_walk = memory.heap.as_ref().map(|heap| {
         let free = heap.free().min((held - live as f64).max(0.0));

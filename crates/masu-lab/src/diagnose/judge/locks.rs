@@ -11,10 +11,10 @@ use super::waits::Waits;
 use masu_run::calls::{Lock, Owner};
 use masu_run::quantity::{count, percent, seconds};
 
-/// What threads wait for, if it is locks.
+/// The findings about locks for which threads wait.
 pub(super) fn locks(facts: &Facts, found: &[Finding]) -> Vec<Finding> {
     let Some(calls) = &facts.calls else { return Vec::new() };
-    // A serial phase is a finding of its own. What holds back the rest is held against the rest.
+    // A serial phase is a finding of its own. A lock that holds back the rest of the run is compared with that rest.
     let parallel_s = Some(facts.threads.parallel_cpu_s)
         .filter(|parallel_s| *parallel_s >= PARALLEL_CPU_MIN_S && has_serial_phase(facts, found));
     let mut findings = Vec::new();
@@ -23,21 +23,21 @@ pub(super) fn locks(facts: &Facts, found: &[Finding]) -> Vec<Finding> {
     findings
 }
 
-/// What waiting for the locks of an owner cost, as far as it is a cause.
+/// The cost of waiting for an owner's locks, if it is a cause.
 struct Waited {
     waits: u64,
     /// See [`Waits`].
     cost_s: f64,
-    /// Seconds that threads slept; none where looks do not tell.
+    /// Seconds that threads slept; none if there are too few looks.
     slept_s: Option<f64>,
-    /// Of the time of threads at work in the whole run.
+    /// The share of the time of threads at work in the whole run.
     share: f64,
-    /// CPU time of the parallel part, where it is a cause of that alone.
+    /// CPU time of the parallel part, if the waits are a cause of that part alone.
     parallel_s: Option<f64>,
 }
 
 impl Waited {
-    /// Held against the whole run, else against the parallel part, if there is one of its own.
+    /// Compares the waits with the whole run, or else with the parallel part, if there is one.
     fn of(facts: &Facts, waits: u64, owner: Owner, parallel_s: Option<f64>) -> Option<Waited> {
         let Waits { count: waits, cost_s, .. } = Waits::of(facts, waits);
         let threads = &facts.threads;
@@ -48,9 +48,9 @@ impl Waited {
         let cost = facts.share(cost_s);
         let slept = slept_of(slept_s, threads.cpu_s);
         let slept_long = |slept: f64| slept >= LOCK_WAITED_SHARE;
-        // Where a lock is held briefly, sleeping and being woken is all that it costs: looks meet few who sleep.
-        // Where others have CPUs, threads meet as much more rarely as CPUs are taken, and sleep as much longer. A malloc
-        // holds its locks briefly, so there the sleep says it alone.
+        // If a lock is held briefly, going to sleep and being woken is its whole cost: looks meet few threads asleep.
+        // If others have CPUs, threads meet more rarely and sleep longer, in proportion to the taken CPUs. A malloc
+        // holds its locks briefly, so the sleep alone is evidence there.
         let others = &facts.others;
         let is_hidden = owner == Owner::Malloc && others.is_busy();
         let waits_min = if is_hidden {
@@ -62,21 +62,23 @@ impl Waited {
         let is_cause = cost >= CAUSE_SHARE
             || cost >= LOCK_COST_SHARE && is_long
             || is_hidden && slept.is_some_and(slept_long);
-        // A thread that is stopped at a call keeps the locks it has, so samples of calls count waits that a run alone has not.
-        // Malloc makes few calls with a lock; for any other lock looks must meet those who sleep for it.
+        // A thread that is stopped at a call keeps its locks, so samples of calls count waits that an uncounted run
+        // does not have. The malloc makes few calls with a lock held; for any other lock, looks must meet threads
+        // asleep.
         let is_sampled = facts.calls.as_ref().is_some_and(|calls| calls.sampled.is_some());
         let is_met =
             owner == Owner::Malloc || !is_sampled || slept.is_none_or(|slept| slept >= CAUSE_SHARE);
         if waits as f64 >= waits_min && is_cause && is_met {
-            // Who sleeps until a thread has had its CPU sleeps for longer than it would alone.
+            // A thread that sleeps until another has had its CPU sleeps for longer than it would on an idle machine.
             let waited = if others.is_busy() { others.waited_share } else { 0.0 };
             let slept_alone_s = slept_s.map(|slept_s| slept_s * (1.0 - waited));
             let share =
                 slept_of(slept_alone_s, threads.cpu_s).map_or(cost, |slept| slept.max(cost));
             return Some(Waited { waits, cost_s, slept_s, share, parallel_s: None });
         }
-        // Of the parallel part only what looks met there, for waits are counted of the whole run; and what is next
-        // to nothing of that run is no reason why it is slow. While nobody works there is no parallel part.
+        // For the parallel part, only the sleep that looks met there counts, because waits are counted over the whole
+        // run. Waits that are next to nothing of the whole run are no reason why it is slow. While no thread works
+        // there is no parallel part.
         let parallel_s = parallel_s?;
         let slept_s = slept_s.map(|_| threads.waited_beside_work(owner));
         let slept = slept_of(slept_s, parallel_s).filter(|slept| slept_long(*slept))?;
@@ -108,7 +110,7 @@ impl Waited {
         }
         finding = finding.sharing(self.share);
         let Some(parallel_s) = self.parallel_s else { return finding };
-        // Of the whole run it explains little, and looks met little of what it rests on.
+        // The waits explain little of the whole run, and looks met little of the evidence.
         finding.confidence = finding.confidence.min(Confidence::Medium);
         finding.seeing(format!(
             "that is of the {} of CPU time in which threads worked side by side or waited for each other: in \
@@ -142,8 +144,8 @@ fn of_malloc(facts: &Facts, calls: &CallFacts, parallel_s: Option<f64>) -> Optio
     Some(remedied(facts, finding))
 }
 
-/// Whether it is remote frees that contend, and what says so. In glibc each thread has an arena of its own as
-/// long as there are enough of them: who waits for another's then frees its blocks.
+/// The evidence that remote frees contend, if there is any. In glibc each thread has an arena of its own as long as
+/// there are enough of them: a thread that waits for another's arena frees that thread's blocks.
 fn remote(facts: &Facts, locks: &[&Lock]) -> Option<String> {
     if let Some(inside) = &facts.inside {
         let (remote, fetched) = (inside.remote_blocks as f64, inside.fetched_blocks as f64);
@@ -163,7 +165,7 @@ fn remote(facts: &Facts, locks: &[&Lock]) -> Option<String> {
     };
     let arenas = facts.threads.arenas;
     let workers = facts.threads.most_at_once.saturating_sub(1);
-    // Who allocates and who frees are two for each lock.
+    // Each lock has an allocating and a freeing thread.
     let has_own = arenas >= workers && workers >= 2;
     if has_own && waits(&|lock| lock.threads <= 2) > waits(&|lock| lock.threads > 2) {
         return Some(format!(
@@ -171,7 +173,7 @@ fn remote(facts: &Facts, locks: &[&Lock]) -> Option<String> {
              waits frees another's blocks"
         ));
     }
-    // Where threads have to share arenas, they share the first like the others.
+    // If threads have to share arenas, they share the first like the others.
     let has_room = arenas >= 1 && arenas < ARENAS_A_CPU * facts.cpus;
     let of_others = waits(&|lock| lock.is_of_another_arena());
     (has_room && of_others > 3 * waits(&|lock| !lock.is_of_another_arena())).then(|| {
@@ -183,7 +185,7 @@ fn remote(facts: &Facts, locks: &[&Lock]) -> Option<String> {
     })
 }
 
-/// glibc makes an arena for each thread that allocates, until there are so many for each CPU.
+/// The most arenas for each CPU: up to this number, glibc makes one for each thread that allocates.
 const ARENAS_A_CPU: usize = 8;
 
 fn remedied(facts: &Facts, finding: Finding) -> Finding {
@@ -211,7 +213,7 @@ fn remedied(facts: &Facts, finding: Finding) -> Finding {
     finding.remedied(remedies)
 }
 
-/// The malloc to try where threads wait for one's locks.
+/// The malloc to try if threads wait for the locks of the current one.
 pub(super) fn of_few_locks() -> Remedy {
     let what = "a malloc in which most requests take no lock";
     Remedy::allocator(what, "masu", "another malloc under the program")

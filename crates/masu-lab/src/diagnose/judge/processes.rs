@@ -1,4 +1,4 @@
-//! Processes that are started for little, threads that wait without sleeping, and memory that only grows.
+//! Processes that are started for little work, threads that wait without sleeping, and memory that only grows.
 
 use super::super::facts::{Facts, Growth};
 use super::super::finding::{Confidence, Finding, Id, Remedy};
@@ -9,18 +9,18 @@ use super::super::thresholds::{
 use masu_run::prices::Service;
 use masu_run::quantity::{bytes, count, percent, seconds};
 
-/// A process, or a program, for each little piece of work.
+/// A process, or a program, for each small piece of work.
 pub(super) fn storm(facts: &Facts) -> Option<Finding> {
-    /// What today's machines take at least to start a process and to end it, and for a program in it besides.
+    /// The least time that current machines take to start and end a process, and the least time for a program in it.
     const PROCESS_S: f64 = 1e-4;
     const PROGRAM_S: f64 = 4e-4;
     let calls = facts.calls.as_ref()?;
     let started = calls.processes.saturating_sub(1);
     let of = |name: &str| calls.counts.get(name).copied().unwrap_or(0);
-    // Programs that are looked for in one folder after the other are tried more often than they run.
+    // A program that is searched for in one folder after the other is tried more often than it runs.
     let programs = (of("execve") + of("execveat")).saturating_sub(1).min(started);
     let cost_s = started as f64 * PROCESS_S + programs as f64 * PROGRAM_S;
-    // On a busy machine its processes wait for a CPU, which no look meets of so short ones: CPU time stands for the run.
+    // On a busy machine the processes wait for a CPU, and looks miss such short processes: CPU time stands for the run.
     let of_cpu = (cost_s / facts.clock.own_cpu_s().max(1e-9)).min(1.0);
     let share = if facts.others.is_busy() { of_cpu } else { facts.share(cost_s) };
     if started < STARTED_PROCESSES || share < CAUSE_SHARE {
@@ -48,25 +48,25 @@ pub(super) fn storm(facts: &Facts) -> Option<Finding> {
     )]))
 }
 
-/// Threads that wait for others without sleeping: by asking for their turn over and over, or as OpenMP does.
+/// Threads that wait for others without sleeping: they yield over and over, or wait in OpenMP's library.
 pub(super) fn spinning(facts: &Facts) -> Option<Finding> {
-    /// Of the calls that are counted, nearly all.
+    /// The share of the counted calls that is nearly all of them.
     const MOSTLY: f64 = 0.8;
-    /// What a switch to another thread takes at most.
+    /// The most time that a switch to another thread takes.
     const SWITCH_S: f64 = 20e-6;
     let counts = facts.calls.as_ref().map(|calls| &calls.counts);
     let counted = counts.and_then(|counts| counts.get("sched_yield")).copied().unwrap_or(0);
     let all: u64 = counts.map_or(0, |counts| counts.values().sum());
     let is_most = counted > 0 && counted as f64 >= MOSTLY * all as f64;
-    // A turn that goes to another thread is a switch which the kernel counts at all times, samples of calls or not.
+    // A yield to another thread is a switch, which the kernel always counts, with samples of calls or without.
     let is_sampled = facts.calls.as_ref().is_some_and(|calls| calls.sampled.is_some());
     let switches = if is_most && is_sampled { facts.clock.involuntary_switches } else { 0 };
     let yields = counted.max(switches);
-    // A call that gives up a turn to another thread takes longer than one that does nothing, and no more than a switch:
-    // where nearly all calls are of that kind, what the kernel took is theirs.
+    // A yield to another thread takes longer than a call that does nothing, and no longer than a switch: if nearly all
+    // calls are yields, the kernel's time is theirs.
     let most_s = if is_most { facts.clock.own_sys_s.min(yields as f64 * SWITCH_S) } else { 0.0 };
     let yields_s = (yields as f64 * facts.price_s(Service::SystemCall)).max(most_s);
-    // A program that has fewer CPUs gives up fewer turns. Where nearly all calls are of that kind and only samples of them were
+    // A program with fewer CPUs yields less often. If nearly all calls are yields and only samples of calls were
     // counted, the kernel's time says more than their number.
     let least = match is_most && is_sampled {
         true => YIELDS_SAMPLED as f64,
@@ -115,7 +115,7 @@ pub(super) fn spinning(facts: &Facts) -> Option<Finding> {
     )]))
 }
 
-/// What of memory that grew to the end of a program could not be seen: one that ends by itself may have needed all of it.
+/// The sentence about memory that grew until a program's end: a program that ends by itself may have needed all of it.
 pub(in super::super) fn may_leak(facts: &Facts) -> Option<String> {
     let growth = facts.memory.growth.filter(|growth| is_much(facts, *growth))?;
     ended_by_itself(facts).then(|| {
@@ -133,7 +133,7 @@ fn ended_by_itself(facts: &Facts) -> bool {
 }
 
 fn is_much(facts: &Facts, growth: Growth) -> bool {
-    // A program that has fewer CPUs grows by less in the same time.
+    // A program with fewer CPUs grows by less in the same time.
     let free = (1.0 - facts.others.taken_share()).max(GROWN_LEAST);
     growth.bytes as f64 >= GROWN_BYTES as f64 * free && grown_share(facts, growth) >= GROWN_SHARE
 }

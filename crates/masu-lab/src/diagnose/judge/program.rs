@@ -1,5 +1,5 @@
-//! What is to be said of the program as a whole: how it was built, who really works, where its code lies, how
-//! often it asks for memory.
+//! Findings about the program as a whole: how it was built, which program really works, where its code lies, how often
+//! it requests memory.
 
 use super::super::facts::{Facts, Site};
 use super::super::finding::{Confidence, Finding, Id, Remedy};
@@ -12,7 +12,7 @@ use super::explain;
 use masu_run::prices::Service;
 use masu_run::quantity::{bytes, count, percent, seconds};
 
-/// Remarks on what was measured, and scattered code.
+/// Remarks on the measured command, and scattered code.
 pub(super) fn about(facts: &Facts) -> Vec<Finding> {
     let mut findings = Vec::new();
     findings.extend(scattered(facts));
@@ -21,20 +21,20 @@ pub(super) fn about(facts: &Facts) -> Vec<Finding> {
     findings
 }
 
-/// Asking for memory is itself the work: the requests are that many, or samples meet the malloc that often.
+/// Allocation is itself the work: there are many requests, or samples often meet the malloc.
 pub(super) fn many_allocations(facts: &Facts, found: &[Finding]) -> Option<Finding> {
-    /// What `malloc` and `free` of a small block take at least in today's allocators.
+    /// The least time of `malloc` and `free` for a small block in current allocators.
     const PAIR_S: f64 = 20e-9;
     let requests = facts.inside.as_ref().and_then(|inside| inside.requests);
     let rate = requests.map(|(requests, cpu_s)| requests as f64 / cpu_s.max(1e-9));
     let is_often = rate.is_some_and(|rate| rate >= REQUESTS_A_SECOND);
-    // Few samples tell of a malloc that is met in most of them.
+    // Few samples are enough if most of them meet the malloc.
     let few = facts.samples.as_ref().filter(|few| few.malloc_share_least() >= MALLOC_SHARE);
     let sampled = facts.sampled().or(few);
     let sampled_s = sampled.map(|sampled| sampled.malloc_share * facts.clock.user_s);
     let sampled_share = sampled_s.map(|time_s| facts.share(time_s));
-    // Where memory comes and goes, or threads wait for the malloc, that is why it takes long; unless they do so in a
-    // small part of the run alone.
+    // If memory is given back and requested again, or threads wait for the malloc, that is why allocation takes long,
+    // unless it happens only in a small part of the run.
     let explained =
         [Id::HeapCallStorm, Id::FaultStorm, Id::MallocLock, Id::RemoteFrees, Id::ThreadChurn];
     let is_met = sampled_share.is_some_and(|share| share >= MALLOC_SHARE)
@@ -103,7 +103,7 @@ pub(super) fn many_allocations(facts: &Facts, found: &[Finding]) -> Option<Findi
     Some(finding.remedied(remedies))
 }
 
-/// Whether most of what samples met of memory's code is that of a language's run-time.
+/// Whether most samples in the code of memory are in a language's run-time.
 fn collects(sampled: &Sampled) -> bool {
     let share = |of_run_time| -> f64 {
         let name = |place: &Place| place.function.as_deref().is_some_and(is_of_collector);
@@ -113,9 +113,9 @@ fn collects(sampled: &Sampled) -> bool {
     share(true) > share(false)
 }
 
-/// A function that asks for memory: `parse (work.c:12) 43 %`.
+/// A function that requests memory, in words: `parse (work.c:12) 43 %`.
 pub(super) fn site(site: &Site) -> String {
-    /// Names of C++ may be longer than a page.
+    /// The most characters of a name: names of C++ may be longer than a page.
     const MOST: usize = 80;
     let place = site.place.as_ref().map_or_else(String::new, |place| format!(" ({place})"));
     let mut function: String = site.function.chars().take(MOST).collect();
@@ -125,7 +125,7 @@ pub(super) fn site(site: &Site) -> String {
     format!("`{function}`{place} {}", percent(site.share))
 }
 
-/// Functions on whose behalf the malloc was met, each once.
+/// The functions that called the malloc in samples, each once.
 fn callers(sampled: &Sampled) -> Option<String> {
     let of_malloc = sampled.places.iter().filter(|place| place.is_malloc);
     let mut names: Vec<String> = of_malloc
@@ -138,7 +138,7 @@ fn callers(sampled: &Sampled) -> Option<String> {
 
 fn scattered(facts: &Facts) -> Option<Finding> {
     let code = facts.code.as_ref()?;
-    // Where the program hardly computes, where its code lies is no matter.
+    // If the program hardly computes, the place of its code does not matter.
     let computes = facts.share(facts.clock.user_s) >= CAUSE_SHARE;
     if code.small < SCATTERED_MAPPINGS || !computes {
         return None;
@@ -183,7 +183,7 @@ fn unoptimized(facts: &Facts) -> Option<Finding> {
 
 fn wrapper(facts: &Facts) -> Option<Finding> {
     let name = facts.wrapper.as_ref()?;
-    // What starts another makes many calls, and what it starts may make few: stops are no work of either.
+    // A wrapper makes many calls, and the program that it starts may make few: stops are the work of neither.
     let stop_s = facts.price_s(Service::CountedCallCpu);
     let all: f64 = facts.programs.iter().map(|program| program.cpu_s).sum();
     let whole = all - (facts.clock.stops as f64 * stop_s).min(all / 2.0);
@@ -213,7 +213,7 @@ fn wrapper(facts: &Facts) -> Option<Finding> {
     )]))
 }
 
-/// How much a program holds, for readers who want to know.
+/// The memory that a program holds, for readers who want to know.
 pub(super) fn size(facts: &Facts) -> String {
     format!("{} resident at the peak", bytes(facts.memory.peak_rss_bytes as f64))
 }

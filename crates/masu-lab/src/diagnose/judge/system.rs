@@ -1,4 +1,4 @@
-//! Programs that are mostly system calls, of whatever kind.
+//! Programs that spend most of their time in system calls, of any kind.
 
 use super::super::facts::Facts;
 use super::super::finding::{Confidence, Finding, Id, Remedy};
@@ -8,23 +8,23 @@ use masu_run::calls::CallKind;
 use masu_run::prices::Service;
 use masu_run::quantity::{count, percent, seconds};
 
-/// So many kinds of calls are named.
+/// The most kinds of calls that are named.
 const NAMED: usize = 3;
 
-/// Each with this share of them at least, and made so often: one call that takes long gave way to others in it.
+/// The least share and the least number of calls of a named kind: a single call that took long yielded to others.
 const NAMED_SHARE: f64 = 0.02;
 const NAMED_CALLS: u64 = 10;
 
-/// Calls are blamed for the kernel's time where at least this share of it is known to be theirs.
+/// Calls are blamed for the kernel's time if at least this share of it is known to be theirs.
 const KNOWN: f64 = 0.3;
 
-/// Where fewer are known, page faults are at most this share of the kernel's time.
+/// If less is known, page faults must be at most this share of the kernel's time.
 const FAULTS_LITTLE: f64 = 0.1;
 
-/// The kernel's time is so long at least, in seconds.
+/// The least time of the kernel in a finding, in seconds.
 const LEAST_S: f64 = 0.1;
 
-/// Calls that have findings of their own, and that every program makes where it begins and ends.
+/// Calls that have findings of their own, or that every program makes at its start and its end.
 const OTHERS: [&str; 12] = [
     "brk",
     "mmap",
@@ -40,7 +40,7 @@ const OTHERS: [&str; 12] = [
     "exit_group",
 ];
 
-/// The kernel works for it most of the time, and no other finding says why.
+/// The kernel works for the program most of the time, and no other finding says why.
 pub(super) fn calls(facts: &Facts, found: &[Finding]) -> Option<Finding> {
     let explained = [
         Id::HeapCallStorm,
@@ -65,16 +65,16 @@ pub(super) fn calls(facts: &Facts, found: &[Finding]) -> Option<Finding> {
     let all_s: f64 = kinds.iter().map(|kind| kind.seconds).sum();
     let own_s: f64 = own.iter().map(|kind| kind.seconds).sum();
     let is_known = all_s > 0.0 && all_s >= KNOWN * kernel_s;
-    // Where nobody saw which calls it makes, page faults may have taken longer than their price, and those of huge pages do.
+    // If the calls are not known, page faults may have taken longer than their price, and those of huge pages do.
     let faults_are_few =
         faults_s <= FAULTS_LITTLE * clock.own_sys_s && facts.memory.huge_bytes == 0;
-    // Where others have the CPUs, stops to count calls take more of the kernel's time than is taken off for them.
+    // If others have the CPUs, stops for counting take more of the kernel's time than is subtracted for them.
     let may_be_stops = !kinds.is_empty() && facts.others.is_busy();
-    // In a short run the cost of counting, which is taken off, is not known so well.
+    // In a short run the cost of counting, which is subtracted, is known less exactly.
     if kernel_s < LEAST_S || !is_known && (!faults_are_few || may_be_stops) {
         return None;
     }
-    // What was timed says how the kernel's time is shared out, and is too rough to say how much it is.
+    // The timed calls show the parts of the kernel's time, but they are too rough to show its length.
     let calls_s = if is_known { kernel_s * own_s / all_s } else { kernel_s };
     let share = facts.share(calls_s);
     // A server has nothing to do for part of the time.

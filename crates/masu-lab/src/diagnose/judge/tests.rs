@@ -1,4 +1,4 @@
-//! Every finding on made-up facts, where it is to be found and where it just is not.
+//! Tests of every finding on made-up facts, just beyond its limits and just within them.
 
 use std::path::PathBuf;
 
@@ -36,7 +36,7 @@ fn price(service: Service, median_ns: f64) -> Price {
     }
 }
 
-/// Prices that are easy to reckon with, in nanoseconds.
+/// Prices that are easy to calculate with, in nanoseconds.
 fn prices() -> Prices {
     let known = [
         (Service::SystemCall, 100.0),
@@ -269,7 +269,7 @@ fn small_writes_are_a_storm_unless_they_are_answers() {
     assert_eq!(finding.id, Id::SmallWrites);
     assert!((finding.share.unwrap() - 0.3).abs() < 0.001, "{finding:?}");
     assert_eq!(finding.remedies[0].kind, RemedyKind::NeedsCode);
-    // To a terminal they cost more, where its price is known; else what the others do.
+    // Writes to a terminal cost more, if their price is known; otherwise they cost the same as others.
     let shown = SmallWrites { terminals: 1_000_000, bytes: 8_000_000, ..SmallWrites::default() };
     let mut facts = writing(shown);
     assert!((first(&facts).share.unwrap() - 0.1).abs() < 0.001);
@@ -295,7 +295,7 @@ fn a_heap_that_is_mostly_free_is_retention() {
     assert_eq!(variants(&finding, RemedyKind::Allocator), ["masu"]);
     let full = Memory { heap: Some(Heap { free_bytes: 20 * MIB, ..heap }), ..memory };
     assert_eq!(causes(&Facts { memory: full, ..quiet() }), []);
-    // What masu saw counts for more than the walk.
+    // The facts from masu count for more than the walk.
     let inside = |live: u64, resident: u64| {
         let (live_late_bytes, resident_late_bytes) = (Some(live * MIB), Some(resident * MIB));
         Some(Inside { live_late_bytes, resident_late_bytes, ..Inside::default() })
@@ -303,8 +303,8 @@ fn a_heap_that_is_mostly_free_is_retention() {
     assert_eq!(causes(&Facts { memory, inside: inside(230, 240), ..quiet() }), []);
     let finding = first(&Facts { memory: full, inside: inside(10, 30), ..quiet() });
     assert_eq!((finding.id, finding.confidence), (Id::Retention, Confidence::High));
-    // What masu cannot give back either is known by the walk alone; and a compiler that maps its memory itself
-    // has little from any malloc.
+    // Memory that masu cannot give back either is known by the walk alone; and a compiler that maps its memory itself
+    // gains little from any malloc.
     let finding = first(&Facts { memory, inside: inside(10, 240), ..quiet() });
     assert_eq!((finding.id, finding.confidence), (Id::Retention, Confidence::Medium));
     let mapped = Memory { heap: None, ..memory };
@@ -331,7 +331,7 @@ fn huge_pages_of_zeros_are_waste_and_full_ones_are_not() {
 fn memory_on_the_swap_that_comes_back_is_named() {
     let memory = Memory { swapped_bytes: 40 * MIB, major_faults: 20_000, ..quiet().memory };
     assert_eq!(causes(&Facts { memory, ..quiet() }), [Id::Swap]);
-    // What was swapped out and is not missed costs nothing.
+    // Swapped memory that is not needed costs nothing.
     let memory = Memory { major_faults: 10, ..memory };
     assert_eq!(causes(&Facts { memory, ..quiet() }), []);
 }
@@ -367,7 +367,7 @@ fn a_malloc_that_samples_meet_often_is_many_allocations_with_a_measured_share() 
     assert_eq!((finding.id, finding.confidence), (Id::ManyAllocations, Confidence::High));
     assert!((finding.share.unwrap() - 0.297).abs() < 0.001, "{finding:?}");
     assert!(finding.evidence.iter().any(|said| said.contains("`parse`")), "{finding:?}");
-    // Where memory comes and goes, that is why.
+    // If memory is given back and requested again, that is the reason.
     assert_eq!(causes(&Facts { samples: sampled(0.3), ..storm() }), [Id::HeapCallStorm]);
     // Sites of a run on masu say more than callers.
     let site = Site { function: "read".to_owned(), place: Some("a.c:3".to_owned()), share: 0.8 };
@@ -379,10 +379,10 @@ fn a_malloc_that_samples_meet_often_is_many_allocations_with_a_measured_share() 
         finding.evidence.iter().any(|said| said.contains("`read` (a.c:3) 80 %")),
         "{finding:?}"
     );
-    // A few samples tell nothing.
+    // A few samples say nothing.
     let few = facts.samples.map(|all| Sampled { samples: 20, ..all });
     assert_eq!(causes(&Facts { samples: few, ..quiet() }), []);
-    // Unless most of them agree.
+    // A few samples are enough if most of them agree.
     let most = sampled(0.8).map(|all| Sampled { samples: 50, ..all });
     assert_eq!(causes(&Facts { samples: most, ..quiet() }), [Id::ManyAllocations]);
 }
@@ -471,7 +471,7 @@ fn remarks_stand_behind_causes_and_before_all_clear() {
     assert_eq!(ids(&facts), [Id::HeapCallStorm, Id::Wrapper, Id::UnoptimizedBuild]);
     let wrapper = judge(&facts).swap_remove(1);
     assert!(wrapper.title.contains("cargo") && wrapper.title.contains("debug/parallel"));
-    // Stops to be counted are no work of the one that starts another: at 20 µs each, all of this was that.
+    // Stops for counting are not the wrapper's work: at 20 µs each, all of its time was stops.
     let mut stopped = facts.clone();
     stopped.programs[1] = ProgramTime { stops: 250_000, ..program("/usr/bin/cargo", 5.0, true) };
     assert!(
@@ -498,7 +498,7 @@ fn a_program_that_waits_is_told_for_what() {
     let finding = first(&facts);
     assert_eq!(finding.id, Id::IoBound);
     assert!(finding.title.contains("data"), "{finding:?}");
-    // Others had the CPU.
+    // The program waited because others had the CPU.
     facts.threads.idle_s = 0.5;
     assert_eq!(ids(&facts), [Id::MemoryIsFine]);
 }
@@ -514,7 +514,7 @@ fn of_a_program_that_is_over_at_once_nothing_is_said_but_that() {
         assert!(found[0].title.contains("ends too soon"), "{found:?}");
         assert_eq!(found[0].confidence, Confidence::Low);
     }
-    // One that sleeps for long is not over too soon.
+    // A program that sleeps for long is not over too soon.
     let clock = Clock { wall_s: 3.0, user_s: 0.003, ..Clock::default() };
     let found = judge(&Facts { clock, ..quiet() });
     assert!(found[0].title.contains("hardly used a CPU"), "{found:?}");
@@ -532,10 +532,10 @@ fn the_clock_is_free_of_what_counting_took() {
     };
     assert!((clock.own_wall_s(2) - 4.0).abs() < 1e-9);
     assert!((clock.own_cpu_s() - 3.0).abs() < 1e-9);
-    // Stops of several threads overlap; it never took less than its CPU time on all CPUs.
+    // Stops of several threads overlap; the run never took less than its CPU time spread over all CPUs.
     let overlapping = Clock { user_s: 11.0, counting_s: 9.5, ..clock };
     assert!((overlapping.own_wall_s(2) - 6.0).abs() < 1e-9);
-    // Nor does it count that others had the CPU.
+    // Waits for a CPU that others had do not count either.
     let waiting = Clock { counting_s: 0.0, queued_s: 5.0, ..clock };
     assert!((waiting.own_wall_s(2) - 5.0).abs() < 1e-9);
 }

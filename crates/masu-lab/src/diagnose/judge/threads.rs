@@ -1,4 +1,4 @@
-//! Threads: those that come and go, and phases in which most of them have nothing to do.
+//! Threads that come and go, and phases in which most threads have nothing to do.
 
 use super::super::facts::{Facts, ThreadTime};
 use super::super::finding::{Confidence, Finding, Id, Remedy};
@@ -41,26 +41,26 @@ pub(super) fn churn(facts: &Facts) -> Option<Finding> {
     )]))
 }
 
-/// A thread that works for long while others could.
+/// A thread that works for long while others could work too.
 struct Alone<'a> {
     thread: &'a ThreadTime,
     alone_s: f64,
-    /// What that is of the time looked at.
+    /// The share of the watched time, without stops, in which the thread worked alone.
     share: f64,
     workers: Vec<&'a ThreadTime>,
-    /// CPU time of the workers on average.
+    /// Mean CPU time of the workers.
     mean_s: f64,
-    /// Whether it is one of the workers, and has more to do.
+    /// Whether the thread is one of the workers, and has more to do.
     is_uneven: bool,
 }
 
 impl<'a> Alone<'a> {
-    /// Waiting for a lock makes one thread work alone too: where threads are `hindered` by one, only such time counts
-    /// in which nobody waited.
+    /// Waits for a lock make one thread work alone too: if threads are `hindered` by a lock, only the time in which no
+    /// thread waited counts.
     fn of(facts: &'a Facts, found: &[Finding], hindered: bool) -> Option<Alone<'a>> {
         let threads = &facts.threads;
-        // Where threads come and go, that is why they do not work at once. And where others have the CPUs, one that waits for
-        // a CPU looks like one that has nothing to do.
+        // If threads come and go, that is why they do not work at once. If others have the CPUs, a thread that waits
+        // for a CPU looks like a thread that has nothing to do.
         if facts.others.starves()
             || facts.cpus < 2
             || threads.looks < LOOKS_MIN
@@ -69,7 +69,7 @@ impl<'a> Alone<'a> {
             return None;
         }
         let alone_s = |one: &ThreadTime| if hindered { one.serial_s } else { one.alone_s };
-        // A process of one thread that works alone for longer is no answer.
+        // A process of one thread is no candidate, even if its thread works alone for longer.
         let (thread, workers) = threads
             .busiest
             .iter()
@@ -81,7 +81,7 @@ impl<'a> Alone<'a> {
             return None;
         }
         let alone_s = alone_s(thread);
-        // What is stopped to be counted works neither alone nor together.
+        // While threads are stopped for counting, they work neither alone nor together.
         let met_s = threads.looked_s - threads.stopped_s;
         let share = alone_s / met_s.max(1e-9);
         if share < SERIAL_SHARE || threads.together_s < PARALLEL_SHARE * met_s {
@@ -94,12 +94,13 @@ impl<'a> Alone<'a> {
     }
 }
 
-/// Whether there is a serial phase that no lock explains: a finding of its own, which hides what holds the rest back.
+/// Whether there is a serial phase that no lock explains: a finding of its own, which hides the cause that holds the
+/// rest back.
 pub(super) fn has_serial_phase(facts: &Facts, found: &[Finding]) -> bool {
     Alone::of(facts, found, true).is_some_and(|alone| !alone.is_uneven)
 }
 
-/// One thread works while others could: a phase that is not parallel, or one worker that has more to do.
+/// One thread works while others could: the phase is serial, or one worker has more to do.
 pub(super) fn phases(facts: &Facts, found: &[Finding]) -> Option<Finding> {
     let is_hindered = has(found, &[Id::MallocLock, Id::RemoteFrees, Id::OneLock]);
     let alone = Alone::of(facts, found, is_hindered)?;
@@ -149,7 +150,7 @@ fn uneven(alone: &Alone) -> Finding {
         )])
 }
 
-/// Those of the same process and the same kind of name that worked, apart from `alone`.
+/// The workers beside `alone`: threads of its process, with the most common kind of name, that did a share of the work.
 fn workers<'a>(all: &'a [ThreadTime], alone: &ThreadTime) -> Vec<&'a ThreadTime> {
     let others = || all.iter().filter(|one| *one != alone && one.process == alone.process);
     let whole: f64 = others().map(|one| one.cpu_s).sum();
@@ -163,7 +164,7 @@ fn workers<'a>(all: &'a [ThreadTime], alone: &ThreadTime) -> Vec<&'a ThreadTime>
     kinds.max_by_key(Vec::len).unwrap_or_default()
 }
 
-/// A thread's name without what numbers it: `worker-3` and `worker-12` are of one kind.
+/// A thread's name without its number: `worker-3` and `worker-12` are of one kind.
 fn kind(name: &str) -> &str {
     name.trim_end_matches(|c: char| c.is_ascii_digit() || "-#_: ".contains(c))
 }

@@ -1,9 +1,8 @@
-//! What waiting for locks costs: one price, for every judge.
+//! The cost of waiting for locks: one price, for every judge.
 //!
-//! A wait that is over at once costs a call, and one that sleeps a switch and being woken. Which of them slept is known by
-//! two clocks that see no lock: the kernel's count of switches, from which stops to be counted are taken away, and its time,
-//! which no stop is part of. Each is a lower limit, for a switch is lost where stops are as many, and time where other
-//! calls may have taken it.
+//! A wait that is over at once costs a call; a wait that sleeps costs a switch and a wake-up. Two clocks that see no
+//! lock show how many slept: the kernel's count of switches, without stops for counting, and its time, which contains
+//! no stop. Each is a lower limit: switches are lost if stops are as many, and the time may belong to other calls.
 
 use super::super::facts::{CallFacts, Facts};
 use masu_run::prices::Service;
@@ -11,25 +10,25 @@ use masu_run::prices::Service;
 /// Waits for locks.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Waits {
-    /// How many, those that samples missed included.
+    /// The number of waits, including those that samples missed.
     pub(super) count: u64,
-    /// What they cost, in seconds.
+    /// The cost of the waits, in seconds.
     pub(super) cost_s: f64,
-    /// What they cost if each of them slept.
+    /// The cost if each of the waits slept, in seconds.
     pub(super) most_s: f64,
 }
 
 impl Waits {
-    /// Of so many waits that were counted.
+    /// Estimates the waits from the `counted` ones.
     pub(super) fn of(facts: &Facts, counted: u64) -> Waits {
         let each = price_s(facts);
         let calls = facts.calls.as_ref();
-        // The kernel counts all sleeps, and those at stops.
+        // The kernel counts all sleeps, including those at stops.
         let switches = facts.clock.voluntary_switches.saturating_sub(facts.clock.stops) as f64;
         let all = calls.map_or(0, |calls| calls.futex_waits).max(counted) as f64;
         let is_counted = facts.clock.voluntary_switches > 0;
         let slept = if is_counted { (switches / all.max(1.0)).min(1.0) } else { 1.0 };
-        // Threads stopped for samples meet more rarely. Switches that no other call or fault explains are waits unseen.
+        // Threads stopped for samples meet more rarely. Switches that no other call or fault explains are unseen waits.
         let unseen = match calls.filter(|calls| calls.sampled.is_some()) {
             Some(calls) => {
                 let faults = facts.memory.minor_faults + facts.memory.major_faults;
@@ -49,13 +48,13 @@ impl Waits {
     }
 }
 
-/// What a wait costs that sleeps.
+/// The price of a wait that sleeps, in seconds.
 fn price_s(facts: &Facts) -> f64 {
     facts.price_s(Service::ContextSwitch) + facts.price_s(Service::FutexWake)
 }
 
-/// What the kernel took for waits and for waking, at least: the time that faults and other calls leave of it, if each of these
-/// slept too.
+/// The least time that the kernel took for waits and wake-ups, in seconds: the time that faults and other calls leave,
+/// if each of these calls slept too.
 fn futex_s(facts: &Facts, calls: &CallFacts) -> f64 {
     let others = calls.all_but_wakes().saturating_sub(calls.futex_waits) as f64;
     let is_futex = |name: &str| name == "futex";

@@ -5,7 +5,7 @@ use super::super::finding::{Confidence, Finding, Id, Remedy};
 use super::super::thresholds::{CAUSE_SHARE, CERTAIN_SHARE, SMALL_WRITES};
 use masu_run::quantity::{bytes, count, percent, seconds};
 
-/// A system call for a few bytes, where a buffer would have gathered many.
+/// A system call for a few bytes, although a buffer would have gathered many.
 pub(super) fn small(facts: &Facts) -> Option<Finding> {
     let writes = &facts.calls.as_ref()?.small_writes;
     let small = writes.buffered();

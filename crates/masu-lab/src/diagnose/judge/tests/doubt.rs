@@ -1,4 +1,4 @@
-//! Less to rest on: a busy machine, and calls that were sampled.
+//! Findings with less evidence: on a busy machine, and with sampled calls.
 
 use super::super::super::facts::{Clock, Facts, Memory, Others, Waiting};
 use super::super::super::finding::{Confidence, Id};
@@ -21,7 +21,7 @@ fn on_a_busy_machine_the_same_is_found_first_and_is_less_sure() {
         assert!(alone.confidence >= beside.confidence);
         let claims_less = beside.title.starts_with("As far as so busy a machine shows, it ");
         assert_eq!(claims_less, beside.confidence == Confidence::Low, "{beside:?}");
-        // Others that leave it a CPU are no reason.
+        // Others that leave the program a CPU are no reason to doubt.
         assert_eq!(first(&busy(facts.clone(), 0.1, 0.3)), alone);
     }
     let alone = first(&storm());
@@ -50,7 +50,7 @@ fn what_of_threads_cannot_be_seen_beside_others_is_said() {
     let lock = contended(Owner::Malloc, 8);
     assert_eq!(said(&busy(lock.clone(), 0.5, 0.3)), "", "the lock was seen");
     assert!(said(&busy(lock, 0.9, 0.8)).contains("90 % of the CPUs"));
-    // One thread waits for no other, and on a quiet machine all was seen.
+    // One thread waits for no other, and on a quiet machine all waits were seen.
     assert_eq!(said(&busy(quiet(), 0.9, 0.8)), "");
     assert_eq!(said(&threads(serial())), "");
 }
@@ -73,18 +73,19 @@ fn estimates_are_certain_only_of_what_is_large() {
 
 #[test]
 fn a_lock_of_the_mallocs_is_named_on_a_busy_machine_by_the_sleep_alone() {
-    // Few meet where others have the CPUs, and the holder waits for one: 300 waits, more than half of the time asleep.
+    // Few threads meet if others have the CPUs, and a lock's holder waits for one: 300 waits, more than half of the
+    // time asleep.
     let facts = calling(contended(Owner::Malloc, 8), |calls| calls.locks[0].waits = 300);
     assert_ne!(first(&facts).id, Id::MallocLock);
     let found = first(&busy(facts.clone(), 0.75, 0.8));
     assert_eq!((found.id, found.confidence), (Id::MallocLock, Confidence::Low));
-    // Its share is the least that it may be, so it stands for what the malloc takes, as on a quiet machine.
+    // The lock's share is a lower bound, so it explains the malloc's time, as on a quiet machine.
     let mut little = calling(facts.clone(), |calls| calls.locks[0].waits = 3_000);
     (little.threads.lock_waited, little.samples) = (vec![(Owner::Malloc, 3.0)], sampled(0.6));
     let little = busy(little, 0.75, 0.8);
     assert!(judge(&little)[0].share.unwrap() < 0.05, "{:?}", judge(&little));
     assert_eq!(ids(&little), [Id::MallocLock]);
-    // A lock of the program's may be held for long, and hardly anybody sleeps for this one.
+    // A lock of the program's may be held for long, and hardly any thread sleeps for this one.
     let own = calling(contended(Owner::Program, 8), |calls| calls.locks[0].waits = 300);
     assert_ne!(first(&busy(own, 0.75, 0.8)).id, Id::OneLock);
     let mut brief = facts;
@@ -94,7 +95,7 @@ fn a_lock_of_the_mallocs_is_named_on_a_busy_machine_by_the_sleep_alone() {
 
 #[test]
 fn time_in_which_others_had_the_cpu_is_no_time_that_the_program_had() {
-    // It sleeps for four seconds and works for one, which takes ten beside others.
+    // The program sleeps for four seconds and works for one, which takes ten beside others.
     let mut facts = quiet();
     facts.clock = Clock { wall_s: 5.0, user_s: 1.0, ..Clock::default() };
     facts.threads.idle_s = 4.0;

@@ -19,7 +19,7 @@ fn a_failure_comes_first_with_its_code_and_its_last_lines_and_nothing_is_healthy
     assert_eq!(failed.evidence.last().unwrap(), "| six:  [31mno such file");
     assert_eq!(failed.evidence.iter().filter(|line| line.starts_with("| ")).count(), 5);
     assert!(!ids(&facts).contains(&Id::MemoryIsFine), "{:?}", ids(&facts));
-    // Also before a cause that explains nearly all.
+    // A failure also comes before a cause that explains nearly all of the time.
     let facts = failing(storm(), &Ending::Signalled(11), "");
     assert_eq!(ids(&facts)[..2], [Id::ProgramFailed, Id::HeapCallStorm]);
     assert!(first(&facts).title.contains("SIGSEGV"), "{}", first(&facts).title);

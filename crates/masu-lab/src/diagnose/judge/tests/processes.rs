@@ -21,12 +21,12 @@ fn a_program_for_each_little_thing_is_a_storm_and_a_few_are_not() {
     let storm = first(&starting(4_001, 4_001));
     assert_eq!((storm.id, storm.confidence), (Id::ForkStorm, Confidence::Medium));
     assert!((storm.share.unwrap() - 0.2).abs() < 0.01, "{storm:?}");
-    // Programs that are looked for in many folders are run once each.
+    // A program that is searched for in many folders runs once.
     assert_eq!(first(&starting(4_001, 40_001)).share, storm.share);
     assert_eq!(causes(&starting(150, 150)), []);
     assert_eq!(causes(&starting(1_001, 1)), [], "1 % of ten seconds");
     assert_eq!(causes(&starting(8_001, 1)), [Id::ForkStorm]);
-    // Where its processes wait for a CPU, the wall-clock time says little.
+    // If the processes wait for a CPU, the wall-clock time says little.
     let mut waiting = starting(6_001, 1);
     waiting.clock = Clock { wall_s: 60.0, user_s: 0.6, own_sys_s: 0.8, ..waiting.clock };
     assert_eq!(causes(&waiting), []);
@@ -43,7 +43,7 @@ fn threads_that_yield_over_and_over_spin() {
     };
     assert_eq!(causes(&yielding(10_000_000)), [Id::Spinning]);
     assert_eq!(causes(&yielding(1_000_000)), [], "1 % of ten seconds");
-    // Where a turn goes to another thread each time, the kernel takes longer.
+    // If each yield goes to another thread, the kernel takes longer.
     let mut busy = yielding(150_000);
     busy.clock.own_sys_s = 2.0;
     assert_eq!(causes(&busy), [Id::Spinning]);
@@ -59,14 +59,14 @@ fn threads_that_yield_over_and_over_spin() {
     let sampling = Sampling { from_s: 0.5, share: 0.01, ..Sampling::default() };
     let sampled = calling(sampled, |calls| calls.sampled = Some(sampling));
     assert_eq!(causes(&sampled), [Id::Spinning]);
-    // Where the yields are seen and turns do not change, the kernel's time says enough.
+    // If the yields are seen and no thread is switched, the kernel's time says enough.
     let mut alone = sampled;
     alone.clock.involuntary_switches = 0;
     alone.clock.own_sys_s = 2.0;
     alone.clock.wall_s = 1.0;
     alone.clock.user_s = 0.5;
     assert_eq!(causes(&alone), [Id::Spinning]);
-    // Who has a third of the CPUs gives up fewer turns.
+    // A program with a third of the CPUs yields less often.
     let mut fewer = yielding(30_000);
     fewer.clock.own_sys_s = 2.0;
     assert_eq!(causes(&fewer), []);
@@ -103,20 +103,20 @@ fn growth_is_a_finding_where_the_program_did_not_end_by_itself() {
     assert_eq!(causes(&growing(Some("was stopped"), 60 * MIB)), [Id::Growth]);
     let by_signal = growing(Some("was ended by signal 9 (SIGKILL)"), 60 * MIB);
     assert_eq!(causes(&by_signal), [Id::Growth]);
-    // What ends by itself may have needed it, which is said.
+    // A program that ends by itself may have needed the memory; a sentence says so.
     let ended = growing(Some("returned 0"), 60 * MIB);
     assert_eq!((causes(&ended), may_leak(&by_signal)), (vec![], None));
     assert!(may_leak(&ended).expect("it is said").contains("60.0 MiB within 4.00 s"));
     assert_eq!(may_leak(&growing(Some("returned 0"), 2 * MIB)), None);
     assert_eq!(causes(&growing(None, 2 * MIB)), []);
-    // With a tenth of the CPUs it grows by less.
+    // With a tenth of the CPUs the program grows by less.
     let mut slow = growing(None, 12 * MIB);
     assert_eq!(causes(&slow), []);
     slow.others.share = Some(0.9);
     assert_eq!(causes(&slow), [Id::Growth]);
     slow.memory.growth = Some(Growth { bytes: 2 * MIB, over_s: 4.0 });
     assert_eq!(causes(&slow), []);
-    // Killed over the limit comes first.
+    // A kill over the memory limit comes first.
     let ending = Ending::OutOfMemory { process: String::new(), bytes: 1 << 30 };
     let mut killed = growing(Some("was killed"), 60 * MIB);
     killed.failure = Failure::of(&ending, "");

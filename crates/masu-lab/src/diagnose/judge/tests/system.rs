@@ -30,12 +30,12 @@ fn a_program_that_is_mostly_system_calls_is_told_which() {
     assert_eq!((found.id, found.confidence), (Id::SystemCalls, Confidence::Medium));
     assert!(found.title.ends_with("read, lseek, close"), "{found:?}");
     assert!((found.share.unwrap() - 0.67).abs() < 0.01, "{found:?}");
-    // A single call that took long gave way to others.
+    // A single call that took long yielded to others.
     let single = calling_the_kernel(&[("read", 4_000_000, 6.0), ("sched_getaffinity", 1, 1.0)]);
     assert!(first(&single).title.ends_with("calls: read"), "{:?}", first(&single));
     let few = calling_the_kernel(&[("read", 400_000, 3.0), ("brk", 1_000, 5.0)]);
     assert!(!ids(&few).contains(&Id::SystemCalls));
-    // What is hardly known is blamed on no call; and page faults may have taken longer than their price.
+    // If hardly any calls are known, none is blamed; and page faults may have taken longer than their price.
     let mut unknown = calling_the_kernel(&[("read", 400_000, 1.0)]);
     let found = first(&unknown);
     assert_eq!((found.id, found.confidence), (Id::SystemCalls, Confidence::Low));
@@ -57,7 +57,7 @@ fn a_program_that_is_mostly_system_calls_is_told_which() {
 
 #[test]
 fn a_server_that_works_half_of_the_time_is_mostly_system_calls_too() {
-    // Seen as it runs, so that nobody counted its calls.
+    // The program was watched as it ran, so its calls were not counted.
     let facts = |user_s, sys_s| {
         let clock = Clock { wall_s: 5.0, user_s, sys_s, own_sys_s: sys_s, ..Clock::default() };
         Facts { ending: None, clock, calls: None, ..quiet() }

@@ -1,9 +1,9 @@
-//! Findings about threads: locks that they wait for, those that come and go, phases in which one works alone.
+//! Findings about threads: locks that they wait for, threads that come and go, phases in which one thread works alone.
 
 use super::*;
 use masu_run::calls::Sampling;
 
-/// Eight threads on two CPUs, of which each waits half of the time for a lock.
+/// Eight threads on two CPUs; each waits half of the time for a lock.
 pub(super) fn contended(owner: Owner, threads: usize) -> Facts {
     let lock = Lock { process: 7, address: 0x7f00_0000_0030, owner, waits: 400_000, threads };
     let threads = Threads {
@@ -36,10 +36,10 @@ fn waiting_for_little_is_no_cause() {
     assert_eq!(causes(&facts), [Id::MallocLock]);
     facts.threads.lock_waited = vec![(Owner::Malloc, 1.0)];
     assert_eq!(causes(&facts), []);
-    // Many brief waits are met by few looks, and cost what it costs to sleep and be woken.
+    // Few looks meet many brief waits, which cost the price of sleeping and being woken.
     let many = calling(facts, |calls| calls.locks[0].waits = 1_000_000);
     assert_eq!(causes(&many), [Id::MallocLock]);
-    // Nor are few waits, however long: that is a matter of what is done under the lock.
+    // A few waits are no finding, however long: the reason is the work under the lock.
     let few = calling(contended(Owner::Malloc, 8), |calls| calls.locks[0].waits = 600);
     assert_eq!(causes(&few), []);
 }
@@ -49,7 +49,7 @@ fn no_more_waits_sleep_than_the_kernel_counted_switches() {
     let mut facts = contended(Owner::Malloc, 8);
     let share = |facts: &Facts| judge(facts)[0].share.unwrap();
     facts.threads.lock_waited.clear();
-    // Nor does its time say that more did.
+    // The kernel's time does not show more sleeping waits either.
     (facts.clock.user_s, facts.clock.own_sys_s) = (14.0, 1.0);
     let all = share(&facts);
     // Every stop is a switch too.
@@ -57,13 +57,13 @@ fn no_more_waits_sleep_than_the_kernel_counted_switches() {
     facts.clock.voluntary_switches = 250_000;
     let slept = share(&facts);
     assert!(slept < 0.6 * all && slept > 0.4 * all, "{slept}, {all}");
-    // Waits that are not for locks of the malloc sleep as often.
+    // Waits for other locks than the malloc's sleep as often.
     let shared = calling(facts, |calls| calls.futex_waits = 800_000);
     assert_ne!(judge(&shared)[0].id, Id::MallocLock);
 }
 
-/// Two threads of which one frees what the other allocates, as they were recorded: of 232,000 waits samples were counted, and
-/// looks met nobody asleep.
+/// Two threads, one of which frees the other's blocks, as recorded: of 232,000 waits samples were counted, and looks
+/// met no thread asleep.
 fn handed_over(switches: u64, own_sys_s: f64) -> Facts {
     let lock = Lock {
         process: 7,
@@ -112,7 +112,7 @@ fn the_kernels_time_says_what_waits_cost_where_its_switches_do_not() {
     // No wait costs more than going to sleep and being woken.
     let more = first(&handed_over(5_000, 20.0));
     assert!((more.share.unwrap() - 217_000.0 * 16.5e-6 / 23.0).abs() < 0.01, "{more:?}");
-    // Other calls may have taken it.
+    // Other calls may have taken the time.
     let reads = calling(handed_over(5_000, 2.9), |calls| {
         calls.counts.insert("read", 170_000);
     });
@@ -126,7 +126,7 @@ fn memory_is_not_fine_beside_many_waits_for_the_mallocs_locks() {
     assert!(findings.iter().all(|one| one.id != Id::MemoryIsFine), "{findings:?}");
     assert_eq!(variants(open, RemedyKind::Allocator), ["masu"]);
     assert!(open.evidence.iter().any(|said| said.contains("217,000 waits")), "{open:?}");
-    // As few as the start and the end of threads make are nothing.
+    // A few waits, as the start and the end of threads make, are no finding.
     let few = calling(handed_over(5_000, 0.05), |calls| calls.locks[0].waits = 400);
     assert!(ids(&few).contains(&Id::MemoryIsFine));
 }
@@ -139,7 +139,7 @@ fn where_each_thread_has_an_arena_who_waits_frees_anothers_blocks() {
     let finding = first(&facts);
     assert_eq!((finding.id, finding.confidence), (Id::RemoteFrees, Confidence::Medium));
     assert_eq!(variants(&finding, RemedyKind::Setting), [""; 0]);
-    // One that only frees has none; but then nobody waits for the first.
+    // A thread that only frees has no arena; but then no thread waits for the first.
     facts.threads.arenas = 1;
     assert_eq!(first(&facts).id, Id::RemoteFrees);
     let first_arena = |calls: &mut CallFacts| {
@@ -147,7 +147,7 @@ fn where_each_thread_has_an_arena_who_waits_frees_anothers_blocks() {
         calls.locks.push(lock);
     };
     assert_eq!(first(&calling(facts.clone(), first_arena)).id, Id::MallocLock);
-    // With so many there is no room for more, and threads share them.
+    // With this many arenas there is no room for more, and threads share them.
     facts.threads.arenas = 16;
     facts.threads.most_at_once = 33;
     assert_eq!(first(&facts).id, Id::MallocLock);
@@ -170,7 +170,7 @@ fn switches_that_nothing_else_explains_are_waits_that_samples_missed() {
     };
     assert_eq!(causes(&sampled(40_000)), []);
     assert_eq!(causes(&sampled(1_000_000)), [Id::MallocLock]);
-    // Calls that may sleep explain them, and so do faults; where all calls were counted, none was missed.
+    // Calls that may sleep explain the switches, and so do faults; if all calls were counted, no wait was missed.
     let reads = calling(sampled(1_000_000), |calls| {
         calls.counts.insert("read", 1_000_000);
     });
@@ -220,7 +220,7 @@ fn threads_for_little_work_each_are_churn_and_a_pool_is_not() {
     let finding = first(&churn);
     assert_eq!(finding.id, Id::ThreadChurn);
     assert!((finding.share.unwrap() - 0.2).abs() < 0.001, "{finding:?}");
-    // The stacks of those that ended are given back and touched again, which is no storm of its own.
+    // The stacks of ended threads are given back and touched again, which is no storm of its own.
     let stacks = |refaults| {
         let memory = Memory { refaults: Some(refaults), ..quiet().memory };
         calling(Facts { memory, ..quiet() }, |calls| {
@@ -256,7 +256,7 @@ fn one_thread_that_works_before_the_others_is_a_serial_phase() {
     let finding = first(&serial());
     assert_eq!(finding.id, Id::SerialPhase);
     assert!((finding.share.unwrap() - 0.8).abs() < 0.001, "{finding:?}");
-    // On one CPU they could not work at once anyway.
+    // On one CPU the threads could not work at once anyway.
     assert_eq!(causes(&Facts { cpus: 1, ..serial() }), []);
 }
 
@@ -278,7 +278,7 @@ fn a_serial_phase_is_named_beside_a_lock_only_where_nobody_waited_for_one() {
     facts.threads.busiest = serial().threads.busiest;
     assert_eq!(causes(&facts).len(), 2);
     assert!(causes(&facts).contains(&Id::SerialPhase));
-    // One works alone because the others wait for it.
+    // One thread works alone because the others wait for it.
     facts.threads.busiest[0].serial_s = 0.5;
     assert_eq!(causes(&facts), [Id::OneLock]);
 }
@@ -301,27 +301,27 @@ fn a_lock_that_holds_back_the_parallel_part_is_named_behind_the_serial_phase_tha
     assert_eq!([findings[0].id, findings[1].id], [Id::SerialPhase, Id::OneLock]);
     let lock = &findings[1];
     assert_eq!(lock.confidence, Confidence::Medium);
-    // 0.6 of 1.4 s there, of a run whose CPU time is 11.6 s.
+    // The lock has 0.6 of 1.4 s in the parallel part, in a run whose CPU time is 11.6 s.
     assert!((lock.share.unwrap() - 0.6 / 1.4 * 0.8 / 11.6).abs() < 0.001, "{lock:?}");
     assert!(lock.evidence.iter().any(|said| said.contains("800 ms of CPU time")), "{lock:?}");
-    // It is the malloc's likewise.
+    // A lock of the malloc is found in the same way.
     let mut facts = calling(hidden(4_000), |calls| calls.locks[0].owner = Owner::Malloc);
     facts.threads.lock_waited = vec![(Owner::Malloc, 0.6)];
     assert_eq!(causes(&facts), [Id::SerialPhase, Id::MallocLock]);
-    // There it does not explain what the malloc takes of the whole.
+    // In the parallel part the lock does not explain the malloc's share of the whole run.
     facts.samples = sampled(0.3);
     assert_eq!(causes(&facts), [Id::SerialPhase, Id::ManyAllocations, Id::MallocLock]);
 }
 
 #[test]
 fn a_lock_that_costs_little_of_the_parallel_part_is_no_cause() {
-    // 15 ms of 800.
+    // The waits cost 15 ms of 800, which is too little.
     assert_eq!(causes(&hidden(3_000)), [Id::SerialPhase]);
-    // 30 ms, and hardly anybody sleeps.
+    // The waits cost 30 ms, but hardly any thread sleeps.
     let mut brief = hidden(6_000);
     brief.threads.lock_waited = vec![(Owner::Program, 0.05)];
     assert_eq!(causes(&brief), [Id::SerialPhase]);
-    // The start and the end of threads.
+    // A few waits like these are the start and the end of threads.
     let mut few = hidden(400);
     few.prices.known.iter_mut().for_each(|price| price.median_ns *= 100.0);
     assert_eq!(causes(&few), [Id::SerialPhase]);
@@ -330,7 +330,7 @@ fn a_lock_that_costs_little_of_the_parallel_part_is_no_cause() {
 #[test]
 fn sleep_while_nobody_works_is_no_part_of_the_parallel_part() {
     let mut facts = hidden(4_000);
-    // 400 ms are left beside 800 of work: a third, which is 2.3 % of the whole.
+    // 400 ms are left beside 800 ms of work: a third, which is 2.3 % of the whole run.
     facts.threads.lock_waited_idle = vec![(Owner::Program, 0.2), (Owner::Malloc, 9.0)];
     let findings = judge(&facts);
     assert_eq!([findings[0].id, findings[1].id], [Id::SerialPhase, Id::OneLock]);
@@ -344,12 +344,12 @@ fn nothing_is_held_against_a_parallel_part_that_is_hardly_there_or_hidden_by_not
     let mut short = hidden(4_000);
     short.threads.parallel_cpu_s = 0.05;
     assert_eq!(causes(&short), [Id::SerialPhase]);
-    // Without a serial phase, what is not of the run is of no matter.
+    // Without a serial phase, waits in a small part of the run do not matter.
     let mut open = hidden(4_000);
     open.threads.busiest[0].serial_s = 1.0;
     open.threads.busiest[0].alone_s = 1.0;
     assert_eq!(causes(&open), []);
-    // Nor where one works alone because the others wait for it.
+    // The same holds if one thread works alone because the others wait for it.
     let mut held = hidden(4_000);
     held.threads.busiest[0].serial_s = 1.0;
     assert_eq!(causes(&held), [Id::SerialPhase]);

@@ -1,4 +1,4 @@
-//! First touches of memory: where something saves them, and where nothing does.
+//! First touches of memory, if something saves them and if nothing does.
 
 use super::*;
 
@@ -21,7 +21,7 @@ fn huge_pages_are_offered_against_first_touches_where_they_are_cheaper() {
     assert_eq!(variants(&costly, RemedyKind::Setting), Vec::<String>::new(), "{costly:?}");
 }
 
-/// Python as it was recorded: 100 MiB touched, of which its own mappings of 1 MiB are 85, and hardly any twice.
+/// Python as it was recorded: it touched 100 MiB, 85 of them in its own mappings of 1 MiB, and hardly any twice.
 fn maps_its_own(maps: u64) -> Facts {
     let memory = Memory {
         peak_rss_bytes: 84 * MIB,
@@ -55,12 +55,12 @@ fn first_touches_are_no_finding_where_nothing_saves_them() {
     let fine = findings.iter().find(|one| one.id == Id::MemoryIsFine).expect("it is touched once");
     assert_eq!(fine.confidence, Confidence::Low);
     assert!(fine.evidence.iter().any(|said| said.contains("no malloc can change")), "{fine:?}");
-    // Large mappings have room for huge pages, for which the program itself must ask.
+    // Large mappings have room for huge pages, but the program itself must ask for them.
     let large = judge(&maps_its_own(2)).remove(0);
     assert_eq!(large.id, Id::FirstTouch, "{large:?}");
     assert!(large.remedies.iter().any(|one| one.what.contains("MADV_HUGEPAGE")), "{large:?}");
     assert!(large.remedies.iter().all(|one| one.kind == RemedyKind::NeedsCode), "{large:?}");
-    // And what is touched again and again could be kept.
+    // Memory that is touched again and again could be kept.
     let mut again = maps_its_own(86);
     again.memory.refaults = Some(20_000);
     assert_eq!(causes(&again), [Id::FirstTouch]);
