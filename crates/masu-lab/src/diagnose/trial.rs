@@ -1,11 +1,12 @@
-//! A trial: a program beside the mallocs and settings that a diagnosis names, and beside a few that help many programs.
+//! A trial: runs of a program with the mallocs and settings that a diagnosis names, and with a few that help many
+//! programs.
 //!
-//! Counts and samples of one run cannot show that memory is no problem: how blocks lie, and how long the malloc's own
-//! code takes, cost time that nothing counts. Nor can they show that a remedy helps. So "memory is not its problem" is
-//! said only where short alternating runs looked for a gain and found none, and a remedy that gained nothing is taken
-//! back. Relies on [`prove`](mod@crate::prove) for the runs, and on `rounds.rs` for when there are enough. The hard
-//! idea is what a trial may cost: its length is announced and kept, what is most likely to gain comes first, and what
-//! there is no time for is named as not tried.
+//! Counts and samples of one run cannot show that memory is no problem: the placement of blocks and the malloc's own
+//! code cost time that nothing counts. They cannot show that a remedy helps either. So "memory is not its problem" is
+//! said only if short alternating runs looked for a gain and found none, and a remedy that gained nothing is taken
+//! back. Relies on [`prove`](mod@crate::prove) for the runs, and on `rounds.rs` for when there are enough. The
+//! difficulty is the time of a trial: its length is announced and kept, the likeliest gain comes first, and candidates
+//! for which there is no time are named as not tried.
 
 use std::time::{Duration, Instant};
 
@@ -31,34 +32,35 @@ mod rounds;
 use gain::{Gain, gain, in_a_line, name_of, remedy_of};
 use pace::Pace;
 
-/// More rounds than this narrow the intervals by too little.
+/// The most rounds: more of them narrow the intervals by too little.
 const ROUNDS_MAX: usize = 40;
 
-/// A finding says why something gains where it explains this share of the gain.
+/// A finding says why something gains if it explains this share of the gain.
 const EXPLAINS: f64 = 0.5;
 
-/// Runs side by side need at most this share of the memory that is available, all together.
+/// Runs side by side need at most one part in this many of the available memory, all together.
 const AVAILABLE_SHARE: u64 = 4;
 
-/// Runs side by side touch at most so many bytes, all together: where they touch more, what the host of a virtual machine
-/// does for it differs from program to program of a round.
+/// The most bytes that runs side by side touch, all together: if they touch more, the host of a virtual machine serves
+/// the programs of a round differently.
 const BESIDE_MOST: u64 = 1 << 30;
 
-/// The same where there is time for so few candidates. Beside others runs of that size take half as long again, and
-/// three rounds decide nothing.
+/// The same limit for at most [`FEW`] candidates. Beside others, runs of that size take half as long again, and three
+/// rounds decide nothing.
 const BESIDE_MOST_OF_FEW: u64 = 256 << 20;
 const FEW: usize = 3;
 
-/// What is tried after what the diagnosis names, in this order: of a longer program only the first. Each with what it is
-/// called.
+/// The candidates that follow those of the diagnosis, in this order, each with its name; for a longer program only the
+/// first is tried.
 const CANDIDATES: [(&str, &str); 5] = [
-    // Of the programs that the diagnosis was mended on, this gained most in nearly all that gained anything: it is tried
-    // where there is time for one alone.
+    // This candidate gained most in nearly all programs that gained anything, among those that the diagnosis was tuned
+    // on: it is tried if there is time for one alone.
     (HUGE_MASU, "another malloc with huge pages"),
     ("masu", "another malloc"),
     (HUGE_PAGES, "huge pages"),
     (PADDING, "keeping free memory"),
-    // Where it is installed. A collector gained by it alone (Guile), so without it nothing is called fine for certain.
+    // This candidate is tried if it is installed. A collector (Guile) gained by it alone, so without it memory is never
+    // called fine for certain.
     ("jemalloc", "jemalloc"),
 ];
 const HUGE_MASU: &str = "masu:huge_pages_from=0";
@@ -68,41 +70,42 @@ const PADDING: &str = "glibc:top_pad=64M,trim_threshold=64M";
 /// The share of the largest gain that a smaller change must get.
 const NEARLY_ALL: f64 = 0.9;
 
-/// So many candidates are named that may gain.
+/// The most candidates that are named because they may gain.
 const LIKELY_MAX: usize = 2;
 
-/// One may gain whose estimate is so much of half its interval away from no gain; what is nearer is noise.
+/// A candidate may gain if its estimate is this share of half its interval away from no gain; a nearer one is noise.
 const LIKELY_SHARE: f64 = 0.5;
 
-/// How the runs were made, where they took turns.
+/// The sentence about runs that took turns.
 const BESIDE: &str = "the runs of each round shared one CPU, so that all met the same conditions";
 
-/// The program whose malloc is glibc's has glibc's settings too.
+/// The name of the malloc that has glibc's settings, and the start of their labels.
 const GLIBC: &str = "glibc";
 
-/// What is to be run.
+/// The runs of a trial, with their limits.
 #[derive(Debug)]
 pub struct Trial {
-    /// The runs.
+    /// The plan of the runs.
     pub plan: Plan,
-    /// How long they may take together; then no round begins any more. It is over earlier where all is decided.
+    /// The longest time of all runs together; after it no round begins. The trial ends earlier if all is decided.
     pub longest: Duration,
-    /// What is tried first, in words: `another malloc, huge pages`.
+    /// The candidates that are tried first, in words: `another malloc, huge pages`.
     pub what: String,
-    /// Candidates that there is no time for unless the first ones are decided early.
+    /// Candidates for which there is no time unless the first ones are decided early.
     rest: Vec<Row>,
-    /// Those of them that could not be run, and why.
+    /// Candidates of `rest` that could not be run, and why.
     failed: Vec<(Row, Error)>,
-    /// What one of them takes at least.
+    /// The least time that one more candidate takes.
     one_more: Duration,
 }
 
 impl Trial {
-    /// Makes the runs, until all is decided or their time is over. Where time is left, further candidates follow, one by one.
+    /// Makes the runs, until all is decided or their time is over. If time is left, further candidates follow, one by
+    /// one.
     ///
     /// # Errors
     ///
-    /// Those of [`prove`](prove::prove()).
+    /// The errors of [`prove`](prove::prove()).
     pub fn make(
         &mut self,
         stop: &Stop,
@@ -139,7 +142,7 @@ impl Trial {
         prove::prove_by(&rounds::RULES, &self.plan, &options, stop, observe)
     }
 
-    /// Draws from what the runs showed: a gain is a cause, and memory is fine only where none could hide.
+    /// Draws the conclusions from the runs: a gain is a cause, and memory is fine only if no gain could hide.
     pub fn conclude(self, diagnosis: &mut Diagnosis, proof: Proof) {
         let findings = std::mem::take(&mut diagnosis.findings);
         diagnosis.findings = with_trial(findings, &proof);
@@ -163,7 +166,7 @@ impl Trial {
     }
 }
 
-/// A gain may hide in what was not tried, which is called so: nothing is fine because of what was tried besides.
+/// Leaves open that the `untried` candidates gain: memory is not called fine because of the other candidates.
 fn leave_open(findings: &mut [Finding], untried: &str) {
     for one in findings.iter_mut().filter(|one| one.id == Id::MemoryIsFine) {
         if one.confidence > Confidence::Low {
@@ -181,13 +184,13 @@ fn leave_open(findings: &mut [Finding], untried: &str) {
     less_sure_than_memory(findings);
 }
 
-/// Whether a trial is worth making after a diagnosis, and what it is.
+/// The trial that is worth making after a diagnosis.
 ///
-/// `None` where the cause lies elsewhere, so that nothing of memory is denied or advised.
+/// `None` if the cause lies elsewhere, so that nothing about memory is denied or advised.
 ///
 /// # Errors
 ///
-/// Why the program cannot be tried, as one sentence for [`Diagnosis::not_seen`].
+/// The reason why the program cannot be tried, as one sentence for [`Diagnosis::not_seen`].
 pub fn after(
     diagnosis: &Diagnosis,
     workload: &Workload,
@@ -199,7 +202,7 @@ pub fn after(
     if named.is_empty() && is_closed(&diagnosis.findings, facts) {
         return Ok(None);
     }
-    // A program that failed is to be mended first, and one that is over at once has nothing to gain.
+    // A failed program must be fixed first, and a program that is over at once has nothing to gain.
     if facts.ending.as_deref() == Some(Ending::TimedOut.to_string().as_str()) {
         return Err(
             "whether another malloc gains: the run was cut short, so none was made beside it"
@@ -229,14 +232,14 @@ pub fn after(
             line(&diagnosis.command, &variants.iter().collect::<Vec<_>>())
         ));
     };
-    // Time ends it: how long a run takes beside others is known only when some were made.
+    // The time ends a trial: the length of a run beside others is known only after some runs.
     let mut plan = prove::plan(workload, reference, &variants, ROUNDS_MAX);
     let rest = plan.cases[0].rows.split_off(1 + count);
     let threads = &facts.threads;
     if beside {
         plan.cases.iter_mut().for_each(Prepared::side_by_side);
     } else if pace.is_busy || threads.together_s <= PARALLEL_SHARE * threads.looked_s {
-        // CPU time hardly sees who else is busy here, and where threads never work side by side it is the same gain.
+        // CPU time hardly depends on others here, and if threads never work side by side, its gain is the same.
         plan.cases.iter_mut().for_each(|case| case.primary = Measure::Cpu);
     }
     Ok(Some(Trial {
@@ -254,8 +257,9 @@ fn names_of(variants: &[&Variant]) -> String {
     names.join(", ")
 }
 
-/// Notes why a program was not tried, as a sentence for [`Diagnosis::not_seen`]. It is called fine with low confidence then, and
-/// where others have the machine not at all: what one run beside them shows by counts and samples is too little.
+/// Notes why a program was not tried, as a sentence for [`Diagnosis::not_seen`]. Memory is called fine with low
+/// confidence then, and not at all if others use the machine: the counts and samples of one run beside them are too
+/// little.
 pub fn not_tried(diagnosis: &mut Diagnosis, reason: String) {
     diagnosis.not_seen.push(reason);
     for one in diagnosis.findings.iter_mut().filter(|one| one.id == Id::MemoryIsFine) {
@@ -277,10 +281,10 @@ fn is_closed(findings: &[Finding], facts: &Facts) -> bool {
     let is_open = |finding: &Finding| {
         matches!(finding.id, Id::MemoryIsFine | Id::MemoryOpen | Id::FirstTouch)
     };
-    // Memory that is held explains no time.
+    // Held memory explains no time.
     let has_cause =
         findings.iter().any(|one| one.id.kind() == Kind::Cause && one.id != Id::Retention);
-    // Time that passes while it waits, or while processes start, is no malloc's.
+    // The time of waits, or of starting processes, is no malloc's.
     let is_elsewhere = |one: &Finding| matches!(one.id, Id::IoBound | Id::ForkStorm);
     has_cause && !findings.iter().any(is_open)
         || findings.iter().any(is_elsewhere)
@@ -298,7 +302,7 @@ fn named(findings: &[Finding]) -> Vec<String> {
     named
 }
 
-/// What is tried: what was `named`, then what helps many programs and may help this one.
+/// The candidates: those that were `named`, then those that help many programs and may help this one.
 fn candidates(named: Vec<String>, facts: &Facts) -> Vec<String> {
     let mut all = named;
     for (spec, _) in CANDIDATES {
@@ -309,7 +313,7 @@ fn candidates(named: Vec<String>, facts: &Facts) -> Vec<String> {
     all
 }
 
-/// Whether a candidate may gain anything, as far as counts can say. They cannot say it of another malloc.
+/// Whether a candidate may gain anything, by the counts. Counts cannot rule out another malloc.
 fn may_help(spec: &str, facts: &Facts) -> bool {
     let Some(calls) = facts.calls.as_ref().filter(|calls| calls.sampled.is_none()) else {
         return true;
@@ -317,7 +321,7 @@ fn may_help(spec: &str, facts: &Facts) -> bool {
     let moves = &calls.moves;
     match spec {
         HUGE_PAGES | HUGE_MASU => moves.asked_by_malloc_bytes() >= HUGE_PAGE,
-        // It saves calls, and faults of memory that had gone.
+        // This setting saves calls, and faults of memory that was given back.
         PADDING => {
             let times = (moves.break_ups + moves.break_downs + moves.maps + moves.unmaps) as f64;
             let calls_s =
@@ -330,13 +334,13 @@ fn may_help(spec: &str, facts: &Facts) -> bool {
     }
 }
 
-/// Whether a finding is about memory that is held, which runs judged by their time cannot refute.
+/// Whether a finding is about held memory, which runs judged by their time cannot refute.
 fn is_of_size(id: Id) -> bool {
     matches!(id, Id::Retention | Id::HugePageWaste | Id::Swap | Id::Growth)
 }
 
-/// Whether a program can be run side by side with `candidates` of itself, as
-/// [`Prepared::side_by_side`](crate::Prepared::side_by_side()) asks for, where so much memory is available.
+/// Whether `candidates` of a program can run side by side, as
+/// [`Prepared::side_by_side`](crate::Prepared::side_by_side()) requires, with this much available memory.
 fn may_take_turns(facts: &Facts, candidates: usize, available_bytes: u64) -> bool {
     let Some(calls) = &facts.calls else { return false };
     let most = if candidates > FEW { BESIDE_MOST } else { BESIDE_MOST_OF_FEW };
@@ -345,14 +349,14 @@ fn may_take_turns(facts: &Facts, candidates: usize, available_bytes: u64) -> boo
         && needed_bytes(facts, candidates) <= most.min(available_bytes / AVAILABLE_SHARE)
 }
 
-/// What runs of a program need that take turns with so many candidates, in bytes.
+/// The memory that runs of a program need if they take turns with this many candidates, in bytes.
 fn needed_bytes(facts: &Facts, candidates: usize) -> u64 {
     facts.memory.peak_rss_bytes.saturating_mul(candidates as u64 + 1)
 }
 
-/// The line that compares by hand.
+/// The command line that compares by hand.
 fn line(command: &[String], variants: &[&Variant]) -> String {
-    /// A longer command, or one with words that a shell would change, is not written out.
+    /// The most characters: a longer command, or one with words that a shell would change, is not written out.
     const MOST: usize = 80;
     let is_plain = |c: char| c.is_alphanumeric() || "-_./:=,@%+".contains(c);
     let whole = command.join(" ");
@@ -376,15 +380,15 @@ fn with_trial(findings: Vec<Finding>, proof: &Proof) -> Vec<Finding> {
     let mut kept = Vec::new();
     for mut finding in findings {
         match (finding.id, &gain) {
-            // The gain says it better, and was shown.
+            // The gain says more, and was shown.
             (Id::MemoryIsFine, Some(_)) => {}
             (Id::MemoryIsFine | Id::MemoryOpen, None) => kept.push(fine(finding, proof, &evidence)),
-            // Its own code takes the time, and part of that is how its memory lies.
+            // The program's own code takes the time, and a part of that is due to the placement of its memory.
             (Id::CpuBound | Id::MemoryOpen, Some(_)) => evidence.append(&mut finding.evidence),
             (Id::FirstTouch, Some(gain)) if gain.is_of_huge_pages => {
                 evidence.append(&mut finding.evidence);
             }
-            // No other finding says what was tried.
+            // No other finding names the candidates that were tried.
             (Id::Retention, None) => {
                 finding.evidence.extend_from_slice(&evidence);
                 kept.push(finding);
@@ -392,7 +396,7 @@ fn with_trial(findings: Vec<Finding>, proof: &Proof) -> Vec<Finding> {
             _ => kept.push(held_against(finding, proof)),
         }
     }
-    // Keeping free memory gains by ending a storm, whatever the storm was priced at.
+    // Keeping free memory gains by ending a storm, whatever the price of the storm was.
     for storm in kept.iter_mut().filter(|one| is_storm(one.id)) {
         let is_named = |gain: &Gain| {
             let mut keeping = gain.remedies.iter().filter(|one| one.kind == RemedyKind::Setting);
@@ -403,7 +407,7 @@ fn with_trial(findings: Vec<Finding>, proof: &Proof) -> Vec<Finding> {
             storm.confidence = storm.confidence.max(confidence_of(gain));
         }
     }
-    // Where a finding names what gains most, it says why as well, if it explains as much.
+    // A finding that names the remedy with the largest gain also says why, if it explains as much.
     let says_why = |finding: &Finding, gain: &Gain| {
         let explains = finding.share.is_none_or(|share| share >= EXPLAINS * gain.share);
         let is_named = |one: &Remedy| {
@@ -430,8 +434,9 @@ fn is_storm(id: Id) -> bool {
     matches!(id, Id::HeapCallStorm | Id::FaultStorm)
 }
 
-/// A finding whose remedies were tried: what was shown to gain stays, and so does what may gain. What was shown to gain little
-/// goes, and so does what may gain but most likely does not. Without a gain the finding is less sure.
+/// Updates a finding whose remedies were tried: remedies with a shown gain stay, and so do those that may gain.
+/// Remedies that were shown to gain little go, and so do those that may gain but most likely do not. Without a gain the
+/// finding is less sure.
 fn held_against(mut finding: Finding, proof: &Proof) -> Finding {
     if is_of_size(finding.id) {
         return finding;
@@ -457,7 +462,7 @@ fn held_against(mut finding: Finding, proof: &Proof) -> Finding {
         one.shown == Shown::Gain || may_gain
     });
     if let Some(largest) = largest {
-        // What the machine made doubtful was seen in other runs.
+        // Other runs showed the finding that the machine made doubtful.
         finding.confidence = finding.confidence.max(Confidence::Medium);
         // A malloc that keeps free memory ends a storm, unless the program itself keeps it up.
         let is_storm = is_storm(finding.id);
@@ -480,7 +485,7 @@ fn held_against(mut finding: Finding, proof: &Proof) -> Finding {
     finding
 }
 
-/// What a trial that showed no gain makes of "memory is not its problem".
+/// The finding "memory is not its problem" after a trial that showed no gain.
 fn fine(mut finding: Finding, proof: &Proof, tried: &[String]) -> Finding {
     let hidden =
         proof.remedies.iter().map(|one| could_hide(one, proof.primary)).fold(0.0, f64::max);
@@ -489,7 +494,7 @@ fn fine(mut finding: Finding, proof: &Proof, tried: &[String]) -> Finding {
         finding.confidence = Confidence::Low;
         return finding;
     }
-    // What counts left open, runs answer.
+    // Runs answer the questions that counts left open.
     finding.id = Id::MemoryIsFine;
     finding.remedies.clear();
     if hidden < GAIN_DENIED {
@@ -513,7 +518,7 @@ fn fine(mut finding: Finding, proof: &Proof, tried: &[String]) -> Finding {
     open(finding, proof)
 }
 
-/// What is said where the runs leave room for a large gain: neither that there is one nor that there is none.
+/// The finding if the runs leave room for a large gain: they show neither that there is one nor that there is none.
 fn open(fine: Finding, proof: &Proof) -> Finding {
     let estimate = |one: &Proved| estimate(one, proof.primary);
     let mut likely: Vec<&Proved> =
@@ -538,8 +543,8 @@ fn open(fine: Finding, proof: &Proof) -> Finding {
     finding.remedied(likely.into_iter().take(LIKELY_MAX).map(remedy_of))
 }
 
-/// Whether a remedy that shows nothing most likely gains: a large gain may hide in its runs, and its estimate lies half of
-/// the interval's way from none.
+/// Whether a remedy without a shown gain most likely gains: a large gain may hide in its runs, and its estimate is far
+/// enough from no gain (see [`LIKELY_SHARE`]).
 fn leans(remedy: &Proved, primary: Measure) -> bool {
     let Some(ratio) = remedy.ratio(primary) else { return false };
     let Some((low, _)) = ratio.interval.filter(|(low, _)| 1.0 - low >= GAIN_DENIED) else {
@@ -549,12 +554,12 @@ fn leans(remedy: &Proved, primary: Measure) -> bool {
     1.0 - ratio.estimate >= LITTLE_SHARE && gain >= LIKELY_SHARE * reach
 }
 
-/// The ratio that a remedy's runs come to; 1 without one.
+/// The estimated ratio of a remedy's runs; 1 without one.
 fn estimate(remedy: &Proved, primary: Measure) -> f64 {
     remedy.ratio(primary).map_or(1.0, |ratio| ratio.estimate)
 }
 
-/// The largest gain that a remedy may have and that its runs did not show.
+/// The largest gain of a remedy that its runs may have failed to show.
 fn could_hide(remedy: &Proved, primary: Measure) -> f64 {
     match remedy.ratio(primary).and_then(|ratio| ratio.interval) {
         Some((low, _)) => (1.0 - low).max(0.0),

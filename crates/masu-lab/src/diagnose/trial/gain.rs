@@ -1,7 +1,8 @@
-//! The gain that a trial showed, in words: what gets nearly all of it, and what each candidate's runs came to.
+//! The gain that a trial showed, in words: the smallest change that gets nearly all of it, and the result of each
+//! candidate.
 //!
-//! Relies on a proof whose verdicts were drawn (`rounds.rs`). The idea: of what gains nearly as much as the best, the smallest
-//! change stands first.
+//! Relies on a proof with its verdicts (`rounds.rs`). Of the changes that gain nearly as much as the best, the smallest
+//! comes first.
 
 use super::super::finding::Remedy;
 use super::super::thresholds::{CAUSE_SHARE, LITTLE_SHARE};
@@ -22,13 +23,13 @@ const SETTINGS: [(&str, &str); 4] = [
 pub(super) struct Gain {
     pub(super) title: String,
     pub(super) share: f64,
-    /// What it is at least, as far as the runs can say.
+    /// The least gain, as far as the runs can say.
     pub(super) least: f64,
     pub(super) remedies: Vec<Remedy>,
     pub(super) is_of_huge_pages: bool,
 }
 
-/// The gain that the smallest change gives which gets nearly all of the largest one.
+/// The gain of the smallest change that gets nearly all of the largest one.
 pub(super) fn gain(proof: &Proof) -> Option<Gain> {
     let mut shown: Vec<(&Proved, f64, (f64, f64))> = proof
         .remedies
@@ -40,13 +41,14 @@ pub(super) fn gain(proof: &Proof) -> Option<Gain> {
         })
         .filter(|(_, gain, _)| *gain >= LITTLE_SHARE)
         .collect();
-    // What may be no cause, by its runs, is one as far as they can say.
+    // A gain is named if at least one is large enough for a cause at the best end of its interval.
     let largest = shown.iter().map(|(_, gain, _)| *gain).fold(0.0, f64::max);
     if shown.iter().all(|(_, _, (low, _))| 1.0 - low < CAUSE_SHARE) {
         return None;
     }
     shown.retain(|(_, gain, _)| *gain >= NEARLY_ALL * largest);
-    // A setting of the malloc that is there is a smaller change than another malloc, and that than both.
+    // A setting of the current malloc is a smaller change than another malloc, and another malloc a smaller one than
+    // both.
     shown.sort_by_key(|(remedy, _, _)| {
         let label = &remedy.medians.label;
         (!label.starts_with(GLIBC), label.contains(':'))
@@ -83,7 +85,7 @@ pub(super) fn remedy_of(remedy: &Proved) -> Remedy {
     }
 }
 
-/// What a candidate is called.
+/// The name of a candidate.
 pub(super) fn name_of(label: &str) -> &'static str {
     let known = CANDIDATES.iter().find(|(spec, _)| *spec == label).map(|(_, name)| *name);
     let of_setting =
@@ -91,7 +93,7 @@ pub(super) fn name_of(label: &str) -> &'static str {
     known.or_else(of_setting).unwrap_or("the other malloc")
 }
 
-/// What one candidate's runs showed, in a line.
+/// The result of one candidate's runs, in a line.
 pub(super) fn in_a_line(remedy: &Proved, primary: Measure) -> String {
     let Proved { medians, shown, .. } = remedy;
     let of = if primary == Measure::Cpu { "of the CPU time" } else { "of the time" };

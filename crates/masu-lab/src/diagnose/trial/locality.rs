@@ -1,8 +1,8 @@
-//! Why another malloc gains: because it is quicker itself, or because of where its blocks lie.
+//! The reason why another malloc gains: it is faster itself, or it places blocks better.
 //!
-//! Relies on samples for what the malloc takes, and on what the kernel took in the trial's runs. The idea: a malloc that
-//! took no time at all would save what the old one takes, and no more. What is gained beyond that, and beyond what the
-//! kernel does less, the program gains in its own code.
+//! Relies on samples for the malloc's time, and on the kernel's time in the trial's runs. A malloc that took no time at
+//! all would save the time of the old one, and no more. Any gain beyond that, and beyond the kernel's savings, is in
+//! the program's own code.
 
 use super::super::facts::Facts;
 use super::super::finding::{Finding, Id, Remedy};
@@ -10,7 +10,7 @@ use super::super::thresholds::CAUSE_SHARE;
 use crate::prove::{Medians, Proof};
 use masu_run::quantity::percent;
 
-/// Has a gain that was shown say where it comes from, as far as that is known.
+/// Adds the source of a shown gain to the findings, as far as it is known.
 pub(super) fn name(findings: &mut [Finding], proof: &Proof, facts: &Facts) {
     let Some(sampled) = facts.sampled() else { return };
     for finding in findings.iter_mut().filter(|one| one.id == Id::GainShown) {
@@ -47,7 +47,8 @@ pub(super) fn name(findings: &mut [Finding], proof: &Proof, facts: &Facts) {
     }
 }
 
-/// What a variant takes less than the reference, in the kernel and in the program's code, as shares of its CPU time.
+/// The savings of a variant over the reference, in the kernel and in the program's code, as shares of the reference's
+/// CPU time.
 fn shares(reference: &Medians, other: &Medians) -> Option<(f64, f64)> {
     let (whole_s, kernel_s) = (reference.cpu_s.filter(|cpu_s| *cpu_s > 0.0)?, reference.sys_s?);
     let kernel = (kernel_s - other.sys_s?) / whole_s;
@@ -84,7 +85,7 @@ mod tests {
 
     #[test]
     fn what_a_malloc_cannot_gain_itself_its_blocks_gain() {
-        // Of 30 % less, 10 are the kernel's, and 8 at most the malloc's own.
+        // The variant takes 30 % less: 10 are the kernel's, and at most 8 the malloc's own.
         let locality = named("masu", 0.1);
         assert_eq!(locality.id, Id::Locality, "{locality:?}");
         assert!(locality.title.starts_with("Its blocks lie far apart: another malloc takes 30 %"));

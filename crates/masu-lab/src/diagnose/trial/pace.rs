@@ -1,26 +1,26 @@
-//! How long a trial may take, and how many candidates it has time for.
+//! The time that a trial may take, and the number of candidates for which there is time.
 //!
-//! Relies on the times of the counted run. The hard idea is that a busy machine changes what a run takes, so both are known:
-//! what one takes here and now, and what it would take alone.
+//! Relies on the times of the counted run. The difficulty is that a busy machine changes the time of a run, so two
+//! times are known: the time of a run here and now, and its time if it were alone.
 
 use super::super::facts::Facts;
 use super::{FEW, rounds};
 
-/// A trial takes about so long, in seconds, so that the answer for a short program comes within twenty; of a longer program
-/// it may take as long as [`RUNS`] runs, but never more than [`LONGEST_S`].
+/// The usual time of a trial, in seconds, so that the answer for a short program comes within twenty. For a longer
+/// program a trial may take as long as [`RUNS`] runs, but never more than [`LONGEST_S`].
 const USUAL_S: f64 = 16.0;
 const RUNS: f64 = 20.0;
 const LONGEST_S: f64 = 50.0;
 
-/// On a busy machine a trial may take so many times as long: its runs wait for a CPU, and differ more.
+/// The factor for a trial on a busy machine: its runs wait for a CPU, and differ more.
 pub(super) const LONGER: f64 = 2.0;
 
-/// So few candidates are tried one after the other only where there is time for so many rounds, else fewer, the likeliest first:
-/// pairs of large programs differ by 6 %, and of 1500 simulated trials of a gain of 12 %, all in the same time,
-/// 99.7 % showed it in 11 rounds of one and 83.7 % in 7 rounds of two.
+/// The rounds for which there must be time if at most [`FEW`] candidates are tried one after the other; otherwise fewer
+/// are tried, the likeliest first. Pairs of large programs differ by 6 %, and of 1500 simulated trials of a gain of 12
+/// %, all in the same time, 99.7 % showed it in 11 rounds of one candidate and 83.7 % in 7 rounds of two.
 const ROUNDS_APART: usize = 8;
 
-/// What a run takes that is not counted, in seconds: it waits for a CPU as the counted one did, and takes no longer than that.
+/// The time of an uncounted run, in seconds: it waits for a CPU as the counted one did, and takes no longer than that.
 pub(super) fn run_beside_others_s(facts: &Facts) -> f64 {
     let clock = &facts.clock;
     let waited = facts.others.waited_share.clamp(0.0, 0.95);
@@ -28,12 +28,12 @@ pub(super) fn run_beside_others_s(facts: &Facts) -> f64 {
     (own_s / (1.0 - waited)).min((clock.wall_s - clock.counting_s).max(own_s))
 }
 
-/// What runs of a program take.
+/// The time of a program's runs.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Pace {
-    /// What one takes on this machine as it is, in seconds.
+    /// The time of a run on this machine as it is, in seconds.
     pub(super) run_s: f64,
-    /// What it would take if nobody else were there.
+    /// The time of a run if nobody else used the machine, in seconds.
     pub(super) own_s: f64,
     pub(super) is_busy: bool,
 }
@@ -44,14 +44,15 @@ impl Pace {
         Pace { run_s: run_beside_others_s(facts), own_s, is_busy: facts.others.is_busy() }
     }
 
-    /// What a trial may take, in seconds.
+    /// The time that a trial may take, in seconds.
     pub(super) fn budget_s(self) -> f64 {
         let longer = if self.is_busy { LONGER } else { 1.0 };
         (RUNS * self.run_s).clamp(longer * USUAL_S, longer * LONGEST_S)
     }
 
-    /// What so many rounds of so many candidates take, in seconds, warm-ups included. Runs side by side share what others
-    /// leave of a CPU, of which each gets as much as one alone: a round of them takes little longer than a run.
+    /// The time of this many rounds of this many candidates, in seconds, warm-ups included. Runs side by side share the
+    /// CPU time that others leave, and each gets as much as one run alone: a round of them takes little longer than a
+    /// run.
     #[expect(clippy::cast_precision_loss, reason = "runs are few")]
     pub(super) fn needed_s(self, candidates: usize, rounds: usize, beside: bool) -> f64 {
         let (run_s, own_s) = (self.run_s.max(1e-3), self.own_s.min(self.run_s).max(1e-3));
@@ -64,13 +65,13 @@ impl Pace {
         self.budget_s() >= self.needed_s(candidates, rounds, beside)
     }
 
-    /// How many of `candidates` can be tried in the time that there is, in as many rounds as give a verdict. More are made
-    /// where time is left.
+    /// The number of `candidates` that can be tried in the available time, in as many rounds as give a verdict. More
+    /// rounds are made if time is left.
     pub(super) fn affordable(self, candidates: usize, beside: bool) -> Option<usize> {
         (1..=candidates).rev().find(|count| self.has_room(*count, rounds::FIRST, beside))
     }
 
-    /// How many of `candidates` are tried, and whether side by side, as it may be where so many do.
+    /// The number of `candidates` that are tried, and whether they run side by side, if that is possible for so many.
     pub(super) fn chosen(
         self,
         candidates: usize,

@@ -1,8 +1,8 @@
-//! When a trial has seen enough of a candidate.
+//! The rule that says when a trial has seen enough of a candidate.
 //!
-//! Relies on `prove/rounds.rs` for looks that share the error a table may have. The idea: a candidate is decided once it
-//! surely gains something, or surely does not gain much, or surely gains less than another; then it takes no more of the
-//! time that the others need.
+//! Relies on `prove/rounds.rs` for looks that share the error a table may have. A candidate is decided once it surely
+//! gains something, or surely does not gain much, or surely gains less than another; then it takes no more of the time
+//! that the others need.
 
 use super::super::thresholds::{CAUSE_SHARE, GAIN_DENIED};
 use super::NEARLY_ALL;
@@ -11,10 +11,10 @@ use crate::prove::Rules;
 use crate::statistics::{Level, Looks, Ratio, pairs_needed, ratio, ratio_of_few};
 use masu_run::Run;
 
-/// Rounds before the first look: fewer have intervals as wide as what is looked for.
+/// Rounds before the first look: with fewer, intervals are as wide as the gain that a trial looks for.
 pub(super) const FIRST: usize = 5;
 
-/// How a trial looks at its runs.
+/// The rules for a trial's looks at its runs.
 pub(super) const RULES: Rules =
     Rules { looks: |_| Looks::beginning_at(FIRST), ratio: ratio_of, decided };
 
@@ -23,8 +23,9 @@ pub(super) fn open(variants: usize, primary: Measure, runs: &[Run]) -> Vec<usize
     RULES.open(variants, primary, runs)
 }
 
-/// The ratio of these pairs. Where ranks can speak, the interval is what Student's and theirs have in common, each with half
-/// of the error: one run that was disturbed widens Student's without bound, and that of ranks by little.
+/// The ratio of these pairs. If there are enough pairs for ranks, the interval is the common part of Student's interval
+/// and that of ranks, each with half of the error: one disturbed run widens Student's without bound, and that of ranks
+/// by little.
 fn ratio_of(pairs: &[(f64, f64)], others: usize, level: Level) -> Option<Ratio> {
     let half = level.divided(2);
     if pairs.len() < pairs_needed(others, half) {
@@ -59,8 +60,8 @@ mod tests {
     use super::*;
     use crate::prove::{Proof, Shown, Values};
 
-    /// Rounds of a program that takes a second, beside variants that take `times` seconds; each run but the first's is
-    /// off by up to `noise`.
+    /// Rounds of a program that takes a second, beside variants that take `times` seconds; each run except the first's
+    /// is off by up to `noise`.
     fn runs(times: &[f64], rounds: usize, noise: f64) -> Vec<Run> {
         let off = |round: usize, variant: usize| {
             let turn = (round * (variant + 2) * 7 + variant * 3) % 11;
@@ -100,7 +101,7 @@ mod tests {
         let high = |ratio: Option<Ratio>| ratio.unwrap().interval.unwrap().1;
         assert!(high(ratio_of_few(&pairs, 4, Level::TABLE)) > 1.0);
         assert!(high(ratio_of(&pairs, 4, Level::TABLE)) < 0.95);
-        // From few pairs ranks say nothing.
+        // Ranks say nothing about few pairs.
         assert_eq!(
             ratio_of(&pairs[..8], 4, Level::TABLE),
             ratio_of_few(&pairs[..8], 4, Level::TABLE)

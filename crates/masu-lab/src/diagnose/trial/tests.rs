@@ -1,4 +1,4 @@
-//! What a trial makes of a diagnosis, on made-up runs.
+//! The conclusions that a trial draws for a diagnosis, on made-up runs.
 
 use super::pace::{LONGER, run_beside_others_s};
 use super::*;
@@ -146,7 +146,7 @@ fn fine_is_certain_only_where_no_gain_could_hide() {
     let unsure = with_trial(fine_so_far(), &proof(vec![remedy("masu", 0.97, 0.88, 1.1)]));
     assert_eq!((unsure[0].id, unsure[0].confidence), (Id::MemoryIsFine, Confidence::Medium));
     assert!(unsure[0].evidence.iter().any(|line| line.contains("12 %")), "{unsure:?}");
-    // What leans to a gain is not called fine.
+    // If a candidate leans to a gain, memory is not called fine.
     let leans = with_trial(fine_so_far(), &proof(vec![remedy("jemalloc", 0.96, 0.91, 1.01)]));
     assert_eq!((leans[0].id, leans[0].remedies.len()), (Id::MemoryOpen, 1), "{leans:?}");
     let nothing = with_trial(fine_so_far(), &proof(Vec::new()));
@@ -164,7 +164,7 @@ fn a_run_beside_others_takes_no_longer_than_the_counted_one() {
     let takes = |facts| run_beside_others_s(&facts);
     assert!((takes(facts(1.0, 0.5, 0.0, 0.0)) - 0.5).abs() < 1e-9);
     assert!((takes(facts(1.0, 0.0, 0.5, 0.5)) - 1.0).abs() < 1e-9);
-    // Most of what it waited is in its clock already.
+    // Most of the run's waits are in its clock already.
     assert!((takes(facts(10.9, 3.3, 0.9, 0.68)) - 7.6).abs() < 1e-9);
 }
 
@@ -200,10 +200,10 @@ fn where_a_large_gain_could_hide_nothing_is_called_fine() {
     assert_eq!((left.id, left.confidence), (Id::MemoryOpen, Confidence::Low));
     assert!(left.title.starts_with("Whether another malloc"), "{left:?}");
     assert!(left.remedies.is_empty() && left.evidence.iter().any(|line| line.contains("20 %")));
-    // What may as well be noise is not named.
+    // A candidate whose gain may as well be noise is not named.
     let noise = proof(vec![remedy("masu", 0.79, 0.36, 1.7)]);
     assert!(with_trial(fine_so_far(), &noise)[0].remedies.is_empty());
-    // What is likely is named, the likeliest first.
+    // Likely candidates are named, the likeliest first.
     let some = proof(vec![
         remedy("masu", 0.89, 0.75, 1.1),
         remedy("glibc:huge_pages=1", 0.85, 0.7, 1.05),
@@ -226,7 +226,7 @@ fn that_it_computes_is_no_surer_than_that_memory_is_no_problem() {
     assert_eq!(confidence(0.98, 1.02), Confidence::High);
     assert_eq!(confidence(0.88, 1.02), Confidence::Medium);
     assert_eq!(confidence(0.70, 1.02), Confidence::Low);
-    // Beside a gain it would deny it.
+    // Beside a gain, the finding that the program computes would deny the gain.
     let gain = with_trial(both(), &proof(vec![remedy("masu", 0.81, 0.77, 0.86)]));
     assert_eq!(gain.iter().map(|one| one.id).collect::<Vec<_>>(), [Id::GainShown]);
     assert_eq!(gain[0].evidence.last().map(String::as_str), Some("in f"));
@@ -317,11 +317,11 @@ fn a_cause_whose_remedy_gains_nothing_is_hardly_one() {
     let findings = with_trial(many(), &proof(vec![remedy("masu", 1.0, 0.98, 1.02)]));
     assert_eq!((findings[0].id, findings[0].confidence), (Id::ManyAllocations, Confidence::Low));
     assert!(findings[0].remedies.iter().all(|remedy| remedy.variant.is_none()), "{findings:?}");
-    // What the runs leave open is left open.
+    // The findings that the runs leave open stay open.
     let findings = with_trial(many(), &proof(vec![remedy("masu", 0.95, 0.8, 1.1)]));
     assert_eq!(findings[0].confidence, Confidence::Medium);
     assert_eq!(findings[0].remedies.len(), 2);
-    // Runs that lean to no gain leave it open only where they say hardly anything.
+    // Runs that lean to no gain leave the finding open only if they say hardly anything.
     let findings = with_trial(many(), &proof(vec![remedy("masu", 0.99, 0.9, 1.1)]));
     assert_eq!((findings[0].confidence, findings[0].remedies.len()), (Confidence::Low, 1));
     let findings = with_trial(many(), &proof(vec![remedy("masu", 0.99, 0.6, 1.6)]));
@@ -371,7 +371,7 @@ fn a_finding_that_explains_little_of_a_gain_does_not_hide_it() {
     findings.sort_by_key(Finding::order);
     let ids: Vec<Id> = findings.iter().map(|finding| finding.id).collect();
     assert_eq!(ids, [Id::GainShown, Id::ManyAllocations]);
-    // What a busy machine made doubtful, other runs showed.
+    // Other runs showed the findings that a busy machine made doubtful.
     let doubtful = vec![Finding { confidence: Confidence::Low, ..many().remove(0) }];
     let small = proof(vec![remedy("masu", 0.81, 0.77, 0.86)]);
     let findings = with_trial(doubtful, &small);
@@ -446,15 +446,15 @@ fn pace(run_s: f64, is_busy: bool) -> Pace {
 
 #[test]
 fn beside_others_runs_that_share_a_cpu_are_all_made() {
-    // A third of a second, which others make ten times as long.
+    // A run takes a third of a second, and ten times as long beside others.
     let starved = Pace { run_s: 3.5, own_s: 0.33, is_busy: true };
     let yes = |_: &usize| true;
     assert_eq!(starved.chosen(5, yes), Some((5, true)));
     let few = starved.chosen(5, |_| false).unwrap();
     assert!(few.0 < 3 && !few.1, "{few:?}");
-    // Five do not fit the memory, two do.
+    // Five candidates do not fit the memory, two do.
     assert_eq!(starved.chosen(5, |count| *count < 4), Some((2, true)));
-    // On a quiet machine it takes as long side by side as one after the other.
+    // On a quiet machine, runs side by side take as long as runs one after the other.
     for run_s in [0.1, 0.7, 2.0, 4.0, 5.0] {
         let quiet = pace(run_s, false);
         assert_eq!(quiet.affordable(5, true), quiet.affordable(5, false), "{run_s}");
@@ -489,12 +489,12 @@ fn where_no_malloc_can_gain_there_is_no_trial() {
     let found = |id| [fine_so_far(), vec![Finding::new(id, Confidence::Medium, "found")]].concat();
     let nothing_known = Facts::default();
     assert!(!is_closed(&found(Id::CpuBound), &nothing_known));
-    // Memory that is held explains no time.
+    // Held memory explains no time.
     let held = [Finding::new(Id::Retention, Confidence::Medium, "held")];
     assert!(!is_closed(&held, &nothing_known));
     assert!(is_closed(&found(Id::IoBound), &nothing_known));
     assert!(is_closed(&found(Id::ForkStorm), &nothing_known));
-    // A program of four that maps its own memory, and one that asks the malloc for it.
+    // A program with a malloc share of 0.01 that maps its own memory, and one that requests it from the malloc.
     let facts = |asked_bytes, malloc_share| Facts {
         calls: Some(CallFacts {
             moves: Moves { asked_bytes, ..Moves::default() },
