@@ -67,7 +67,7 @@ named! {
 }
 
 impl Format {
-    /// The format that a file's name asks for; none where it says nothing.
+    /// The format for a file's name; none if the name does not show one.
     ///
     /// ```
     /// use masu_lab::report::Format;
@@ -94,7 +94,7 @@ impl FromStr for Format {
     }
 }
 
-/// The verdict on `row`, which `primary` carries, in plain words.
+/// The verdict on `row` by the measure `primary`, in plain words.
 pub(crate) fn verdict(row: &Row, primary: Measure) -> String {
     verdict::words(row, primary).0
 }

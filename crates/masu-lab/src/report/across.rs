@@ -1,7 +1,7 @@
-//! The same comparison made several times, on several machines or days.
+//! One comparison made several times, on several machines or days.
 //!
-//! Runs of different machines are never pooled: no interval over a handful of machines could promise anything about
-//! the next one. Each keeps its own ratio and interval; they are counted, with the range and the mean of their
+//! Runs of different machines are never pooled: no interval over a few machines could promise anything about the next
+//! one. Each machine keeps its own ratio and interval; the machines are counted, with the range and the mean of their
 //! estimates.
 
 use super::document::Document;
@@ -19,21 +19,21 @@ pub(super) struct Group<'a> {
     pub(super) members: Vec<(usize, &'a Table)>,
 }
 
-/// What the members of a group say about one variant.
+/// The results of one variant in the members of a group.
 #[derive(Debug)]
 pub(super) struct Across<'a> {
     pub(super) variant: &'a str,
-    /// Its row in each member that has it, with the index of the source.
+    /// The variant's row in each member that has it, with the index of the source.
     pub(super) rows: Vec<(usize, &'a Row)>,
-    /// How many members the group has, with this variant or without.
+    /// The number of the group's members, with this variant or without.
     pub(super) of: usize,
     pub(super) count: Count,
     /// The estimates of the primary measure's ratio.
     pub(super) ratios: Option<Spread>,
 }
 
-/// What makes two tables the same comparison: name, command, primary measure, the reference's label, and the malloc that
-/// `system` stands for on that machine.
+/// The properties that make two tables the same comparison: name, command, primary measure, the reference's label, and
+/// the malloc that `system` stands for on that machine.
 fn key(table: &Table) -> (&str, &[String], Measure, Option<(&str, &str)>) {
     let reference = table.case.variants.first().map(|one| (&*one.label, &*one.allocator));
     (&table.case.name, &table.case.command, table.case.primary, reference)
@@ -55,7 +55,7 @@ pub(super) fn groups(document: &Document) -> Vec<Group<'_>> {
     groups
 }
 
-/// What stands in one source only, a line each: `A: ring threads=2`.
+/// The tables that only one source has, a line each: `A: ring threads=2`.
 pub(super) fn alone(document: &Document) -> Vec<String> {
     let groups = groups(document);
     let is_grouped =
@@ -70,7 +70,7 @@ pub(super) fn alone(document: &Document) -> Vec<String> {
 }
 
 impl<'a> Group<'a> {
-    /// The table whose name and command stand for all.
+    /// The table whose name and command stand for the whole group.
     pub(super) fn first(&self) -> &'a Table {
         self.members[0].1
     }
@@ -98,8 +98,8 @@ impl<'a> Group<'a> {
 }
 
 impl Across<'_> {
-    /// What they say together: `of 3 machines: better on 2, no difference shown on 1; estimates ×0.85
-    /// to ×0.97, geometric mean ×0.91 of 3`.
+    /// The result of all members, in words: `of 3 machines: better on 2, no difference shown on 1; estimates ×0.85 to
+    /// ×0.97, geometric mean ×0.91 of 3`.
     pub(super) fn statement(&self, noun: &str) -> String {
         let Count { better, worse, open, too_few } = self.count;
         let all = self.count.all();
@@ -140,7 +140,7 @@ impl Across<'_> {
     }
 }
 
-/// How the source at `index` is called: A, B, … Z, then by number.
+/// The name of the source at `index`: A, B, … Z, then a number.
 pub(super) fn name(index: usize) -> String {
     match u8::try_from(index) {
         Ok(index) if index < 26 => char::from(b'A' + index).to_string(),
@@ -148,7 +148,7 @@ pub(super) fn name(index: usize) -> String {
     }
 }
 
-/// What the sources are: machines where all tell different facts, else merely comparisons.
+/// The noun for the sources: machines if all tell different facts, else merely comparisons.
 pub(super) fn noun(document: &Document) -> &'static str {
     let machines: Vec<_> = document.sources.iter().map(|source| &source.header.machine).collect();
     let differs = |(index, machine)| !machines[..index].contains(machine);

@@ -1,7 +1,7 @@
-//! The page of a comparison, or of several of the same thing: a table of medians and ratios a case, verdicts in plain
-//! words, and what to know before trusting them.
+//! The page of a comparison, or of several of the same thing: a table of medians and ratios for each case, verdicts in
+//! plain words, and the warnings to read before trusting them.
 //!
-//! A page for a browser has everything; the others have what fits a screen.
+//! A page for a browser has everything; the others have as much as fits a screen.
 
 use super::across::{self, Across, Group};
 use super::document::{Detail, Document};
@@ -68,10 +68,10 @@ fn subject(source: &Source) -> String {
     }
 }
 
-/// One comparison: its cases, and how to read them.
+/// One comparison: its cases, and an explanation of how to read them.
 fn whole(page: &mut Page, index: usize, source: &Source, detail: Detail) {
     let is_full = detail == Detail::Full;
-    // The title says nothing of a suite's only case.
+    // The title does not name the only case of a suite.
     let is_suite = source.tables.len() > 1 || source.header.suite.is_some();
     let id = format!("s{index}");
     page.say(format!("{}, {}", source.header.began, source.place()), Tone::Dim);
@@ -149,7 +149,7 @@ fn case(page: &mut Page, id: &str, source: &Source, table: &Table, detail: Detai
     }
 }
 
-/// The verdicts, what was decided, what the variants set, and those that were left out.
+/// The verdicts, the decision, the settings of the variants, and the variants that were left out.
 fn statements(source: &Source, table: &Table) -> Vec<Statement> {
     let summary = &table.summary;
     let verdict = |row| {
@@ -170,7 +170,7 @@ fn statements(source: &Source, table: &Table) -> Vec<Statement> {
     statements
 }
 
-/// How to read the page, and how to have the same order again.
+/// The foot of the page: how to read it, and how to get the same order again.
 fn foot(page: &mut Page, source: &Source) {
     let Some(table) = source.tables.first() else { return };
     let more = source.tables.iter().any(|it| it.summary.primary.is_better_larger());
@@ -234,11 +234,11 @@ fn together(page: &mut Page, document: &Document, detail: Detail) {
     }
 }
 
-/// A case: each variant's figures on each machine, then what they say together.
+/// A case: each variant's figures on each machine, then the result of all machines.
 fn group(page: &mut Page, at: usize, group: &Group<'_>, noun: &str, detail: Detail) {
     let first = group.first();
     page.heading(2, first.case.name.as_str());
-    // A comparison of one command has that as its name.
+    // A comparison of one command is named by the command.
     let headed = first.headed(detail);
     if headed != first.case.name {
         page.say(Text::code(headed), Tone::Dim);
@@ -249,7 +249,7 @@ fn group(page: &mut Page, at: usize, group: &Group<'_>, noun: &str, detail: Deta
     }
     page.push(Block::Sheet(sheets::across(group, &variants, detail)));
     page.push(Block::Gap);
-    // Colored only where all have the variant and say the same.
+    // A variant is colored only if all machines have it and agree.
     let tone = |variant: &Across<'_>| match variant.count {
         count if count.better == variant.of => Tone::Better,
         count if count.worse == variant.of => Tone::Worse,
@@ -261,7 +261,7 @@ fn group(page: &mut Page, at: usize, group: &Group<'_>, noun: &str, detail: Deta
     page.push(Block::Statements(variants.iter().map(statement).collect()));
 }
 
-/// What of the group ended early, and what each machine warns of.
+/// The parts of the group that ended early, and the warnings of each machine.
 fn shortfalls(page: &mut Page, document: &Document, group: &Group<'_>) {
     for (index, table) in &group.members {
         let name = across::name(*index);
@@ -305,7 +305,7 @@ fn facts(source: &Source) -> Vec<Statement> {
     known.map(|(name, value)| Statement::new(name, value, Tone::Plain)).collect()
 }
 
-/// What a reader of plots and tables has to know.
+/// The explanations for a reader of plots and tables.
 fn reading(page: &mut Page, document: &Document) {
     let tables = || document.sources.iter().flat_map(|source| &source.tables);
     let runs = || tables().flat_map(|table| &table.runs);

@@ -1,7 +1,7 @@
-//! Every run on a line of comma-separated values.
+//! Each run as a line of comma-separated values.
 //!
-//! The columns are a promise: their names and order stay, new ones come at the end. Times are in seconds, memory in
-//! bytes; what a run does not have is empty. Quoting is that of RFC 4180, with `\n` at the end of a line.
+//! The columns are a promise: their names and order stay, and new ones come at the end. Times are in seconds, memory in
+//! bytes; a value that a run does not have is empty. Quoting is that of RFC 4180, with `\n` at the end of a line.
 
 use super::document::Document;
 use crate::summary;
@@ -12,7 +12,7 @@ struct Line<'a> {
     source: &'a Source,
     table: &'a Table,
     run: &'a Run,
-    /// Its place in the order in which the runs of its case were made, from 1.
+    /// The place of the run in the order in which the runs of its case were made, from 1.
     order: usize,
     counts: bool,
 }
@@ -107,7 +107,7 @@ fn ending(ending: &Ending) -> String {
     }
 }
 
-/// In quotation marks where it must be, quotation marks doubled.
+/// The value in quotation marks if it needs them, with its own quotation marks doubled.
 fn quoted(value: &str) -> String {
     if value.contains([',', '"', '\n', '\r']) {
         format!("\"{}\"", value.replace('"', "\"\""))
@@ -121,7 +121,7 @@ mod tests {
     use super::*;
     use crate::report::fixtures;
 
-    /// Reads what RFC 4180 describes, written apart from the code that writes it.
+    /// Reads the format of RFC 4180, independently of the code that writes it.
     fn parsed(text: &str) -> Vec<Vec<String>> {
         let (mut rows, mut row, mut cell) = (Vec::new(), Vec::new(), String::new());
         let (mut is_inside, mut characters) = (false, text.chars().peekable());

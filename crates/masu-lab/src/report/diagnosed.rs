@@ -1,4 +1,4 @@
-//! The page of a diagnosis: the cause first, in one sentence, then evidence and what to do.
+//! The page of a diagnosis: the cause first, in one sentence, then the evidence and the remedies.
 
 use super::drawn::figure;
 use super::{plot, proved};
@@ -56,7 +56,7 @@ pub fn diagnosed(diagnosis: &Diagnosis, columns: usize) -> Page {
     page
 }
 
-/// Where its own code's time went, and what was resident when.
+/// The plots of the time in the program's own code, and of resident memory over time.
 fn drawn(diagnosis: &Diagnosis) -> Vec<Block> {
     let facts = &diagnosis.facts;
     let sampled = facts.samples.as_ref();
@@ -75,7 +75,7 @@ fn drawn(diagnosis: &Diagnosis) -> Vec<Block> {
     flame.into_iter().chain(memory).collect()
 }
 
-/// Findings, each with those of its remedies that none before it named.
+/// The findings, each with those of its remedies that no finding before it named.
 pub(crate) fn findings<'a>(
     findings: impl IntoIterator<Item = &'a Finding>,
     command: &[String],
@@ -109,7 +109,7 @@ pub(crate) fn findings<'a>(
     blocks
 }
 
-/// What was not seen; a command at its end has a line of its own, to be copied.
+/// A sentence about a thing that was not seen; a command at its end has a line of its own, to be copied.
 fn unseen(sentence: &str) -> Point {
     let parts = sentence.strip_suffix('`').and_then(|rest| rest.split_once(": `"));
     let (text, command) = parts.map_or((sentence, None), |(text, command)| (text, Some(command)));
@@ -139,7 +139,7 @@ fn remedied(remedy: &Remedy, command: &[String], columns: usize) -> Point {
     };
     let run = remedy.variant.as_ref().map(|variant| {
         let variant = if variant == "masu" { String::new() } else { format!("-a {variant} ") };
-        // A line to paste is whole, unless it fills a screen.
+        // A line to paste is whole, unless it would fill a screen.
         format!(
             "masu run {variant}-- {}",
             shortened(command, columns.saturating_mul(COMMAND_LINES))
@@ -183,7 +183,7 @@ fn ran(diagnosis: &Diagnosis) -> String {
     format!("{}.", parts.join("; "))
 }
 
-/// What others had of the machine, and what that means for all that follows.
+/// The sentence about other programs' use of the machine, with its consequence for the page.
 fn busy(facts: &Facts) -> Option<(String, Tone)> {
     let Facts { others, clock, .. } = facts;
     if others.taken_share() < BUSY_SAID {
@@ -209,10 +209,10 @@ fn busy(facts: &Facts) -> Option<(String, Tone)> {
     Some((said + rest, tone))
 }
 
-/// Growth by less is not said.
+/// Growth by less than this is not mentioned.
 const GREW: u64 = 64 << 20;
 
-/// From this share of the CPUs on, what others took is said.
+/// The use of CPUs by others is mentioned from this share on.
 const BUSY_SAID: f64 = 0.1;
 
 fn seconds(value: f64) -> String {

@@ -1,7 +1,7 @@
-//! Saved diagnoses side by side: what each run took, and which findings went, came and stayed.
+//! Saved diagnoses side by side: the costs of each run, and the findings that went, came and stayed.
 //!
-//! Relies on the JSON of `masu diagnose`, of which it reads no more than it shows. One run is no series, so nothing is
-//! called faster here.
+//! Relies on the JSON of `masu diagnose`, and reads no more of it than the page shows. One run is no series, so nothing
+//! is called faster here.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -17,11 +17,11 @@ use masu_run::error::Doing;
 use masu_run::quantity::{bytes, count, percent, ratio, seconds};
 use masu_run::workload::{COMMAND_LINES, shortened};
 
-/// What a saved diagnosis begins with, and within how many bytes that stands.
+/// The beginning of a saved diagnosis, and the number of bytes in which it stands.
 const SCHEMA: &str = "masu-diagnosis";
 const BEGINNING: u64 = 200;
 
-/// Saved diagnoses, in the order they were given.
+/// Saved diagnoses, in the order in which they were given.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Diagnoses {
     diagnoses: Vec<Saved>,
@@ -72,7 +72,7 @@ struct SavedCalls {
     counts: BTreeMap<String, f64>,
 }
 
-/// Something that every run has, with its words.
+/// A figure that every run has, with its words.
 type Quantity = (&'static str, fn(&Saved) -> Option<f64>, fn(f64) -> String);
 
 const QUANTITIES: [Quantity; 6] = [
@@ -85,12 +85,12 @@ const QUANTITIES: [Quantity; 6] = [
 ];
 
 impl Diagnoses {
-    /// Reads `paths`; none where the first is no diagnosis.
+    /// Reads `paths`; none if the first is no diagnosis.
     ///
     /// # Errors
     ///
-    /// [`Error::Request`] for a file that is none beside one that is, or that this version cannot read;
-    /// [`Error::System`] for one that cannot be read at all.
+    /// [`Error::Request`] for a file that is no diagnosis beside one that is, or that this version cannot read;
+    /// [`Error::System`] for a file that cannot be read at all.
     pub fn read(paths: &[PathBuf]) -> Result<Option<Diagnoses>, Error> {
         if !paths.first().is_some_and(|first| is_diagnosis(first)) {
             return Ok(None);
@@ -113,7 +113,7 @@ impl Diagnoses {
         Ok(Some(Diagnoses { diagnoses }))
     }
 
-    /// The page that holds them against each other.
+    /// The page that compares the diagnoses.
     #[must_use]
     pub fn page(&self) -> Page {
         let all = &self.diagnoses;
@@ -165,7 +165,7 @@ impl Diagnoses {
         Sheet::new("", headings, QUANTITIES.iter().map(row).collect())
     }
 
-    /// Each finding of any of them, and what becomes of it from one to the next.
+    /// Each finding of any diagnosis, and its change from one diagnosis to the next.
     fn findings(&self) -> Vec<Statement> {
         let mut ids: Vec<&str> = Vec::new();
         for finding in self.diagnoses.iter().flat_map(|one| &one.findings) {

@@ -1,4 +1,4 @@
-//! What a report is made from: one or several comparisons, each with the tables of its cases.
+//! The source of a report: one or several comparisons, each with the tables of its cases.
 
 use std::path::{Path, PathBuf};
 
@@ -10,32 +10,32 @@ use crate::{Comparison, Header};
 use masu_run::Error;
 use masu_run::workload::{COMMAND_LINES, shortened};
 
-/// How much a page has.
+/// The amount of detail on a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Detail {
-    /// What fits a screen.
+    /// As much as fits a screen.
     Brief,
     /// Every table and plot.
     Full,
 }
 
-/// One comparison, or several of the same thing from several machines or days.
+/// One comparison, or several comparisons of the same thing from several machines or days.
 #[derive(Debug, Clone)]
 pub struct Document {
-    /// The comparisons, in the order they were given.
+    /// The comparisons, in the order in which they were given.
     pub sources: Vec<Source>,
-    /// What the reader must know of how they were put together.
+    /// The notes on how the comparisons were put together.
     pub notes: Vec<String>,
 }
 
 impl Document {
-    /// Reads results files; several must have compared the same thing, at least in part. Of a
-    /// comparison that is given twice the longer file is taken, and a note says so.
+    /// Reads results files; several must have compared the same thing, at least in part. If a comparison is given
+    /// twice, the longer file is taken, and a note says so.
     ///
     /// # Errors
     ///
-    /// Those of [`results::read`]; [`Error::Results`] for a file without a case; [`Error::Request`]
-    /// without files, or for files that have nothing in common.
+    /// The errors of [`results::read`]; [`Error::Results`] for a file without a case; [`Error::Request`] without files,
+    /// or for files that have nothing in common.
     pub fn read(paths: &[PathBuf]) -> Result<Document, Error> {
         if paths.is_empty() {
             return Err(Error::Request("no results file given".to_owned()));
@@ -102,7 +102,7 @@ impl Source {
         self.tables.iter().map(|table| table.runs.len()).sum()
     }
 
-    /// Where it was made, on one line: CPU, system, kernel.
+    /// The machine of the comparison, on one line: CPU, system, kernel.
     pub(super) fn place(&self) -> String {
         let machine = &self.header.machine;
         let cpus =
@@ -116,7 +116,7 @@ impl Source {
 }
 
 impl Table {
-    /// Why the table shows less than was asked for, if it does.
+    /// The reason why the table shows less than was requested, if it does.
     pub(super) fn shortfall(&self, header: &Header) -> Option<(&'static str, String)> {
         let lasting = self.runs.iter().filter(|run| !run.replaced).count();
         let made = match header.rounds {
@@ -140,7 +140,7 @@ impl Table {
         }
     }
 
-    /// What the table says about the criterion that was fixed before it; none where none was, or where the table has
+    /// The table's decision by the criterion that was fixed in advance; none if there was none, or if the table has
     /// nothing to do with it.
     pub(super) fn decision(&self, header: &Header) -> Option<Decision> {
         let criterion: Criterion = header.decide.as_ref()?.parse().ok()?;
@@ -150,7 +150,7 @@ impl Table {
         is_here.then(|| decide(&self.summary, &criterion))
     }
 
-    /// What else was asked for, on one line: `timeout 30s, folder data`; none for nothing.
+    /// The other options of the case, on one line: `timeout 30s, folder data`; none if there are none.
     pub(super) fn settings(&self) -> Option<String> {
         let settings: Vec<String> =
             self.case.settings.iter().map(|(name, value)| format!("{name} {value}")).collect();
@@ -161,7 +161,7 @@ impl Table {
         shortened(&self.case.command, usize::MAX)
     }
 
-    /// The same, cut to some lines of a page where only a `Brief` one is wanted.
+    /// The case's command, cut to some lines of a page if only a `Brief` one is wanted.
     pub(super) fn headed(&self, detail: Detail) -> String {
         let columns = if detail == Detail::Full { usize::MAX } else { COMMAND_LINES * width() };
         shortened(&self.case.command, columns)

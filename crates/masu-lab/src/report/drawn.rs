@@ -9,7 +9,7 @@ use crate::results::Row;
 use crate::tables::Table;
 use masu_run::Run;
 
-/// The plot for both kinds of screens; none where there is nothing to draw.
+/// The plot for both kinds of screens; none if there is nothing to draw.
 pub(super) fn figure(
     id: &str,
     caption: String,
@@ -36,7 +36,7 @@ pub(super) fn ratios(id: &str, table: &Table, of: Measure) -> Option<Block> {
     figure(id, caption, |id, screen| Some(plot::intervals(id, of, &intervals, screen)))
 }
 
-/// The ratios of one measure on several machines; none where there is none.
+/// The ratios of one measure on several machines; none if there are no ratios.
 pub(super) fn across(
     id: &str,
     primary: Measure,
@@ -60,7 +60,7 @@ pub(super) fn across(
     figure(id, caption, draw).filter(|_| !intervals.is_empty())
 }
 
-/// Everything that is drawn besides the ratios of the primary measure.
+/// All plots except the ratios of the primary measure.
 pub(super) fn others(id: &str, table: &Table, valid: &[&Run]) -> Vec<Block> {
     let labels = table.case.labels();
     let primary = table.summary.primary;
@@ -90,7 +90,7 @@ pub(super) fn others(id: &str, table: &Table, valid: &[&Run]) -> Vec<Block> {
     figures
 }
 
-/// `text` with a capital, as a caption begins.
+/// `text` with a capital at its start, as a caption begins.
 pub(super) fn capital(text: &str) -> String {
     let mut characters = text.chars();
     let first = characters.next().map(char::to_uppercase);

@@ -1,4 +1,4 @@
-//! Comparisons made up for tests: the same on every machine, with every measure a run can have.
+//! Made-up comparisons for tests: the same on every machine, with every measure that a run can have.
 
 use super::document::Document;
 use crate::results::{Case, Rounds, SCHEMA_VERSION};
@@ -9,7 +9,7 @@ use crate::{Header, Measure};
 use masu_run::execute::{Burst, Latencies};
 use masu_run::{Machine, Run, Variant};
 
-/// A machine that is nobody's.
+/// A machine that does not exist.
 pub(crate) fn machine(cpu: &str) -> Machine {
     Machine {
         cpu: Some(cpu.to_owned()),
@@ -61,7 +61,7 @@ pub(crate) fn a_case(name: &str, labels: &[&str], primary: Measure) -> Case {
     }
 }
 
-/// A number between -1 and 1 that looks drawn and is not.
+/// A number between -1 and 1 that seems random and is not.
 fn noise(variant: usize, round: usize) -> f64 {
     let bytes = [variant.to_le_bytes(), round.to_le_bytes()].concat();
     let drawn = u32::try_from(xxhash_rust::xxh3::xxh3_64(&bytes) % 2001).unwrap_or(0);
@@ -87,7 +87,7 @@ pub(crate) fn run(variant: usize, round: usize, times: f64) -> Run {
     }
 }
 
-/// The same as a burst on a server.
+/// The same run as a burst on a server.
 pub(crate) fn burst(variant: usize, round: usize, times: f64) -> Run {
     let mut run = run(variant, round, times);
     let median = 0.0004 * times;

@@ -17,7 +17,7 @@ struct Page<'a> {
     /// COUPLING: grows when a reader would misread the object.
     report_version: u32,
     comparisons: Vec<Comparison<'a>>,
-    /// What they say together, where there are several.
+    /// The results of all comparisons together, if there are several.
     together: Vec<Together<'a>>,
     notes: &'a [String],
 }
@@ -37,7 +37,7 @@ struct Table<'a> {
     extent: Extent,
     runs: usize,
     evidence: &'a [Evidence],
-    /// What was decided by the criterion that was fixed beforehand, if there was one.
+    /// The decision by the criterion that was fixed in advance, if there was one.
     #[serde(skip_serializing_if = "Option::is_none")]
     decision: Option<Decision>,
     summary: &'a Summary,

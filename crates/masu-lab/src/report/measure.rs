@@ -1,17 +1,17 @@
-//! How each measure is named, written and judged in a report, and which of them a table shows.
+//! The name, the format and the judgement of each measure in a report, and the choice of measures for a table.
 //!
-//! A table has room for five: the primary one with its interval, and four others.
+//! A table has room for five measures: the primary one with its interval, and four others.
 
 use crate::Measure;
 use crate::results::Summary;
 use crate::statistics::Ratio;
 use masu_run::quantity;
 
-/// What stands beside the primary measure of a command, as far as there is room.
+/// The measures beside the primary measure of a command, as far as there is room.
 const OF_COMMANDS: [Measure; 5] =
     [Measure::Wall, Measure::User, Measure::Sys, Measure::PeakRss, Measure::MinorFaults];
 
-/// What stands beside the primary measure of a server.
+/// The measures beside the primary measure of a server.
 const OF_SERVERS: [Measure; 5] = [
     Measure::Throughput,
     Measure::LatencyP50,
@@ -67,14 +67,14 @@ pub(super) fn value(measure: Measure, figure: f64) -> String {
     words(measure).2(figure)
 }
 
-/// What an interval says by itself, without regard to whether its measure carries the verdict.
+/// The side of 1 on which an interval lies, no matter whether its measure carries the verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Side {
-    /// All of it lies on the better side of 1.
+    /// The whole interval lies on the better side of 1.
     Better,
-    /// All of it lies on the worse side of 1.
+    /// The whole interval lies on the worse side of 1.
     Worse,
-    /// It contains 1, or there is none.
+    /// The interval contains 1, or there is none.
     Open,
 }
 

@@ -1,7 +1,7 @@
-//! What several cases come to together, a line for each variant.
+//! The result of several cases together, a line for each variant.
 //!
-//! A mean over cases hides what it costs in one of them, so the extremes and the number of cases each way stand beside
-//! it. It has no interval: the cases are a choice and no sample.
+//! A mean over cases hides the loss in a single one, so the extremes and the number of cases each way stand beside it.
+//! The mean has no interval: the cases are a choice and no sample.
 
 use serde::Serialize;
 
@@ -18,13 +18,13 @@ pub(super) struct Overview {
     pub(super) lines: Vec<Line>,
 }
 
-/// What the cases say about one variant.
+/// The results of one variant in all cases.
 #[derive(Debug, Clone, Default, Serialize)]
 pub(super) struct Line {
     pub(super) variant: String,
-    /// The geometric mean of its ratios, and their extremes.
+    /// The geometric mean of the variant's ratios, and their extremes.
     pub(super) ratios: Option<Spread>,
-    /// The geometric mean of its ratios of peak resident memory.
+    /// The geometric mean of the variant's ratios of peak resident memory.
     pub(super) peak_rss: Option<f64>,
     pub(super) count: Count,
 }
@@ -72,7 +72,7 @@ impl Spread {
     }
 }
 
-/// Each of these once, in the order of their first appearance.
+/// Each of these items once, in the order of their first appearance.
 pub(super) fn once<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<T> {
     let mut seen = Vec::new();
     for one in all {

@@ -1,8 +1,8 @@
 //! Plots as SVG, without script, font or network.
 //!
-//! Every plot has the same frame: a row a variant, its label on the left, its figure on the right, one axis. Any
+//! Every plot has the same frame: a row for each variant, its label on the left, its figure on the right, one axis. Any
 //! number of variants fits, and the only colors say better and worse. Classes instead of colors let the page's style
-//! fit them to light, dark and paper. For a telephone each is drawn a second time, narrow: there labels and figures
+//! fit them to light, dark and paper. For a phone each plot is drawn a second time, narrow: there labels and figures
 //! stand above their rows.
 
 mod axis;
@@ -30,7 +30,7 @@ use svg::Svg;
 
 const WIDTH: f64 = 760.0;
 
-/// Where the labels end and the axis begins, and where it ends and the figures begin.
+/// The end of the labels, at which the axis begins, and the end of the axis, at which the figures begin.
 const LEFT: f64 = 200.0;
 const RIGHT: f64 = 600.0;
 
@@ -48,7 +48,7 @@ impl Screen {
         }
     }
 
-    /// Where the axis begins.
+    /// The start of the axis.
     fn left(self) -> f64 {
         match self {
             Screen::Wide => LEFT,
@@ -56,7 +56,7 @@ impl Screen {
         }
     }
 
-    /// Where the axis ends, but for a little air.
+    /// The end of the axis, with a little space after it.
     fn right(self) -> f64 {
         match self {
             Screen::Wide => RIGHT,
@@ -71,10 +71,10 @@ const LINE: f64 = 15.0;
 const BELOW: f64 = 24.0;
 const NOTES: f64 = 14.0;
 
-/// How many characters fit into a line of a label, and into one of the figures.
+/// The number of characters that fit into a line of a label.
 const LABEL_CHARACTERS: usize = 25;
 
-/// What a figure takes on a narrow screen.
+/// The width of a figure on a narrow screen.
 const FIGURE: f64 = 82.0;
 
 const LABEL_LINES: usize = 3;
@@ -115,7 +115,7 @@ impl Rows {
         self.top(self.len()) - self.above
     }
 
-    /// Where lines across the rows go, from top to bottom: not through labels.
+    /// The extents of lines across the rows, from top to bottom: the lines do not cross labels.
     fn spans(&self) -> Vec<(f64, f64)> {
         match self.screen {
             Screen::Wide => vec![(4.0, self.bottom())],
@@ -126,13 +126,13 @@ impl Rows {
         }
     }
 
-    /// Where the line of the label's last part stands, on which a narrow plot has the figures.
+    /// The line of the label's last part; a narrow plot has the figures on it.
     fn line_above(&self, index: usize) -> f64 {
         self.top(index) - 5.0
     }
 
     /// A figure of the row: beside it at the height `y`, `from` the left end of the figures; on a narrow screen above
-    /// it, so far from the right end that those behind it have room.
+    /// it, far enough from the right end that the `behind` figures after it have room.
     fn figure(
         &self,
         svg: &mut Svg,
@@ -194,8 +194,8 @@ fn height_of(lines: usize) -> f64 {
     LINE * float(lines)
 }
 
-/// A label in lines that fit, broken behind the punctuation of variants where possible; what does
-/// not fit is left out from the middle, for the page's tables have it whole.
+/// A label in lines that fit, broken behind the punctuation of variants if possible. A label that does not fit is cut
+/// in the middle, because the page's tables have all of it.
 fn wrapped(label: &str) -> Vec<String> {
     let mut lines = vec![String::new()];
     let mut rest: Vec<char> = crate::page::visible(label).chars().collect();

@@ -1,4 +1,4 @@
-//! A proof: what was shown of each remedy, in plain words, each ratio with its interval.
+//! A proof: the result of each remedy, in plain words, each ratio with its interval.
 
 use super::measure;
 use crate::Measure;
@@ -6,7 +6,7 @@ use crate::page::{Block, Page, Statement, Tone};
 use crate::prove::{Medians, Proof, Proved, Shown};
 use masu_run::quantity;
 
-/// What was shown of the reference and of each remedy, called as `name` says; `remarks` stand below.
+/// The results of the reference and of each remedy, called as `name` says; the remarks stand below.
 pub(super) fn statements(page: &mut Page, proof: &Proof, name: impl Fn(&str) -> String) {
     let reference = &proof.reference;
     let as_it_is = as_it_is(reference, proof.primary);
@@ -19,7 +19,7 @@ pub(super) fn statements(page: &mut Page, proof: &Proof, name: impl Fn(&str) -> 
     remarks(page, proof);
 }
 
-/// What to know before trusting `proof`.
+/// The remarks to read before trusting `proof`.
 fn remarks(page: &mut Page, proof: &Proof) {
     if proof.stopped {
         page.note("Stopped", "not all runs were made; what there is was judged", Tone::Plain);
@@ -27,7 +27,7 @@ fn remarks(page: &mut Page, proof: &Proof) {
     proof.warnings.iter().for_each(|warning| page.note("Warning", warning.as_str(), Tone::Plain));
 }
 
-/// What runs of the reference took: `the reference: 1.20 s, 27.3 MiB`.
+/// The cost of the reference's runs: `the reference: 1.20 s, 27.3 MiB`.
 fn as_it_is(reference: &Medians, primary: Measure) -> String {
     let (time, time_s) = match primary {
         Measure::Cpu => (Measure::Cpu, reference.cpu_s),
@@ -80,7 +80,7 @@ mod tests {
     use crate::results::LeftOut;
     use crate::statistics::Ratio;
 
-    /// One remedy of which each thing was shown.
+    /// A proof with one remedy for each kind of result.
     fn fixture() -> Proof {
         let labels = ["glibc", "glibc:top_pad=64M,trim_threshold=64M", "masu", "jemalloc", "gone"];
         let labels = labels.map(str::to_owned);

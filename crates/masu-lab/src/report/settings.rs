@@ -1,11 +1,11 @@
-//! What is about to be compared, and what the settings of its variants come to: a reader can set the same without
+//! The variants that are about to be compared, and the effect of their settings: a reader can set the same without
 //! masu.
 
 use crate::page::{Block, Form, Page, Statement, Tone};
 use crate::results::Rounds;
 use masu_run::Variant;
 
-/// What is about to be compared, with versions and what the settings come to.
+/// The variants that are about to be compared, with versions and the effect of their settings.
 pub fn plan(variants: &[Variant], rounds: &Rounds, is_most: bool) -> String {
     let names: Vec<String> = variants.iter().map(named).collect();
     let each = match rounds {
@@ -25,7 +25,7 @@ pub fn plan(variants: &[Variant], rounds: &Rounds, is_most: bool) -> String {
     page.render(Form::Text, "").trim_end().to_owned()
 }
 
-/// The variant with its allocator's version, where the label leaves room for one.
+/// The variant with its allocator's version, if the label leaves room for one.
 fn named(variant: &Variant) -> String {
     match &variant.version {
         Some(version) if variant.label == variant.allocator => {
@@ -38,7 +38,7 @@ fn named(variant: &Variant) -> String {
     }
 }
 
-/// For each variant that sets something its label and what that is, with what to know about it.
+/// The label of each variant that sets something, with its settings and the notes on them.
 pub(super) fn lines(variants: &[Variant]) -> Vec<(&str, String)> {
     let line = |variant: &'_ Variant| {
         let set = variant.translation();

@@ -16,7 +16,7 @@ use masu_run::{Evidence, Run, Variant};
 /// The width of the primary measure's column, and of the four others, on a terminal.
 const WIDTHS: [usize; 5] = [22, 10, 10, 11, 11];
 
-/// Medians and ratios of the measures that matter most.
+/// The medians and ratios of the most important measures.
 pub(super) fn main_table(table: &Table, detail: Detail) -> Sheet {
     let shown = measure::shown(&table.summary);
     let rows = table.summary.rows.iter();
@@ -28,7 +28,7 @@ pub(super) fn main_table(table: &Table, detail: Detail) -> Sheet {
     figures("variant", &shown, detail, rows.collect())
 }
 
-/// The same of several machines, each variant's figures below each other.
+/// The same table for several machines, with each variant's figures below each other.
 pub(super) fn across(group: &Group<'_>, variants: &[Across<'_>], detail: Detail) -> Sheet {
     let shown = measure::shown(&group.first().summary);
     let rows = variants.iter().flat_map(|variant| {
@@ -62,7 +62,7 @@ fn column(heading: &str, width: usize) -> Column {
     Column { heading: heading.to_owned(), width }
 }
 
-/// A row's cells; a brief table has the interval of the first measure alone.
+/// The cells of a row; a brief table has only the interval of the first measure.
 fn cells(row: &Row, shown: &[Measure], detail: Detail) -> Vec<Cell> {
     let mut cells: Vec<Cell> = shown.iter().map(|of| cell(row, *of)).collect();
     if detail == Detail::Brief {
@@ -75,7 +75,7 @@ fn cells(row: &Row, shown: &[Measure], detail: Detail) -> Vec<Cell> {
     cells
 }
 
-/// A median, and below it the ratio with what it shows.
+/// A median, and below it the ratio with its tone.
 fn cell(row: &Row, column: Measure) -> Cell {
     let Some(estimate) = row.estimate(column) else { return Cell::default() };
     let text = estimate.median.map(|median| measure::value(column, median)).unwrap_or_default();
@@ -99,7 +99,7 @@ fn times(ratio: f64) -> String {
     format!("×{}", quantity::ratio(ratio))
 }
 
-/// Every measure, and what the plots of servers and of memory draw.
+/// Every measure, and the figures in the plots of servers and of memory.
 pub(super) fn details(table: &Table, valid: &[&Run]) -> Vec<Sheet> {
     let mut sheets = vec![all_measures(table)];
     sheets.extend(latencies(table, valid));
@@ -217,7 +217,7 @@ pub(super) fn overview(overview: &Overview) -> Sheet {
     }
 }
 
-/// Every case a line, every variant a column: the ratio of the primary measure.
+/// The ratios of the primary measure: a line for each case, a column for each variant.
 pub(super) fn matrix(id: &str, source: &Source) -> Option<Sheet> {
     if source.tables.len() < 2 {
         return None;

@@ -1,6 +1,7 @@
-//! The page of a tuning: what fresh runs showed, the smallest change worth making as lines to paste, what was tried.
+//! The page of a tuning: the result of fresh runs, the smallest change worth making as lines to paste, and the variants
+//! tried.
 //!
-//! Figures that chose and figures that count stand apart, and only the latter have intervals.
+//! Figures that chose and figures that count stand apart, and only the second have intervals.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +17,7 @@ use crate::tune::{Change, Form, Goal, NEARLY_ALL, Others, Smaller, Tried, Tuning
 use masu_run::quantity;
 use masu_run::workload::{COMMAND_LINES, shortened};
 
-/// So many names of variants that may be better are enough.
+/// The most names that are listed of variants that may be better.
 const DOUBTFUL_MOST: usize = 3;
 
 /// The page for `tuning` with lines to paste in these forms.
@@ -73,12 +74,12 @@ fn how_many(tuning: &Tuning) -> String {
         (_, 0) => format!("all {all} variants tried"),
         _ => format!("{tried} of {all} variants tried"),
     };
-    // A single run chose: of these less is known than of the others.
+    // A single run chose these variants: less is known of them than of the others.
     let once = others(tuning).filter(|one| one.rounds == 1).count();
     if once == 0 { how_many } else { format!("{how_many} ({once} of them once)") }
 }
 
-/// What was tried, and neither confirmed nor left out.
+/// The variants that were tried, and neither confirmed nor left out.
 fn others(tuning: &Tuning) -> impl Iterator<Item = &Tried> {
     let confirmed = tuning.confirmation.iter().flat_map(|proof| &proof.remedies);
     let mut known: BTreeSet<&str> = confirmed.map(|it| it.medians.label.as_str()).collect();
@@ -86,8 +87,8 @@ fn others(tuning: &Tuning) -> impl Iterator<Item = &Tried> {
     tuning.tried.iter().filter(move |it| !known.contains(it.variant.as_str()))
 }
 
-/// How sure it is that nothing better is among what was tried and not confirmed, and what was not tried; empty where there
-/// is neither.
+/// The certainty that no better variant is among those tried and not confirmed, and those not tried; empty if there are
+/// none of either.
 fn how_sure(tuning: &Tuning) -> String {
     let mut said = Vec::new();
     if let Some(Others { count, by, sure, doubtful }) = &tuning.others {
@@ -100,7 +101,7 @@ fn how_sure(tuning: &Tuning) -> String {
             few => format!("of the others tried ({count}) {few} may be better by {by} or more"),
         });
     }
-    // Of what was passed over no run was made either.
+    // The variants that were passed over had no run either.
     let unknown = tuning.not_tried.len() + tuning.passed_over.len();
     if unknown > 0 {
         said.push(format!("nothing is known of what was not tried ({unknown})"));
@@ -130,7 +131,7 @@ fn more_time(page: &mut Page, tuning: &Tuning) {
     }
 }
 
-/// What fresh runs showed, and the verdict on all of it.
+/// The result of fresh runs, and the verdict on all of it.
 fn confirmed(page: &mut Page, tuning: &Tuning, proof: &Proof) {
     let mark = |label: &str| {
         let is_on = tuning.front.iter().any(|on| on == label);
@@ -207,7 +208,7 @@ fn worth_making(page: &mut Page, goal: Goal, change: &Change) {
     page.say(format!("To try it: masu run -a '{variant}' -- PROGRAM"), Tone::Plain);
 }
 
-/// Whether a change that has so much of the largest gain was shown to have less than nearly all.
+/// Whether a change with this share of the largest gain was shown to have less than nearly all of it.
 fn falls_short((_, high): (f64, f64)) -> bool {
     high < NEARLY_ALL
 }
@@ -223,7 +224,7 @@ fn part(smaller: &Smaller) -> String {
     }
 }
 
-/// Nothing gains: what that rests on, and where there may be something else to gain.
+/// No variant gains: the evidence for that, and other places where there may be a gain.
 fn leave_it(page: &mut Page, tuning: &Tuning, proof: &Proof) {
     let what = measure::name(proof.primary);
     let few = proof.remedies.iter().any(|it| matches!(it.shown, Shown::TooFewRuns { .. }));
@@ -446,7 +447,7 @@ mod tests {
             "{}",
             page(&tuning)
         );
-        // What was confirmed was run again.
+        // The confirmed variant was run again.
         tuning.tried[0].variant = "masu".to_owned();
         assert!(page(&tuning).contains("2 of 4 variants tried,"), "{}", page(&tuning));
     }

@@ -1,7 +1,7 @@
-//! What a comparison says about one variant, in plain words.
+//! The result of a comparison for one variant, in plain words.
 //!
-//! People speak of speed where the lab has a ratio of times: for a variant that takes less time the ratio and its
-//! interval are turned over.
+//! People speak of speed, but the lab has a ratio of times: for a variant that takes less time, the ratio and its
+//! interval are inverted.
 
 use super::measure;
 use crate::page::Tone;
@@ -31,7 +31,7 @@ pub(super) fn words(row: &Row, primary: Measure) -> (String, Tone) {
     }
 }
 
-/// What was decided by a criterion that was fixed beforehand, as a sentence, and its tone.
+/// The decision by a criterion that was fixed in advance, as a sentence, with its tone.
 pub(super) fn decided(decision: &Decision) -> (String, Tone) {
     let Decision { variant, holds, conditions, .. } = decision;
     let said = |(condition, ratio, held): &(Condition, Option<Ratio>, Held)| {
@@ -79,7 +79,7 @@ fn difference(ratio: Option<Ratio>, primary: Measure, plainly: &str) -> String {
     format!("{text}, surely between {} and {}", turned(low), turned(high))
 }
 
-/// Whether less of it is more speed.
+/// Whether a smaller value of the measure means more speed.
 fn is_time(measure: Measure) -> bool {
     matches!(
         measure,

@@ -1,9 +1,9 @@
-//! What may be merged, what may not, and what is said of several machines together.
+//! Tests of merging: comparisons that may be merged, comparisons that may not, and the words about several machines.
 
 use super::*;
 use crate::report::fixtures;
 
-/// A comparison of masu with glibc in which masu takes `times` the time.
+/// A comparison of masu with glibc in which masu takes `times` as long.
 fn source(cpu: &str, times: f64, command: &str) -> Source {
     let runs =
         (0..20).flat_map(|round| [fixtures::run(0, round, 1.0), fixtures::run(1, round, times)]);

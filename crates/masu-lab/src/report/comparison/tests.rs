@@ -1,4 +1,4 @@
-//! The pages as they are seen, for comparisons made up here: every verdict and every oddity on them.
+//! The pages as readers see them, for made-up comparisons: every verdict and every oddity.
 
 use super::*;
 use crate::page::Form;
@@ -11,7 +11,7 @@ use crate::{Measure, Verdict};
 mod html;
 mod markdown;
 
-/// A row whose measures are `wall` seconds and what goes with it, `times` the reference's.
+/// A row with `wall` seconds and the measures that go with them, `times` those of the reference.
 fn row(label: &str, verdict: Verdict, times: Option<(f64, f64, f64)>) -> Row {
     let of_commands = Measure::ALL.into_iter().filter(|measure| !measure.is_of_servers());
     let estimates = of_commands.map(|measure| {
@@ -39,7 +39,7 @@ fn row(label: &str, verdict: Verdict, times: Option<(f64, f64, f64)>) -> Row {
     }
 }
 
-/// A document of these rows, made of no runs.
+/// A document of these rows, without runs.
 fn document(rows: Vec<Row>, warnings: &[&str]) -> Document {
     let labels: Vec<&str> = rows.iter().map(|row| row.variant.as_str()).collect();
     let mut table = fixtures::table(fixtures::a_case("job", &labels, Measure::Wall), Vec::new());
@@ -144,7 +144,7 @@ fn color_stands_only_where_an_interval_leaves_out_1() {
     };
     let open = Verdict::NoDifferenceShown { could_have_seen: 0.02 };
     assert_eq!(colors(open, (0.9, 1.0, 1.1)), (0, 0));
-    // Five ratios and the verdict.
+    // The five ratios and the verdict are colored.
     assert_eq!(colors(Verdict::Faster, (0.8, 0.9, 0.99)), (6, 0));
     assert_eq!(colors(Verdict::Slower, (1.01, 1.1, 1.2)), (0, 6));
 }

@@ -1,9 +1,9 @@
-//! The terms of a diagnosis, each explained in one line: a page names those that it uses.
+//! The terms of a diagnosis, each explained in one line: a page explains the terms that it uses.
 
 use crate::diagnose::Finding;
 use crate::page::{Statement, Tone};
 
-/// A term, what it is met as in a text, and what it means.
+/// A term, the words that stand for it in a text, and its meaning.
 type Term = (&'static str, &'static [&'static str], &'static str);
 
 const TERMS: [Term; 15] = [
@@ -48,7 +48,7 @@ const TERMS: [Term; 15] = [
     ),
 ];
 
-/// The terms that `findings` use, with what they mean.
+/// The terms that `findings` use, with their meanings.
 pub(super) fn explained<'a>(findings: impl IntoIterator<Item = &'a Finding>) -> Vec<Statement> {
     let mut text = String::new();
     for finding in findings {

@@ -1,4 +1,4 @@
-//! Results files become documents, also those that were cut off; what is no results file is refused.
+//! Tests that results files become documents, even if they were cut off, and that other files are refused.
 
 use std::fs;
 
@@ -41,7 +41,7 @@ fn what_was_cut_off_is_summarized_from_its_runs() {
 #[test]
 fn what_has_fewer_rounds_than_were_asked_for_was_stopped() {
     let mut records = records();
-    // The summary is last; before it stand three runs a round.
+    // The summary is last; before it stand the runs, three for each round.
     for (name, runs) in [("a run", 1), ("a round", 3)] {
         let mut fewer = records.clone();
         fewer.drain(fewer.len() - 1 - runs..fewer.len() - 1);

@@ -1,4 +1,4 @@
-//! An axis: values to places, and the round values worth a tick.
+//! An axis: the places of values, and the round values worth a tick.
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Axis {
@@ -7,35 +7,35 @@ pub(super) struct Axis {
     from: f64,
     to: f64,
     is_logarithmic: bool,
-    /// What round values are multiples of: 1, or a power of 1024 for bytes.
+    /// The unit of round values: 1, or a power of 1024 for bytes.
     unit: f64,
 }
 
 const TICKS: f64 = 6.0;
 
 impl Axis {
-    /// Equal differences are equal distances. Values from `low` to `high` lie from `from` to `to`.
+    /// A linear axis: equal differences are equal distances. Values from `low` to `high` lie from `from` to `to`.
     pub(super) fn linear(low: f64, high: f64, from: f64, to: f64) -> Axis {
         let high = if high > low { high } else { low + low.abs().max(1e-9) * 0.1 };
         Axis { low, high, from, to, is_logarithmic: false, unit: 1.0 }
     }
 
-    /// The same with ticks at round numbers of the unit in which such bytes are written.
+    /// The same axis with ticks at round numbers of the unit in which these bytes are written.
     pub(super) fn of_bytes(self) -> Axis {
         let units = (0..4).map(|power| 1024_f64.powi(power));
-        // Up to 1.2 of a unit the steps are less than half of it, and so written in the smaller one.
+        // Up to 1.2 of a unit the steps are less than half of the unit, and so are written in the smaller one.
         let unit = units.take_while(|unit| *unit * 1.2 < self.high).last().unwrap_or(1.0);
         Axis { unit, ..self }
     }
 
-    /// Equal ratios are equal distances. What a file may hold but no axis can show is cut.
+    /// A logarithmic axis: equal ratios are equal distances. A value that a file may hold but no axis can show is cut.
     pub(super) fn logarithmic(low: f64, high: f64, from: f64, to: f64) -> Axis {
         let (low, high) = (low.max(1e-100), high.min(1e100));
         let high = if high > low { high } else { low * 1.1 };
         Axis { low, high, from, to, is_logarithmic: true, unit: 1.0 }
     }
 
-    /// The place of `value`; beyond the ends for one that lies beyond.
+    /// The place of `value`; beyond the ends for a value that lies beyond.
     pub(super) fn at(&self, value: f64) -> f64 {
         let share = if self.is_logarithmic {
             (value.max(f64::MIN_POSITIVE) / self.low).ln() / (self.high / self.low).ln()

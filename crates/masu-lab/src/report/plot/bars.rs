@@ -1,4 +1,4 @@
-//! One figure a row, as a bar from 0: for counts and for what an experiment compares.
+//! One figure for each row, as a bar from 0: for counts and for the results of an experiment.
 
 use super::axis::Axis;
 use super::{LEFT, RIGHT, Rows, Screen};
@@ -7,19 +7,19 @@ use masu_run::quantity::bytes;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Bar {
     pub label: String,
-    /// Its figure; none where it was not measured.
+    /// The figure of the bar; none if it was not measured.
     pub value: Option<f64>,
 }
 
 const THICK: f64 = 12.0;
 
-/// The plot of `bars`, whose figures `unit` puts into words. `id` must be unique in a page, and `title` says what the
+/// The plot of `bars`; `unit` puts their figures into words. `id` must be unique in a page, and `title` says what the
 /// figures are.
 pub fn bars(id: &str, title: &str, bars: &[Bar], unit: fn(f64) -> String) -> String {
     drawn(id, title, bars, unit, &axis(bars))
 }
 
-/// The same of figures that are bytes.
+/// The same plot for figures in bytes.
 pub(crate) fn bars_of_bytes(id: &str, title: &str, bars: &[Bar]) -> String {
     drawn(id, title, bars, bytes, &axis(bars).of_bytes())
 }

@@ -1,6 +1,6 @@
-//! Every run a dot, with the median and the quartiles of each variant.
+//! Each run as a dot, with the median and the quartiles of each variant.
 //!
-//! Dots that would hide each other are moved apart up and down, always in the same way.
+//! Dots that would hide each other are moved up and down, always in the same way.
 
 use super::axis::Axis;
 use super::svg::Point;
@@ -11,7 +11,7 @@ use masu_run::Run;
 
 const DOT: f64 = 5.0;
 
-/// How far dots may move, in dots, up and down.
+/// The most dots by which a dot may move up or down.
 const LANES: i32 = 4;
 
 /// The plot of `of` for the runs that count, each with its variant's index into `labels`.
@@ -63,16 +63,16 @@ pub(in crate::report) fn distribution(
     Some(svg.finish(id, &format!("Distribution of {name}"), &description))
 }
 
-/// An axis over all of `values`, with a little air; none without values.
+/// An axis over all of `values`, with a little space; none without values.
 fn axis(values: &[f64], from: f64, to: f64) -> Option<Axis> {
     let low = values.iter().copied().min_by(f64::total_cmp)?;
     let high = values.iter().copied().max_by(f64::total_cmp)?;
-    // A range of nothing would make the last digit's noise look like a spread.
+    // An empty range would make the last digit's noise look like a spread.
     let air = ((high - low) * 0.04).max(high.abs() * 0.002).max(1e-9);
     Some(Axis::linear((low - air).max(0.0), high + air, from, to))
 }
 
-/// Where the dots of `values` go: each in the free lane nearest to the middle.
+/// The places of the dots of `values`: each in the free lane nearest to the middle.
 fn swarm(values: &[f64], axis: &Axis, middle: f64) -> Vec<Point> {
     let mut sorted: Vec<f64> = values.iter().map(|value| axis.at(*value)).collect();
     sorted.sort_by(f64::total_cmp);
@@ -80,7 +80,7 @@ fn swarm(values: &[f64], axis: &Axis, middle: f64) -> Vec<Point> {
     let mut last = vec![f64::NEG_INFINITY; lanes.len()];
     let mut points = Vec::with_capacity(sorted.len());
     for (index, x) in sorted.into_iter().enumerate() {
-        // Where every lane is taken dots overlap, spread over the lanes.
+        // If every lane is taken, dots overlap, spread over the lanes.
         let free = last.iter().position(|taken| x - taken >= DOT);
         let lane = free.unwrap_or(index % lanes.len());
         last[lane] = x;

@@ -1,7 +1,7 @@
-//! Flame graphs: a box is a function, as wide as what was counted in it and in what it called.
+//! Flame graphs: a box is a function, as wide as the count in it and in the functions that it called.
 //!
-//! Boxes stand on their callers. The numbers of boxes too narrow for a name are read by hovering. A difference may hold
-//! numbers below zero: a box is as wide as its change, and one that shrank has another color.
+//! Boxes stand on their callers. A pointer that rests on a box too narrow for a name shows its number. A difference may
+//! hold numbers below zero: a box is as wide as its change, and a box that shrank has another color.
 
 use std::collections::BTreeMap;
 
@@ -14,10 +14,10 @@ use masu_run::quantity::percent;
 const MARGIN: f64 = 8.0;
 const ROW: f64 = 18.0;
 
-/// Narrower boxes are left out.
+/// The width below which boxes are left out.
 const NARROWEST: f64 = 0.6;
 
-/// What a letter of a box's name takes, and what is left free beside the name.
+/// The width of a letter in a box's name, and the free width beside the name.
 const LETTER: f64 = 7.3;
 const FREE: f64 = 6.0;
 
@@ -25,7 +25,7 @@ const FREE: f64 = 6.0;
 #[derive(Default)]
 struct Node<'a> {
     above: BTreeMap<&'a str, Node<'a>>,
-    /// What was counted here and further in; and its size without regard to sign.
+    /// The count in this function and in the functions that it called, and the same count without regard to sign.
     number: i64,
     size: u64,
 }
@@ -46,14 +46,14 @@ impl<'a> Node<'a> {
 
 struct Drawing<'a> {
     svg: Svg,
-    /// Units for one of what is counted.
+    /// The width of one counted unit in the drawing.
     scale: f64,
     bottom: f64,
     deepest: usize,
     words: &'a dyn Fn(i64) -> String,
 }
 
-/// The plot of `stacks`, which are of `all` samples; none without stacks. `id` must be unique in a page.
+/// The plot of `stacks`, which are a part of `all` samples; none without stacks. `id` must be unique in a page.
 pub(in crate::report) fn flame(
     id: &str,
     stacks: &[Stack],
@@ -64,7 +64,7 @@ pub(in crate::report) fn flame(
     for stack in stacks {
         root.add(stack.frames.iter().map(String::as_str), stack.samples.cast_signed());
     }
-    // What is not in the stacks belongs to the whole.
+    // Samples that are in no stack belong to the whole.
     let all = all.max(root.size);
     (root.number, root.size) = (all.cast_signed(), if root.size == 0 { 0 } else { all });
     let words = |samples: i64| percent(samples as f64 / all.max(1) as f64);
@@ -90,7 +90,7 @@ pub(in crate::report) fn heap(profile: &Profile, what: What, title: &str) -> Str
     standalone(&svg.finish("heap", &whole, description)).replace("</svg>", &end)
 }
 
-/// The boxes of `root`, called `whole`, and of at most so many rows on it; none where nothing was counted.
+/// The boxes of `root`, called `whole`, and of at most this many rows above it; none if nothing was counted.
 fn draw(
     root: &Node<'_>,
     whole: &str,
@@ -116,7 +116,7 @@ impl Drawing<'_> {
             return;
         }
         self.one(name, node.number, (x, width), row);
-        // The widest first: the eye begins on the left.
+        // The widest boxes come first, because the eye begins on the left.
         let mut above: Vec<(&&str, &Node<'_>)> = node.above.iter().collect();
         above.sort_by_key(|(_, one)| std::cmp::Reverse(one.size));
         for (name, one) in above {
@@ -137,7 +137,7 @@ impl Drawing<'_> {
     }
 }
 
-/// As much of a box's words as it has room for.
+/// The part of a box's words for which it has room.
 fn fitting(said: &str, name: &str, width: f64) -> String {
     let letters = ((width - FREE) / LETTER).max(0.0) as usize;
     match letters {
@@ -200,7 +200,7 @@ mod tests {
         let stacks = [
             (vec![frame("main"), frame("parse<T>")], sums(3 << 20)),
             (vec![frame("main"), frame("a;b")], sums(-(1 << 20) - 100)),
-            // Too narrow to be seen.
+            // This stack is too narrow to be seen.
             (vec![frame("main"), frame("a;b"), frame("main")], sums(100)),
         ];
         let profile = Profile { stacks: stacks.into(), ..Profile::default() };

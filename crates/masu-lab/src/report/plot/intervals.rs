@@ -1,7 +1,7 @@
-//! Ratios with their intervals, a row each: the plot that carries the verdicts.
+//! Ratios with their intervals, one in each row: the plot that carries the verdicts.
 //!
 //! The axis is logarithmic: half and double are equally far from 1. An interval that leaves out 1 is filled and
-//! colored, others are hollow and gray. One that reaches far beyond all estimates ends in an arrow.
+//! colored, others are hollow and gray. An interval that reaches far beyond all estimates ends in an arrow.
 
 use super::axis::Axis;
 use super::{NOTES, Rows, Screen};
@@ -13,13 +13,13 @@ use masu_run::quantity;
 #[derive(Debug, Clone)]
 pub(in crate::report) struct Interval {
     pub(in crate::report) label: String,
-    /// The ratio; none for the reference and where there are no runs.
+    /// The ratio; none for the reference and for variants without runs.
     pub(in crate::report) ratio: Option<Ratio>,
-    /// What stands in place of a ratio.
+    /// The words in place of a ratio.
     pub(in crate::report) instead: &'static str,
 }
 
-/// Where intervals are so wide that the widest would hide the others.
+/// The ratio of the largest end to the smallest from which on the widest interval would hide the others.
 const WIDE: f64 = 4.0;
 
 /// The plot of `rows`, all ratios of `of` to the reference.
@@ -90,7 +90,7 @@ fn bar(svg: &mut super::Svg, axis: &Axis, (low, high): (f64, f64), y: f64, class
     }
 }
 
-/// An axis over 1, every estimate and every interval that is not far beyond them.
+/// An axis over 1, every estimate, and every interval that is not far beyond them.
 fn axis(rows: &[Interval], screen: Screen) -> Axis {
     let ratios: Vec<&Ratio> = rows.iter().filter_map(|row| row.ratio.as_ref()).collect();
     let ends = ratios.iter().filter_map(|ratio| ratio.interval).flat_map(|(low, high)| [low, high]);
@@ -105,7 +105,7 @@ fn axis(rows: &[Interval], screen: Screen) -> Axis {
     } else {
         (low, high) = (least, most);
     }
-    // A little air, so that no mark touches an edge.
+    // A little space, so that no mark touches an edge.
     let air = (high / low).powf(0.04);
     Axis::logarithmic(low / air, high * air, screen.left(), screen.right() - 10.0)
 }

@@ -1,4 +1,4 @@
-//! Latencies of a server: how long half, most and nearly all of the requests waited.
+//! Latencies of a server: the times that half, most and nearly all of the requests waited.
 
 use super::axis::Axis;
 use super::{Rows, Screen};
@@ -7,10 +7,10 @@ use masu_run::Run;
 use masu_run::execute::Latencies;
 use masu_run::quantity;
 
-/// A share of the requests: its name and the latency below which it lay.
+/// A share of the requests: its name, and the latency below which the requests lay.
 type Share = (&'static str, fn(&Latencies) -> f64);
 
-/// The shares a burst knows, in their order.
+/// The shares in a burst, in their order.
 pub(in crate::report) const LATENCIES: [Share; 5] = [
     ("p50", |it| it.p50),
     ("p90", |it| it.p90),
@@ -31,7 +31,7 @@ pub(in crate::report) fn latency_median(
     statistics::median(&values)
 }
 
-/// The plot; none where no burst tells its latencies.
+/// The plot; none if no burst has latencies.
 pub(in crate::report) fn latency(
     id: &str,
     labels: &[String],
@@ -63,7 +63,7 @@ pub(in crate::report) fn latency(
         let mut written = f64::NEG_INFINITY;
         for (x, name) in &places {
             svg.circle((*x, y), 4.0, "point plain");
-            // A name that would run into the one before is left out; the order tells.
+            // A name that would overlap the one before is left out; the order shows which it is.
             if x - written > 34.0 {
                 svg.text(*x, y - 9.0, "note", "middle", name);
                 written = *x;

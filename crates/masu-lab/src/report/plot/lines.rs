@@ -1,7 +1,7 @@
 //! Lines over a few steps (workers, functions, percentiles), each with its name at its end.
 //!
-//! Names that would overlap are moved apart, in the order of the lines' ends, and a thin line leads back: no legend is
-//! needed.
+//! Names that would overlap are moved apart, in the order of the lines' ends, and a thin line leads from each to its
+//! end: no legend is needed.
 
 use super::axis::Axis;
 use super::svg::{Point, Svg};
@@ -10,7 +10,7 @@ use super::{WIDTH, float};
 #[derive(Debug, Clone)]
 pub struct Chart<'a> {
     pub title: &'a str,
-    /// What the steps are.
+    /// The meaning of the steps.
     pub across: &'a str,
     pub(crate) ticks: &'a [String],
     pub lines: &'a [Line],
@@ -21,9 +21,9 @@ pub struct Chart<'a> {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Line {
     pub label: String,
-    /// A figure for each step; none where it was not measured.
+    /// The figure for each step; none if it was not measured.
     pub points: Vec<Option<f64>>,
-    /// Whether it is drawn so that it stands out.
+    /// Whether the line is drawn so that it stands out.
     pub is_ours: bool,
 }
 
@@ -39,9 +39,9 @@ const APART: f64 = 14.0;
 /// Characters of a name that fit beside the plot.
 const NAME: usize = 30;
 
-/// The plot; the axis of the figures is logarithmic where they reach far. `id` must be unique in a page.
+/// The plot; the axis of the figures is logarithmic if they span a wide range. `id` must be unique in a page.
 pub fn lines(id: &str, chart: &Chart<'_>) -> String {
-    // Every name has its place, however many there are.
+    // Every name has a place, however many names there are.
     let bottom = TOP + HEIGHT.max(APART * float(chart.lines.len()));
     let mut svg = Svg::new(WIDTH, bottom + BELOW);
     let axis = axis(chart.lines, bottom);
@@ -111,15 +111,14 @@ fn axis(lines: &[Line], bottom: f64) -> Axis {
     }
 }
 
-/// Where the names of the lines stand, which come in the order of their ends: as near to these as they can without
-/// lying on each other.
+/// The places of the lines' names, in the order of the lines' ends: as near to the ends as possible without an overlap.
 fn apart<'a>(ends: &[(f64, Point, &'a Line)], bottom: f64) -> Vec<(f64, (Point, &'a Line))> {
     let mut places: Vec<f64> = Vec::new();
     for (wanted, _, _) in ends {
         let least = places.last().map_or(TOP, |last| last + APART);
         places.push(wanted.max(least));
     }
-    // What has run over the bottom moves up again, and pushes those above.
+    // A name that ran over the bottom moves up again, and pushes the names above it.
     let mut most = bottom;
     for place in places.iter_mut().rev() {
         *place = place.min(most);

@@ -1,7 +1,7 @@
 //! Resident memory over a run.
 //!
-//! Each variant is shown by the run whose primary measure lies nearest to the median: a mean of curves would show a
-//! shape that no run had.
+//! Each variant is shown by the run whose primary measure is nearest to the median: a mean of curves would have a shape
+//! that no run had.
 
 use super::axis::Axis;
 use super::svg::Point;
@@ -10,7 +10,7 @@ use crate::{Measure, statistics};
 use masu_run::Run;
 use masu_run::quantity;
 
-/// The run that stands for `variant`; none where no run has a curve.
+/// The run that stands for `variant`; none if no run has a curve.
 pub(in crate::report) fn median_run<'a>(
     variant: usize,
     primary: Measure,
@@ -26,7 +26,7 @@ pub(in crate::report) fn median_run<'a>(
         .map(|(_, run)| run)
 }
 
-/// The plot, one panel a variant, all with the same scales; none where no run has a curve.
+/// The plot, one panel for each variant, all with the same scales; none if no run has a curve.
 pub(in crate::report) fn memory(
     id: &str,
     primary: Measure,
@@ -80,8 +80,8 @@ pub(in crate::report) fn largest(run: &Run) -> u64 {
     run.rss_over_time.iter().map(|(_, bytes)| *bytes).max().unwrap_or(0)
 }
 
-/// The mean of the run's resident bytes over time. The last sample would say less: a program that
-/// ends gives everything back.
+/// The mean of the run's resident bytes over time. The last sample would say less: a program gives all memory back at
+/// its end.
 pub(in crate::report) fn mean(run: &Run) -> f64 {
     let steps = || run.rss_over_time.windows(2);
     let area: f64 = steps()

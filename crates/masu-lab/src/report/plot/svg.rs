@@ -1,4 +1,4 @@
-//! An SVG element under construction. Whatever is put into it is escaped here and nowhere else.
+//! An SVG element under construction. Every text in it is escaped here and nowhere else.
 
 use std::fmt::Write;
 
@@ -42,7 +42,7 @@ impl Svg {
         ));
     }
 
-    /// A rectangle that says `name` where a pointer rests on it.
+    /// A rectangle that shows `name` if a pointer rests on it.
     pub(super) fn named_rect(&mut self, corner: Point, size: (f64, f64), class: &str, name: &str) {
         let [x, y, width, height] = [corner.0, corner.1, size.0, size.1].map(short);
         let name = escaped(name);
@@ -78,7 +78,7 @@ impl Svg {
         }
     }
 
-    /// The element, with what a reader who cannot see it reads. `id` must be unique in the page.
+    /// The element, with a title and a description for readers who cannot see it. `id` must be unique in the page.
     pub(super) fn finish(self, id: &str, title: &str, description: &str) -> String {
         let [width, height] = [self.width, self.height].map(short);
         let (title, description) = (escaped(title), escaped(description));

@@ -1,4 +1,5 @@
-//! The file is well-formed, needs nothing, escapes what it is given, and holds what the plots draw.
+//! Tests that the file is well-formed, needs no other file, escapes its input, and holds the figures that the plots
+//! draw.
 
 use super::*;
 
