@@ -1,6 +1,6 @@
 //! From runs to a table: medians, ratios, verdicts, warnings.
 //!
-//! A run counts if it ended by itself and in the way the reference usually did: a crash is quick, and must not make
+//! A run counts if it ended by itself, in the way that the reference usually did: a crash is quick, and must not make
 //! its variant look fast.
 
 use std::collections::BTreeSet;
@@ -22,14 +22,14 @@ use series::Series;
 pub use decide::{Condition, Criterion, Decision, Held, decide};
 pub use gate::{Gate, Standing, gate};
 
-/// Summarizes `runs` of the variants called `labels`, the first of which is the reference;
-/// `primary` carries the verdicts, which together err as seldom as `look` allows. Works on runs as
-/// they come, also on a comparison that was stopped.
+/// Summarizes `runs` of the variants called `labels`, the first of which is the reference. `primary` carries the
+/// verdicts, which together err as rarely as `look` allows. Works on the runs made so far, also on a comparison that
+/// was stopped.
 pub fn summarize(labels: &[String], primary: Measure, look: Look, runs: &[Run]) -> Summary {
     summarize_measures(&Measure::ALL, labels, primary, look, runs)
 }
 
-/// The same of `measures` alone, of which `primary` is one.
+/// The same for `measures` alone; `primary` must be one of them.
 pub(crate) fn summarize_measures(
     measures: &[Measure],
     labels: &[String],
@@ -77,20 +77,21 @@ pub(crate) fn valid(runs: &[Run]) -> Vec<&Run> {
     runs.iter().filter(counts).collect()
 }
 
-/// How most runs of the reference ended, which stands for how things are; of any variant if it has none.
+/// The ending of most runs of the reference, which stands for the normal one; of any variant if the reference has no
+/// runs.
 fn usual_ending(runs: &[Run]) -> Option<&Ending> {
     let own = |run: &&Run| matches!(run.ending, Ending::Exited(_) | Ending::Signalled(_));
     let of_reference: Vec<&Run> = runs.iter().filter(own).filter(|run| run.variant == 0).collect();
     let of_any: Vec<&Run> = runs.iter().filter(own).collect();
     let asked = if of_reference.is_empty() { of_any } else { of_reference };
     let count = |ending: &Ending| asked.iter().filter(|run| run.ending == *ending).count();
-    // `max_by_key` keeps the last of equals; the first run's way is to win a tie.
+    // `max_by_key` keeps the last of equals; the first run's ending must win a tie.
     asked.iter().rev().map(|run| &run.ending).max_by_key(|ending| count(ending))
 }
 
-/// The part of its rounds that may fail a variant, as a divisor. Up to a fifth the estimate cannot be
-/// far off, wherever those that failed would have lain: the center and its interval stand as long as
-/// fewer than 29 of 100 differences are arbitrary.
+/// The part of the rounds that may fail for a variant, as a divisor. If at most a fifth failed, the estimate cannot be
+/// far off, wherever the failed values would have been: the center and its interval stand as long as fewer than 29 of
+/// 100 differences are arbitrary.
 const ROUNDS_A_FAILURE: usize = 5;
 
 struct Table<'a> {
@@ -137,7 +138,7 @@ impl Table<'_> {
         let mut estimates: Vec<Estimate> = self.measures.iter().map(estimate).collect();
         let verdict = self.verdict(index, &estimates);
         if let Verdict::RunsFailed { .. } = verdict {
-            // What is left of the runs has ratios; nothing can be sure of the whole.
+            // The remaining runs have ratios, but they prove nothing about all runs.
             for ratio in estimates.iter_mut().filter_map(|estimate| estimate.ratio.as_mut()) {
                 ratio.interval = None;
             }
@@ -166,7 +167,7 @@ impl Table<'_> {
         statistics::verdict(self.primary, ratio, others, self.look.level)
     }
 
-    /// Why variant `index` has no ratio of the primary measure although it was measured.
+    /// The reason why variant `index` has no ratio of the primary measure although it was measured.
     fn zeros(&self, index: usize) -> Option<String> {
         let others = self.labels.len().saturating_sub(1);
         let pairs = self.pairs(index, self.primary);

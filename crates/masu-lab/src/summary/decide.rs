@@ -1,7 +1,7 @@
 //! A criterion that is fixed before the runs: `masu if wall <= 0.97 and peak_rss <= 1.1`.
 //!
-//! It is written down with the results before anything is measured. The burden of proof is the change's: what is not
-//! shown to hold does not hold.
+//! It is written down with the results before anything is measured. The burden of proof is the change's: a condition
+//! that is not shown to hold does not hold.
 
 use std::fmt;
 use std::str::FromStr;
@@ -14,20 +14,20 @@ use crate::{Measure, Verdict};
 use masu_run::Error;
 use masu_run::named::find;
 
-/// What a variant must reach to be taken.
+/// The criterion that a variant must meet to be taken.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Criterion {
     pub variant: String,
-    /// What must hold of it, all of them.
+    /// The conditions, all of which must hold for the variant.
     pub conditions: Vec<Condition>,
 }
 
-/// What must hold of one measure.
+/// The condition on one measure.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Condition {
-    /// The measure, by that of the reference.
+    /// The measure, as a ratio to that of the reference.
     pub measure: Measure,
-    /// Whether the ratio may be at most the bound, or must be at least it.
+    /// Whether the ratio must be at most the bound; otherwise it must be at least the bound.
     pub(crate) is_at_most: bool,
     /// The bound: 0.97 is three per cent less than the reference.
     pub bound: f64,
@@ -36,7 +36,7 @@ pub struct Condition {
 impl FromStr for Criterion {
     type Err = Error;
 
-    /// Understands `VARIANT if MEASURE <= RATIO and MEASURE >= RATIO …`.
+    /// Parses `VARIANT if MEASURE <= RATIO and MEASURE >= RATIO …`.
     fn from_str(text: &str) -> Result<Criterion, Error> {
         let wrong = |reason: String| {
             Error::Request(format!(
@@ -90,7 +90,7 @@ impl Condition {
         let Some((low, high)) = ratio.and_then(|ratio| ratio.interval) else {
             return Held::Unknown;
         };
-        // Turned over, so that the bound is always above.
+        // The values are negated if needed, so that the bound is always above.
         let (low, high, bound) =
             if self.is_at_most { (low, high, self.bound) } else { (-high, -low, -self.bound) };
         match () {
@@ -101,7 +101,7 @@ impl Condition {
     }
 }
 
-/// Whether something holds, by the whole of its interval.
+/// Whether a condition holds, by the whole of its interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Held {
@@ -109,7 +109,7 @@ pub enum Held {
     No,
     /// The runs cannot tell.
     Open,
-    /// There is no interval: too few runs, or it could not take part.
+    /// There is no interval: there were too few runs, or the variant could not take part.
     Unknown,
 }
 
@@ -118,13 +118,13 @@ pub struct Decision {
     /// The criterion as it was written.
     pub criterion: String,
     pub variant: String,
-    /// Whether all of it holds: *no* where one condition surely does not.
+    /// Whether all conditions hold: *no* if one condition surely does not.
     pub holds: Held,
     /// Each condition with its ratio.
     pub conditions: Vec<(Condition, Option<Ratio>, Held)>,
 }
 
-/// What `summary` says about `criterion`.
+/// The decision on `criterion` by the figures of `summary`.
 ///
 /// ```
 /// use masu_lab::Run;
@@ -176,7 +176,7 @@ mod tests {
     use crate::summary::summarize;
     use masu_run::Run;
 
-    /// A table in which `b` takes 0.9 of the time, give or take 1 %, and 1.05 times the memory.
+    /// A table in which `b` takes 0.9 of the time, within 1 %, and 1.05 times the memory.
     fn table(rounds: usize) -> Summary {
         let run = |round: usize, variant: usize| {
             let off = if round.is_multiple_of(2) { 0.99 } else { 1.01 };

@@ -1,40 +1,40 @@
 //! A gate for continuous integration: is any variant surely worse than the reference by more than is allowed?
 //!
-//! *Failed* only where the whole interval is beyond what is allowed, *passed* only where the whole interval is within
-//! it, else *undecided*. The intervals hold together with the table's confidence: at most one table in a hundred fails
-//! a variant that is within what is allowed, and at most one passes a variant that is beyond.
+//! *Failed* only if the whole interval is beyond the allowed limit, *passed* only if the whole interval is within it,
+//! else *undecided*. The intervals hold together with the table's confidence: at most one table in a hundred fails a
+//! variant that is within the limit, and at most one passes a variant that is beyond.
 
 use serde::{Deserialize, Serialize};
 
 use crate::results::{Row, Summary};
 use crate::statistics::{self, Ratio, Verdict};
 
-/// What a gate says about a table.
+/// The result of a gate for a table.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Gate {
     /// No variant is worse than the reference by more than is allowed.
     Passed,
-    /// These variants surely are. Others may be undecided: a failure says what must be mended.
+    /// These variants surely are worse. Others may be undecided: a failure names what must be fixed.
     Failed(Vec<Standing>),
-    /// None surely is, but of these the runs cannot tell, be it that their intervals reach over
-    /// what is allowed, that there are too few runs for one, or that too many of them failed.
+    /// No variant surely is worse, but for these the runs cannot decide: their intervals reach over the limit, there
+    /// are too few runs for one, or too many of them failed.
     Undecided(Vec<Standing>),
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Standing {
     pub variant: String,
-    /// Its ratio to the reference; none without a valid pair.
+    /// The variant's ratio to the reference; none without a valid pair.
     pub ratio: Option<Ratio>,
-    /// By how much worse a variant must be, relative to the reference, for nine of ten series like
-    /// this one to fail it: 0.05 is five per cent. None where there is no verdict.
+    /// The amount by which a variant must be worse, relative to the reference, for nine of ten series like this one to
+    /// fail it: 0.05 is five per cent. None if there is no verdict.
     pub could_have_seen: Option<f64>,
 }
 
-/// Whether any variant of `summary` is worse than the reference by more than `percent` per cent in
-/// the primary measure: takes longer, or more of whatever is measured, by that much; of a throughput,
-/// lets the reference do more by that much.
+/// Whether any variant of `summary` is worse than the reference by more than `percent` per cent in the primary measure:
+/// it takes that much longer, or that much more of the measured resource; for a throughput, the reference does that
+/// much more.
 ///
 /// ```
 /// use masu_lab::Run;
@@ -72,7 +72,7 @@ pub fn gate(summary: &Summary, percent: f64) -> Gate {
     }
 }
 
-/// How many times as much as the reference the variant of `row` costs; none where there is no verdict.
+/// The cost of the variant of `row`, as a multiple of the reference's; none if there is no verdict.
 fn cost(summary: &Summary, row: &Row) -> Option<(f64, f64)> {
     if let Verdict::TooFewRuns { .. } | Verdict::RunsFailed { .. } = row.verdict {
         return None;
@@ -99,7 +99,7 @@ mod tests {
     use crate::summary::summarize;
     use masu_run::execute::Burst;
 
-    /// A table at 1 % noise, judged by time or by how much is done in it.
+    /// A table at 1 % noise, judged by time or by throughput.
     fn table(truth: &[f64], primary: Measure, rounds: usize) -> Summary {
         let mut machine = Machine::new(Noise::Normal(0.01), 1);
         let mut runs = Comparison::of(truth).runs(&mut machine, rounds);

@@ -1,24 +1,24 @@
 //! Other use of the machine during the runs: waits for a CPU, time the hypervisor took, other processes, load.
 //!
-//! These widen the intervals and tip no verdict, for the variants of a round meet them alike.
+//! These widen the intervals but tip no verdict, because they hit the variants of a round alike.
 
 use crate::results::Row;
 use crate::statistics::{self, Measure};
 use masu_run::execute::Run;
 
-/// The share of a table's runs that may be starved before it is worth a word.
+/// The share of a table's runs that must be starved for a warning.
 const STARVED_SHARE: f64 = 0.1;
 
-/// CPU time taken by the hypervisor that is worth a word, as a share of what the runs used.
+/// The CPU time taken by the hypervisor that is worth a warning, as a share of the runs' CPU time.
 const STEAL_SHARE: f64 = 0.02;
 
-/// CPUs that others keep busy, on average, that are worth a word.
+/// The mean number of CPUs kept busy by others that is worth a warning.
 const OTHERS_CPUS: f64 = 0.25;
 
-/// Load beyond what the runs themselves make that is worth a word.
+/// The load, beyond that of the runs themselves, that is worth a warning.
 const LOAD_BEYOND: f64 = 1.0;
 
-/// What there is to say about all `runs` of the variants called `labels`; `valid` are those that the table rests on.
+/// The warnings about all `runs` of the variants called `labels`; `valid` are the runs that the table rests on.
 pub(super) fn warnings(labels: &[String], runs: &[Run], valid: &[&Run]) -> Vec<String> {
     let mut warnings = Vec::new();
     warnings.extend(starved(labels, runs, valid));
@@ -27,7 +27,7 @@ pub(super) fn warnings(labels: &[String], runs: &[Run], valid: &[&Run]) -> Vec<S
     warnings
 }
 
-/// Starved runs: whose, how many, made again or kept.
+/// Starved runs: their variants, their number, and whether they were made again or kept.
 fn starved(labels: &[String], runs: &[Run], valid: &[&Run]) -> Option<String> {
     let kept = valid.iter().filter(|run| run.starved).count();
     let repeated = runs.iter().filter(|run| run.replaced).count();
@@ -54,7 +54,8 @@ fn starved(labels: &[String], runs: &[Run], valid: &[&Run]) -> Option<String> {
 /// The share of a table's runs that must be starved for the clock to say little.
 const NEARLY_ALL_STARVED: f64 = 0.5;
 
-/// Ratios of CPU time, where most runs waited for a CPU and the clock decides: waiting lengthens it, and not them.
+/// Ratios of CPU time, if most runs waited for a CPU and the clock decides: waits lengthen the clock's time, not CPU
+/// time.
 pub(super) fn cpu_beside(rows: &[Row], primary: Measure, valid: &[&Run]) -> Option<String> {
     let starved = valid.iter().filter(|run| run.starved).count();
     if primary != Measure::Wall || starved as f64 <= NEARLY_ALL_STARVED * valid.len() as f64 {
@@ -92,7 +93,7 @@ fn steal(valid: &[&Run]) -> Option<String> {
     })
 }
 
-/// Other processes at work, by their CPU time or, where that is not known, by the load.
+/// Other processes at work, by their CPU time or, if that is not known, by the load.
 fn others(valid: &[&Run]) -> Option<String> {
     let with_count = || valid.iter().filter(|run| run.others_s.is_some());
     let wall: f64 = with_count().map(|run| run.wall_s).sum();

@@ -1,37 +1,37 @@
-//! What a variant's times look like one after another: drift, outliers, two speeds.
+//! The times of a variant one after another: drift, outliers, two speeds.
 //!
 //! The verdicts hold with any of them, but each has a cause that widens the intervals or that the reader will want to
-//! know. On healthy series each warning comes in fewer than one table of a hundred. Ranks and gaps are judged, which
-//! no single wild run can feign.
+//! know. On healthy series each warning comes in fewer than one table of a hundred. Ranks and gaps are judged, which no
+//! single wild run can imitate.
 
 use crate::statistics::{self, Measure, Sorted};
 use masu_run::execute::Run;
 
-/// Runs without which nothing is said about a series.
+/// The fewest runs about which anything is said.
 const RUNS_MIN: usize = 10;
 
-/// How sure a trend must be: deviations of Kendall's statistic, which chance reaches once in ten thousand series.
+/// The certainty of a trend: deviations of Kendall's statistic, which chance reaches once in ten thousand series.
 const TREND_DEVIATIONS: f64 = 3.9;
 
-/// The change from the first to the last run, relative to the median, that is worth a word.
+/// The change from the first to the last run, relative to the median, that is worth a warning.
 const TREND_MIN: f64 = 0.02;
 
-/// How many robust deviations from the median a run is an outlier.
+/// The distance of an outlier from the median, in robust deviations.
 const OUTLIER_DEVIATIONS: f64 = 8.0;
 
-/// And how far at least, relative to the median.
+/// The least distance of an outlier, relative to the median.
 const OUTLIER_MIN: f64 = 0.05;
 
-/// The share of a variant's runs that outliers must exceed to be worth a word.
+/// The share of a variant's runs that outliers must exceed for a warning.
 const OUTLIERS_SHARE: f64 = 0.1;
 
 /// The share of a variant's runs that the smaller of two clusters must have.
 const CLUSTER_SHARE: f64 = 0.2;
 
-/// The gap between two clusters, relative to the median, that is worth a word.
+/// The gap between two clusters, relative to the median, that is worth a warning.
 const GAP_MIN: f64 = 0.02;
 
-/// The primary measure of the valid runs of one variant, as they were made.
+/// The primary measure of one variant's valid runs, in the order in which they were made.
 pub(super) struct Series<'a> {
     label: &'a str,
     runs: Vec<(&'a Run, f64)>,
@@ -39,7 +39,7 @@ pub(super) struct Series<'a> {
 }
 
 impl<'a> Series<'a> {
-    /// The series of `primary` in `runs`; none where there are too few to say anything.
+    /// The series of `primary` in `runs`; none if there are too few runs to say anything.
     pub(super) fn of(label: &'a str, primary: Measure, runs: &[&'a Run]) -> Option<Series<'a>> {
         let runs: Vec<(&Run, f64)> =
             runs.iter().filter_map(|run| Some((*run, primary.of(run)?))).collect();
@@ -53,7 +53,7 @@ impl<'a> Series<'a> {
     }
 }
 
-/// What there is to say about the series of a table with `variants` variants.
+/// The warnings about the series of a table with `variants` variants.
 pub(super) fn warnings(series: &[Series], variants: usize) -> Vec<String> {
     let mut warnings = Vec::new();
     warnings.extend(drift(series, variants));
@@ -84,9 +84,9 @@ fn drift(series: &[Series], variants: usize) -> Option<String> {
     Some(format!("drift: from the first round to the last {} changed; {advice}", named.join(", ")))
 }
 
-/// The relative change from the first of `values` to the last, where Kendall's rank test is sure
-/// that there is one; it is that of Theil's and Sen's line, the median of the slopes between all
-/// pairs. Of more than a thousand values every other, fourth … is taken.
+/// The relative change from the first of `values` to the last, if Kendall's rank test is sure that there is one. The
+/// change is that of Theil's and Sen's line, the median of the slopes between all pairs. Above a thousand values, every
+/// second, fourth … is taken.
 ///
 /// Source: Hollander, Wolfe and Chicken, *Nonparametric Statistical Methods*, 3rd edition,
 /// sections 8.1 and 9.3.
@@ -164,7 +164,7 @@ fn two_speeds(series: &Series) -> Option<String> {
     ))
 }
 
-/// Where sorted `values` fall into two clusters: the index of the first value above the gap.
+/// The split of sorted `values` into two clusters: the index of the first value above the gap.
 fn widest_gap(values: &[f64]) -> Option<usize> {
     let n = values.len() as f64;
     let is_cluster = |part: &[f64]| part.len() >= 3 && part.len() as f64 >= CLUSTER_SHARE * n;
@@ -177,13 +177,13 @@ fn widest_gap(values: &[f64]) -> Option<usize> {
         part.iter().map(|value| (value - mean).powi(2)).sum::<f64>()
     };
     let within = ((squares(&values[..split]) + squares(&values[split..])) / (n - 2.0)).sqrt();
-    // Of few runs even one cluster has wide gaps: found by simulation over six kinds of noise, so
-    // that none of them has a gap this wide in more than one of 500 series.
+    // With few runs, even one cluster has wide gaps. The limit was found by simulation over six kinds of noise: none of
+    // them has a gap this wide in more than one of 500 series.
     let wide = (80.0 / n).max(1.0) * within;
     (gap(split) >= GAP_MIN && gap(split) > wide).then_some(split)
 }
 
-/// What the two clusters differ in besides time, and what that points to.
+/// The difference between the two clusters besides time, and its likely cause.
 fn cause_of_two_speeds(low: &[(&Run, f64)], high: &[(&Run, f64)]) -> String {
     let faults = |part: &[(&Run, f64)]| {
         let faults: Vec<f64> = part.iter().map(|(run, _)| run.minor_faults as f64).collect();

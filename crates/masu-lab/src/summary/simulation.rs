@@ -1,4 +1,4 @@
-//! Simulated machines and the runs they would give, where the truth is known: the judgement is tested on them.
+//! Simulated machines and their runs, with a known truth: they test the judgement.
 //!
 //! A machine has one kind of noise and one clock. Runs are made in the order that a comparison draws, and may be
 //! starved and made again, or crash.
@@ -12,19 +12,19 @@ use masu_run::{Ending, Run};
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Noise {
-    /// Normal, with this coefficient of variation.
+    /// Normal noise with this coefficient of variation.
     Normal(f64),
     /// Mostly quiet, one run in ten up to a third slower: a neighbor wakes up.
     Skewed,
-    /// Normal, on a machine that gets slower all the time.
+    /// Normal noise on a machine that gets slower all the time.
     Drifting,
     /// Two speeds, drawn for each run: huge pages are granted or not.
     TwoSpeeds,
-    /// Two speeds, each kept for some runs: the scheduler's placement, a clock that steps.
+    /// Two speeds, each kept for some runs: the scheduler's placement, or a clock that steps.
     Moods,
-    /// Each run is much like the one before it.
+    /// Each run is similar to the one before it.
     Lingering,
-    /// A series that was measured, `noise.txt`, from a random place on.
+    /// A measured series from `noise.txt`, from a random place on.
     Recorded(&'static str),
 }
 
@@ -47,10 +47,10 @@ impl Noise {
 pub(crate) struct Machine {
     noise: Noise,
     random: Random,
-    /// The measured series, if the noise is one.
+    /// The measured series, if the noise is a measured one.
     record: Vec<f64>,
     made: usize,
-    /// What lingers from the run before.
+    /// The effect that remains from the run before.
     mood: f64,
 }
 
@@ -60,13 +60,13 @@ impl Machine {
         Machine { noise, random: Random::new(seed), record, made: 0, mood: 0.0 }
     }
 
-    /// Puts the machine where a new comparison may find it.
+    /// Puts the machine into a state in which a new comparison may find it.
     fn some_time_later(&mut self) {
         self.made = if self.record.is_empty() { 0 } else { self.random.below(self.record.len()) };
         self.mood = normal(&mut self.random);
     }
 
-    /// What the machine makes of a run that would take one second.
+    /// The time on this machine of a run that would take one second.
     fn second(&mut self) -> f64 {
         let random = &mut self.random;
         self.made += 1;
@@ -104,9 +104,9 @@ impl Machine {
 #[derive(Debug, Clone)]
 pub(crate) struct Comparison<'a> {
     pub(crate) truth: &'a [f64],
-    /// The share of runs that wait for a CPU, half as long again as they take.
+    /// The share of runs that wait for a CPU, for half as long as they run.
     pub(crate) starved: f64,
-    /// How often a starved run is made again.
+    /// The number of times that a starved run is made again.
     pub(crate) repeats: usize,
     /// The share of runs that crash at once.
     pub(crate) crashes: f64,
@@ -130,7 +130,7 @@ impl<'a> Comparison<'a> {
         runs
     }
 
-    /// Makes one run, and makes it again while it is starved.
+    /// Makes one run, and makes it again if it is starved.
     fn run(&self, machine: &mut Machine, variant: usize, round: usize, runs: &mut Vec<Run>) {
         for attempt in 0..=self.repeats {
             let mut run = Run {
@@ -161,8 +161,8 @@ pub(crate) fn labels(count: usize) -> Vec<String> {
     ('a'..='z').take(count).map(String::from).collect()
 }
 
-/// The summary of simulated runs of `variants` variants, judged by the one measure that was simulated: the others
-/// would be most of the work, in thousands of tables, and all zero.
+/// The summary of simulated runs of `variants` variants, judged by the one simulated measure. The others would be most
+/// of the work, in thousands of tables, and all zero.
 pub(crate) fn summary_of(variants: usize, primary: Measure, look: Look, runs: &[Run]) -> Summary {
     summarize_measures(&[primary], &labels(variants), primary, look, runs)
 }
@@ -177,7 +177,7 @@ fn normal(random: &mut Random) -> f64 {
     length * (std::f64::consts::TAU * fraction(random)).cos()
 }
 
-/// The series called `name` of `noise.txt`, its median 1.
+/// The series called `name` of `noise.txt`, scaled to a median of 1.
 fn recorded(name: &str) -> Vec<f64> {
     let lines = include_str!("simulation/noise.txt").lines();
     let numbers = |line: &str| {

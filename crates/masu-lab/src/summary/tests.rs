@@ -19,7 +19,7 @@ fn run(variant: usize, round: usize, wall_s: f64) -> Run {
     }
 }
 
-/// Ten rounds of two variants, the second twice as fast; `change` alters them afterwards.
+/// Ten rounds of two variants, the second twice as fast; `change` alters the runs afterwards.
 fn summary(change: impl Fn(&mut Run)) -> Summary {
     let mut runs: Vec<Run> =
         (0..10).flat_map(|round| [run(0, round, 2.0), run(1, round, 1.0)]).collect();
@@ -85,7 +85,7 @@ fn a_variant_that_always_fails_gets_no_verdict() {
 
 #[test]
 fn where_slow_runs_are_cut_short_the_fast_ones_give_no_verdict() {
-    // Every third run hangs: what is left of either variant is fast, and says nothing of it.
+    // Every third run hangs: the remaining runs of either variant are fast, and say nothing about the others.
     for variant in [0, 1] {
         let hangs = summary(|run| {
             if run.variant == variant && run.round.is_some_and(|round| round % 3 == 0) {
@@ -140,7 +140,7 @@ fn a_measure_that_is_often_zero_has_no_ratio_and_says_so() {
     let mut runs: Vec<Run> =
         (0..30).flat_map(|round| [run(0, round, 2.0), run(1, round, 1.0)]).collect();
     for run in &mut runs {
-        // The reference reads from disk now and then, the other always.
+        // The reference reads from disk in some runs, the other variant in all.
         let often = run.variant == 1 || run.round.is_some_and(|round| round % 3 == 0);
         run.major_faults = if often { 5 } else { 0 };
     }

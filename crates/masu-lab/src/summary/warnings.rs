@@ -1,4 +1,4 @@
-//! What the reader of a table must know before trusting it, each with advice.
+//! The warnings that the reader of a table must know before trusting it, each with advice.
 
 use std::collections::HashSet;
 
@@ -20,7 +20,7 @@ pub(super) fn is_repeatable(runs: &[Run]) -> bool {
     own.all(same)
 }
 
-/// Everything there is to say about `runs`; `valid` are those the table rests on.
+/// All warnings about `runs`; `valid` are the runs that the table rests on.
 pub(super) fn of_runs(labels: &[String], runs: &[Run], valid: &[&Run]) -> Vec<String> {
     let mut warnings = Vec::new();
     warnings.extend(endings(labels, runs, valid));
@@ -39,10 +39,10 @@ fn label(labels: &[String], run: &Run) -> String {
     labels.get(run.variant).cloned().unwrap_or_else(|| format!("variant {}", run.variant))
 }
 
-/// Runs that ended differently from the reference's, one line for each variant and way.
+/// Runs that ended differently from the reference's, one line for each variant and ending.
 fn endings(labels: &[String], runs: &[Run], valid: &[&Run]) -> Vec<String> {
     let Some(usual) = valid.first().map(|run| &run.ending) else { return Vec::new() };
-    // Each variant and way once, with what its first run said.
+    // Each variant and ending once, with the words of its first run.
     let mut known: Vec<(&Run, usize)> = Vec::new();
     for run in runs {
         if run.ending == *usual || run.ending == Ending::Stopped {
@@ -111,7 +111,7 @@ fn outputs(labels: &[String], valid: &[&Run]) -> Option<String> {
     ))
 }
 
-/// Every run failed in the same way: perhaps not the run that was meant.
+/// Every run failed in the same way: perhaps the user meant another run.
 fn failures(valid: &[&Run]) -> Option<String> {
     let first = valid.first()?;
     if first.ending == Ending::Exited(0) {
@@ -145,17 +145,17 @@ fn short(valid: &[&Run]) -> Option<String> {
     })
 }
 
-/// The part of a variant's runs that may be at their floor, as a divisor.
+/// The part of a variant's runs whose peak RSS may be at its floor, as a divisor.
 const RUNS_PER_HIDDEN: usize = 10;
 
-/// Whether the peak RSS of `runs` of a variant may be that of the lab's process which became the program.
+/// Whether the peak RSS of a variant's `runs` may be that of the lab's process before it became the program.
 pub(super) fn hides_peak(runs: &[&Run]) -> bool {
     let is_hidden =
         |run: &&&Run| run.rss_floor_bytes.is_some_and(|floor| run.peak_rss_bytes <= floor);
     runs.iter().filter(is_hidden).count() * RUNS_PER_HIDDEN > runs.len()
 }
 
-/// Variants that need less memory than can be seen; `series` are their runs.
+/// Variants that need less memory than the lab can see; `series` are their runs.
 pub(super) fn hidden_peaks(labels: &[String], series: &[Vec<&Run>]) -> Option<String> {
     let hidden = || labels.iter().zip(series).filter(|(_, runs)| hides_peak(runs));
     let floors = hidden().flat_map(|(_, runs)| runs.iter().filter_map(|run| run.rss_floor_bytes));

@@ -1,8 +1,8 @@
-//! Each rule speaks when its neighbor is there, and says how much of it there was.
+//! Tests that each rule speaks if its neighbor is there, and says how much of it there was.
 
 use super::*;
 
-/// Twenty runs of one second and one CPU second on a machine left alone, and what `change` makes of them.
+/// The warnings about twenty runs of one second and one CPU second on an otherwise idle machine, altered by `change`.
 fn warned(change: impl Fn(usize, &mut Run)) -> Vec<String> {
     let mut runs: Vec<Run> = (0..20)
         .map(|index| Run {

@@ -1,11 +1,11 @@
-//! Each rule finds what is planted, and is silent on healthy series.
+//! Tests that each rule finds a planted effect, and is silent on healthy series.
 
 use super::*;
 use crate::statistics::Look;
 use crate::summary::simulation::{Comparison, Machine, Noise, summary_of};
 use masu_run::Run;
 
-/// A table of five equal variants on a machine with 1 % noise, and what `change` makes of its runs.
+/// The warnings about a table of five equal variants on a machine with 1 % noise, with runs altered by `change`.
 fn warned(rounds: usize, change: impl Fn(&mut Run)) -> Vec<String> {
     let mut runs =
         Comparison::of(&[1.0; 5]).runs(&mut Machine::new(Noise::Normal(0.01), 1), rounds);
@@ -13,7 +13,7 @@ fn warned(rounds: usize, change: impl Fn(&mut Run)) -> Vec<String> {
     summary_of(5, Measure::Wall, Look::ONLY, &runs).warnings
 }
 
-/// The one warning there is, which must begin with `name`.
+/// The only warning, which must begin with `name`.
 fn only(warnings: &[String], name: &str) -> String {
     let [warning] = warnings else { panic!("{name}: {warnings:?}") };
     assert!(warning.starts_with(name), "{warning}");

@@ -1,4 +1,4 @@
-//! What the judgement promises, on whole simulated comparisons: false alarms, power, early stops.
+//! Tests of the judgement's promises on whole simulated comparisons: false alarms, power, early stops.
 
 use super::*;
 use crate::results::Row;
@@ -6,7 +6,7 @@ use crate::statistics::{DEFAULT_PRECISION, Looks, Verdict};
 use crate::suite::DEFAULT_ROUNDS;
 use masu_run::execute::Burst;
 
-/// Tables a rate is counted over: a thousand, or with `MASU_SOAK=1` twenty thousand.
+/// The number of tables for a rate: a thousand, or with `MASU_SOAK=1` twenty thousand.
 fn tables() -> usize {
     let soak = std::env::var_os("MASU_SOAK").is_some_and(|value| value == "1");
     if soak { 20_000 } else { 1000 }
@@ -26,7 +26,7 @@ fn differences(summary: &Summary) -> usize {
     summary.rows.iter().filter(|row| differs(&row.verdict)).count()
 }
 
-/// How many of `tables` tables of `rounds` rounds show a difference, true or not.
+/// The number of tables, of `rounds` rounds each, that show a difference, true or not.
 fn alarms(compared: &Comparison, noise: Noise, rounds: usize) -> usize {
     let mut machine = Machine::new(noise, 1);
     let alarm = |_: &usize| {
@@ -36,12 +36,12 @@ fn alarms(compared: &Comparison, noise: Noise, rounds: usize) -> usize {
     (0..tables()).filter(alarm).count()
 }
 
-/// What there is after `rounds` rounds of those that give `runs`.
+/// The runs of the first `rounds` rounds.
 fn first(rounds: usize, runs: &[Run]) -> &[Run] {
     &runs[..runs.partition_point(|run| run.round < Some(rounds))]
 }
 
-/// The summary at the first look that satisfies, or at the last one, and the rounds made.
+/// The summary at the first look that meets `satisfied`, or at the last one, and the rounds made.
 fn looked_at(
     compared: &Comparison,
     machine: &mut Machine,
@@ -59,14 +59,14 @@ fn looked_at(
     (judged(compared, looks.last(), &runs), BUDGET)
 }
 
-/// Tables of any noise in which a difference is seen that is not there: at most one in a hundred of
-/// all, and of each kind no more than chance may add to one in a hundred.
+/// Checks that false alarms are rare: at most one table in a hundred over all kinds of noise, and for each kind no more
+/// than chance may add to one in a hundred.
 fn assert_rare(alarms: &[(Noise, usize)]) {
     let tables = tables();
     println!("of {tables}: {alarms:?}");
     let all: usize = alarms.iter().map(|(_, alarms)| alarms).sum();
     assert!(all * 100 <= alarms.len() * tables, "of {tables}: {alarms:?}");
-    // 17 of 1000 are three and a half deviations above what is measured over twenty thousand.
+    // 17 of 1000 are three and a half deviations above the rate measured over twenty thousand.
     let of_one = if tables > 1000 { tables / 100 } else { 17 };
     assert!(alarms.iter().all(|(_, alarms)| *alarms <= of_one), "of {tables}: {alarms:?}");
 }
@@ -157,8 +157,8 @@ fn the_smallest_difference_it_could_have_seen_is_found_nine_times_of_ten() {
     }
 }
 
-/// In how many of `tables` tables a variant is found that differs by what the table before it says
-/// it could have seen.
+/// The number of `tables` tables in which a variant is found that differs by the amount that the table before says it
+/// could have seen.
 fn found_at_what_could_be_seen(primary: Measure, look: Look, up: bool, tables: usize) -> usize {
     let mut machine = Machine::new(Noise::Normal(0.03), 5);
     let found = |_: &usize| {
@@ -177,7 +177,7 @@ fn late_look() -> Look {
     (1..1000).filter_map(|rounds| looks.due(rounds)).nth(3).unwrap()
 }
 
-/// What a null table on `machine` says it could have seen.
+/// The amount that a null table on `machine` says it could have seen.
 fn could_have_seen(machine: &mut Machine, primary: Measure, look: Look) -> f64 {
     loop {
         let runs = bursts(Comparison::of(&[1.0; 3]).runs(machine, DEFAULT_ROUNDS));
@@ -189,7 +189,7 @@ fn could_have_seen(machine: &mut Machine, primary: Measure, look: Look) -> f64 {
     }
 }
 
-/// The runs as bursts on a server, the shorter the more answers a second.
+/// The runs as bursts on a server: a shorter run gives more answers a second.
 fn bursts(mut runs: Vec<Run>) -> Vec<Run> {
     for run in &mut runs {
         run.burst = Some(Burst { throughput: Some(1.0 / run.wall_s), ..Burst::default() });
