@@ -1,7 +1,7 @@
 //! A page before it has a form: headings, text, statements, tables and plots.
 //!
-//! Only `text`, `markdown` and `html` know what a form looks like. Labels, commands and reasons stand in a page as
-//! they came; each renderer escapes everything that it writes.
+//! Only `text`, `markdown` and `html` know the look of a form. Labels, commands and reasons stand in a page unchanged;
+//! each renderer escapes everything that it writes.
 
 mod html;
 mod markdown;
@@ -34,11 +34,11 @@ pub(crate) enum Block {
     Heading(Heading),
     Text(Text, Tone),
     List(Vec<Point>),
-    /// What is said of each of several things.
+    /// Statements, one about each of several things.
     Statements(Vec<Statement>),
-    /// What is known, by name.
+    /// Known facts, by name.
     Facts(Vec<Statement>),
-    /// What to know before the rest is trusted; a dim one only informs.
+    /// A note to read before trusting the rest; a dim one only informs.
     Note(Statement),
     /// Lines for a shell or a file, never broken.
     Code(Vec<String>),
@@ -55,9 +55,9 @@ pub(crate) struct Heading {
     pub(crate) level: u8,
     pub(crate) text: Text,
     pub(crate) tone: Tone,
-    /// What stands below it in small; empty for nothing.
+    /// Small text below the heading; empty if there is none.
     pub(crate) below: Text,
-    /// By what a table's row leads to it; empty for none.
+    /// The id to which a table's row links; empty if there is none.
     pub(crate) id: String,
 }
 
@@ -71,26 +71,26 @@ pub(crate) struct Statement {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Point {
     pub(crate) text: Text,
-    /// Something to do, and not something seen.
+    /// Whether the point is something to do, and not something seen.
     pub(crate) is_advice: bool,
     pub(crate) code: Vec<String>,
     pub(crate) more: Text,
 }
 
-/// What words say, beside the words; each form has its own sign for it.
+/// The tone of a text, besides its words; each form has its own sign for it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Tone {
     #[default]
     Plain,
-    /// It may be passed over.
+    /// The reader may skip it.
     Dim,
-    /// It is not to be passed over.
+    /// The reader must not miss it.
     Strong,
     Better,
     Worse,
     Good,
     Bad,
-    /// Something to take care of.
+    /// The reader should take care.
     Caution,
 }
 
@@ -110,26 +110,26 @@ pub(crate) enum Mark {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Sheet {
     pub(crate) caption: String,
-    /// The columns, that of the labels among them.
+    /// The columns, including that of the labels.
     pub(crate) columns: Vec<Column>,
     pub(crate) rows: Vec<SheetRow>,
-    /// Whether its cells are sentences rather than figures.
+    /// Whether the cells are sentences rather than figures.
     pub(crate) is_prose: bool,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Column {
     pub(crate) heading: String,
-    /// Columns of the terminal that it takes at least.
+    /// The least width of the column on the terminal.
     pub(crate) width: usize,
 }
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct SheetRow {
-    /// What neighboring rows have in common; empty for nothing.
+    /// The common name of neighboring rows; empty if there is none.
     pub(crate) group: String,
     pub(crate) label: String,
-    /// The id of the heading that it leads to; empty for none.
+    /// The id of the heading to which the row links; empty if there is none.
     pub(crate) link: String,
     pub(crate) cells: Vec<Cell>,
 }
@@ -141,22 +141,22 @@ pub(crate) struct Cell {
     /// A ratio on a second line.
     pub(crate) below: String,
     pub(crate) interval: String,
-    /// What the ratio, or the words where there is none, says.
+    /// The tone of the ratio, or of the words if there is no ratio.
     pub(crate) tone: Tone,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Figure {
-    /// A word that no other plot of the page has: part of its file's name.
+    /// A word that no other plot of the page has: a part of its file's name.
     pub name: String,
     pub(crate) caption: String,
     pub svg: String,
-    /// The same for a narrow screen; empty where there is but one.
+    /// The same plot for a narrow screen; empty if there is only one.
     pub(crate) narrow: String,
 }
 
 impl Page {
-    /// The page in `form`; `files` is what the names of files with its plots begin with, for Markdown.
+    /// The page in `form`; `files` begins the names of files with its plots, for Markdown.
     pub fn render(&self, form: Form, files: &str) -> String {
         match form {
             Form::Text => text::page(self),
@@ -209,7 +209,7 @@ impl Statement {
 }
 
 impl Sheet {
-    /// A table of these rows, of which the first cell is the label.
+    /// A table of these rows; the first cell of each is the label.
     pub(crate) fn new<H: Into<String>>(
         caption: impl Into<String>,
         headings: impl IntoIterator<Item = H>,
@@ -229,7 +229,7 @@ impl Sheet {
         }
     }
 
-    /// A table as a report printed it: columns are separated by `|`, rows by line ends.
+    /// A table in the format of a printed report: `|` separates columns, line ends separate rows.
     pub(crate) fn printed(caption: &str, headings: &str, rows: &str) -> Sheet {
         let cells = |line: &str| -> Vec<String> {
             line.split('|').map(|cell| cell.trim().to_owned()).collect()
@@ -240,14 +240,14 @@ impl Sheet {
 }
 
 impl Cell {
-    /// Whether nothing is known of what stands there.
+    /// Whether the cell has no value.
     fn is_empty(&self) -> bool {
         self.text.0.is_empty() && self.below.is_empty()
     }
 }
 
 impl SheetRow {
-    /// The label with its group's: `masu, A`.
+    /// The label with its group: `masu, A`.
     fn whole(&self) -> String {
         if self.group.is_empty() {
             self.label.clone()
@@ -258,7 +258,7 @@ impl SheetRow {
 }
 
 impl Figure {
-    /// The name of its file beside a Markdown page that is called `page`.
+    /// The name of the plot's file beside a Markdown page that is called `page`.
     pub(crate) fn file(&self, page: &str) -> String {
         format!("{page}-{}.svg", self.name)
     }
@@ -269,7 +269,7 @@ impl Text {
         Text(vec![(Mark::Code, text.into())])
     }
 
-    /// `text` without its marks `**bold**` and `` `code` ``; one that is not closed is text.
+    /// `text` without its marks `**bold**` and `` `code` ``; a mark that is not closed is text.
     pub(crate) fn marked(text: &str) -> Text {
         let mut pieces = Text::default();
         let mut rest = text;

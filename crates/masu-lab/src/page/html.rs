@@ -1,7 +1,7 @@
 //! A page as one HTML file with plots: no network, no script, legible in light, in dark and on paper.
 //!
-//! askama escapes what the template writes, and its filter `shown` spells control characters out; plots escape for
-//! themselves. The file is well-formed XML too, which tests check.
+//! askama escapes the text that the template writes, and its filter `shown` spells out control characters; plots escape
+//! their own text. The file is well-formed XML too, which tests check.
 
 use askama::Template;
 
@@ -19,12 +19,12 @@ pub(super) fn page(page: &Page) -> String {
     file.render().expect("a template that only writes strings into a string has no way to fail")
 }
 
-/// What the template calls.
+/// The filters of the template.
 #[expect(unreachable_pub, reason = "the macro of a filter makes it public")]
 mod filters {
     use std::fmt::Display;
 
-    /// A text with what no page may hold spelt out.
+    /// A text in which characters that no page may hold are spelled out.
     #[askama::filter_fn]
     pub(super) fn shown(text: impl Display, _: &dyn askama::Values) -> askama::Result<String> {
         Ok(super::visible(&text.to_string()).into_owned())
@@ -47,7 +47,7 @@ impl Tone {
 }
 
 impl SheetRow {
-    /// The label in the parts that it may be broken between, so that a number stays whole.
+    /// The label in the parts between which it may be broken, so that a number stays whole.
     fn parts(&self) -> Vec<String> {
         let digit = |c: Option<char>| c.is_some_and(|c| c.is_ascii_digit());
         let label = self.whole();

@@ -1,8 +1,7 @@
 //! A page as GitHub's Markdown; its plots lie in files beside it.
 //!
-//! A `|`, a `<` or an `@name` in labels, commands and warnings must neither break a table, nor become HTML, nor call
-//! anyone: punctuation is escaped with a backslash, and a code span's fence is longer than any row of backticks
-//! inside.
+//! A `|`, a `<` or an `@name` in labels, commands and warnings must not break a table, become HTML, or notify a person:
+//! punctuation is escaped with a backslash, and a code span's fence is longer than any row of backticks inside.
 
 use super::text::visible;
 use super::{Block, Cell, Mark, Page, Point, Sheet, Statement, Text, Tone};
@@ -58,7 +57,7 @@ fn block(page: &mut String, block: &Block, files: &str) {
             page.push('\n');
         }
         Block::Sheet(sheet) => self::sheet(page, sheet),
-        // Without a name for its file a plot has none.
+        // A plot without a name for its file is left out.
         Block::Figure(_) if files.is_empty() => {}
         Block::Figure(figure) => {
             paragraph(page, &format!("![{}]({})", escaped(&figure.caption), figure.file(files)));
@@ -104,7 +103,7 @@ fn sheet(page: &mut String, sheet: &Sheet) {
     page.push('\n');
 }
 
-/// What is bold differs from the reference: its interval leaves out 1.
+/// A cell; bold text differs from the reference, because its interval leaves out 1.
 fn cell(cell: &Cell) -> String {
     if cell.is_empty() {
         return "–".to_owned();
@@ -136,12 +135,12 @@ fn spans(text: &Text) -> String {
     text.0.iter().map(span).collect()
 }
 
-/// `text` so that Markdown shows it as it is, on one line.
+/// `text` in a form that Markdown shows unchanged, on one line.
 fn escaped(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in visible(text).chars() {
         match c {
-            // An entity is out of reach of every extension, mentions and autolinks included.
+            // No extension reads an entity, not even those for mentions and autolinks.
             '<' => shown.push_str("&lt;"),
             '>' => shown.push_str("&gt;"),
             '&' => shown.push_str("&amp;"),

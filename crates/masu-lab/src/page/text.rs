@@ -1,8 +1,8 @@
-//! A page for the terminal: styled lines, padded by what is seen rather than by bytes, wrapped at the width of the
-//! page.
+//! A page for the terminal: styled lines, padded by visible characters rather than by bytes, wrapped at the width of
+//! the page.
 //!
-//! Every character counts as one column. Words that come from elsewhere are made [`visible`]: a results file must not
-//! steer a terminal. Nothing is wider than the page unless a word is; a table that would be goes on below itself.
+//! Every character counts as one column. Words from outside are made [`visible`]: a results file must not steer a
+//! terminal. Nothing is wider than the page unless a single word is; a table that would be continues below itself.
 
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,30 +11,30 @@ use anstyle::{AnsiColor, Style};
 
 use super::{Block, Cell, Page, Point, Sheet, SheetRow, Statement, Tone};
 
-/// What a page holds unless it is set, and between what it may be: narrower ones cannot hold a label and a figure,
-/// wider ones are hard to read.
+/// The usual width of a page, and the range of widths: narrower pages cannot hold a label and a figure, wider ones are
+/// hard to read.
 const USUAL_WIDTH: usize = 80;
 const WIDTHS: std::ops::RangeInclusive<usize> = 40..=120;
 
 static WIDTH: AtomicUsize = AtomicUsize::new(USUAL_WIDTH);
 
-/// Makes pages for the terminal so many columns wide, at least 40 and at most 120; 80 where it is not called. For a
-/// program to call once, with the width of its terminal.
+/// Sets the width of pages for the terminal, at least 40 and at most 120 columns; without a call it is 80. A program
+/// calls this once, with the width of its terminal.
 pub fn set_width(columns: usize) {
     // ORDERING: A number that nothing else depends on.
     WIDTH.store(columns.clamp(*WIDTHS.start(), *WIDTHS.end()), Ordering::Relaxed);
 }
 
-/// Columns of a page for the terminal.
+/// The width of a page for the terminal, in columns.
 pub fn width() -> usize {
     // ORDERING: As in `set_width`.
     WIDTH.load(Ordering::Relaxed)
 }
 
-/// The first column; labels that would fill it stand on a line of their own.
+/// The width of the first column; labels that would fill it stand on a line of their own.
 const LABEL_WIDTH: usize = 16;
 
-/// Before a point, before advice, and before lines to paste below one.
+/// The marks before a point, before advice, and before lines to paste below a point.
 const POINT: &str = "  - ";
 const ADVICE: &str = "  → ";
 const BELOW: &str = "      ";
@@ -88,7 +88,7 @@ fn line(page: &mut String, text: &str, tone: Tone) {
     page.push_str(&format!("{style}{text}{style:#}\n"));
 }
 
-/// `text` in lines, the first behind `mark`, the others behind as many blanks.
+/// `text` in lines, the first behind `mark`, the others behind as many blanks as the mark is wide.
 fn hung(page: &mut String, mark: &str, text: &str, tone: Tone) {
     let indent = mark.chars().count();
     for (index, part) in wrap(text, width() - indent).iter().enumerate() {
@@ -97,7 +97,7 @@ fn hung(page: &mut String, mark: &str, text: &str, tone: Tone) {
     }
 }
 
-/// The label in the first column, the words beside it, wrapped under themselves.
+/// The label in the first column, with the words beside it, wrapped below themselves.
 fn labelled(page: &mut String, Statement { label, words, tone }: &Statement) {
     let label = label_column(label);
     match label.rsplit_once('\n') {
@@ -111,7 +111,7 @@ fn labelled(page: &mut String, Statement { label, words, tone }: &Statement) {
 
 fn point(page: &mut String, point: &Point) {
     hung(page, if point.is_advice { ADVICE } else { POINT }, &point.text.words(), Tone::Plain);
-    // A line to paste stays a line, however long.
+    // A line to paste stays one line, however long it is.
     for part in &point.code {
         page.push_str(BELOW);
         line(page, &visible(part), Tone::Strong);
@@ -131,7 +131,7 @@ fn label_column(label: &str) -> String {
     }
 }
 
-/// A table of sentences: what stands in the cells of each row, one after the other.
+/// A table of sentences: the cells of each row, one after the other.
 fn prose(page: &mut String, sheet: &Sheet) {
     for row in &sheet.rows {
         let headings = sheet.columns.iter().skip(1).map(|column| &column.heading);
@@ -166,7 +166,7 @@ fn sheet(page: &mut String, sheet: &Sheet) {
     }
 }
 
-/// A row's line of figures, and one of ratios where it has any.
+/// A row's line of figures, and a line of ratios if the row has any.
 fn row(page: &mut String, row: &SheetRow, columns: &[(usize, usize)]) {
     let cells = |cell: fn(&Cell) -> (String, Style)| -> String {
         let cell = |(column, width): &(usize, usize)| {
@@ -198,7 +198,7 @@ fn ratio(cell: &Cell) -> String {
     }
 }
 
-/// The width of each column behind that of the labels: as it asks, and as its content needs.
+/// The width of each column behind that of the labels: as the column asks, and as its content needs.
 fn widths(sheet: &Sheet) -> Vec<usize> {
     let behind = sheet.columns.iter().skip(1).enumerate();
     let width = |(index, column): (usize, &super::Column)| {
@@ -227,7 +227,7 @@ fn fitting(widths: &[usize]) -> Vec<Vec<(usize, usize)>> {
     tables
 }
 
-/// `text` with control characters spelt out, `\u{1b}`: shown, never obeyed.
+/// `text` with control characters spelled out, `\u{1b}`: shown, never obeyed.
 pub(crate) fn visible(text: &str) -> Cow<'_, str> {
     if !text.contains(char::is_control) {
         return Cow::Borrowed(text);
@@ -238,12 +238,12 @@ pub(crate) fn visible(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.chars().map(spelt).collect())
 }
 
-/// `text` in lines of the width of the page.
+/// `text` in lines as wide as the page.
 pub fn wrapped(text: &str) -> String {
     wrap(text, width()).join("\n")
 }
 
-/// Whether a label may be broken behind `c`: behind the punctuation of variants, so that their numbers stay whole.
+/// Whether a label may be broken behind `c`: the punctuation of variants, so that their numbers stay whole.
 pub(crate) fn ends_part(c: char) -> bool {
     matches!(c, ':' | ',' | '=' | ' ' | '/')
 }
