@@ -27,7 +27,7 @@ pub struct Facts {
     pub others: Others,
     /// Memory.
     pub memory: Memory,
-    /// System calls; none where they were not counted.
+    /// System calls; none if they were not counted.
     pub calls: Option<CallFacts>,
     /// The work and the waits of the threads.
     pub threads: Threads,
@@ -138,7 +138,7 @@ impl Clock {
 /// The use of the machine by others during a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Others {
-    /// The share of the CPUs that the program may use which others used; none if it is not known.
+    /// The share that others used of the CPUs that the program may use; none if it is not known.
     pub share: Option<f64>,
     /// The share that the hypervisor gave to other machines.
     pub stolen_share: Option<f64>,

@@ -18,8 +18,8 @@ pub(super) const FIRST_TOUCH_SHARE: f64 = 0.1;
 /// A setting of the malloc is a remedy only if the malloc requested this share of the touched memory.
 pub(super) const REACHED_SHARE: f64 = 0.5;
 
-/// If the malloc requested less than this share of the touched memory, the memory is the program's own: none of six
-/// such real programs whose samples hardly met the malloc gained 2 % or more with another one.
+/// If the malloc requested less than this share of the touched memory, the memory is the program's own: of six real
+/// programs like this, whose samples hardly met the malloc, none gained 2 % or more with another one.
 pub(super) const OWN_REACH: f64 = 0.25;
 
 /// The memory of a program and its libraries before it does anything: if the peak is lower, the share says nothing.

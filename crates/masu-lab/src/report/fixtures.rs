@@ -68,7 +68,7 @@ fn noise(variant: usize, round: usize) -> f64 {
     f64::from(drawn) / 1000.0 - 1.0
 }
 
-/// A run of a command that takes `times` what the reference takes.
+/// A run of a command that takes `times` as long as the reference.
 pub(crate) fn run(variant: usize, round: usize, times: f64) -> Run {
     let wall_s = 1.2 * times * (1.0 + 0.01 * noise(variant, round));
     let peak = (40e6 * times) as u64;

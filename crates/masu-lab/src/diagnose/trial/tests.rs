@@ -494,7 +494,7 @@ fn where_no_malloc_can_gain_there_is_no_trial() {
     assert!(!is_closed(&held, &nothing_known));
     assert!(is_closed(&found(Id::IoBound), &nothing_known));
     assert!(is_closed(&found(Id::ForkStorm), &nothing_known));
-    // A program with a malloc share of 0.01 that maps its own memory, and one that requests it from the malloc.
+    // Programs that touch 40 MiB: one maps nearly all of it itself, one requests it from the malloc.
     let facts = |asked_bytes, malloc_share| Facts {
         calls: Some(CallFacts {
             moves: Moves { asked_bytes, ..Moves::default() },
