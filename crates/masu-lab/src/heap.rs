@@ -1,10 +1,9 @@
-//! Heap profiles: what `MASU_PROFILE` has a program write, read, given names and shown.
+//! Heap profiles: reads the file that a program writes under `MASU_PROFILE`, finds the names and shows the profile.
 //!
-//! Relies on `heap/message.rs` for the file and on `heap/names.rs` for symbols. The program writes
-//! addresses and what was mapped where, because to look names up it would have to allocate; so that is
-//! done here, where the files are. The hard idea is what a stack is: a list of *functions*, outermost first,
-//! with inlined ones as their source has them and without those of the allocator, so that stacks of two
-//! runs, at other addresses, are known to be the same.
+//! Relies on `heap/message.rs` for the file and on `heap/names.rs` for symbols. The program writes addresses and its
+//! mappings, because looking names up would allocate; the names are found here, where the files are. The hard idea is
+//! the form of a stack: a list of *functions*, outermost first, with inlined functions as their source has them and
+//! without the allocator's own, so that equal stacks of two runs, at other addresses, are known to be equal.
 
 mod ask;
 mod message;
@@ -25,18 +24,18 @@ use masu_run::error::Error;
 use message::Message;
 use names::Names;
 
-/// A function in a stack, and where in it the next one is called or the block allocated.
+/// A function in a stack, and the line at which it calls the next function or allocates the block.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Frame {
     /// The function's name as its source has it, or the file and the address where there is none.
     pub function: String,
     /// The source file, if that is known; else the shared library, where the function is in one.
     pub file: Option<String>,
-    /// The line in it; 0 where it is not known.
+    /// The line in the file; 0 where it is not known.
     pub line: u32,
 }
 
-/// What a stack has asked for, as estimates; in a difference any of it may be negative.
+/// The blocks and bytes of a stack, as estimates; in a difference any number may be negative.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sums {
     pub allocated_blocks: i64,
@@ -80,7 +79,7 @@ pub struct Profile {
     pub interval_bytes: i64,
     /// Each stack once: its frames, outermost first, with its sums.
     pub stacks: BTreeMap<Vec<Frame>, Sums>,
-    /// What the reader should know: files that have changed or are gone, samples that are missing.
+    /// Remarks for the reader: files that have changed or are gone, samples that are missing.
     pub remarks: Vec<String>,
 }
 
@@ -112,10 +111,10 @@ impl Profile {
         Ok(profile)
     }
 
-    /// What is in this profile and not in `before`; less where there was more.
+    /// This profile minus `before`, stack by stack; negative where `before` had more.
     pub fn minus(mut self, before: Profile) -> Profile {
-        // Lines move from one build to the next, functions seldom: but where both are of one build, a
-        // line is worth knowing. So stacks are distinguished as they stand.
+        // Lines move from one build to the next, functions seldom. But where both profiles are of one build, a line is
+        // worth knowing, so stacks with different lines are different stacks.
         for (frames, sums) in before.stacks {
             let own = self.stacks.entry(frames).or_default();
             *own = own.with(sums, i64::saturating_sub);
@@ -146,7 +145,7 @@ impl Profile {
         message::write(self)
     }
 
-    /// What was never freed, for the terminal: how much, and by which calls the most of it was allocated.
+    /// The memory that was never freed, for the terminal: how much, and the calls that allocated most of it.
     pub fn never_freed(&self) -> String {
         table::never_freed(self)
     }
@@ -155,7 +154,7 @@ impl Profile {
     pub(crate) fn folded(&self, what: What) -> String {
         let mut folded: BTreeMap<String, i64> = BTreeMap::new();
         for (frames, sums) in &self.stacks {
-            // A semicolon within a name would be taken for the next one's start.
+            // A semicolon within a name would be read as the start of the next name.
             let name = |frame: &Frame| frame.function.replace(';', ":");
             let line: Vec<String> = frames.iter().map(name).collect();
             *folded.entry(line.join(";")).or_default() += sums.of(what);
@@ -165,7 +164,7 @@ impl Profile {
     }
 }
 
-/// The profiles that a folder holds, the one of `process` first; newest of each process.
+/// The newest profile of each process in a folder, the profile of `process` first.
 pub fn written_in(folder: &Path, process: u32) -> Vec<PathBuf> {
     let process_of = |path: &PathBuf| -> Option<(u32, u64)> {
         let name = path.file_name()?.to_str()?.strip_suffix(".pb")?;
@@ -194,7 +193,8 @@ fn drop_allocator(frames: &mut Vec<Frame>) {
     }
 }
 
-/// Whether a function is between the program's request and the block: of a malloc, of `new`, of Rust's way there.
+/// Whether a function lies between the program's request and the block: part of a malloc, of `new`, or of Rust's
+/// allocation path.
 pub(crate) fn is_allocator(function: &str) -> bool {
     const NAMES: &[&str] = &[
         "malloc",

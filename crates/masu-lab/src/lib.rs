@@ -48,7 +48,7 @@ pub mod plan;
 pub mod server;
 pub mod suite;
 
-// Why a program is slow, and what helps.
+// The cause of a slow program, and the remedies.
 pub mod diagnose;
 pub mod heap;
 pub mod prove;

@@ -1,7 +1,7 @@
-//! What was compared, as tables: one a case, with everything that was measured of it.
+//! The results of a comparison as tables: one table for each case, with everything that was measured of the case.
 //!
-//! A comparison may have ended early: each table knows its [`Extent`], and one without a summary gets it from its
-//! runs.
+//! A comparison may have ended early: each table knows its [`Extent`], and a table whose file has no summary
+//! computes the summary from its runs.
 
 use serde::Serialize;
 
@@ -24,12 +24,12 @@ pub struct Source {
 #[derive(Debug, Clone)]
 pub struct Table {
     pub case: Case,
-    /// What the warm-up run of each variant showed, in the variants' order as far as they came.
+    /// The evidence of each variant's warm-up run, in the variants' order, for the warm-ups that were made.
     pub evidence: Vec<Evidence>,
     /// The timed runs in the order they were made.
     pub runs: Vec<Run>,
     pub summary: Summary,
-    /// Whether that is all there was to be.
+    /// Whether the case was measured to its end.
     pub extent: Extent,
 }
 
@@ -37,15 +37,15 @@ pub struct Table {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Extent {
-    /// What was asked for.
+    /// Every run that was asked for.
     Whole,
     Stopped,
-    /// Its results end without a summary: what wrote them was ended, or still writes.
+    /// The results end without a summary: the writing process was killed, or still writes.
     CutOff,
 }
 
 impl Source {
-    /// What `records` come to, or why they are no comparison.
+    /// The source that `records` make up, or the reason why they are no comparison.
     pub(crate) fn from_records(records: Vec<Record>) -> Result<Source, &'static str> {
         let mut records = records.into_iter();
         let Some(Record::Header(header)) = records.next() else {
@@ -81,7 +81,7 @@ impl Source {
     }
 }
 
-/// A case's records as they were read.
+/// The records of a case as they were read.
 #[derive(Debug, Default)]
 struct Gathered {
     evidence: Vec<Evidence>,
@@ -104,8 +104,8 @@ impl Gathered {
     }
 }
 
-/// The look that the comparison would have taken had it ended here: what looks before it may have
-/// spent of the error is not spent again.
+/// The look that the comparison would have taken had it ended here: error that earlier looks may have spent is not
+/// spent again.
 fn last_look(case: &Case, rounds: &Rounds, runs: &[Run]) -> Look {
     match rounds {
         Rounds::Fixed(_) => Look::ONLY,
@@ -122,7 +122,7 @@ fn last_look(case: &Case, rounds: &Rounds, runs: &[Run]) -> Look {
     }
 }
 
-/// Whether rounds are missing: some variant has fewer runs than another, or than were asked for.
+/// Whether rounds are missing: some variant has fewer runs than another, or fewer than were asked for.
 fn ended_early(variants: usize, rounds: &Rounds, runs: &[Run]) -> bool {
     let lasting =
         |variant: usize| runs.iter().filter(|run| run.variant == variant && !run.replaced).count();

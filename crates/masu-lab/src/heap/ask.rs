@@ -1,8 +1,8 @@
 //! Asks a running program for its heap profile.
 //!
-//! Relies on what the program was started with: `MASU_PROFILE=PREFIX` in its environment. It looks for a
-//! file `PREFIX.PID.ask` at each sample, writes its profile and removes the file: no signal, no right
-//! to look into its memory, and nothing that could stop it.
+//! Relies on the program's start: its environment has `MASU_PROFILE=PREFIX`. At each sample the program looks for a
+//! file `PREFIX.PID.ask`, writes its profile and removes the file. This needs no signal and no right to read the
+//! program's memory, and nothing can stop the program.
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -13,14 +13,14 @@ use std::time::{Duration, Instant};
 use super::files_of;
 use masu_run::error::Error;
 
-/// Between two looks whether the program has answered.
+/// The time between two checks whether the program has answered.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// Has the process write its profile now; returns its file.
 ///
 /// # Errors
 ///
-/// If it is not there or not ours, takes no profile, or does not answer within `patience`.
+/// If the process does not exist or is another user's, takes no profile, or does not answer within `patience`.
 pub fn ask(process: u32, patience: Duration) -> Result<PathBuf, Error> {
     let wrong = |reason: String| Error::Process { pid: process, reason };
     let folder = PathBuf::from(format!("/proc/{process}"));
@@ -33,7 +33,7 @@ pub fn ask(process: u32, patience: Duration) -> Result<PathBuf, Error> {
             wrong("it takes no heap profile; start it with MASU_PROFILE=/tmp/heap".to_owned())
         })?;
     let prefix = Path::new(std::ffi::OsStr::from_bytes(value));
-    // The program took its folder of the start; where it went elsewhere since, only it knows.
+    // The prefix is relative to the folder the program started in; a change of folder since then is not visible here.
     let folder = fs::read_link(folder.join("cwd")).unwrap_or_default();
     let prefix = folder.join(prefix);
     let mut question = prefix.clone().into_os_string();
@@ -45,7 +45,7 @@ pub fn ask(process: u32, patience: Duration) -> Result<PathBuf, Error> {
     let start = Instant::now();
     while question.exists() {
         if start.elapsed() > patience {
-            // Where it is gone, the program has just answered.
+            // If the file is gone, the program has just answered.
             let _ = fs::remove_file(&question);
             return Err(wrong(
                 "it did not answer: it does so when it next allocates as much as lies between two \

@@ -1,7 +1,7 @@
 //! pprof's `profile.proto`, read and written.
 //!
-//! Relies on prost for messages and on flate2 for compressed files. The file may be anybody's: numbers in it that lead
-//! nowhere are an error, not a crash.
+//! Relies on prost for messages and on flate2 for compressed files. The file may come from anywhere: numbers in it
+//! that point nowhere are an error, not a crash.
 
 use std::collections::HashMap;
 use std::io::Read;
@@ -22,7 +22,7 @@ pub(super) struct Mapping {
     pub(super) file: String,
 }
 
-/// A place in the program, and the functions it is in where the file says so.
+/// An address in the program, and the functions it is in where the file has them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Location {
     pub(super) address: u64,
@@ -53,7 +53,7 @@ const KINDS: [(&str, &str); 4] = [
     ("inuse_space", "bytes"),
 ];
 
-/// How masu's comment about itself begins; others are for the reader.
+/// The start of masu's comment about itself; all other comments are for the reader.
 const OWN_COMMENT: &str = "heap profile by masu";
 
 const BROKEN: &str =
@@ -111,7 +111,7 @@ impl format::Profile {
         Some(String::from_utf8_lossy(bytes).into_owned())
     }
 
-    /// Which of a sample's values is which of ours.
+    /// The index of each of our values among a sample's values.
     fn places(&self) -> Option<[usize; 4]> {
         let kind = |it: &format::ValueType| Some((self.string(it.kind)?, self.string(it.unit)?));
         let kinds = self.sample_type.iter().map(kind).collect::<Option<Vec<_>>>()?;
@@ -154,10 +154,10 @@ impl Strings {
     }
 }
 
-/// How a compressed file starts (RFC 1952).
+/// The first bytes of a compressed file (RFC 1952).
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
-/// The most that a file may hold unpacked: more than any profile has, and less than would do harm.
+/// The most bytes that a file may hold unpacked: more than any profile has, and too few to do harm.
 const UNPACKED_BYTES_MAX: u64 = 1 << 30;
 
 fn unpacked(bytes: &[u8]) -> Result<Vec<u8>, String> {
@@ -178,7 +178,7 @@ pub(super) fn write(profile: &Profile) -> Vec<u8> {
     packed
 }
 
-/// A frame is a location of its own, so that nothing need be known of addresses.
+/// Each frame becomes a location of its own, so that no addresses are needed.
 fn message(profile: &Profile) -> format::Profile {
     let mut strings = Strings::default();
     strings.number("");

@@ -1,9 +1,9 @@
 //! Names: which functions an address is in, by the file that was mapped there.
 //!
-//! Relies on addr2line for DWARF and symbol tables, with debug files beside them. A file may have
-//! been replaced since the profile was written; what can be seen of that is said. The hard idea is the way from an
-//! address to one that the file knows: mappings count in the file's bytes, symbols in the addresses
-//! that the linker chose, and segments say how one becomes the other.
+//! Relies on addr2line for DWARF and symbol tables, with debug files beside them. A file may have been replaced since
+//! the profile was written; a remark says so where that is visible. The hard idea is the way from an address to the
+//! file's own address: mappings count in the file's bytes, symbols in the addresses that the linker chose, and segments
+//! say how one becomes the other.
 
 use std::collections::HashMap;
 use std::fs;
@@ -16,7 +16,7 @@ use object::{Endianness, elf};
 use super::Frame;
 use super::message::{Location, Mapping, Message};
 
-/// A mapped file, ready to be asked.
+/// A mapped file, ready for look-ups.
 pub struct File {
     loader: Option<Loader>,
     /// Where each segment lies in the file, its length there, and its address.
@@ -84,7 +84,7 @@ fn file_name(path: &str) -> &str {
 }
 
 impl File {
-    /// The file that a memory map names so. What keeps its names from being known is remarked.
+    /// Opens the file that a memory map names; a remark says why its names cannot be known.
     pub fn open(name: &str, remarks: &mut Vec<String>) -> File {
         let none = File { loader: None, segments: Vec::new() };
         // `[vdso]` and the like.
@@ -143,7 +143,7 @@ impl File {
         frames
     }
 
-    /// The address that the linker gave to what lies so far into the file.
+    /// The linker's address of the byte at this offset in the file.
     pub(crate) fn linked(&self, in_file: u64) -> Option<u64> {
         let holds = |(start, length, _): &&(u64, u64, u64)| {
             (*start..start.saturating_add(*length)).contains(&in_file)
@@ -152,16 +152,16 @@ impl File {
         Some((in_file - start).wrapping_add(*linked))
     }
 
-    /// The function, inlined ones not distinguished, or the data that an address of the linker's is in.
+    /// The function or the data at one of the linker's addresses; inlined functions are not distinguished.
     pub fn symbol(&self, linked: u64) -> Option<String> {
         self.loader.as_ref()?.find_symbol(linked).map(demangled)
     }
 }
 
-/// A name as its source has it. What a function of C++ returns is left out: names of templates' instances would begin
-/// with it, and others not.
+/// A name as its source has it. The return type of a C++ function is left out: names of template instances would
+/// begin with it, and other names not.
 fn demangled(name: &str) -> String {
-    // A version behind a symbol's name is the dynamic linker's.
+    // A version behind a symbol's name comes from the dynamic linker.
     let name = name.split('@').next().unwrap_or(name);
     // Both decoders also take names without the prefix that a linker sees: `f`, a function of C, would be `float`.
     if !name.starts_with("_Z") && !name.starts_with("_R") {

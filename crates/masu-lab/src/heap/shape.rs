@@ -12,9 +12,9 @@ named! {
         Text = "text",
         /// Folded stacks, which flame-graph tools read.
         Folded = "folded",
-        /// A flame graph, one SVG file that needs no other.
+        /// A flame graph: one SVG file that needs no other file.
         Flame = "svg",
-        /// The JSON of speedscope.app: a sampled profile whose weights are what is counted.
+        /// The JSON of speedscope.app: a sampled profile whose weights are the counted values.
         Speedscope = "speedscope",
         /// pprof's `profile.proto` with names in it, compressed by gzip.
         Pprof = "pprof",
@@ -22,7 +22,7 @@ named! {
 }
 
 impl Shape {
-    /// The one that a file's name asks for by its ending.
+    /// The shape that the ending of a file's name asks for.
     pub fn of_file(path: &Path) -> Option<Shape> {
         match path.extension()?.to_str()? {
             // pprof's own tools write this ending; the others are not compressed.

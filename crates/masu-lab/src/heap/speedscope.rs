@@ -1,7 +1,7 @@
-//! The profile as speedscope.app reads it.
+//! The profile in the format of speedscope.app.
 //!
 //! Source: <https://www.speedscope.app/file-format-schema.json>. A sampled profile: each stack once, as indices of frames,
-//! with its number as weight. Weights below zero have no place there, so of a difference only what grew is in it.
+//! with its number as weight. The format has no weights below zero, so a difference shows only the stacks that grew.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
-//! The profile as a table for the terminal: who allocates, and on whose behalf.
+//! The profile as a table for the terminal: the functions that allocate, and their callers.
 //!
-//! Relies on nothing but the stacks. Two questions have two columns: what a function asked for itself, and
-//! what it and all it called did. A function that calls itself counts once a stack.
+//! Relies on nothing but the stacks. Two questions have two columns: the memory that a function asked for itself, and
+//! the memory that it and all its callees asked for. A function that calls itself counts once a stack.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -10,7 +10,7 @@ use super::{Frame, Profile, What};
 use masu_run::quantity::count;
 
 const ROWS: usize = 25;
-/// Stacks that are shown in full, and frames of each.
+/// The number of stacks shown in full, and of frames of each.
 const STACKS: usize = 5;
 const FRAMES: usize = 12;
 
@@ -57,11 +57,11 @@ pub(super) fn text(profile: &Profile, what: What, title: &str) -> String {
     text
 }
 
-/// Stacks of what was never freed that are shown, and frames of each.
+/// The number of never-freed stacks shown, and of frames of each.
 const LEAKS: usize = 5;
 const LEAK_FRAMES: usize = 6;
 
-/// What was live when the profile was written at a program's end.
+/// The memory that was live when the profile was written, at a program's end.
 pub(super) fn never_freed(profile: &Profile) -> String {
     let mut text = String::new();
     let sums = profile.sum();
@@ -106,7 +106,7 @@ pub(super) fn never_freed(profile: &Profile) -> String {
     text
 }
 
-/// Functions with what they asked for themselves and with all they called, the greatest first.
+/// Functions with their own requests and with those of all their callees, the greatest first.
 fn by_function(profile: &Profile, what: What) -> Vec<(&str, i64, i64)> {
     let mut functions: BTreeMap<&str, (i64, i64)> = BTreeMap::new();
     for (frames, sums) in &profile.stacks {

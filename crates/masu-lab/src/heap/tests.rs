@@ -1,4 +1,4 @@
-//! Profiles made up by hand, in every shape.
+//! Hand-made profiles, in every shape.
 
 use std::path::Path;
 
@@ -71,7 +71,7 @@ fn the_allocator_s_own_functions_are_no_part_of_a_stack() {
     drop_allocator(&mut frames);
     let left: Vec<&str> = frames.iter().map(|frame| frame.function.as_str()).collect();
     assert_eq!(left, ["grow", "malloc"]);
-    // Where there is nothing else, a stack says at least that.
+    // A stack of nothing but allocator functions keeps them.
     let mut frames = vec![frame("malloc", 0)];
     drop_allocator(&mut frames);
     assert_eq!(frames.len(), 1);
@@ -81,7 +81,7 @@ fn the_allocator_s_own_functions_are_no_part_of_a_stack() {
 fn a_file_that_is_cut_off_anywhere_is_an_error_or_a_shorter_profile() {
     let whole = message::write(&fixture());
     for length in 0..whole.len() {
-        // No crash, whatever is missing.
+        // Truncated input must not crash the reader.
         let _ = Message::read(&whole[..length]);
     }
     for place in 0..whole.len() {

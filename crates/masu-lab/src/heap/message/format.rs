@@ -1,4 +1,4 @@
-//! The messages of pprof's `profile.proto`, with its names; fields that nobody here needs are left out.
+//! The messages of pprof's `profile.proto`, with its names; fields that the lab does not need are left out.
 //!
 //! Reference: github.com/google/pprof/proto/profile.proto.
 // COUPLING: Tests of `masu` and `masu-abi` read profiles by this file too.
