@@ -1,7 +1,7 @@
-//! The check-up of a machine: what it allows, what limits it, what its kernel's services cost, how noisy it is.
+//! The check-up of a machine: its permissions, its limits, the cost of its kernel's services, its noise.
 //!
-//! Nothing here needs rights or changes anything. A fact "limits" only where somebody should do something, and then
-//! the remedy is named.
+//! The check-up needs no rights and changes nothing. A fact "limits" only where somebody should do something, and then
+//! it names the remedy.
 
 use serde::Serialize;
 
@@ -17,17 +17,17 @@ pub use noise::Noise;
 pub struct Checkup {
     /// `masu-doctor`.
     pub schema: &'static str,
-    /// Counted up when a reader of the JSON would have to change.
+    /// Grows when a reader of the JSON would have to change.
     pub version: u32,
     pub machine: Machine,
-    /// What it allows, and what limits it, in the order of the page.
+    /// The machine's permissions and limits, in the order of the page.
     pub facts: Vec<Fact>,
     pub prices: Prices,
     pub noise: Noise,
 }
 
 impl Checkup {
-    /// Looks at this machine, which takes about three seconds; `catalogue` is what was found on it.
+    /// Examines this machine, which takes about three seconds; `catalogue` holds the mallocs found on it.
     pub fn here(catalogue: &Catalogue) -> Checkup {
         Checkup {
             schema: "masu-doctor",

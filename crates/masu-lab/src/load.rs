@@ -40,7 +40,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct LoadPlan {
-    /// What each connection asks in turn; all of one server.
+    /// The requests of each connection, sent in turn; all of one server.
     pub targets: Vec<Target>,
     /// Connections, each with one request at a time.
     pub connections: usize,
@@ -62,10 +62,10 @@ pub struct Client {
 struct Burst {
     plan: LoadPlan,
     began: Instant,
-    /// For how long requests are sent (closed loop) or due (open loop).
+    /// The time in which requests are sent (closed loop) or due (open loop).
     window: Duration,
     tally: Mutex<Tally>,
-    /// Open loop: when the next request that nobody has taken yet is due.
+    /// Open loop: the schedule of the next request that no worker has taken yet.
     due: Mutex<Schedule>,
     /// Open loop: one permit for each request that is due and not taken.
     released: Semaphore,
@@ -97,8 +97,8 @@ impl Client {
         Ok(Client { plan, runtime, threads, connections })
     }
 
-    /// Asks for `window`, then waits for the answers still to come. Ends early when `stop` is
-    /// requested; what was met until then is returned.
+    /// Sends requests for `window`, then waits for the answers still to come. Ends early when `stop` is
+    /// requested, and returns the tally until then.
     pub fn run(&mut self, window: Duration, stop: &Stop) -> Met {
         self.run_at(self.plan.pace, window, stop)
     }
@@ -141,7 +141,8 @@ impl Client {
         tally.met(pace, window, elapsed, client_cpu, self.threads)
     }
 
-    /// Opens what is not open, so that no burst starts with it; what fails, fails again in the burst and counts there.
+    /// Opens the connections that are closed, so that no burst starts with it. A connection that cannot be opened fails
+    /// again in the burst and counts there.
     fn open_connections(&mut self) {
         let address = self.plan.targets[0].addresses();
         let timeout = self.plan.timeout;
@@ -159,7 +160,7 @@ pub(crate) fn is_url(text: &str) -> bool {
     text.starts_with("http://") || text.starts_with("https://")
 }
 
-/// Asks once, on a connection of its own; why there was no good answer.
+/// Sends one request on a connection of its own; the error says why there was no good answer.
 pub(crate) fn ask_once(url: &str, within: Duration) -> Result<(), String> {
     let target = Target::new(url).map_err(|error| error.to_string())?;
     let runtime = Builder::new_current_thread().enable_io().enable_time().build();
@@ -191,7 +192,7 @@ impl LoadPlan {
     }
 }
 
-/// Whether `load` can be asked of so many connections at this pace.
+/// Checks that `load` can be requested over so many connections at this pace.
 pub(crate) fn check_pace(load: &str, connections: usize, pace: Pace) -> Result<(), Error> {
     let wrong =
         |reason: &str| Err(Error::Load { load: load.to_owned(), reason: reason.to_owned() });
@@ -208,7 +209,7 @@ pub(crate) fn check_pace(load: &str, connections: usize, pace: Pace) -> Result<(
 
 impl Burst {
     /// Releases each request when it is due. A thread of its own that sleeps in the kernel is
-    /// later by a twentieth of a millisecond, tokio's timer by up to a whole one.
+    /// late by a twentieth of a millisecond, tokio's timer by up to a whole one.
     fn dispatch(&self) {
         let mut schedule = Schedule::new(self.plan.pace);
         loop {
@@ -233,7 +234,7 @@ impl Burst {
         self.released.add_permits(self.plan.connections);
     }
 
-    /// When the next request is due, if it is due within the window; it is the caller's then.
+    /// The time at which the next request is due, if that lies within the window; the caller must then send the request.
     fn take_due(&self) -> Option<Duration> {
         let due = self.due.lock().unwrap_or_else(PoisonError::into_inner).advance();
         (due < self.window).then_some(due)
@@ -244,7 +245,7 @@ impl Burst {
     }
 }
 
-/// Waits for the workers and returns their connections; a stop closes those that are in use.
+/// Waits for the workers and returns their connections; a stop closes the connections in use.
 async fn gather(workers: Vec<JoinHandle<Connection>>, stop: &Stop) -> Vec<Connection> {
     while !stop.requested() && !workers.iter().all(JoinHandle::is_finished) {
         tokio::time::sleep(LOOK_EVERY).await;

@@ -1,7 +1,7 @@
-//! What a machine allows and what limits it, each with what to do.
+//! The permissions and limits of a machine, each with a remedy.
 //!
-//! Looking and judging are apart: [`Seen`] is what the kernel says or what a try showed, and the judgement is a
-//! function of it alone, which tests can give any machine.
+//! Observation and judgement are apart: [`Seen`] holds what the kernel says or a try showed, and the judgement is a
+//! function of it alone, so that tests can give it any machine.
 
 use std::io;
 
@@ -11,13 +11,13 @@ use crate::report::{bytes, count};
 use masu_run::kernel::prices::{self as door, Counter};
 use masu_run::{Catalogue, execute, kernel, machine};
 
-/// Linux's own `vm.max_map_count`; many mallocs and JITs are made to live with it.
+/// Linux's own `vm.max_map_count`; many mallocs and JITs are built to live with it.
 const MAPPINGS_USUAL: u64 = 65_530;
 
-/// With less memory than this to be had, ordinary comparisons (compilers, servers) run into the limit.
+/// With less available memory than this, ordinary comparisons (compilers, servers) run into the limit.
 const LITTLE_MEMORY: u64 = 1 << 30;
 
-/// With fewer threads than this to be had, programs that start one for each task are refused some.
+/// With fewer available threads than this, programs that start a thread for each task are refused some.
 const FEW_THREADS: u64 = 1024;
 
 /// Mallocs and runtimes reserve addresses far beyond what they use; with fewer than this, some are refused.
@@ -27,9 +27,9 @@ const FEW_ADDRESSES: u64 = 64 << 30;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Standing {
-    /// It is as it should be.
+    /// The fact is as it should be.
     Fine,
-    /// It limits what programs can do here, or what masu can see.
+    /// The fact limits the programs here, or masu's view of them.
     Limits,
 }
 
@@ -38,7 +38,7 @@ pub struct Fact {
     pub name: &'static str,
     pub value: String,
     pub standing: Standing,
-    /// What that is, and why; none where nothing has to be done.
+    /// The action to take, and its reason; none where nothing has to be done.
     pub remedy: Option<String>,
 }
 
@@ -47,7 +47,7 @@ struct Seen {
     mallocs: Vec<String>,
     huge_pages: Option<String>,
     overcommit: Option<String>,
-    /// Why counting by the CPU clock, or by cycles, was refused.
+    /// The error that refused counting by the CPU clock, or by cycles.
     clock_refused: Option<io::Error>,
     cycles_refused: Option<io::Error>,
     paranoid: Option<String>,
@@ -70,7 +70,7 @@ struct Seen {
 }
 
 pub(super) fn here(catalogue: &Catalogue) -> Vec<Fact> {
-    // A run in progress would take the children that try things for its own.
+    // A run in progress would take the children of these tries for its own.
     let _alone = execute::alone();
     Seen::look(catalogue).judge()
 }
@@ -83,7 +83,7 @@ impl Seen {
             None => one.name.clone(),
         });
         let mut mallocs: Vec<String> = mallocs.collect();
-        // masu is there for each C library.
+        // The catalogue has a masu for each C library.
         mallocs.dedup();
         Seen {
             mallocs,

@@ -1,7 +1,7 @@
-//! How much the machine disturbs measurements on it, at the moment.
+//! The noise of the machine: how much it disturbs measurements on it, at the moment.
 //!
-//! The same piece of work is done again and again; on a quiet machine it takes the same time each time. What
-//! others used of the CPUs in that time is known from the same look at `/proc/stat` as in every run.
+//! The same piece of work is done again and again; on a quiet machine it takes the same time each time. The CPU
+//! share of other processes in that time comes from the same reading of `/proc/stat` as in every run.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -11,47 +11,47 @@ use serde::Serialize;
 use masu_run::execute::Neighbors;
 use masu_run::kernel;
 
-/// The most pieces of work; together about half a second.
+/// The most pieces of work; together they take about half a second.
 const PIECES: usize = 400;
 
-/// Fewer than this are never done, however long they take.
+/// The fewest pieces of work, however long they take.
 const PIECES_MIN: usize = 30;
 
-/// The longest that pieces are begun, apart from the fewest.
+/// No piece begins later than this, once the fewest are done.
 const PATIENCE: Duration = Duration::from_millis(700);
 
 /// Steps of a piece, each waiting for the one before: about a millisecond.
 const STEPS: u32 = 500_000;
 
-/// From this share on that the slowest tenth of pieces takes longer than the median, single runs say little:
-/// a difference of 5 % is what many comparisons are about.
+/// The noise limit: the slowest tenth of pieces takes this share longer than the median. Single runs then say
+/// little, because many comparisons are about a difference of 5 %.
 const NOISY: f64 = 0.05;
 
-/// From this share of the CPUs on that others use, runs with a thread for each CPU are disturbed.
+/// From this CPU share of other processes on, runs with a thread for each CPU are disturbed.
 const BUSY: f64 = 0.10;
 
-/// From this share of the time on that the hypervisor takes, so are all others.
+/// From this share of the time taken by the hypervisor on, all other runs are disturbed too.
 const STOLEN: f64 = 0.01;
 
-/// What was seen while the same work was done many times.
+/// The measurements of many repetitions of the same work.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Noise {
     /// Seconds of the median piece.
     pub piece_s: f64,
-    /// How much longer than that the tenth of the pieces took at least that took longest, as a share.
+    /// The extra time of the slowest tenth of the pieces, at least, as a share of the median.
     pub slowest_tenth: f64,
-    /// The share of the CPUs that others used in that time; none where the kernel does not tell.
+    /// The share of the CPUs that other processes used in that time; none where the kernel does not say.
     pub others: Option<f64>,
     /// The share of the CPUs' time that the hypervisor gave to other machines; none likewise.
     pub steal: Option<f64>,
     /// The one-minute load average.
     pub load: Option<f64>,
-    /// What disturbs, and what to do; none where it is quiet.
+    /// The disturbances, and a remedy; none where the machine is quiet.
     pub remark: Option<String>,
 }
 
 impl Noise {
-    /// Works for about half a second on one CPU, longer where others want it too.
+    /// Works for about half a second on one CPU, longer where other processes want it too.
     pub(super) fn measure() -> Noise {
         let own_cpu_s = || {
             let own = i32::try_from(std::process::id()).ok().and_then(kernel::cpu_time);
@@ -136,7 +136,7 @@ mod tests {
         uneven.extend([2e-3; 20]);
         let uneven = Noise::judge(uneven, None, None, None);
         assert!((uneven.slowest_tenth - 1.0).abs() < 1e-9 && uneven.remark.is_some());
-        // A wild one among a hundred is nothing that many rounds would not see through.
+        // One outlier among a hundred pieces does not matter: many rounds see through it.
         let mut wild = even();
         wild.push(1.0);
         assert_eq!(Noise::judge(wild, None, None, None).remark, None);

@@ -16,14 +16,14 @@ pub(super) struct Connection(Option<SendRequest<Full<Bytes>>>);
 /// An answer whose status is below 400.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Answer {
-    /// The status, where it sends the client elsewhere.
+    /// The status, if it is a redirect.
     pub(super) redirect: Option<u16>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Failure {
     Refused,
-    /// The connection broke, or what came was no HTTP.
+    /// The connection broke, or the bytes received were no HTTP.
     Broken,
     TimedOut,
     /// An answer that says it is an error: 400 or more.
@@ -43,7 +43,7 @@ impl Connection {
         stream.set_nodelay(true).map_err(|_| Failure::Broken)?;
         let shaken = handshake(TokioIo::new(stream)).await;
         let (sender, connection) = shaken.map_err(|_| Failure::Broken)?;
-        // It ends by itself when the sender is dropped or the server hangs up.
+        // The connection's task ends by itself when the sender is dropped or the server hangs up.
         tokio::spawn(connection);
         self.0 = Some(sender);
         Ok(())
@@ -52,8 +52,8 @@ impl Connection {
     /// Sends the request and reads the whole answer. After a failure the connection is closed. A
     /// redirect is an answer and not followed.
     pub(super) async fn ask(&mut self, target: &Target) -> Result<Answer, Failure> {
-        // Until the answer is there: should this be dropped on its way (a time limit, a stop), a
-        // half-read connection must not be used again.
+        // The connection is taken out until the answer is there: if this future is dropped on the way (a time limit, a
+        // stop), a half-read connection must not be used again.
         let mut open = std::mem::take(self);
         let answered = open.send(target).await;
         if matches!(answered, Ok(_) | Err(Failure::Status(_))) {

@@ -1,4 +1,4 @@
-//! When requests are due: computed one after the other from a rate, never kept.
+//! The times at which requests are due: computed one after the other from a rate, never kept.
 
 use std::time::Duration;
 
@@ -12,17 +12,17 @@ pub enum Pace {
     Open {
         /// Requests a second, over all connections.
         rate: f64,
-        /// How they are spread.
+        /// The distribution of requests over time.
         arrivals: Arrivals,
     },
 }
 
-/// How requests of a rate are spread over time.
+/// The distribution of a rate's requests over time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Arrivals {
     /// At equal distances.
     Regular,
-    /// As those of many people who know nothing of one another (a Poisson process), the same ones for the same seed.
+    /// As the requests of many independent people (a Poisson process), the same for the same seed.
     Random(u64),
 }
 
@@ -48,10 +48,10 @@ impl Schedule {
         let due_s = self.next_s;
         self.count += 1;
         self.next_s = match arrivals {
-            // Not by adding up distances, whose errors would add up too.
+            // Distances are not added up, because their errors would add up too.
             Arrivals::Regular => self.count as f64 / rate,
             Arrivals::Random(_) => {
-                // A number in (0, 1], of which the logarithm exists.
+                // A number in (0, 1], because zero has no logarithm.
                 let uniform = ((self.random.bits() >> 11) + 1) as f64 / (1_u64 << 53) as f64;
                 due_s - uniform.ln() / rate
             }

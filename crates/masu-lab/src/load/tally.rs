@@ -1,4 +1,4 @@
-//! What became of the requests of a burst: counts, and one histogram of latencies.
+//! The outcomes of a burst's requests: counts, and one histogram of latencies.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use super::connection::{Answer, Failure};
 use super::schedule::Pace;
 use masu_run::execute::Latencies;
 
-/// The share of the client's threads that must be busy before the client may be what limits.
+/// The busy share of the client's threads from which on the client itself may limit the load.
 const CLIENT_BUSY_SHARE: f64 = 0.9;
 
 /// One request in so many may be sent after the window before the rate counts as missed.
@@ -74,19 +74,19 @@ pub struct Met {
     pub answered: u64,
     pub(crate) in_window: u64,
     pub failures: Failures,
-    /// For how long requests were sent.
+    /// The time in which requests were sent.
     pub window: Duration,
-    /// Until the last one was answered.
+    /// The time until the last request was answered.
     pub elapsed: Duration,
-    /// CPU time of this process in that time, the load's threads and all others.
+    /// CPU time of this process in that time, of the load's threads and all others.
     pub(crate) client_cpu: Duration,
-    /// What may have kept the load from being what was asked for, with advice.
+    /// Reasons why the load may have differed from the requested one, with advice.
     pub notes: Vec<String>,
     latencies: Histogram<u64>,
 }
 
 impl fmt::Debug for Met {
-    /// Without the thousands of counts behind the latencies.
+    /// Leaves out the thousands of counts behind the latencies.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Met")
             .field("answered", &self.answered)
@@ -105,9 +105,9 @@ impl Met {
         self.in_window as f64 / self.window.as_secs_f64()
     }
 
-    /// Seconds from when a request was due (open loop) or sent (closed loop) to its whole answer.
-    /// Those without an answer in time count with the time waited in vain; those refused, broken
-    /// off or answered with an error status do not. None if there were none.
+    /// Seconds from when a request was due (open loop) or sent (closed loop) to its whole answer. A request without an
+    /// answer in time counts with the time waited in vain; a request that was refused, broken off or answered with an
+    /// error status does not count. None without any latency.
     pub fn latencies(&self) -> Option<Latencies> {
         let at = |quantile: f64| seconds(self.latencies.value_at_quantile(quantile));
         (!self.latencies.is_empty()).then(|| Latencies {
@@ -127,16 +127,16 @@ fn seconds(nanoseconds: u64) -> f64 {
 #[derive(Debug)]
 pub(super) struct Tally {
     met: Met,
-    /// The status of the last answer that sent the request elsewhere.
+    /// The status of the last redirect.
     redirect: Option<u16>,
     /// Requests sent long after all were due.
     behind: u64,
-    /// How late the client itself was: the connection was free, the request was due.
+    /// The client's own delay: the connection was free and the request was due, but it was sent later.
     lateness: Histogram<u64>,
 }
 
 impl Tally {
-    /// Room for latencies from a microsecond to far over `timeout`, at three digits.
+    /// Histograms with room for latencies from a microsecond to far over `timeout`, at three digits.
     pub(super) fn new(timeout: Duration) -> Tally {
         let most = nanoseconds(timeout.saturating_mul(16)).max(60_000_000_000);
         let histogram = || {
@@ -157,7 +157,7 @@ impl Tally {
         Tally { met, redirect: None, behind: 0, lateness: histogram() }
     }
 
-    /// A request came to this, `latency` after it was due.
+    /// Counts the outcome of a request, `latency` after it was due.
     pub(super) fn note(
         &mut self,
         outcome: Result<Answer, Failure>,
@@ -183,23 +183,23 @@ impl Tally {
         }
     }
 
-    /// A request was due so long ago and will not be sent any more.
+    /// Counts a request that was due `waited` ago and will not be sent any more.
     pub(super) fn never_sent(&mut self, waited: Duration) {
         self.met.failures.never_sent += 1;
         self.met.latencies.saturating_record(nanoseconds(waited));
     }
 
-    /// A request is sent after the window, because all connections were busy until then.
+    /// Counts a request that is sent after the window, because all connections were busy until then.
     pub(super) fn behind(&mut self) {
         self.behind += 1;
     }
 
-    /// A request was sent so long after it was due, by a connection that was free.
+    /// Counts a request that a free connection sent `by` after it was due.
     pub(super) fn late(&mut self, by: Duration) {
         self.lateness.saturating_record(nanoseconds(by));
     }
 
-    /// The whole, when the burst is over; its `threads` used `client_cpu`.
+    /// The result when the burst is over; the client's `threads` threads used `client_cpu`.
     pub(super) fn met(
         &self,
         pace: Pace,

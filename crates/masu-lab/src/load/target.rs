@@ -1,4 +1,4 @@
-//! What is asked: a URL, perhaps with a body, ready to be sent again and again.
+//! A request: a URL, perhaps with a body, ready to be sent again and again.
 
 use std::net::{SocketAddr, ToSocketAddrs};
 
@@ -38,7 +38,7 @@ impl Target {
         }
         let authority = uri.authority().map(ToString::to_string).unwrap_or_default();
         let header = HeaderValue::from_str(&authority).map_err(|error| wrong(error.to_string()))?;
-        // What goes over the wire to a server is the path; only proxies get the whole.
+        // A server gets only the path over the wire; a proxy would get the whole URL.
         let path = uri.path_and_query().map_or("/", |path| path.as_str());
         let path: Uri = path.parse().map_err(|error| wrong(format!("odd path: {error}")))?;
         Ok(Target {
@@ -51,17 +51,17 @@ impl Target {
         })
     }
 
-    /// The same with a body, which makes it a `POST`.
+    /// The same target with a body, which makes the request a `POST`.
     pub(crate) fn with_body(mut self, body: Vec<u8>) -> Target {
         self.body = Some(Bytes::from(body));
         self
     }
 
-    /// Whether `url` is one that [`Target::new`] would understand, without looking anything up.
+    /// Checks that [`Target::new`] would understand `url`, without looking anything up.
     ///
     /// # Errors
     ///
-    /// [`Error::Load`] with what is wrong.
+    /// [`Error::Load`] with the reason.
     pub fn check(url: &str) -> Result<(), Error> {
         let wrong = |reason: String| Error::Load { load: url.to_owned(), reason };
         parse(url).map(drop).map_err(wrong)

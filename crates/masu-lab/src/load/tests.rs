@@ -1,5 +1,5 @@
-//! The load against servers of our own that answer, err, hang up, stand still or are not there.
-//! What is held is true however slow the machine: delays only ever grow.
+//! The load against servers of our own that answer, err, hang up, stand still or are missing.
+//! Every assertion holds on the slowest machine: delays only ever grow.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
@@ -13,7 +13,7 @@ struct Server {
     port: u16,
 }
 
-/// What a server does with the request that is the given one over all connections, from one.
+/// A server's reaction to a request; the number counts requests over all connections, from one.
 type Answer = fn(&Seen, u64, &mut TcpStream);
 
 #[derive(Default)]
@@ -57,7 +57,7 @@ fn serve(mut stream: TcpStream, answer: Answer, seen: &Seen) {
 fn say(stream: &mut TcpStream, status: &str, extra: &str) {
     let body = "x".repeat(1000);
     let text = format!("HTTP/1.1 {status}\r\nContent-Length: 1000\r\n{extra}\r\n{body}");
-    // The client may have given up on it.
+    // The client may have given up on the answer.
     let _ = stream.write_all(text.as_bytes());
 }
 

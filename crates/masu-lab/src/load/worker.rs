@@ -1,4 +1,4 @@
-//! What each connection does during a burst.
+//! The work of each connection during a burst.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,13 +9,13 @@ use super::Burst;
 use super::connection::{Connection, Failure};
 use super::schedule::Pace;
 
-/// How long a worker rests after it was refused, so that it does not hammer a server that is gone.
+/// The rest of a worker after a refusal, so that it does not hammer a server that is gone.
 const AFTER_REFUSAL: Duration = Duration::from_millis(10);
 
-/// How long after the window the last requests that were due in it may be sent.
+/// The time after the window in which the last requests that were due in the window may be sent.
 const SLACK: Duration = Duration::from_millis(10);
 
-/// Asks until the burst is over, and returns the connection.
+/// Sends requests until the burst is over, and returns the connection.
 pub(super) async fn work(burst: Arc<Burst>, connection: Connection, index: usize) -> Connection {
     match burst.plan.pace {
         Pace::Closed => closed(&burst, connection, index).await,
@@ -35,10 +35,10 @@ async fn closed(burst: &Burst, mut connection: Connection, index: usize) -> Conn
     }
 }
 
-/// What is due, as soon as it is due or this connection is free.
+/// Sends each request as soon as it is due and this connection is free.
 async fn open(burst: &Burst, mut connection: Connection, index: usize) -> Connection {
     let mut turn = index;
-    // What the server has not answered long after the window never will be in time.
+    // Requests that the server has not answered long after the window will never be answered in time.
     let last = burst.window + burst.plan.timeout.min(burst.window);
     loop {
         let was_free = match burst.released.try_acquire() {
@@ -72,7 +72,7 @@ async fn open(burst: &Burst, mut connection: Connection, index: usize) -> Connec
     }
 }
 
-/// One request; `since` is when its latency begins, counted from the beginning of the burst.
+/// Sends one request; its latency counts from `since`, measured from the beginning of the burst.
 async fn ask(burst: &Burst, connection: &mut Connection, turn: usize, since: Duration) {
     let target = &burst.plan.targets[turn % burst.plan.targets.len()];
     let asked = tokio::time::timeout(burst.plan.timeout, connection.ask(target)).await;
