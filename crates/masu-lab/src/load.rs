@@ -234,7 +234,7 @@ impl Burst {
         self.released.add_permits(self.plan.connections);
     }
 
-    /// The time at which the next request is due, if that lies within the window; the caller must then send the request.
+    /// The time at which the next request is due, if within the window; the caller must then send the request.
     fn take_due(&self) -> Option<Duration> {
         let due = self.due.lock().unwrap_or_else(PoisonError::into_inner).advance();
         (due < self.window).then_some(due)

@@ -1,7 +1,7 @@
 //! Redaction: words taken out of everything that is kept or shown, before it is.
 //!
-//! Free texts are commands, variants and what programs said. What programs read must stay (a user called `wall` must
-//! not lose a measure), so the fields that they read are named, and every other text is gone through.
+//! Free texts are commands, variants and the programs' output. Texts that programs read must stay (a user called `wall`
+//! must not lose a measure), so those fields are listed by name, and every other text is redacted.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use masu_run::{Output, kernel};
 
-/// What is to be taken out, and what is put in its place.
+/// The words to take out, and the replacement of each.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Redact {
     /// The longest first, so that a word is not cut to pieces by a shorter one in it.
@@ -23,13 +23,13 @@ pub struct Redact {
 struct Word {
     text: String,
     instead: String,
-    /// Whether it counts only where no letter or digit is next to it.
+    /// Whether the word counts only where no letter or digit is next to it.
     is_name: bool,
 }
 
 impl Redact {
-    /// Takes out each of `texts` wherever it occurs, for `[redacted]`, numbered where there are
-    /// several so that what differed still does. Empty ones are left aside.
+    /// Replaces each of `texts` wherever it occurs by `[redacted]`, numbered where there are
+    /// several so that different texts stay different. Empty texts are ignored.
     ///
     /// ```
     /// let redact = masu_lab::Redact::texts(["secret", "other"]);
@@ -50,14 +50,14 @@ impl Redact {
         Redact { words: texts.iter().enumerate().map(word).collect() }.sorted()
     }
 
-    /// Takes out who and where this is: the home folder for `~`, the user's name for `[user]`, the
-    /// host's for `[host]`. The names `root` and `localhost` say nothing and stay.
+    /// Hides the user and the machine: the home folder becomes `~`, the user's name `[user]`, the
+    /// host's `[host]`. The names `root` and `localhost` say nothing and stay.
     pub fn own() -> Redact {
         let variable = |name: &str| std::env::var(name).ok();
         let passwd = fs::read_to_string("/etc/passwd").unwrap_or_default();
         let entry = account(&passwd, kernel::effective_ids().0);
         let (name, home) = entry.unzip();
-        // Under sudo the person is the one who called it.
+        // Under sudo the person is the user who called sudo.
         let users = ["USER", "LOGNAME", "SUDO_USER"].into_iter().filter_map(variable).chain(name);
         let mut homes: BTreeSet<String> = variable("HOME").into_iter().chain(home).collect();
         let real = |home: &String| Some(fs::canonicalize(home).ok()?.to_str()?.to_owned());
@@ -83,7 +83,7 @@ impl Redact {
         Redact { words }.sorted()
     }
 
-    /// Takes out what `other` does, too.
+    /// Takes out the words of `other`, too.
     pub fn and(mut self, other: Redact) -> Redact {
         self.words.extend(other.words);
         self.sorted()
@@ -118,10 +118,10 @@ impl Redact {
         made
     }
 
-    /// `text`, of which the beginning was cut off, without the end of a word that it may begin with:
+    /// Takes a word's end off the start of `text`, whose beginning was cut off:
     /// the last half of a secret says too much.
     pub(crate) fn without_end<'a>(&self, text: &'a str) -> &'a str {
-        // What is left of a letter that was cut is no letter any more.
+        // A letter that was cut in the middle was decoded as a replacement character.
         let text = text.trim_start_matches(char::REPLACEMENT_CHARACTER);
         let left = |word: &Word| {
             let starts = word.text.char_indices().map(|(start, _)| start).skip(1);
@@ -130,7 +130,7 @@ impl Redact {
         &text[self.words.iter().filter_map(left).max().unwrap_or(0)..]
     }
 
-    /// Takes the words out of a line of results, or a part of it: of every text in it but what machines read.
+    /// Takes the words out of a line of results, or a part of it: out of every text but those that machines read.
     pub(crate) fn all_of<T: Serialize + DeserializeOwned>(&self, results: &mut T) {
         if self.is_empty() {
             return;
@@ -169,7 +169,7 @@ const READ_BY_MACHINES: [&str; 8] =
     ["record", "masu_version", "began", "hash", "primary", "measure", "verdict", "ending"];
 
 impl Word {
-    /// Whether `rest` starts with it, where `before` is the letter in front of `rest`.
+    /// Whether `rest` starts with the word; `before` is the letter in front of `rest`.
     fn starts(&self, rest: &str, before: Option<char>) -> bool {
         let is_inside = |letter: Option<char>| letter.is_some_and(char::is_alphanumeric);
         rest.strip_prefix(self.text.as_str()).is_some_and(|behind| {

@@ -1,6 +1,6 @@
 //! Results: a header, one line a run, a summary; JSON lines that later versions can still read.
 //!
-//! Every line is an object whose `record` says what it is, written as soon as it is known. A comparison that is cut
+//! Every line is an object whose `record` names its kind, written as soon as it is known. A comparison that is cut
 //! off loses only its summary, which [`summarize`](crate::summary::summarize) makes again from the runs.
 
 use std::fs;
@@ -20,74 +20,75 @@ pub(crate) use journal::Journal;
 /// The version of the lines this module writes. It grows when a reader would misread them.
 pub(crate) const SCHEMA_VERSION: u32 = 2;
 
-/// What was compared, where and how.
+/// The subject, place and method of a comparison.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Header {
     pub schema_version: u32,
-    /// The version of the lab that wrote it.
+    /// The version of the lab that wrote the file.
     pub masu_version: String,
-    /// When it began, in UTC: `2026-11-20T10:00:00Z`.
+    /// The start of the comparison, in UTC: `2026-11-20T10:00:00Z`.
     pub began: String,
     /// The suite's name; none for a single command.
     pub suite: Option<String>,
-    /// What is compared, one table each.
+    /// The cases that are compared, one table each.
     pub cases: Vec<Case>,
     pub rounds: Rounds,
     /// The seed of the order of runs.
     pub seed: u64,
     pub machine: Machine,
-    /// What was fixed beforehand: `masu if wall <= 0.97`; none where nothing was.
+    /// The criterion fixed beforehand: `masu if wall <= 0.97`; none where there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decide: Option<String>,
-    /// The words with which to ask for the same again; empty where that is not known.
+    /// The words that request the same comparison again; empty where they are not known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub asked: Vec<String>,
-    /// What was measured, so that a comparison goes on only with the same: libraries, programs and inputs, each once.
+    /// The files that were measured, so that a comparison goes on only with the same: libraries, programs and inputs,
+    /// each once.
     #[serde(default)]
     pub files: Vec<FileMark>,
 }
 
-/// How many rounds a table has, each with one run of every variant.
+/// The number of rounds of a table, each with one run of every variant.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Rounds {
-    /// So many, looked at once, at the end.
+    /// A fixed number of rounds, looked at once, at the end.
     Fixed(usize),
     /// Until every interval of the primary measure is narrow, or the time is over: the growing
     /// table is looked at now and then, and the looks share the error that a table may have.
     Budget {
-        /// What the timed runs of all cases may take together.
+        /// The most seconds for the timed runs of all cases together.
         seconds: f64,
-        /// How far an interval may reach from its estimate, relative to it: 0.01 is one per cent.
+        /// The most that an interval may reach from its estimate, relative to the estimate: 0.01 is one per cent.
         precision: f64,
     },
-    /// Until nothing is undecided ([`Summary::is_decided`]), at most so many: looked at as a budget is.
+    /// Until nothing is undecided ([`Summary::is_decided`]), at most this many: looked at as a budget is.
     UntilDecided { most: usize },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileMark {
-    /// Its path, or what it was for where it has none.
+    /// The file's path, or its purpose where it has no path.
     pub path: String,
     pub bytes: u64,
     /// The 128-bit XXH3 of its content, in hexadecimal.
     pub hash: String,
 }
 
-/// One workload under some variants: what one table shows.
+/// One workload under some variants: the content of one table.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Case {
-    /// The workload's name, with the values of what it was repeated for: `ring threads=2`.
+    /// The workload's name, with the values that it was repeated for: `ring threads=2`.
     pub name: String,
     /// The command as written, placeholders included; bytes that are no UTF-8 are replaced.
     pub command: Vec<String>,
-    /// The variants; the first is the reference. Of the environment only what they change.
+    /// The variants; the first is the reference. Only the variables that they change are kept of the environment.
     pub variants: Vec<Variant>,
     pub primary: Measure,
     #[serde(default)]
     pub left_out: Vec<LeftOut>,
-    /// What else was asked for, by its name in a suite file: `("timeout", "30s")`.
+    /// Further settings of the request, by their names in a suite file: `("timeout", "30s")`.
     #[serde(default)]
     pub settings: Vec<(String, String)>,
 }
@@ -111,14 +112,14 @@ pub struct Summary {
     pub primary: Measure,
     /// One row a variant, in the variants' order.
     pub rows: Vec<Row>,
-    /// How sure the intervals are, all of one measure and of all looks together: 0.99.
+    /// The confidence of the intervals, all of one measure and of all looks together: 0.99.
     pub confidence: f64,
-    /// The look at the runs that this is, and what it may err.
+    /// The look at the runs that made this summary, and its permitted error.
     #[serde(default)]
     pub look: Look,
-    /// What the reader must know before trusting the verdicts, each with advice.
+    /// Warnings that the reader must know before trusting the verdicts, each with advice.
     pub warnings: Vec<String>,
-    /// What else there is to know, and no reason to doubt anything.
+    /// Further remarks that are no reason to doubt anything.
     #[serde(default)]
     pub notes: Vec<String>,
     /// Whether every run of every variant had the same output and exit code.
@@ -127,8 +128,8 @@ pub struct Summary {
 
 impl Summary {
     /// Whether every variant's interval of the primary measure lies within `precision` of its estimate,
-    /// relative to it: then more rounds would not change what is known by much. A variant without one
-    /// valid pair is passed over, for it would never get an interval; one with too few for an
+    /// relative to it: more rounds would then change the knowledge little. A variant without a
+    /// valid pair is passed over, because it would never get an interval; a variant with too few pairs for an
     /// interval is not narrow.
     pub fn is_narrow(&self, precision: f64) -> bool {
         let mut ratios =
@@ -137,18 +138,18 @@ impl Summary {
     }
 }
 
-/// What nine of ten series would have shown, where no difference was shown, if nothing is undecided.
+/// The largest `could_have_seen` of a verdict without a difference, if nothing is undecided.
 const HIDDEN_MOST: f64 = 0.02;
 
-/// How far the interval of a ratio may reach from its estimate if nothing is undecided: so far relative to it, or so
-/// large a part of its distance from 1. That something takes half of the time need not be known to 5 %.
+/// If nothing is undecided, the interval of a ratio reaches at most this far from its estimate, relative to it, or
+/// at most this part of its distance from 1. Nobody needs to know a halved time to 5 %.
 const DECIDED_PRECISION: f64 = 0.05;
 const DECIDED_PART: f64 = 1.0 / 3.0;
 
 impl Summary {
-    /// Whether more rounds would tell little: each difference is shown, and its size is known to 5 % or to a third of
-    /// it, or it can be no larger than about 2 %. A variant whose runs failed is passed over, for more of them decide
-    /// nothing.
+    /// Whether more rounds would say little: each difference is shown, and its size is known to 5 % or to a third of
+    /// it, or it can be no larger than about 2 %. A variant whose runs failed is passed over, because more runs of it
+    /// decide nothing.
     pub fn is_decided(&self) -> bool {
         let is_decided = |row: &Row| match row.verdict {
             Verdict::NoDifferenceShown { could_have_seen } => could_have_seen <= HIDDEN_MOST,
@@ -178,7 +179,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// What `measure` came to; none where no run has it.
+    /// The estimate of `measure`; none where no run has it.
     pub fn estimate(&self, measure: Measure) -> Option<&Estimate> {
         self.estimates.iter().find(|estimate| estimate.measure == measure)
     }
@@ -202,8 +203,8 @@ pub enum Record {
     },
 }
 
-/// Reads a results file, or standard input where the path is `-`. A last line that was cut off in the middle is left
-/// out.
+/// Reads a results file, or standard input where the path is `-`. A last line that was cut off in the middle is
+/// ignored.
 ///
 /// # Errors
 ///
@@ -219,7 +220,7 @@ pub fn read(path: &Path) -> Result<Vec<Record>, Error> {
     understand(path, &read.doing(|| format!("reading {}", path.display()))?)
 }
 
-/// The records that `bytes`, the content of `path`, hold.
+/// The records in `bytes`, the content of `path`.
 fn understand(path: &Path, bytes: &[u8]) -> Result<Vec<Record>, Error> {
     let wrong =
         |line: usize, reason: String| Error::Results { path: path.to_owned(), line, reason };
@@ -242,7 +243,7 @@ fn understand(path: &Path, bytes: &[u8]) -> Result<Vec<Record>, Error> {
     Ok(records)
 }
 
-/// Looks at the version before the rest, which a later version may have changed.
+/// Checks the version before the rest, which a later version may have changed.
 fn check_version(line: &str) -> Result<(), String> {
     #[derive(Deserialize)]
     struct Version {

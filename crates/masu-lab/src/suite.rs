@@ -25,12 +25,12 @@ pub const DEFAULT_ROUNDS: usize = 30;
 
 #[derive(Debug, Clone)]
 pub struct Suite {
-    /// Its name; none for a single command.
+    /// The suite's name; none for a single command.
     pub name: Option<String>,
     pub rounds: Rounds,
-    /// The workloads, one table each or one for each value they are repeated for.
+    /// The workloads: one table each, or one table for each value that a workload is repeated for.
     pub entries: Vec<Entry>,
-    /// What `{NAME}` stands for in every workload.
+    /// The values of `{NAME}` in every workload.
     pub values: Values,
 }
 
@@ -40,7 +40,7 @@ pub struct Suite {
 pub struct Entry {
     pub name: String,
     pub command: Vec<OsString>,
-    /// What every run reads on standard input.
+    /// The standard input of every run.
     pub input: Source,
     /// The folder that relative paths start at: the suite file's; empty for this process's own.
     pub base: PathBuf,
@@ -54,22 +54,22 @@ pub struct Entry {
     pub each: Vec<Parameter>,
     pub primary: Measure,
     pub limits: Limits,
-    /// Shell commands around the runs. `{NAME}` of what makes the rows stands for something only in
+    /// Shell commands around the runs. `{NAME}` of a parameter that makes the rows has a value only in
     /// the preparation, which belongs to one row.
     pub hooks: Hooks,
     pub scratch: Scratch,
     /// Whether masu places the blocks of each run at random.
     pub shuffle_heap: bool,
-    /// How to compare servers; none for commands that run to their end.
+    /// The way to compare servers; none for commands that run to their end.
     pub server: Option<ServerPlan>,
 }
 
 #[derive(Debug, Clone, Default)]
 pub enum Source {
-    /// Nowhere: runs meet the end of their input at once.
+    /// No input: runs meet the end of their input at once.
     #[default]
     Empty,
-    /// It is there already.
+    /// Input that is ready.
     Ready(Input),
     /// The file of this name, which may hold `{NAME}`.
     File(PathBuf),
@@ -78,22 +78,22 @@ pub enum Source {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Choice {
     /// Every malloc of this machine that fits the program; the system's alone where parameters make
-    /// the rows. One that does not fit or take effect is left out with its reason.
+    /// the rows. A malloc that does not fit or take effect is left out with its reason.
     #[default]
     Found,
-    /// These, the first the reference; one alone is held against the system's malloc.
+    /// These variants, the first the reference; a single variant is compared with the system's malloc.
     Named(Vec<Named>),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Named {
     pub spec: Spec,
-    /// Whether it is left out where it does not work, instead of ending everything.
+    /// Whether a variant that does not work is left out, instead of ending the comparison.
     pub optional: bool,
 }
 
 impl Choice {
-    /// These variants, all of which must work; every malloc found where there are none.
+    /// These variants, all of which must work; every malloc found if `specs` is empty.
     pub fn of(specs: Vec<Spec>) -> Choice {
         if specs.is_empty() {
             return Choice::Found;
@@ -103,7 +103,7 @@ impl Choice {
 }
 
 impl Choice {
-    /// The same, relative paths of libraries starting at `base`.
+    /// The same choice, with relative paths of libraries starting at `base`.
     fn starting_at(mut self, base: &Path) -> Choice {
         if let Choice::Named(named) = &mut self {
             for Spec { allocator, .. } in named.iter_mut().map(|one| &mut one.spec) {
@@ -124,7 +124,7 @@ impl Suite {
         Suite { name: None, rounds, entries: vec![entry], values: Values::new() }
     }
 
-    /// Gives one of the suite's values another one.
+    /// Replaces one of the suite's values.
     ///
     /// # Errors
     ///
@@ -143,7 +143,7 @@ impl Suite {
         Ok(())
     }
 
-    /// Drops every workload but those called `names`, and what only the others were about.
+    /// Drops every workload except `names`, and every value that only the dropped workloads used.
     ///
     /// # Errors
     ///

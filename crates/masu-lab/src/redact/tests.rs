@@ -1,4 +1,4 @@
-//! Tests that what is to be hidden is hidden everywhere, and nothing else.
+//! Tests that secrets are hidden everywhere, and nothing else is.
 
 use super::*;
 use crate::Measure;
@@ -124,7 +124,7 @@ fn records() -> Vec<Record> {
     ]
 }
 
-/// Puts a secret into every text of `value`, except those that are no free text.
+/// Puts a secret into every free text of `value`.
 fn fill(value: &mut Value) {
     const FIXED: [&str; 8] = [
         "record",

@@ -1,8 +1,8 @@
 //! The results file of a comparison under way: only whole lines, written one at a time.
 //!
-//! What the lab holds is copied for each run it starts and is a floor under the run's peak RSS where the kernel
-//! forgets none (`kernel/low_rss.rs`). So runs of finished tables wait in the file; where it cannot be read back (a
-//! pipe, `/dev/full`), in one without a name. Half a line that a full disk left is cut away.
+//! The lab's memory is copied for each run it starts, and is a floor under the run's peak RSS where the kernel
+//! cannot reset the peak (`kernel/low_rss.rs`). So runs of finished tables wait in the file; where the file cannot be
+//! read back (a pipe, `/dev/full`), they wait in a file without a name. Half a line that a full disk left is cut away.
 
 use std::fs::{File, TryLockError};
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -22,13 +22,13 @@ pub(crate) struct Journal {
     file: File,
     /// The length of the whole lines written, in bytes.
     whole: u64,
-    /// What is read back where `file` cannot be.
+    /// The copy that is read back where `file` cannot be.
     copy: Option<File>,
     redact: Redact,
 }
 
 impl Journal {
-    /// Replaces the results at `path`, and no other file; without a path the records are kept where nobody sees them.
+    /// Replaces the results at `path`, and no other file; without a path the records go to a file without a name.
     pub(crate) fn create(path: Option<&Path>, redact: &Redact) -> Result<Journal, Error> {
         let redact = redact.clone();
         let Some(path) = path else {
@@ -37,7 +37,7 @@ impl Journal {
             return Ok(Journal { path, file, whole: 0, copy: None, redact });
         };
         let mut options = File::options();
-        // Not truncated before the lock is held: another masu may be writing.
+        // The file is not truncated before the lock is held: another masu may be writing.
         options.read(true).write(true).create(true).truncate(false);
         // A pipe cannot always be opened for reading too.
         let file = options.open(path).or_else(|_| File::create(path));
@@ -52,7 +52,7 @@ impl Journal {
         Ok(Journal { path: path.to_owned(), file, whole: 0, copy, redact })
     }
 
-    /// Opens the file at `path` to go on behind its whole lines, and returns what they hold.
+    /// Opens the file at `path` to append to its whole lines, and returns their records.
     pub(crate) fn resume(path: &Path, redact: &Redact) -> Result<(Journal, Vec<Record>), Error> {
         let opened = File::options().read(true).write(true).open(path);
         let mut file = opened.doing(|| format!("opening {} to resume", path.display()))?;
@@ -61,7 +61,7 @@ impl Journal {
         file.read_to_end(&mut bytes).doing(|| format!("reading {}", path.display()))?;
         let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
         let records = match &bytes[..whole] {
-            // Cut off before the header was whole: nothing was measured.
+            // The file was cut off before the header was whole: nothing was measured.
             [] if bytes.is_empty() || bytes.starts_with(BEGINNING) => Vec::new(),
             [] => understand(path, &bytes)?,
             lines => understand(path, lines)?,
@@ -78,7 +78,7 @@ impl Journal {
         self.cut()
     }
 
-    /// Writes one line, all of it or nothing.
+    /// Writes one whole line or nothing.
     pub(crate) fn write(&mut self, record: &Record) -> Result<(), Error> {
         let doing = || format!("writing {}", self.path.display());
         let mut record = record.clone();
@@ -89,7 +89,7 @@ impl Journal {
             copy.write_all(&line).doing(|| "keeping a copy of the results")?;
         }
         if let Err(source) = self.file.write_all(&line) {
-            // Half a line would be distinguished from a whole one anyway; this only spares the reader.
+            // A reader recognizes half a line anyway; cutting it only spares the reader the effort.
             let _ = self.cut();
             let doing = format!(
                 "writing {} (what is in it stays valid: make room, then --resume it)",
@@ -110,10 +110,10 @@ impl Journal {
         understand(&self.path, &bytes)
     }
 
-    /// Cuts away what lies behind the whole lines.
+    /// Cuts away everything behind the whole lines.
     fn cut(&mut self) -> Result<(), Error> {
         if self.copy.is_some() {
-            // What went through a pipe cannot be called back.
+            // Bytes that went through a pipe cannot be taken back.
             return Ok(());
         }
         let doing = || format!("cutting what is no whole line off {}", self.path.display());
@@ -123,13 +123,13 @@ impl Journal {
     }
 }
 
-/// How every results file begins.
+/// The first bytes of every results file.
 const BEGINNING: &[u8] = b"{\"record\":\"header\"";
 
-/// Refuses a file that holds something and no results: a slip of the keyboard must not empty it.
+/// Refuses a file that has content but no results: a typing mistake must not empty it.
 fn refuse_others(mut file: &File, path: &Path) -> Result<(), Error> {
     let mut beginning = Vec::new();
-    // A user who may write the file and not read it knows nothing of it either.
+    // A user may be allowed to write the file but not to read it; the lab then does not know its content either.
     let _ = Read::by_ref(&mut file).take(BEGINNING.len() as u64).read_to_end(&mut beginning);
     file.rewind().doing(|| format!("reading {}", path.display()))?;
     if BEGINNING.starts_with(&beginning) {
@@ -139,10 +139,10 @@ fn refuse_others(mut file: &File, path: &Path) -> Result<(), Error> {
     Err(Error::Results { path: path.to_owned(), line: 1, reason })
 }
 
-/// A child shares the lock from its fork to its exec, whatever made it.
+/// The longest wait for the lock: a child shares it from its fork to its exec, whichever thread started the child.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Keeps a second masu away. Where a file cannot be locked (some network mounts), nobody is.
+/// Keeps a second masu away, except where files cannot be locked (some network mounts).
 fn lock(file: &File, path: &Path) -> Result<(), Error> {
     let began = Instant::now();
     loop {

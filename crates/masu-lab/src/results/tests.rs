@@ -1,4 +1,4 @@
-//! Tests of results files: what is written is read back, and what is no results file is refused.
+//! Tests of results files: written records are read back, and other files are refused.
 
 use tempfile::{NamedTempFile, TempPath};
 
@@ -42,7 +42,7 @@ fn a_record_reads_back_as_it_was_written() {
     let mut journal = Journal::create(Some(&path), &Redact::default()).unwrap();
     journal.write(&record).unwrap();
     assert_eq!(read(&path).unwrap(), [record]);
-    // What is none of ours stays.
+    // A file without results stays unchanged.
     let other = file("old content");
     let refused = Journal::create(Some(&other), &Redact::default()).unwrap_err().to_string();
     assert!(refused.contains("no results file"), "{refused}");

@@ -1,6 +1,6 @@
 //! Suite files: TOML, read by serde. COUPLING: `docs/suites.md` describes the format.
 //!
-//! The tables of a file are the structs below; what a value must be besides its kind is said where it is read, so that
+//! The tables of a file are the structs below; further rules for a value are checked where it is read, so that
 //! every mistake has its line.
 
 use std::collections::BTreeMap;
@@ -23,10 +23,10 @@ use masu_run::named::find;
 use masu_run::variant::parse_size;
 use masu_run::{Error, Parameter, Scratch};
 
-/// What timed runs may take where only a precision is asked for.
+/// The most time for timed runs where only a precision is asked for.
 pub const DEFAULT_BUDGET: Duration = Duration::from_secs(600);
 
-/// A table with the keys that can stand at the top and in each workload, and those of its own.
+/// A table with the keys that may stand at the top and in each workload, and with its own keys.
 macro_rules! table {
     ($name:ident { $($own:tt)* }) => {
         #[derive(Deserialize)]
@@ -49,7 +49,7 @@ macro_rules! table {
         }
 
         impl $name {
-            /// Puts what the table says in place of what `entry` has.
+            /// Sets in `entry` every setting that the table has.
             fn settle(&mut self, entry: &mut Entry) {
                 if let Some(choice) = self.variants.take() {
                     entry.variants = choice.starting_at(&entry.base);
@@ -203,7 +203,7 @@ fn choice<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Choice>, D::Error
     Ok(Some(Choice::Named(list.into_iter().map(named).collect::<Result<_, _>>()?)))
 }
 
-/// What a word comes to, or what to write instead.
+/// Reads a word, or says how to write it.
 fn read<'de, D: Deserializer<'de>, T>(
     from: D,
     wanted: &str,
@@ -233,7 +233,7 @@ fn measure<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Measure>, D::Err
     parse_measure(&String::deserialize(from)?).map(Some).map_err(D::Error::custom)
 }
 
-/// In the order in which they are written.
+/// The parameters, in the order in which they are written.
 fn parameters<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Parameter>, D::Error> {
     let tables = BTreeMap::<Spanned<String>, Vec<Word>>::deserialize(from)?;
     let mut tables: Vec<_> = tables.into_iter().collect();
@@ -249,7 +249,7 @@ fn parameters<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Parameter>, D::E
 ///
 /// # Errors
 ///
-/// A sentence with the names there are.
+/// A sentence with the known names.
 pub fn parse_measure(name: &str) -> Result<Measure, String> {
     find("measure", &Measure::ALL, Measure::name, &name.replace('-', "_"))
 }
@@ -267,7 +267,7 @@ impl Suite {
         Suite::parse(path, &text)
     }
 
-    /// The suite that `text` is, as if it stood in the file at `path`.
+    /// The suite in `text`, as if `text` stood in the file at `path`.
     ///
     /// # Errors
     ///
@@ -286,7 +286,7 @@ impl Suite {
 }
 
 impl File {
-    /// The suite; `wrong` makes an error of a place in the file.
+    /// The suite; `wrong` makes an error from a place in the file and a reason.
     fn suite(
         mut self,
         path: &Path,
@@ -359,7 +359,7 @@ impl Workload {
             let asked = server.into_inner().request(&entry.base);
             let plan = asked.and_then(|asked| asked.plan().map_err(|error| error.to_string()));
             let plan = plan.map_err(|reason| wrong(place, reason))?;
-            // A burst of HTTP load always takes as long, so that can be nobody's measure.
+            // A burst of HTTP load always takes the same time, so wall time cannot be its measure.
             if entry.primary == Measure::Wall {
                 entry.primary = plan.primary();
             }
@@ -370,7 +370,7 @@ impl Workload {
 }
 
 impl Server {
-    /// What is asked for, with the body and URLs that stand in other files; or why not.
+    /// The request, with the body and URLs that stand in other files; or the reason why it cannot be made.
     fn request(self, base: &Path) -> Result<ServerRequest, String> {
         let load = match self.load {
             Loads::One(load) => vec![load],

@@ -1,4 +1,4 @@
-//! Tests of suite files: what they say is understood, and what is not is refused with its line.
+//! Tests of suite files: valid files are understood, and mistakes are refused with their line.
 
 use std::path::Path;
 use std::time::Duration;

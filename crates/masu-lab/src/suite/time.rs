@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// A time that is enough, as [`parse_duration`] understands it: whole seconds or minutes, rounded up.
+/// A time that is long enough, as [`parse_duration`] understands it: whole seconds or minutes, rounded up.
 pub(crate) fn written_budget(seconds: f64) -> String {
     if seconds <= 90.0 {
         format!("{:.0}s", seconds.ceil())
@@ -12,7 +12,7 @@ pub(crate) fn written_budget(seconds: f64) -> String {
 }
 
 /// Understands `90s`, `500ms`, `10m`, `1.5h`, and a bare number of seconds; none for anything else
-/// and for no time at all.
+/// and for a time of zero.
 ///
 /// ```
 /// use std::time::Duration;
