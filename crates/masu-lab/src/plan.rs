@@ -1,8 +1,8 @@
-//! A plan: what a suite asks for, looked up on this machine and ready to run.
+//! A plan: the request of a suite, looked up on this machine and ready to run.
 //!
-//! A case becomes a table, a row of it a variant with its own workload: a parameter may stand for the program, so each
-//! row looks its program up. A variant that was merely found and does not fit is left out with its reason; one that
-//! was named must be there.
+//! A case becomes a table, and a row of it a variant with its own workload: a parameter may stand for the program, so
+//! each row looks its program up. A variant that was found by the lab and does not fit is left out with its reason; a
+//! variant that the user named must fit.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -24,13 +24,13 @@ pub struct Plan {
     /// The suite's name; none for a single command.
     pub suite: Option<String>,
     pub rounds: Rounds,
-    /// What is compared, one table each.
+    /// The cases that are compared, one table each.
     pub cases: Vec<Prepared>,
 }
 
 #[derive(Debug, Clone)]
 pub struct Prepared {
-    /// What it is called, and what the results say of it beside its rows.
+    /// The name of the case, also in the results.
     pub name: String,
     /// The command as written, placeholders included.
     pub command: Vec<OsString>,
@@ -47,22 +47,22 @@ pub struct Prepared {
     /// Whether the runs of a round are made at the same time, on one CPU: see
     /// [`Prepared::side_by_side`](Prepared::side_by_side()).
     pub is_side_by_side: bool,
-    /// What else was asked for, by its name in a suite file.
+    /// Further settings of the request, by their names in a suite file.
     pub settings: Vec<(String, String)>,
 }
 
-/// The mallocs there are for programs of one C library.
+/// The mallocs for programs of one C library.
 #[derive(Debug, Clone, Default)]
 pub struct Mallocs {
     pub catalogue: Catalogue,
-    /// Those that should be there and are not, by name.
+    /// Mallocs that should exist and are missing, by name.
     pub absent: Vec<LeftOut>,
     /// The library that counts a server's allocations; see `masu_run::count`.
     pub counting: Option<PathBuf>,
 }
 
 impl Plan {
-    /// Looks up everything `suite` names; `mallocs` says which mallocs there are, and is asked once
+    /// Looks up everything that `suite` names; `mallocs` returns the available mallocs, and is called once
     /// for each C library.
     ///
     /// # Errors
@@ -113,13 +113,13 @@ impl Plan {
 }
 
 impl Prepared {
-    /// Has the runs of each round made at the same time, on one CPU, and judged by their CPU time.
+    /// Sets the runs of each round to be made at the same time, on one CPU, and judged by their CPU time.
     ///
-    /// The kernel gives each a few milliseconds in turn. So all of them meet the same machine, whatever its clock
-    /// rate or other machines on the same processor do from one second to the next, and their CPU times can be
-    /// compared far more closely than those of runs one after the other. It suits programs of one thread that have
-    /// nothing in common with another run of themselves: no files that they write, no locks, no sockets.
-    /// Preparations around the runs and folders made for them are not meant for it.
+    /// The kernel runs each of them for a few milliseconds in turn. So all of them meet the same machine, whatever
+    /// its clock rate or other machines on the same processor do from one second to the next, and their CPU times can
+    /// be compared far more closely than those of runs one after the other. This suits programs of one thread that share
+    /// nothing with another run of themselves: no files that they write, no locks, no sockets.
+    /// It is not meant for preparations around the runs and folders made for them.
     pub fn side_by_side(&mut self) {
         self.is_side_by_side = true;
         self.primary = Measure::Cpu;
@@ -138,7 +138,7 @@ impl Prepared {
     }
 }
 
-/// Says which workload of several lacks its program: the others can be compared without it.
+/// Adds to an error which of several workloads lacks its program: the others can be compared without it.
 fn of_several(suite: &Suite, entry: &Entry, error: Error) -> Error {
     match error {
         Error::Program { command, reason } if suite.entries.len() > 1 => {
@@ -154,7 +154,7 @@ fn lossy(text: impl AsRef<OsStr>) -> String {
     text.as_ref().to_string_lossy().into_owned()
 }
 
-/// Every name is declared once and of use.
+/// Checks that every name is declared once and is used.
 fn check_names(suite: &Suite) -> Result<(), Error> {
     let wrong =
         |name: &str, reason: String| Error::Parameter { parameter: name.to_owned(), reason };
@@ -210,7 +210,7 @@ impl Entry {
         texts
     }
 
-    /// Those that belong to the whole table, in which only what all its rows share is replaced.
+    /// The texts that belong to the whole table: only values that all its rows share are replaced in them.
     fn texts_of_all_rows(&self) -> Vec<&OsStr> {
         let Hooks { setup, prepare: _, cleanup } = &self.hooks;
         let mut texts: Vec<&OsStr> =
@@ -226,7 +226,7 @@ impl Entry {
         texts.into_iter().any(|text| parameter::mentions(text, name))
     }
 
-    /// What was asked for beside command, variants and measure, by its name in a suite file.
+    /// The settings of the request besides command, variants and measure, by their names in a suite file.
     fn settings(&self) -> Vec<(String, String)> {
         let seconds = |time: Duration| format!("{}s", time.as_secs_f64());
         let path = |path: &Path| path.to_string_lossy().into_owned();
@@ -258,7 +258,7 @@ impl Entry {
     }
 }
 
-/// The mallocs there are, each C library asked about once.
+/// The available mallocs; each C library is looked up once.
 struct KnownMallocs<'a> {
     ask: &'a mut dyn FnMut(Libc) -> Mallocs,
     known: Vec<(Libc, Mallocs)>,
@@ -279,7 +279,7 @@ impl KnownMallocs<'_> {
 
 struct Making<'a> {
     entry: &'a Entry,
-    /// What holds for the whole table.
+    /// The values for the whole table.
     values: Values,
     name: String,
 }
@@ -341,7 +341,7 @@ impl Making<'_> {
         })
     }
 
-    /// The variants by name: those of the suite, or those found for `program`.
+    /// The variants by name: those of the suite, or the mallocs found for `program`.
     fn named(
         &self,
         known: &mut KnownMallocs<'_>,
@@ -386,7 +386,7 @@ impl Making<'_> {
     fn folder(&self, values: &Values) -> Option<PathBuf> {
         let written = self.entry.folder.as_deref().unwrap_or(Path::new(""));
         let folder = self.entry.base.join(substitute(written.as_os_str(), values));
-        // An empty one is this process's own, which has no absolute form here.
+        // An empty path is this process's own folder, which has no absolute form here.
         let absolute = std::path::absolute(&folder).unwrap_or_else(|_| folder.clone());
         (!folder.as_os_str().is_empty()).then_some(absolute)
     }
@@ -401,7 +401,7 @@ impl Making<'_> {
         }
     }
 
-    /// Everything but what stands for `{variant}`, which is no part of a program's name.
+    /// All values except that of `{variant}`, which is no part of a program's name.
     fn values(&self, row: &Values) -> Values {
         self.values.iter().chain(row).cloned().collect()
     }
@@ -443,7 +443,7 @@ fn bare(allocator: String) -> Spec {
     Spec { allocator, settings: Vec::new() }
 }
 
-/// What `spec` is for `program`; one that should be there says why it is not.
+/// The variant of `spec` for `program`; the error says why a malloc that should exist is missing.
 fn resolved(
     known: &mut KnownMallocs<'_>,
     spec: &Spec,
@@ -453,7 +453,7 @@ fn resolved(
     let absent = mallocs.absent.iter().find(|absent| absent.label == spec.allocator);
     match absent {
         None => match mallocs.catalogue.resolve(spec, program) {
-            // Nobody looked for what could not be used anyway.
+            // A program that takes no preload explains the missing malloc: no malloc was looked up for it.
             Err(error @ Error::UnknownAllocator { .. }) => program.preloadable().and(Err(error)),
             resolved => resolved,
         },
@@ -465,7 +465,7 @@ fn resolved(
     }
 }
 
-/// The mallocs found that `program` cannot run with.
+/// The found mallocs that `program` cannot run with.
 fn unfit(catalogue: &Catalogue, fit: &[Variant], program: &Program) -> Vec<LeftOut> {
     let is_fit = |label: &str| fit.iter().any(|variant| variant.label == label);
     let others = catalogue.allocators.iter().filter(|one| one.preloaded && !is_fit(&one.name));

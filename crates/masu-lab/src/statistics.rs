@@ -1,9 +1,9 @@
-//! Which differences are real: paired ratios to the reference with simultaneous intervals.
+//! The verdicts on differences: paired ratios to the reference with simultaneous intervals.
 //!
 //! The method is fixed before any result is seen. In each round a variant's run is paired with the reference's run of
-//! the round, and the logarithm of their ratio taken: drift cancels and the noise is symmetric. Reported is the
+//! the round, and the logarithm of their ratio taken: drift cancels and the noise is symmetric. The lab reports the
 //! Hodges–Lehmann center with its exact signed-rank interval (`signed_rank.rs`). With m variants besides the reference
-//! each interval errs at most with an mth part of what the table may (Bonferroni), so *all* verdicts of a table are
+//! each interval errs at most with an mth part of the table's error (Bonferroni), so *all* verdicts of a table are
 //! right with at least 99 %.
 //!
 //! Where the number of rounds is not fixed, looks share that error (`sequential.rs`). One measure, named beforehand,
@@ -22,14 +22,14 @@ pub(crate) use few::ratio_of_few;
 pub use sequential::{DEFAULT_PRECISION, Level, Look, Looks};
 pub(crate) use signed_rank::normal_tail;
 
-/// How sure all verdicts of a table are together.
+/// The confidence of all verdicts of a table together.
 pub(crate) const CONFIDENCE: f64 = 0.99;
 
-/// Valid pairs without which there is no verdict, however few the variants.
+/// The fewest valid pairs for a verdict, however few the variants.
 pub(crate) const PAIRS_MIN: usize = 8;
 
 named! {
-    /// What is measured of a run. The primary one, wall-clock time unless another was named beforehand,
+    /// A measure of a run. The primary one, wall-clock time unless another was named beforehand,
     /// carries the verdict; the others inform.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
     #[serde(rename_all = "snake_case")]
@@ -66,7 +66,7 @@ named! {
 }
 
 impl Measure {
-    /// This measure of `run`, in seconds, bytes, a count or a count a second; none where the run has no such thing.
+    /// This measure of `run`, in seconds, bytes, a count or a count a second; none where the run does not have it.
     pub fn of(self, run: &Run) -> Option<f64> {
         let burst = run.burst.as_ref();
         let latency = burst.and_then(|burst| burst.latency_s);
@@ -124,14 +124,14 @@ pub struct Estimate {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Ratio {
     pub estimate: f64,
-    /// Both ends of the interval; none with too few pairs for one at the level asked.
+    /// Both ends of the interval; none with too few pairs for one at the requested level.
     pub interval: Option<(f64, f64)>,
-    /// The rounds it rests on.
+    /// The number of rounds behind the ratio.
     pub pairs: usize,
 }
 
 impl Ratio {
-    /// Whether there is an interval, and it reaches so far from its estimate at most, relative to it.
+    /// Whether there is an interval, and its ends lie within `precision` of the estimate, relative to it.
     pub(crate) fn is_within(&self, precision: f64) -> bool {
         let (least, most) = (self.estimate * (1.0 - precision), self.estimate * (1.0 + precision));
         self.interval.is_some_and(|(low, high)| low >= least && high <= most)
@@ -149,16 +149,16 @@ impl Ratio {
     }
 }
 
-/// What the primary measure says about a variant.
+/// The verdict of the primary measure on a variant.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Verdict {
-    /// This is what the others are compared with.
+    /// The variant is the reference for all others.
     Reference,
-    /// It is better: the whole interval lies on the better side of 1.
+    /// The variant is better: the whole interval lies on the better side of 1.
     Faster,
-    /// It is worse: the whole interval lies on the worse side of 1.
+    /// The variant is worse: the whole interval lies on the worse side of 1.
     Slower,
     /// The interval contains 1.
     NoDifferenceShown {
@@ -168,17 +168,17 @@ pub enum Verdict {
     },
     /// Too few valid pairs for a verdict.
     TooFewRuns { pairs: usize, needed: usize },
-    /// In too many rounds a run of the pair did not end as it should: what is left may be chosen by
-    /// how fast it was (where slow runs hang, only the fast ones remain), so there is no verdict.
+    /// In too many rounds a run of the pair did not end as it should. The remaining pairs may be a selection by
+    /// speed (where slow runs hang, only the fast ones remain), so there is no verdict.
     RunsFailed {
         /// Rounds in which the variant's run or the reference's does not count.
         failed: usize,
-        /// Rounds that both were run in.
+        /// Rounds in which both were run.
         of: usize,
     },
 }
 
-/// Pairs a verdict at `level` needs in a table that compares `others` variants with the reference:
+/// Pairs that a verdict at `level` needs in a table that compares `others` variants with the reference:
 /// eight, or as many as the level requires (at [`Level::TABLE`] 10 for 4 others, 12 for 9).
 pub fn pairs_needed(others: usize, level: Level) -> usize {
     // With n pairs the widest interval errs with probability 2 / 2^n.
@@ -186,14 +186,14 @@ pub fn pairs_needed(others: usize, level: Level) -> usize {
     (PAIRS_MIN..64).find(|pairs| error(*pairs) <= level.of_each(others)).unwrap_or(64)
 }
 
-/// A difference of logarithms beyond all that numbers have: one of a pair is zero and the other not.
+/// A difference of logarithms beyond the range of numbers: one value of a pair is zero and the other is not.
 const BEYOND: f64 = 1e6;
 
 /// The ratio of the second to the first of each pair, in a table of `others` such ratios that err at
-/// `level` together. Two zeros are equal, and one zero is smaller than anything else: as ranks go
-/// that is all they need to say. None where there are so many of these that the estimate or an end
-/// of its interval would be zero or without bound, and none without pairs. Leaving zeros out would
-/// leave a choice: of a measure that is zero in most runs only the rare ones.
+/// `level` together. Two zeros are equal, and one zero is smaller than anything else: ranks need
+/// no more. None where zeros are so many that the estimate or an end
+/// of its interval would be zero or without bound, and none without pairs. Dropping zeros would
+/// select: of a measure that is zero in most runs only the rare other runs would remain.
 pub fn ratio(pairs: &[(f64, f64)], others: usize, level: Level) -> Option<Ratio> {
     if pairs.iter().all(|(reference, value)| *reference == 0.0 && *value == 0.0) {
         return None;
@@ -207,8 +207,8 @@ pub fn ratio(pairs: &[(f64, f64)], others: usize, level: Level) -> Option<Ratio>
     let differences: Vec<f64> = pairs.iter().map(difference).collect();
     let (center, interval) = signed_rank::center(&differences, level.of_each(others))?;
     let (low, high) = interval.unwrap_or((center, center));
-    // A quarter of a boundless difference is in the average of two averages of pairs, less a little
-    // where the other differences have the other sign: still far beyond what numbers have.
+    // The average of two averages of pairs may hold a quarter of a boundless difference, less a little
+    // where the other differences have the other sign: still far beyond the range of numbers.
     if [center, low, high].iter().any(|end| end.abs() > BEYOND / 8.0) {
         return None;
     }
@@ -219,7 +219,7 @@ pub fn ratio(pairs: &[(f64, f64)], others: usize, level: Level) -> Option<Ratio>
     })
 }
 
-/// What a ratio of the primary measure, made at `level`, means in a table of `others` such ratios.
+/// The verdict of a ratio of the primary measure, made at `level`, in a table of `others` such ratios.
 pub fn verdict(measure: Measure, ratio: Option<&Ratio>, others: usize, level: Level) -> Verdict {
     let needed = pairs_needed(others, level);
     match ratio {

@@ -1,4 +1,4 @@
-//! Tests of plans: which rows there are, what runs in them, and who is left out.
+//! Tests of plans: their rows, the commands in them, and the variants left out.
 
 use super::*;
 
@@ -96,7 +96,7 @@ fn a_parameter_may_be_the_program() {
     let entry = Entry { parameters: parameters(&["bin=true,false"]), ..entry(&["{bin}"]) };
     let plan = planned(entry).unwrap();
     let rows = &plan.cases[0].rows;
-    // Nobody asked for mallocs: the programs are what differs.
+    // The suite names no mallocs: the rows differ in their programs.
     assert_eq!(labels(&plan.cases[0]), ["system bin=true", "system bin=false"]);
     assert!(rows[0].workload.program.path.ends_with("true"));
     assert!(rows[1].workload.program.path.ends_with("false"));

@@ -7,10 +7,10 @@
 
 use super::{Level, Ratio};
 
-/// Fewer pairs than this give no interval.
+/// With fewer pairs than this there is no interval.
 const PAIRS_LEAST: usize = 4;
 
-/// Differences are never taken to vary by less than this: clocks of CPU time have steps.
+/// The least variation assumed of the differences: clocks of CPU time have steps.
 const NOISE_LEAST: f64 = 0.005;
 
 /// The ratio of the second to the first of each of a few pairs, in a table of `others` such ratios that err at `level`
@@ -32,7 +32,7 @@ pub(crate) fn ratio_of_few(pairs: &[(f64, f64)], others: usize, level: Level) ->
     Some(Ratio { estimate: mean.exp(), interval, pairs: logs.len() })
 }
 
-/// What Student's t with so many degrees of freedom exceeds with probability `tail`, by bisection.
+/// The value that Student's t with `degrees` degrees of freedom exceeds with probability `tail`, by bisection.
 fn quantile(degrees: usize, tail: f64) -> f64 {
     let (mut low, mut high) = (0.0, 1e6);
     for _ in 0..100 {
@@ -46,7 +46,7 @@ fn quantile(degrees: usize, tail: f64) -> f64 {
     high
 }
 
-/// The probability that Student's t with so many degrees of freedom exceeds `t`, which is not negative.
+/// The probability that Student's t with `degrees` degrees of freedom exceeds `t`, which is not negative.
 ///
 /// Source: Abramowitz and Stegun, *Handbook of Mathematical Functions*, 26.7.3 and 26.7.4.
 fn beyond(degrees: usize, t: f64) -> f64 {
@@ -100,7 +100,7 @@ mod tests {
     fn it_errs_no_more_than_it_says_where_some_rounds_are_disturbed() {
         let mut random = Random::new(7);
         let mut draw = || {
-            // A sum of twelve is normal enough; every fourth round is ten times as noisy.
+            // A sum of twelve uniform numbers is normal enough; every fourth round is ten times as noisy.
             let sum: f64 = (0..12).map(|_| unit(&mut random)).sum::<f64>() - 6.0;
             if unit(&mut random) < 0.25 { 0.3 * sum } else { 0.03 * sum }
         };

@@ -1,4 +1,4 @@
-//! Looking at results while they grow, without finding what is not there.
+//! Looks at results while they grow, which find no difference that is not there.
 //!
 //! The error that a table may have is *spent*: look number k uses 1/(k(k+1)) of it (a half, a sixth, a twelfth
 //! …), and the last look, when the budget ends, all that is left: 1/(k+1) after k looks, because 1/(j(j+1)) =
@@ -19,18 +19,18 @@ use serde::{Deserialize, Serialize};
 
 use super::pairs_needed;
 
-/// How far from its estimate an interval may reach, relative to it, where the caller does not say: one per cent.
+/// The most that an interval may reach from its estimate, relative to it, where the caller does not say: one per cent.
 pub const DEFAULT_PRECISION: f64 = 0.01;
 
-/// The error that all verdicts of a table may have together, or what a look may spend of it.
+/// The error that all verdicts of a table may have together, or the part of it that a look may spend.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Level(f64);
 
 impl Level {
-    /// All that a table has: 0.008. A fifth of the hundredth that
-    /// `CONFIDENCE` allows is kept back for what the method takes for granted
-    /// and a machine need not grant: that a run leaves nothing behind that the next one meets.
+    /// The error of a table: 0.008. A fifth of the hundredth that
+    /// `CONFIDENCE` allows is kept back for an assumption of the method
+    /// that a machine need not keep: that a run leaves nothing behind that affects the next one.
     pub const TABLE: Level = Level(0.008);
 
     /// The error of the whole table, as a probability.
@@ -48,7 +48,7 @@ impl Level {
     }
 }
 
-/// One look at a table: which one it is, and what it may spend.
+/// One look at a table: its number, and the error that it may spend.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Look {
     /// Counted from one.
@@ -68,7 +68,7 @@ impl Default for Look {
     }
 }
 
-/// When to look at a growing table, and what each look may spend.
+/// The times of looks at a growing table, and the error that each look may spend.
 ///
 /// ```
 /// use masu_lab::statistics::{Level, Looks};
@@ -92,18 +92,18 @@ impl Looks {
         Looks::beginning_at(pairs_needed(others, Level::TABLE.divided(2)))
     }
 
-    /// The looks the first of which is due after so many rounds.
+    /// The looks of which the first is due after `first` rounds.
     pub(crate) fn beginning_at(first: usize) -> Looks {
         Looks { taken: 0, next: first }
     }
 
-    /// Rounds before the first look, of looks of which none was taken.
+    /// The rounds before the first look; meaningful only while no look was taken.
     pub(crate) fn first(&self) -> usize {
         self.next
     }
 
-    /// Whether a look is due after `rounds` whole rounds; it then counts as taken. Must be asked
-    /// after every round, so that when to look does not depend on what was seen.
+    /// Whether a look is due after `rounds` whole rounds; it then counts as taken. The caller must ask
+    /// after every round, so that the times of looks do not depend on the results.
     pub fn due(&mut self, rounds: usize) -> Option<Look> {
         if rounds < self.next {
             return None;
@@ -114,9 +114,9 @@ impl Looks {
         Some(Look { number, level: Level::TABLE.divided(number * next) })
     }
 
-    /// The last look, when the budget of time or rounds ends and whatever was seen before: it
-    /// spends all that is left. Where a look is due at the same time, ask for this one *instead*,
-    /// so that nothing is spent twice on the same rounds.
+    /// The last look, when the budget of time or rounds ends, whatever the results before: it
+    /// spends all the error that is left. Where a look is due at the same time, ask for this one *instead*,
+    /// so that no error is spent twice on the same rounds.
     pub fn last(&self) -> Look {
         Look { number: self.taken + 1, level: Level::TABLE.divided(self.taken + 1) }
     }

@@ -14,7 +14,7 @@ use std::collections::HashMap;
 const EXACT_MAX: usize = 200;
 
 /// The center of `differences` and the interval that covers it except with probability `alpha`;
-/// no interval where so few differences cannot give one. None without differences.
+/// no interval where the differences are too few for one. None without differences.
 pub(super) fn center(differences: &[f64], alpha: f64) -> Option<(f64, Option<(f64, f64)>)> {
     let averages = Averages::of(differences);
     let all = averages.len();
@@ -37,7 +37,7 @@ pub(super) fn center(differences: &[f64], alpha: f64) -> Option<(f64, Option<(f6
 enum Averages {
     Listed(Vec<f64>),
     /// Only the differences, sorted: ten thousand have fifty million averages, but the differences
-    /// are enough to count the averages below any value, and counting finds each by its place.
+    /// are enough to count the averages below any value, and counting finds each average by its place.
     Counted(Vec<f64>),
 }
 
@@ -97,7 +97,7 @@ fn nth_average(sorted: &[f64], place: usize) -> f64 {
     value(low)
 }
 
-/// How many averages of two of `sorted` are at most `limit`. As the first of a pair grows, the
+/// The number of averages of two of `sorted` that are at most `limit`. As the first of a pair grows, the
 /// largest second one that still fits can only fall.
 fn not_above(sorted: &[f64], limit: f64) -> usize {
     let mut count = 0;
@@ -111,7 +111,7 @@ fn not_above(sorted: &[f64], limit: f64) -> usize {
     count
 }
 
-/// The place of `number` among all floats: floats that are larger have a larger one.
+/// The place of `number` among all floats: larger floats have a larger place.
 fn ordinal(number: f64) -> i128 {
     let bits = i128::from(number.abs().to_bits());
     if number.is_sign_negative() { -bits } else { bits }
@@ -122,14 +122,14 @@ fn value(ordinal: i128) -> f64 {
     if ordinal < 0 { -magnitude } else { magnitude }
 }
 
-/// How many places from either end of the ordered averages the interval's ends stand: the largest
+/// The distance of the interval's ends from either end of the ordered averages, in places: the largest
 /// number whose error is at most `alpha`, zero if there is none.
 fn cut(differences: usize, alpha: f64) -> usize {
     if differences > EXACT_MAX {
         return cut_approximated(differences, alpha);
     }
     thread_local! {
-        /// A table asks for the same one many times, and it takes milliseconds.
+        /// A table asks for the same cut many times, and computing it takes milliseconds.
         static KNOWN: RefCell<HashMap<(usize, u64), usize>> = RefCell::default();
     }
     let key = (differences, alpha.to_bits());

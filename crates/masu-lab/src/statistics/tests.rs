@@ -56,7 +56,7 @@ fn zeros_count_as_less_than_anything_and_never_leave_a_choice() {
     assert_eq!(ratio(&pairs, 1, TABLE), None);
     // The estimate lies halfway between a boundless average and one below zero.
     assert_eq!(ratio(&[(0.0, 1.0), (2.0, 1.0), (2.0, 1.0)], 1, TABLE), None);
-    // Mostly nothing on either side is no difference.
+    // Zeros on both sides in most pairs are no difference.
     let mut pairs = vec![(0.0, 0.0); 30];
     pairs.extend([(0.0, 1.0), (2.0, 0.0), (1.0, 3.0)]);
     let equal = ratio(&pairs, 1, TABLE).unwrap();

@@ -1,4 +1,4 @@
-//! Tests of the spending; series that stop early are in `summary/simulation/tests.rs`.
+//! Tests of the spent error; series that stop early are in `summary/simulation/tests.rs`.
 
 use super::*;
 
