@@ -1,7 +1,7 @@
 //! The engine: every case of a plan gets verified warm-ups and alternating rounds in random order.
 //!
-//! What was measured survives a stop, a crash and a full disk. The order of runs, which runs are repeated and when the
-//! table is looked at follow from the seed and the runs so far alone. So a comparison that was cut off goes on by
+//! Measurements survive a stop, a crash and a full disk. The order of runs, the repeated runs and the times of looks
+//! at the table follow from the seed and the runs so far alone. So a comparison that was cut off goes on by
 //! replaying its file (`series.rs`).
 
 use std::path::{Path, PathBuf};
@@ -34,12 +34,12 @@ type Make<'m> =
 
 #[derive(Debug, Clone, Default)]
 pub enum Destination {
-    /// Nowhere: only the comparison itself is returned.
+    /// No file: only the comparison itself is returned.
     #[default]
     Nowhere,
     /// This file (JSON lines), replaced if it exists and written after every run.
     New(PathBuf),
-    /// This file, behind what an earlier comparison of the same plan left in it.
+    /// This file, behind the records that an earlier comparison of the same plan left in it.
     Resume(PathBuf),
 }
 
@@ -54,39 +54,39 @@ impl Destination {
 
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Seed of the order of runs; none for one from the clock, or the one of the comparison that is
-    /// resumed. It is kept in the results.
+    /// Seed of the order of runs; none for a seed from the clock, or for the seed of the comparison that is
+    /// resumed. The seed is kept in the results.
     pub seed: Option<u64>,
     pub results: Destination,
     /// Whether each run's environment is made longer by a random number of bytes, drawn from the
     /// seed: see [`Offsets`].
     pub offsets: bool,
-    /// What is taken out of everything that is kept or returned.
+    /// The words to take out of everything that is kept or returned.
     pub redact: Redact,
     /// A criterion that is fixed before the first run and kept with the results.
     pub decide: Option<Criterion>,
-    /// The words with which to ask for this comparison again, kept with the results; empty for not to keep any.
+    /// The words that request the same comparison again, kept with the results; empty to keep none.
     pub asked: Vec<String>,
-    /// How long the timed runs should take together, as far as the warm-ups tell. Where the plan's rounds would take
-    /// longer, fewer are made, but never too few for a verdict (12). Settled before the first timed run.
+    /// The time for all timed runs together, judged by the warm-ups. Where the plan's rounds would take
+    /// longer, fewer are made, but never too few for a verdict (12). The number is settled before the first timed run.
     pub within: Option<Duration>,
-    /// When fixed rounds are to be over, whether all of them were made or not.
+    /// The time at which fixed rounds end, whether all of them were made or not.
     pub until: Option<Until>,
-    /// Which variants fixed rounds go on with; none for all of them to the end.
+    /// The choice of variants that fixed rounds go on with; none for all of them to the end.
     pub open: Option<Open>,
 }
 
-/// Which variants are still to be decided: asked after every round with the number of variants, the reference included,
-/// the measure that decides and all runs so far. It returns the indices of those that stay, and none ends the rounds.
-/// The reference stays in any case.
+/// Chooses the variants that are still open: called after every round with the number of variants, the reference
+/// included, the measure that decides and all runs so far. It returns the indices of the variants that stay; an empty
+/// list ends the rounds. The reference stays in any case.
 pub type Open = fn(variants: usize, primary: Measure, runs: &[Run]) -> Vec<usize>;
 
-/// An end to fixed rounds, for a machine that turns out slower than was thought.
+/// An end to fixed rounds, for a machine that turns out slower than expected.
 #[derive(Debug, Clone, Copy)]
 pub struct Until {
-    /// No round begins that would end later.
+    /// No round begins that would end later than this.
     pub end: Instant,
-    /// But so many are made in any case.
+    /// This many rounds are made in any case.
     pub rounds: usize,
 }
 
@@ -105,7 +105,7 @@ pub enum Event<'a> {
     WarmUp {
         case: &'a str,
         variant: &'a Variant,
-        /// Whether it is a server, which is ready when it is, and does not end.
+        /// Whether the program is a server, which becomes ready and does not end.
         is_server: bool,
         done: usize,
         of: usize,
@@ -121,10 +121,10 @@ pub enum Event<'a> {
     LeftOut { case: &'a str, left_out: &'a LeftOut },
     /// All warm-ups are done and the timed runs start.
     Planned {
-        /// Timed runs to come; none where their number depends on what they show.
+        /// Timed runs to come; none where their number depends on their results.
         runs: Option<usize>,
-        /// How long they will take at most, judged by the warm-ups (which are slower), of servers by the length of
-        /// their bursts; starts of servers that run one at a time come on top.
+        /// The most time that the runs will take, judged by the warm-ups (which are slower), or for servers by the
+        /// length of their bursts; starts of servers that run one at a time come on top.
         estimate: Duration,
         /// Timed runs that are in the file already.
         resumed: usize,
@@ -135,7 +135,7 @@ pub enum Event<'a> {
         done: usize,
         /// Timed runs in all, or the most there can be, if that is known.
         of: Option<usize>,
-        /// How long the rest will take at most, this run included, judged by the runs so far.
+        /// The most time that the rest will take, this run included, judged by the runs so far.
         remaining: Duration,
     },
     Ran {
@@ -152,13 +152,13 @@ pub enum Event<'a> {
 #[derive(Debug, Clone)]
 pub struct Comparison {
     pub header: Header,
-    /// One table for each of the header's cases, in their order; of a comparison that was stopped
-    /// those that it came to.
+    /// One table for each of the header's cases, in their order; a comparison that was stopped
+    /// has only the tables of the cases it reached.
     pub tables: Vec<Table>,
     pub stopped: bool,
 }
 
-/// Measures `plan`. `observe` is called as things happen, between runs, never during one.
+/// Measures `plan`. `observe` is called for each event, between runs, never during one.
 ///
 /// # Errors
 ///
@@ -205,7 +205,7 @@ fn compare_with(
     let holds_runs = earlier.iter().any(|record| matches!(record, Record::Run(_)));
     let begun = Begun::from_records(earlier);
     if let (None, true, Some(path)) = (&begun, holds_runs, options.results.path()) {
-        // Where no run was made nothing is lost by starting again; here everything would be.
+        // Without runs nothing would be lost by starting again; here the runs would be lost.
         return Err(Error::Resume {
             path: path.to_owned(),
             reason: "it has runs but not one warm-up of each variant before them, or several \
@@ -244,7 +244,7 @@ fn check(plan: &Plan) -> Result<(), Error> {
     Ok(())
 }
 
-/// The criterion is about a variant that some table has, and by measures that it has.
+/// Checks that some table has the criterion's variant, and the measures it uses.
 fn check_criterion(plan: &Plan, criterion: Option<&Criterion>) -> Result<(), Error> {
     let Some(criterion) = criterion else { return Ok(()) };
     let others = |case: &Prepared| -> Vec<String> {
@@ -268,7 +268,7 @@ fn check_criterion(plan: &Plan, criterion: Option<&Criterion>) -> Result<(), Err
     Ok(())
 }
 
-/// What a comparison has behind it when its timed runs start or go on.
+/// The records of a comparison when its timed runs start or go on.
 struct Begun {
     header: Option<Header>,
     cases: Vec<BegunCase>,
@@ -282,7 +282,7 @@ struct BegunCase {
 }
 
 impl Begun {
-    /// What is in a file; none where its warm-ups are not complete, so that nothing was timed, and
+    /// The records of a file; none where its warm-ups are not complete, so that nothing was timed, and
     /// where it is not the file of one comparison.
     fn from_records(records: Vec<Record>) -> Option<Begun> {
         let mut records = records.into_iter();
@@ -320,15 +320,15 @@ struct Engine<'a, 'm> {
 }
 
 impl Engine<'_, '_> {
-    /// Makes the warm-ups of `whole` and writes the header, which says who could not take part; they
-    /// are taken out of `plan`. An only case stays warm.
+    /// Makes the warm-ups of `whole` and writes the header, which lists the variants that could not take part; they
+    /// are removed from `plan`. If there is only one case, it stays warm.
     fn begin<'p>(
         &mut self,
         whole: &'p Plan,
         plan: &mut Plan,
     ) -> Result<(Header, Begun, Option<Remaining<'p>>), Error> {
         let seed = self.options.seed.unwrap_or_else(header::seed_from_clock);
-        // Before minutes are spent on a file that cannot be read.
+        // The header reads every file first, before minutes are spent on a file that cannot be read.
         let mut header = header::header(plan, seed, self.options)?;
         let mut cases = Vec::new();
         let mut records = Vec::new();
@@ -376,7 +376,7 @@ impl Engine<'_, '_> {
         warm_ups.iter().try_for_each(|record| self.journal.write(record))
     }
 
-    /// Holds `plan` against the one that was begun.
+    /// Checks that `plan` is the plan of the results to go on with.
     fn go_on(&mut self, plan: &mut Plan, begun: &Begun) -> Result<Header, Error> {
         let Some(earlier) = &begun.header else { unreachable!("it was read from a file") };
         let redact = &self.options.redact;
@@ -392,7 +392,7 @@ impl Engine<'_, '_> {
         Ok(earlier.clone())
     }
 
-    /// Makes the timed runs that are not made yet; whether it was stopped before the end.
+    /// Makes the timed runs that are not made yet; returns whether the comparison was stopped before the end.
     fn measure<'p>(
         &mut self,
         plan: &'p Plan,
@@ -412,7 +412,7 @@ impl Engine<'_, '_> {
                     let offsets = self.offsets(header.seed, index, 1 + behind.runs.len());
                     let mut executor = (self.make)(prepared, offsets)?;
                     behind.warm_ups.iter().for_each(|warm| executor.recall(warm.peak_rss_bytes));
-                    // What was just warmed up need not be again, unless it has to stay so.
+                    // A case that was just warmed up needs no second warm-up, unless it has to stay warm.
                     let is_warm = begun.header.is_none() && !executor.is_kept_warm();
                     (executor, is_warm)
                 }
@@ -448,7 +448,7 @@ impl Engine<'_, '_> {
             summary.notes.extend(remarks.notes);
             (self.observe)(Event::Finished { case: &header.cases[index], summary: &summary });
             self.journal.write(&Record::Summary { case: index, summary })?;
-            // Only now: what was measured is no worse for a cleanup that failed.
+            // The cleanup's error comes after the summary: a failed cleanup makes the measurements no worse.
             finished?;
         }
         Ok(false)
@@ -472,8 +472,8 @@ impl Engine<'_, '_> {
         Ok(Comparison { header: source.header, tables, stopped })
     }
 
-    /// The offsets of a case; `part` tells its warm-ups from its timed runs, and these from the runs
-    /// of a process before.
+    /// The offsets of a case; `part` distinguishes its warm-ups from its timed runs, and these from the runs
+    /// of an earlier process.
     fn offsets(&self, seed: u64, case: usize, part: usize) -> Offsets {
         if !self.options.offsets {
             return Offsets::none();

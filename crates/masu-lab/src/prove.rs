@@ -1,6 +1,6 @@
-//! A proof: remedies held against a program as it is, each with its ratios and a verdict.
+//! A proof: remedies compared with a program as it is, each with its ratios and a verdict.
 //!
-//! Relies on [`compare`](crate::compare()) for every run; there is no second way to measure. The one
+//! Relies on [`compare`](crate::compare()) for every run; there is no second way to measure. The hard
 //! idea: a remedy that cannot take part is an answer like any other and no reason to fail, so it
 //! stands among the results with its reason. `masu diagnose --prove` asks for proofs, and so does every
 //! stage of [`tune`](mod@crate::tune).
@@ -30,29 +30,29 @@ pub const DEFAULT_ROUNDS: usize = 20;
 pub struct Proof {
     /// The measure that carries the verdicts.
     pub primary: Measure,
-    /// How sure all verdicts are together that runs of the same rounds gave: 0.99.
+    /// The confidence of all verdicts together that runs of the same rounds gave: 0.99.
     pub confidence: f64,
     /// Rounds asked for, each with one run of the reference and of every remedy.
     pub rounds: usize,
-    /// Whether the runs of a round were made at the same time, on one CPU: then CPU times alone mean something.
+    /// Whether the runs of a round were made at the same time, on one CPU: then only CPU times are meaningful.
     pub side_by_side: bool,
-    /// What the remedies were held against.
+    /// The measurements of the reference.
     pub reference: Medians,
-    /// The remedies, in the order they were given.
+    /// The remedies, in the order of the request.
     pub remedies: Vec<Proved>,
     /// Runs made, warm-ups included.
     pub runs: usize,
-    /// Wall-clock seconds it all took.
+    /// Wall-clock seconds of the whole proof.
     pub seconds: f64,
     /// Whether every run had the same output and exit code.
     pub repeatable: bool,
-    /// Whether it was stopped before all rounds were made.
+    /// Whether the proof was stopped before all rounds were made.
     pub stopped: bool,
-    /// What the reader must know before trusting the verdicts, each with advice.
+    /// Warnings that the reader must know before trusting the verdicts, each with advice.
     pub warnings: Vec<String>,
 }
 
-/// What runs of one variant took.
+/// The median time and memory of a variant's runs.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Medians {
     pub label: String,
@@ -60,7 +60,7 @@ pub struct Medians {
     pub wall_s: Option<f64>,
     /// CPU seconds, in the program's code and in the kernel.
     pub cpu_s: Option<f64>,
-    /// The kernel's part of them.
+    /// The kernel's part of the CPU seconds.
     pub sys_s: Option<f64>,
     /// Peak resident bytes of the process tree.
     pub peak_rss_bytes: Option<f64>,
@@ -71,15 +71,15 @@ pub struct Proved {
     #[serde(flatten)]
     pub medians: Medians,
     pub shown: Shown,
-    /// Wall-clock time by that of the reference; none where there is no pair of runs, here and below.
+    /// The remedy's wall-clock time over the reference's; none where there is no pair of runs, here and below.
     pub wall: Option<Ratio>,
-    /// CPU time by that of the reference.
+    /// The remedy's CPU time over the reference's.
     pub cpu: Option<Ratio>,
-    /// Peak resident memory by that of the reference; none too where it is too small to be seen.
+    /// The remedy's peak resident memory over the reference's; none too where it is too small to be seen.
     pub peak_rss: Option<Ratio>,
 }
 
-/// What was shown of a remedy, by the primary measure.
+/// The verdict on a remedy, by the primary measure.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "verdict", rename_all = "snake_case")]
 pub enum Shown {
@@ -100,17 +100,17 @@ pub enum Shown {
     RunsFailed {
         /// Rounds in which the remedy's run or the reference's does not count.
         failed: usize,
-        /// Rounds that both were run in.
+        /// Rounds in which both were run.
         of: usize,
     },
-    /// It could not take part.
+    /// The remedy could not take part.
     LeftOut {
         reason: String,
     },
 }
 
 impl Proved {
-    /// The ratio of `measure`, if it is one of those that a proof keeps.
+    /// The ratio of `measure`, if a proof keeps that measure.
     pub fn ratio(&self, measure: Measure) -> Option<Ratio> {
         match measure {
             Measure::Wall => self.wall,
@@ -121,7 +121,7 @@ impl Proved {
     }
 }
 
-/// How much there is to run, for the announcement.
+/// The number and duration of runs, for the announcement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Forecast {
     /// Runs, warm-ups included.
@@ -129,7 +129,7 @@ pub struct Forecast {
     pub duration: Duration,
 }
 
-/// What a proof of `remedies` remedies in `rounds` rounds will take, where one run of the program takes
+/// The runs of a proof of `remedies` remedies in `rounds` rounds, where one run of the program takes
 /// `run_s` seconds.
 ///
 /// ```
@@ -143,13 +143,13 @@ pub fn forecast(remedies: usize, rounds: usize, run_s: f64) -> Forecast {
 }
 
 impl fmt::Display for Forecast {
-    /// As it is announced: `about 63 runs, about 2 minutes`.
+    /// The text of the announcement: `about 63 runs, about 2 minutes`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "about {} runs, {}", self.runs, masu_run::quantity::about(self.duration))
     }
 }
 
-/// The plan that holds `remedies` against `reference`, all of them running `workload`.
+/// The plan that compares `remedies` with `reference`, all of them running `workload`.
 pub fn plan(workload: &Workload, reference: &Variant, remedies: &[Variant], rounds: usize) -> Plan {
     let variants: Vec<Variant> = std::iter::once(reference).chain(remedies).cloned().collect();
     let mut plan = Plan::single(workload, &variants, Rounds::Fixed(rounds));
@@ -159,13 +159,13 @@ pub fn plan(workload: &Workload, reference: &Variant, remedies: &[Variant], roun
     plan
 }
 
-/// Runs the only case of `plan`, whose first row is the reference and whose others are remedies, and
-/// says what was shown of each. `observe` hears what [`compare`](crate::compare()) tells, the number
-/// of runs and how long they take among it.
+/// Runs the only case of `plan`, whose first row is the reference and whose other rows are remedies, and
+/// returns the verdict on each. `observe` receives the events of [`compare`](crate::compare()), including the number
+/// of runs and their duration.
 ///
 /// # Errors
 ///
-/// Those of [`compare`](crate::compare()), but for remedies that may be left out
+/// Those of [`compare`](crate::compare()), except for remedies that may be left out
 /// ([`Row::optional`](masu_run::Row)) and cannot take part; [`Error::Request`] for a plan of no or several cases.
 pub fn prove(
     plan: &Plan,
@@ -176,7 +176,7 @@ pub fn prove(
     prove_with_values(plan, options, stop, observe).map(|(proof, _)| proof)
 }
 
-/// [`prove`], judged by `rules`; the rounds go on with what is open by them where `options` asks them for that.
+/// [`prove`], judged by `rules`; where `options` asks them, the rounds go on with the remedies they leave open.
 ///
 /// # Errors
 ///
@@ -193,7 +193,7 @@ pub fn prove_by(
     Ok(proof)
 }
 
-/// [`prove`], with what each run took.
+/// [`prove`], with the values of each run.
 pub(crate) fn prove_with_values(
     plan: &Plan,
     options: &CompareOptions,
@@ -233,7 +233,7 @@ pub(crate) fn prove_with_values(
             Ok((Proof { rounds, seconds, ..proof }, values))
         }
         Err(error) => {
-            // The engine does not go on with the reference alone; that is an answer too.
+            // The engine does not go on with the reference alone; this too is an answer.
             let is_optional = |label: &str| {
                 case.rows.iter().any(|row| row.optional && row.variant.label == label)
             };
@@ -247,7 +247,7 @@ pub(crate) fn prove_with_values(
     }
 }
 
-/// The variant that an error is about and which might be left out for it.
+/// The variant that an error is about, if the error may leave that variant out.
 fn culprit(error: &Error) -> Option<&str> {
     match error {
         Error::NotInEffect { variant, .. }
@@ -257,7 +257,7 @@ fn culprit(error: &Error) -> Option<&str> {
     }
 }
 
-/// Rounds that were made, where an end of time may have come before their number.
+/// The number of rounds made, which may be fewer than planned where the time ended.
 fn rounds_made(comparison: &Comparison) -> usize {
     let runs = comparison.tables.first().map_or(&[][..], |table| &table.runs[..]);
     runs.iter().filter_map(|run| run.round).max().map_or(0, |last| last + 1)
@@ -274,8 +274,8 @@ fn of_comparison(labels: &[String], comparison: &Comparison) -> Proof {
 }
 
 impl Proof {
-    /// Adds what further runs showed of further remedies, beside the same reference. The verdicts of each are as sure as
-    /// before, together less.
+    /// Adds the results of further remedies from further runs, beside the same reference. Each verdict is as sure as
+    /// before, all together are less sure.
     pub(crate) fn add(&mut self, more: Proof) {
         self.remedies.extend(more.remedies);
         self.rounds = self.rounds.max(more.rounds);
@@ -288,7 +288,7 @@ impl Proof {
         self.warnings.extend(new);
     }
 
-    /// Programs that took turns waited for each other all the time.
+    /// Forgets wall-clock times: programs that took turns waited for each other all the time.
     fn forget_wall(&mut self) {
         self.side_by_side = true;
         self.reference.wall_s = None;
@@ -297,7 +297,7 @@ impl Proof {
         }
     }
 
-    /// What `summary` says of the variants called `labels`, the first of which is the reference.
+    /// The proof in `summary` about the variants `labels`, the first of which is the reference.
     pub(crate) fn of(
         labels: &[String],
         primary: Measure,
@@ -355,7 +355,7 @@ fn shown(verdict: Verdict) -> Shown {
     match verdict {
         Verdict::Faster => Shown::Gain,
         Verdict::Slower => Shown::Worse,
-        // Nobody holds the reference against itself.
+        // The reference is not compared with itself.
         Verdict::Reference => Shown::NoDifference { could_have_seen: 0.0 },
         Verdict::NoDifferenceShown { could_have_seen } => Shown::NoDifference { could_have_seen },
         Verdict::TooFewRuns { pairs, needed } => Shown::TooFewRuns { pairs, needed },
@@ -371,7 +371,7 @@ mod tests {
     use crate::summary::summarize;
     use masu_run::{Catalogue, Input, Places};
 
-    /// A proof on a made-up machine with 1 % of noise.
+    /// A proof on a simulated machine with 1 % of noise.
     fn fixture(truth: &[f64], rounds: usize) -> Proof {
         let labels = simulation::labels(truth.len());
         let mut machine = Machine::new(Noise::Normal(0.01), 1);
@@ -452,7 +452,7 @@ mod tests {
         let reference = catalogue.resolve(&"system".parse().unwrap(), &workload.program).unwrap();
         let remedy = Variant {
             label: "gone".to_owned(),
-            // The loader passes over it, for it is no library.
+            // The loader ignores the file, because it is no library.
             library: Some(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml").into()),
             ..reference.clone()
         };

@@ -1,9 +1,9 @@
-//! How long the rest takes.
+//! The time that the rest of a case takes.
 
 use std::time::Duration;
 
-/// Estimates the rest of a case by what each variant's runs took, with those that were made again, or by its warm-up while it
-/// had none.
+/// Estimates the rest of a case from the durations of each variant's runs, repeated ones included, or from its
+/// warm-up while it has no runs.
 #[derive(Debug)]
 pub(super) struct Clock {
     variants: Vec<Timing>,
@@ -13,7 +13,7 @@ pub(super) struct Clock {
 struct Timing {
     warm_up_s: f64,
     total_s: f64,
-    /// Runs that are not made again.
+    /// Runs that are not repeated.
     done: usize,
 }
 
@@ -32,7 +32,7 @@ impl Clock {
         self.variants.iter().map(|timing| timing.total_s).sum()
     }
 
-    /// What is left until every variant has `rounds` runs.
+    /// The time that is left until every variant has `rounds` runs.
     pub(super) fn remaining(&self, rounds: usize) -> Duration {
         let left = |timing: &Timing| timing.each_s() * rounds.saturating_sub(timing.done) as f64;
         seconds(self.variants.iter().map(left).sum())

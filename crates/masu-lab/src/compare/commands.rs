@@ -1,5 +1,5 @@
 //! Commands that run to their end, as the engine measures them: each run starts the program again,
-//! in a folder and after preparations of its own where these are asked for.
+//! in a folder and after preparations of its own where the plan asks for these.
 
 use std::borrow::Cow;
 use std::ffi::OsStr;
@@ -21,11 +21,11 @@ pub(crate) struct Commands<'a> {
     scratch: Option<ScratchFolder>,
     /// Whether the setup was begun, so that there is something to clean up.
     is_set_up: bool,
-    /// How the first warm-up ended, which is the reference's.
+    /// The ending of the first warm-up, which is the reference's.
     reference: Option<Ending>,
     fresh: Fresh,
-    /// Whether the runs of a round are made at the same time, which rows it has, and those of its runs that
-    /// nobody has asked for yet.
+    /// Whether the runs of a round are made at the same time, the rows of the round, and those of its runs that
+    /// the engine has not taken yet.
     is_side_by_side: bool,
     round: Vec<usize>,
     made: Vec<(usize, Run)>,
@@ -123,7 +123,7 @@ impl<'a> Commands<'a> {
         Hook::Prepare.run(&command, folder, stop)
     }
 
-    /// What the placeholders of a row's preparation stand for.
+    /// The values of the placeholders in a row's preparation.
     fn values(&self, index: usize) -> Values {
         let variant = &self.rows[index].variant;
         let mut values = variant.parameters.clone();
@@ -134,7 +134,7 @@ impl<'a> Commands<'a> {
         values
     }
 
-    /// The setup and the cleanup are about the table, so they run where its first row does.
+    /// Runs the setup or the cleanup, which belong to the table, so they run in the folder of its first row.
     fn call(&self, hook: Hook, command: Option<&OsStr>, stop: &Stop) -> Result<(), Error> {
         let Some(command) = command else { return Ok(()) };
         let folder = self.rows.first().and_then(|row| row.workload.folder.as_deref());
@@ -174,7 +174,7 @@ impl Executor for Commands<'_> {
             execute_under(workload, variant, conditions, stop)
         });
         match made {
-            // During the preparation; the runs before it are not to be lost.
+            // The stop came during the preparation; the runs before it must not be lost.
             Err(Error::Stopped) => Ok(Run { ending: Ending::Stopped, ..Run::default() }),
             Ok(run) => {
                 self.fresh.note(run.peak_rss_bytes);

@@ -15,7 +15,7 @@ use crate::{Header, Redact};
 use masu_run::error::Doing;
 use masu_run::{Error, Machine};
 
-/// What `plan` is about, to be run in the order of `seed`, as `options` have it.
+/// The header of a comparison of `plan`, run in the order of `seed`, with the settings of `options`.
 pub(super) fn header(plan: &Plan, seed: u64, options: &Options) -> Result<Header, Error> {
     Ok(Header {
         schema_version: SCHEMA_VERSION,
@@ -80,8 +80,8 @@ fn mark(path: String, file: File) -> Result<FileMark, Error> {
     Ok(FileMark { path, bytes, hash: format!("{:032x}", hash.digest128()) })
 }
 
-/// Takes those out of `plan` whom `earlier`, what the results say of the same comparison, was left
-/// without, with the reasons it gave.
+/// Removes from `plan` the variants that `earlier`, the header of the same comparison's results, was left
+/// without, with the reasons in it.
 pub(super) fn leave_out_again(plan: &mut Plan, earlier: &Header, redact: &Redact) {
     for (prepared, case) in plan.cases.iter_mut().zip(&earlier.cases) {
         for left_out in &case.left_out {
@@ -97,12 +97,12 @@ pub(super) fn leave_out_again(plan: &mut Plan, earlier: &Header, redact: &Redact
     }
 }
 
-/// Whether `planned` is what `earlier` was about, so that its runs may go on.
+/// Checks that `planned` is the comparison of `earlier`, so that its runs may go on.
 pub(super) fn check_same(path: &Path, earlier: &Header, planned: &Header) -> Result<(), Error> {
     let plain = |header: &Header| {
         let mut value = serde_json::to_value(header).unwrap_or_default();
         if let Some(fields) = value.as_object_mut() {
-            // When it began is no part of what was compared, nor is with which words.
+            // The start and the words of the request are no part of what was compared.
             fields.remove("began");
             fields.remove("asked");
         }

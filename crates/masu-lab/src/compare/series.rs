@@ -1,8 +1,8 @@
 //! The timed runs of one case, round after round.
 //!
-//! Everything decided here follows from the seed and the runs so far: the order, which starved runs are repeated, when
-//! the table is looked at. A comparison that goes on takes runs from the file as long as there are any, and ends up
-//! with the same sequence. Only a budget of time is spent again by runs made again.
+//! Every decision here follows from the seed and the runs so far: the order, the starved runs to repeat, the times of
+//! looks at the table. A comparison that goes on takes runs from the file as long as there are any, and ends up
+//! with the same sequence. Only a budget of time is spent again by repeated runs.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -21,18 +21,18 @@ use crate::{Measure, Summary};
 use masu_run::executor::Executor;
 use masu_run::{Ending, Error, Evidence, Run, Stop};
 
-/// How often one starved run is repeated at most: a machine that is busy now will be so again.
+/// The most repeats of one starved run: a machine that is busy now will be busy again.
 const REPEATS_OF_A_RUN: usize = 2;
 
-/// One run in so many may be a repeat: more make a long comparison of a busy machine no better.
+/// The most repeats are one run in this many: more make a long comparison on a busy machine no better.
 const RUNS_PER_REPEAT: usize = 4;
 
 pub(super) struct Progress {
     rounds: Rounds,
     clocks: Vec<Clock>,
-    /// Timed runs that count, of all cases.
+    /// The number of timed runs that count, of all cases.
     done: usize,
-    /// How many they become at most.
+    /// The most that this number can become.
     of: Option<usize>,
 }
 
@@ -83,22 +83,22 @@ impl Progress {
         }
     }
 
-    /// What the case may spend of the budget in all: an equal share of what the cases before it have left.
+    /// The seconds of the budget that the case may spend in all: an equal share of the rest that earlier cases left.
     fn share_s(&self, index: usize, budget_s: f64) -> f64 {
         let before: f64 = self.clocks[..index].iter().map(Clock::spent_s).sum();
         (budget_s - before) / (self.clocks.len() - index) as f64
     }
 }
 
-/// How long a run should take, by its warm-up.
+/// The expected duration of a run, by its warm-up.
 fn expected_s(prepared: &Prepared, warm: &Warm) -> f64 {
     prepared.server.as_ref().map_or(warm.wall_s, |server| server.burst_s(warm.wall_s))
 }
 
-/// Rounds that a table of a few variants needs for verdicts worth having.
+/// The rounds that a table of a few variants needs for useful verdicts.
 const FEWEST_ROUNDS: usize = 12;
 
-/// The plan's rounds, or as many as take about so long, but not so few that no verdict is possible.
+/// The plan's rounds, or as many as take about `within`, but not so few that no verdict is possible.
 pub(super) fn rounds_within(plan: &Plan, begun: &[BegunCase], within: Duration) -> Rounds {
     let most = match plan.rounds {
         Rounds::Fixed(most) | Rounds::UntilDecided { most } => most,
@@ -118,16 +118,17 @@ pub(super) fn rounds_within(plan: &Plan, begun: &[BegunCase], within: Duration) 
     }
 }
 
-/// How far a budget may be below what a verdict takes by the warm-ups, which may have found cold caches.
+/// A budget must be at least this part of the time that a verdict takes by the warm-ups, which may have found cold
+/// caches.
 const BUDGET_LEAST: f64 = 0.8;
 
-/// Whether the plan's budget has room for as many rounds as a verdict takes, judged by warm-ups.
+/// Checks that the plan's budget has room for the rounds that a verdict takes, judged by warm-ups.
 pub(super) fn check_budget(plan: &Plan, begun: &[BegunCase]) -> Result<(), Error> {
     let Rounds::Budget { seconds: budget_s, .. } = plan.rounds else { return Ok(()) };
     let case = |(prepared, case): (&Prepared, &BegunCase)| {
         let expected = case.warm_ups.iter().map(|warm| expected_s(prepared, warm));
         let (all_s, rows) = (expected.clone().sum::<f64>(), prepared.rows.len());
-        // Warm-ups of a preload are traced, and slower; the first is mostly the reference's, which is not.
+        // Warm-ups of a preload are traced, and slower; the first is mostly the reference's, which is not traced.
         let round_s =
             expected.take(1).fold(all_s, |all_s, first_s| all_s.min(first_s * rows as f64));
         let needed = pairs_needed(rows.saturating_sub(1).max(1), Level::TABLE);
@@ -164,7 +165,7 @@ pub(super) struct Series<'a, 'o> {
     pub(super) observe: &'a mut (dyn FnMut(Event<'_>) + 'o),
 }
 
-/// The runs of a case so far, and those of the file that are still to be taken.
+/// The runs of a case so far, and the runs in the file that are still to be taken.
 #[derive(Default)]
 struct Runs {
     made: Vec<Run>,
@@ -173,7 +174,7 @@ struct Runs {
 }
 
 impl Series<'_, '_> {
-    /// Makes the runs that are not `behind`, and sums all up; none when stopped before the last.
+    /// Makes the runs that are not in `behind`, and summarizes all; none when stopped before the last.
     pub(super) fn make(&mut self, seed: u64, behind: BegunCase) -> Result<Option<Summary>, Error> {
         let evidence: Vec<Evidence> =
             behind.warm_ups.iter().map(|warm| warm.evidence.clone()).collect();
@@ -203,7 +204,7 @@ impl Series<'_, '_> {
         unreachable!("rounds end before numbers do")
     }
 
-    /// One run that lasts, with those it replaces; false when stopped.
+    /// Makes one run that lasts, with the runs it replaces; false when stopped.
     fn slot(&mut self, round: usize, variant: usize, runs: &mut Runs) -> Result<bool, Error> {
         for attempt in 0.. {
             let mut run = match runs.recorded.pop_front() {
@@ -223,7 +224,7 @@ impl Series<'_, '_> {
             };
             let lasts = !run.replaced;
             runs.repeats += usize::from(!lasts);
-            // It is in the file, and what the lab holds hides how little a small program needs.
+            // The file has the curve; memory that the lab holds hides how little memory a small program needs.
             run.rss_over_time = Vec::new();
             runs.made.push(run);
             if lasts {
@@ -233,7 +234,7 @@ impl Series<'_, '_> {
         Ok(true)
     }
 
-    /// A run that is not in the file; none when stopped.
+    /// Makes a run that is not in the file; none when stopped.
     fn fresh(
         &mut self,
         round: usize,
@@ -259,10 +260,10 @@ impl Series<'_, '_> {
             return Ok(None);
         }
         (run.case, run.variant, run.round) = (self.index, variant, Some(round));
-        // CPU time hardly sees that a run waited for its CPU.
+        // CPU time hardly shows that a run waited for its CPU.
         let is_longer = run.starved && self.prepared.primary != Measure::Cpu;
         run.replaced = is_longer && attempt < REPEATS_OF_A_RUN && self.may_repeat(runs);
-        // What is around a run takes time too.
+        // The preparations around a run take time too.
         let (took_s, lasts) = (began.elapsed().as_secs_f64(), !run.replaced);
         self.progress.clocks[self.index].count(variant, took_s, lasts);
         self.progress.done += usize::from(lasts);
@@ -283,7 +284,7 @@ impl Series<'_, '_> {
         self.prepared.rows.iter().map(|row| row.variant.label.clone()).collect()
     }
 
-    /// What the runs come to, if `rounds` rounds are enough, or all is decided.
+    /// The summary of the runs, if `rounds` rounds are enough, or all is decided.
     fn conclude(
         &self,
         rounds: usize,
@@ -300,20 +301,20 @@ impl Series<'_, '_> {
             }
             Rounds::UntilDecided { most } if rounds >= most => Some(summary(looks.last())),
             Rounds::UntilDecided { .. } => {
-                // A file that goes on was looked at before, and did not end.
+                // A series that goes on was looked at before, and did not end then.
                 let look = looks.due(rounds).filter(|_| runs.recorded.is_empty())?;
                 Some(summary(look)).filter(Summary::is_decided)
             }
             Rounds::Budget { seconds, precision } => {
                 if !runs.recorded.is_empty() {
-                    // It was looked at before, and did not end.
+                    // The series was looked at before, and did not end then.
                     looks.due(rounds);
                     return None;
                 }
                 let spent_s = self.progress.clocks[self.index].spent_s();
                 let share_s = self.progress.share_s(self.index, seconds);
                 // INVARIANT: Whether another round fits depends on what all rounds took together and
-                // not on who took it, as the looks' promise demands (`statistics/sequential.rs`); a
+                // not on which variant took it, as the looks' promise demands (`statistics/sequential.rs`); a
                 // mean for each variant would, where one had more runs made again than another.
                 if spent_s + spent_s / rounds_made(rounds) > share_s {
                     return Some(summary(looks.last()));
@@ -325,7 +326,7 @@ impl Series<'_, '_> {
 }
 
 impl Series<'_, '_> {
-    /// Whether fixed rounds end before their number is made, after so many.
+    /// Whether fixed rounds end early, after `rounds` of them.
     ///
     /// INVARIANT: As for a budget, this follows from what all rounds took together, not from what any run showed.
     fn is_over(&self, rounds: usize) -> bool {

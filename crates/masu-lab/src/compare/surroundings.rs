@@ -1,9 +1,9 @@
-//! What was there before any run and may mislead the reader.
+//! Conditions before any run that may mislead the reader.
 
 use crate::plan::Prepared;
 use masu_run::{Evidence, Row};
 
-/// What to know before reading the table of `prepared`, whose warm-ups showed `evidence`.
+/// Warnings to read before the table of `prepared`, whose warm-ups gave `evidence`.
 pub(super) fn surroundings(prepared: &Prepared, evidence: &[Evidence]) -> Vec<String> {
     let mut warnings = Vec::new();
     if let Some(preload) = std::env::var_os("LD_PRELOAD").filter(|value| !value.is_empty()) {
@@ -48,7 +48,7 @@ pub(super) fn surroundings(prepared: &Prepared, evidence: &[Evidence]) -> Vec<St
     warnings
 }
 
-/// The notes of the warm-ups, each once with the variants it is about.
+/// The notes of the warm-ups, each once with the variants it applies to.
 fn notes(prepared: &Prepared, evidence: &[Evidence]) -> Vec<String> {
     let mut notes: Vec<(&str, Vec<&str>)> = Vec::new();
     for (row, evidence) in prepared.rows.iter().zip(evidence) {

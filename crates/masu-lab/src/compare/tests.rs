@@ -123,7 +123,7 @@ fn rounds_go_on_while_something_is_undecided() {
         Record::Run(run) => Some(format!("x {}", ["a", "b", "c"][run.variant])),
         _ => None,
     };
-    // The runs of `b` differ by so much, the same way each time.
+    // The runs of `b` differ by this share, in the same way each time.
     let rounds_made = |noise: f64, cut: bool| {
         let file = tempfile::NamedTempFile::new().unwrap().into_temp_path();
         let run = move |(_, label, count): (&str, &str, usize)| {

@@ -1,7 +1,7 @@
-//! Warm-ups: one verified run of each row, and which rows cannot take part.
+//! Warm-ups: one verified run of each row, and the rows that cannot take part.
 //!
-//! A malloc that was merely found is left out with its reason; one that was named must work, and so must the
-//! reference.
+//! A malloc that was found by the lab is left out with its reason; a malloc that the user named must work, and so must
+//! the reference.
 
 use super::Event;
 use crate::plan::Prepared;
@@ -14,7 +14,7 @@ pub(super) struct Warm {
     pub(super) wall_s: f64,
     pub(super) user_s: f64,
     pub(super) peak_rss_bytes: u64,
-    /// The hash of its standard output; empty for a server, which was not read to its end.
+    /// The hash of the run's standard output; empty for a server, which was not read to its end.
     pub(super) output: String,
     pub(super) evidence: Evidence,
 }
@@ -26,12 +26,12 @@ impl Warm {
     }
 }
 
-/// A warm-up may use so many times the CPU time of later runs, and so many seconds more, without a word.
+/// A warm-up may use this many times the CPU time of later runs, and this many seconds more, without a warning.
 const WORK_TIMES: f64 = 5.0;
 const WORK_BEYOND_S: f64 = 0.05;
 
-/// What there is to say of warm-ups that did what the `runs` after them did not: a build that is up
-/// to date, or an answer from a cache, is equal under all variants and is not what was meant.
+/// Warnings of warm-ups that did work which the `runs` after them did not: a build that is up
+/// to date, or an answer from a cache, is equal under all variants and is not the intended work.
 pub(super) fn found_done(labels: &[String], warm_ups: &[Warm], runs: &[Run]) -> Vec<String> {
     let said = |(variant, warm): (usize, &Warm)| {
         let own: Vec<&Run> =
@@ -69,9 +69,9 @@ pub(super) struct WarmUps<'a, 'o> {
 }
 
 impl WarmUps<'_, '_> {
-    /// Warms up every row of `prepared`, the case at `case`; takes those out that cannot take part, and
-    /// appends to `records` what the others showed. Returns that too, with the rows' indices as they
-    /// were.
+    /// Warms up every row of `prepared`, the case at `case`; removes the rows that cannot take part, and
+    /// appends the records of the others to `records`. Returns the others' warm-ups, with the rows' indices before the
+    /// removal.
     pub(super) fn make(
         &mut self,
         case: usize,
@@ -99,7 +99,7 @@ impl WarmUps<'_, '_> {
                     places.push(index);
                 }
                 Err(error) => {
-                    // Alone the reference says nothing.
+                    // The reference alone shows nothing.
                     let others = there.len() + count - index - 1;
                     let may = row.optional && !there.is_empty() && others > 1;
                     let reason = reason(&error).filter(|_| may);
@@ -131,7 +131,7 @@ impl WarmUps<'_, '_> {
     }
 }
 
-/// Why a variant is left out, if `error` is about the variant alone.
+/// The reason why a variant is left out, if `error` is about the variant alone.
 fn reason(error: &Error) -> Option<String> {
     match error {
         Error::NotInEffect { reason, .. } | Error::CannotRun { reason, .. } => Some(reason.clone()),
@@ -214,7 +214,7 @@ mod tests {
         let runs = vec![run("x", 0.1); 5];
         assert!(said(&run("x", 0.4), &runs).is_empty());
         assert!(said(&run("x", 0.04), &[run("x", 0.001)]).is_empty());
-        // A server's, and a program that writes something else every time, which is said elsewhere.
+        // A server, and a program that writes something else every time, for which another warning exists.
         assert!(said(&run("", 0.1), &runs).is_empty());
         assert!(said(&run("x", 0.1), &[run("y", 0.1), run("z", 0.1)]).is_empty());
         assert!(said(&run("x", 0.1), &[]).is_empty());

@@ -1,7 +1,7 @@
-//! When a proof has seen enough: what each remedy comes to after some rounds, and which are still open.
+//! The end of a proof: the result of each remedy after some rounds, and the remedies that are still open.
 //!
-//! Relies on looks that share the error a table may have, so that looking again and again finds nothing that is not
-//! there. The idea: a remedy that is decided takes no more of the time that the others need, and keeps the interval of
+//! Relies on looks that share the error a table may have, so that repeated looks find no difference that is not
+//! there. The hard idea: a decided remedy takes no more of the time that the others need, and keeps the interval of
 //! the look that decided it.
 
 use super::{Proof, Shown, Values};
@@ -9,21 +9,21 @@ use crate::Measure;
 use crate::statistics::{Level, Looks, Ratio, visible};
 use masu_run::Run;
 
-/// When to look at remedies, and what decides them.
+/// The times of looks at remedies, and the rule that decides them.
 #[derive(Debug, Clone, Copy)]
 pub struct Rules {
-    /// The looks at a table of so many remedies.
+    /// The looks at a table of `remedies` remedies.
     pub looks: fn(remedies: usize) -> Looks,
-    /// How pairs become a ratio.
+    /// The function that makes a ratio of pairs.
     pub ratio: RatioOf,
-    /// Which of the remedies with these ratios are decided; one without a ratio has no pair of runs.
+    /// Whether each of the remedies with these ratios is decided; a remedy without a ratio has no pair of runs.
     pub decided: fn(&[Option<Ratio>]) -> Vec<bool>,
 }
 
-/// The ratio of the second to the first of each pair, in a table of so many remedies that err at this level together.
+/// The ratio of the second to the first of each pair, in a table of `remedies` remedies that err at `level` together.
 pub type RatioOf = fn(pairs: &[(f64, f64)], remedies: usize, level: Level) -> Option<Ratio>;
 
-/// What one remedy came to.
+/// The result of one remedy.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct Standing {
     /// None without a pair of runs.
@@ -32,14 +32,14 @@ struct Standing {
 }
 
 impl Rules {
-    /// The variants of which more must be known, as [`Open`](crate::compare::Open) asks.
+    /// The variants that are still open, for [`Open`](crate::compare::Open).
     pub fn open(&self, variants: usize, primary: Measure, runs: &[Run]) -> Vec<usize> {
         let values = Values::of_all(variants, primary, runs);
         let standings = self.standings(&values, variants.saturating_sub(1), false);
         (1..variants).filter(|row| !standings[*row - 1].is_decided).collect()
     }
 
-    /// Has `proof` say what these looks at its `values` showed.
+    /// Writes the results of the looks at `values` into `proof`.
     pub(crate) fn conclude(&self, proof: &mut Proof, values: &Values) {
         let standings = self.standings(values, proof.remedies.len(), true);
         let others = standings.iter().filter(|one| one.ratio.is_some()).count();
@@ -65,8 +65,8 @@ impl Rules {
         }
     }
 
-    /// What so many remedies came to; `is_over` is whether there are no more rounds, so that the last look may use what is
-    /// left of the error.
+    /// The results of `remedies` remedies; `is_over` says that there are no more rounds, so that the last look may use
+    /// the rest of the error.
     fn standings(&self, values: &Values, remedies: usize, is_over: bool) -> Vec<Standing> {
         let rounds = values.rounds();
         let others = (0..remedies).filter(|one| !values.pairs(*one, rounds).is_empty()).count();

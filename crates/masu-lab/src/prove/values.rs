@@ -1,6 +1,6 @@
 //! The primary measure of every run that counts, by variant and round.
 //!
-//! A proof holds remedies against the reference alone. To say which of two remedies is better their own runs must be
+//! A proof compares remedies with the reference alone. To say which of two remedies is better, their own runs must be
 //! paired, because a ratio of two ratios has the reference's noise twice. Relies on `statistics.rs` for the interval.
 
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ pub(crate) struct Values {
 }
 
 impl Values {
-    /// The values of `primary` in `runs`, whose variants are called `there`, for the variants called `labels`.
+    /// The values of `primary` in `runs`, whose variants have the labels `there`, for the variants with `labels`.
     pub(crate) fn of(
         labels: &[String],
         there: &[String],
@@ -56,7 +56,7 @@ impl Values {
         self.series.iter().filter_map(last).max().map_or(0, |last| last + 1)
     }
 
-    /// The pairs of the reference and remedy `one` in the first so many rounds.
+    /// The pairs of the reference and remedy `one` in the first `rounds` rounds.
     pub(crate) fn pairs(&self, one: usize, rounds: usize) -> Vec<(f64, f64)> {
         let (Some(reference), Some(own)) = (self.series.first(), self.series.get(one + 1)) else {
             return Vec::new();
@@ -66,7 +66,7 @@ impl Values {
         paired(&early, own)
     }
 
-    /// How many times as much remedy `one` takes as remedy `other`; `claims` such ratios err with 1 % together. None
+    /// The ratio of remedy `one` to remedy `other`; `claims` such ratios err with 1 % together. None
     /// without a pair of runs.
     pub(crate) fn between(&self, one: usize, other: usize, claims: usize) -> Option<Ratio> {
         let (own, others) = (self.series.get(one + 1)?, self.series.get(other + 1)?);
@@ -93,7 +93,7 @@ impl Values {
     }
 }
 
-/// The values of both in every round that has both.
+/// The values of both in every round that has both values.
 fn paired(reference: &BTreeMap<usize, f64>, own: &BTreeMap<usize, f64>) -> Vec<(f64, f64)> {
     reference.iter().filter_map(|(round, value)| Some((*value, *own.get(round)?))).collect()
 }
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn remedies_are_paired_with_each_other_and_not_by_way_of_the_reference() {
-        // The reference is wild, the two remedies go up and down together.
+        // The reference varies wildly, the two remedies go up and down together.
         let wild = [1.0, 7.0, 2.0, 9.0, 1.0, 5.0, 3.0, 8.0, 2.0, 6.0, 4.0, 9.0];
         let runs: Vec<Run> = (0..12)
             .zip(wild)

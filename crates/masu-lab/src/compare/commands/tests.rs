@@ -1,4 +1,4 @@
-//! Tests of what happens around the runs of a table.
+//! Tests of the commands and folders around the runs of a table.
 
 use std::ffi::OsString;
 use std::fs;
@@ -156,7 +156,7 @@ fn a_program_named_by_a_relative_path_is_found_from_the_scratch_folder() {
 fn a_stop_during_a_preparation_keeps_what_was_measured() {
     let log = Log::new();
     // The third preparation is that of the first timed run, the fourth never ends by itself; the
-    // first run may have been starved and was to be repeated.
+    // first run may have been starved and due for a repeat.
     let count = format!("[ $(wc -l < '{}') -lt 4 ] || sleep 1000", log.0.display());
     let mut prepare = log.add("prepare");
     prepare.push("; ");

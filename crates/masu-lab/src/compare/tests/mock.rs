@@ -1,5 +1,5 @@
-//! An executor that runs nothing: runs are made up from where they stand, so that what the engine
-//! makes of them is known.
+//! An executor that runs nothing: the runs are invented from their place, so that the engine's
+//! result for them is known.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -8,24 +8,24 @@ use std::rc::Rc;
 use super::*;
 use masu_run::Input;
 
-/// One run: the case's name, the row's label, and which run of that row it is, counted from zero.
+/// One run: the case's name, the row's label, and the number of the run among those of the row, counted from zero.
 pub(super) type Place<'a> = (&'a str, &'a str, usize);
 
-/// What a timed run comes to.
+/// The result of a timed run.
 type Fate = dyn Fn(Place<'_>) -> Result<Run, Error>;
 
-/// What a made-up machine does.
+/// A simulated machine.
 #[derive(Clone)]
 pub(super) struct Mock {
-    /// What each timed run comes to.
+    /// The result of each timed run.
     pub(super) run: Rc<Fate>,
     /// Rows whose warm-up fails.
     pub(super) broken: Vec<&'static str>,
     /// Whether rows must stay warm, as servers do.
     pub(super) kept_warm: bool,
-    /// Everything that was done, in order.
+    /// All actions, in order.
     pub(super) done: Rc<RefCell<Vec<String>>>,
-    /// Timed runs of each row so far, those before it was resumed included.
+    /// Timed runs of each row so far, those before the comparison was resumed included.
     pub(super) counts: Rc<RefCell<HashMap<String, usize>>>,
 }
 
@@ -52,7 +52,7 @@ impl Mock {
         compare_with(plan, options, stop, &mut |_| {}, &mut *make)
     }
 
-    /// What was done of this kind, without its kind.
+    /// The actions of this kind, without the kind.
     pub(super) fn of(&self, kind: &str) -> Vec<String> {
         let done = self.done.borrow();
         done.iter().filter_map(|one| Some(one.strip_prefix(kind)?.trim().to_owned())).collect()

@@ -1,4 +1,4 @@
-//! Comparisons that are cut off and go on, on made-up runs: the file ends up as if nothing had
+//! Simulated comparisons that are cut off and go on: the file ends up as if nothing had
 //! happened.
 
 use std::cell::Cell;
@@ -32,7 +32,7 @@ impl File {
         }
     }
 
-    /// Case, variant, round and whether it was replaced, of every run in the file.
+    /// The case, variant, round and replacement flag of every run in the file.
     fn order(&self) -> Vec<(usize, usize, usize, bool)> {
         let records = results::read(&self.0).unwrap();
         let place = |record: Record| match record {
@@ -56,7 +56,7 @@ fn machine() -> Mock {
     })
 }
 
-/// The same, but it ends in an error once `runs` runs are made.
+/// The same machine, but it ends in an error once `runs` runs are made.
 fn machine_that_breaks(runs: usize) -> Mock {
     let left = Rc::new(Cell::new(runs));
     let whole = machine();
@@ -107,7 +107,7 @@ fn rounds_that_take_too_long_are_fewer_and_stay_so() {
         assert_eq!(file.order().len(), 3 * rounds, "within {seconds} s");
         let whole = fs::read(&file.0).unwrap();
         fs::write(&file.0, &whole[..whole.len() * 3 / 4]).unwrap();
-        // What the runs take by now changes nothing of what was settled.
+        // The present duration of the runs does not change the settled number.
         let within = Some(Duration::from_secs(600));
         quiet().compare(&plan, &Options { within, ..file.on() }, &stop).unwrap();
         assert_eq!(file.order().len(), 3 * rounds, "within {seconds} s, resumed");
@@ -122,7 +122,7 @@ fn a_last_line_that_was_cut_off_is_made_again() {
     quiet().compare(&plan, &file.anew(), &Stop::never()).unwrap();
     let (expected, whole) = (file.order(), fs::read(&file.0).unwrap());
     let header_end = whole.iter().position(|byte| *byte == b'\n').unwrap();
-    // Anywhere: within a run, a warm-up, the summary, the header itself.
+    // The cuts are anywhere: within a run, a warm-up, the summary, the header itself.
     for length in [whole.len() - 1, whole.len() / 2, header_end + 10, header_end, 40, 0] {
         fs::write(&file.0, &whole[..length]).unwrap();
         let options = Options { seed: Some(5), ..file.on() };
@@ -213,7 +213,7 @@ fn who_was_left_out_is_in_the_header_and_stays_out() {
     let left_out = LeftOut { label: "c".to_owned(), reason: "made up".to_owned() };
     assert_eq!(case.left_out, [left_out]);
     assert_eq!(comparison.tables[0].summary.rows.len(), 2);
-    // Even if it would work by now: the table is that of two.
+    // The left-out variant stays out even if it would work by now: the table is that of two.
     let file = File::new();
     let text = fs::read_to_string(&whole.0).unwrap();
     let lines: Vec<&str> = text.lines().take(5).collect();
@@ -259,7 +259,7 @@ fn a_starved_run_is_repeated_within_bounds_and_does_not_count() {
 fn a_budget_ends_when_every_interval_is_narrow_or_the_time_is_over() {
     let run = |seconds: f64, noise: f64| {
         Mock::new(move |(_, label, count)| {
-            // A swing that is the same for no two variants.
+            // A swing that differs between any two variants.
             let phase = f64::from(label.as_bytes()[0]) * f64::from(u32::try_from(count).unwrap());
             Ok(taking(seconds * (1.0 + noise * phase.sin())))
         })
@@ -271,7 +271,7 @@ fn a_budget_ends_when_every_interval_is_narrow_or_the_time_is_over() {
     assert!((24..60).contains(&runs), "soon narrow: {runs}");
     assert!(!quiet.stopped && quiet.tables[0].extent == Extent::Whole);
     assert!(quiet.tables[0].summary.look.level < Look::ONLY.level, "a look spends its part");
-    // The made-up runs take no time, but those in a file count with what they say.
+    // The simulated runs take no time, but runs in a file count with the time recorded in them.
     let file = File::new();
     let noisy = run(1.0, 0.5);
     let stop_after = Stop::never();
@@ -315,7 +315,7 @@ fn runs_that_do_not_fit_together_are_refused_and_not_cleared_away() {
     assert!(machine_that_breaks(4).compare(&plan, &file.anew(), &Stop::never()).is_err());
     let good = fs::read_to_string(&file.0).unwrap();
     let lines: Vec<&str> = good.lines().collect();
-    // A warm-up is missing; two files in one; a run of a case, of a variant that there is not.
+    // The odd files: a missing warm-up; two files in one; a run of a case, and of a variant, that does not exist.
     let without_warm_up = [&lines[..1], &lines[2..]].concat().join("\n") + "\n";
     let elsewhere = good.replace("\"case\":0,\"variant\":1", "\"case\":7,\"variant\":1");
     let nobody = good.replace("\"case\":0,\"variant\":1", "\"case\":0,\"variant\":7");
