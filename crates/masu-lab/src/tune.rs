@@ -1,12 +1,13 @@
 //! Tuning: the smallest change to a program's malloc that is worth making, found within a budget of time.
 //!
-//! Relies on [`prove`](mod@crate::prove) for every run. `candidates.rs` says what is tried, `search.rs` how
-//! often, `choice.rs` what is named in the end, `sure.rs` how sure it is that nothing better was passed over,
-//! `paste.rs` how it is written down. Search and choice are pure: they know of time only what they are given, so they
-//! are tested on made-up programs whose best change is known (`tests.rs`).
+//! Relies on [`prove`](mod@crate::prove) for every run. `candidates.rs` lists the candidates, `search.rs` decides how
+//! often each is tried, `choice.rs` names the change in the end, `sure.rs` says how sure it is that nothing better was
+//! passed over, `paste.rs` writes the change down. Search and choice are pure: they know only the time they are given,
+//! so they are tested on simulated programs whose best change is known (`tests.rs`). The *reference* is the program as
+//! it is.
 //!
 //! The hard idea is that the best of many is often a lucky one too. So the runs that
-//! choose say nothing in the end: what is left is run again, and only those fresh runs count.
+//! choose say nothing in the end: the remaining candidates are run again, and only those fresh runs count.
 
 use std::str::FromStr;
 use std::time::{Duration, Instant};
@@ -37,11 +38,11 @@ pub(crate) use choice::ENOUGH as NEARLY_ALL;
 use candidates::Candidate;
 use search::{Found, Room, Trials};
 
-/// The budget where the caller does not say.
+/// The budget where the caller does not give one.
 pub const DEFAULT_BUDGET: Duration = Duration::from_secs(300);
 
-/// How many times as long as the program as it is a candidate may take, and how many seconds more, before
-/// it is given up: what is that much slower is no remedy, and the time is wanted elsewhere.
+/// The most time of a candidate's run before it is given up, as a multiple of the reference's and in further
+/// seconds: a candidate that is this much slower is no remedy, and the time is needed elsewhere.
 const SLOWER_TIMES: f64 = 10.0;
 const SLOWER_BEYOND_S: f64 = 5.0;
 
@@ -66,12 +67,12 @@ impl Goal {
         }
     }
 
-    /// The time of the front of time and memory.
+    /// The time on the front of time and memory.
     pub fn time(self) -> Measure {
         if self == Goal::Cpu { Measure::Cpu } else { Measure::Wall }
     }
 
-    /// The measure that may have to pay.
+    /// The measure that may get worse in exchange for the gain.
     pub(crate) fn other(self) -> Measure {
         if self == Goal::PeakRss { Measure::Wall } else { Measure::PeakRss }
     }
@@ -88,24 +89,24 @@ impl FromStr for Goal {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Event<'a> {
-    /// The program as it is was run, so it is known what fits into the budget.
+    /// The reference was run, so the number of runs that fit into the budget is known.
     Planned {
-        /// About so many runs at most.
+        /// The approximate number of runs, at most.
         runs: usize,
         run: Duration,
     },
-    /// A stage begins: some candidates are held against the program as it is.
+    /// A stage begins: some candidates are compared with the reference.
     Stage {
         /// Counted from one.
         number: usize,
         candidates: usize,
-        /// Rounds, each with one run of each and of the program as it is.
+        /// Rounds, each with one run of each candidate and of the reference.
         rounds: usize,
         estimate: Duration,
-        /// Whether it is the last one, whose runs alone count.
+        /// Whether this is the last stage, whose runs alone count.
         confirms: bool,
     },
-    /// What the engine tells of the runs of a stage.
+    /// An event of the engine during a stage.
     Measuring(compare::Event<'a>),
 }
 
@@ -113,7 +114,7 @@ pub enum Event<'a> {
 pub struct Tuning {
     /// `masu-tune`.
     pub schema: &'static str,
-    /// Counted up when a reader of the JSON would have to change.
+    /// Grows when a reader of the JSON would have to change.
     pub version: u32,
     pub command: Vec<String>,
     pub goal: Goal,
@@ -128,32 +129,35 @@ pub struct Tuning {
     pub repeatable: bool,
     /// The smallest change that gets 95 % of the largest gain shown; none where no gain was shown.
     pub change: Option<Change>,
-    /// Labels of what is on the front of time and memory, the program as it is included if it is.
+    /// Labels of the variants on the front of time and memory, the reference included if it is.
     pub front: Vec<String>,
-    /// What fresh runs showed of those that the search had left; none where it came to none.
+    /// The results of fresh runs of the candidates that the search had left; none where it left none.
     pub confirmation: Option<Proof>,
-    /// Everything that was tried, with what the last of its searching runs said; these chose, and are no evidence.
+    /// Every candidate that was tried, with the result of the last of its searching runs; these chose, and are no
+    /// evidence.
     pub tried: Vec<Tried>,
-    /// Labels of what there was no time for.
+    /// Labels of the candidates that there was no time for.
     pub not_tried: Vec<String>,
-    /// Labels of settings of mallocs that were in the worse half without them, and not tried therefore.
+    /// Labels of settings that were not tried, because their malloc without them was in the worse half.
     pub passed_over: Vec<String>,
-    /// How sure it is that nothing else that was tried is better; none where nothing else was, or nothing is known.
+    /// The confidence that no other candidate that was tried is better; none where there was no other, or nothing is
+    /// known.
     pub others: Option<Others>,
-    /// A budget that has room for what there was no time for, in seconds; none where there was time for all.
+    /// A budget, in seconds, that has room for the candidates that there was no time for; none where there was time for
+    /// all.
     pub enough_s: Option<f64>,
     pub left_out: Vec<LeftOut>,
 }
 
-/// What can be said of what was tried and not confirmed.
+/// A statement about the candidates that were tried and not confirmed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Others {
     pub count: usize,
-    /// By how much, relative to the best that was confirmed, one of them must be better to count: 0.03.
+    /// The least advantage over the best that was confirmed, relative to it, that counts: 0.03.
     pub by: f64,
-    /// How sure it is that none of them is, as a share.
+    /// The confidence that none of them has this advantage, as a share.
     pub sure: f64,
-    /// Labels of those of which it is not 90 % sure.
+    /// Labels of the candidates for which this is not 90 % sure.
     pub doubtful: Vec<String>,
 }
 
@@ -163,17 +167,17 @@ pub struct Change {
     /// The variant, as `masu run -a` takes it.
     pub variant: String,
     pub step: Step,
-    /// The variant that gains most; the same where no smaller one gains enough.
+    /// The variant that gains most; the same variant where no smaller one gains enough.
     pub best: String,
-    /// What part of the largest gain it has: 0.97.
+    /// The part of the largest gain that the change has: 0.97.
     pub share: f64,
-    /// What it takes by what the best takes, from runs of the same rounds; none where it is the best.
+    /// The change's time or memory over the best's, from runs of the same rounds; none where it is the best.
     pub against: Option<Ratio>,
-    /// Whether these show that it takes at most 3 % more; true of the best.
+    /// Whether these runs show that the change takes at most 3 % more than the best; true of the best.
     pub is_shown: bool,
-    /// What is paid for it: memory by that of the program as it is, or time where memory was the goal.
+    /// The price of the change: its memory over the reference's, or its time where memory was the goal.
     pub price: Option<Ratio>,
-    /// Changes that are smaller still, and what part of the largest gain each has.
+    /// Changes that are smaller still, and the part of the largest gain that each has.
     pub smaller: Vec<Smaller>,
     /// Lines to paste, each with its form.
     pub paste: Vec<Pasted>,
@@ -183,9 +187,9 @@ pub struct Change {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Smaller {
     pub variant: String,
-    /// What part of the largest gain it has.
+    /// The part of the largest gain that the change has.
     pub share: f64,
-    /// What part it surely has, at least and at most; none where there are too few runs.
+    /// The part that it surely has, at least and at most; none where there are too few runs.
     pub between: Option<(f64, f64)>,
 }
 
@@ -200,41 +204,41 @@ pub struct Pasted {
 pub struct Tried {
     pub variant: String,
     pub step: Step,
-    /// The last stage of the search it was in.
+    /// The last stage of the search that had this candidate.
     pub stage: usize,
     /// Rounds of that stage.
     pub rounds: usize,
-    /// Time by that of the program as it is; of wall-clock time unless CPU time is the goal.
+    /// The candidate's time over the reference's; wall-clock time unless CPU time is the goal.
     pub time: Option<Ratio>,
-    /// Peak resident memory by that of the program as it is.
+    /// The candidate's peak resident memory over the reference's.
     pub peak_rss: Option<Ratio>,
-    /// How much a ratio of one round varied in that stage; none where it had one round.
+    /// The variation of one round's ratio in that stage; none where the stage had one round.
     #[serde(skip)]
     pub(crate) noise: Option<f64>,
 }
 
 impl Tried {
-    /// What is to become less, by that of the program as it is.
+    /// The measure to reduce, over the reference's.
     pub(crate) fn gain(&self, goal: Goal) -> Option<f64> {
         let ratio = if goal == Goal::PeakRss { self.peak_rss } else { self.time };
         Some(ratio?.estimate)
     }
 
-    /// What may have to pay, likewise.
+    /// The measure that may get worse, over the reference's.
     fn price(&self, goal: Goal) -> Option<f64> {
         let ratio = if goal == Goal::PeakRss { self.time } else { self.peak_rss };
         Some(ratio?.estimate)
     }
 }
 
-/// Searches the rows of the only case of `plan`, the first of which is the program as it is, for the
+/// Searches the rows of the only case of `plan`, the first of which is the reference, for the
 /// smallest change that gets 95 % of the largest gain, in about `budget`.
 ///
 /// # Errors
 ///
-/// [`Error::Request`] for a plan of no or several cases or of a server, without anything to try, and for a budget
+/// [`Error::Request`] for a plan of no or several cases or of a server, without any candidate, and for a budget
 /// in which nothing could be shown; those of [`compare`](crate::compare()). [`Error::Stopped`] when
-/// stopped before anything was tried; later what was found is returned, with [`Tuning::stopped`] set.
+/// stopped before any candidate was tried; later the results so far are returned, with [`Tuning::stopped`] set.
 pub fn tune(
     plan: &Plan,
     goal: Goal,
@@ -288,7 +292,7 @@ pub fn tune(
     Ok(Tuning { command, budget_s: budget.as_secs_f64(), ..tuning })
 }
 
-/// What `found` says of `candidates`, which are these variants; of what command and budget the caller knows.
+/// The tuning in `found` about `candidates`, which are `variants`; the caller fills in the command and the budget.
 fn came_to(
     goal: Goal,
     variants: &[&Variant],
@@ -296,7 +300,7 @@ fn came_to(
     mut found: Found,
     left_out: Vec<LeftOut>,
 ) -> Tuning {
-    // Of what failed on the way nothing is said but why.
+    // A candidate that failed on the way is listed only with its reason.
     for (candidate, seen) in candidates.iter().zip(&mut found.tried) {
         seen.take_if(|_| left_out.iter().any(|one| one.label == candidate.label));
     }
@@ -356,7 +360,7 @@ fn came_to(
         front: front.unwrap_or_default(),
         confirmation: found.proof,
         tried,
-        // A search that was stopped does not know.
+        // A search that was stopped does not know a sufficient budget.
         enough_s: Some(found.enough_s).filter(|enough_s| *enough_s > 0.0 && !not_tried.is_empty()),
         not_tried,
         passed_over,
@@ -380,7 +384,7 @@ struct Engine<'a, 'o> {
     stop: &'a Stop,
     observe: &'a mut (dyn FnMut(Event<'_>) + 'o),
     budget: Duration,
-    /// How long a run may take, once it is known how long one of the program as it is takes.
+    /// The longest time of a run, once the duration of a run of the reference is known.
     longest: Option<Duration>,
     stages: u64,
     left_out: Vec<LeftOut>,
@@ -418,7 +422,7 @@ impl Trials for Engine<'_, '_> {
         let end = Duration::try_from_secs_f64(room.seconds.max(0.0)).ok();
         let end = end.and_then(|room| Instant::now().checked_add(room));
         let until = end.map(|end| Until { end, rounds: room.rounds });
-        // An order of runs of its own for each stage, and the same for the same seed.
+        // Each stage has its own order of runs, which is the same for the same seed.
         let seed = self.options.seed.map(|seed| seed.wrapping_add(self.stages));
         let options = CompareOptions { seed, until, ..self.options.clone() };
         self.stages += 1;

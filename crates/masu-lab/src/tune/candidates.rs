@@ -1,9 +1,9 @@
-//! What may be changed about a program's memory without changing the program: the mallocs that can
-//! serve it and the settings of each that are worth a try, and how large a change each of them is.
+//! The changes to a program's memory that leave the program alone: the mallocs that can
+//! serve it and the settings of each that are worth a try, and the size of each change.
 //!
-//! Relies on the catalogue for what is there and on `variant/settings.rs` for what can be set. The hard idea is the
-//! order: where time is short the first are tried and the others named as not tried. What a diagnosis names stands
-//! first, by what it costs the program; then what helped most programs.
+//! Relies on the catalogue for the available mallocs and on `variant/settings.rs` for their settings. The hard idea is
+//! the order: where time is short, the first candidates are tried and the others listed as not tried. The remedies that
+//! a diagnosis names come first, by the cost of their cause; then the candidates that helped most programs.
 
 use serde::Serialize;
 
@@ -12,14 +12,14 @@ use crate::suite::Named;
 use masu_run::variant::family;
 use masu_run::{Catalogue, Program, Spec, Variant};
 
-/// How large a change is: the steps of a ladder, the smallest first. Above all of them stands to
-/// allocate less, below them a cause that lies elsewhere; neither can be searched for.
+/// The size of a change: the steps of a ladder, the smallest first. Above all of them stands
+/// allocating less, below them a cause that lies elsewhere; neither can be searched for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Step {
     /// One setting of the malloc that the program has.
     Setting,
-    /// Several settings of it.
+    /// Several settings of that malloc.
     Settings,
     /// Another malloc as it comes.
     Malloc,
@@ -36,32 +36,32 @@ impl Step {
 pub(super) struct Candidate {
     pub(super) label: String,
     pub(super) step: Step,
-    /// How many settings it takes.
+    /// The number of settings of the candidate.
     pub(super) settings: usize,
-    /// The candidate that is the same malloc as it comes; only if that does well is this one tried.
+    /// The candidate that is the same malloc without settings; only if that does well is this one tried.
     pub(super) parent: Option<usize>,
 }
 
-/// What to set of a malloc, the most promising first. Sizes are far above what most programs hold, so
-/// that one of them stands for all: what a program needs of 64M and what it needs of 1G differ in
-/// memory only where it is free memory that is kept.
+/// The settings to try of a malloc, the most promising first. Sizes are far above the memory of most programs, so
+/// that one of them stands for all: 64M and 1G give a program different amounts of memory
+/// only where the memory is kept free memory.
 const SETTINGS: &[(&str, &[&str])] = &[
     (
         "glibc",
         &[
-            // Growing and shrinking the heap at every turn: one alone makes mappings of it instead.
+            // For a heap that grows and shrinks at every turn: one of the two alone makes mappings instead.
             "top_pad=64M,trim_threshold=64M",
-            // Large arrays and many blocks: fewer faults, fewer misses of the TLB.
+            // For large arrays and many blocks: fewer faults, fewer misses of the TLB.
             "huge_pages=1",
-            // The same where blocks are large enough for mappings of their own.
+            // The same for blocks that are large enough for mappings of their own.
             "mmap_threshold=32M,top_pad=64M,trim_threshold=1G",
             "top_pad=1M,trim_threshold=16M",
-            // Threads that wait for each other, or memory that each keeps for itself.
+            // For threads that wait for each other, or memory that each keeps for itself.
             "arenas=1",
             "arenas=2",
             "tcache_count=2000",
             "mmap_threshold=32M",
-            // Less memory: large blocks go back, and so does what is free at the end.
+            // For less memory: large blocks go back, and so does free memory at the end.
             "mmap_threshold=64K,trim_threshold=64K",
         ],
     ),
@@ -92,14 +92,14 @@ const SETTINGS: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// How many settings of the own malloc are tried before another malloc is.
+/// The number of settings of the program's own malloc that are tried before another malloc is.
 const OWN_FIRST: usize = 2;
 
-/// Other mallocs, those first that helped most programs; what is not named here comes last.
+/// Other mallocs, those first that helped most programs; a malloc that is not listed here comes last.
 const MALLOCS: [&str; 4] = ["masu", "mimalloc", "jemalloc", "tcmalloc"];
 
-/// The variants worth a try on `program`, those of `first` before all others: the program as it is, then what
-/// may be left out where it does not work. What this machine's release of a malloc does not have is not among them.
+/// The variants worth a try on `program`, those of `first` before all others: the reference, then variants that
+/// may be left out where they do not work. Settings that this machine's release of a malloc lacks are not among them.
 pub fn worth_trying(catalogue: &Catalogue, program: &Program, first: &[Spec]) -> Vec<Named> {
     let mut found = catalogue.variants_for(program);
     let Some((reference, others)) = found.split_first_mut() else { return Vec::new() };
@@ -127,12 +127,12 @@ pub fn worth_trying(catalogue: &Catalogue, program: &Program, first: &[Spec]) ->
     std::iter::once(reference).chain(specs.into_iter().map(optional)).collect()
 }
 
-/// Whether `variant` is anything but the program as it is.
+/// Whether `variant` differs from the reference.
 fn changes(variant: &Variant, reference: &Variant) -> bool {
     variant.library != reference.library || count_settings(variant) > 0
 }
 
-/// What a diagnosis names as remedies, in the order of its findings: the cause that costs most first.
+/// The remedies that a diagnosis names, in the order of its findings: the most expensive cause first.
 pub fn named_by(findings: &[Finding]) -> Vec<Spec> {
     let remedies = findings.iter().flat_map(|finding| &finding.remedies);
     remedies.filter_map(|remedy| remedy.variant.as_ref()?.parse().ok()).collect()
@@ -142,7 +142,7 @@ fn bare(allocator: &str) -> Spec {
     Spec { allocator: allocator.to_owned(), settings: Vec::new() }
 }
 
-/// `allocator` with each of what is worth setting about it.
+/// `allocator` with each of the settings worth trying.
 fn settings_of(allocator: &str) -> Vec<Spec> {
     let known = SETTINGS.iter().find(|(malloc, _)| *malloc == family(allocator));
     let settings = known.map_or(&[][..], |(_, settings)| *settings);
@@ -150,7 +150,7 @@ fn settings_of(allocator: &str) -> Vec<Spec> {
     settings.iter().filter_map(spec).collect()
 }
 
-/// What kind of change each of `variants` is, the first of which is the program as it is and is none.
+/// The kind of change of each of `variants`, the first of which is the reference and is no change.
 pub(super) fn of(variants: &[&Variant]) -> Vec<Candidate> {
     let Some((reference, others)) = variants.split_first() else { return Vec::new() };
     let candidate = |variant: &&Variant| {

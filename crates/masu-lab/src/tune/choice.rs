@@ -1,9 +1,9 @@
-//! The choice: from what was confirmed to the smallest change that is worth making, and to the front of
+//! The choice: from the confirmed candidates to the smallest change that is worth making, and to the front of
 //! time and memory.
 //!
-//! Relies on the runs of the last stage alone. The one idea is DESIGN's ladder: a setting goes before
+//! Relies on the runs of the last stage alone. The hard idea is DESIGN's ladder: a setting goes before
 //! another malloc, few settings before many, and a larger change must gain noticeably more to be
-//! named instead. That a smaller change is nearly as good is claimed only where their own runs show it, round by round:
+//! named instead. A smaller change is called nearly as good only where its own runs show it, round by round:
 //! an estimate that happens to lie near the best is no claim.
 
 use super::candidates::Candidate;
@@ -14,29 +14,29 @@ use crate::statistics::Ratio;
 /// The share of the largest gain that is enough.
 pub(crate) const ENOUGH: f64 = 0.95;
 
-/// The relative difference below which two are as good as each other, and a gain not worth a line.
+/// The relative difference below which two changes are equally good, and a gain not worth a line.
 pub(super) const WORTH: f64 = 0.01;
 
-/// How much more than the best a smaller change may take and still be shown to be nearly as good.
+/// The most that a smaller change may take more than the best and still be shown to be nearly as good.
 pub(super) const NEAR: f64 = 0.03;
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Chosen {
     /// The smallest change that gains enough.
     pub(super) smallest: usize,
-    /// Whether its own runs show that it takes at most [`NEAR`] more than the best.
+    /// Whether its own runs show that the change takes at most [`NEAR`] more than the best.
     pub(super) is_shown: bool,
-    /// The one that gains most.
+    /// The change that gains most.
     pub(super) best: usize,
-    /// What part of that gain the smallest has.
+    /// The part of that gain that the smallest change has.
     pub(super) share: f64,
-    /// What the smallest takes by what the best takes; none where it is the best.
+    /// The smallest change's time or memory over the best's; none where it is the best.
     pub(super) against: Option<Ratio>,
-    /// Changes that are smaller still, and what of that gain they have.
+    /// Changes that are smaller still, and the part of that gain that they have.
     pub(super) smaller: Vec<Smaller>,
 }
 
-/// The smallest change among `confirmed`, whose runs came to `proof` and took `values`, that gets [`ENOUGH`] of the
+/// The smallest change among `confirmed`, whose runs gave `proof` and `values`, that gets [`ENOUGH`] of the
 /// largest gain shown; none where no gain of [`WORTH`] was shown.
 pub(super) fn choose(
     confirmed: &[&Candidate],
@@ -60,7 +60,7 @@ pub(super) fn choose(
         proof.remedies[place].ratio(goal.other()).map_or(1.0, |ratio| ratio.estimate)
     };
     let size = |place: usize| (confirmed[place].step, confirmed[place].settings);
-    // Which of them is the best is known only from the same runs, so each pair may be asked about.
+    // The same runs show which of them is the best, so each pair may be compared.
     let claims = confirmed.len() * confirmed.len().saturating_sub(1) / 2;
     let against = |place: usize| values.between(place, best, claims).filter(|_| place != best);
     let is_near = |ratio: Ratio| ratio.interval.is_some_and(|(_, high)| high <= 1.0 + NEAR);
@@ -70,7 +70,7 @@ pub(super) fn choose(
     });
     let (smallest, gain) = smallest?;
     let is_smaller = |(place, _): &(usize, f64)| size(*place) < size(smallest);
-    // 1 − ρ(1 − g) of g, where ρ is what it takes by what the best takes.
+    // 1 − ρ(1 − g) of g, where ρ is the change's time or memory over the best's.
     let share = |ratio: f64| (1.0 - ratio * (1.0 - most)) / most;
     let part = |(place, gain): (usize, f64)| Smaller {
         variant: confirmed[place].label.clone(),
@@ -89,7 +89,7 @@ pub(super) fn choose(
     })
 }
 
-/// Whether the reference, and then each of what was confirmed, is on the front of time and memory: no other
+/// Whether the reference, and then each confirmed candidate, is on the front of time and memory: no other
 /// is better in one of them by more than [`WORTH`] without being worse in the other by more than that.
 pub(super) fn front(proof: &Proof, goal: Goal) -> Vec<bool> {
     let place = |proved: &Proved| {
@@ -134,8 +134,8 @@ mod tests {
         Proof { remedies, ..empty }
     }
 
-    /// What twenty rounds took in which remedies take so many seconds and the program as it is one; each run is off by
-    /// up to `noise`, those of a round in different ways.
+    /// The values of twenty rounds in which remedies take these seconds and the reference takes one; each run is off
+    /// by up to `noise`, the runs of a round in different ways.
     fn values(times: &[f64], noise: f64) -> Values {
         let labels: Vec<String> = (0..=times.len()).map(|index| index.to_string()).collect();
         let all: Vec<f64> = std::iter::once(1.0).chain(times.iter().copied()).collect();
@@ -250,8 +250,8 @@ mod tests {
             proved(0.9, 0.9, gain()),
             Proved { wall: None, ..proved(0.1, 0.1, gain()) },
         ];
-        // The fastest is not faster by enough to pay for with twice the memory, and the program as it is
-        // is beaten by three.
+        // The fastest is not faster by enough to pay for twice the memory, and three candidates
+        // beat the reference.
         assert_eq!(front(&proof(remedies), Goal::Wall), [false, false, true, true, false, false]);
     }
 

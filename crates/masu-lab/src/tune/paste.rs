@@ -1,6 +1,6 @@
 //! A variant as a line to paste: into a shell, into systemd's drop-in of a service, into a Dockerfile.
 //!
-//! Relies on [`Variant::changes`] for what is set. The hard part is that each of the three has quotes and
+//! Relies on [`Variant::changes`] for the variables. The hard part is that each of the three has quotes and
 //! special characters of its own, and that a container has files of its own.
 
 use std::str::FromStr;
@@ -12,7 +12,7 @@ use masu_run::named::find;
 use masu_run::{Error, Variant};
 
 named! {
-    /// Where a line is pasted.
+    /// The place where a line is pasted.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
     #[serde(rename_all = "snake_case")]
     #[non_exhaustive]
@@ -35,11 +35,11 @@ impl FromStr for Form {
     }
 }
 
-/// Where a container keeps a library that the system did not bring.
+/// The folder in a container for a library that the system did not bring.
 const IN_A_CONTAINER: &str = "/usr/local/lib";
 
-/// What `variant` sets, in `form`; empty where it sets nothing. What the environment holds already is not
-/// in it.
+/// The variables that `variant` sets, in `form`; empty where it sets none. Values that the environment already
+/// holds are not included.
 ///
 /// ```
 /// use masu_lab::Variant;
@@ -79,13 +79,13 @@ pub fn paste(variant: &Variant, form: Form) -> String {
     }
 }
 
-/// Where the container finds the library of `variant`; none where it needs none.
+/// The path at which the container finds the library of `variant`; none where it needs none.
 fn inside(variant: &Variant) -> Option<String> {
     let file = variant.library.as_ref()?.file_name()?;
     Some(format!("{IN_A_CONTAINER}/{}", file.to_string_lossy()))
 }
 
-/// What a container's entry in a pod takes; its image must have the library.
+/// The lines for a container's entry in a pod; its image must have the library.
 fn in_a_pod(variant: &Variant, set: &[(String, String)]) -> String {
     let inside = inside(variant);
     let mut lines = Vec::new();

@@ -1,4 +1,4 @@
-//! The search: which candidates are tried how often, within a budget of time.
+//! The search: how often each candidate is tried, within a budget of time.
 //!
 //! Successive halving (Jamieson and Talwalkar, "Non-stochastic best arm identification and hyperparameter
 //! optimization", AISTATS 2016): all are tried a little, the better half a little more, and so on. It
@@ -6,10 +6,10 @@
 //! the best of all but the smallest change that is nearly as good, and so the best of each step must
 //! be known. The variant that needs least of the other measure stays too.
 //!
-//! The hard idea is what follows: the best of many was lucky too, so the runs that chose it flatter it.
-//! Those left at the end are therefore run again, and only these fresh runs say what is shown.
+//! The hard idea: the best of many was lucky too, so the runs that chose it flatter it.
+//! The candidates left at the end are therefore run again, and only these fresh runs give the result.
 //!
-//! Relies on [`Trials`] for all it knows of the world, time included: tests put a made-up program behind it.
+//! Relies on [`Trials`] for all knowledge of the world, time included: tests put a simulated program behind it.
 
 use std::time::Duration;
 
@@ -26,32 +26,32 @@ pub(super) const CONFIRMING: f64 = 0.4;
 /// The share of the time to search that one stage may take at most, so that as many as possible are tried.
 const OF_ONE_STAGE: f64 = 0.6;
 
-/// A stage of the search may take so many times its share: what is a little slower than it was must not cost a round.
+/// A stage of the search may take this many times its share: a slightly slower run must not cost a round.
 const STAGE_OVER: f64 = 1.25;
 
-/// Rounds of a stage of the search, at least: one may be anything, and of two none is in the middle.
+/// The fewest rounds of a stage of the search: one value may be anything, and of two none is in the middle.
 const ROUNDS_LEAST: usize = 3;
 
-/// Rounds of the first stage where there is no time for more: of a candidate that was run once something is known,
-/// of one that was not tried nothing is.
+/// The rounds of the first stage where there is no time for more: a candidate that was run once is better known than
+/// one that was not tried.
 const ROUNDS_FIRST: usize = 1;
 
-/// Rounds of a stage of the search at most: what is not distinguished by these is alike.
+/// The most rounds of a stage of the search: candidates that these do not distinguish are alike.
 const ROUNDS_MOST: usize = 20;
 
 /// Rounds of the last stage at most.
 const ROUNDS_CONFIRMING_MOST: usize = 60;
 
-/// Runs of the program for which a budget must have room: one candidate tried, and confirmed.
+/// Runs of the program that a budget must have room for: one candidate tried, and confirmed.
 const RUNS_LEAST: f64 = 40.0;
 
-/// What can measure candidates against the program as it is.
+/// Measures candidates against the reference.
 pub(super) trait Trials {
-    /// Hears what comes next.
+    /// Receives the next event.
     fn announce(&mut self, next: Event<'static>);
 
-    /// Makes a warm-up and `rounds` rounds of the program as it is and of `candidates`, by runs that were
-    /// not made before; fewer rounds where they take longer than `room` has. The remedies of the proof are these
+    /// Makes a warm-up and `rounds` rounds of the reference and of `candidates`, by fresh
+    /// runs; fewer rounds where they take longer than `room` has. The remedies of the proof are these
     /// candidates in this order.
     fn measure(
         &mut self,
@@ -61,27 +61,27 @@ pub(super) trait Trials {
     ) -> Result<(Proof, Values), Error>;
 }
 
-/// What a stage may take.
+/// The room of a stage.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Room {
-    /// Seconds, its warm-ups included.
+    /// The seconds of the stage, its warm-ups included.
     pub(super) seconds: f64,
-    /// But so many rounds are made in any case.
+    /// This many rounds are made in any case.
     pub(super) rounds: usize,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Found {
-    /// The last that stages of the search said of each candidate; none where it was not tried.
+    /// The last result of each candidate in the search's stages; none where it was not tried.
     pub(super) tried: Vec<Option<Tried>>,
     pub(super) stages: usize,
     /// The candidates of the last stage.
     pub(super) confirmed: Vec<usize>,
-    /// What the last stage showed of them; none where it was not reached.
+    /// The last stage's proof of them; none where the stage was not reached.
     pub(super) proof: Option<Proof>,
-    /// What the runs of the last stage took.
+    /// The values of the last stage's runs.
     pub(super) values: Values,
-    /// How much a ratio of one round varied in it; none where that was not seen.
+    /// The variation of one round's ratio in the last stage; none where it was not seen.
     pub(super) noise: Option<f64>,
     /// Candidates that were not tried because the same malloc, as it comes, was in the worse half.
     pub(super) passed_over: Vec<usize>,
@@ -89,7 +89,7 @@ pub(super) struct Found {
     pub(super) enough_s: f64,
     /// Runs made, warm-ups included.
     pub(super) runs: usize,
-    /// What they took in wall-clock seconds.
+    /// The wall-clock seconds of these runs.
     pub(super) spent_s: f64,
     /// Whether every run of every stage had the same output and exit code.
     pub(super) repeatable: bool,
@@ -142,11 +142,11 @@ struct Search<'a> {
     goal: Goal,
     budget_s: f64,
     trials: &'a mut dyn Trials,
-    /// Wall-clock seconds of a run of the program as it is.
+    /// Wall-clock seconds of a run of the reference.
     reference_s: f64,
-    /// The same of each candidate, as far as it was tried.
+    /// Wall-clock seconds of a run of each candidate, as far as it was tried.
     run_s: Vec<Option<f64>>,
-    /// How many times as long as its runs a stage takes: warm-ups are traced, and what is around a
+    /// The time of a stage over that of its runs alone: warm-ups are traced, and the work around a
     /// run takes time too.
     surcharge: f64,
     /// The candidate that needs least of the other measure, among those still tried.
@@ -161,7 +161,7 @@ impl Search<'_> {
         self.confirm(left)
     }
 
-    /// Learns how long a run takes, from the program as it is.
+    /// Measures the duration of a run, by the reference.
     fn probe(&mut self) -> Result<(), Error> {
         let (probe, _) = self.trials.measure(&[], 1, Room { seconds: self.budget_s, rounds: 1 })?;
         self.account(&[], &probe);
@@ -181,7 +181,7 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// Runs that would be made if there were any time.
+    /// The number of runs if time had no limit.
     fn most_runs(&self) -> usize {
         let tried = 2 * (self.candidates.len() + 1) * (ROUNDS_MOST + 1);
         tried + (Step::ALL.len() + 2) * (ROUNDS_CONFIRMING_MOST + 1)
@@ -213,7 +213,7 @@ impl Search<'_> {
                 break;
             }
             let left_s = (searching_s - self.found.spent_s).max(0.0);
-            // A variant that is there for the other measure goes first, so as not to be cut off.
+            // A variant that is kept for the other measure goes first, so as not to be cut off.
             let frugal = self.frugal.filter(|frugal| !left.contains(frugal));
             let set: Vec<usize> = frugal.into_iter().chain(left.iter().copied()).collect();
             let least_s = self.cost_s(&set) * small(ROUNDS_LEAST + 1);
@@ -230,8 +230,8 @@ impl Search<'_> {
             let (proof, values) =
                 self.stage(&set, rounds, Room { seconds, rounds: first }, false)?;
             self.note(&set, proof.rounds, &proof, values.noise());
-            // INVARIANT: Each stage halves what it was given of each step, so the loop ends; who is there
-            // for the other measure alone is not counted among them.
+            // INVARIANT: Each stage halves the candidates it was given of each step, so the loop ends; a candidate
+            // that is kept for the other measure alone is not counted among them.
             left.retain(|one| set.contains(one));
             left = self.better_half(&left);
             self.frugal = self.most_frugal(&set);
@@ -241,7 +241,7 @@ impl Search<'_> {
         Ok(left)
     }
 
-    /// Keeps which of these are not tried because of their malloc, and not for want of time.
+    /// Notes the candidates that are not tried because of their malloc, and not for want of time.
     fn pass_over(&mut self, dropped: Vec<usize>) {
         let was_tried = |index: &usize| {
             let parent = self.candidates[*index].parent;
@@ -266,10 +266,10 @@ impl Search<'_> {
         both_s.max(first_s / OF_ONE_STAGE) / (1.0 - CONFIRMING)
     }
 
-    /// Runs those left again.
+    /// Runs the remaining candidates again.
     fn confirm(&mut self, left: Vec<usize>) -> Result<(), Error> {
         let mut finalists = left;
-        // What could not take part was tried and has no ratio.
+        // A candidate that could not take part was tried and has no ratio.
         finalists.retain(|one| self.found.tried[*one].is_none() || self.gain(*one).is_some());
         self.sort_by_gain(&mut finalists);
         finalists.extend(self.frugal.filter(|frugal| !finalists.contains(frugal)));
@@ -314,7 +314,7 @@ impl Search<'_> {
         Ok((proof, values))
     }
 
-    /// Keeps what a stage took, and learns from it what the next will.
+    /// Adds the runs and time of a stage, and estimates those of the next from them.
     fn account(&mut self, set: &[usize], proof: &Proof) {
         self.found.runs += proof.runs;
         self.found.spent_s += proof.seconds;
@@ -333,13 +333,13 @@ impl Search<'_> {
         }
     }
 
-    /// What a round of the program as it is and of `set` takes.
+    /// The seconds of a round of the reference and of `set`.
     fn cost_s(&self, set: &[usize]) -> f64 {
         let run_s = |index: &usize| self.run_s[*index].unwrap_or(self.reference_s);
         self.surcharge * (self.reference_s + set.iter().map(run_s).sum::<f64>())
     }
 
-    /// How many rounds of `set` fit into `seconds`, with a warm-up before them.
+    /// The number of rounds of `set` that fit into `seconds`, with a warm-up before them.
     fn rounds_in(&self, set: &[usize], seconds: f64) -> usize {
         ((seconds / self.cost_s(set).max(1e-6)) as usize).saturating_sub(1)
     }
@@ -357,7 +357,7 @@ impl Search<'_> {
         fitting
     }
 
-    /// How many stages it takes until one of each step is left, those of `waiting` included.
+    /// The number of stages until one candidate of each step is left, those of `waiting` included.
     fn stages_to_come(&self, left: &[usize], waiting: &[usize]) -> usize {
         let halvings = |count: usize| count.next_power_of_two().ilog2() as usize;
         let of_step = |step: &Step| halvings(self.of_step(left, *step));
@@ -394,13 +394,13 @@ impl Search<'_> {
         self.found.tried[index].as_ref()?.price(self.goal)
     }
 
-    /// The best first, those that were not tried last.
+    /// Puts the best first and the candidates that were not tried last.
     fn sort_by_gain(&self, set: &mut [usize]) {
         let gain = |index: usize| self.gain(index).unwrap_or(f64::INFINITY);
         set.sort_by(|a, b| gain(*a).total_cmp(&gain(*b)));
     }
 
-    /// The better half of each step's, the best first; what has no ratio is out.
+    /// The better half of each step, the best first; candidates without a ratio are dropped.
     fn better_half(&self, set: &[usize]) -> Vec<usize> {
         self.first_of_each(set, |count| count.div_ceil(2))
     }

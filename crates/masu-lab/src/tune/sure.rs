@@ -1,26 +1,26 @@
-//! How sure it is that nothing better was passed over.
+//! The confidence that nothing better was passed over.
 //!
-//! A search drops candidates by few runs, so what it drops may have been unlucky. Relies on what each was last seen at
-//! and on how much a ratio of one round varies. The idea: whether *any* of several was better is denied only where it
-//! is denied of each by itself, so the least sure of these tests is as sure as all of them together, and no share
-//! of the error is needed for each (Berger, "Multiparameter hypothesis testing and acceptance sampling", 1982).
+//! A search drops candidates by few runs, so a dropped candidate may have been unlucky. Relies on the last ratio of
+//! each and on the variation of one round's ratio. The hard idea: the claim that *none* of several was better is made
+//! only where it is made for each by itself, so the least sure of these tests is as sure as all of them together, and
+//! no share of the error is needed for each (Berger, "Multiparameter hypothesis testing and acceptance sampling", 1982).
 
 use super::candidates::Candidate;
 use super::search::Found;
 use super::{Goal, Others, Tried};
 use crate::statistics::normal_tail;
 
-/// The relative difference by which something must be better to count as missed.
+/// The relative difference by which a candidate must be better to count as missed.
 const MISSED: f64 = 0.03;
 
-/// Surer than this is not claimed: the noise is not known that well.
+/// The highest confidence that is claimed: the noise is not known well enough for more.
 const SUREST: f64 = 0.99;
 
-/// How sure a claim must be to be made of a candidate.
+/// The least confidence of a claim about a candidate.
 const ENOUGH: f64 = 0.9;
 
-/// What can be said of what `found` dropped on its way, where what was confirmed gains `best` (the ratio to the
-/// program as it is, 1 where nothing gains). None where nothing was dropped or the noise is not known.
+/// The statement about the candidates that `found` dropped on its way, where the confirmed gain is `best` (the ratio
+/// to the reference, 1 where nothing gains). None where nothing was dropped or the noise is not known.
 pub(super) fn of_the_others(
     candidates: &[Candidate],
     found: &Found,

@@ -1,5 +1,5 @@
-//! What tuning promises, on made-up programs whose best change is known. The noise is that of the
-//! simulated machines on which the judgement is tested; seconds are counted, and no clock is asked.
+//! The promises of tuning, on simulated programs whose best change is known. The noise is that of the
+//! simulated machines on which the judgement is tested; seconds are counted, and no clock is read.
 
 use super::candidates::{Candidate, Step};
 use super::search::{CONFIRMING, Found, Room, Trials, search};
@@ -12,7 +12,7 @@ use crate::summary::summarize_measures;
 use masu_run::Error;
 use masu_run::random::Random;
 
-/// Searches a rate is counted over for each noise: some, or with `MASU_SOAK=1` two thousand.
+/// The number of searches for a rate, for each noise: some, or with `MASU_SOAK=1` two thousand.
 fn searches() -> usize {
     let soak = std::env::var_os("MASU_SOAK").is_some_and(|value| value == "1");
     if soak { 2000 } else { 40 }
@@ -27,15 +27,15 @@ const NOISES: [Noise; 5] = [
     Noise::Recorded("waking"),
 ];
 
-/// A change of a made-up program: what it is and what it does to a run.
+/// A change of a simulated program: its kind and its effect on a run.
 #[derive(Debug, Clone, Copy)]
 struct Made {
     step: Step,
     settings: usize,
     parent: Option<usize>,
-    /// Seconds of a run, where the program as it is takes one.
+    /// Seconds of a run, where a run of the reference takes one.
     time: f64,
-    /// Memory by that of the program as it is.
+    /// Memory over that of the reference.
     memory: f64,
 }
 
@@ -43,8 +43,8 @@ const fn made(step: Step, settings: usize, time: f64, memory: f64) -> Made {
     Made { step, settings, parent: None, time, memory }
 }
 
-/// The candidates that masu has for a program on glibc where five other mallocs are found, all of which
-/// change nothing.
+/// The candidates that masu has for a program on glibc where five other mallocs are found; none of them
+/// changes anything.
 fn nothing_helps() -> Vec<Made> {
     let mut all = vec![made(Step::Settings, 2, 1.0, 1.0); 4];
     all.extend([made(Step::Setting, 1, 1.0, 1.0); 5]);
@@ -55,13 +55,13 @@ fn nothing_helps() -> Vec<Made> {
     all
 }
 
-/// Places in it.
+/// Places in this list.
 const PAIR: usize = 0;
 const SINGLE: usize = 4;
 const MALLOC: usize = 10;
 const CHILD: usize = 19;
 
-/// A machine on which a made-up program runs.
+/// A machine on which a simulated program runs.
 struct MadeUp<'a> {
     all: &'a [Made],
     goal: Goal,
@@ -69,9 +69,9 @@ struct MadeUp<'a> {
     random: Random,
     /// Candidates that crash in their warm-up.
     broken: &'a [usize],
-    /// Stages after which it is stopped.
+    /// Stages after which the search is stopped.
     stages_most: usize,
-    /// How many times as long everything takes from the first stage on, because others are at work.
+    /// The slowdown of everything from the first stage on, because other processes are at work.
     slowed: f64,
     announced: Vec<Event<'static>>,
 }
@@ -105,7 +105,7 @@ impl<'a> MadeUp<'a> {
         search(&candidates, goal, budget_s, self)
     }
 
-    /// What is named in the end: the smallest change, as its place.
+    /// The result of the search: the smallest change, as its place.
     fn named(&mut self, budget_s: f64) -> (Option<usize>, Found) {
         let found = self.search(budget_s).unwrap();
         let candidates = self.candidates();
@@ -172,13 +172,13 @@ impl Trials for MadeUp<'_> {
     }
 }
 
-/// All that a search looks at; the others would be most of the work.
+/// All measures that a search reads; the others would be most of the work.
 const MEASURES: [Measure; 3] = [Measure::Wall, Measure::Cpu, Measure::PeakRss];
 
 /// A budget for a program whose runs take a second: ten minutes.
 const BUDGET_S: f64 = 600.0;
 
-/// How many of some searches on each noise satisfy `is_so`.
+/// The number of searches on each noise that satisfy `is_so`.
 fn count(
     all: &[Made],
     budget_s: f64,
@@ -207,7 +207,7 @@ fn assert_share(counted: &[(Noise, usize)], per_cent: usize) {
 fn a_gain_is_hardly_ever_reported_where_all_variants_are_the_same() {
     let alarms = count(&nothing_helps(), BUDGET_S, |named, _| named.is_some());
     let all: usize = alarms.iter().map(|(_, alarms)| alarms).sum();
-    // One in a hundred is promised; four deviations are what chance may add to so few.
+    // One in a hundred is promised; chance may add four deviations to so few.
     let searches = alarms.len() * searches();
     let allowed = searches / 100 + 4 * (searches / 100).isqrt();
     assert!(all <= allowed, "{all} of {searches}: {alarms:?}");
@@ -215,7 +215,7 @@ fn a_gain_is_hardly_ever_reported_where_all_variants_are_the_same() {
 
 #[test]
 fn without_fresh_runs_the_lucky_would_be_believed() {
-    // The test above can fail: here what the search itself saw of the best is taken for the truth.
+    // The test above can fail: here the search's own ratio of the best is taken for the truth.
     let all = nothing_helps();
     let believed = count(&all, BUDGET_S, |_, found| {
         let ratios = found.tried.iter().flatten().filter_map(|tried| tried.time);
@@ -230,7 +230,7 @@ fn the_change_that_gains_is_found_wherever_it_stands() {
         let mut all = nothing_helps();
         all[place].time = 0.8;
         if let Some(parent) = all[place].parent {
-            // Its malloc gains something without it.
+            // The parent malloc gains something without the setting.
             all[parent].time = 0.9;
         }
         let found = count(&all, BUDGET_S, |named, _| named == Some(place));
@@ -261,7 +261,7 @@ fn a_smaller_change_that_is_as_good_is_named() {
 fn the_end_of_the_front_that_needs_least_memory_is_confirmed() {
     let mut all = nothing_helps();
     all[PAIR].time = 0.8;
-    // It loses in its step, where others are faster, and is kept all the same.
+    // The candidate loses in its step, where others are faster, and is kept all the same.
     (all[MALLOC].time, all[MALLOC].memory) = (1.1, 0.6);
     let kept = count(&all, BUDGET_S, |_, found| {
         let Some(proof) = &found.proof else { return false };
@@ -345,7 +345,7 @@ fn with_little_time_more_are_run_once_than_would_be_three_times() {
 
 #[test]
 fn what_is_denied_of_the_others_is_true() {
-    // One of those that are tried first is better than all that the noise lets the search see.
+    // One of the candidates that are tried first is better than all that the noise lets the search see.
     let mut all = nothing_helps();
     (all[MALLOC].time, all[SINGLE].time) = (0.9, 0.85);
     let (mut missed, mut denied) = (0, 0);
@@ -377,7 +377,7 @@ fn where_one_is_far_ahead_it_is_sure_that_no_other_is_better() {
     let (candidates, found) = (trials.candidates(), trials.search(BUDGET_S).unwrap());
     let sure = sure::of_the_others(&candidates, &found, Goal::Wall, 0.6).unwrap();
     assert!(sure.sure >= 0.99 && sure.doubtful.is_empty() && sure.count > 9, "{sure:?}");
-    // Where nothing gains, as many are near the best, and a few rounds cannot tell.
+    // Where nothing gains, many candidates are near the best, and a few rounds cannot distinguish them.
     let near = sure::of_the_others(&candidates, &found, Goal::Wall, 1.06).unwrap();
     assert!(near.sure < 0.9 && !near.doubtful.is_empty(), "{near:?}");
 }
@@ -417,7 +417,7 @@ fn a_search_that_is_stopped_tells_what_it_saw_and_shows_nothing() {
     assert!(found.stopped && found.proof.is_none() && found.tried[0].is_some());
     trials.announced.clear();
     trials.stages_most = 0;
-    // The probe is no stage, so the search came to nothing and still tells how far it was.
+    // The probe is no stage, so the search found nothing and still returns its progress.
     let found = trials.search(BUDGET_S);
     assert!(found.is_ok_and(|found| found.stopped && found.tried[0].is_none()));
 }
