@@ -1,12 +1,12 @@
 //! Servers: every variant's server kept warm beside the others, and load on one of them at a time.
 //!
-//! A run is a *burst* of load, so that a warm server is measured and not its start. Each server has a data folder and
+//! A run is a *burst* of load, so the lab measures a warm server and not its start. Each server has a data folder and
 //! a port of its own; the bursts take turns in the engine's random order. `place` and `running` start and end a
-//! server, `family` knows its processes, `ready` asks whether it answers, `proof` shows in a traced start that the
-//! preload took effect, `steady` says when it is warm, `consumption` and `guard` measure it, `burst` puts a run
-//! together.
+//! server, `family` knows its processes, `ready` checks whether it answers, `proof` shows in a traced start that the
+//! preload took effect, `steady` says when it is warm, `consumption` and `guard` measure it, `burst` makes a run
+//! of these.
 //!
-//! Nothing is left: servers are asked to end, killed if they do not, and their folders removed.
+//! Nothing remains afterwards: servers are asked to end, killed if they do not, and their folders removed.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -50,19 +50,19 @@ pub(crate) const DEFAULT_BURST: Duration = Duration::from_secs(2);
 
 pub(crate) const DEFAULT_READY_WITHIN: Duration = Duration::from_secs(60);
 
-/// For how long a server without load is watched, to see what it uses then.
+/// The time in which a server without load is watched, to measure its CPU use without requests.
 const IDLE_WATCH: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct ServerPlan {
-    /// How to see that one is ready.
+    /// The check whether a server is ready.
     pub ready: Ready,
-    /// How long that may take.
+    /// The most time until a server is ready.
     pub ready_within: Duration,
     pub load: Load,
-    /// How long each burst lasts; a load command says so itself.
+    /// The length of each burst; a load command sets its own.
     pub burst: Duration,
-    /// Whether only one server runs at a time, for those that cannot run side by side. Each run is
+    /// Whether only one server runs at a time, for servers that cannot run side by side. Each run is
     /// then a start, a warm-up and a burst.
     pub one_at_a_time: bool,
     /// The counting build of `libmasu.so` for the program's C library, to count allocations a
@@ -70,13 +70,13 @@ pub struct ServerPlan {
     pub counting: Option<PathBuf>,
 }
 
-/// What a server has to do in a burst. Placeholders are allowed.
+/// The work of a server in a burst. Placeholders are allowed.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Load {
     Http {
-        /// What is asked in turn.
+        /// The URLs that are requested in turn.
         urls: Vec<String>,
-        /// What is posted to them; none to get them.
+        /// The body that is posted to the URLs; none for `GET` requests.
         body: Option<Vec<u8>>,
         connections: usize,
         pace: Pace,
@@ -85,13 +85,13 @@ pub enum Load {
         latency_rate: Option<LatencyRate>,
         timeout: Duration,
     },
-    /// Whatever this command of the shell asks of it, the same each time.
+    /// The work of this shell command, the same each time.
     Command(String),
 }
 
 impl ServerPlan {
-    /// The measure that is fit to carry the verdict: throughput where it can vary, the CPU a
-    /// request where the rate is given, the time a load command takes.
+    /// The measure that is fit to carry the verdict: throughput where it can vary, CPU per
+    /// request where the rate is given, the time of a load command.
     pub fn primary(&self) -> Measure {
         match &self.load {
             Load::Http { pace: Pace::Closed, .. } => Measure::Throughput,
@@ -100,7 +100,7 @@ impl ServerPlan {
         }
     }
 
-    /// Looks at what can be seen to be wrong before anything is started.
+    /// Finds the mistakes that are visible before anything is started.
     ///
     /// # Errors
     ///
@@ -115,12 +115,12 @@ impl ServerPlan {
         }
     }
 
-    /// Load before the clock starts, so that caches and clocks of the CPU are this server's again.
+    /// Load before the clock starts, so that the CPU's caches and clock rate adapt to this server again.
     fn lead_in(&self) -> Duration {
         (self.burst / 10).min(Duration::from_millis(500))
     }
 
-    /// Seconds of a burst that counts; one of the warm-up, half as long but for a command, took `warm_up_s`.
+    /// The seconds of a burst that counts; a burst of the warm-up, half as long except for a command, took `warm_up_s`.
     pub(crate) fn burst_s(&self, warm_up_s: f64) -> f64 {
         match self.load {
             Load::Http { .. } => (self.lead_in() + self.burst).as_secs_f64(),
@@ -135,10 +135,10 @@ pub(crate) struct Servers<'a> {
     plan: &'a ServerPlan,
     limits: &'a Limits,
     shell: Program,
-    /// The servers that run, by the variant's index.
+    /// The running servers, by the variant's index.
     warm: Vec<Option<Warm>>,
     books: Vec<Book>,
-    /// Answers a second of the reference when it was warm first.
+    /// Answers a second of the reference at the end of its warm-up.
     reference_throughput: Option<f64>,
     /// Allocations a request of each combination of parameters that was counted.
     counted: Vec<(Values, Option<f64>)>,
@@ -159,10 +159,10 @@ struct Warm {
 
 #[derive(Debug, Default)]
 struct Book {
-    /// How it ended before its time, and its last words.
+    /// The server's early ending, and its last words.
     fate: Option<(Ending, String)>,
     trend: Option<String>,
-    /// The share of a CPU it used without load.
+    /// The share of a CPU that the server used without load.
     idle_cpu: Option<f64>,
     requests: u64,
     failures: Failures,
@@ -171,7 +171,7 @@ struct Book {
 }
 
 impl<'a> Servers<'a> {
-    /// Nothing is started yet. Every start has the next of `offsets`.
+    /// Servers of which none is started yet. Every start takes the next of `offsets`.
     pub(crate) fn new(
         rows: &'a [Row],
         plan: &'a ServerPlan,
@@ -197,12 +197,12 @@ impl<'a> Servers<'a> {
         })
     }
 
-    /// With these commands around the servers; in the preparation `{dir}` and `{port}` are those of that start.
+    /// Adds these commands around the servers; in the preparation `{dir}` and `{port}` are those of that start.
     pub(crate) fn with_hooks(self, hooks: Hooks) -> Servers<'a> {
         Servers { hooks, ..self }
     }
 
-    /// Whether the servers can run side by side: each at a port of its own.
+    /// Checks that the servers can run side by side: each at a port of its own.
     fn check_ports(&self) -> Result<(), Error> {
         let names_port = |row: &Row| {
             let words = row.workload.arguments.iter().chain(&self.hooks.prepare);
@@ -220,7 +220,7 @@ impl<'a> Servers<'a> {
         }
     }
 
-    /// Where setup and cleanup run, which are about the table: where its first row does.
+    /// The folder of setup and cleanup, which belong to the table: the folder of its first row.
     fn folder(&self) -> Option<&Path> {
         self.rows.first()?.workload.folder.as_deref()
     }
@@ -240,7 +240,7 @@ impl<'a> Servers<'a> {
         Ok(place)
     }
 
-    /// Fails where another server answers: it would have the load, and be what is measured.
+    /// Fails where another server answers: it would receive the load and be measured instead.
     fn check_nobody_answers(&self, row: &Row, place: &Place) -> Result<(), Error> {
         let urls = match &self.plan.load {
             Load::Http { urls, .. } => urls.as_slice(),
@@ -251,7 +251,7 @@ impl<'a> Servers<'a> {
         for url in urls {
             addresses.extend(Target::new(&place.text(url, row))?.addresses());
         }
-        // Thousands of URLs are of one server.
+        // Thousands of URLs belong to one server.
         addresses.dedup();
         match addresses.into_iter().find(ready::is_taken) {
             None => Ok(()),
@@ -266,7 +266,7 @@ impl<'a> Servers<'a> {
         }
     }
 
-    /// Starts the server of `row` and waits until it is ready; the guard knows it by `number`.
+    /// Starts the server of `row` and waits until it is ready; `number` is its number in the guard.
     fn start(&mut self, row: &Row, number: usize, stop: &Stop) -> Result<Warm, Error> {
         let place = self.place(row, stop)?;
         self.check_nobody_answers(row, &place)?;
@@ -299,7 +299,7 @@ impl<'a> Servers<'a> {
         };
         let within = self.plan.ready_within;
         let ready = ready::wait(&self.plan.ready, &running.place, row, within, &mut sooner);
-        // Something else may answer at its port.
+        // Another program may answer at the server's port.
         sooner();
         if stop.requested() {
             return Err(Error::Stopped);
@@ -337,7 +337,7 @@ impl<'a> Servers<'a> {
         Ok(Some(Client::new(plan)?))
     }
 
-    /// Bursts until the server is steady; the last one's run.
+    /// Sends bursts until the server is steady; returns the last one's run.
     fn warm(&mut self, index: usize, stop: &Stop) -> Result<Run, Error> {
         let mut points: Vec<Point> = Vec::new();
         loop {
@@ -379,7 +379,7 @@ impl<'a> Servers<'a> {
         self.books[index].goodbye = goodbyes.pop().flatten();
     }
 
-    /// Notes that the server at `index` has ended before its time; its run then.
+    /// Notes that the server at `index` ended early; returns its run.
     fn lost(&mut self, index: usize, ending: Ending) -> Run {
         let mut words = String::new();
         if let Some(mut warm) = self.warm[index].take() {
@@ -399,7 +399,7 @@ impl<'a> Servers<'a> {
         Ok(burst.run)
     }
 
-    /// Requests a second for the latencies, where they are asked for apart and it is known.
+    /// Requests a second for the latencies, where they are measured separately and the rate is known.
     fn latency_rate(&self) -> Option<f64> {
         match &self.plan.load {
             Load::Http { latency_rate, .. } => {
@@ -409,7 +409,7 @@ impl<'a> Servers<'a> {
         }
     }
 
-    /// With one server at a time: a start, a warm-up and a burst.
+    /// Makes a run with one server at a time: a start, a warm-up and a burst.
     fn alone(&mut self, index: usize, stop: &Stop) -> Result<Run, Error> {
         self.warm[index] = Some(self.start(&self.rows[index], index, stop)?);
         let mut run = self.warm(index, stop)?;
@@ -460,7 +460,7 @@ impl Executor for Servers<'_> {
             made => made?,
         };
         match &self.books[index].fate {
-            // Without the reference there is nothing to compare with.
+            // Without the reference there is no comparison.
             Some((_, words)) if index == 0 => {
                 let variant = self.rows[0].variant.label.clone();
                 let reason = format!("is the reference and did not live: it {words}");

@@ -13,21 +13,21 @@ use masu_run::execute::complaint::complaint;
 use masu_run::execute::{self, Burst, Ending, Neighbors, Run};
 use masu_run::{Error, Input, Stop, Variant, Workload};
 
-/// The share of the machine that strangers may take during a burst.
+/// The share of the machine that other processes may take during a burst.
 const STARVED_SHARE: f64 = 0.1;
 
 #[derive(Debug, Default)]
 pub(super) struct Made {
     pub(super) run: Run,
     pub(super) met: Option<Met>,
-    /// What those of the second half met, that were asked for at a rate.
+    /// The results of the second half's requests, which have a rate of their own.
     at_rate: Option<Met>,
-    /// How the load command ended, and what it said last, if there is one.
+    /// The load command's ending and last output, if there is a load command.
     command: Option<(String, Run)>,
 }
 
 impl Servers<'_> {
-    /// A burst of `window`, its second half at `latency_rate` if there is one; a server that ends is noted as lost.
+    /// Makes a burst of `window`, its second half at `latency_rate` if any; a server that ends is noted as lost.
     pub(super) fn burst(
         &mut self,
         index: usize,
@@ -91,8 +91,8 @@ impl Servers<'_> {
             latency_rate: latency_rate.filter(|_| at_rate.is_some()),
             ..met.as_ref().map(|met| of_requests(met, at_rate.as_ref())).unwrap_or_default()
         };
-        // The process that makes the load is no neighbor, and neither is a server that waits: that one is
-        // reported for itself.
+        // The process that makes the load is no neighbor, and neither is a waiting server, which is
+        // reported separately.
         let load_s = match &command {
             Some((_, run)) => run.user_s + run.sys_s,
             None => met.iter().chain(&at_rate).map(|met| met.client_cpu.as_secs_f64()).sum(),
@@ -117,7 +117,7 @@ impl Servers<'_> {
     }
 }
 
-/// What requests met in `window`; those of its second half apart, if they are asked for at a rate.
+/// The results of requests in `window`; those of its second half apart, if they have a rate of their own.
 fn asked(
     client: &mut Client,
     window: Duration,
@@ -130,7 +130,7 @@ fn asked(
     (met, Some(client.run_at(pace, window / 2, abort)))
 }
 
-/// What HTTP requests met, as a run keeps it; `at_rate` is the second half, if latencies are that one's.
+/// The results of HTTP requests, as a run keeps them; `at_rate` is the second half, if latencies come from it.
 fn of_requests(met: &Met, at_rate: Option<&Met>) -> Burst {
     let (answered, errors) =
         at_rate.map_or((0, 0), |second| (second.answered, second.failures.total()));
@@ -159,15 +159,15 @@ fn run(wall_s: f64, used: Used, resident: Option<Resident>) -> Run {
     }
 }
 
-/// Whether strangers took so much of the machine's `cpus` that the burst says more about them. That
-/// load and server wait for each other's CPUs is how it is meant, so the server's own wait is no sign.
+/// Whether other processes took so much of the machine's `cpus` that the burst says more about them. Load and
+/// server are meant to wait for each other's CPUs, so the server's own wait is no sign.
 fn is_starved(run: &Run, cpus: usize) -> bool {
     let lost_s = run.others_s.unwrap_or(0.0) + run.steal_s.unwrap_or(0.0);
     lost_s > STARVED_SHARE * run.wall_s * cpus as f64
 }
 
 impl Made {
-    /// Whether the load works at all.
+    /// Checks that the load works at all.
     pub(super) fn check(&self, load: &Load) -> Result<(), Error> {
         if let Some(met) = &self.met
             && met.answered == 0

@@ -1,8 +1,8 @@
-//! What a running server has used so far; two looks give what a burst used.
+//! The resources that a running server has used so far; the difference of two readings is a burst's use.
 //!
-//! CPU time comes to the nanosecond from each process's clock; its division into user and system, and what ended
-//! children used, comes in hundredths of a second from `/proc`. Context switches and waits are counted for each
-//! thread; one that came and went within a burst is missing.
+//! CPU time comes to the nanosecond from each process's clock; its division into user and system, and the use of
+//! ended children, come in hundredths of a second from `/proc`. Context switches and waits are counted for each
+//! thread; a thread that came and went within a burst is missing.
 
 use std::collections::HashMap;
 
@@ -41,7 +41,7 @@ pub(super) struct Used {
     pub(super) major_faults: u64,
     pub(super) voluntary_switches: u64,
     pub(super) involuntary_switches: u64,
-    /// None where the kernel does not tell.
+    /// None where the kernel does not report it.
     pub(super) queued_s: Option<f64>,
 }
 
@@ -64,7 +64,7 @@ impl Consumption {
     pub(super) fn since(&self, earlier: &Consumption) -> Used {
         let total = self.total.minus(earlier.total);
         let (user, sys) = (total.user_ticks as f64, total.sys_ticks as f64);
-        // Within less than a tick nothing is known of how it divides.
+        // Within less than a tick the division is not known.
         let user_share = if user + sys > 0.0 { user / (user + sys) } else { 1.0 };
         let mut used = Used {
             user_s: total.cpu_s * user_share,
@@ -122,7 +122,7 @@ impl Processes {
         }
     }
 
-    /// The difference; what a process took with it that nobody waited for may not make it negative.
+    /// The difference; a process that nobody waited for takes its use with it, which must not make a sum negative.
     fn minus(self, other: Processes) -> Processes {
         Processes {
             cpu_s: (self.cpu_s - other.cpu_s).max(0.0),

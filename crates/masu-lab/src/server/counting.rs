@@ -1,6 +1,7 @@
-//! Allocations a request, counted on a server apart under the counting build of `libmasu.so`; nothing is timed there.
+//! Allocations per request, counted on a separate server under the counting build of `libmasu.so`; that server is not
+//! timed.
 //!
-//! The count is the program's doing and not the malloc's, so it is made once for each combination of parameters and
+//! The count depends on the program and not on the malloc, so it is made once for each combination of parameters and
 //! holds for every variant.
 
 use super::place::Place;
@@ -9,18 +10,19 @@ use crate::load::Met;
 use masu_run::execute::Ending;
 use masu_run::{CountPage, Error, Row, Stop, Variant};
 
-/// Bursts without which nothing is said: what a server does only once is in the first ones.
+/// The fewest bursts for a count: the first ones contain work that a server does only once.
 const BURSTS_MIN: usize = 3;
 
-/// Bursts after which the last one is what is said, however much its count still changes. A virtual
-/// machine's compiler, which asks for more memory than the requests it works for, takes so many.
+/// The most bursts; the last one then gives the count, however much it still changes. A virtual
+/// machine's compiler, which asks for more memory than the requests it works for, takes this many.
 const BURSTS_MAX: usize = 20;
 
-/// How far the counts of two bursts in a row may lie apart when no more are made.
+/// The largest difference between two bursts in a row at which counting ends.
 const STEADY_SHARE: f64 = 0.1;
 
 impl Servers<'_> {
-    /// Counts for the variant at `index`, unless that was done; a server that does not run so is not counted.
+    /// Counts for the variant at `index`, unless that was done; a server that does not run under the counting build is
+    /// not counted.
     pub(super) fn count(&mut self, index: usize, stop: &Stop) -> Result<(), Error> {
         let parameters = &self.rows[index].variant.parameters;
         if self.counted.iter().any(|(known, _)| known == parameters) {
@@ -41,10 +43,10 @@ impl Servers<'_> {
     }
 
     fn count_on_a_server(&mut self, index: usize, stop: &Stop) -> Result<Option<f64>, Error> {
-        // How many requests a load command makes is not known.
+        // The number of requests of a load command is not known.
         let Load::Http { .. } = self.plan.load else { return Ok(None) };
         let Some(library) = &self.plan.counting else { return Ok(None) };
-        // The page has a folder of its own: some servers take none that is not empty.
+        // The page has a folder of its own, because some servers accept only an empty data folder.
         let beside = Place::new("count")?;
         let page = CountPage::create(&beside.file("count"))?;
         let row = &self.rows[index];
@@ -104,8 +106,8 @@ impl Servers<'_> {
     }
 }
 
-/// Whether a server that asked for memory `was` times a request, and now does so `count` times, has
-/// done what it does only once.
+/// Whether a server has done its one-time work: it made `was` allocations a request before and now makes
+/// `count`.
 fn is_steady(was: f64, count: f64) -> bool {
     (count - was).abs() <= STEADY_SHARE * was.max(count)
 }

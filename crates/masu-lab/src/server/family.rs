@@ -1,8 +1,8 @@
 //! The processes of one server among those of several.
 //!
-//! Daemons whose parent has gone become our children, whichever server they are of. The *session* tells them apart:
-//! each server starts in one of its own, and a daemon that opens another is seen doing so while its server is the only
-//! one that starts.
+//! Daemons whose parent has gone become our children, whichever server they belong to. The *session* distinguishes
+//! them: each server starts in a session of its own, and a daemon that opens another is seen doing so while its server
+//! is the only one that starts.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
@@ -13,13 +13,13 @@ use masu_run::kernel;
 
 const LOOK_EVERY: Duration = Duration::from_millis(2);
 
-/// How long a killed process may take to be gone; one stuck in the kernel ends when it is let.
+/// The time in which a killed process may end; a process stuck in the kernel ends when the kernel lets it.
 const KILLED_WITHIN: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 pub(super) struct Family {
     pub(super) root: Pid,
-    /// Children of this process that belong to someone else.
+    /// Children of this process that belong to others.
     before: Vec<Pid>,
     sessions: Mutex<BTreeSet<Pid>>,
 }
@@ -30,14 +30,14 @@ impl Family {
         Family { root, before, sessions: Mutex::new(BTreeSet::from([root])) }
     }
 
-    /// Takes in orphans that belong to nobody else; to be called while no other server is starting.
+    /// Takes in orphans that belong to no other family; the caller calls it while no other server is starting.
     pub(super) fn claim(&self, others: &[&Family]) {
         let here = std::process::id().cast_signed();
         let own_session = state_of(here).map(|state| state.session);
         for pid in Tree::children_here() {
             let Some(state) = state_of(pid) else { continue };
             let known = |family: &&&Family| family.has(state.session);
-            // In our own session are the commands that ask whether the server is ready.
+            // Our own session has the commands that check whether the server is ready.
             if pid != self.root
                 && !self.before.contains(&pid)
                 && Some(state.session) != own_session
@@ -72,7 +72,7 @@ impl Family {
         Held::of(&self.members())
     }
 
-    /// Asks the server to end: its first process, or if that is gone, all that are left.
+    /// Asks the server to end: its first process, or if that is gone, all remaining processes.
     pub(super) fn terminate(&self) {
         let alive = self.alive();
         if alive.contains(&self.root) {
@@ -82,7 +82,7 @@ impl Family {
         }
     }
 
-    /// Waits until none runs, until `deadline` at most; whether none does.
+    /// Waits until no process runs, until `deadline` at most; returns whether none does.
     pub(super) fn wait(&self, deadline: Instant) -> bool {
         loop {
             if self.alive().is_empty() {
@@ -100,13 +100,13 @@ impl Family {
         kill_all(|| self.members());
     }
 
-    /// Reaps all that were killed, for a second at most: a process can be reaped when its last thread has ended.
+    /// Reaps all killed processes, for a second at most: a process can be reaped when its last thread has ended.
     pub(super) fn bury(&self) {
         let deadline = Instant::now() + KILLED_WITHIN;
         loop {
             let members = self.members();
             for &pid in &members {
-                // Fails for those that are others' children; they come to us when those are gone.
+                // Reaping fails for the children of others; they become our children when their parents are gone.
                 kernel::reap(pid);
             }
             let is_there = |pid: &Pid| state_of(*pid).is_some();

@@ -1,8 +1,8 @@
 //! The watch over all servers: their memory sampled, one limit over them together, and a flag for the thread that
 //! waits for a burst that cannot go on.
 //!
-//! Servers that wait for their turn are watched too. A look costs at most about one per cent of a CPU: an expensive
-//! one makes the next come later.
+//! Servers that wait for their turn are watched too. A sample costs at most about one per cent of a CPU: after an
+//! expensive sample the next one comes later.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,16 +14,16 @@ use masu_run::Stop;
 use masu_run::execute::tree::name_with_pid;
 use masu_run::execute::{Curve, Ending};
 
-/// The time between two looks, when a look is cheap.
+/// The time between two samples, when a sample is cheap.
 const LOOK_EVERY: Duration = Duration::from_millis(25);
 
-/// How much longer than a look itself the time to the next must be.
+/// The least time to the next sample, as a multiple of the sample's own.
 const LOOK_COST_FACTOR: u32 = 100;
 
-/// The longest time between two looks, so that a request to stop is heard.
+/// The longest time between two samples, so that a request to stop is noticed.
 const LOOK_AT_LEAST_EVERY: Duration = Duration::from_millis(200);
 
-/// The thread, ended when this is dropped.
+/// The watching thread, which ends when the guard is dropped.
 #[derive(Debug)]
 pub(super) struct Guard {
     shared: Arc<Shared>,
@@ -39,7 +39,7 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct Watched {
-    /// The servers that are watched, by the variant's index.
+    /// The watched servers, by the variant's index.
     families: Vec<(usize, Arc<Family>)>,
     killed: Vec<(usize, Ending)>,
     burst: Option<Burst>,
@@ -50,7 +50,7 @@ struct Burst {
     index: usize,
     began: Instant,
     resident: Resident,
-    /// The caller's wish to stop everything.
+    /// The caller's request to stop everything.
     stop: Stop,
     abort: Stop,
 }
@@ -62,7 +62,7 @@ pub(super) struct Resident {
 }
 
 impl Guard {
-    /// Begins to watch; nobody yet. No server lives that makes all of them exceed `limit` bytes.
+    /// Starts the watch, with no server yet. Where all servers together exceed `limit` bytes, the largest is killed.
     pub(super) fn new(limit: Option<u64>) -> Guard {
         let shared = Arc::new(Shared {
             limit,
@@ -100,7 +100,7 @@ impl Guard {
         abort
     }
 
-    /// The burst is over: what the server's memory was in that time.
+    /// Ends the burst and returns the server's memory in that time.
     pub(super) fn end(&self) -> Option<Resident> {
         let mut watched = self.shared.lock();
         watched.look(self.shared.limit);
@@ -167,7 +167,7 @@ impl Watched {
         }
     }
 
-    /// Ends the server that holds most of what is too much.
+    /// Kills the server at `index`, the largest of the servers that together exceed the limit.
     fn kill(&mut self, index: usize, process: String, bytes: u64) {
         let Some(at) = self.families.iter().position(|(of, _)| *of == index) else { return };
         let (_, family) = self.families.remove(at);

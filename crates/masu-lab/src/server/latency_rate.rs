@@ -1,25 +1,25 @@
 //! The rate at which latencies are measured in the second half of each burst.
 //!
-//! Throughput wants a closed loop, honest latencies an open one; a burst can have both, one after the other.
+//! Throughput needs a closed loop, honest latencies need an open one; a burst can have both, one after the other.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// How many requests a second the second half of each burst asks for.
+/// The requests a second in the second half of each burst.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum LatencyRate {
     PerSecond(f64),
-    /// This share of what the reference answered at the end of its warm-up: the same for all
+    /// This share of the reference's answers at the end of its warm-up: the same rate for all
     /// variants, and fit for a machine that nobody has measured before.
     Share(f64),
 }
 
 impl LatencyRate {
-    /// Requests a second, where the warm reference answers `reference`; none where that is needed and not known.
+    /// Requests a second, where the warm reference answers `reference`; none for a share where that is not known.
     pub(super) fn per_second(self, reference: Option<f64>) -> Option<f64> {
         match self {
             LatencyRate::PerSecond(rate) => Some(rate),
-            // Whole requests, so that the page can say what was asked for.
+            // The rate is a whole number, so that the page can show the requested rate.
             LatencyRate::Share(share) => Some((reference? * share).round().max(1.0)),
         }
     }
@@ -28,7 +28,7 @@ impl LatencyRate {
 impl FromStr for LatencyRate {
     type Err = String;
 
-    /// Understands `500`, requests a second, and `50%` of what the reference answers.
+    /// Understands `500`, requests a second, and `50%` of the reference's answers.
     fn from_str(text: &str) -> Result<LatencyRate, String> {
         let number = |text: &str| text.trim().parse::<f64>().ok().filter(|number| *number > 0.0);
         let rate = match text.strip_suffix('%') {

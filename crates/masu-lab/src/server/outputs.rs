@@ -1,4 +1,4 @@
-//! What servers say: read as it comes, so that none ever waits for us, and the end of it kept.
+//! The output of servers: read as it comes, so that no server waits for the lab, and its end kept.
 
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,10 +9,10 @@ use std::time::Duration;
 use masu_run::execute::Drain;
 use masu_run::{Error, kernel};
 
-/// How long a quiet server may keep the thread from seeing that it is over.
+/// The longest time that a quiet server may keep the thread from seeing its end.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// How much of the end is kept: an error stands above its trace, which may be long.
+/// The number of bytes kept of the end: an error stands above its trace, which may be long.
 const TAIL_BYTES: usize = 16 << 10;
 
 #[derive(Debug)]
@@ -29,7 +29,7 @@ struct Shared {
 
 impl Outputs {
     pub(super) fn follow(stdout: OwnedFd, stderr: OwnedFd) -> Result<Outputs, Error> {
-        // Some servers say on standard output why they end.
+        // Some servers write on standard output why they end.
         let mut drains = [Drain::new(stdout, TAIL_BYTES)?, Drain::new(stderr, TAIL_BYTES)?];
         let shared = Arc::new(Shared::default());
         let thread = std::thread::spawn({
@@ -39,7 +39,7 @@ impl Outputs {
         Ok(Outputs { shared, thread: Some(thread) })
     }
 
-    /// Reads what is left of a server that has ended, and returns the last lines, of standard error
+    /// Reads the rest of a server that has ended, and returns the last lines, of standard error
     /// or else of standard output.
     pub(super) fn finish(&mut self) -> String {
         // ORDERING: Relaxed: the flag guards no other data; `join` makes the tail visible.

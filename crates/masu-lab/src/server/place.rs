@@ -1,4 +1,4 @@
-//! Where a server lives while it runs: a port that is free and a data folder of its own.
+//! The place of a server while it runs: a port that is free and a data folder of its own.
 
 use std::ffi::{OsStr, OsString};
 use std::net::TcpListener;
@@ -9,10 +9,10 @@ use masu_run::error::Doing;
 use masu_run::parameter::{Values, substitute};
 use masu_run::{Error, Input, Row, Workload, scratch};
 
-/// Below the ports that the kernel gives to clients, which might take a server's before it starts.
+/// These ports are below those that the kernel gives to clients, which might take a server's port before it starts.
 const PORTS: std::ops::Range<u16> = 20_000..32_000;
 
-/// What `{port}`, `{dir}`, `{variant}` stand for in one start of a server; dropped, the folder is removed.
+/// The values of `{port}`, `{dir}`, `{variant}` in one start of a server; the folder is removed on drop.
 #[derive(Debug)]
 pub(super) struct Place {
     pub(super) port: u16,
@@ -32,7 +32,7 @@ impl Place {
         Ok(Place { port, folder, values })
     }
 
-    /// The row's command with this place in it. A server reads nothing from standard input.
+    /// The row's command with the values of this place. A server reads nothing from standard input.
     pub(super) fn workload(&self, row: &Row) -> Workload {
         let arguments = row.workload.arguments.iter();
         Workload {
@@ -55,7 +55,7 @@ impl Place {
     }
 }
 
-/// A free port. Each call goes on where the last one ended; the first begins by this process's number.
+/// A free port. Each call continues after the last port; the first port depends on this process's number.
 fn free_port() -> Result<u16, Error> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let count = u64::from(PORTS.end - PORTS.start);
@@ -64,7 +64,7 @@ fn free_port() -> Result<u16, Error> {
         let step = NEXT.fetch_add(1, Ordering::Relaxed);
         let offset = (u64::from(std::process::id()) * 101 + step) % count;
         let port = PORTS.start + u16::try_from(offset).unwrap_or(0);
-        // On all addresses, because a server may listen on any.
+        // The port is tried on all addresses, because a server may listen on any.
         if TcpListener::bind(("0.0.0.0", port)).is_ok() {
             return Ok(port);
         }
@@ -78,7 +78,7 @@ fn free_port() -> Result<u16, Error> {
 struct Folder(PathBuf);
 
 impl Folder {
-    /// A server that changes its folder must still find its data, so its path is absolute.
+    /// The path is absolute, because a server that changes its folder must still find its data.
     fn new() -> Result<Folder, Error> {
         scratch::new_folder("server").map(Folder)
     }
@@ -86,7 +86,7 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // Nobody is left to tell. What is another user's stays, and what is mounted in it, too.
+        // An error has no reader any more. Files of another user and mounted file systems stay.
         let _ = scratch::remove(&self.0);
     }
 }

@@ -1,7 +1,7 @@
-//! Proof that a variant's malloc serves a server: a traced start before the one that is measured.
+//! Proof that a variant's malloc serves a server: a traced start before the measured one.
 //!
 //! Breakpoints leave copied pages of code behind, and detaching interrupts system calls. So the traced server has a
-//! folder and a port of its own and ends when it is ready. Of the server that is measured only the mapping of the
+//! folder and a port of its own and ends when it is ready. In the measured server only the mapping of the
 //! library is checked.
 
 use std::fs;
@@ -16,7 +16,7 @@ use masu_run::verify::verify;
 use masu_run::{Error, Evidence, Row, Run, Stop};
 
 impl Servers<'_> {
-    /// What a traced start of `row` shows. A variant without a library needs no proof.
+    /// The evidence of a traced start of `row`. A variant without a library needs no proof.
     pub(super) fn prove(&mut self, row: &Row, stop: &Stop) -> Result<Evidence, Error> {
         let variant = &row.variant;
         if variant.library.is_none() {
@@ -27,7 +27,7 @@ impl Servers<'_> {
         let (enough, over) = (Stop::never(), Stop::never());
         let (turn, limits, plan) = (&self.turn, self.limits, self.plan);
         let (seen, ready) = std::thread::scope(|scope| {
-            // A thread of its own, because a tracer hears of all children of its thread.
+            // The tracer has a thread of its own, because it receives the events of all children of its thread.
             let tracing = scope.spawn(|| {
                 turn.lend();
                 let seen = verify(&workload, variant, limits, &enough);
@@ -48,7 +48,7 @@ impl Servers<'_> {
     }
 }
 
-/// What was seen of a server that was ended because it was ready or never was, or that ended itself.
+/// The evidence of a traced server that was ended because it was ready or never was, or that ended itself.
 fn judge(
     row: &Row,
     run: &Run,
@@ -65,7 +65,7 @@ fn judge(
             return Err(Error::Server { variant, reason });
         }
         (Ending::Stopped, Ok(_)) => {}
-        // The tracer's run ends with the first process; the start that is measured will show
+        // The tracer's run ends with the first process; the measured start will show
         // whether the server gets ready, and whether the library is mapped.
         (Ending::Exited(0), _) => evidence.notes.push(
             "the server goes into the background, where only the mapping of the library is seen, \
@@ -83,12 +83,12 @@ fn judge(
     Ok(evidence)
 }
 
-/// What to say of processes of the server without the variant's library, or with a malloc in its place.
+/// A remark on processes of the server without the variant's library, or with a malloc in its place.
 pub(super) fn is_mapped(row: &Row, running: &Running) -> Result<Option<String>, Error> {
     let maps = |pid: &i32| fs::read_to_string(format!("/proc/{pid}/maps")).ok();
     let maps: Vec<String> = running.family.alive().iter().filter_map(maps).collect();
     let Some(library) = &row.variant.library else {
-        // Said already where the program itself is linked with it.
+        // Where the program itself is linked with the malloc, another remark already says so.
         let brought = maps.iter().find_map(|maps| malloc_library(maps));
         return Ok(brought.filter(|_| row.workload.program.linked_malloc.is_none()).map(|file| {
             format!("the server loads {file}, so it runs that and not the C library's malloc")

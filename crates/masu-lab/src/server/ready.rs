@@ -1,4 +1,4 @@
-//! Whether a server is ready: asked again and again, for a limited time.
+//! The check whether a server is ready: repeated for a limited time.
 
 use std::io;
 use std::net::{SocketAddr, TcpStream};
@@ -11,21 +11,21 @@ use crate::load::{self, Target};
 use masu_run::workload::unlinked_file;
 use masu_run::{Error, Row, hooks, kernel};
 
-/// The first pause between two questions; each next one is longer, up to a limit.
+/// The first pause between two checks; each next pause is longer, up to a limit.
 const PAUSE_MIN: Duration = Duration::from_millis(5);
 const PAUSE_MAX: Duration = Duration::from_millis(100);
 
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 
-/// How long a connection may take that nobody should be there to take.
+/// The longest time for a connection that no server should accept.
 const TAKEN_WITHIN: Duration = Duration::from_secs(1);
 
-/// How to find out whether a server is ready. Placeholders are allowed.
+/// The check whether a server is ready. Placeholders are allowed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ready {
-    /// It takes connections at `{port}`.
+    /// The server takes connections at `{port}`.
     Port,
-    /// It takes connections at this `HOST:PORT`.
+    /// The server takes connections at this `HOST:PORT`.
     Address(String),
     /// This URL is answered with a status below 400.
     Url(String),
@@ -51,7 +51,7 @@ impl Ready {
     }
 }
 
-/// Whether `text` is `HOST:PORT`, be the port a placeholder: no command has a number behind a colon and nothing else.
+/// Whether `text` is `HOST:PORT`, even with a placeholder for the port: no command is a word, a colon and a number.
 fn is_address(text: &str) -> bool {
     let Some((host, port)) = text.rsplit_once(':') else { return false };
     let is_port = port == "{port}" || port.parse::<u16>().is_ok_and(|port| port > 0);
@@ -61,7 +61,7 @@ fn is_address(text: &str) -> bool {
 
 #[derive(Debug)]
 pub(super) struct NotReady {
-    /// What goes on behind "was not ready".
+    /// The words that follow "was not ready".
     pub(super) reason: String,
     pub(super) is_impossible: bool,
 }
@@ -71,7 +71,7 @@ enum Refusal {
     Never(String),
 }
 
-/// Whether the server gets ready in time; asks until then, or until `sooner` says that waiting is of no use.
+/// Whether the server gets ready in time; checks until then, or until `sooner` says that waiting is useless.
 pub(super) fn wait(
     ready: &Ready,
     place: &Place,
@@ -102,12 +102,12 @@ pub(super) fn wait(
     }
 }
 
-/// Where the question goes, as far as that can be known: a command asks where it likes.
+/// The address of the check, as far as it can be known: a command may ask any address.
 pub(super) fn address(ready: &Ready, place: &Place, row: &Row) -> Result<Vec<SocketAddr>, Error> {
     Ok(match ready {
         Ready::Port => vec![SocketAddr::from(([127, 0, 0, 1], place.port))],
         Ready::Url(url) => Target::new(&place.text(url, row))?.addresses().to_vec(),
-        // As a URL is: a host that is not known is said before anything starts.
+        // The host is looked up as for a URL: an unknown host is an error before anything starts.
         Ready::Address(text) => {
             let text = place.text(text, row);
             let target = Target::new(&format!("http://{text}/")).map_err(|error| match error {
@@ -164,7 +164,7 @@ fn connected(address: &SocketAddr) -> io::Result<()> {
     TcpStream::connect_timeout(address, ANSWER_WITHIN).map(drop)
 }
 
-/// What shells return for a command that they cannot start, and for one that they do not find.
+/// The exit codes of shells for a command that they cannot start, and for one that they do not find.
 const CANNOT_RUN: [i32; 2] = [126, 127];
 
 fn ask_command(
@@ -182,7 +182,7 @@ fn ask_command(
     if let Some(folder) = &row.workload.folder {
         shell.current_dir(folder).env("PWD", folder);
     }
-    // A group of its own, so that what it starts can be ended with it.
+    // The command has a process group of its own, so that its children can be ended with it.
     shell.stdout(Stdio::null()).stderr(stderr).process_group(0);
     let child = shell.spawn();
     let child = child.map_err(|error| Refusal::Never(format!("`{command}`: {error}")))?;
@@ -196,7 +196,7 @@ fn ask_command(
     })
 }
 
-/// The exit code, if there is one, and what happened, unless it is 0.
+/// The exit code, if there is one, and a description of the ending, unless the code is 0.
 fn returned_zero(
     mut child: Child,
     sooner: &mut dyn FnMut() -> bool,
@@ -212,7 +212,7 @@ fn returned_zero(
         }
         std::thread::sleep(PAUSE_MIN);
     };
-    // Before it is waited for: until then the group's number is nobody else's.
+    // The group is killed before the process is reaped: until then no other group can get its number.
     kernel::kill_group(group);
     let outcome = match child.wait() {
         Ok(status) if has_ended && status.success() => Ok(()),
@@ -241,7 +241,7 @@ mod tests {
         }
     }
 
-    /// Whether the command was seen to return 0, and the process whose number it wrote.
+    /// Whether the command was seen to return 0, and the process number that it wrote.
     fn ask_with(command: &str, patient: bool) -> (bool, String) {
         let file = tempfile::NamedTempFile::new().unwrap().into_temp_path();
         let mut shell = Command::new("/bin/sh");

@@ -1,4 +1,4 @@
-//! What the reader of a table of servers must know besides its figures.
+//! Remarks that the reader of a table of servers needs besides its figures.
 
 use super::{Book, Load, ServerPlan};
 use crate::Pace;
@@ -6,7 +6,7 @@ use masu_run::execute::Ending;
 use masu_run::executor::Remarks;
 use masu_run::{Row, kernel};
 
-/// The share of a CPU from which an idle server is said to disturb the others.
+/// The share of a CPU from which on an idle server counts as disturbing the others.
 const IDLE_SHARE: f64 = 0.02;
 
 pub(super) fn of(
@@ -92,7 +92,7 @@ fn load_notes(rows: &[Row], books: &[Book]) -> Vec<String> {
     notes.into_iter().map(|(note, labels)| format!("{}: {note}", labels.join(", "))).collect()
 }
 
-/// How often a request asks for memory, each figure once with the variants it was counted for.
+/// The allocations per request, each figure once with the variants it was counted for.
 pub(super) fn allocations(
     rows: &[Row],
     counted: impl Iterator<Item = Option<f64>>,
@@ -118,7 +118,7 @@ pub(super) fn allocations(
     Some(format!("allocations a request: {all}, counted apart from the bursts shown"))
 }
 
-/// What the servers use without load, and whether it is enough to disturb the others.
+/// The CPU use of the servers without load, and whether it is enough to disturb the others.
 fn idle(rows: &[Row], books: &[Book]) -> Option<(String, bool)> {
     let shares = rows
         .iter()

@@ -1,6 +1,6 @@
-//! What the command line or a suite file asks of servers, in words, and the plan it comes to.
+//! The request for servers on the command line or in a suite file, in words, and the plan made from it.
 //!
-//! What goes together, and the defaults, are decided here once.
+//! The rules for combining settings, and the defaults, are decided here once.
 
 use std::ffi::OsStr;
 use std::time::Duration;
@@ -10,24 +10,24 @@ use crate::load::{Arrivals, DEFAULT_CONNECTIONS, DEFAULT_TIMEOUT, Pace, is_url};
 use masu_run::Error;
 use masu_run::parameter::{Values, substitute};
 
-/// Every burst of every variant has the same arrivals: what is luck of the draw is no difference.
+/// Every burst of every variant has the same arrivals, so that chance makes no difference between them.
 pub(super) const ARRIVALS: Arrivals = Arrivals::Random(1);
 
-/// What was asked for; what was not is none.
+/// The requested settings; none for each setting that was not requested.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ServerRequest {
-    /// A URL, an address or a command that tells whether a server is ready.
+    /// A URL, an address or a command that shows whether a server is ready.
     pub ready: Option<String>,
-    /// How long that may take.
+    /// The most time until a server is ready.
     pub ready_within: Option<Duration>,
-    /// URLs, or one command; [`urls_of`](super::urls_of) has put those of a file in place of its name.
+    /// URLs, or one command; [`urls_of`](super::urls_of) has replaced a file's name by the file's URLs.
     pub load: Vec<String>,
-    /// What to post to the URLs.
+    /// The body to post to the URLs.
     pub body: Option<Vec<u8>>,
     pub connections: Option<usize>,
-    /// Requests a second; without, back to back.
+    /// Requests a second; back to back if none.
     pub rate: Option<f64>,
-    /// Back to back, then at this rate for the latencies.
+    /// The rate for the latencies, after requests back to back.
     pub latency_rate: Option<LatencyRate>,
     /// The longest a request may take.
     pub request_timeout: Option<Duration>,
@@ -36,12 +36,12 @@ pub struct ServerRequest {
 }
 
 impl ServerRequest {
-    /// The plan, without a counting library. Where nothing says when a server is ready, it is when
+    /// The plan, without a counting library. Where no check is given, a server is ready when
     /// the first URL is answered, or under a load command when its port takes connections.
     ///
     /// # Errors
     ///
-    /// [`Error::Load`] for a load that cannot be made, or asks for what does not go together.
+    /// [`Error::Load`] for a load that cannot be made, or for settings that exclude each other.
     pub fn plan(self) -> Result<ServerPlan, Error> {
         let wrong = |load: &str, reason: &str| {
             Err(Error::Load { load: load.to_owned(), reason: reason.to_owned() })
@@ -136,7 +136,7 @@ impl ServerPlan {
         plan
     }
 
-    /// What was asked for, by the names of suite files.
+    /// The requested settings, by their names in suite files.
     pub fn settings(&self) -> Vec<(String, String)> {
         let mut settings = Vec::new();
         let mut add = |name: &str, value: String| settings.push((name.to_owned(), value));

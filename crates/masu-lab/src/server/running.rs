@@ -1,4 +1,4 @@
-//! One server that runs: started in its place, watched, ended with everything it started.
+//! One running server: started in its place, watched, ended with everything it started.
 
 use std::process::Stdio;
 use std::sync::Arc;
@@ -13,17 +13,17 @@ use masu_run::execute::{self, Ending, Tree};
 use masu_run::kernel::{self, Status};
 use masu_run::{Error, Row, launch};
 
-/// How long a server may take to end when it is asked to.
+/// The time in which a server must end when it is asked to.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// A server. Dropped, it is killed; [`Running::end`] asks it first.
+/// A server, which is killed on drop; [`Running::end`] asks it to end first.
 #[derive(Debug)]
 pub(super) struct Running {
     pub(super) family: Arc<Family>,
     outputs: Outputs,
-    /// Bytes by which its environment was made longer.
+    /// Bytes by which the server's environment was made longer.
     pub(super) offset_bytes: u32,
-    /// Behind the processes, so that it is removed when they are gone.
+    /// This field follows the processes, so that the folder is removed when they are gone.
     pub(super) place: Place,
 }
 
@@ -51,7 +51,7 @@ impl Running {
         }
     }
 
-    /// How the server ended, if it has: one in the background goes on as long as its other processes do.
+    /// The server's ending, if it has ended: a server in the background goes on as long as its other processes do.
     pub(super) fn ended(&self) -> Option<Ending> {
         match kernel::ended(self.family.root)? {
             Status::Exited(0) if !self.family.alive().is_empty() => None,
@@ -60,7 +60,7 @@ impl Running {
         }
     }
 
-    /// What to say of a server that ended as `ending`: how, and its last words.
+    /// The description of a server that ended as `ending`, with its last words.
     pub(super) fn last_words(&mut self, ending: &Ending) -> String {
         self.family.kill();
         match complaint(&self.outputs.finish()) {
@@ -69,7 +69,7 @@ impl Running {
         }
     }
 
-    /// Asks all servers to end at once and kills those that do not. How each ended; none for one that was killed.
+    /// Asks all servers to end at once and kills those that do not. Returns each ending; none for a killed server.
     pub(super) fn end(servers: Vec<Running>) -> Vec<Option<Ending>> {
         for server in &servers {
             server.family.terminate();

@@ -1,20 +1,20 @@
-//! When a warm-up is done: throughput and page faults have become flat.
+//! The end of a warm-up: throughput and page faults have become flat.
 //!
-//! A trend is looked for, not quiet: on a busy machine no two bursts are alike, but a server that still warms up goes
-//! on in one direction.
+//! The test looks for a trend, not for quiet: on a busy machine no two bursts are alike, but a server that still
+//! warms up goes on in one direction.
 
-/// Bursts without which nothing can be said.
+/// The fewest bursts for a decision.
 pub(super) const BURSTS_MIN: usize = 4;
 
 pub(super) const BURSTS_MAX: usize = 12;
 
-/// How far the throughput of two bursts may lie from that of the two before.
+/// The largest change of throughput, as a share, from two bursts to the next two.
 const THROUGHPUT_SHARE: f64 = 0.05;
 
-/// By which factor faults may still fall or rise from two bursts to the next two.
+/// The largest factor by which faults may still fall or rise from two bursts to the next two.
 const FAULTS_FACTOR: f64 = 1.5;
 
-/// Page faults a request below which they do not matter, however they change.
+/// Page faults a request below which their changes do not matter.
 const FAULTS_FEW: f64 = 0.05;
 
 #[derive(Debug, Clone, Copy)]
@@ -25,7 +25,7 @@ pub(super) struct Point {
     pub(super) faults: f64,
 }
 
-/// Why the server is not steady yet; none if it is.
+/// The reason why the server is not steady yet; none if it is.
 pub(super) fn trend(points: &[Point]) -> Option<String> {
     let [.., a, b, c, d] = points else { return Some("too few bursts were made".to_owned()) };
     let (then, now) = (a.throughput + b.throughput, c.throughput + d.throughput);

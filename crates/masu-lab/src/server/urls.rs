@@ -1,6 +1,6 @@
 //! Many URLs: read from a file, and named in few words.
 //!
-//! A search engine that is asked the same thing again answers from a cache. What its users ask fills a file.
+//! A search engine that receives the same query again answers from a cache, so the queries of its users fill a file.
 
 use std::fs;
 use std::path::Path;
@@ -10,15 +10,15 @@ use xxhash_rust::xxh3::xxh3_128;
 use crate::load::is_url;
 use masu_run::Error;
 
-/// More URLs than these are named by their number.
+/// A list of more URLs than these is described by its number.
 const URLS_LISTED: usize = 3;
 
 /// `load` with the URLs of a file in place of each `@FILE`; relative paths start at `base`. Empty
-/// lines and those that begin with `#` are passed over.
+/// lines and lines that begin with `#` are skipped.
 ///
 /// # Errors
 ///
-/// [`Error::Load`] for a file that cannot be read or holds no URL, and for a line that is none.
+/// [`Error::Load`] for a file that cannot be read or holds no URL, and for a line that is no URL.
 pub fn urls_of(load: Vec<String>, base: &Path) -> Result<Vec<String>, Error> {
     let mut urls = Vec::new();
     for text in load {
@@ -48,7 +48,7 @@ pub fn urls_of(load: Vec<String>, base: &Path) -> Result<Vec<String>, Error> {
     Ok(urls)
 }
 
-/// The URLs on one line, or where there are many the first one, their number and what tells them from others.
+/// The URLs on one line, or where there are many the first one, the number of others and a hash of all.
 pub(super) fn listing(urls: &[String]) -> String {
     match urls {
         [first, ..] if urls.len() > URLS_LISTED => {

@@ -3,7 +3,7 @@
 //! A search drops candidates by few runs, so a dropped candidate may have been unlucky. Relies on the last ratio of
 //! each and on the variation of one round's ratio. The hard idea: the claim that *none* of several was better is made
 //! only where it is made for each by itself, so the least sure of these tests is as sure as all of them together, and
-//! no share of the error is needed for each (Berger, "Multiparameter hypothesis testing and acceptance sampling", 1982).
+//! none needs a share of the error (Berger, "Multiparameter hypothesis testing and acceptance sampling", 1982).
 
 use super::candidates::Candidate;
 use super::search::Found;
