@@ -1,10 +1,10 @@
 //! The field reports, rerun: each experiment measures what an engineer once measured, with today's programs on this
 //! machine, and says whether today's machine agrees.
 //!
-//! Relies on the engine for every run, on suite files for what is run, and on [`diagnose`](mod@crate::diagnose) for
-//! what the lab says unaided. The hard idea is what "agrees" means: a report is taken apart into `Claim`s, each is
-//! held against an interval of today's figures, and the sentence on top of the page counts them. Nothing there is
-//! written beforehand.
+//! Relies on the engine for every run, on suite files for the workloads, and on [`diagnose`](mod@crate::diagnose) for
+//! the lab's unaided diagnosis. The hard idea is the meaning of "agrees": a report is taken apart into `Claim`s, each
+//! is compared with an interval of today's figures, and the sentence on top of the page counts them. No part of that
+//! sentence is written beforehand.
 
 use std::fs;
 use std::path::PathBuf;
@@ -40,24 +40,24 @@ pub use workbench::{Asked, Depth, Missing, News, Workbench, source_above};
 
 #[derive(Debug)]
 pub struct Experiment {
-    /// Its name on the command line, and what its files begin with.
+    /// The experiment's name on the command line, which also begins the names of its files.
     pub name: &'static str,
-    /// What it is about, on one line.
+    /// The subject of the experiment, on one line.
     pub about: &'static str,
     pub title: &'static str,
-    /// How long it takes at each depth, the smallest first.
+    /// The duration of the experiment at each depth, the smallest first.
     takes: [&'static str; 4],
-    /// What the report says, a file of `experiments/reports`.
+    /// The content of the report, a file of `experiments/reports`.
     report: &'static str,
-    /// Prepares what it needs and measures; what is missing goes to [`Workbench::miss`], and the rest is run.
+    /// Prepares the programs and inputs, and measures; [`Workbench::miss`] notes missing parts, and the rest is run.
     run: fn(&mut Workbench<'_>) -> Result<Measured, Error>,
 }
 
-/// The figures, and what the lab says unaided of the slow configuration.
+/// The figures, and the lab's unaided diagnosis of the slow configuration.
 type Measured = (Box<dyn Figures>, Vec<Block>);
 
 impl Experiment {
-    /// How long it takes at `depth` on two cores, builds included.
+    /// The duration of the experiment at `depth` on two cores, builds included.
     pub fn takes(&self, depth: Depth) -> &'static str {
         depth.choose(self.takes)
     }
@@ -70,22 +70,23 @@ pub fn find(name: &str) -> Option<&'static Experiment> {
     ALL.into_iter().find(|one| one.name == name)
 }
 
-/// Where an experiment's pages are, and what they say first.
+/// The paths of an experiment's pages, and their verdict.
 #[derive(Debug, Clone)]
 pub struct Written {
     pub html: PathBuf,
     /// The page as Markdown; its plots lie beside it.
     pub markdown: PathBuf,
-    /// Whether today's machine agrees.
+    /// The verdict on whether today's machine agrees.
     pub verdict: Verdict,
 }
 
-/// Runs `experiment` and writes its pages into the folder of `bench`; of one that is stopped, with what there is.
+/// Runs `experiment` and writes its pages into the folder of `bench`; a stopped experiment's pages have the figures
+/// so far.
 ///
 /// # Errors
 ///
-/// [`Error::Stopped`] when it was stopped before its first run; what keeps the lab from any measuring; [`Error::System`] where a page cannot be
-/// written.
+/// [`Error::Stopped`] when it was stopped before its first run; errors that keep the lab from measuring at all;
+/// [`Error::System`] where a page cannot be written.
 pub fn perform(experiment: &Experiment, bench: &mut Workbench<'_>) -> Result<Written, Error> {
     let (figures, diagnosis) = (experiment.run)(bench)?;
     let report = FieldReport::parse(experiment.report);

@@ -1,7 +1,7 @@
 //! `brk`: a sed script that spends two thirds of its time in the kernel (GNU sed, 2018).
 //!
 //! Relies on the script, which is embedded, and on GNU sed. Calls are counted in runs of their own and multiplied by
-//! this machine's price, because what a `brk` costs is the platform's.
+//! this machine's price, because the cost of a `brk` depends on the platform.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -23,14 +23,14 @@ use masu_run::{Calls, Error, Variant};
 const SUITE: &str = include_str!("../../experiments/brk.toml");
 const SCRIPT: &str = include_str!("../../experiments/primes49.sed");
 
-/// What the list begins with, whatever its length.
+/// The beginning of the list, whatever its length.
 const BEGINNING: &str = "19,29,41,43,47";
 
-/// Time in the kernel may be counted by ticks, of a hundredth of a second where they are longest: less than one is as good
+/// The longest tick by which the kernel may count time, a hundredth of a second: less time than one tick is as good
 /// as nothing.
 const TICK_S: f64 = 0.01;
 
-/// Calls by which a malloc takes and gives memory, beside `brk`.
+/// The calls by which a malloc takes and gives memory, besides `brk`.
 const MAPPING: [Call; 4] = [Call::Mmap, Call::Munmap, Call::Mremap, Call::Madvise];
 
 pub(super) const BRK: Experiment = Experiment {
@@ -63,7 +63,7 @@ fn sed(script: &Path) -> [&str; 3] {
     ["sed", "-rf", script.to_str().unwrap_or("primes49.sed")]
 }
 
-/// Whether there is a sed that understands the script, and makes the author's list.
+/// Whether there is a sed that understands the script, and prints the author's list.
 fn is_gnu_sed(bench: &mut Workbench<'_>, script: &Path) -> bool {
     let install = "install GNU sed (Debian: apt install sed; Alpine: apk add sed)";
     if bench.tool("sed", "everything here", install).is_none() {
@@ -86,11 +86,11 @@ struct Size {
     table: Table,
     /// The rows' calls, in the table's order.
     calls: Vec<Option<Calls>>,
-    /// Seconds that one `brk` up and down takes here, and `mmap` and `munmap`.
+    /// The seconds that a `brk` up and down takes here, and those of an `mmap` and `munmap`.
     prices_s: (f64, f64),
 }
 
-/// Measures the list of `number` primes; none where that failed, which is noted.
+/// Measures the list of `number` primes; none after a failure, which is noted.
 fn measure(bench: &mut Workbench<'_>, script: &Path, number: u32) -> Result<Option<Size>, Error> {
     let input = bench.cache().join(format!("{number}.txt"));
     fs::write(&input, format!("{number}\n")).doing(|| format!("writing {}", input.display()))?;
@@ -128,14 +128,14 @@ impl Size {
         Some(calls.total.of_any(of))
     }
 
-    /// What memory costs a row in system calls, at this machine's prices.
+    /// The seconds of a row's system calls for memory, at this machine's prices.
     fn price_s(&self, variant: &str) -> Option<f64> {
         let (breaks, maps) = (self.calls(variant, &[Call::Brk])?, self.calls(variant, &MAPPING)?);
         let (pair_s, map_s) = self.prices_s;
         Some(breaks as f64 / 2.0 * pair_s + maps as f64 / 2.0 * map_s)
     }
 
-    /// `brk VARIANT`, `wall VARIANT`; `kernel VARIANT` is time that may be too short for the kernel's clock.
+    /// `brk VARIANT`, `wall VARIANT`; `kernel VARIANT` is a time that may be too short for the kernel's clock.
     fn known(&self, what: &str, variant: &str) -> Option<Known> {
         let calls = |of: &[Call]| self.calls(variant, of).map(|calls| calls as f64);
         Some(Known::Number(match (what, variant) {
@@ -154,7 +154,7 @@ impl Size {
     }
 }
 
-/// The sizes, the first of which claims are about; a name may have another one's number before it.
+/// The sizes; claims are about the first, and a name may begin with the number of another.
 struct Measured(Vec<Size>);
 
 impl Measured {
@@ -198,7 +198,7 @@ impl Figures for Measured {
     }
 }
 
-/// A row's name: the paddings as the report has them.
+/// A row's name: the paddings as the report names them.
 fn name(variant: &Variant) -> String {
     match variant.label.strip_prefix("glibc:env.") {
         Some(set) => set.to_owned(),

@@ -1,7 +1,7 @@
 //! Programs built with cargo, from the tree into the cache: packages come from the registry through cargo alone.
 //!
-//! Relies on cargo to know what is fresh. The one hard idea: a *clean* build is timed once, and the time kept beside the
-//! program; later builds only bring it up to date.
+//! Relies on cargo to know which builds are fresh. The hard idea: a *clean* build is timed once, and the time kept
+//! beside the program; later builds only bring it up to date.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,15 +19,15 @@ pub(super) struct Cargo {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Built {
     pub(super) name: String,
-    /// What its clean build took, in seconds.
+    /// The seconds of the program's clean build.
     pub(super) seconds: f64,
-    /// Its size, stripped.
+    /// The bytes of the stripped program.
     pub(super) bytes: u64,
 }
 
 pub(super) struct Recipe<'a> {
     pub(super) name: &'a str,
-    /// The program whose build folder it shares; its own name where its build is timed from nothing.
+    /// The program whose build folder this one shares; its own name where its build is timed from nothing.
     pub(super) beside: &'a str,
     pub(super) program: &'a str,
     pub(super) features: &'a [&'a str],
@@ -48,14 +48,14 @@ impl Cargo {
     fn command(&self, arguments: &[&str], target_folder: &Path) -> Command {
         let mut command = Command::new(&self.program);
         command.args(arguments).current_dir(&self.tree).env("CARGO_TARGET_DIR", target_folder);
-        // What others set for their builds is not to change these.
+        // Variables that a user sets for other builds must not change these.
         for name in ["RUSTFLAGS", "CARGO_BUILD_TARGET", "CARGO_ENCODED_RUSTFLAGS", "LD_PRELOAD"] {
             command.env_remove(name);
         }
         command
     }
 
-    /// Builds something of the workspace by `cargo build` and `arguments`; where it lies, none where that failed.
+    /// Builds a part of the workspace by `cargo build` and `arguments`; returns its folder, none after a failure.
     pub(super) fn of_tree(
         &self,
         bench: &mut Workbench<'_>,
@@ -69,7 +69,7 @@ impl Cargo {
         Ok(made.map(|_| folder))
     }
 
-    /// Fetches the packages of the package at `manifest`, so that no download is in a build's time.
+    /// Fetches the packages of the package at `manifest`, so that no download counts in a build's time.
     pub(super) fn fetch(&self, bench: &mut Workbench<'_>, manifest: &str) -> Result<bool, Error> {
         let folder = bench.cache();
         let arguments = ["fetch", "--locked", "--manifest-path", manifest];
@@ -79,7 +79,7 @@ impl Cargo {
 
     /// Whether there is a standard library for `target`, and the compilers that `features` need.
     pub(super) fn has_target(&self, bench: &mut Workbench<'_>, target: &str) -> bool {
-        // rustc is asked through cargo's own folder, so that it is the one that will compile.
+        // The rustc is the one in cargo's own folder, so that it is the one that will compile.
         let rustc = self.program.with_file_name("rustc");
         let mut command = Command::new(rustc);
         command.args(["--print", "target-libdir", "--target", target]).current_dir(&self.tree);
@@ -97,7 +97,7 @@ impl Cargo {
         is_there
     }
 
-    /// Builds a program into `to/NAME`, stripped, clean the first time; none where that failed, which is noted.
+    /// Builds a program into `to/NAME`, stripped, clean the first time; none after a failure, which is noted.
     pub(super) fn program(
         &self,
         bench: &mut Workbench<'_>,

@@ -1,7 +1,7 @@
-//! Claims of a report, and whether today's figures uphold them.
+//! Claims of a report, and the judgement of today's figures on them.
 //!
 //! Relies on the intervals of [`statistics`](crate::statistics). The hard idea is the third answer: where an interval
-//! reaches over the line that a claim draws, the runs cannot decide, and that is said rather than a side taken.
+//! reaches over the line that a claim draws, the runs cannot decide, and the page says so rather than taking a side.
 
 use serde::Deserialize;
 
@@ -29,7 +29,7 @@ pub(super) enum Held {
 pub(super) enum Expect {
     Above(f64),
     Below(f64),
-    /// It is 1, give or take this factor: `Near(1.1)` is a tenth more or less.
+    /// The ratio is 1, give or take this factor: `Near(1.1)` is a tenth more or less.
     Near(f64),
 }
 
@@ -61,7 +61,7 @@ impl Held {
 }
 
 impl Expect {
-    /// What a ratio in this interval says.
+    /// The judgement of a ratio with this interval.
     pub(super) fn judge(self, (low, high): (f64, f64)) -> Held {
         let (holds, fails) = match self {
             Expect::Above(line) => (low > line, high <= line),
@@ -97,7 +97,7 @@ impl Claim {
         Claim { says: says.to_owned(), then: then.to_owned(), now, held }
     }
 
-    /// A claim about something that was counted, where there is nothing to be unsure of; none for what could not
+    /// A claim about a number that was counted and is therefore certain; undecided where it could not
     /// be counted.
     pub(super) fn of_count(
         says: &str,
@@ -111,7 +111,7 @@ impl Claim {
     }
 }
 
-/// `×0.893 (0.880–0.906)`, as far as it is known: a figure of few runs, of which one may have been starved, says so.
+/// `×0.893 (0.880–0.906)`, as far as it is known: a figure of few runs, one of which may have been starved, says so.
 pub(crate) fn written(ratio: Option<&Ratio>) -> String {
     match ratio {
         None => "–".to_owned(),
@@ -123,7 +123,7 @@ pub(crate) fn written(ratio: Option<&Ratio>) -> String {
 }
 
 impl Verdict {
-    /// What `claims` come to; `figures` follow in the same sentence.
+    /// The verdict of `claims`; `figures` follow in the same sentence.
     pub(super) fn of(claims: &[Claim], figures: &str) -> Verdict {
         let count = |held: Held| claims.iter().filter(|claim| claim.held == held).count();
         let (held, failed, open) = (count(Held::Yes), count(Held::No), count(Held::Undecided));

@@ -1,8 +1,8 @@
 //! `code`: the more methods a JIT compiles, the slower the program (Ruby MJIT, 2018).
 //!
-//! Relies on examples of masu-code: small functions in many [`layouts`], and a library that takes the methods of [`ruby`]'s
-//! own JIT to the code arena. The hard idea is that a run's clock says little here, so each run notes its own figures and
-//! these are compared, round by round.
+//! Relies on examples of masu-code: small functions in many [`layouts`], and a library that takes the methods of
+//! [`ruby`]'s own JIT to the code arena. The hard idea is that a run's clock says little here, so each run notes its
+//! own figures and these are compared, round by round.
 
 use std::path::{Path, PathBuf};
 
@@ -61,7 +61,7 @@ fn prepare(bench: &mut Workbench<'_>) -> Result<Option<PathBuf>, Error> {
     Ok(target.map(|target| target.join("release/examples")))
 }
 
-/// A figure that the runs of the row with these values noted in `file`; `own` are the names by which a line has them.
+/// A figure that the runs of the row with these values noted in `file`; `own` are the names of the row in a line.
 fn noted(
     table: &Table,
     values: &[(&str, &str)],
@@ -88,7 +88,8 @@ pub(super) struct Measured {
 }
 
 impl Figures for Measured {
-    /// Four words are of a layout: `ns own 204 many`; three of Ruby: `p50 own many`, `gap own p50`, `start warm_s own`.
+    /// Four words name a figure of a layout: `ns own 204 many`; three one of Ruby: `p50 own many`, `gap own p50`,
+    /// `start warm_s own`.
     fn known(&self, name: &str) -> Option<Known> {
         let (layouts, ruby) = (self.layouts.as_ref(), self.ruby.as_ref());
         Some(match name.split(' ').collect::<Vec<&str>>()[..] {

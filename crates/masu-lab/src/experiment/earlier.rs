@@ -1,6 +1,7 @@
-//! What an earlier time wrote, kept: a rerun moves it into a folder of its own, page, plots and runs together.
+//! The files of an earlier experiment, kept: a rerun moves them into a folder of their own, page, plots and runs
+//! together.
 //!
-//! Relies on the names that an experiment's files have: its own, followed by a dot or a dash.
+//! Relies on the names of an experiment's files: its own name, followed by a dot or a dash.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +10,7 @@ use std::time::SystemTime;
 use masu_run::Error;
 use masu_run::error::Doing;
 
-/// Moves the files of the experiment `name` out of `output`; where to, if there were any.
+/// Moves the files of the experiment `name` out of `output`; returns their new folder, if there were any.
 pub(super) fn put_aside(output: &Path, name: &str) -> Result<Option<PathBuf>, Error> {
     let reading = || format!("reading {}", output.display());
     let mut files: Vec<(PathBuf, SystemTime)> = Vec::new();

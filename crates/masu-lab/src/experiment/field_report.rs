@@ -1,8 +1,8 @@
-//! What a field report says, as data: its story and its table, its claims, what is shown of today, the commands to do it by
-//! hand.
+//! The content of a field report, as data: its story and its table, its claims, the parts of the page about today, the
+//! commands to do it by hand.
 //!
-//! Relies on a file of each experiment in `experiments/reports`. The experiment's code knows its figures by the names that the
-//! file uses, and nothing of what is claimed or shown of them.
+//! Relies on a file of each experiment in `experiments/reports`. The experiment's code knows its figures by the names
+//! that the file uses, and does not know the claims or the parts of the page.
 
 use serde::Deserialize;
 
@@ -25,10 +25,10 @@ pub(super) struct FieldReport {
 #[serde(deny_unknown_fields)]
 struct Then {
     story: String,
-    /// The table's; the table's first line has the headings.
+    /// The table's caption; the table's first line has the headings.
     caption: String,
     table: String,
-    /// What stands below the table.
+    /// The text below the table.
     later: Option<String>,
 }
 
@@ -37,12 +37,12 @@ struct Then {
 struct Reported {
     says: String,
     then: String,
-    /// Which figure of today's it is about, and over which other one.
+    /// The name of today's figure that the claim is about, and of the figure that it is divided by.
     of: String,
     #[serde(default)]
     over: String,
     expect: Expect,
-    /// The unit of figures that are counted once, which leave nothing to be unsure of.
+    /// The unit of figures that are counted once and are therefore certain.
     #[serde(default)]
     unit: String,
 }
@@ -52,7 +52,7 @@ impl FieldReport {
         toml::from_str(text).expect("a test of each experiment reads its report")
     }
 
-    /// The claims, held against today's figures; a claim that says the same as one before it is left out.
+    /// The claims, compared with today's figures; a claim that equals an earlier one is left out.
     pub(super) fn claims(&self, figures: &dyn Figures) -> Vec<Claim> {
         let shown = Shown::new(figures);
         let mut said: Vec<(String, String, Expect)> = Vec::new();
@@ -107,7 +107,7 @@ impl FieldReport {
     }
 }
 
-/// A number in words, beside another one where there is one, and what decides.
+/// A number in words, beside another number if there is one, and the number that decides.
 fn counted(
     figures: &dyn Figures,
     of: &str,

@@ -7,7 +7,7 @@ use crate::diagnose::{Diagnosis, Finding, Kind};
 use crate::report::{bytes, count, seconds};
 use crate::tables::Table;
 
-/// Findings that a page has room for.
+/// The most findings on a page.
 const FINDINGS: usize = 4;
 
 pub(super) fn diagnosis(what: &str, diagnosis: &Diagnosis) -> Vec<Block> {
@@ -17,7 +17,7 @@ pub(super) fn diagnosis(what: &str, diagnosis: &Diagnosis) -> Vec<Block> {
         blocks.push(Block::marked("Nothing stands out."));
     }
     let mut findings: Vec<&Finding> = diagnosis.findings.iter().collect();
-    // Where a cause was found, the finding that memory is fine says nothing more.
+    // Where a cause was found, the finding that memory is fine adds nothing.
     if findings.iter().any(|finding| finding.id.kind() == Kind::Cause) {
         findings.retain(|finding| finding.id.kind() != Kind::AllClear);
     }
@@ -26,7 +26,7 @@ pub(super) fn diagnosis(what: &str, diagnosis: &Diagnosis) -> Vec<Block> {
     blocks
 }
 
-/// The wall time and the memory of every row of `table` that has these values, over the first one's.
+/// The wall time and the memory of every row of `table` that has these values, over those of the first row.
 pub(super) fn mallocs(table: &Table, values: &[(&str, &str)], caption: &str) -> Option<Sheet> {
     let reference = table.case.variants.first()?;
     let of = |index: Option<usize>, measure| Series::of(table, index, measure);
@@ -81,7 +81,7 @@ pub(super) fn memory(series: &Series) -> String {
     series.median().map(bytes).unwrap_or_default()
 }
 
-/// A number of a suite, whole, with its commas: `1,000`. What is no number stays as it is.
+/// A whole number of a suite, with its commas: `1,000`. A text that is no number stays as it is.
 pub(super) fn grouped(number: &str) -> String {
     number.parse().map_or_else(|_| number.to_owned(), count)
 }

@@ -1,9 +1,9 @@
-//! The mallocs found, behind those that a suite names: each library once, and each under a name of its own.
+//! The found mallocs, behind those that a suite names: each library once, and each under a name of its own.
 //!
 //! Relies on the catalogue for names and files. The hard idea: a library can be found twice, by a family's name
-//! (`mimalloc` is the newest of `mimalloc2` and `mimalloc3`) or as a copy in another folder, and two rows of one library
-//! would look like two mallocs. So rows are compared by what would be loaded, and are called what the catalogue calls
-//! what is loaded.
+//! (`mimalloc` is the newest of `mimalloc2` and `mimalloc3`) or as a copy in another folder, and two rows of one
+//! library would look like two mallocs. So rows are compared by the library they load, and have the catalogue's name of that
+//! library.
 
 use std::fs;
 use std::path::Path;
@@ -37,7 +37,7 @@ pub(super) fn behind(named: Choice, catalogue: &Catalogue, program: &Program) ->
     Choice::Named(kept.into_iter().map(|(named, _)| named).collect())
 }
 
-/// `spec` with the name that its library has in the catalogue, where it was called by its family's.
+/// `spec` with the name that its library has in the catalogue, if `spec` has its family's name.
 fn own_name(spec: Spec, resolved: Option<&Variant>) -> Spec {
     match resolved {
         Some(variant) if variant.library.is_some() && !spec.allocator.contains('/') => {
@@ -47,7 +47,7 @@ fn own_name(spec: Spec, resolved: Option<&Variant>) -> Spec {
     }
 }
 
-/// Whether both would run a program with the same library, or none, and the same settings.
+/// Whether both variants run a program with the same library, or none, and the same settings.
 fn is_same(one: &Variant, other: &Variant) -> bool {
     let library = match (&one.library, &other.library) {
         (Some(one), Some(other)) => is_same_file(one, other),
@@ -56,14 +56,14 @@ fn is_same(one: &Variant, other: &Variant) -> bool {
     library && one.tunables == other.tunables && one.variables == other.variables
 }
 
-/// Whether two libraries hold the same bytes, be it by two paths or as a copy.
+/// Whether two libraries hold the same bytes, by two paths or as a copy.
 fn is_same_file(one: &Path, other: &Path) -> bool {
     let resolved = |path: &Path| fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     if resolved(one) == resolved(other) {
         return true;
     }
     let length = |path: &Path| fs::metadata(path).map(|metadata| metadata.len()).ok();
-    // Libraries are read only where their lengths leave a doubt.
+    // Libraries are read only where their lengths are equal.
     length(one).is_some()
         && length(one) == length(other)
         && matches!((fs::read(one), fs::read(other)), (Ok(one), Ok(other)) if one == other)
@@ -97,8 +97,8 @@ mod tests {
         }
     }
 
-    /// The names that `behind` has for `asked`, none for what is found, where these libraries are: name, file, version,
-    /// contents.
+    /// The names that `behind` gives for `asked`, none for the found mallocs, with these libraries: name, file,
+    /// version, contents.
     fn names(asked: &[&str], libraries: &[(&str, &str, &str, &str)]) -> Vec<String> {
         let folder = tempfile::tempdir().unwrap();
         let mut allocators = vec![allocator("glibc", &folder.path().join("libc.so.6"), "2.41")];

@@ -1,4 +1,4 @@
-//! What came of an experiment, and its page.
+//! The outcome of an experiment, and its page.
 
 use super::claim::{Agreement, Claim, Held, Verdict};
 use super::{Experiment, Missing};
@@ -18,7 +18,7 @@ pub(super) struct Outcome {
     pub(super) by_hand: Vec<String>,
 }
 
-/// What a reader has to know of claims and ratios.
+/// The explanation of claims and ratios for the reader.
 const READING: [&str; 2] = [
     "A claim is a sentence of the report, held against today's runs: it is held, or not, only where the whole interval of \
      a ratio lies on one side of what the claim says; where it reaches over, the runs cannot decide. Intervals are \
@@ -89,7 +89,7 @@ impl Outcome {
     }
 }
 
-/// What of the machine limits the figures.
+/// The facts of the machine that limit the figures.
 pub(super) fn limits(checkup: &Checkup) -> Vec<String> {
     let facts = checkup.facts.iter().filter(|fact| fact.standing == Standing::Limits);
     let mut limits: Vec<String> = facts

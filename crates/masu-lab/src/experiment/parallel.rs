@@ -1,7 +1,7 @@
 //! `parallel`: a general parallel executor, found slow by measuring (Rust, 2024).
 //!
 //! Relies on the steps of that report, which are an example of masu-chunk and time making the data, working and
-//! printing apart. The hard idea: what the author timed was work *and* printing, so claims are held against the sum of
+//! printing apart. The hard idea: the author timed work *and* printing, so claims are compared with the sum of
 //! both, and the page shows each.
 
 use std::fs;
@@ -24,7 +24,7 @@ use watched::Watched;
 
 const SUITE: &str = include_str!("../../experiments/parallel.toml");
 
-/// The steps, in the report's order, with what each is.
+/// The steps, in the report's order, with their descriptions.
 const STEPS: [(&str, &str); 8] = [
     ("threads", "a thread for each chunk"),
     ("semaphore", "the same, four at once"),
@@ -39,7 +39,7 @@ const STEPS: [(&str, &str); 8] = [
 /// The steps of which two copies run at once.
 const COPIED: [&str; 3] = ["threads", "pool", "ours"];
 
-/// Workers of every step, but where their number is what is asked.
+/// The workers of every step, except where their number is the question.
 const WORKERS: u64 = 4;
 
 pub(super) const PARALLEL: Experiment = Experiment {
@@ -73,8 +73,8 @@ fn run(bench: &mut Workbench<'_>) -> Result<super::Measured, Error> {
     Ok((Box::new(measured), diagnosis))
 }
 
-/// The report's slow configurations, diagnosed: not optimized, every result printed, and once as the author ran it,
-/// through cargo.
+/// The diagnoses of the report's slow configurations: not optimized, every result printed, and once as the author
+/// ran it, through cargo.
 fn diagnoses(bench: &mut Workbench<'_>, target: &Path) -> Result<Vec<Block>, Error> {
     let (items, workers) = (items(bench).to_string(), WORKERS.to_string());
     let asked = ["--workers", &workers, "--print", "--items", &items];
@@ -121,7 +121,7 @@ fn most(bench: &Workbench<'_>) -> u64 {
     5 * turns(bench)
 }
 
-/// Builds the steps, debug and release; the folder they are in.
+/// Builds the steps, debug and release; returns their folder.
 fn prepare(bench: &mut Workbench<'_>) -> Result<Option<PathBuf>, Error> {
     let Some(cargo) = Cargo::find(bench, "the report's steps") else { return Ok(None) };
     let example = ["--package", "masu-chunk", "--example", "steps"];
@@ -132,7 +132,7 @@ fn prepare(bench: &mut Workbench<'_>) -> Result<Option<PathBuf>, Error> {
 }
 
 fn suite(bench: &mut Workbench<'_>, target: &Path, figures: &Path) -> Result<Suite, Error> {
-    // What an earlier time left would be taken for this one's.
+    // Figures of an earlier experiment would be taken for those of this one.
     let _ = fs::remove_dir_all(figures);
     fs::create_dir_all(figures).doing(|| format!("making {}", figures.display()))?;
     let mut suite = Suite::parse(&bench.cache().join("parallel.toml"), SUITE)?;
@@ -161,7 +161,7 @@ fn suite(bench: &mut Workbench<'_>, target: &Path, figures: &Path) -> Result<Sui
 #[derive(Default)]
 pub(super) struct Measured {
     tables: Vec<Table>,
-    /// One run of each step, looked at closely.
+    /// One run of each step, examined closely.
     watched: Vec<Watched>,
     figures: PathBuf,
     items: u64,
@@ -190,7 +190,7 @@ impl Measured {
             "generation" => noted("generation_ms"),
             "compute" => noted("compute_ms"),
             "output" => noted("output_ms"),
-            // What the author timed: work and printing.
+            // The author timed work and printing.
             "timed" => {
                 noted("compute_ms").with(&noted("output_ms"), |compute, output| compute + output)
             }
@@ -201,7 +201,8 @@ impl Measured {
 }
 
 impl Figures for Measured {
-    /// `FIGURE TABLE STEP`; without a figure what the author timed. `light` is the release build, `debug` the other one.
+    /// `FIGURE TABLE STEP`; without a figure the time that the author took. `light` is the release build, `debug` the
+    /// other one.
     fn known(&self, name: &str) -> Option<Known> {
         let words: Vec<&str> = name.split(' ').collect();
         let (figure, table, value) = match words[..] {

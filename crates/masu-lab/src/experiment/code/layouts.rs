@@ -1,4 +1,4 @@
-//! What a call costs by where code lies: small functions, called in turn, in every layout that a JIT may choose.
+//! The cost of a call by the place of code: small functions, called in turn, in every layout that a JIT may choose.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use masu_run::Error;
 
 const SUITE: &str = include_str!("../../../experiments/layout.toml");
 
-/// The ways code may lie, with the names that the page has for them.
+/// The layouts of code, with their names on the page.
 const SHOWN: [(&str, &str); 4] = [
     ("own2m", "a library each, 2 MiB apart"),
     ("own", "a library each"),
@@ -32,7 +32,7 @@ pub(super) struct Layouts {
 }
 
 impl Layouts {
-    /// Makes what is loaded and measures; none where that cannot be done, which is noted.
+    /// Compiles the functions and measures; none where that cannot be done, which is noted.
     pub(super) fn measure(
         bench: &mut Workbench<'_>,
         program: &Path,
@@ -50,14 +50,14 @@ impl Layouts {
         if bench.step(&format!("compiling {most} functions"), &mut command)?.is_none() {
             return Ok(None);
         }
-        // What an earlier time left would be taken for this one's.
+        // Figures of an earlier experiment would be taken for those of this one.
         let _ = fs::remove_file(folder.join("figures.jsonl"));
         let suite = suite(bench, program, &folder, counts)?;
         let table = bench.table(&suite, "layouts")?;
         Ok(table.map(|table| Layouts { table, folder, counts }))
     }
 
-    /// The slow configuration: what it is, and its command.
+    /// The slow configuration: its description, and its command.
     pub(super) fn slow(&self, program: &Path) -> (String, Vec<String>) {
         let most = self.counts.last().copied().unwrap_or("100");
         let [program, folder] = [program, &self.folder].map(|path| path.display().to_string());
@@ -77,7 +77,7 @@ impl Layouts {
         noted(&self.table, &values, &self.folder.join("figures.jsonl"), &own, key)
     }
 
-    /// The many and the few that claims are about; the report's limit was 1,000 methods.
+    /// The many and the few functions of the claims; the report's limit was 1,000 methods.
     fn many(&self) -> &'static str {
         let usual = self.counts.iter().find(|count| **count == "1000");
         usual.or(self.counts.last()).copied().unwrap_or_default()

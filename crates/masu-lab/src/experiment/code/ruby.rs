@@ -1,8 +1,9 @@
-//! The report's own program: Ruby's MJIT, by where the code of its methods is put.
+//! The report's own program: Ruby's MJIT, by the place of its methods' code.
 //!
-//! Relies on Debian's Ruby 3.1, whose MJIT works as the report's did, on an application that a script makes, and on a library
-//! that is preloaded into Ruby and takes MJIT's objects to the code arena. The hard idea is what a burst is of: a start compiles
-//! for minutes, so every way is a server that is kept until all is compiled, and bursts of requests take turns.
+//! Relies on Debian's Ruby 3.1, whose MJIT works as the report's did, on an application that a script generates, and on
+//! a library that is preloaded into Ruby and takes MJIT's objects to the code arena. The hard idea is the choice of
+//! bursts: a start compiles for minutes, so every way is a server that is kept until all is compiled, and bursts of
+//! requests take turns.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,7 +19,7 @@ use crate::suite::Suite;
 use crate::tables::Table;
 use masu_run::{Error, Parameter};
 
-/// The ways of running it, with the names that the page has for them.
+/// The ways of running the program, with their names on the page.
 const WAYS: [(&str, &str); 4] = [
     ("interpreter", "no JIT"),
     ("own", "one .so each"),
@@ -39,13 +40,13 @@ const SUITE: &str = include_str!("../../../experiments/jit/ruby.toml");
 
 const PROGRAM: &str = "ruby3.1";
 
-/// What the page calls it where something is missing.
+/// The name on the page where a part is missing.
 const WHAT: &str = "Ruby's MJIT";
 
 /// As few methods as the report's fast program had.
 const FEW: &str = "25";
 
-/// Says whether this Ruby has MJIT, its header and its compiler, by how it ends.
+/// Reports by its exit code whether this Ruby has MJIT, its header and its compiler.
 const IS_COMPLETE: &str = r##"
 config = RbConfig::CONFIG
 header = File.join(config["rubyarchhdrdir"], "rb_mjit_min_header-#{RUBY_VERSION}.h")
@@ -70,7 +71,7 @@ impl Ruby {
             write(&folder.join(name), text)?;
         }
         let noted = folder.join("figures.jsonl");
-        // What an earlier time left would be taken for this one's.
+        // Figures of an earlier experiment would be taken for those of this one.
         let _ = fs::remove_file(&noted);
         let many = bench.choose(FEW, "150", "600", "4000");
         let requests = bench.choose(10, 100, 1_000, 1_000);
@@ -90,7 +91,8 @@ impl Ruby {
         Ok(table.map(|table| Ruby { table, noted, many, requests }))
     }
 
-    /// The slow configuration, for the diagnosis: what it is, and its command. None where it has too few methods to show.
+    /// The slow configuration, for the diagnosis: its description, and its command. None where it has too few methods
+    /// to show the cause.
     pub(super) fn slow(&self, bench: &Workbench<'_>, shim: &Path) -> Option<(String, Vec<String>)> {
         if matches!(bench.depth(), Depth::Tiny | Depth::Quick) {
             return None;
@@ -118,7 +120,7 @@ impl Ruby {
         noted(&self.table, &values, &self.noted, &own, key)
     }
 
-    /// A figure of a server's start, up to when all was compiled; `added_kb` is the memory that it took.
+    /// A figure of a server's start, until all was compiled; `added_kb` is the memory that the start took.
     pub(super) fn start(&self, way: &str, key: &str) -> Option<f64> {
         if key == "added_kb" {
             return Some(self.start(way, "rss_kb")? - self.start(way, "rss_before_kb")?);
@@ -133,9 +135,9 @@ impl Ruby {
         lines.rfind(is_own)?.get(key)?.as_f64()
     }
 
-    /// The middle request of a way over that without JIT.
+    /// The middle request of a way over that of the interpreter.
     pub(super) fn gap(&self, way: &str, key: &str) -> Series {
-        // The first hundred of a hundred requests are all of them.
+        // With a hundred requests, the first hundred are all of them.
         if self.requests <= 100 {
             return Series::default();
         }
@@ -167,7 +169,7 @@ impl Ruby {
     }
 }
 
-/// Whether Ruby is there with all that MJIT needs; else that is noted.
+/// Whether Ruby exists with all that MJIT needs; a missing part is noted.
 fn is_there(bench: &mut Workbench<'_>) -> Result<bool, Error> {
     let packages = [PROGRAM, "ruby3.1-dev", "gcc"];
     let is_complete = || {

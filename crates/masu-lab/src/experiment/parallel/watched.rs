@@ -1,8 +1,8 @@
-//! One run of each step, looked at as the report's author did with `mpstat`, `vmstat` and `perf`: what each CPU does over time,
-//! context switches, the functions that take the time, and what threads wait for locks.
+//! One run of each step, examined as the report's author did with `mpstat`, `vmstat` and `perf`: each CPU's work over
+//! time, context switches, the functions that take the time, and the time that threads wait for locks.
 //!
-//! Relies on two runs of each: one that nothing stops, beside which the kernel's books of each CPU are read, and one that is
-//! diagnosed, which is stopped to be counted and so tells shares and no times.
+//! Relies on two runs of each: one that nothing stops, during which the kernel's books of each CPU are read, and one
+//! that is diagnosed. The second is stopped for counting, so it gives shares and no times.
 
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,24 +14,24 @@ use crate::report::{self, Chart, Line, count};
 use masu_run::quantity::percent;
 use masu_run::{Error, Run};
 
-/// How often the books of the CPUs are read. Their unit is a hundredth of a second.
+/// The time between two readings of the CPUs' books. Their unit is a hundredth of a second.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// Parts that a run's time is shown in.
+/// The number of parts into which a run's time is divided.
 const PARTS: usize = 8;
 
 pub(super) struct Watched {
     what: String,
     run: Run,
-    /// When, and the books of each CPU then.
+    /// The time of each reading, and the books of each CPU at that time.
     looks: Vec<(Duration, Vec<Books>)>,
-    /// Where most of its own code's time went; empty where that cannot be seen.
+    /// The functions that took most time in the program's own code; empty where they cannot be seen.
     functions: String,
-    /// What its threads waited for locks, over the CPU time of all of them.
+    /// The time that the threads waited for locks, over the CPU time of all threads.
     locks: Option<f64>,
 }
 
-/// What a CPU did since the machine's start, in ticks.
+/// The ticks of a CPU since the machine's start.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct Books {
     user: u64,
@@ -69,7 +69,7 @@ impl Watched {
         let Some(diagnosis) = bench.examine(words, None)? else { return Ok(None) };
         let facts = diagnosis.facts;
         let functions = facts.samples.as_ref().map(crate::diagnose::samples::Sampled::listing);
-        // The sum of nothing would be a zero with a sign.
+        // The sum of an empty list would be a negative zero.
         let waited = facts.threads.lock_waited.iter().fold(0.0, |sum, (_, time)| sum + time);
         let cpu_s = facts.clock.user_s + facts.clock.sys_s;
         Ok(Some(Watched {
@@ -96,7 +96,7 @@ impl Watched {
     }
 }
 
-/// What was watched, as a table and a plot of the first step, in which threads come and go.
+/// The watched runs, as a table and a plot of the first step, in which threads come and go.
 pub(super) fn blocks(watched: &[Watched]) -> Vec<Block> {
     let Some(first) = watched.first() else { return Vec::new() };
     let row = |one: &Watched| {
@@ -162,7 +162,7 @@ pub(super) fn blocks(watched: &[Watched]) -> Vec<Block> {
     blocks
 }
 
-/// What CPUs did between two looks: user, system, idle.
+/// The shares of CPUs between two readings: user, system, idle.
 fn shares(first: &[Books], last: &[Books], cpu: Option<usize>) -> Option<[f64; 3]> {
     let both = first.iter().zip(last).enumerate();
     let wanted = both.filter(|(index, _)| cpu.is_none_or(|cpu| cpu == *index));
@@ -180,7 +180,7 @@ fn stat() -> String {
     fs::read_to_string("/proc/stat").unwrap_or_default()
 }
 
-/// The lines `cpu0 user nice system idle iowait irq softirq steal …` of `/proc/stat`, as proc(5) has them.
+/// The books in the lines `cpu0 user nice system idle iowait irq softirq steal …` of `/proc/stat`; see proc(5).
 fn books(stat: &str) -> Vec<Books> {
     let of_cpu = |line: &&str| {
         line.strip_prefix("cpu").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
