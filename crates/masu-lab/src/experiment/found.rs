@@ -2,8 +2,8 @@
 //!
 //! Relies on the catalogue for names and files. The hard idea: a library can be found twice, by a family's name
 //! (`mimalloc` is the newest of `mimalloc2` and `mimalloc3`) or as a copy in another folder, and two rows of one
-//! library would look like two mallocs. So rows are compared by the library they load, and have the catalogue's name of that
-//! library.
+//! library would look like two mallocs. So rows are compared by the library they load, and have the catalogue's name of
+//! that library.
 
 use std::fs;
 use std::path::Path;

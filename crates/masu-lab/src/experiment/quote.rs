@@ -1,8 +1,8 @@
 //! `quote`: a parallel line quoter gets slower with more threads (Rust, 2022).
 //!
-//! Relies on cargo for the published xquo 0.2.3 and on the tree for what it is held against. The hard idea: all programs
-//! and all numbers of workers are rows of one table, so that they take turns and every claim is about pairs of
-//! neighboring runs.
+//! Relies on cargo for the published xquo 0.2.3 and on the tree for the programs it is compared with. The hard idea:
+//! all programs and all numbers of workers are rows of one table, so that they take turns and every claim is about
+//! pairs of neighboring runs.
 
 mod made;
 
@@ -94,12 +94,12 @@ impl Measured {
         linked.chain(preloaded).collect()
     }
 
-    /// The lowest median of these.
+    /// The lowest median of several series.
     fn fastest(&self, of: impl Iterator<Item = Series>) -> Known {
         Known::Number(of.filter_map(|series| series.median()).min_by(f64::total_cmp))
     }
 
-    /// A row of the tables of JSON: its label, what it was measured with, and gnu's own malloc with as many workers.
+    /// The rows of the tables of JSON: label, own wall time, and that of gnu's own malloc with as many workers.
     fn json(&self) -> Vec<(String, Series, Series)> {
         let mut rows = Vec::new();
         for name in ["jsonl", "jsonl linked"] {
@@ -125,8 +125,8 @@ impl Measured {
 }
 
 impl Figures for Measured {
-    /// `gnu 2` and `under masu 2` are wall times with so many workers; `gnu build` and `gnu size` what a program takes to
-    /// build; `limit HOW`, `json ROW` and `json ROW reference`, `fastest ours`, `fastest published`.
+    /// `gnu 2` and `under masu 2` are wall times with that number of workers; `gnu build` and `gnu size` are the time
+    /// and size of a build; `limit HOW`, `json ROW` and `json ROW reference`, `fastest ours`, `fastest published`.
     fn known(&self, name: &str) -> Option<Known> {
         let built = |name: &str| self.built.iter().find(|built| built.name == name);
         Some(match name.split(' ').collect::<Vec<&str>>()[..] {
@@ -191,7 +191,7 @@ impl Figures for Measured {
     }
 }
 
-/// Our own, and `cat`.
+/// The label of a row of limits: our own program, or `cat`.
 fn limit(way: &str) -> String {
     match way {
         "cat" => "cat of the finished output".to_owned(),
@@ -200,7 +200,7 @@ fn limit(way: &str) -> String {
     }
 }
 
-/// The mallocs of a table, the system's left out: a row of each.
+/// The mallocs of a table, except the system's: a row of each.
 fn mallocs(table: &Table) -> Vec<&Variant> {
     let mut once: Vec<&Variant> = Vec::new();
     for variant in &table.case.variants {
@@ -212,7 +212,7 @@ fn mallocs(table: &Table) -> Vec<&Variant> {
     once
 }
 
-/// `musl-masu` in words.
+/// The label of a program: `musl + masu` for `musl-masu`.
 fn name(program: &str) -> String {
     program.replace('-', " + ")
 }

@@ -1,9 +1,9 @@
 //! `search`: a search server under several mallocs (Apache Solr, 2017).
 //!
 //! Relies on Maven for Solr, on Debian's packages for the database server that the report cites, and on the engine's
-//! servers: kept warm side by side, loaded in turns. The hard part is that what is compared is a server on a virtual
+//! servers: kept warm side by side, loaded in turns. The hard part is that the subject is a server on a virtual
 //! machine with a heap of its own: a restart would measure its compiler, and malloc's share of it is small. So the
-//! page says what could have been seen, and not only what was.
+//! page gives the differences that could have been seen, and not only those that were.
 
 use super::{Depth, Experiment, Workbench};
 use crate::tables::Table;
@@ -18,7 +18,7 @@ mod standing;
 
 use solr::{Size, Solr};
 
-/// The malloc that the others are held against.
+/// The malloc that the others are compared with.
 const REFERENCE: &str = "glibc";
 
 #[derive(Debug, Default)]

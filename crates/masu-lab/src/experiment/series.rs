@@ -1,7 +1,7 @@
-//! Figures of a row, one a round: what runs measured, or what the programs themselves wrote down.
+//! Figures of a row, one a round: measured by the lab, or written by the programs themselves.
 //!
 //! Relies on the runs' order: a program that notes a line for each run has noted the warm-up's first, so the last
-//! lines are those of the timed runs. Two series are compared round by round, whatever row they are of.
+//! lines are those of the timed runs. Two series are compared round by round, whichever row they come from.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -26,12 +26,12 @@ pub(super) fn row(table: &Table, variant: &str, values: &[(&str, &str)]) -> Opti
 }
 
 impl Series {
-    /// `measure` of the row at `index`; empty where there is none.
+    /// The values of `measure` in the row at `index`; empty where there is no such row.
     pub(super) fn of(table: &Table, index: Option<usize>, measure: Measure) -> Series {
         Series::by(table, index, |run| measure.of(run))
     }
 
-    /// What `figure` says of each run of the row at `index`; empty where there is none.
+    /// The values of `figure` in the runs of the row at `index`; empty where there is no such row.
     pub(super) fn by(
         table: &Table,
         index: Option<usize>,
@@ -41,8 +41,8 @@ impl Series {
         Series(own.filter_map(|run| Some((run.round?, figure(run)?))).collect())
     }
 
-    /// What the runs of the row at `index` appended to the file at `path`: the number `key` of each line of JSON that is
-    /// the row's own. Empty where the file is not there or has fewer lines than there were runs.
+    /// The values that the runs of the row at `index` appended to the file at `path`: the number `key` of each JSON
+    /// line that belongs to the row. Empty where the file is missing or has fewer lines than there were runs.
     pub(super) fn noted(
         table: &Table,
         index: Option<usize>,
@@ -62,19 +62,20 @@ impl Series {
         Series(noted.filter_map(|(run, value)| Some((run.round?, (*value)?))).collect())
     }
 
-    /// The figures of both in each round that both have.
+    /// The figures of both series in each round that both have.
     fn beside(&self, other: &Series) -> impl Iterator<Item = (usize, f64, f64)> {
         self.0.iter().filter_map(|(round, own)| Some((*round, *own, *other.0.get(round)?)))
     }
 
-    /// The figures of each round, made of this series' and another's.
+    /// The figures of each round, made from this series and another.
     pub(super) fn with(&self, other: &Series, make: impl Fn(f64, f64) -> f64) -> Series {
         let both = self.beside(other);
         let both = both.map(|(round, own, other)| (round, make(own, other)));
         Series(both.collect())
     }
 
-    /// The same with no figure below `least`: what a clock cannot tell from nothing counts as the least that it can.
+    /// The same series with no figure below `least`: a time that a clock cannot distinguish from nothing counts as the
+    /// least it can.
     pub(crate) fn at_least(&self, least: f64) -> Series {
         Series(self.0.iter().map(|(round, figure)| (*round, figure.max(least))).collect())
     }

@@ -1,8 +1,8 @@
 //! The parts of a page as a report's file describes them: paragraphs, tables and plots of figures that have names.
 //!
-//! Relies on an experiment's [`Figures`], which knows what was measured by name and the rows that there are. A cell is a unit
-//! and a figure, `time wall masu`, or a ratio of two, `ratio wall masu over wall system`; in a text it stands in braces. A
-//! part of which no figure is known is left out.
+//! Relies on an experiment's [`Figures`], which gives measured figures by name and the rows of lists. A cell is a unit
+//! and a figure, `time wall masu`, or a ratio of two, `ratio wall masu over wall system`; in a text it stands in
+//! braces. A part without any known figure is left out.
 
 use serde::Deserialize;
 
@@ -10,11 +10,11 @@ use super::{Block, Figure, Series, Sheet, claim};
 use crate::report::{self, Bar, Chart, Line, bytes, count, seconds};
 use crate::statistics::Ratio;
 
-/// What is known of a figure.
+/// A figure.
 pub(super) enum Known {
-    /// One in each round.
+    /// One value in each round.
     Runs(Series),
-    /// Counted or timed once.
+    /// A value counted or timed once; none where it is not known.
     Number(Option<f64>),
 }
 
@@ -22,18 +22,18 @@ pub(super) trait Figures {
     /// The figure of this name; none where there is no such name.
     fn known(&self, name: &str) -> Option<Known>;
 
-    /// The names, and their labels, that this list has.
+    /// The names in this list, with their labels.
     fn rows(&self, list: &str) -> Vec<(String, String)>;
 
     /// Whether nothing could be measured.
     fn is_empty(&self) -> bool;
 
-    /// What stands in the place of `{name}` in texts.
+    /// The values of `{name}` in texts.
     fn values(&self) -> Vec<(&'static str, String)> {
         Vec::new()
     }
 
-    /// Two figures of runs, round by round.
+    /// The ratio of two figures of runs, round by round.
     fn ratio(&self, of: &str, over: &str) -> Option<Ratio> {
         match (self.known(of)?, self.known(over)?) {
             (Known::Runs(of), Known::Runs(over)) => of.over(&over),
@@ -41,17 +41,17 @@ pub(super) trait Figures {
         }
     }
 
-    /// What no file describes.
+    /// Blocks that no file can describe.
     fn blocks(&self, _name: &str) -> Vec<Block> {
         Vec::new()
     }
 }
 
-/// A part of a page; what it has stands in this order.
+/// A part of a page; its contents stand in this order.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Part {
-    /// A list for each of whose rows the part is repeated, with the name in the place of `{each}`.
+    /// A list for whose rows the part is repeated, each row's name in the place of `{each}`.
     each: String,
     /// A figure without which the part is left out.
     needs: String,
@@ -60,7 +60,7 @@ pub(super) struct Part {
     lines: Vec<Lines>,
     tables: Vec<Grid>,
     points: Vec<String>,
-    /// What the experiment's code makes.
+    /// The name of blocks that the experiment's code makes.
     code: String,
 }
 
@@ -78,12 +78,12 @@ struct Bars {
 struct Lines {
     name: String,
     caption: String,
-    /// What the columns are.
+    /// The label of the columns.
     across: String,
     rows: String,
     columns: String,
     cell: String,
-    /// What the label of a line that stands out has in it.
+    /// A text in the labels of the lines to highlight.
     ours: String,
 }
 
@@ -145,7 +145,7 @@ impl<'a> Shown<'a> {
         number.map(|number| number * scale(unit))
     }
 
-    /// What stands in a cell; empty where nothing is known.
+    /// The text of a cell; empty where nothing is known.
     fn cell(&self, cell: &str) -> String {
         let cell = self.put(cell);
         let Some((unit, of)) = cell.split_once(' ') else { return cell };
@@ -178,7 +178,7 @@ impl<'a> Shown<'a> {
         }
     }
 
-    /// `text` with its figures; none where it has some and none of them is known.
+    /// `text` with its figures; none where it has figures and none of them is known.
     pub(super) fn fill(&self, text: &str) -> Option<String> {
         let (text, mut filled) = (self.put(text), String::new());
         let (mut rest, mut any, mut known) = (text.as_str(), false, false);
@@ -194,7 +194,7 @@ impl<'a> Shown<'a> {
         (known || !any).then(|| filled + rest)
     }
 
-    /// The parts of the page of `experiment`.
+    /// The blocks that `parts` describe for the page of `experiment`.
     pub(super) fn parts(&self, experiment: &str, parts: &[Part]) -> Vec<Block> {
         let mut blocks = Vec::new();
         for part in parts {
@@ -296,7 +296,7 @@ impl<'a> Shown<'a> {
     }
 }
 
-/// How many seconds or bytes the unit is.
+/// The seconds or bytes of a unit.
 fn scale(unit: &str) -> f64 {
     match unit {
         "ms" => 1e-3,
@@ -306,7 +306,7 @@ fn scale(unit: &str) -> f64 {
     }
 }
 
-/// How figures of a unit are written.
+/// The function that writes figures of a unit.
 pub(super) fn written(unit: &str) -> fn(f64) -> String {
     match unit {
         "bytes" | "kib" => bytes,

@@ -1,8 +1,8 @@
-//! The workbench of an experiment: folders, the checkout, programs and builds, comparisons, a diagnosis; each with
-//! a word for the waiting user, and each missing part noted with what to do.
+//! The workbench of an experiment: folders, the checkout, programs and builds, comparisons, a diagnosis. Each step has
+//! a message for the waiting user, and each missing part is noted with a remedy.
 //!
-//! Relies on the engine and on `diagnose`. The hard idea is that a part which cannot be had, or whose build fails,
-//! ends nothing: it is noted, and what does not need it goes on.
+//! Relies on the engine and on `diagnose`. The hard idea is that a missing part, or a failed build,
+//! ends nothing: it is noted, and the parts that do not need it go on.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -30,9 +30,9 @@ mod step;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Depth {
-    /// As little as shows that everything works; for tests.
+    /// The least that shows that everything works; for tests.
     Tiny,
-    /// Small sizes, as few rounds as a verdict needs: minutes.
+    /// Small sizes, the fewest rounds that a verdict needs: minutes.
     Quick,
     /// The report's questions at sizes that a coffee break takes.
     #[default]
@@ -42,7 +42,7 @@ pub enum Depth {
 }
 
 impl Depth {
-    /// The one of these that fits: of the smallest depth first.
+    /// The value for this depth, from values for all depths, the smallest first.
     pub(super) fn choose<T>(self, [tiny, quick, usual, full]: [T; 4]) -> T {
         match self {
             Depth::Tiny => tiny,
@@ -56,14 +56,14 @@ impl Depth {
 pub struct Asked<'a> {
     pub depth: Depth,
     pub output: PathBuf,
-    /// Where programs are built and inputs kept; every experiment has a folder of its own in it.
+    /// The folder for built programs and kept inputs; every experiment has a folder of its own in it.
     pub cache: PathBuf,
     /// The tree that masu is built from, for experiments whose programs are in it.
     pub source: Option<PathBuf>,
     /// Whether missing packages of the system are installed.
     pub install: bool,
     pub checkup: &'a Checkup,
-    /// Which mallocs there are for programs of each C library.
+    /// The mallocs for programs of each C library.
     pub mallocs: &'a mut dyn FnMut(Libc) -> Mallocs,
     pub stop: &'a Stop,
     pub tell: &'a mut dyn FnMut(News<'_>),
@@ -71,13 +71,13 @@ pub struct Asked<'a> {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Missing {
-    /// What is not in the figures for it.
+    /// The part that is missing in the figures.
     pub what: String,
-    /// Why, and what to do.
+    /// The reason, and the remedy.
     pub reason: String,
 }
 
-/// Something happened that the waiting user may want to know.
+/// An event that the waiting user may want to know.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum News<'a> {
@@ -136,7 +136,7 @@ impl<'a> Workbench<'a> {
         self.asked.depth.choose([tiny, quick, usual, full])
     }
 
-    /// The experiment's own folder for what is built and kept; it may be gone the next time.
+    /// The experiment's own folder for builds and inputs; it may be gone the next time.
     pub(super) fn cache(&self) -> PathBuf {
         let folder = self.asked.cache.join(self.name);
         std::path::absolute(&folder).unwrap_or(folder)
@@ -164,7 +164,7 @@ impl<'a> Workbench<'a> {
         }
     }
 
-    /// Looks a program up; noted as missing for `what` where it is not there, with `remedy`.
+    /// Looks a program up; if it is missing, notes `what` as missing, with `remedy`.
     pub(super) fn tool(&mut self, name: &str, what: &str, remedy: &str) -> Option<PathBuf> {
         let found = Program::find(name.as_ref()).ok().map(|program| program.path);
         if found.is_none() {
@@ -173,7 +173,7 @@ impl<'a> Workbench<'a> {
         found
     }
 
-    /// The tree, noted as missing for `what` where it is not there.
+    /// The tree; if there is none, notes `what` as missing.
     pub(super) fn tree(&mut self, what: &str) -> Option<PathBuf> {
         if self.asked.source.is_none() {
             let reason = "it is built from masu's sources, and they are neither here nor above this folder; \
@@ -189,7 +189,7 @@ impl<'a> Workbench<'a> {
         }
     }
 
-    /// What was made; none where all is over, or where it could not be made, which is noted as missing for `what`.
+    /// The value of `made`; none where the experiment is over, or after an error, which is noted as missing for `what`.
     fn kept<T>(&mut self, what: &str, made: Result<T, Error>) -> Option<T> {
         match made {
             _ if self.is_over() => None,
@@ -201,7 +201,7 @@ impl<'a> Workbench<'a> {
         }
     }
 
-    /// Whether nothing more is to be measured, because that was asked for: the page has what there is.
+    /// Whether the user asked to stop, so that nothing more is measured: the page has the figures so far.
     fn is_over(&mut self) -> bool {
         let is_over = self.asked.stop.requested();
         let rest = Missing {
@@ -214,12 +214,12 @@ impl<'a> Workbench<'a> {
         is_over
     }
 
-    /// Whether it was stopped before there was anything to show.
+    /// Whether the experiment was stopped before there was anything to show.
     pub(super) fn is_empty_handed(&self) -> bool {
         self.asked.stop.requested() && !self.has_runs
     }
 
-    /// Puts aside what an earlier time wrote, before this one writes its first file.
+    /// Moves the files of an earlier experiment aside, before this one writes its first file.
     pub(super) fn put_aside(&mut self) -> Result<(), Error> {
         if !std::mem::replace(&mut self.is_put_aside, true)
             && let Some(folder) = earlier::put_aside(&self.asked.output, self.name)?
@@ -229,7 +229,7 @@ impl<'a> Workbench<'a> {
         Ok(())
     }
 
-    /// The mallocs found that can be preloaded into `program`, behind those that `entry` names; each library once.
+    /// Adds to `entry` the found mallocs that can be preloaded into `program`, behind its own; each library once.
     pub(crate) fn add_found(&mut self, entry: &mut Entry, program: &str) {
         let Ok(program) = Program::find(program.as_ref()) else { return };
         let mallocs = (self.asked.mallocs)(program.libc);
@@ -240,8 +240,8 @@ impl<'a> Workbench<'a> {
         entry.variants = found::behind(named, &mallocs.catalogue, &program);
     }
 
-    /// Measures `suite`; the results stay in the file of the experiment's name and `part`. None where it cannot be
-    /// measured, which is noted. Where it is stopped, what there is.
+    /// Measures `suite`; the results stay in the file named after the experiment and `part`. None where it cannot be
+    /// measured, which is noted. A stopped comparison has the results so far.
     pub(super) fn compare(
         &mut self,
         suite: &Suite,
@@ -265,7 +265,7 @@ impl<'a> Workbench<'a> {
                 self.has_runs |= comparison.tables.iter().any(|table| !table.runs.is_empty());
                 for table in &comparison.tables {
                     for left_out in &table.case.left_out {
-                        // Once, whatever the values of parameters it was left out with.
+                        // The variant is noted once, whatever the values of its parameters.
                         let (variant, _) =
                             left_out.label.split_once(' ').unwrap_or((&left_out.label, ""));
                         let what = format!("{} under {variant}", table.case.name);
@@ -287,7 +287,7 @@ impl<'a> Workbench<'a> {
         Ok(comparison.and_then(|comparison| comparison.tables.into_iter().next()))
     }
 
-    /// A diagnosis of one run as parts of a page that call it `what`; nothing where it cannot be made.
+    /// A diagnosis of one run as parts of a page that call it `what`; empty where it cannot be made.
     pub(super) fn diagnosis(
         &mut self,
         what: &str,
@@ -299,7 +299,7 @@ impl<'a> Workbench<'a> {
         Ok(diagnosis.map(|diagnosis| format::diagnosis(what, &diagnosis)).unwrap_or_default())
     }
 
-    /// A diagnosis of one run of a command as it is; none where that cannot be done, which is noted.
+    /// A diagnosis of one run of a command as it is; none where that is not possible, which is noted.
     pub(super) fn examine(
         &mut self,
         words: &[&str],
@@ -354,7 +354,7 @@ impl<'a> Workbench<'a> {
     }
 }
 
-/// The malloc that a program has by itself.
+/// The program's own malloc.
 pub(super) fn system() -> Spec {
     Spec { allocator: "system".to_owned(), settings: Vec::new() }
 }
@@ -377,7 +377,7 @@ pub(super) fn set(suite: &mut Suite, name: &str, path: &Path) -> Result<(), Erro
     suite.set(&Parameter { name: name.to_owned(), values: vec![value.to_owned()] })
 }
 
-/// Makes every value that tables were repeated for one of their rows, so that all of them take turns.
+/// Makes each value that tables were repeated for a row of one table, so that all of them take turns.
 pub(super) fn in_one_table(suite: &mut Suite, rounds: usize) {
     suite.rounds = Rounds::Fixed(rounds);
     for entry in &mut suite.entries {
@@ -386,7 +386,7 @@ pub(super) fn in_one_table(suite: &mut Suite, rounds: usize) {
     }
 }
 
-/// Leaves of the values of the parameter `name` those that `keep` wants.
+/// Keeps only those values of the parameter `name` for which `keep` is true.
 pub(super) fn keep(entry: &mut Entry, name: &str, keep: impl Fn(&str) -> bool) {
     for parameter in entry.parameters.iter_mut().filter(|parameter| parameter.name == name) {
         parameter.values.retain(|value| keep(value));
@@ -399,7 +399,7 @@ pub(super) fn write(path: &Path, text: &str) -> Result<(), Error> {
     made.doing(|| format!("writing {}", path.display()))
 }
 
-/// `2026-11-24 05:52 UTC`.
+/// A time to the minute: `2026-11-24 05:52 UTC`.
 fn to_the_minute(time: SystemTime) -> String {
     let whole = humantime::format_rfc3339_seconds(time).to_string();
     let (day, clock) = whole.split_once('T').unwrap_or((&whole, ""));

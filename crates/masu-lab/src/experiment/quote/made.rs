@@ -1,4 +1,5 @@
-//! What `quote` measures: programs built with cargo, records and lines made here, and the suite with what there is.
+//! The programs and inputs of `quote`: programs built with cargo, records and lines made here, and the suite of the
+//! parts that exist.
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
@@ -82,7 +83,7 @@ fn build(bench: &mut Workbench<'_>, cargo: &Cargo, to: &Path) -> Result<Vec<Buil
     let musl = format!("{}-unknown-linux-musl", std::env::consts::ARCH);
     let has_musl = cargo.has_target(bench, &musl);
     for (name, features) in PROGRAMS {
-        // What an earlier time built is not what would be built now.
+        // A program that an earlier experiment built may differ from one built now.
         for stale in [name.to_owned(), format!("jsonl-{name}")] {
             let _ = fs::remove_file(to.join(stale));
         }
@@ -116,7 +117,7 @@ fn build(bench: &mut Workbench<'_>, cargo: &Cargo, to: &Path) -> Result<Vec<Buil
     Ok(built)
 }
 
-/// Writes so many records, each as `write` has it, unless the file is there already.
+/// Writes `wanted` records, each by `write`, unless the file already has them.
 pub(super) fn make(
     path: &Path,
     wanted: u64,

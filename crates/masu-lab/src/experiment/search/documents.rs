@@ -1,4 +1,4 @@
-//! What is searched and what is asked: documents and queries made of words that are as unevenly common as those of a
+//! Documents and queries for the search, made of words that are as unevenly common as those of a
 //! language, the same ones on every machine.
 //!
 //! Relies on [`Random`] alone, and on whole numbers: a logarithm might differ in its last digit from one machine to
@@ -13,16 +13,16 @@ use masu_run::random::Random;
 const DOCUMENTS: u64 = 2017;
 const QUERIES: u64 = 6;
 
-/// Words of the language are numbered from 1 to below 2 to this power.
+/// Words are numbered from 1 to below 2 to this power.
 const OCTAVES: usize = 16;
 
-/// Words of a title and of a body.
+/// The number of words of a title and of a body.
 const TITLE: usize = 6;
 const BODY: usize = 60;
 
 const CATEGORIES: usize = 200;
 
-/// How many of ten queries ask within a category, and how many ask for its ten largest.
+/// The number of queries in ten that ask within a category, and that ask for its ten largest.
 const FILTERED: usize = 3;
 const FACETED: usize = 1;
 
@@ -43,7 +43,7 @@ pub(super) fn write(count: usize, to: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// `count` URLs, each a query for one or other of two words, at the port that `{port}` stands for.
+/// `count` URLs, each a query for either of two words, at the port of `{port}`.
 pub(super) fn urls(count: usize) -> Vec<String> {
     let mut random = Random::new(QUERIES);
     let url = |_| {
@@ -69,8 +69,8 @@ fn words(random: &mut Random, count: usize, line: &mut String) {
     }
 }
 
-/// A word's number. Each octave of numbers is as likely as the next, so that a word is as common as its number is
-/// small: Zipf's law in whole numbers.
+/// A word's number. Each octave of numbers is as likely as the next, so that words with smaller numbers are more
+/// common: Zipf's law in whole numbers.
 fn word(random: &mut Random) -> usize {
     let octave = 1 << random.below(OCTAVES);
     octave + random.below(octave)

@@ -1,4 +1,4 @@
-//! What is known of the servers and of the test, by the names that the report's file uses.
+//! The figures of the servers and of the test, by the names that the report's file uses.
 
 use super::{Measured, REFERENCE, scaling, standing};
 use crate::Measure;
@@ -30,7 +30,7 @@ impl Measured {
         rows
     }
 
-    /// Queries a second under glibc; one burst, which may have been starved, is no headline.
+    /// Queries a second under glibc; none where bursts are too few for a verdict: one burst may have been starved.
     fn headline(&self) -> Option<f64> {
         let table = self.solr.as_ref()?;
         let queries = Series::of(table, row(table, REFERENCE, &[]), Measure::Throughput);
@@ -38,7 +38,7 @@ impl Measured {
     }
 }
 
-/// The measure that a figure of a server is about: behind its name and its malloc, or the one that carries the verdict.
+/// The measure of a server's figure: the one named behind its malloc, or the one that carries the verdict.
 fn measure_of(server: &str, name: Option<&str>) -> Option<Measure> {
     match (server, name) {
         (_, Some(name)) => measure_named(name),
@@ -48,7 +48,7 @@ fn measure_of(server: &str, name: Option<&str>) -> Option<Measure> {
 }
 
 impl Figures for Measured {
-    /// `solr MALLOC MEASURE`, `mariadb MALLOC MEASURE`; `scaling MALLOC` is how much more threads slow it down, `scaling
+    /// `solr MALLOC MEASURE`, `mariadb MALLOC MEASURE`; `scaling MALLOC` is the slowdown by more threads, `scaling
     /// MALLOC THREADS` a wall time.
     fn known(&self, name: &str) -> Option<Known> {
         let words: Vec<&str> = name.split(' ').collect();
@@ -81,7 +81,7 @@ impl Figures for Measured {
         })
     }
 
-    /// The interval of servers over glibc holds for all rows of the table together.
+    /// The ratios of servers to glibc have intervals that hold for all rows of the table together.
     fn ratio(&self, of: &str, over: &str) -> Option<Ratio> {
         let words: Vec<&str> = of.split(' ').collect();
         if let [server @ ("solr" | "mariadb"), malloc, ref measure @ ..] = words[..]
@@ -138,7 +138,7 @@ impl Figures for Measured {
         match (name, self.server(name)) {
             ("standing", _) => standing::blocks(self),
             (_, Some(table)) => {
-                // What may mislead, as the engine says it.
+                // The engine's warnings about the table.
                 let warnings = &table.summary.warnings;
                 let doubts = (!warnings.is_empty()).then(|| Block::points(warnings.clone()));
                 [verdicts(table)].into_iter().chain(doubts).collect()
@@ -157,7 +157,7 @@ fn verdicts(table: &Table) -> Block {
     Block::points(rows.map(as_point))
 }
 
-/// How many bursts a median rests on.
+/// The number of bursts behind a median.
 fn bursts(table: &Table) -> String {
     let fewest = table.summary.rows.iter().map(|row| row.valid_runs).min().unwrap_or(0);
     let most = table.summary.rows.iter().map(|row| row.valid_runs).max().unwrap_or(0);
@@ -166,18 +166,18 @@ fn bursts(table: &Table) -> String {
     format!("{number} bursts; intervals hold together with {confidence:.0} %")
 }
 
-/// Requests a second in the half of the bursts that latencies are of.
+/// Requests a second in the half of the bursts that gives the latencies.
 fn latency_rate(table: &Table) -> Option<f64> {
     table.runs.iter().find_map(|run| run.burst?.latency_rate)
 }
 
-/// Calls for memory a request.
+/// Allocations per request.
 fn allocations(table: &Table) -> Option<f64> {
     let known = table.runs.iter().filter_map(|run| run.burst?.allocations_a_request);
     median(&known.collect::<Vec<f64>>())
 }
 
-/// The most threads of the test that have a CPU each, two at least.
+/// The most threads of the test that have a CPU each, at least two.
 fn threads_with_a_cpu(cpus: usize) -> &'static str {
     let has_cpu = |threads: &&str| threads.parse::<usize>().is_ok_and(|threads| threads <= cpus);
     let most = scaling::THREADS.into_iter().rfind(|threads| has_cpu(threads));
@@ -188,7 +188,7 @@ fn wall(table: &Table, malloc: &str, threads: &str) -> Series {
     Series::of(table, row(table, malloc, &[("threads", threads)]), Measure::Wall)
 }
 
-/// The time with so many threads over that with one, round by round.
+/// The time with `threads` threads over that with one, round by round.
 fn slowdown(table: &Table, malloc: &str, threads: &str) -> Series {
     wall(table, malloc, threads).with(&wall(table, malloc, "1"), |many, one| many / one)
 }
@@ -204,7 +204,7 @@ pub(super) mod tests {
     use crate::results::Case;
     use masu_run::Run;
 
-    /// A table whose rows are `labels`, and whose runs `make` gives for each row and round, 20 of them.
+    /// A table whose rows are `labels`, with 20 rounds of runs that `make` gives for each row and round.
     pub(in crate::experiment::search) fn table(
         labels: &[&str],
         primary: Measure,
@@ -215,7 +215,7 @@ pub(super) mod tests {
         fixtures::table(case, runs.map(|(row, round)| make(row, round)).collect())
     }
 
-    /// Servers under the report's mallocs and masu's; the figure beside each is what a burst takes, times glibc's.
+    /// Servers under the report's mallocs and masu's; each figure is the time of a burst over glibc's.
     pub(in crate::experiment::search) fn servers(times: &[(&str, f64)]) -> Table {
         let labels: Vec<&str> = times.iter().map(|(label, _)| *label).collect();
         table(&labels, Measure::Throughput, |row, round| fixtures::burst(row, round, times[row].1))

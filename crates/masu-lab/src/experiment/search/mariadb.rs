@@ -1,7 +1,7 @@
-//! MariaDB under each malloc, which the report cites: sysbench asks it on this machine, so many transactions a burst.
+//! MariaDB, which the report cites, under each malloc: sysbench runs here, with a fixed number of transactions a burst.
 //!
-//! Relies on two packages of Debian's. One of them is the server without its service, so that nothing is started that was not asked
-//! for.
+//! Relies on two packages of Debian's. One of them is the server without its service, so that nothing starts
+//! unasked.
 
 use std::path::PathBuf;
 
@@ -30,10 +30,10 @@ pub(super) fn measure(bench: &mut Workbench<'_>) -> Result<Option<Table>, Error>
     bench.table(&suite, "mariadb")
 }
 
-/// The server's program, installed where that was asked for; none where it is not there, which is noted.
+/// The server's program, installed if the user allowed it; none where it is missing, which is noted.
 fn provide(bench: &mut Workbench<'_>) -> Result<Option<PathBuf>, Error> {
     let path = |name: &str| Program::find(name.as_ref()).ok().map(|program| program.path);
-    // The server lies outside the folders of people who are not root, in most distributions.
+    // Most distributions install the server outside the search path of users who are not root.
     let server = || path("mariadbd").or_else(|| path("/usr/sbin/mariadbd"));
     let found = || server().filter(|_| path("sysbench").is_some());
     if let Some(server) = found() {

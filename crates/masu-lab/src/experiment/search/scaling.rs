@@ -1,4 +1,4 @@
-//! The test of malloc and free that the report cites: the same work a thread, beside more and more other threads.
+//! The test of malloc and free that the report cites: each thread does the same work, beside more and more threads.
 
 use std::process::Command;
 
@@ -15,7 +15,7 @@ const SOURCE: &str = include_str!("../../../experiments/search/scaling.c");
 
 pub(super) const THREADS: [&str; 4] = ["1", "2", "4", "8"];
 
-/// The table; none where it cannot be made, which is noted.
+/// The table of the test; none where it cannot be made, which is noted.
 pub(super) fn measure(bench: &mut Workbench<'_>) -> Result<Option<Table>, Error> {
     let install = "install a C compiler (Debian: apt install gcc libc6-dev)";
     if bench.tool("cc", "the test of malloc and free", install).is_none() {
@@ -51,7 +51,7 @@ mod tests {
     fn the_program_does_the_same_work_every_time_and_refuses_what_is_no_number() {
         let folder = tempfile::tempdir().unwrap();
         let [source, program] = ["scaling.c", "scaling"].map(|name| folder.path().join(name));
-        // The code that ends what a run left behind must not meet these.
+        // The code that ends the leftovers of a run must not meet these processes.
         let _alone = masu_run::execute::alone();
         write(&source, SOURCE).unwrap();
         let mut compile = Command::new("cc");

@@ -1,8 +1,8 @@
-//! Solr: fetched, given an index, kept warm under every malloc and asked.
+//! Solr: fetched, given an index, kept warm under every malloc and loaded with queries.
 //!
-//! Relies on Maven for Solr itself and on the engine's servers for every figure. The hard idea is that what takes long is made once:
-//! libraries, classes and index stay in the cache, each beside a note of what it was made from, and are made again where
-//! that has changed or where making them was cut off.
+//! Relies on Maven for Solr itself and on the engine's servers for every figure. The hard idea is that slow steps are
+//! done once: libraries, classes and index stay in the cache, each beside a note of its sources, and are made again
+//! where the sources have changed or the step was cut off.
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
@@ -31,10 +31,10 @@ const FILES: [(&str, &str); 6] = [
     ("solr.toml", include_str!("../../../experiments/search/solr.toml")),
 ];
 
-/// Different queries: several times what the servers' caches hold.
+/// The number of different queries: several times as many as the servers' caches hold.
 const QUERIES: usize = 4_000;
 
-/// Queries that the run which is diagnosed answers.
+/// The number of queries in the diagnosed run.
 const DIAGNOSED: usize = 4_000;
 
 /// Rounds of the servers, the smallest depth first. COUPLING: a verdict over the mallocs of the suite takes as many.
@@ -43,7 +43,7 @@ pub(super) const ROUNDS: [usize; 4] = [1, 12, 16, 24];
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Size {
     pub(super) documents: usize,
-    /// A server's heap, as the virtual machine's option says it.
+    /// A server's heap, as the virtual machine's option writes it.
     pub(super) heap: &'static str,
 }
 
@@ -67,7 +67,7 @@ impl Size {
 }
 
 impl Solr {
-    /// Everything that a server needs; none where something cannot be had, which is noted.
+    /// Prepares everything that a server needs; none where a part cannot be had, which is noted.
     pub(super) fn prepare(bench: &mut Workbench<'_>, size: Size) -> Result<Option<Solr>, Error> {
         let install = "install a JDK, version 17 or later, and Maven (Debian: apt install openjdk-17-jdk-headless maven)";
         for tool in ["java", "javac", "mvn"] {
@@ -92,7 +92,7 @@ impl Solr {
         write(&self.folder.join("queries.txt"), &queries)
     }
 
-    /// Solr and what it depends on, from the registry that this machine's Maven asks.
+    /// Fetches Solr and its dependencies, from the registry of this machine's Maven.
     fn libraries(&self, bench: &mut Workbench<'_>) -> Result<bool, Error> {
         let mut fetch = self.command("mvn");
         fetch.args(["--batch-mode", "-Dmaven.repo.local=maven", "dependency:copy-dependencies"]);
@@ -133,7 +133,7 @@ impl Solr {
         Ok(made)
     }
 
-    /// The folder `name`, made by `make` unless it was made from the same; whether it is there.
+    /// The folder `name`, made by `make` unless it was made from the same sources; returns whether it exists.
     fn kept(
         &self,
         bench: &mut Workbench<'_>,
@@ -175,7 +175,7 @@ impl Solr {
     fn java(&self, heap: &str, temporary: &Path) -> Command {
         let mut java = self.command("java");
         java.args(flags(heap, temporary, Path::new("")));
-        // The virtual machine wants its folder to be there.
+        // The virtual machine requires that its folder exists.
         let _ = fs::create_dir_all(temporary);
         java
     }
@@ -197,7 +197,7 @@ impl Solr {
         bench.table(&suite, "solr")
     }
 
-    /// What the lab says of a whole run of the server, from its start through some queries to its end.
+    /// The lab's diagnosis of a whole run of the server, from its start through some queries to its end.
     pub(super) fn diagnosis(&self, bench: &mut Workbench<'_>) -> Result<Vec<Block>, Error> {
         let work = self.folder.join("asked");
         remove(&work)?;
@@ -216,7 +216,7 @@ impl Solr {
     }
 }
 
-/// What a virtual machine is started with, up to the class; relative paths start at `folder`.
+/// The options and arguments of a virtual machine, up to the class; relative paths start at `folder`.
 fn flags(heap: &str, temporary: &Path, folder: &Path) -> Vec<String> {
     let at = |name: &str| folder.join(name).to_string_lossy().into_owned();
     vec![
@@ -232,7 +232,7 @@ fn flags(heap: &str, temporary: &Path, folder: &Path) -> Vec<String> {
     ]
 }
 
-/// What tells the contents of these files from others.
+/// A hash of the contents of these files.
 fn of(names: &[&str]) -> String {
     let known = FILES.iter().filter(|(name, _)| names.contains(name));
     let texts: Vec<&str> = known.map(|(_, text)| *text).collect();

@@ -1,4 +1,4 @@
-//! How masu stands among the others: against the best of them, whatever that is on this machine.
+//! Masu's place among the others: compared with the best of them, whichever that is on this machine.
 
 use super::{Measured, REFERENCE};
 use crate::Measure;
@@ -9,18 +9,18 @@ use crate::tables::Table;
 
 const OURS: &str = "masu";
 
-/// One measure of masu's against the best other malloc's.
+/// One measure of masu compared with the best other malloc's.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Standing {
     /// The best other malloc by its median.
     pub(super) best: String,
-    /// Ours over theirs.
+    /// Masu's over the best other malloc's.
     pub(super) ratio: Option<Ratio>,
-    /// Whether ours is no worse: surely, surely not, or as far as the runs can tell.
+    /// Whether masu's is better: yes, no, or undecided by the runs.
     pub(super) is_no_worse: Held,
 }
 
-/// How masu stands in `measure`; none where it or all others are missing.
+/// The comparison of masu in `measure`; none where masu or all others are missing.
 pub(super) fn of(table: &Table, measure: Measure) -> Option<Standing> {
     let series = |label: &str| Series::of(table, row(table, label, &[]), measure);
     let ours = series(OURS);
@@ -41,7 +41,7 @@ pub(super) fn of(table: &Table, measure: Measure) -> Option<Standing> {
     Some(Standing { best: best.to_owned(), ratio, is_no_worse })
 }
 
-/// The same in words; `what` is measured.
+/// The comparison in words; `what` names the measured program and quantity.
 pub(super) fn sentence(what: &str, measure: Measure, standing: &Standing) -> String {
     let ratio = claim::written(standing.ratio.as_ref());
     let least = if measure.is_better_larger() { "most" } else { "least" };
@@ -59,7 +59,7 @@ pub(super) fn sentence(what: &str, measure: Measure, standing: &Standing) -> Str
     format!("{what}: {ratio} that of {best}{note}, which has the {least} of the others: {meaning}")
 }
 
-/// What masu changes: how it stands against the best of the others.
+/// The section on masu: its comparison with the best of the others.
 pub(super) fn blocks(measured: &Measured) -> Vec<Block> {
     let mut points = Vec::new();
     let tables = [

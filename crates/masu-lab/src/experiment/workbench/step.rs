@@ -1,6 +1,6 @@
 //! Steps before a measurement: a command is run to its end, a package installed.
 //!
-//! Relies on a log of each, of which the line that says what was wrong is shown.
+//! Relies on a log of each step, whose line with the error is shown.
 
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
@@ -14,7 +14,7 @@ use masu_run::error::Doing;
 use masu_run::{Error, Program, execute};
 
 impl Workbench<'_> {
-    /// Runs a command to its end, its output in a file of the cache; returns how long it took, none where it failed or
+    /// Runs a command to its end, its output in a file of the cache; returns its duration, none where it failed or
     /// was stopped, which is noted.
     pub(in crate::experiment) fn step(
         &mut self,
@@ -43,9 +43,9 @@ impl Workbench<'_> {
         }
     }
 
-    /// Why the command failed, if it did.
+    /// Runs `command` and returns the reason of its failure, if it failed.
     fn run(&self, command: &mut Command, log: &Path) -> Result<Option<String>, Error> {
-        // The code that reaps the children of a run must not meet this one.
+        // The code that reaps the children of a run must not reap this child.
         let _alone = execute::alone();
         let opening = || format!("opening {}", log.display());
         let output = File::create(log).doing(opening)?;
@@ -63,7 +63,7 @@ impl Workbench<'_> {
                 return Ok((!status.success()).then(|| format!("{status}: {}", last_words(log))));
             }
             if self.asked.stop.requested() {
-                // It may have ended by the same signal.
+                // The child may have ended by the same signal.
                 let _ = child.kill();
                 let _ = child.wait();
                 return Ok(None);
@@ -72,7 +72,7 @@ impl Workbench<'_> {
         }
     }
 
-    /// Whether Debian's `packages` were installed, where that was asked for; else `what` is missing, and `why`.
+    /// Whether Debian's `packages` were installed, if the user allowed it; else `what` is noted as missing, with `why`.
     pub(in crate::experiment) fn provide(
         &mut self,
         what: &str,
@@ -98,7 +98,7 @@ impl Workbench<'_> {
     }
 }
 
-/// Root's files belong to user 0, and so does the entry of a process of root's.
+/// Whether the user is root: the `/proc` entry of a root process belongs to user 0.
 fn is_root() -> bool {
     fs::metadata("/proc/self").is_ok_and(|entry| entry.uid() == 0)
 }
@@ -107,7 +107,7 @@ fn file_name(what: &str) -> String {
     what.chars().map(|c| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' }).collect()
 }
 
-/// The last line of a log that says what was wrong.
+/// The line of a log with the error, or its last line.
 fn last_words(log: &Path) -> String {
     let text = fs::read(log).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
