@@ -1,5 +1,5 @@
-//! Mallocs that are broken in themselves, made for the purpose with the C compiler: each is refused
-//! with words that say who is at fault.
+//! Mallocs that are broken on purpose, made with the C compiler: the lab refuses each
+//! with a message that says what is at fault.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use masu_lab::{
     compare, execute,
 };
 
-/// A malloc that works, for those that are broken elsewhere: it never frees.
+/// A malloc that works, as a base for broken ones: it never frees.
 const WORKS: &str = include_str!("crashes/works.c");
 
 /// A library compiled for one test, in its own folder.
@@ -22,7 +22,7 @@ impl Library {
         let stem = folder.path().join(format!("masu-broken-{name}"));
         let (source_file, path) = (stem.with_extension("c"), stem.with_extension("so"));
         fs::write(&source_file, source).unwrap();
-        // By the lab itself, whose runs take whatever else this process starts for their own.
+        // The lab itself runs the compiler, because its runs take any other child of this process for their own.
         let flags = ["cc", "-shared", "-fPIC", "-fno-builtin", "-O1", "-w", "-o"].map(Into::into);
         let files = [path.clone().into_os_string(), source_file.clone().into_os_string()];
         let compiler = Workload::new(flags.into_iter().chain(files), Input::Empty)
@@ -39,7 +39,7 @@ fn system(workload: &Workload) -> Variant {
     catalogue.resolve(&"system".parse().unwrap(), &workload.program).unwrap()
 }
 
-/// What comes of comparing `arguments` under the system's malloc and under `library`.
+/// The error of comparing `arguments` under the system's malloc and under `library`.
 fn refusal(arguments: &[&str], library: &Path, limits: Limits) -> String {
     let workload = Workload::new(arguments.iter().copied(), Input::Empty).unwrap();
     let reference = system(&workload);
@@ -122,7 +122,7 @@ fn a_malloc_that_hangs_is_told_once_the_reference_was_in_time() {
     let works =
         WORKS.replace("void *malloc(size_t n) {", "void *malloc(size_t n) {\n    for (;;);");
     let library = Library::new("hang", &works);
-    // Time enough for the reference on a machine that is very busy.
+    // Enough time for the reference on a very busy machine.
     let limits = Limits { time: Some(std::time::Duration::from_secs(3)), memory_bytes: None };
     let message = refusal(&["sed", "-n", "$="], &library.0, limits);
     for words in ["ran out of time", "under `system` it returned 0", "allow more time"] {

@@ -1,4 +1,4 @@
-//! Diagnoses of real programs. What is asserted of them was counted, or does not depend on how fast this machine is.
+//! Diagnoses of real programs. The asserted values were counted, or do not depend on the speed of this machine.
 
 use std::ffi::OsString;
 use std::fs;
@@ -47,7 +47,7 @@ fn seds_storm_is_named_first_with_the_settings_that_cure_it() {
     }
     let calls = diagnosis.facts.calls.as_ref().unwrap();
     if calls.sampled.is_some() {
-        // Then the numbers are estimates; none of these calls is lost where all are counted.
+        // With samples the numbers are estimates; where all calls are counted, none of them is lost.
         eprintln!(
             "skipped: the tracer waits so long for a CPU here that only samples of calls were counted"
         );
@@ -60,7 +60,7 @@ fn seds_storm_is_named_first_with_the_settings_that_cure_it() {
     assert_eq!(causes(&findings), [Id::HeapCallStorm]);
     let setting = first.remedies.iter().find(|it| it.kind == RemedyKind::Setting).unwrap();
     assert_eq!(setting.variant.as_deref(), Some("glibc:top_pad=64M,trim_threshold=64M"));
-    // Whether it is a cause here and now is for the prices to say.
+    // The prices decide whether the storm is a cause here and now.
     let here = diagnosis.findings.iter().find(|finding| finding.id == Id::HeapCallStorm);
     for setting in here.iter().flat_map(|it| &it.remedies) {
         if setting.kind == RemedyKind::Setting {
@@ -71,8 +71,8 @@ fn seds_storm_is_named_first_with_the_settings_that_cure_it() {
     }
 }
 
-/// What was counted, with the clock and the prices of one quiet day: those of this machine now are not what
-/// is tested.
+/// The counted facts, with the clock and the prices of one quiet day: this machine's present ones are not
+/// under test.
 fn on_a_quiet_machine(mut facts: Facts) -> Facts {
     facts.clock = Clock { wall_s: 2.5, user_s: 2.06, sys_s: 0.45, own_sys_s: 0.45, ..facts.clock };
     facts.clock.counting_s = 0.0;
@@ -125,7 +125,8 @@ fn a_thread_that_sleeps_where_samples_of_calls_begin_is_counted_when_it_works() 
         return;
     };
     assert!(calls.sampled.is_some(), "{calls:#?}");
-    // How near an estimate comes is tested on simulated threads. Where the kernel counts writes at all times, it is the number itself.
+    // The accuracy of an estimate is tested on simulated threads. Where the kernel counts writes at all times, the number
+    // is exact.
     if fs::exists("/proc/thread-self/io").unwrap() {
         let writes = calls.counts["write"];
         assert!((3_800_000..4_200_000).contains(&writes), "{calls:#?}");

@@ -1,4 +1,4 @@
-//! What is counted of programs that are known, for they are this test itself, started again. So it needs no compiler,
+//! The counts of programs whose calls are known: this test starts itself. So it needs no compiler,
 //! no shell and no strace, and runs under a guest's kernel too (docs/diagnose.md).
 
 mod ending;
@@ -19,7 +19,7 @@ use masu_lab::diagnose::{Hold, Options, diagnose_running};
 use masu_lab::execute::Conditions;
 use masu_lab::{Catalogue, Ending, Input, Places, Run, Stop, Variant, Workload, diagnose};
 
-/// What [`make_calls`] does.
+/// The calls of [`make_calls`].
 const CALLS: [(Call, u64); 16] = [
     (Call::Brk, 1 + 2 * BREAKS),
     (Call::Mmap, MAPS),
@@ -38,7 +38,7 @@ const CALLS: [(Call, u64); 16] = [
     (Call::Sendto, 8),
     (Call::Execveat, 2),
 ];
-/// How often it makes a call.
+/// The number of times that [`make_calls`] makes a call.
 fn known(call: Call) -> u64 {
     CALLS.iter().find(|(known, _)| *known == call).map_or(0, |(_, count)| *count)
 }
@@ -46,7 +46,7 @@ fn known(call: Call) -> u64 {
 const BREAKS: u64 = 50;
 const MAPS: u64 = 30;
 const PURGES: u64 = 5;
-/// By one call that names both halves of a mapping.
+/// Purges by one call that names both halves of a mapping.
 const PURGES_OF_TWO: u64 = 2;
 const DOUBLED: u64 = 7;
 const WAITS: u64 = 3;
@@ -57,7 +57,7 @@ const TENS: u64 = 36;
 const MAPPED: u64 = 256 << 10;
 const STEP: u64 = 64 << 10;
 
-/// How the memory moves that it asks for.
+/// The moves of memory that [`make_calls`] asks for.
 const MOVES: Moves = Moves {
     break_ups: BREAKS,
     break_downs: BREAKS,
@@ -66,10 +66,10 @@ const MOVES: Moves = Moves {
     purges: PURGES + PURGES_OF_TWO,
     offers: 0,
     grows: 3,
-    // How far the first step goes is not seen.
+    // The size of the first step is not seen.
     asked_bytes: (BREAKS - 1) * STEP + (MAPS + 3 + DOUBLED) * MAPPED,
     returned_bytes: BREAKS * STEP + (PURGES + PURGES_OF_TWO + MAPS + DOUBLED) * MAPPED,
-    // It makes these calls itself.
+    // The program makes these calls itself.
     own: OwnMoves {
         maps: MAPS,
         unmaps: MAPS,
@@ -79,16 +79,16 @@ const MOVES: Moves = Moves {
     },
 };
 
-/// What it writes: tens, a page, and vectors of 100 and 900 bytes.
+/// The writes: tens, a page, and vectors of 100 and 900 bytes.
 const WRITES: u64 = TENS + 1 + 2 + 3 + 2 + 1 + 8;
 const BYTES: u64 = (TENS + 2 + 8) * 10 + 4096 + (3 + 2 + 1) * 1000;
 
-/// What [`the_starter`] starts: threads and processes that each yield so often.
+/// The threads and processes that [`the_starter`] starts, and the number of times that each yields.
 const THREADS: usize = 9;
 const PROCESSES: usize = 2;
 const YIELDS: u64 = 4;
 
-/// Makes a system call by its number: no library makes more of it, or another.
+/// Makes a system call by its number, so that no library adds calls or makes another one.
 fn call(number: c_long, arguments: [usize; 6]) -> usize {
     let [a, b, c, d, e, f] = arguments;
     // SAFETY: Addresses among the arguments are those of memory that lives through the call, or that is unmapped by
@@ -97,7 +97,7 @@ fn call(number: c_long, arguments: [usize; 6]) -> usize {
     result as usize
 }
 
-/// Where the kernel finds it.
+/// The address of a value, for the kernel.
 fn place<T: ?Sized>(of: &T) -> usize {
     (&raw const *of).cast::<u8>().expose_provenance()
 }
@@ -148,7 +148,7 @@ fn ask_for_locks() {
         call(libc::SYS_futex, [word, libc::FUTEX_WAKE as usize, 1, 0, 0, 0]);
     }
     for _ in 0..WAITS {
-        // The word is another, so it returns at once.
+        // The word has another value, so the call returns at once.
         call(libc::SYS_futex, [word, libc::FUTEX_WAIT as usize, 0, 0, 0, 0]);
     }
     yield_often();
@@ -207,7 +207,7 @@ fn in_child(body: impl FnOnce()) {
     call(libc::SYS_wait4, [child as usize, 0, 0, 0, 0, 0]);
 }
 
-/// Ends the process: nothing is called behind what is known.
+/// Ends the process directly, so that no call follows the known ones.
 fn end() -> ! {
     call(libc::SYS_exit_group, [0; 6]);
     unreachable!("it has ended")
@@ -246,7 +246,7 @@ fn the_starter() {
     in_child(yield_often);
     in_child(|| {
         yield_often();
-        // Without variables, for which the zero at the end of the arguments is a list.
+        // The program gets no variables: the zero at the end of the arguments is an empty list.
         let none = list + (words.len() - 1) * size_of::<usize>();
         call(libc::SYS_execve, [words[0], list, none, 0, 0, 0]);
     });
@@ -265,7 +265,7 @@ fn command(name: &str) -> [OsString; 4] {
     [own, "--ignored".into(), "--exact".into(), name.into()]
 }
 
-/// A turn for each test: a run takes whatever else this process starts for its own.
+/// The lock that lets one test run at a time: a run takes any other child of this process for its own.
 fn turn() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
@@ -275,13 +275,13 @@ fn workload(name: &str) -> Workload {
     Workload::new(command(name), Input::Empty).unwrap()
 }
 
-/// Counts the program as it is.
+/// Counts a program without changes.
 fn counted(name: &str) -> (Run, Calls) {
     let (workload, variant) = (workload(name), Variant::default());
     calls::count(&workload, &variant, &Conditions::default(), &Stop::never()).unwrap()
 }
 
-/// Children, each its calls by their order.
+/// The counts of the child processes' threads, in their order.
 fn children(counted: &Calls) -> Vec<&Counts> {
     let root = counted.threads[0].process;
     let others = counted.threads.iter().filter(|thread| thread.process != root);
@@ -311,7 +311,7 @@ fn threads_and_processes_and_the_programs_that_they_run_are_counted() {
     let yields = counted.threads.iter().map(|thread| thread.counts.of(Call::SchedYield));
     assert_eq!(yields.filter(|count| *count == YIELDS).count(), THREADS + PROCESSES, "{counted:?}");
     assert_eq!(counted.processes, 1 + PROCESSES as u64, "{counted:?}");
-    // The first program, and the last child's.
+    // The first program, and that of the last child.
     assert_eq!((counted.total.of(Call::Execve), counted.programs.len()), (2, 1), "{counted:?}");
     assert_eq!(counted.programs_begun, 2, "{counted:?}");
     let starts = [Call::Fork, Call::Clone, Call::Clone3, Call::Vfork];
@@ -351,7 +351,7 @@ fn a_process_that_is_attached_to_goes_on_with_what_it_sleeps_in_and_is_counted()
         .unwrap();
     let (mut tells, mut said) = (child.stdin.take().unwrap(), child.stderr.take().unwrap());
     let pid = child.id();
-    // Else the main thread's own wait is counted with the others.
+    // Otherwise the main thread's own wait would be counted with the others.
     let waits = format!("{} ", libc::SYS_futex);
     wait_until("its main thread waits", || thread_in(pid, &waits).is_some());
     let reads = format!("{} 0x0 ", libc::SYS_read);
@@ -363,21 +363,21 @@ fn a_process_that_is_attached_to_goes_on_with_what_it_sleeps_in_and_is_counted()
         let stop = stop.clone();
         move || diagnose_running(pid, Duration::MAX, Hold::Attached, &stop)
     });
-    // Interrupted, stopped where it begins to read again, and asleep in that.
+    // Three sleeps: the read is interrupted, the thread is stopped where it reads again, and it sleeps in that read.
     wait_until("it reads on", || sleeps(&reader) >= slept + 3);
     tells.write_all(b"!").unwrap();
     let mut done = [0];
     said.read_exact(&mut done).unwrap();
     stop.request();
     let diagnosis = diagnosing.join().unwrap().unwrap();
-    // It goes on by itself.
+    // The program goes on by itself.
     assert!(!is_gone(&pid.to_string()));
     tells.write_all(b"!").unwrap();
     assert!(child.wait().unwrap().success());
     let calls = diagnosis.facts.calls.as_ref().unwrap_or_else(|| panic!("{diagnosis:?}"));
     for call in Call::ALL {
         let expected = match call {
-            // It says when it is done.
+            // The program writes once more, when it is done.
             Call::Write => known(call) + 1,
             Call::Fork | Call::Clone | Call::Clone3 | Call::Vfork => continue,
             _ => known(call),

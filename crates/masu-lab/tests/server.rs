@@ -1,7 +1,7 @@
-//! Servers compared: kept warm side by side, loaded in turn, and gone afterwards whatever happens.
+//! Comparisons of servers: kept warm side by side, loaded in turn, and gone afterwards in every case.
 //!
-//! The server is this test program itself, started again to run [`the_server`]. What is held is
-//! true however slow the machine.
+//! The server is this test program itself, started again to run [`the_server`]. Every assertion
+//! holds on the slowest machine.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -18,8 +18,8 @@ use masu_lab::{
     Pace, Places, Plan, Run, Stop, Variant, Workload, compare,
 };
 
-/// A server that allocates a little for each request. Variables tell it where to listen and
-/// how to misbehave: `exit` when it starts, or at its 300th request, under a preload, `die`, or
+/// A server that allocates a little for each request. Variables give it its port and
+/// its misbehavior: `exit` when it starts, or at its 300th request, under a preload, `die`, or
 /// `grow` by a megabyte a request.
 #[test]
 #[ignore = "it is the server of the other tests, not a test"]
@@ -31,7 +31,7 @@ fn the_server() {
         std::process::exit(3);
     }
     let data = PathBuf::from(variable("DIR"));
-    // Nobody else's data, and none of an earlier start.
+    // The folder has no data of another server, and none of an earlier start.
     assert_eq!(fs::read_dir(&data).unwrap().count(), 0, "the data folder is not fresh");
     fs::write(data.join("data"), "data").unwrap();
     let mut log = fs::File::options().append(true).create(true).open(variable("LOG")).unwrap();
@@ -88,7 +88,7 @@ impl Log {
         text.lines().map(line).collect()
     }
 
-    /// Nothing is left of any server: no process, no folder.
+    /// Checks that nothing is left of any server: no process, no folder.
     fn assert_gone(&self, started_at_least: usize) {
         let started = self.started();
         assert!(started.len() >= started_at_least, "{started:?}");
@@ -158,7 +158,8 @@ fn made(workload: &Workload, server: ServerPlan, rounds: usize) -> Result<Compar
     compare(&plan, &CompareOptions::default(), &Stop::never(), &mut |_| {})
 }
 
-/// The comparison is an error that says these words; so many servers were started at least, and none of them is left.
+/// Checks that the comparison is an error with these words, and that at least `started` servers were started and none
+/// is left.
 fn assert_refused(variables: &str, server: ServerPlan, words: &[&str], started: usize) {
     let log = Log::new();
     let error = made(&workload(&log, variables, "exec"), server, 10_000).unwrap_err().to_string();
@@ -196,7 +197,7 @@ fn a_stranger_who_answers_there_already_is_not_loaded() {
     }
     log.assert_gone(0);
     assert!(log.started().is_empty(), "{:?}", log.started());
-    // A look is a connection without a word on it.
+    // A readiness check is a connection without any request.
     while let Ok((mut connection, _)) = stranger.accept() {
         assert_eq!(std::io::Read::read(&mut connection, &mut [0]).unwrap(), 0);
     }
@@ -224,7 +225,7 @@ fn warm_servers_take_turns_and_are_gone_afterwards() {
     assert!(table.evidence[1].served.iter().any(|program| program.contains("server")));
     assert!(table.summary.repeatable);
     assert!(is_said(&comparison, &["CPU without load", "system", "jemalloc"]));
-    // One of the system's, and two of jemalloc's, the first of which was traced.
+    // One server of the system's, and two of jemalloc's, the first of which was traced.
     assert_eq!(log.started().len(), 3);
     log.assert_gone(3);
 }
@@ -299,7 +300,7 @@ fn what_ends_a_comparison_is_said_with_the_servers_or_the_loads_last_words() {
     assert_refused("MODE=die ALWAYS=yes", plan(), &["`system`", "signal 6"], 1);
     let failing = command("echo no such key >&2; exit 4");
     assert_refused("", failing, &["returned 4", "no such key"], 1);
-    // A port that nobody listens at.
+    // No server listens at this port.
     let unheard = ServerPlan { load: http("http://127.0.0.1:1/"), ..plan() };
     assert_refused("", unheard, &["no request was answered", "refused"], 1);
 }
@@ -317,7 +318,7 @@ fn a_question_that_cannot_be_asked_is_said_at_once() {
 fn host_and_port_are_ready_when_they_take_connections() {
     let log = Log::new();
     let ready = Ready::parse("127.0.0.1:{port}").unwrap();
-    // A load that no machine is too busy for.
+    // A load that works on the busiest machine.
     let plan = ServerPlan { ready, load: Load::Command("true".to_owned()), ..plan() };
     let comparison = made(&workload(&log, "", "exec"), plan, 1).unwrap();
     assert_eq!(runs(&comparison, 0).len(), 1);
@@ -327,10 +328,10 @@ fn host_and_port_are_ready_when_they_take_connections() {
 #[test]
 fn a_server_that_dies_is_named_and_its_bursts_stop_counting() {
     let log = Log::new();
-    // Only under a preload; it is the start-up and the proof that may not take 300 requests.
+    // The server dies only under a preload; its start-up and the proof must not take 300 requests.
     let comparison = made(&workload(&log, "MODE=die", "exec"), plan(), 4);
     let text = match comparison {
-        // It died in its warm-up, if the machine is fast enough for so many requests.
+        // The server died in its warm-up, if the machine is fast enough for 300 requests.
         Err(error) => error.to_string(),
         Ok(comparison) => {
             assert!(runs(&comparison, 0).iter().all(|run| run.ending == Ending::Exited(0)));
@@ -359,7 +360,7 @@ fn memory_is_limited_over_all_servers_and_a_runaway_is_named() {
 fn a_load_command_is_run_once_a_burst_and_its_time_is_what_counts() {
     let log = Log::new();
     let loads = Log::new();
-    // Two requests, spoken by the shell's own means where it has any; here a connection is enough.
+    // A real load would send requests; here the shell sends none and only notes each burst in a file.
     let text = format!("echo {{variant}} {{port}} >> {}; sleep 0.01", loads.0.display());
     let comparison = made(&workload(&log, "", "exec"), command(&text), 2).unwrap();
     assert_eq!(comparison.tables[0].summary.primary, Measure::Wall);
@@ -397,7 +398,7 @@ fn one_at_a_time_is_one_at_a_time_and_each_is_asked_to_end() {
     assert!(is_said(&comparison, &["one server ran at a time"]));
     assert_eq!(log.started().len(), 2 + runs, "a start for each warm-up and each run");
     log.assert_gone(2 + runs);
-    // Side by side the second finds the lock taken, so the lock is one.
+    // Side by side, the second server finds the lock taken, which shows that the lock works.
     let plan = ServerPlan { one_at_a_time: false, ..plan };
     let error = compared(plan).unwrap_err().to_string();
     assert!(error.contains("returned 9"), "{error}");
@@ -449,7 +450,7 @@ fn the_time_that_is_announced_is_that_of_bursts_that_count() {
     let plan = ServerPlan { burst: Duration::from_millis(400), ..plan() };
     let plan = planned(&workload, &["system", "jemalloc"], plan, 1000);
     compare(&plan, &CompareOptions::default(), &stop, &mut observe).unwrap();
-    // Each has a tenth before it that does not count. Those of the warm-up are half as long.
+    // Each burst is preceded by a tenth of its length that does not count. Bursts of the warm-up are half as long.
     assert_eq!(announced, Some(Duration::from_millis(2 * 1000 * 440)));
     log.assert_gone(2);
 }
@@ -461,7 +462,7 @@ fn servers_side_by_side_need_ports_of_their_own() {
     assert!(error.contains("{port}") && error.contains("--one-at-a-time"), "{error}");
 }
 
-/// A real server, which is linked with jemalloc, under a load command.
+/// A real server, linked with jemalloc, under a load command.
 #[test]
 fn redis_is_what_it_is_linked_with_unless_something_is_preloaded() {
     let words =

@@ -1,4 +1,4 @@
-//! What tests that kill ask: whether a process has ended, and when. The command's tests use it too.
+//! The ending of processes, for tests that kill: whether a process has ended, and when. The command's tests use it too.
 //!
 //! Relies on `/proc`. Time only ends a test that has failed.
 
@@ -7,14 +7,14 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Longer than a busy machine takes.
+/// A time longer than a busy machine takes.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// Waits until something holds.
+/// Waits until `holds` returns true.
 ///
 /// # Panics
 ///
-/// If it does not within five minutes.
+/// If `holds` does not return true within five minutes.
 pub(crate) fn wait_until(what: &str, holds: impl Fn() -> bool) {
     let began = Instant::now();
     while !holds() {
@@ -23,7 +23,7 @@ pub(crate) fn wait_until(what: &str, holds: impl Fn() -> bool) {
     }
 }
 
-/// Whether the process has ended; who inherits it may not have noticed yet.
+/// Whether the process has ended; the process that inherits it may not have noticed yet.
 pub(crate) fn is_gone(pid: &str) -> bool {
     let stat = fs::read_to_string(Path::new("/proc").join(pid).join("stat")).unwrap_or_default();
     let state = stat.rsplit_once(") ").map_or("X", |(_, rest)| &rest[..1]);

@@ -1,4 +1,4 @@
-//! A few programs again under each policy for transparent huge pages. Only root may change it;
+//! A few programs again under each policy for transparent huge pages. Only root may change the policy;
 //! without that right, stderr says that nothing was shown.
 
 use std::fs;
@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::program::named;
 
-/// Whether the kernel backs memory with huge pages unasked: one word of a list is in brackets.
+/// The kernel's policy for backing memory with huge pages unasked: the word of the list in brackets.
 const TRANSPARENT_HUGE_PAGES: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 
 /// The policy before a test, put back at its end, also by a panic.
@@ -28,7 +28,7 @@ const PROGRAMS: [&str; 4] = [
     "sqlite3_builds_the_same_database",
 ];
 
-/// Whether the programs run the same where huge pages are given by this policy.
+/// Checks that the programs run the same under this policy for huge pages.
 pub(crate) fn same_with(policy: &str) -> Result<(), String> {
     static ONE: Mutex<()> = Mutex::new(());
     let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);

@@ -2,8 +2,8 @@
 //! `libmasu.so` preloaded as without, and the library is shown to be at work in it.
 //!
 //! Relies on the lab, which runs each program, traces it, and says what the library served, and on the Debian packages
-//! that `programs.toml` names; a missing program fails its test. An entry of that file is a test: so a program is added.
-//! `MASU_SOAK=1` makes the inputs larger and runs tests of minutes.
+//! that `programs.toml` names; a missing program fails its test. Each entry of that file is a test, so a new entry adds
+//! a program. `MASU_SOAK=1` makes the inputs larger and runs tests of minutes.
 //!
 //! The hard part is the proof (`masu_lab::verify`): a mapped library and a bound symbol prove little, so every executable
 //! of every process tree that asks for memory must have *entered* one of the library's allocating functions, or be

@@ -19,23 +19,23 @@ use tempfile::TempDir;
 
 use crate::{library, rust, soak, text};
 
-/// One comparison at a time: the lab takes other children of this process for what a run left behind.
+/// One comparison at a time: the lab takes other children of this process for leftovers of a run.
 static TURN: Mutex<()> = Mutex::new(());
 
-/// Runs what follows in the environment that stands before it, with its streams in files.
+/// Runs the program in an environment of only the variables before it, with its streams in files.
 const START: &str = "exec env -i ${LD_PRELOAD:+\"LD_PRELOAD=$LD_PRELOAD\"} \"$@\" \
                      <../stdin >../stdout 2>../stderr";
 
 /// The search path of Debian's programs, without a developer's own.
 const SEARCH_PATH: &str = "/usr/bin:/bin:/usr/sbin:/sbin";
 
-/// Where the inputs of programs lie.
+/// The folder of the programs' inputs.
 const SCRIPTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/scripts");
 
 /// The name of the folder in which a program runs.
 const FOLDER: &str = "work";
 
-/// Every program of the matrix ends within seconds; a tree that runs this long hangs.
+/// Every program of the matrix ends within seconds; a tree that runs longer than this hangs.
 const LIMIT: Duration = Duration::from_secs(900);
 
 /// The matrix.
@@ -48,61 +48,61 @@ struct Matrix {
 #[derive(Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct Program {
-    /// The test's.
+    /// The name of the test.
     pub(crate) name: String,
-    /// Whether it runs in a long run alone.
+    /// Whether the program runs in a long run alone.
     pub(crate) is_long: bool,
-    /// Its file, or the name of that in the search path. Here and below `{cargo}` and `{rustc}` are those of the tests.
+    /// The program's file, or its name in the search path. Here and below `{cargo}` and `{rustc}` are those of the tests.
     program: String,
-    /// The Debian package that brings it.
+    /// The Debian package of the program.
     package: String,
-    /// In the place of a program: a script for bash that ends at the first command that fails.
+    /// A script for bash in the place of a program; the script ends at the first command that fails.
     script: String,
     arguments: Vec<String>,
-    /// There are few others, so that output is repeatable.
+    /// The environment has few other variables, so that output is repeatable.
     variables: BTreeMap<String, String>,
     input: Contents,
     /// Files that lie in the folder before each run.
     files: BTreeMap<String, Contents>,
-    /// Folders of the folder `tree`, in a short and in a long run; none without a tree.
+    /// The number of folders in the folder `tree`, in a short and in a long run; none without a tree.
     tree: Option<[usize; 2]>,
-    /// What `{size}` stands for, likewise.
+    /// The value of `{size}`, in a short and in a long run.
     size: [usize; 2],
-    /// A source of C, and the compiler's option, that the program `program` is made of.
+    /// The C source of the program `program`, and the compiler's option.
     compiles: Vec<String>,
-    /// Whether Rust's compiler lies in the folder `toolchain`, with its own malloc hidden.
+    /// Whether the folder `toolchain` has Rust's compiler, with its own malloc hidden.
     hides_malloc: bool,
     /// Other programs of the process tree, each with its Debian package: the library must have served them too.
     runs: BTreeMap<String, String>,
-    /// Executables that another one brings along, and that the library must have served.
+    /// Executables that another one brings along, which the library must have served.
     serves: Vec<String>,
-    /// Executables of the process tree that the library need not serve, and why.
+    /// Executables of the process tree that the library need not serve, and the reasons.
     excuses: BTreeMap<String, String>,
     /// Paths in the folder that differ between any two runs.
     ignores: Vec<String>,
-    /// What the output must contain, so that two runs which both did nothing are no success.
+    /// A text that the output must contain, so that two runs which both did nothing are no success.
     prints: String,
-    /// Files that must be there afterwards, and not be empty.
+    /// Files that must exist afterwards, and not be empty.
     produces: Vec<String>,
     /// Whether the standard error output holds times or process numbers and is not compared.
     stderr_varies: bool,
     /// Whether the test itself brings the proof that the library served the program, because its guest cannot be seen
-    /// from outside. The rest of the process tree is seen as ever.
+    /// from outside. The rest of the process tree is checked as usual.
     pub(crate) is_proven_otherwise: bool,
-    /// How long a run may take, where minutes are too long.
+    /// The seconds that a run may take, where minutes are too long.
     limit_s: Option<u64>,
-    /// A defect that is to be found, in a part of its words.
+    /// A defect that the test must find, as a part of its message.
     fails: String,
 }
 
-/// What a file holds.
+/// The contents of a file.
 #[derive(Clone, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Contents {
     Text(String),
     /// A file of `scripts/`.
     File(PathBuf),
-    /// So many lines of words, in a short and in a long run.
+    /// Lines of words: their number in a short and in a long run.
     Lines([usize; 2]),
 }
 
@@ -132,7 +132,7 @@ impl Left {
     }
 }
 
-/// All of `programs.toml`.
+/// All entries of `programs.toml`.
 pub(crate) fn all() -> Vec<Program> {
     let matrix: Matrix =
         toml::from_str(include_str!("programs.toml")).expect("the matrix is whole");
@@ -144,13 +144,13 @@ pub(crate) fn named(name: &str) -> Program {
     all().into_iter().find(|program| program.name == name).expect("it is in the matrix")
 }
 
-/// The one of these that fits the length of this run.
+/// The number for the length of this run.
 fn sized(numbers: [usize; 2]) -> usize {
     numbers[usize::from(soak())]
 }
 
 impl Program {
-    /// What is tested of it: the two runs are the same, or the defect is found.
+    /// Tests the program: the two runs are the same, or the defect is found.
     pub(crate) fn test(&self) -> Result<(), String> {
         match self.same_under_masu() {
             Ok(_) if self.fails.is_empty() => Ok(()),
@@ -285,7 +285,7 @@ impl Program {
         Ok(Run { stdout, stderr, ending: run.ending, evidence })
     }
 
-    /// The run without the library must have done what the test is about, without the library.
+    /// Checks that the run without the library did the work of the test, without the library.
     fn check_reference(&self, base: &Path, plain: &Run) -> Result<(), String> {
         let [stdout, stderr] = [&plain.stdout, &plain.stderr].map(|it| String::from_utf8_lossy(it));
         let is_there = |path: &&String| {
@@ -307,7 +307,7 @@ impl Program {
         Err(format!("{fault}; its stderr was:\n{stderr}"))
     }
 
-    /// In what the files of two folders differ, a line each.
+    /// The differences between the files of two folders, a line each.
     fn differences(&self, one: &Path, two: &Path) -> Vec<String> {
         let mut diff = Command::new("diff");
         let output = diff.args(["-rq", "--no-dereference"]).args([one, two]).output();
@@ -317,9 +317,9 @@ impl Program {
         said.lines().filter(|line| !is_ignored(line)).map(str::to_owned).collect()
     }
 
-    /// Where the proof fails that the library was mapped and served allocations.
+    /// The executables for which the proof fails that the library was mapped and served allocations.
     fn unproven(&self, served: &[String], evidence: &Evidence) -> Vec<String> {
-        // `sed`, `sed (3 times)`, `ls: it is linked statically`.
+        // The entries look like `sed`, `sed (3 times)`, `ls: it is linked statically`.
         let is_of = |entry: &str, name: &str| {
             let rest = entry.strip_prefix(name);
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with([':', ' ']))
@@ -351,7 +351,7 @@ fn installed(name: &str, package: &str) -> Result<PathBuf, String> {
     find(name).ok_or_else(missing)
 }
 
-/// Makes the executable `program` in `folder` of a source in `scripts/`.
+/// Compiles a source in `scripts/` into the executable `program` in `folder`.
 fn compile(folder: &Path, source: &str, option: &str) {
     let mut gcc = Command::new("gcc");
     gcc.args(["-O0", "-fno-builtin", option, "-o"]).arg(folder.join("program"));
@@ -366,7 +366,7 @@ fn find(name: &str) -> Option<PathBuf> {
     folders.find(|path| path.is_file())
 }
 
-/// The file name that `/proc/PID/exe` will show for a program: where links lead, if it is found.
+/// The file name that `/proc/PID/exe` will show for a program: the target of its links, if it is found.
 fn real_name(program: &str) -> String {
     let path = find(program).unwrap_or_else(|| PathBuf::from(program));
     let real = fs::canonicalize(&path).unwrap_or(path);

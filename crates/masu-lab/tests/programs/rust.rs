@@ -12,7 +12,7 @@ use std::process::Command;
 
 use object::{Object, ObjectSymbol};
 
-/// What a malloc is made of, as symbols.
+/// The functions of a malloc, as symbols.
 const MALLOC_FAMILY: [&str; 10] = [
     "malloc",
     "calloc",
@@ -23,7 +23,7 @@ const MALLOC_FAMILY: [&str; 10] = [
     "posix_memalign",
     "valloc",
     "malloc_usable_size",
-    // By this one jemalloc is known.
+    // The symbol by which jemalloc is known.
     "mallocx",
 ];
 
@@ -32,7 +32,7 @@ pub(crate) fn compiler() -> PathBuf {
     Path::new(env!("CARGO")).with_file_name("rustc")
 }
 
-/// Lays `toolchain` down in `folder`: the compiler with its malloc hidden, and its libraries.
+/// Makes `toolchain` in `folder`: the compiler with its malloc hidden, and its libraries.
 pub(crate) fn hide_malloc(folder: &Path) {
     let (rustc, toolchain) = (compiler(), folder.join("toolchain"));
     fs::create_dir_all(toolchain.join("bin")).expect("make a folder");
@@ -63,7 +63,7 @@ fn copy_without_malloc(from: &Path, to: &Path) {
     assert!(copied.success(), "the copy of the compiler cannot be installed");
 }
 
-/// Which functions of the malloc family an executable exports.
+/// The functions of the malloc family that an executable exports.
 fn exported(bytes: &[u8]) -> Vec<String> {
     let file = object::File::parse(bytes).expect("the compiler is an ELF executable");
     file.dynamic_symbols()

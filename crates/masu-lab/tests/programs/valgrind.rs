@@ -2,7 +2,7 @@
 
 use crate::program::Program;
 
-/// Runs the program as others, and looks for `malloc` in its profile.
+/// Runs the program as the other tests do, and looks for `malloc` in its profile.
 pub(crate) fn test(program: &Program) -> Result<(), String> {
     let profile = program.same_under_masu()?.read("profile");
     if instructions(&profile, "malloc") > 1_000 {
@@ -11,7 +11,7 @@ pub(crate) fn test(program: &Program) -> Result<(), String> {
     Err(format!("the profile shows no work in libmasu's malloc:\n{profile:.2000}"))
 }
 
-/// How many instructions the profile counts in the function `name` of masu's source files.
+/// The instructions that the profile counts in the function `name` of masu's source files.
 ///
 /// The format (valgrind manual, "Cachegrind file format"): `fl=FILE` and `fn=NAME` begin a part,
 /// whose lines are `LINE COUNT…`, instructions first.
