@@ -166,8 +166,8 @@ pub struct Comparison {
 /// [`Error::NotInEffect`] when a warm-up shows that the library of a variant that must work did not
 /// serve the program; [`Error::WarmUp`] when a warm-up run is killed by a limit; [`Error::Stopped`]
 /// when stopped before the first timed run; [`Error::Request`] too for a budget in which no verdict is possible, and
-/// for a criterion about what is not compared; [`Error::Resume`] when the results to go on with are
-/// those of another plan; [`Error::Hook`] and [`Error::Scratch`] for what is around the runs;
+/// for a criterion about a variant that is not compared; [`Error::Resume`] when the results to go on with are
+/// those of another plan; [`Error::Hook`] and [`Error::Scratch`] for hooks and folders around the runs;
 /// [`Error::System`] when the system or the results file refuses. A stop later returns what was
 /// measured, with [`Comparison::stopped`] set.
 pub fn compare(

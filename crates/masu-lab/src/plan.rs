@@ -42,7 +42,7 @@ pub struct Prepared {
     pub limits: Limits,
     pub hooks: Hooks,
     pub scratch: Scratch,
-    /// How to compare servers; none for commands that run to their end.
+    /// The way to compare servers; none for commands that run to their end.
     pub server: Option<ServerPlan>,
     /// Whether the runs of a round are made at the same time, on one CPU: see
     /// [`Prepared::side_by_side`](Prepared::side_by_side()).
@@ -117,8 +117,8 @@ impl Prepared {
     ///
     /// The kernel runs each of them for a few milliseconds in turn. So all of them meet the same machine, whatever
     /// its clock rate or other machines on the same processor do from one second to the next, and their CPU times can
-    /// be compared far more closely than those of runs one after the other. This suits programs of one thread that share
-    /// nothing with another run of themselves: no files that they write, no locks, no sockets.
+    /// be compared far more closely than those of runs one after the other. This suits programs of one thread that
+    /// share nothing with another run of themselves: no files that they write, no locks, no sockets.
     /// It is not meant for preparations around the runs and folders made for them.
     pub fn side_by_side(&mut self) {
         self.is_side_by_side = true;

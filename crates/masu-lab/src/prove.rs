@@ -23,7 +23,7 @@ pub use rounds::{RatioOf, Rules};
 pub(crate) use values::Values;
 
 /// Rounds of a proof where the caller does not say: under 2 % noise, enough to show a gain of 5 % in
-/// nearly every proof of a few remedies, and two thirds of what a comparison takes.
+/// nearly every proof of a few remedies, and two thirds of a comparison's rounds.
 pub const DEFAULT_ROUNDS: usize = 20;
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -129,7 +129,7 @@ pub struct Forecast {
     pub duration: Duration,
 }
 
-/// The runs of a proof of `remedies` remedies in `rounds` rounds, where one run of the program takes
+/// The forecast of a proof of `remedies` remedies in `rounds` rounds, where one run of the program takes
 /// `run_s` seconds.
 ///
 /// ```

@@ -6,7 +6,7 @@
 //! each interval errs at most with an mth part of the table's error (Bonferroni), so *all* verdicts of a table are
 //! right with at least 99 %.
 //!
-//! Where the number of rounds is not fixed, looks share that error (`sequential.rs`). One measure, named beforehand,
+//! Looks share that error where the number of rounds is not fixed (`sequential.rs`). One measure, named beforehand,
 //! carries the verdict; ratios of the others inform the reader and are not tests.
 
 use serde::{Deserialize, Serialize};

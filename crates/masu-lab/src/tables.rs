@@ -33,7 +33,7 @@ pub struct Table {
     pub extent: Extent,
 }
 
-/// How much of a case was measured.
+/// The measured part of a case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Extent {

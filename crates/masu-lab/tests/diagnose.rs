@@ -125,8 +125,8 @@ fn a_thread_that_sleeps_where_samples_of_calls_begin_is_counted_when_it_works() 
         return;
     };
     assert!(calls.sampled.is_some(), "{calls:#?}");
-    // The accuracy of an estimate is tested on simulated threads. Where the kernel counts writes at all times, the number
-    // is exact.
+    // The accuracy of an estimate is tested on simulated threads. Where the kernel counts writes at all times, the
+    // number is exact.
     if fs::exists("/proc/thread-self/io").unwrap() {
         let writes = calls.counts["write"];
         assert!((3_800_000..4_200_000).contains(&writes), "{calls:#?}");

@@ -397,7 +397,7 @@ fn thread_in(pid: u32, call: &str) -> Option<PathBuf> {
     })
 }
 
-/// How often a thread gave up the CPU of its own accord.
+/// The number of times that a thread gave up the CPU of its own accord.
 fn sleeps(thread: &Path) -> u64 {
     let status = fs::read_to_string(thread.join("status")).unwrap_or_default();
     let number = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));

@@ -17,7 +17,7 @@ pub(super) fn diagnosis(what: &str, diagnosis: &Diagnosis) -> Vec<Block> {
         blocks.push(Block::marked("Nothing stands out."));
     }
     let mut findings: Vec<&Finding> = diagnosis.findings.iter().collect();
-    // Where a cause was found, the finding that memory is fine adds nothing.
+    // The finding that memory is fine adds nothing where a cause was found.
     if findings.iter().any(|finding| finding.id.kind() == Kind::Cause) {
         findings.retain(|finding| finding.id.kind() != Kind::AllClear);
     }

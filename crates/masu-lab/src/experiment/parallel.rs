@@ -174,7 +174,7 @@ impl Measured {
         self.tables.iter().find(|table| table.case.name == name)
     }
 
-    /// A figure of a row, from its runs or from what they noted, in `file`.
+    /// A figure of a row, from its runs or from their notes in `file`.
     fn figure(
         &self,
         figure: &str,

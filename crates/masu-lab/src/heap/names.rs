@@ -19,7 +19,7 @@ use super::message::{Location, Mapping, Message};
 /// A mapped file, ready for look-ups.
 pub struct File {
     loader: Option<Loader>,
-    /// Where each segment lies in the file, its length there, and its address.
+    /// Each segment's offset in the file, its length there, and its address.
     segments: Vec<(u64, u64, u64)>,
 }
 

@@ -88,7 +88,7 @@ pub(super) fn is_mapped(row: &Row, running: &Running) -> Result<Option<String>, 
     let maps = |pid: &i32| fs::read_to_string(format!("/proc/{pid}/maps")).ok();
     let maps: Vec<String> = running.family.alive().iter().filter_map(maps).collect();
     let Some(library) = &row.variant.library else {
-        // Where the program itself is linked with the malloc, another remark already says so.
+        // Another remark already covers a program that is itself linked with the malloc.
         let brought = maps.iter().find_map(|maps| malloc_library(maps));
         return Ok(brought.filter(|_| row.workload.program.linked_malloc.is_none()).map(|file| {
             format!("the server loads {file}, so it runs that and not the C library's malloc")

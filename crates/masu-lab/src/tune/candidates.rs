@@ -43,8 +43,8 @@ pub(super) struct Candidate {
 }
 
 /// The settings to try of a malloc, the most promising first. Sizes are far above the memory of most programs, so
-/// that one of them stands for all: 64M and 1G give a program different amounts of memory
-/// only where the memory is kept free memory.
+/// that one of them stands for all: 64M and 1G differ in a program's memory only where the
+/// setting keeps free memory.
 const SETTINGS: &[(&str, &[&str])] = &[
     (
         "glibc",

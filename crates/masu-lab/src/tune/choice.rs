@@ -60,7 +60,7 @@ pub(super) fn choose(
         proof.remedies[place].ratio(goal.other()).map_or(1.0, |ratio| ratio.estimate)
     };
     let size = |place: usize| (confirmed[place].step, confirmed[place].settings);
-    // The same runs show which of them is the best, so each pair may be compared.
+    // The runs that are compared also choose the best, so any pair may be compared: all pairs count as claims.
     let claims = confirmed.len() * confirmed.len().saturating_sub(1) / 2;
     let against = |place: usize| values.between(place, best, claims).filter(|_| place != best);
     let is_near = |ratio: Ratio| ratio.interval.is_some_and(|(_, high)| high <= 1.0 + NEAR);

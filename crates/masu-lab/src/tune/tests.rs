@@ -377,7 +377,7 @@ fn where_one_is_far_ahead_it_is_sure_that_no_other_is_better() {
     let (candidates, found) = (trials.candidates(), trials.search(BUDGET_S).unwrap());
     let sure = sure::of_the_others(&candidates, &found, Goal::Wall, 0.6).unwrap();
     assert!(sure.sure >= 0.99 && sure.doubtful.is_empty() && sure.count > 9, "{sure:?}");
-    // Where nothing gains, many candidates are near the best, and a few rounds cannot distinguish them.
+    // Many candidates are near the best where nothing gains, and a few rounds cannot distinguish them.
     let near = sure::of_the_others(&candidates, &found, Goal::Wall, 1.06).unwrap();
     assert!(near.sure < 0.9 && !near.doubtful.is_empty(), "{near:?}");
 }

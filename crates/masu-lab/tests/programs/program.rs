@@ -52,7 +52,7 @@ pub(crate) struct Program {
     pub(crate) name: String,
     /// Whether the program runs in a long run alone.
     pub(crate) is_long: bool,
-    /// The program's file, or its name in the search path. Here and below `{cargo}` and `{rustc}` are those of the tests.
+    /// The program's file, or its name in the search path. Here and below `{cargo}` and `{rustc}` are the tests' own.
     program: String,
     /// The Debian package of the program.
     package: String,
