@@ -70,7 +70,7 @@ fn build_libraries() -> Result<(), String> {
             println!("cargo::rustc-env={name}={absence}");
         }
     }
-    // A test looks at what they were built from.
+    // A test checks which packages the libraries were built from.
     let lock = workspace.folder.join("Cargo.lock");
     fs::copy(&lock, out.join("libmasu.lock"))
         .map_err(|error| format!("{}: {error}", lock.display()))?;
@@ -81,13 +81,13 @@ fn build_libraries() -> Result<(), String> {
 struct Kind {
     package: &'static str,
     library: &'static str,
-    /// The feature of `masu-abi` that makes it.
+    /// The feature of `masu-abi` that selects this kind.
     feature: Option<&'static str>,
-    /// The file that `masu` carries, up to the C library's name.
+    /// The name of the carried file, up to the C library's name.
     carried: &'static str,
 }
 
-/// The ordinary one, the one that counts requests, and the hardened one.
+/// The ordinary library, the counting library and the hardened library.
 const KINDS: [Kind; 3] = [
     Kind { package: "masu-abi", library: "masu", feature: None, carried: "libmasu" },
     Kind {
@@ -111,7 +111,7 @@ struct Build<'a> {
     /// The C library as the target names it, and as people do.
     env: &'static str,
     libc: &'static str,
-    /// Whether `masu` itself runs on it.
+    /// True if `masu` itself runs on it.
     is_own: bool,
 }
 
@@ -129,7 +129,7 @@ impl Build<'_> {
                 self.target
             ));
         }
-        // The hardened one needs another `masu`; the other two have one in common.
+        // The hardened library needs its own build of `masu`; the other two share one.
         let (in_common, hardened) = KINDS.split_at(2);
         self.cargo(in_common)?;
         self.cargo(hardened)
@@ -145,8 +145,8 @@ impl Build<'_> {
             .arg(self.target_folder())
             .args(["--target", &self.target])
             .env("CARGO_ENCODED_RUSTFLAGS", self.flags()?)
-            // What the outer cargo knows about its own build must not reach this one: clippy's
-            // wrapper, above all, would check instead of build.
+            // The outer cargo's facts about its own build must not reach this one: clippy's wrapper, above all, would
+            // check instead of build.
             .env_remove("RUSTC_WORKSPACE_WRAPPER")
             .env_remove("RUSTFLAGS")
             .env_remove("CARGO_TARGET_DIR")
@@ -159,7 +159,7 @@ impl Build<'_> {
         }
         let output = cargo.output().map_err(|error| format!("starting cargo: {error}"))?;
         if !output.status.success() {
-            // Cargo shows this where the build fails, and with `-vv` where it goes on without.
+            // Cargo shows this text when the build fails; when the build goes on without the library, only with `-vv`.
             let text = String::from_utf8_lossy(&output.stderr);
             eprintln!("{text}");
             let reason = text.lines().find(|line| line.starts_with("error"));
@@ -180,8 +180,8 @@ impl Build<'_> {
 
     /// The compiler flags of the outer build as far as they make sense for the library.
     ///
-    /// Coverage and sanitizers need a runtime that a `no_std` library has not, and a shared library
-    /// is never linked statically. Linker flags are meant for the outer target alone.
+    /// Coverage and sanitizers need a runtime that a `no_std` library does not have, and a shared library is never
+    /// linked statically. Linker flags are meant for the outer target alone.
     fn flags(&self) -> Result<OsString, String> {
         let encoded = env::var("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default();
         let mut flags = Vec::new();
@@ -221,8 +221,8 @@ struct Workspace {
 impl Workspace {
     /// Lays the workspace out.
     ///
-    /// The manifests are the real ones, cut to what is built: what they inherit stands in the
-    /// workspace made here.
+    /// The manifests are the real ones, cut to the parts that are built; the workspace made here holds the values that
+    /// they inherit.
     fn lay_out(out: &Path) -> io::Result<Workspace> {
         let folder = shared_folder(out).join("libmasu");
         fs::create_dir_all(&folder)?;
@@ -279,8 +279,8 @@ fn shared_folder(out: &Path) -> &Path {
     above.find(|folder| folder.join("CACHEDIR.TAG").exists()).unwrap_or(out)
 }
 
-/// Makes `to` hold what `from` holds, following links. A file that is the same already keeps its time, by which
-/// the nested cargo sees what changed; one that is not gets a new one, however old its source is.
+/// Makes `to` hold what `from` holds, following links. An unchanged file keeps its time, by which the nested cargo sees
+/// changes; a changed file gets a new time, however old its source is.
 fn mirror(from: &Path, to: &Path) -> io::Result<()> {
     fs::create_dir_all(to)?;
     for entry in fs::read_dir(to)? {
@@ -301,7 +301,7 @@ fn mirror(from: &Path, to: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes a file unless it holds this already.
+/// Writes a file unless it already has these contents.
 fn write_changed(path: &Path, contents: impl AsRef<[u8]>) -> io::Result<()> {
     if fs::read(path).is_ok_and(|present| present == contents.as_ref()) {
         return Ok(());
@@ -309,8 +309,8 @@ fn write_changed(path: &Path, contents: impl AsRef<[u8]>) -> io::Result<()> {
     fs::write(path, contents)
 }
 
-/// `manifest` without what only tests, benchmarks and examples need, and without optional crates and the features that
-/// name them: the former are not copied, and the latter may be on no disk when masu is installed.
+/// Returns `manifest` without the parts for tests, benchmarks and examples, which are not copied, and without optional
+/// crates and the features that name them, which may be on no disk when masu is installed.
 fn without_development(manifest: &str) -> String {
     let is_optional = |line: &&str| line.contains("optional = true");
     let optional = manifest.lines().filter(is_optional).filter_map(|line| line.split(" = ").next());
@@ -335,7 +335,7 @@ fn without_development(manifest: &str) -> String {
     kept
 }
 
-/// Whether the compiler has a standard library for `target`.
+/// True if the compiler has a standard library for `target`.
 fn is_installed(target: &str) -> Result<bool, String> {
     let output = Command::new(variable("RUSTC")?)
         .args(["--print", "target-libdir", "--target", target])
@@ -352,9 +352,9 @@ fn is_installed(target: &str) -> Result<bool, String> {
     Ok(output.status.success() && folder.is_dir())
 }
 
-/// Makes a folder with a C library that holds nothing, for linking on a machine whose own C
-/// library is the wrong one: glibc's would be linked into what is meant for musl. The symbols stay
-/// open, and the program that the library is preloaded into has them all.
+/// Makes a folder with an empty C library, for linking on a machine whose own C library is the wrong one: the linker
+/// would link glibc into a library meant for musl. The symbols stay undefined; the program that preloads the library
+/// has them all.
 fn no_c_library(workspace: &Path) -> Result<String, String> {
     let folder = workspace.join("no-c-library");
     let made = fs::create_dir_all(&folder)

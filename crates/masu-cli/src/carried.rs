@@ -13,7 +13,7 @@ use masu_lab::{Catalogue, Libc, Places, Program, Spec};
 
 use self::place::Surroundings;
 
-/// One library, and what its build left to say.
+/// One library, and the reason if it was not built.
 struct Library {
     /// Its file; empty where it was not built.
     bytes: &'static [u8],
@@ -46,12 +46,12 @@ static CARRIED: [Library; 6] = libraries![
     "libmasu-secure" "musl" "LIBMASU_SECURE_MUSL_ABSENT",
 ];
 
-/// The allocators of this machine for running `program` as `specs` ask. That masu's own cannot be
-/// had is an error only where it is asked for.
+/// The allocators of this machine for running `program` as `specs` ask. A missing allocator of masu's own is an error
+/// only when `specs` ask for it.
 pub(crate) fn catalogue_for(specs: &[Spec], program: &Program) -> Result<Catalogue> {
     let is_meant = specs.iter().any(|spec| ["masu", "masu-secure"].contains(&&*spec.allocator));
     if is_meant {
-        // Said before any file is laid out for nothing.
+        // This error comes first, before a file is laid out for nothing.
         program.preloadable()?;
     }
     match catalogue(program.libc) {
@@ -88,7 +88,7 @@ fn get(name: &str, libc: Libc) -> Result<PathBuf> {
     lay_out(CARRIED.iter().find(of).expect("each is carried for both C libraries"))
 }
 
-/// The allocators of this machine, with the carried one for every C library; and why it could not be had for some.
+/// The allocators of this machine, with the carried one for every C library; and the reasons why some are missing.
 pub(crate) fn whole_catalogue() -> (Catalogue, Vec<String>) {
     let mut absences = Vec::new();
     let mut get = |name, libc| get(name, libc).map_err(|why| absences.push(why.to_string())).ok();
@@ -102,7 +102,7 @@ pub(crate) fn whole_catalogue() -> (Catalogue, Vec<String>) {
     (find(&places), absences)
 }
 
-/// The lab's catalogue; of the carried libraries masu itself knows the version.
+/// The lab's catalogue; masu itself knows the version of the carried libraries.
 fn find(places: &Places) -> Catalogue {
     let mut catalogue = Catalogue::find(places);
     for allocator in &mut catalogue.allocators {
@@ -115,7 +115,7 @@ fn find(places: &Places) -> Catalogue {
     catalogue
 }
 
-/// masu's folder in the user's cache; none where nothing says where that is. It need not be there.
+/// masu's folder in the user's cache, which may not exist yet; none when the place of the cache is unknown.
 pub(crate) fn cache_folder() -> Option<PathBuf> {
     place::cache(&Surroundings::of_this_process())
 }
@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn the_library_is_built_from_nothing_but_masu() {
-        // Any other package would have to be downloaded where masu is installed offline.
+        // An offline installation of masu could not download any other package.
         let lock = include_str!(concat!(env!("OUT_DIR"), "/libmasu.lock"));
         let names = lock.lines().filter_map(|line| line.strip_prefix("name = "));
         assert!(names.clone().count() > 1);
@@ -189,7 +189,7 @@ mod tests {
         let own = if cfg!(target_env = "musl") { Libc::Musl } else { Libc::Glibc };
         fs::copy(counting(own).unwrap(), &library).unwrap();
         let page = masu_lab::CountPage::create(&folder.path().join("page")).unwrap();
-        // A program that is surely on the same C library: this one, asked to print its tests.
+        // This test program surely runs on the same C library; it is asked to print its tests.
         let mut command = Command::new(env::current_exe().unwrap());
         command.arg("--list").env("LD_PRELOAD", &library).envs(page.variables());
         assert!(command.output().unwrap().status.success());

@@ -29,20 +29,21 @@ use crate::carried;
 use crate::exit::Ending;
 use crate::progress::{Progress, Waiting};
 
-/// How long standard input is read before masu says what it is doing.
+/// The time that standard input is read before masu says what it is doing.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// How long the timed runs take together where nothing is said about it.
+/// The total time of the timed runs when the user sets none.
 const USUAL_TIME: Duration = Duration::from_secs(60);
 
 pub(crate) struct Request {
     plan: Plan,
     options: CompareOptions,
-    /// By how many per cent nothing may surely be slower than the reference.
+    /// The limit in per cent: no variant may surely be slower than the reference by more.
     gate: Option<f64>,
 }
 
-/// What is asked for, and the words for it. `--resume` alone asks for what the file's comparison was begun with.
+/// The arguments in effect, and their words. `--resume` alone takes over the arguments that the file's comparison was
+/// begun with.
 fn resumed(given: arguments::Compare) -> Result<(arguments::Compare, Vec<String>)> {
     let own = own_words(given.words.len());
     let Some(path) = given.resume.as_deref() else { return Ok((given, own)) };
@@ -101,7 +102,7 @@ impl Request {
             bail!("--json -: name a file: the page goes to standard output");
         }
         let gate = arguments.fail_if_slower;
-        // A bound is another question than whether there is a difference.
+        // A test of a bound asks another question than a search for a difference.
         let usual = match (gate, &options.decide) {
             (None, None) => Rounds::UntilDecided { most: DEFAULT_ROUNDS },
             _ => Rounds::Fixed(DEFAULT_ROUNDS),
@@ -144,7 +145,7 @@ impl Request {
     }
 }
 
-/// What goes around the whole comparison.
+/// The options that hold for the whole comparison.
 fn options(arguments: &mut arguments::Compare, asked: Vec<String>) -> CompareOptions {
     let results = match (arguments.json.take(), arguments.resume.take()) {
         (_, Some(path)) => Destination::Resume(path),
@@ -157,14 +158,14 @@ fn options(arguments: &mut arguments::Compare, asked: Vec<String>) -> CompareOpt
         redact = redact.and(Redact::own());
     }
     redact = redact.and(Redact::texts(redacted));
-    // Words that something is to be kept out of are not kept.
+    // The words are not kept when something must be redacted.
     let keeps = redact.is_empty() && results.path().is_some();
     let asked = if keeps { asked } else { Vec::new() };
     let (seed, decide) = (arguments.seed, arguments.decide.take());
     CompareOptions { seed, results, redact, asked, decide, ..CompareOptions::default() }
 }
 
-/// How many rounds are asked for, if it is said.
+/// The number of rounds, if the user asks for one.
 fn rounds(arguments: &arguments::Compare) -> Option<Rounds> {
     let arguments::Compare { runs, budget, precision, .. } = arguments;
     match (runs, budget, precision) {
@@ -182,7 +183,7 @@ fn from_words(arguments: arguments::Compare, usual: Rounds) -> Result<Suite> {
     let server = server(arguments.server)?;
     let usual = server.as_ref().map(ServerPlan::primary).unwrap_or_default();
     let entry = Entry {
-        // A server is asked over the network.
+        // A server gets its requests over the network.
         input: if server.is_some() { Source::Empty } else { Source::Ready(own_input()?) },
         variants: Choice::of(arguments.variants),
         parameters: arguments.parameters,
@@ -216,7 +217,7 @@ fn server(arguments: arguments::Server) -> Result<Option<ServerPlan>> {
     Ok(Some(asked.plan()?))
 }
 
-/// The suite of a file, with what the arguments say otherwise.
+/// The suite of a file, changed by the arguments.
 fn from_file(path: PathBuf, arguments: arguments::Compare) -> Result<Suite> {
     let mut suite = Suite::read(&path)?;
     if let Some(rounds) = rounds(&arguments) {
@@ -241,11 +242,11 @@ fn from_file(path: PathBuf, arguments: arguments::Compare) -> Result<Suite> {
     Ok(suite)
 }
 
-/// The mallocs there are for programs on `libc`, masu's own among them or with the reason why not.
+/// The mallocs for programs on `libc`: with masu's own, or with the reason why it is missing.
 pub(crate) fn mallocs(libc: Libc) -> Mallocs {
     match carried::catalogue(libc) {
         Ok(catalogue) => {
-            // Without it allocations are not counted, and everything else is as it is.
+            // Without the counting library allocations are not counted; all else works.
             let counting = carried::counting(libc).ok();
             Mallocs { catalogue, absent: Vec::new(), counting }
         }
@@ -257,7 +258,7 @@ pub(crate) fn mallocs(libc: Libc) -> Mallocs {
     }
 }
 
-/// What is about to be compared.
+/// The announcement of the comparison.
 fn announcement(plan: &Plan, is_most: bool) -> String {
     if let [only] = plan.cases.as_slice() {
         let variants: Vec<_> = only.rows.iter().map(|row| row.variant.clone()).collect();
@@ -279,9 +280,8 @@ fn announcement(plan: &Plan, is_most: bool) -> String {
     report::notice(&format!("Comparing {name}: {tables} tables, {rows} warm-ups{count}."))
 }
 
-/// Whether everything passes the gate. What is surely slower does not; what the runs cannot tell is
-/// said, and passes unless there was no verdict at all: a gate that guards nothing must not look as
-/// if it did.
+/// Applies the gate. A variant that is surely slower fails. A variant about which the runs cannot tell is reported and
+/// passes, unless there was no verdict at all: a gate that guards nothing must not look as if it did.
 fn judge(comparison: &Comparison, limit: f64) -> Result<Ending> {
     let mut ending = Ending::Done;
     let mut without_verdict = Vec::new();
@@ -330,7 +330,7 @@ fn judge(comparison: &Comparison, limit: f64) -> Result<Ending> {
     Ok(ending)
 }
 
-/// Whether the criterion is shown to hold in every table that has its variant. The page says why.
+/// Tests whether the criterion is shown to hold in every table that has its variant. The page says why.
 fn decided(comparison: &Comparison, criterion: &Criterion) -> Result<Ending> {
     let has_it =
         |table: &&Table| table.summary.rows.iter().any(|row| row.variant == criterion.variant);
@@ -353,8 +353,8 @@ fn decided(comparison: &Comparison, criterion: &Criterion) -> Result<Ending> {
     Ok(Ending::Done)
 }
 
-/// Standard input, read to its end; says so where that takes a while, because a user who gave none
-/// on purpose would wait for ever.
+/// Reads standard input to its end. Says so if that takes a while: a user who gave no input on purpose would wait for
+/// ever.
 pub(crate) fn own_input() -> Result<Input> {
     let line =
         "Reading standard input to its end, to give it to every run; </dev/null if there is none.";

@@ -10,8 +10,8 @@ use masu_lab::catalogue::known_names;
 use crate::arguments::{self, Arguments};
 use crate::exit::Ending;
 
-/// The definition in which a variant can only be a malloc that is known by name, which is what Tab can offer. Paths and
-/// settings are written by hand.
+/// The definition with variants limited to mallocs that are known by name, because Tab can offer only those. Users type
+/// paths and settings by hand.
 fn with_names(command: Command) -> Command {
     let named = |command: Command| {
         command.mut_args(|option| match option.get_long() {
@@ -28,7 +28,7 @@ fn with_names(command: Command) -> Command {
 }
 
 pub(crate) fn perform(arguments: &arguments::Completions) -> Result<Ending> {
-    // Made whole first: clap_complete takes a failure to write for a bug, and panics.
+    // The script is made whole first: clap_complete takes a failed write for a bug, and panics.
     let mut script = Vec::new();
     clap_complete::generate(
         arguments.shell,

@@ -16,7 +16,7 @@ use crate::progress::Ticking;
 use crate::report::{format_of, write_page};
 use crate::{arguments, aside, carried};
 
-/// How long a process that runs already is looked at.
+/// The time for which a running process is observed by default.
 const USUAL_PATIENCE: Duration = Duration::from_secs(5);
 
 pub(crate) fn perform(arguments: arguments::Diagnose) -> Result<Ending> {

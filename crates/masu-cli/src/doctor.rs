@@ -1,6 +1,6 @@
 //! `masu doctor`: what this machine allows, what limits it, what its kernel's services cost.
 //!
-//! Relies on the lab's check-up for every judgement; here it becomes a page or JSON.
+//! Relies on the lab's check-up for every judgement; this file prints it as a page or JSON.
 
 use std::io::Write;
 
@@ -16,7 +16,7 @@ const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
 const LIMIT: Style = AnsiColor::Yellow.on_default().bold();
 
-/// Where values begin.
+/// The column in which values begin.
 const INDENT: usize = 23;
 
 pub(crate) fn perform(arguments: &arguments::Doctor) -> Result<()> {

@@ -1,7 +1,7 @@
 //! The exit code: the one place that decides it, and the one that prints errors.
 //!
-//! What measures or lists ends with 0 or 2, and with 1 for nothing but a gate that failed; `run`
-//! keeps out of the program's way with 125 to 127, as `env` and `nohup` do.
+//! A command that measures or lists ends with 0 or 2, and with 1 only for a failed gate; `run` keeps out of the
+//! program's way with 125 to 127, as `env` and `nohup` do.
 
 use std::env;
 use std::ffi::OsStr;
@@ -18,11 +18,11 @@ use masu_lab::Error as LabError;
 
 use crate::aside;
 
-/// How a command ended that did not fail.
+/// The ending of a command that did not fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
     Done,
-    /// It did, and something was slower than the gate lets pass.
+    /// The command did its work, and a variant was slower than the gate lets pass.
     GateFailed,
     Stopped,
 }
@@ -31,7 +31,7 @@ pub(crate) enum Ending {
 pub(crate) const GATE_FAILED: u8 = 1;
 /// The arguments were wrong, or something kept masu from its work.
 pub(crate) const FAILED: u8 = 2;
-/// What a shell reports for a program that SIGINT ended.
+/// The exit code that a shell reports for a program ended by SIGINT.
 pub(crate) const INTERRUPTED: u8 = 130;
 /// `run` could not do its part.
 pub(crate) const RUN_FAILED: u8 = 125;
@@ -55,7 +55,7 @@ pub(crate) fn of(outcome: Result<Ending>) -> ExitCode {
     }
 }
 
-/// The exit code of a program that masu stayed beside: the program's, or what a shell makes of its signal.
+/// The exit code of a program that masu stayed beside: the program's, or the code that a shell reports for its signal.
 pub(crate) fn of_watched(outcome: Result<ExitStatus>) -> ExitCode {
     match outcome {
         Ok(status) => {
@@ -83,7 +83,7 @@ pub(crate) fn of_run(program: &OsStr, outcome: Result<Error>) -> ExitCode {
     code.into()
 }
 
-/// Whether there is a file that `program` could mean, fit to be started or not.
+/// True if there is a file that `program` could mean, fit to be started or not.
 fn exists(program: &OsStr) -> bool {
     if program.as_bytes().contains(&b'/') {
         return Path::new(program).exists();
@@ -94,7 +94,7 @@ fn exists(program: &OsStr) -> bool {
 
 /// The exit code for arguments that clap refused; help and version are no error.
 pub(crate) fn of_usage(error: &clap::Error) -> ExitCode {
-    // A terminal that is gone shows nothing any more.
+    // A closed terminal shows nothing any more.
     let _ = error.print();
     let is_asked = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
     let is_run = env::args_os().nth(1).is_some_and(|command| command == "run");

@@ -133,7 +133,7 @@ fn run(
 }
 
 fn hear(news: &News<'_>, progress: &mut Option<Progress>) {
-    /// Steps that were over sooner need no second line.
+    /// A step that took less time needs no second line.
     const WORTH_TELLING: Duration = Duration::from_secs(2);
     match news {
         News::Begins(what) => aside::say(format_args!("  {what}")),
@@ -155,7 +155,7 @@ fn hear(news: &News<'_>, progress: &mut Option<Progress>) {
     }
 }
 
-/// What came of it, and where the pages are.
+/// Reports the verdict and the place of the pages.
 fn tell(experiment: &Experiment, written: &Written) -> Result<()> {
     let style = match written.verdict.agreement {
         Agreement::Full => AGREES,
@@ -172,7 +172,7 @@ fn tell(experiment: &Experiment, written: &Written) -> Result<()> {
     .context("printing the verdict")
 }
 
-/// Every experiment with what it is about and how long it takes.
+/// The list of experiments, each with its subject and its duration.
 fn list() -> String {
     let mut page = format!(
         "{BOLD}{:<9} {:<46} {:>7} {:>7} {:>7}{BOLD:#}\n",

@@ -1,6 +1,6 @@
 //! `masu heap`: heap profiles, read, given names and shown; or a program run with its profile on.
 //!
-//! Relies on the lab for all of that. What is decided here is the shape and where it goes.
+//! Relies on the lab for all of that; this file decides the form and the place of the output.
 
 use std::env;
 use std::ffi::OsStr;
@@ -19,7 +19,7 @@ use crate::exit::Ending;
 use crate::report::{refuse_to_replace, try_to_write};
 use crate::{aside, carried};
 
-/// How long a process may take to answer.
+/// The time that a process may take to answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 pub(crate) fn perform(command: HeapCommand) -> Result<Ending> {
@@ -61,7 +61,7 @@ pub(crate) fn run(program: &Program, view: &View) -> Result<ExitStatus> {
         // A program that allocates little has samples too.
         variables.push((INTERVAL, OsStr::new(FINE)));
     }
-    // Ctrl-C is for the program; what it held is shown then.
+    // Ctrl-C is for the program; masu then shows the memory that the program held.
     let _stop = Stop::on_signals()?;
     let (process, status) = launch_beside(&workload, &variant, &variables)?;
     let files = written_in(folder.path(), process);
@@ -80,7 +80,7 @@ pub(crate) fn run(program: &Program, view: &View) -> Result<ExitStatus> {
         aside::say("");
         let end = "-o heap.svg draws it; --of allocated counts all there ever was.";
         for line in profile.never_freed().trim_end().lines().chain([end]) {
-            // What stands under a heading is a function's name, and stays whole.
+            // A line under a heading is a function's name, and stays whole.
             let is_sentence = !line.is_empty() && !line.starts_with(' ');
             aside::say(if is_sentence { report::notice(line) } else { line.to_owned() });
         }
@@ -93,12 +93,12 @@ pub(crate) fn run(program: &Program, view: &View) -> Result<ExitStatus> {
     Ok(status)
 }
 
-/// Where the program writes its profile, and how many bytes lie between two samples.
+/// The variables for the place of the program's profile and for the bytes between two samples.
 const PROFILE: &str = "MASU_PROFILE";
 const INTERVAL: &str = "MASU_PROFILE_INTERVAL";
 const FINE: &str = "64K";
 
-/// The form that is asked for, by the output's name where by nothing else.
+/// The form that the user asks for; without the option, the output's name decides.
 fn shape_of(view: &View) -> Result<Shape> {
     match (view.format, &view.output) {
         (Some(shape), _) => Ok(shape),
@@ -125,7 +125,7 @@ fn show(profile: &Profile, view: &View, title: &str) -> Result<Ending> {
             std::io::stdout().lock().write_all(&bytes).context("printing the profile")?;
         }
     }
-    // In the table remarks stand above; other shapes have no place for them.
+    // The table shows the remarks above; other shapes have no place for them.
     if shape != Shape::Text || view.output.is_some() {
         for remark in &profile.remarks {
             aside::say(format_args!("Note: {remark}"));

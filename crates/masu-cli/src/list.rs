@@ -79,10 +79,10 @@ fn page(catalogue: &Catalogue, absences: &[String], home: Option<&OsStr>) -> Str
     page
 }
 
-/// The form of the JSON; a change that a reader could trip over is a new one.
+/// The version of the JSON; a change that could break a reader needs a new version.
 const VERSION: u32 = 1;
 
-/// The same for programs.
+/// The list as JSON, for programs.
 fn json(catalogue: &Catalogue, absences: &[String]) -> String {
     let allocator = |one: &Allocator| {
         let Allocator { name, path, version, libc, notes, .. } = one;
@@ -107,7 +107,7 @@ fn json(catalogue: &Catalogue, absences: &[String]) -> String {
     format!("{all:#}\n")
 }
 
-/// What a malloc is for, in a word.
+/// The C library that a malloc is for, in a word.
 fn library_of(libc: Libc) -> &'static str {
     match libc {
         Libc::Glibc => "glibc",

@@ -16,7 +16,7 @@ use crate::arguments::{self, Arguments};
 use crate::aside;
 use crate::exit::Ending;
 
-/// What masu's own page says beyond the help; the commands stand where the file has a comment.
+/// The text of masu's own page beyond the help; a comment in the file marks the place of the commands.
 const TEXT: &str = include_str!("manual/masu.roff");
 
 /// The last section of every other page.
@@ -69,7 +69,7 @@ fn show(page: &[u8]) -> Result<()> {
         Err(error) => return Err(error).context("starting `man`"),
     };
     if let Some(mut input) = man.stdin.take() {
-        // A pager that was left early has seen enough.
+        // The write fails if the user leaves the pager early, which is no error.
         let _ = input.write_all(page);
     }
     man.wait().context("waiting for `man`")?;
@@ -90,7 +90,7 @@ fn commands() -> Vec<Command> {
     all.into_iter().map(|command| command.mut_args(explained)).collect()
 }
 
-/// What `-h` has no room for has a help all the same, which clap_mangen passes over.
+/// Options that `-h` leaves out still have a help text, which clap_mangen passes over.
 fn explained(option: Arg) -> Arg {
     match option.get_long_help().or_else(|| option.get_help()).cloned() {
         Some(help) => option.long_help(help),
@@ -137,7 +137,7 @@ fn help(command: &Command) -> Roff {
     for line in text.map(ToString::to_string).unwrap_or_default().lines() {
         match line {
             "" => roff.control("PP", []),
-            // A line of its own, as an example is.
+            // Each example stands on its own line.
             line if line.starts_with("  ") || line.starts_with("Exit:") => {
                 roff.control("br", []).text([roman(line)])
             }

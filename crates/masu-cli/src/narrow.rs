@@ -1,16 +1,16 @@
 //! Pages that are laid out for 80 columns, on terminals that have fewer.
 //!
-//! The hard idea is to know a page by its lines alone: words behind a gap of two spaces stand in a column and go on in it, and
-//! lines of one indent without a gap are a paragraph.
+//! The hard part is to recognize a page's layout from its lines alone: words behind a gap of two spaces form a column
+//! and wrap inside it, and lines of one indent without a gap form a paragraph.
 
 use std::fmt::Write as _;
 
 use anstream::adapter::strip_str;
 
-/// A gap of so many spaces is that of a column.
+/// A gap of this many spaces begins a column.
 const GAP: &str = "  ";
 
-/// Lines that begin further in are no paragraphs: each is of its own.
+/// Lines with a larger indent form no paragraph: each line stands alone.
 const TEXT_MOST: usize = 2;
 
 /// `page` in lines of at most `columns` characters; styles take none.
@@ -41,7 +41,7 @@ pub(crate) fn fit(page: &str, columns: usize) -> String {
 /// Adds a line that is too long, without its end.
 fn broken(page: &mut String, line: &str, columns: usize) {
     let (first, rest, mut at) = match column(line) {
-        // Where the column leaves too little, it begins below.
+        // If the column leaves too little room, its text begins on the line below.
         Some((gap, at)) if at > columns / 2 => {
             page.push_str(line[..gap].trim_end());
             page.push('\n');
@@ -75,7 +75,7 @@ fn broken(page: &mut String, line: &str, columns: usize) {
     }
 }
 
-/// A word, in parts that end in punctuation where it has no room on a line; of each, whether it begins the word.
+/// Splits a word that does not fit on a line into parts that end in punctuation; each part says if it begins the word.
 fn parts(word: &str, room: usize) -> Vec<(&str, bool)> {
     let mut parts = Vec::new();
     let mut rest = word;
@@ -91,7 +91,7 @@ fn parts(word: &str, room: usize) -> Vec<(&str, bool)> {
     parts
 }
 
-/// Where the last column of a line begins, in bytes and in characters; none where it has one alone.
+/// The start of a line's last column, in bytes and in characters; none if the line has only one column.
 fn column(line: &str) -> Option<(usize, usize)> {
     let indent = indent(line);
     let gap = indent + line[indent..].rfind(GAP)? + GAP.len();

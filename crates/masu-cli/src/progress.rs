@@ -1,4 +1,4 @@
-//! How far a comparison is, on standard error: a bar with the time left on a terminal, else a few plain lines.
+//! The progress of a comparison, on standard error: a bar with the time left on a terminal, else a few plain lines.
 //!
 //! The lab calls only between runs, so nothing is drawn while a run is timed; for the same reason the bar has no
 //! ticking thread. Warm-ups are not timed: where one takes long, a line says what is waited for.
@@ -16,16 +16,16 @@ use masu_lab::results::LeftOut;
 
 use crate::aside;
 
-/// Plain output tells of every such part done.
+/// Plain output divides the work into this many parts and reports each.
 const PLAIN_STEPS: usize = 4;
 
-/// Less time left than this needs no plain line.
+/// A plain line is not worth printing with less time left than this.
 const WORTH_TELLING: Duration = Duration::from_secs(5);
 
-/// How long a program runs that nothing is known of before a line says that it is waited for.
+/// The time after which a line says that masu waits for a program of unknown duration.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Where the lab's events go.
+/// The receiver of the lab's events.
 pub(crate) struct Progress {
     /// One line of a terminal, redrawn; none for a file or a pipe, which gets few lines.
     bar: Option<ProgressBar>,
@@ -96,12 +96,12 @@ fn slow_warm_up(label: &str, is_server: bool) -> String {
 
 /// Says a line after a while, unless it is dropped before.
 pub(crate) struct Waiting {
-    /// The thread that waits sees when it is gone.
+    /// The waiting thread ends when this is dropped.
     _until: Sender<()>,
 }
 
 impl Waiting {
-    /// Says `line` above `bar` when so much time is over.
+    /// Says `line` above `bar` once this much time has passed.
     pub(crate) fn new(after: Duration, bar: Option<ProgressBar>, line: String) -> Self {
         let (until, is_over) = mpsc::channel();
         thread::spawn(move || {
@@ -113,7 +113,7 @@ impl Waiting {
     }
 }
 
-/// While a program runs that is not timed: a clock on a terminal, and after a while a line on what is waited for.
+/// The progress of a program that is not timed: a clock on a terminal, and after a while a line about the wait.
 pub(crate) struct Ticking {
     clock: Option<ProgressBar>,
     _waiting: Waiting,
@@ -122,7 +122,7 @@ pub(crate) struct Ticking {
 impl Ticking {
     /// Says that the program still runs, and `what_to_do`.
     pub(crate) fn on_stderr(what_to_do: &str) -> Self {
-        /// It shows seconds.
+        /// The clock shows seconds.
         const TICK: Duration = Duration::from_millis(500);
         let clock = io::stderr().is_terminal().then(|| {
             let clock = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
@@ -185,7 +185,7 @@ fn tell_left_out(case: &str, left_out: &LeftOut) {
     aside::say(notice(&format!("{case}: going on without {label}: {reason}")));
 }
 
-/// Whether `done` of `of` runs is the first moment past another part of the whole.
+/// True if run `done` of `of` is the first past another part of the whole.
 fn is_step(done: usize, of: usize) -> bool {
     done > 0 && done < of && done * PLAIN_STEPS / of > (done - 1) * PLAIN_STEPS / of
 }

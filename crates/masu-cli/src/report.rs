@@ -72,8 +72,8 @@ impl Request {
     }
 }
 
-/// The form of a page: JSON where that is asked for, else what the output's name says. An output that cannot be
-/// written is refused now, and not when there is something to write.
+/// The form of a page: JSON if the user asks for it, else the form that the output's name implies. An output that
+/// cannot be written is refused at once, before there is something to write.
 pub(crate) fn format_of(json: bool, output: Option<&Path>) -> Result<Format> {
     let format = named_format(json, output)?;
     output.map_or(Ok(()), try_to_write)?;

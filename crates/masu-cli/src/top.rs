@@ -26,7 +26,7 @@ pub(crate) fn perform(arguments: &arguments::Top) -> Result<()> {
         return print(&table::page(&observer.observe()?));
     }
     if env::var_os("TERM").is_none_or(|terminal| terminal.is_empty() || terminal == "dumb") {
-        // It cannot be written over: one page below the other.
+        // The output cannot be overwritten, so the pages follow one another.
         return follow(&mut observer, arguments.interval, false, |seen| {
             Ok(table::page(seen) + "\n")
         });

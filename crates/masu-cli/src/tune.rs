@@ -33,8 +33,8 @@ pub(crate) struct Request {
     stop: Stop,
 }
 
-/// The part of the budget that the first look may take at most, as a divisor: of a run that takes longer there is no
-/// time for enough runs either.
+/// The part of the budget that the first look may take at most, as a divisor. If one run takes longer, there is no time
+/// for enough runs either.
 const FIRST_LOOK: u32 = 10;
 
 impl Request {
@@ -66,7 +66,7 @@ impl Request {
             variants: Choice::Named(variants),
             ..arguments.around.entry(words)
         };
-        // How many rounds each stage has is for the search to say.
+        // The search decides how many rounds each stage has.
         let plan = Plan::make(&Suite::single(entry, Rounds::Fixed(1)), &mut mallocs)?;
         let usual = || vec![Form::Environment, Form::Systemd, Form::Docker];
         let forms = if arguments.forms.is_empty() { usual() } else { arguments.forms };
@@ -99,8 +99,8 @@ impl Request {
     }
 }
 
-/// What a diagnosis names as remedies, from one counted run: tried first. Nothing where runs need something around
-/// them, and where that run says nothing.
+/// The remedies that a diagnosis names, from one counted run: they are tried first. Empty if runs need something around
+/// them, and if that run says nothing.
 fn first_look(
     arguments: &arguments::Tune,
     workload: &Workload,
@@ -133,11 +133,11 @@ fn first_look(
             says.unwrap_or_default()
         )));
     }
-    // Without it the usual order holds.
+    // Without a diagnosis the usual order holds.
     Ok(made.map(|diagnosis| named_by(&diagnosis.findings)).unwrap_or_default())
 }
 
-/// The program as it is, then what was named and must work.
+/// The program as it is, then the variants that the user named, which must work.
 fn named(arguments: &arguments::Tune) -> Vec<Named> {
     let system = Spec { allocator: "system".to_owned(), settings: Vec::new() };
     let others = arguments.variants.iter().filter(|spec| **spec != system).cloned();
@@ -164,7 +164,7 @@ fn observe(progress: &Progress, event: &Event<'_>) {
                 report::about(*estimate)
             ));
         }
-        // How many runs there are was said for the whole search.
+        // The number of runs was announced for the whole search.
         Event::Measuring(compare::Event::Planned { .. }) => {}
         Event::Measuring(event) => progress.observe(event),
         _ => {}

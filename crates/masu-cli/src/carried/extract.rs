@@ -53,7 +53,7 @@ fn write_new(path: &Path, content: &[u8]) -> io::Result<()> {
     file.write_all(content)
 }
 
-/// Whether `path` is a regular file of ours with exactly these bytes.
+/// True if `path` is a regular file of ours with exactly these bytes.
 fn holds(path: &Path, content: &[u8]) -> bool {
     let read = || -> io::Result<bool> {
         // Without O_NONBLOCK a FIFO would stop us here for ever.

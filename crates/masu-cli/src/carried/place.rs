@@ -1,4 +1,4 @@
-//! Where `libmasu.so` may be laid: the folders to try, best first, and what makes one unfit.
+//! The folders in which `libmasu.so` may be laid, best first, and the reasons that make a folder unfit.
 //!
 //! A folder is fit when nobody but its owner and root could have put a file there or could swap a folder above it,
 //! when programs may be mapped from it, and when its path survives `LD_PRELOAD`.
@@ -17,7 +17,7 @@ use rustix::fs::StatVfsMountFlags;
 const OTHERS_WRITE: u32 = 0o022;
 const STICKY: u32 = 0o1000;
 
-/// What of this process decides where files may lie.
+/// The facts about this process that decide where files may lie.
 pub(super) struct Surroundings {
     pub(super) user: u32,
     pub(super) cache_home: Option<OsString>,
@@ -38,7 +38,7 @@ impl Surroundings {
     }
 }
 
-/// The folder that is named, unless it is relative: such are ignored, as the XDG specification asks.
+/// The named folder, unless its path is relative: relative paths are ignored, as the XDG specification asks.
 fn absolute(folder: &Option<OsString>) -> Option<PathBuf> {
     folder.as_ref().map(PathBuf::from).filter(|folder| folder.is_absolute())
 }
@@ -61,12 +61,12 @@ pub(super) fn candidates(surroundings: &Surroundings) -> Vec<PathBuf> {
     folders
 }
 
-/// Makes `folder` where it is missing, with access for its owner alone, and returns its true path
-/// if it is fit; else why not.
+/// Makes `folder` if it is missing, with access for its owner alone. Returns its true path if the folder is fit,
+/// otherwise the reason why not.
 pub(super) fn prepare(folder: &Path) -> Result<PathBuf, String> {
     make(folder).map_err(|error| format!("cannot be made: {error}"))?;
-    // The folder itself must not be a link: in a shared folder anyone could have left one. Links
-    // above it are followed here, once, and judged as what they lead to.
+    // The folder itself must not be a link: in a shared folder anyone could have left one. Links above the folder are
+    // resolved here, once, and their targets are judged.
     let own = fs::symlink_metadata(folder).map_err(|error| error.to_string())?;
     if !own.is_dir() {
         return Err("is not a folder (a link, perhaps)".to_owned());
@@ -80,7 +80,7 @@ pub(super) fn prepare(folder: &Path) -> Result<PathBuf, String> {
     if own.mode() & OTHERS_WRITE != 0 {
         return Err("others may write to it".to_owned());
     }
-    // In a user namespace root may be nobody that has a number here, but `/` is still root's.
+    // In a user namespace root may have no number, but `/` still belongs to root.
     let top = fs::metadata("/").map_err(|error| error.to_string())?.uid();
     for above in folder.ancestors().skip(1) {
         let metadata = fs::metadata(above).map_err(|error| error.to_string())?;
@@ -105,7 +105,7 @@ fn make(folder: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
-/// Whether nobody but the `trusted` users could rename what lies in the folder of `metadata`.
+/// True if nobody but the `trusted` users could rename what lies in the folder of `metadata`.
 fn is_safe_above(metadata: &Metadata, trusted: &[u32]) -> bool {
     trusted.contains(&metadata.uid())
         && (metadata.mode() & OTHERS_WRITE == 0 || metadata.mode() & STICKY != 0)

@@ -14,18 +14,18 @@ use masu_code::{Archive, Arena, Handle, Options, Place, Report, Source};
 
 use crate::arguments::CodeLoad;
 
-/// What a static library begins with, and a thin one.
+/// The first bytes of a static library, and of a thin one.
 const ARCHIVES: [&[u8]; 2] = [b"!<arch>\n", b"!<thin>\n"];
 
 pub(crate) fn perform(arguments: &CodeLoad) -> Result<()> {
     let (sources, archives) = read(&arguments.paths)?;
-    // The command has nothing that loaded code would be near to, and the C library has `stderr`.
+    // The command has nothing that loaded code must be near; the C library has `stderr`.
     let place = if arguments.low { Place::Low } else { Place::NearLibraries };
     let arena = Arena::open(Options { place, ..Options::default() })?;
     let empty = arena.report();
     let start = Instant::now();
     #[expect(unsafe_code, reason = "naming an object has its initializers run")]
-    // SAFETY: That they are sound to run is the user's to know, as of a program that is started.
+    // SAFETY: The user answers for the soundness of the objects, as for a program that is started.
     let objects = unsafe { arena.load_with(sources, &archives)? };
     let page = page(&empty, &arena.report(), start.elapsed());
     write!(anstream::stdout(), "{page}").context("printing the page")?;
@@ -34,8 +34,8 @@ pub(crate) fn perform(arguments: &CodeLoad) -> Result<()> {
     writeln!(anstream::stdout(), "{name} returned {returned}").context("printing the result")
 }
 
-/// The objects in files and folders, and the static libraries that they take what they need of; of libraries alone,
-/// all objects.
+/// The objects in files and folders, and the static libraries from which these objects take the members that they need.
+/// If only libraries are given, all their objects.
 fn read(paths: &[PathBuf]) -> Result<(Vec<Source>, Vec<Archive>)> {
     let (mut sources, mut archives) = (Vec::new(), Vec::new());
     for path in paths {
@@ -85,7 +85,7 @@ fn call(arena: &Arena, objects: &[Handle], name: &str, words: &[OsString]) -> Re
     let words: Vec<&CStr> = words.iter().map(CString::as_c_str).collect();
     for &object in objects {
         #[expect(unsafe_code, reason = "naming a function has it called")]
-        // SAFETY: That it is a function of this type is the user's to know; the help says so.
+        // SAFETY: The user answers for the function's type; the help says so.
         let returned = unsafe { arena.call_main(object, name, &words) };
         if !matches!(returned, Err(masu_code::Error::NoSymbol { .. })) {
             return Ok(returned?);
@@ -94,7 +94,7 @@ fn call(arena: &Arena, objects: &[Handle], name: &str, words: &[OsString]) -> Re
     bail!("no object defines a function `{name}`; `nm` lists what they define")
 }
 
-/// What the objects took, beyond what an arena takes without any.
+/// The page about the loaded objects: their cost beyond that of an empty arena.
 fn page(empty: &Report, full: &Report, time: Duration) -> String {
     let count = full.objects;
     let objects = if count == 1 { "object" } else { "objects" };

@@ -1,6 +1,6 @@
 //! `masu code map`: how scattered a running process's machine code is.
 //!
-//! Relies on the lab, which reads and judges; here it becomes a page.
+//! Relies on the lab to read and judge; this file prints the page.
 
 use std::io::Write;
 

@@ -1,6 +1,7 @@
 //! `masu diagnose --prove`: the settings and mallocs that a diagnosis names, run against the program as it is.
 //!
-//! Relies on the lab's proofs, whose runs are those of `masu compare`. What needs code is never proved.
+//! Relies on the lab's proofs, whose runs are those of `masu compare`. A remedy that needs a change of code is never
+//! proved.
 
 use anyhow::Result;
 use masu_lab::prove::{self, Proof};

@@ -1,7 +1,7 @@
 //! The trial after a diagnosis: the program beside the mallocs and settings that it names, and beside a few others.
 //!
-//! Relies on the lab to say what is tried and what it showed. A trial that cannot be made is named among what was
-//! not seen; it never makes the diagnosis fail.
+//! Relies on the lab to choose the variants and to judge the results. A trial that cannot be made is listed under what
+//! was not seen; it never makes the diagnosis fail.
 
 use std::time::{Duration, Instant};
 
@@ -35,7 +35,7 @@ pub(super) fn perform(
     let began = Instant::now();
     let longest = trial.longest;
     let proof = trial.make(stop, &mut |event| match event {
-        // It was announced.
+        // The trial was announced already.
         Event::Planned { .. } => {}
         event => progress.observe(&within(event, began.elapsed(), longest)),
     });
@@ -51,7 +51,7 @@ pub(super) fn perform(
     }
 }
 
-/// How far a trial is that its time ends, and not a number of runs.
+/// The progress of a trial that ends by time, not after a number of runs.
 #[expect(clippy::cast_precision_loss, reason = "runs are few")]
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at least 1")]
 fn within(event: Event<'_>, spent: Duration, longest: Duration) -> Event<'_> {

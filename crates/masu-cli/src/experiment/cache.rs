@@ -1,6 +1,6 @@
 //! The folder in which experiments build programs and keep inputs.
 //!
-//! It is removed as a whole, so it is only ever a folder that masu made, which a file in it says.
+//! The folder is removed as a whole, so masu uses only folders that it made itself; a file inside marks them.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -11,17 +11,17 @@ use anyhow::{Context, Result, bail};
 
 use crate::carried;
 
-/// The file that says whose folder it is; backups leave such folders out.
+/// The file that marks the folder as masu's; backups leave such folders out.
 const TAG: &str = "CACHEDIR.TAG";
 
-/// What stands in it: the signature of <https://bford.info/cachedir/>, and whose it is.
+/// The text of that file: the signature of <https://bford.info/cachedir/>, and the folder's owner.
 const TEXT: &str = "Signature: 8a477f597d28d172789f06886806bc55\n\
                     # What `masu experiment` built and made; `masu experiment --clean` removes it.\n";
 
-/// What of the text says that the folder is masu's.
+/// The part of the text that marks the folder as masu's.
 const MARK: &str = "masu experiment --clean";
 
-/// The unit in which the kernel says what a file takes on the disk.
+/// The unit in which the kernel reports the disk usage of a file.
 const BLOCK_BYTES: u64 = 512;
 
 pub(super) struct Cache(PathBuf);
@@ -50,7 +50,7 @@ impl Cache {
         fs::write(self.0.join(TAG), TEXT).with_context(|| format!("writing into {folder}"))
     }
 
-    /// Removes it; how many bytes it held, none where it is not there.
+    /// Removes the folder and returns its size in bytes; none if it does not exist.
     pub(super) fn remove(&self) -> Result<Option<f64>> {
         match fs::symlink_metadata(&self.0) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
@@ -69,13 +69,13 @@ impl Cache {
         fs::read_to_string(self.0.join(TAG)).is_ok_and(|text| text.contains(MARK))
     }
 
-    /// How many bytes it takes on the disk.
+    /// The disk usage of the folder, in bytes.
     pub(super) fn size(&self) -> f64 {
         size(&self.0) as f64
     }
 }
 
-/// What the files below `folder` take on the disk in bytes, which is far less than their length where they have holes.
+/// The disk usage of the files below `folder` in bytes, which is far less than their length where files have holes.
 fn size(folder: &Path) -> u64 {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let of = |entry: fs::DirEntry| match entry.metadata() {

@@ -1,4 +1,4 @@
-//! `masu list --options`: every option of the allocator, and what it makes of settings of glibc's.
+//! `masu list --options`: every option of the allocator, and how the allocator reads glibc's settings.
 //!
 //! The tables of the allocator's own sources are compiled in: they are data, so no allocator is linked into the
 //! command.
@@ -16,7 +16,7 @@ mod glibc;
 
 const WIDTH: usize = 80;
 
-/// The form of the JSON; a change that a reader could trip over is a new one.
+/// The version of the JSON; a change that could break a reader needs a new version.
 const VERSION: u32 = 1;
 
 const INTRODUCTION: &str = "\
@@ -117,7 +117,7 @@ fn becomes(becomes: glibc::Becomes) -> Option<&'static str> {
     }
 }
 
-/// A text of the tables, where it was broken into lines.
+/// A text of the tables, joined into one line.
 fn plain(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -1,6 +1,6 @@
 //! `masu list --settings`: every setting, what it does, and what it becomes for each malloc.
 //!
-//! Relies on the lab's table for all of it; what is decided here is how it fits 80 columns.
+//! Relies on the lab's table for all of it; this file fits the page into 80 columns.
 
 use masu_lab::variant::settings::{Cell, SETTINGS, Setting};
 
@@ -8,7 +8,7 @@ use super::{BOLD, DIM};
 
 const WIDTH: usize = 80;
 
-/// Where what a malloc reads begins.
+/// The column of the names and values that a malloc reads.
 const INDENT: usize = 12;
 
 const INTRODUCTION: &str = "\

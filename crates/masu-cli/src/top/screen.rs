@@ -18,7 +18,7 @@ use masu_lab::{Error as LabError, Stop};
 use self::canvas::{Canvas, Line, Size};
 use super::table::{self, Table};
 
-/// Keys are looked for so often at least, and signals.
+/// The longest time between two checks for keys and signals.
 const PATIENCE: Duration = Duration::from_millis(200);
 const SHORTEST: Duration = Duration::from_millis(100);
 const LONGEST: Duration = Duration::from_secs(3600);
@@ -61,7 +61,7 @@ struct Screen<'a> {
     observer: &'a mut Observer,
     interval: Duration,
     seen: Option<Observation>,
-    /// Why there is nothing newer to be seen.
+    /// The reason why nothing newer can be shown.
     trouble: Option<String>,
     shown: Shown,
     /// The column to sort by, of classes and of threads, and whether the greatest comes first.
@@ -93,7 +93,7 @@ pub(super) fn show(observer: &mut Observer, interval: Duration, stop: &Stop) -> 
     screen.run(&mut Canvas::open()?, stop)
 }
 
-/// Whether the locale's characters are UTF-8: the first of these that is set says so.
+/// True if the locale's characters are UTF-8: the first of these variables that is set decides.
 fn is_utf8() -> bool {
     let set = ["LC_ALL", "LC_CTYPE", "LANG"].iter().filter_map(|name| env::var(name).ok());
     let said = set.into_iter().find(|value| !value.is_empty()).unwrap_or_default();
@@ -190,7 +190,7 @@ impl Screen<'_> {
         };
         curve("live", points.iter().map(|point| point.live_bytes).collect());
         curve("RSS", points.iter().map(|point| point.resident_bytes).collect());
-        // All but what stands above and the line at the foot.
+        // All lines but those above and the one at the foot.
         let room = size.rows.saturating_sub(lines.len() + 1);
         let mut body = match self.shown {
             Shown::Classes => self.table(room, Table::of_classes(&seen)),

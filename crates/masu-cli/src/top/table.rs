@@ -1,6 +1,6 @@
-//! What was seen, as lines and tables of text: for a page that is printed, and for the screen.
+//! The observation as lines and tables of text: for a page that is printed, and for the screen.
 //!
-//! Relies on the lab for every number. All lines fit 80 columns as long as numbers are of this world.
+//! Relies on the lab for every number. All lines fit 80 columns as long as the numbers are realistic.
 
 use std::cmp::Reverse;
 
@@ -19,7 +19,7 @@ pub(super) struct Column {
     width: usize,
 }
 
-/// A cell: what it says, and what it is sorted by.
+/// A cell: its text and its sort key.
 pub(super) struct Cell {
     text: String,
     order: Order,
@@ -57,7 +57,7 @@ const THREADS: &[Column] = &[
     column("remote", 10),
 ];
 
-/// Where a column is of names, which stand to the left.
+/// The heading of a column of names, which are left-aligned.
 const NAMES: &str = "name";
 
 impl Cell {
@@ -120,7 +120,7 @@ impl Table {
     }
 }
 
-/// Text in its column; what is too long is cut, so that columns stay where they are.
+/// Text in its column; text that is too long is cut, so that columns stay aligned.
 fn aligned(column: &Column, text: &str) -> String {
     let width = column.width;
     let cut: String = text.chars().take(width - 1).collect();
@@ -178,7 +178,7 @@ pub(super) fn title(seen: &Observation) -> String {
     format!("{} {}  {command}  ({age} old)", seen.name, seen.pid)
 }
 
-/// The whole in a few lines, each a heading and what belongs to it.
+/// The whole process in a few lines, each with a heading and its figures.
 pub(super) fn whole(seen: &Observation) -> Vec<String> {
     let total = &seen.total;
     let size = |value: u64| bytes(value as f64);

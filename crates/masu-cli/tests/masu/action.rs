@@ -20,7 +20,7 @@ fn commit(repository: &Path, job: &str) {
     }
 }
 
-/// The exit code, the page and what was said of `HEAD~1` and `head`.
+/// The exit code, the page and the messages of a comparison of `HEAD~1` with `head`.
 fn compare(repository: &Path, head: &str, build: &str) -> (i32, String, String) {
     // Memory decides, which no other load changes.
     compare_by("peak_rss", repository, head, build)

@@ -43,7 +43,7 @@ impl Target {
         line.unwrap_or_default().trim().to_owned()
     }
 
-    /// Takes what it writes until it has written more than a pipe and it hold, so that it must be running.
+    /// Reads the shell's output until it is more than a pipe and the shell can hold, so that the shell must be running.
     fn goes_on(&mut self) {
         let mut taken = (&mut self.lines).take(256 << 10);
         let bytes = io::copy(&mut taken, &mut io::sink()).expect("a pipe can be read");
@@ -59,7 +59,7 @@ impl Target {
         masu
     }
 
-    /// It is traced no more, and works.
+    /// Checks that the shell is no longer traced, and works.
     fn runs_free(mut self) {
         wait_until("it is let go", || self.tracer() == "0");
         self.goes_on();
@@ -118,18 +118,18 @@ fn who_may_not_attach_hears_why_and_what_to_do() {
         assert!(output.status.code() == Some(2) && said.contains(part), "{part}: {said}");
     };
     let attach = ["diagnose", "--attach", "--for", "10ms", "-p"];
-    // Another one is there already.
+    // Another tracer is there already.
     let mut first = target.attached();
     let tracer = target.tracer();
     refused(masu(&attach).arg(target.pid()).output().unwrap(), &format!("({tracer}) traces it"));
     first.kill().unwrap();
     first.wait().unwrap();
-    // A sandbox forbids it.
+    // A sandbox forbids tracing.
     let folder = Folder::new();
     let mut sandboxed = Command::new(folder.sandbox());
     sandboxed.args(["ptrace", "--"]).arg(env!("CARGO_BIN_EXE_masu"));
     refused(sandboxed.args(attach).arg(target.pid()).output().unwrap(), "outside the sandbox");
-    // It is another user's.
+    // The process belongs to another user.
     if Command::new("id").arg("-u").output().unwrap().stdout == b"0\n" {
         let mut nobody = Command::new("setpriv");
         nobody.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(folder.masu());

@@ -1,4 +1,4 @@
-//! `masu code`: objects of gcc loaded by the command and called, and what is said of those that cannot be.
+//! `masu code`: objects of gcc loaded by the command and called, and the messages about those that cannot be.
 
 use std::fs;
 use std::path::Path;
@@ -30,7 +30,7 @@ fn compiled(sources: &[(&str, &str)]) -> TempDir {
     folder
 }
 
-/// What `masu` prints, run in a folder; it must succeed.
+/// The output of `masu`, run in a folder; it must succeed.
 fn said(folder: &Path, arguments: &[&str]) -> String {
     let output = masu(arguments).current_dir(folder).output().unwrap();
     let wrong = String::from_utf8_lossy(&output.stderr);

@@ -30,7 +30,7 @@ fn the_page_has_facts_prices_and_noise_within_80_columns() {
         text.lines().filter(|line| line.starts_with("! ") && !line.contains("limit")).count();
     let last = text.lines().last().unwrap();
     assert_eq!(marks == 0, last.starts_with("Nothing limits"), "{text}");
-    // What it prints of others, the CPU's name and paths, may be a word that is longer than a line.
+    // The page prints words of others, the CPU's name and paths, which may be longer than a line.
     let long = text.lines().find(|line| line.chars().count() > 80);
     assert_eq!(long, None, "{text}");
 }

@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Where masu stands for the program under test.
+/// The start of each script: `masu` stands for the program under test.
 const START: &str = "masu() { command \"$MASU\" \"$@\"; }; ";
 
 /// The commands in the page's blocks of shell.
@@ -21,7 +21,7 @@ fn shown() -> Vec<String> {
 /// The same with few runs: the figures are not what is tested.
 fn shortened(line: &str) -> String {
     let line = line.replace("-n 100", "-n 1");
-    // So wide that the first look is enough.
+    // The precision is so wide that the first check is enough.
     let wide = "--budget 5m --precision 1000";
     let line = line.replace("--budget 10m", wide).replace("--precision 3", wide);
     let is_said = ["-n 1", "--budget"].iter().any(|it| line.contains(it));

@@ -43,7 +43,7 @@ impl Folder {
     }
 }
 
-/// What a diagnosis that ended well printed.
+/// The diagnosis that a successful run printed.
 fn diagnosis(output: &Output) -> Value {
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{said}");
@@ -53,7 +53,7 @@ fn diagnosis(output: &Output) -> Value {
     diagnosis
 }
 
-/// What the diagnosis says that it could not see of this.
+/// The lines of the diagnosis about what it could not see that begin with `of`.
 fn blindness<'a>(diagnosis: &'a Value, of: &str) -> Vec<&'a str> {
     let not_seen = diagnosis["not_seen"].as_array().expect("what was not seen is a list");
     let all = not_seen.iter().filter_map(Value::as_str);

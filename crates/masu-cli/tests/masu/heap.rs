@@ -96,7 +96,7 @@ fn a_program_of_cpp_is_told_by_its_own_names() {
     assert!(table.contains("shop::table()") && table.contains("shop.cpp:"), "{table}");
     let picture = shown(&["--format", "svg"], &file);
     assert!(picture.starts_with("<svg") && picture.contains("shop::parse(int)"), "{picture}");
-    // What has names needs the program no more.
+    // A profile with names does not need the program any more.
     let named = folder.path().join("named.pb");
     shown(&["-o", named.to_str().unwrap()], &file);
     fs::remove_file(&program).unwrap();
@@ -185,7 +185,7 @@ fn a_program_is_run_and_what_it_never_freed_is_said() {
     assert_eq!(output.status.code(), Some(3));
     let scope = fs::read_to_string(scope).unwrap();
     assert!(scope.contains("speedscope.app") && scope.contains("keep"), "{scope}");
-    // What could not be written at the end is refused before the program runs.
+    // An output that could not be written at the end is refused before the program runs.
     for name in ["leak.pdf", "no-such-folder/leak.svg"] {
         let ran = folder.path().join("ran");
         let mut refused = masu(&["heap", "-o"]);

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use crate::masu;
 
-/// Where the library lies that `command`, a `masu run` of `cat /proc/self/maps`, is served by.
+/// The path of the library that serves `command`, a `masu run` of `cat /proc/self/maps`.
 fn library(command: &mut Command) -> PathBuf {
     let output = command.output().unwrap();
     let maps = String::from_utf8_lossy(&output.stdout);

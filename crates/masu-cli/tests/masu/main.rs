@@ -39,7 +39,7 @@ fn masu(arguments: &[&str]) -> Command {
     command
 }
 
-/// What a command prints that succeeds.
+/// The output of a command that succeeds.
 fn printed(command: &mut Command) -> String {
     let output = command.output().expect("it starts");
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));

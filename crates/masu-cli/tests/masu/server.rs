@@ -18,7 +18,7 @@ fn compare(arguments: &[&str]) -> String {
     printed(masu(&["compare"]).args(arguments))
 }
 
-/// What one burst's record says under `key`, as it stands in the file.
+/// The figure that one burst's record has under `key`, as it stands in the file.
 fn figure<'a>(line: &'a str, key: &str) -> Option<&'a str> {
     let after = line.split_once(&format!("\"{key}\":"))?.1;
     after.split([',', '}']).next()

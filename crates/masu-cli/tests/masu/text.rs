@@ -1,4 +1,4 @@
-//! What `masu` says: pages and messages as files, to be read as a user reads them.
+//! The output of `masu`: pages and messages as files, to be read as a user reads them.
 //!
 //! `SNAPSHOTS=overwrite cargo test -p masu-cli` overwrites the files; the diff is the review.
 

@@ -1,4 +1,4 @@
-//! `masu top`: what is seen of a program from outside, and what is said where nothing can be.
+//! `masu top`: its view of a program from outside, and its messages where it can see nothing.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -17,7 +17,7 @@ struct Waiting {
 }
 
 impl Waiting {
-    /// Starts `script` with what comes in front of it, `masu run` as a rule.
+    /// Starts `script` behind these arguments of masu, usually `run`.
     fn start(masu_arguments: &[&str], script: &str) -> Waiting {
         let script = format!("{script}\necho ready\nread line\nexit 0");
         let mut command = masu(masu_arguments);
@@ -51,7 +51,7 @@ fn seen(pid: &str) -> Value {
     json(&mut masu(&["top", "-p", pid, "--once", "--json"]))
 }
 
-/// Whether this user may read other processes' memory, as root and where Yama lets everyone.
+/// True if this user may read other processes' memory, as root and where Yama lets everyone.
 fn may_read_memory() -> bool {
     let scope = fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope").unwrap_or_default();
     rustix::process::geteuid().is_root() || ["", "0"].contains(&scope.trim())
@@ -152,7 +152,7 @@ fn a_terminal_that_is_closed_ends_it() {
     let program = Waiting::start(&["run", "--"], "");
     let folder = tempfile::tempdir().unwrap();
     let (pid, typed) = (folder.path().join("pid"), folder.path().join("typescript"));
-    // Whatever is started with the signal of a closed terminal ignored, as nohup does, has to notice by itself.
+    // A program that starts with SIGHUP ignored, as under nohup, must notice the closed terminal by itself.
     let shell = format!(
         "stty rows 24 cols 80; trap '' HUP; echo $$ > {}; exec {} top -p {}",
         pid.display(),

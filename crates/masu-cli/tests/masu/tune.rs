@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::{failure, masu, printed};
 
-/// What tuning a shell that runs `script` comes to.
+/// The result of tuning a shell that runs `script`.
 fn tuned(arguments: &[&str], script: &str) -> Value {
     let start = ["tune", "--budget", "10m", "--json", "-a", "system:top_pad=1M"];
     let all = [&start[..], arguments, &["--", "sh", "-c", script]].concat();

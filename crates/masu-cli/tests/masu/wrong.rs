@@ -1,8 +1,8 @@
 //! Wrong input and broken surroundings, from end to end: every message in one file, to be read as a
 //! user meets them, and nothing left behind after any of it.
 //!
-//! `SNAPSHOTS=overwrite cargo test -p masu-cli` overwrites the file; the diff is the review. What a
-//! full disk, an interrupt and a resumption do to results is in `suite.rs`.
+//! `SNAPSHOTS=overwrite cargo test -p masu-cli` overwrites the file; the diff is the review. `suite.rs` tests the
+//! effects of a full disk, an interrupt and a resumption on results.
 
 mod surroundings;
 
@@ -16,8 +16,8 @@ use snapbox::{Data, file};
 
 use self::surroundings::Surroundings;
 
-/// What is refused, or ends a comparison, with what is said. The commands are read from here: a new one is a line
-/// `$ masu …`, and `SNAPSHOTS=overwrite` writes what it says.
+/// The commands that are refused, or that end a comparison, with their messages. The test reads the commands from here:
+/// a new command is a line `$ masu …`, and `SNAPSHOTS=overwrite` writes its message.
 const TRANSCRIPT: &str = include_str!("text/wrong.txt");
 
 #[test]

@@ -55,7 +55,7 @@ fn a_link_in_place_of_the_file_is_replaced_and_what_it_points_to_left_alone() {
     fs::create_dir(&folder).unwrap();
     fs::set_permissions(&folder, Permissions::from_mode(0o700)).unwrap();
     let victim = root.path().join("victim");
-    // The same bytes: only the link itself can be what is refused.
+    // The bytes are the same, so only the link itself can be the reason for the refusal.
     fs::write(&victim, CONTENT).unwrap();
     symlink(&victim, folder.join("lib.so")).unwrap();
     let path = extract(CONTENT, "lib.so", &[folder]).unwrap();

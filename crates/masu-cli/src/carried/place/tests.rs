@@ -1,4 +1,4 @@
-//! Which folders are tried, and what makes one unfit.
+//! Tests of the order of the folders, and of the reasons that make a folder unfit.
 
 use std::ffi::OsString;
 use std::fs::{self, Permissions};
@@ -109,7 +109,7 @@ fn a_folder_that_others_may_rename_is_refused_unless_sticky() {
 
 #[test]
 fn a_folder_of_another_user_is_refused() {
-    // Only root can hand a folder over; everyone finds one that is root's.
+    // Only root can give a folder away; every user can find a folder that belongs to root.
     let root = tempfile::tempdir().unwrap();
     let given = root.path().join("masu");
     fs::create_dir(&given).unwrap();

@@ -59,7 +59,7 @@ impl Crowd {
         line.trim_end().to_owned()
     }
 
-    /// Every thread works, and the number of the child that was made for it.
+    /// Has every thread work a turn; returns the path in `/proc` of the child that was made in it.
     fn turn(&mut self) -> PathBuf {
         self.orders.write_all(b"turn\n").expect("it reads");
         let line = self.line();
@@ -106,7 +106,7 @@ fn standings(process: &Path) -> Vec<Standing> {
     threads.filter_map(read).collect()
 }
 
-/// None of them is traced or stopped any more.
+/// True if no thread of the process is traced or stopped.
 fn are_free(process: &Path) -> bool {
     let is_free = |it: &Standing| it.tracer == "0" && !["t", "T"].contains(&it.state.as_str());
     standings(process).iter().all(is_free)
@@ -115,7 +115,7 @@ fn are_free(process: &Path) -> bool {
 #[test]
 fn every_thread_is_counted_those_that_begin_and_children_too_and_none_stays_stopped() {
     let mut crowd = Crowd::new("turns");
-    // What was there before is not counted.
+    // Work from before masu attached is not counted.
     let before = crowd.turn();
     let masu = crowd.attached();
     assert_eq!(standings(&crowd.process()).len(), 1 + FIRST + MORE);
@@ -149,7 +149,7 @@ fn when_masu_is_killed_every_thread_goes_on_and_children_do() {
     go_on(crowd, &children);
 }
 
-/// All threads are free and work, and the children end with their parent, as who is stopped would not.
+/// Checks that all threads are free and work, and that the children end with their parent: a stopped child would not.
 fn go_on(mut crowd: Crowd, children: &[PathBuf]) {
     let process = crowd.process();
     let mut children = children.to_vec();

@@ -1,8 +1,8 @@
 //! A folder with everything that may be wrong with a program, a library, a suite or a results file,
 //! and a look at what is left of a `masu` that ran there.
 //!
-//! Relies on a variable in the environment, which every process that masu starts inherits: by it
-//! they are found in `/proc`, whatever their parent is by then.
+//! Relies on a variable in the environment, which every process that masu starts inherits: the test finds the processes
+//! by it in `/proc`, whatever their parent is by then.
 
 use std::fs;
 use std::os::unix::process::CommandExt;
@@ -18,7 +18,7 @@ use crate::programs::{setuid_program, static_program};
 /// The variable by which processes are known.
 const MARK: &str = "MASU_TEST_MARK";
 
-/// How long what was killed may take to be gone.
+/// The time within which killed processes must be gone.
 const GONE_WITHIN: Duration = Duration::from_secs(10);
 
 const SUITE: &str = "[[workload]]\nname = \"w\"\ncommand = [\"true\"]\n";
@@ -126,7 +126,7 @@ impl Surroundings {
         }
     }
 
-    /// What masu said last, without what differs from machine to machine.
+    /// The last message of masu, without the parts that differ from machine to machine.
     pub(super) fn message(&self, said: &str) -> String {
         assert!(!said.contains("panicked"), "{said}");
         let start = ["masu: ", "error: "].iter().find_map(|word| find_line(said, word));
@@ -170,7 +170,7 @@ impl Surroundings {
     }
 }
 
-/// Where the first line begins that starts with `word`.
+/// The start of the first line that begins with `word`.
 fn find_line(text: &str, word: &str) -> Option<usize> {
     if text.starts_with(word) { Some(0) } else { Some(text.find(&format!("\n{word}"))? + 1) }
 }
