@@ -75,7 +75,7 @@ fn resumed(given: arguments::Compare) -> Result<(arguments::Compare, Vec<String>
     }
 }
 
-/// The words behind `compare` on the command line, without where results go; nothing where they are no text.
+/// The words behind `compare` on the command line, without those about the results file; empty where a word is no text.
 fn own_words(count: usize) -> Vec<String> {
     let all: Option<Vec<String>> =
         env::args_os().skip(2).map(|word| word.into_string().ok()).collect();

@@ -9,7 +9,7 @@ use crate::kernel;
 
 #[derive(Debug)]
 pub struct Stat {
-    /// From the state on. The name before it may hold anything, parentheses and spaces too.
+    /// The fields from the state on. The name before them may hold anything, parentheses and spaces too.
     fields: String,
 }
 
@@ -27,18 +27,18 @@ impl Stat {
         self.fields.split(' ').nth(number.checked_sub(3)?)?.parse().ok()
     }
 
-    /// What it does: `R`, `S`, `Z` and so on.
+    /// The state of the process: `R`, `S`, `Z` and so on.
     pub fn state(&self) -> Option<char> {
         self.field(3)
     }
 }
 
-/// What stands behind `name` in lines such as those of `status`: `Name: value`.
+/// The value behind `name` in lines such as those of `status`: `Name: value`.
 pub fn value<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
 }
 
-/// The same where it is a size, in bytes.
+/// The same value if it is a size, in bytes.
 pub fn size(text: &str, name: &str) -> Option<u64> {
     value(text, name)?.strip_suffix("kB")?.trim_end().parse::<u64>().ok()?.checked_mul(1024)
 }
@@ -49,7 +49,8 @@ pub(crate) fn resident_bytes(folder: &str) -> Option<u64> {
     pages.checked_mul(kernel::os_page_bytes())
 }
 
-/// How long a thread ran and how long it waited for a CPU, in nanoseconds; of a process its first thread alone.
+/// The time that a thread ran and the time that it waited for a CPU, in nanoseconds; for a process, those of its first
+/// thread alone.
 #[derive(Debug, Clone, Copy)]
 pub struct Scheduled {
     pub ran_ns: u64,

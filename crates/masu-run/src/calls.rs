@@ -1,11 +1,10 @@
 //! A counted run: how often a process tree asks the kernel for memory, waits for locks, starts threads, and
 //! writes.
 //!
-//! It relies on a filter in the kernel (seccomp) that stops a thread at these calls and lets all others run at
-//! full speed, and on the same tracer that sees which malloc serves a program. Such a run is slower than
-//! another, so it is none of the timed ones; what a call costs is known from [`prices`](crate::prices). The hard
-//! part is a program that starts a million threads: what is known of each is kept for the first so many, and
-//! summed for the others.
+//! It relies on a filter in the kernel (seccomp) that stops a thread at these calls and lets all others run at full
+//! speed, and on the same tracer that sees which malloc serves a program. Such a run is slower than another, so it is
+//! none of the timed ones; [`prices`](crate::prices) has the cost of a call. The hard part is a program that starts a
+//! million threads: figures are kept for each of the first threads, and summed for the others.
 
 use std::collections::HashMap;
 use std::fs;
@@ -50,16 +49,16 @@ use targets::Targets;
 
 type Pid = i32;
 
-/// How often each call was made, be it with success or not, and what was asked for.
+/// The number of times each call was made, be it with success or not, and the amounts asked for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
     calls: [u64; Call::ALL.len()],
     /// Futex calls that asked to sleep.
     pub futex_waits: u64,
     pub futex_wakes: u64,
-    /// What was written, as far as its size was seen.
+    /// The bytes written, as far as the sizes were seen.
     pub writes: Writes,
-    /// How memory came and went.
+    /// Memory asked for and given back.
     pub moves: Moves,
 }
 
@@ -83,13 +82,13 @@ impl Counts {
     }
 }
 
-/// One thread of the tree, and what it did.
+/// One thread of the tree and its calls.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ThreadCalls {
-    /// Its number, at the time: numbers are used again.
+    /// The thread's number, at the time: numbers are used again.
     pub thread: i32,
     pub process: i32,
-    /// The name it had first: of its program, unless it is given another later.
+    /// The name that the thread had first: its program's, unless the thread is renamed later.
     pub name: String,
     pub counts: Counts,
 }
@@ -99,39 +98,40 @@ pub struct Calls {
     pub total: Counts,
     /// The first threads, at most [`Calls::THREADS_MAX`], in the order in which they began.
     pub threads: Vec<ThreadCalls>,
-    /// Threads that are in `total` alone.
+    /// Threads that are counted in `total` alone.
     pub more_threads: u64,
-    /// Processes that there were, the first among them.
+    /// The number of processes, the first among them.
     pub processes: u64,
-    /// Threads that there were, the first of each process among them.
+    /// The number of threads, the first of each process among them.
     pub threads_begun: u64,
-    /// Times that a program was run in a process, the command's own among them. All of them, also where samples of
-    /// calls are counted.
+    /// The number of times that a process ran a program, the command's own among them. All of them count, also where
+    /// samples of calls are counted.
     pub programs_begun: u64,
     /// Programs that were run, each file once, in the order of their first run.
     pub programs: Vec<PathBuf>,
-    /// Programs among them that would have had more rights than their user, and ran without: why.
+    /// Programs among them that would have had more rights than their user, and ran without: the reason for each.
     pub privileged: Vec<(PathBuf, String)>,
     /// The locks that were waited for most, the most first.
     pub locks: Vec<Lock>,
     pub more_lock_waits: u64,
-    /// Small writes, by what they went to.
+    /// Small writes, by the kind of their target.
     pub small_writes: SmallWrites,
     /// The kinds of calls that took most, of all that there are; empty where only some kinds were watched.
     pub kinds: Vec<CallKind>,
-    /// Times that a thread was stopped to be counted: what the run took longer for.
+    /// The number of times that a thread was stopped to be counted: the run took that much longer.
     pub stops: u64,
-    /// The first process's part of these, by the programs that it ran, one after the other.
+    /// The first process's part of these stops, by the programs that it ran, one after the other.
     pub first_stops: Vec<(PathBuf, u64)>,
     /// The peaks of all processes' resident memory, added up, in bytes: page faults beyond these are of memory
     /// that had been there before. Where a process waited for children, the largest of theirs may stand for its own.
     pub peaks_bytes: u64,
-    /// From when on samples of calls were counted, because there were too many; none where all were.
+    /// The time from which samples of calls were counted, because there were too many; none where all were counted.
     pub sampled: Option<Sampling>,
-    /// Calls by which other processes could see the program: files opened to be written to, names made or taken
-    /// away, locks, sockets. None where not every call was seen.
+    /// Calls by which other processes could see the program: files opened to be written to, names made or removed,
+    /// locks, sockets. None where some calls were not seen.
     pub outward: Option<u64>,
-    /// Whether it asked to trace a process of its own, which the kernel refuses for one that is traced already.
+    /// True if the program asked to trace a process of its own, which the kernel refuses for a process that is traced
+    /// already.
     pub traces: bool,
 }
 
@@ -141,18 +141,19 @@ pub struct Sampling {
     pub from_s: f64,
     /// The share of the CPU time since then in which calls were counted.
     pub share: f64,
-    /// All calls of the run are between so many, and so many: the same where the kernel counted those that were not seen.
+    /// The least number of calls that the run may have made: equal to the most where the kernel counted those that were
+    /// not seen.
     pub calls_least: f64,
     /// See [`Sampling::calls_least`].
     pub calls_most: f64,
-    /// CPU seconds in the kernel while they were not: without any stop.
+    /// CPU seconds in the kernel while calls were not counted: without any stop.
     pub unseen_sys_s: f64,
     /// Seconds of wall-clock time in which no thread had to stop at its calls.
     pub paused_s: f64,
 }
 
 impl Sampling {
-    /// How sure the numbers of calls are, in words.
+    /// The accuracy of the numbers of calls, in words.
     pub fn listing(&self) -> String {
         let (least, most) = (self.calls_least, self.calls_most);
         if least == most {
@@ -170,7 +171,7 @@ impl Sampling {
 }
 
 impl Calls {
-    /// So many threads are kept apart.
+    /// The most threads that are kept apart.
     pub const THREADS_MAX: usize = 1024;
 }
 
@@ -193,15 +194,15 @@ pub fn count(
     let mut counter = Counter::default();
     let run = run_witnessed(workload, variant, conditions, stop, &mut counter, &mut Unseen)?;
     let mut calls = counter.finish();
-    // Besides its calls, a thread stops where it begins, and its starter there too.
+    // Besides its calls, a thread stops at its begin, and its starter stops there too.
     calls.stops += 2 * calls.threads_begun;
     Ok((run, calls))
 }
 
-/// [`count`], while `look` looks at the processes now and then, and within a bound: a program that makes very many calls
-/// has samples of them counted, after [`Calls::sampled`], and then the numbers are estimates. No filter is used where
-/// the kernel tells of every call, so threads are stopped where a call begins and where it ends. While samples of calls are
-/// counted, `sampler` is off.
+/// [`count`], while `look` looks at the processes now and then, and within a bound: a program that makes very many
+/// calls has samples of them counted, after [`Calls::sampled`], and then the numbers are estimates. No filter is used
+/// where the kernel reports every call, so threads stop at the begin and at the end of each call. While samples of
+/// calls are counted, `sampler` is off.
 ///
 /// # Errors
 ///
@@ -231,7 +232,7 @@ struct Counter {
     calls: Calls,
     /// The first process.
     first: Option<Pid>,
-    /// What is known of the threads that are alive, each with its number in the order of beginning.
+    /// The figures of the live threads, each with its number in the order of beginning.
     live: HashMap<Pid, (u64, ThreadCalls)>,
     ended: Vec<(u64, ThreadCalls)>,
     books: Books,
@@ -240,7 +241,7 @@ struct Counter {
     targets: Targets,
 }
 
-/// What one call came to, or several of a thread.
+/// The result of one call, or of several of a thread.
 #[derive(Debug, Default)]
 struct Tally {
     counts: Counts,
@@ -274,7 +275,7 @@ impl Witness for Counter {
     }
 
     fn begin(&mut self, pid: Pid) {
-        // A thread that is not the first takes the first one's number when it runs a program.
+        // A thread that is not the first of its process takes the first one's number when it runs a program.
         self.meet(pid);
         self.calls.programs_begun += 1;
         self.books.begin(pid);
@@ -318,7 +319,7 @@ impl Witness for Counter {
 }
 
 impl Counter {
-    /// A thread is about to make a call. Returns what it comes to, which is counted.
+    /// Notes that a thread is about to make a call. Returns the call's tally, which is counted.
     fn called(&mut self, pid: Pid, stopped: Stopped) -> Tally {
         let Stopped { call, arguments, from } = stopped;
         self.meet(pid);
@@ -359,7 +360,7 @@ impl Counter {
         tally
     }
 
-    /// Counts so many times what calls of a thread came to.
+    /// Adds the tally of a thread's calls this many times.
     fn add(&mut self, pid: Pid, tally: &Tally, times: u64) {
         let Some((_, thread)) = self.live.get_mut(&pid) else { return };
         thread.counts.add(&tally.counts, times);
@@ -383,7 +384,7 @@ impl Counter {
         self.live.get(&pid).map(|(_, thread)| thread.process)
     }
 
-    /// A thread of which something may be heard from now on.
+    /// Notes a thread from which stops may come from now on.
     fn meet(&mut self, pid: Pid) {
         if self.live.contains_key(&pid) {
             return;
@@ -411,7 +412,7 @@ impl Counter {
         }
     }
 
-    /// Nothing more will be heard of a thread.
+    /// Notes that nothing more will come from a thread.
     fn close(&mut self, pid: Pid) {
         let Some((order, thread)) = self.live.remove(&pid) else { return };
         self.calls.total.add(&thread.counts, 1);
@@ -423,7 +424,7 @@ impl Counter {
     }
 
     fn finish(mut self) -> Calls {
-        // Threads whose end nobody heard of: those that another thread of their process replaced.
+        // These threads ended without a report: another thread of their process replaced them.
         for pid in self.live.keys().copied().collect::<Vec<_>>() {
             self.close(pid);
         }

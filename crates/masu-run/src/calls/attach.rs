@@ -1,10 +1,10 @@
 //! Counts the calls of a process that runs already: all its threads are seized and stopped at every system call,
 //! for as long as is wanted.
 //!
-//! It relies on the counter of counted runs and on the kernel door. A filter cannot be put into a process from
-//! outside, so it stops at calls that nobody counts too, twice each, where they begin and end. The hard part is to
-//! take hold of all threads while they start others: who is seized is made to stop at once, so that each turn
-//! through them leaves fewer that could.
+//! It relies on the counter of counted runs and on the kernel door. A filter cannot be put into a process from outside,
+//! so a thread also stops at calls that nobody counts, twice each: at the begin and at the end. The hard part is to
+//! take hold of all threads while they start others: a seized thread is made to stop at once, so that each turn through
+//! them leaves fewer that could.
 
 use std::collections::HashSet;
 use std::fs;
@@ -29,27 +29,29 @@ use crate::trace::Witness;
 #[derive(Debug)]
 pub struct Attached {
     process: u32,
-    /// Rings where the counting thread hears it.
+    /// Ends the counting when it is dropped: the counting thread hears the bell.
     rope: Option<Rope>,
     counting: Option<JoinHandle<io::Result<Counted>>>,
     thread: Pid,
     _unstoppable: Unstoppable,
 }
 
-/// What was counted while a process was attached to.
+/// The result of counting while a process was attached to.
 #[derive(Debug, Default)]
 pub struct Counted {
     pub calls: Calls,
-    /// What the kernel counted for processes that it started in that time and that ended, with those they waited for.
+    /// The kernel's figures for processes that the process started in that time and that ended, with those they waited
+    /// for.
     pub children: Usage,
 }
 
 impl Attached {
-    /// Takes hold of all threads of a process. Where it is a child of this one, nobody may wait for it in that time.
+    /// Takes hold of all threads of a process. If it is a child of this process, nobody may wait for it in that time.
     ///
     /// # Errors
     ///
-    /// [`Error::Ended`] for a process that is gone, and [`Error::Process`] for one that may not be traced: why, and what to do.
+    /// [`Error::Ended`] for a process that is gone, and [`Error::Process`] for one that may not be traced, with the
+    /// reason and a remedy.
     pub fn to(process: u32) -> Result<Attached, Error> {
         let root = Pid::try_from(process).map_err(|_| Error::Ended { pid: process })?;
         let unstoppable = Unstoppable::now();
@@ -68,7 +70,7 @@ impl Attached {
             }),
             Ok(Err(Refusal::Ended)) => Err(Error::Ended { pid: process }),
             Ok(Err(Refusal::Because(reason))) => Err(Error::Process { pid: process, reason }),
-            // It had no bell.
+            // The counting thread had no bell.
             Err(_) => {
                 let ended = counting.join().expect("the counting thread does not panic");
                 ended.doing(|| format!("attaching to process {process}"))?;
@@ -88,11 +90,11 @@ impl Attached {
         counted.doing(|| format!("counting the calls of process {process}"))
     }
 
-    /// Ends the counting thread; when this returns the process is free.
+    /// Ends the counting thread; the process is free when this returns.
     fn let_go(&mut self) -> Option<io::Result<Counted>> {
         drop(self.rope.take());
         let counted = self.counting.take()?.join().expect("the counting thread does not panic");
-        // A thread may be waited for a little before the kernel has let go what it traced.
+        // A thread may exist for a short time before the kernel has released the threads that it traces.
         while Path::new(&format!("/proc/self/task/{}", self.thread)).exists() {
             thread::sleep(Duration::from_micros(100));
         }
@@ -112,7 +114,7 @@ enum Refusal {
     Because(String),
 }
 
-/// The counting thread. Whom it traces is free when it has ended.
+/// The counting thread. The threads that it traces are free when it has ended.
 fn count(
     process: Pid,
     seized_sender: &Sender<Result<(Rope, Pid), Refusal>>,
@@ -154,7 +156,7 @@ impl Follower {
                 match door::seize(thread) {
                     Ok(()) => {
                         is_done = false;
-                        // One that ends in that time is heard of when its end is waited for.
+                        // A thread that ends in that time is noticed when its end is waited for.
                         let _ = door::interrupt(thread);
                     }
                     Err(error) => match Standing::of(self.process, thread) {
@@ -189,7 +191,7 @@ impl Follower {
             match change {
                 Change::Boundary => self.boundary(pid)?,
                 Change::Exec => {
-                    // The thread that runs it takes the first one's number and tells of no end.
+                    // The thread that runs the program takes the first one's number and reports no end.
                     let before = trace::event_message(pid)?;
                     if before != pid {
                         self.live.remove(&before);
@@ -221,14 +223,14 @@ impl Follower {
             }
             Ok(Boundary::Other) => self.kinds.ends(pid),
             Err(error) if error.kind() == io::ErrorKind::Unsupported => return Err(error),
-            // It is being killed.
+            // The thread is being killed.
             Err(_) => {}
         }
         Ok(())
     }
 
-    /// A thread or process that the kernel seized when another one started it. Its own first stop tells of it, because
-    /// that of who started it may come after its end.
+    /// Notes a thread or process that the kernel seized when another one started it. Its own first stop reports it,
+    /// because the starter's stop may come after its end.
     fn meet(&mut self, pid: Pid) {
         if !self.live.insert(pid) {
             return;
@@ -249,17 +251,17 @@ impl Follower {
     }
 }
 
-/// What `/proc` says of a thread that cannot be seized.
+/// The state in `/proc` of a thread that cannot be seized.
 #[derive(Debug)]
 struct Standing {
-    /// Whether it is about to vanish.
+    /// True if the thread is about to vanish.
     is_gone: bool,
     /// The thread that traces it; zero where none does.
     tracer: Pid,
 }
 
 impl Standing {
-    /// None where it is not there any more.
+    /// None if the thread is gone.
     fn of(process: Pid, thread: Pid) -> Option<Standing> {
         let status = fs::read_to_string(format!("/proc/{process}/task/{thread}/status")).ok()?;
         Some(Standing::read(&status))
@@ -272,7 +274,7 @@ impl Standing {
     }
 }
 
-/// Why a process cannot be attached to, and what to do.
+/// The reason why a process cannot be attached to, and a remedy.
 fn refused(process: Pid, standing: &Standing, error: &io::Error) -> String {
     if u32::try_from(process) == Ok(std::process::id()) {
         return "a process cannot attach to itself".to_owned();
@@ -294,7 +296,7 @@ fn refused(process: Pid, standing: &Standing, error: &io::Error) -> String {
     }
 }
 
-/// What Yama's setting forbids a caller that is refused (Documentation/admin-guide/LSM/Yama.rst).
+/// The rule by which Yama's setting refuses a caller (Documentation/admin-guide/LSM/Yama.rst).
 fn forbidden_by(scope: &str) -> Option<&'static str> {
     match scope {
         "1" => Some(

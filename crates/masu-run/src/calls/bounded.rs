@@ -1,10 +1,9 @@
 //! Counting that costs a program no more than a bound: all calls at first, then samples of them.
 //!
-//! It relies on [`Duty`] for when, and on the kernel's stops at every call, which unlike a filter can be left out again.
-//! What a window's calls stand for is for [`Windows`] to say, of each thread by itself.
-//! The hard part is to begin a window while no thread stops by itself: threads that are at work are made to stop by a
-//! signal that their tracer takes away. A thread that sleeps in a call which a signal would end is left alone: it makes
-//! no calls.
+//! It relies on [`Duty`] for the times, and on the kernel's stops at every call, which unlike a filter can be left out
+//! again. [`Windows`] estimates the calls that a window stands for, for each thread by itself. The hard part is to
+//! begin a window while no thread stops by itself: a signal that the tracer takes away stops the threads that are at
+//! work. A thread that sleeps in a call which a signal would end is left alone: it makes no calls.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -27,23 +26,23 @@ use crate::kernel::sample::Switch;
 use crate::kernel::{self, Usage};
 use crate::trace::{CallStops, Witness};
 
-/// The time between two looks at whether a window is due.
+/// The time between two checks whether a window is due.
 const TICK: Duration = Duration::from_millis(10);
 
-/// Every so many stops the tracer looks how long it waited for a CPU.
+/// The tracer checks after this many stops how long it waited for a CPU.
 const ASKED_EVERY: u64 = 32;
 
 /// The threads to stop for the next window, and when.
 #[derive(Debug, Default)]
 struct Wanted {
     due: Option<Instant>,
-    /// Each with its process.
+    /// Each thread with its process.
     threads: HashMap<Pid, Pid>,
     /// Threads that were sent the signal.
     halted: HashSet<Pid>,
 }
 
-/// What the tracer and the clock beside it share.
+/// The state that the tracer and the clock beside it share.
 #[derive(Debug, Default)]
 pub(super) struct Shared {
     wanted: Mutex<Wanted>,
@@ -76,7 +75,7 @@ impl Shared {
                 halted.insert(thread);
                 attach::halt(process, thread);
             }
-            // Where none was at work they are looked at again.
+            // If no thread was at work, they are checked again.
             *due = Some(Instant::now() + 2 * TICK);
         }
     }
@@ -95,14 +94,14 @@ fn may_halt(process: Pid, thread: Pid) -> bool {
     }
 }
 
-/// A thread, and what its last windows came to.
+/// A thread, and the calls of its last windows.
 #[derive(Debug)]
 struct Thread {
     windows: Windows,
     /// Counts its calls, where the kernel may.
     meter: Option<CallMeter>,
     seen: Seen,
-    /// What the window before came to, where it stands beside this one.
+    /// The calls of the window before, where they stand beside this one's.
     before: Seen,
 }
 
@@ -119,7 +118,7 @@ impl Thread {
         Thread { windows, meter, seen: Seen::default(), before: Seen::default() }
     }
 
-    /// How far it has come.
+    /// The progress of the thread.
     fn progress(&self, process: Pid, thread: Pid) -> Progress {
         let calls = self.meter.as_ref().and_then(CallMeter::calls);
         Progress { calls, ..progress_of(process, thread) }
@@ -134,19 +133,20 @@ pub(super) struct Bounded<'a> {
     pub(super) duty: Duty,
     shared: &'a Shared,
     began: Instant,
-    /// What this thread had waited for a CPU before.
+    /// The time that this thread had waited for a CPU before.
     waited_before_s: f64,
     threads: HashMap<Pid, Thread>,
     shares: Shares,
-    /// What calls are counted by while nobody stops at them, where the kernel lets this user; looked for when samples begin.
+    /// The tracepoint that counts calls while no thread stops at them, where the kernel lets this user; opened when
+    /// samples begin.
     tracepoint: Option<io::Result<Tracepoint>>,
-    /// Where threads are sampled.
+    /// The switch of the sampler of the threads.
     sampler: Switch,
-    /// Calls by which others could see it.
+    /// Calls by which others could see the program.
     outward: u64,
-    /// Whether it traces processes itself.
+    /// True if the program traces processes itself.
     traces: bool,
-    /// Whether every call was seen, unless they were sampled.
+    /// True if every call was seen, unless they were sampled.
     sees_all: bool,
 }
 
@@ -182,7 +182,7 @@ impl<'a> Bounded<'a> {
         });
         let saw_all = self.sees_all && sampled.is_none();
         let mut calls = self.counter.finish();
-        // Besides its calls, a thread stops where it begins, and its starter there too.
+        // Besides its calls, a thread stops at its begin, and its starter stops there too.
         calls.stops += 2 * calls.threads_begun;
         calls.kinds = self.kinds.finish();
         calls.sampled = sampled;
@@ -203,11 +203,11 @@ impl<'a> Bounded<'a> {
         if self.tracepoint.is_none() {
             self.tracepoint = Some(Tracepoint::of_calls());
         }
-        // Where samples are taken, a stop takes several times as long.
+        // A stop of a sampled thread takes several times as long, so the sampler is off in a window.
         self.sampler.turn(!self.duty.is_open());
         let mut wanted = self.shared.wanted();
         if self.duty.is_open() {
-            // A thread that sleeps now is stopped where it works again: it may be the one that does the work.
+            // A thread that sleeps now is stopped once it works again: it may be the thread that does the work.
             wanted.due = Some(Instant::now());
         } else {
             wanted.due = Some(Instant::now() + Duration::from_secs_f64(PAUSE_S));
@@ -216,7 +216,7 @@ impl<'a> Bounded<'a> {
         }
     }
 
-    /// A thread goes on: it is caught, or let go, if it is time.
+    /// A thread goes on: it is caught or let go if that is due.
     fn catch_or_let_go(&mut self, pid: Pid) {
         let is_open = self.duty.is_open();
         let meter = || CallMeter::start(self.tracepoint.as_ref()?.as_ref().ok()?, pid).ok();
@@ -234,13 +234,13 @@ impl<'a> Bounded<'a> {
         } else {
             let times = thread.windows.let_go(now, &mut self.shares);
             self.stands_for(pid, times);
-            // What it does from now on is not known.
+            // The thread's calls from now on are not seen.
             self.kinds.lose_track(pid);
             self.counter.books.lose_track(self.counter.process_of(pid).unwrap_or(pid));
         }
     }
 
-    /// The calls of a thread's last windows stand for so many times as many that were not seen.
+    /// The calls of a thread's last windows stand for this many times as many calls that were not seen.
     fn stands_for(&mut self, pid: Pid, times: u64) {
         let Some(thread) = self.threads.get(&pid).filter(|_| times > 0) else { return };
         for seen in [&thread.seen, &thread.before] {
@@ -251,7 +251,7 @@ impl<'a> Bounded<'a> {
         }
     }
 
-    /// A thread has stopped where a call begins.
+    /// Notes that a thread has stopped at the begin of a call.
     fn begins(&mut self, pid: Pid, begun: Begun, in_window: bool) {
         let Begun { number, counted, outward } = begun;
         self.outward += u64::from(is_seen(pid, outward));
@@ -260,7 +260,7 @@ impl<'a> Bounded<'a> {
         if let Some(number) = number {
             self.kinds.begins(pid, number);
         }
-        // The call at which it is let go belongs to no window: that it came ends the window.
+        // The call at which the thread is let go belongs to no window: its begin ends the window.
         let Some(thread) = self.threads.get_mut(&pid).filter(|_| in_window) else { return };
         if let Some(stands_on) = thread.windows.begins_anew() {
             let last = std::mem::take(&mut thread.seen);
@@ -288,7 +288,7 @@ fn waited_s() -> f64 {
     own.map_or(0.0, |own| Duration::from_nanos(own.queued_ns).as_secs_f64())
 }
 
-/// How far a thread has come; a kernel that does not count something has none of it.
+/// The progress of a thread; a figure that the kernel does not count is none or zero.
 fn progress_of(process: Pid, thread: Pid) -> Progress {
     let folder = format!("/proc/{process}/task/{thread}");
     let io = fs::read_to_string(format!("{folder}/io")).unwrap_or_default();

@@ -1,8 +1,8 @@
-//! Whether a call for memory is the program's own, or one of its malloc.
+//! The caller of a call for memory: the program itself, or its malloc.
 //!
-//! It relies on the memory map of the process and on its stack, which is read while the thread is stopped. The hard part
-//! is that the system call stands in a function of the C library for every caller: so the caller is the first word on
-//! the stack that leads into code. Where that cannot be known, it counts as the malloc's.
+//! It relies on the memory map of the process and on its stack, which is read while the thread is stopped. The hard
+//! part is that the system call stands in a function of the C library for every caller: so the caller is the first word
+//! on the stack that leads into code. If that cannot be known, the call counts as the malloc's.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -15,25 +15,25 @@ use crate::kernel::calls::CalledFrom;
 use crate::mapping::{Mapping, maps};
 use crate::program::elf::is_malloc_library;
 
-/// So many processes are known at once; all are forgotten when there are more.
+/// The most processes that are known at once; all are forgotten when there are more.
 const KEPT_MAX: usize = 64;
 
-/// So many words of the stack are looked at: the C library's functions for mappings keep few.
+/// The number of words of the stack that are checked: the C library's functions for mappings keep few.
 const WORDS: usize = 12;
 
-/// Where the code of the processes of a tree lies.
+/// The places of the code of the processes of a tree.
 #[derive(Debug, Default)]
 pub(super) struct Callers(HashMap<Pid, Code>);
 
 #[derive(Debug)]
 struct Code {
     memory: Option<File>,
-    /// Mappings of code, and whether each is of the C library, its loader or a malloc.
+    /// Mappings of code; true for those of the C library, its loader or a malloc.
     mappings: Vec<(Range<u64>, bool)>,
 }
 
 impl Callers {
-    /// Whether a call was made on behalf of the program, and not of its malloc or the C library.
+    /// True if a call was made on behalf of the program, and not of its malloc or the C library.
     pub(super) fn are_own(&mut self, process: Pid, from: &CalledFrom) -> bool {
         if self.0.len() == KEPT_MAX && !self.0.contains_key(&process) {
             self.0.clear();
@@ -42,7 +42,7 @@ impl Callers {
         code.is_own(from)
     }
 
-    /// The process runs another program now, has mapped more code, or has ended.
+    /// Forgets a process that runs another program now, has mapped more code, or has ended.
     pub(super) fn forget(&mut self, process: Pid) {
         self.0.remove(&process);
     }
@@ -60,7 +60,7 @@ impl Code {
             self.mappings.iter().find(|(range, _)| range.contains(&address)).map(|(_, own)| *own)
         };
         match is_library(from.instruction) {
-            // A program that makes the call without the C library.
+            // The program makes the call without the C library.
             Some(false) => return true,
             None => return false,
             Some(true) => {}
@@ -115,7 +115,7 @@ mod tests {
         assert!(code().is_own(&from(library, Some(program))));
         assert!(!code().is_own(&from(library, Some(library))));
         assert!(!code().is_own(&from(0x7f00_0020_0010, Some(library))));
-        // What cannot be known is the malloc's.
+        // Calls of unknown callers count as the malloc's.
         assert!(!code().is_own(&from(0x10, None)));
         assert!(!code().is_own(&from(library, None)));
     }

@@ -1,11 +1,11 @@
-//! When threads are stopped at their calls: the bound on what counting costs a program.
+//! The times at which threads are stopped at their calls: the bound on the cost of counting for a program.
 //!
 //! Relies on nothing: clocks and counters come from outside, so all of it is tested on made-up ones. At first every call
 //! is counted. A program that makes too many goes over to samples: windows in which every call is counted, and pauses
 //! between them in which it runs as if nobody watched.
 
-/// Seconds of wall-clock time that a window takes. Where threads hardly come to a call, because others have the CPUs, it is
-/// open until there were so many stops, but for no longer than the second.
+/// Seconds of wall-clock time that a window takes. If threads make few calls because others have the CPUs, the window
+/// stays open until it has this many stops, but for no longer than the second limit.
 const WINDOW_S: f64 = 0.02;
 const STOPS_MIN: u64 = 64;
 const WINDOW_MAX_S: f64 = 0.2;
@@ -13,12 +13,12 @@ const WINDOW_MAX_S: f64 = 0.2;
 /// Seconds from the end of a window to the next: with it, counting takes less than as long again as the program.
 pub(super) const PAUSE_S: f64 = 0.06;
 
-/// All calls are counted up to so many stops, and so many more for each second: 2 % to 10 % of it.
+/// The number of stops up to which all calls are counted, and the number for each second: 2 % to 10 % of it.
 const STOPS_FREE: u64 = 15_000;
 const STOPS_A_SECOND: f64 = 2_000.0;
 
-/// Where the machine is busy a stop takes longer, for the tracer waits for a CPU as well. All calls are counted until it
-/// has waited for so many seconds, and for this share of the time since the start.
+/// On a busy machine a stop takes longer, because the tracer waits for a CPU as well. All calls are counted until the
+/// tracer has waited for this many seconds, and for this share of the time since the start.
 const WAITED_S: f64 = 1.0;
 const WAITED_SHARE: f64 = 0.25;
 
@@ -32,7 +32,7 @@ enum Phase {
 #[derive(Debug)]
 pub(super) struct Duty {
     phase: Phase,
-    /// When the phase began, in seconds.
+    /// The begin of the phase, in seconds.
     since_s: f64,
     stops: u64,
     waited_s: f64,
@@ -60,7 +60,7 @@ impl Duty {
         self.phase != Phase::Pause
     }
 
-    /// When it went over to samples, in seconds since the start.
+    /// The time at which the program went over to samples, in seconds since the start.
     pub(super) fn samples_from_s(&self) -> Option<f64> {
         self.samples_from_s
     }
@@ -74,7 +74,7 @@ impl Duty {
         self.stops += 1;
     }
 
-    /// Notes what the tracer has waited for a CPU since the start.
+    /// Notes the time that the tracer has waited for a CPU since the start.
     pub(super) fn waited(&mut self, waited_s: f64) {
         self.waited_s = waited_s;
     }
@@ -83,7 +83,7 @@ impl Duty {
         self.stops
     }
 
-    /// Goes over to the next phase if it is time; whether it did.
+    /// Goes over to the next phase if it is time; true if it did.
     pub(super) fn turn(&mut self, now_s: f64) -> bool {
         let for_s = now_s - self.since_s;
         let is_over = match self.phase {
@@ -111,8 +111,8 @@ impl Duty {
 mod tests {
     use super::*;
 
-    /// A program that makes a call every so many seconds, on a machine on which a stop takes 20 µs, until it has made so
-    /// many; returns how long it took.
+    /// Simulates a program that makes a call at this interval, on a machine on which a stop takes 20 µs, until it has
+    /// made this many calls; returns the time that it took.
     fn run(duty: &mut Duty, call_s: f64, calls: u64) -> f64 {
         let mut now_s = 0.0;
         for _ in 0..calls {

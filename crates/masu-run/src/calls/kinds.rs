@@ -1,10 +1,10 @@
-//! Every system call by its number, and about what the kernel took for each: where a program's time goes that is mostly
-//! system calls.
+//! Every system call by its number, and roughly the kernel's time for each: they show the time of a program that mostly
+//! makes system calls.
 //!
-//! Relies on a thread being stopped where a call begins and where it ends. The hard part is that a stop takes longer than
-//! most calls, and much longer where the tracer waits for a CPU. So of the calls of one kind a cheap one counts (the
-//! lower quartile), less what the cheapest kind takes, which is a stop alone; and what others may wait in counts for no
-//! more than that.
+//! Relies on a thread being stopped at the begin and at the end of each call. The hard part is that a stop takes longer
+//! than most calls, and much longer where the tracer waits for a CPU. So a cheap call of each kind counts (the lower
+//! quartile), less the time of the cheapest kind, which is a stop alone; and calls in which a thread may wait for
+//! others count for no more than that.
 
 use std::collections::HashMap;
 use std::time::Instant;
@@ -14,10 +14,10 @@ use serde::Serialize;
 use super::Pid;
 use crate::kernel::names;
 
-/// So many kinds are kept for the page and for JSON.
+/// The number of kinds that are kept for the page and for JSON.
 const KEPT: usize = 8;
 
-/// No call takes less, in seconds.
+/// The least time of a call, in seconds.
 const LEAST_S: f64 = 1e-7;
 
 /// Calls in which a thread may sleep for as long as others please: their time says nothing of the kernel's work.
@@ -43,9 +43,9 @@ const WAITING: [&str; 16] = [
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct CallKind {
     pub name: String,
-    /// How often it was made; an estimate where calls were sampled.
+    /// The number of calls; an estimate where calls were sampled.
     pub calls: u64,
-    /// What the kernel took for all of them, in seconds; an estimate.
+    /// The kernel's time for all of them, in seconds; an estimate.
     pub seconds: f64,
 }
 
@@ -66,7 +66,7 @@ impl Times {
         self.timed += 1;
     }
 
-    /// A quarter of them took less, in seconds; none where none was timed.
+    /// The lower quartile of the times, in seconds; none where no call was timed.
     fn cheap_s(&self) -> Option<f64> {
         let mut below = 0;
         let class = self.classes.iter().position(|count| {
@@ -80,12 +80,12 @@ impl Times {
 #[derive(Debug, Default)]
 pub(super) struct Kinds {
     times: HashMap<i64, Times>,
-    /// The call that a thread is in, and since when.
+    /// The call that each thread is in, and the time of its begin.
     begun: HashMap<Pid, (i64, Instant)>,
 }
 
 impl Kinds {
-    /// A thread is about to make a call.
+    /// Notes that a thread is about to make a call.
     pub(super) fn begins(&mut self, thread: Pid, number: i64) {
         self.add(number, 1);
         self.begun.insert(thread, (number, Instant::now()));
@@ -96,7 +96,7 @@ impl Kinds {
         self.times.entry(number).or_insert_with(none).calls += calls;
     }
 
-    /// A thread has stopped elsewhere: at the end of its call, if it was in one.
+    /// Notes a stop elsewhere: at the end of the thread's call, if it was in one.
     pub(super) fn ends(&mut self, thread: Pid) {
         let Some((number, since)) = self.begun.remove(&thread) else { return };
         if let Some(times) = self.times.get_mut(&number) {
@@ -104,7 +104,7 @@ impl Kinds {
         }
     }
 
-    /// Where the thread's call ends is not seen.
+    /// Notes that the end of the thread's call is not seen.
     pub(super) fn lose_track(&mut self, thread: Pid) {
         self.begun.remove(&thread);
     }

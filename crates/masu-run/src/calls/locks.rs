@@ -1,9 +1,9 @@
-//! Locks that threads waited for, by the address of their word, and whose they are.
+//! Locks that threads waited for, by the address of their word, and the owners of these locks.
 //!
-//! It relies on the memory map of the process and on how the C libraries are laid out. The hard idea is to know
-//! a malloc's lock without symbols: glibc keeps the lock of its first arena among its initialized data (its
-//! other locks begin as zeros and lie behind), and those of its other arenas at the start of a range that is
-//! aligned to 64 MiB; musl's lies among its zeros; a library that is a malloc has no locks but its own.
+//! It relies on the memory map of the process and on the layout of the C libraries. The hard part is to recognize a
+//! malloc's lock without symbols: glibc keeps the lock of its first arena among its initialized data (its other locks
+//! begin as zeros and lie behind), and those of its other arenas at the start of a range that is aligned to 64 MiB;
+//! musl's lies among its zeros; a library that is a malloc has no locks but its own.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
@@ -31,14 +31,14 @@ pub struct Lock {
     pub process: i32,
     pub address: u64,
     pub owner: Owner,
-    /// Times that a thread asked to sleep until it is free.
+    /// The number of times that a thread asked to sleep until the lock is free.
     pub waits: u64,
-    /// Different threads that did, as far as they were counted.
+    /// The number of different threads that did, as far as they were counted.
     pub threads: usize,
 }
 
 impl Lock {
-    /// Whether it is of an arena of glibc's other than the first, to go by its address.
+    /// True if the lock belongs to an arena of glibc's other than the first, to go by its address.
     pub fn is_of_another_arena(&self) -> bool {
         self.owner == Owner::Malloc && ARENA_HEADS.contains(&(self.address % ARENA))
     }
@@ -52,7 +52,7 @@ const ARENA_HEADS: Range<u64> = 0x20..0x80;
 #[derive(Debug, Default)]
 pub(super) struct Locks {
     found: HashMap<(Pid, u64), Waits>,
-    /// Where each process has locks whose owner is known.
+    /// The places of the locks of known owners, for each process.
     owners: HashMap<Pid, LockOwners>,
     /// Waits for locks beyond the most that are kept apart.
     more: u64,
@@ -65,17 +65,17 @@ struct Waits {
     threads: BTreeSet<Pid>,
 }
 
-/// So many locks are kept apart: a program may make one for each of its objects.
+/// The most locks that are kept apart: a program may make one for each of its objects.
 const LOCKS_MAX: usize = 4096;
 
-/// So many threads of a lock are counted apart.
+/// The most threads of a lock that are counted apart.
 const THREADS_MAX: usize = 64;
 
-/// So many locks are reported.
+/// The most locks that are reported.
 const LISTED: usize = 16;
 
 impl Locks {
-    /// A thread asks to sleep until the lock at `address` is free, `times`.
+    /// Notes that a thread asks to sleep until the lock at `address` is free, `times`.
     pub(super) fn note(&mut self, process: Pid, thread: Pid, address: u64, times: u64) {
         let key = (process, address);
         if !self.found.contains_key(&key) {
@@ -94,12 +94,12 @@ impl Locks {
         }
     }
 
-    /// The process runs another program now, or has ended.
+    /// Forgets a process that runs another program now, or has ended.
     pub(super) fn forget(&mut self, process: Pid) {
         self.owners.remove(&process);
     }
 
-    /// Those that were waited for most, and the waits for all others.
+    /// The locks that were waited for most, and the waits for all others.
     pub(super) fn finish(self) -> (Vec<Lock>, u64) {
         let lock = |((process, address), found): ((Pid, u64), Waits)| Lock {
             process,
@@ -116,16 +116,16 @@ impl Locks {
     }
 }
 
-/// Where locks of known owners lie in a process.
+/// The places of locks of known owners in a process.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct LockOwners {
     known: Vec<(Range<u64>, Owner)>,
-    /// Whether glibc is there, with its arenas.
+    /// True if the process has glibc, with its arenas.
     has_arenas: bool,
 }
 
 impl LockOwners {
-    /// Looks at a process; one that is gone has no locks.
+    /// Reads the mappings of a process; a process that is gone has no locks.
     pub fn of(process: Pid) -> LockOwners {
         LockOwners::read(&maps(process))
     }
@@ -160,8 +160,8 @@ impl LockOwners {
     }
 }
 
-/// Whose the locks are among a library's initialized data, and among its zeros; none for a file that is neither
-/// a C library nor a malloc.
+/// The owners of the locks among a library's initialized data and among its zeros; none for a file that is neither a C
+/// library nor a malloc.
 fn owners(path: &Path) -> Option<(Owner, Owner)> {
     let name = path.file_name()?.to_str()?;
     let masu = name.strip_prefix("libmasu").is_some_and(|rest| rest.starts_with(['.', '-']));

@@ -1,8 +1,8 @@
-//! What was asked of memory: how often it came and went, and how much went.
+//! Requests for memory: the number of times memory came and went, and the bytes that went.
 //!
-//! It relies on the arguments of the calls, and on where they were made. The hard idea is what makes a storm: not that
-//! memory is asked for, which every program does while it grows, but that it is given back and asked for again. So a
-//! mapping that goes counts only where such a one came: files and stacks go as well.
+//! It relies on the arguments of the calls, and on the places of their callers. The hard part is to recognize a storm:
+//! every program asks for memory while it grows; a storm gives memory back and asks for it again. So a mapping that
+//! goes counts only where such a mapping came: files and stacks go as well.
 
 use std::collections::HashMap;
 
@@ -11,12 +11,12 @@ use serde::Serialize;
 use super::Pid;
 use crate::kernel::calls::MemoryRequest;
 
-/// How often memory came and went.
+/// The number of times that memory came and went.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Moves {
     /// Times that `brk` moved the break up.
     pub break_ups: u64,
-    /// Times that it moved it down.
+    /// Times that `brk` moved the break down.
     pub break_downs: u64,
     /// Writable mappings without a file, thread stacks not among them.
     pub maps: u64,
@@ -32,11 +32,11 @@ pub struct Moves {
     pub asked_bytes: u64,
     /// Bytes that went by all but offers.
     pub returned_bytes: u64,
-    /// What of this the program did itself, and not its malloc or its C library.
+    /// The part of all this that the program did itself, and not its malloc or its C library.
     pub own: OwnMoves,
 }
 
-/// How memory came and went by calls of the program's own, on which no malloc has a hold.
+/// Memory that came and went by calls of the program's own, on which no malloc has a hold.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct OwnMoves {
     pub maps: u64,
@@ -57,12 +57,12 @@ impl Moves {
         self.maps.min(self.unmaps)
     }
 
-    /// Bytes that the malloc asked for at most: no more memory than this is its to touch.
+    /// The most bytes that the malloc asked for: it can touch no more memory than this.
     pub fn asked_by_malloc_bytes(&self) -> u64 {
         self.asked_bytes.saturating_sub(self.own.asked_bytes)
     }
 
-    /// Whether most of what went, and came again, did so by the program's own calls.
+    /// True if most of the memory that went, and came again, did so by the program's own calls.
     pub fn are_own(&self) -> bool {
         let own = self.own.unmaps + self.own.purges;
         let all = self.break_pairs() + self.unmaps + self.purges;
@@ -93,31 +93,31 @@ fn grow(sum: &mut u64, more: u64) {
     *sum = sum.saturating_add(more);
 }
 
-/// What each process has of memory, as far as its calls tell.
+/// The memory of each process, as far as its calls tell.
 #[derive(Debug, Default)]
 pub(super) struct Books {
     known: HashMap<Pid, Book>,
-    /// Whether some calls were not seen.
+    /// True if some calls were not seen.
     has_gaps: bool,
 }
 
 #[derive(Debug, Default)]
 struct Book {
-    /// Where the break is, as far as it was moved.
+    /// The place of the break, as far as it was moved.
     break_at: Option<u64>,
-    /// Whether all calls of the program were seen since it began.
+    /// True if all calls of the program were seen since it began.
     is_whole: bool,
     /// Bytes of mappings without a file that came and have not gone.
     mapped_bytes: u64,
-    /// Mappings that are something else, by their size.
+    /// Mappings of another kind, by their size.
     others: HashMap<u64, u64>,
 }
 
-/// So many sizes of a process's other mappings are kept apart; all are forgotten when there are more.
+/// The most sizes of a process's other mappings that are kept apart; all are forgotten when there are more.
 const SIZES_MAX: usize = 4096;
 
 impl Books {
-    /// What a request of `process` comes to, made by the program itself where it `is_own`.
+    /// The effect of a request of `process`; `is_own` if the program itself made it.
     pub(super) fn note(&mut self, process: Pid, request: MemoryRequest, is_own: bool) -> Moves {
         let has_gaps = self.has_gaps;
         let book = self.known.entry(process).or_default();
@@ -179,13 +179,13 @@ impl Books {
         changed
     }
 
-    /// Calls of a process were not seen: what is known of it is no longer so.
+    /// Notes that calls of a process were not seen: its figures no longer hold.
     pub(super) fn lose_track(&mut self, process: Pid) {
         self.known.remove(&process);
         self.has_gaps = true;
     }
 
-    /// The process runs another program now, all of whose calls will be seen.
+    /// Notes that the process runs another program now, all of whose calls will be seen.
     pub(super) fn begin(&mut self, process: Pid) {
         self.known.insert(process, Book { is_whole: true, ..Book::default() });
     }
@@ -196,13 +196,14 @@ impl Books {
 }
 
 impl Book {
-    /// How many of the bytes that go are of mappings without a file.
+    /// The number of bytes that go that are of mappings without a file.
     fn unmapped(&mut self, bytes: u64) -> u64 {
         if let Some(others) = self.others.get_mut(&bytes).filter(|others| **others > 0) {
             *others -= 1;
             return 0;
         }
-        // What a process had before it was seen is not known, nor what a child has of its parent.
+        // The memory that a process had before it was seen is unknown, and so is the memory that a child has from its
+        // parent.
         if !self.is_whole {
             return bytes;
         }
@@ -216,7 +217,7 @@ impl Book {
 mod tests {
     use super::*;
 
-    /// What these requests of a process come to, which was seen since its program began.
+    /// The effect of these requests of a process that was seen since its program began.
     fn noted(requests: &[(MemoryRequest, bool)]) -> Moves {
         let (mut books, mut moves) = (Books::default(), Moves::default());
         books.begin(1);
@@ -234,7 +235,7 @@ mod tests {
         }
         assert_eq!((moves.break_ups, moves.break_downs, moves.returned_bytes), (4, 1, 50));
         assert_eq!((moves.break_pairs(), moves.map_pairs()), (1, 0));
-        // Another program begins at whatever address.
+        // Another program's break begins at any address.
         books.begin(1);
         moves.add(&books.note(1, MemoryRequest::Break(10), false), 1);
         assert_eq!((moves.break_ups, moves.break_downs), (5, 1));
@@ -277,7 +278,7 @@ mod tests {
             (MemoryRequest::Map(8192), false),
             (MemoryRequest::Unmap(10_000), true),
             (MemoryRequest::Unmap(8192), false),
-            // What came before the program was seen, or what came as addresses alone.
+            // These bytes came before the program was seen, or came as addresses alone.
             (MemoryRequest::Unmap(1 << 20), false),
         ]);
         assert_eq!((moves.maps, moves.unmaps, moves.returned_bytes), (1, 1, 8192));
@@ -294,7 +295,7 @@ mod tests {
             MemoryRequest::Break(900),
             MemoryRequest::Break(800),
             MemoryRequest::Break(900),
-            // It cannot be expected to be known here.
+            // This request cannot be expected to be known here.
             MemoryRequest::Unmap(4096),
         ] {
             moves.add(&books.note(1, request, false), 10);

@@ -1,8 +1,7 @@
-//! Small writes, by what they went to.
+//! Small writes, by the kind of their target.
 //!
-//! It relies on `/proc/PID/fd`. What a descriptor leads to is looked up seldom, for a program that writes a
-//! million lines writes them to the same place: at its first small write, and each time the number of them has
-//! doubled.
+//! It relies on `/proc/PID/fd`. The target of a descriptor is looked up seldom, because a program that writes a million
+//! lines writes them to the same place: at its first small write, and each time the number of them has doubled.
 
 use std::collections::HashMap;
 use std::fs;
@@ -12,7 +11,7 @@ use serde::Serialize;
 
 use super::{Call, Pid};
 
-/// Calls that wrote fewer than `SmallWrites::BELOW` bytes, by what they went to.
+/// Calls that wrote fewer than `SmallWrites::BELOW` bytes, by the kind of their target.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct SmallWrites {
     pub files: u64,
@@ -20,18 +19,18 @@ pub struct SmallWrites {
     pub terminals: u64,
     /// To sockets, where an answer may be as small as it has to be.
     pub sockets: u64,
-    /// To what was none of these, or is not known.
+    /// Writes to none of these targets, or to an unknown one.
     pub others: u64,
-    /// Bytes of those to files, pipes and terminals.
+    /// Bytes of the writes to files, pipes and terminals.
     pub bytes: u64,
 }
 
 impl SmallWrites {
-    /// From so many bytes on a write is none of the small ones: where a buffer of the usual 4 KiB or more stands
-    /// in between, only the last one is.
+    /// A write of this many bytes or more is none of the small ones: where a buffer of the usual 4 KiB or more stands
+    /// in between, only the last write is small.
     pub(crate) const BELOW: u64 = 512;
 
-    /// Those that a buffer would have saved.
+    /// The number of writes that a buffer would have saved.
     pub fn buffered(&self) -> u64 {
         self.files + self.pipes + self.terminals
     }
@@ -61,11 +60,11 @@ pub(super) struct Targets {
     known: HashMap<(Pid, u64), (Target, u64)>,
 }
 
-/// So many descriptors are kept apart; all are forgotten when there are more.
+/// The most descriptors that are kept apart; all are forgotten when there are more.
 const KEPT_MAX: usize = 4096;
 
 impl Targets {
-    /// What it is that `process` writes `bytes` by `call` to a descriptor.
+    /// Classifies a write of `bytes` that `process` makes by `call`, by the target of the descriptor.
     pub(super) fn note(
         &mut self,
         process: Pid,
@@ -121,7 +120,7 @@ fn kind(path: &Path) -> Target {
     } else if text.starts_with('/') && !text.starts_with("/dev/") {
         Target::File
     } else {
-        // Devices (who writes to /dev/null pays next to nothing) and counters of events.
+        // Devices (a write to /dev/null costs next to nothing) and counters of events.
         Target::Other
     }
 }

@@ -24,7 +24,7 @@ const GONE_WITHIN: Duration = Duration::from_secs(10);
 const SUITE: &str = "[[workload]]\nname = \"w\"\ncommand = [\"true\"]\n";
 
 pub(super) struct Surroundings {
-    /// Where masu runs; its subfolders are the temporary folder and the home.
+    /// The folder around masu's runs; its subfolders are the working, the temporary and the home folder.
     folder: TempDir,
     mark: String,
 }

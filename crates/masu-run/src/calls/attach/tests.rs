@@ -25,7 +25,7 @@ fn shell(script: &str) -> Child {
     child
 }
 
-/// The next line that it says, byte for byte, for what is behind it belongs to the next.
+/// The next line of the shell, byte for byte, because the bytes behind it belong to the next line.
 fn said(child: &mut Child) -> String {
     let mut line = Vec::new();
     let output = child.stdout.as_mut().expect("it is piped");
@@ -70,10 +70,10 @@ fn calls_of_a_running_process_and_of_what_it_starts_are_counted_until_it_is_let_
     assert_eq!(calls.total.of_any(&[Call::Execve, Call::Execveat]), 1, "{calls:?}");
     assert_eq!(calls.processes, 3, "{calls:?}");
     assert!(calls.total.of(Call::Mmap) >= 1 && calls.stops >= 2 * 6, "{calls:?}");
-    // Which of them took most is a matter of luck.
+    // The order of these calls by time is a matter of luck.
     assert_eq!(calls.kinds.len(), 8, "{:?}", calls.kinds);
     assert!(children.max_rss_bytes > 0, "{children:?}");
-    // It goes on by itself.
+    // The process goes on by itself.
     assert_eq!(standing(&child).tracer, 0);
     tell(&mut child);
     assert!(child.wait().expect("it ends").success());
