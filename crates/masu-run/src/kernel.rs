@@ -1,5 +1,5 @@
-//! The lab's one door to the kernel: every `unsafe` block of the crate is in this file and its
-//! folder, each behind a safe function that says what it does.
+//! The lab's one door to the kernel: every `unsafe` block of the crate is in this file and its folder, each behind a
+//! safe function that names its action.
 #![expect(unsafe_code, reason = "this is the door; the rest of the crate has none")]
 
 use std::ffi::CStr;
@@ -54,7 +54,7 @@ pub(crate) fn is_closed(descriptor: RawFd) -> bool {
     unsafe { libc::fcntl(descriptor, libc::F_GETFD) == -1 }
 }
 
-/// Opens without waiting, whatever it turns out to be, and makes no terminal this process's own.
+/// Opens a file of any kind without waiting, and makes no terminal this process's own.
 pub(crate) const OPEN_AT_ONCE: i32 = libc::O_NONBLOCK | libc::O_NOCTTY;
 
 /// Nanoseconds of `CLOCK_MONOTONIC`, which all processes share.
@@ -71,7 +71,7 @@ fn nanoseconds(clock: ClockId) -> u64 {
 
 static STOP: AtomicBool = AtomicBool::new(false);
 
-/// When the first of the signals came.
+/// The time of the first of the signals.
 static STOPPED_NS: AtomicU64 = AtomicU64::new(0);
 
 /// Installs handlers for SIGINT, SIGTERM and SIGHUP that raise the returned flag. A signal that
@@ -102,8 +102,8 @@ extern "C" fn on_stop_signal(signal: libc::c_int) {
     }
 }
 
-/// Whether a signal at `now_ns` asks once more, where the one at `first_ns` asked to stop. `timeout` and others send the
-/// same signal to a process and then to its group: that is one request.
+/// True if a signal at `now_ns` is a second request, after the one at `first_ns` that asked to stop. `timeout` and
+/// others send the same signal to a process and then to its group: that is one request.
 fn is_again(first_ns: u64, now_ns: u64) -> bool {
     const ONE_REQUEST_NS: u64 = 500_000_000;
     now_ns.saturating_sub(first_ns) >= ONE_REQUEST_NS
@@ -124,12 +124,12 @@ impl Status {
         }
     }
 
-    /// What came of a try in a child of its own, which returned zero or an error number.
+    /// The result of a try in a child process, which returned zero or an error number.
     fn as_tried(self) -> io::Result<()> {
         match self {
             Status::Exited(0) => Ok(()),
             Status::Exited(errno) => Err(io::Error::from_raw_os_error(errno)),
-            // A sandbox that ends its callers.
+            // The child was ended by a sandbox that kills callers.
             Status::Signalled(_) => Err(io::Error::from_raw_os_error(libc::EPERM)),
         }
     }
@@ -159,13 +159,13 @@ pub(crate) fn signal_name(signal: i32) -> Option<&'static str> {
     SIGNALS.iter().find(|(number, _)| *number == signal).map(|(_, name)| *name)
 }
 
-/// Whether a program that this signal ended has crashed, and was not asked to end.
+/// True if a program that this signal ended has crashed, and was not asked to end.
 pub fn is_crash(signal: i32) -> bool {
     use libc::{SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGSYS, SIGTRAP};
     [SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE, SIGSEGV, SIGSYS].contains(&signal)
 }
 
-/// What the kernel counted for a process and the children it waited for.
+/// The kernel's figures for a process and the children it waited for.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Usage {
     pub user_s: f64,
@@ -254,12 +254,12 @@ pub fn kill_group(leader: libc::pid_t) {
     let _ = Pid::from_raw(leader).map(|leader| process::kill_process_group(leader, Signal::KILL));
 }
 
-/// Reaps those of the group that `leader` led that are children of ours and have ended.
+/// Reaps the processes of the group that `leader` led that are children of ours and have ended.
 pub fn reap_group(leader: libc::pid_t) {
     while wait4(-leader, libc::__WALL | libc::WNOHANG).is_ok_and(|(reaped, ..)| reaped > 0) {}
 }
 
-/// CPU time of all threads of `pid`, those that are gone included; none if there is no such process.
+/// CPU time of all threads of `pid`, ended ones included; none if there is no such process.
 pub fn cpu_time(pid: libc::pid_t) -> Option<Duration> {
     let mut clock = 0;
     // SAFETY: The pointer is to a local of the right type that lives through the call.
@@ -274,7 +274,7 @@ pub fn cpu_time(pid: libc::pid_t) -> Option<Duration> {
     Some(Duration::new(u64::try_from(time.tv_sec).ok()?, nanoseconds))
 }
 
-/// How `pid`, a child of ours, has ended; it stays to be reaped, so that its number stays its own.
+/// The ending of `pid`, a child of ours; the child stays to be reaped, so that its number stays its own.
 pub fn ended(pid: libc::pid_t) -> Option<Status> {
     let flags = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
     let status = process::waitid(WaitId::Pid(Pid::from_raw(pid)?), flags).ok()??;
@@ -282,8 +282,8 @@ pub fn ended(pid: libc::pid_t) -> Option<Status> {
     status.exit_status().map(Status::Exited).or_else(signalled)
 }
 
-/// Makes orphaned descendants children of this process instead of init's, and has the kernel keep how
-/// children ended: its parent may have it ignore that, and then nothing is kept.
+/// Makes orphaned descendants children of this process instead of init's, and has the kernel keep the endings of
+/// children: this process's parent may have it ignore them, and then nothing is kept.
 ///
 /// # Errors
 ///
@@ -294,18 +294,17 @@ pub fn become_subreaper() -> io::Result<()> {
     Ok(process::set_child_subreaper(Some(process::getpid()))?)
 }
 
-/// What [`start_apart`] fails with where the system allows no tracing. The reason is always the same
-/// one, `EPERM`, which `exec` has too; this one nothing else has that happens when a program starts.
+/// The error of [`start_apart`] where the system allows no tracing. The real reason is always `EPERM`, which `exec` has
+/// too; nothing else that happens when a program starts has this error.
 pub(crate) const NOT_TRACED: i32 = libc::ESRCH;
 
-/// Makes `command` start in a session of its own, without a terminal, with the priority that this process's session has,
-/// killed when the thread that started it ends and, before others, when memory runs out; `traced` also makes that thread its
-/// tracer.
+/// Makes `command` start in a session of its own, without a terminal and with the priority of this process's session.
+/// It is killed when the thread that started it ends and, before other programs, when memory runs out. `traced` also
+/// makes that thread its tracer.
 ///
-/// Because of the hook, the standard library starts it by `fork` and not by `posix_spawn`. That is
-/// wanted: the peak RSS the kernel reports for a program is never less than what the process it
-/// was before `exec` had; after a `vfork` that is all of our peak, after a `fork` only our private
-/// pages of the moment.
+/// Because of the hook, the standard library starts it by `fork` and not by `posix_spawn`. That is wanted: the peak RSS
+/// that the kernel reports for a program is never less than that of the process before `exec`; after a `vfork` that is
+/// all of our peak, after a `fork` only our private pages of the moment.
 pub fn start_apart(command: &mut Command, traced: bool) {
     let own = std::fs::read_to_string(SESSION_PRIORITY.to_str().unwrap_or_default());
     let priority = session_priority(&own.unwrap_or_default());
@@ -337,9 +336,9 @@ pub fn start_apart(command: &mut Command, traced: bool) {
     unsafe { command.pre_exec(hook) };
 }
 
-/// Makes this process, with all it starts, the first that the kernel ends should memory run out in
-/// spite of every limit: rather what is measured than who measures it, or the neighbors. A refusal
-/// leaves things as they were. All it calls is async-signal-safe.
+/// Makes this process, with all it starts, the first that the kernel ends if memory runs out in spite of every limit:
+/// the measured program rather than the lab or the neighbors. A refusal leaves things as they were. All it calls is
+/// async-signal-safe.
 fn go_first() {
     write_to(c"/proc/self/oom_score_adj", b"1000");
 }
@@ -347,8 +346,8 @@ fn go_first() {
 /// The file with the priority of this process's session among others, where the kernel schedules by session.
 const SESSION_PRIORITY: &CStr = c"/proc/self/autogroup";
 
-/// The priority that a new session has to be given, from the line `/autogroup-14607 nice 5`; none where it is what a new
-/// session has anyway.
+/// The priority that a new session must be given, from the line `/autogroup-14607 nice 5`; none where a new session has
+/// it anyway.
 fn session_priority(line: &str) -> Option<String> {
     let nice = line.trim_end().rsplit_once(" nice ")?.1;
     (nice.parse::<i32>().ok()? != 0).then(|| nice.to_owned())
@@ -372,8 +371,8 @@ pub(crate) fn open_process(pid: libc::pid_t) -> io::Result<OwnedFd> {
     Ok(process::pidfd_open(pid, PidfdFlags::empty())?)
 }
 
-/// Waits until one of `descriptors` can be read (or was closed at its other end) or `patience` has
-/// run out, and says which can.
+/// Waits until one of `descriptors` can be read (or was closed at its other end) or `patience` has run out. Returns
+/// which can be read.
 ///
 /// # Errors
 ///
@@ -393,7 +392,7 @@ pub fn wait_readable<const N: usize>(
     Ok(descriptors.map(|fd| fd.and(polled.next()).is_some_and(|fd| !fd.revents().is_empty())))
 }
 
-/// `duration` for the kernel; the longest one that it takes where it is longer.
+/// `duration` for the kernel, cut to the longest time that the kernel takes.
 fn time(duration: Duration) -> Timespec {
     Timespec::try_from(duration).unwrap_or(Timespec { tv_sec: i64::from(i32::MAX), tv_nsec: 0 })
 }
@@ -410,8 +409,9 @@ fn make_nonblocking(file: BorrowedFd<'_>) -> io::Result<()> {
     Ok(rustix::fs::fcntl_setfl(file, flags | OFlags::NONBLOCK)?)
 }
 
-/// Gives back what this process has freed, so that its children start from less: that is copied for them,
-/// and is a floor under the peak RSS the kernel reports where `low_rss` cannot lower it. musl does so by itself.
+/// Gives back the memory that this process has freed, so that its children start from less: the rest is copied for
+/// them, and is a floor under the peak RSS that the kernel reports where `low_rss` cannot lower it. musl does so by
+/// itself.
 pub(crate) fn release_freed_memory() {
     #[cfg(target_env = "gnu")]
     // SAFETY: The call only returns free memory; it may be made at any time.
@@ -426,7 +426,7 @@ pub(crate) fn touch_in_child(bytes: usize) -> io::Result<()> {
     // SAFETY: The child calls only what is async-signal-safe and never returns from here.
     let pid = checked(unsafe { libc::fork() })?;
     if pid == 0 {
-        // Should there be less room than was believed, nobody else is to pay for it.
+        // If there is less room than expected, this process must be the first to pay for it.
         go_first();
         // SAFETY: A new mapping takes nothing from anyone, and only what it holds is written.
         unsafe {
@@ -434,7 +434,7 @@ pub(crate) fn touch_in_child(bytes: usize) -> io::Result<()> {
             let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
             let start = libc::mmap(std::ptr::null_mut(), bytes, protection, flags, -1, 0);
             if start != libc::MAP_FAILED {
-                // Refused, it takes longer.
+                // If the kernel refuses, the writes take longer.
                 libc::madvise(start, bytes, libc::MADV_HUGEPAGE);
                 for offset in (0..bytes).step_by(page) {
                     start.cast::<u8>().add(offset).write_volatile(1);

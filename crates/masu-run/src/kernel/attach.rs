@@ -1,6 +1,6 @@
 //! Attaching to a running process: its threads are seized, stopped at each system call, and let go.
 //!
-//! When the tracing thread ends, by whatever end, the kernel lets all traced threads go on. So nothing is undone by
+//! When the tracing thread ends, for any reason, the kernel lets all traced threads go on. So nothing is undone by
 //! hand. A child wakes the tracing thread: its end is reported like the others' stops.
 
 use std::io::{self, Write};
@@ -11,24 +11,25 @@ use super::outward::{Outward, outward};
 use super::trace::{ask, machine};
 use super::{checked, kill, wait_for};
 
-/// Where a thread has stopped that is stopped at every call.
+/// The kind of stop of a thread that is stopped at every call.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Boundary {
     Begins(Begun),
-    /// A call is over, or it is not at a call.
+    /// The end of a call, or a stop elsewhere.
     Other,
 }
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Begun {
-    /// Its number on this CPU; none where it is of another.
+    /// The call's number on this CPU; none for a call by another CPU's numbers.
     pub(crate) number: Option<i64>,
     pub(crate) counted: Option<Stopped>,
-    /// What it does that others can see.
+    /// The call's effect that others can see.
     pub(crate) outward: Outward,
 }
 
-/// Makes a running thread this thread's to trace, together with what it starts from now on. It goes on running.
+/// Makes a running thread this thread's to trace, together with everything that it starts from now on. The thread goes
+/// on running.
 pub(crate) fn seize(thread: libc::pid_t) -> io::Result<()> {
     let options = libc::PTRACE_O_TRACESYSGOOD
         | libc::PTRACE_O_TRACECLONE
@@ -60,7 +61,7 @@ pub(crate) fn halt(process: libc::pid_t, thread: libc::pid_t) {
     unsafe { libc::syscall(libc::SYS_tgkill, process, thread, libc::SIGSTOP) };
 }
 
-/// Whether the kernel tells at which call a stopped thread is; `thread` is stopped elsewhere.
+/// True if the kernel reports at which call a stopped thread is; `thread` is stopped elsewhere.
 pub(crate) fn tells_of_calls(thread: libc::pid_t) -> bool {
     boundary(thread).is_ok()
 }
@@ -69,7 +70,7 @@ pub(crate) fn stops_processes(signal: i32) -> bool {
     [libc::SIGSTOP, libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU].contains(&signal)
 }
 
-/// What the kernel tells of a stop at a call: the beginning of `struct ptrace_syscall_info` (ptrace(2)).
+/// The kernel's report of a stop at a call: the start of `struct ptrace_syscall_info` (ptrace(2)).
 #[repr(C)]
 #[derive(Default)]
 struct CallInfo {
@@ -83,9 +84,9 @@ struct CallInfo {
     arguments: [u64; 6],
 }
 
-/// Where a thread that has stopped at a call is in it.
+/// The position in a call of a thread that has stopped at the call.
 pub(crate) fn boundary(thread: libc::pid_t) -> io::Result<Boundary> {
-    /// `PTRACE_GET_SYSCALL_INFO`, and what it says of a call that begins.
+    /// `PTRACE_GET_SYSCALL_INFO`, and its value for a call that begins.
     const GET_CALL_INFO: u32 = 0x420e;
     const BEGINS: u8 = 1;
     let mut info = CallInfo::default();
@@ -108,7 +109,7 @@ pub(crate) fn boundary(thread: libc::pid_t) -> io::Result<Boundary> {
     let call = known(info.number.cast_signed()).filter(|_| is_native);
     let outward = match is_native {
         true => outward(info.number.cast_signed(), &info.arguments),
-        // What the numbers of another CPU mean is not known.
+        // The meaning of another CPU's numbers is not known.
         false => Outward::Surely,
     };
     let from = CalledFrom { instruction: info.instruction, stack: info.stack, link: None };
@@ -128,13 +129,13 @@ pub(crate) struct Rope(io::PipeWriter);
 
 impl Drop for Rope {
     fn drop(&mut self) {
-        // To close the pipe is not enough where a child of this process has a copy. A bell that is gone needs none.
+        // It is not enough to close the pipe if a child of this process has a copy. A bell that is gone needs none.
         let _ = self.0.write(&[0]);
     }
 }
 
 impl Bell {
-    /// Hangs a bell that the calling thread hears among all else that it waits for.
+    /// Hangs a bell that the calling thread hears among all other events that it waits for.
     pub(crate) fn hang() -> io::Result<(Bell, Rope)> {
         let (reader, writer) = io::pipe()?;
         // SAFETY: The child calls only what is async-signal-safe and never returns from here.
@@ -159,7 +160,7 @@ impl Bell {
     /// Takes the bell down if it has not rung.
     pub(crate) fn take_down(&self) {
         kill(self.pid);
-        // A thread that has heard it already has nothing to wait for.
+        // A thread that has heard the bell already has nothing to wait for.
         let _ = wait_for(self.pid);
     }
 }
@@ -168,7 +169,7 @@ pub(crate) fn own_thread() -> libc::pid_t {
     rustix::thread::gettid().as_raw_pid()
 }
 
-/// While it is there, Ctrl-Z does not stop this process: whom it traces would stay stopped with it.
+/// Keeps Ctrl-Z from stopping this process while it exists: the traced threads would stay stopped with it.
 #[derive(Debug)]
 pub(crate) struct Unstoppable(libc::sighandler_t);
 

@@ -1,6 +1,6 @@
 //! The system calls that are counted, by name.
 //!
-//! Relies on nothing. What number each has on this CPU is known next door, in `calls.rs`.
+//! Relies on nothing. `calls.rs`, next door, has the number of each call on this CPU.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,7 +1,7 @@
 //! The number of a thread's system calls, counted by the kernel while nobody stops the thread.
 //!
-//! Relies on perf events of the tracepoint that every call meets. Only tracefs tells the tracepoint's number, and only root
-//! may read it; where it is mounted nowhere it is mounted for this process alone, without a place among the files.
+//! Relies on perf events of the tracepoint that every call meets. Only tracefs has the tracepoint's number, and only
+//! root may read it; if it is not mounted, it is mounted for this process alone, without a place among the files.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -16,7 +16,7 @@ use super::sample::{self, Attributes};
 pub(crate) struct Tracepoint(u64);
 
 impl Tracepoint {
-    /// Asks the kernel for its number.
+    /// Asks the kernel for the tracepoint's number.
     pub(crate) fn of_calls() -> io::Result<Tracepoint> {
         const FILE: &str = "events/raw_syscalls/sys_enter/id";
         let flags = OFlags::RDONLY | OFlags::CLOEXEC;
@@ -45,7 +45,7 @@ impl CallMeter {
         Ok(CallMeter(event.into()))
     }
 
-    /// Calls so far, without one at whose beginning the thread is stopped.
+    /// The number of calls so far, without one at whose start the thread is stopped.
     pub(crate) fn calls(&self) -> Option<u64> {
         let mut calls = [0; 8];
         (&self.0).read_exact(&mut calls).ok()?;

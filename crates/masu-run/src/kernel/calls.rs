@@ -1,5 +1,5 @@
-//! Which system calls are counted: their numbers, the filter that stops a thread at them and nowhere else, and how a
-//! new program gets that filter.
+//! The system calls that are counted: their numbers, the filter that stops a thread at them and nowhere else, and the
+//! way a new program gets that filter.
 //!
 //! A filter from before `exec` would stop the lab's own last steps. So the tracer has the program make the two calls
 //! that install it, when it stops before its first instruction, and then puts everything back.
@@ -12,7 +12,7 @@ use super::call::Call;
 use super::trace::{machine, read_registers, resume_to_trap, write_registers};
 use super::{checked, wait_for};
 
-/// The number of each call on this CPU; a call that is not here does not exist on it.
+/// The number of each call on this CPU; a call that is missing here does not exist on it.
 const NUMBERS: &[(Call, libc::c_long)] = &[
     (Call::Futex, libc::SYS_futex),
     (Call::Write, libc::SYS_write),
@@ -41,7 +41,7 @@ const NUMBERS: &[(Call, libc::c_long)] = &[
     (Call::Vfork, libc::SYS_vfork),
 ];
 
-/// A counted call that a thread has stopped at, with what it was given.
+/// A counted call that a thread has stopped at, with its arguments.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Stopped {
     pub(crate) call: Call,
@@ -53,7 +53,7 @@ pub(crate) struct Stopped {
 pub(crate) struct CalledFrom {
     pub(crate) instruction: u64,
     pub(crate) stack: u64,
-    /// Where the function returns to, on a CPU that keeps that in a register.
+    /// The return address of the function, on a CPU that keeps it in a register.
     pub(crate) link: Option<u64>,
 }
 
@@ -64,7 +64,7 @@ pub(crate) enum FutexRequest {
     Other,
 }
 
-/// What the second argument of `futex` asks for.
+/// The request in the second argument of `futex`.
 pub(crate) fn futex_request(operation: u64) -> FutexRequest {
     let flags = libc::FUTEX_PRIVATE_FLAG | libc::FUTEX_CLOCK_REALTIME;
     let command = i32::try_from(operation & 0xffff).unwrap_or(-1) & !flags;
@@ -78,9 +78,8 @@ pub(crate) fn futex_request(operation: u64) -> FutexRequest {
     }
 }
 
-/// The value that the word of a `futex` call is expected to have says whether it is a lock that somebody holds
-/// and others want: 2 in glibc's locks and in those of Rust's standard library, a set sign bit in musl's. All
-/// ones is a thread that parks itself.
+/// True if the expected value of a `futex` call's word shows a lock that one thread holds and others want: 2 in glibc's
+/// locks and in those of Rust's standard library, a set sign bit in musl's. A thread that parks itself has all ones.
 pub(crate) fn is_contended_lock(operation: u64, value: u64) -> bool {
     let value = value & u64::from(u32::MAX);
     let waits = futex_request(operation) == FutexRequest::Wait;
@@ -89,27 +88,27 @@ pub(crate) fn is_contended_lock(operation: u64, value: u64) -> bool {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MemoryRequest {
-    /// The program break at this address.
+    /// The program break moves to this address.
     Break(u64),
-    /// So many bytes of new memory of no file.
+    /// This many bytes of new memory of no file.
     Map(u64),
-    /// So many bytes of addresses for something else: a file, or a thread's stack.
+    /// This many bytes of addresses for something else: a file, or a thread's stack.
     MapOther(u64),
-    /// So many bytes of addresses given back.
+    /// This many bytes of addresses are given back.
     Unmap(u64),
-    /// The contents of so many bytes given back, which read as zeros then.
+    /// The contents of this many bytes are given back; the bytes then read as zeros.
     Purge(u64),
     /// Contents that the kernel may take when it needs memory.
     Offer,
-    /// So many bytes of addresses that were reserved made memory.
+    /// This many bytes of reserved addresses become memory.
     Grow(u64),
-    /// A mapping of the first size is to have the second.
+    /// A mapping of the first size gets the second.
     Resize(u64, u64),
     Other,
 }
 
 impl MemoryRequest {
-    /// Whether it is of memory that a program may also ask for itself.
+    /// True for a request about memory that a program may also ask for itself.
     pub(crate) fn is_of_mappings(self) -> bool {
         !matches!(self, MemoryRequest::Break(_) | MemoryRequest::MapOther(_) | MemoryRequest::Other)
     }
@@ -123,7 +122,7 @@ pub(crate) fn maps_code(stopped: &Stopped) -> bool {
     access & u64::from(libc::PROT_EXEC.cast_unsigned()) != 0
 }
 
-/// Whether a call gives the contents of many ranges back, which its second argument leads to.
+/// True if a call gives back the contents of many ranges, to which its second argument leads.
 pub(crate) fn purges_many(stopped: &Stopped) -> bool {
     let advice = i32::try_from(stopped.arguments[3]);
     stopped.call == Call::ProcessMadvise && advice == Ok(libc::MADV_DONTNEED)
@@ -142,7 +141,7 @@ pub(crate) fn memory_request(stopped: &Stopped) -> MemoryRequest {
             } else if has(arguments[2], libc::PROT_WRITE) {
                 MemoryRequest::Map(arguments[1])
             } else {
-                // Addresses that are only reserved.
+                // These addresses are only reserved.
                 MemoryRequest::Other
             }
         }
@@ -160,13 +159,13 @@ pub(crate) fn memory_request(stopped: &Stopped) -> MemoryRequest {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Sleep {
-    /// For a lock that another thread holds, whose word is at this address.
+    /// A lock that another thread holds, whose word is at this address.
     Lock(u64),
-    /// Until another thread has something for it.
+    /// Work from another thread.
     Signal,
-    /// For data, from a file, a pipe or a socket, or until it is taken.
+    /// Data, from a file, a pipe or a socket, or room for data.
     Data,
-    /// Until one of several descriptors is ready.
+    /// One of several descriptors that is ready.
     Ready,
     Time,
     Child,
@@ -207,7 +206,7 @@ const SLEEPS: &[(libc::c_long, Sleep)] = &[
     (libc::SYS_epoll_wait, Sleep::Ready),
 ];
 
-/// What the line of `/proc/PID/task/TID/syscall` says of a thread; none for one that runs, or is not in a call.
+/// The sleep that the line of `/proc/PID/task/TID/syscall` shows; none for a thread that runs, or is not in a call.
 pub fn sleeps_in(line: &str) -> Option<Sleep> {
     let mut words = line.split_ascii_whitespace();
     let number: libc::c_long = words.next()?.parse().ok().filter(|number| *number >= 0)?;
@@ -224,8 +223,7 @@ pub fn sleeps_in(line: &str) -> Option<Sleep> {
     Some(found.map_or(Sleep::Other, |(_, sleep)| *sleep))
 }
 
-/// The call that a thread has stopped at because of the filter; none for one that somebody else's filter wants
-/// traced.
+/// The call at which the filter has stopped a thread; none if another process's filter wants the call traced.
 pub(crate) fn stopped_at(pid: libc::pid_t) -> io::Result<Option<Stopped>> {
     let registers = read_registers(pid)?;
     let arguments = machine::ARGUMENTS.map(|place| registers[place]);
@@ -245,13 +243,13 @@ pub(super) fn known(number: i64) -> Option<Call> {
 /// Bytes of one instruction of a filter, `struct sock_filter`.
 const INSTRUCTION: usize = 8;
 
-/// The filter: stops at the calls that are counted and lets all others run; calls by the numbers of another
-/// CPU (32-bit programs) run too, and are not counted.
+/// The filter: it stops at the calls that are counted and lets all others run. Calls by the numbers of another CPU
+/// (32-bit programs) run too, and are not counted.
 pub(super) fn filter() -> Vec<u8> {
     const LOAD: u32 = libc::BPF_LD | libc::BPF_W | libc::BPF_ABS;
     const JUMP_IF_EQUAL: u32 = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
     const RETURN: u32 = libc::BPF_RET | libc::BPF_K;
-    /// Where `struct seccomp_data` has the number of the call, and the CPU whose number it is.
+    /// The places in `struct seccomp_data` of the call's number, and of the CPU whose number it is.
     const NUMBER_AT: u32 = 0;
     const CPU_AT: u32 = 4;
     let mut filter = Vec::new();
@@ -324,11 +322,11 @@ pub(crate) fn install_filter(pid: libc::pid_t) -> io::Result<()> {
     made
 }
 
-/// Whether the system lets a process have a filter.
+/// Tests whether the system lets a process have a filter.
 ///
 /// # Errors
 ///
-/// Why the kernel refuses one.
+/// The kernel's reason to refuse a filter.
 pub fn try_filter() -> io::Result<()> {
     let everything = libc::sock_filter {
         code: (libc::BPF_RET | libc::BPF_K) as u16,
@@ -424,7 +422,7 @@ mod tests {
             request(Call::Mmap, [0, 4096, writable, anonymous, u64::MAX, 0]),
             MemoryRequest::Map(4096)
         );
-        // A file, and addresses that are only reserved.
+        // The requests for a file, and for addresses that are only reserved.
         let file = request(Call::Mmap, [0, 4096, writable, 2, 3, 0]);
         assert_eq!(file, MemoryRequest::MapOther(4096));
         assert_eq!(request(Call::Mmap, [0, 4096, 0, anonymous, 0, 0]), MemoryRequest::Other);

@@ -1,11 +1,11 @@
-//! The last step before `exec`: the child puts away what it has of the lab, so that the peak RSS which the kernel
-//! reports is the program's own.
+//! The last step before `exec`: the child drops its copy of the lab, so that the peak RSS which the kernel reports is
+//! the program's own.
 //!
-//! The kernel folds into a program's peak what the process had before `exec`: a copy of the lab. So the child drops
-//! its heap, unused stack and code, asks the kernel to forget the peak, and then calls `exec`. Nothing may need the
-//! heap by then: arguments and environment lie in a mapping of their own, and only stack, registers and one function
-//! of the C library are used. Where the kernel forgets no peak (built without `CONFIG_PROC_PAGE_MONITOR`), the floor
-//! is higher and is reported.
+//! The kernel folds the memory of the process before `exec`, a copy of the lab, into a program's peak. So the child
+//! drops its heap, unused stack and code, asks the kernel to forget the peak, and then calls `exec`. Nothing may need
+//! the heap by then: arguments and environment lie in a mapping of their own, and only stack, registers and one
+//! function of the C library are used. Where the kernel forgets no peak (built without `CONFIG_PROC_PAGE_MONITOR`), the
+//! floor is higher and is reported.
 
 use std::collections::BTreeMap;
 use std::ffi::{CString, OsStr, OsString};
@@ -21,13 +21,13 @@ use std::ptr::NonNull;
 use super::os_page_bytes;
 use crate::mapping::Mapping;
 
-/// What the process-to-be tells of itself before it calls `exec`: the floor under its peak RSS, and what the
-/// kernel said should `exec` have returned.
+/// The report of the future program before it calls `exec`: the floor under its peak RSS, and the kernel's error if
+/// `exec` returned.
 #[derive(Debug)]
 pub(crate) struct ExecReport(io::PipeReader);
 
-/// Makes `command`, which inherits the environment and is called `name`, drop what it has of this process
-/// before it becomes the program. This hook is the last one: it calls `exec` itself.
+/// Makes `command`, which inherits the environment and is called `name`, drop its copy of this process before it
+/// becomes the program. This hook is the last one: it calls `exec` itself.
 pub(crate) fn prepare(command: &mut Command, name: &OsStr) -> io::Result<ExecReport> {
     let (reader, writer) = io::pipe()?;
     super::make_nonblocking(reader.as_fd())?;
@@ -35,8 +35,8 @@ pub(crate) fn prepare(command: &mut Command, name: &OsStr) -> io::Result<ExecRep
     let hook = move || -> io::Result<()> {
         // The whole parcel belongs to the hook, and is mapped for as long.
         let parcel: &Parcel = &parcel;
-        // Only an address and a number: the hook itself lies in the heap that is about to go, and what is
-        // larger would be handed over by its place there.
+        // Only an address and a number are captured: the hook itself lies in the heap that is about to go, and a larger
+        // capture would be passed as a place there.
         let (contents, pipe) = (parcel.start.cast().as_ptr(), writer.as_raw_fd());
         // SAFETY: This is the process between `fork` and `exec`, and the parcel is mapped in it.
         unsafe { become_program(contents, pipe) }
@@ -46,7 +46,7 @@ pub(crate) fn prepare(command: &mut Command, name: &OsStr) -> io::Result<ExecRep
     Ok(ExecReport(reader))
 }
 
-/// Starts what [`prepare`] has prepared. Returns it with the most that the floor under its peak RSS is
+/// Starts the command that [`prepare`] has prepared. Returns it with the most that the floor under its peak RSS is
 /// likely to be, in bytes, where that is known.
 pub(crate) fn spawn(
     command: &mut Command,
@@ -112,21 +112,21 @@ fn words(command: &Command, name: &OsStr) -> io::Result<Words> {
     })
 }
 
-/// What a parcel begins with; the pointers are into the same parcel.
+/// The start of a parcel; the pointers are into the same parcel.
 struct Contents {
     path: *const libc::c_char,
-    /// As `exec` takes them, ended by null.
+    /// The words as `exec` takes them, ended by null.
     arguments: *const *const libc::c_char,
     environment: *const *const libc::c_char,
-    /// Addresses and lengths in bytes of what can be dropped, ended by an address of zero.
+    /// Addresses and lengths in bytes of the ranges that can be dropped, ended by an address of zero.
     spare: *const [usize; 2],
-    /// Where the mapping with the main thread's stack begins; zero where it is not this thread's.
+    /// The start of the mapping with the main thread's stack; zero where it is not this thread's.
     stack: usize,
     os_page_bytes: usize,
 }
 
-/// A mapping of its own with all that is needed once the heap is gone. It is a shared one, which the kernel
-/// never makes one with its neighbors.
+/// A mapping of its own with all that is needed once the heap is gone. The mapping is shared, so the kernel never
+/// merges it with its neighbors.
 #[derive(Debug)]
 struct Parcel {
     start: NonNull<libc::c_void>,
@@ -147,7 +147,7 @@ impl Parcel {
             std::iter::once(&words.path).chain(all).map(|text| text.as_bytes_with_nul())
         };
         let (spare, stack) = spare();
-        // Two for each range and for their end, one for each pointer and for both their ends.
+        // There are two numbers for each range and for their end, and one for each pointer and for both their ends.
         let numbers = 2 * (spare.len() + 1) + words.arguments.len() + words.environment.len() + 2;
         let bytes = FIRST + numbers * WORD + texts().map(<[u8]>::len).sum::<usize>();
         // SAFETY: A new mapping at an address of the kernel's choice takes nothing from anyone.
@@ -205,11 +205,11 @@ impl Drop for Parcel {
     }
 }
 
-/// What a copy of this process can do without between `fork` and `exec`, as the kernel lists it now, and where
-/// the stack's mapping begins. That is what a file has and comes back from it when it is needed: code, and the
-/// first part of a program or library, which is never written. And it is writable memory of no file, of which
-/// everything stays that may be more than heap: what has this thread's stack or its thread-local variables in
-/// it, and what a program's or a library's own variables are, right behind their file's mapping.
+/// The memory that a copy of this process can do without between `fork` and `exec`, as the kernel lists it now, and the
+/// start of the stack's mapping. Such memory is first the contents of files, which come back when they are needed:
+/// code, and the first part of a program or library, which is never written. Second, it is writable memory of no file,
+/// except all that may be more than heap: mappings with this thread's stack or its thread-local variables, and the
+/// variables of a program or library, right behind their file's mapping.
 fn spare() -> (Vec<Range<usize>>, Option<usize>) {
     let here = 0_u8;
     // SAFETY: The call returns the address of a thread-local variable.
@@ -218,13 +218,13 @@ fn spare() -> (Vec<Range<usize>>, Option<usize>) {
     spare_of(&maps, (&raw const here).addr(), thread_local)
 }
 
-/// The same of such a list.
+/// The same from the text of such a list.
 fn spare_of(maps: &str, here: usize, thread_local: usize) -> (Vec<Range<usize>>, Option<usize>) {
     let (mut heap, mut of_files, mut stack) = (Vec::new(), Vec::new(), None);
-    // Where a mapping that a file is behind ends.
+    // The end of the last mapping of a file.
     let mut file_end = 0;
     for Mapping { start, end, access, offset, path } in Mapping::all(maps) {
-        // Addresses of this process are of its size.
+        // Addresses of this process fit its `usize`.
         let (start, end) = (start as usize, end as usize);
         let has = |address| (start..end).contains(&address);
         if path.starts_with('/') {
@@ -243,13 +243,13 @@ fn spare_of(maps: &str, here: usize, thread_local: usize) -> (Vec<Range<usize>>,
             heap.push(start..end);
         }
     }
-    // Code last, because what drops the rest is code too.
+    // Code comes last, because the code that drops the rest is dropped too.
     heap.extend(of_files);
     (heap, stack)
 }
 
-/// Drops what can be dropped, tells the floor and becomes the program. Where that fails it tells why and ends,
-/// for there is nothing to return to.
+/// Drops all memory that can be dropped, reports the floor and becomes the program. If that fails it reports the error
+/// and ends, because there is nothing to return to.
 ///
 /// # Safety
 ///
@@ -265,7 +265,7 @@ unsafe fn become_program(contents: *const Contents, pipe: RawFd) -> ! {
         unsafe { libc::open(c"/proc/self/clear_refs".as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC) };
     let five = b'5';
     if contents.stack != 0 {
-        // A page is left below this function's own variables, of which this is one.
+        // One page is left below this function's own variables, of which this is one.
         let used = contents.stack + contents.os_page_bytes;
         let unused = (&raw const usage).addr().saturating_sub(used);
         let unused = unused / contents.os_page_bytes * contents.os_page_bytes;
@@ -317,7 +317,7 @@ mod tests {
         let of_files = [0x1000..0x2000, 0x2000..0x2800];
         let all = heap.into_iter().chain(of_files).collect::<Vec<_>>();
         assert_eq!(spare_of(maps, 0x10800, 0xa800), (all.clone(), Some(0x10000)));
-        // On another thread, whose stack is one of those that are no one's by name.
+        // This is another thread, whose stack is a mapping without a name.
         let mut fewer = all;
         fewer.remove(1);
         assert_eq!(spare_of(maps, 0xc800, 0xa800), (fewer, None));
@@ -363,7 +363,7 @@ mod tests {
         let pending_report = prepare(&mut command, OsStr::new("program")).unwrap();
         let error = spawn(&mut command, pending_report).unwrap_err();
         assert_eq!(error.raw_os_error(), Some(libc::ENOENT));
-        // A folder, for which the kernel has another word.
+        // The path is a folder, for which the kernel has another error.
         let mut command = Command::new("/");
         let pending_report = prepare(&mut command, OsStr::new("folder")).unwrap();
         let error = spawn(&mut command, pending_report).unwrap_err();

@@ -1,4 +1,4 @@
-//! Which system calls do something that another process can see: files written, names made, locks, sockets.
+//! System calls with an effect that another process can see: files written, names made, locks, sockets.
 //!
 //! A call that is not known to stay inside a process and its pipes counts as seen.
 
@@ -6,14 +6,14 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// Whether a call does something that other processes can see, besides writing to what is open already.
+/// The effect of a call that other processes can see, besides writing to files that are open already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outward {
     No,
-    /// A file is opened to be written to, whose path is at this address.
+    /// The call opens a file for writing, whose path is at this address.
     Opens(u64),
     Surely,
-    /// It is about to trace another process, or to be traced by one.
+    /// The call is about to trace another process, or to be traced by one.
     Traces,
 }
 
@@ -43,7 +43,7 @@ const SURELY: &[libc::c_long] = &[
     libc::SYS_mount,
     libc::SYS_unshare,
     libc::SYS_setns,
-    // Its calls are seen by nobody.
+    // No stop shows the calls of such a ring.
     libc::SYS_io_uring_setup,
 ];
 
@@ -69,7 +69,7 @@ const SURELY_HERE: &[libc::c_long] = &[
 #[cfg(not(target_arch = "x86_64"))]
 const SURELY_HERE: &[libc::c_long] = &[libc::SYS_renameat];
 
-/// What the call with this number does that others can see.
+/// The effect of the call with this number that others can see.
 pub(super) fn outward(number: i64, arguments: &[u64; 6]) -> Outward {
     let writes = |flags: u64| {
         let writing = libc::O_WRONLY | libc::O_RDWR | libc::O_CREAT | libc::O_TRUNC;
@@ -95,7 +95,7 @@ pub(super) fn outward(number: i64, arguments: &[u64; 6]) -> Outward {
     }
 }
 
-/// Whether the path at `address` in a stopped thread is that of a device which keeps nothing, such as `/dev/null`.
+/// True if the path at `address` in a stopped thread is that of a device which keeps nothing, such as `/dev/null`.
 pub(crate) fn is_harmless(thread: libc::pid_t, address: u64) -> bool {
     const HARMLESS: [&[u8]; 3] = [b"/dev/null\0", b"/dev/zero\0", b"/dev/tty\0"];
     let read = || -> io::Result<[u8; 10]> {

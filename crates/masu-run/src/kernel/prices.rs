@@ -1,5 +1,5 @@
-//! The kernel's services, each behind a safe function so that it can be timed, and whether the kernel allows tracing
-//! and counting.
+//! The kernel's services, each behind a safe function so that it can be timed, and tests of whether the kernel allows
+//! tracing and counting.
 //!
 //! The program break belongs to this process's malloc, so it is moved in a child that does nothing else.
 
@@ -16,7 +16,7 @@ use rustix::time::ClockId;
 use super::sample::{self, Attributes};
 use super::{Status, checked, nanoseconds, os_page_bytes, time, wait_for, wait4};
 
-/// Makes the cheapest system call that the C library answers by none of its own means.
+/// Makes the cheapest system call that the C library does not answer by itself.
 pub(crate) fn system_call() {
     let _ = rustix::process::getppid();
 }
@@ -39,9 +39,9 @@ pub(crate) struct Mapping {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pages {
-    /// OS pages, even where the kernel gives huge ones to everybody.
+    /// OS pages, even where the kernel gives huge pages to every program.
     Small,
-    /// Huge ones, where the kernel allows.
+    /// Huge pages, where the kernel allows.
     Huge,
 }
 
@@ -185,8 +185,8 @@ pub(crate) fn thread_cpu_nanoseconds() -> u64 {
     nanoseconds(ClockId::ThreadCPUTime)
 }
 
-/// Has a child make so many calls that its filter has this process, its tracer, stop it at and look, as when
-/// calls are counted, and returns the nanoseconds by `clock` of each batch of `calls`.
+/// Has a child make this many calls at which its filter stops it for this process, its tracer, to look, as when calls
+/// are counted. Returns the nanoseconds by `clock` of each batch of `calls`.
 pub(crate) fn counted_calls_in_child(
     batches: u32,
     calls: u32,
@@ -239,8 +239,8 @@ pub(crate) fn counted_calls_in_child(
     Ok(times_bytes.as_chunks().0.iter().map(|bytes| u64::from_ne_bytes(*bytes)).collect())
 }
 
-/// About what a stop to be counted takes of a program's CPU time, in seconds, by few of them. Where nothing may be
-/// counted it is nothing.
+/// The CPU time of a program that a counting stop takes, in seconds: an estimate from few stops. Zero where nothing may
+/// be counted.
 pub(crate) fn stop_cpu_s() -> f64 {
     const BATCHES: u32 = 9;
     const CALLS: u32 = 100;
@@ -258,7 +258,7 @@ fn answer_stops(pid: libc::pid_t) -> io::Result<Status> {
             return Ok(Status::of(status));
         }
         if is_followed {
-            // What the counting process does too.
+            // The counting process does this too.
             let _ = super::calls::stopped_at(pid)?;
         } else if let Err(error) = super::trace::follow(pid, super::trace::CallStops::Filtered) {
             super::kill(pid);
@@ -270,11 +270,11 @@ fn answer_stops(pid: libc::pid_t) -> io::Result<Status> {
     }
 }
 
-/// Whether the system lets a process trace its child.
+/// Tests whether the system lets a process trace its child.
 ///
 /// # Errors
 ///
-/// Why the kernel refuses.
+/// The kernel's reason to refuse.
 pub fn try_tracing() -> io::Result<()> {
     // SAFETY: The child calls only what is async-signal-safe and never returns from here.
     let pid = checked(unsafe { libc::fork() })?;
@@ -297,11 +297,11 @@ pub enum Counter {
     Cycles,
 }
 
-/// Whether the system lets this user count events of a process of its own, as far as its own code goes.
+/// Tests whether the system lets this user count events of a process of its own, as far as its own code goes.
 ///
 /// # Errors
 ///
-/// Why the kernel refuses, or has no such counter.
+/// The kernel's reason to refuse, or that it has no such counter.
 pub fn try_counting(counter: Counter) -> io::Result<()> {
     /// `PERF_TYPE_HARDWARE` and `PERF_TYPE_SOFTWARE`, of which cycles and the CPU clock are the first.
     const HARDWARE: u32 = 0;

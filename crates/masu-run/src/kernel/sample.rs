@@ -1,4 +1,4 @@
-//! Samples of where threads are, by the kernel's CPU clock: an event for each thread and CPU, a ring of samples for
+//! Samples of threads' positions, by the kernel's CPU clock: an event for each thread and CPU, a ring of samples for
 //! each CPU.
 //!
 //! Relies on perf events, which a sandbox or `perf_event_paranoid` may forbid (perf_event_open(2)); hardware counters
@@ -16,13 +16,13 @@ use super::{checked, os_page_bytes};
 /// Samples a second of CPU time, of each thread: a prime number, so that nothing runs in step with it.
 const RATE: u64 = 1_999;
 
-/// So many return addresses of a sample are kept.
+/// The number of return addresses of a sample that are kept.
 const DEPTH: u16 = 24;
 
-/// So many events are opened at most: as many threads as fit, times CPUs.
+/// The most events that are opened: as many threads as fit, times CPUs.
 const EVENTS_MAX: usize = 768;
 
-/// Where a thread was.
+/// The position of a thread.
 #[derive(Debug, Clone, Copy)]
 pub struct Sample<'a> {
     pub process: libc::pid_t,
@@ -30,11 +30,11 @@ pub struct Sample<'a> {
     pub stack: &'a [u64],
 }
 
-/// Threads that are sampled, with whatever they start.
+/// Threads that are sampled, with all threads that they start.
 #[derive(Debug)]
 pub struct Sampler {
     rings: Vec<Ring>,
-    /// Kept open, for an event ends with its descriptor.
+    /// Kept open, because an event ends with its descriptor.
     events: Vec<OwnedFd>,
     /// Threads that were to be sampled and are, and those for which there was no room.
     pub(crate) threads: usize,
@@ -45,8 +45,8 @@ pub struct Sampler {
 }
 
 impl Sampler {
-    /// Begins to sample `threads`, and what they start from now on, on all CPUs; none where all have ended. `switch`
-    /// turns it off and on.
+    /// Begins to sample `threads`, and the threads that they start from now on, on all CPUs; none where all have ended.
+    /// `switch` turns the sampler off and on.
     ///
     /// # Errors
     ///
@@ -67,10 +67,10 @@ impl Sampler {
         for &thread in threads.iter().take(fitting) {
             match sampler.add(thread, &mut ring_of) {
                 Ok(()) => sampler.threads += 1,
-                // It has ended.
+                // The thread has ended.
                 Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
                 Err(error) if sampler.threads == 0 => return Err(error),
-                // No room for more descriptors, most likely.
+                // There is most likely no room for more descriptors.
                 Err(_) => sampler.left_out += 1,
             }
         }
@@ -84,7 +84,7 @@ impl Sampler {
             let number = libc::c_int::try_from(cpu).map_err(io::Error::other)?;
             let event = match open(&Attributes::sampling(), thread, number) {
                 Ok(event) => event,
-                // A CPU that is off.
+                // The CPU is off.
                 Err(error) if error.raw_os_error() == Some(libc::ENODEV) => continue,
                 Err(error) => return Err(error),
             };
@@ -102,7 +102,7 @@ impl Sampler {
         Ok(())
     }
 
-    /// Hands on every sample that has come since the last time.
+    /// Passes on every sample that has come since the last call.
     pub fn read(&mut self, take: &mut dyn FnMut(Sample<'_>)) {
         let Sampler { rings, record, lost, .. } = self;
         let mut stack = Vec::new();
@@ -174,7 +174,7 @@ impl Switched {
 enum Record {
     /// A sample of this process; its stack stands apart.
     Sample(libc::pid_t),
-    /// So many samples found no room.
+    /// This many samples found no room.
     Lost(u64),
     Other,
 }
@@ -186,7 +186,7 @@ impl Record {
     fn of(record: &[u8], stack: &mut Vec<u64>) -> Record {
         const LOST: u32 = 2;
         const SAMPLE: u32 = 9;
-        /// From here on addresses are none, but say whose the next ones are (`PERF_CONTEXT_MAX`).
+        /// From this value on, numbers are no addresses, but say whose the next addresses are (`PERF_CONTEXT_MAX`).
         const CONTEXT: u64 = -4095_i64 as u64;
         let (words, _) = record[HEAD..].as_chunks::<8>();
         let word = |place: usize| words.get(place).map(|bytes| u64::from_ne_bytes(*bytes));
@@ -243,7 +243,8 @@ impl Attributes {
     const BY_RATE: u64 = 1 << 10;
     const EXCLUDE_CALLERS_IN_KERNEL: u64 = 1 << 21;
 
-    /// Counts events of a kind (`PERF_TYPE_…`), the first one of it, in a program's own code; it does not begin.
+    /// Counts events of a kind (`PERF_TYPE_…`), the first one of it, in a program's own code; the event does not start
+    /// by itself.
     pub(super) fn counting(kind: u32) -> Attributes {
         Attributes {
             kind,
@@ -255,13 +256,13 @@ impl Attributes {
         }
     }
 
-    /// Counts how often a tracepoint is met, the kernel's own code included; begins at once.
+    /// Counts the times that a tracepoint is met, the kernel's own code included; starts at once.
     pub(super) fn tracing(tracepoint: u64) -> Attributes {
         const TRACEPOINT: u32 = 2;
         Attributes { config: tracepoint, flags: 0, ..Attributes::counting(TRACEPOINT) }
     }
 
-    /// Samples addresses and callers by the CPU clock, of what a thread starts too; begins at once.
+    /// Samples addresses and callers by the CPU clock, also of the threads that a thread starts; starts at once.
     fn sampling() -> Attributes {
         const SOFTWARE: u32 = 1;
         const ADDRESS: u64 = 1;
@@ -326,7 +327,7 @@ struct Ring {
 unsafe impl Send for Ring {}
 
 impl Ring {
-    /// Where `perf_event_mmap_page` says how far the kernel wrote, and how far was read.
+    /// The places in `perf_event_mmap_page` of the kernel's write position and of the read position.
     const HEAD_AT: usize = 1024;
     const TAIL_AT: usize = 1032;
 
@@ -355,7 +356,7 @@ impl Ring {
         Ok(Ring { start, front, bytes, event })
     }
 
-    /// Has the samples of another event of the same CPU come here.
+    /// Sends the samples of another event of the same CPU to this ring.
     fn takes(&self, other: &OwnedFd) -> io::Result<()> {
         /// `PERF_EVENT_IOC_SET_OUTPUT`.
         const SET_OUTPUT: u32 = 0x2405;
@@ -388,7 +389,7 @@ impl Ring {
         true
     }
 
-    /// Appends `length` bytes that lie `from` on, perhaps across the ring's end.
+    /// Appends `length` bytes from position `from`, perhaps across the ring's end.
     fn copy(&self, from: u64, length: usize, to: &mut Vec<u8>) {
         let mask = self.bytes - 1;
         for offset in 0..length {
@@ -428,7 +429,7 @@ mod tests {
         let mut stack = Vec::new();
         assert_eq!(Record::of(&sample, &mut stack), Record::Sample(7));
         assert_eq!(stack, [0x1000, 0x2000, 0x3000]);
-        // A length that is not true leads no farther than the record.
+        // A false length leads no farther than the record.
         let sample = record(9, &[0x1000, whose, u64::MAX, user]);
         assert_eq!(Record::of(&sample, &mut stack), Record::Sample(7));
         assert_eq!(stack, [0x1000]);

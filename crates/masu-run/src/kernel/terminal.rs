@@ -1,6 +1,7 @@
-//! A pseudo-terminal, for programs that write line by line only to a terminal; and how a terminal hands keys on.
+//! A pseudo-terminal, for programs that write line by line only to a terminal; and the mode in which a terminal passes
+//! keys on.
 //!
-//! Once nobody holds the program's side open, reading from the other is an error and not the end of a file.
+//! Once no process holds the program's side open, a read from the other side is an error and not the end of a file.
 
 use std::fs::File;
 use std::io;
@@ -8,7 +9,7 @@ use std::io;
 use rustix::pty::{self, OpenptFlags};
 use rustix::termios::{self, LocalModes, OptionalActions, Termios, Winsize};
 
-/// A new terminal of 80 by 24: what is written to the second is read from the first. It controls no process.
+/// A new terminal of 80 by 24: text written to the second is read from the first. The terminal controls no process.
 pub(crate) fn terminal() -> io::Result<(File, File)> {
     let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
     let shown = pty::openpt(flags)?;
@@ -19,12 +20,12 @@ pub(crate) fn terminal() -> io::Result<(File, File)> {
     Ok((shown.into(), own.into()))
 }
 
-/// Whether reading failed because nobody can write to the terminal any more.
+/// True if a read failed because no process can write to the terminal any more.
 pub(crate) fn is_hung_up(error: &io::Error) -> bool {
     error.raw_os_error() == Some(libc::EIO)
 }
 
-/// How the terminal of standard output hands keys on.
+/// The mode in which the terminal of standard output passes keys on.
 #[derive(Clone)]
 pub struct Mode(Termios);
 
@@ -38,7 +39,7 @@ impl Mode {
         Ok(Mode(termios::tcgetattr(io::stdout())?))
     }
 
-    /// This mode with each key handed on at once and not shown; Ctrl-C is a key like others.
+    /// This mode with each key passed on at once and not shown; Ctrl-C is a key like others.
     pub fn key_by_key(mut self) -> Mode {
         self.0.local_modes -= LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG;
         self

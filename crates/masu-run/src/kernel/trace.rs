@@ -1,4 +1,4 @@
-//! The tracing calls: what a tracer waits for, and what it may do with a stopped thread.
+//! The tracing calls: the changes that a tracer waits for, and its actions on a stopped thread.
 //!
 //! A thread's registers and its tracer belong together: all calls here are for the one thread that
 //! started the traced program.
@@ -33,18 +33,18 @@ pub(crate) const TRAP: i32 = libc::SIGTRAP;
 #[derive(Debug)]
 pub(crate) enum Change {
     Ended(Status, Usage),
-    /// It started this thread or process, which is traced too.
+    /// The thread started this thread or process, which is traced too.
     Started(libc::pid_t),
     Exec,
-    /// It is about to make a system call that a filter wants traced.
+    /// The thread is about to make a system call that a filter wants traced.
     Call,
-    /// It begins or ends a system call, and is stopped at each.
+    /// The thread begins or ends a system call, and is stopped at each.
     Boundary,
     Halted(i32),
     Signal(i32),
-    /// It is about to end.
+    /// The thread is about to end.
     Leaving,
-    /// Something that needs no answer but to go on.
+    /// A change that needs no answer but to go on.
     Other,
 }
 
@@ -81,14 +81,14 @@ pub(crate) fn next_change() -> io::Result<Option<(libc::pid_t, Change)>> {
 pub(crate) enum CallStops {
     #[default]
     None,
-    /// At those that a filter wants traced.
+    /// At the calls that a filter wants traced.
     Filtered,
     /// At the beginning and the end of each, while they are made to go on so, and where a thread ends.
     Each,
 }
 
-/// Asks for reports of new threads, processes and programs, and of `calls`, and to take all of them along should the
-/// tracer end.
+/// Asks for reports of new threads, processes and programs, and of `calls`, and has all of them killed if the tracer
+/// ends.
 pub(crate) fn follow(pid: libc::pid_t, calls: CallStops) -> io::Result<()> {
     let of_calls = match calls {
         CallStops::None => 0,
@@ -104,8 +104,8 @@ pub(crate) fn follow(pid: libc::pid_t, calls: CallStops) -> io::Result<()> {
     ask(libc::PTRACE_SETOPTIONS as libc::c_uint, pid, options as usize)
 }
 
-/// Lets a stopped thread go on, with `signal` delivered unless it is zero. That the thread may be
-/// gone already is no error.
+/// Lets a stopped thread go on, with `signal` delivered unless it is zero. It is no error if the thread is gone
+/// already.
 pub(crate) fn go_on(pid: libc::pid_t, signal: i32) {
     let _ = ask(libc::PTRACE_CONT as libc::c_uint, pid, signal as usize);
 }
@@ -119,7 +119,8 @@ pub(super) fn ask(request: libc::c_uint, thread: libc::pid_t, number: usize) -> 
     checked(if result == -1 { -1 } else { 0 }).map(drop)
 }
 
-/// The thread that a stopped one has just started; of one that runs a new program, the number it had before.
+/// The thread that a stopped thread has just started; for a thread that runs a new program, the number that it had
+/// before.
 pub(crate) fn event_message(pid: libc::pid_t) -> io::Result<libc::pid_t> {
     let mut message: libc::c_ulong = 0;
     let none = std::ptr::null_mut::<libc::c_void>();
@@ -134,7 +135,7 @@ pub(crate) fn event_message(pid: libc::pid_t) -> io::Result<libc::pid_t> {
 
 pub(super) type Registers = [u64; REGISTERS];
 
-/// Where a stopped thread is.
+/// The program counter of a stopped thread.
 pub(crate) fn program_counter(pid: libc::pid_t) -> io::Result<u64> {
     Ok(read_registers(pid)?[PROGRAM_COUNTER])
 }
@@ -156,8 +157,8 @@ pub(super) fn write_registers(pid: libc::pid_t, registers: &mut Registers) -> io
     transfer(libc::PTRACE_SETREGSET as libc::c_uint, pid, registers)
 }
 
-/// Lets a stopped thread, the only one of its process, run to a breakpoint. Returns the signals that came
-/// in that time and were not delivered.
+/// Lets a stopped thread, the only one of its process, run to a breakpoint. Returns the signals that came in that time
+/// and were not delivered.
 pub(super) fn resume_to_trap(pid: libc::pid_t) -> io::Result<Vec<i32>> {
     let mut late = Vec::new();
     loop {
