@@ -194,14 +194,14 @@ pub fn count(
     let mut counter = Counter::default();
     let run = run_witnessed(workload, variant, conditions, stop, &mut counter, &mut Unseen)?;
     let mut calls = counter.finish();
-    // Besides its calls, a thread stops at its begin, and its starter stops there too.
+    // Besides its calls, a thread stops at its start, and its starter stops there too.
     calls.stops += 2 * calls.threads_begun;
     Ok((run, calls))
 }
 
 /// [`count`], while `look` looks at the processes now and then, and within a bound: a program that makes very many
 /// calls has samples of them counted, after [`Calls::sampled`], and then the numbers are estimates. No filter is used
-/// where the kernel reports every call, so threads stop at the begin and at the end of each call. While samples of
+/// where the kernel reports every call, so threads stop at the start and at the end of each call. While samples of
 /// calls are counted, `sampler` is off.
 ///
 /// # Errors

@@ -21,7 +21,7 @@ pub fn known_names() -> Vec<&'static str> {
     ["system", "glibc", "musl"].into_iter().chain(known::names()).collect()
 }
 
-/// Where to look besides the loader's own folders.
+/// The folders to search besides the loader's own.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Places {
     pub masu_glibc: Option<PathBuf>,
@@ -44,9 +44,9 @@ pub struct Allocator {
     pub libc: Libc,
     /// Its version where the file or the package database tells it.
     pub version: Option<String>,
-    /// What to know before reading its figures.
+    /// Notes to read before the malloc's figures.
     pub notes: Vec<String>,
-    /// Tunables of the C library it cannot do without.
+    /// Tunables of the C library that the malloc needs.
     pub tunables: Vec<(String, String)>,
 }
 
@@ -57,7 +57,7 @@ pub struct Catalogue {
 }
 
 impl Catalogue {
-    /// Looks through the loader's folders and `places`. What cannot be read is left out.
+    /// Searches the loader's folders and `places`. Unreadable folders and files are left out.
     pub fn find(places: &Places) -> Catalogue {
         let mut finder = Finder::default();
         finder.add_system();
@@ -127,7 +127,8 @@ impl Catalogue {
         } else if self.allocators.iter().any(|one| one.name == spec.allocator) {
             return Err(wrong_libc(&spec.allocator, program));
         } else if spec.allocator == "system" && spec.settings.is_empty() {
-            // Where no C library is found, as in a container that holds a static program alone: that runs as it is.
+            // If no C library is found, as in a container that holds a static program alone, that program runs as it
+            // is.
             let (label, allocator) = (spec.to_string(), spec.allocator.clone());
             return Ok(Variant { label, allocator, ..Variant::default() });
         } else {
@@ -139,7 +140,7 @@ impl Catalogue {
             library: &allocator.path,
         };
         let Settled { tunables, variables } = settle(spec, target)?;
-        // Preloaded, the C library goes before the malloc that the program is linked with.
+        // If the C library is preloaded, it goes before the malloc that the program is linked with.
         let goes_before = program.linked_malloc.is_some()
             && spec.allocator != "system"
             && allocator.libc == Libc::Glibc;
@@ -170,9 +171,9 @@ impl Catalogue {
         })
     }
 
-    /// Every allocator of the catalogue that can run `program`, without settings: what is compared
-    /// when the user names no variant. The system's malloc comes first; it is the only one for a
-    /// program that takes no preload. The hardened build, which costs time on purpose, must be named.
+    /// Every allocator of the catalogue that can run `program`, without settings: the variants to compare when the user
+    /// names none. The system's malloc comes first; it is the only one for a program that takes no preload. The
+    /// hardened build, which costs time on purpose, must be named.
     pub fn variants_for(&self, program: &Program) -> Vec<Variant> {
         let mut variants: Vec<Variant> = Vec::new();
         if program.linked_malloc.is_some() {
@@ -264,13 +265,13 @@ fn by_path(path: &Path) -> Result<Allocator, Error> {
     })
 }
 
-/// `libfoo-2.so.1` without what every library's name has: `foo-2`.
+/// The name of `libfoo-2.so.1` without the parts that every library's name has: `foo-2`.
 fn stem(file: &str) -> String {
     let name = file.split(".so").next().unwrap_or(file);
     name.strip_prefix("lib").unwrap_or(name).to_owned()
 }
 
-/// Collects allocators, each file and each name once; who comes first keeps the name.
+/// Collects allocators, each file and each name once; the first allocator keeps the name.
 #[derive(Debug, Default)]
 struct Finder {
     found: Vec<Allocator>,
@@ -283,7 +284,7 @@ impl Finder {
             && let Some(version) = allocator.version.clone()
             && same.version.as_ref().is_some_and(|known| *known != version)
         {
-            // Another release of a malloc that is there: both stay in sight.
+            // This is another release of a malloc that is there: both stay in sight.
             allocator.name = format!("{}-{version}", allocator.name);
         }
         if self.of_name(&allocator).is_none() && self.files.insert(allocator.path.clone()) {

@@ -1,9 +1,9 @@
-//! The count page: how often a program and its children asked for memory, counted by the counting build of
+//! The count page: the number of times a program and its children asked for memory, counted by the counting build of
 //! `libmasu.so`.
 //!
-//! That build maps the file named by `MASU_COUNT_FILE` into every process and adds to it: preload it in
-//! a run that is not timed. Any process of the tree may write into the page, so its contents are checked and never used as a size or
-//! an address.
+//! The counting build maps the file named by `MASU_COUNT_FILE` into every process and adds to it: preload it in a run
+//! that is not timed. Any process of the tree may write into the page, so its contents are checked and never used as a
+//! size or an address.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write};
@@ -22,19 +22,19 @@ const VERSION: u64 = 1;
 const PAGE_BYTES: usize = 4096;
 const WORD_BYTES: usize = 8;
 
-/// What was counted, over all processes that were served by the counting library.
+/// The counts over all processes that were served by the counting library.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Programs that found the page: processes that were forked count with the one they came from.
-    /// 0 says that the library was never loaded, and the other counts then say nothing.
+    /// Programs that found the page: forked processes count with the process they came from. 0 says that the library
+    /// was never loaded, and the other counts then say nothing.
     pub programs: u64,
     /// Blocks asked for: `malloc`, `calloc`, `realloc` of null, the aligned ones, `operator new`.
     pub allocations: u64,
-    /// Blocks freed: `free` of what is not null, `realloc` to nothing, `operator delete`.
+    /// Blocks freed: `free` of anything but null, `realloc` to nothing, `operator delete`.
     pub frees: u64,
     /// Blocks whose size was changed.
     pub reallocations: u64,
-    /// Bytes asked for by allocations and reallocations, as the program said them.
+    /// Bytes asked for by allocations and reallocations, as the program gave them.
     pub requested_bytes: u64,
 }
 
@@ -67,12 +67,12 @@ impl CountPage {
         Ok(page)
     }
 
-    /// What to set in the environment of the counted program, besides the preload.
+    /// The variables to set in the environment of the counted program, besides the preload.
     pub fn variables(&self) -> [(&'static str, &Path); 1] {
         [(VARIABLE, &self.path)]
     }
 
-    /// What was counted so far; exact once every counted process has ended.
+    /// The counts so far; exact once every counted process has ended.
     ///
     /// # Errors
     ///
@@ -81,7 +81,7 @@ impl CountPage {
         let doing = || format!("reading the count page {}", self.path.display());
         let mut content = Vec::new();
         let file = File::open(&self.path).doing(doing)?;
-        // A program may have made it any length; one byte more than there must be shows that.
+        // A program may have given the file any length; one byte more than expected shows that.
         file.take(PAGE_BYTES as u64 + 1).read_to_end(&mut content).doing(doing)?;
         parse(&content).ok_or_else(|| {
             let why = "it is no count page any more: the program overwrote it; count it again";

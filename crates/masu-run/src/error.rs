@@ -1,10 +1,9 @@
-//! Everything that can go wrong in the lab, in one enum whose messages name the input, what was
-//! wrong with it and what to do.
+//! Everything that can go wrong in the lab, in one enum whose messages name the input, its fault and the remedy.
 
 use std::io;
 use std::path::PathBuf;
 
-/// What went wrong; the message says what to do about it.
+/// An error; the message says what to do about it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -33,7 +32,7 @@ pub enum Error {
     #[error("variant `{variant}` did not take effect: {reason}")]
     NotInEffect {
         variant: String,
-        /// Which process was not served and why.
+        /// The process that was not served, and the reason.
         reason: String,
     },
     /// The program does not run under the variant: it crashes, hangs or runs away where it does not
@@ -41,7 +40,7 @@ pub enum Error {
     #[error("variant `{variant}` cannot run this program: {reason}")]
     CannotRun {
         variant: String,
-        /// How it ended, under what else it ends in the same way, and what to do.
+        /// The ending, the other mallocs under which the program ends in the same way, and a remedy.
         reason: String,
     },
     /// The warm-up run of a variant failed, so there is nothing to compare.
@@ -60,14 +59,14 @@ pub enum Error {
     #[error("cannot resume {}: {reason}", path.display())]
     Resume {
         path: PathBuf,
-        /// The first thing that is not as it was, and what to do.
+        /// The first difference from the earlier comparison, and a remedy.
         reason: String,
     },
     /// A server that does not start, does not get ready, or ends before its time.
     #[error("the server under `{variant}` {reason}")]
     Server {
         variant: String,
-        /// What it did, what it said last, and what to do.
+        /// The failure, the server's last words, and a remedy.
         reason: String,
     },
     /// A load that cannot be made, or that failed.
@@ -76,13 +75,13 @@ pub enum Error {
     /// A shell command of the user's around the runs failed.
     #[error("the {hook} command `{command}` failed: {reason}; run it by itself to see why")]
     Hook {
-        /// Which one: `setup`, `prepare` or `cleanup`.
+        /// The hook's name: `setup`, `prepare` or `cleanup`.
         hook: &'static str,
         command: String,
-        /// How it ended and what it said last.
+        /// The hook's ending and its last words.
         reason: String,
     },
-    /// The folder that each run starts in could not be made or removed.
+    /// The start folder of the runs could not be made or removed.
     #[error("scratch folder {}: {reason}", path.display())]
     Scratch { path: PathBuf, reason: String },
     /// Something that cannot be made as asked.
@@ -102,13 +101,13 @@ pub enum Error {
     /// The operating system refused something.
     #[error("{doing}: {source}")]
     System {
-        /// What the lab was doing, with the file or program it did it to.
+        /// The lab's action, with the file or program it was for.
         doing: String,
         source: io::Error,
     },
 }
 
-/// Adds what the lab was doing to a system error.
+/// Adds the lab's action to a system error.
 pub trait Doing<T> {
     /// Turns an [`io::Error`] into [`Error::System`]; `doing` is called only then.
     ///

@@ -1,9 +1,8 @@
 //! One run: a program is started, its output drained and hashed, its resources measured, its
 //! process tree ended.
 //!
-//! The pieces: the kernel door starts and reaps, `watch` waits while it drains the
-//! output and guards the limits, `tree` looks at the processes. What each figure means, and what
-//! it cannot see, is said at the fields of [`Run`].
+//! The pieces: the kernel door starts and reaps, `watch` waits while it drains the output and guards the limits, `tree`
+//! looks at the processes. The fields of [`Run`] say what each figure means and what it cannot show.
 
 use std::cell::Cell;
 use std::fmt;
@@ -38,7 +37,7 @@ pub use tree::Tree;
 use watch::Start;
 pub use watch::{Drain, Look, Started, Unseen, Watched};
 
-/// What one run of a workload under one variant came to; of a server, one burst of load.
+/// The result of one run of a workload under one variant; for a server, of one burst of load.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Run {
@@ -59,9 +58,9 @@ pub struct Run {
     /// sampled sum over the process tree (pages shared between processes count in each). It cannot
     /// be less than `rss_floor_bytes`.
     pub peak_rss_bytes: u64,
-    /// The most resident bytes that the program's process can have had before it became the program:
-    /// what it could not do without of this process, which it is a copy of. A program that needs less
-    /// hides behind that. None where it was not noted.
+    /// The most resident bytes that the program's process can have had before it became the program: the part of this
+    /// process, of which it is a copy, that it could not do without. A program that needs less hides behind that. None
+    /// where it was not noted.
     pub rss_floor_bytes: Option<u64>,
     /// Page faults served without reading from disk.
     pub minor_faults: u64,
@@ -73,24 +72,24 @@ pub struct Run {
     pub involuntary_switches: u64,
     /// Seconds its threads were ready but had no CPU, as far as sampling saw them.
     pub queued_s: Option<f64>,
-    /// Whether it lost so much CPU time to others that its times say more about them. Threads of
-    /// one program that wait for each other are no reason.
+    /// True if the run lost so much CPU time to others that its times say more about them. Threads of one program that
+    /// wait for each other are no reason.
     pub starved: bool,
-    /// Whether it was starved and another run took its place; then it does not count.
+    /// True if the run was starved and another run took its place; then it does not count.
     pub replaced: bool,
     /// Seconds the hypervisor took from this machine's CPUs in that time, over those the run may use.
     pub steal_s: Option<f64>,
     /// CPU seconds that processes outside the run used in that time (this one is among them), over
     /// the CPUs the run may use; known to about a hundredth of a second a CPU.
     pub others_s: Option<f64>,
-    /// The one-minute load average when it started.
+    /// The one-minute load average at the start.
     pub load: Option<f64>,
-    /// Bytes by which the environment was made longer, to move the stack. See [`Offsets`].
+    /// Bytes that were added to the environment to move the stack. See [`Offsets`].
     pub offset_bytes: u32,
     /// Resident bytes of the tree as time went by, `(seconds since the start, bytes)`, thinned out:
     /// at most 100 points, each the largest since the one before.
     pub rss_over_time: Vec<(f64, u64)>,
-    /// What the load met, where the run is a burst on a server.
+    /// The load's figures, where the run is a burst on a server.
     pub burst: Option<Burst>,
     pub stdout: Output,
     pub stderr: Output,
@@ -98,7 +97,7 @@ pub struct Run {
     pub left_behind: Vec<String>,
 }
 
-/// What one burst of load on a server came to.
+/// The result of one burst of load on a server.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Burst {
@@ -109,8 +108,8 @@ pub struct Burst {
     pub throughput: Option<f64>,
     /// Seconds from when a request was due to its whole answer, at these shares of the requests.
     pub latency_s: Option<Latencies>,
-    /// Requests a second that were asked for while latencies were measured, where the throughput is
-    /// that of another half of the burst.
+    /// Requests a second that were asked for while latencies were measured, where the throughput comes from another
+    /// half of the burst.
     pub latency_rate: Option<f64>,
     /// Calls for memory a request, counted in a run apart from the timed ones.
     pub allocations_a_request: Option<f64>,
@@ -133,16 +132,16 @@ pub struct Latencies {
 pub enum Ending {
     Exited(i32),
     Signalled(i32),
-    /// It ran longer than [`Limits::time`] and was killed.
+    /// The program ran longer than [`Limits::time`] and was killed.
     TimedOut,
     /// The tree grew over [`Limits::memory_bytes`] and was killed.
     OutOfMemory {
-        /// The process that held most, with its pid and what it held.
+        /// The process that held most, with its pid and its bytes.
         process: String,
         /// The bytes of the tree in memory and swapped out when it was killed.
         bytes: u64,
     },
-    /// [`Stop`] was requested and it was killed.
+    /// [`Stop`] was requested and the program was killed.
     Stopped,
 }
 
@@ -153,7 +152,7 @@ impl Default for Ending {
 }
 
 impl fmt::Display for Ending {
-    /// As a predicate: `returned 0`, `ran out of time`.
+    /// The ending as a predicate: `returned 0`, `ran out of time`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Ending::Exited(code) => write!(f, "returned {code}"),
@@ -175,23 +174,23 @@ impl fmt::Display for Ending {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Output {
     pub bytes: u64,
-    /// The 128-bit XXH3 of all of them, in hexadecimal.
+    /// The 128-bit XXH3 of all bytes, in hexadecimal.
     pub hash: String,
-    /// The last of them as text (at most `Output::TAIL_BYTES`); only kept for standard error.
+    /// The last bytes as text (at most `Output::TAIL_BYTES`); only kept for standard error.
     #[serde(skip_serializing_if = "String::is_empty", default)]
     pub tail: String,
 }
 
 impl Output {
-    /// How much of the end of standard error is kept, in bytes.
+    /// The number of bytes that are kept of the end of standard error.
     pub const TAIL_BYTES: usize = 2048;
 
-    /// How many lines are repeated of what a program said, and how many letters.
+    /// The numbers of lines and of letters that messages repeat of a program's words.
     const LINES_SAID: usize = 3;
     const LETTERS_SAID: usize = 300;
 
-    /// The first lines that a program wrote, in one: the first complaint is the one that counts. Where only the end was
-    /// kept, the last ones; empty for nothing.
+    /// The first lines that a program wrote, in one: the first complaint is the one that counts. If only the end was
+    /// kept, the last lines; empty if nothing was written.
     pub fn said(&self) -> String {
         let lines = self.tail.lines().map(str::trim).filter(|line| !line.is_empty());
         let lines: Vec<&str> = if self.bytes > Output::TAIL_BYTES as u64 {
@@ -204,25 +203,25 @@ impl Output {
     }
 }
 
-/// What a run may use before it is killed.
+/// The limits at which a run is killed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Limits {
-    /// Wall-clock time; none for as long as it takes.
+    /// Wall-clock time; none for no limit.
     pub time: Option<Duration>,
     /// Bytes of the whole process tree in memory and swapped out; none for three quarters of the
     /// memory that is available when the run starts.
     pub memory_bytes: Option<u64>,
 }
 
-/// How a run is made, besides what runs.
+/// The conditions of a run, besides its program.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Conditions {
     pub limits: Limits,
-    /// Bytes by which its environment is made longer, to move the stack; see [`Offsets`].
+    /// Bytes that are added to the environment to move the stack; see [`Offsets`].
     pub offset_bytes: u32,
-    /// The folder it starts in; none for that of this process.
+    /// The folder the run starts in; none for that of this process.
     pub folder: Option<PathBuf>,
-    /// Whether its standard output is a terminal, as where somebody runs it by hand. Else it is a pipe.
+    /// True if standard output is a terminal, as when a user runs the program by hand. Otherwise it is a pipe.
     pub terminal: bool,
 }
 
@@ -282,14 +281,14 @@ pub fn execute_watched(
 }
 
 thread_local! {
-    /// Whether this thread holds the turn, or acts for the one that does.
+    /// True if this thread holds the turn, or acts for the thread that does.
     static HAS_TURN: Cell<bool> = const { Cell::new(false) };
 }
 
 /// The turn to run something: its holder is alone. A thread that has it already gets it again.
 #[derive(Debug)]
 pub struct Alone {
-    /// None where the turn was had already.
+    /// None if the thread had the turn already.
     lock: Option<MutexGuard<'static, ()>>,
 }
 
@@ -303,7 +302,7 @@ pub fn alone() -> Alone {
 }
 
 impl Alone {
-    /// Lets the calling thread, which must end before the turn does, act for the one that has it.
+    /// Lets the calling thread, which must end before the turn does, act for the thread that has it.
     pub fn lend(&self) {
         HAS_TURN.set(true);
     }

@@ -1,15 +1,15 @@
-//! What the engine drives, whatever a run is: commands and servers are executors.
+//! The executors that the engine drives, whatever a run is: commands and servers.
 
 use crate::{Error, Evidence, Run, Stop};
 
-/// What can bring the rows of a case to run and measure them, again and again: commands that run to
-/// their end, or servers that are kept warm.
+/// Brings the rows of a case to run and measures them, again and again: commands that run to their end, or servers that
+/// are kept warm.
 pub trait Executor {
     /// Brings the row at `index` to where it can be measured and proves that its variant takes effect.
     ///
     /// # Errors
     ///
-    /// What keeps the row from being measured: it does not run, or its malloc did not serve it.
+    /// The reason why the row cannot be measured: it does not run, or its malloc did not serve it.
     fn warm_up(&mut self, index: usize, stop: &Stop) -> Result<(Run, Evidence), Error>;
 
     /// A round begins, in which each of `rows` is run once, in this order.
@@ -19,35 +19,35 @@ pub trait Executor {
     ///
     /// # Errors
     ///
-    /// As [`execute`](crate::execute::execute), and what a server does wrong.
+    /// As [`execute`](crate::execute::execute), and the faults of a server.
     fn run(&mut self, index: usize, stop: &Stop) -> Result<Run, Error>;
 
     /// Ends whatever still runs, also after an error or a stop.
     ///
     /// # Errors
     ///
-    /// What could not be ended.
+    /// The programs that could not be ended.
     fn finish(&mut self) -> Result<(), Error>;
 
     /// Takes in the peak RSS of a run that another executor made of these rows.
     fn recall(&mut self, _peak_rss_bytes: u64) {}
 
-    /// What there is to say besides the runs, when everything has ended.
+    /// Remarks besides the runs, when everything has ended.
     fn remarks(&self) -> Remarks {
         Remarks::default()
     }
 
-    /// Whether what [`warm_up`](Self::warm_up) brought to run must still be there for a timed run.
+    /// True if the program that [`warm_up`](Self::warm_up) started must still be there for a timed run.
     fn is_kept_warm(&self) -> bool {
         false
     }
 }
 
-/// What an executor has to say of its variants.
+/// The remarks of an executor about its variants.
 #[derive(Debug, Default)]
 pub struct Remarks {
-    /// What the reader must know before trusting the verdicts, each with advice.
+    /// Facts that the reader must know before trusting the verdicts, each with advice.
     pub warnings: Vec<String>,
-    /// What else there is to know.
+    /// Other facts.
     pub notes: Vec<String>,
 }

@@ -1,7 +1,7 @@
 //! Shell commands of the user's around the runs: `--setup`, `--prepare` and `--cleanup`.
 //!
-//! They are not measured, their output never mixes with a program's, and they may leave a server running. After a
-//! failed hook no run would mean what was asked for, so the failure is an error with the hook's last words.
+//! Hooks are not measured, their output never mixes with a program's, and they may leave a server running. After a
+//! failed hook the runs would not be the ones asked for, so the failure is an error with the hook's last words.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -17,21 +17,21 @@ use crate::kernel::{self, Status};
 use crate::workload::unlinked_file;
 use crate::{Ending, Error, Stop};
 
-/// How often a waiting hook looks whether it is to stop.
+/// The interval at which a waiting hook checks whether it is to stop.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// How much of the end of its standard error is searched for a hook's last line, in bytes.
+/// The number of bytes at the end of standard error that are searched for a hook's last line.
 const TAIL_BYTES: u64 = 2048;
 
 /// Shell commands around the runs of a table.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Hooks {
-    /// Once, before anything else runs.
+    /// The command to run once, before anything else.
     pub setup: Option<OsString>,
-    /// Before every run, the warm-ups too, in the folder of the run. `{variant}`, `{scratch}` and
+    /// The command to run before every run, the warm-ups too, in the folder of the run. `{variant}`, `{scratch}` and
     /// the names of the row's parameters stand for their values.
     pub prepare: Option<OsString>,
-    /// Once, after everything else has ended, also after an error or a stop.
+    /// The command to run once, after everything else has ended, also after an error or a stop.
     pub cleanup: Option<OsString>,
 }
 
@@ -51,9 +51,9 @@ impl Hook {
         }
     }
 
-    /// Runs `command` with `sh`, in `folder` if there is one, without input. What it starts in the
-    /// background goes on and counts as nobody's. A stop kills it with all it has started, except
-    /// the cleanup, which is what a stop leads to.
+    /// Runs `command` with `sh`, in `folder` if there is one, without input. Programs that it starts in the background
+    /// go on and belong to no run. A stop kills it with all it has started, except the cleanup, because a stop leads to
+    /// the cleanup.
     ///
     /// # Errors
     ///
@@ -62,7 +62,7 @@ impl Hook {
         let doing = || format!("running the {} command", self.name());
         let _alone = alone();
         kernel::become_subreaper().doing(doing)?;
-        // A file and no pipe: what a hook leaves in the background may go on writing.
+        // The output goes to a file and not to a pipe: programs that a hook leaves in the background may go on writing.
         let said = unlinked_file()?;
         let mut shell = Command::new("/bin/sh");
         shell.arg("-c").arg(command).stdin(Stdio::null()).stdout(Stdio::null());

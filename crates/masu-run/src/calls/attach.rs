@@ -2,7 +2,7 @@
 //! for as long as is wanted.
 //!
 //! It relies on the counter of counted runs and on the kernel door. A filter cannot be put into a process from outside,
-//! so a thread also stops at calls that nobody counts, twice each: at the begin and at the end. The hard part is to
+//! so a thread also stops at calls that nobody counts, twice each: at the start and at the end. The hard part is to
 //! take hold of all threads while they start others: a seized thread is made to stop at once, so that each turn through
 //! them leaves fewer that could.
 

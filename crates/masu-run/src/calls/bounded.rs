@@ -182,7 +182,7 @@ impl<'a> Bounded<'a> {
         });
         let saw_all = self.sees_all && sampled.is_none();
         let mut calls = self.counter.finish();
-        // Besides its calls, a thread stops at its begin, and its starter stops there too.
+        // Besides its calls, a thread stops at its start, and its starter stops there too.
         calls.stops += 2 * calls.threads_begun;
         calls.kinds = self.kinds.finish();
         calls.sampled = sampled;
@@ -251,7 +251,7 @@ impl<'a> Bounded<'a> {
         }
     }
 
-    /// Notes that a thread has stopped at the begin of a call.
+    /// Notes that a thread has stopped at the start of a call.
     fn begins(&mut self, pid: Pid, begun: Begun, in_window: bool) {
         let Begun { number, counted, outward } = begun;
         self.outward += u64::from(is_seen(pid, outward));
@@ -260,7 +260,7 @@ impl<'a> Bounded<'a> {
         if let Some(number) = number {
             self.kinds.begins(pid, number);
         }
-        // The call at which the thread is let go belongs to no window: its begin ends the window.
+        // The call at which the thread is let go belongs to no window: its start ends the window.
         let Some(thread) = self.threads.get_mut(&pid).filter(|_| in_window) else { return };
         if let Some(stands_on) = thread.windows.begins_anew() {
             let last = std::mem::take(&mut thread.seen);

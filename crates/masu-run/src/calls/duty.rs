@@ -32,7 +32,7 @@ enum Phase {
 #[derive(Debug)]
 pub(super) struct Duty {
     phase: Phase,
-    /// The begin of the phase, in seconds.
+    /// The start of the phase, in seconds.
     since_s: f64,
     stops: u64,
     waited_s: f64,

@@ -1,7 +1,7 @@
 //! Every system call by its number, and roughly the kernel's time for each: they show the time of a program that mostly
 //! makes system calls.
 //!
-//! Relies on a thread being stopped at the begin and at the end of each call. The hard part is that a stop takes longer
+//! Relies on a thread being stopped at the start and at the end of each call. The hard part is that a stop takes longer
 //! than most calls, and much longer where the tracer waits for a CPU. So a cheap call of each kind counts (the lower
 //! quartile), less the time of the cheapest kind, which is a stop alone; and calls in which a thread may wait for
 //! others count for no more than that.
@@ -80,7 +80,7 @@ impl Times {
 #[derive(Debug, Default)]
 pub(super) struct Kinds {
     times: HashMap<i64, Times>,
-    /// The call that each thread is in, and the time of its begin.
+    /// The call that each thread is in, and the time of its start.
     begun: HashMap<Pid, (i64, Instant)>,
 }
 

@@ -1,37 +1,38 @@
-//! What one thread's calls in windows stand for: an estimate of the calls that nobody saw.
+//! The estimate of the calls that nobody saw, from one thread's calls in windows.
 //!
-//! Relies on nothing: progress comes from outside, so all of it is tested on simulated threads. Each thread has windows of its
-//! own, from the stop in which it was caught to the one in which it is let go, and how far it came in between is read at
-//! both. So it does not matter when a thread sleeps, or how long it waits for a CPU or for its tracer: what it
-//! does unseen is known when it is caught again, or when it ends. The calls of two windows stand for themselves and for what
-//! was done unseen between them; those of the last ones for what came after too, and for threads that no window met. The hard part
-//! is how much a window holds. It is mostly stops, so its CPU time says little where calls are cheap. Events say it that the
-//! kernel counts at all times, best the calls themselves where it counts those; else an interval says how little is known.
+//! Relies on nothing: progress comes from outside, so all of it is tested on simulated threads. Each thread has windows
+//! of its own, from the stop in which it was caught to the stop in which it is let go, and its progress is read at
+//! both. So the times when a thread sleeps, or waits for a CPU or for its tracer, do not matter: its unseen work is
+//! known when it is caught again, or when it ends. The calls of two windows stand for themselves and for the unseen
+//! work between them; those of the last windows also stand for the work after them, and for threads that no window met.
+//! The hard part is the amount of work in a window. A window is mostly stops, so its CPU time says little where calls
+//! are cheap. Events that the kernel counts at all times measure it, best the calls themselves where the kernel counts
+//! those; otherwise an interval says how little is known.
 
-/// Fewer events than this in a window do not tell how much got done.
+/// Fewer events than this in a window do not show how much work was done.
 const EVENTS_MIN: u64 = 20;
 
-/// And they tell of other calls only where there is one for so many of them.
+/// Events also tell of other calls only where there is one event for this many calls.
 const EVENTS_SHARE: u64 = 10;
 
-/// No system call takes less CPU time than this, in seconds.
+/// The least CPU time of a system call, in seconds.
 const CALL_S: f64 = 5e-8;
 
-/// A call that was counted stands for so many more at most.
+/// The most unseen calls that a counted call stands for.
 const TIMES_MAX: f64 = 1e5;
 
-/// A stop costs between so many times what it is thought to, and so many: caches are cold after it. Where it is most of a
-/// window, the rest may be as little as a call can take.
+/// The real cost of a stop lies between these multiples of its assumed cost: caches are cold after it. If stops are
+/// most of a window, the rest may be as little as a call can take.
 const STOP_LEAST: f64 = 0.5;
 const STOP_MOST: f64 = 5.0;
 
-/// CPU time tells where stops took no more than this share of it.
+/// CPU time measures the work where stops took no more than this share of it.
 const STOPS_SHARE: f64 = 0.5;
 
-/// Stops count as this share of a window at most where they are thought to have cost all of it.
+/// The greatest share of a window that stops count as, if they would seem to have cost all of it.
 const STOPS_SHARE_MAX: f64 = 0.9;
 
-/// How far a thread has come.
+/// The progress of a thread.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Progress {
     /// CPU time, stops included.
@@ -41,7 +42,7 @@ pub(super) struct Progress {
     /// Calls that read or wrote; none where the kernel does not count them.
     pub(super) transfers: u64,
     pub(super) faults: u64,
-    /// Times that it slept, stops included.
+    /// The number of times that the thread slept, stops included.
     pub(super) sleeps: u64,
     /// System calls; none where the kernel does not count them.
     pub(super) calls: Option<u64>,
@@ -74,7 +75,7 @@ impl Progress {
     }
 }
 
-/// A number of calls, and what it is between.
+/// A number of calls, and the interval that holds it.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Estimate {
     pub(super) calls: f64,
@@ -95,16 +96,16 @@ impl Estimate {
     }
 }
 
-/// What counting costs a thread, and how much of it was seen: of all threads together.
+/// The cost of counting, and the share of the work that was seen: of all threads together.
 #[derive(Debug, Default)]
 pub(super) struct Shares {
-    /// CPU seconds that a stop takes of the program, as far as what was seen leaves room for that.
+    /// CPU seconds of the program that a stop takes, as far as the seen time leaves room for that.
     stop_cpu_s: f64,
     seen_s: f64,
     unseen_s: f64,
     unseen_sys_s: f64,
     unseen: Estimate,
-    /// What threads did that ended before a window met them; those of the next one that ends stand for it.
+    /// The work of threads that ended before a window met them; the calls of the next thread that ends stand for it.
     unmet: Progress,
 }
 
@@ -127,25 +128,25 @@ impl Shares {
         self.unseen_sys_s
     }
 
-    /// Notes what a thread did unseen.
+    /// Notes the unseen work of a thread.
     fn note(&mut self, unseen: &Progress) {
         self.unseen_s += unseen.cpu_s;
         self.unseen_sys_s += unseen.sys_s;
     }
 }
 
-/// What a window held that had a call.
+/// The content of a window that had a call.
 #[derive(Debug, Clone, Copy, Default)]
 struct Held {
     calls: u64,
-    /// How far the thread came, stops left out.
+    /// The progress of the thread, without the stops.
     own: Progress,
-    /// Its CPU time is between these.
+    /// The bounds of the thread's CPU time.
     least_s: f64,
     most_s: f64,
-    /// Whether its CPU time tells how much that is.
+    /// True if the thread's CPU time measures the work.
     is_told: bool,
-    /// Whether something was done unseen before it.
+    /// True if unseen work came before the window.
     is_sample: bool,
 }
 
@@ -153,25 +154,25 @@ struct Held {
 #[derive(Debug, Default)]
 pub(super) struct Windows {
     is_followed: bool,
-    /// How far it was when it was caught or let go.
+    /// The progress when the thread was caught or let go.
     since: Progress,
-    /// What it did unseen that no calls stand for yet.
+    /// The unseen work that no calls stand for yet.
     unseen: Progress,
-    /// Stops since it was caught, and calls that began.
+    /// Stops since the thread was caught, and calls that began.
     stops: u64,
     calls: u64,
-    /// Whether it is stopped where a call begins, which the kernel has not counted yet.
+    /// True if the thread is stopped at the start of a call, which the kernel has not counted yet.
     is_at_call: bool,
     held: Held,
     before: Held,
-    /// Windows since then, which had no call: they are part of the next that has one.
+    /// Windows since `held`, which had no call: they are part of the next window that has one.
     idle: Held,
-    /// What is left of a call that stands for no whole number of others.
+    /// The fraction of a call that remains where calls stand for no whole number of others.
     rest: f64,
 }
 
 impl Windows {
-    /// A thread that begins, at no progress; `since` it the kernel may count its calls.
+    /// A thread that begins, at no progress; from `since` on the kernel may count its calls.
     pub(super) fn new(is_followed: bool, since: Progress) -> Windows {
         Windows { is_followed, since, ..Windows::default() }
     }
@@ -180,20 +181,20 @@ impl Windows {
         self.is_followed
     }
 
-    /// Notes a stop, and whether a call begins there; the one at which it is let go belongs to no window.
+    /// Notes a stop, and if a call begins there; the stop at which the thread is let go belongs to no window.
     pub(super) fn note(&mut self, begins: bool, in_window: bool) {
         self.stops += 1;
         self.calls += u64::from(begins && in_window);
         self.is_at_call = begins;
     }
 
-    /// Whether its first call in this window has begun, and no other: whether the last window's calls then go on to stand
-    /// beside this one's.
+    /// Some if exactly one call of the thread has begun in this window: true if the last window's calls then go on to
+    /// stand beside this window's.
     pub(super) fn begins_anew(&self) -> Option<bool> {
         (self.calls == 1).then_some(self.held.is_sample)
     }
 
-    /// It is stopped at its calls from now on.
+    /// Notes that the thread is stopped at its calls from now on.
     pub(super) fn catch(&mut self, now: Progress, shares: &mut Shares) {
         let unseen = now.since(self.since);
         shares.note(&unseen);
@@ -202,13 +203,14 @@ impl Windows {
         (self.stops, self.calls, self.is_at_call) = (0, 0, false);
     }
 
-    /// It is no longer stopped. Returns how many more calls each of this window's and the one's before stands for.
+    /// Notes that the thread is no longer stopped. Returns how many more calls each call of this window and of the one
+    /// before stands for.
     pub(super) fn let_go(&mut self, now: Progress, shares: &mut Shares) -> u64 {
         let did = now.since(self.since);
         let least_s = (self.calls as f64 * CALL_S).max(1e-6);
         let each_s = (did.cpu_s - least_s) / self.stops.max(1) as f64;
         if shares.stop_cpu_s > each_s {
-            // It cannot be that much. What else was done is not known, but something was.
+            // A stop cannot cost that much. The thread's other work is not known, but there was some.
             shares.stop_cpu_s = (STOPS_SHARE_MAX * each_s).max(0.0);
         }
         let stops_s = self.stops as f64 * shares.stop_cpu_s;
@@ -242,7 +244,7 @@ impl Windows {
         self.times(unseen, shares)
     }
 
-    /// It ends. Returns how many more calls each of the last two windows' stands for.
+    /// Notes that the thread ends. Returns how many more calls each call of the last two windows stands for.
     pub(super) fn end(&mut self, now: Progress, shares: &mut Shares) -> u64 {
         let in_window = if self.is_followed { self.let_go(now, shares) } else { 0 };
         let unseen = now.since(self.since);
@@ -257,7 +259,7 @@ impl Windows {
         in_window + self.times(all, shares)
     }
 
-    /// For how many windows what was done unseen stands.
+    /// The number of unseen calls that each call of the last windows stands for, as a whole number.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "within bounds")]
     fn times(&mut self, unseen: Progress, shares: &mut Shares) -> u64 {
         let mut held = self.held;
@@ -278,19 +280,20 @@ impl Held {
         self.most_s += before.most_s;
     }
 
-    /// For how many times as many calls each stands.
+    /// The number of unseen calls that each call stands for, with its bounds.
     fn stands_for(&self, unseen: &Progress) -> Estimate {
         let (held, calls) = (&self.own, self.calls);
         if let Some(unseen) = unseen.calls {
             let exact = unseen as f64 / calls as f64;
             return Estimate { calls: exact, least: exact, most: exact };
         }
-        // Where they are most of all calls, few tell; and many do not where they are few of the calls.
+        // If events are most of all calls, a few events tell enough; if they are a small part of the calls, even many
+        // do not.
         let tell = |events: u64| {
             let enough = events >= EVENTS_MIN || 4 * events >= calls;
             events > 0 && enough && EVENTS_SHARE * events >= calls
         };
-        // As of events that luck brings: two standard deviations.
+        // The deviation of random events: two standard deviations.
         let off = |held: u64| 2.0 / (held as f64).sqrt();
         let (least, most) = (|held| (1.0 - off(held)).max(0.0), |held| 1.0 + off(held));
         let by_events = |unseen: u64, held: u64| {

@@ -1,8 +1,8 @@
-//! What was written, by the size of each call.
+//! Bytes written, by the size of each call.
 //!
-//! It relies on the memory of the stopped thread for calls that gather from several places. Sizes are those
-//! that were asked for: how much the kernel took is known only when the call is over, and to stop there too
-//! would double the price of counting.
+//! It relies on the memory of the stopped thread for calls that gather from several places. Sizes are the requested
+//! ones: the number of bytes that the kernel took is known only when the call is over, and a stop there would double
+//! the price of counting.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -13,11 +13,11 @@ use super::{Call, Pid};
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Writes {
-    /// Calls whose size was seen.
+    /// The number of calls whose size was seen.
     pub calls: u64,
     pub bytes: u64,
-    /// How many there were of each size: at place 0 those of nothing, at place *n* those of 2^(*n* − 1) bytes and
-    /// more up to the next place; the last place has all that are larger.
+    /// The number of calls of each size: place 0 counts those of no bytes, place *n* counts those of 2^(*n* − 1) bytes
+    /// and more up to the next place; the last place counts all that are larger.
     pub by_size: [u64; Writes::SIZES],
 }
 
@@ -25,12 +25,12 @@ impl Writes {
     /// Places of sizes; the last one begins at 1 MiB.
     pub const SIZES: usize = 22;
 
-    /// How many calls asked to write less than `bytes`, a power of two.
+    /// The number of calls that asked to write less than `bytes`, a power of two.
     pub fn below(&self, bytes: u64) -> u64 {
         self.by_size[..place(bytes)].iter().sum()
     }
 
-    /// Notes a call that a thread has stopped at, if it is one that tells its size, and returns that.
+    /// Notes a call that a thread has stopped at, if its size is known, and returns the size.
     pub(super) fn note(&mut self, pid: Pid, call: Call, arguments: [u64; 6]) -> Option<u64> {
         let bytes = match call {
             Call::Write | Call::Pwrite64 | Call::Sendto => arguments[2],
@@ -57,11 +57,11 @@ fn place(bytes: u64) -> usize {
     (u64::BITS - bytes.leading_zeros()).min(Writes::SIZES as u32 - 1) as usize
 }
 
-/// The bytes of a call whose second argument leads to pairs of an address and a length, and whose third is how
-/// many; none where they cannot be read.
+/// The bytes of a call whose second argument leads to pairs of an address and a length, and whose third argument is the
+/// number of pairs; none where they cannot be read.
 pub(super) fn gathered(pid: Pid, arguments: [u64; 6]) -> Option<u64> {
     const PAIR: usize = 16;
-    /// The kernel takes no more (`UIO_MAXIOV`).
+    /// The most pairs that the kernel takes (`UIO_MAXIOV`).
     const PAIRS_MAX: u64 = 1024;
     let [_, pairs_at, count, ..] = arguments;
     let count = usize::try_from(count.min(PAIRS_MAX)).ok()?;

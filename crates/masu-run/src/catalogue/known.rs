@@ -1,4 +1,4 @@
-//! Malloc libraries that are known by their file names, and the folders they are found in.
+//! Malloc libraries that are known by their file names, and the folders that hold them.
 
 use std::fs;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use super::HARDENED;
 #[derive(Debug)]
 pub(super) struct Known {
     pub(super) name: &'static str,
-    /// What its file's name starts with, up to and including `.so` and its main version.
+    /// The start of the file's name, up to and including `.so` and its main version.
     files: &'static [&'static str],
     pub(super) packages: &'static [&'static str],
     pub(super) note: Option<&'static str>,
@@ -82,7 +82,7 @@ pub(super) fn of_file(file: &str) -> Option<&'static Known> {
     })
 }
 
-/// What to know before reading the figures of the malloc called `name`.
+/// The notes to read before the figures of the malloc called `name`.
 pub(super) fn notes_of(name: &str) -> Vec<String> {
     let entry = KNOWN.iter().find(|known| known.name == name);
     entry.and_then(|known| known.note).map(str::to_owned).into_iter().collect()

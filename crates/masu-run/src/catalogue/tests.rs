@@ -31,7 +31,7 @@ fn fixture() -> Catalogue {
             allocator("musl", Libc::Musl, false),
             allocator("masu", Libc::Glibc, true),
             allocator("masu", Libc::Musl, true),
-            // No default anywhere, as the expectations below say.
+            // The hardened build is never a default, as the expectations below say.
             allocator(HARDENED, Libc::Glibc, true),
             allocator("mimalloc2", Libc::Glibc, true),
             allocator("mimalloc3", Libc::Glibc, true),

@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use super::known;
 use crate::Libc;
 
-/// By the first installed package of `packages`, or by what follows `.so.` if more than one number.
+/// The version of the first installed package of `packages`, or the text behind `.so.` if it has more than one number.
 pub(super) fn of_library(path: &Path, packages: &[&str]) -> Option<String> {
     let is_packaged = path.starts_with("/usr/lib") || path.starts_with("/lib");
     let packaged = packages.iter().find_map(|package| of_package(package));
@@ -43,8 +43,8 @@ fn of_package(package: &str) -> Option<String> {
     INSTALLED.get_or_init(installed_packages).get(package).cloned()
 }
 
-/// The versions of the packages that are an allocator. No more is kept, because what this process
-/// holds is copied for every run, and where the kernel forgets no peak is a floor under its peak RSS.
+/// The versions of the packages that are an allocator. No more is kept: every run copies the
+/// memory of this process, and where the kernel forgets no peak the copy is a floor under the run's peak RSS.
 fn installed_packages() -> HashMap<String, String> {
     let status = fs::read_to_string("/var/lib/dpkg/status").unwrap_or_default();
     let mut versions = HashMap::new();

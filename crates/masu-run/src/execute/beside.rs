@@ -1,9 +1,9 @@
-//! Runs side by side: several programs share one CPU, and what each used of it is compared.
+//! Runs side by side: several programs share one CPU, and the CPU time of each is compared.
 //!
-//! The kernel gives each a few milliseconds in turn and accounts CPU time to each. On most machines a program takes a
-//! tenth more or less from one second to the next, because of clock rates and other guests; programs that take turns
-//! meet the same of it. On a machine that did other things too, pairs of equal runs of 0.15 s differed by 23 %
-//! (standard deviation) one after the other and by 1.4 % side by side.
+//! The kernel gives each program a few milliseconds in turn and accounts CPU time to each. On most machines a program
+//! takes a tenth more or less from one second to the next, because of clock rates and other guests; programs that take
+//! turns meet the same conditions. On a machine that did other things too, pairs of equal runs of 0.15 s differed by 23
+//! % (standard deviation) one after the other and by 1.4 % side by side.
 
 use std::sync::mpsc;
 use std::thread;
@@ -27,7 +27,8 @@ pub fn execute_beside(wanted: &[Wanted<'_>], stop: &Stop) -> Result<Vec<Run>, Er
     thread::scope(|scope| {
         let (hand_over, started) = mpsc::channel();
         let (is_over, end) = mpsc::channel::<()>();
-        // What a thread starts stays on its CPU, and is killed when that thread ends; the watch is better on another.
+        // Programs that a thread starts stay on its CPU, and are killed when that thread ends; the watch is better on
+        // another CPU.
         scope.spawn(move || {
             let _ = hand_over.send(start_all(wanted, alone));
             let _ = end.recv();
@@ -56,17 +57,17 @@ fn watch_all(started: Vec<(Started, Tree)>, alone: &Alone, stop: &Stop) -> Resul
             let run: Result<Run, Error> =
                 watch.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             run.map(|run| {
-                // What a thread that stays on one CPU noted before is of that CPU alone.
+                // The notes of a thread that stays on one CPU are about that CPU alone.
                 let (starved, queued_s, others_s, steal_s) = (false, None, None, None);
                 Run { starved, queued_s, others_s, steal_s, ..run }
             })
         });
-        // All of them have ended before the first error is returned.
+        // All programs have ended before the first error is returned.
         joined.collect::<Vec<_>>().into_iter().collect()
     })
 }
 
-/// Starts all of them on the CPU that this thread is on. Where one cannot be started the others are ended.
+/// Starts all programs on the CPU of this thread. If one cannot be started, the others are ended.
 fn start_all(wanted: &[Wanted<'_>], alone: &Alone) -> Result<Vec<(Started, Tree)>, Error> {
     alone.lend();
     prices::stay_on(prices::current_cpu()).doing(|| "keeping programs on one CPU")?;
@@ -80,7 +81,7 @@ fn start_all(wanted: &[Wanted<'_>], alone: &Alone) -> Result<Vec<(Started, Tree)
             Err(error) => {
                 for (_, tree) in &all {
                     tree.kill();
-                    // What has ended is gone whether its end could be read or not.
+                    // An ended program is gone whether its end could be read or not.
                     let _ = kernel::wait_for(tree.root);
                     tree.reap();
                 }

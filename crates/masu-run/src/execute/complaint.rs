@@ -1,9 +1,9 @@
-//! What went wrong, out of all that a program said before it ended: the error, and not the last line of a trace.
+//! The error among all the words of a program before it ended, instead of the last line of a trace.
 //!
-//! Relies on how languages write traces: what a frame is about is indented, or begins as their frames do, and the error stands
-//! above them (Java), below (Python), or between other lines of a log.
+//! Relies on the layout of traces in each language: the details of a frame are indented, or begin as the language's
+//! frames do, and the error stands above them (Java), below (Python), or between other lines of a log.
 
-/// Words of which an error's line has one.
+/// Words that mark the line of an error.
 const WORDS: [&str; 12] = [
     "error",
     "exception",
@@ -19,7 +19,7 @@ const WORDS: [&str; 12] = [
     "not found",
 ];
 
-/// What Java writes before the error that led to the one above.
+/// The words that Java writes before the error that led to the one above.
 const CAUSE: &str = "Caused by:";
 
 /// Lines that are repeated where none looks like an error.
@@ -27,7 +27,7 @@ const LAST_LINES: usize = 3;
 
 const LETTERS: usize = 400;
 
-/// The line that says what was wrong, and what it was caused by; else the last lines. None where nothing was said.
+/// The line of the error, and its cause; otherwise the last lines. None if nothing was written.
 pub fn complaint(said: &str) -> Option<String> {
     let lines: Vec<&str> = said.lines().filter(|line| !line.trim().is_empty()).collect();
     let named = |line: &&&str| {

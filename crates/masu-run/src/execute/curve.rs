@@ -10,9 +10,9 @@ const POINTS_MAX: usize = 100;
 #[derive(Debug)]
 pub struct Curve {
     points: Vec<(f64, u64)>,
-    /// Looks that the last point stands for.
+    /// The number of looks that the last point stands for.
     looks: usize,
-    /// Looks that a full point stands for.
+    /// The number of looks that a full point stands for.
     step: usize,
 }
 

@@ -1,14 +1,14 @@
 //! Fresh memory that costs every run the same.
 //!
-//! The host of a virtual machine may take back what was free for some seconds, and clears it again at the next touch:
-//! the program then takes several times as long. The kernel hands out first what was freed last, so as much memory as
-//! a run needs is touched and freed just before it.
+//! The host of a virtual machine may take back memory that was free for some seconds, and clears it again at the next
+//! touch: the program then takes several times as long. The kernel hands out the memory first that was freed last, so
+//! as much memory as a run needs is touched and freed just before it.
 
 use crate::error::Doing;
 use crate::{Error, kernel, machine};
 
 const TOUCHED_MAX: u64 = 4 << 30;
-/// What is touched is at most this share of what is available.
+/// The most that is touched, as a divisor of the available memory.
 const AVAILABLE_SHARE: u64 = 4;
 
 #[derive(Debug)]
@@ -18,7 +18,7 @@ pub struct Fresh {
 }
 
 impl Fresh {
-    /// For this machine. Where no host takes memory, nothing is ever touched.
+    /// The state for this machine. If no host takes memory, nothing is ever touched.
     pub fn here() -> Fresh {
         Fresh { host_takes: machine::host_takes_free_memory(), most: 0 }
     }

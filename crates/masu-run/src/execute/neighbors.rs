@@ -1,5 +1,5 @@
-//! The neighbors of a run: what others used of the machine during the run, and whether the run's times say more about
-//! them.
+//! The neighbors of a run: the share of the machine that others used during the run, and a test of whether the run's
+//! times say more about them.
 //!
 //! `/proc/stat` counts in ticks of 10 ms, here for the CPUs that the run may use. A thread that is ready but has no
 //! CPU may wait for a neighbor, or for another thread of its own program. So a wait counts only as far as somebody
@@ -13,7 +13,7 @@ use crate::{books, kernel};
 /// of the whole where that is longer.
 const STARVED_SHARE: f64 = 0.1;
 
-/// What the machine had done when a run began.
+/// The machine's counters when a run began.
 #[derive(Debug)]
 pub struct Neighbors {
     before: Option<Times>,
@@ -28,7 +28,7 @@ pub struct Interference {
     pub steal_s: Option<f64>,
     /// The one-minute load average when the run began.
     pub load: Option<f64>,
-    /// How many CPUs the run may use.
+    /// The number of CPUs that the run may use.
     pub cpus: usize,
 }
 
@@ -45,7 +45,7 @@ impl Neighbors {
         Neighbors { before: Times::now(), load: load() }
     }
 
-    /// Looks again when it has ended.
+    /// Reads the counters again when the run has ended.
     pub fn interference(&self) -> Interference {
         let both = self.before.zip(Times::now());
         let difference = |of: fn(Times) -> f64| both.map(|(from, to)| (of(to) - of(from)).max(0.0));
@@ -59,19 +59,18 @@ impl Neighbors {
 }
 
 impl Interference {
-    /// CPU seconds that others used, this process among them, where the run itself used `own_s`.
+    /// CPU seconds that others used, this process among them; the run itself used `own_s`.
     pub fn others_s(&self, own_s: f64) -> Option<f64> {
         self.busy_s.map(|busy_s| (busy_s - own_s).max(0.0))
     }
 
-    /// Whether a run that used `own_s` CPU seconds, waited `queued_s` for a CPU and had at most
-    /// `threads` at once lost so much to others that it says little about the program.
+    /// True if a run that used `own_s` CPU seconds, waited `queued_s` for a CPU and had at most `threads` at once lost
+    /// so much to others that it says little about the program.
     ///
-    /// Lost are the wait for a CPU, as far as others used the CPUs in that time, and the run's share
-    /// of the time the hypervisor took. A tick a CPU of doubt is granted to the others, for a short
-    /// run may fall between two ticks; not where the run had more threads than CPUs, because those
-    /// wait for each other. A run that mostly sleeps or reads is not longer by more than it lost, so
-    /// what it lost is held against all of its `wall_s`.
+    /// The loss is the wait for a CPU, as far as others used the CPUs in that time, and the run's share of the time
+    /// that the hypervisor took. A doubt of one tick a CPU is granted to the others, because a short run may fall
+    /// between two ticks; not if the run had more threads than CPUs, because those wait for each other. A run that
+    /// mostly sleeps or reads is not longer by more than it lost, so its loss is measured against all of its `wall_s`.
     pub(crate) fn starved(
         &self,
         wall_s: f64,
@@ -84,7 +83,7 @@ impl Interference {
         let others_s = self.others_s(own_s);
         let waits_for_itself = threads > self.cpus;
         let doubt_s = if waits_for_itself { 0.0 } else { ticks_s(self.cpus) };
-        // Where the kernel does not tell what others used, a wait is held against them.
+        // If the kernel does not report the CPU time of others, a wait counts against them.
         let used_s = others_s.map_or(f64::INFINITY, |others_s| others_s + doubt_s);
         let stolen_s = steal_s * own_s / (own_s + others_s.unwrap_or(0.0)).max(f64::MIN_POSITIVE);
         let lost_s = queued_s.min(used_s + steal_s - stolen_s) + stolen_s;
@@ -172,7 +171,7 @@ mod tests {
 
     #[test]
     fn waiting_for_neighbors_is_starving() {
-        // One thread that got half of a CPU because somebody else had the other half.
+        // One thread got half of a CPU because another program had the other half.
         assert!(interference(4.0, 0.0).starved(2.0, 1.0, Some(1.0), 1));
         // The same where the kernel does not tell what others did.
         let silent = Interference { busy_s: None, ..interference(0.0, 0.0) };

@@ -2,7 +2,7 @@
 //!
 //! The length of the environment decides where the stack begins, and so how data share cache lines and pages. One
 //! layout may be luckier than another by more than the variants differ (Mytkowicz and others, "Producing wrong data
-//! without doing anything obviously wrong!", 2009). Drawn for each run, the luck is spread over all variants.
+//! without doing anything obviously wrong!", 2009). A random length for each run spreads the luck over all variants.
 
 use crate::random::Random;
 use crate::{Variant, Workload};
@@ -12,7 +12,7 @@ const NAME: &str = "ENVIRONMENT_OFFSET";
 /// The seed of masu's placement.
 const SEED: &str = "MASU_SHUFFLE";
 
-/// Lengths are drawn below this: one page moves the stack through every place within a page.
+/// The bound of the lengths: one page moves the stack through every place within a page.
 const BYTES: usize = 4096;
 
 /// Offsets of run after run, the same for the same seed.
@@ -37,8 +37,8 @@ impl Offsets {
     }
 }
 
-/// The variables of a run: one makes the environment longer by `bytes` beyond its name; where the heap is shuffled, `bytes`
-/// are the seed, too, unless the variant has its own. None for zero.
+/// The variables of a run: one makes the environment longer by `bytes` beyond its name; if the heap is shuffled,
+/// `bytes` are also the seed, unless the variant has its own. None for zero.
 pub fn variables(
     workload: &Workload,
     variant: &Variant,

@@ -1,4 +1,5 @@
-//! How often a running tree is sampled: rarely enough to cost little, often enough to catch a runaway near its limit.
+//! The interval between samples of a running tree: long enough to cost little, short enough to catch a runaway near its
+//! limit.
 //!
 //! A sample costs about one per cent of a CPU: an expensive one makes the next come later. Near the limit the next one
 //! comes before the tree could get there, if it grew as fast as memory can be touched, or twice as fast as it just
@@ -9,7 +10,7 @@ use std::time::Duration;
 /// The time between two looks at the tree, when a look is cheap.
 pub(super) const USUAL: Duration = Duration::from_millis(10);
 
-/// How much longer than a look itself the time to the next must be.
+/// The least multiple of a look's own time to wait until the next.
 const COST_FACTOR: u32 = 100;
 
 /// The longest time between two looks, so that a request to stop is heard.
@@ -18,17 +19,17 @@ const AT_LEAST_EVERY: Duration = Duration::from_millis(100);
 /// The shortest time between two looks.
 const AT_MOST_EVERY: Duration = Duration::from_millis(1);
 
-/// Bytes a second that one thread grows by which touches small pages.
+/// Bytes a second by which one thread grows that touches small pages.
 const GROWTH: f64 = 2e9;
 
 #[derive(Debug, Default)]
 pub(super) struct Pace {
-    /// When it was, since the start, and the bytes that were held.
+    /// The time of the last look since the start, and the bytes that were held.
     last: Option<(Duration, u64)>,
 }
 
 impl Pace {
-    /// How long to wait after a look at `at`, which took `cost` and saw `bytes` of at most `limit`.
+    /// The time to wait after a look at `at`, which took `cost` and saw `bytes` of at most `limit`.
     pub(super) fn after(
         &mut self,
         at: Duration,

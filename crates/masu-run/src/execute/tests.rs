@@ -69,7 +69,7 @@ fn cpu_time_memory_and_faults_are_those_of_the_program() {
     let run = run(&["sh", "-c", "x=$(head -c 20000000 /dev/zero | tr '\\0' x); echo ${#x}"]);
     assert_eq!(run.ending, Ending::Exited(0));
     assert!(run.peak_rss_bytes > 20_000_000, "{run:?}");
-    // Huge pages, where they are always on, leave few faults.
+    // Few faults happen where huge pages are always on.
     assert!(run.minor_faults > 20, "{run:?}");
     assert!(run.wall_s > 0.0 && run.user_s + run.sys_s > 0.0, "{run:?}");
 }
@@ -85,7 +85,7 @@ fn a_run_over_its_time_is_killed_with_its_children() {
 #[test]
 fn a_runaway_is_killed_and_named() {
     let limits = Limits { time: None, memory_bytes: Some(64 << 20) };
-    // It grows by a megabyte a step, so that it cannot outrun the watch by much.
+    // The program grows by a megabyte a step, so that it cannot outrun the watch by much.
     let script = "y=$(head -c 1000000 /dev/zero | tr '\\0' x); while :; do x=$x$y; done";
     let run = run_with(&["sh", "-c", script], Input::Empty, &limits, &Stop::never());
     let Ending::OutOfMemory { process, bytes } = run.ending else { panic!("{:?}", run.ending) };
@@ -139,7 +139,7 @@ fn a_run_may_write_to_a_terminal_to_the_last_line() {
     let workload = Workload::new(["sh", "-c", script], Input::Empty).unwrap();
     let conditions = Conditions { terminal: true, ..Conditions::default() };
     let run = execute_under(&workload, &system(), &conditions, &Stop::never()).unwrap();
-    // Each line ends with two bytes there.
+    // On a terminal each line ends with two bytes.
     let lines: u64 = (1..=20_000_u64).map(|line| line.to_string().len() as u64 + 2).sum();
     assert_eq!(run.stdout.bytes, "is one".len() as u64 + 2 + lines, "{run:?}");
     assert_eq!((run.ending, run.stderr.tail.as_str()), (Ending::Exited(0), "last\n"));

@@ -1,4 +1,4 @@
-//! The processes of a run: which they are, what they hold, how to end them.
+//! The processes of a run: their list, their memory, their end.
 //!
 //! This process is a *subreaper*: a process whose parent ends becomes our child, so nothing escapes by forking twice.
 //! A run's processes are the root's descendants, plus our children that were not there before the run, unless they are
@@ -19,11 +19,11 @@ pub type Pid = i32;
 #[derive(Debug)]
 pub struct Tree {
     pub(crate) root: Pid,
-    /// Children of this process that belong to someone else.
+    /// Children of this process that do not belong to the run.
     before: Vec<Pid>,
-    /// The sessions of these and their descendants; a run begins its own and can enter no other.
+    /// The sessions of those children and their descendants; a run begins its own session and can enter no other.
     sessions_before: BTreeSet<Pid>,
-    /// Nanoseconds each thread seen so far had waited for a CPU when last looked at.
+    /// The nanoseconds that each thread had waited for a CPU at the last look.
     queued: RefCell<HashMap<Pid, u64>>,
 }
 
@@ -39,7 +39,7 @@ pub struct Held {
     pub resident_bytes: u64,
     /// Resident and swapped bytes, which count against a limit: a runaway that is swapped out grows on.
     pub bytes: u64,
-    /// The process that holds most of these, and how many.
+    /// The process that holds most of these bytes, and its number of bytes.
     pub largest: Option<(Pid, u64)>,
 }
 
@@ -68,7 +68,7 @@ impl Tree {
         Tree { root, before, sessions_before, queued: RefCell::default() }
     }
 
-    /// Takes notice of another run whose first process is `root`, and which began after this one.
+    /// Excludes another run whose first process is `root`, and which began after this one.
     pub(crate) fn leave_alone(&mut self, root: Pid) {
         self.before.push(root);
         self.sessions_before.insert(root);
@@ -109,9 +109,8 @@ impl Tree {
         Sample { held: Held::of(&members), threads, members }
     }
 
-    /// Notes how long the threads of `pid` have waited for a CPU. Works on a zombie too, as long
-    /// as it was not waited for, but only for its first thread: the others are gone. Returns how
-    /// many there are.
+    /// Notes how long the threads of `pid` have waited for a CPU. Works on a zombie too, as long as it was not waited
+    /// for, but only for its first thread: the others are gone. Returns the number of threads.
     pub(crate) fn note_queued(&self, pid: Pid) -> usize {
         let threads = threads(pid);
         for &thread in &threads {
@@ -141,13 +140,13 @@ impl Tree {
         kill_all(|| self.members());
     }
 
-    /// Reaps what has ended of the run, the root excepted, and returns what it used.
+    /// Reaps the ended processes of the run, the root excepted, and returns their usage.
     pub(crate) fn reap(&self) -> Usage {
         self.adopted().into_iter().filter_map(kernel::reap).fold(Usage::default(), Usage::plus)
     }
 }
 
-/// Kills what `members` names until none of it runs, for a second at most. Zombies stay.
+/// Kills the processes that `members` names until none of them runs, for a second at most. Zombies stay.
 pub fn kill_all(members: impl Fn() -> Vec<Pid>) {
     for _ in 0..500 {
         let alive: Vec<Pid> = members().into_iter().filter(|&pid| is_alive(pid)).collect();
@@ -188,7 +187,7 @@ pub(crate) fn children(pid: Pid) -> Vec<Pid> {
     if *are_listed { listed_children(pid) } else { searched_children(pid) }
 }
 
-/// What the kernel lists for each thread, where it was built to.
+/// The kernel's list for each thread, where the kernel was built to keep it.
 fn listed_children(pid: Pid) -> Vec<Pid> {
     let mut children = Vec::new();
     for thread in threads(pid) {
@@ -199,7 +198,7 @@ fn listed_children(pid: Pid) -> Vec<Pid> {
     children
 }
 
-/// The same by asking every process of the machine for its parent.
+/// The same list, by asking every process of the machine for its parent.
 fn searched_children(parent: Pid) -> Vec<Pid> {
     let all = fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = all.filter_map(|entry| entry.file_name().to_str()?.parse::<Pid>().ok());
@@ -214,7 +213,7 @@ pub struct State {
 }
 
 impl State {
-    /// Whether it is a zombie, or about to vanish.
+    /// True if the process is a zombie, or about to vanish.
     pub fn is_gone(self) -> bool {
         matches!(self.letter, 'Z' | 'X' | 'x')
     }
@@ -279,14 +278,14 @@ mod tests {
             kernel::start_apart(&mut shell, false);
             shell.spawn().unwrap()
         };
-        // Each, when asked to, leaves an orphan and says its number.
+        // Each child, when asked to, leaves an orphan and prints its number.
         let leave = "read now; (sleep 1000 > /dev/null & echo $!); read end";
         let orphan_of = |child: &mut Child| {
             writeln!(child.stdin.as_mut().unwrap()).unwrap();
             let mut line = String::new();
             BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
             let orphan: Pid = line.trim().parse().unwrap();
-            // It says its number before its parent has gone.
+            // The orphan's number is printed before its parent has gone.
             while state_of(orphan).unwrap().parent != std::process::id().cast_signed() {
                 std::thread::sleep(Duration::from_millis(1));
             }

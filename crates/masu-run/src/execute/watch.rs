@@ -19,12 +19,12 @@ use super::{Conditions, Ending, Output};
 use crate::error::Doing;
 use crate::{Error, Stop, kernel};
 
-/// How long output may still arrive after every process was killed.
+/// The time in which output may still arrive after every process was killed.
 const LAST_OUTPUT: Duration = Duration::from_millis(500);
 
 /// A closer look at the processes of a run, each time the watch looks.
 ///
-/// What it takes is part of the look, whose price sets the time to the next.
+/// The time that it takes is part of the look, whose price sets the time to the next.
 pub trait Look: Send {
     /// Looks at `members`, the processes of the run `at` this time since its start, zombies included.
     fn look(&mut self, at: Duration, members: &[Pid]);
@@ -145,7 +145,7 @@ impl Started {
         })
     }
 
-    /// How the run ends if it must not go on.
+    /// The ending of the run if it must not go on.
     fn reason_to_cut(&self, sample: &Sample, stop: &Stop) -> Option<Ending> {
         let limits = &self.start.conditions.limits;
         let is_over = |limit: Duration| self.start.began.elapsed() > limit;
@@ -165,14 +165,14 @@ impl Started {
         }
     }
 
-    /// Waits for the program's end (then it is true), for output, or for `patience` to run out.
+    /// Waits for the program's end (then true), for output, or for `patience` to run out.
     fn wait(&self, patience: Duration) -> Result<bool, Error> {
         let open = [Some(self.process.as_fd()), self.stdout.open(), self.stderr.open()];
         let ready = kernel::wait_readable(open, patience).doing(|| "waiting for the program")?;
         Ok(ready[0])
     }
 
-    /// Takes what is still in the pipes; a process that could not be killed must not hold the lab up.
+    /// Takes the rest of the pipes; a process that could not be killed must not hold the lab up.
     fn take_rest(&mut self) -> Result<(), Error> {
         let until = Instant::now() + LAST_OUTPUT;
         loop {
@@ -205,7 +205,7 @@ impl std::fmt::Debug for Drain {
 }
 
 impl Drain {
-    /// Keeps the last `tail_bytes_max` of what comes through `pipe`.
+    /// Keeps the last `tail_bytes_max` bytes that come through `pipe`.
     ///
     /// # Errors
     ///
@@ -223,16 +223,16 @@ impl Drain {
         })
     }
 
-    /// What to wait for until there is more to take.
+    /// The descriptor to wait for until there is more to take.
     pub fn open(&self) -> Option<BorrowedFd<'_>> {
         self.pipe.as_ref().map(AsFd::as_fd)
     }
 
-    /// Takes what there is, a megabyte at most, so that neither stream starves the other.
+    /// Takes the available bytes, a megabyte at most, so that neither stream starves the other.
     ///
     /// # Errors
     ///
-    /// [`Error::System`] if it cannot be read.
+    /// [`Error::System`] if the pipe cannot be read.
     pub fn take(&mut self) -> Result<(), Error> {
         for _ in 0..16 {
             let Some(pipe) = &mut self.pipe else { return Ok(()) };

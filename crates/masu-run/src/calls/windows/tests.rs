@@ -1,19 +1,19 @@
-//! Simulated threads, of which samples are counted: on a machine on which stops cost what they are not thought to cost,
-//! at times that luck chooses.
+//! Simulated threads, of which samples are counted: on a machine on which stops cost more or less than assumed, at
+//! random times.
 
 use super::*;
 use crate::random::Random;
 
-/// What a thread does next.
+/// The next action of a thread.
 #[derive(Debug, Clone, Copy)]
 enum Act {
-    /// So many calls, each after so many seconds of CPU time; some are reads or writes.
+    /// A number of calls, each after this much CPU time; some are reads or writes.
     Calls {
         number: u64,
         each_s: f64,
         are_transfers: bool,
     },
-    /// Nothing but work.
+    /// Work without calls.
     Work(f64),
     Sleep(f64),
 }
@@ -27,10 +27,10 @@ struct Simulated {
     random: Random,
     now_s: f64,
     progress: Progress,
-    /// When the next window is to open, and until when one is open.
+    /// The times when the next window is to open, and when the open one closes.
     opens_s: f64,
     closes_s: f64,
-    /// What a stop really costs of CPU time, and the time until its tracer gets to it.
+    /// The real CPU time of a stop, and the time until the tracer answers it.
     stop_s: f64,
     answer_s: f64,
     in_window: u64,
@@ -38,12 +38,12 @@ struct Simulated {
     before: u64,
     counted: u64,
     made: u64,
-    /// Whether the kernel counts its calls.
+    /// True if the kernel counts the thread's calls.
     is_metered: bool,
 }
 
 impl Simulated {
-    /// `thought_s` is what stops are thought to cost.
+    /// `thought_s` is the assumed cost of a stop.
     fn new(seed: u64, stop_s: f64, thought_s: f64, answer_s: f64) -> Simulated {
         Simulated {
             windows: Windows::new(false, Progress::default()),
@@ -85,11 +85,11 @@ impl Simulated {
         }
     }
 
-    /// It works for so long, and may be caught while it does.
+    /// Works for this long; the thread may be caught while it does.
     fn work(&mut self, for_s: f64) {
         let at_s = self.opens_s - self.now_s;
         if !self.windows.is_followed() && at_s < for_s {
-            // Where the window was due while it slept, it is caught as soon as a look meets it at work.
+            // If the window was due while the thread slept, the thread is caught as soon as a check finds it at work.
             let into_s = if at_s > 0.0 { at_s } else { 0.01 * self.luck() };
             if into_s < for_s {
                 let mut caught = self.progress;
@@ -116,7 +116,7 @@ impl Simulated {
             self.in_window += u64::from(in_window);
             self.stop();
         }
-        // The kernel counts it behind the stop.
+        // The kernel counts the call behind the stop.
         self.progress.calls = self.progress.calls.map(|calls| calls + 1);
         if self.windows.is_followed() {
             self.windows.note(false, false);
@@ -128,7 +128,7 @@ impl Simulated {
         self.both(acts, times).0
     }
 
-    /// What was made of its calls, and what they are said to be between, as shares of the truth.
+    /// The estimate of the thread's calls, and its bounds, as shares of the truth.
     fn both(mut self, acts: &[Act], times: usize) -> (f64, [f64; 2]) {
         for _ in 0..times {
             for act in acts {
@@ -150,14 +150,14 @@ impl Simulated {
         }
         let times = self.windows.end(self.progress, &mut self.shares);
         let share = |calls: f64| calls / self.made as f64;
-        // `counted` has those that windows stood for too.
+        // `counted` includes the calls that windows stood for.
         let all = (self.counted + times * (self.in_window + self.before)) as f64;
         let Estimate { calls, least, most } = self.shares.unseen();
         (share(all), [share(all - calls + least), share(all - calls + most)])
     }
 }
 
-/// The least and the most of what many runs made of a thread's calls, as shares of the truth, and their mean.
+/// The least, the greatest and the mean of many runs' estimates of a thread's calls, as shares of the truth.
 fn estimates(acts: &[Act], times: usize, prices: [f64; 3]) -> (f64, f64, f64) {
     let [stop_s, thought_s, answer_s] = prices;
     let all = (0..8).map(|seed| Simulated::new(seed, stop_s, thought_s, answer_s).run(acts, times));
@@ -167,7 +167,7 @@ fn estimates(acts: &[Act], times: usize, prices: [f64; 3]) -> (f64, f64, f64) {
     (least, all.iter().sum::<f64>() / all.len() as f64, most)
 }
 
-/// As stops are: 3 µs of CPU time, thought right, and 20 µs until the tracer answers.
+/// Usual prices of a stop: 3 µs of CPU time, assumed correctly, and 20 µs until the tracer answers.
 const USUAL: [f64; 3] = [3e-6, 3e-6, 20e-6];
 
 fn assert_near(what: &str, (least, mean, most): (f64, f64, f64), near: f64) {
@@ -198,7 +198,7 @@ fn reads_and_writes_are_nearly_exact_whatever_stops_cost() {
 fn a_thread_that_sleeps_where_windows_begin_is_estimated_by_what_it_did() {
     let acts = [CHEAP, Act::Sleep(1e-3)];
     assert_near("bursts", estimates(&acts, 300, USUAL), 1.5);
-    // It hardly works at all, and is caught once in a while.
+    // The thread hardly works at all, and is caught once in a while.
     let acts = [CHEAP, Act::Sleep(0.1)];
     assert_near("rare bursts", estimates(&acts, 300, USUAL), 1.6);
 }
@@ -233,7 +233,7 @@ fn what_is_done_after_the_last_window_counts() {
 
 #[test]
 fn stops_cost_no_more_than_was_seen() {
-    // Thought to cost three times what they do: by that alone, nothing of a window would be its own.
+    // The assumed cost is three times the real one: by that alone, nothing of a window would be the thread's own.
     let acts = [Act::Calls { number: 100_000, each_s: 1e-5, are_transfers: false }];
     assert_near("too much", estimates(&acts, 1, [3e-6, 9e-6, 20e-6]), 8.0);
 }
@@ -276,7 +276,7 @@ fn few_reads_among_many_calls_do_not_tell() {
     let mut now = Progress { cpu_s: 1.0, transfers: 30, ..Progress::default() };
     (0..500).for_each(|_| windows.note(true, true));
     windows.let_go(now, &mut shares);
-    // It reads a lot from then on.
+    // The thread reads a lot from then on.
     now = Progress { cpu_s: 2.0, transfers: 30_000, ..now };
     assert_eq!(windows.end(now, &mut shares), 1);
 }
@@ -308,7 +308,7 @@ fn where_the_kernel_counts_calls_all_are_known_whatever_stops_cost() {
 
 #[test]
 fn the_truth_is_within_the_interval() {
-    // From what stops are thought to cost to what they were seen to: five times that, for caches are cold after them.
+    // The real cost ranges from the assumed one to five times that, because caches are cold after stops.
     for stop_s in [2e-6, 3e-6, 6e-6, 15e-6] {
         for each_s in [1e-7, 7e-7, 1e-5, 1e-3] {
             for are_transfers in [false, true] {
