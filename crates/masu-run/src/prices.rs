@@ -1,9 +1,9 @@
-//! What the kernel's services cost on this machine: a system call, a page fault, a thread, and so on.
+//! The cost of the kernel's services on this machine: a system call, a page fault, a thread, and so on.
 //!
-//! It relies on the kernel door, which makes each of them once, and on nothing that needs rights. A finding
-//! multiplies counts by these prices, so each comes with how far its measurements lie apart. The hard part is
-//! to measure the price and not the neighbors: each is measured in many short batches, and the median batch
-//! counts, so that those into which somebody else's work fell do not.
+//! It relies on the kernel door, which makes each of them once, and on nothing that needs rights. A finding multiplies
+//! counts by these prices, so each price comes with the spread of its measurements. The hard part is to measure the
+//! price and not the neighbors: each service is measured in many short batches, and the median batch counts, so that
+//! the batches which other programs disturbed do not.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -16,13 +16,13 @@ use crate::execute;
 
 mod measured;
 
-/// The most batches of a price, after one that does not count.
+/// The most batches of a price, besides a first one that does not count.
 const BATCHES: usize = 41;
 
-/// Fewer than this are never taken, however long they take.
+/// The fewest batches of a price, however long they take.
 const BATCHES_MIN: usize = 5;
 
-/// The longest that a price is measured, apart from the fewest batches.
+/// The longest time to measure a price, apart from the fewest batches.
 const PATIENCE: Duration = Duration::from_millis(350);
 
 named! {
@@ -48,23 +48,24 @@ named! {
         /// A thread wakes another on the same CPU and sleeps until it is woken in turn: the system calls of one
         /// side and one switch.
         ContextSwitch = "context switch",
-        /// `FUTEX_WAKE` of a thread that sleeps, for the one that calls it: what a contended lock costs when it
-        /// is released.
+        /// `FUTEX_WAKE` of a thread that sleeps, for the caller: the cost of releasing a contended lock.
         FutexWake = "futex wake",
         /// `write` of 16 bytes into a pipe that has room.
         SmallWrite = "small write",
-        /// `write` of a line of 16 bytes to a terminal that has room. What the one who shows it does is not in it.
+        /// `write` of a line of 16 bytes to a terminal that has room, without the work of the program that shows the
+        /// terminal.
         TerminalWrite = "write to a terminal",
-        /// What a call takes longer that a program is stopped at to be counted; see [`calls`](crate::calls).
+        /// The extra time of a call at which a program is stopped to be counted; see [`calls`](crate::calls).
         CountedCall = "counted call",
-        /// The part of it that counts as CPU time of the program.
+        /// The part of that time that counts as CPU time of the program.
         CountedCallCpu = "counted call, CPU",
     }
 }
 
 impl Service {
-    /// From how many nanoseconds on, in the cheaper quarter of the batches, it is so expensive that programs which use it much will be slow here, with
-    /// what makes it so. `docs/doctor.md` has the reason for each.
+    /// The limit in nanoseconds for the cheaper quarter of the batches: a service above it is so expensive that
+    /// programs which use it much will be slow here. With the cause of such a price. `docs/doctor.md` has the reason
+    /// for each limit.
     fn expensive_from(self) -> (f64, &'static str) {
         const SANDBOX: &str = "system calls are expensive here, as under gVisor, WSL 1, ptrace or an emulator; \
                                what saves calls (top_pad, larger buffers) gains more than elsewhere";
@@ -85,24 +86,24 @@ impl Service {
     }
 }
 
-/// What one service costs, in nanoseconds of wall-clock time.
+/// The price of one service, in nanoseconds of wall-clock time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Price {
     pub service: Service,
-    /// Of the median batch.
+    /// The time of the median batch.
     pub median_ns: f64,
-    /// A quarter of the batches were cheaper.
+    /// The time below which a quarter of the batches were.
     pub lower_ns: f64,
-    /// A quarter of the batches were more expensive.
+    /// The time above which a quarter of the batches were.
     pub upper_ns: f64,
     pub batches: usize,
-    /// How many times a batch has the service done.
+    /// The number of times that a batch has the service done.
     pub batch: u32,
-    /// What it means that the price is as high as it is; none where it is usual.
+    /// The meaning of a price as high as this; none where the price is usual.
     pub remark: Option<String>,
 }
 
-/// Why a service has no price here.
+/// The reason why a service has no price here.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unpriced {
     pub service: Service,
@@ -111,7 +112,7 @@ pub struct Unpriced {
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Prices {
-    /// Those that could be measured, in the order of [`Service::ALL`].
+    /// The services that could be measured, in the order of [`Service::ALL`].
     pub known: Vec<Price>,
     pub unknown: Vec<Unpriced>,
 }
@@ -119,13 +120,14 @@ pub struct Prices {
 impl Prices {
     /// Measures all of them, in about two seconds.
     ///
-    /// Where the machine is busy it takes longer, but no longer than a few batches of each need.
+    /// On a busy machine the measurement takes longer, but no longer than a few batches of each service need.
     pub fn measure() -> Prices {
         Prices::measure_some(&Service::ALL)
     }
 
     pub fn measure_some(services: &[Service]) -> Prices {
-        // A run in progress would take the child that moves the break for its own, and disturb the rest.
+        // A run in progress would take the child that moves the break for its own, and would disturb the other
+        // measurements.
         let _alone = execute::alone();
         let mut prices = Prices::default();
         for &service in services {
@@ -145,7 +147,7 @@ impl Prices {
 }
 
 impl Price {
-    /// The price by batches that did the service `batch` times each and took so many nanoseconds.
+    /// The price from batches that did the service `batch` times each, with the nanoseconds of each batch.
     fn new(service: Service, batch: u32, took: &[f64]) -> Price {
         let mut each: Vec<f64> = took.iter().map(|took| took / f64::from(batch)).collect();
         each.sort_by(f64::total_cmp);
@@ -159,7 +161,7 @@ impl Price {
             upper_ns: at(3),
             batches: each.len(),
             batch,
-            // Others only ever add to a batch: what even the cheaper ones cost is the service's own.
+            // Other programs only ever add to a batch: the cost of even the cheaper batches is the service's own.
             remark: (at(1) >= limit).then(|| remark.to_owned()),
         }
     }
@@ -197,7 +199,7 @@ mod tests {
             let (limit, _) = service.expensive_from();
             assert!(Price::new(service, 1, &[limit]).remark.is_some(), "{service:?}");
             assert!(Price::new(service, 1, &[limit / 2.0]).remark.is_none(), "{service:?}");
-            // Nor where most batches were disturbed.
+            // There is no remark either if most batches were disturbed.
             let disturbed = [limit / 2.0, limit / 2.0, limit * 9.0, limit * 9.0, limit * 9.0];
             assert!(Price::new(service, 1, &disturbed).remark.is_none(), "{service:?}");
         }
@@ -227,7 +229,7 @@ mod tests {
             assert!(0.0 < lower_ns && lower_ns <= median_ns && median_ns <= upper_ns, "{price:?}");
             assert!(price.batches >= BATCHES_MIN, "{price:?}");
         }
-        // Only huge pages are commonly not to be had, and terminals in sandboxes.
+        // Only huge pages are commonly unavailable, and terminals in sandboxes.
         let rare = [Service::HugePageFault, Service::TerminalWrite];
         for unpriced in &prices.unknown {
             assert!(rare.contains(&unpriced.service), "{unpriced:?}");

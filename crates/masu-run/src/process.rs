@@ -1,11 +1,11 @@
-//! Processes that run on masu, seen from outside: their statistics page, and what the kernel says of them.
+//! Processes that run on masu, seen from outside: their statistics page, and the kernel's facts about them.
 //!
 //! Relies on `/proc` and on the page that masu writes where `MASU_STATISTICS_PAGE=1` (`docs/observing.md`). The
 //! process may be broken or hostile, so no number of its page is used as a length, a place or a reason to wait, and
 //! sums saturate.
 //!
-//! [`find`] lists the processes that have a page, [`Observer`] reads one of them again and again, [`page`] says what
-//! the bytes mean.
+//! [`find`] lists the processes that have a page, [`Observer`] reads one of them again and again, [`page`] explains the
+//! bytes.
 
 pub mod observer;
 pub mod page;
@@ -20,13 +20,13 @@ use reach::Reach;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
     pub pid: u32,
-    /// Its name, as the kernel has it: at most 15 bytes.
+    /// The process's name, as the kernel has it: at most 15 bytes.
     pub name: String,
-    /// Its arguments, the program first.
+    /// The process's arguments, the program first.
     pub command: String,
 }
 
-/// The variable that has a program keep its statistics where [`Observer`] finds them.
+/// The variable that makes a program keep its statistics where [`Observer`] finds them.
 pub const VARIABLE: &str = "MASU_STATISTICS_PAGE";
 
 /// The processes that have a statistics page and that this user may look into, by number.

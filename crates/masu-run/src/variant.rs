@@ -47,8 +47,8 @@ pub struct Spec {
 impl FromStr for Spec {
     type Err = Error;
 
-    /// Understands `ALLOCATOR[:NAME=VALUE,…]`. Whether the settings exist is known only once the
-    /// allocator is, in [`Catalogue::resolve`](crate::Catalogue::resolve).
+    /// Understands `ALLOCATOR[:NAME=VALUE,…]`. The settings are checked only once the allocator is known, in
+    /// [`Catalogue::resolve`](crate::Catalogue::resolve).
     fn from_str(text: &str) -> Result<Spec, Error> {
         let wrong = |reason: String| Error::Variant { variant: text.to_owned(), reason };
         let (allocator, rest) = match text.split_once(':') {
@@ -107,7 +107,7 @@ impl fmt::Display for Spec {
 /// An allocator with its settings, ready to run one program.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Variant {
-    /// What the user calls it: the variant as written, then the values of its parameters. Unique within a comparison.
+    /// The user's name for it: the variant as written, then the values of its parameters. Unique within a comparison.
     pub label: String,
     /// The allocator's name in the catalogue, or its library's path.
     pub allocator: String,
@@ -121,7 +121,7 @@ pub struct Variant {
     /// Other environment variables the variant sets. `MALLOC_CONF` among them is a list that is
     /// added to the user's own.
     pub variables: Vec<(String, String)>,
-    /// What `{NAME}` stands for in the workload, `("bin", "./new")`.
+    /// The values of `{NAME}` in the workload, `("bin", "./new")`.
     #[serde(default)]
     pub parameters: Vec<(String, String)>,
 }
@@ -160,8 +160,8 @@ impl Variant {
         self.changes(|name| std::env::var_os(name))
     }
 
-    /// What the settings came to, as one would write it in a shell, without what the user's own
-    /// environment adds: `GLIBC_TUNABLES=glibc.malloc.top_pad=67108864`. Empty where nothing is set.
+    /// The result of the settings, as one would write it in a shell, without the additions of the user's own
+    /// environment: `GLIBC_TUNABLES=glibc.malloc.top_pad=67108864`. Empty where nothing is set.
     ///
     /// ```
     /// # use masu_run::Variant;
@@ -175,7 +175,7 @@ impl Variant {
         tunables.into_iter().chain(variables).collect()
     }
 
-    /// What to know about these settings before reading their figures.
+    /// Notes to read before the figures of these settings.
     pub fn notes(&self) -> Vec<String> {
         let adapting = ["top_pad", "trim_threshold", "mmap_threshold"];
         let is_set = |name: &&&str| {
@@ -200,7 +200,7 @@ impl Variant {
     }
 }
 
-/// Joins what there is with the character that the variable uses as separator.
+/// Joins the values that exist with the character that the variable uses as separator.
 fn join(first: Option<OsString>, separator: &str, second: Option<OsString>) -> OsString {
     let parts: Vec<OsString> = first.into_iter().chain(second).collect();
     parts.join(OsStr::new(separator))

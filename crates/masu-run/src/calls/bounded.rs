@@ -81,7 +81,7 @@ impl Shared {
     }
 }
 
-/// Whether a signal that is taken away changes nothing for a thread: it runs, or sleeps in a call that goes on.
+/// True if a signal that is taken away changes nothing for a thread: it runs, or sleeps in a call that goes on.
 fn may_halt(process: Pid, thread: Pid) -> bool {
     let folder = format!("/proc/{process}/task/{thread}");
     match Stat::of(&folder).and_then(|stat| stat.state()) {

@@ -83,7 +83,7 @@ fn mappings(maps: &str) -> Vec<(Range<u64>, bool)> {
     code.map(|one| (one.start..one.end, is_library(Path::new(one.path)))).collect()
 }
 
-/// Whether a file is a C library, its loader or a malloc.
+/// True if a file is a C library, its loader or a malloc.
 fn is_library(path: &Path) -> bool {
     let Some(name) = path.file_name().and_then(|name| name.to_str()) else { return false };
     let masu = name.strip_prefix("libmasu").is_some_and(|rest| rest.starts_with(['.', '-']));

@@ -55,7 +55,7 @@ impl Default for Duty {
 }
 
 impl Duty {
-    /// Whether threads are to be stopped at their calls.
+    /// True if threads are to be stopped at their calls.
     pub(super) fn is_open(&self) -> bool {
         self.phase != Phase::Pause
     }

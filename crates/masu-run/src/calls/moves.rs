@@ -20,7 +20,7 @@ pub struct Moves {
     pub break_downs: u64,
     /// Writable mappings without a file, thread stacks not among them.
     pub maps: u64,
-    /// Such mappings given back.
+    /// Writable mappings without a file that were given back.
     pub unmaps: u64,
     /// Times that contents were given back and the addresses kept (`madvise`).
     pub purges: u64,
@@ -295,7 +295,7 @@ mod tests {
             MemoryRequest::Break(900),
             MemoryRequest::Break(800),
             MemoryRequest::Break(900),
-            // This request cannot be expected to be known here.
+            // After the gap no mapping of this size is known, and none can be expected to be.
             MemoryRequest::Unmap(4096),
         ] {
             moves.add(&books.note(1, request, false), 10);

@@ -1,7 +1,7 @@
-//! How each price is measured: what a batch does, and how often.
+//! The measurement of each price: the work of a batch, and the number of repetitions.
 //!
-//! It relies on the kernel door for the services and on [`sample`] for how many batches. A batch takes between
-//! a tenth of a millisecond and a few milliseconds: long against the clock, short against a time slice.
+//! It relies on the kernel door for the services and on [`sample`] for the number of batches. A batch takes between a
+//! tenth of a millisecond and a few milliseconds: long against the clock, short against a time slice.
 
 use std::io::{self, Read, Write};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -15,7 +15,7 @@ use crate::kernel::terminal::terminal;
 
 const HUGE_PAGE: usize = 2 << 20;
 
-/// How often a batch has the service done, and the nanoseconds that each batch took.
+/// The number of times that a batch has the service done, and the nanoseconds that each batch took.
 pub(super) fn batches(service: Service) -> io::Result<(u32, Vec<f64>)> {
     let (batch, took) = match service {
         Service::SystemCall => (2_000, worked(2_000, system_call)?),
@@ -45,8 +45,8 @@ fn repeated(times: u32, mut service: impl FnMut() -> io::Result<()>) -> io::Resu
     })
 }
 
-/// [`repeated`], of a service that never sleeps: by this thread's CPU time, so that others on the machine are no part
-/// of its price.
+/// [`repeated`], for a service that never sleeps: by this thread's CPU time, so that other programs on the machine are
+/// no part of its price.
 fn worked(times: u32, mut service: impl FnMut() -> io::Result<()>) -> io::Result<Vec<f64>> {
     sample(|| {
         let began = Work::begin();
@@ -79,7 +79,7 @@ fn nanoseconds(time: Duration) -> f64 {
     time.as_nanos() as f64
 }
 
-/// Touches so many OS pages for the first time.
+/// Touches this many OS pages for the first time.
 fn faults(count: usize) -> io::Result<f64> {
     let page = usize::try_from(kernel::os_page_bytes()).map_err(io::Error::other)?;
     let memory = Mapping::new(count * page)?;
@@ -92,7 +92,7 @@ fn faults(count: usize) -> io::Result<f64> {
     Ok(began.nanoseconds())
 }
 
-/// Gives so many OS pages back that were touched.
+/// Gives back this many OS pages that were touched.
 fn returns(count: usize) -> io::Result<f64> {
     let page = usize::try_from(kernel::os_page_bytes()).map_err(io::Error::other)?;
     let memory = Mapping::new(count * page)?;
@@ -105,7 +105,7 @@ fn returns(count: usize) -> io::Result<f64> {
     Ok(began.nanoseconds())
 }
 
-/// Writes so many times into a pipe that is emptied between batches, which must be few enough for its room.
+/// Writes this many times into a pipe that is emptied between batches; the writes of a batch must fit into the pipe.
 fn small_writes(count: u32) -> io::Result<Vec<f64>> {
     const PIECE: [u8; 16] = [b'x'; 16];
     let (mut reader, mut writer) = io::pipe()?;
@@ -121,7 +121,7 @@ fn small_writes(count: u32) -> io::Result<Vec<f64>> {
     })
 }
 
-/// Writes so many lines to a terminal that is emptied between batches.
+/// Writes this many lines to a terminal that is emptied between batches.
 fn terminal_writes(count: u32) -> io::Result<Vec<f64>> {
     const LINE: &[u8; 16] = b"xxxxxxxxxxxxxxx\n";
     let (mut shown, mut terminal) = terminal()?;
@@ -138,7 +138,7 @@ fn terminal_writes(count: u32) -> io::Result<Vec<f64>> {
     })
 }
 
-/// What so many calls take longer because a tracer hears of each, as when calls are counted.
+/// The extra time of this many calls because a tracer is informed of each, as when calls are counted.
 fn counted_calls(count: u32, clock: Clock) -> io::Result<Vec<f64>> {
     let batches = u32::try_from(BATCHES + 1).map_err(io::Error::other)?;
     let took = door::counted_calls_in_child(batches, count, clock)?;
@@ -149,8 +149,8 @@ fn counted_calls(count: u32, clock: Clock) -> io::Result<Vec<f64>> {
     Ok(took.into_iter().skip(1).map(more).collect())
 }
 
-/// Touches so many huge pages for the first time, and looks whether they were any: the second OS page of one
-/// costs no fault.
+/// Touches this many huge pages for the first time, and checks whether they were huge: the second OS page of a huge
+/// page costs no fault.
 fn huge_faults(count: usize) -> io::Result<f64> {
     let page = usize::try_from(kernel::os_page_bytes()).map_err(io::Error::other)?;
     let memory = Mapping::new((count + 1) * HUGE_PAGE)?;
@@ -183,11 +183,11 @@ fn start_and_join() -> io::Result<()> {
     thread.join().map_err(|_| io::Error::other("a thread that does nothing failed"))
 }
 
-/// How long a thread sleeps that nobody wakes: only if the other one failed.
+/// The time that a thread sleeps if no thread wakes it: only if the other thread failed.
 const LOST: Duration = Duration::from_millis(100);
 
-/// So many switches between two threads on one CPU: whose turn it is stands in a word, and each gives the turn
-/// to the other and sleeps until it has it again.
+/// Makes this many switches between two threads on one CPU: a word says whose turn it is, and each thread gives the
+/// turn to the other and sleeps until it has the turn again.
 fn switches(count: u32) -> io::Result<f64> {
     let cpu = door::current_cpu();
     let turn = AtomicU32::new(0);
@@ -220,9 +220,9 @@ fn switches(count: u32) -> io::Result<f64> {
     })
 }
 
-/// The time inside so many wakes of a thread that sleeps, on another CPU where there is one: a lock's holder and those who
-/// wait run side by side, and to wake one on the same CPU takes a fifth of the time. How long the woken thread takes to run
-/// is not in it, unless it runs in the waker's place.
+/// The time inside this many wakes of a sleeping thread, on another CPU where there is one: a lock's holder and its
+/// waiters run side by side, and a wake on the same CPU takes a fifth of the time. The time until the woken thread runs
+/// is not included, unless the thread runs in the waker's place.
 fn wakes(count: u32) -> io::Result<f64> {
     const ASLEEP: u32 = 0;
     const DONE: u32 = 1;
@@ -230,7 +230,7 @@ fn wakes(count: u32) -> io::Result<f64> {
     let cpu = door::current_cpu();
     let inside = thread::scope(|scope| {
         scope.spawn(|| {
-            // Where it may not stay there, it runs where the kernel puts it.
+            // If the thread may not stay there, it runs where the kernel puts it.
             let _ = door::stay_on(door::another_cpu(cpu).unwrap_or(cpu));
             // ORDERING: Relaxed: the word guards nothing.
             while word.load(Ordering::Relaxed) == ASLEEP {
@@ -246,7 +246,7 @@ fn wakes(count: u32) -> io::Result<f64> {
                     inside += began.elapsed();
                     woken += 1;
                 } else {
-                    // It does not sleep yet, and may want this CPU for it.
+                    // The other thread does not sleep yet, and may want this CPU for it.
                     thread::yield_now();
                 }
             }

@@ -1,7 +1,6 @@
-//! One process, looked at again and again: how old its page is, what happens a second, and what it was before.
+//! One process, observed again and again: the age of its page, its rates a second, and its history.
 //!
-//! The process is the one with this number *and* this start; a program that took its place begins a history of its
-//! own.
+//! The process is the one with this number *and* this start time; a program that took its place begins its own history.
 
 use std::collections::VecDeque;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -15,11 +14,10 @@ use crate::{Error, kernel};
 
 /// Points of history that are kept.
 const HISTORY: usize = 512;
-/// Huge pages are asked for only so often: the kernel looks at all memory of the process.
+/// The number of looks for each look at huge pages: the kernel walks all memory of the process for that.
 const HUGE_EVERY: u32 = 10;
 
-/// What a process is at one moment. Written as JSON, its form has a version:
-/// `docs/observing.md`.
+/// The state of a process at one moment. Written as JSON, its form has a version: `docs/observing.md`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Observation {
@@ -29,14 +27,14 @@ pub struct Observation {
     pub pid: u32,
     pub name: String,
     pub command: String,
-    /// Now, in seconds since 1970.
+    /// The time of the observation, in seconds since 1970.
     pub(crate) unix_seconds: f64,
-    /// How old the page is, in seconds.
+    /// The age of the page, in seconds.
     pub age_seconds: f64,
     pub resident_bytes: Option<u64>,
-    /// Bytes of them in huge pages, as of a few looks ago at most; not known where this user may not know.
+    /// The resident bytes in huge pages, as of a few looks ago at most; not known where this user may not know.
     pub huge_page_resident_bytes: Option<u64>,
-    /// What happened a second since the look before; not known at the first.
+    /// The rates a second since the look before; not known at the first look.
     pub rates: Option<Rates>,
     pub total: Total,
     /// The size classes in use, smallest first.
@@ -55,7 +53,7 @@ pub struct Thread {
     pub cache: Cache,
 }
 
-/// What happened a second.
+/// The rates of events, a second.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Rates {
@@ -82,7 +80,7 @@ pub struct Point {
     pub resident_bytes: u64,
 }
 
-/// Looks at one process.
+/// Observes one process.
 #[derive(Debug)]
 pub struct Observer {
     pid: u32,
@@ -96,12 +94,12 @@ pub struct Observer {
 }
 
 impl Observer {
-    /// Begins to look at the process `pid`.
+    /// Begins to observe the process `pid`.
     ///
     /// # Errors
     ///
-    /// [`Error::Ended`] where there is no such process; [`Error::Process`] where it has no statistics
-    /// page, or none that this user may read, and what to do about it.
+    /// [`Error::Ended`] where there is no such process; [`Error::Process`] where it has no statistics page, or none
+    /// that this user may read, with a remedy.
     pub fn new(pid: u32) -> Result<Observer, Error> {
         let reach = Reach::find(pid)?;
         reach.read()?;
@@ -110,12 +108,12 @@ impl Observer {
         Ok(Observer { pid, start, reach, name, history, before: None, looks: 0, huge_bytes: None })
     }
 
-    /// What was seen before, the oldest first, a point a look.
+    /// The history, the oldest point first, one point a look.
     pub fn history(&self) -> impl ExactSizeIterator<Item = Point> + '_ {
         self.history.iter().copied()
     }
 
-    /// Looks at the process now.
+    /// Observes the process now.
     ///
     /// # Errors
     ///
@@ -127,7 +125,7 @@ impl Observer {
         }
         let page = match self.reach.read() {
             Ok(page) => page,
-            // It may have closed the descriptor, or be another program by now.
+            // The process may have closed the descriptor, or be another program by now.
             Err(_) => {
                 self.reach = Reach::find(self.pid)?;
                 self.reach.read()?
@@ -187,18 +185,18 @@ impl Observer {
     }
 }
 
-/// How old a page is that says it was written at `time`; one from the future is new.
+/// The age of a page that was written at `time`; a page from the future is new.
 fn age_seconds(time: u64, now: u64) -> f64 {
     now.saturating_sub(time) as f64 / 1e9
 }
 
 impl Rates {
-    /// What happened a second between two looks; `None` where they are of the same moment.
+    /// The rates a second between two looks; `None` where both are of the same moment.
     fn between(before: &Total, now: &Total, seconds: f64) -> Option<Rates> {
         if seconds <= 0.0 {
             return None;
         }
-        // Counts only grow; where one has not, the process is not what it was.
+        // Counts only grow; where one has not, the process has changed.
         let rate = |before: u64, now: u64| now.saturating_sub(before) as f64 / seconds;
         let remote = |total: &Total| total.lane_blocks.saturating_add(total.shard_blocks);
         Some(Rates {

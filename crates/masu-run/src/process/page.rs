@@ -16,7 +16,7 @@ const CLASSES: usize = 80;
 const THREADS_MAX: usize = 128;
 const CLASSES_AT: usize = HEAD_WORDS + TOTAL_WORDS;
 const THREADS_AT: usize = CLASSES_AT + CLASSES * ROW_WORDS;
-/// Bytes of a page. What lies behind them is not looked at.
+/// Bytes of a page. Bytes behind them are ignored.
 pub const PAGE_BYTES: usize = (THREADS_AT + THREADS_MAX * ROW_WORDS) * WORD_BYTES;
 
 macro_rules! numbers {
@@ -91,7 +91,7 @@ impl Class {
 pub struct Page {
     /// The process that wrote it, as it sees itself.
     pub process: u64,
-    /// When it was written, by `CLOCK_MONOTONIC` in nanoseconds.
+    /// The time at which it was written, by `CLOCK_MONOTONIC` in nanoseconds.
     pub time: u64,
     pub total: Total,
     /// The size classes that ever had a page.
@@ -100,27 +100,27 @@ pub struct Page {
     pub caches: Vec<Cache>,
 }
 
-/// Why bytes are no page.
+/// The reason why bytes are no page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NoPage {
-    /// It is too short, or does not begin as one.
+    /// The file is too short, or does not begin as a page.
     #[error("what it calls its statistics page is none")]
     Foreign,
-    /// It is one of a masu that this one does not know.
+    /// The page belongs to a masu that this one does not know.
     #[error(
         "its statistics page has version {0}, and this masu reads {VERSION}: use the masu that it runs on"
     )]
     Version(u64),
-    /// It was written while it was read, each time.
+    /// The page was written while it was read, each time.
     #[error("its statistics page is never complete; is the process stopped or broken?")]
     Torn,
-    /// It is another process's, which this one is a copy of.
+    /// The page is another process's, of which this one is a copy.
     #[error("its statistics page is its parent's")]
     Inherited,
 }
 
-/// The sequence of a page; `None` while it is written, and of what is no page.
+/// The sequence of a page; `None` while it is written, and for bytes that are no page.
 pub fn sequence(bytes: &[u8]) -> Option<u64> {
     word(bytes, 3).filter(|sequence| sequence.is_multiple_of(2))
 }

@@ -1,8 +1,8 @@
-//! How the bytes of a process's statistics page are read.
+//! The ways to read the bytes of a process's statistics page.
 //!
-//! The page is a link in `/proc/PID/fd` that its user may open; where the process has closed it, `/proc/PID/maps` and
-//! `/proc/PID/mem` have it, which the kernel shows to fewer. The process chooses what lies behind its descriptors:
-//! only a file with the page's name is opened, without waiting, and read up to the length of a page.
+//! The page is a link in `/proc/PID/fd` that its user may open; if the process has closed it, `/proc/PID/maps` and
+//! `/proc/PID/mem` have it, which the kernel shows to fewer users. The process chooses the files behind its
+//! descriptors: only a file with the page's name is opened, without waiting, and read up to the length of a page.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -15,9 +15,9 @@ use super::{VARIABLE, system};
 use crate::mapping::Mapping;
 use crate::{Error, kernel};
 
-/// What the kernel calls the file.
+/// The kernel's name for the file.
 const FILE: &str = "/memfd:masu-statistics";
-/// How often a page that is being written is read again, and after what time.
+/// The number of times that a page that is being written is read again, and the pause between.
 const TRIES: u32 = 40;
 const PAUSE: Duration = Duration::from_millis(1);
 
@@ -97,7 +97,7 @@ impl Reach {
     }
 }
 
-/// Reads as far as there is something, at most all of `bytes`.
+/// Reads as far as there are bytes, at most all of `bytes`.
 fn read_at(file: &File, bytes: &mut [u8], start: u64) -> io::Result<usize> {
     let mut length = 0;
     while let Some(rest) = bytes.get_mut(length..).filter(|rest| !rest.is_empty()) {
@@ -105,7 +105,7 @@ fn read_at(file: &File, bytes: &mut [u8], start: u64) -> io::Result<usize> {
             Ok(0) => break,
             Ok(more) => length += more,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            // Behind the mapping there is nothing to be read.
+            // There is nothing to read behind the mapping.
             Err(_) if length > 0 => break,
             Err(error) => return Err(error),
         }
@@ -113,7 +113,7 @@ fn read_at(file: &File, bytes: &mut [u8], start: u64) -> io::Result<usize> {
     Ok(length)
 }
 
-/// Opens what a descriptor of the process leads to, if it is called as a page is.
+/// Opens the target of a descriptor of the process, if it has a page's name.
 fn open_page(path: &Path) -> io::Result<File> {
     if !leads_to_a_page(path) {
         return Err(io::ErrorKind::NotFound.into());
@@ -126,7 +126,7 @@ fn leads_to_a_page(path: &Path) -> bool {
     fs::read_link(path).is_ok_and(|link| link.to_string_lossy().starts_with(FILE))
 }
 
-/// The descriptor of the process's own page: the highest one, for those of a parent's pages come before.
+/// The descriptor of the process's own page: the highest one, because the descriptors of a parent's pages come before.
 fn descriptor(pid: u32) -> Option<PathBuf> {
     let entries = fs::read_dir(format!("/proc/{pid}/fd")).ok()?;
     let paths = entries.filter_map(|entry| entry.ok().map(|entry| entry.path()));
@@ -136,7 +136,7 @@ fn descriptor(pid: u32) -> Option<PathBuf> {
     })
 }
 
-/// Why a process that this user may look into has no page, and what to do.
+/// The reason why a process that this user may look into has no page, and a remedy.
 fn without_page(maps: &str) -> String {
     let library = maps.lines().any(|line| line.contains("/libmasu"));
     let how = format!("start it with `masu run -- PROGRAM`, or with {VARIABLE}=1");
@@ -161,7 +161,7 @@ fn hidden(pid: u32, error: &io::Error) -> Error {
     }
 }
 
-/// What is in the way of a user, or of root.
+/// The obstacle for a user, or for root.
 fn refused(is_root: bool) -> &'static str {
     if is_root {
         "the kernel lets not even this root look into it: it was started outside this container, or has \

@@ -1,4 +1,4 @@
-//! What the kernel says of a process in `/proc`.
+//! The kernel's facts about a process in `/proc`.
 //!
 //! A process chooses its name and arguments, so control characters are taken out of them.
 
@@ -7,7 +7,7 @@ use std::io::Read;
 
 use crate::books::{self, Stat};
 
-/// Names and lines are cut after so many bytes.
+/// The number of bytes after which names and lines are cut.
 const TEXT_BYTES: u64 = 4096;
 
 pub(super) fn processes() -> impl Iterator<Item = u32> {
@@ -23,14 +23,14 @@ fn file(pid: u32, name: &str) -> Option<String> {
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Whether there is such a process, and it has not ended.
+/// True if there is such a process, and it has not ended.
 pub(super) fn is_alive(pid: u32) -> bool {
     // A zombie has no memory any more.
     let state = Stat::of(&format!("/proc/{pid}")).and_then(|stat| stat.state());
     state.is_some_and(|state| !matches!(state, 'Z' | 'X'))
 }
 
-/// When the process was started, in ticks since the machine was: another one of the same number has another time.
+/// The start of the process, in ticks since the machine's start: another process of the same number has another start.
 pub(super) fn start(pid: u32) -> Option<u64> {
     Stat::of(&format!("/proc/{pid}"))?.field(22)
 }
@@ -47,13 +47,13 @@ pub(super) fn thread_name(pid: u32, thread: u64) -> String {
     printable(&file(pid, &format!("task/{thread}/comm")).unwrap_or_default())
 }
 
-/// Whether a process sees itself as number `number`; in a container that differs from ours.
+/// True if a process sees itself as number `number`; in a container that differs from ours.
 pub(super) fn is_called(pid: u32, number: u64) -> bool {
     let status = file(pid, "status").unwrap_or_default();
     let numbers = books::value(&status, "NSpid");
     match numbers.and_then(|numbers| numbers.split_ascii_whitespace().last()) {
         Some(own) => own.parse() == Ok(number),
-        // Kernels without namespaces.
+        // The kernel has no namespaces.
         None => u64::from(pid) == number,
     }
 }
@@ -62,7 +62,7 @@ pub(super) fn resident_bytes(pid: u32) -> Option<u64> {
     books::resident_bytes(&format!("/proc/{pid}"))
 }
 
-/// Bytes of the process that lie in huge pages. The kernel looks at all its memory for that.
+/// Bytes of the process that lie in huge pages. The kernel walks all memory of the process for that.
 pub(super) fn huge_bytes(pid: u32) -> Option<u64> {
     books::size(&file(pid, "smaps_rollup")?, "AnonHugePages")
 }

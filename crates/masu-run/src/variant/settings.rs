@@ -1,27 +1,27 @@
-//! The settings of each malloc that masu knows, as one table: a name, its meaning, and what it becomes in the
+//! The settings of each malloc that masu knows, as one table: a name, its meaning, and its translation into the
 //! environment of a program.
 //!
-//! A name is shared by several mallocs only where it asks the same of each. A malloc's similar setting has that
-//! malloc's own name, and [`Setting::near`] leads there from the shared one.
+//! Several mallocs share a name only where it asks the same of each. A malloc's similar setting has that malloc's own
+//! name, and [`Setting::near`] leads there from the shared one.
 
 use std::path::Path;
 
 use super::value::{ANY_SIZE, Unit, Value};
 
-/// A setting and what each malloc that has it makes of it.
+/// A setting and its translation for each malloc that has it.
 #[derive(Debug)]
 pub struct Setting {
     /// The name in a variant: `top_pad`.
     pub name: &'static str,
     /// A second name that means the same.
     pub alias: Option<&'static str>,
-    /// What its value is.
+    /// The unit of its value.
     pub unit: Unit,
-    /// What it does, in one line.
+    /// Its effect, in one line.
     pub meaning: &'static str,
     /// For a setting with a malloc's own name: the shared one it resembles.
     pub near: Option<&'static str>,
-    /// The mallocs that have it; of two cells of the same malloc the first that fits its release.
+    /// The mallocs that have it; if two cells are of the same malloc, the first that fits its release counts.
     pub cells: &'static [Cell],
 }
 
@@ -33,9 +33,9 @@ pub struct Cell {
     pub release: Release,
     /// Narrower bounds than the setting's own.
     pub unit: Option<Unit>,
-    /// What it becomes, all of them together.
+    /// The translation: all entries together.
     pub entries: &'static [Entry],
-    /// What to know about it under this malloc; may be empty.
+    /// Notes about it under this malloc; may be empty.
     pub(crate) caveat: &'static str,
 }
 
@@ -44,24 +44,24 @@ pub struct Cell {
 pub enum Release {
     /// All in use today.
     Any,
-    /// glibc from 2.26 on, which began to have tunables; before, they are silently ignored.
+    /// glibc from 2.26 on, which began to have tunables; older releases ignore them silently.
     Tunables,
-    /// From this one on, by the version in the catalogue; one whose version is unknown is trusted.
+    /// The releases from this one on, by the version in the catalogue; a malloc of unknown version is trusted.
     Since(u32, u32),
-    /// Those that have this option, whose name then stands in the library; and which they are.
+    /// The releases that have this option, whose name then stands in the library; and these releases in words.
     Naming(&'static str, &'static str),
 }
 
 /// One assignment in the environment of the program.
 #[derive(Debug, Clone, Copy)]
 pub struct Entry {
-    /// Which variable, or which list in a variable.
+    /// The variable, or the list in a variable.
     pub place: Place,
     pub name: &'static str,
     pub(super) written: Written,
 }
 
-/// Where a malloc looks for a setting.
+/// The place in which a malloc looks for a setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
     /// `NAME=VALUE` in `GLIBC_TUNABLES`.
@@ -78,9 +78,9 @@ pub(super) enum Written {
     Plain,
     /// These words for on and off.
     Words(&'static str, &'static str),
-    /// This, whatever the value is.
+    /// This text, whatever the value is.
     Always(&'static str),
-    /// This for never, else that.
+    /// The first text for never, otherwise the second.
     IfNever(&'static str, &'static str),
 }
 
@@ -112,7 +112,7 @@ const fn only(release: Release, cell: Cell) -> Cell {
     Cell { release, ..cell }
 }
 
-/// For bounds beyond which the malloc would pass over the value.
+/// A cell with bounds beyond which the malloc would pass over the value.
 const fn within(unit: Unit, cell: Cell) -> Cell {
     Cell { unit: Some(unit), ..cell }
 }
@@ -335,14 +335,14 @@ impl Setting {
         SETTINGS.iter().find(|one| one.name == name || one.alias == Some(name))
     }
 
-    /// Whether `malloc`, in whatever release, has it.
+    /// True if `malloc`, in whatever release, has it.
     pub fn is_of(&self, malloc: &str) -> bool {
         self.cells.iter().any(|cell| cell.malloc == malloc)
     }
 }
 
 impl Cell {
-    /// What it becomes, as one would write it in a shell, `…` for the value:
+    /// The translation, as one would write it in a shell, `…` for the value:
     /// `MALLOC_CONF=dirty_decay_ms:…,muzzy_decay_ms:0`.
     pub fn shown(&self) -> Vec<String> {
         let mut lines: Vec<String> = Vec::new();
@@ -361,8 +361,8 @@ impl Cell {
         lines
     }
 
-    /// The releases that have it and what to know about it there; empty where there is nothing. That
-    /// tunables are younger than glibc goes without saying here: all its cells would say it.
+    /// The releases that have it and the notes about it there; empty where there are none. The remark leaves out that
+    /// tunables are younger than glibc: all of glibc's cells would say so.
     pub fn remark(&self) -> String {
         let release = match self.release {
             Release::Tunables => String::new(),
@@ -383,7 +383,7 @@ impl Entry {
         }
     }
 
-    /// What stands at its place for `value`.
+    /// The text for `value` at its place.
     pub(super) fn value(&self, value: &Value) -> String {
         match (self.written, value) {
             (Written::Words(on, _), Value::Switch(true)) => on.to_owned(),
@@ -399,7 +399,7 @@ impl Entry {
 }
 
 impl Release {
-    /// Which releases these are, in words; empty for all.
+    /// The releases in words; empty for all.
     pub fn words(self) -> String {
         match self {
             Release::Any => String::new(),
@@ -409,8 +409,8 @@ impl Release {
         }
     }
 
-    /// Whether the malloc of `version` whose library lies at `library` is one of them. What cannot
-    /// be known is taken to be new.
+    /// True if the malloc of `version` whose library lies at `library` is one of these releases. A malloc of unknown
+    /// age is taken to be new.
     pub(super) fn includes(self, version: Option<&str>, library: &Path) -> bool {
         let is_since = |first| version.and_then(numbers).is_none_or(|known| known >= first);
         match self {
@@ -427,8 +427,8 @@ fn numbers(version: &str) -> Option<(u32, u32)> {
     Some((parts.next()?.parse().ok()?, parts.next().unwrap_or("0").parse().unwrap_or(0)))
 }
 
-/// Whether the text `option` ends somewhere in the file at `library`; none if it cannot be read.
-/// Its start is not looked at: linkers let a text share its end with a longer one.
+/// True if the text `option` ends somewhere in the file at `library`; none if the file cannot be read. The start of the
+/// text is not checked: linkers let a text share its end with a longer one.
 fn names(library: &Path, option: &str) -> Option<bool> {
     let bytes = std::fs::read(library).ok()?;
     let text = [option.as_bytes(), b"\0"].concat();

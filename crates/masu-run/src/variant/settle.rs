@@ -1,6 +1,7 @@
-//! From the settings of a variant to what its malloc reads: tunables and environment variables.
+//! Translates the settings of a variant for its malloc: into tunables and environment variables.
 //!
-//! A setting that the malloc, or this release of it, does not have is an error that says what there is.
+//! It is an error if the malloc, or this release of it, does not have a setting; the message lists the settings there
+//! are.
 
 use std::path::Path;
 
@@ -17,7 +18,7 @@ pub struct Target<'a> {
     pub(crate) library: &'a Path,
 }
 
-/// What settings come to: tunables of the C library and plain environment variables.
+/// The translated settings: tunables of the C library and plain environment variables.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Settled {
     pub(crate) tunables: Vec<(String, String)>,
@@ -128,7 +129,7 @@ impl Settled {
         }
     }
 
-    /// `MALLOC_CONF` is a list, and what comes later in it wins.
+    /// Sets a variable; adds to `MALLOC_CONF`, which is a list in which later entries win.
     fn set_variable(&mut self, name: &str, value: &str) {
         match self.variables.iter_mut().find(|(known, _)| known == name) {
             Some((_, list)) if name == MALLOC_CONF => {
@@ -141,7 +142,7 @@ impl Settled {
     }
 }
 
-/// What `value` means as that of the setting `name`.
+/// The meaning of `value` for the setting `name`.
 fn understood(name: &str, unit: Unit, value: &str) -> Result<Value, String> {
     unit.read(value).map_err(|wanted| {
         let example = unit.example();
@@ -149,7 +150,7 @@ fn understood(name: &str, unit: Unit, value: &str) -> Result<Value, String> {
     })
 }
 
-/// The malloc that a name of the catalogue stands for: its settings do not depend on how it was packaged.
+/// The malloc behind a name of the catalogue: its settings do not depend on its packaging.
 pub fn family(name: &str) -> &str {
     // `jemalloc-5.3.0` is a second release beside `jemalloc`.
     let name = match name.split_once('-') {
@@ -185,7 +186,7 @@ fn choose(
     })
 }
 
-/// What to say of a setting that `allocator` does not have: those it has, and who has this one.
+/// The message about a setting that `allocator` does not have: its own settings, and the mallocs that have this one.
 fn no_such_setting(name: &str, allocator: &str) -> String {
     let malloc = family(allocator);
     let of = |malloc: &str| -> Vec<&str> {

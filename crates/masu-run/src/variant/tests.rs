@@ -1,4 +1,4 @@
-//! Tests of variants: what is understood, what is refused, and that the user's own environment
+//! Tests of variants: texts that are understood, texts that are refused, and the user's own environment, which
 //! survives.
 
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use super::*;
 
 fn settle_as(text: &str, name: &str, version: Option<&str>) -> Result<Settled, String> {
-    // No such file: what its options are cannot be known, so it is taken to be new.
+    // The file does not exist: the options of its malloc cannot be known, so it is taken to be new.
     let target = Target { name, version, library: Path::new("/no/such/library.so") };
     settle(&text.parse().unwrap(), target).map_err(|error| error.to_string())
 }

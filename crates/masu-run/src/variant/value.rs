@@ -5,7 +5,7 @@
 
 use super::options::{self, Description};
 
-/// What the value of a setting is.
+/// The unit of a setting's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
     /// Bytes within these bounds, both included: `4096`, `64K`, `64M`, `1G`.
@@ -29,12 +29,12 @@ pub(super) enum Value {
     /// A delay that does not end.
     Never,
     Switch(bool),
-    /// As it was written.
+    /// The text as it was written.
     Rate(String),
 }
 
 impl Unit {
-    /// What stands for a value of this kind in help: `SIZE`.
+    /// The placeholder for a value of this kind in help: `SIZE`.
     pub fn placeholder(self) -> &'static str {
         match self {
             Unit::Size(..) => "SIZE",
@@ -56,7 +56,7 @@ impl Unit {
         }
     }
 
-    /// Understands `text`, or says what would have been.
+    /// Understands `text`; the error says what values are accepted.
     pub(super) fn read(self, text: &str) -> Result<Value, String> {
         let value = match self {
             Unit::Size(least, most) => {

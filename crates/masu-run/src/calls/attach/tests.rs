@@ -10,7 +10,7 @@ use super::super::Call;
 use super::*;
 use crate::execute::alone;
 
-/// Only ends a test that has failed.
+/// The time after which a test ends that has failed.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A shell that says that it has begun and waits for a word to go on with its script.

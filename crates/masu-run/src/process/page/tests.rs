@@ -19,7 +19,7 @@ fn bytes(words: &[u64]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_ne_bytes()).collect()
 }
 
-/// Everything that is computed from a page, for the sake of what it must not do.
+/// Everything that is computed from a page, to check that no bytes make it panic.
 fn use_up(page: &Page) -> u64 {
     let classes = page.classes.iter().map(|class| {
         class.live_bytes() ^ class.cached_blocks() ^ class.bytes() ^ class.waste_bytes()
@@ -84,7 +84,7 @@ fn a_page_full_of_the_greatest_number_is_read() {
     words[3] = u64::MAX - 1;
     let page = Page::parse(&bytes(&words)).unwrap();
     assert_eq!((page.classes.len(), page.caches.len()), (CLASSES, THREADS_MAX));
-    // As much is canaries.
+    // The same number of bytes is canaries.
     assert_eq!((page.classes[0].bytes(), page.classes[0].live_bytes()), (u64::MAX, 0));
     use_up(&page);
 }
