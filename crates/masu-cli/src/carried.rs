@@ -15,9 +15,9 @@ use self::place::Surroundings;
 
 /// One library, and the reason if it was not built.
 struct Library {
-    /// Its file; empty where it was not built.
+    /// Its bytes; empty if it was not built.
     bytes: &'static [u8],
-    /// Why it was not built; empty where it was.
+    /// The reason why it was not built; empty if it was built.
     absence: &'static str,
     /// The C library it is for.
     libc: &'static str,
@@ -131,7 +131,7 @@ fn lay_out(library: &Library) -> Result<PathBuf> {
 }
 
 /// The 32-bit FNV-1a of `bytes`: names the content so that two versions of masu keep two files.
-/// It proves nothing; extraction compares the bytes themselves.
+/// The hash proves nothing; extraction compares the bytes themselves.
 fn fingerprint(bytes: &[u8]) -> u32 {
     bytes.iter().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193))
 }

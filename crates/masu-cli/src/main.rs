@@ -3,7 +3,7 @@
 //! Arguments become a request that is looked up and ready, the request is performed, and [`exit`] turns the outcome
 //! into an exit code. Measurements and knowledge of allocators come from `masu-lab`.
 //!
-//! Only `masu code load` runs code of others in this process: the one place with `unsafe`.
+//! Only `masu code load` runs foreign code in this process, and only it has `unsafe`.
 #![deny(unsafe_code)]
 
 mod arguments;

@@ -39,7 +39,7 @@ pub struct Allocator {
     pub name: String,
     /// Its file; for the system's malloc that of the C library.
     pub path: PathBuf,
-    /// Whether it has to be preloaded; the system's malloc is there anyway.
+    /// True if the library has to be preloaded; the system's malloc is there anyway.
     pub preloaded: bool,
     pub libc: Libc,
     /// Its version where the file or the package database tells it.

@@ -38,7 +38,7 @@ pub fn effective_ids() -> (u32, u32) {
     (process::geteuid().as_raw(), process::getegid().as_raw())
 }
 
-/// Whether the file carries capabilities the kernel would grant on exec.
+/// True if the file carries capabilities the kernel would grant on exec.
 pub(crate) fn has_capabilities(path: &Path) -> bool {
     let mut nothing: [u8; 0] = [];
     rustix::fs::getxattr(path, c"security.capability", &mut nothing).is_ok_and(|bytes| bytes > 0)

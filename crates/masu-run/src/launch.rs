@@ -1,6 +1,6 @@
 //! `masu run`: this process becomes the program, under one variant.
 //!
-//! It is an `exec`, so exit code, signals and streams are the program's own.
+//! The launch is an `exec`, so exit code, signals and streams are the program's own.
 
 use std::convert::Infallible;
 use std::ffi::OsStr;
@@ -21,8 +21,8 @@ use crate::{Error, Variant, Workload, kernel};
 /// Returns only when the program could not be started.
 pub fn launch(workload: &Workload, variant: &Variant) -> Result<Infallible, Error> {
     let mut command = command(workload, variant, None);
-    // A user who runs a program under masu can look at it with `masu top`. Not where programs are
-    // measured, which is not here.
+    // A user who runs a program under masu can look at it with `masu top`. Measured programs get no page; they are not
+    // started here.
     if family(&variant.allocator) == "masu" && std::env::var_os(VARIABLE).is_none() {
         command.env(VARIABLE, "1");
     }
@@ -31,7 +31,7 @@ pub fn launch(workload: &Workload, variant: &Variant) -> Result<Infallible, Erro
 }
 
 /// Starts the program of `workload` under `variant` with `variables` in its environment besides, and waits for its end.
-/// Standard streams are as for [`launch`]. Its process, and how it ended.
+/// Standard streams are as for [`launch`]. Returns the number of its process, and its ending.
 ///
 /// # Errors
 ///
@@ -54,7 +54,7 @@ pub fn launch_beside(
 pub fn command(workload: &Workload, variant: &Variant, folder: Option<&Path>) -> Command {
     let folder = folder.or(workload.folder.as_deref());
     let path = &workload.program.path;
-    // Only where it starts elsewhere, because a script sees the path it was started by.
+    // The path is made absolute only if the program starts elsewhere, because a script sees the path it was started by.
     let absolute = folder.and_then(|_| std::path::absolute(path).ok());
     let mut command = Command::new(absolute.as_ref().unwrap_or(path));
     // A program that looks at its own name (busybox, compilers) sees what the user typed.
@@ -67,7 +67,7 @@ pub fn command(workload: &Workload, variant: &Variant, folder: Option<&Path>) ->
     command
 }
 
-/// What to say when the kernel would not start the program.
+/// The error when the kernel refuses to start the program.
 pub fn refused(workload: &Workload, source: io::Error) -> Error {
     let command = workload.program.path.display().to_string();
     if source.raw_os_error() == Some(kernel::NOT_TRACED) {

@@ -1,4 +1,4 @@
-//! Programs, mallocs and runs: what the lab is made of, before anything is compared or judged.
+//! Programs, mallocs and runs: the parts of the lab below all comparisons and judgements.
 //!
 //! The modules stand in layers, bottom up: imports only go down, which `cargo xtask tidy` checks.
 //!
@@ -7,16 +7,16 @@
 //! 3. [`variant`] turns `glibc:top_pad=64M` into an allocator with settings, ready to run;
 //! 4. [`mod@launch`] becomes the program under one variant (`masu run`), or
 //! 5. [`execute`] runs and times it, [`verify`] proves in a traced run that the preload took effect, [`calls`] counts its
-//!    system calls, and [`prices`] says what such a call costs.
+//!    system calls, and [`prices`] has the cost of such a call.
 //!
-//! It prints nothing, and only [`Stop`] touches signal handlers, when asked to.
+//! The crate prints nothing, and only [`Stop`] touches signal handlers, when asked to.
 #![expect(missing_docs, reason = "names of the command's parts need no sentence")]
 #![deny(unsafe_code)]
 
 #[cfg(not(target_os = "linux"))]
 compile_error!("masu-run reads /proc and preloads libraries: it works on Linux only");
 
-// What everything rests on.
+// The base of all other modules.
 pub mod books;
 pub mod error;
 pub mod kernel;

@@ -1,4 +1,4 @@
-//! Facts about the machine that a result means little without.
+//! Facts about the machine that the results depend on.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ use crate::quantity::bytes;
 
 mod group;
 
-/// Where a comparison was made. Fields the machine does not tell are none.
+/// The machine of a comparison. Facts that the machine does not tell are none.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Machine {
     /// The CPU's name as the kernel gives it.
@@ -26,8 +26,8 @@ pub struct Machine {
     pub huge_pages: Option<String>,
     /// The frequency governor of the first CPU.
     pub governor: Option<String>,
-    /// Whether this is a virtual machine whose host takes back what is free for some seconds: the
-    /// next touch is then many times slower than another. Memory is touched before each run there.
+    /// True for a virtual machine whose host takes back memory that was free for some seconds: the next touch is then
+    /// many times slower than another. Memory is touched before each run there.
     #[serde(default)]
     pub host_takes_free_memory: bool,
 }
@@ -68,7 +68,7 @@ impl Machine {
     }
 }
 
-/// Whether there is a virtio balloon that reports free pages to the host.
+/// True if there is a virtio balloon that reports free pages to the host.
 pub fn host_takes_free_memory() -> bool {
     const BALLOON: &str = "0x0005";
     /// The bit of `VIRTIO_BALLOON_F_REPORTING`; the file has a character for each.
@@ -89,17 +89,17 @@ pub fn memory_available() -> Option<u64> {
     machine.into_iter().chain(group::room()).min()
 }
 
-/// CPUs' worth of time that control groups leave; none where they leave all.
+/// The CPU time that control groups leave, in CPUs; none where they leave all.
 pub fn cpu_quota() -> Option<f64> {
     group::cpus()
 }
 
-/// Bytes that control groups leave; none where they have no limit.
+/// The bytes that control groups leave; none where they have no limit.
 pub fn memory_room() -> Option<u64> {
     group::room()
 }
 
-/// Threads that control groups let start; none where they have no limit.
+/// The number of threads that control groups let start; none where they have no limit.
 pub fn thread_room() -> Option<u64> {
     group::threads()
 }
@@ -115,7 +115,7 @@ pub fn line(path: &str) -> Option<String> {
     Some(text.lines().next()?.trim().to_owned())
 }
 
-/// The chosen one of several words in such a line, which stands in brackets.
+/// The chosen word of several in such a line, which stands in brackets.
 pub fn chosen(path: &str) -> Option<String> {
     let choices = line(path)?;
     Some(choices.split_once('[')?.1.split_once(']')?.0.to_owned())

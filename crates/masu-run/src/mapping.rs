@@ -2,11 +2,11 @@
 
 pub struct Mapping<'a> {
     pub start: u64,
-    /// The address behind its last byte.
+    /// The address behind the mapping's last byte.
     pub end: u64,
     /// `r-xp` and the like.
     pub access: &'a str,
-    /// Where in the file it begins.
+    /// The mapping's offset in the file.
     pub offset: u64,
     /// Empty where no file is mapped, or `[heap]` and its like.
     pub path: &'a str,

@@ -25,7 +25,7 @@ macro_rules! named {
 ///
 /// # Errors
 ///
-/// No value is called so.
+/// There is no value of this name.
 pub fn find<T: Copy>(
     kind: &str,
     all: &[T],

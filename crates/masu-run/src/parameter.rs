@@ -14,10 +14,10 @@ use crate::{Error, Variant};
 /// the port and the data folder.
 pub const RESERVED: [&str; 4] = ["variant", "scratch", "port", "dir"];
 
-/// What `{NAME}` stands for in one row or one table, in the order the parameters were declared.
+/// The values of `{NAME}` in one row or one table, in the order the parameters were declared.
 pub type Values = Vec<(String, String)>;
 
-/// A name and what it stands for in turn.
+/// A name and the values that it stands for in turn.
 ///
 /// ```
 /// let parameter: masu_run::Parameter = "sep=a,b\\,c".parse()?;
@@ -130,7 +130,7 @@ pub fn mentions(text: &OsStr, name: &str) -> bool {
     (0..text.len()).any(|start| after(&text.as_bytes()[start..], name).is_some())
 }
 
-/// What follows `{name}`, if `text` begins with it.
+/// The text after `{name}`, if `text` begins with it.
 fn after<'a>(text: &'a [u8], name: &str) -> Option<&'a [u8]> {
     text.strip_prefix(b"{")?.strip_prefix(name.as_bytes())?.strip_prefix(b"}")
 }

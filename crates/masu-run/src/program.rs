@@ -23,22 +23,22 @@ pub mod elf;
 pub enum Libc {
     Glibc,
     Musl,
-    /// None is loaded: the program is linked statically, or brings its own loader.
+    /// No C library is loaded: the program is linked statically, or brings its own loader.
     Static,
 }
 
 /// A command found on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Program {
-    /// The file that is started.
+    /// The file to start.
     pub path: PathBuf,
     /// The file that allocates: `path`, or the interpreter of a script.
     pub binary: PathBuf,
     pub libc: Libc,
-    /// Why no malloc can be preloaded and what to do, if so.
+    /// The reason why no malloc can be preloaded, with a remedy; none if one can be.
     pub refusal: Option<String>,
-    /// The malloc library it is linked with, by its file's name: that, and not the C library's
-    /// malloc, serves it where nothing is preloaded.
+    /// The malloc library that the program is linked with, by its file's name: this library, and not the C library's
+    /// malloc, serves the program where nothing is preloaded.
     pub linked_malloc: Option<String>,
 }
 
@@ -70,11 +70,11 @@ impl Program {
         Ok(Program { path, binary, libc: image.libc, refusal, linked_malloc })
     }
 
-    /// Whether a malloc can be preloaded.
+    /// Checks that a malloc can be preloaded.
     ///
     /// # Errors
     ///
-    /// [`Error::NoPreload`] with the reason and what to do.
+    /// [`Error::NoPreload`] with the reason and a remedy.
     pub fn preloadable(&self) -> Result<(), Error> {
         match &self.refusal {
             None => Ok(()),
@@ -110,7 +110,7 @@ fn locate(command: &OsStr) -> Result<PathBuf, String> {
     Err(found_but.unwrap_or_else(|| nothing_called(command)))
 }
 
-/// Says that nothing in PATH is called `command`, and what was perhaps meant.
+/// The message that nothing in PATH is called `command`, with a guess at the user's intent.
 fn nothing_called(command: &OsStr) -> String {
     if is_for_a_shell(command) {
         return FOR_A_SHELL.to_owned();
@@ -128,12 +128,12 @@ fn nothing_called(command: &OsStr) -> String {
 const FOR_A_SHELL: &str =
     "no such command; words are taken as they are, without a shell: write `sh -c '…'` for one";
 
-/// Whether a word looks like a whole line.
+/// True if a word looks like a whole line.
 fn is_for_a_shell(command: &OsStr) -> bool {
     command.as_bytes().iter().any(|byte| b" |<>;&".contains(byte))
 }
 
-/// Why `path` cannot be started, if so.
+/// The reason why `path` cannot be started; none if it can.
 fn unstartable(path: &Path) -> Option<String> {
     match fs::metadata(path) {
         Err(error) => Some(format!("{error}; check the path")),
@@ -147,7 +147,7 @@ fn unstartable(path: &Path) -> Option<String> {
     }
 }
 
-/// The file whose code runs when `path` is started: itself, or what its `#!` line leads to.
+/// The file whose code runs when `path` is started: `path` itself, or the target of its `#!` line.
 fn interpreter(path: &Path, depth: u32) -> Result<PathBuf, String> {
     let mut start = Vec::new();
     File::open(path).and_then(|file| file.take(512).read_to_end(&mut start)).map_err(|error| {
@@ -188,7 +188,7 @@ fn interpreter(path: &Path, depth: u32) -> Result<PathBuf, String> {
     interpreter(&next, depth + 1)
 }
 
-/// Why the kernel would start `path` with more rights than ours, if so: the loader then ignores
+/// The reason why the kernel would start `path` with more rights than ours, if so: the loader then ignores
 /// `LD_PRELOAD`.
 pub(crate) fn privileges(path: &Path) -> Option<String> {
     let metadata = fs::metadata(path).ok()?;

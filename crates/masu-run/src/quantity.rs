@@ -6,7 +6,7 @@ use std::time::Duration;
 
 /// Seconds of one run: `812 µs`, `12.3 ms`, `1.23 s`, `12.34 s`, `123 s`.
 pub fn seconds(value: f64) -> String {
-    // The bounds are where rounding would need one digit more.
+    // From these bounds on rounding would need one digit more.
     match value {
         _ if value < 0.000_000_000_5 => "0 µs".to_owned(),
         _ if value < 0.000_999_5 => format!("{} µs", digits(value * 1e6)),
@@ -63,13 +63,13 @@ pub fn count(value: f64) -> String {
     text
 }
 
-/// So many a second: `8.51/s`, `12,345/s`.
+/// A rate a second: `8.51/s`, `12,345/s`.
 pub fn rate(value: f64) -> String {
     if value < 99.95 { format!("{}/s", digits(value)) } else { format!("{}/s", count(value)) }
 }
 
-/// A ratio with the digits that matter: `0.893`, `1.004`, `2.25`, `12.3`, `165`. What differs from 1 by
-/// a thousandth must not read as 1.
+/// A ratio with the digits that matter: `0.893`, `1.004`, `2.25`, `12.3`, `165`. A ratio that differs from 1 by a
+/// thousandth must not read as 1.
 pub fn ratio(value: f64) -> String {
     match value {
         _ if value > 0.0 && value < 0.099_95 => format!("{value:.*}", leading_zeros(value) + 2),
@@ -92,7 +92,7 @@ pub fn percent(value: f64) -> String {
     if value < 1.95 { format!("{value:.1} %") } else { format!("{value:.0} %") }
 }
 
-/// How long something will take, roughly: `a few seconds`, `about 40 seconds`, `about 6 minutes`.
+/// A rough duration: `a few seconds`, `about 40 seconds`, `about 6 minutes`.
 pub fn about(duration: Duration) -> String {
     let seconds = duration.as_secs_f64();
     match seconds {

@@ -5,9 +5,9 @@ use crate::{Variant, Workload};
 /// One row of a table: a variant and the workload with the row's parameters in it.
 #[derive(Debug, Clone)]
 pub struct Row {
-    /// What the row is called, and its malloc.
+    /// The row's label, and its malloc.
     pub variant: Variant,
     pub workload: Workload,
-    /// Whether it is left out where it does not work, instead of ending everything.
+    /// True if the row is left out where it does not work, instead of ending everything.
     pub optional: bool,
 }

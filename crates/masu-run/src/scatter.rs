@@ -1,4 +1,4 @@
-//! How scattered a process's machine code is: its executable mappings, and the OS pages and 2 MiB regions they take.
+//! The scatter of a process's machine code: its executable mappings, and the OS pages and 2 MiB regions they take.
 //!
 //! Relies on `/proc/PID/smaps` (proc(5)). Every OS page of code in use wants an entry of the instruction TLB, and code
 //! at equal offsets competes for the same few sets of the caches.
@@ -11,10 +11,10 @@ use crate::mapping::Mapping;
 /// Addresses at a distance of a multiple of this share a set of common second-level caches.
 const SAME_SET: u64 = 64 << 10;
 
-/// What one huge page maps.
+/// The bytes that one huge page maps.
 const HUGE: u64 = 2 << 20;
 
-/// Mappings no larger than this hold a function or few: a library each, say.
+/// The largest mapping that holds one function or a few: a library each, say.
 const SMALL: u64 = 64 << 10;
 
 /// The executable mappings of a process.
@@ -30,13 +30,13 @@ pub struct Scatter {
     pub small: usize,
     /// Different files behind them.
     pub files: usize,
-    /// Mappings without a file, or of one that was deleted: what a JIT makes.
+    /// Mappings without a file, or of a deleted file: the output of a JIT.
     pub made: usize,
-    /// Those of deleted files: what a JIT that has a linker make libraries leaves.
+    /// Mappings of deleted files: the output of a JIT that has a linker make libraries.
     pub deleted: usize,
-    /// What most deleted ones are called, with `*` for their numbers; empty without any.
+    /// The name of most deleted files, with `*` for their numbers; empty without any.
     pub deleted_as: String,
-    /// Regions of 2 MiB that hold some.
+    /// Regions of 2 MiB that hold some code.
     pub regions: usize,
     /// The most mappings that begin at the same offset of 64 KiB.
     pub same_offset: usize,
@@ -45,11 +45,11 @@ pub struct Scatter {
 }
 
 impl Scatter {
-    /// Looks at a running process.
+    /// Reads the mappings of a running process.
     ///
     /// # Errors
     ///
-    /// When there is none of this number, or it is another user's.
+    /// When there is no process of this number, or it is another user's.
     pub fn of(process: u32) -> io::Result<Scatter> {
         Ok(Scatter::read(&std::fs::read_to_string(format!("/proc/{process}/smaps"))?))
     }
@@ -78,7 +78,7 @@ impl Scatter {
             scatter.writable += usize::from(access.contains('w'));
             let without_file = path.strip_suffix(" (deleted)");
             let is_file = path.starts_with('/') && without_file.is_none();
-            // A file in memory was never anywhere; it has a name like one that is gone.
+            // A file in memory was never anywhere; its name looks like that of a deleted file.
             if let Some(path) = without_file.filter(|path| !path.starts_with("/memfd:")) {
                 *deleted.entry(without_numbers(path)).or_default() += 1;
             }
@@ -108,7 +108,7 @@ impl Scatter {
         }
     }
 
-    /// Whether so many small mappings lie about that calls between them are likely to be slow.
+    /// True if so many small mappings lie about that calls between them are likely to be slow.
     pub fn is_scattered(&self) -> bool {
         self.small >= 100
     }

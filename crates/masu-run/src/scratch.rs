@@ -1,4 +1,4 @@
-//! Scratch: a fresh folder for every run, so that no run finds what the one before left.
+//! Scratch: a fresh folder for every run, so that no run finds the files of the one before.
 //!
 //! All runs have it at one path. It lies in the temporary folder (`TMPDIR`), readable by this user only. Neither
 //! copying nor removing follows a link, and nothing is removed from a folder that something is mounted in.
@@ -17,7 +17,7 @@ use crate::error::Doing;
 use crate::execute::alone;
 use crate::{Error, Stop};
 
-/// What the folder a run starts in holds.
+/// The contents of the folder in which a run starts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Scratch {
     /// There is none: runs start in the lab's own folder.
@@ -27,7 +27,7 @@ pub enum Scratch {
     CopyOf(PathBuf),
 }
 
-/// The place of the folder, removed with all that is in it when this is dropped.
+/// The place of the folder; it is removed with all its contents when this is dropped.
 #[derive(Debug)]
 pub struct ScratchFolder {
     root: PathBuf,
@@ -40,8 +40,8 @@ impl ScratchFolder {
     ///
     /// # Errors
     ///
-    /// [`Error::Scratch`] when what is to be copied is no folder, or holds the temporary folder;
-    /// [`Error::System`] when the temporary folder cannot be written.
+    /// [`Error::Scratch`] when the source of the copy is no folder, or holds the temporary folder; [`Error::System`]
+    /// when the temporary folder cannot be written.
     pub fn create(scratch: &Scratch) -> Result<Option<ScratchFolder>, Error> {
         let source = match scratch {
             Scratch::None => return Ok(None),
@@ -63,7 +63,7 @@ impl ScratchFolder {
         Ok(Some(ScratchFolder { path: root.join("run"), root, source }))
     }
 
-    /// Where the folder is during every run: an absolute path, the same each time.
+    /// The path of the folder during every run: absolute, and the same each time.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -72,8 +72,8 @@ impl ScratchFolder {
     ///
     /// # Errors
     ///
-    /// [`Error::Scratch`] when something cannot be copied or removed, for instance because the disk
-    /// is full; what was copied so far is removed. [`Error::Stopped`] for a stop in that time.
+    /// [`Error::Scratch`] when something cannot be copied or removed, for instance because the disk is full; the part
+    /// copied so far is removed. [`Error::Stopped`] for a stop in that time.
     pub fn fresh(&self, stop: &Stop) -> Result<(), Error> {
         self.remove()?;
         let made = match &self.source {
@@ -122,7 +122,7 @@ impl ScratchFolder {
 
 impl Drop for ScratchFolder {
     fn drop(&mut self) {
-        // Nobody is left to tell; `remove` has said so already if it could not.
+        // No caller is left to report to; `remove` has reported its failure already.
         let _ = remove(&self.root);
     }
 }
@@ -154,10 +154,10 @@ fn temporary() -> Result<PathBuf, Error> {
         .doing(|| format!("looking up the temporary folder {}", temporary.display()))
 }
 
-/// Copies a folder with what is in it, by `cp`: contents with their holes, links as links, permissions, times, and owners
-/// where this user may give files away. Returns the first complaint; none where a stop ended it early.
+/// Copies a folder with its contents, by `cp`: contents with their holes, links as links, permissions, times, and
+/// owners where this user may give files away. Returns the first complaint; none where a stop ended it early.
 fn copy_folder(from: &Path, to: &Path, stop: &Stop) -> io::Result<Option<String>> {
-    // The code that reaps the children of a run must not meet this one.
+    // The code that reaps the children of a run must not reap this one.
     let _alone = alone();
     let mut complaints = tempfile::tempfile()?;
     let mut cp = Command::new("cp");
@@ -185,7 +185,8 @@ fn copy_folder(from: &Path, to: &Path, stop: &Stop) -> io::Result<Option<String>
     Ok((!status.success()).then_some(first))
 }
 
-/// Removes what is at `path`, an absolute path without links; links in it are not followed. Nothing there is no error.
+/// Removes the file or folder at `path`, an absolute path without links; links in it are not followed. It is no error
+/// if nothing is there.
 ///
 /// # Errors
 ///
@@ -239,7 +240,7 @@ fn open_up(path: &Path) {
         return;
     }
     let mode = metadata.permissions().mode() | 0o700;
-    // What cannot be changed is reported by the removal that follows.
+    // The removal that follows reports a folder that could not be changed.
     let _ = fs::set_permissions(path, fs::Permissions::from_mode(mode));
     for entry in fs::read_dir(path).into_iter().flatten().flatten() {
         open_up(&entry.path());

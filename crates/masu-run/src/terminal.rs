@@ -1,7 +1,7 @@
-//! The terminal of standard output: whether there is a key to read, and whether the terminal is still there.
+//! The terminal of standard output: tests for a key to read and for a terminal that was closed.
 //!
-//! A terminal that was closed can always be read and then has nothing, which would keep a CPU busy; not every program
-//! gets the signal.
+//! A closed terminal can always be read and then has nothing, which would keep a CPU busy; not every program gets the
+//! signal.
 
 use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
@@ -10,12 +10,12 @@ use std::time::Duration;
 use crate::kernel;
 pub use crate::kernel::terminal::Mode;
 
-/// What became of waiting for a key.
+/// The result of waiting for a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wait {
     /// There is something to read.
     Key,
-    /// There was nothing so long, or a signal came.
+    /// There was nothing in that time, or a signal came.
     Nothing,
     /// Standard output is no terminal any more.
     Closed,

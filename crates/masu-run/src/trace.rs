@@ -34,7 +34,7 @@ type Pid = i32;
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
     pub(crate) program: PathBuf,
-    /// Why nothing can be preloaded into it, as far as its start showed.
+    /// The reason why nothing can be preloaded into the program, as far as its start showed.
     pub(crate) obstacle: Option<String>,
     pub(crate) entered: bool,
     pub(crate) mapped: bool,
@@ -54,7 +54,7 @@ pub(crate) struct Breakpoint {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Place {
-    /// Where the program starts.
+    /// The entry point of the program.
     Entry,
     /// An allocation function of the variant's library.
     Library,
@@ -75,7 +75,7 @@ pub(crate) fn run_traced(
     Ok((run, tracer.seen))
 }
 
-/// Runs `workload` once under `variant` while `witness` hears what its threads do, and `look` looks at its
+/// Runs `workload` once under `variant` while `witness` is informed of its threads' actions, and `look` looks at its
 /// processes now and then.
 pub(crate) fn run_witnessed(
     workload: &Workload,
@@ -95,7 +95,7 @@ pub(crate) fn run_witnessed(
         });
         let traced = follow::follow(root, witness);
         if traced.is_err() {
-            // Nobody lets the program go on any more, so the watch would wait for ever.
+            // No thread lets the program go on any more, so the watch would wait for ever.
             crate::kernel::kill(root);
         }
         (watching.join(), traced)
@@ -140,7 +140,7 @@ impl<'a> Tracer<'a> {
         self.seen.push(seen);
     }
 
-    /// Answers a trap; false when it was none of ours.
+    /// Answers a trap; false if it was none of ours.
     fn on_breakpoint(&mut self, pid: Pid) -> bool {
         let Some(&program) = self.runs.get(&pid) else { return false };
         let Ok(counter) = ptrace::program_counter(pid) else { return false };
@@ -237,13 +237,13 @@ fn memory(pid: Pid) -> std::io::Result<File> {
     File::options().read(true).write(true).open(format!("/proc/{pid}/mem"))
 }
 
-/// Writes code into a stopped process. It fails only when the process is being killed, and then
-/// its code does not matter any more.
+/// Writes code into a stopped process. The write fails only when the process is being killed, and then its code does
+/// not matter any more.
 fn write_code(pid: Pid, address: u64, code: &[u8]) {
     let _ = memory(pid).and_then(|memory| memory.write_all_at(code, address));
 }
 
-/// The entry point of the program that `pid` is about to run, or why nothing is preloaded into it.
+/// The entry point of the program that `pid` is about to run, or the reason why nothing is preloaded into it.
 fn start_of(pid: Pid) -> Result<u64, String> {
     // Keys of the auxiliary vector, from `<elf.h>`.
     const AT_BASE: u64 = 7;
@@ -270,7 +270,7 @@ fn start_of(pid: Pid) -> Result<u64, String> {
     value(AT_ENTRY).ok_or_else(|| "the kernel does not tell where it starts".to_owned())
 }
 
-/// Whether the environment of a new program lost the preload on its way, and then what to say.
+/// The message that a new program's environment lost the preload on its way; none if it has the preload.
 fn lost_preload(pid: Pid, library: &Path) -> Option<String> {
     let environment = fs::read(format!("/proc/{pid}/environ")).ok()?;
     let preload = environment

@@ -20,7 +20,7 @@ mod loader;
 pub use crash::accuse_pair;
 pub use deepbind::culprit as bound_deep;
 
-/// What the traced warm-up run of a variant showed.
+/// The result of the traced warm-up run of a variant.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Evidence {
     /// Programs whose allocations the variant served, by name: `sed`, or `sed (3 times)`.
@@ -29,7 +29,7 @@ pub struct Evidence {
     pub idle: Vec<String>,
     /// Programs the variant did not serve, by name and reason: `ls: it is linked statically`.
     pub not_served: Vec<String>,
-    /// What the reader should know about how this was found out.
+    /// Facts that the reader should know about the proof.
     pub notes: Vec<String>,
 }
 
@@ -67,7 +67,7 @@ pub fn verify_under(
         crash::accuse_variant(workload, variant, &run, stop)?;
         return Ok((run, Evidence::default()));
     };
-    // Before the loader silently ignores it.
+    // The check comes before the loader silently ignores the library.
     std::fs::File::open(library).map_err(|error| Error::Library {
         path: library.clone(),
         reason: format!("{error}; check the path"),

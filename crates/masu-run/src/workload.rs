@@ -1,4 +1,4 @@
-//! A workload: a command and what it reads on standard input.
+//! A workload: a command and its standard input.
 //!
 //! [`Input::own`] keeps standard input in an unlinked temporary file (or uses the file it already is); each run opens
 //! that file again and starts at the same byte.
@@ -21,11 +21,11 @@ pub struct Workload {
     /// The command and its arguments as given.
     pub arguments: Vec<OsString>,
     pub program: Program,
-    /// What every run reads on standard input.
+    /// The standard input of every run.
     pub input: Input,
     /// The folder runs start in; none for this process's own.
     pub folder: Option<PathBuf>,
-    /// Whether masu places the blocks of each run at random.
+    /// True if masu places the blocks of each run at random.
     pub shuffles_heap: bool,
 }
 
@@ -45,7 +45,7 @@ impl Workload {
     }
 }
 
-/// What a run reads on standard input; clones share the file.
+/// The standard input of a run; clones share the file.
 #[derive(Debug, Clone)]
 pub enum Input {
     /// Nothing: the run meets the end of its input at once.
@@ -54,7 +54,7 @@ pub enum Input {
     File {
         /// The open file; it may have no name any more.
         file: Arc<File>,
-        /// Where each run starts to read, in bytes.
+        /// The byte at which each run starts to read.
         start: u64,
     },
 }
@@ -80,7 +80,7 @@ impl Input {
         Input::keep(File::from(descriptor))
     }
 
-    /// Keeps what `source` has left to read, as [`own`](Self::own) does for standard input.
+    /// Keeps the rest of `source`, as [`own`](Self::own) does for standard input.
     ///
     /// # Errors
     ///
@@ -102,7 +102,7 @@ impl Input {
         Input::spool(source, unlinked_file()?)
     }
 
-    /// Keeps what `source` has left to read in `file`, which is empty.
+    /// Copies the rest of `source` into `file`, which is empty.
     fn spool(mut source: File, mut file: File) -> Result<Input, Error> {
         io::copy(&mut source, &mut file).doing(|| {
             format!(
@@ -115,13 +115,13 @@ impl Input {
         Ok(Input::File { file: Arc::new(file), start: 0 })
     }
 
-    /// What a child gets as its standard input. Each call opens the file again, because a
-    /// duplicated descriptor would share its position with every other run.
+    /// The standard input of a child. Each call opens the file again, because a duplicated descriptor would share its
+    /// position with every other run.
     pub(crate) fn open(&self) -> Result<Stdio, Error> {
         Ok(self.reader()?.map_or_else(Stdio::null, Stdio::from))
     }
 
-    /// What a run reads, from its start; none for nothing.
+    /// The input of a run, from its start; none for nothing.
     ///
     /// # Errors
     ///
@@ -135,7 +135,7 @@ impl Input {
     }
 }
 
-/// Whether this is `/dev/null`, under whatever name.
+/// True if this is `/dev/null`, under any name.
 fn is_null_device(file: &File) -> bool {
     let (Ok(one), Ok(null)) = (file.metadata(), std::fs::metadata("/dev/null")) else {
         return false;
@@ -143,7 +143,7 @@ fn is_null_device(file: &File) -> bool {
     one.file_type().is_char_device() && one.rdev() == null.rdev()
 }
 
-/// A new file in the temporary folder that has no name and that only this user can open: it may hold what was piped in.
+/// A new file in the temporary folder that has no name and that only this user can open: it may hold private input.
 ///
 /// # Errors
 ///
@@ -158,8 +158,9 @@ pub fn unlinked_file() -> Result<File, Error> {
     })
 }
 
-/// `word` as a shell would have to read it. What no line may hold is spelt out, as bash, zsh and the newest POSIX
-/// shells read it: `$'a\nb'`.
+/// `word` as a shell would have to read it. Characters that no line may hold are escaped, as bash, zsh and the newest
+/// POSIX shells read it: `$'a
+/// b'`.
 pub fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "-_./:=,@%+{}".contains(c);
     if word.contains(char::is_control) {
@@ -182,10 +183,10 @@ pub fn quoted(word: &str) -> String {
     }
 }
 
-/// So many lines of a page for the terminal a command may fill.
+/// The most lines of a page for the terminal that a command may fill.
 pub const COMMAND_LINES: usize = 4;
 
-/// `command` as a shell would take it, cut between words to about so many `columns`.
+/// `command` as a shell would take it, cut between words to about this many `columns`.
 pub fn shortened(command: &[String], columns: usize) -> String {
     let mut line = String::new();
     let mut used = 0;

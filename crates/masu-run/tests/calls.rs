@@ -1,5 +1,5 @@
-//! Counted runs of a shell, held against strace, and what becomes of rights in them. `known_calls.rs` holds counts
-//! against programs that are known.
+//! Counted runs of a shell, compared with strace, and the rights of programs in them. `known_calls.rs` compares counts
+//! with programs that are known.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -11,7 +11,7 @@ use masu_run::calls::{self, Call, Calls};
 use masu_run::execute::{Conditions, execute};
 use masu_run::{Catalogue, Ending, Input, Limits, Places, Run, Stop, Variant, Workload};
 
-/// What the tests compile and write.
+/// The folder of the files that the tests compile and write.
 struct Folder(tempfile::TempDir);
 
 impl Folder {
@@ -27,7 +27,7 @@ fn workload(words: Vec<OsString>) -> (Workload, Variant) {
     (workload, variant)
 }
 
-/// By the lab itself, whose runs take whatever else this process starts for their own.
+/// Runs `words` by the lab itself, whose runs take all other programs that this process starts for their own.
 fn run(words: Vec<OsString>) -> Run {
     let (workload, variant) = workload(words);
     execute(&workload, &variant, &Limits::default(), &Stop::never()).unwrap()
@@ -42,7 +42,7 @@ fn shell(script: &str) -> Vec<OsString> {
     ["sh", "-c", script].map(OsString::from).to_vec()
 }
 
-/// How often each call was made, by strace's table.
+/// The number of times each call was made, by strace's table.
 fn by_strace(table: &Path, words: &[OsString]) -> HashMap<String, u64> {
     let strace = ["strace", "-f", "-c", "-o"].map(OsString::from);
     let words = strace.into_iter().chain([table.as_os_str().to_owned()]).chain(words.to_vec());

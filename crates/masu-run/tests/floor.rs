@@ -19,8 +19,8 @@ fn what_the_lab_holds_and_once_held_is_no_floor_under_a_small_program() {
     let run = execute(&workload, &variant, &Limits::default(), &Stop::never()).unwrap();
     assert!(blocks.iter().flatten().all(|byte| *byte == 1));
     assert!((200 << 10..3 << 20).contains(&run.peak_rss_bytes), "{}", run.peak_rss_bytes);
-    // The run knows about what it cannot tell: what this process cannot do without, and some batches by
-    // which the kernel's counts of pages are off.
+    // The run knows its own uncertainty: the part of this process that it cannot do without, and some batches by which
+    // the kernel's counts of pages are off.
     let floor = run.rss_floor_bytes.unwrap();
     assert!((400 << 10..4 << 20).contains(&floor), "{floor}");
 }

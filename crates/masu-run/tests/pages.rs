@@ -77,7 +77,7 @@ fn page() -> Vec<u8> {
     words.iter().flat_map(|word| word.to_ne_bytes()).collect()
 }
 
-/// What comes of looking at this process; its pages take turns.
+/// The result of observing this process; its pages take turns.
 fn look(bytes: &[u8], beside: impl FnOnce(&File) + Send) -> Result<u64, Error> {
     static TURN: Mutex<()> = Mutex::new(());
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -86,7 +86,7 @@ fn look(bytes: &[u8], beside: impl FnOnce(&File) + Send) -> Result<u64, Error> {
     thread::scope(|scope| {
         scope.spawn(move || beside(file));
         let seen = Observer::new(std::process::id())?.observe()?;
-        // What is made of it has to stand too.
+        // The JSON form must be possible too.
         assert!(serde_json::to_string(&seen).unwrap().contains("\"schema\":\"masu-top\""));
         Ok(seen.total.live_bytes)
     })
@@ -122,7 +122,7 @@ fn what_is_no_page_is_refused_with_a_reason() {
 fn a_page_that_is_cut_off_is_refused() {
     for length in [0, 1, 8, 100, PAGE_BYTES as u64 - 1] {
         let outcome = look(&page(), |file| file.set_len(length).unwrap());
-        // It may have been read before it was cut.
+        // The page may have been read before it was cut.
         assert!(
             outcome.as_ref().is_ok_and(|live| *live == 4711) || outcome.is_err(),
             "{outcome:?}"

@@ -64,7 +64,7 @@ fn a_process_that_runs_is_looked_at_and_goes_on() {
 fn a_process_that_ends_meanwhile_is_said_to_have_ended() {
     let mut child = Command::new("sleep").arg("2").spawn().unwrap();
     let pid = child.id().to_string();
-    // Nobody waits for a child whose parent is busy: it stays, and has ended all the same.
+    // A busy parent does not wait for its child: the child stays, and has ended all the same.
     let all = json(&mut masu(&["diagnose", "-p", &pid, "--for", "60s", "--json"]));
     child.wait().unwrap();
     let not_seen = all["not_seen"][0].as_str().unwrap();

@@ -18,7 +18,7 @@ fn shown() -> Vec<String> {
     blocks.flat_map(|(block, _)| block.lines().map(str::to_owned).collect::<Vec<_>>()).collect()
 }
 
-/// The same with few runs: the figures are not what is tested.
+/// The same command with few runs: the figures are not tested.
 fn shortened(line: &str) -> String {
     let line = line.replace("-n 100", "-n 1");
     // The precision is so wide that the first check is enough.
@@ -59,7 +59,7 @@ fn every_command_of_the_page_does_what_it_says() {
             eprintln!("skipped: {line}: {said}");
             continue;
         }
-        // With so few runs a gate cannot be judged, which is an error of its own.
+        // A gate cannot be judged with so few runs, which is an error of its own.
         let is_gate = ["--fail-if-slower", "--decide"].iter().any(|it| line.contains(it));
         let expected = if is_gate { 2 } else { 0 };
         assert_eq!(output.status.code(), Some(expected), "{line}: {said}");

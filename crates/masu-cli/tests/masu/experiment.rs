@@ -25,7 +25,7 @@ fn brk_is_rerun_and_its_pages_say_what_came_of_it() {
     assert!(!cache.exists() && output.exists());
 }
 
-/// Looks through the Markdown page and what it leads to.
+/// Checks the Markdown page and the files that it links to.
 fn markdown(output: &Path) {
     let page = fs::read_to_string(output.join("brk.md")).unwrap();
     let parts = [

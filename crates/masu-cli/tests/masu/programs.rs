@@ -22,7 +22,7 @@ pub(crate) fn static_program(folder: &Path) -> PathBuf {
 pub(crate) fn setuid_program(folder: &Path) -> PathBuf {
     let program = folder.join("setuid");
     fs::copy("/bin/true", &program).unwrap();
-    // Only root may give a file away; everybody else finds one that is root's.
+    // Only root may give a file away; every other user finds a file that belongs to root.
     if chown(&program, Some(1), None).is_err() {
         let known = ["/usr/bin/su", "/bin/su", "/usr/bin/passwd"].map(PathBuf::from);
         return known.into_iter().find(|path| path.exists()).expect("a setuid program");

@@ -136,7 +136,7 @@ fn what_was_interrupted_is_shown_and_goes_on_where_it_was() {
         assert_eq!(child.try_wait().unwrap(), None, "it ended by itself");
         thread::sleep(Duration::from_millis(1));
     }
-    // As a terminal does it: to masu and to whatever it runs.
+    // The signal goes to masu and to all that it runs, as a terminal sends it.
     kill_process_group(Pid::from_child(&child), Signal::INT).unwrap();
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130));
@@ -145,7 +145,7 @@ fn what_was_interrupted_is_shown_and_goes_on_where_it_was() {
     assert!(page.lines().any(|line| line.starts_with("masu ") && line.contains(" ms")), "{page}");
     let there = order(&results);
     assert!(there.len() < 20);
-    // As a crash leaves it: in the middle of a line.
+    // The file ends in the middle of a line, as after a crash.
     let text = fs::read_to_string(&results).unwrap();
     fs::write(&results, &text[..text.len() - 20]).unwrap();
     let resumed = [&variants[..], &["--resume", "runs.jsonl"], &command].concat();
@@ -153,7 +153,7 @@ fn what_was_interrupted_is_shown_and_goes_on_where_it_was() {
     assert_eq!(code, 0, "{said}");
     assert!(said.contains("there already"), "{said}");
     assert_eq!(order(&results), order(&folder.path().join("whole.jsonl")));
-    // Another plan is not gone on with.
+    // A comparison with another plan cannot be resumed.
     let other = ["-n", "11", "-a", "system", "-a", "masu", "--resume", "runs.jsonl"];
     let (_, message, code) = compare_in(folder.path(), &[&other[..], &command].concat());
     assert_eq!(code, 2);

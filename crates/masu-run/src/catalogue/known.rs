@@ -88,7 +88,7 @@ pub(super) fn notes_of(name: &str) -> Vec<String> {
     entry.and_then(|known| known.note).map(str::to_owned).into_iter().collect()
 }
 
-/// Whether the Debian package called `name` is an allocator or musl.
+/// True if the Debian package called `name` is an allocator or musl.
 pub(super) fn is_package(name: &str) -> bool {
     name == "musl" || KNOWN.iter().any(|known| known.packages.contains(&name))
 }

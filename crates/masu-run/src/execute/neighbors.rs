@@ -195,7 +195,7 @@ mod tests {
     fn a_program_that_sleeps_does_not_starve_on_the_little_it_works() {
         // A millisecond of work and a fifth of that in a queue, within 50 milliseconds.
         assert!(!interference(0.05, 0.0).starved(0.05, 0.001, Some(0.0002), 1));
-        // A tenth of its time is another matter.
+        // Waits of more than a tenth of its time do count.
         assert!(interference(0.05, 0.0).starved(0.05, 0.001, Some(0.006), 1));
     }
 

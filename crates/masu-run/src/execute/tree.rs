@@ -238,7 +238,7 @@ pub fn swapped_bytes(pid: Pid) -> u64 {
     books::size(&status, "VmSwap").unwrap_or(0)
 }
 
-/// Whether there is anything to swap to: a line after the heading.
+/// True if there is anything to swap to: a line after the heading.
 fn has_swap() -> bool {
     fs::read_to_string("/proc/swaps").is_ok_and(|swaps| swaps.lines().count() > 1)
 }

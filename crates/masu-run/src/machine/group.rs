@@ -1,4 +1,4 @@
-//! What control groups leave to this process, in a container or a service: memory, CPU time, threads.
+//! The resources that control groups leave to this process, in a container or a service: memory, CPU time, threads.
 //!
 //! Limits hold for a group with all it contains, so every group on the way up is asked, in either version of control
 //! groups. Idle file pages count as room: the kernel takes them back before it refuses anything.
@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 struct Place {
-    /// Where its groups are, below the mount.
+    /// The folder of the groups, below the mount.
     folder: &'static str,
     /// The controller that the first version lists in `/proc/self/cgroup`; none for the second.
     controller: Option<&'static str>,
 }
 
-/// The names of what is asked of memory.
+/// The names of the memory files.
 struct Names {
     place: Place,
     limit: &'static str,
@@ -37,18 +37,18 @@ const MEMORY: [Names; 2] = [
 
 const MOUNT: &str = "/sys/fs/cgroup";
 
-/// Bytes this process and its children can still take before a group's limit stops them; none where
-/// no group has a limit.
+/// The bytes that this process and its children can still take before a group's limit stops them; none where no group
+/// has a limit.
 pub(super) fn room() -> Option<u64> {
     room_in(&groups()?, Path::new(MOUNT))
 }
 
-/// CPUs' worth of time that groups leave to this process and its neighbors in them; none where no group has a quota.
+/// The CPU time that groups leave to this process and its neighbors in them, in CPUs; none where no group has a quota.
 pub(super) fn cpus() -> Option<f64> {
     cpus_in(&groups()?, Path::new(MOUNT))
 }
 
-/// Threads that can still be started before a group's limit stops them; none where no group has a limit.
+/// The number of threads that can still be started before a group's limit stops them; none where no group has a limit.
 pub(super) fn threads() -> Option<u64> {
     threads_in(&groups()?, Path::new(MOUNT))
 }
@@ -75,7 +75,7 @@ fn cpus_in(groups: &str, mount: &Path) -> Option<f64> {
     });
     let first = Place { folder: "cpu", controller: Some("cpu") };
     let first = folders(groups, mount, &first).into_iter().filter_map(|folder| {
-        // Without a quota it is -1.
+        // The file holds -1 where there is no quota.
         let quota = number(&folder, "cpu.cfs_quota_us").filter(|quota: &f64| *quota > 0.0)?;
         Some((quota, number(&folder, "cpu.cfs_period_us")?))
     });
@@ -87,7 +87,7 @@ fn threads_in(groups: &str, mount: &Path) -> Option<u64> {
     let first = Place { folder: "pids", controller: Some("pids") };
     let all = [SECOND, first].into_iter().flat_map(|place| folders(groups, mount, &place));
     let rooms = all.filter_map(|folder| {
-        // Without a limit it is `max`, which is no number.
+        // The file holds `max`, which is no number, where there is no limit.
         let limit: u64 = number(&folder, "pids.max")?;
         Some(limit.saturating_sub(number(&folder, "pids.current").unwrap_or(0)))
     });
@@ -113,8 +113,8 @@ fn folders(groups: &str, mount: &Path, place: &Place) -> Vec<PathBuf> {
     on_the_way.map(Path::to_owned).collect()
 }
 
-/// The number in a file; none where the file is not there, or says something else or a negative number to a
-/// type that has none.
+/// The number in a file; none where the file is missing, or holds something else or a negative number for a type that
+/// has none.
 fn number<T: FromStr>(folder: &Path, name: &str) -> Option<T> {
     fs::read_to_string(folder.join(name)).ok()?.trim().parse().ok()
 }

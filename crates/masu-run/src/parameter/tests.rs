@@ -1,4 +1,4 @@
-//! Tests of parameters: what is replaced, what stays, and what is refused.
+//! Tests of parameters: names that are replaced, text that stays, and values that are refused.
 
 use super::*;
 

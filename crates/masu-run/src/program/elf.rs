@@ -1,4 +1,4 @@
-//! What an ELF file tells about its malloc: its loader, its libraries, the symbols it brings along.
+//! The facts in an ELF file about its malloc: its loader, its libraries, the symbols it brings along.
 //!
 //! Only headers and symbol tables are read. A stripped program does not show a malloc that is linked in, so the
 //! warm-up run has the last word.
@@ -27,16 +27,16 @@ const MACHINE: elf::Machine = elf::EM_AARCH64;
 pub(crate) struct Image {
     /// The C library, known from the loader and the libraries it names.
     pub(crate) libc: Libc,
-    /// The loader it names, if any; only then can libraries be preloaded into it.
+    /// The loader that the file names, if any; only then can libraries be preloaded into it.
     pub(crate) loader: Option<PathBuf>,
     pub(crate) needed: Vec<String>,
-    /// Symbols it defines, those of [`TELLING`] only, with their addresses in the file's terms.
+    /// Symbols that the file defines, those of [`TELLING`] only, with their addresses in the file's terms.
     pub(crate) defined: Vec<(String, u64)>,
-    /// Symbols it imports, those of [`TELLING`] only.
+    /// Symbols that the file imports, those of [`TELLING`] only.
     pub(crate) imported: Vec<String>,
     /// The lowest address of a loadable segment.
     pub(crate) lowest: u64,
-    /// Whether it is written in Go alone, without a malloc.
+    /// True if the program is written in Go alone, without a malloc.
     pub(crate) is_go: bool,
 }
 
@@ -100,7 +100,7 @@ const SANITIZER_LIBRARIES: [(&str, &str); 5] = [
     ("libclang_rt.asan", "AddressSanitizer"),
 ];
 
-/// What is wrong with a program that is no ELF file, and was not found to be a script.
+/// The fault of a program that is no ELF file, and was not found to be a script.
 pub(crate) const NO_ELF: &str =
     "neither an ELF program nor a script with a `#!` line; name its interpreter before it";
 
@@ -109,7 +109,7 @@ fn is_telling(name: &str) -> bool {
 }
 
 impl Image {
-    /// Reads the ELF file at `path`; the error says what is wrong with it and what to do.
+    /// Reads the ELF file at `path`; the error names the fault and a remedy.
     pub(crate) fn read(path: &Path) -> Result<Image, String> {
         let file = File::open(path).map_err(|error| format!("cannot read it: {error}"))?;
         let cache = ReadCache::new(file);
@@ -164,7 +164,7 @@ impl Image {
         }
         for section in sections.iter() {
             let kind = section.sh_type(endian);
-            // What a library does not export is of no interest, and may be very long.
+            // Symbols that a library does not export do not matter, and their table may be very long.
             if kind == elf::SHT_DYNSYM || (kind == elf::SHT_SYMTAB && image.loader.is_some()) {
                 let symbols: &[elf::Sym64<Endianness>] =
                     section.data_as_array(endian, data).map_err(broken)?;
@@ -234,7 +234,7 @@ impl Image {
         })
     }
 
-    /// Whether the loader it names is there; without it the kernel says that there is no such file.
+    /// Checks that the loader exists; without it the kernel says that there is no such file.
     pub(crate) fn loader_here(&self) -> Result<(), String> {
         match &self.loader {
             Some(loader) if !loader.exists() => Err(format!(
@@ -246,7 +246,7 @@ impl Image {
         }
     }
 
-    /// Why no malloc can be preloaded into this program and what to do, if so.
+    /// The reason why no malloc can be preloaded into this program, with a remedy; none if one can be.
     pub(crate) fn refusal(&self) -> Option<String> {
         if self.is_go {
             return Some(
@@ -332,7 +332,7 @@ pub fn is_malloc_library(file: &str) -> bool {
     MALLOC_LIBRARIES.iter().any(|(prefix, _)| file.starts_with(prefix))
 }
 
-/// The C library a shared library is made for, known by what it needs.
+/// The C library a shared library is made for, known by the libraries it needs.
 fn library_libc(needed: &[String]) -> Libc {
     let needs = |name: &str| needed.iter().any(|library| library.starts_with(name));
     if needs("libc.musl-") || needed.iter().any(|library| library == "libc.so") {

@@ -108,7 +108,7 @@ fn what_a_run_leaves_is_removed_and_no_link_followed() {
 
 #[test]
 fn locked_folders_are_opened_up_and_links_left_alone() {
-    // Root may remove anything, so what makes removal possible for others is looked at itself.
+    // Root may remove anything, so the test checks the permissions themselves that make removal possible for others.
     let place = Place::new("locked");
     let (inside, outside) = (place.0.join("inside"), place.0.join("outside"));
     fs::create_dir_all(inside.join("deep")).unwrap();
@@ -171,7 +171,7 @@ fn a_copy_has_the_holes_of_its_original_and_all_that_lies_between_them() {
     let source = place.0.join("source");
     fs::create_dir(&source).unwrap();
     let file = File::create(source.join("file")).unwrap();
-    // Larger than any disk it may be copied to, as far as the file system lets it be.
+    // The file is larger than any disk it may be copied to, as far as the file system allows.
     let far = 1 << 40;
     file.set_len(far + 100).unwrap();
     for (at, text) in [(0, "first"), (5 << 20, "middle"), (far, "last")] {
@@ -202,7 +202,8 @@ fn a_place_of_a_mount_is_found_below_a_folder_whatever_its_name_and_only_there()
     assert_eq!(below("/tmp/run2/x"), None);
 }
 
-/// Mounting needs root, or a namespace where one is root; where neither can be had there is nothing to lose either.
+/// Mounting needs root, or a namespace where the user is root; where neither is available, nothing can
+/// be lost either.
 #[test]
 fn what_is_mounted_in_a_folder_is_not_removed_with_it() {
     let _alone = crate::execute::alone();

@@ -1,6 +1,6 @@
 //! Following every thread of a traced tree.
 //!
-//! A new thread may stop before its starter's stop tells whose it is, and waits until then.
+//! A new thread may stop before its starter's stop tells which process it belongs to, and waits until then.
 
 use std::collections::HashSet;
 use std::io;
@@ -12,10 +12,10 @@ use crate::kernel::{Status, Usage};
 
 pub(crate) use crate::kernel::trace::CallStops;
 
-/// The receiver of what the threads of a tree do. Each is stopped while it is reported.
+/// The receiver of the actions of a tree's threads. Each thread is stopped while it is reported.
 pub(crate) trait Witness {
-    /// `root` stands before its first instruction, and no one follows it yet. Returns at which calls
-    /// threads are to stop.
+    /// `root` stands before its first instruction, and no thread follows it yet. Returns the calls at which threads are
+    /// to stop.
     fn prepare(&mut self, _root: Pid) -> io::Result<CallStops> {
         Ok(CallStops::None)
     }
@@ -34,7 +34,7 @@ pub(crate) trait Witness {
     /// `pid` is about to make a call that a filter wants traced.
     fn call(&mut self, _pid: Pid) {}
 
-    /// `pid` goes on: whether it is to stop where its next call begins or ends.
+    /// `pid` goes on; true if it is to stop where its next call begins or ends.
     fn stops_at_calls(&mut self, _pid: Pid) -> bool {
         false
     }
@@ -46,7 +46,7 @@ pub(crate) trait Witness {
         false
     }
 
-    /// `pid` is about to end. One that is killed may be gone without this.
+    /// `pid` is about to end. A thread that is killed may be gone without this.
     fn leaves(&mut self, _pid: Pid) {}
 
     /// `pid` is gone; the first thread of a process goes last, and `usage` is then that of the process and the
@@ -54,7 +54,7 @@ pub(crate) trait Witness {
     fn end(&mut self, pid: Pid, usage: &Usage);
 }
 
-/// Follows the tree of `root` until its last thread is gone; returns how the root ended and what it used.
+/// Follows the tree of `root` until its last thread is gone; returns the root's ending and its usage.
 pub(super) fn follow(root: Pid, witness: &mut impl Witness) -> io::Result<(Status, Usage)> {
     let mut follower = Follower { root, ..Follower::default() };
     let mut root_end = None;
@@ -98,7 +98,7 @@ pub(super) fn follow(root: Pid, witness: &mut impl Witness) -> io::Result<(Statu
             }
             Change::Leaving => {
                 witness.leaves(pid);
-                // It is not to be caught any more.
+                // The thread is not to be caught any more.
                 ptrace::go_on(pid, 0);
             }
             Change::Halted(_) | Change::Other => follower.go_on(pid, 0, witness),
@@ -111,13 +111,13 @@ pub(super) fn follow(root: Pid, witness: &mut impl Witness) -> io::Result<(Statu
 struct Follower {
     root: Pid,
     calls: CallStops,
-    /// Whether the root's first stop was seen.
+    /// True if the root's first stop was seen.
     is_rooted: bool,
-    /// Threads that run, and whose they are is known.
+    /// Threads that run, and whose process is known.
     live: HashSet<Pid>,
     /// New threads whose first stop is still to come.
     newborn: HashSet<Pid>,
-    /// New threads that stopped before their starter's stop said whose they are.
+    /// New threads that stopped before their starter's stop named their process.
     early: HashSet<Pid>,
 }
 
@@ -139,7 +139,7 @@ impl Follower {
 
     fn on_signal(&mut self, pid: Pid, signal: i32, witness: &mut impl Witness) -> io::Result<()> {
         if !self.is_rooted && pid == self.root {
-            // The stop after the very first `exec`; no options were set yet to tell it by.
+            // This is the stop after the very first `exec`; no options were set yet that would mark it.
             self.is_rooted = true;
             self.calls = witness.prepare(pid)?;
             ptrace::follow(pid, self.calls)?;

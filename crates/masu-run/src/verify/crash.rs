@@ -1,4 +1,4 @@
-//! Crashes at the warm-up: whether the variant is at fault, the program, or the two together.
+//! Crashes at the warm-up: the fault of the variant, of the program, or of the two together.
 //!
 //! A variant under which even `sh -c :` crashes is broken by itself. A program that ends in the same way under the
 //! reference does so by itself, and that may be measured.
@@ -12,11 +12,11 @@ use crate::{Ending, Error, Input, Limits, Program, Run, Stop, Variant, Workload,
 /// A program that does nothing but start; `true` would not even ask for memory.
 const HARMLESS: [&str; 3] = ["sh", "-c", ":"];
 
-/// How long it may take to do so.
+/// The time in which it must end.
 const HARMLESS_TIME: Duration = Duration::from_secs(10);
 
-/// Whether `run` ended as programs end that crash: by a signal, in a shell that reports one, or in a
-/// loader that missed a symbol.
+/// True if `run` ended as crashing programs do: by a signal, in a shell that reports one, or in a loader that missed a
+/// symbol.
 pub(super) fn crashed(run: &Run) -> bool {
     match run.ending {
         Ending::Signalled(signal) => kernel::is_crash(signal),
@@ -25,14 +25,14 @@ pub(super) fn crashed(run: &Run) -> bool {
     }
 }
 
-/// What shells add to the number of the signal that ended a program.
+/// The number that shells add to the signal that ended a program.
 const SHELL_OFFSET: i32 = 128;
 
 fn misses_a_symbol(run: &Run) -> bool {
     run.ending == Ending::Exited(127) && run.stderr.tail.contains("symbol")
 }
 
-/// Looks whether the variant crashes any program, where `run` crashed under it.
+/// Checks whether the variant crashes any program, where `run` crashed under it.
 pub(super) fn accuse_variant(
     workload: &Workload,
     variant: &Variant,
@@ -58,7 +58,7 @@ pub(super) fn accuse_variant(
     })
 }
 
-/// Looks whether the program ended at its warm-up under `variant` as it does not under the reference,
+/// Checks whether the program ended at its warm-up under `variant` as it does not under the reference,
 /// whose warm-up ended in `reference`, in a way that leaves nothing to compare. Where it crashed, `bound_deep` may name a
 /// library that was opened with `RTLD_DEEPBIND`.
 ///
@@ -105,7 +105,7 @@ pub fn accuse_pair(
     })
 }
 
-/// How a run ended; a shell's way to report a signal is explained.
+/// The ending of a run; a shell's way to report a signal is explained.
 fn described(ending: &Ending) -> String {
     let signal = match ending {
         Ending::Exited(code) => {

@@ -1,8 +1,8 @@
-//! Why a program crashes under every preloaded malloc: libraries that it opens with `RTLD_DEEPBIND`.
+//! The cause of crashes under every preloaded malloc: libraries that a program opens with `RTLD_DEEPBIND`.
 //!
 //! Such a library finds the C library's `free` first and hands it blocks of another malloc. glibc's loader logs in
-//! what order each object is searched (`LD_DEBUG=scopes`): an object that is searched before the program was opened
-//! so.
+//! which order each object is searched (`LD_DEBUG=scopes`): an object that is searched before the program was opened
+//! with that flag.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,8 @@ use super::loader::folder;
 use crate::execute::{Conditions, execute_under};
 use crate::{Libc, Limits, Stop, Variant, Workload};
 
-/// The first library that `workload` opens so under `variant`, by name; none where there is none or nothing was seen.
+/// The first library that `workload` opens with that flag under `variant`, by name; none where there is none or nothing
+/// was seen.
 pub fn culprit(
     workload: &Workload,
     variant: &Variant,

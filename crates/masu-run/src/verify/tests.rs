@@ -1,4 +1,4 @@
-//! Tests of the proof: on real programs under a real preloaded malloc, and on what must fail.
+//! Tests of the proof: on real programs under a real preloaded malloc, and on cases that must fail.
 
 use std::path::PathBuf;
 

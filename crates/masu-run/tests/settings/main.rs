@@ -1,9 +1,8 @@
-//! Every setting of every malloc is proved to take effect: a C program says what its malloc did,
-//! under one value and under the opposite, and a mistake planted in the translation makes the proof
-//! fail.
+//! Every setting of every malloc is proved to take effect: a C program reports the actions of its malloc, under one
+//! value and under the opposite, and a mistake planted in the translation makes the proof fail.
 //!
-//! It relies on `tests/c/settings.c` for what is seen and on `proofs.rs` for what must be. Cells of a
-//! malloc that is not installed are skipped by name; `cargo xtask ci` installs them all.
+//! It relies on `tests/c/settings.c` for the figures and on `proofs.rs` for the expectations. Cells of a malloc that is
+//! not installed are skipped by name; `cargo xtask ci` installs them all.
 
 mod probe;
 mod proofs;
@@ -37,7 +36,7 @@ fn prove(malloc: &str) {
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
-/// Proves one cell; what is wrong if it cannot be.
+/// Proves one cell; returns the fault if there is one.
 fn prove_one(probe: &Probe, proof: &Proof, member: &str) -> Option<String> {
     let name = format!("{member}:{}", proof.setting);
     let (holds, seen) = try_out(probe, proof, member, None);
@@ -49,7 +48,7 @@ fn prove_one(probe: &Probe, proof: &Proof, member: &str) -> Option<String> {
     holds.then(|| format!("{name} is proved by a misspelt variable too: {seen}"))
 }
 
-/// Whether the proof holds, with both variants changed by `mistake` if there is one; and what was seen.
+/// The result of the proof, with both variants changed by `mistake` if there is one; and the figures that were seen.
 fn try_out(
     probe: &Probe,
     proof: &Proof,
@@ -61,7 +60,7 @@ fn try_out(
         let variant = probe.variant(&format!("{member}:{setting}={value}"));
         let variant = mistake.map_or(variant.clone(), |change| change(variant));
         let seen = probe.play(&variant, scene, &[]);
-        // jemalloc complains about what it does not know.
+        // jemalloc complains about settings that it does not know.
         let is_quiet = mistake.is_some() || seen.complaints.is_empty();
         assert!(is_quiet, "{}: {}", variant.label, seen.complaints);
         seen.get(figure)

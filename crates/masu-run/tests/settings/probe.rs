@@ -17,11 +17,11 @@ pub(crate) struct Probe {
     catalogue: Catalogue,
 }
 
-/// What the program said.
+/// The output of the program.
 #[derive(Debug)]
 pub(crate) struct Seen {
     figures: BTreeMap<String, u64>,
-    /// What came on standard error, from the malloc: the program itself says nothing there.
+    /// The text on standard error, from the malloc: the program itself writes nothing there.
     pub(crate) complaints: String,
 }
 
@@ -57,7 +57,7 @@ impl Probe {
         names.filter(|name| is_member(name)).collect()
     }
 
-    /// Whether the kernel gives huge pages to those that ask, and to nobody else.
+    /// True if the kernel gives huge pages to programs that ask, and to no others.
     pub(crate) fn gives_huge_pages_on_advice(&self) -> bool {
         let file = "/sys/kernel/mm/transparent_hugepage/enabled";
         std::fs::read_to_string(file).is_ok_and(|mode| mode.contains("[madvise]"))
@@ -68,8 +68,7 @@ impl Probe {
         self.catalogue.resolve(&spec, &self.program.program).unwrap()
     }
 
-    /// What is seen when `scene` is played under `variant` in an environment of nothing but
-    /// `users`.
+    /// The figures when `scene` is played under `variant` in an environment of nothing but `users`.
     pub(crate) fn play(&self, variant: &Variant, scene: &str, users: &[(&str, &str)]) -> Seen {
         let inherited = |name: &str| {
             users.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).into())

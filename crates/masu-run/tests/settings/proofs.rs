@@ -1,24 +1,24 @@
-//! What each setting of each malloc must be seen to do: two opposite values, the figure that tells
-//! them apart, and what it must be under either.
+//! The effect that each setting of each malloc must have: two opposite values, the figure that tells them apart, and
+//! its bounds under either.
 
-/// How one cell of the table is proved.
+/// The proof of one cell of the table.
 pub(crate) struct Proof {
     pub(crate) malloc: &'static str,
     pub(crate) setting: &'static str,
-    /// What the program does.
+    /// The scene that the program plays.
     pub(crate) scene: &'static str,
     /// Two values that are each other's opposite.
     pub(crate) values: [&'static str; 2],
     /// The name of the figure to look at.
     pub(crate) figure: &'static str,
-    /// Whether the figure under the first value and that under the second are as they must be.
+    /// True if the figures under the first and the second value are as they must be.
     pub(crate) holds: fn(u64, u64) -> bool,
-    /// Whether the kernel must give huge pages to those that ask, and to nobody else.
+    /// True if the kernel must give huge pages to programs that ask, and to no others.
     pub(crate) needs_advice: bool,
 }
 
 impl Proof {
-    /// What the figure is, for people.
+    /// The figure in words, for people.
     pub(crate) fn evidence(&self) -> &'static str {
         match (self.malloc, self.figure) {
             (_, "heap") => "size of the heap after one small block",
@@ -58,11 +58,10 @@ const fn advised(
     Proof { needs_advice: true, ..proof }
 }
 
-/// Of the 64 MiB that the scene frees, more than 60 against less than 10: what is left then is
-/// what a malloc keeps near its threads.
+/// More than 60 MiB against less than 10, of the 64 MiB that the scene frees: a malloc keeps the rest near its threads.
 const KEPT: fn(u64, u64) -> bool = |kept, given| kept > 60 << 20 && given < 10 << 20;
 
-/// Nearly all of the 64 MiB that the scene fills against none. Some mallocs begin without.
+/// Nearly all of the 64 MiB that the scene fills, against none. Some mallocs begin without huge pages.
 const ALL: fn(u64, u64) -> bool = |all, none| all > 50 << 20 && none == 0;
 
 const SPREAD: fn(u64, u64) -> bool = |one, three| (one, three) == (1, 3);
@@ -86,8 +85,8 @@ pub(crate) static PROOFS: &[Proof] = &[
     }),
     proof("glibc", "arenas", ["1", "3"], ("threads", "arenas"), SPREAD),
     advised("glibc", ("huge", "advised"), ALL),
-    // 4,096 blocks of 64 bytes freed, each 80 with its header: what the thread does not keep goes to
-    // the fast bins. By default a thread keeps seven.
+    // 4,096 blocks of 64 bytes are freed, each 80 with its header: the blocks that the thread does not keep go to the
+    // fast bins. By default a thread keeps seven.
     proof("glibc", "tcache_count", ["0", "1000"], ("cache", "mallinfo.fastbin"), |none, kept| {
         none == kept + 1000 * 80
     }),

@@ -9,7 +9,7 @@ use anstyle::Style;
 use console::{Key, Term, truncate_str};
 use masu_lab::terminal::Mode;
 
-/// Another screen than that of the shell, without a cursor; and back.
+/// The sequences that switch to a screen of masu's own, without a cursor, and back to the shell's.
 const ENTER: &str = "\x1b[?1049h\x1b[?25l";
 const LEAVE: &str = "\x1b[?25h\x1b[?1049l";
 

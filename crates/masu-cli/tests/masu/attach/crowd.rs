@@ -125,7 +125,7 @@ fn every_thread_is_counted_those_that_begin_and_children_too_and_none_stays_stop
     signal("-INT", &masu.id().to_string());
     let diagnosis = diagnosis(&masu.wait_with_output().unwrap());
     let calls = &diagnosis["facts"]["calls"];
-    // Those of the turn before are there, and each turn adds to them; the child is one more that works.
+    // The threads of the turn before are there, and each turn adds to them; the child works too.
     let at_work = |turn: usize| FIRST + MORE * (1 + turn) + 1;
     let said = turns;
     let writes = TIMES * (1..=turns).map(at_work).sum::<usize>() + said;
@@ -141,7 +141,7 @@ fn when_masu_is_killed_every_thread_goes_on_and_children_do() {
     let mut masu = crowd.attached();
     let mut children = vec![crowd.turn()];
     crowd.orders.write_all(b"turn\n").unwrap();
-    // In the middle of a turn, or at its end.
+    // masu is killed in the middle of a turn, or at its end.
     masu.kill().unwrap();
     masu.wait().unwrap();
     let line = crowd.line();

@@ -112,7 +112,7 @@ impl Surroundings {
         command.env_remove("XDG_CACHE_HOME").env_remove("XDG_RUNTIME_DIR");
     }
 
-    /// As a terminal starts it: a signal reaches masu and whatever it runs.
+    /// Gives `command` a process group, as a terminal does: a signal reaches masu and all that it runs.
     pub(super) fn in_a_group(&self, mut command: Command) -> Command {
         command.stderr(Stdio::piped()).process_group(0);
         command
