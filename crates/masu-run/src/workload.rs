@@ -159,8 +159,7 @@ pub fn unlinked_file() -> Result<File, Error> {
 }
 
 /// `word` as a shell would have to read it. Characters that no line may hold are escaped, as bash, zsh and the newest
-/// POSIX shells read it: `$'a
-/// b'`.
+/// POSIX shells read it: `$'a\nb'`.
 pub fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "-_./:=,@%+{}".contains(c);
     if word.contains(char::is_control) {
