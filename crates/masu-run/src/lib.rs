@@ -6,8 +6,8 @@
 //! 2. `program` looks a command up and says whether an allocator can be preloaded into it;
 //! 3. [`variant`] turns `glibc:top_pad=64M` into an allocator with settings, ready to run;
 //! 4. [`mod@launch`] becomes the program under one variant (`masu run`), or
-//! 5. [`execute`] runs and times it, [`verify`] proves in a traced run that the preload took effect, [`calls`] counts its
-//!    system calls, and [`prices`] has the cost of such a call.
+//! 5. [`execute`] runs and times it, [`verify`] proves in a traced run that the preload took effect, [`calls`] counts
+//!    its system calls, and [`prices`] has the cost of such a call.
 //!
 //! The crate prints nothing, and only [`Stop`] touches signal handlers, when asked to.
 #![expect(missing_docs, reason = "names of the command's parts need no sentence")]
