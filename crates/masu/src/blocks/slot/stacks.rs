@@ -277,14 +277,13 @@ impl Stacks {
     /// A free block for `size` bytes, at most [`crate::memory::class::TABLE_LIMIT`], or null.
     #[inline(always)]
     pub(crate) fn pop_for_size(&self, size: usize) -> *mut u8 {
-        const OFFSETS: usize = offset_of!(Stacks, offsets);
+        const TABLE: usize = offset_of!(Stacks, offsets);
         let step = (size + 15) >> 4;
         debug_assert!(step < TABLE_LENGTH);
-        // SAFETY: The size is in the table (the limit above), and any offset in it leads to a stack of this cache.
-        unsafe {
-            let stack = register::moved_by_table::<Stacks, OFFSETS>(self, step);
-            (*stack.cast::<Stack>()).pop()
-        }
+        // SAFETY: The table has a place for each size up to the limit.
+        let stack = unsafe { register::moved_by_table::<Stacks, TABLE>(self, step) };
+        // SAFETY: Every offset in the table leads to a stack of this cache.
+        unsafe { &*stack.cast::<Stack>() }.pop()
     }
 
     /// Pushes a block with this `double_code` in the class map; false where its stack is full, as it is for everything

@@ -75,6 +75,11 @@ fn share(threads: usize, cpus: usize, live: usize, most: usize) -> usize {
     all.max(live / LIVE_SHARE).checked_div(threads).unwrap_or(0).max(BYTES_MIN)
 }
 
+/// As if this were the share where stacks of smaller blocks are bounded.
+fn of_smaller(share: usize) -> usize {
+    if share < BYTES { share } else { (2 * BYTES).max(share / SMALLER_SHARE) }
+}
+
 /// The budget of a thread in a program of few, in bytes: what the stacks that ended threads left may hold together.
 pub(in crate::threads::cache) fn of_few() -> usize {
     settings::cache_size().unwrap_or_else(most)
@@ -89,10 +94,7 @@ impl ThreadCache {
     /// The budget that bounds each stack of smaller blocks: deeper ones hold many pages, and gain little. A program with one
     /// thread may have as deep ones as others, because lists of a thousand blocks are usual.
     pub(super) fn budget_of_smaller(&self) -> usize {
-        let share = self.share();
-        let of_share =
-            || if share < BYTES { share } else { (2 * BYTES).max(share / SMALLER_SHARE) };
-        settings::cache_size().unwrap_or_else(of_share)
+        settings::cache_size().unwrap_or_else(|| of_smaller(self.share()))
     }
 
     /// Whether what stacks start with counts against the budget too, as it does where the budget was set or is small.
@@ -137,7 +139,7 @@ fn threads_and_cpus() -> (usize, usize) {
 
 #[cfg(test)]
 mod tests {
-    use super::{ALL_BYTES_MIN, BYTES, BYTES_MIN, Pace, share};
+    use super::{ALL_BYTES_MIN, BYTES, BYTES_MIN, Pace, of_smaller, share};
 
     #[test]
     fn a_share_follows_threads_cpus_and_live_memory() {
@@ -148,6 +150,13 @@ mod tests {
         assert_eq!(share(64, 2, 0, most), ALL_BYTES_MIN / 64);
         assert_eq!(share(100_000, 2, 0, most), BYTES_MIN);
         assert_eq!(share(64, 2, 8 << 30, most), 64 << 20, "half of 8 GiB, divided by 64");
+    }
+
+    #[test]
+    fn stacks_are_as_deep_with_one_thread_as_with_several_and_shallow_where_shares_are_scarce() {
+        assert_eq!(of_smaller(BYTES), of_smaller(2 * BYTES), "one thread, and several");
+        assert_eq!(of_smaller(BYTES_MIN), BYTES_MIN, "scarce");
+        assert_eq!(of_smaller(64 << 20), 16 << 20, "much live memory");
     }
 
     #[test]
