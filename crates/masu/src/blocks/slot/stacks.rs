@@ -265,7 +265,7 @@ impl Stacks {
     /// stack of the plain class.
     #[inline(always)]
     pub(crate) fn pop_for_layout(&self, size: usize) -> *mut u8 {
-        self.stack_at(usize::from(OFFSETS[(size + 15) >> 4])).pop()
+        self.stack_at_run_time(usize::from(OFFSETS[(size + 15) >> 4])).pop()
     }
 
     /// A free block of a plain class, or null.
@@ -297,7 +297,7 @@ impl Stacks {
     /// full.
     #[inline(always)]
     pub(crate) fn push_for_layout(&self, size: usize, block: *mut u8) -> bool {
-        self.stack_at(usize::from(OFFSETS[(size + 15) >> 4])).push(block)
+        self.stack_at_run_time(usize::from(OFFSETS[(size + 15) >> 4])).push(block)
     }
 
     /// Pushes a block of a plain class; false where its stack is full.
