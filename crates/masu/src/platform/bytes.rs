@@ -4,12 +4,12 @@
 //! whatever the length and compares byte by byte; programs with many strings take half as long again as on glibc. The
 //! linker takes this crate's functions before it searches the C library, so all code of a static program uses them.
 //!
-//! Three functions in assembly, because the compiler turns the body of `memcpy` into a call of `memcpy`. The hard idea: lengths
-//! up to 128 bytes are copied without a loop, in steps, from both ends with vectors of one width that may overlap. Within a
-//! step all is read before any is written, and loops run in the direction that an overlap needs, so one function is both
-//! `memcpy` and `memmove`. Long copies and fills use vectors of 32 bytes where the CPU has AVX2. The first long one finds out
-//! (`platform/bytes/width.rs`), so no constructor must have run before. A move upwards onto itself always runs from the end
-//! with vectors of 16.
+//! Three functions in assembly, because the compiler turns the body of `memcpy` into a call of `memcpy`. The hard idea:
+//! lengths up to 128 bytes are copied without a loop, in steps, from both ends with vectors of one width that may
+//! overlap. Within a step all is read before any is written, and loops run in the direction that an overlap needs, so
+//! one function is both `memcpy` and `memmove`. Long copies and fills use vectors of 32 bytes where the CPU has AVX2.
+//! The first long copy or fill finds the width (`platform/bytes/width.rs`), so no constructor must have run before. A
+//! move upwards onto itself always runs from the end with vectors of 16.
 //!
 //! The names are weak: where a program has two versions of this crate, either version will do.
 

@@ -1,10 +1,10 @@
 //! The environment: variables that the program was started with, read without the C library's `getenv`.
 //!
-//! Relies on the C library's door for where the list is. The hard idea is *when* it is there: `libmasu.so` gets its first
-//! request, and its constructor runs, before glibc has set `environ` (musl sets it first of all). glibc passes the list to
-//! every constructor, so [`Environment::at`] takes it from there. A program that masu is linked into allocates first in its
-//! own code or its runtime's, when `environ` is set. `/proc/self/environ` would serve all of them, at three system calls for
-//! each program start, and not without `/proc`.
+//! Relies on the C library's door for the list's address. The hard idea is *when* the list exists: `libmasu.so` gets
+//! its first request, and its constructor runs, before glibc has set `environ` (musl sets it first of all). glibc
+//! passes the list to every constructor, so [`Environment::at`] takes it from there. A program that masu is linked into
+//! allocates first in its own code or its runtime's, when `environ` is set. `/proc/self/environ` would serve all of
+//! them, at three system calls for each program start, and not without `/proc`.
 //!
 //! The list is never kept for later: the program may change it.
 

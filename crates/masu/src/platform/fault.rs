@@ -1,7 +1,6 @@
 //! The one way this crate ends a program: a static message on standard error, then an abort.
 //!
-//! Relies on the kernel door to write. Nothing is formatted or allocated, because the heap may be
-//! what is broken.
+//! Relies on the kernel door to write. Nothing is formatted or allocated, because the heap may be broken.
 
 use crate::platform::kernel;
 use crate::platform::libc;

@@ -145,7 +145,7 @@ pub(crate) struct Object<'a> {
     pub(crate) address: usize,
     name: *const c_char,
     segments: &'a [Segment],
-    /// How many objects were loaded or unloaded so far, by all; `None` where the C library does not say.
+    /// The number of objects that the process has loaded or unloaded so far; `None` where the C library does not say.
     pub(crate) changes: Option<u64>,
 }
 
@@ -154,7 +154,8 @@ impl Object<'_> {
         self.segments
     }
 
-    /// The file it was loaded from; for the program, the path it was started with (`AT_EXECFN` of `getauxval(3)`).
+    /// The file that the object was loaded from; for the program, the path it was started with (`AT_EXECFN` of
+    /// `getauxval(3)`).
     pub(crate) fn name(&self) -> &CStr {
         const AT_EXECFN: c_ulong = 31;
         let started = core::ptr::with_exposed_provenance(getauxval(AT_EXECFN) as usize);
@@ -166,7 +167,7 @@ impl Object<'_> {
     }
 }
 
-/// How many threads are inside `dl_iterate_phdr` for masu now.
+/// The number of threads inside `dl_iterate_phdr` for masu now.
 static WALKERS: AtomicUsize = AtomicUsize::new(0);
 /// Whether a thread may have been inside the dynamic linker, holding its lock, when the process forked: the C library
 /// never releases that lock in the child.
@@ -212,7 +213,7 @@ pub(crate) fn object_without_lock(address: usize) -> Option<[usize; 3]> {
     if LOCK_IS_LOST.load(Ordering::Relaxed) { find_object::find_object(address) } else { None }
 }
 
-/// How many objects were loaded or unloaded so far; `None` where the C library does not say.
+/// The number of objects loaded or unloaded so far; `None` where the C library does not say.
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.profile.libc_object_changes")]
 pub(crate) fn object_changes() -> Option<u64> {
@@ -247,7 +248,7 @@ unsafe extern "C" fn visit_object(
     let segments = if info.headers.is_null() {
         &[]
     } else {
-        // SAFETY: An object's headers are mapped, constant and so many.
+        // SAFETY: An object's headers are mapped and constant, and there are `count` of them.
         unsafe { core::slice::from_raw_parts(info.headers, usize::from(info.count)) }
     };
     c_int::from(!visit(&Object { address: info.address, name: info.name, segments, changes }))

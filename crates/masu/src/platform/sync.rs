@@ -26,8 +26,8 @@ pub(crate) use pair::Pair;
 pub(crate) use raw_lock::RawLock;
 pub(crate) use table::Table;
 
-/// What `fork` does with each lock, and a number that this may change. Not `dyn`, whose tables are relocated at the start of
-/// every program.
+/// The action of `fork` on each lock, and a number that the action may change. Not a `dyn` trait, whose tables are
+/// relocated at the start of every program.
 pub(crate) struct Visitor {
     act: fn(&'static RawLock, &mut usize),
     number: usize,

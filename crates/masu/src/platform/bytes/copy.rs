@@ -1,6 +1,6 @@
 //! `memcpy` and `memmove`.
 //!
-//! Relies on its parent for the names and for what lengths mean.
+//! Relies on its parent for the names and for the lengths at which the method changes.
 
 use core::arch::naked_asm;
 use core::ffi::c_void;
@@ -139,8 +139,9 @@ pub(super) unsafe extern "C" fn copy(
         "movups [r8 + 48], xmm7",
         "movups [rax], xmm8",
         "ret",
-        // From the end: the first 64 bytes are loaded now, because they may be overwritten before their turn. Then by 16
-        // where `to` is aligned; `r9` is the end of what is left to write, `rsi` of what is left to read.
+        // From the end: the first 64 bytes are loaded now, because they may be overwritten before their turn. Then by
+        // 16 where `to` is aligned; `r9` is the end of the bytes left to write, `rsi` the end of the bytes left to
+        // read.
         "50:",
         "movups xmm9, [rsi + 16]",
         "movups xmm10, [rsi + 32]",

@@ -1,6 +1,6 @@
 //! `memset`.
 //!
-//! Relies on its parent for the name and for what lengths mean.
+//! Relies on its parent for the name and for the lengths at which the method changes.
 
 use core::arch::naked_asm;
 use core::ffi::{c_int, c_void};

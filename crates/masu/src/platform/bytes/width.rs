@@ -1,7 +1,7 @@
-//! How wide the CPU's vectors are, for long copies and fills.
+//! The width of the CPU's vectors, for long copies and fills.
 //!
-//! Relies on `cpuid`, and on `xgetbv` for whether the kernel saves the registers. No constructor does this: the first code
-//! that copies may be the C library's, or relocate the program.
+//! Relies on `cpuid`, and on `xgetbv` to know whether the kernel saves the registers. No constructor does this: the
+//! first code that copies may be the C library's, or relocate the program.
 
 use core::arch::asm;
 use core::arch::x86_64::{__cpuid, __cpuid_count};
@@ -15,7 +15,7 @@ pub(super) const NARROW: u8 = 1;
 /// Vectors of 32 bytes too.
 pub(super) const WIDE: u8 = 2;
 
-/// Finds the width out. Must not make long copies itself.
+/// Finds the width. Must not make long copies itself.
 pub(super) extern "C" fn find() {
     // ORDERING: Relaxed: a thread that does not see the value finds the same one.
     WIDTH.store(if is_wide() { WIDE } else { NARROW }, Ordering::Relaxed);
@@ -23,11 +23,12 @@ pub(super) extern "C" fn find() {
 
 /// Whether the CPU has AVX2, and the kernel saves its registers at a context switch.
 fn is_wide() -> bool {
-    /// Leaf 1, `ecx`: `xgetbv` says what the kernel saves.
+    /// Leaf 1, `ecx`: `xgetbv` says which registers the kernel saves.
     const OSXSAVE: u32 = 1 << 27;
     /// Leaf 7, `ebx`.
     const AVX2: u32 = 1 << 5;
-    /// What the kernel saves: vectors of 16 bytes, and their upper halves.
+    /// The bits of vectors of 16 bytes and of their upper halves. Both must be among the registers that the kernel
+    /// saves.
     const KEPT: u32 = 0b110;
     __cpuid(0).eax >= 7
         && __cpuid(1).ecx & OSXSAVE != 0

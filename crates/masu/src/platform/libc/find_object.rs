@@ -1,8 +1,8 @@
 //! Finding one loaded object without the dynamic linker's lock: `_dl_find_object` of glibc 2.35.
 //!
-//! Relies on `dlsym` for that function, so that programs need no newer glibc, and static programs lack nothing. It is used
-//! only where the lock is lost, although it would always work: only `dl_iterate_phdr` says whether objects have changed
-//! since, which is what makes samples cheap.
+//! Relies on `dlsym` for that function, so that programs need no newer glibc, and static programs lack nothing. It is
+//! used only where the lock is lost, although it would always work: only `dl_iterate_phdr` says whether objects have
+//! changed since, which makes samples cheap.
 
 use core::ffi::{c_char, c_int, c_void};
 use core::{mem, ptr};
@@ -28,7 +28,7 @@ type Error = unsafe extern "C" fn() -> *mut c_char;
 /// The function; null where there is none or `load_finder` did not run.
 static FIND: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
 
-/// Looks the function up. The dynamic linker may allocate in this call.
+/// Finds the address of the function. The dynamic linker may allocate in this call.
 #[cold]
 #[inline(never)]
 pub(crate) fn load_finder() {
@@ -50,7 +50,7 @@ pub(crate) fn load_finder() {
     FIND.store(find, Ordering::Relaxed);
 }
 
-/// Whether [`find_object`] can find any.
+/// Whether [`find_object`] can find objects.
 pub(super) fn has_finder() -> bool {
     // ORDERING: Relaxed, as above.
     !FIND.load(Ordering::Relaxed).is_null()

@@ -24,8 +24,8 @@ struct Place {
 type DlAddr = unsafe extern "C" fn(address: *const c_void, place: *mut Place) -> c_int;
 type DlOpen = unsafe extern "C" fn(name: *const c_char, flags: c_int) -> *mut c_void;
 
-/// How often pinning may still be tried; 0 once the library is pinned. A thread waits for no other that pins: it pins too, because
-/// that thread may fail, or be missing in a forked child.
+/// The number of times that pinning may still be tried; 0 once the library is pinned. A thread does not wait for
+/// another thread that pins: it pins too, because the other thread may fail, or be missing in a forked child.
 static TRIES_LEFT: AtomicUsize = AtomicUsize::new(8);
 
 /// Pins the library that holds this code.

@@ -11,9 +11,10 @@ use crate::platform::kernel;
 
 /// A value that one thread at a time may touch; waiting threads sleep in the kernel.
 ///
-/// Locks are taken in the order of their *rank*: the threads, idle caches, the list of first-class heaps, what one of them
-/// owns, a class's pages in a shard, a class's transfer cache, what the unwinder knows, the profile, metadata, the arenas'
-/// growth, the ranges, the options' sources. No thread holds two locks of one rank, except around `fork`.
+/// Locks are taken in the order of their *rank*: the threads, idle caches, the list of first-class heaps, the pages and
+/// large blocks of one heap, a class's pages in a shard, a class's transfer cache, the unwinder's cache of rules, the
+/// profile, metadata, the arenas' growth, the ranges, the options' sources. No thread holds two locks of one rank,
+/// except around `fork`.
 ///
 /// `SHARED` says whether threads with nothing in common may wait for it. No slow system call is made while such a lock is
 /// held; debug builds check that with [`kernel::no_lock_is_held`].
@@ -68,7 +69,7 @@ impl<T, const SHARED: bool> Lock<T, SHARED> {
         &self.raw
     }
 
-    /// Whether this thread, or the one it is a copy of, holds the lock across `fork`.
+    /// Whether this thread, or the thread of the parent that it is a copy of, holds the lock across `fork`.
     pub(crate) fn is_held_for_fork(&self) -> bool {
         self.raw.is_held_for_fork()
     }
@@ -77,8 +78,8 @@ impl<T, const SHARED: bool> Lock<T, SHARED> {
     ///
     /// # Safety
     ///
-    /// - This thread, or the one it was forked from, holds the lock, and has no other reference to the value while it uses
-    ///   this one.
+    /// - This thread, or the thread that it was forked from, holds the lock, and has no other reference to the value
+    ///   while it uses this one.
     #[expect(clippy::mut_from_ref, reason = "the lock that is held gives the right")]
     pub(crate) unsafe fn held(&self) -> &mut T {
         // SAFETY: The caller's condition.

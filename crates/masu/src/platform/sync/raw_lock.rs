@@ -123,8 +123,8 @@ impl RawLock {
         }
     }
 
-    /// Ends [`RawLock::try_hold_for_fork`], in the parent and in the child. Returns whether this thread held the lock so; if not, it
-    /// does nothing.
+    /// Ends [`RawLock::try_hold_for_fork`], in the parent and in the child. Returns whether this thread held the lock
+    /// across `fork`; if not, does nothing.
     #[cold]
     #[inline(never)]
     #[unsafe(link_section = ".text.masu_cold.fork.raw_lock_let_go_after_fork")]

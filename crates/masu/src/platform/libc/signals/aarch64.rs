@@ -1,4 +1,4 @@
-//! What a fault handler needs of aarch64: a call on another stack, and the kind of the access.
+//! The parts of a fault handler that depend on aarch64: a call on another stack, and the kind of the access.
 
 use core::arch::asm;
 use core::ffi::c_void;
@@ -34,7 +34,7 @@ pub(crate) unsafe fn call_on(
 ///
 /// # Safety
 ///
-/// - `context` is that of a [`MemoryFault`](super::MemoryFault).
+/// - `context` is the context of a [`MemoryFault`](super::MemoryFault).
 pub(crate) unsafe fn was_write(context: *const c_void) -> Option<bool> {
     /// Records follow the registers; one holds the syndrome: `struct esr_context` of the kernel's `asm/sigcontext.h`.
     const RECORDS_AT: usize = 176 + 288;
@@ -43,7 +43,7 @@ pub(crate) unsafe fn was_write(context: *const c_void) -> Option<bool> {
     const WRITE: u64 = 1 << 6;
     let mut at = RECORDS_AT;
     while at < RECORDS_END {
-        // SAFETY: The caller's condition; records are contiguous, and one without a kind ends them.
+        // SAFETY: The caller's condition; records are contiguous, and a record without a kind ends them.
         let [kind, length] = unsafe { context.byte_add(at).cast::<[u32; 2]>().read() };
         if kind == SYNDROME {
             // SAFETY: As above.

@@ -1,4 +1,4 @@
-//! What a fault handler needs of x86-64: a call on another stack, and the kind of the access.
+//! The parts of a fault handler that depend on x86-64: a call on another stack, and the kind of the access.
 
 use core::arch::asm;
 use core::ffi::c_void;
@@ -34,7 +34,7 @@ pub(crate) unsafe fn call_on(
 ///
 /// # Safety
 ///
-/// - `context` is that of a [`MemoryFault`](super::MemoryFault).
+/// - `context` is the context of a [`MemoryFault`](super::MemoryFault).
 pub(crate) unsafe fn was_write(context: *const c_void) -> Option<bool> {
     /// The page fault's error code is register 19 of `gregset_t`, counted from 0.
     const ERROR_AT: usize = 40 + 19 * size_of::<usize>();
