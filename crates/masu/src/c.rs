@@ -34,7 +34,7 @@ pub fn prepare() {
     thread::prepare();
 }
 
-/// How to treat a pointer that masu did not hand out.
+/// The functions for pointers that masu did not hand out.
 ///
 /// ```
 /// use masu::c::{Foreign, set_foreign};
@@ -52,17 +52,18 @@ pub fn prepare() {
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Foreign {
-    /// Frees it.
+    /// Frees the block.
     pub free: unsafe extern "C" fn(*mut u8),
-    /// Changes its size, as `realloc`.
+    /// Changes the size of the block, as `realloc`.
     pub realloc: unsafe extern "C" fn(*mut u8, usize) -> *mut u8,
-    /// Its usable size in bytes, as `malloc_usable_size`.
+    /// The block's usable size in bytes, as `malloc_usable_size`.
     pub usable_size: unsafe extern "C" fn(*mut u8) -> usize,
 }
 
 static FOREIGN: AtomicPtr<Foreign> = AtomicPtr::new(ptr::null_mut());
 
-/// Sets how pointers are treated that masu did not hand out. Without it they end the program with a message.
+/// Sets the functions for pointers that masu did not hand out. Without them a foreign pointer ends the program with a
+/// message.
 ///
 /// ```
 /// # use masu::c::Foreign;
@@ -77,12 +78,12 @@ static FOREIGN: AtomicPtr<Foreign> = AtomicPtr::new(ptr::null_mut());
 /// masu::c::set_foreign(&OTHER);
 /// ```
 pub fn set_foreign(foreign: &'static Foreign) {
-    // ORDERING: Release publishes what the reference leads to; it pairs with the Acquire below.
+    // ORDERING: Release publishes the structure behind the reference; it pairs with the Acquire below.
     FOREIGN.store(ptr::from_ref(foreign).cast_mut(), Ordering::Release);
 }
 
-/// How many forks lie between the first process and this one: what a thread noted under another number, it noted in another
-/// process, and it may be missing in this one.
+/// The number of forks between the first process and this one. A thread that noted another number noted it in another
+/// process, and the thread may be missing in this one.
 ///
 /// ```
 /// assert_eq!(masu::c::generation(), masu::c::generation());
@@ -203,8 +204,8 @@ unsafe fn free_slow(block: *mut u8) {
     unsafe { front::free(block, |block| (foreign().free)(block)) };
 }
 
-/// As [`free`], with the alignment that the caller states, and the size if it knows one. Hardened build only: a wrong
-/// size or alignment ends the program.
+/// As [`free`], with the alignment that the caller states, and the size if the caller knows it. Hardened build only: a
+/// wrong size or alignment ends the program.
 ///
 /// ```
 /// let block = masu::c::aligned_alloc(64, 100);
@@ -289,7 +290,7 @@ pub fn aligned_alloc(align: usize, size: usize) -> *mut u8 {
     or_retry(size, || front::allocate_aligned(size, align.max(1), FreedBy::Map))
 }
 
-/// How many bytes of a block may be used; 0 for null. Constant for the block's life.
+/// The number of bytes of a block that may be used; 0 for null. Constant for the block's life.
 ///
 /// ```
 /// let block = masu::c::malloc(100);

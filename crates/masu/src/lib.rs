@@ -8,12 +8,12 @@
 //! assert_eq!(words.concat(), "ricebox");
 //! ```
 //!
-//! It needs no C compiler and no set-up. It runs on Linux, x86-64 and aarch64, with glibc and musl. On all
-//! other systems [`Masu`] hands every request to the system's allocator.
+//! masu needs no C compiler and no set-up. It runs on Linux, x86-64 and aarch64, with glibc and musl. On all other
+//! systems [`Masu`] hands every request to the system's allocator.
 //!
 //! A shared library that carries masu must never be unloaded: threads and `fork` call masu until the process ends. A
 //! library with masu as its global allocator pins itself at its first allocation. A library that calls only [`c`] must
-//! be linked with `-z nodelete`, as `libmasu.so` is. `docs/life.md` says what else holds for plug-ins.
+//! be linked with `-z nodelete`, as `libmasu.so` is. `docs/life.md` has the other rules for plug-ins.
 #![no_std]
 #![cfg_attr(feature = "nightly", feature(allocator_api))]
 #![cfg_attr(
@@ -70,7 +70,7 @@ pub mod profile;
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 pub mod statistics;
 
-// The allocator of a Rust program; where masu itself does not run, the whole crate.
+// The allocator of a Rust program. On systems where masu itself does not run, the crate has no other module.
 mod global;
 
 // The whole allocator under loom.

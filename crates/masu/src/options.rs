@@ -1,4 +1,4 @@
-//! Options: what a program or its user may set.
+//! Options: the settings that a program or its user may change.
 //!
 //! [`ALL`] lists them. The `const` functions of [`Masu`](crate::Masu) set them (`Masu::new().retain(0)`). Environment
 //! variables (`MASU_RETAIN=0`) override those, and [`set`] overrides both.
@@ -57,8 +57,8 @@ pub fn parse(name: impl AsRef<[u8]>, text: impl AsRef<[u8]>) -> Result<(), Refus
     set(name, Some(value))
 }
 
-/// For masu's own tests: makes the stripes of free runs more, as threads do that wait for each other; returns how many
-/// there are. In the hardened build there is one.
+/// For masu's own tests: adds stripes of free runs, as threads that wait for each other do. Returns the number of
+/// stripes; the hardened build has one.
 #[doc(hidden)]
 #[must_use]
 pub fn widen_stripes() -> usize {

@@ -2,10 +2,10 @@
 //!
 //! `front` serves them in the ordinary build, `secure` in the hardened one. Imports threads and all below them.
 
-// What is reclaimed before a request fails.
+// Memory that is reclaimed before a request fails.
 pub(crate) mod reclaim;
 
-// What a pointer leads to; blocks of whole slices.
+// Blocks of whole slices, and the kind of memory that a pointer leads to.
 pub(crate) mod large;
 pub(crate) mod pointer;
 

@@ -3,12 +3,13 @@
 //! Relies on the environment. One table (`settings/table.rs`) lists all options. The `const` functions of
 //! [`Masu`](crate::Masu), the variables (`MASU_RETAIN=0`) and their warnings, [`crate::options`], `masu list --options` and
 //! `docs/options.md` are made from it. A variable overrides what the program was built with, because its user knows the
-//! machine; what the running program sets overrides both.
+//! machine; an option that the running program sets overrides both.
 //!
-//! The hard idea is when options are read: when a thread starts, and in the constructor of `libmasu.so`. Until there is an
-//! environment the defaults hold. So every option may change while the program runs, and only slow paths read options, with
-//! one load. A thread that starts while another thread reads the variables waits for it, because some of what follows from
-//! them stays with the thread, such as its shard. The layers above act on options; this layer only says that they were read.
+//! The hard idea is when options are read: when a thread starts, and in the constructor of `libmasu.so`. Until there is
+//! an environment the defaults hold. So every option may change while the program runs, and only slow paths read
+//! options, with one load. A thread that starts while another thread reads the variables waits for it, because some of
+//! their effects stay with the thread, such as its shard. The layers above act on options; this layer only says that
+//! they were read.
 
 #[macro_use]
 mod table;
@@ -33,7 +34,7 @@ const COUNT: usize = ALL.len();
 /// Marks an option that is not set; greater than every accepted value.
 const UNSET: usize = usize::MAX;
 
-/// What set an option; a later variant overrides an earlier one.
+/// The source of an option's value; a later variant overrides an earlier one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Source {
     Nobody,
@@ -54,8 +55,8 @@ enum Source {
 #[unsafe(link_section = ".data.masu_options")]
 static VALUES: [AtomicUsize; COUNT] = [const { AtomicUsize::new(0) }; COUNT];
 
-/// What set each option. A thread that sets options holds this lock until all that belong together are set, and takes no
-/// other lock in that time.
+/// The source of each option's value. A thread that sets options holds this lock until all options that belong together
+/// are set, and takes no other lock in that time.
 static SOURCES: Lock<Sources> =
     Lock::new(Sources { of: [Source::Nobody; COUNT], variables_are_read: false });
 
@@ -73,8 +74,8 @@ fn value(place: usize) -> Option<usize> {
 }
 
 impl Sources {
-    /// Sets the option at `place` to `value`, or to its default with [`UNSET`], unless a source of higher priority
-    /// has set it. Of two variables of one option the first holds.
+    /// Sets the option at `place` to `value`, or to its default with [`UNSET`], unless a source of higher priority has
+    /// set it. Where two variables set one option, the first holds.
     #[cold]
     #[inline(never)]
     fn put(&mut self, place: usize, value: usize, by: Source) {
@@ -136,7 +137,7 @@ pub(crate) fn parse(name: &[u8], text: &[u8]) -> Result<usize, Refusal> {
 pub enum Refusal {
     /// There is no such option.
     Unknown,
-    /// The option does not accept the value; [`ALL`] has what it accepts.
+    /// The option does not accept the value; [`ALL`] lists the accepted values.
     Value,
 }
 
@@ -259,7 +260,7 @@ pub(crate) fn guard_slots() -> Option<usize> {
     held(Index::GuardSlots)
 }
 
-/// The seed of random placement, if blocks are placed so.
+/// The seed of random placement, if blocks are placed at random.
 #[inline]
 pub(crate) fn shuffle() -> Option<usize> {
     held(Index::Shuffle).filter(|seed| *seed != 0)

@@ -167,8 +167,8 @@ pub unsafe fn aligned_alloc(heap: NonNull<CHeap>, align: usize, size: usize) -> 
     allocate(unsafe { owner_of(heap) }, size, align.max(1), false)
 }
 
-/// Changes the size of a block; the new block is of this heap, the old one of any heap or of none. Null for `block`
-/// allocates. Null and `ENOMEM` on failure: the old block is then intact.
+/// Changes the size of a block; the new block belongs to this heap, and the old block to any heap or to none. Null for
+/// `block` allocates. Null and `ENOMEM` on failure: the old block is then intact.
 ///
 /// ```
 /// # use masu::c::heap;
@@ -207,7 +207,7 @@ pub unsafe fn realloc(heap: NonNull<CHeap>, block: *mut u8, size: usize) -> *mut
     new
 }
 
-/// The heap of `block`; null where it is of none.
+/// The heap of `block`; null where the block belongs to no heap.
 ///
 /// ```
 /// # use masu::c::heap;

@@ -34,7 +34,8 @@ impl BuildOptions {
 }
 
 impl Masu {
-    /// How many bytes of `block` the program may use. The system's allocator does not say, so it is the layout's size.
+    /// The number of bytes of `block` that the program may use. The system's allocator does not say, so it is the
+    /// layout's size.
     ///
     /// # Safety
     ///

@@ -1,7 +1,7 @@
 //! [`Masu`] on Linux: requests are served from masu's own heap.
 //!
-//! The fast paths are inlined into the program. What follows a miss stays in functions of this crate, so that a program
-//! does not grow with each place where it allocates.
+//! The fast paths are inlined into the program. The code that follows a cache miss stays in functions of this crate, so
+//! that a program does not grow with each place where it allocates.
 
 use core::alloc::{GlobalAlloc, Layout};
 
@@ -12,7 +12,8 @@ use crate::requests::front;
 use crate::requests::reclaim::or_retry;
 
 impl Masu {
-    /// How many bytes of `block` the program may use: at least the size of its layout, and constant for its life.
+    /// The number of bytes of `block` that the program may use: at least the size of its layout, and constant for its
+    /// life.
     ///
     /// ```
     /// use std::alloc::{GlobalAlloc, Layout};

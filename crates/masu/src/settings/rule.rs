@@ -110,7 +110,7 @@ impl Rule {
         parse(self.unit, text).filter(|value| self.accepts(*value))
     }
 
-    /// Appends which values are accepted.
+    /// Appends the accepted values.
     #[cold]
     #[inline(never)]
     pub(super) fn write_accepted(&self, line: &mut Line) {

@@ -21,23 +21,23 @@ pub enum Unit {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Description {
-    /// Its name, which is also the function of `Masu` that sets it, and the name for `get` and `set`.
+    /// The option's name, which is also the function of `Masu` that sets it, and the name for `get` and `set`.
     pub name: &'static str,
-    /// Its environment variable: `MASU_` and the name in capitals.
+    /// The option's environment variable: `MASU_` and the name in capitals.
     pub variable: &'static str,
-    /// Its unit.
+    /// The option's unit.
     pub unit: Unit,
     /// The least value accepted.
     pub least: usize,
     /// The greatest value accepted.
     pub most: usize,
-    /// What is accepted, in words.
+    /// The accepted values, in words.
     pub accepted: &'static str,
     /// The default: a value, or words where it follows the program.
     pub default: &'static str,
     /// When a change takes effect while the program runs, in words.
     pub holds: &'static str,
-    /// What it does, in words.
+    /// The option's effect, in words.
     pub meaning: &'static str,
 }
 
@@ -237,9 +237,9 @@ option_rows!(describe);
 pub struct Text {
     /// The variable.
     pub variable: &'static str,
-    /// What it holds, in words.
+    /// The accepted texts, in words.
     pub accepted: &'static str,
-    /// What it does, in words.
+    /// The variable's effect, in words.
     pub meaning: &'static str,
 }
 

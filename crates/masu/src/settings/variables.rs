@@ -16,7 +16,7 @@ const OTHERS: [&[u8]; 8] =
     [b"COUNT_FILE", b"OPERATIONS", b"OS_PAGE", b"PROFILE", b"SEED", b"SLOW", b"SOAK", b"TEST_"];
 
 /// Reads the variables, if there is an environment and they were not read before; waits for a thread that is setting
-/// options now. Returns the environment if it had any, so that the caller applies them.
+/// options now. Returns the environment if it had variables of masu's, so that the caller applies them.
 #[must_use]
 pub(crate) fn read_once() -> Option<Environment> {
     if SOURCES.lock().variables_are_read {
@@ -25,7 +25,7 @@ pub(crate) fn read_once() -> Option<Environment> {
     Environment::current().filter(read)
 }
 
-/// Reads the variables, if they were not read before; whether there were any for the caller to apply.
+/// Reads the variables, if they were not read before; returns whether there were variables for the caller to apply.
 #[cold]
 #[inline(never)]
 #[must_use]
@@ -69,7 +69,7 @@ fn apply(sources: &mut Sources, end: &[u8], text: &[u8], environment: &Environme
     }
 }
 
-/// Warns where guards are wanted and this build has none.
+/// Warns where the user asks for guards and this build has none.
 #[inline]
 fn check_guards() {
     const SAID: &[u8] = if cfg!(feature = "secure") {
@@ -173,7 +173,7 @@ fn nearest(end: &[u8]) -> Option<&'static Rule> {
     nearest
 }
 
-/// Levenshtein's distance between two names, ignoring case; much from one that is empty or too long.
+/// Levenshtein's distance between two names, ignoring case; a large number if `other` is empty or too long.
 #[cold]
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.options.variables_edit_distance")]
@@ -194,7 +194,7 @@ fn edit_distance(one: &[u8], other: &[u8]) -> usize {
     row[other.len()].into()
 }
 
-/// Steps from nothing to so many letters.
+/// The distance of the empty name from a name of each length.
 const ROW: [u8; LONGEST + 1] = {
     let mut row = [0; LONGEST + 1];
     let mut at = 0;
@@ -223,7 +223,7 @@ mod tests {
             let _ = read_once();
             super::super::value(place)
         });
-        // Until it sleeps, or has not waited.
+        // Until the thread sleeps, or has ended without waiting.
         while !sources.has_sleepers() && !other.is_finished() {
             std::thread::yield_now();
         }
