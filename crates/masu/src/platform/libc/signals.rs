@@ -1,9 +1,9 @@
 //! A handler of memory faults that runs before the program's own.
 //!
 //! Relies on `sigaction(2)` of the C library, which supplies the return from a handler. The hard idea is to change
-//! nothing for faults that have nothing to do with masu: the handler keeps the alternate stack, mask and restarts of the action
-//! before it, and calls the program's handler with its own arguments. Where the program had none, it restores that
-//! action and returns to the instruction, so that the program ends at its own fault.
+//! nothing for faults that have nothing to do with masu: the handler keeps the alternate stack, mask and restarts of
+//! the action before it, and calls the program's handler with its own arguments. Where the program had none, it
+//! restores that action and returns to the instruction, so that the program ends at its own fault.
 
 #[cfg_attr(target_arch = "aarch64", path = "signals/aarch64.rs")]
 #[cfg_attr(target_arch = "x86_64", path = "signals/x86_64.rs")]
