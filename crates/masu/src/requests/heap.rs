@@ -101,7 +101,7 @@ impl Heap {
     fn owner(&self) -> Option<&'static Owner> {
         // ORDERING: Acquire pairs with the Release in `begin`, which publishes the owner.
         let owner = self.owner.load(Ordering::Acquire);
-        // SAFETY: It is null or leads to an owner, and owners are never unmapped.
+        // SAFETY: The pointer is null or leads to an owner, and owners are never unmapped.
         unsafe { owner.as_ref() }
     }
 
@@ -128,7 +128,7 @@ impl Heap {
             Ordering::Acquire,
         );
         if exchanged.is_err() {
-            // SAFETY: Only this function knows of it.
+            // SAFETY: Only this function knows of the new owner.
             unsafe { made.destroy() };
         }
         self.owner()
@@ -205,8 +205,8 @@ impl Heap {
         }
     }
 
-    /// Changes the size of a block, keeping its contents up to the smaller size. It stays in this heap, and must be freed
-    /// by `layout` with the new size. `None` without memory; the block is then intact.
+    /// Changes the size of a block, keeping its contents up to the smaller size. The block stays in this heap, and must
+    /// be freed by `layout` with the new size. `None` without memory; the block is then intact.
     ///
     /// # Safety
     ///
@@ -258,7 +258,7 @@ impl Heap {
         }
     }
 
-    /// Whether `block` points into this heap's memory, live or free; of a large block, into its first 64 KiB.
+    /// Whether `block` points into this heap's memory, live or free. For a large block, only its first 64 KiB count.
     #[must_use]
     pub fn contains(&self, block: *const u8) -> bool {
         self.owner().is_some_and(|mine| ptr::eq(mine, owner_at(block.addr())))

@@ -29,7 +29,7 @@ pub(crate) fn allocate(size: usize, align: usize, zeroed: bool) -> *mut u8 {
         count(first, size);
         return zeroed_if(zeroed, first, size);
     }
-    // A zeroed block is often a table of which little is used.
+    // A zeroed block is often a table that is used in small parts only.
     let used_bytes = if zeroed { 0 } else { size };
     let mut ranges = slot::ranges().lock();
     ranges.bring_home(parked);
@@ -76,7 +76,7 @@ fn count_slow(first: &'static Slice, size: usize, more: usize) {
 ///
 /// # Safety
 ///
-/// - It was allocated here and not freed, and nothing uses it any more.
+/// - The block was allocated here and not freed, and nothing uses it any more.
 #[inline(never)]
 pub(crate) unsafe fn free(first: &'static Slice) {
     debug_assert!(first.kind.is(Kind::Large), "a pointer's kind is looked at first");
@@ -117,7 +117,7 @@ unsafe fn free_run(first: &'static Slice, slices: usize, cache: Option<&'static 
 ///
 /// # Safety
 ///
-/// - It was allocated here and not freed, and nothing uses what lies behind its first `size` bytes.
+/// - The block was allocated here and not freed, and nothing uses the bytes behind its first `size` bytes.
 pub(crate) unsafe fn resize(first: &'static Slice, size: usize) -> bool {
     let before = usable_size(first);
     // SAFETY: The caller's condition.
@@ -137,13 +137,13 @@ pub(crate) unsafe fn resize(first: &'static Slice, size: usize) -> bool {
 /// Copies a large block into a new one of `size` bytes, more than the old one holds. Null without memory; the old block is
 /// then intact.
 ///
-/// It does not use `mremap`, although that is faster from 1 MiB on: moved mappings never merge with their neighbors again.
-/// A program of growing buffers reached 22,893 of the 65,530 mappings it may have, and at the limit the call fails after it
-/// has unmapped the destination.
+/// The function does not use `mremap`, although `mremap` is faster from 1 MiB on: moved mappings never merge with their
+/// neighbors again. A program of growing buffers reached 22,893 of the 65,530 mappings that a process may have, and at
+/// the limit `mremap` fails after it has unmapped the destination.
 ///
 /// # Safety
 ///
-/// - It starts with this slice, was allocated here and not freed; after success nothing uses it any more.
+/// - The block starts with this slice, was allocated here and not freed; after success nothing uses it any more.
 pub(crate) unsafe fn move_to_larger(first: &'static Slice, size: usize) -> *mut u8 {
     let (block, old_size) = (first.start(), usable_size(first));
     debug_assert!(size > old_size);

@@ -1,4 +1,5 @@
-//! What a pointer leads to: the one place that finds a block's kind, for every way to free, resize and ask for the size.
+//! The kind of memory that a pointer leads to: the one place that finds a block's kind, for every way to free, resize
+//! and measure a block.
 //!
 //! Relies on the class map, then on the arenas and their slices. Fast paths trust the map or a layout; their slow paths come
 //! here. The hard idea: the map has no code for most of masu's memory, because only the first slice of a large block has one,
@@ -24,12 +25,12 @@ use crate::platform::fault::{self, Fault};
 
 /// The kind of a pointer that is to be freed, resized or measured.
 pub(crate) enum Pointer {
-    /// It lies in no arena.
+    /// The pointer lies in no arena.
     Foreign,
-    /// In a page of blocks of this class, with its code in the class map. Only [`Pointer::checked`] has verified that a
-    /// block starts there; otherwise its page does when the block is returned.
+    /// In a page of blocks of this class, with its code in the class map. Only [`Pointer::checked`] verifies that a
+    /// block starts there; without that the page verifies it when the block is returned.
     Small(Class, u8),
-    /// The same in a page of sampled blocks.
+    /// As `Small`, in a page of sampled blocks.
     Sampled(Class),
     /// In a guarded slot: [`guards`] knows whether a block starts there.
     Guarded,
@@ -56,13 +57,13 @@ impl Pointer {
         Pointer::coded(block, code, unsafe { Slice::at(address) }, freed)
     }
 
-    /// The same, and verifies that a small block starts there. `free` does not, because its slow path would take 5 % more
-    /// instructions where big blocks come and go in random order.
+    /// As [`Pointer::of`], and verifies that a small block starts there. `free` does not, because its slow path would
+    /// take 5 % more instructions where big blocks come and go in random order.
     #[inline(always)]
     pub(crate) fn checked(block: NonNull<u8>, freed: Fault) -> Pointer {
         let what = Pointer::of(block, freed);
         if let Pointer::Small(class, _) | Pointer::Sampled(class) = what {
-            // SAFETY: It lies in a page.
+            // SAFETY: The block lies in a page.
             let slice = unsafe { Slice::at(block.addr().get()) };
             Page(slice.page()).index_of(class, block.addr().get());
         }
@@ -110,13 +111,13 @@ impl Pointer {
 pub(crate) enum OfHeap {
     /// In a page or in a mixed slice, of which this is the slice.
     Small(&'static Slice, Class),
-    /// Slices of its own, by the first.
+    /// A block of whole slices, by the first slice.
     Large(&'static Slice),
 }
 
 impl OfHeap {
     /// The kind of `block`, for which [`Pointer::of`] returned `Heap`. Ends the program where no block starts there, as
-    /// that does.
+    /// [`Pointer::of`] does.
     #[inline(always)]
     pub(crate) fn at(block: NonNull<u8>, freed: Fault) -> OfHeap {
         let address = block.addr().get();
@@ -148,8 +149,8 @@ impl OfHeap {
     }
 }
 
-/// The code of an address for which the class map has none, either because it is foreign or because there is no map. Ends
-/// the program where no block starts in its slice.
+/// The code of an address for which the class map has none, either because the address is foreign or because there is
+/// no map. Ends the program where no block starts in its slice.
 #[cold]
 #[inline(never)]
 fn code_without_map(address: usize, freed: Fault) -> u8 {
@@ -175,8 +176,8 @@ fn no_block_in(slice: &'static Slice, freed: Fault) -> ! {
     if !slice.arena().has_handed_out(slice) {
         fault::stop(Fault::NeverHandedOut);
     }
-    // Only the first slice of a run knows its kind. Other threads may change it at the same time; then only the message is
-    // less accurate.
+    // Only the first slice of a run knows the kind of the run. Other threads may change the kind at the same time; then
+    // only the message is less accurate.
     let (mut first, mut distance) = (slice, 0);
     while first.kind.is(Kind::Opaque) && first.arena().has_handed_out(first) {
         distance += 1;

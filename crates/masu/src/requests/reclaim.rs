@@ -11,15 +11,15 @@ use crate::settings;
 use crate::threads::cache::idle;
 use crate::threads::thread;
 
-/// The block that `ask` returns for `size` bytes; where it is null, as [`retry`].
+/// The block that `ask` returns for `size` bytes; where that is null, the block of [`retry`].
 #[inline]
 pub(crate) fn or_retry(size: usize, ask: impl Fn() -> *mut u8) -> *mut u8 {
     let block = ask();
     if block.is_null() { retry(size, &ask) } else { block }
 }
 
-/// Reclaims memory and calls `ask` again, which returned null for `size` bytes. Where there is no memory even then, ends the
-/// program if it wants that, or returns null.
+/// Reclaims memory and calls `ask`, which returned null for `size` bytes, once more. Where there is still no memory,
+/// ends the program if the option `abort_on_oom` is set, else returns null.
 #[cold]
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.reclaim.reclaim_retry")]
@@ -34,7 +34,7 @@ pub(crate) fn retry(size: usize, ask: &dyn Fn() -> *mut u8) -> *mut u8 {
     core::ptr::null_mut()
 }
 
-/// Reclaims kept memory, if that may suffice for `size` bytes; whether there was any.
+/// Reclaims kept memory, if that may suffice for `size` bytes; returns whether there was any.
 #[cold]
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.reclaim.reclaim")]
@@ -49,7 +49,7 @@ fn reclaim(size: usize) -> bool {
     stripes::give_up() || stripes::read().live_bytes < before.live_bytes
 }
 
-/// Ends the program, if it wants that where there is no memory.
+/// Ends the program, if the option `abort_on_oom` is set.
 #[cold]
 #[inline(never)]
 pub(crate) fn out_of_memory() {
@@ -60,7 +60,7 @@ pub(crate) fn out_of_memory() {
     }
 }
 
-/// Purges free memory except for about `kept_bytes`; whether anything was purged.
+/// Purges free memory except for about `kept_bytes`; returns whether anything was purged.
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.trim.reclaim_trim")]
 pub(crate) fn trim(kept_bytes: usize) -> bool {
@@ -69,8 +69,8 @@ pub(crate) fn trim(kept_bytes: usize) -> bool {
     stripes::trim(kept_bytes)
 }
 
-/// Returns to the ranges what this thread's cache, idle caches, heaps, transfer caches and shards keep. In the hardened build
-/// nothing is cached, and quarantined blocks stay.
+/// Returns to the ranges the memory that this thread's cache, idle caches, heaps, transfer caches and shards keep. In
+/// the hardened build nothing is cached, and quarantined blocks stay.
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.trim.reclaim_flush_all")]
 fn flush_all() {

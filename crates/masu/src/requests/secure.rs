@@ -1,12 +1,12 @@
 //! The hardened build's front, with the feature `secure`.
 //!
-//! Relies on all that the front relies on except for caches: a block goes from its page to the program and back, under a
-//! lock, so that each wrong free is detected at the call. It has the front's functions by the same names; `requests.rs`
-//! chooses one at compile time, and the front has no line for it.
+//! Relies on all that the front relies on except for caches: a block goes from its page to the program and back, under
+//! a lock, so that each wrong free is detected at the call. It has the front's functions by the same names;
+//! `requests.rs` chooses one at compile time, and the front has no line for this build.
 //!
-//! The hard idea: nothing that a program can write is trusted. A block's size and whether it is live are in the allocator's
-//! own memory ([`crate::blocks::page::hardened`]); the canary behind it ([`canary`]) only shows that the program wrote beyond
-//! the block. docs/hardening.md has the promises.
+//! The hard idea: nothing that a program can write is trusted. A block's size and whether it is live are in the
+//! allocator's own memory ([`crate::blocks::page::hardened`]); the canary behind the block ([`canary`]) only shows that
+//! the program wrote beyond the block. docs/hardening.md has the promises.
 
 mod canary;
 mod guarded;
@@ -33,7 +33,7 @@ use report::{Call, Reason};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Foreign;
 
-/// How the caller frees its blocks. Here all are looked up.
+/// How the caller frees its blocks. This build looks up all blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FreedBy {
     Layout,
@@ -166,7 +166,7 @@ pub(crate) unsafe fn free(block: *mut u8, _foreign: impl FnOnce(*mut u8)) {
     unsafe { free_expected(block, Expected::ANY, Call::Free) };
 }
 
-/// Frees a block that was allocated with `layout`. Ends the program where it was not.
+/// Frees a block that was allocated with `layout`. Ends the program where the block was allocated otherwise.
 ///
 /// # Safety
 ///
@@ -215,8 +215,8 @@ unsafe fn free_expected(block: *mut u8, expected: Expected, call: Call) {
     }
 }
 
-/// Frees a block with the alignment that the caller states, and the size if it knows one. Ends the program where they are
-/// wrong.
+/// Frees a block with the alignment that the caller states, and the size if the caller knows it. Ends the program where
+/// they are wrong.
 ///
 /// # Safety
 ///
@@ -237,7 +237,7 @@ struct Expected {
 impl Expected {
     const ANY: Expected = Expected { size: None, align: 1 };
 
-    /// Checks them against a block of `size` bytes at `address`.
+    /// Checks this size and alignment against a block of `size` bytes at `address`.
     #[inline]
     fn admits(self, address: usize, size: usize) -> Result<(), Reason> {
         let expected = self.size.unwrap_or(size);
@@ -260,8 +260,8 @@ fn check(held: &Held, address: usize, expected: Expected) -> Result<(), Reason> 
     if is_intact { Ok(()) } else { Err(Reason::Overrun { size }) }
 }
 
-/// The size of a live block of no heap, and its room, 0 for a large one. Ends the program where `address` is no such block,
-/// or its canary was overwritten.
+/// The size of a live block of no heap, and its room, 0 for a large one. Ends the program where no such block starts at
+/// `address`, or its canary was overwritten.
 fn inspect(address: usize, expected: Expected, call: Call) -> (usize, usize) {
     match hardened::hold(address) {
         Ok(held) => {
@@ -386,7 +386,7 @@ fn resize_small(address: usize, size: usize, call: Call) -> bool {
             unsafe { canary::write(block, size, held.class.size()) };
             true
         }
-        // Another thread freed it just now.
+        // Another thread freed the block just now.
         Err(wrong) => report::stop(call, address, Reason::Wrong(wrong)),
     }
 }

@@ -1,8 +1,9 @@
 //! Heaps as allocators of collections: the trait `Allocator` of the crate `allocator-api2`.
 //!
-//! Relies on that crate for the trait, which others share until the standard library's is stable. A collection owns its
-//! heap, or borrows one, which then cannot be dropped or cleared before the collection. Both are sound: a block is valid until
-//! its heap is dropped or cleared, moving a heap moves no block, and a heap has no clones.
+//! Relies on that crate for the trait, which other crates share until the standard library's trait is stable. A
+//! collection owns its heap, or borrows one, which then cannot be dropped or cleared before the collection. Both are
+//! sound: a block is valid until its heap is dropped or cleared, moving a heap moves no block, and a heap has no
+//! clones.
 
 use core::alloc::Layout;
 use core::ptr::{self, NonNull};

@@ -70,7 +70,7 @@ pub(crate) unsafe fn free(block: NonNull<u8>) {
     unsafe { free_slow(block) };
 }
 
-/// The same where the thread caches nothing of the heap, or has no room for the block.
+/// The same where the thread caches no blocks of the heap, or has no room for the block.
 ///
 /// # Safety
 ///
@@ -91,8 +91,8 @@ unsafe fn free_slow(block: NonNull<u8>) {
     }
 }
 
-/// Changes the size of a heap's block, keeping its contents up to the smaller size and an alignment of 16. It stays in its
-/// heap. Null without memory; the block is then intact.
+/// Changes the size of a heap's block, keeping its contents up to the smaller size and an alignment of 16. The block
+/// stays in its heap. Null without memory; the block is then intact.
 ///
 /// # Safety
 ///
@@ -160,7 +160,7 @@ fn owner_in(slice: &Slice) -> *const Owner {
     }
 }
 
-/// The owner of the heap of a block; null where it is of none.
+/// The owner of the heap of a block; null where the block belongs to no heap.
 ///
 /// # Safety
 ///
@@ -175,7 +175,7 @@ pub(crate) unsafe fn owner_of_block(block: NonNull<u8>) -> *const Owner {
     owner_in(unsafe { Slice::at(address) })
 }
 
-/// The same for any address: another thread may destroy the heap there now, and its arena with it.
+/// The same for any address: another thread may now destroy the heap at the address, and its arena with it.
 #[inline(never)]
 pub(crate) fn owner_at(address: usize) -> *const Owner {
     if map::is_established() && arena::code_of(address) != HEAP {

@@ -2,7 +2,7 @@
 //!
 //! Relies on the kernel for a secret of the process. A canary is eight bytes computed from the secret and the block's address,
 //! so one canary does not reveal another. It is repeated up to the block's end, or for [`BYTES_MAX`]. None of its bytes is
-//! zero, because an overrun by one most often writes a zero.
+//! zero, because an overrun by one byte most often writes a zero.
 
 use crate::platform::kernel::entropy;
 use crate::platform::sync::{AtomicUsize, Ordering};
@@ -24,7 +24,7 @@ pub(super) unsafe fn write(start: *mut u8, size: usize, room: usize) {
     let bytes = of(start.addr());
     let (mut at, end) = (size, room.min(size + BYTES_MAX));
     while at + 8 <= end {
-        // SAFETY: So many bytes are left.
+        // SAFETY: At least eight bytes are left.
         unsafe { start.add(at).cast::<[u8; 8]>().write(bytes) };
         at += 8;
     }
@@ -44,7 +44,7 @@ pub(super) unsafe fn is_intact(start: *const u8, size: usize, room: usize) -> bo
     let bytes = of(start.addr());
     let (mut at, end) = (size, room.min(size + BYTES_MAX));
     while at + 8 <= end {
-        // SAFETY: So many bytes are left.
+        // SAFETY: At least eight bytes are left.
         if unsafe { start.add(at).cast::<[u8; 8]>().read() } != bytes {
             return false;
         }
@@ -67,7 +67,7 @@ fn of(address: usize) -> [u8; 8] {
     ((mixed ^ mixed >> 29) | 0x0101_0101_0101_0101).to_ne_bytes()
 }
 
-/// Draws the secret; the first thread's wins.
+/// Draws the secret; where threads draw at the same time, the first value holds.
 #[cold]
 #[inline(never)]
 fn make_secret() -> usize {

@@ -22,13 +22,13 @@ use crate::platform::kernel::{self, Advice, Protection};
 use crate::threads::statistics::page;
 use crate::threads::thread;
 
-/// How many blocks the quarantine holds.
+/// The most blocks that the quarantine holds.
 const QUARANTINED: usize = 64;
-/// And at most so many slices together; a longer block is not quarantined.
+/// The most slices of all quarantined blocks together; a longer block is not quarantined.
 const RESTING_SLICES_MAX: usize = (256 << 20) / SLICE_BYTES;
 
-/// The most blocks with guards, quarantined ones too: each takes up to three of the 65,530 mappings of a process, and where none
-/// is left no memory can be committed.
+/// The most blocks with guards, quarantined ones too: each takes up to three of the 65,530 mappings of a process, and a
+/// process without a free mapping can commit no memory.
 const GUARDED_MAX: usize = 12 << 10;
 
 /// The quarantined blocks, by their first slices.
@@ -43,7 +43,7 @@ struct Quarantined {
 /// Guarded by the ranges' lock.
 struct Place(UnsafeCell<Quarantined>);
 
-// SAFETY: It is touched only under the ranges' lock.
+// SAFETY: The value is touched only under the ranges' lock.
 unsafe impl Sync for Place {}
 
 static PLACE: Place = Place(UnsafeCell::new(Quarantined {
@@ -75,7 +75,7 @@ impl Block {
     }
 
     fn run(self) -> &'static Slice {
-        // SAFETY: The run begins so many slices earlier.
+        // SAFETY: The run begins that many slices earlier.
         unsafe { self.0.behind(self.0.back.get() as usize) }
     }
 
@@ -113,8 +113,8 @@ fn unused(slices: usize, size: usize) -> isize {
     (slices * SLICE_BYTES - size).cast_signed()
 }
 
-/// Allocates `size` bytes aligned to `align`, a power of two. Null without memory, and where either is beyond the address
-/// space.
+/// Allocates `size` bytes aligned to `align`, a power of two. Null without memory, and where the size or the alignment
+/// is beyond the address space.
 pub(super) fn allocate(size: usize, align: usize, zeroed: bool) -> *mut u8 {
     allocate_with(size, align, zeroed, 0)
 }
@@ -133,7 +133,7 @@ fn allocate_with(size: usize, align: usize, zeroed: bool, spare: usize) -> *mut 
     // The first aligned slice behind a guard is at most that far into the run.
     let most_before = align / SLICE_BYTES;
     let used_bytes = if zeroed { 0 } else { size };
-    // Before more memory is taken from the kernel.
+    // This comes before more memory is taken from the kernel.
     let _ = stripes::first().open_one();
     let take = || {
         let mut ranges = stripes::first().lock();
@@ -147,12 +147,12 @@ fn allocate_with(size: usize, align: usize, zeroed: bool, spare: usize) -> *mut 
         let is_guarded = quarantine(&ranges).enter_guarded();
         Some((run, before, slices, is_guarded))
     };
-    // Not for a request that no freed memory would serve.
+    // The quarantine is kept where even an empty one would not help: the request exceeds all reserved memory.
     let may_fit = || size <= stripes::read().reserved_bytes;
     let taken = take().or_else(|| (may_fit() && forget_quarantined()).then(take)?);
     let Some((run, before, slices, is_guarded)) = taken else { return ptr::null_mut() };
-    // SAFETY: The slice lies in the run, within its arena's first GiB: a longer arena has no other run, and it begins right
-    // behind the head.
+    // SAFETY: The slice lies in the run, within its arena's first GiB: a longer arena has no other run, and that run
+    // begins right behind the head.
     let first = unsafe { run.first.ahead(before) };
     let block = Block(first);
     first.count.set(run.first.count.get());
@@ -173,7 +173,8 @@ fn allocate_with(size: usize, align: usize, zeroed: bool, spare: usize) -> *mut 
     first.start().as_ptr()
 }
 
-/// Closes what nothing uses of a run. If refused, usually because of the limit on mappings, it stays open.
+/// Closes a part of a run that nothing uses. If the kernel refuses, usually because of the limit on mappings, the part
+/// stays open.
 fn close(start: NonNull<u8>, bytes: usize) {
     // SAFETY: The range lies in a run, and nothing uses it.
     let _ = unsafe { kernel::protect(start, bytes, Protection::None) };
@@ -198,7 +199,7 @@ fn live(address: usize, call: Call) -> Block {
     block
 }
 
-/// As [`live`], and checks the canary and what the caller states.
+/// As [`live`], and checks the canary, and the size and alignment that the caller states.
 fn checked(address: usize, expected: Expected, call: Call) -> Block {
     let block = live(address, call);
     if let Err(reason) = expected.admits(address, block.size()) {
@@ -258,14 +259,15 @@ pub(super) unsafe fn free(block: NonNull<u8>, expected: Expected, call: Call) {
 }
 
 impl Quarantined {
-    /// Counts one more block with guards; whether it may have them.
+    /// Counts one more block with guards; returns whether the block may have guards.
     fn enter_guarded(&mut self) -> bool {
         let enters = self.guarded < GUARDED_MAX;
         self.guarded += usize::from(enters);
         enters
     }
 
-    /// Puts a block into quarantine; returns the one it displaces, where no place is empty, or itself where it is too long.
+    /// Puts a block into quarantine. Returns the block that it displaces where no place is empty, or the block itself
+    /// where it is too long.
     fn exchange(&mut self, block: Block) -> [Option<Block>; 1] {
         let slices = block.0.count.get() as usize;
         if slices > RESTING_SLICES_MAX {
@@ -304,8 +306,8 @@ impl Quarantined {
     }
 }
 
-/// Empties the quarantine and those of small blocks, and opens what the kernel did not open before; whether there was
-/// anything.
+/// Empties this quarantine and that of small blocks, and opens the slices that the kernel refused to open before.
+/// Returns whether there were any.
 #[cold]
 #[inline(never)]
 pub(super) fn forget_quarantined() -> bool {
@@ -344,7 +346,7 @@ fn leave(block: Block) {
     }
 }
 
-/// Resizes the large block at `address`, which was checked, in place; whether that was possible.
+/// Resizes the large block at `address`, which was checked, in place; returns whether that was possible.
 pub(super) fn resize(address: usize, size: usize) -> bool {
     let block = live(address, Call::Realloc);
     let room = block.slices() * SLICE_BYTES;

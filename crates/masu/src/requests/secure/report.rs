@@ -1,7 +1,7 @@
-//! Reports of the hardened build: the call, the pointer, and what the pointer leads to.
+//! Reports of the hardened build: the call, the pointer, and the memory that the pointer leads to.
 //!
-//! Relies on `fault` to write and to end the program. The message is built in an array on the stack, because the heap may be
-//! broken. Finding out what a wrong pointer leads to may be slow, since the program ends.
+//! Relies on `fault` to write and to end the program. The message is built in an array on the stack, because the heap
+//! may be broken. The search for the memory behind a wrong pointer may be slow, since the program ends.
 
 use crate::blocks::shard::hardened::Wrong;
 use crate::memory::arena::{self, Place};
@@ -180,7 +180,7 @@ fn large_around(slice: &'static Slice) -> Option<(&'static Slice, bool)> {
     };
     let mut distance = 0;
     while distance < slice.index() {
-        // SAFETY: There are so many slices before it.
+        // SAFETY: There are that many slices before this one.
         let before = unsafe { slice.behind(distance) };
         if let Some(is_live) = marked(before) {
             let slices = before.count.get() as usize - before.back.get() as usize;
