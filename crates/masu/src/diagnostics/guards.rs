@@ -58,8 +58,8 @@ pub(crate) fn is_rate_current() -> bool {
     !IS_BUILT_IN || settings::guard_rate() == APPLIED.load(Ordering::Relaxed)
 }
 
-/// Applies the option; whether the rate changed. The caller holds the lock of all threads. Calls `admit` with each slice
-/// that guarded blocks may lie in.
+/// Applies the option; returns whether the rate changed. The caller holds the lock of all threads. Calls `admit` with
+/// each slice that guarded blocks may lie in.
 #[cold]
 #[inline(never)]
 pub(crate) fn apply_rate(admit: impl Fn(&'static crate::memory::slice::Slice)) -> bool {
@@ -167,7 +167,7 @@ fn slot_of(address: usize) -> slots::Slot {
     }
 }
 
-/// The number of the thread that writes a report; or that none was written, or one was. No thread has these numbers.
+/// The number of the thread that writes a report; else `NONE` or `WRITTEN`, which no thread has as its number.
 static REPORT: AtomicU32 = AtomicU32::new(NONE);
 const NONE: u32 = 0;
 const WRITTEN: u32 = 1;
@@ -182,7 +182,7 @@ fn once(write: impl FnOnce()) {
             kernel::wake_one(&REPORT);
         }
         Err(WRITTEN) => {}
-        // For a second at most: in a child of a `fork` without handlers the writing thread may not exist.
+        // Waits for a second at most: in a child of a `fork` without handlers the writing thread may not exist.
         Err(writer) => kernel::wait_while(&REPORT, writer),
     }
 }
@@ -290,8 +290,8 @@ pub(crate) fn each_lock(visit: Visit<'_>) {
     }
 }
 
-/// How many blocks to count until the next guarded one, including it: uniform from 1 to twice the rate minus 1, whose mean
-/// is the rate.
+/// The number of blocks to count up to and including the next guarded block: uniform from 1 to twice the rate minus 1,
+/// whose mean is the rate.
 pub(crate) fn blocks_to_guard(random: u64, rate: usize) -> usize {
     let numbers = (2 * rate - 1) as u64;
     // The upper half of the product of a 32-bit fraction and the range: rates are below 2³¹.

@@ -4,7 +4,7 @@
 //! (`threads/cache/counted.rs`) and report blocks. Bytes are sampled, so the chance of a block grows with its size; the
 //! figures written are estimates of the whole. While no profile is taken, nothing is counted, and no fast path tests for it.
 //!
-//! Without the feature `profile`, [`current`] is a constant `None`, and what only a profile needs is not linked.
+//! Without the feature `profile`, [`current`] is a constant `None`, and code that only a profile needs is not linked.
 
 mod destination;
 mod message;
@@ -141,7 +141,8 @@ pub(crate) fn interval_for(asked: Option<usize>) -> Result<usize, Refusal> {
     if interval_bytes == 0 { Err(Refusal::Interval) } else { Ok(interval_bytes) }
 }
 
-/// Starts a profile. The caller has made pages for sampled blocks, and has requests counted.
+/// Starts a profile. The caller has made pages for sampled blocks, and after this makes all threads count their
+/// requests.
 pub(crate) fn begin(interval_bytes: usize) -> Result<(), Refusal> {
     let mut held = PROFILE.lock();
     if is_running() {
@@ -244,8 +245,8 @@ pub(crate) fn resize(address: usize, bytes: usize, more: usize) {
     }
 }
 
-/// Whether the environment requests a profile; reads the files' prefix. A constant false, so that nothing is linked, where
-/// there are no profiles.
+/// Whether the environment requests a profile; reads the files' prefix. In a build without profiles it is a constant
+/// false, so that nothing is linked.
 #[inline(always)]
 pub(crate) fn is_requested(environment: &Environment) -> bool {
     read(environment) && IS_BUILT_IN
@@ -284,7 +285,7 @@ pub(crate) extern "C" fn end(_: *mut c_void) {
 }
 
 impl Profile {
-    /// Writes the profile to its next file, or prints why not.
+    /// Writes the profile to its next file, or prints the reason why not.
     fn write_next(&mut self) {
         let result = self.destination.next_file();
         let result = result.and_then(|file| message::write(&self.samples, &file));
@@ -298,7 +299,7 @@ impl Profile {
         }
     }
 
-    /// Prints how much is live.
+    /// Prints the bytes and the number of live blocks.
     fn report_live(&self) {
         let (mut parts, mut bytes) = (0_usize, 0_usize);
         self.samples.for_each_stack(|sums, _, _| {

@@ -1,4 +1,4 @@
-//! Slots: where guarded blocks lie, a record of each, and the order of reuse.
+//! Slots: the places of guarded blocks, a record of each block, and the order of reuse.
 //!
 //! Relies on an arena that the ranges never see, and on a separate mapping for the records. A slot is one slice, or two
 //! where OS pages have 64 KiB; its first OS page is never opened, so opened pages always lie between closed ones. Records
@@ -33,7 +33,7 @@ const PATTERN: u8 = 0xb5;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub(crate) enum State {
-    /// It never held a block, or could not be opened.
+    /// The slot never held a block, or could not be opened.
     Unused = 0,
     /// A thread is handing its block out or freeing it.
     Changing = 1,
@@ -150,8 +150,8 @@ impl Pool {
         unsafe { pool.as_ref() }
     }
 
-    /// Makes the pool, as large as addresses allow; whether there is one now. Calls `admit` with each slice that blocks
-    /// may lie in.
+    /// Makes the pool, as large as addresses allow; returns whether there is one now. Calls `admit` with each slice
+    /// that blocks may lie in.
     #[cold]
     #[inline(never)]
     pub(super) fn make(admit: &impl Fn(&'static Slice)) -> bool {
@@ -189,7 +189,7 @@ impl Pool {
             first: first.address(),
             stride,
             os_page,
-            // SAFETY: So many fit; the memory is zero, which are valid records, and is never unmapped.
+            // SAFETY: That many records fit; the memory is zero, which are valid records, and is never unmapped.
             records: unsafe { core::slice::from_raw_parts(records, slots) },
             // SAFETY: As above, and zero is a valid number.
             ring: unsafe { core::slice::from_raw_parts(ring, slots) },
@@ -220,8 +220,8 @@ impl Pool {
         is_inside.then(|| Slot { pool: self, index: index.min(self.records.len() - 1) })
     }
 
-    /// Where a block lies in a slot: in the middle, so that an access far beyond it meets closed pages too. `None` where it
-    /// does not fit.
+    /// The place of a block in a slot: in the middle, so that an access far beyond the block meets closed pages too.
+    /// `None` where the block does not fit.
     pub(super) fn room_for(&self, request: Request) -> Option<Room> {
         let (size, align) = if request.is_exact {
             (request.size.max(1), request.align.max(MIN_ALIGN))
@@ -285,7 +285,7 @@ impl Slot {
         self.pool.first + self.index * self.pool.stride
     }
 
-    /// Marks its slices as pages of guarded blocks.
+    /// Marks the slot's slices as pages of guarded blocks.
     fn init(self, admit: &impl Fn(&'static Slice)) {
         for distance in 0..self.pool.stride / SLICE_BYTES {
             // SAFETY: The pool's slices lie within the first GiB of their arena, which is never released.
@@ -331,7 +331,7 @@ impl Slot {
         get(&self.record().kind) & CLASS
     }
 
-    /// Opens OS pages for a block, which is put at their end or start; whether the kernel did.
+    /// Opens OS pages for a block, which is put at their end or start; returns whether the kernel opened them.
     pub(super) fn open(&self, room: Room, is_last: bool) -> bool {
         let opened = self.start() + room.offset;
         // SAFETY: No slot starts at address 0.
@@ -375,7 +375,7 @@ impl Slot {
         behind.find(is_written).or_else(|| (before..before + before_bytes).rev().find(is_written))
     }
 
-    /// Records who allocated the block, which becomes live.
+    /// Records the thread and the stack that allocated the block, which becomes live.
     pub(super) fn note_allocated(&self, request: Request, thread: usize, frames: &[usize]) {
         let record = self.record();
         let class = request.class.page_index();
@@ -409,7 +409,7 @@ impl Slot {
         is_ours
     }
 
-    /// Records who freed the block; whether it is in the heap profile.
+    /// Records the thread and the stack that freed the block; returns whether the block is in the heap profile.
     pub(super) fn note_freed(&self, thread: usize, frames: &[usize]) -> bool {
         let record = self.record();
         record.freed.note(thread, frames);
@@ -422,7 +422,8 @@ impl Slot {
         let start = ptr::with_exposed_provenance_mut(get(&record.opened));
         let bytes = get(&record.opened_bytes);
         if let Some(start) = NonNull::new(start) {
-            // SAFETY: They lie in this slot, and the program may not use them any more. If refused, uses go unnoticed.
+            // SAFETY: The pages lie in this slot, and the program may not use them any more. If the kernel refuses,
+            // uses of the freed block go unnoticed.
             unsafe { kernel::close(start, bytes) };
         }
         self.set_state(State::Freed);

@@ -1,4 +1,5 @@
-//! Where profiles go that the environment requested, `PREFIX.PID.N.pb`, and how another process requests one.
+//! The files of profiles that the environment requested, `PREFIX.PID.N.pb`, and requests for a profile by another
+//! process.
 //!
 //! Relies on the kernel door's files. A forked child has another PID, so its files are its own. The hard idea is the
 //! request, without a thread that waits or a signal that would kill an unaware program: a user with the right to write beside
@@ -22,10 +23,10 @@ const _: () = {
     assert!(FOLDER_MAX + 1 + PREFIX_MAX + ending_max <= ROOM);
 };
 
-/// How many existing files are skipped at most.
+/// The most existing files that are skipped.
 const TRIES: usize = 1000;
 
-/// Where files go; nowhere at first.
+/// The path of profile files; none at first.
 pub(super) struct Destination {
     /// The prefix as an absolute path, then the ending used last.
     name: [u8; ROOM],
@@ -39,7 +40,7 @@ impl Destination {
         Destination { name: [0; ROOM], prefix_length: 0, length: 0, next: 0 }
     }
 
-    /// Sets the prefix; whether it is usable.
+    /// Sets the prefix; returns whether it is usable.
     pub(super) fn set(&mut self, prefix: &[u8]) -> bool {
         if prefix.is_empty() || prefix.len() > PREFIX_MAX {
             return false;

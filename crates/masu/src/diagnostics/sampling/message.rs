@@ -1,8 +1,9 @@
 //! Writes a profile as a message of pprof's `profile.proto`, field by field.
 //!
-//! Relies on the kernel door's files. Many tools read that format. The message has what they need to find names: addresses,
-//! and which file was mapped where. The hard idea: nothing is collected first. Repeated fields may come in any order, so each
-//! part is written at once; only short parts are built in memory, because their length precedes them.
+//! Relies on the kernel door's files. Many tools read that format. The message has the data that these tools need to
+//! find names: addresses, and the files mapped there. The hard idea: nothing is collected first. Repeated fields may
+//! come in any order, so each part is written at once; only short parts are built in memory, because their length
+//! precedes them.
 //!
 //! Reference: github.com/google/pprof/proto/profile.proto.
 
@@ -176,7 +177,7 @@ impl Part {
     }
 
     fn byte(&mut self, byte: u8) {
-        // There is room; without it the file would be wrong, and memory would not.
+        // There is always room. Without room the file would be wrong, but no memory would be overwritten.
         if let Some(place) = self.bytes.get_mut(self.length) {
             *place = byte;
             self.length += 1;

@@ -1,4 +1,4 @@
-//! Probability: how many bytes to count until the next sample, and how likely a block was to be sampled.
+//! Probability: the number of bytes to count until the next sample, and the chance that a block was sampled.
 //!
 //! Relies on nothing: the core library has no logarithm, so both functions are series. Sampling is a Poisson process over
 //! bytes: every byte is hit with the same small probability, independently of earlier hits, so no pattern of allocations
@@ -12,7 +12,7 @@ pub(crate) fn next_random(state: u64) -> (u64, u64) {
     (state, mixed ^ (mixed >> 31))
 }
 
-/// How many bytes to count until a hit, at least 1, with `interval` on average.
+/// The number of bytes to count until a hit, at least 1, with `interval` on average.
 pub(crate) fn bytes_to_hit(random: u64, interval: usize) -> usize {
     // In (0, 1], so that its logarithm is finite.
     let uniform = ((random >> 11) + 1) as f64 / (1_u64 << 53) as f64;

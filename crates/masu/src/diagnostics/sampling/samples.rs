@@ -11,7 +11,7 @@ use super::store::{ENTRY_WORDS, Index, Place, Store, mix};
 /// Blocks are counted in parts of one over two to this power.
 pub(super) const PARTS_LOG2: u32 = 10;
 
-/// Estimates of what one stack allocated.
+/// Estimates of the blocks and bytes that one stack allocated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Sums {
     /// Blocks allocated, in parts.
@@ -30,7 +30,7 @@ pub(crate) struct Extent {
 }
 
 impl Extent {
-    /// What the block stands for: blocks in parts, and bytes.
+    /// The block's share of the sums: blocks in parts, and bytes.
     #[inline(never)]
     fn share(self, interval: usize) -> (usize, usize) {
         let probability = probability_of_hit(self.exposed_bytes, interval);
@@ -75,7 +75,7 @@ pub(super) struct Samples {
     blocks: Index,
     /// Free entries of blocks, linked by their first words.
     free_block: Place,
-    /// Samples that there was no room for.
+    /// Samples that were dropped because there was no room for them.
     pub(super) dropped: usize,
     pub(super) taken: usize,
 }

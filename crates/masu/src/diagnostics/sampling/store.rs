@@ -1,7 +1,7 @@
 //! The profile's own memory: words addressed by number, in chunks of metadata.
 //!
-//! Relies on metadata. Words never move, and only the whole store is freed, so a word's number stays valid while a profile
-//! is taken. The number of chunks bounds what all tables together take.
+//! Relies on metadata. Words never move, and only the whole store is freed, so a word's number stays valid while a
+//! profile is taken. The number of chunks bounds the memory of all tables together.
 
 use core::ptr::NonNull;
 
@@ -59,18 +59,18 @@ impl Store {
     /// The word at a place that [`Store::take`] returned.
     #[inline(never)]
     pub(super) fn get(&self, place: Place) -> usize {
-        // SAFETY: It is a word of a chunk, which this store alone touches.
+        // SAFETY: The word is in a chunk, which this store alone touches.
         unsafe { self.word(place).read() }
     }
 
-    /// Sets the word at such a place.
+    /// Sets the word at a place that [`Store::take`] returned.
     #[inline(never)]
     pub(super) fn set(&mut self, place: Place, value: usize) {
         // SAFETY: As in `get`.
         unsafe { self.word(place).write(value) };
     }
 
-    /// Adds to the word at such a place; the sum wraps.
+    /// Adds to the word at a place that [`Store::take`] returned; the sum wraps.
     #[inline(never)]
     pub(super) fn add(&mut self, place: Place, value: usize) {
         self.set(place, self.get(place).wrapping_add(value));
@@ -84,7 +84,7 @@ impl Store {
     /// Frees all chunks.
     pub(super) fn clear(&mut self) {
         for chunk in self.chunks[..self.count].iter_mut().filter_map(Option::take) {
-            // SAFETY: It came from `metadata::words` with this length, and no place in it is used any more.
+            // SAFETY: The chunk came from `metadata::words` with this length, and no place in it is used any more.
             unsafe { metadata::give_back(chunk, WORDS_MAX) };
         }
         *self = Store::new();

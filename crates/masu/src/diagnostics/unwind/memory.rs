@@ -1,8 +1,8 @@
 //! Memory that a walk reads besides tables: words of the thread's stack, if the tables are right.
 //!
-//! Relies on the kernel to say what is readable. The hard idea: tables are not trusted. Some are written by hand in
-//! assembly, and a wrong one leads to any address. A profile must not end the program for that, so each piece of memory is
-//! checked before it is first read; a walk meets few.
+//! Relies on the kernel to say which memory is readable. The hard idea: tables are not trusted. Some are written by
+//! hand in assembly, and a wrong table leads to any address. A profile must not end the program for that, so each piece
+//! of memory is checked before it is first read; a walk meets few.
 
 use core::ptr;
 

@@ -1,14 +1,14 @@
-//! Loaded objects: which one holds an address, and where its unwind tables are.
+//! Loaded objects: the object that holds an address, and its unwind tables.
 //!
-//! Relies on the C library's list (`dl_iterate_phdr`), read once a walk: it takes a recursive lock of the dynamic linker's.
-//! Objects that do not fit the array are searched for one by one, and so is each where a `fork` may have left that lock held.
-//! The hard idea: what was read may be unloaded since. So the lock is taken again while tables are read, where the C
-//! library's count of changes says whether the array still holds.
+//! Relies on the C library's list (`dl_iterate_phdr`), read once a walk: it takes a recursive lock of the dynamic
+//! linker's. Objects that do not fit the array are searched for one by one, and so is each where a `fork` may have left
+//! that lock held. The hard idea: an object that was read may be unloaded since. So the lock is taken again while
+//! tables are read, where the C library's count of changes says whether the array still holds.
 
 use super::reader::Reader;
 use crate::platform::libc::{self, Object, Segment};
 
-/// Where an object lies, and its table of contents.
+/// The bounds of an object, and of its table of contents.
 #[derive(Clone, Copy, Default)]
 struct Extent {
     start: usize,
@@ -32,7 +32,7 @@ pub(super) struct Objects {
     extents: [Extent; KEPT],
     count: usize,
     are_all: bool,
-    /// How many objects had been loaded or unloaded, if the C library says so.
+    /// The number of objects loaded or unloaded until the walk began, if the C library counts them.
     changes: Option<u64>,
 }
 
@@ -55,8 +55,8 @@ impl Objects {
         objects
     }
 
-    /// What `read` makes of the tables that cover `address`, whose object stays loaded for so long. `None` without tables. In
-    /// a forked child where the lock may be lost, the object must not be unloaded.
+    /// The result of `read` on the tables that cover `address`. Their object stays loaded until `read` returns. `None`
+    /// without tables. In a forked child where the lock may be lost, the object must not be unloaded.
     pub(super) fn with_tables<T>(
         &self,
         address: usize,

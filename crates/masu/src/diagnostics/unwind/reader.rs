@@ -11,7 +11,7 @@ pub(super) struct Reader {
     end: usize,
 }
 
-/// How a pointer is encoded (Linux Standard Base 5.0, section 10.5.1).
+/// Encodings of a pointer (Linux Standard Base 5.0, section 10.5.1).
 mod encoding {
     pub(super) const OMITTED: u8 = 0xff;
     pub(super) const FORMAT: u8 = 0x0f;
@@ -68,12 +68,12 @@ impl Reader {
         }
         let byte: *const u8 = core::ptr::with_exposed_provenance(self.place);
         self.place += 1;
-        // SAFETY: It lies before the end passed to `new`.
+        // SAFETY: The byte lies before the end passed to `new`.
         Some(unsafe { byte.read() })
     }
 
-    /// How many of `count` rows of `width` 4-byte numbers, sorted by their first number, have one of at most `most`; `None`
-    /// where the rows go beyond the end.
+    /// Counts the rows whose first number is at most `most`, among `count` rows of `width` 4-byte numbers that are
+    /// sorted by their first number. `None` where the rows go beyond the end.
     pub(super) fn sorted_up_to(&self, count: usize, width: usize, most: isize) -> Option<usize> {
         let bytes = count.checked_mul(width)?.checked_mul(size_of::<i32>())?;
         if self.end - self.place < bytes {

@@ -1,4 +1,5 @@
-//! A cache of rules by address: programs allocate from few places, so most walks read no table, only a few words a frame.
+//! A cache of rules by address: programs allocate from few places, so most walks read no table, only a few words of
+//! each frame.
 //!
 //! Relies on the C library's count of loaded and unloaded objects. Only simple rules are cached: the frame's end is a
 //! register plus an offset, and saved registers lie in the frame. The hard idea is invalidation. An address on this thread's
@@ -26,7 +27,7 @@ pub(super) struct SimpleRow {
     is_first: bool,
     count: u8,
     registers: [u8; SAVED_MAX],
-    /// Where they are saved, in words from the frame's end.
+    /// The places of the saved registers, in words from the frame's end.
     places: [i16; SAVED_MAX],
 }
 
@@ -98,8 +99,8 @@ const BYTES: usize = size_of::<[SimpleRow; PLACES]>();
 
 static CACHE: Lock<RuleCache> = Lock::new(RuleCache { changes: 0, places: None });
 
-/// The cache, if it is valid while objects have changed `changes` times. A thread that holds its lock takes no lock of the
-/// dynamic linker's, because the holder of that one may wait for this.
+/// The cache, if it is valid while objects have changed `changes` times. A thread that holds its lock takes no lock of
+/// the dynamic linker's, because the holder of that lock may wait for this one.
 pub(super) fn valid_at(changes: u64) -> Option<Guard<'static, RuleCache>> {
     let mut cache = CACHE.lock();
     cache.is_valid_at(changes).then_some(cache)

@@ -1,8 +1,8 @@
 //! Rules: where a function saves its caller's registers, from the object's unwind tables.
 //!
-//! Relies on the reader. A table of contents sorted by address (`.eh_frame_hdr`) leads to a function's entry (FDE), which
-//! leads to one that many functions share (CIE). Both hold instructions that fill in a row of rules; they are run up to the
-//! address in question.
+//! Relies on the reader. A table of contents sorted by address (`.eh_frame_hdr`) leads to a function's entry (FDE),
+//! which leads to an entry that many functions share (CIE). Both hold instructions that fill in a row of rules; they
+//! are run up to the address in question.
 
 use super::objects::Tables;
 use super::reader::Reader;
@@ -16,7 +16,7 @@ pub(super) enum Base {
     Expression(Reader),
 }
 
-/// Where a register of the caller is.
+/// The place of a register of the caller.
 #[derive(Clone, Copy)]
 pub(super) enum Rule {
     Same,
@@ -280,7 +280,7 @@ impl Run {
                 row.set(register, Rule::Is(common.offset(code.sleb()?)));
             }
             0x16 => row.set(code.uleb()?, Rule::IsExpression(block(code)?)),
-            // Whether the return address is signed: the signature is cut off in any case.
+            // The instruction says whether the return address is signed: the signature is cut off in any case.
             0x2d => {}
             0x2e => drop(code.uleb()?),
             0x2f => {

@@ -1,4 +1,5 @@
-//! Which files are mapped where, which turns an address in a profile into one of a program or library.
+//! The files that are mapped, and their addresses. They turn an address in a profile into an address in a program or
+//! library.
 //!
 //! Relies on `/proc/self/maps`; without it a profile has addresses only. Only mappings of code with a name are kept.
 

@@ -57,7 +57,7 @@ impl Registers {
         /// `asm/sigcontext.h`, behind the fault's address.
         const PLACES_AT: usize = 176 + 8;
         let places = context.wrapping_byte_add(PLACES_AT).cast::<usize>();
-        // SAFETY: The caller's condition: so many words lie there.
+        // SAFETY: The caller's condition: that many words lie there.
         let values = core::array::from_fn(|place| unsafe { places.add(place).read() });
         // SAFETY: As above.
         let program_counter = unsafe { places.add(COUNT).read() };

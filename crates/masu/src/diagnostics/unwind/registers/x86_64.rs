@@ -70,7 +70,7 @@ impl Registers {
         const PLACES_AT: usize = 40;
         const PLACES: [usize; COUNT] = [13, 12, 14, 11, 9, 8, 10, 15, 0, 1, 2, 3, 4, 5, 6, 7, 16];
         let places = context.wrapping_byte_add(PLACES_AT).cast::<usize>();
-        // SAFETY: The caller's condition: so many words lie there.
+        // SAFETY: The caller's condition: that many words lie there.
         Registers(PLACES.map(|place| unsafe { places.add(place).read() }))
     }
 
