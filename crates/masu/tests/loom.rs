@@ -24,8 +24,8 @@ use std::sync::atomic::Ordering::Relaxed;
 
 /// A futex: the sleeping threads. One is enough, because a model has one word to sleep on.
 ///
-/// Its lock is invisible to loom, which switches threads only at its own operations; what lies between two
-/// of them is atomic, as under the kernel's lock.
+/// The futex's lock is invisible to loom, which switches threads only at its own operations; the code between two of
+/// them is atomic, as under the kernel's lock.
 #[derive(Default)]
 struct Futex {
     sleepers: std::sync::Mutex<Vec<Thread>>,
@@ -88,7 +88,7 @@ macro_rules! door {
                 wait_while(word, expected);
             }
 
-            /// Loom knows no time, so only a release ends it.
+            /// Loom knows no time, so only a release ends this wait.
             fn wait_briefly(word: &AtomicU32, expected: u32) {
                 wait_while(word, expected);
             }
@@ -235,7 +235,7 @@ impl<L: Raw> Counter<L> {
     }
 }
 
-/// More interleavings than any model here has, unless something in it loops.
+/// More interleavings than any model here has, unless a part of the model loops.
 const INTERLEAVINGS_MAX: usize = 200_000;
 
 /// Lets `threads` threads add to a count `rounds` times each, in every interleaving.

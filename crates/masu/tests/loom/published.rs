@@ -1,7 +1,7 @@
 //! Lock-free reads under loom: the pair of the class map, the table of arenas.
 //!
 //! It relies on `src/platform/sync/pair.rs` and `src/platform/sync/table.rs` taking their atomics from the module
-//! around them. As for the lock, doors with one ordering weakened hold the same sources, and loom must find each.
+//! around them. As for the lock, doors with one weakened ordering hold the same sources, and loom must find each fault.
 
 use loom::cell::UnsafeCell;
 use loom::sync::atomic::{AtomicPtr, AtomicUsize};
@@ -34,7 +34,7 @@ door!(without_release, crate::orderings::NoRelease);
 /// A value that a writer writes before it publishes; loom finds unordered reads.
 struct Written(UnsafeCell<usize>);
 
-// SAFETY: It is written before it is published, and read after that; loom checks this here.
+// SAFETY: The value is written before it is published, and read after that; loom checks this here.
 unsafe impl Sync for Written {}
 
 impl Written {
@@ -43,12 +43,12 @@ impl Written {
     }
 
     fn write(&self) {
-        // SAFETY: It is not published yet, so nobody reads it.
+        // SAFETY: The value is not published yet, so no thread reads it.
         self.0.with_mut(|value| unsafe { *value = 7 });
     }
 
     fn read(&self) -> usize {
-        // SAFETY: It is published, so nobody writes it.
+        // SAFETY: The value is published, so no thread writes it.
         self.0.with(|value| unsafe { *value })
     }
 }

@@ -1,13 +1,15 @@
-//! The atomics door of the models: atomics and cells as long as the real ones, with loom's behind them.
+//! The atomics door of the models: its atomics and cells are as long as the real ones, and loom's atomics and cells
+//! stand behind them.
 //!
-//! Relies on loom for what each access means. The allocator lays its structures out to the byte and has most of them in
-//! statics or in memory that it maps, where loom's own types cannot be. So a value here is only a *place*: it holds
-//! what the atomic holds at first, and a table leads from its address to an atomic of loom's. The hard idea is
+//! Relies on loom for the meaning of each access. The allocator lays its structures out to the byte and has most of
+//! them in statics or in memory that it maps, where loom's own types cannot be. So a value here is only a *place*: it
+//! holds the first value of the atomic, and a table leads from its address to one of loom's atomics. The hard idea is
 //! that this makes each execution begin as a program does: the places were never written, so forgetting the table
-//! forgets all that the last execution stored. What locks guard is written in place; it is put back from a copy.
+//! forgets all values that the last execution stored. Values that locks guard are written in place; they are put back
+//! from a copy.
 //!
-//! loom wants an atomic to be made before any thread that uses it, and a static is met by whichever thread comes first.
-//! So the atomics are made beforehand, all of them 0, and what is stored is the difference from the first value.
+//! loom requires an atomic to be made before any thread that uses it, but any thread may be the first to use a static.
+//! So the atomics are made beforehand, all of them 0, and each stores the difference from the first value.
 
 extern crate std;
 
@@ -22,22 +24,22 @@ use std::vec::Vec;
 use loom::sync::atomic as modelled;
 pub(crate) use loom::sync::atomic::{Ordering, fence};
 
-/// Atomics that a model's first execution may use, and cells.
+/// The atomics and the cells that a model's first execution may use.
 const FIRST: [usize; 2] = [4000, 8000];
 
-/// Room for an execution of a model of which none used more. One may use many more than the one before: it is the first
-/// in which a thread goes a longer way.
+/// Room for an execution of a model in which no execution so far used more than `most`. An execution may use many more
+/// than the execution before: it is the first in which a thread takes a longer path.
 fn room(most: usize) -> usize {
     most + most / 2 + 500
 }
 
-/// What loom knows in this execution.
+/// The state of loom in this execution.
 #[derive(Default)]
 struct Table {
-    // loom's own are indices into the execution that made them: dropping them later is no use.
+    // loom's own types are indices into the execution that made them: dropping them later has no use.
     atomics: Vec<ManuallyDrop<modelled::AtomicUsize>>,
     cells: Vec<ManuallyDrop<loom::cell::UnsafeCell<()>>>,
-    /// By address: which atomic, and the first value.
+    /// By address: the index of the atomic, and the first value.
     atomic_at: HashMap<usize, (usize, usize)>,
     cell_at: HashMap<usize, usize>,
     /// The most atomics and cells that any execution used.
@@ -49,7 +51,7 @@ std::thread_local! {
     static TABLE: RefCell<Table> = RefCell::default();
 }
 
-/// What statics held before anything was written there, in any execution of any model.
+/// The contents of statics before anything was written there, in any execution of any model.
 static COPIES: Mutex<BTreeMap<usize, Vec<u8>>> = Mutex::new(BTreeMap::new());
 
 fn copies() -> MutexGuard<'static, BTreeMap<usize, Vec<u8>>> {
@@ -74,7 +76,7 @@ pub(crate) fn begin(weakened: Option<Ordering>) {
     });
     for (address, bytes) in copies().iter() {
         let place = ptr::with_exposed_provenance_mut::<u8>(*address);
-        // SAFETY: It is a static's value, of this length, and no thread of the last execution is left.
+        // SAFETY: The place is a static's value, of this length, and no thread of the last execution is left.
         unsafe { place.copy_from(bytes.as_ptr(), bytes.len()) };
     }
 }
@@ -85,7 +87,7 @@ fn atomic_at(address: usize, first: usize) -> (&'static modelled::AtomicUsize, u
         let count = table.atomic_at.len();
         let (index, first) = *table.atomic_at.entry(address).or_insert((count, first));
         let atomic: *const modelled::AtomicUsize = &*table.atomics[index];
-        // SAFETY: The list stays as it is until the next execution begins, and then nobody has this.
+        // SAFETY: The list stays as it is until the next execution begins, and then no thread has this reference.
         (unsafe { &*atomic }, first)
     })
 }
@@ -101,17 +103,17 @@ fn cell_at(address: usize) -> &'static loom::cell::UnsafeCell<()> {
     })
 }
 
-/// Reads what lies at `address`: loom notices where another thread's write is not ordered before.
+/// Reads the memory at `address`: loom notices where another thread's write is not ordered before.
 pub(crate) fn reads(address: usize) {
     cell_at(address).with(|_| ());
 }
 
-/// Writes what lies at `address`: loom notices where another thread's access is not ordered before.
+/// Writes the memory at `address`: loom notices where another thread's access is not ordered before.
 pub(crate) fn writes(address: usize) {
     cell_at(address).with_mut(|_| ());
 }
 
-/// Writes all that was read or written in a range: after this nobody may touch it.
+/// Writes all places in a range that were read or written: after this no thread may touch the range.
 pub(crate) fn writes_all(range: Range<usize>) {
     let touched: Vec<usize> = TABLE.with_borrow(|table| {
         table.cell_at.keys().copied().filter(|address| range.contains(address)).collect()
@@ -126,7 +128,7 @@ fn ordering(asked: Ordering) -> Ordering {
     }
 }
 
-/// What fits an atomic.
+/// A value that fits an atomic.
 pub(crate) trait Word: Copy {
     fn word(self) -> usize;
     fn of(word: usize) -> Self;
@@ -170,7 +172,7 @@ impl<T> Word for *mut T {
 #[repr(transparent)]
 pub(crate) struct Atomic<T>(std::cell::UnsafeCell<T>);
 
-// SAFETY: The place itself is only read, but for `get_mut`.
+// SAFETY: The place itself is only read, except by `get_mut`.
 unsafe impl<T> Sync for Atomic<T> {}
 
 pub(crate) type AtomicBool = Atomic<bool>;
@@ -203,7 +205,7 @@ impl<T> Atomic<T> {
 
 impl<T: Word> Atomic<T> {
     fn modelled(&self) -> (&'static modelled::AtomicUsize, usize) {
-        // SAFETY: Nobody writes the place while it is shared.
+        // SAFETY: No thread writes the place while it is shared.
         atomic_at(self.0.get().expose_provenance(), unsafe { self.0.get().read() }.word())
     }
 
@@ -238,7 +240,7 @@ impl<T: Word> Atomic<T> {
     fn change(&self, order: Ordering, change: impl Fn(usize) -> usize) -> T {
         let (atomic, first) = self.modelled();
         let change = |word| Some(change(word ^ first) ^ first);
-        // A loop of loads and exchanges, of which loom knows that it ends.
+        // A loop of loads and exchanges that loom knows to end.
         let old = atomic.fetch_update(ordering(order), Ordering::Relaxed, change);
         T::of(old.unwrap_or_else(|old| old) ^ first)
     }
@@ -260,7 +262,7 @@ impl<T: Word> Atomic<T> {
     }
 }
 
-/// A cell whose accesses loom holds against the order of events.
+/// A cell whose accesses loom compares with the order of events.
 #[repr(transparent)]
 pub(crate) struct Cell<T>(std::cell::Cell<T>);
 
@@ -295,7 +297,7 @@ impl<T> Cell<T> {
     }
 }
 
-/// What a lock guards: every access is the only one.
+/// A value that a lock guards: no two accesses are at the same time.
 #[repr(transparent)]
 pub(crate) struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
 
@@ -311,7 +313,7 @@ impl<T> UnsafeCell<T> {
         if !crate::platform::kernel::is_mapped(address) {
             copies().entry(address).or_insert_with(|| {
                 let bytes: *const u8 = place.cast();
-                // SAFETY: The value is so long, and this thread is the only one that touches it.
+                // SAFETY: The value is that long, and this thread is the only one that touches it.
                 unsafe { std::slice::from_raw_parts(bytes, size_of::<T>()) }.to_vec()
             });
         }
@@ -323,5 +325,5 @@ impl<T> UnsafeCell<T> {
 ///
 /// # Safety
 ///
-/// - As of the door that this one replaces.
+/// - As for the function that this one replaces.
 pub(crate) unsafe fn own_line<T>(_number: &Cell<T>) {}

@@ -11,7 +11,7 @@ fn guard(rate: usize) {
     options::set("guard_rate", Some(rate)).expect("a rate");
 }
 
-/// A thread that may notice both changes at any of its requests; two slots, which are used again.
+/// A thread that may notice both changes at any of its requests. There are two slots, which are used again.
 fn on_and_off() {
     options::set("guard_slots", Some(2)).expect("a number of slots");
     let kept = alloc(SIZE);

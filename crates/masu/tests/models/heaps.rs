@@ -11,23 +11,23 @@ use crate::Heap;
 use crate::blocks::owner;
 use crate::platform::sync::Visitor;
 
-/// A class of which a thread caches five blocks, and fetches three at once.
+/// A size class: a thread caches five of its blocks, and fetches three at once.
 const SIZE: usize = 2048;
 const FETCHED: usize = 3;
 
 /// A heap that threads share until one of them drops it.
 fn share() -> (&'static Heap, *mut Heap) {
     let heap = Box::into_raw(Box::new(Heap::new()));
-    // SAFETY: It was made just now; `end` is the last use.
+    // SAFETY: The heap was made just now; `end` is the last use.
     (unsafe { &*heap }, heap)
 }
 
 fn end(heap: *mut Heap) {
-    // SAFETY: `share` made it, and nothing uses it any more.
+    // SAFETY: `share` made the heap, and nothing uses it any more.
     drop(unsafe { Box::from_raw(heap) });
 }
 
-/// A thread ends with a cached block of the main thread's, which comes back to the page that the main thread fetches from.
+/// A thread ends with a cached block of the main thread's, which returns to the page that the main thread fetches from.
 fn used_by_two() {
     let (heap, raw) = share();
     let passed_on = alloc_in(heap, SIZE);
@@ -38,7 +38,7 @@ fn used_by_two() {
     end(raw);
 }
 
-/// A thread ends with a cached block of a heap that is dropped, and of which the next heap takes the memory.
+/// A thread ends with a cached block of a dropped heap, whose memory the next heap takes.
 fn dropped() {
     let cached: &'static Flag = leak(Flag::new());
     let (heap, raw) = share();
@@ -56,7 +56,8 @@ fn dropped() {
     dealloc_in(&next, two);
 }
 
-/// A thread makes a heap while `fork` visits all heaps' locks, and has to go on without the lock of their list.
+/// A thread makes a heap while `fork` visits the locks of all heaps, and must continue without the lock of the list of
+/// heaps.
 fn visited() {
     let other = begin(|| {
         let seen = [(); 2].map(|()| {

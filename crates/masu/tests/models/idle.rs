@@ -1,4 +1,4 @@
-//! Idle caches: a thread begins with the cache of one that ends, while others empty them.
+//! Idle caches: a thread begins with the cache of a thread that ended, while other threads empty idle caches.
 
 use loom::sync::atomic::Ordering;
 
@@ -15,7 +15,7 @@ fn life() {
     free(other);
 }
 
-/// Lives that overlap or follow one another, while the main thread empties what is warm.
+/// Lives that overlap or follow one another, while the main thread empties the warm idle caches.
 fn lives() {
     let kept = malloc(SIZE);
     let first = begin(life);
@@ -26,7 +26,8 @@ fn lives() {
     second.join().expect("it ends");
 }
 
-/// A cache that was left holds a block that another thread wrote to, and it is emptied where the budget became less.
+/// A cache that its thread left holds a block that another thread wrote to. It is emptied because the budget became
+/// smaller.
 fn a_life_and_then_another() {
     begin(life).join().expect("it ends");
     let second = begin(life);

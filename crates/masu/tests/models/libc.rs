@@ -1,5 +1,5 @@
-//! The C library's door of the models: threads end where a model says so, nothing forks, and a program that is
-//! stopped is a panic, which loom reports with what led to it.
+//! The C library's door of the models: threads end where a model says so, nothing forks, and the end of the program is
+//! a panic, which loom reports with the steps that led to it.
 
 extern crate std;
 
@@ -74,7 +74,7 @@ pub(crate) fn load_finder() {}
 
 pub(crate) fn pin() {}
 
-/// A program header of ELF, of which there is none.
+/// A program header of ELF; the models have none.
 pub(crate) struct Segment {
     pub(crate) kind: u32,
     pub(crate) address: usize,
@@ -86,7 +86,7 @@ impl Segment {
     pub(crate) const UNWIND_TABLES: u32 = 0x6474_e550;
 }
 
-/// A loaded object, of which the unwinder sees none.
+/// A loaded object; the unwinder sees none.
 pub(crate) struct Object {
     pub(crate) address: usize,
     pub(crate) changes: Option<u64>,
@@ -112,7 +112,7 @@ pub(crate) fn object_without_lock(_: usize) -> Option<[usize; 3]> {
     None
 }
 
-/// Faults of memory, of which a model has none.
+/// Faults of memory; a model has none.
 pub(crate) mod signals {
     use core::ffi::c_void;
 

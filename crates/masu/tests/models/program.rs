@@ -26,22 +26,22 @@ use crate::{Heap, Masu};
 /// One model at a time: they share the statics.
 static ONE: Mutex<()> = Mutex::new(());
 
-/// Stacks of loom's threads, in words: theirs would be too short for the allocator's.
+/// Stacks of loom's threads, in words: loom's own would be too short for the allocator.
 const STACK_WORDS: usize = 32 << 10;
 
-/// How long a model looks, and what is wrong in it.
+/// The extent of a model's search, and the fault in the model.
 #[derive(Clone, Copy)]
 pub(crate) struct Bounds {
-    /// How often threads are interrupted that could go on.
+    /// The number of times that threads that could continue are interrupted.
     pub(crate) preemptions: usize,
-    /// More interleavings than there are.
+    /// A number that is larger than the number of interleavings.
     pub(crate) interleavings: usize,
-    /// An ordering that is Relaxed.
+    /// An ordering that the model replaces by Relaxed.
     pub(crate) weakened: Option<Ordering>,
 }
 
 impl Bounds {
-    /// As few interruptions as show something; one more where there is time.
+    /// The fewest interruptions that show a fault; one more with `MASU_SOAK`.
     pub(crate) fn of(preemptions: usize) -> Bounds {
         let soaks = std::env::var_os("MASU_SOAK").is_some_and(|value| value == "1");
         Bounds {
@@ -57,7 +57,7 @@ impl Bounds {
 }
 
 std::thread_local! {
-    /// What is live: ends by starts.
+    /// The live blocks: ends by starts.
     static LIVE: RefCell<BTreeMap<usize, usize>> = RefCell::default();
 }
 
@@ -84,7 +84,7 @@ pub(crate) fn check(name: &str, bounds: Bounds, program: fn()) {
     assert!(tried < bounds.interleavings, "not all were tried");
 }
 
-/// Nothing is live, and once caches are empty every block is free in its page.
+/// Checks that nothing is live, and that every block is free in its page once the caches are empty.
 fn all_is_home() {
     LIVE.with_borrow(|live| assert!(live.is_empty(), "{} blocks were not freed", live.len()));
     idle::empty_warm();
@@ -109,7 +109,7 @@ pub(crate) fn begin<R: Send + 'static>(body: impl FnOnce() -> R + Send + 'static
     thread.expect("loom has room for it")
 }
 
-/// A block that the program has.
+/// A block that the program holds.
 #[derive(Debug)]
 pub(crate) struct Block {
     address: usize,
@@ -134,16 +134,16 @@ impl Block {
         self.address
     }
 
-    /// Whether a profile samples it.
+    /// Whether a profile samples the block.
     pub(crate) fn is_sampled(&self) -> bool {
         code_of(self.address) == SAMPLED
     }
 
-    /// As a program writes to its block.
+    /// Writes the block, as a program does.
     fn write(&self) {
         atomics::writes(self.address);
         let place = std::ptr::with_exposed_provenance_mut::<u8>(self.address);
-        // SAFETY: The block is so long, and the caller's.
+        // SAFETY: The block is that long, and the caller's.
         unsafe { place.write_bytes(0xa5, self.size) };
     }
 
@@ -162,7 +162,7 @@ pub(crate) fn malloc(size: usize) -> Block {
 /// As C's `free`.
 pub(crate) fn free(block: Block) {
     let block = block.leave();
-    // SAFETY: It was live.
+    // SAFETY: The block was live.
     unsafe { crate::c::free(block) };
 }
 
@@ -179,7 +179,7 @@ pub(crate) fn alloc(size: usize) -> Block {
 /// As a Rust program's `dealloc`.
 pub(crate) fn dealloc(block: Block) {
     let layout = layout(block.size);
-    // SAFETY: It was live, and allocated with this layout.
+    // SAFETY: The block was live, and allocated with this layout.
     unsafe { Masu::new().dealloc(block.leave(), layout) };
 }
 
@@ -192,7 +192,7 @@ pub(crate) fn alloc_in(heap: &Heap, size: usize) -> Block {
 pub(crate) fn dealloc_in(heap: &Heap, block: Block) {
     let layout = layout(block.size);
     let block = NonNull::new(block.leave()).expect("a block");
-    // SAFETY: It was live, and allocated from this heap with this layout.
+    // SAFETY: The block was live, and allocated from this heap with this layout.
     unsafe { heap.dealloc(block, layout) };
 }
 
@@ -201,7 +201,7 @@ pub(crate) fn leak<T>(value: T) -> &'static T {
     std::boxed::Box::leak(std::boxed::Box::new(value))
 }
 
-/// What one thread waits for that another one does, in a program's own way.
+/// A flag that one thread raises and another thread waits for, by means of the program and not of masu.
 pub(crate) struct Flag(loom::sync::Mutex<bool>, loom::sync::Condvar);
 
 impl Flag {

@@ -1,4 +1,4 @@
-//! Remote stacks: blocks of another lane that come home, while the lanes become more.
+//! Remote stacks: blocks of another lane return to their lane, while lanes are added.
 
 extern crate std;
 
@@ -12,11 +12,11 @@ use super::program::{Block, Bounds, begin, check, free, malloc};
 use crate::memory::metadata;
 use crate::{options, statistics};
 
-/// Of a class whose blocks have lanes.
+/// The size of a class whose blocks have lanes.
 const SIZE: usize = 16;
-/// A remote stack is full with as many, at first.
+/// The number of blocks at which a remote stack is full, at first.
 const FULL: usize = 32;
-/// A remote stack's place is for as many.
+/// The number of entries that a remote stack has room for.
 const ENTRIES: usize = 128;
 
 fn set_shards(count: usize) {
@@ -26,7 +26,7 @@ fn set_shards(count: usize) {
 /// Blocks that a thread has to ask for until its first two batches are used up.
 const BATCHES: usize = 75;
 
-/// One thread frees what the main thread allocated: a stack that fills up and goes while the main thread refills.
+/// One thread frees the main thread's blocks: its remote stack fills up and is sent while the main thread refills.
 fn remote_frees() {
     set_shards(2);
     let mut blocks: Vec<Block> = (0..BATCHES).map(|_| malloc(SIZE)).collect();
@@ -43,10 +43,10 @@ fn remote_frees() {
     assert_eq!(statistics::now().lane_blocks, FULL + 1);
 }
 
-/// Whether a block was ever handed out again that the other thread sent home: else the model would show nothing.
+/// Whether a block that the other thread sent home was ever handed out again: else the model would show nothing.
 static FETCHED: AtomicBool = AtomicBool::new(false);
 
-/// A lane that was not there when the remote stacks got their array.
+/// A lane that did not exist when the remote stacks got their array.
 fn more_lanes() {
     set_shards(2);
     let first = begin(|| malloc(SIZE));
@@ -54,10 +54,10 @@ fn more_lanes() {
     let other = begin(|| malloc(SIZE));
     let own = malloc(SIZE);
     let (first, other) = (first.join().expect("it ends"), other.join().expect("it ends"));
-    // One behind the other: the array is lengthened.
+    // The second block's lane comes after the first block's, so the array is lengthened.
     free(first);
     free(other);
-    // What comes behind the array is another's.
+    // The memory behind the array belongs to another owner.
     let behind = metadata::words(4 * ENTRIES).expect("there is memory");
     behind.fill(usize::MAX);
     free(own);

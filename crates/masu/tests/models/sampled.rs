@@ -12,7 +12,7 @@ use crate::{options, profile};
 
 const SIZE: usize = 48;
 
-/// Every byte is sampled.
+/// Starts a profile in which every byte is sampled.
 fn start() {
     profile::start(Some(1)).expect("none is taken");
 }
@@ -34,7 +34,7 @@ fn start_and_stop() {
     other.join().expect("it ends");
 }
 
-/// The second of two profiles: what the first one sampled is freed while another thread begins to sample.
+/// The second of two profiles: blocks that the first profile sampled are freed while another thread begins to sample.
 fn again() {
     start();
     let sampled = (alloc(SIZE), malloc(SIZE));
@@ -52,7 +52,8 @@ fn again() {
     profile::stop();
 }
 
-/// Two sampled blocks that a thread frees by layout, before it notices or after, and passes on when it ends.
+/// Two sampled blocks. A thread frees them by layout, before or after it notices the profile, and passes them on when
+/// it ends.
 fn freed_together() {
     let (begun, begins): (&'static Flag, &'static Flag) = (leak(Flag::new()), leak(Flag::new()));
     options::set("shards", Some(1)).expect("an option");
@@ -95,7 +96,7 @@ fn restarted() {
     profile::stop();
 }
 
-/// Only C's functions: no stack stands before a cache, and the class map says which blocks are sampled.
+/// Only C's functions: these have no stack before a cache, and the class map says which blocks are sampled.
 fn by_c_alone() {
     let kept = malloc(SIZE);
     let other = begin(move || {

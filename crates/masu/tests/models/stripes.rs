@@ -1,6 +1,6 @@
-//! Stripes of free runs: they become more while threads take and free, and are read one after the other.
+//! Stripes of free runs: stripes are added while threads take and free runs, and are read one after the other.
 //!
-//! `src/memory/ranges/stripes/README.md` says which races must not be.
+//! `src/memory/ranges/stripes/README.md` lists the races that must not happen.
 
 extern crate std;
 
@@ -16,15 +16,15 @@ use crate::memory::ranges::{SharedRanges, stripes};
 use crate::memory::slice::{Kind, SLICE_BYTES, Slice};
 use crate::platform::atomics;
 
-/// Shards, so that there may be as many stripes.
+/// The number of shards, so that there may be as many stripes.
 const SHARDS: usize = 4;
-/// More slices than any arena but one of its own has.
+/// More slices than an arena has, except an arena made for one block.
 const LONG: usize = 20_000;
 /// The slices of a block that gets the huge pages that it fills, if nothing else is live.
 const FILLED: usize = 128;
 
 fn take(from: &SharedRanges, slices: usize) -> &'static Slice {
-    // What loom finds here is reported once: letting go would touch the same again.
+    // A fault that loom finds here is reported once: releasing the lock would touch the same place again.
     let mut ranges = ManuallyDrop::new(from.lock());
     let run = ranges.allocate(slices, 1, Kind::Page).expect("memory").first;
     drop(ManuallyDrop::into_inner(ranges));
@@ -36,7 +36,7 @@ fn free(run: &'static Slice) {
     let slices = run.count.get() as usize;
     atomics::writes(run.address());
     let mut ranges = ManuallyDrop::new(stripes::of(run).lock());
-    // SAFETY: `take` handed it out, and nobody uses it.
+    // SAFETY: `take` handed the run out, and nothing uses it.
     unsafe { ranges.free(run, slices, SLICE_BYTES) };
     drop(ManuallyDrop::into_inner(ranges));
 }
@@ -44,13 +44,13 @@ fn free(run: &'static Slice) {
 /// Whether stripes were ever added: else the model would show nothing.
 static WIDENED: AtomicBool = AtomicBool::new(false);
 
-/// Two threads take and free, wait for each other and so make the stripes more, and one frees what is the other's.
+/// Two threads take and free runs, wait for each other and so add stripes; one thread frees a run of the other thread.
 fn widen() {
     stripes::allow(SHARDS);
     let handed_on = take(stripes::for_thread(0), 1).address();
     let other = begin(move || {
         let run = take(stripes::for_thread(1), 2);
-        // SAFETY: It is the run's slice.
+        // SAFETY: This is the slice of the run.
         free(unsafe { Slice::at(handed_on) });
         free(run);
     });
@@ -63,7 +63,7 @@ fn widen() {
     assert_eq!(stripes::read().live_bytes, 0);
 }
 
-/// One thread reads all while another frees the last run of an arena, which is unmapped.
+/// One thread reads all stripes while another thread frees the last run of an arena, which is unmapped.
 fn read_and_unmap() {
     stripes::allow(SHARDS);
     let run = take(stripes::first(), LONG);
@@ -72,13 +72,13 @@ fn read_and_unmap() {
         let sums = stripes::read();
         assert!([0, LONG * SLICE_BYTES].contains(&sums.live_bytes));
     });
-    // SAFETY: It is the run's slice.
+    // SAFETY: This is the slice of the run.
     free(unsafe { Slice::at(address) });
     reader.join().expect("it ends");
     assert_eq!(stripes::read().reserved_bytes, 0);
 }
 
-/// Every stripe is given up while threads take and free: nothing is lost and nobody waits forever.
+/// Every stripe is given up while threads take and free runs: nothing is lost and no thread waits forever.
 fn give_up() {
     stripes::allow(SHARDS);
     let _ = stripes::widen_now();
@@ -92,8 +92,8 @@ fn give_up() {
     assert_eq!((sums.live_bytes, sums.dirty_bytes, sums.reserved_bytes), (0, 0, 0));
 }
 
-/// A long block is about to begin with a huge page while another thread gives up the arena that grows, in which nothing is
-/// live: no run of an arena that is unmapped stays.
+/// A thread makes a long block, which is to begin with a huge page, while another thread gives up the growing arena, in
+/// which nothing is live. No run of an unmapped arena stays.
 fn fill_and_give_up() {
     let stripe = stripes::first();
     free(take(stripe, 1));
@@ -107,7 +107,7 @@ fn fill_and_give_up() {
     assert!(matches!(arena::place_of(short.address()), Place::In(_)), "it is unmapped");
     free(short);
     let mut ranges = ManuallyDrop::new(stripe.lock());
-    // SAFETY: It was handed out just now, and nobody uses it.
+    // SAFETY: The run was handed out just now, and nothing uses it.
     unsafe { ranges.free_large(long) };
     drop(ManuallyDrop::into_inner(ranges));
     stripes::give_up();

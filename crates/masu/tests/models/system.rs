@@ -1,5 +1,5 @@
-//! System calls of the models: the real ones, but that threads and what they sleep on are loom's, and that an
-//! execution's memory goes with it.
+//! System calls of the models: the real calls, except that threads and the words they sleep on are loom's, and that an
+//! execution's memory is unmapped at its end.
 
 extern crate std;
 
@@ -17,7 +17,7 @@ pub(in crate::platform::kernel) use real::number;
 
 use crate::platform::atomics::{AtomicU32, Ordering};
 
-/// The real one is of use to nobody here.
+/// The models do not use the real function.
 const _: fn() -> usize = real::thread_pointer;
 
 const FUTEX_WAIT_PRIVATE: usize = 128;
@@ -25,11 +25,11 @@ const CPUS: u64 = 0b11;
 
 #[derive(Default)]
 struct Known {
-    /// What is mapped: starts and ends.
+    /// The mapped ranges: starts and ends.
     mapped: Vec<(usize, usize)>,
-    /// Who sleeps, on which word.
+    /// The words on which threads sleep, with the threads.
     sleepers: Vec<(usize, Thread)>,
-    /// What was written to standard error.
+    /// The text that was written to standard error.
     message: String,
 }
 
@@ -42,31 +42,31 @@ loom::thread_local! {
     static NUMBER: usize = THREADS.replace(THREADS.get() + 1);
 }
 
-/// Begins an execution: nothing is mapped, and nobody sleeps.
+/// Begins an execution: nothing is mapped, and no thread sleeps.
 pub(crate) fn begin() {
     THREADS.set(0);
     let known = KNOWN.take();
     for (start, end) in known.mapped {
-        // SAFETY: The last execution mapped it, and nothing of that is left.
+        // SAFETY: The last execution mapped the range, and nothing of that execution is left.
         let result = unsafe { real::call6(number::MUNMAP, start, end - start, 0, 0, 0, 0) };
         assert_eq!(result, 0);
     }
-    // Threads of the last execution are indices into it.
+    // Threads of the last execution are indices into that execution.
     std::mem::forget(known.sleepers);
 }
 
-/// Whether this execution has mapped what lies at `address`: else it is a static.
+/// Whether this execution mapped the memory at `address`: else the memory is a static.
 pub(crate) fn is_mapped(address: usize) -> bool {
     let holds = |(start, end): &(usize, usize)| (*start..*end).contains(&address);
     KNOWN.with_borrow(|known| known.mapped.iter().any(holds))
 }
 
-/// What was written to standard error in this execution.
+/// The text that was written to standard error in this execution.
 pub(crate) fn message() -> String {
     KNOWN.with_borrow(|known| known.message.clone())
 }
 
-/// One address a thread, an OS page apart.
+/// An address for each thread, an OS page apart.
 pub(crate) fn thread_pointer() -> usize {
     (1 << 30) + (NUMBER.with(|number| *number) << 12)
 }
@@ -89,7 +89,7 @@ pub(super) unsafe fn call6(
             size_of::<u64>() as isize
         }
         number::WRITE => {
-            // SAFETY: It is a message, and so long.
+            // SAFETY: The caller passes a message of that length.
             let message =
                 unsafe { std::slice::from_raw_parts(std::ptr::with_exposed_provenance(b), c) };
             KNOWN.with_borrow_mut(|known| known.message += &String::from_utf8_lossy(message));
@@ -97,7 +97,7 @@ pub(super) unsafe fn call6(
         }
         _ => {
             if number == number::MUNMAP {
-                // What is unmapped nobody may touch any more.
+                // No thread may touch unmapped memory any more.
                 crate::platform::atomics::writes_all(a..a + b);
             }
             // SAFETY: The caller's condition.

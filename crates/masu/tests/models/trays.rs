@@ -27,7 +27,7 @@ fn give(blocks: &[usize]) {
     let _ = transfer::give(Class::of_size(SIZE), blocks);
 }
 
-/// Two threads give and take at once, and a third sends what is there home.
+/// Two threads give and take at once, and one of them also returns the transfer cache's blocks to their pages.
 fn give_and_take() {
     slot::note_several();
     let first = take(4);
