@@ -12,7 +12,7 @@ const MIB: usize = 1 << 20;
 static GLOBAL: masu::Masu =
     masu::Masu::new().cache_size(64 << 10).retain(64 * MIB).shards(3).huge_pages(false);
 
-/// Retained bytes after 32 MiB were freed.
+/// Retained bytes after the test freed 32 MiB.
 fn kept_bytes() -> usize {
     let blocks: Vec<_> = (0..32).map(|_| vec![1_u8; MIB]).collect();
     drop(blocks);

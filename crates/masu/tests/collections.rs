@@ -48,7 +48,7 @@ fn grown_blocks_are_zeroed_and_have_the_new_alignment() {
             let block = heap.allocate(old).expect("there is memory").cast::<u8>();
             // SAFETY: The block is that long.
             unsafe { block.write_bytes(9, old.size()) };
-            // SAFETY: The block is the heap's, of that layout, and the new one is longer.
+            // SAFETY: The block is the heap's, of that layout, and the new layout is longer.
             let grown = unsafe { heap.grow_zeroed(block, old, new) }.expect("there is memory");
             assert!(grown.cast::<u8>().addr().get().is_multiple_of(new_align));
             // SAFETY: The block is that long and written.

@@ -22,7 +22,7 @@ fn allocate(size: usize) -> *mut u8 {
     // SAFETY: The layout has a size.
     let block = unsafe { MASU.alloc(layout(size)) };
     assert!(!block.is_null());
-    // SAFETY: It is that long.
+    // SAFETY: The block is that long.
     unsafe { block.write_bytes(1, size) };
     block
 }
@@ -48,7 +48,7 @@ fn at_the_edge(size: usize, is_last: bool) -> *mut u8 {
     found.expect("one of so many lies there")
 }
 
-/// A test that does one thing wrong with a block of 64 bytes and one of 2,048.
+/// A test that does one thing wrong with a block of 64 bytes and with a block of 2,048 bytes.
 macro_rules! wrong {
     ($($name:ident($block:ident, $size:ident, $is_last:literal) { $($wrong:tt)* })*) => {$(
         #[test]
@@ -125,7 +125,7 @@ fn many_guarded_under_a_limit() {
     assert!(in_runs() <= limit, "{now:?}");
 }
 
-/// They lie in slots outside all runs, which the limit is about.
+/// Guarded blocks lie in slots outside all runs, and the limit is about runs.
 #[test]
 fn guarded_blocks_do_not_count_under_a_memory_limit() {
     let output = child("many_guarded_under_a_limit", 0);

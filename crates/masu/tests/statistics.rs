@@ -1,7 +1,8 @@
 //! Statistics compared with an oracle that counts live blocks by size, and with the kernel.
 //!
-//! The test's own memory is the system's. Blocks that grew to 64 KiB look like blocks of the class of that size,
-//! so these two are compared together; every other class alone. Tests take turns, because they read one process's sums.
+//! The test's own memory is the system's. Blocks that grew to 64 KiB look like blocks of the class of that size, so
+//! these two are compared together; every other class is compared alone. Tests take turns, because they read one
+//! process's sums.
 
 #[path = "properties/turn.rs"]
 mod turn;
@@ -40,7 +41,7 @@ impl Block {
     }
 
     fn free(self) {
-        // SAFETY: The block is live, and nobody keeps a copy of this.
+        // SAFETY: The block is live, and no thread keeps a copy of this value.
         unsafe { c::free(self.pointer()) };
     }
 
@@ -117,7 +118,7 @@ fn compare(oracle: &Oracle, round: usize) {
     let now = statistics::now();
     let classes: Vec<ClassStatistics> = statistics::classes().collect();
     assert_eq!(classes.len(), statistics::CLASSES);
-    // In the hardened build the usable size is the requested size, not that of the class.
+    // In the hardened build the usable size is the requested size, not the class's size.
     let is_hardened = cfg!(feature = "secure");
     for class in classes.iter().filter(|class| class.size < MAYBE_LARGE && !is_hardened) {
         let live = oracle.get(&class.size).copied().unwrap_or_default();
@@ -161,10 +162,10 @@ fn compare_sums(now: &Statistics, classes: &[ClassStatistics]) {
     assert_eq!(over_threads(|thread| thread.lane_blocks), now.lane_blocks);
     assert_eq!(over_threads(|thread| thread.shard_blocks), now.shard_blocks);
     assert_eq!(threads.len(), now.threads + now.idle_caches);
-    // Live runs are pages, large blocks, parked ones, and the allocator's own.
+    // Live runs are pages, large blocks, parked blocks, and the allocator's own.
     let in_pages = over_classes(|class| class.pages * class.page_bytes);
     let runs = in_pages + now.large_bytes + over_threads(|thread| thread.parked_bytes);
-    // In the hardened build also guards and the quarantine.
+    // In the hardened build, runs are also guards and the quarantine.
     let all_runs = now.live_bytes + now.free_bytes - now.kept_bytes;
     assert!(runs == all_runs || cfg!(feature = "secure"), "{runs}, {all_runs}: {now:?}");
 }
@@ -210,7 +211,7 @@ fn every_class_agrees_with_an_oracle() {
             drop(counted);
             barrier.wait();
         }
-        // A join waits for the flush of the thread's cache, the end of the scope does not.
+        // A join waits for the flush of the thread's cache; the end of the scope does not.
         threads.into_iter().for_each(|thread| thread.join().expect("no thread fails"));
     });
     if let Some(failed) = failed {
@@ -224,7 +225,7 @@ fn every_class_agrees_with_an_oracle() {
     assert_eq!((now.flushed_blocks > 0, now.slow_calls > 0), (has_caches, has_caches), "{now:?}");
 }
 
-/// Bytes of the mappings in these arenas: writable ones, and resident ones.
+/// Bytes of the mappings in these arenas: of the writable mappings, and of the resident memory.
 fn mapped(arenas: &BTreeSet<usize>) -> (usize, usize) {
     let smaps = fs::read_to_string("/proc/self/smaps").expect("/proc is there");
     let (mut committed, mut resident, mut inside, mut writable) = (0, 0, false, false);
@@ -255,7 +256,7 @@ fn the_kernel_agrees_on_what_is_committed_and_resident() {
     let mut random = Random(9);
     let mut blocks: Vec<Block> = Vec::new();
     for share in [1, 2, 8, 64] {
-        // Grows to 200 MB, then shrinks to a part of it, in random order.
+        // Memory grows to 200 MB, then shrinks to a part of it, in random order.
         while statistics::now().live_bytes < 200_000_000 {
             for _ in 0..1_000 {
                 let block = Block::of(c::malloc(random.size()));
@@ -276,7 +277,8 @@ fn the_kernel_agrees_on_what_is_committed_and_resident() {
             false => now.committed_bytes == committed,
         };
         assert!(is_committed, "share {share}: {committed}, {now:?}");
-        // Every live byte was written, so it is resident. Else only free memory, metadata and the heads of arenas may be.
+        // Every live byte was written, so it is resident. Besides live bytes, only free memory, metadata and the heads
+        // of arenas may be resident.
         let most = now.live_bytes + now.free_bytes + now.metadata_bytes;
         assert!(resident >= now.live_bytes, "share {share}: {resident} resident, {now:?}");
         assert!(

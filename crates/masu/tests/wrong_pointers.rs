@@ -1,6 +1,6 @@
-//! Wrong pointers passed with a layout end the program with a message, each in a child process: the pointer is no block of
-//! masu's, or not one of that layout. Above 32 KiB, where the layout does not determine the kind of block, a free checks the
-//! pointer at once; smaller blocks are checked when they return to their page.
+//! Wrong pointers passed with a layout end the program with a message, each in a child process: the pointer is no block
+//! of masu's, or not a block of that layout. Above 32 KiB, where the layout does not determine the kind of block, a
+//! free checks the pointer at once; smaller blocks are checked when they return to their page.
 
 use std::alloc::{GlobalAlloc, Layout};
 

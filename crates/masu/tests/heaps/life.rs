@@ -35,7 +35,7 @@ fn returned_memory_of_a_heap() {
     assert!(heap.statistics().committed_bytes >= heap.statistics().live_bytes);
     drop(heap);
     let after = resident();
-    // Some is retained.
+    // Some memory is retained.
     assert!(after < before + BYTES / 4, "before {before}, full {full}, after {after}");
 }
 
@@ -74,7 +74,7 @@ fn a_new_or_cleared_heap_owns_nothing() {
     }
 }
 
-/// Any address may be asked for, also one that no program has.
+/// A program may ask about any address, also about an address that no program has.
 #[test]
 fn no_address_beyond_all_memory_is_in_a_heap() {
     let heap = Heap::new();
@@ -130,7 +130,7 @@ fn classes_reuse_the_first_slice_of_a_heap() {
             assert!(blocks.iter().all(|block| is_filled(*block, size, 3)));
             // SAFETY: The blocks are the heap's, of this layout, and not used any more.
             blocks.into_iter().for_each(|block| unsafe { heap.dealloc(block, bytes(size)) });
-            // The cache is flushed, and an empty class gives its part of the slice up.
+            // The cache is flushed, and an empty class gives up its part of the slice.
             c::trim(0);
             assert_eq!(heap.statistics().committed_bytes, 0, "{size}");
         }

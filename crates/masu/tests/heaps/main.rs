@@ -1,6 +1,6 @@
 //! First-class heaps: `masu::Heap`.
 //!
-//! The tests call masu directly and keep their own memory in the system's malloc. Each checks one property; random
+//! The tests call masu directly and keep their own memory in the system's malloc. Each test checks one property; random
 //! operations on heaps among others are in `tests/oracle/combinations.rs`.
 
 #[macro_use]

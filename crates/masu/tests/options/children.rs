@@ -106,7 +106,7 @@ fn freed() {
 }
 
 fn freed_small() {
-    // The list of blocks is allocated, by the system's malloc, and resident from the start.
+    // The list of blocks is allocated by the system's malloc, and resident from the start.
     let mut blocks = vec![std::ptr::null_mut(); MIB];
     blocks
         .iter_mut()
@@ -133,7 +133,7 @@ fn shards_of(count: usize) -> usize {
     free([block(64)]);
     let all = Barrier::new(count);
     let work = || {
-        // More than other threads leave free in their pages. They stay live.
+        // More blocks than other threads leave free in their pages. They stay live.
         std::mem::forget((0..5_000).map(|_| block(64)).collect::<Vec<_>>());
         // An ended thread would leave its cache, and its shard, to the next.
         all.wait();
@@ -154,7 +154,7 @@ fn threads() {
 fn advice(count: usize) -> (bool, bool) {
     let blocks: Vec<_> = (0..count).map(|_| block(MIB)).collect();
     let last = advice_at(blocks.last().expect("some").addr());
-    // They stay live, because reused memory keeps its advice.
+    // The blocks stay live, because reused memory keeps its advice.
     std::mem::forget(blocks);
     last
 }
@@ -179,7 +179,7 @@ fn grown_little() {
     report("wanted_at_its_end", usize::from(advice_at(filled + 9 * MIB - 1).0));
 }
 
-/// The lines of `smaps` for the mapping of `address`.
+/// The lines of `smaps` for the mapping that holds `address`.
 fn mapping_of(address: usize) -> Vec<String> {
     let smaps = fs::read_to_string("/proc/self/smaps").expect("proc is mounted");
     let bounds = |line: &str| {
@@ -233,7 +233,7 @@ fn sharing() {
             freer.join().expect("works")
         });
         report(&format!("shared{size}"), shared);
-        // More than a page holds: every free block of this shard.
+        // More blocks than a page holds, so every free block of this shard is taken.
         let mut again: Vec<_> = (0..10_000).map(|_| block(size)).collect();
         let back = given.iter().filter(|given| again.iter().any(|b| b.addr() == **given)).count();
         report(&format!("back{size}"), back);
@@ -279,7 +279,7 @@ fn limited() {
     let mut grown = masu::c::malloc(MIB);
     let mut size = MIB;
     while size < 100 * MIB {
-        // SAFETY: The block is live, and stays so if it cannot grow.
+        // SAFETY: The block is live, and stays live if it cannot grow.
         let larger = unsafe { masu::c::realloc(grown, size + MIB) };
         if larger.is_null() {
             break;
@@ -311,7 +311,7 @@ fn reserved() {
 fn without_memory() {
     use std::alloc::{GlobalAlloc, Layout};
     const MASU: masu::Masu = masu::Masu::new();
-    // More than there are addresses.
+    // More bytes than there are addresses.
     const TOO_MUCH: usize = 1 << 62;
     let layout = |size| Layout::from_size_align(size, 8).expect("a layout");
     let way = std::env::var("WAY").expect("the test sets it");

@@ -1,7 +1,7 @@
 //! Options, each by its effect: bytes in caches, resident memory, shards in use, advice to the kernel.
 //!
-//! A process reads its options once, so each test runs this program again with variables set;
-//! `children.rs` has the tests that it runs.
+//! A process reads its options once, so each test runs this program again with variables set; `children.rs` has the
+//! children.
 
 mod children;
 mod page;
@@ -86,11 +86,11 @@ fn retained_memory_lies_between_retain_min_and_retain() {
     assert!((8 * MIB..=16 * MIB).contains(&some), "{some}");
     assert!((8 * MIB..20 * MIB).contains(&resident), "{some} kept, {resident} resident");
     let (all, resident) = kept(&[("MASU_RETAIN", "1G")]);
-    // The allocator's own memory may use some of it.
+    // The allocator's own memory may use some of the limit.
     assert!(all >= 63 * MIB, "{all}");
     assert!(resident >= 63 * MIB, "{resident} bytes resident");
     let least = |bytes| kept(&[("MASU_RETAIN_MIN", bytes)]).0;
-    // What is freed last has a grace of a tenth of a second.
+    // Memory that was freed last is kept for another tenth of a second.
     assert!(kept(&[]).0 <= 69 * MIB);
     assert!(least("4M") < 8 * MIB);
     assert!((20 * MIB..=24 * MIB).contains(&least("24M")));
@@ -171,7 +171,7 @@ fn a_small_block_of_another_shard_returns_to_it() {
     for size in [8, 16, 32, 48] {
         assert_eq!(many.get(&format!("shared{size}")), 0, "blocks of {size} bytes");
         assert_eq!(many.get(&format!("back{size}")), 64, "blocks of {size} bytes return");
-        // Threads of one shard reuse the blocks at once.
+        // Threads of one shard reuse each other's blocks at once.
         assert!(one.get(&format!("shared{size}")) > 32, "blocks of {size} bytes");
     }
 }
@@ -211,7 +211,7 @@ fn verbose_suppresses_warnings_and_reports_settings() {
 #[cfg_attr(feature = "secure", ignore = "nothing is cached in the hardened build")]
 fn the_transfer_cache_is_bounded() {
     let most = run("transferred", &[]).get("most");
-    // The harness uses one or two classes besides.
+    // The harness uses one or two other classes.
     assert!((32 << 10..=3 * (64 << 10)).contains(&most), "{most} bytes");
 }
 
@@ -241,7 +241,7 @@ fn addresses_are_reserved_in_arenas_of_the_requested_size() {
     }
     assert_eq!(reserved(&[("MASU_ARENA_SIZE", "16M")]), 16 * MIB);
     assert_eq!(reserved(&[("MASU_ARENA_SIZE", "65M")]), 66 * MIB);
-    // A longer block gets an arena that holds it.
+    // A block that is longer than an arena gets an arena that holds it.
     let report = run("reserved", &[("MASU_ARENA_SIZE", "16M")]);
     assert!((128 * MIB..160 * MIB).contains(&report.get("with_a_long_block")));
 }
@@ -258,7 +258,7 @@ fn huge_pages_start_at_the_requested_size() {
     let small = |variables: &[_]| run("grown_little", variables).get("wanted");
     assert_eq!(small(&[]), 0);
     assert_eq!(small(&[("MASU_HUGE_PAGES_FROM", "0")]), 1);
-    // In a small program a block gets those that it fills, unless the option says otherwise.
+    // In a small program a block gets the huge pages that it fills, unless the option says otherwise.
     let fills = usize::from(bytes == 2 * MIB);
     for (variables, wanted) in [(&[][..], fills), (&[("MASU_HUGE_PAGES_FROM", "1G")], 0)] {
         let report = run("grown_little", variables);
@@ -285,7 +285,8 @@ fn abort_on_oom_ends_the_program() {
     }
 }
 
-/// Options of caches and of retained large blocks, which the hardened build lacks, and of what it always does.
+/// Options of caches, of retained large blocks and of placement: the hardened build has no caches, retains no large
+/// blocks, and always places blocks at random.
 const WITHOUT_EFFECT_IF_SECURE: &[&str] =
     &["cache_size", "retain", "retain_min", "purge_delay_ms", "shuffle"];
 
@@ -295,7 +296,7 @@ fn every_option_takes_effect_at_run_time() {
         if cfg!(feature = "secure") && WITHOUT_EFFECT_IF_SECURE.contains(&option.name) {
             continue;
         }
-        // The child that changes an option has its name.
+        // The child that changes an option has the option's name.
         run(option.name, &[]);
     }
 }

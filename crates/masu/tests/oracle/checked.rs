@@ -27,7 +27,7 @@ pub(crate) enum Function {
     LayoutZeroed,
 }
 
-/// A request for a block. By layout, the size is not 0.
+/// A request for a block. The size of a request by layout is not 0.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Request {
     pub(crate) function: Function,
@@ -63,7 +63,7 @@ impl Block {
         self.request.size
     }
 
-    /// Whether it is freed by layout.
+    /// Whether the block is freed by layout.
     pub(crate) fn by_layout(&self) -> bool {
         self.request.by_layout()
     }
@@ -72,7 +72,7 @@ impl Block {
         self.request
     }
 
-    /// Its current `malloc_usable_size`, also if it has a layout.
+    /// The current `malloc_usable_size` of the block, also if the block has a layout.
     pub(crate) fn size_by_masu(&self) -> usize {
         // SAFETY: The block is live and masu's.
         unsafe { masu::c::usable_size(self.start) }
@@ -277,10 +277,10 @@ impl<'a, M: Malloc> Checked<'a, M> {
             self.malloc.aligned_alloc(64, size),
         ];
         if let Some(block) = block.filter(|block| !block.by_layout()) {
-            // SAFETY: The block is live, and stays so if this is refused, as it must be.
+            // SAFETY: The block is live, and stays live if this is refused, as it must be.
             answers.push(unsafe { self.malloc.realloc(block.start, size) });
         }
-        // Else the compiler may assume that the C library returned a block.
+        // Without `black_box` the compiler may assume that the C library returned a block.
         match black_box(answers).iter().all(|answer| answer.is_null()) {
             false => Err(Finding::Impossible { size }),
             true => block.map_or(Ok(()), |block| self.inspect(block)),

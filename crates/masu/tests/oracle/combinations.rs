@@ -4,9 +4,9 @@
 //! its first request is the first of that process, a crash ends nothing else, and a hang is ended and reported. One
 //! walker repeats exactly; several repeat what each of them draws.
 //!
-//! Build it with `--features profile,guards`, or those two are never on.
+//! Build it with `--features profile,guards`; without them these two features are never on.
 //!
-//! `MASU_SEED=N` runs that seed alone, `MASU_SEEDS=N` so many, `MASU_OPERATIONS=N` gives each so many operations;
+//! `MASU_SEED=N` runs the seed N alone, `MASU_SEEDS=N` runs N seeds, `MASU_OPERATIONS=N` gives each seed N operations;
 //! `MASU_SOAK=1` runs 1,050 seeds of a million operations and lists all that fail. `RUSTFLAGS='--cfg
 //! masu_plant="samples_as_first"'` (or `"lanes_once"`, both former faults, or `"runs_to_first"`) plants a fault, which
 //! the search must find, from the seed `MASU_SEED` on.
@@ -39,7 +39,7 @@ use walker::{Context, Tally, Walker};
 
 /// Operations of a seed.
 const OPERATIONS: usize = if cfg!(debug_assertions) { 8_000 } else { 400_000 };
-/// With `MASU_SOAK`.
+/// Operations of a seed with `MASU_SOAK`.
 const OPERATIONS_SOAK: usize = 1_000_000;
 /// Seeds with `MASU_SOAK`.
 const SEEDS_SOAK: usize = 1_050;
@@ -49,7 +49,7 @@ const SEEDS: usize = 16;
 const SEARCH_PLANTED: Duration = Duration::from_secs(240);
 /// The time after which a seed is taken to hang.
 const LIMIT: Duration = Duration::from_secs(if IS_PLANTED { 20 } else { 300 });
-/// With `MASU_SOAK`; with many guarded blocks an operation costs a hundred times as much.
+/// The limit with `MASU_SOAK`; with many guarded blocks an operation costs a hundred times as much.
 const LIMIT_SOAK: Duration = Duration::from_secs(1_800);
 
 /// The number in a variable.
@@ -74,7 +74,7 @@ fn walk(seed: u64, operations: usize) -> Result<(Tally, u64), Finding> {
     masu::options::set("shards", draw.shards).expect("a count of shards");
     masu::options::set("shuffle", draw.shuffle).expect("a seed");
     if draw.widened > 0 {
-        // A thread that uses masu has the option take effect.
+        // The option takes effect in a thread that uses masu.
         // SAFETY: The block is live, and nobody else's.
         unsafe { masu::c::free(masu::c::malloc(1)) };
         features::widen(draw.widened);
@@ -86,7 +86,7 @@ fn walk(seed: u64, operations: usize) -> Result<(Tally, u64), Finding> {
         draw,
         checked: Checked::new(&Masu),
         sizes: Box::leak(Box::new(Sizes::of(&Masu)?)),
-        // SAFETY: It was leaked just now, and is freed after its last use.
+        // SAFETY: The heaps were leaked just now, and are freed after its last use.
         heaps: unsafe { &*shared },
         budget: Budget::new(0, draw.live_bytes),
         limit: Box::leak(Box::default()),
@@ -111,7 +111,7 @@ fn walk(seed: u64, operations: usize) -> Result<(Tally, u64), Finding> {
     }
     run_all(&mut walkers, |walker| walker.close(context))?;
     assert!(context.checked.is_empty(), "the oracle lost a block");
-    // SAFETY: They were leaked above, and are not used any more.
+    // SAFETY: The heaps were leaked above, and are not used any more.
     drop(unsafe { Box::from_raw(shared) });
     features::check_statistics(0)?;
     let now = masu::c::statistics();
@@ -125,7 +125,7 @@ fn walk(seed: u64, operations: usize) -> Result<(Tally, u64), Finding> {
     Ok((walkers.iter().map(|walker| walker.tally).fold(Tally::default(), Tally::plus), digest))
 }
 
-/// Runs `work` for all walkers at once, a single one in this thread; returns the first finding.
+/// Runs `work` for all walkers at once, a single walker in this thread; returns the first finding.
 fn run_all(
     walkers: &mut [Walker],
     work: impl Fn(&mut Walker) -> Result<(), Finding> + Sync,
@@ -227,7 +227,7 @@ fn watch(group: i32, limit: Duration, ended: &AtomicBool) -> bool {
     false
 }
 
-/// Runs seeds, one on each CPU, until `enough` or a failure; a soak goes on after one.
+/// Runs seeds, one on each CPU, until `enough` or a failure; a soak continues after a failure.
 fn search(first: u64, operations: usize, enough: impl Fn(usize) -> bool + Sync) -> Vec<Outcome> {
     let next = AtomicUsize::new(0);
     let outcomes = Mutex::new(Vec::new());

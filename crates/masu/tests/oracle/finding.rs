@@ -13,7 +13,7 @@ pub(crate) enum Finding {
     UsableTooSmall { start: usize, size: usize, usable: usize },
     /// A usable size that has changed.
     UsableChanged { start: usize, before: usize, after: usize },
-    /// A block that shares bytes with another live one.
+    /// A block that shares bytes with another live block.
     Overlap { start: usize, end: usize, other_start: usize, other_end: usize },
     /// A byte of a live block that its owner did not write.
     ContentsLost { start: usize, size: usize, offset: usize },

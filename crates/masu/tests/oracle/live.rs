@@ -1,4 +1,4 @@
-//! The intervals of live addresses, and what else the workers share.
+//! The intervals of live addresses, and the other data that the workers share.
 //!
 //! Address-ordered maps, each with its own lock, divide the address space in turns of 1 MiB. The hard
 //! idea: one lock for all would serialize the threads and hide the races that the test looks for. A
@@ -82,7 +82,7 @@ impl Budget {
         Budget { live: AtomicUsize::new(live), most }
     }
 
-    /// Takes bytes, if there are as many.
+    /// Takes bytes, if that many are left.
     pub(crate) fn take(&self, bytes: usize) -> bool {
         // ORDERING: Relaxed: the count guards no memory.
         let before = self.live.fetch_add(bytes, Ordering::Relaxed);

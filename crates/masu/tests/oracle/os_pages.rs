@@ -1,11 +1,10 @@
 //! Simulated OS pages of 16 or 64 KiB: the same binary must work on all of them.
 //!
-//! It relies on a seccomp filter, which sees a system call's arguments and its place in the program.
-//! masu makes its calls itself, from the program's own code; all others come from the C library's. An
-//! address that is no multiple of the simulated page is refused in the call by which masu finds the
-//! size, and ends the program in every other one; so does a length that such a kernel would round up,
-//! over live memory. The hard idea is the order: masu finds the size when it first purges, which must
-//! be after the filter is set.
+//! It relies on a seccomp filter, which sees a system call's arguments and its place in the program. masu makes its
+//! calls itself, from the program's own code; all others come from the C library's. An address that is no multiple of
+//! the simulated page is refused in the call by which masu finds the size, and ends the program in every other call; so
+//! does a length that such a kernel would round up, over live memory. The hard idea is the order: masu finds the size
+//! when it first purges, which must be after the filter is set.
 
 use std::ffi::c_long;
 use std::io::Error;
@@ -64,7 +63,7 @@ fn own_code() -> (u64, u64) {
     (parse(start), parse(end))
 }
 
-/// The filter for OS pages of `size` bytes and code between these bounds, which lie in one 4 GiB.
+/// The filter for OS pages of `size` bytes and code between these bounds, which lie in one range of 4 GiB.
 fn instructions(size: u32, code: (u64, u64)) -> Vec<Instruction> {
     #[cfg(target_arch = "x86_64")]
     let (protect, unmap, advise) = (10, 11, 28);
@@ -111,8 +110,8 @@ fn instructions(size: u32, code: (u64, u64)) -> Vec<Instruction> {
         .collect()
 }
 
-/// Simulates OS pages of `size` bytes for this thread and those that it starts; returns whether that
-/// is possible here.
+/// Simulates OS pages of `size` bytes for this thread and the threads that it starts; returns whether that is possible
+/// here.
 fn simulate(size: u32) -> bool {
     const PR_SET_NO_NEW_PRIVS: i32 = 38;
     const PR_SET_SECCOMP: i32 = 22;
@@ -142,8 +141,7 @@ pub(crate) fn simulate_if_requested() {
     }
 }
 
-/// Runs tests of this program again on OS pages of `size` bytes, with the default retention and with
-/// none.
+/// Runs tests of this program again on OS pages of `size` bytes, with the default retention and without retention.
 fn run_again(size: u32) {
     let tests = [
         ("random_operations_of_four_workers_are_sound", None),

@@ -57,7 +57,7 @@ impl Pattern {
         let whole = self.length <= WHOLE;
         let head = 0..if whole { self.length } else { EDGE };
         let tail_start = if whole { self.length } else { (self.length - EDGE) & !7 };
-        // The offset varies with the block's number, to reach every one in a page.
+        // The offset varies with the block's number, so that it reaches every word of an OS page.
         let first = EDGE + (self.id as usize % (STRIDE / 8)) * 8;
         let between = (first..tail_start.saturating_sub(8)).step_by(STRIDE).map(|o| o..o + 8);
         iter::once(head).chain(between).chain(iter::once(tail_start..self.length))

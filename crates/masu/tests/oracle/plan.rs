@@ -1,8 +1,7 @@
 //! The phases of the workers' operations, one after the other.
 //!
-//! The hard idea is that a heap's history breaks allocators: blocks of one size fill pages, are freed
-//! in another order, by other threads, also by later ones than their owners, and the emptied pages
-//! serve other sizes.
+//! The hard idea is that a heap's history breaks allocators: blocks of one size fill pages, are freed in another order,
+//! by other threads, also by threads that start after their owners, and the emptied pages serve other sizes.
 
 use crate::sizes::{BUFFERS, MEDIUM, Mix, USUAL};
 
@@ -11,7 +10,7 @@ use crate::sizes::{BUFFERS, MEDIUM, Mix, USUAL};
 pub(crate) struct Phase {
     pub(crate) name: &'static str,
     pub(crate) mix: Mix,
-    /// The number of live blocks that a worker tends to.
+    /// The number of live blocks that a worker approaches.
     pub(crate) blocks: usize,
     /// Operations after which a worker's thread ends and a new one takes over its blocks.
     pub(crate) shift: usize,

@@ -1,4 +1,4 @@
-//! Masu with a planted bug: the oracle must find each.
+//! Masu with a planted bug: the oracle must find each bug.
 //!
 //! It relies on one worker's sequence being the same in every run, so this cannot fail by chance. A
 //! bug shows at every twentieth call, because real ones are rare too.

@@ -1,7 +1,6 @@
 //! Random numbers that a seed repeats exactly: SplitMix64 (Steele, Lea, Flood, 2014).
 //!
-//! It relies on nothing; a generator a worker, so that threads do not disturb each other's
-//! sequence.
+//! It relies on nothing. Each worker has its own generator, so that threads do not disturb each other's sequence.
 
 /// A generator of random numbers.
 #[derive(Clone, Debug)]

@@ -1,8 +1,8 @@
 //! The workers: random operations on their own blocks and on received ones.
 //!
-//! They rely on [`Checked`] for the checks. A worker is not a thread: a thread runs it for a shift and
-//! ends, and the next thread continues with all its blocks. A worker's random numbers depend on the
-//! seed alone, so one worker repeats exactly; several differ only in their interleaving.
+//! They rely on [`Checked`] for the checks. A worker is not a thread: a thread runs it for a shift and ends, and the
+//! next thread continues with all its blocks. A worker's random numbers depend on the seed alone, so one worker repeats
+//! exactly; several workers differ only in their interleaving.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -128,7 +128,7 @@ impl Worker {
                 let work = || (0..shift).try_for_each(|_| self.turn(context, phase)).map(|()| self);
                 join(scope.spawn(work))
             })?;
-            // ORDERING: Relaxed, as where it is stored.
+            // ORDERING: Relaxed, as at the store.
             if context.stop.load(Ordering::Relaxed) {
                 break;
             }

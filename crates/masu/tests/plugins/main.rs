@@ -2,16 +2,17 @@
 //! copies of masu in one program. The linker or the dynamic linker refuses impossible cases, with a name that gives the
 //! reason.
 //!
-//! It relies on the cargo that runs the tests, on crates made here that need nothing fetched, and on `cc` and `musl-gcc`
-//! for the host programs; without those the tests report it. The crates are always built for release and for both C
-//! libraries, so tests built for release or for musl would repeat the same, and are empty.
+//! It relies on the cargo that runs the tests, on crates made here that need nothing fetched, and on `cc` and
+//! `musl-gcc` for the host programs; without these compilers the tests report that they did nothing. The crates are
+//! always built for release and for both C libraries, so tests built for release or for musl would repeat the same, and
+//! are empty.
 #![cfg(all(debug_assertions, target_env = "gnu"))]
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// A linker's message where masu is there twice, or only in a library.
+/// A linker's message where masu is in the program twice, or only in a library.
 const ONE_COPY: &str = "one_copy_in_one_program_or_library";
 
 fn folder(name: &str) -> PathBuf {
@@ -119,7 +120,7 @@ fn a_plug_in_can_be_unloaded() {
     }
     let (is_fine, said) = run(Command::new(&host).arg(&library));
     assert!(is_fine, "{said}");
-    // Also with a relative path, which is invalid by the time the plug-in allocates.
+    // Also with a relative path, which is no longer valid when the plug-in allocates.
     let beside = library.parent().expect("a file is in a folder");
     let (is_fine, said) = run(Command::new(&host).arg("./libplugin.so").current_dir(beside));
     assert!(is_fine, "{said}");
@@ -133,7 +134,7 @@ fn a_plug_in_without_static_tls_left_needs_tls_dynamic() {
     if compile("cc", "host.c", &host, &["-ldl"]).is_none() {
         return;
     }
-    // Each takes the rest if it fits, so no room for a slot is left.
+    // Each library takes the rest if it fits, so no room for a slot is left.
     let sizes = [4096, 2048, 1024, 512, 256, 128, 64, 32, 16, 8, 8, 8];
     let hungry: Vec<PathBuf> = sizes
         .iter()
@@ -159,7 +160,7 @@ fn a_plug_in_on_musl_needs_tls_dynamic() {
     if !cfg!(target_arch = "x86_64") || compile("musl-gcc", "host.c", &host, &[]).is_none() {
         return;
     }
-    // Else the linker of a glibc machine would find glibc for `-lc`.
+    // Without this the linker of a glibc machine would find glibc for `-lc`.
     let empty = folder("no-c-library");
     fs::create_dir_all(&empty).expect("a folder");
     fs::write(empty.join("libc.so"), "/* An empty linker script. */\n").expect("a script");

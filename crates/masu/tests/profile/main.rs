@@ -1,8 +1,8 @@
 //! The heap profile of a Rust program whose allocator is masu: its figures are right, its file is valid.
 //!
-//! It relies on `message.rs` to read the file. A process takes one profile at a time, so each test holds a lock. The hard
-//! idea: other threads of the test harness allocate too, so tests compare changes, and sums far greater than theirs.
-//! `tests/oracle/combinations.rs` checks blocks while profiles start and stop.
+//! It relies on `message.rs` to read the file. A process takes one profile at a time, so each test holds a lock. The
+//! hard idea: other threads of the test harness allocate too, so tests compare changes, and sums far greater than those
+//! of the harness. `tests/oracle/combinations.rs` checks blocks while profiles start and stop.
 
 mod message;
 mod unnoticed;
@@ -77,7 +77,7 @@ fn blocks_freed_at_once_are_counted_as_often_as_they_were_allocated() {
         drop(black_box(Box::new([0_u8; 1024])));
     }
     let sum = now();
-    // 15,625 samples: a deviation of 0.8 %, and five of them.
+    // 15,625 samples: the standard deviation is 0.8 %, and the test allows five of them.
     assert!(is_close(sum.allocated_bytes, 1_024_000_000, 0.04), "{sum:?}");
     assert!(is_close(sum.allocated_blocks, 1_000_000, 0.04), "{sum:?}");
     assert!(sum.live_bytes < 4 << 20, "{sum:?}");
@@ -102,7 +102,8 @@ fn requests_of_every_size_are_estimated_by_their_bytes() {
         }
         drop(kept);
         let allocated = now().allocated_bytes - before.allocated_bytes;
-        // 8,192 samples: a deviation of 1.1 %, and five of them; the list itself grows a little.
+        // 8,192 samples: the standard deviation is 1.1 %, and the test allows five of them; the list itself grows a
+        // little.
         assert!(is_close(allocated, BYTES as i64, 0.06), "{size}: {allocated}");
     }
 }
@@ -112,7 +113,7 @@ fn live_blocks_are_estimated_until_another_thread_frees_them() {
     let _taken = Taken::start(4 << 10);
     let blocks: Vec<Box<[u8]>> = (0..20_000).map(|_| vec![1; 1000].into_boxed_slice()).collect();
     let sum = now();
-    // 4,883 samples at 1.6 %, and five of them; other live blocks are few.
+    // 4,883 samples: the standard deviation is 1.6 %, and the test allows five of them; other live blocks are few.
     assert!(is_close(sum.live_bytes, 20_000_000, 0.08 + 0.05), "{sum:?}");
     thread::spawn(move || drop(blocks)).join().expect("frees");
     let sum = now();
@@ -120,12 +121,13 @@ fn live_blocks_are_estimated_until_another_thread_frees_them() {
     assert!(sum.allocated_bytes > 18_000_000, "{sum:?}");
 }
 
-/// Frees by layout do not read the block, so the last ones are only in the thread's stacks, which the profile reads.
+/// Frees by layout do not read the block, so the last freed blocks are only in the thread's stacks, which the profile
+/// reads.
 #[test]
 fn blocks_cached_by_a_running_thread_are_not_live() {
     let _taken = Taken::start(1);
     let before = now();
-    // Of each class as many as a thread may free without a slow path: 8 KiB, or 127 blocks.
+    // As many blocks of each class as a thread may free without a slow path: 8 KiB, or 127 blocks.
     let steps = |count: usize, step: usize| (17 - count..=16).map(move |n| n * step);
     let sizes = steps(16, 16).chain(steps(8, 32)).chain(steps(8, 64));
     let count_of = |size: usize| (8192 / size).min(127);
@@ -145,7 +147,7 @@ fn blocks_cached_by_a_running_thread_are_not_live() {
     });
     is_freed.recv().expect("it frees");
     let live = now().live_bytes - before.live_bytes;
-    // The harness and the thread itself have some.
+    // The harness and the thread itself have some live blocks.
     assert!(live < 120_000, "{live}");
     ends.send(()).expect("it waits");
     thread.join().expect("it ends");
@@ -171,7 +173,7 @@ fn figures_are_exact_when_every_byte_is_sampled() {
     assert!(freed.abs() < 100_000, "{freed}");
 }
 
-/// A heap ends without freeing its blocks one by one, so they must not be in a profile.
+/// A heap ends without freeing its blocks one by one, so its blocks must not be in a profile.
 #[test]
 fn growing_blocks_of_heaps_are_in_no_profile() {
     let _taken = Taken::start(1);
@@ -266,11 +268,11 @@ fn a_function_that_allocates_is_in_its_blocks_stacks() {
     let start = allocates as *const () as u64;
     let within = message.sum_where(|address| (start..start + 2_000).contains(&address));
     let bytes = blocks.len() as i64 * 4096;
-    // 125 samples: five deviations of 9 % each.
+    // 125 samples: the standard deviation is 9 %, and the test allows five of them.
     assert!(is_close(within.live_bytes, bytes, 0.45), "{within:?}, {bytes}");
     assert!(message.has_mapping_of(start), "no mapping of this program");
     // SAFETY: The layout is not empty.
     let foreign = unsafe { System.alloc(Layout::new::<u64>()) };
-    // SAFETY: Allocated with this layout just now.
+    // SAFETY: The block was allocated with this layout just now.
     unsafe { System.dealloc(foreign, Layout::new::<u64>()) };
 }

@@ -64,7 +64,7 @@ impl Message {
         Values::sum(self.samples.iter())
     }
 
-    /// The sum of the samples whose stacks contain such an address.
+    /// The sum of the samples whose stacks contain an address for which `is` is true.
     pub(crate) fn sum_where(&self, is: impl Fn(u64) -> bool) -> Values {
         let has = |(stack, _): &&(Vec<u64>, Values)| stack.iter().any(|address| is(*address));
         Values::sum(self.samples.iter().filter(has))

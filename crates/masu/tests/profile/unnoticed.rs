@@ -19,7 +19,7 @@ fn sampled_blocks_freed_before_a_thread_notices_the_profile_return_when_it_does(
     let (gives, given) = mpsc::channel::<Vec<Block>>();
     let (done, is_done) = mpsc::channel();
     let thread = thread::spawn(move || {
-        // Makes room for so many on its stack of this size.
+        // Makes room for that many blocks on the thread's stack of this size.
         drop(new_blocks(COUNT * 2, 1).collect::<Vec<_>>());
         done.send(()).expect("the test waits");
         let blocks = given.recv().expect("some");
@@ -37,7 +37,7 @@ fn sampled_blocks_freed_before_a_thread_notices_the_profile_return_when_it_does(
     profile::start(Some(1)).expect("none is taken");
     let before = now();
     let blocks: Vec<Block> = new_blocks(COUNT, 3).collect();
-    // Not the live ones, of which the harness may free some.
+    // The test does not count live blocks, because the harness may free some.
     let allocated = now().allocated_blocks - before.allocated_blocks;
     assert!(allocated >= COUNT as i64, "{allocated}");
     gives.send(blocks).expect("it waits");

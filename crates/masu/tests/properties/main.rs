@@ -1,4 +1,4 @@
-//! Properties of the allocator, one a test: threads, memory use. The oracle checks what every request promises.
+//! Properties of the allocator, one a test: threads, memory use. The oracle checks the promises of every request.
 //!
 //! The tests call masu directly and keep their own memory in the system's malloc. Some properties are
 //! sums over the process, so the tests take turns.
@@ -52,9 +52,9 @@ impl Block {
         unsafe { masu::c::usable_size(self.start.as_ptr()) }
     }
 
-    /// Resizes the block; `Err` with the old block if that is refused.
+    /// Resizes the block; returns `Err` with the old block if that is refused.
     fn resized(self, size: usize) -> Result<Block, Block> {
-        // SAFETY: The block is live; if the call succeeds, the old one is forgotten.
+        // SAFETY: The block is live; if the call succeeds, the old block is forgotten.
         let start = unsafe { masu::c::realloc(self.start.as_ptr(), size) };
         match NonNull::new(start) {
             None => Err(self),

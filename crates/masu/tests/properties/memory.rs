@@ -93,7 +93,7 @@ fn a_large_block_made_and_freed_in_turns_does_not_fault_each_time() {
     let before = minor_faults();
     (0..10_000).for_each(|_| round());
     let faults = minor_faults() - before;
-    // If purged every time, the 64 OS pages that a round touches would fault 640,000 times.
+    // If memory were purged every time, the 64 OS pages that a round touches would fault 640,000 times.
     assert!(faults < 64_000, "{faults} faults");
 }
 
@@ -124,7 +124,7 @@ fn a_small_block_grown_in_steps_moves_seldom() {
     }
     // 1,000 bytes grow to 32,000 in 16 steps of a quarter; there are 40 classes.
     assert!(moves <= 18, "{moves} moves");
-    // A block that grows to a length that is said at once has no more than its class.
+    // A block that grows to its final length in one step has no more than its class.
     let grown = Block::filled(1_000, 1).resized(2_000).ok().expect("memory");
     assert_eq!(grown.usable_size(), Block::new(2_000).usable_size());
 }
@@ -138,7 +138,8 @@ fn a_long_block_is_resident_only_where_it_was_written() {
         let mut block = Block::new(length);
         block.bytes().iter_mut().step_by(length / 8).for_each(|byte| *byte = 1);
         let resident = resident_bytes();
-        // Eight places are written, each perhaps in a huge page, but never in one of an eighth of the block.
+        // Eight places are written. Each may make a huge page resident, but no huge page is as large as an eighth of
+        // the block.
         assert!(resident <= start + length / 4, "{length}: {start}, then {resident}");
     }
 }
@@ -178,8 +179,9 @@ fn a_parked_block_makes_room_for_a_longer_one() {
     let free_bytes = || masu::c::statistics().free_bytes;
     masu::c::trim(0);
     make_in_turns(1 << 20);
-    // The longer block uses the parked megabyte, which does not stay free beside it: all of it, or as much as is left behind
-    // free memory without pages that lies before it. From 2 MiB on, a block may begin at a huge page inside it.
+    // The longer block uses the parked megabyte, which does not stay free beside the block. It uses all of the
+    // megabyte, or begins in free memory without pages before the megabyte and uses the part that it still needs. From
+    // 2 MiB on, a block may begin at a huge page inside it.
     let before = free_bytes();
     let mut longer = Block::new(3 << 19);
     longer.bytes()[0] = 1;

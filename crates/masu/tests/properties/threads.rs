@@ -60,7 +60,7 @@ fn two_thousand_short_threads_leave_no_memory_behind() {
     let start = masu::c::statistics();
     let mut settled = 0;
     for number in 0..2_000 {
-        // A megabyte in small blocks: half freed by the thread, half by a thread that outlives it.
+        // A megabyte in small blocks: half is freed by the thread, half by a thread that outlives it.
         let work = move || {
             let mut random = number;
             let size = |_| 16 + next_below(&mut random, 1_000);
@@ -123,7 +123,8 @@ fn caches_of_many_threads_are_bounded_together() {
     let cached = masu::c::statistics().thread_cached_bytes;
     end.wait();
     threads.into_iter().for_each(|thread| thread.join().expect("allocates and ends"));
-    // Of 64 MiB, each thread's share by the number of those before it: 64 (1 + ln(400 / 64)) MiB at most.
+    // Each thread gets a share of 64 MiB by the number of threads before it: 64 (1 + ln(400 / 64)) MiB at most
+    // together.
     assert!(cached < 182 << 20, "{THREADS} threads that wait have {cached} bytes in their caches");
     assert!(cached > 20 << 20, "a thread keeps some of its 780 KB: {cached}");
 }

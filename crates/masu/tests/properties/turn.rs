@@ -10,7 +10,7 @@ use std::{fs, thread};
 /// The right to be alone, until it is dropped.
 pub(crate) struct Turn(#[expect(dead_code, reason = "held")] MutexGuard<'static, Option<PathBuf>>);
 
-/// Holds the other tests off, so that counts over the process are this test's.
+/// Keeps the other tests waiting, so that counts over the process are this test's.
 pub(crate) fn alone() -> Turn {
     static LAST: Mutex<Option<PathBuf>> = Mutex::new(None);
     let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);

@@ -59,7 +59,7 @@ fn retain() {
     assert_eq!(kept_of_64_mib(), 0);
     assert!(resident_bytes() + 50 * MIB < resident, "retained memory is purged");
     unset("retain");
-    // Forgets the lesson of purging too early.
+    // Resets the retention that masu increased because it had purged too early.
     masu::c::trim(0);
     assert!(kept_of_64_mib() <= before + MIB);
 }
@@ -75,12 +75,12 @@ fn retain_min() {
 
 fn purge_delay_ms() {
     assert!(kept_of_64_mib() <= 69 * MIB);
-    // An hour: all of it stays.
+    // The delay is an hour, so all memory stays.
     set("purge_delay_ms", 3_600_000);
     assert!(kept_of_64_mib() >= 60 * MIB);
     assert!(kept_of_64_mib() >= 60 * MIB, "and is reused");
     set("purge_delay_ms", 1);
-    // The ends of some periods, each with enough requests that the clock is read.
+    // The purge delay ends several times, each time with enough requests that masu reads the clock.
     for _ in 0..3 {
         thread::sleep(std::time::Duration::from_millis(20));
         let blocks: Vec<_> = (0..20).map(|step| block((2 + step % 2) * (64 << 10))).collect();
@@ -97,7 +97,7 @@ fn memory_limit() {
     let blocks = allocate_up_to(MIB, 64);
     assert_eq!(blocks.len(), 64);
     set("memory_limit", 32 * MIB);
-    // Blocks over the limit stay, and nothing is added.
+    // Blocks over the limit stay live, and no memory is added.
     assert!(masu::c::malloc(MIB).is_null());
     free(blocks);
     let blocks = allocate_up_to(MIB, 64);
@@ -113,7 +113,7 @@ fn arena_size() {
     let first = block(64);
     let before = masu::c::statistics().reserved_bytes;
     set("arena_size", 16 * MIB);
-    // The arena that grows is used up first.
+    // The arena in use is filled first.
     let filler = masu::c::malloc(before - before / 64);
     let blocks = allocate_up_to(MIB, 64);
     let grown = masu::c::statistics().reserved_bytes - before;
@@ -159,7 +159,7 @@ fn abort_on_oom() {
 }
 
 fn verbose() {
-    // Read with the variables, before this.
+    // The program read the option with the variables, before this.
     set("verbose", 0);
 }
 
@@ -182,7 +182,7 @@ fn statistics_page() {
 fn statistics_at_exit() {
     assert!(!masu::statistics::is_wanted_at_exit());
     set("statistics_at_exit", 1);
-    // `libmasu.so` reads it at the start, before this.
+    // `libmasu.so` reads the option at the start, before this.
     assert!(masu::statistics::is_wanted_at_exit());
 }
 
@@ -214,7 +214,7 @@ fn profile_interval() {
 fn profile_leaks() {
     assert!(!masu::profile::reports_leaks());
     set("profile_leaks", 1);
-    // Read when the program ends.
+    // The program reads the option when it ends.
     assert!(masu::profile::reports_leaks());
 }
 
@@ -222,7 +222,7 @@ fn against_the_environment() {
     assert_eq!(options::get("retain"), Ok(Some(MIB)));
     assert!(kept_of_64_mib() <= MIB);
     assert_eq!(options::parse("retain", "128M"), Ok(()));
-    // The hardened build keeps none.
+    // The hardened build retains no large blocks.
     assert!(kept_of_64_mib() > 60 * MIB || cfg!(feature = "secure"));
     assert_eq!(options::set("retain", None), Ok(()));
     assert_eq!(options::get("retain"), Ok(None), "the default, not the variable");

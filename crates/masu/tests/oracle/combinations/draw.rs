@@ -22,9 +22,9 @@ pub(crate) enum Action {
     HeapEnd,
     HeapClear,
     TooMuch,
-    /// More stripes of free runs, as for threads that wait for each other.
+    /// Adds stripes of free runs, as threads that wait for each other do.
     Widen,
-    /// Deep stacks of several classes, while the options that bound them change.
+    /// Makes stacks of several classes deep, while the options that bound them change.
     Deepen,
 }
 
@@ -55,7 +55,7 @@ const SHARDS: [Option<usize>; 9] =
 pub(crate) struct Draw {
     /// Walkers that run at once.
     pub(crate) walkers: usize,
-    /// How often they all stop and start.
+    /// The number of times that all walkers stop and start.
     pub(crate) rounds: usize,
     /// Operations of all walkers together.
     pub(crate) operations: usize,
@@ -63,10 +63,10 @@ pub(crate) struct Draw {
     pub(crate) shards: Option<usize>,
     /// The option `shuffle`, set before the first request; [`Action::Option`] changes it.
     pub(crate) shuffle: Option<usize>,
-    /// How often the stripes are made more at the start.
+    /// The number of times that stripes are added at the start.
     pub(crate) widened: usize,
     pub(crate) mix: Mix,
-    /// About the most blocks of one walker.
+    /// The approximate maximum of blocks of one walker.
     pub(crate) blocks: usize,
     /// The most live bytes.
     pub(crate) live_bytes: usize,

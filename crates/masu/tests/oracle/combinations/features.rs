@@ -20,7 +20,8 @@ pub(crate) struct Limit {
     /// Odd while there is a limit; only grows.
     changes: AtomicUsize,
     change: Mutex<()>,
-    /// What may be live and kept together: the limit, or what was there when it was set, if that was more.
+    /// The most bytes that may be live and kept together: the limit, or the bytes that were live and kept when it was
+    /// set, if they were more.
     most: AtomicUsize,
 }
 
@@ -48,14 +49,14 @@ impl Limit {
             self.changes.fetch_add(1, Ordering::SeqCst);
             let limit = c::statistics().live_bytes + random.doubling(1 << 20, 32 << 20);
             options::set("memory_limit", Some(limit)).expect("a limit over the least");
-            // ORDERING: Relaxed: one thread reads it, which is this one where it counts.
+            // ORDERING: Relaxed: the value is read where only one walker runs, in the same thread.
             self.most.store(limit.max(taken_bytes()), Ordering::Relaxed);
         }
     }
 
-    /// Holds what is live and kept against the limit, where no other thread allocates.
+    /// Compares live and kept bytes with the limit, where no other thread allocates.
     pub(crate) fn check(&self) -> Result<(), Finding> {
-        /// Debts that later calls pay.
+        /// Bytes that later calls return.
         const OWED_BYTES: usize = 4 << 20;
         let (taken, most) = (taken_bytes(), self.most.load(Ordering::Relaxed) + OWED_BYTES);
         if self.now() % 2 == 1 && taken > most {
@@ -76,14 +77,14 @@ impl Limit {
     }
 }
 
-/// Bytes in runs that are handed out or kept. Guarded blocks lie in slots, outside all runs. Some of them may be in caches,
-/// which are free bytes.
+/// Bytes in runs that are handed out or kept. Guarded blocks lie in slots, outside all runs. Some guarded blocks may be
+/// in caches, which count as free bytes.
 fn taken_bytes() -> usize {
     let now = c::statistics();
     now.live_bytes + now.free_bytes + now.metadata_bytes - now.guarded_bytes
 }
 
-/// Makes the stripes of free runs more so many times, as far as there may be more.
+/// Adds stripes of free runs `times` times, as far as more are allowed.
 pub(crate) fn widen(times: usize) {
     (0..times).for_each(|_| _ = options::widen_stripes());
 }
@@ -180,7 +181,7 @@ pub(crate) fn read_statistics(random: &mut Random) {
         2 => bytes = statistics::classes().count() + statistics::threads().count(),
         _ => bytes = c::statistics().committed_bytes,
     }
-    // It may be 0 if memory is limited.
+    // The number may be 0 if memory is limited.
     std::hint::black_box(bytes);
 }
 

@@ -1,8 +1,8 @@
 //! A process forked in the middle of a run: it continues, checks, and ends.
 //!
 //! It relies on no lock that other threads of the parent may have held at the fork, except the C library's `malloc`,
-//! which may be used after `fork`. So the child has an oracle of its own, which knows only its walker's blocks, and starts
-//! threads without `std`: there, a thread that starts or ends takes a lock of the list of all stacks.
+//! which a child may use after `fork`. So the child has an oracle of its own, which knows only its walker's blocks, and
+//! starts threads without `std`: there, a thread that starts or ends takes a lock of the list of all stacks.
 
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
@@ -38,7 +38,7 @@ pub(crate) fn run(work: impl FnOnce() -> Result<(), Finding>) -> Result<(), Find
             // SAFETY: It has no condition.
             unsafe { libc::_exit(code) }
         }
-        // The system has no more processes.
+        // There is no room for another process.
         -1 => Ok(()),
         child => {
             let mut wait_status = 0;
@@ -49,7 +49,7 @@ pub(crate) fn run(work: impl FnOnce() -> Result<(), Finding>) -> Result<(), Find
     }
 }
 
-/// What a thread of a child does, and then its result.
+/// The work of a thread of a child, and then its result.
 struct Call<F, T> {
     work: Option<F>,
     result: Option<thread::Result<T>>,

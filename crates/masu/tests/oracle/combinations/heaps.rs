@@ -1,6 +1,6 @@
-//! First-class heaps under the oracle: those of Rust and those of C.
+//! First-class heaps under the oracle: heaps of Rust and heaps of C.
 //!
-//! It relies on [`Request`]: a block of a Rust heap is freed by layout, one of a C heap by address.
+//! It relies on [`Request`]: a block of a Rust heap is freed by layout, a block of a C heap by address.
 
 use std::alloc::Layout;
 use std::ptr::{self, NonNull};
@@ -31,7 +31,7 @@ impl AnyHeap {
         }
     }
 
-    /// The request closest to `request` that this heap has.
+    /// The closest request to `request` that this heap serves.
     pub(crate) fn adapt(&self, request: Request) -> Request {
         let by_layout = matches!(request.function, Function::Layout | Function::LayoutZeroed);
         let function = match (self, request.function) {
@@ -134,7 +134,7 @@ impl AnyHeap {
 impl Drop for AnyHeap {
     fn drop(&mut self) {
         if let AnyHeap::C(heap) = self {
-            // SAFETY: It is live, and none of its blocks is used any more.
+            // SAFETY: The heap is live, and none of its blocks is used any more.
             unsafe { heap::destroy(*heap) };
         }
     }

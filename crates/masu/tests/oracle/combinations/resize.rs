@@ -64,7 +64,7 @@ impl Walker {
                 let resize = |start, layout| unsafe { heap.resize(start, layout, size) };
                 (context.checked.resize_by(block, id, request, resize)?, owner)
             }
-            // It stays in its heap, and is freed by address from here on.
+            // The block stays in its heap, and is freed by address from here on.
             (Some(_), _) => {
                 // SAFETY: The block is live.
                 let resize = |start, _| unsafe { masu::c::realloc(start, size) };
@@ -91,7 +91,7 @@ impl Walker {
             }
             Err(block) if context.may_refuse(limit_before) => {
                 context.budget.give_back(size);
-                // It may be of a heap, so it is freed by address.
+                // The block may belong to a heap, so it is freed by address.
                 context.budget.give_back(before);
                 let by_layout = block.by_layout();
                 match by_layout && owner == Owner::Global {
