@@ -20,8 +20,8 @@ fn main() {
     link_arg("-Wl,-z,now");
     // `src/start.rs` runs before other libraries' constructors, where the dynamic linker can do it.
     link_arg("-Wl,-z,initfirst");
-    // Each segment begins on an OS page of its own, so none shares one by chance, and data and zeroed data fit into one.
-    // The second is LLVM's linker's; GNU's does so anyway.
+    // Each segment begins on an OS page of its own, so none shares one by chance, and data and zeroed data fit into
+    // one. The second argument is for LLVM's linker; GNU's linker does so anyway.
     link_arg("-Wl,-z,separate-code");
     link_arg("-Wl,-z,separate-loadable-segments");
     // The kernel maps sixteen OS pages around each touched place of the code. So cold code, the
@@ -34,7 +34,7 @@ fn main() {
     link_arg("-Wl,-Bsymbolic-functions");
     match variable("CARGO_CFG_TARGET_ENV").as_str() {
         "gnu" => {
-            // COUPLING: the list in `src/oldest_glibc.rs`, which says why.
+            // COUPLING: the list in `src/oldest_glibc.rs`, which gives the reason.
             link_arg("-Wl,--wrap=pthread_key_create");
             link_arg("-Wl,--wrap=pthread_setspecific");
         }
@@ -95,8 +95,8 @@ const COLD: [&str; 47] = [
     "4core3ops8function6FnOnce",
 ];
 
-/// The same of what runs where there are several threads, or one ends, and where blocks or runs of slices go home: most
-/// small programs do neither.
+/// The same for code that runs where there are several threads, or a thread ends, and where blocks or runs of slices
+/// return to their pages and ranges: most small programs do neither.
 const LATER: [&str; 40] = [
     "4masu7threads5cache4idle",
     "4masu7threads5cache6remote",
@@ -140,9 +140,9 @@ const LATER: [&str; 40] = [
     "4masu6malloc7aligned",
 ];
 
-/// Tables far longer than an OS page, of which most programs use the beginning, as mangled names
-/// have them. ARENAS and STRIPES are neighbors: a program that writes the number of arenas, at the
-/// end of their table, also writes the first stripe.
+/// Tables far longer than an OS page, by their mangled names; most programs use only the beginning of each table.
+/// ARENAS and STRIPES are neighbors: a program that writes the number of arenas, at the end of their table, also writes
+/// the first stripe.
 const TABLES: [&str; 8] = [
     "4masu6blocks5shard6SHARDS",
     "4masu6blocks5shard7SAMPLED",
@@ -154,14 +154,14 @@ const TABLES: [&str; 8] = [
     "4masu6memory6ranges7stripes3SUM",
 ];
 
-/// Puts cold code, and what runs later than a small program ends, into segments of their own, behind everything else, and
-/// long tables behind the other zeroed data, so that the rest shares an OS page.
+/// Puts cold code, and code that a small program ends before it needs, into segments of their own, behind everything
+/// else, and long tables behind the other zeroed data, so that the rest shares an OS page.
 ///
-/// The kernel maps sixteen OS pages around touched code, so code beside what runs at a program's
-/// start is resident in every program. A section `….masu_cold.…` is not, as long as nobody calls it;
-/// nor are the sections of the cold functions. Unwind tables are read as rarely. They keep the kernel
-/// from mapping one kind of code with the other, and their header lies behind all code: LLVM's linker sorts it by
-/// distances without a sign, unwinders read it with one. GNU's linker and LLVM's both add this to their own layout.
+/// The kernel maps sixteen OS pages around touched code, so code beside the code of a program's start is resident in
+/// every program. A section `….masu_cold.…` is not, as long as nobody calls it; nor are the sections of the cold
+/// functions. Unwind tables are read as rarely. Placed between, they keep the kernel from mapping one kind of code with
+/// the other, and their header lies behind all code: LLVM's linker sorts it by distances without a sign, unwinders read
+/// it with one. GNU's linker and LLVM's both add this to their own layout.
 fn separate_cold_parts() {
     let code = |names: &[&str]| -> String {
         names.iter().map(|name| format!(" *(.text.*{name}* .rodata.*{name}*)")).collect()

@@ -1,11 +1,10 @@
 //! `dlopen` without `RTLD_DEEPBIND`.
 //!
-//! A library opened with this flag finds the C library's `free` before masu's, and gives it blocks of
-//! masu's. PHP opens all its modules this way, so it ends at its start under any preloaded malloc.
-//! So the flag is removed, unless the option `deepbind` keeps it. It relies on the C library's
-//! `dlopen` for the rest. The hard idea: that function takes its return address for the library that
-//! asks, whose search path it follows, so this one jumps to it and never calls it. musl ignores the
-//! flag, so this is not built there.
+//! A library opened with this flag finds the C library's `free` before masu's, and gives it blocks of masu's. PHP opens
+//! all its modules this way, so it ends at its start under any preloaded malloc. So the flag is removed, unless the
+//! option `deepbind` keeps it. It relies on the C library's `dlopen` for the rest. The hard idea: that function takes
+//! its return address as the library that asks, and follows that library's search path. So this function jumps to the C
+//! library's function and never calls it. musl ignores the flag, so this is not built there.
 
 use core::arch::naked_asm;
 use core::ffi::{c_char, c_int, c_void};

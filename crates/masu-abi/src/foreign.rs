@@ -1,10 +1,10 @@
 //! Pointers that masu did not hand out: passed to the program's next malloc, usually glibc's.
 //!
-//! They reach `free` where a library was loaded with `RTLD_DEEPBIND`, took `malloc` from a handle
-//! of `libc.so.6`, or comes from another linker namespace. It relies on the dynamic linker to find
-//! the next malloc's functions, at the first such pointer, because most programs never have one.
-//! The hard idea: the dynamic linker may itself allocate and free during the search. A foreign
-//! pointer that it frees then is leaked, which does not start a second search.
+//! Such pointers reach `free` where a library was loaded with `RTLD_DEEPBIND`, took `malloc` from a handle of
+//! `libc.so.6`, or comes from another linker namespace. It relies on the dynamic linker to find the next malloc's
+//! functions, at the first foreign pointer, because most programs never have one. The hard idea: the dynamic linker may
+//! itself allocate and free during the search. A foreign pointer that it frees then is leaked, which does not start a
+//! second search.
 
 use core::ffi::{CStr, c_void};
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
@@ -25,19 +25,19 @@ pub(crate) fn announce() {
 
 /// A function of the next malloc, found at its first use.
 struct Next {
-    /// Its names, the best first: glibc's second names skip every other preloaded library.
+    /// The function's names, the best first: glibc's second names skip every other preloaded library.
     names: [&'static CStr; 2],
     address: AtomicPtr<c_void>,
 }
 
-/// The thread that searches, as [`this_thread`] names it; 0 for none.
+/// The searching thread's number from [`this_thread`]; 0 for none.
 static SEARCHER: AtomicUsize = AtomicUsize::new(0);
 
-/// The lowest bit of the process in a thread's name. Addresses are shorter.
+/// The lowest bit of the process's part of a thread's number. Addresses are shorter.
 const PROCESS_SHIFT: u32 = 48;
 
-/// The name of this thread. In a forked child it is another one: the parent's threads are not there, and new ones have their
-/// addresses.
+/// The number of this thread. A forked child gives its threads other numbers: the parent's threads do not exist there,
+/// and new threads may have their addresses.
 fn this_thread() -> usize {
     libc::thread_address() ^ c::generation() << PROCESS_SHIFT
 }
@@ -51,8 +51,8 @@ impl Next {
         Next { names: [best, other], address: AtomicPtr::new(ptr::null_mut()) }
     }
 
-    /// The function's address; `None` on the thread that searches for one. Ends the program where
-    /// there is no such function.
+    /// The function's address; `None` on a thread that is searching now. Ends the program where there is no such
+    /// function.
     fn find(&self) -> Option<*mut c_void> {
         // ORDERING: Relaxed: the address publishes nothing; its code was mapped before this thread
         // could get a foreign pointer.
@@ -95,7 +95,7 @@ impl Next {
 ///
 /// # Safety
 ///
-/// - `block` is the next malloc's, and is not used any more.
+/// - `block` belongs to the next malloc, and is not used any more.
 unsafe extern "C" fn free(block: *mut u8) {
     let Some(next) = NEXT_FREE.find() else { return };
     // SAFETY: This is the next malloc's `free`, of this signature.
@@ -124,7 +124,7 @@ unsafe extern "C" fn realloc(block: *mut u8, size: usize) -> *mut u8 {
 ///
 /// # Safety
 ///
-/// - `block` is the next malloc's.
+/// - `block` belongs to the next malloc.
 unsafe extern "C" fn usable_size(block: *mut u8) -> usize {
     let Some(next) = NEXT_USABLE_SIZE.find() else { return 0 };
     // SAFETY: This is the next malloc's `malloc_usable_size`, of this signature.

@@ -1,9 +1,9 @@
 //! Settings of glibc's malloc: `mallopt`, `MALLOC_…` and `GLIBC_TUNABLES`.
 //!
-//! It relies on masu's options, which a setting becomes where masu has its like. The hard idea is to
-//! do no harm: these settings were chosen for another malloc, often years ago by the author of an
-//! image or a package. So only those apply that cost at most the memory they ask for, and a variable
-//! of masu's own overrides them. The table gives every setting with its reason.
+//! It relies on masu's options: a setting becomes a similar option of masu, where there is one. The hard idea is to
+//! do no harm: these settings were chosen for another malloc, often years ago by the author of an image or a package.
+//! So only settings apply that cost at most the memory they ask for, and a variable of masu's own overrides them. The
+//! table gives every setting with its reason.
 
 #[macro_use]
 mod table;
@@ -116,8 +116,8 @@ fn apply(becomes: Becomes, value: usize) {
     }
 }
 
-/// A number as glibc reads it: decimal, hexadecimal behind `0x`, octal behind `0`. A negative one is
-/// larger than any size.
+/// A number as glibc reads it: decimal, hexadecimal behind `0x`, octal behind `0`. A negative number is larger than any
+/// size.
 #[cfg(target_env = "gnu")]
 #[cold]
 #[unsafe(link_section = ".text.masu_cold.options")]

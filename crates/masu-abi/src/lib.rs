@@ -1,10 +1,9 @@
 //! `libmasu.so` and `libmasu.a`: the malloc ABI of C, the operators of C++ and `masu.h` over `masu`.
 //!
-//! It relies on `masu::c` for every block and on the C library for `errno`, the OS page size,
-//! printing and finding other allocators. The hard idea: these functions replace the C library's, so
-//! they run before any constructor, inside the dynamic linker, and under C++ exceptions. So each is a
-//! thin wrapper that inlines the allocator's fast path, and what may unwind is assembly, without a
-//! Rust frame (see `new`).
+//! It relies on `masu::c` for every block and on the C library for `errno`, the OS page size, printing and finding
+//! other allocators. The hard idea: these functions replace the C library's, so they run before any constructor, inside
+//! the dynamic linker, and under C++ exceptions. So each is a thin wrapper that inlines the allocator's fast path, and
+//! code that may unwind is assembly, without a Rust frame (see `new`).
 //!
 //! `cargo build --release` builds it for glibc. For musl, whose Rust target is static by default:
 //!
@@ -13,16 +12,16 @@
 //!     cargo build --release -p masu-abi --target x86_64-unknown-linux-musl
 //! ```
 //!
-//! A static C++ program that links `libmasu.a` needs `-Wl,-u,_ZSt17__throw_bad_allocv` to throw
-//! `std::bad_alloc`, because a weak reference takes nothing out of an archive. Without it, `operator
-//! new` ends the program with a message.
+//! A static C++ program that links `libmasu.a` needs `-Wl,-u,_ZSt17__throw_bad_allocv` to throw `std::bad_alloc`,
+//! because a weak reference takes no object out of an archive. Without it, `operator new` ends the program with a
+//! message.
 //!
 //! With the feature `count`, each function also counts its calls into a page shared with an observer.
 //!
 //! With the feature `secure` this is the hardened build, `libmasu-secure.so`: the same functions over
 //! another front end.
 //!
-//! What it does not do: hold state besides those counts, decide policy, or name a system call.
+//! This crate does not hold state besides those counts, decide policy, or name a system call.
 #![no_std]
 
 #[cfg_attr(not(feature = "count"), path = "count/off.rs")]

@@ -1,9 +1,9 @@
 //! The door to the C library and the dynamic linker: everything this crate calls outside itself.
 //!
-//! It relies on functions that both glibc 2.17 and musl have. The hard idea: a function that a
-//! program may lack (the dynamic linker's in a static one, the C++ runtime's in a C one) is a *weak*
-//! reference, whose address is 0 where nobody defines it. Stable Rust has no weak references, so
-//! `weak!` reads the address from the global offset table in assembly.
+//! It relies on functions that both glibc 2.17 and musl have. The hard idea: a function that a program may lack (a
+//! function of the dynamic linker in a static program, or of the C++ runtime in a C program) is a *weak* reference,
+//! whose address is 0 where no library defines it. Stable Rust has no weak references, so `weak!` reads the address
+//! from the global offset table in assembly.
 
 use core::ffi::{CStr, c_char, c_int, c_long, c_void};
 use core::{mem, ptr};
@@ -23,7 +23,7 @@ use arch::weak_function;
 #[cfg(feature = "count")]
 pub(crate) use file::map_shared;
 
-/// `errno(3)`: nothing of that name.
+/// `errno(3)`: no file or option of that name.
 pub(crate) const ENOENT: c_int = 2;
 /// `errno(3)`: no memory.
 pub(crate) const ENOMEM: c_int = 12;
@@ -45,8 +45,8 @@ pub struct File {
     _private: [u8; 0],
 }
 
-// With glibc the library is named, so that references carry glibc's symbol versions. With musl it is
-// not: a program has exactly one C library, and the linker of a glibc system would find the wrong one.
+// With glibc the library is named, so that references carry glibc's symbol versions. With musl the library is not
+// named: a program has exactly one C library, and the linker of a glibc system would find the wrong one.
 #[cfg_attr(target_env = "gnu", link(name = "c"))]
 unsafe extern "C" {
     safe fn __errno_location() -> *mut c_int;
@@ -67,7 +67,7 @@ pub(crate) fn set_errno(value: c_int) {
     unsafe { *__errno_location() = value };
 }
 
-/// An address that differs from that of every other live thread.
+/// An address that differs from the address of every other live thread.
 pub(crate) fn thread_address() -> usize {
     __errno_location().addr()
 }
@@ -113,13 +113,13 @@ pub(crate) fn write_all(descriptor: c_int, mut bytes: &[u8]) -> c_int {
 
 type AtExit = extern "C" fn(*mut c_void);
 
-/// Registers `handler` to run when the program ends, after all handlers registered later; returns
-/// whether that succeeded, which takes a dynamic linker. The C library's function is searched for,
-/// not linked, because a linked one costs every program at its start.
+/// Registers `handler` to run when the program ends, after all handlers registered later; returns whether that
+/// succeeded, which takes a dynamic linker. The C library's function is searched for, not linked, because a linked
+/// function costs every program at its start.
 pub(crate) fn at_exit(handler: AtExit) -> bool {
     type Register = unsafe extern "C" fn(AtExit, *mut c_void, *mut c_void) -> c_int;
     let found = next_symbol(c"__cxa_atexit");
-    // SAFETY: The address is null (no such function) or that of the C library's `__cxa_atexit`.
+    // SAFETY: The address is null (no such function) or the address of the C library's `__cxa_atexit`.
     let register: Option<Register> = unsafe { mem::transmute(found) };
     // SAFETY: The handler stays, for this library is never unloaded.
     register
@@ -145,8 +145,8 @@ pub(crate) fn has_dynamic_linker() -> bool {
 pub(crate) fn next_symbol(symbol: &CStr) -> *mut c_void {
     let rtld_next = ptr::without_provenance_mut(usize::MAX);
     let found = symbol_in(rtld_next, symbol);
-    // The dynamic linker takes its caller's return address for the library that asks. A tail call
-    // would pass on another library's.
+    // The dynamic linker takes its caller's return address as the library that asks. A tail call would pass on the
+    // return address of another library.
     core::hint::black_box(found)
 }
 
@@ -160,14 +160,14 @@ pub(crate) fn next_dlopen() -> *mut c_void {
     ptr::without_provenance_mut(weak!("___dlopen"))
 }
 
-/// The address of `symbol` in `library` if the program has loaded that; null where not.
+/// The address of `symbol` in `library` if the program has loaded the library; null if not.
 ///
 /// This finds the C++ runtime of a plug-in too, which the program's own search order leaves out.
 pub(crate) fn symbol_of(library: &CStr, symbol: &CStr) -> *mut c_void {
     const RTLD_LAZY: c_int = 1;
     const RTLD_NOLOAD: c_int = 4;
     let address: usize = weak_function!("dlopen");
-    // SAFETY: The address is 0 (no such function) or that of the C library's `dlopen`.
+    // SAFETY: The address is 0 (no such function) or the address of the C library's `dlopen`.
     let open: Option<DlOpen> = unsafe { mem::transmute(address) };
     let Some(open) = open else {
         return ptr::null_mut();
@@ -180,7 +180,7 @@ pub(crate) fn symbol_of(library: &CStr, symbol: &CStr) -> *mut c_void {
 #[inline(always)]
 fn symbol_in(handle: *mut c_void, symbol: &CStr) -> *mut c_void {
     let address: usize = weak_function!("dlsym");
-    // SAFETY: The address is 0 (no such function) or that of the C library's `dlsym`.
+    // SAFETY: The address is 0 (no such function) or the address of the C library's `dlsym`.
     let find: Option<DlSym> = unsafe { mem::transmute(address) };
     match find {
         // SAFETY: The handle is a pseudo-handle or was opened; the name ends in a zero byte.

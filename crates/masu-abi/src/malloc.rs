@@ -120,7 +120,7 @@ pub unsafe extern "C" fn posix_memalign(result: *mut *mut u8, align: usize, size
     0
 }
 
-/// `memalign(3)` as in glibc: an alignment that is not a power of two is rounded up to one; null and
+/// `memalign(3)` as in glibc: an alignment that is not a power of two is rounded up to a power of two; null and
 /// `EINVAL` where that overflows.
 #[unsafe(no_mangle)]
 pub extern "C" fn memalign(align: usize, size: usize) -> *mut u8 {
@@ -167,8 +167,7 @@ pub unsafe extern "C" fn cfree(block: *mut u8) {
     unsafe { c::free(block) }
 }
 
-/// `free_sized` of C23: [`free`]. Only the hardened build checks the size, because programs pass
-/// wrong ones.
+/// `free_sized` of C23: [`free`]. Only the hardened build checks the size, because programs pass wrong sizes.
 ///
 /// # Safety
 ///

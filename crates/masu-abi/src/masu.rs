@@ -1,8 +1,8 @@
 //! The functions of `masu.h` that are masu's own: `masu_…`.
 //!
-//! It relies on the crate `masu`, whose Rust interface these mirror, one file a section of the
-//! header. The hard idea is what such a function must not do: set `errno` (errors are results),
-//! dereference a null that the header allows, or cost a request anything.
+//! It relies on the crate `masu`, whose Rust interface these functions mirror, with one file for each section of the
+//! header. The hard idea is what such a function must not do: set `errno` (errors are results), dereference a null that
+//! the header allows, or cost a request anything.
 //!
 //! COUPLING: `include/masu.h` declares every function of this folder; `tests/exports.rs` compares
 //! them.
@@ -24,7 +24,7 @@ pub extern "C" fn masu_version() -> *const c_char {
     VERSION.as_ptr().cast()
 }
 
-/// Returns free memory to the system but for about `keep` bytes; 1 where any was, else 0.
+/// Returns free memory to the system but for about `keep` bytes; 1 where any memory was returned, else 0.
 #[unsafe(no_mangle)]
 #[unsafe(link_section = ".text.masu_cold.trim")]
 pub extern "C" fn masu_purge(keep: usize) -> c_int {

@@ -4,9 +4,9 @@
 //! weakly, for the installed handler and for throwing. libstdc++ has these operators too, but they
 //! reach `malloc` only through two jumps of the dynamic linker's tables.
 //!
-//! The hard idea is the case of no memory. C++ asks that the handler installed with
-//! `std::set_new_handler` be called until there is memory, and `std::bad_alloc` thrown where none
-//! is installed. The handler may throw as well, and no exception may pass a Rust frame. So:
+//! The hard idea is the case of no memory. C++ demands that the handler installed with `std::set_new_handler` is called
+//! until there is memory, and that `std::bad_alloc` is thrown where no handler is installed. The handler may throw as
+//! well, and no exception may pass a Rust frame. So:
 //!
 //! - The operators below are a test and a tail call; their frame is gone when the slow part runs.
 //! - The slow part (`new/x86_64.rs`, `new/aarch64.rs`) is assembly with its own unwind tables. It
@@ -39,7 +39,7 @@ extern "C" fn plain_slow(size: usize) -> *mut u8 {
     arch::new_slow(size, C_ALIGN)
 }
 
-/// The slow part of the nothrow ones.
+/// The slow part of the nothrow operators.
 #[inline(never)]
 extern "C" fn plain_nothrow_slow(size: usize) -> *mut u8 {
     arch::new_nothrow_slow(size, C_ALIGN)
@@ -141,7 +141,7 @@ delete! {
 #[cold]
 extern "C" fn installed_handler() -> Option<Handler> {
     let get = runtime_function(weak!("_ZSt15get_new_handlerv"), c"_ZSt15get_new_handlerv");
-    // SAFETY: The address is 0 or that of `std::get_new_handler`, of this signature.
+    // SAFETY: The address is 0 or the address of `std::get_new_handler`, of this signature.
     let get: Option<GetHandler> = unsafe { core::mem::transmute(get) };
     // SAFETY: The function only reads the handler; it never throws.
     get.and_then(|get| unsafe { get() })
@@ -167,8 +167,8 @@ extern "C" fn no_runtime() -> ! {
 
 /// The address of a function of the C++ runtime, 0 where there is none.
 ///
-/// The program's search order leaves out the runtime of a plug-in (an interpreter's C++ module), so
-/// that one is searched by library name.
+/// The program's search order leaves out the runtime of a plug-in (an interpreter's C++ module), so that runtime is
+/// searched by library name.
 fn runtime_function(in_search_order: usize, name: &core::ffi::CStr) -> usize {
     if in_search_order != 0 {
         return in_search_order;

@@ -1,11 +1,11 @@
 //! Lets `libmasu.so` load on every glibc since 2.17, wherever it was linked.
 //!
-//! It relies on `--wrap` in `build.rs`, which redirects the calls of two functions to this file.
-//! The hard idea: a linker binds a reference to the newest version it knows, for these two 2.34,
-//! when glibc moved `libpthread` into itself. Before, they were in a library that a program without
-//! threads does not load. So the references here are to the oldest version, and weak: where nobody
-//! defines them there are no threads, and reporting that no key could be made is true.
-//! `libmasu.a` is not affected: its references must find an unversioned function in a static glibc.
+//! It relies on `--wrap` in `build.rs`, which redirects the calls of two functions to this file. The hard idea: a
+//! linker binds a reference to the newest version it knows: for these two functions 2.34, when glibc moved `libpthread`
+//! into itself. Before, these functions were in a library that a program without threads does not load. So the
+//! references here are to the oldest version, and weak: where no library defines them there are no threads, and
+//! reporting that no key could be made is true. `libmasu.a` is not affected: its references must find an unversioned
+//! function in a static glibc.
 
 #[cfg(target_arch = "x86_64")]
 macro_rules! oldest {

@@ -1,9 +1,8 @@
 //! glibc's reports about its malloc: `mallinfo`, `mallinfo2`, `malloc_stats`, `malloc_info`.
 //!
-//! It relies on `masu::c::statistics` for the numbers and on the C library's `fprintf` to print
-//! them. The hard idea: the structures and the XML are glibc's, read by tools that know glibc's
-//! heap (one area that grows, and blocks mapped singly). masu fills the fields that mean the same,
-//! and the rest is zero.
+//! It relies on `masu::c::statistics` for the numbers and on the C library's `fprintf` to print them. The hard idea:
+//! the structures and the XML are glibc's, read by tools that know glibc's heap (one area that grows, and blocks mapped
+//! singly). masu fills the fields that mean the same in masu, and the rest is zero.
 
 use core::ffi::c_int;
 
@@ -15,7 +14,7 @@ use crate::masu::statistics::masu_statistics_text_to;
 /// The result of `mallinfo2(3)`; the field names are glibc's, which counts bytes unless noted.
 #[repr(C)]
 pub struct MallInfo2 {
-    /// In the heap: in use and free, blocks of their own mapping left out.
+    /// Bytes of the heap: in use and free, blocks of their own mapping left out.
     arena: usize,
     /// Free ranges, a count.
     ordblks: usize,
@@ -23,17 +22,17 @@ pub struct MallInfo2 {
     smblks: usize,
     /// Blocks of their own mapping, a count.
     hblks: usize,
-    /// In blocks of their own mapping.
+    /// Bytes in blocks of their own mapping.
     hblkhd: usize,
     /// Always 0, in glibc too.
     usmblks: usize,
-    /// In free small blocks.
+    /// Bytes in free small blocks.
     fsmblks: usize,
-    /// In use, blocks of their own mapping left out.
+    /// Bytes in use, blocks of their own mapping left out.
     uordblks: usize,
-    /// Free in the heap.
+    /// Free bytes in the heap.
     fordblks: usize,
-    /// What `malloc_trim` could return at most.
+    /// The most bytes that `malloc_trim` could return.
     keepcost: usize,
 }
 
@@ -115,12 +114,12 @@ pub extern "C" fn malloc_stats() {
             now.reserved_bytes,
         );
     }
-    // The rest goes past the stream's buffer, which standard error as a rule has none of.
+    // The rest bypasses the stream's buffer; standard error usually has no buffer.
     let _ = masu_statistics_text_to(2);
 }
 
-/// `malloc_info(3)`: prints the allocator's numbers as XML, in glibc's elements and one of masu's for
-/// the shards whose pages hold blocks; 0, `EINVAL` if `options` is not 0, or −1 if the stream fails.
+/// `malloc_info(3)`: prints the allocator's numbers as XML, in glibc's elements and an element of masu's for the shards
+/// whose pages hold blocks; 0, `EINVAL` if `options` is not 0, or −1 if the stream fails.
 ///
 /// # Safety
 ///

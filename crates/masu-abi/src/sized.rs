@@ -1,4 +1,4 @@
-//! Frees with a size or an alignment, in the hardened build: a wrong one ends the program.
+//! Frees with a size or an alignment, in the hardened build: a wrong size or alignment ends the program.
 //!
 //! It relies on `masu::c`. `sized/off.rs` takes its place in the other builds.
 

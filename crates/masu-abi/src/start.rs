@@ -15,7 +15,7 @@ use crate::masu::statistics;
 use crate::{count, foreign};
 
 fn at_start(environment: Option<&Environment>) {
-    // Before the program's own handlers, and so the last to take locks.
+    // This runs before the program registers handlers, so masu's handlers are the last to take locks.
     c::prepare();
     foreign::announce();
     count::begin(environment);

@@ -20,13 +20,13 @@ pub enum Becomes {
 pub struct Setting {
     /// The parameter of `mallopt`; empty where there is none.
     pub parameter: &'static str,
-    /// Its number; 0 where there is none.
+    /// The parameter's number; 0 where there is none.
     pub number: i32,
     /// The environment variable; empty where there is none.
     pub variable: &'static str,
     /// The tunable, in `GLIBC_TUNABLES`; empty where there is none.
     pub tunable: &'static str,
-    /// Its effect.
+    /// The effect of the setting.
     pub becomes: Becomes,
     /// The reason, in words.
     pub remark: &'static str,

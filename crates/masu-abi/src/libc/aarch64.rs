@@ -4,7 +4,7 @@
 //! programs included. The hard idea: as on x86-64, `.symver` asks for the oldest version, which is
 //! 2.17 here, the first glibc for this CPU.
 
-/// The address of a symbol; 0 where nobody defines it.
+/// The address of a symbol; 0 where no library defines it.
 macro_rules! weak {
     ($symbol:expr $(, $directive:expr)?) => {{
         let address: usize;

@@ -19,8 +19,8 @@ unsafe extern "C" {
     fn close(descriptor: c_int) -> c_int;
 }
 
-/// Maps the first `length` bytes of the file at `path`, shared and writable; `None` where there is no
-/// such file, or it is shorter, or not writable. `errno` is kept.
+/// Maps the first `length` bytes of the file at `path`, shared and writable; `None` where there is no such file, or the
+/// file is shorter or not writable. `errno` is kept.
 pub(crate) fn map_shared(path: &CStr, length: usize) -> Option<NonNull<u8>> {
     const O_RDWR: c_int = 2;
     const O_NOCTTY: c_int = 0o400;
@@ -45,7 +45,7 @@ fn map_open(descriptor: c_int, length: usize) -> Option<NonNull<u8>> {
     let end = unsafe { lseek(descriptor, 0, SEEK_END) };
     // A mapping beyond the file's end succeeds, but touching it kills the program.
     if usize::try_from(end).is_ok_and(|end| end >= length) {
-        // SAFETY: A new mapping that replaces nothing changes no memory that anyone uses.
+        // SAFETY: A new mapping that replaces nothing changes no memory in use.
         let start =
             unsafe { mmap(ptr::null_mut(), length, PROT_READ_WRITE, MAP_SHARED, descriptor, 0) };
         const MAP_FAILED: usize = usize::MAX;

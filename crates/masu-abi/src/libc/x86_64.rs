@@ -1,11 +1,11 @@
 //! Weak references on x86-64.
 //!
-//! It relies on the address of an undefined weak symbol being 0 in the global offset table, static
-//! programs included. The hard idea: without a version a reference takes the newest one of the
-//! glibc it was linked with (`dlsym` moved into `libc.so.6` in 2.34 under a new version), and the
-//! library would refuse to load on older systems; `.symver` asks for the oldest.
+//! It relies on the address of an undefined weak symbol being 0 in the global offset table, static programs included.
+//! The hard idea: a reference without a version takes the newest version of the glibc it was linked with (`dlsym` moved
+//! into `libc.so.6` in 2.34 under a new version), and the library would refuse to load on older systems; `.symver` asks
+//! for the oldest version.
 
-/// The address of a symbol; 0 where nobody defines it.
+/// The address of a symbol; 0 where no library defines it.
 macro_rules! weak {
     ($symbol:expr $(, $directive:expr)?) => {{
         let address: usize;

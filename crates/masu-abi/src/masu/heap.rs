@@ -1,8 +1,8 @@
 //! First-class heaps for C: `masu_heap_…`.
 //!
-//! It relies on `masu::c::heap` for the rules of sizes and failure; these set `errno` as `malloc` does,
-//! because they are of its family. The hard idea is what is missing: no function frees a block,
-//! because `free` finds the block's heap itself.
+//! It relies on `masu::c::heap` for the rules of sizes and failure; these functions set `errno` as `malloc` does,
+//! because they belong to its family. The hard idea is the missing function: none frees a block, because `free` finds
+//! the block's heap itself.
 
 use core::ptr::{self, NonNull};
 
@@ -23,7 +23,7 @@ pub extern "C" fn masu_heap_new() -> *mut CHeap {
 ///
 /// # Safety
 ///
-/// - `heap` is null, or a heap that nobody uses any more, nor any of its blocks.
+/// - `heap` is null or a heap, and nothing uses the heap or its blocks any more.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn masu_heap_destroy(heap: *mut CHeap) {
     if let Some(heap) = NonNull::new(heap) {
@@ -36,7 +36,7 @@ pub unsafe extern "C" fn masu_heap_destroy(heap: *mut CHeap) {
 ///
 /// # Safety
 ///
-/// - `heap` is a heap, and nobody uses any of its blocks any more.
+/// - `heap` is a heap, and nothing uses any of its blocks any more.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn masu_heap_clear(heap: NonNull<CHeap>) {
     // SAFETY: The caller's condition.
@@ -117,8 +117,8 @@ pub extern "C" fn masu_heap_of(block: *const u8) -> *mut CHeap {
     c::heap::of(block.cast_mut())
 }
 
-/// Writes up to `size` bytes of a heap's numbers to `*result`, zeros behind them; returns how many
-/// bytes of them there are.
+/// Writes up to `size` bytes of a heap's numbers to `*result`, zeros behind them; returns the length of all numbers in
+/// bytes.
 ///
 /// # Safety
 ///

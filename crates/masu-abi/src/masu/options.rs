@@ -12,7 +12,7 @@ use crate::libc::{EINVAL, ENOENT};
 /// C's form of an absent value.
 const UNSET: usize = usize::MAX;
 
-/// The name of the option at `place`, from 0; null behind the last.
+/// The name of the option at `place`, from 0; null behind the last option.
 #[unsafe(no_mangle)]
 pub extern "C" fn masu_option_name(place: usize) -> *const c_char {
     options::c_name(place).map_or(ptr::null(), CStr::as_ptr)
@@ -66,7 +66,7 @@ pub unsafe extern "C" fn masu_option_parse(name: *const c_char, value: *const c_
     options::parse(name, value).map_or_else(number, |()| 0)
 }
 
-/// The bytes of a string; null is the empty one, which names no option and is no value.
+/// The bytes of a string; null is the empty string, which names no option and is no value.
 ///
 /// # Safety
 ///

@@ -19,8 +19,7 @@ pub extern "C" fn masu_profile_stop() {
     profile::stop();
 }
 
-/// Writes the profile into a new file; 0, `ENODATA` where none was started, `EPERM`, or the error of
-/// the file.
+/// Writes the profile into a new file; 0, `ENODATA` where no profile was started, `EPERM`, or the error of the file.
 ///
 /// # Safety
 ///

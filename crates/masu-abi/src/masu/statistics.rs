@@ -11,8 +11,8 @@ use alloc_core::statistics;
 
 use crate::libc;
 
-/// Writes up to `size` bytes of the numbers to `*result`, zeros behind them; returns how many bytes of
-/// them there are.
+/// Writes up to `size` bytes of the numbers to `*result`, zeros behind them; returns the length of all numbers in
+/// bytes.
 ///
 /// # Safety
 ///
@@ -23,8 +23,8 @@ pub unsafe extern "C" fn masu_statistics(result: *mut u8, size: usize) -> usize 
     unsafe { copy(&statistics::now(), result, size) }
 }
 
-/// Writes a row for each of the first `count` size classes, each up to `row_size` bytes long; returns
-/// how many classes there are.
+/// Writes a row for each of the first `count` size classes, each up to `row_size` bytes long; returns the number of
+/// classes.
 ///
 /// # Safety
 ///
@@ -39,8 +39,8 @@ pub unsafe extern "C" fn masu_statistics_classes(
     unsafe { copy_rows(statistics::classes(), rows, row_size, count) }
 }
 
-/// Writes a row for each of the first `count` thread caches, the youngest first, each up to `row_size`
-/// bytes long; returns how many caches there are.
+/// Writes a row for each of the first `count` thread caches, the youngest first, each up to `row_size` bytes long;
+/// returns the number of caches.
 ///
 /// # Safety
 ///
@@ -138,7 +138,7 @@ unsafe fn into_buffer(form: Form, buffer: *mut u8, size: usize) -> usize {
     form(&mut |piece| {
         let fits = room.saturating_sub(length).min(piece.len());
         let place = buffer.wrapping_add(length.min(room));
-        // SAFETY: So much room is left.
+        // SAFETY: At least `fits` bytes are left.
         unsafe { ptr::copy_nonoverlapping(piece.as_ptr(), place, fits) };
         length += piece.len();
     });

@@ -1,14 +1,14 @@
 //! The part of `operator new` that exceptions pass, on aarch64.
 //!
-//! It relies on the functions of `new.rs` that never unwind. The hard idea is that of the x86-64
-//! file beside it, in the same order and with the same exception table: `.cfi` lines tell the
-//! unwinder how to leave each frame, and the table makes nothrow `new` catch what a handler throws.
+//! It relies on the functions of `new.rs` that never unwind. The hard idea is the same as in the x86-64 file beside it,
+//! in the same order and with the same exception table: `.cfi` lines tell the unwinder how to leave each frame, and the
+//! table makes nothrow `new` catch what a handler throws.
 
 use core::arch::naked_asm;
 
 use super::{attempt, installed_handler, throw_target};
 
-/// Allocates; calls the installed handler until there is memory; throws `std::bad_alloc` without one.
+/// Allocates; calls the installed handler until there is memory; throws `std::bad_alloc` without a handler.
 #[unsafe(naked)]
 pub(super) extern "C" fn new_slow(size: usize, align: usize) -> *mut u8 {
     naked_asm!(
@@ -71,7 +71,7 @@ pub(super) extern "C" fn throw_bad_alloc() -> *mut u8 {
     )
 }
 
-/// Allocates; calls the installed handler until there is memory; null without one, or if it throws.
+/// Allocates; calls the installed handler until there is memory; null without a handler, or if the handler throws.
 #[unsafe(naked)]
 pub(super) extern "C" fn new_nothrow_slow(size: usize, align: usize) -> *mut u8 {
     naked_asm!(

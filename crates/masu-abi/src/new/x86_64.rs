@@ -9,7 +9,7 @@ use core::arch::naked_asm;
 
 use super::{attempt, installed_handler, throw_target};
 
-/// Allocates; calls the installed handler until there is memory; throws `std::bad_alloc` without one.
+/// Allocates; calls the installed handler until there is memory; throws `std::bad_alloc` without a handler.
 #[unsafe(naked)]
 pub(super) extern "C" fn new_slow(size: usize, align: usize) -> *mut u8 {
     naked_asm!(
@@ -70,15 +70,14 @@ pub(super) extern "C" fn throw_bad_alloc() -> *mut u8 {
     )
 }
 
-/// Allocates; calls the installed handler until there is memory; null without one, or if it throws.
+/// Allocates; calls the installed handler until there is memory; null without a handler, or if the handler throws.
 #[unsafe(naked)]
 pub(super) extern "C" fn new_nothrow_slow(size: usize, align: usize) -> *mut u8 {
     naked_asm!(
         ".weak __gxx_personality_v0",
         ".weak __cxa_begin_catch",
         ".weak __cxa_end_catch",
-        // The address of the function that reads the exception table; 0 in a program without C++,
-        // where nobody throws.
+        // The address of the function that reads the exception table; 0 in a program without C++, where nothing throws.
         ".pushsection .data.rel.ro, \"aw\", @progbits",
         ".p2align 3",
         ".Lmasu_personality:",

@@ -1,4 +1,4 @@
-//! Frees with a size or an alignment, which are ignored because programs pass wrong ones.
+//! Frees with a size or an alignment. Both are ignored because programs pass wrong ones.
 //!
 //! It relies on being inlined. `sized.rs` takes its place where the feature `secure` is on.
 

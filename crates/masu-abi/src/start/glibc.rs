@@ -1,7 +1,7 @@
 //! The constructor as glibc calls it: with the program's arguments and environment, in static
 //! programs too.
 //!
-//! It relies on these, because `environ` is still null when the first constructor runs.
+//! It relies on these arguments, because `environ` is still null when the first constructor runs.
 
 use core::ffi::{c_char, c_int};
 

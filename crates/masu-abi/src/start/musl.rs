@@ -14,5 +14,5 @@ extern "C" fn at_start() {
     super::at_start(Environment::current().as_ref());
 }
 
-/// Nothing: musl's malloc has no settings.
+/// Does nothing: musl's malloc has no settings.
 pub(super) fn read_glibc_settings(_environment: Option<&Environment>) {}
