@@ -123,7 +123,7 @@ fn memory_is_committed_in_small_steps_under_strict_overcommit() {
     kernel.args(["120", "linux.uml", "mem=256M", "root=/dev/root", "rootfstype=hostfs"]);
     kernel.args(["rootflags=/", "ro", "quiet", "con=null", "con0=null,fd:1"]);
     kernel.arg(format!("init={}", init.display())).current_dir(folder.path());
-    // Its own files are removed with the folder.
+    // The kernel's own files are removed with the folder.
     kernel.env("TMPDIR", folder.path()).env("HOME", folder.path()).stdin(Stdio::null());
     let output = kernel.output().expect("timeout starts");
     let printed = library::printed(&output);

@@ -18,7 +18,7 @@ const PAIRS: u64 = 9;
 const RESIZED: u64 = 2;
 const BYTES: u64 = 100 + 100_000 + 21 + 128 + 10 + 5 + 9 + 50 + 5_000 + 60 + 33;
 
-/// The counting library for `target`, in a folder of its own, because it has the plain one's name.
+/// The counting library for `target`, in a folder of its own, because it has the same name as the plain library.
 fn counting(target: Option<&str>) -> PathBuf {
     let folder = format!("{}/count", env!("CARGO_TARGET_TMPDIR"));
     let mut arguments = vec!["--features", "count", "--target-dir", &folder];
@@ -36,7 +36,7 @@ fn glibc() -> &'static Path {
 fn program() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     PROGRAM.get_or_init(|| {
-        // The operators of C++ are the library's.
+        // The program gets the operators of C++ from the library.
         let library = glibc().to_str().expect("the target folder has a plain name");
         library::compile("counted.c", "program", &[library])
     })

@@ -16,7 +16,7 @@ use object::{Endianness, Object, ObjectSection, ObjectSymbol};
 
 type Names = BTreeSet<String>;
 
-/// Exports of glibc around memory that libmasu omits. A `*` is any ending.
+/// Exports of glibc around memory that libmasu omits. A `*` stands for any ending.
 const LEFT_TO_GLIBC: &[(&str, &str)] = &[
     ("_IO_*", "buffers of streams, which come from malloc in turn"),
     ("*obstack_*", "a library of stacks above malloc"),
@@ -282,7 +282,7 @@ fn hot_functions_are_leaves_of_few_instructions() {
             assert_ne!(instruction.op0_register(), Register::RSP, "{shape} makes a frame");
             let leaves = [FlowControl::Call, FlowControl::IndirectCall];
             assert!(!leaves.contains(&instruction.flow_control()), "{shape} calls");
-            // Their loads would wait for such a store: crates/masu/src/blocks/slot/register.
+            // Later loads would wait for such a store: crates/masu/src/blocks/slot/register.
             let stores =
                 instruction.op0_kind() == OpKind::Memory && instruction.mnemonic() == Mnemonic::Mov;
             let index = instruction.memory_index();

@@ -49,7 +49,7 @@ impl Report {
         Report { text: String::from_utf8_lossy(&output.stderr).into_owned(), functions }
     }
 
-    /// The addresses of each stack, by the line above it; empty for the access.
+    /// The addresses of each stack, by the line above the stack; the line is empty for the access.
     fn stacks(&self) -> BTreeMap<&str, Vec<usize>> {
         let (mut stacks, mut head) = (BTreeMap::<&str, Vec<usize>>::new(), "");
         for line in self.text.lines() {
@@ -151,7 +151,7 @@ fn resizing_or_measuring_a_freed_block_is_reported() {
     }
 }
 
-/// The other side of a block has no guard, but a pattern that is checked when it is freed.
+/// The other side of a block has no guard, but a pattern that is checked when the block is freed.
 #[test]
 fn a_write_beside_a_block_is_reported_when_it_is_freed() {
     for size in ["32", "100", "5000"] {
@@ -212,7 +212,7 @@ succeeds! {
     forks_beside_threads: "1", "7"
 }
 
-/// Blocks ever guarded, those that are so now, and those that had no slot.
+/// The counts of blocks ever guarded, of blocks guarded now, and of blocks that had no slot.
 fn counts(output: &Output) -> [usize; 3] {
     let printed = library::printed(output);
     assert!(output.status.success(), "{}\n{printed}", output.status);
@@ -226,7 +226,7 @@ fn counts(output: &Output) -> [usize; 3] {
 fn every_function_works_with_guarded_blocks() {
     for rate in ["1", "7", "1000"] {
         let [made, live, _] = counts(&run("exercise", rate));
-        // The C library has a few.
+        // The C library has a few guarded blocks.
         assert!(made > 50 && live < 50, "{made} made, {live} live");
     }
 }
@@ -255,7 +255,8 @@ fn the_share_of_guarded_blocks_is_the_rate() {
         let mut command = command("count", &rate.to_string());
         let output = command.arg((rate * expected).to_string()).output();
         let [made, ..] = counts(&output.expect("the program starts"));
-        // With the C library's few. The deviation of 1,000 intervals is 1.8 %, of 200 it is 4.1 %; five of them are allowed.
+        // The C library's few blocks count too. The standard deviation of 1,000 intervals is 1.8 %, of 200 it is 4.1 %;
+        // five of them are allowed.
         let share = made as f64 / expected as f64;
         assert!((share - 1.0).abs() < 0.21, "{made} at 1 in {rate}");
     }
@@ -268,7 +269,7 @@ fn without_addresses_for_slots_no_block_is_guarded_and_nothing_is_reported() {
         shell.args(["count", "3000"]).env("MASU_GUARD_RATE", "1");
         let output = shell.output().expect("the shell starts");
         let printed = library::printed(&output);
-        // The least is too little for the program itself on some machines.
+        // The least limit is too little for the program itself on some machines.
         if kib > 9_000 {
             assert!(output.status.success(), "{kib}: {}\n{printed}", output.status);
             assert!(output.stderr.is_empty(), "{kib}: {printed}");

@@ -17,7 +17,7 @@ const SIGSEGV: i32 = 11;
 
 /// Sizes of blocks: of laned and plain classes, of several OS pages, and large.
 const SIZES: [usize; 6] = [20, 200, 5_000, 40_000, 100_000, 3_000_000];
-/// Those that have pages of their class.
+/// The sizes of blocks that have pages of their class.
 const SMALL: [usize; 4] = [20, 200, 5_000, 40_000];
 const LARGE: [usize; 2] = [100_000, 3_000_000];
 

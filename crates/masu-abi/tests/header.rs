@@ -35,7 +35,7 @@ const CONTAINERS: Use = Use {
            int main() { masu::heap heap; std::vector<int, masu::allocator<int>> one(heap); one.resize(9); }\n",
 };
 
-/// Checks a program that includes the header only, and one that includes others before and after.
+/// Checks a program that includes the header only, and a program that includes other headers before and after.
 fn is_clean(compiler: &str, language: &str, standard: &str, more: &[&str], used: &Use) {
     let Use { header, body } = used;
     let alone = format!("#include <{header}>\n");
@@ -91,7 +91,7 @@ fn every_cxx_compiler_accepts_it_without_warnings() {
     }
 }
 
-/// A program that names the library as a user does.
+/// A program that is linked with the library by its name, as a user links it.
 fn linked() -> PathBuf {
     let [a, b, c, d] = library::linked_by_name().each_ref().map(String::as_str);
     library::compile("interface.c", "linked", &[a, b, c, d, "-pedantic"])

@@ -1,5 +1,5 @@
-//! First-class heaps in C: `tests/c/heap.c` has a group of checks for each test here; and in C++,
-//! whose `delete` frees a heap's block.
+//! First-class heaps in C: `tests/c/heap.c` has a group of checks for each test here. The tests also cover C++, whose
+//! `delete` frees a heap's block.
 
 mod library;
 

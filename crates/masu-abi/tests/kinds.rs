@@ -1,8 +1,8 @@
 //! Other forms of the library and of its programs: static, linked by the program, for musl, and under a
 //! program with wrappers of its own.
 //!
-//! It relies on glibc's static library (part of Debian's libc6-dev) and, for musl, on `musl-gcc`
-//! and musl's own dynamic linker (Debian's musl-tools); without those the tests report it.
+//! It relies on glibc's static library (part of Debian's libc6-dev) and, for musl, on `musl-gcc` and musl's own dynamic
+//! linker (Debian's musl-tools); without those the tests report that they did nothing.
 
 mod library;
 

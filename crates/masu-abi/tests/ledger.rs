@@ -1,6 +1,6 @@
-//! The library's cost in a program that hardly allocates: OS pages, by what they hold.
+//! The library's cost in a program that hardly allocates: OS pages, by their contents.
 //!
-//! It relies on `tests/c/ledger.c`, which prints the kernel's list of its mappings before it ends. The kernel maps
+//! It relies on `tests/c/ledger.c`, which prints the kernel's list of its own mappings before it ends. The kernel maps
 //! sixteen OS pages of a file around each fault, from an address that is random in each run, so a program's size varies
 //! by dozens of OS pages without any malloc. The library's own mappings vary little, so they have a bound.
 //!
@@ -51,14 +51,15 @@ fn parse(text: &str) -> Vec<Mapping> {
     mappings
 }
 
-/// The library's rows, as they are printed.
+/// The names of the library's rows, as they are printed.
 const TEXT: &str = "libmasu.so: text and constants";
 const DATA: &str = "libmasu.so: relocated constants and data";
 const ZEROED: &str = "libmasu.so: zeroed data";
 const HEAD: &str = "arena head: slices and bitmaps";
 const ARENA: &str = "thread cache, its arrays, blocks";
 const MAP: &str = "class map";
-/// What the mapping at `index` holds of the library's; none where it is another's.
+/// The row of the library's ledger that the mapping at `index` belongs to; `None` for a mapping that is not the
+/// library's.
 fn row(mappings: &[Mapping], index: usize) -> Option<&'static str> {
     let this = &mappings[index];
     let is_anonymous = |mapping: &Mapping| mapping.path.is_empty();
@@ -99,7 +100,7 @@ fn row(mappings: &[Mapping], index: usize) -> Option<&'static str> {
     arena.map(|_| ARENA)
 }
 
-/// The library's OS pages, by what they hold, in a run with this many size classes.
+/// The library's OS pages, by their contents, in a run with this many size classes.
 fn ledger(program: &Path, classes: &str) -> BTreeMap<&'static str, usize> {
     let mappings = parse(&library::succeeds(library::preloaded(program).arg(classes)));
     let mut ledger = BTreeMap::new();
@@ -111,8 +112,8 @@ fn ledger(program: &Path, classes: &str) -> BTreeMap<&'static str, usize> {
     ledger
 }
 
-/// Checks that the library has no more than `most` OS pages in a program that uses this many size classes, in the middle
-/// one of several runs.
+/// Checks that the library has no more than `most` OS pages in a program that uses this many size classes. The median
+/// of several runs counts.
 fn costs_at_most(most: usize, classes: &str) {
     let program = library::compile("ledger.c", "program", &[]);
     let mut ledgers: Vec<_> = (0..RUNS).map(|_| ledger(&program, classes)).collect();

@@ -2,7 +2,7 @@
 //! unloaded, pointers of other mallocs.
 //!
 //! It relies on `tests/c/life.c`, `interrupted.c` and `forks.c`, programs with a group of checks for each test here,
-//! and on `guest.c`, a library that the first loads. With `MASU_SOAK` set, a million threads are started and
+//! and on `guest.c`, a library that the first program loads. With `MASU_SOAK` set, a million threads are started and
 //! ended one after another instead of some thousands.
 
 mod library;
@@ -103,7 +103,7 @@ fn fork_handlers_may_allocate() {
     let guest = guest().to_str().expect("the target folder has a plain name");
     let arguments = ["-DWITHOUT_EARLIEST", "-Wl,--no-as-needed", guest];
     let program = library::compile("life.c", "with-guest", &arguments);
-    // Also an argument, because a remote program gets the files that its command names.
+    // The path is an argument too, because a remote program gets the files that its command names.
     library::succeeds(library::preloaded(program).args(["fork_handlers_may_allocate", guest]));
 }
 
@@ -111,7 +111,7 @@ fn fork_handlers_may_allocate() {
 fn a_pointer_of_nobody_ends_the_program() {
     let output = run("a_pointer_of_nobody_ends_the_program");
     assert!(!output.status.success());
-    // glibc's own message, because the pointer may be glibc's.
+    // glibc's own message is accepted, because the pointer may be glibc's.
     let printed = library::printed(&output);
     assert!(printed.contains("invalid pointer") || printed.contains("masu:"), "{printed}");
 }

@@ -52,7 +52,7 @@ fn brief(name: &str, group: &str) -> Vec<String> {
     arguments
 }
 
-/// Runs every pattern of a group under both mallocs; returns how many there were.
+/// Runs every pattern of a group under both mallocs; returns the number of patterns.
 fn same_under_both(wanted: &str) -> usize {
     let listed = library::succeeds(Command::new(program()).arg("--list"));
     let mut count = 0;
@@ -133,8 +133,8 @@ fn a_malloc_that_hands_out_a_live_block_is_found() {
     {
         let mut command = Command::new(program());
         command.args([name, "--ops", "20000"]).env("LD_PRELOAD", &twice);
-        // Overwritten pointers of the tree may end the program before its text is compared, about once in 300 runs; then
-        // it runs again.
+        // Overwritten pointers of the tree may end the program before its text is compared, about once in 300 runs;
+        // then the test runs the program again.
         let runs = if name == "jsonl" { 20 } else { 1 };
         let is_noticed = (0..runs).any(|_| {
             let output = command.output().expect("the program starts");

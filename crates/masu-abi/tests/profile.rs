@@ -1,8 +1,8 @@
 //! Heap profiles of C programs under `libmasu.so`: sampled blocks behave like any other, the file is right, and a program
 //! with more rights than its user writes none.
 //!
-//! It relies on `tests/c/profile.c`, and on the file's fields for everything but names: with every byte sampled, sums are
-//! exact. `masu-cli` tests the names.
+//! It relies on `tests/c/profile.c`, and on all fields of the file but names: with every byte sampled, sums are exact.
+//! `masu-cli` tests the names.
 
 mod library;
 #[path = "../../masu/tests/profile/message.rs"]
@@ -72,7 +72,7 @@ fn sampled_blocks_are_blocks_like_any_other() {
     for interval in ["1", "1000", "512K"] {
         let run = Run::of(library::preloaded(&program), "exercise", interval);
         let file = run.only_file();
-        // Blocks freed by any thread are gone; the C library keeps a few.
+        // Blocks freed by any thread are no longer live; the C library keeps a few.
         assert!(run.live() < 256 << 10, "{}", run.said);
         assert!(fs::metadata(file).expect("the file").len() > 100);
     }
@@ -87,7 +87,8 @@ fn freed_blocks_are_estimated_by_their_requested_bytes() {
     let mut numbers = run.printed.split_whitespace().map(|number| number.parse::<usize>());
     let mut next = || numbers.next().expect("two numbers").expect("a number") as f64;
     let (blocks, bytes) = (next(), next());
-    // Over 30,000 samples: a deviation of at most 0.6 % for bytes and 0.9 % for blocks; five of them are allowed.
+    // Over 30,000 samples: a standard deviation of at most 0.6 % for bytes and 0.9 % for blocks; five of them are
+    // allowed.
     assert!(
         (sums.allocated_bytes as f64 / bytes - 1.0).abs() < 0.03,
         "{sums:?} of {blocks} and {bytes}"
@@ -106,7 +107,7 @@ fn live_blocks_are_exact_and_have_their_callers() {
     let mode = fs::metadata(&file).expect("the file").permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
     let kept: Vec<_> = samples(&file).into_iter().filter(|(_, bytes)| *bytes == 3 << 20).collect();
-    // The allocator, the function, main, two of the C library's and the start.
+    // The frames: the allocator, the function, main, two of the C library's, and the start.
     assert!(kept.len() == 1 && kept[0].0 >= 5, "{kept:?}");
     let run = Run::of(library::preloaded(&program), "threads", "1");
     let live = run.live();
@@ -146,7 +147,7 @@ fn children_forked_during_a_sample_still_allocate() {
     Run::of(library::preloaded(&program), "fork_beside_samples", "1");
 }
 
-/// glibc has the function for this since 2.35, as on every machine that runs these tests.
+/// glibc has had the function for this since 2.35, as on every machine that runs these tests.
 #[test]
 fn a_child_forked_during_a_call_of_the_dynamic_linker_has_whole_stacks() {
     let program = library::compile("profile.c", "asker", &["-pthread"]);

@@ -1,5 +1,4 @@
-//! Memory is purged after a peak of any kind of block, and stays resident if a program requests it again
-//! and again.
+//! Memory is purged after a peak of any kind of block, and stays resident if a program requests it repeatedly.
 //!
 //! It relies on `tests/c/returns.c`, one program with a group of checks for each test here. The peak
 //! is 256 MiB, with `MASU_SOAK=1` it is 2 GiB.
@@ -14,7 +13,7 @@ use library::program;
 program!("returns.c", &["-O1"]);
 
 fn run(group: &str) {
-    // One peak at a time: together they could be more than a machine has.
+    // One peak at a time: several peaks together could be more than a machine has.
     static PEAK: Mutex<()> = Mutex::new(());
     let _peak = PEAK.lock();
     let soak = env::var_os("MASU_SOAK").is_some_and(|value| value == "1");

@@ -1,8 +1,9 @@
 //! `free`, `realloc` and `malloc_usable_size` of wrong pointers (into the middle of a block, into free memory, into
 //! metadata) end the program at the call, with masu's message.
 //!
-//! It relies on `tests/c/wrong_pointers.c`, a program with one wrong call for each test here. glibc's `free` would accept
-//! each pointer, from the data around it. Each runs twice: with the class map, and with too few addresses for one.
+//! It relies on `tests/c/wrong_pointers.c`, a program with one wrong call for each test here. glibc's `free` would
+//! accept each pointer, from the data around it. Each test runs twice: with the class map, and with too few addresses
+//! for a class map.
 
 mod library;
 
@@ -18,7 +19,7 @@ fn run(group: &str) -> Output {
 }
 
 fn run_with_few_addresses(group: &str) -> Output {
-    // With room for blocks over 1 GiB, and none for the class map.
+    // There is room for blocks over 1 GiB, and none for the class map.
     let mut limited = library::limited("ulimit -v 16000000", program());
     limited.arg(group).output().expect("the shell starts")
 }

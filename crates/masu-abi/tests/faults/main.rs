@@ -1,10 +1,11 @@
-//! The kernel refuses a call of the allocator's: the N-th of its kind, or all from there on. A request then gives null with
-//! ENOMEM, or succeeds; nothing crashes, hangs or loses a byte, and the statistics agree afterwards.
+//! The kernel refuses a call of the allocator's: the N-th of its kind, or the N-th and all after it. A request then
+//! gives null with ENOMEM, or succeeds; nothing crashes, hangs or loses a byte, and the statistics agree afterwards.
 //!
-//! It relies on programs with every kind of request (`programs.rs`: in C under the library, in Rust with the allocator in
-//! it), and on `supervisor.rs`, which refuses the calls. CI tries the first uses of each call and some random ones; `cargo
-//! xtask faults` (`MASU_FAULTS=FOLDER`) tries every use of every call with every error, alone and from there on, and writes
-//! a table of them into FOLDER, a file for each program; `MASU_FAULTS_CALL=mmap` tries that call alone.
+//! It relies on programs with every kind of request (`programs.rs`: in C under the library, in Rust with the allocator
+//! in it), and on `supervisor.rs`, which refuses the calls. CI tries the first uses of each call and some random ones;
+//! `cargo xtask faults` (`MASU_FAULTS=FOLDER`) tries every use of every call with every error, alone and with all uses
+//! after it, and writes a table of them into FOLDER, a file for each program; `MASU_FAULTS_CALL=mmap` tries `mmap`
+//! alone.
 #![cfg(target_arch = "x86_64")]
 
 #[path = "../library/mod.rs"]
@@ -97,7 +98,7 @@ fn survived(ended: &Ended) -> bool {
 }
 
 impl Tried {
-    /// Adds a run; `Err` with its fault.
+    /// Adds a run; returns `Err` with the run's fault.
     fn add(&mut self, name: &str, error: &str, fault: Fault, ended: &Ended) -> Result<(), String> {
         if !survived(ended) {
             let Ended { status, refused, uses, printed, .. } = ended;

@@ -41,7 +41,7 @@ impl Program {
 
     pub(crate) fn command(&self) -> Command {
         let mut command = Command::new(&self.file);
-        // masu would warn of them as unknown options, with one more `write`.
+        // masu would warn of these variables as unknown options, with one more `write`.
         command.env_remove("MASU_FAULTS").env_remove("MASU_FAULTS_CALL");
         if self.is_preloaded {
             command.env("LD_PRELOAD", library::path());

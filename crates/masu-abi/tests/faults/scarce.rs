@@ -1,6 +1,6 @@
 //! The same program with few addresses, few mappings, a memory cgroup, or without `/proc`.
 //!
-//! It relies on root for the last two, and reports it otherwise.
+//! It relies on root for the last two; without root the tests report that they did nothing.
 
 use std::ffi::CString;
 use std::fs;
@@ -20,7 +20,7 @@ fn command() -> Command {
 #[test]
 fn with_few_addresses() {
     let step = if is_whole() { 1 } else { 7 };
-    // From the program's own need to more than enough.
+    // The limits range from the program's own need to more than enough.
     for mebibytes in (12..120).step_by(step).chain([200, 400, 1000, 3000, 8000]) {
         let limit = format!("ulimit -v {}", mebibytes << 10);
         library::succeeds(&mut library::limited(&limit, library::faulted()));
@@ -61,7 +61,7 @@ fn without_proc() {
     }
 }
 
-/// A memory cgroup of its own, of the first or the second version.
+/// A memory cgroup for one test, of the first or the second version.
 struct Group(PathBuf);
 
 impl Group {

@@ -17,9 +17,9 @@ use std::time::{Duration, Instant};
 /// The refused uses of a call, from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Uses {
-    /// This one.
+    /// Only this use.
     Only(u64),
-    /// This one and all after it.
+    /// This use and all after it.
     From(u64),
 }
 
@@ -36,7 +36,7 @@ impl Uses {
 #[derive(Clone, Debug)]
 pub(crate) struct Code {
     pub(crate) file: PathBuf,
-    /// Its ranges in the loaded file, if not everywhere: offsets from the first byte.
+    /// The code's ranges in the loaded file, if only a part belongs to it: offsets from the first byte.
     pub(crate) functions: Option<Vec<Range<u64>>>,
 }
 
@@ -59,12 +59,12 @@ pub(crate) struct Fault {
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub(crate) status: ExitStatus,
-    /// It was killed after the time limit.
+    /// Whether the program was killed after the time limit.
     pub(crate) expired: bool,
-    /// How often that code made the call.
+    /// The number of times that the allocator's code made the call.
     pub(crate) uses: u64,
     pub(crate) refused: u64,
-    /// What it printed, both streams.
+    /// The program's output, both streams.
     pub(crate) printed: String,
 }
 
@@ -117,7 +117,7 @@ fn install(call: i64) -> io::Result<()> {
         step(RETURN, 0, 0, libc::SECCOMP_RET_ALLOW),
     ];
     let program = libc::sock_fprog { len: 4, filter: steps.as_mut_ptr() };
-    // SAFETY: The call changes nothing but what later programs may do.
+    // SAFETY: The call only changes the rights of later programs.
     checked(unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) }.into())?;
     let (mode, flag) = (libc::SECCOMP_SET_MODE_FILTER, libc::SECCOMP_FILTER_FLAG_NEW_LISTENER);
     // SAFETY: The kernel only reads the program.
@@ -136,13 +136,13 @@ fn descriptor(call: i64, arguments: [i64; 3]) -> io::Result<OwnedFd> {
     let [a, b, c] = arguments;
     // SAFETY: Both calls that come here take numbers only.
     let new = checked(unsafe { libc::syscall(call, a, b, c) })?;
-    // SAFETY: The descriptor was made just now and is nobody else's.
+    // SAFETY: The descriptor was made just now and has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(RawFd::try_from(new).expect("descriptors are small")) })
 }
 
 struct Supervisor<'a> {
     code: &'a Code,
-    /// The mapping of its file, once its code made a call. It is the same in a child.
+    /// The mapping of the code's file, once the code made a call. A child has the same mapping.
     mapped: Option<Range<u64>>,
     fault: Fault,
     uses: u64,
@@ -150,7 +150,7 @@ struct Supervisor<'a> {
 }
 
 impl Supervisor<'_> {
-    /// Answers all calls until the process ends; returns whether that was in time.
+    /// Answers all calls until the process ends; returns whether the process ended in time.
     fn answer_until_it_ends(&mut self, listener: &OwnedFd, process: &OwnedFd) -> bool {
         let start = Instant::now();
         let poll_of =
@@ -208,7 +208,7 @@ impl Supervisor<'_> {
     }
 }
 
-/// Where a file is mapped in a process, from its first byte to its last.
+/// The addresses of a file in a process, from its first byte to its last.
 fn mapped_at(process: u32, file: &Path) -> Option<Range<u64>> {
     let maps = fs::read_to_string(format!("/proc/{process}/maps")).ok()?;
     let name = file.to_str()?;

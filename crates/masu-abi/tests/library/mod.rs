@@ -4,9 +4,9 @@
 //! check the very file that users preload, with the release profile's inlining and tail calls, so a nested cargo builds
 //! it and the tests never link it.
 //!
-//! `TESTED_TARGET` selects another target, whose programs `qemu-aarch64` runs, or the command in `TESTED_RUNNER`, under a
-//! kernel of its own (`cargo xtask boot`); `TESTED_PROFILE=dev` tests the library without optimization: `cargo xtask
-//! matrix` sets them.
+//! `TESTED_TARGET` selects another target, whose programs `qemu-aarch64` runs. Or the command in `TESTED_RUNNER` runs
+//! them under a kernel of its own (`cargo xtask boot`). `TESTED_PROFILE=dev` tests the library without optimization:
+//! `cargo xtask matrix` sets them.
 //!
 //! This is the only `mod.rs`: cargo would take `tests/library.rs` for a test program.
 #![allow(dead_code, unused_macros, reason = "each test program uses its own part of this")]
@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Compilers for programs of another CPU, of C and of C++.
 const FOREIGN: [&str; 2] = ["aarch64-linux-gnu-gcc", "aarch64-linux-gnu-g++"];
-/// The folder of its C library.
+/// The folder of the other CPU's C library.
 const FOREIGN_ROOT: &str = "/usr/aarch64-linux-gnu";
 
 /// The tested target, if it is not the tests' own.
@@ -66,7 +66,7 @@ pub(crate) fn build(name: &str, arguments: &[&str], variables: &[(&str, &str)]) 
         .output()
         .expect("cargo runs");
     assert!(built.status.success(), "cargo failed:\n{}", String::from_utf8_lossy(&built.stderr));
-    // Paths stand as strings in the messages; one without a quote or a backslash reads as it is.
+    // Paths are strings in the messages; a path without a quote or a backslash needs no decoding.
     let messages = String::from_utf8(built.stdout).expect("cargo's messages are UTF-8");
     let file = messages
         .split('"')
@@ -88,7 +88,7 @@ pub(crate) fn linked() -> [&'static str; 2] {
     [linked_by_name()[0].as_str(), text(path())]
 }
 
-/// The same where the library is named as a user names it, and found where it was built.
+/// The same where the library is named as a user names it, and found in its build folder.
 pub(crate) fn linked_by_name() -> &'static [String; 4] {
     static ARGUMENTS: OnceLock<[String; 4]> = OnceLock::new();
     ARGUMENTS.get_or_init(|| {
@@ -137,7 +137,7 @@ pub(crate) fn faulted() -> &'static Path {
     PROGRAM.get_or_init(|| compile("faulted.c", "program", &linked()))
 }
 
-/// The hardened build, in a folder of its own, because it has the plain one's name.
+/// The hardened build, in a folder of its own, because it has the same name as the plain build.
 pub(crate) fn hardened() -> &'static Path {
     static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
     LIBRARY.get_or_init(|| {
@@ -149,7 +149,7 @@ pub(crate) fn hardened() -> &'static Path {
 /// The target whose programs bring no C library with them.
 pub(crate) const MUSL: &str = "x86_64-unknown-linux-musl";
 
-/// The compiler for it, if this machine has one.
+/// The compiler for [`MUSL`], if this machine has one.
 pub(crate) fn musl_compiler() -> Option<&'static str> {
     let found =
         cfg!(target_arch = "x86_64") && Command::new("musl-gcc").arg("--version").output().is_ok();
@@ -159,7 +159,7 @@ pub(crate) fn musl_compiler() -> Option<&'static str> {
     found.then_some("musl-gcc")
 }
 
-/// The shared library for it. The Rust target is static by default; a folder of its own keeps the two apart.
+/// The shared library for [`MUSL`]. The Rust target is static by default; a folder of its own keeps the two apart.
 pub(crate) fn musl_shared() -> PathBuf {
     let folder = format!("{}/musl-shared", env!("CARGO_TARGET_TMPDIR"));
     let flags = ("RUSTFLAGS", "-C target-feature=-crt-static");
@@ -174,8 +174,8 @@ pub(crate) fn text(path: &Path) -> &str {
     path.to_str().expect("the target folder has a plain name")
 }
 
-/// Gives the program more rights than its user: a group of its own, taken on at start, which only root may give a file that
-/// is not in it. Whether this user may.
+/// Gives the program more rights than its user: a group of its own, taken on at start, which only root, or a member of
+/// the group, may give a file. Returns whether this user may do that.
 pub(crate) fn gives_rights(program: &Path) -> bool {
     const OTHER_GROUP: u32 = 65_534;
     let is_made = chown(program, None, Some(OTHER_GROUP)).is_ok()
@@ -249,12 +249,12 @@ pub(crate) fn preloaded(program: impl AsRef<OsStr>) -> Command {
     }
     let mut command = Command::new("qemu-aarch64");
     command.args(["-L", FOREIGN_ROOT, "-E", &preload]);
-    // The emulator needs it for programs that the program runs.
+    // The emulator needs the folder for programs that the program runs.
     command.env("QEMU_LD_PREFIX", FOREIGN_ROOT).arg(program);
     command
 }
 
-/// Runs the command; returns what it printed on standard output.
+/// Runs the command; returns its standard output.
 pub(crate) fn succeeds(command: &mut Command) -> String {
     let output = command.output().expect("the program starts");
     let printed = printed(&output);
