@@ -1,4 +1,4 @@
-//! Static libraries, of which only the members are loaded that are needed.
+//! Static libraries: only the needed members are loaded.
 //!
 //! Relies on the `object` crate. A member is taken if it defines a symbol that is still undefined; it may need
 //! more, in any of the libraries, whatever their order.
@@ -13,9 +13,9 @@ use crate::error::Error;
 use crate::object::{Home, NAMES, Object};
 use crate::source::Source;
 
-/// A static library (`lib….a`), which [`crate::Arena::load_with`] takes what is needed from.
+/// A static library (`lib….a`), from which [`crate::Arena::load_with`] takes the members that it needs.
 ///
-/// Copies share the bytes. A thin one (`ar --thin`) names its objects' files, which are read when they are needed.
+/// Copies share the bytes. A thin library (`ar --thin`) names its objects' files, which are read when they are needed.
 #[derive(Clone)]
 pub struct Archive {
     name: String,
@@ -38,7 +38,7 @@ impl Archive {
     ///
     /// # Errors
     ///
-    /// When it cannot be read or is no static library.
+    /// When the file cannot be read or is no static library.
     pub fn file(path: impl AsRef<Path>) -> Result<Archive, Error> {
         let path = path.as_ref();
         let data = std::fs::read(path)
@@ -47,7 +47,7 @@ impl Archive {
         Archive::of(path.display().to_string(), data, folder)
     }
 
-    /// A static library in memory. The names of a thin one are relative to the current folder.
+    /// A static library in memory. The names of a thin library are relative to the current folder.
     ///
     /// # Errors
     ///
@@ -59,20 +59,20 @@ impl Archive {
     fn of(name: String, data: Vec<u8>, folder: PathBuf) -> Result<Archive, Error> {
         let wrong = |error| Error::malformed(&name, format!("as a static library: {error}"));
         let archive = ArchiveFile::parse(&*data).map_err(wrong)?;
-        // As those of an object, names may share their ends.
+        // Names may share their ends, as in an object.
         let (mut index, mut names) = (HashMap::new(), data.len().saturating_mul(NAMES));
         for symbol in archive.symbols().map_err(wrong)?.into_iter().flatten() {
             let symbol = symbol.map_err(wrong)?;
             let left = names.checked_sub(symbol.name().len());
             names = left.ok_or_else(|| Error::malformed(&name, "its names overlap too often"))?;
-            // The first of two members is meant.
+            // If two members define a symbol, the first one counts.
             index.entry(symbol.name().into()).or_insert(symbol.offset().0);
         }
         let (data, index) = (Arc::new(data), Arc::new(index));
         Ok(Archive { name, data, folder, index, is_inert: false })
     }
 
-    /// Initializers and destructors of its members are not run: [`Source::inert`].
+    /// Makes the library inert: initializers and destructors of its members are not run ([`Source::inert`]).
     #[must_use]
     pub fn inert(mut self) -> Archive {
         self.is_inert = true;
@@ -83,7 +83,7 @@ impl Archive {
     ///
     /// # Errors
     ///
-    /// When the library is broken, or a thin one's object cannot be read.
+    /// When the library is broken, or an object of a thin library cannot be read.
     pub fn members(&self) -> Result<Vec<Source>, Error> {
         let archive = self.parse()?;
         let mut sources = Vec::new();
@@ -101,7 +101,7 @@ impl Archive {
         ArchiveFile::parse(&**self.data).map_err(|error| self.wrong(error))
     }
 
-    /// A member; `None` for what is no object, such as rustc's metadata.
+    /// A member; `None` for a member that is no object, such as rustc's metadata.
     fn source(&self, member: &ArchiveMember<'_>) -> Result<Option<Source>, Error> {
         let of = String::from_utf8_lossy(member.name());
         let mut source = if member.is_thin() {
@@ -145,14 +145,14 @@ impl Source {
     }
 }
 
-/// Adds the members of `archives` that a batch needs; `is_known` tells which symbols are loaded already.
+/// Adds the members of `archives` that a batch needs; `is_known` says whether a symbol is loaded already.
 pub(crate) fn add_needed(
     sources: &mut Vec<Source>,
     archives: &[Archive],
     is_known: impl Fn(&[u8]) -> bool,
 ) -> Result<(), Error> {
     for archive in archives {
-        // Some libraries are empty: what they had moved to others.
+        // Some libraries are empty: their contents moved to other libraries.
         if archive.index.is_empty() && archive.parse()?.members().next().is_some() {
             let why = "a static library without an index of symbols: `ranlib` makes one";
             return Err(Error::malformed(&archive.name, why));
@@ -189,7 +189,7 @@ impl Symbols {
         let global =
             object.symbols.iter().filter(|symbol| !symbol.is_local && !symbol.name.is_empty());
         for symbol in global {
-            // A weak one may stay undefined, and takes no member.
+            // A weak symbol may stay undefined, and takes no member.
             match symbol.home {
                 Home::Undefined if symbol.is_weak => {}
                 Home::Undefined => self.wanted.push_back(symbol.name.into()),

@@ -32,7 +32,7 @@ pub use entry::Entry;
 pub use generated::{InPlace, Memory};
 pub use report::{Report, Usage};
 
-/// An object that was loaded: a number, which stays its own when it is unloaded.
+/// A loaded object, by its number. No other object gets the number, even after the object is unloaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Handle(pub(crate) u64);
 
@@ -43,7 +43,7 @@ impl From<Handle> for u64 {
     }
 }
 
-/// Any number may be one: that of no object is [`Error::NoObject`] wherever it is used.
+/// Any number can become a handle. A number that belongs to no object gives [`Error::NoObject`] wherever it is used.
 impl From<u64> for Handle {
     fn from(number: u64) -> Handle {
         Handle(number)
@@ -85,8 +85,8 @@ impl Shared {
 /// # }
 /// ```
 ///
-/// It may be shared by threads. Its memory goes when it and everything that it handed out is
-/// dropped; destructors of loaded objects run then.
+/// Threads may share an arena. Its memory is freed when the arena and everything that it handed out are dropped; the
+/// destructors of loaded objects run then.
 #[derive(Clone)]
 pub struct Arena {
     pub(crate) shared: Arc<Shared>,
@@ -124,7 +124,7 @@ impl Arena {
     ///
     /// # Errors
     ///
-    /// [`Error::Options`] and [`Error::Kernel`]: with what the machine refused.
+    /// [`Error::Options`] and [`Error::Kernel`]. Both say what the machine refused.
     pub fn open(options: Options) -> Result<Arena, Error> {
         let range = Range::open(&options)?;
         let Options { tools, keep, resolver, .. } = options;
@@ -143,15 +143,15 @@ impl Arena {
 
     /// Registers this thread as one that runs loaded code.
     ///
-    /// Code is freed only when all registered threads have been quiescent, so each thread that
-    /// calls through an [`Entry`] needs one. Without any, what is unloaded goes at once.
+    /// Code is freed only when all registered threads have been quiescent, so each thread that calls through an
+    /// [`Entry`] needs a reader. Without readers, unloaded objects are freed at once.
     pub fn reader(&self) -> Reader {
         Reader::register(&self.shared.readers, Box::new(Arc::clone(&self.shared)))
     }
 
     /// The address of a symbol of an object.
     ///
-    /// It is valid until the object is unloaded, and pins the object to its place.
+    /// The address is valid until the object is unloaded. After this call the object does not move.
     ///
     /// # Errors
     ///
@@ -165,7 +165,7 @@ impl Arena {
         Ok(address as *const c_void)
     }
 
-    /// The address of a symbol that any object published; `None` where none did.
+    /// The address of a symbol that any object published; `None` where no object did.
     pub fn find(&self, name: &str) -> Option<*const c_void> {
         let mut state = self.shared.lock();
         let definition = *state.published.get(name.as_bytes())?;
@@ -181,7 +181,7 @@ impl Arena {
     ///
     /// # Safety
     ///
-    /// - `F` is a function pointer, and the type of what the symbol names.
+    /// - `F` is a function pointer, and the type of the function that the symbol names.
     /// - A copy of the pointer is not used after the handle was dropped.
     ///
     /// # Errors
@@ -201,25 +201,25 @@ impl Arena {
         Ok(Function { function, _pin: pin, _arena: Arc::clone(&self.shared) })
     }
 
-    /// Takes an object out: later objects are not linked to it, and it is freed as soon as no
-    /// entry, no [`Function`] and no other object leads to it and all readers were quiescent.
+    /// Unloads an object: later objects are not linked to it, and it is freed as soon as no entry, no [`Function`] and
+    /// no other object leads to it and all readers were quiescent.
     ///
     /// # Errors
     ///
-    /// [`Error::NoObject`], also for one that was unloaded before; [`Error::Forked`].
+    /// [`Error::NoObject`], also for an object that was unloaded before; [`Error::Forked`].
     pub fn unload(&self, object: Handle) -> Result<(), Error> {
         self.unload_all(&[object])
     }
 
-    /// Takes objects out together, or none of them: those that nothing else leads to go at once, the
-    /// destructors of the last loaded first.
+    /// Unloads objects together, or none of them. Objects that nothing else leads to are freed together; the
+    /// destructors of the last loaded object run first.
     ///
-    /// For objects that hold pointers to each other which the arena cannot know of, such as tests that
+    /// Use this for objects that hold pointers to each other, which the arena cannot know, such as tests that
     /// registered with a library.
     ///
     /// # Errors
     ///
-    /// As of [`Arena::unload`]; then all stay loaded.
+    /// As for [`Arena::unload`]; all objects then stay loaded.
     pub fn unload_all(&self, objects: &[Handle]) -> Result<(), Error> {
         {
             let mut state = self.shared.lock();
@@ -241,8 +241,8 @@ impl Arena {
         Ok(())
     }
 
-    /// Frees what can be freed; returns how many objects that were. Loading and unloading do it
-    /// too, so only a program that does neither for long needs to.
+    /// Frees the objects that can be freed; returns their number. Loading and unloading do this too, so only a program
+    /// that does neither for a long time needs to call it.
     pub fn collect(&self) -> usize {
         let mut count = 0;
         loop {
@@ -258,7 +258,7 @@ impl Arena {
                 return count;
             }
             count += passed.len();
-            // As programs end: what was initialized last goes first.
+            // As at a program's end: the object that was initialized last goes first.
             for loaded in passed.iter().rev() {
                 // SAFETY: The object is still in memory, and nothing else leads to it.
                 unsafe { run_destructors(loaded) };
@@ -267,7 +267,7 @@ impl Arena {
         }
     }
 
-    /// How many objects were unloaded and are not yet freed.
+    /// The number of objects that were unloaded and are not yet freed.
     pub fn waiting(&self) -> usize {
         self.shared.lock().waiting
     }
@@ -331,7 +331,7 @@ impl Drop for Shared {
         let objects = std::mem::take(&mut state.objects);
         if state.range.is_ours() {
             for loaded in objects.values().rev() {
-                // SAFETY: The memory goes only below, and nothing leads into it any more.
+                // SAFETY: The memory is freed only below, and nothing leads into it any more.
                 unsafe { run_destructors(loaded) };
             }
         }

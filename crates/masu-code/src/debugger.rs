@@ -114,8 +114,8 @@ pub(crate) fn register(symfile: Symfile) -> Known {
     let shown = Box::into_raw(Box::new(Shown { entry, _symfile: symfile }));
     let _list = lock();
     let descriptor = &raw mut __jit_debug_descriptor;
-    // SAFETY: Everything that changes the list holds its lock, as far as this library does; another
-    // JIT that shares the two symbols must have its own way to keep out of ours.
+    // SAFETY: All code of this library that changes the list holds its lock; another JIT that shares the two symbols
+    // must have its own way to keep out of ours.
     unsafe {
         let entry = &raw mut (*shown).entry;
         let first = (*descriptor).first;
@@ -151,7 +151,7 @@ impl Drop for Known {
             (*descriptor).action = UNREGISTER;
             __jit_debug_register_code();
         }
-        // SAFETY: It came from a box, and no reference to it is left.
+        // SAFETY: The entry came from a box, and no reference to it is left.
         drop(unsafe { Box::from_raw(self.0) });
     }
 }

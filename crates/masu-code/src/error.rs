@@ -6,18 +6,18 @@
 use std::fmt;
 use std::io;
 
-/// A relocation's place and what it refers to.
+/// A relocation's place and its symbol.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Site {
     /// The object's name, as it was given to the arena.
     pub object: String,
     /// The section that is to be patched.
     pub section: String,
-    /// Where in the section, in bytes.
+    /// The offset in the section, in bytes.
     pub offset: u64,
     /// The relocation's type, by the ELF specification's name or by number.
     pub relocation: String,
-    /// The symbol, or the section that stands for one.
+    /// The symbol, or the section that stands for a symbol.
     pub symbol: String,
 }
 
@@ -28,24 +28,24 @@ impl fmt::Display for Site {
     }
 }
 
-/// Why a call of the arena failed.
+/// The reason why a call of the arena failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The bytes are no object file, or one that contradicts itself.
+    /// The bytes are no object file, or contradict themselves.
     #[error("{object}: not a relocatable object that can be loaded: {why}")]
     Malformed {
         /// The object's name.
         object: String,
-        /// What is wrong, and where.
+        /// The fault, and its place.
         why: String,
     },
-    /// The object uses something that the arena does not do.
+    /// The object uses a feature that the arena does not support.
     #[error("{object}: {what}")]
     Unsupported {
         /// The object's name.
         object: String,
-        /// What it uses, by name, and what to do.
+        /// The feature, by name, and the remedy.
         what: String,
     },
     /// A relocation of a type that is not in the CPU's table.
@@ -57,26 +57,26 @@ pub enum Error {
          resolver has it"
     )]
     Undefined(Box<Site>),
-    /// What a relocation computes does not fit its field.
+    /// The value that a relocation computes does not fit its field.
     #[error("{site}: out of range: {value:#x} does not fit{remedy}")]
     OutOfRange {
-        /// Where.
+        /// The relocation's place.
         site: Box<Site>,
-        /// What was to be stored, as computed.
+        /// The value that was to be stored, as computed.
         value: i128,
-        /// What to do, where that is known.
+        /// The remedy, where one is known.
         remedy: &'static str,
     },
     /// A relocation refers to a section that was dropped because another object has the same COMDAT
     /// group.
     #[error("{0}: it lies in a discarded COMDAT section")]
     Discarded(Box<Site>),
-    /// Thread-local storage that cannot be reached in the way the code wants to.
+    /// Thread-local storage that the code cannot reach in the way that it uses.
     #[error("{site}: {why}")]
     ThreadLocal {
-        /// Where.
+        /// The relocation's place.
         site: Box<Site>,
-        /// Why not, and what to do.
+        /// The reason, and the remedy.
         why: &'static str,
     },
     /// Two objects define the same symbol.
@@ -88,26 +88,26 @@ pub enum Error {
         object: String,
         /// The symbol.
         symbol: String,
-        /// The object that has it.
+        /// The object that has the symbol already.
         earlier: String,
     },
-    /// No such symbol in an object.
+    /// An object has no such symbol.
     #[error("{object}: it defines no symbol `{symbol}`")]
     NoSymbol {
         /// The object.
         object: String,
-        /// The request.
+        /// The requested symbol.
         symbol: String,
     },
     /// The handle's object is no longer loaded.
     #[error("no object is loaded under this handle: it was unloaded, or is another arena's")]
     NoObject,
-    /// An entry of this name exists, or none does.
+    /// An entry of this name exists already, or no entry of this name exists.
     #[error("entry `{name}`: {why}")]
     Entry {
-        /// Its name.
+        /// The entry's name.
         name: String,
-        /// What is wrong.
+        /// The fault.
         why: &'static str,
     },
     /// The arena's range has no room.
@@ -125,7 +125,7 @@ pub enum Error {
         /// Bytes of the largest free piece.
         largest: usize,
     },
-    /// This process was forked from the one that opened the arena, and both see the same code.
+    /// This process was forked from the process that opened the arena, and both see the same code.
     #[error("the arena belongs to the process that opened it: a forked child must open its own")]
     Forked,
     /// Options that contradict each other or the machine.
@@ -134,9 +134,9 @@ pub enum Error {
     /// A system call failed.
     #[error("{what}: {source}")]
     Kernel {
-        /// What was tried.
+        /// The action that was tried.
         what: String,
-        /// The kernel's word.
+        /// The kernel's error.
         source: io::Error,
     },
     /// Linking or loading the library of [`crate::relink()`] failed.

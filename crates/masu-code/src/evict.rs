@@ -1,5 +1,5 @@
-//! Which methods to unload when a JIT's cache is full: those the program's own collector found
-//! dead first, then those that are called rarely and are not running.
+//! The methods to unload when a JIT's cache is full: first the methods that the program's own collector found dead,
+//! then methods that are called rarely and are not running.
 //!
 //! Relies on the JIT's own counts. It unloads nothing itself, and the same input gives the same
 //! answer.
@@ -7,23 +7,23 @@
 /// A method as the JIT knows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Method<K> {
-    /// What the JIT calls it by.
+    /// The JIT's name for the method.
     pub key: K,
-    /// Nothing in the program can call it any more.
+    /// Whether nothing in the program can call the method any more.
     pub collected: bool,
-    /// A frame of it is on some stack, as far as the JIT knows.
+    /// Whether a frame of the method is on some stack, as far as the JIT knows.
     pub running: bool,
     /// Calls since the JIT's last query, or since it was compiled.
     pub calls: u64,
-    /// Its code's size, in the unit of the limit: bytes, or 1 to count methods.
+    /// The size of the method's code, in the unit of the limit: bytes, or 1 to count methods.
     pub size: u64,
 }
 
 /// The methods to unload, in this order, so that at most `keep` stays.
 ///
-/// Collected ones come first, whatever that frees; then, only as many as needed, the least called
-/// that are not running, and of equally rare ones the largest. Those that run are never named, so
-/// what stays may be more than `keep`.
+/// All collected methods come first, whatever that frees. Then come the least called methods that are not running, only
+/// as many as needed; among methods called equally often, the largest come first. Other methods that run are never
+/// named, so more than `keep` may stay.
 ///
 /// ```
 /// use masu_code::{Method, evict};

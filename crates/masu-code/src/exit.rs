@@ -2,8 +2,8 @@
 //! caller.
 //!
 //! Relies on the C library's lists (`__cxa_atexit` and its like), whose entries carry a *handle*. A linker puts these
-//! functions into each program and library (`libc_nonshared.a`), so that the handle is that of the caller. Here the
-//! handle is that of the object that the noted function is in, because it must not be unloaded before.
+//! functions into each program and library (`libc_nonshared.a`), so that the handle is the caller's. Here the handle
+//! belongs to the object that holds the noted function, because that object must not be unloaded before.
 
 use std::any::Any;
 use std::ffi::{c_int, c_void};
@@ -16,7 +16,7 @@ use crate::sync::{Arc, Mutex, Weak};
 
 /// An object with an entry in the C library's lists.
 pub(crate) struct Noted {
-    /// Its key in these lists.
+    /// The object's key in these lists.
     handle: usize,
     /// Keeps the object and its arena.
     _stays: (Arc<()>, Arc<dyn Home>),
@@ -24,14 +24,15 @@ pub(crate) struct Noted {
 
 /// An arena, as the C library's functions see it.
 pub(crate) trait Home: Send + Sync {
-    /// Notes that the object at an address is in the C library's lists: its handle, and what keeps it.
+    /// Notes that the object at an address is in the C library's lists; returns its handle, and a pin that keeps the
+    /// object.
     fn note(&self, address: usize) -> Option<(usize, Arc<()>)>;
 
-    /// Its locks, while the process forks.
+    /// Takes the arena's locks, while the process forks.
     ///
     /// # Safety
     ///
-    /// - They are released before the arena goes.
+    /// - The locks are released before the arena is dropped.
     unsafe fn hold(&self) -> Box<dyn Any>;
 }
 
@@ -106,7 +107,7 @@ extern "C" fn at_thread_end(
 }
 
 extern "C" fn end(noted: *mut AtThreadEnd) {
-    // SAFETY: It came from a box, and is called with it once.
+    // SAFETY: The value came from a box, and this function is called with it once.
     let noted = unsafe { Box::from_raw(noted) };
     (noted.destructor)(noted.variable);
 }

@@ -90,7 +90,7 @@ pub(crate) unsafe fn map_file(
     checked(mapped)
 }
 
-/// Changes what a mapping may be used for.
+/// Changes the access of a mapping.
 ///
 /// # Safety
 ///
@@ -101,8 +101,7 @@ pub(crate) unsafe fn protect(address: usize, size: usize, access: Access) -> io:
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Gives a mapping's page table entries back and keeps what a shared file holds; private memory
-/// loses its contents.
+/// Gives back a mapping's page table entries. A shared file keeps its contents; private memory loses them.
 ///
 /// # Safety
 ///
@@ -130,7 +129,7 @@ pub(crate) fn unmap(address: usize, size: usize) {
 
 /// A file of `size` zeros in memory, to be mapped more than once.
 pub(crate) fn memory_file(name: &CStr, size: usize) -> io::Result<OwnedFd> {
-    // Kernels from 6.3 on want to know that it will be executed; older ones refuse the word.
+    // Kernels from 6.3 on want a flag for files that will be executed; older kernels refuse the flag.
     const MFD_EXEC: libc::c_uint = 0x10;
     let create = |flags| {
         // SAFETY: The name is a C string.
@@ -181,9 +180,9 @@ pub(crate) unsafe fn map_again(
 ) -> io::Result<()> {
     let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
     let (from, to) = (shared as *mut libc::c_void, address as *mut libc::c_void);
-    // SAFETY: The caller's condition; of an old size of 0 the kernel makes a second mapping.
+    // SAFETY: The caller's condition; for an old size of 0 the kernel makes a second mapping.
     checked(unsafe { libc::mremap(from, 0, size, flags, to) })?;
-    // SAFETY: Nobody uses the new mapping yet.
+    // SAFETY: Nothing uses the new mapping yet.
     unsafe { protect(address, size, access) }
 }
 
@@ -230,7 +229,7 @@ pub(crate) fn register_for_new_code() {
     unsafe { libc::syscall(libc::SYS_membarrier, MEMBARRIER_REGISTER_SYNC_CORE, 0, 0) };
 }
 
-/// Makes every CPU that runs a thread of this process fetch again what was written as code.
+/// Makes every CPU that runs a thread of this process fetch newly written code again.
 ///
 /// x86 keeps its instruction caches right by itself, but a core may hold decoded instructions that
 /// were at these addresses before; the barrier makes it forget them.
@@ -266,7 +265,7 @@ pub(crate) fn make_executable(written: usize, executed: usize, size: usize) {
     unsafe { std::arch::asm!("dsb ish", "isb", options(nostack)) };
 }
 
-/// Where this thread's static storage is counted from.
+/// The address that this thread's static storage is counted from.
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn thread_pointer() -> usize {
     let pointer: usize;
@@ -275,7 +274,7 @@ pub(crate) fn thread_pointer() -> usize {
     pointer
 }
 
-/// Where this thread's static storage is counted from.
+/// The address that this thread's static storage is counted from.
 #[cfg(target_arch = "aarch64")]
 pub(crate) fn thread_pointer() -> usize {
     let pointer: usize;
@@ -285,7 +284,7 @@ pub(crate) fn thread_pointer() -> usize {
 }
 /// A block of the C library's: 0 where it has no memory.
 pub(crate) fn malloc(size: usize) -> usize {
-    // SAFETY: Any size may be asked for.
+    // SAFETY: Any size may be requested.
     unsafe { libc::malloc(size) as usize }
 }
 
@@ -293,7 +292,7 @@ pub(crate) fn malloc(size: usize) -> usize {
 ///
 /// # Safety
 ///
-/// It came from the C library's `malloc` and is freed once.
+/// The block came from the C library's `malloc` and is freed once.
 pub(crate) unsafe fn free(block: usize) {
     // SAFETY: The caller's condition.
     unsafe { libc::free(block as *mut libc::c_void) };

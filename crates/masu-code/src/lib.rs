@@ -4,35 +4,36 @@
 //! For JITs that compile each method with a C compiler, and for plug-ins. Linux, x86-64 and
 //! aarch64.
 //!
-//! What it does not do: 32-bit code, portability beyond ELF on Linux. No page is ever writable and executable at once.
+//! The crate does not support 32-bit code, or systems other than Linux with ELF. No page is ever writable and executable
+//! at once.
 
 // The layers, bottom up: a module imports from its own layer and those above it in this list.
 
-// The system, and what users choose.
+// The system, and the options.
 mod error;
 mod kernel;
 mod options;
 mod process;
 
-// Threads, and when code may go.
+// Threads, and the time from which on code may be freed.
 mod exit;
 mod outside;
 mod quiescence;
 mod storage;
 mod sync;
 
-// Addresses, and what relocations store there.
+// Addresses, and the values that relocations store there.
 mod memory;
 mod relocation;
 mod slots;
 mod space;
 
-// What an object file says.
+// Object files.
 mod archive;
 mod object;
 mod source;
 
-// The tools, and what is loaded.
+// The tools, and the loaded objects.
 mod debugger;
 mod evict;
 mod perf;

@@ -68,15 +68,15 @@ pub(crate) struct Plan {
     dropped: Vec<bool>,
     /// The target of each symbol that a relocation names.
     targets: Vec<Option<Target>>,
-    /// Objects of this batch that it is linked to, by place.
+    /// Objects of this batch that this object is linked to, by place.
     pub(crate) uses_here: Vec<usize>,
-    /// Where common symbols are, by the symbol's number.
+    /// The places of common symbols, by the symbol's number.
     pub(crate) commons: Vec<(usize, Bytes<usize>)>,
     /// The initial thread-local variables of each thread, and their alignment.
     image: (Bytes<usize>, usize),
     /// Functions that are chosen at load time (IFUNC).
     pub(crate) choices: Vec<choice::Choice>,
-    /// Where unwind tables with frames are, and their frames.
+    /// The addresses of unwind tables with frames, and their frames.
     pub(crate) tables: Vec<usize>,
     pub(crate) frames: Vec<Frame>,
 }

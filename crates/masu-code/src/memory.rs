@@ -1,10 +1,10 @@
 //! The arena's range of addresses: text, read-only data and writable data, in this order, one
 //! reservation near the program.
 //!
-//! Relies on [`crate::kernel`]. What is *sealed* (text and read-only data) is written in one of two ways.
-//! [`Writing::Dual`] maps a file in memory twice, and writes through the second mapping, the *alias*; of the first only
-//! free OS pages become writable, for a generator that writes in place. [`Writing::Batches`] makes fresh OS pages
-//! writable and executable afterwards. Text that may run is never made writable again.
+//! Relies on [`crate::kernel`]. *Sealed* memory (text and read-only data) is written in one of two ways.
+//! [`Writing::Dual`] maps a file in memory twice, and writes through the second mapping, the *alias*; in the first
+//! mapping only free OS pages become writable, for a generator that writes in place. [`Writing::Batches`] makes fresh
+//! OS pages writable and executable afterwards. Text that may run is never made writable again.
 
 use std::io;
 use std::ops::Range as Bytes;
@@ -63,7 +63,7 @@ impl Range {
             Writing::Batches => None,
             // The kernel lets no debugger put a breakpoint into memory that is mapped twice.
             Writing::Any if options.tools.debugger && kernel::is_traced() => None,
-            // perf takes a file's name for that of a library, and looks for no map then.
+            // perf takes a file's name as the name of a library, and then looks for no map.
             _ if options.tools.perf_map => Some(range.map_nameless().or_else(|_| {
                 range.unmap_alias();
                 range.map_dual()
@@ -91,7 +91,7 @@ impl Range {
         Ok(range)
     }
 
-    /// Text and read-only data from a file in memory, here and at an alias.
+    /// Maps text and read-only data from a file in memory, here and at an alias.
     fn map_dual(&mut self) -> io::Result<()> {
         let (text, sealed) = (self.bytes(Region::Text), self.bytes(Region::Sealed));
         let file = kernel::memory_file(c"masu-code", sealed.end - text.start)?;
@@ -121,17 +121,17 @@ impl Range {
         self.map_data()
     }
 
-    /// Ends the second mapping, also one that was half made.
+    /// Ends the second mapping, also if it was only partly made.
     fn unmap_alias(&mut self) {
         if let Some(alias) = self.alias.take() {
             kernel::unmap(alias, self.bytes(Region::Data).start - self.base);
         }
     }
 
-    /// Only addresses, after one page was made executable as a test.
+    /// Reserves addresses only, after one page was made executable as a test.
     fn map_batches(&mut self) -> io::Result<()> {
         let text = self.bytes(Region::Text).start;
-        // SAFETY: The range is ours and holds nothing; what a failed attempt mapped goes.
+        // SAFETY: The range is ours and holds nothing; mappings of a failed attempt are replaced.
         unsafe { kernel::map_private(self.base, self.size, Access::Nothing)? };
         // SAFETY: As above.
         unsafe { kernel::protect(text, self.page, Access::Write)? };
@@ -213,7 +213,7 @@ impl Range {
     ///
     /// # Safety
     ///
-    /// - Of text, nothing on these OS pages can run.
+    /// - For text: nothing on these OS pages can run.
     pub(crate) unsafe fn begin(&self, bytes: &Bytes<usize>) -> Result<(), Error> {
         if self.is_dual() {
             return Ok(());
@@ -229,7 +229,7 @@ impl Range {
 
     /// # Safety
     ///
-    /// - As of [`kernel::protect`].
+    /// - As for [`kernel::protect`].
     unsafe fn protect(&self, bytes: &Bytes<usize>, access: Access) -> Result<(), Error> {
         if bytes.is_empty() {
             return Ok(());
@@ -259,7 +259,7 @@ impl Range {
     ///
     /// # Safety
     ///
-    /// - Nobody uses the bytes, which are whole OS pages.
+    /// - Nothing uses the bytes, which are whole OS pages.
     pub(crate) unsafe fn purge(&self, bytes: &Bytes<usize>, region: Region) {
         let (start, end) = (bytes.start, bytes.end);
         if self.is_dual() && region != Region::Data {
@@ -319,7 +319,7 @@ fn reserve(size: usize, place: Place) -> Result<usize, Error> {
     Ok(aligned)
 }
 
-/// What is mapped, in the order of addresses; nothing where `/proc` cannot be read, and the kernel refuses what is taken.
+/// The mapped addresses, in order; none where `/proc` cannot be read. The kernel then refuses addresses that are taken.
 fn mapped() -> Vec<Bytes<usize>> {
     let text = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
     let parse = |line: &str| {
@@ -330,15 +330,15 @@ fn mapped() -> Vec<Bytes<usize>> {
     text.lines().filter_map(parse).collect()
 }
 
-/// Where `size` bytes fit in the window, the best first: the highest place in each gap, so
-/// that heaps and libraries below go on growing; gaps below `middle` first, the nearest before all.
+/// The addresses in the window where `size` bytes fit, the best first. In each gap this is the highest place, so that
+/// heaps and libraries below can grow. Gaps below `middle` come first, the nearest before all.
 fn candidates(
     mapped: &[Bytes<usize>],
     size: usize,
     window: &Bytes<usize>,
     middle: usize,
 ) -> Vec<usize> {
-    // What is mapped keeps a distance, for a guard page or the growth of a stack.
+    // Keeps a distance to each mapping, for a guard page or the growth of a stack.
     const DISTANCE: usize = 1 << 20;
     let mut found = Vec::new();
     let mut before = 0;

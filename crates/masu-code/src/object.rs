@@ -29,9 +29,9 @@ pub(crate) enum Calls {
 #[derive(Debug)]
 pub(crate) struct Section<'a> {
     pub(crate) name: &'a [u8],
-    /// Where it is loaded; `None` for what is not.
+    /// The region that the section is loaded into; `None` if the section is not loaded.
     pub(crate) region: Option<Region>,
-    /// Its contents; empty where it is all zeros.
+    /// The section's contents; empty where they are all zeros.
     pub(crate) bytes: &'a [u8],
     pub(crate) size: usize,
     pub(crate) align: usize,
@@ -39,11 +39,11 @@ pub(crate) struct Section<'a> {
     pub(crate) calls: Option<Calls>,
     /// `.eh_frame`.
     pub(crate) is_frames: bool,
-    /// Whether it is the initial image of thread-local variables.
+    /// Whether the section is the initial image of thread-local variables.
     pub(crate) is_thread: bool,
 }
 
-/// Where a symbol is.
+/// The place of a symbol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Home {
     Undefined,
@@ -56,7 +56,7 @@ pub(crate) enum Home {
 pub(crate) struct Symbol<'a> {
     pub(crate) name: &'a [u8],
     pub(crate) home: Home,
-    /// The place in the section; of a common symbol its alignment.
+    /// The place in the section; for a common symbol, its alignment.
     pub(crate) value: u64,
     pub(crate) size: u64,
     pub(crate) is_local: bool,
@@ -118,7 +118,7 @@ impl<'a> Object<'a> {
             table.symbols(LITTLE, data, elf::SHT_SYMTAB).map_err(wrong("its symbol table"))?;
         let mut sections = Vec::with_capacity(table.len());
         let mut is_for_lto = false;
-        // What is read of a file, and so the memory and time for it, is in proportion to its length.
+        // The data read from a file, and so the memory and the time for it, are in proportion to the file's length.
         let (mut contents, mut names) = (data.len() as u64, data.len().saturating_mul(NAMES));
         let mut name_of = |of: &'a [u8]| {
             let left = names.checked_sub(of.len());
@@ -137,7 +137,7 @@ impl<'a> Object<'a> {
             }
             sections.push(read_section(name, section_name, header, data)?);
         }
-        // Fat ones (`-ffat-lto-objects`) have machine code too.
+        // Fat objects (`-ffat-lto-objects`) have machine code too.
         let is_code = |section: &Section<'_>| section.region.is_some() && section.size > 0;
         if is_for_lto && !sections.iter().any(is_code) {
             let what = "it holds no machine code but what gcc's link-time optimization works on: \
@@ -251,7 +251,7 @@ fn read_section<'a>(
             Region::Sealed
         }
         (true, false) => Region::Text,
-        // What is written only while it is relocated is read-only afterwards.
+        // A section that is written only during relocation is read-only afterwards.
         (false, true) if !name.starts_with(b".data.rel.ro") && calls.is_none() => Region::Data,
         (false, _) => Region::Sealed,
     });

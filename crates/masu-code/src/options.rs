@@ -1,10 +1,10 @@
-//! How an arena is opened.
+//! The options of an arena.
 //!
 //! Relies on nothing. Every default suits a JIT inside its program.
 
 use std::path::PathBuf;
 
-/// Where the arena's range of addresses is.
+/// The place of the arena's range of addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Place {
     /// Within 2 GiB of the program's text, so that loaded code reaches it directly.
@@ -20,23 +20,23 @@ pub enum Place {
     Low,
 }
 
-/// How code is written that must never be writable and executable at once.
+/// The way to write code, which must never be writable and executable at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Writing {
-    /// [`Writing::Dual`]; where the machine refuses that, or a debugger holds the process and knows
-    /// of code, [`Writing::Batches`].
+    /// [`Writing::Dual`]; where the machine refuses that, or a debugger holds the process and `Tools::debugger` is
+    /// set, [`Writing::Batches`].
     #[default]
     Any,
-    /// A file in memory is mapped twice: executable here, writable elsewhere. Code is packed across
-    /// loads. A forked child shares the code with its parent and may not load; it must not call what the parent unloads
-    /// after the fork. Debuggers can put only hardware breakpoints there.
+    /// A file in memory is mapped twice: executable here, writable elsewhere. Code is packed across loads. A forked
+    /// child shares the code with its parent and may not load; it must not call code that the parent unloads after the
+    /// fork. Debuggers can put only hardware breakpoints there.
     Dual,
     /// Fresh pages are written, then made executable by `mprotect`. Every load begins at an OS page
     /// of its own. A forked child has a copy.
     Batches,
 }
 
-/// Which tools learn of loaded code.
+/// The tools that learn of loaded code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tools {
     /// gdb and lldb, by the JIT interface: breakpoints, source lines, frames.
@@ -56,33 +56,32 @@ impl Default for Tools {
 }
 
 impl Tools {
-    /// No tool learns of it.
+    /// No tool learns of loaded code.
     pub fn none() -> Tools {
         Tools { debugger: false, unwinder: false, perf_map: false, jitdump: None }
     }
 }
 
-/// Resolves a symbol that neither a loaded object nor the process defines, to its address. Any thread may call it, and it
-/// may use the arena; it is asked again for what it does not know.
+/// Resolves a symbol that neither a loaded object nor the process defines, to its address. Any thread may call it, and
+/// it may use the arena; it is asked again for symbols that it does not know.
 pub type Resolver = Box<dyn Fn(&[u8]) -> Option<usize> + Send + Sync>;
 
-/// How an arena is opened.
+/// The options of an arena.
 #[derive(Default)]
 pub struct Options {
-    /// Bytes of addresses to reserve, from 1 MiB to 1 GiB (aarch64: 248 MiB); 0 stands for 256 MiB
-    /// (248 MiB). Half is for text, a
-    /// quarter for read-only data, a quarter for writable data; only what is used becomes memory.
+    /// Bytes of addresses to reserve, from 1 MiB to 1 GiB (aarch64: 248 MiB); 0 stands for 256 MiB (248 MiB). Half is
+    /// for text, a quarter for read-only data, a quarter for writable data; only used addresses become memory.
     pub size: usize,
-    /// Where they are.
+    /// The place of the range.
     pub place: Place,
-    /// How code is written.
+    /// The way to write code.
     pub writing: Writing,
-    /// Which tools learn of loaded code.
+    /// The tools that learn of loaded code.
     pub tools: Tools,
-    /// Keep a copy of each object, which [`crate::Arena::compact`] needs. The debugger needs one
-    /// too, and both share it.
+    /// Keep a copy of each object, which [`crate::Arena::compact`] needs. The debugger needs a copy too, and both share
+    /// one.
     pub keep: bool,
-    /// Searched last for a symbol.
+    /// The resolver, which is asked last for a symbol.
     pub resolver: Option<Resolver>,
 }
 

@@ -1,8 +1,9 @@
 //! Symbols of the process and of the resolver, which are asked for while the arena's lock is not held.
 //!
-//! Relies on [`crate::process`]. The dynamic linker has a lock of its own, which it holds while it runs the initializers of
-//! a library: they may call the arena, and so may the resolver. So a batch that needs a name which nobody asked for
-//! notes it and fails; the names are asked for without the lock, and the batch is linked once more.
+//! Relies on [`crate::process`]. The dynamic linker has a lock of its own, which it holds while it runs the
+//! initializers of a library: they may call the arena, and so may the resolver. So a batch that needs a name that was
+//! not asked for yet notes the name and fails; the names are asked for without the lock, and the batch is linked once
+//! more.
 
 use std::collections::HashMap;
 
@@ -17,14 +18,14 @@ pub(crate) struct Wanted {
     is_variable: bool,
 }
 
-/// What the process has under a name; nothing is remembered for the batch that asked alone, because a library may
-/// bring it later.
+/// The process's answer for a name. The answer `None` is remembered only for the batch that asked, because a library
+/// may bring the name later.
 pub(crate) enum Answer {
     Address(Box<[u8]>, Option<usize>),
     Variable(Box<[u8]>, Option<ThreadLocal>),
 }
 
-/// What is known of the process's symbols.
+/// The known symbols of the process.
 #[derive(Default)]
 pub(crate) struct Outside {
     addresses: HashMap<Box<[u8]>, Option<usize>>,
@@ -48,7 +49,8 @@ pub(crate) fn ask(wanted: Vec<Wanted>, resolver: Option<&Resolver>) -> Vec<Answe
 }
 
 impl Outside {
-    /// A symbol's address; the inner `None` if there is none, the outer one if that is not known yet.
+    /// A symbol's address; the inner `None` if the process has no such symbol, the outer `None` if that is not known
+    /// yet.
     pub(crate) fn address(&mut self, name: &[u8]) -> Option<Option<usize>> {
         let known = self.addresses.get(name).copied();
         self.note(known.is_some(), name, false);
@@ -68,7 +70,7 @@ impl Outside {
         }
     }
 
-    /// Whether a batch needs what was not asked for.
+    /// Whether a batch needs names that were not asked for yet.
     pub(crate) fn is_wanting(&self) -> bool {
         !self.wanted.is_empty()
     }
@@ -83,7 +85,7 @@ impl Outside {
         }
     }
 
-    /// Forgets what such a batch found missing; returns what it still needs.
+    /// Forgets the names that the process lacked; returns the names that the batch still needs.
     pub(crate) fn settle(&mut self, answers: &[Answer]) -> Vec<Wanted> {
         for answer in answers {
             match answer {

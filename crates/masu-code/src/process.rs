@@ -1,7 +1,7 @@
 //! The process around the arena: symbols, thread-local storage, the program's own text.
 //!
-//! Relies on the dynamic linker, through the `libc` crate. Whether a thread-local variable is at the same distance
-//! from every thread's pointer (*static* storage) cannot be queried, so a second thread is started to compare.
+//! Relies on the dynamic linker, through the `libc` crate. No function says whether a thread-local variable is at the
+//! same distance from every thread's pointer (*static* storage), so a second thread is started to compare.
 
 use std::ffi::{CStr, CString, c_int, c_void};
 use std::ops::Range;
@@ -81,7 +81,7 @@ pub(crate) struct ThreadLocal {
     /// The module's number, and the variable's place in it.
     pub(crate) module: u64,
     pub(crate) offset: u64,
-    /// Its distance from the thread pointer, where that is the same in every thread.
+    /// The variable's distance from the thread pointer, where that is the same in every thread.
     pub(crate) from_pointer: Option<i64>,
 }
 
@@ -127,7 +127,7 @@ unsafe extern "C" fn find_module(
 ) -> c_int {
     // SAFETY: The function's conditions.
     let (info, search) = unsafe { (&*info, &mut *data.cast::<Search>()) };
-    // SAFETY: The module's headers are mapped as long as it is.
+    // SAFETY: The module's headers are mapped as long as the module.
     let headers = unsafe { std::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()) };
     let start = info.dlpi_tls_data as usize;
     let Some(header) = headers.iter().find(|header| header.p_type == libc::PT_TLS) else {
@@ -164,7 +164,7 @@ unsafe extern "C" fn take_first(
 ) -> c_int {
     // SAFETY: The function's conditions.
     let (info, range) = unsafe { (&*info, &mut *data.cast::<Range<usize>>()) };
-    // SAFETY: The module's headers are mapped as long as it is.
+    // SAFETY: The module's headers are mapped as long as the module.
     let headers = unsafe { std::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()) };
     let loads = headers.iter().filter(|header| header.p_type == libc::PT_LOAD);
     let at = |address: u64| (info.dlpi_addr as usize).wrapping_add(address as usize);
@@ -213,19 +213,21 @@ pub(crate) fn at_thread_end(end: unsafe extern "C" fn(*mut c_void), value: *mut 
     }
 }
 
-/// Has functions of this library called around each `fork`; they are forgotten when it is unloaded.
+/// Registers functions of this library to run around each `fork`. The C library forgets them when this library is
+/// unloaded.
 pub(crate) fn at_fork(before: extern "C" fn(), parent: extern "C" fn(), child: extern "C" fn()) {
-    // SAFETY: The functions take nothing. Without memory for them a fork is as one without.
+    // SAFETY: The functions take nothing. Without memory to register them, a fork runs without them.
     unsafe { libc::pthread_atfork(Some(before), Some(parent), Some(child)) };
 }
 
-/// Has a function choose another, as the dynamic linker does (IFUNC).
+/// Calls a function that chooses another function, as the dynamic linker does (IFUNC).
 ///
 /// # Safety
 ///
-/// - The address is a function that takes what the CPU's ABI says, and returns an address.
+/// - The address is a function that takes the arguments of the CPU's ABI, and returns an address.
 pub(crate) unsafe fn choose(address: usize) -> usize {
-    // x86-64's take nothing. aarch64's take `AT_HWCAP` with a bit that says more follows, and `__ifunc_arg_t`.
+    // Such functions of x86-64 take nothing. Those of aarch64 take `AT_HWCAP` with a bit that says more follows, and
+    // `__ifunc_arg_t`.
     // SAFETY: The calls take a number.
     let [first, second] =
         [libc::AT_HWCAP, libc::AT_HWCAP2].map(|of| unsafe { libc::getauxval(of) });
@@ -239,7 +241,7 @@ pub(crate) unsafe fn choose(address: usize) -> usize {
 ///
 /// # Safety
 ///
-/// - The code that they are in is still loaded.
+/// - The code of these destructors is still loaded.
 pub(crate) unsafe fn finalize(handle: usize) {
     if let Some(address) = look_up(c"__cxa_finalize") {
         // SAFETY: The C library's function has this type.

@@ -2,9 +2,9 @@
 //! quiescent once.
 //!
 //! Relies on [`crate::sync`]. Retiring code first makes it unreachable (entries are replaced), then advances the
-//! *epoch*. A quiescent thread records the epoch that it sees; when all have
-//! recorded one at least as new, no thread uses what was unreachable by then. A call pays nothing: threads speak
-//! when they choose to. The states, steps and the race that must not happen are in `quiescence/README.md`.
+//! *epoch*. A quiescent thread records the epoch that it sees; when all have recorded one at least as new, no thread
+//! uses code that was unreachable by then. A call pays nothing: threads record an epoch when they choose to. The
+//! states, steps and the race that must not happen are in `quiescence/README.md`.
 
 use std::any::Any;
 use std::panic::{RefUnwindSafe, UnwindSafe};
@@ -31,8 +31,8 @@ impl Readers {
         Arc::new(Readers { epoch: AtomicUsize::new(1), notes: Mutex::new(Vec::new()) })
     }
 
-    /// Moves the epoch on; what was made unreachable before may be freed once [`Readers::passed`]
-    /// the epoch returned.
+    /// Advances the epoch and returns it. Code that was made unreachable before may be freed once all threads have
+    /// [`Readers::passed`] the returned epoch.
     pub(crate) fn retire(&self) -> usize {
         // ORDERING: Release publishes that the code is unreachable; it pairs with the Acquire in
         // `Reader::quiescent`. AcqRel, so that later epochs carry what earlier ones published.
@@ -64,9 +64,9 @@ impl Readers {
 
 /// A thread that may run loaded code.
 ///
-/// While it exists and is not [away](Reader::away), nothing that the thread may have reached since
-/// its last [`Reader::quiescent`] is freed, not even when the arena is dropped. It may move to another thread, and is one
-/// thread's at a time.
+/// While it exists and is not [away](Reader::away), nothing that the thread may have reached since its last
+/// [`Reader::quiescent`] is freed, not even when the arena is dropped. A reader may move to another thread, but belongs
+/// to one thread at a time.
 #[derive(Debug)]
 pub struct Reader {
     readers: Arc<Readers>,
@@ -75,7 +75,7 @@ pub struct Reader {
     _arena: Box<dyn Any + Send>,
 }
 
-// What a reader says is said whole, and it only keeps the arena.
+// A panic leaves no note half written, and a reader only keeps the arena.
 impl UnwindSafe for Reader {}
 impl RefUnwindSafe for Reader {}
 
@@ -90,17 +90,17 @@ impl Reader {
         Reader { readers: Arc::clone(readers), note, _arena: arena }
     }
 
-    /// Says that this thread runs no loaded code and holds no address of any but what a
+    /// Says that this thread runs no loaded code, and holds no address of loaded code except those that a
     /// [`crate::Function`] keeps.
     #[inline]
     pub fn quiescent(&self) {
-        // ORDERING: Acquire pairs with the Release of `Readers::retire`: a reader that notes an epoch sees
-        // what was replaced before it. The Release of the note pairs with `Readers::passed`.
+        // ORDERING: Acquire pairs with the Release of `Readers::retire`: a reader that notes an epoch sees the entries
+        // that were replaced before it. The Release of the note pairs with `Readers::passed`.
         let now = self.readers.epoch.load(Ordering::Acquire);
         self.note.0.store(now, Ordering::Release);
     }
 
-    /// Says the same for as long as [`Reader::back`] was not called: before the thread waits.
+    /// Says the same until [`Reader::back`] is called. Call this before the thread waits.
     pub fn away(&self) {
         // ORDERING: Release, as in `quiescent`.
         self.note.0.store(AWAY, Ordering::Release);

@@ -25,11 +25,11 @@ pub struct Library {
 ///
 /// # Errors
 ///
-/// The handle's result: [`Error::Relink`] with what the linker or the dynamic linker said.
+/// The handle's result: [`Error::Relink`] with the message of the linker or the dynamic linker.
 ///
 /// # Safety
 ///
-/// - The objects' initializers are sound to run; they are position-independent.
+/// - The objects' initializers are sound to run; the objects are position-independent.
 pub unsafe fn relink(
     driver: &str,
     objects: Vec<PathBuf>,

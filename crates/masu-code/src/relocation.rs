@@ -1,8 +1,7 @@
 //! Relocations as data: one table for each CPU.
 //!
-//! A type is a *formula* (a quantity plus the addend, less an origin) and a *field*
-//! (which bits take the value, and what fits), as the ABI supplements of the ELF specification write them; only
-//! rewritten instructions need code.
+//! A type is a *formula* (a quantity plus the addend, less an origin) and a *field* (the bits that take the value, and
+//! its limits), as the ABI supplements of the ELF specification write them; only rewritten instructions need code.
 
 pub(crate) mod aarch64;
 mod field;
@@ -10,7 +9,7 @@ pub(crate) mod x86_64;
 
 pub(crate) use field::{Field, Fits, Wrong};
 
-/// How far a signed displacement of 32 bits reaches, less what instructions and addends may add.
+/// The reach of a signed displacement of 32 bits, less the most that instructions and addends may add.
 pub(crate) const REACH: usize = (2 << 30) - (1 << 20);
 
 /// The first term of a formula. The letters are those of the ABI supplements.
@@ -20,7 +19,7 @@ pub(crate) enum Quantity {
     Nothing,
     /// S: the symbol's address.
     Symbol,
-    /// L: the symbol's address, or that of a stub which jumps there where it is out of reach.
+    /// L: the symbol's address, or the address of a stub that jumps there, where the symbol is out of reach.
     Branch,
     /// G: the address of the GOT entry with the symbol's address.
     Slot,
@@ -48,7 +47,7 @@ pub(crate) enum Origin {
     Place,
     /// The address that the GOT is counted from.
     Base,
-    /// The 4 KiB frame of P, from that of the sum.
+    /// The 4 KiB frame of P, which is subtracted from the frame of the sum.
     Frame,
     /// The 4 KiB frame of the GOT's beginning.
     BaseFrame,
@@ -60,7 +59,7 @@ pub(crate) enum Rewrite {
     No,
     /// x86-64: a load from the GOT becomes the address itself, where it is in reach.
     GotLoad,
-    /// aarch64: the load of a TLS descriptor becomes that of a distance.
+    /// aarch64: the load of a TLS descriptor becomes the load of a distance.
     DescriptorLoad,
     /// aarch64: an instruction that is not needed any more.
     Nop,
@@ -82,7 +81,7 @@ pub(crate) struct Cpu {
     pub(crate) machine: u16,
     pub(crate) name: &'static str,
     rules: &'static [Rule],
-    /// How far a branch reaches, in bytes.
+    /// The reach of a branch, in bytes.
     pub(crate) branch: usize,
     /// The largest range whose text branches can cross.
     pub(crate) largest: usize,
@@ -112,10 +111,10 @@ pub(crate) const HOST: &Cpu = &x86_64::CPU;
 #[cfg(target_arch = "aarch64")]
 pub(crate) const HOST: &Cpu = &aarch64::CPU;
 
-/// Every CPU there is a table for.
+/// Every CPU that has a table.
 pub(crate) static CPUS: [&Cpu; 2] = [&x86_64::CPU, &aarch64::CPU];
 
-/// The terms of one relocation; those that its rule does not use are 0.
+/// The terms of one relocation; terms that its rule does not use are 0.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Values {
     /// The value of the rule's [`Quantity`].

@@ -10,8 +10,8 @@ use crate::error::Error;
 
 /// An object to be loaded.
 ///
-/// Where it is loaded by value, its bytes go to the debugger as they are; where by reference, the
-/// debugger gets a copy.
+/// If an object is loaded by value, its bytes go to the debugger as they are; if by reference, the debugger gets a
+/// copy.
 #[derive(Debug, Clone)]
 pub struct Source {
     pub(crate) name: String,
@@ -20,7 +20,7 @@ pub struct Source {
     pub(crate) is_inert: bool,
 }
 
-/// To be loaded more than once.
+/// For an object that is loaded more than once.
 impl From<&Source> for Source {
     fn from(source: &Source) -> Source {
         source.clone()
@@ -41,7 +41,7 @@ impl Source {
     ///
     /// # Errors
     ///
-    /// When it cannot be read.
+    /// When the file cannot be read.
     pub fn file(path: impl AsRef<Path>) -> Result<Source, Error> {
         let path = path.as_ref();
         let data = std::fs::read(path)
@@ -49,22 +49,22 @@ impl Source {
         Ok(Source::of(path.display().to_string(), data))
     }
 
-    /// Its symbols are reached through its handle alone: later objects are not linked to them, and
-    /// they may be defined elsewhere, too. For a JIT that loads a function's next version.
+    /// Makes the object private: its symbols are reached through its handle alone. Later objects are not linked to
+    /// them, and other objects may define the same symbols. For a JIT that loads a function's next version.
     #[must_use]
     pub fn private(mut self) -> Source {
         self.is_private = true;
         self
     }
 
-    /// Its initializers and destructors are not run.
+    /// Makes the object inert: its initializers and destructors are not run.
     #[must_use]
     pub fn inert(mut self) -> Source {
         self.is_inert = true;
         self
     }
 
-    /// What errors and reports call it.
+    /// The object's name in errors and reports.
     pub fn name(&self) -> &str {
         &self.name
     }

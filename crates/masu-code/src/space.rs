@@ -13,7 +13,7 @@ use std::ops::Range;
 pub(crate) struct Space {
     /// The start of the free end.
     top: usize,
-    /// Length by offset; no two touch, none is empty, and none touches `top`.
+    /// Length by offset; no two holes touch, none is empty, and none touches `top`.
     holes: BTreeMap<usize, usize>,
     /// The offsets of the same holes, by the power of two in their lengths.
     by_length: [BTreeSet<usize>; usize::BITS as usize],
@@ -52,13 +52,13 @@ impl Space {
         length
     }
 
-    /// Where in a hole `size` bytes at a multiple of `align` fit.
+    /// The offset in a hole where `size` bytes at a multiple of `align` fit.
     fn fit(&self, start: usize, size: usize, align: usize) -> Option<usize> {
         let at = start.checked_next_multiple_of(align)?;
         (at.checked_add(size)? <= start + self.holes[&start]).then_some(at)
     }
 
-    /// The lowest hole that fits, and where in it.
+    /// The lowest hole that fits, and the offset where the bytes fit.
     fn find(&self, size: usize, align: usize) -> Option<(usize, usize)> {
         let mut lowest: Option<(usize, usize)> = None;
         let mut lengths = self.lengths >> size.ilog2() << size.ilog2();
@@ -76,7 +76,7 @@ impl Space {
 
     /// The lowest `size` free bytes at a multiple of `align`; `None` where no hole fits.
     ///
-    /// `align` is a power of two. Of nothing, nothing is taken and offset 0 returned.
+    /// `align` is a power of two. For a size of 0, nothing is taken and offset 0 is returned.
     pub(crate) fn allocate(&mut self, size: usize, align: usize) -> Option<usize> {
         if size == 0 {
             return Some(0);
@@ -99,7 +99,7 @@ impl Space {
     ///
     /// # Panics
     ///
-    /// When some of them are free already: the arena's own books would be wrong.
+    /// When some of the bytes are free already: the arena's own books would be wrong.
     pub(crate) fn free(&mut self, at: usize, size: usize) -> Range<usize> {
         if size == 0 {
             return 0..0;
@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn it_is_the_lowest_whatever_the_lengths_of_holes() {
-        // Against a plain search, over holes of many lengths and requests of many alignments.
+        // Compares with a plain search, over holes of many lengths and requests of many alignments.
         let mut space = Space::new(1 << 16);
         let mut held: Vec<(usize, usize)> = Vec::new();
         let mut state = 7_u32;

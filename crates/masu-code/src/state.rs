@@ -25,14 +25,14 @@ use crate::unwind::{Frames, Table};
 pub(crate) enum Owner {
     /// The object of this number.
     Object(u64),
-    /// An entry, whose slot the definition's address is.
+    /// An entry; the definition's address is the entry's slot.
     Entry,
 }
 
 /// A symbol that later objects are linked to.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Definition {
-    /// Its address; for a thread-local variable, its place in the module.
+    /// The symbol's address; for a thread-local variable, its place in the module.
     pub(crate) address: usize,
     /// The module of a thread-local variable.
     pub(crate) module: Option<u64>,
@@ -43,8 +43,8 @@ pub(crate) struct Definition {
 
 pub(crate) type Published = HashMap<Box<[u8]>, Definition>;
 
-/// An object's name, and its own symbols with their addresses, in the order of their names; the address is 0 where each
-/// thread has another.
+/// An object's name, and its own symbols with their addresses, in the order of their names; the address is 0 for a
+/// symbol that has another address in each thread.
 ///
 /// One piece of memory, because a JIT has thousands of objects with a symbol each: the number of symbols, for each its
 /// address and the end of its name, then all names and last the object's.
@@ -56,15 +56,15 @@ const COUNT: usize = 4;
 const RECORD: usize = 12;
 
 impl Symbols {
-    /// Takes the object's name, and names, whether they are local, and addresses. A global symbol comes before a local one of
-    /// its name, and the first before the next.
+    /// Takes the object's name, and for each symbol its name, whether it is local, and its address. Among symbols of
+    /// one name, global symbols come before local ones, and otherwise the first before the next.
     pub(crate) fn new(object: &str, mut symbols: Vec<(&[u8], bool, usize)>) -> Symbols {
         symbols.sort_by_key(|&(name, is_local, _)| (name, is_local));
         symbols.dedup_by_key(|(name, ..)| *name);
         let names: usize = symbols.iter().map(|(name, ..)| name.len()).sum();
         let mut end = COUNT + symbols.len() * RECORD;
         let mut bytes = Vec::with_capacity(end + names + object.len());
-        // Where the names of an object take 4 GiB, those behind are not found.
+        // Where the names of an object take 4 GiB, the names behind are not found.
         let word = |number: usize| u32::try_from(number).unwrap_or(u32::MAX).to_ne_bytes();
         bytes.extend(word(symbols.len()));
         for (name, _, address) in &symbols {
@@ -86,7 +86,7 @@ impl Symbols {
         self.word(0)
     }
 
-    /// Where the name of a symbol ends; of the one before the first, where the names begin.
+    /// The end of the name of symbol number `count`, counted from 1; for 0, the beginning of the names.
     fn end(&self, count: usize) -> usize {
         let at = COUNT + count * RECORD;
         if count == 0 { COUNT + self.count() * RECORD } else { self.word(at - 4) }
@@ -117,7 +117,7 @@ impl Symbols {
         (0..self.count()).map(|place| self.name_at(place))
     }
 
-    /// What errors and reports call the object.
+    /// The object's name in errors and reports.
     pub(crate) fn object(&self) -> &str {
         let name = self.0.get(self.end(self.count())..).unwrap_or_default();
         std::str::from_utf8(name).unwrap_or_default()
@@ -133,15 +133,16 @@ pub(crate) struct Taken {
     more: Option<Box<More>>,
 }
 
-/// What most objects of a JIT have nothing of.
+/// The parts that most objects of a JIT do not have.
 #[derive(Debug)]
 pub(crate) struct More {
     pub(crate) groups: Vec<Box<[u8]>>,
     /// GOT entries and stubs, in order.
     shared: Vec<Shared>,
-    /// Objects that it is linked to, by number.
+    /// Objects that this object is linked to, by number.
     pub(crate) uses: Vec<u64>,
-    /// Its key in the C library's lists: the address of `__dso_handle`, or of its text; 0 where it is in none.
+    /// The object's key in the C library's lists: the address of `__dso_handle`, or of its text; 0 where the object is
+    /// in no list.
     pub(crate) handle: usize,
     pub(crate) storage: Option<Storage>,
     /// Tables behind the first that the unwinder knows.
@@ -171,7 +172,7 @@ impl Taken {
         self.more.get_or_insert_with(|| Box::new(More::NOTHING))
     }
 
-    /// Whether it already uses a GOT entry or stub.
+    /// Whether the object already uses a GOT entry or stub.
     pub(crate) fn shares(&self, what: Shared) -> bool {
         self.more().shared.binary_search(&what).is_ok()
     }
@@ -183,8 +184,8 @@ impl Taken {
         }
     }
 
-    /// Sorts the objects that it uses, and gives back the room that its lists have left: a program may have thousands of
-    /// objects.
+    /// Sorts the objects that this object uses, and gives back the room that its lists do not use: a program may have
+    /// thousands of objects.
     pub(crate) fn settle(&mut self) {
         let Some(more) = &mut self.more else { return };
         more.uses.sort_unstable();
@@ -216,29 +217,29 @@ impl Taken {
 pub(crate) struct Loaded {
     pub(crate) taken: Taken,
     pub(crate) symbols: Symbols,
-    /// How many other objects are linked to it.
+    /// The number of other objects that are linked to this object.
     pub(crate) users: u32,
-    /// How many entries lead to it.
+    /// The number of entries that lead to this object.
     pub(crate) entries: u32,
     /// Shared with each [`crate::Function`]; made for the first.
     pub(crate) pin: Option<Arc<()>>,
-    /// The first table that the unwinder knows; 0 where it knows none.
+    /// The first table that the unwinder knows; 0 where it knows no table.
     pub(crate) table: usize,
     pub(crate) known: Option<Known>,
     /// The object itself, where it is kept.
     pub(crate) kept: Option<Arc<Vec<u8>>>,
-    /// Whether it was not unloaded.
+    /// Whether the object was not unloaded.
     pub(crate) is_live: bool,
     pub(crate) has_initializers: bool,
     pub(crate) is_private: bool,
-    /// Whether its initializers and destructors are not run.
+    /// Whether the object's initializers and destructors are not run.
     pub(crate) is_inert: bool,
-    /// Whether an untracked address of it was given out.
+    /// Whether an untracked address of the object was given out.
     pub(crate) escaped: bool,
 }
 
 impl Loaded {
-    /// Known to no tool, and nothing leads to it.
+    /// An object that no tool knows and nothing leads to.
     pub(crate) fn new(taken: Taken, symbols: Symbols) -> Loaded {
         Loaded {
             taken,
@@ -257,7 +258,7 @@ impl Loaded {
         }
     }
 
-    /// Whether a copy could take its place: it has no state, and only entries lead to it.
+    /// Whether a copy could take the object's place: the object has no state, and only entries lead to it.
     pub(crate) fn is_movable(&self) -> bool {
         self.is_live
             && self.kept.is_some()
@@ -270,7 +271,7 @@ impl Loaded {
             && self.pins() == 0
     }
 
-    /// Whether no entry and no handle leads to it.
+    /// Whether no entry and no handle leads to the object.
     fn is_free(&self) -> bool {
         self.entries == 0 && self.pins() == 0
     }
@@ -295,7 +296,7 @@ impl Loaded {
 #[derive(Debug)]
 pub(crate) struct EntryState {
     pub(crate) slot: usize,
-    /// The object it leads to, and by which symbol; `None` for an address of the program's.
+    /// The object and the symbol that the entry leads to; `None` for an address of the program's.
     pub(crate) target: Option<(u64, Box<[u8]>)>,
 }
 
@@ -321,11 +322,12 @@ pub(crate) struct State {
     /// Objects inspected in the search for free ones.
     #[cfg(test)]
     pub(crate) looked_at: usize,
-    /// The last, because its addresses are another's as soon as it goes: the unwinder must have forgotten them.
+    /// The last field, because others may take its addresses as soon as it is dropped: the unwinder must have forgotten
+    /// them.
     pub(crate) range: Range,
 }
 
-/// The first of so many new objects' numbers, which no other object of the process has.
+/// The first of `count` numbers for new objects; no other object of the process has them.
 pub(crate) fn numbers(count: usize) -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     // ORDERING: Relaxed: only the numbers must differ, and an arena takes them under its lock.
@@ -386,7 +388,7 @@ impl State {
         self.clean[region as usize]
     }
 
-    /// Takes room in a region; for nothing, the region's first address.
+    /// Takes room in a region; for a size of 0, the region's first address.
     pub(crate) fn take(
         &mut self,
         region: Region,
@@ -409,7 +411,7 @@ impl State {
         let low = (bytes.start / page * page).max((start + hole.start).next_multiple_of(page));
         let high = bytes.end.next_multiple_of(page).min((start + hole.end) / page * page);
         if low < high {
-            // SAFETY: Nobody uses what is free.
+            // SAFETY: Nothing uses free memory.
             unsafe { self.range.purge(&(low..high), region) };
         }
     }
@@ -420,7 +422,7 @@ impl State {
         Error::Full { region: region.name(), wanted, free, largest }
     }
 
-    /// Gives back all that an object took.
+    /// Gives back everything that an object took.
     pub(crate) fn give_back(&mut self, taken: &Taken) {
         for region in [Region::Text, Region::Sealed, Region::Data] {
             self.free(region, taken.bytes(region));
@@ -468,8 +470,7 @@ impl State {
         self.unloading.insert(number);
     }
 
-    /// Retires what was unloaded and nothing leads to any more; objects that only use each other
-    /// go together.
+    /// Retires unloaded objects that nothing leads to any more; objects that only use each other are retired together.
     pub(crate) fn retire(&mut self, readers: &Readers) {
         let is_free = |number: &&u64| self.objects[number].is_free();
         let mut going: BTreeSet<u64> = self.unloading.iter().filter(is_free).copied().collect();
@@ -477,7 +478,7 @@ impl State {
         {
             self.looked_at += self.unloading.len();
         }
-        // Retired objects may still run, and what they use with them.
+        // Retired objects may still run, and so may the objects that they use.
         loop {
             let mut from_going: HashMap<u64, u32> = HashMap::new();
             for number in &going {
@@ -506,12 +507,13 @@ impl State {
     )]
     pub(crate) fn take_passed(&mut self, readers: &Readers) -> Vec<Box<Loaded>> {
         let mut passed = BTreeSet::new();
-        // What passed an epoch passed those before it.
+        // Readers that passed an epoch also passed all epochs before it.
         while let Some((epoch, _)) = self.retired.front()
             && readers.passed(*epoch)
             && let Some((_, mut numbers)) = self.retired.pop_front()
         {
-            // A thread that still ran one may have registered a destructor in it, and those that it uses stay with it.
+            // A thread that still ran an object may have registered a destructor in it; then the objects that it uses
+            // stay with it.
             let is_free = numbers.iter().all(|number| self.objects[number].is_free());
             let to = if is_free { &mut passed } else { &mut self.unloading };
             to.append(&mut numbers);

@@ -2,8 +2,8 @@
 //! access.
 //!
 //! Relies on the C library's thread-specific data, which ends after all destructors of thread-local variables. Code
-//! calls `__tls_get_addr` with a module's number. The dynamic linker's numbers are small; the arena's have
-//! the highest bit set, and all others are passed on.
+//! calls `__tls_get_addr` with a module's number. The dynamic linker's numbers are small; the arena's have the highest
+//! bit set, and all other numbers are passed on.
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::cell::Cell;
@@ -31,7 +31,7 @@ struct Module {
     layout: Layout,
 }
 
-/// A thread's blocks by the place of their modules, 0 where it has none.
+/// A thread's blocks by the place of their modules, 0 where the thread has no block.
 ///
 /// INVARIANT: Only the thread itself replaces the list, under the lock; others clear single places, under the lock.
 type Blocks = Vec<AtomicUsize>;
@@ -95,7 +95,7 @@ impl Drop for Storage {
             // ORDERING: The thread does not look at a module whose object is gone, and the lock orders the others.
             let block = block.map_or(0, |block| block.swap(0, Ordering::Relaxed));
             if block != 0 {
-                // SAFETY: It was allocated with this layout, and the object's code no longer runs.
+                // SAFETY: The block was allocated with this layout, and the object's code no longer runs.
                 unsafe { dealloc(block as *mut u8, layout) };
             }
         }
@@ -106,7 +106,7 @@ impl Drop for Storage {
 ///
 /// # Safety
 ///
-/// - The pair is one that the arena or the dynamic linker wrote, and its module is loaded.
+/// - The arena or the dynamic linker wrote the pair, and its module is loaded.
 pub(crate) unsafe extern "C" fn address(pair: *const [u64; 2]) -> *mut c_void {
     // SAFETY: The caller's condition.
     let [module, offset] = unsafe { *pair };
@@ -127,13 +127,13 @@ pub(crate) unsafe extern "C" fn address(pair: *const [u64; 2]) -> *mut c_void {
 
 type GetAddress = unsafe extern "C" fn(*const [u64; 2]) -> *mut c_void;
 
-/// The dynamic linker's own.
+/// The dynamic linker's own function.
 fn of_process() -> GetAddress {
     static FOUND: OnceLock<GetAddress> = OnceLock::new();
     *FOUND.get_or_init(|| {
         // A pair of the process's was made only because some library has thread-local variables.
         let address = process::symbol(b"__tls_get_addr").unwrap_or_else(|| std::process::abort());
-        // SAFETY: The ABI has the function take such a pair.
+        // SAFETY: By the ABI the function takes such a pair.
         unsafe { std::mem::transmute::<usize, GetAddress>(address) }
     })
 }
@@ -180,7 +180,7 @@ unsafe extern "C" fn end_thread(blocks: *mut c_void) {
     let blocks = blocks.cast::<Blocks>();
     BLOCKS.set(std::ptr::null_mut());
     known.threads.retain(|&thread| thread != blocks);
-    // SAFETY: It came from a box, and no reference to it is left.
+    // SAFETY: The list came from a box, and no reference to it is left.
     let blocks = unsafe { Box::from_raw(blocks) };
     for (block, module) in blocks.iter().zip(&known.modules) {
         // ORDERING: As in `address`.
@@ -188,7 +188,7 @@ unsafe extern "C" fn end_thread(blocks: *mut c_void) {
         if let Some(Module { layout, .. }) = module
             && block != 0
         {
-            // SAFETY: It was allocated with this layout, and this thread's code no longer runs.
+            // SAFETY: The block was allocated with this layout, and this thread's code no longer runs.
             unsafe { dealloc(block as *mut u8, *layout) };
         }
     }

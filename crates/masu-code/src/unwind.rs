@@ -9,7 +9,7 @@ use std::ops::Range as Bytes;
 
 pub(crate) use frames::{Frame, Frames, Table};
 
-/// What the pieces of a table are coded in.
+/// The encoding of a piece that a table leaves out.
 const OMITTED: u8 = 0xff;
 
 /// Reads a table from its beginning.
@@ -47,7 +47,7 @@ impl Reader<'_> {
         None
     }
 
-    /// Steps over a pointer; its bytes as a number, without the base that it is relative to.
+    /// Steps over a pointer; returns its bytes as a number, without the base that it is relative to.
     fn pointer(&mut self, encoding: u8) -> Option<usize> {
         if encoding == OMITTED {
             return Some(0);
@@ -69,7 +69,7 @@ impl Reader<'_> {
     }
 }
 
-/// A common information entry: where it begins and how its users code addresses.
+/// A common information entry: its beginning, and the encoding of addresses in its frames.
 struct Common {
     at: usize,
     encoding: u8,
@@ -77,8 +77,8 @@ struct Common {
 }
 
 /// Whether a table that will be at `start`, relocated, can be trusted to an unwinder: every length inside it, zeros at
-/// its end, every frame with a common entry before it, every augmentation known, and every frame of code that is in
-/// one of `texts`. Returns the frames of code that is not empty. An error says where it cannot.
+/// its end, every frame with a common entry before it, every augmentation known, and every frame of code that is in one
+/// of `texts`. Returns the frames of code that is not empty. The error says where the fault is.
 pub(crate) fn check(
     table: &[u8],
     start: usize,
@@ -158,7 +158,7 @@ fn common<'a>(at: usize, reader: &mut Reader<'a>) -> Option<Common> {
             b'L' => drop(reader.byte()?),
             b'P' => {
                 let kind = reader.byte()?;
-                // libgcc aborts at the one, and steps over the other in a way of its own.
+                // libgcc aborts at the first of these, and steps over the second in a way of its own.
                 if kind == OMITTED || kind & 0x70 == 0x50 {
                     return None;
                 }
@@ -176,7 +176,7 @@ fn common<'a>(at: usize, reader: &mut Reader<'a>) -> Option<Common> {
     (reader.at <= end && known && sized).then_some(Common { at, encoding, has_length: true })
 }
 
-/// The code addresses of a frame: from 0 where unwinders skip it.
+/// The code addresses of a frame: they begin at 0 where unwinders skip the frame.
 fn frame(parent: &Common, reader: &mut Reader<'_>, start: usize) -> Option<Bytes<usize>> {
     let place = start.wrapping_add(reader.at);
     let value = reader.pointer(parent.encoding)?;
@@ -198,11 +198,11 @@ fn frame(parent: &Common, reader: &mut Reader<'_>, start: usize) -> Option<Bytes
 mod tests {
     use super::*;
 
-    /// The table's address, and the code that it is about.
+    /// The table's address, and the code that the table describes.
     const START: usize = 0x1000;
     const CODE: Bytes<usize> = 0x103c..0x1041;
 
-    /// How many frames a table has.
+    /// Checks a table at [`START`]; returns the number of its frames.
     fn check_there(table: &[u8]) -> Result<usize, String> {
         let frames = check(table, START, &[CODE])?;
         assert!(frames.iter().all(|frame| *frame == Frame { code: CODE, at: START + 20 }));

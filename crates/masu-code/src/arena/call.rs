@@ -12,11 +12,10 @@ use crate::process;
 type Main = unsafe extern "C" fn(c_int, *const *const c_char) -> c_int;
 
 impl Arena {
-    /// Calls `int NAME(int argc, char **argv)` and returns what it returns; the C library's streams
-    /// are flushed afterwards.
+    /// Calls `int NAME(int argc, char **argv)` and returns its result; the C library's streams are flushed afterwards.
     ///
-    /// `arguments` are all of `argv`: the first is the program's name. A function that takes
-    /// nothing may be called so, too.
+    /// `arguments` are all of `argv`: the first is the program's name. A function without arguments may be called this
+    /// way, too.
     ///
     /// # Safety
     ///
@@ -32,7 +31,7 @@ impl Arena {
         name: &str,
         arguments: &[&CStr],
     ) -> Result<i32, Error> {
-        // SAFETY: By the caller's condition it is a function of this type.
+        // SAFETY: By the caller's condition the symbol is a function of this type.
         let function = unsafe { self.function::<Main>(object, name)? };
         let mut words: Vec<*const c_char> = arguments.iter().map(|word| word.as_ptr()).collect();
         let count = c_int::try_from(words.len()).unwrap_or(c_int::MAX);

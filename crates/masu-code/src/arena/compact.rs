@@ -18,7 +18,7 @@ impl Arena {
     ///
     /// # Errors
     ///
-    /// [`Error::Forked`]; of a reload, what [`Arena::load`] says.
+    /// [`Error::Forked`]; for a reload, the errors of [`Arena::load`].
     pub fn compact(&self) -> Result<usize, Error> {
         self.collect();
         let (mut moved, mut answers) = (0, Vec::new());
@@ -38,7 +38,7 @@ impl Arena {
                     moved += 1;
                 }
             }
-            // Those that want more were not moved.
+            // Objects that need more names were not moved.
             let wanted = state.outside.settle(&answers);
             if wanted.is_empty() {
                 break;
@@ -56,7 +56,7 @@ impl Arena {
         let Some(kept) = loaded.kept.clone() else { return Ok(false) };
         let before = loaded.taken.text.start;
         let source = super::load::source_of(loaded, kept);
-        // What it publishes would be defined twice.
+        // The symbols that the object publishes would be defined twice.
         let published: Vec<_> = loaded
             .symbols
             .names()

@@ -21,7 +21,7 @@ pub struct Entry {
 impl Arena {
     /// Makes an entry that leads to a symbol of an object.
     ///
-    /// Objects that are loaded later may call it by `name`. An entry lasts as long as the arena.
+    /// Objects that are loaded later may call the entry by `name`. An entry lasts as long as the arena.
     ///
     /// # Errors
     ///
@@ -67,7 +67,7 @@ fn new_slot(state: &mut State, name: &str, address: usize) -> Result<usize, Erro
     Ok(slot)
 }
 
-/// Counts an entry that leads to an object, or one less.
+/// Adds `by` to the number of entries that lead to an object.
 fn lead(state: &mut State, object: u64, by: i32) {
     if let Some(loaded) = state.objects.get_mut(&object) {
         loaded.entries = loaded.entries.wrapping_add_signed(by);
@@ -80,7 +80,7 @@ fn at<T>(slot: usize, with: impl FnOnce(&AtomicUsize) -> T) -> T {
     with(unsafe { &*(slot as *const AtomicUsize) })
 }
 
-/// Makes an entry lead elsewhere: all calls from now on go there.
+/// Points an entry to another address: all calls from now on go there.
 pub(super) fn replace(
     state: &mut State,
     name: &str,
@@ -93,8 +93,8 @@ pub(super) fn replace(
     }
     let Some(entry) = state.entries.get_mut(name) else { return };
     at(entry.slot, |entry| {
-        // ORDERING: Release publishes the code that was written before; it pairs with the Acquire of
-        // `Entry::address`, and in loaded code with the jump that depends on what was read.
+        // ORDERING: Release publishes the code that was written before; it pairs with the Acquire of `Entry::address`,
+        // and in loaded code with the jump that depends on the address that was read.
         entry.store(address, Ordering::Release);
     });
     if let Some((before, _)) = std::mem::replace(&mut entry.target, target) {
@@ -109,14 +109,14 @@ impl std::fmt::Debug for Entry {
 }
 
 impl Entry {
-    /// Where calls go now.
+    /// The address that calls go to now.
     #[inline]
     pub fn address(&self) -> *const std::ffi::c_void {
         // ORDERING: Acquire pairs with the Release of `replace`.
         at(self.slot, |entry| entry.load(Ordering::Acquire)) as *const std::ffi::c_void
     }
 
-    /// Where calls go now, as a function.
+    /// The function that calls go to now.
     ///
     /// # Safety
     ///
@@ -131,17 +131,17 @@ impl Entry {
         unsafe { std::mem::transmute_copy::<*const std::ffi::c_void, F>(&address) }
     }
 
-    /// The address that the entry's own address is kept at, for a JIT that emits the load itself.
+    /// The address of the memory that holds the entry's target, for a JIT that emits the load itself.
     pub fn slot(&self) -> *const *const std::ffi::c_void {
         self.slot as *const *const std::ffi::c_void
     }
 
-    /// The name that objects call it by.
+    /// The entry's name, by which objects call it.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Points it to a symbol of another object, at once for all threads.
+    /// Points the entry to a symbol of another object, at once for all threads.
     ///
     /// The old target stays until it is unloaded and all readers were quiescent.
     ///
@@ -157,7 +157,7 @@ impl Entry {
         Ok(())
     }
 
-    /// Makes it lead to a function of the program's own.
+    /// Points the entry to a function of the program's own.
     ///
     /// # Errors
     ///

@@ -1,8 +1,8 @@
-//! A fork finds every lock of this library free, so that the child can use what it has of it.
+//! A fork finds every lock of this library free, so that the child can use its copy of the library.
 //!
 //! Relies on the handlers that the C library calls around `fork`. The thread that forks takes all locks before, in the
-//! order in which they are taken elsewhere, and releases them afterwards, in the parent and in the child. It waits a second
-//! for each at most: where a signal handler forks, the code that it interrupted may hold one.
+//! order in which they are taken elsewhere, and releases them afterwards, in the parent and in the child. It waits for
+//! each lock at most a second: where a signal handler forks, the interrupted code may hold a lock.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -26,7 +26,7 @@ thread_local! {
     static HELD: Cell<Option<Held>> = const { Cell::new(None) };
 }
 
-/// Has the C library call the handlers, once a process.
+/// Registers the handlers with the C library, once a process.
 pub(super) fn prepare() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| process::at_fork(before, after_in_parent, after_in_child));
@@ -41,7 +41,7 @@ extern "C" fn before() {
     }
     locks.push(Box::new(wait(storage::try_hold)));
     locks.push(Box::new(wait(debugger::try_hold)));
-    // A thread that has no variables any more forks as one without handlers.
+    // A thread whose thread-local variables are gone forks as if there were no handlers.
     let _ = HELD.try_with(|held| held.set(Some(Held { _locks: locks, arenas })));
 }
 
@@ -51,12 +51,12 @@ extern "C" fn after_in_parent() {
 
 extern "C" fn after_in_child() {
     let held = HELD.try_with(Cell::take).ok().flatten();
-    // Another thread may have been about to drop an arena. The child keeps it: its end takes a lock of the unwinder, which a
-    // third thread may have had at the fork.
+    // Another thread may have been about to drop an arena. The child keeps the arena: its end takes a lock of the
+    // unwinder, which a third thread may have held at the fork.
     held.into_iter().for_each(|held| std::mem::forget(held.arenas));
 }
 
-/// What `attempt` returns, for which it is tried a second long.
+/// The result of `attempt`, which is tried for a second at most.
 fn wait<T>(attempt: impl Fn() -> Option<T>) -> Option<T> {
     for _ in 0..1000 {
         let got = attempt();
@@ -71,7 +71,7 @@ fn wait<T>(attempt: impl Fn() -> Option<T>) -> Option<T> {
 impl Shared {
     /// # Safety
     ///
-    /// - What is returned is dropped before the arena.
+    /// - The returned value is dropped before the arena.
     pub(super) unsafe fn hold_all(&self) -> Box<dyn Any> {
         // SAFETY: The caller's condition.
         let kept: &'static Shared = unsafe { &*std::ptr::from_ref(self) };

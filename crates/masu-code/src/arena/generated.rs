@@ -1,9 +1,9 @@
 //! Code that the program generates itself, without an object file.
 //!
-//! Relies on [`crate::memory`]. [`Arena::load_code`] gives a function's address and a place to write its bytes at, which
-//! are two where code is mapped twice, so that functions are packed. [`InPlace`] is for generators that write where the
-//! code will run: it takes whole OS pages of its own, which are writable until they are sealed.
-//! Each block is an object, so it is unloaded as one: when nothing leads to it and every reader was quiescent.
+//! Relies on [`crate::memory`]. [`Arena::load_code`] gives a function's address and a place to write its bytes at. The
+//! two differ where code is mapped twice, so that functions are packed. [`InPlace`] is for generators that write where
+//! the code will run: it takes whole OS pages of its own, which are writable until they are sealed. Each block is an
+//! object, so it is unloaded as objects are: when nothing leads to it and every reader was quiescent.
 
 use std::ops::Range as Bytes;
 use std::ptr::NonNull;
@@ -41,11 +41,12 @@ impl Memory {
 }
 
 impl Arena {
-    /// Loads a function that the program generates itself, such as copies of stencils: `write` gets the address that it
-    /// will run at, and `size` bytes to write it into. They hold zeros or old bytes before.
+    /// Loads a function that the program generates itself, such as copies of stencils: `write` gets the address that
+    /// the function will run at, and `size` bytes to write it into. The bytes hold zeros or old contents before.
     ///
-    /// `name` is its symbol for [`Arena::function`] and [`Arena::entry`], and for perf; it is published to no other object.
-    /// The arena knows no unwind table of it, and nothing of what it calls: unload that later.
+    /// `name` is its symbol for [`Arena::function`] and [`Arena::entry`], and for perf; it is published to no other
+    /// object. The arena knows no unwind table of the function, and does not know the functions that it calls: unload
+    /// those later.
     ///
     /// ```
     /// use masu_code::{Arena, Options};
@@ -98,7 +99,7 @@ impl Arena {
         // Code of others runs without the lock; the pin keeps the block.
         drop(state);
         let unfinished = Unfinished { arena: self, object, pin: Some(pin) };
-        // SAFETY: The second mapping of a block that is nobody else's, for as long as the arena is there.
+        // SAFETY: This is the second mapping of a block that has no other owner, for as long as the arena exists.
         let bytes = unsafe { std::slice::from_raw_parts_mut(written as *mut u8, size) };
         write(at, bytes);
         kernel::make_executable(written, at, size);
@@ -121,11 +122,11 @@ impl Arena {
     }
 }
 
-/// An object whose code is being written: unloaded where its writer panics or its page cannot be sealed.
+/// An object whose code is being written: it is unloaded where its writer panics or its page cannot be sealed.
 struct Unfinished<'a> {
     arena: &'a Arena,
     object: Handle,
-    /// Keeps the block from a collection; where it is written in place, [`InPlace`] has one.
+    /// Keeps the block from a collection; where the code is written in place, [`InPlace`] holds a pin.
     pin: Option<Arc<()>>,
 }
 
@@ -156,7 +157,7 @@ struct Block {
 ///
 /// Code and constants lie on OS pages that are writable and not executable until [`InPlace::seal`], and never writable
 /// again. A block that is sealed alone therefore takes an OS page: seal many at once, or use [`Arena::load_code`].
-/// Dropping it seals, and keeps the blocks: they are the arena's, by their handles.
+/// Dropping this value seals the blocks and keeps them: they belong to the arena, by their handles.
 ///
 /// ```
 /// use masu_code::{Arena, Memory, Options};
@@ -178,7 +179,7 @@ pub struct InPlace {
     open: [Bytes<usize>; 2],
     /// Pieces of whole OS pages that are writable now.
     pieces: Vec<(Region, Bytes<usize>)>,
-    /// Bytes in them that no block has.
+    /// Bytes in these pieces that no block has.
     rest: Vec<(Region, Bytes<usize>)>,
     blocks: Vec<Block>,
     /// Whether some of the text replaces earlier code.
@@ -189,12 +190,13 @@ pub struct InPlace {
 const COLOR: usize = 13 * 64;
 
 impl InPlace {
-    /// A new block of `size` bytes: its object, and where it is. It holds zeros or old bytes, and is writable until
-    /// [`InPlace::seal`], or for good if it is data. `name` is its only symbol, as of [`Arena::load_code`]; it may be empty.
+    /// Allocates a block of `size` bytes; returns its object and its address. The block holds zeros or old bytes, and
+    /// is writable until [`InPlace::seal`], or for good if it is data. `name` is its only symbol, as for
+    /// [`Arena::load_code`]; it may be empty.
     ///
     /// # Errors
     ///
-    /// As of [`Arena::load_code`].
+    /// As for [`Arena::load_code`].
     pub fn allocate(
         &mut self,
         name: &str,
@@ -222,7 +224,8 @@ impl InPlace {
         Ok((object, at))
     }
 
-    /// Cuts a block off the open piece, or off a new one: its bytes, and where among them it begins.
+    /// Cuts a block off the open piece, or off a new piece. Returns the bytes taken, and the address where the block
+    /// begins.
     fn cut(
         &mut self,
         state: &mut State,
@@ -243,12 +246,13 @@ impl InPlace {
         let at = (new.start + self.color(state, &new, size)).next_multiple_of(align);
         let at = if at + size <= new.end { at } else { new.start };
         self.open[region as usize] = at + size..new.end;
-        // With what is before it: as free bytes it would make holes of a page's size that hold no whole page.
+        // The bytes before the block are taken with it: as free bytes they would make holes of a page's size that hold
+        // no whole page.
         Ok((new.start..at + size, at))
     }
 
-    /// How far from its start a batch's first piece of text is used. Functions that are sealed one by one would else lie at
-    /// equal offsets of their OS pages, and compete for the same cache sets.
+    /// The offset in a batch's first piece of text from which on the piece is used. Functions that are sealed one by
+    /// one would otherwise lie at equal offsets of their OS pages, and compete for the same cache sets.
     fn color(&self, state: &State, piece: &Bytes<usize>, size: usize) -> usize {
         let is_first = self.pieces.iter().filter(|(of, _)| *of == Region::Text).count() == 1;
         if !is_first || !state.range.bytes(Region::Text).contains(&piece.start) {
@@ -293,7 +297,8 @@ impl InPlace {
     pub fn seal(&mut self) -> Result<(), Error> {
         let mut state = self.arena.shared.lock();
         refuse_fork(&state)?;
-        // Where a page cannot be sealed, others are already: what is allocated before it is tried again lies elsewhere.
+        // Where a page cannot be sealed, other pages are sealed already. So blocks that are allocated before the next
+        // try lie elsewhere.
         for (region, open) in [Region::Text, Region::Sealed].into_iter().zip(&mut self.open) {
             self.rest.push((region, std::mem::replace(open, 0..0)));
         }
@@ -333,7 +338,7 @@ impl InPlace {
 impl Drop for InPlace {
     fn drop(&mut self) {
         if !self.blocks.is_empty() && self.seal().is_err() {
-            // Their pages cannot hold other code: they stay taken.
+            // The pages of these blocks cannot hold other code, so the blocks stay taken.
             std::mem::take(&mut self.blocks).into_iter().for_each(std::mem::forget);
         }
     }

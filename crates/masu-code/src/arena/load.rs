@@ -20,21 +20,21 @@ use crate::process;
 use crate::source::Source;
 use crate::state::{Loaded, State, Symbols, numbers};
 
-/// Bytes written at once from which on the alias's page table entries are given back.
+/// From this many bytes written at once, the alias's page table entries are given back.
 pub(super) const MANY: usize = 16 * 4096;
 
 /// A batch that is entered, except for the objects' names and bytes.
 pub(super) struct Linked {
     /// The first object's number; the others follow.
     pub(super) first: u64,
-    /// Where each object's sections are.
+    /// The addresses of each object's sections.
     sections: Vec<Vec<usize>>,
     /// Initializers with their priorities, in the order of the objects.
     calls: Vec<(u32, usize)>,
 }
 
 impl Arena {
-    /// Loads one object: a [`Source`], or a reference to one that is to be loaded again.
+    /// Loads one object: a [`Source`], or a reference to a source that is to be loaded again.
     ///
     /// # Safety
     ///
@@ -42,8 +42,7 @@ impl Arena {
     ///
     /// # Errors
     ///
-    /// What is wrong with the object, with its place; [`Error::Full`], [`Error::Forked`]. The arena
-    /// is then as it was.
+    /// The object's fault, with its place; [`Error::Full`], [`Error::Forked`]. The arena is then as it was.
     pub unsafe fn load(&self, source: impl Into<Source>) -> Result<Handle, Error> {
         // SAFETY: The caller's condition.
         let handles = unsafe { self.load_batch(vec![source.into()], &[])? };
@@ -55,11 +54,11 @@ impl Arena {
     ///
     /// # Safety
     ///
-    /// - As of [`Arena::load`].
+    /// - As for [`Arena::load`].
     ///
     /// # Errors
     ///
-    /// As of [`Arena::load`].
+    /// As for [`Arena::load`].
     pub unsafe fn load_all(
         &self,
         sources: impl IntoIterator<Item: Into<Source>>,
@@ -75,9 +74,9 @@ impl Arena {
     ///
     /// The handles of the batch come first, those of the members follow.
     ///
-    /// Threads that need the same member at the same time share one: the first loads it, the others are linked to it. Its
-    /// initializers run in the first thread and may still run when the other loads return. Objects of two batches that
-    /// define one symbol are [`Error::Duplicate`], whichever thread is first.
+    /// Threads that need the same member at the same time share it: the first thread loads it, and the objects of the
+    /// others are linked to it. Its initializers run in the first thread and may still run when the other loads return.
+    /// Objects of two batches that define one symbol are [`Error::Duplicate`], whichever thread is first.
     ///
     /// ```no_run
     /// # use masu_code::{Archive, Arena, Options, Source};
@@ -92,11 +91,11 @@ impl Arena {
     ///
     /// # Safety
     ///
-    /// - As of [`Arena::load`], for the members, too.
+    /// - As for [`Arena::load`], for the members, too.
     ///
     /// # Errors
     ///
-    /// As of [`Arena::load`]; of a library, that it is broken or has no index.
+    /// As for [`Arena::load`]; for a library, also that it is broken or has no index.
     pub unsafe fn load_with(
         &self,
         sources: impl IntoIterator<Item: Into<Source>>,
@@ -109,7 +108,7 @@ impl Arena {
 
     /// # Safety
     ///
-    /// - As of [`Arena::load`].
+    /// - As for [`Arena::load`].
     unsafe fn load_batch(
         &self,
         mut sources: Vec<Source>,
@@ -259,7 +258,7 @@ impl Arena {
                 continue;
             }
             let mut bytes = source.data;
-            // Copies them only where the caller has them, too.
+            // Copies the bytes only where the caller has them, too.
             debugger::locate(Arc::<Vec<u8>>::make_mut(&mut bytes), sections);
             let whole = || debugger::register(Symfile::Whole(Arc::clone(&bytes)));
             loaded.known = tools.debugger.then(whole);

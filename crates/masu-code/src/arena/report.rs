@@ -22,7 +22,7 @@ pub struct Usage {
     pub hole_bytes: usize,
 }
 
-/// What an arena holds.
+/// The contents of an arena, in figures.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
     /// The lowest address of the range.
@@ -50,7 +50,7 @@ pub struct Report {
 }
 
 impl Arena {
-    /// What the arena holds now.
+    /// The contents of the arena now.
     pub fn report(&self) -> Report {
         let state = self.shared.lock();
         let usage = |region| {

@@ -7,12 +7,12 @@ use crate::source::Source;
 /// A function of some instructions with an unwind table.
 const OBJECT: &[u8] = include_bytes!("../../tests/corpus/gcc-tiny.o");
 
-/// Objects and unwind tables that were looked at or copied for each of 200 unloads and loads, among so many objects,
-/// and how many registrations libgcc has to walk.
+/// The objects and unwind tables that were inspected or copied for each of 200 unloads and loads among `live` objects,
+/// and the number of registrations that libgcc has to walk.
 fn work(live: usize) -> (usize, usize, usize) {
     let arena = Arena::open(Options::default()).unwrap();
     let source = Source::new("tiny.o", OBJECT).private();
-    // SAFETY: It has no initializers.
+    // SAFETY: The object has no initializers.
     let load = || unsafe { arena.load(&source) }.unwrap();
     let mut objects: Vec<_> = (0..live).map(|_| load()).collect();
     let counts = || {

@@ -1,7 +1,7 @@
-//! A short object file for the debugger: where code and symbols are, and the unwind tables.
+//! A short object file for the debugger: the addresses of code and symbols, and the unwind tables.
 //!
-//! Relies on the ELF specification ("Object Files"). Of an object without lines and types a debugger reads no more: code it
-//! reads where it runs. The file of a small function is half as long as the compiler's.
+//! Relies on the ELF specification ("Object Files"). A debugger reads no more of an object without lines and types: it
+//! reads code at the place where the code runs. The file of a small function is half as long as the compiler's.
 
 use std::collections::BTreeMap;
 
@@ -104,8 +104,8 @@ impl<'a> Names<'a> {
     }
 }
 
-/// The short file of an object whose sections were loaded at these addresses; `None` where it has what only the whole
-/// one tells: lines and types.
+/// The short file of an object whose sections were loaded at these addresses; `None` where the object has lines and
+/// types, which only the whole file holds.
 ///
 /// # Safety
 ///
@@ -155,7 +155,7 @@ pub(crate) unsafe fn file(object: &Object<'_>, addresses: &[usize]) -> Option<Ve
         let (name, address, size) = (names.put(section.name)?, address as u64, size as u64);
         sections.push(Section { name, kind, flags, address, offset, size, ..Section::default() });
     }
-    // Local symbols come first, after one of nothing.
+    // Local symbols come first, after an empty symbol.
     let (table, mut locals) = (file.end(), 1_u32);
     file.0.resize(file.0.len() + SYMBOL as usize, 0);
     for is_local in [true, false] {
@@ -216,7 +216,7 @@ mod tests {
                 },
             )
             .collect();
-        // SAFETY: They are the object's own contents.
+        // SAFETY: The addresses lead to the object's own contents.
         let short = unsafe { file(&object, &addresses) }.expect("it has no lines");
         assert!(short.len() < whole.len() * 6 / 10, "{} of {}", short.len(), whole.len());
         let read = Object::read("short.o", &short).expect("it is an object");

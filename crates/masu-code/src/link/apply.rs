@@ -23,7 +23,7 @@ use crate::unwind;
 /// A section while it is written.
 struct Place<'b> {
     bytes: &'b mut [u8],
-    /// Its address when it runs.
+    /// The section's address when its code runs.
     start: usize,
     object: usize,
     section: usize,
@@ -63,8 +63,8 @@ impl<'a> Batch<'_, 'a> {
     }
 
     /// The OS pages of pieces of read-only data, neighbors joined: one call of the kernel for all instead of one for
-    /// each, and no page between them, which another batch may be writing in place. None where they are written through
-    /// the alias.
+    /// each, and no page between them, which another batch may be writing in place. There are none where read-only data
+    /// is written through the alias.
     fn sealed_pages(&self, pieces: impl Iterator<Item = Bytes<usize>>) -> Vec<Bytes<usize>> {
         if self.state.range.is_dual() {
             return Vec::new();
@@ -98,7 +98,8 @@ impl<'a> Batch<'_, 'a> {
                 let frames = unwind::check(place.bytes, start, &texts)
                     .map_err(|why| Error::malformed(input.name, why))?;
                 if !frames.is_empty() {
-                    // From 13 on libgcc finds a table by the range of its code, and aborts where two begin alike.
+                    // From version 13 on, libgcc finds a table by the range of its code, and aborts where two ranges
+                    // begin at one address.
                     if unwind::overlap(&plan.frames, &frames) {
                         let why = "it has two unwind tables of the same code";
                         return Err(Error::malformed(input.name, why));
@@ -125,7 +126,7 @@ impl<'a> Batch<'_, 'a> {
         Ok(())
     }
 
-    /// Copies a section's contents to where they are written, with the zeros that belong to it.
+    /// Copies a section's contents to the place where they are written, with the zeros that belong to it.
     fn fill(&self, section: &Section<'_>, region: Region, start: usize) -> &'static mut [u8] {
         let end = if section.is_frames { super::layout::END_OF_FRAMES } else { 0 };
         let size = section.size + end;
@@ -211,8 +212,8 @@ impl<'a> Batch<'_, 'a> {
         Ok(())
     }
 
-    /// Where code of x86-64 takes an address that is too far away, has it loaded from the GOT, as code for shared
-    /// libraries does; `false` where it does something else with it.
+    /// For code of x86-64 that takes the address of a target too far away: makes the code load the address from the
+    /// GOT, as code for shared libraries does. Returns `false` where the code does something else with the address.
     fn reach(
         &mut self,
         rule: &Rule,
@@ -256,7 +257,7 @@ impl<'a> Batch<'_, 'a> {
             let why = if storage::is_own(module) { OWN_ELSEWHERE } else { LATE };
             from_pointer.ok_or(Trouble::Storage(why))
         };
-        // Its place in the object's own module, where the code takes it to be in this.
+        // The variable's place in the object's own module, where the code assumes that the variable is in this module.
         let own_module = plan.taken.more().storage.as_ref().map(Storage::module);
         let own = || {
             let variable = thread()?;
@@ -339,7 +340,7 @@ impl<'a> Batch<'_, 'a> {
             }
         };
         plan.taken.share(shared);
-        // The stub's users are users of what it reads, too.
+        // The stub's users are also users of the GOT entry that the stub reads.
         if !matches!(slot, Slot::Entry(_)) {
             self.slot(slot, plan)?;
         }
@@ -384,7 +385,7 @@ impl<'a> Batch<'_, 'a> {
                     bytes[..8].copy_from_slice(&value.to_le_bytes());
                     8
                 }
-                // Filled in when it was chosen.
+                // The entry was filled in when the function was chosen.
                 Shared::Slot(Slot::Chosen(_)) => 8,
                 Shared::Slot(Slot::Thread(value)) => {
                     bytes[..8].copy_from_slice(&value.to_le_bytes());
@@ -416,7 +417,7 @@ impl<'a> Batch<'_, 'a> {
     }
 }
 
-/// Why a quantity cannot be computed.
+/// The reason why a quantity cannot be computed.
 enum Trouble {
     Storage(&'static str),
     Full(Error),

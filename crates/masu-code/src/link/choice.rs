@@ -1,4 +1,4 @@
-//! Functions that choose their implementation at load (IFUNC): each gets a stub, as a linker does it.
+//! Functions that choose their implementation at load (IFUNC): each function gets a stub, as a linker does it.
 //!
 //! Relies on stubs and GOT entries. The resolver is code of the object, so it runs when all of the batch is relocated
 //! and executable, and before the stub's address is published.
@@ -69,7 +69,8 @@ impl Batch<'_, '_> {
             let Some(slot) = self.state.slots.address(Shared::Slot(Slot::Chosen(chooser))) else {
                 continue;
             };
-            // SAFETY: It is code of the object, which the caller vouches for, and all of it is in place.
+            // SAFETY: The function is code of the object, which the caller vouches for, and all of the object is in
+            // place.
             let chosen = unsafe { process::choose(chooser) };
             let bytes = slot..slot + 8;
             // SAFETY: Read-only data may be written by its owner.

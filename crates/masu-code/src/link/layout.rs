@@ -1,4 +1,4 @@
-//! Where the sections of a batch go.
+//! The placement of a batch's sections.
 //!
 //! Relies on [`crate::space`]. The spacing of text is 16 bytes, and never a multiple of 128 from one
 //! function to the next of the same size, because functions at such distances share few sets of the instruction cache.
@@ -72,8 +72,8 @@ impl Pile {
 
 const REGIONS: [Region; 3] = [Region::Text, Region::Sealed, Region::Data];
 
-/// Puts the sections that are thread-local, or those that are not, on their regions' piles; an error is a region that
-/// has no such room.
+/// Puts the thread-local sections, or all others, on the piles of their regions; the error is a region without enough
+/// room.
 fn pile_up(
     input: &Input<'_>,
     plan: &mut Plan,
@@ -91,7 +91,7 @@ fn pile_up(
 }
 
 impl Batch<'_, '_> {
-    /// Keeps each COMDAT group once: that of an object loaded earlier, or the batch's first.
+    /// Keeps each COMDAT group once: the group of an object loaded earlier, or the batch's first.
     pub(super) fn choose_groups(&mut self) {
         let mut here: HashMap<&[u8], usize> = HashMap::new();
         for (index, (input, plan)) in self.inputs.iter().zip(&mut self.plans).enumerate() {
@@ -100,7 +100,7 @@ impl Batch<'_, '_> {
             }
             for group in &input.object.groups {
                 let earlier = self.state.groups.contains_key(group.signature);
-                // What is private is no other object's to use.
+                // No other object may use the groups of a private object.
                 let alone = input.is_private;
                 if !alone && (earlier || here.contains_key(group.signature)) {
                     for &member in &group.members {
@@ -128,7 +128,7 @@ impl Batch<'_, '_> {
             let sealed = piles[Region::Sealed as usize];
             let threads = input.object.sections.iter().filter(|section| section.is_thread);
             if let Some(align) = threads.map(|section| section.align).max() {
-                // What each thread copies is one piece.
+                // The image that each thread copies is one piece.
                 let start = piles[Region::Sealed as usize].put(0, align).unwrap_or(sealed.size);
                 pile_up(input, plan, &mut piles, true)
                     .map_err(|region| self.state.full(region, usize::MAX))?;
@@ -177,7 +177,7 @@ impl Batch<'_, '_> {
             let Pile { size, align } = piles[Region::Text as usize];
             places.push(whole.put(size, align).ok_or_else(|| full(self.state))?);
         }
-        // What may be too far away for a branch, or is chosen.
+        // Symbols that may be too far away for a branch, or whose function is chosen at load time.
         let far = |symbol: &&crate::object::Symbol<'_>| {
             matches!(symbol.home, Home::Undefined | Home::Absolute) || symbol.kind == Kind::Indirect
         };
@@ -195,7 +195,7 @@ impl Batch<'_, '_> {
             let start = piece.start + at;
             plan.taken.text = start..start + piles[Region::Text as usize].size;
         }
-        // The bytes between and behind have no owner until whole OS pages are free again.
+        // The bytes between and behind the objects have no owner until whole OS pages are free again.
         let mut end = piece.start;
         for index in 0..self.plans.len() {
             let text = self.plans[index].taken.text.clone();
@@ -235,18 +235,19 @@ impl Batch<'_, '_> {
     }
 }
 
-/// A common symbol that has a place: its number there, and size and alignment of the largest of its name.
+/// A common symbol that gets room: its number in the object, and the size and alignment of the largest common symbol of
+/// its name.
 struct Common {
     symbol: usize,
     size: usize,
     align: usize,
 }
 
-/// The common symbols that each object of a batch has to make room for: the first that has one of a name makes room for
-/// the largest of them all, unless a definition is there.
+/// The common symbols that each object of a batch has to make room for. The first object with a common symbol of a name
+/// makes room for the largest symbol of that name, unless a definition exists.
 fn commons(inputs: &[Input<'_>], published: &Published) -> Vec<Vec<Common>> {
     let mut found: Vec<Vec<Common>> = inputs.iter().map(|_| Vec::new()).collect();
-    // Where the room of a name is; none where something else defines it.
+    // The place of the room for a name; `None` where a definition exists.
     let mut places: HashMap<&[u8], Option<(usize, usize)>> = HashMap::new();
     let symbols = || inputs.iter().flat_map(|input| &input.object.symbols);
     if !symbols().any(|symbol| symbol.home == Home::Common) {

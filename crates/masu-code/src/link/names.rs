@@ -1,8 +1,8 @@
 //! Resolves the symbols that relocations of the batch name.
 //!
-//! Relies on the symbols of earlier objects, the process and the resolver, searched in this order after the batch.
-//! An arena is one link: a strong definition must be the only one, a weak one yields to any other, and all objects of
-//! the arena see hidden symbols.
+//! Relies on the symbols of earlier objects, the process and the resolver, searched in this order after the batch. An
+//! arena is one link: a symbol may have one strong definition, a weak definition yields to any other, and all objects
+//! of the arena see hidden symbols.
 
 use std::collections::HashMap;
 
@@ -33,7 +33,7 @@ enum Strength {
 
 pub(super) type Defined<'a> = HashMap<&'a [u8], Here>;
 
-/// How strongly a symbol is defined; `None` where it is not, or not for others.
+/// The strength of a symbol's definition; `None` where it is not defined, or not for other objects.
 fn strength(symbol: &Symbol<'_>, plan: &Plan, number: usize) -> Option<Strength> {
     if symbol.is_local || symbol.name.is_empty() {
         return None;
@@ -43,7 +43,7 @@ fn strength(symbol: &Symbol<'_>, plan: &Plan, number: usize) -> Option<Strength>
         Home::Common => {
             plan.commons.iter().any(|(symbol, _)| *symbol == number).then_some(Strength::Common)
         }
-        // Another object has it, or it is not loaded.
+        // Another object has the section, or the section is not loaded.
         Home::Section(home) if plan.sections[home] == 0 => None,
         Home::Section(_) | Home::Absolute if symbol.is_weak => Some(Strength::Weak),
         Home::Section(_) | Home::Absolute => Some(Strength::Strong),
@@ -51,7 +51,7 @@ fn strength(symbol: &Symbol<'_>, plan: &Plan, number: usize) -> Option<Strength>
 }
 
 impl<'a> Batch<'_, 'a> {
-    /// Resolves every symbol that a relocation of a loaded section names. An error is of no account where the state's
+    /// Resolves every symbol that a relocation of a loaded section names. An error does not count while the state's
     /// [`crate::outside::Outside`] wants names.
     pub(super) fn resolve(&mut self) -> Result<(), Error> {
         let defined = self.define()?;
@@ -226,7 +226,7 @@ impl<'a> Batch<'_, 'a> {
         if name == b"_GLOBAL_OFFSET_TABLE_" {
             return Ok(Some(Target::Address(self.state.range.bytes(Region::Sealed).start, 0)));
         }
-        // What is not known yet is asked for, and all of this is done again.
+        // Names that are not known yet are noted, and asked for later; then the whole batch is linked again.
         let outside = &mut self.state.outside;
         let found = if symbol.kind == Kind::ThreadLocal {
             outside.variable(name).map(|found| found.map(Target::Thread))

@@ -1,5 +1,4 @@
-//! The relocations of aarch64, as its ABI supplement lists them, less those that only linkers
-//! write.
+//! The relocations of aarch64, as its ABI supplement lists them, except types that only linkers write.
 //!
 //! Code for a thread-local variable of any module calls a *descriptor*; the arena rewrites the four
 //! instructions to load the variable's distance from the thread pointer instead, as linkers do where storage is static.
@@ -10,7 +9,7 @@ pub(crate) const CPU: Cpu = Cpu {
     machine: object::elf::EM_AARCH64.0,
     name: "aarch64",
     rules: RULES,
-    // 128 MiB, less what an addend may add.
+    // 128 MiB, less the most that an addend may add.
     branch: (128 << 20) - (64 << 10),
     largest: 248 << 20,
     stub,
@@ -130,13 +129,13 @@ fn stub(at: usize, slot: usize) -> [u8; STUB] {
         bytes.copy_from_slice(&word.to_le_bytes());
     }
     let frame = |address: usize| address as i128 & !0xfff;
-    // Both are in one range of at most 1 GiB, so that neither can fail.
+    // The stub and the slot are in one range of at most 1 GiB, so that neither store can fail.
     let _ = PAGE.store(&mut code, 0, frame(slot) - frame(at));
     let _ = low(3).store(&mut code, 4, slot as i128);
     code
 }
 
-/// Rewrites one of the four instructions that call a descriptor; `false` if it is outside.
+/// Rewrites one of the four instructions that call a descriptor; `false` if the instruction is outside the bytes.
 pub(crate) fn rewrite(bytes: &mut [u8], offset: usize, rewrite: Rewrite) -> bool {
     let Some(end) = offset.checked_add(4) else { return false };
     let Some(code) = bytes.get_mut(offset..end) else { return false };

@@ -3,19 +3,19 @@
 //! Some fields of aarch64 take bits from the middle of the value, so the limit covers the bits below them
 //! too.
 
-/// Which values a field can hold.
+/// The values that a field can hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fits {
     Signed,
     Unsigned,
     /// Signed or unsigned: the bits are the same.
     Either,
-    /// Any, cut off.
+    /// Any value, cut off.
     Any,
 }
 
 impl Fits {
-    /// Whether `value` is one of `bits` bits.
+    /// Whether `value` fits into `bits` bits.
     pub(crate) fn holds(self, value: i128, bits: u32) -> bool {
         let (half, whole) = (1_i128 << (bits - 1), 1_i128 << bits);
         match self {
@@ -33,8 +33,8 @@ pub(crate) enum Field {
     Nothing,
     /// A little-endian number of this many bytes.
     Bytes(u32, Fits),
-    /// `bits` bits of the value from bit `from` on, at bit `at` of an instruction; all that lies
-    /// below `from` must be zero where `exact`.
+    /// `bits` bits of the value from bit `from` on, at bit `at` of an instruction; the bits below `from` must be zero
+    /// where `exact`.
     Bits {
         from: u32,
         bits: u32,
@@ -53,10 +53,10 @@ pub(crate) enum Field {
     },
 }
 
-/// Why a value was not stored.
+/// The reason why a value was not stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wrong {
-    /// It does not fit.
+    /// The value does not fit the field.
     Range,
     /// The bytes are not all in the section.
     Outside,

@@ -1,4 +1,4 @@
-//! The relocations of x86-64, as its ABI supplement lists them, less those that only linkers write.
+//! The relocations of x86-64, as its ABI supplement lists them, except types that only linkers write.
 
 use super::{Cpu, Field, Fits, Origin, Quantity, Rewrite, Rule, STUB};
 
@@ -65,7 +65,7 @@ const RULES: &[Rule] = &[
 fn stub(at: usize, slot: usize) -> [u8; STUB] {
     let mut code = [0xcc; STUB];
     code[..2].copy_from_slice(&[0xff, 0x25]);
-    // Both are in one range of at most 1 GiB.
+    // The stub and the slot are in one range of at most 1 GiB.
     let distance = slot.wrapping_sub(at + 6) as u32;
     code[2..6].copy_from_slice(&distance.to_le_bytes());
     code
@@ -78,8 +78,8 @@ pub(crate) fn is_branch(bytes: &[u8], offset: usize) -> bool {
     matches!(before(1), Some(0xe8 | 0xe9)) || conditional
 }
 
-/// Rewrites an instruction that loads `target` from the GOT into one that has it, as the ABI
-/// supplement says in "Optimize GOTPCRELX Relocations"; `true` where it did.
+/// Rewrites an instruction that loads `target` from the GOT into an instruction that refers to `target` itself, as the
+/// ABI supplement says in "Optimize GOTPCRELX Relocations"; returns `true` where that was possible.
 ///
 /// `place` is the address of the four bytes at `offset`.
 pub(crate) fn relax(bytes: &mut [u8], offset: usize, place: usize, target: usize) -> bool {
@@ -120,7 +120,8 @@ pub(crate) fn is_address(bytes: &[u8], offset: usize) -> bool {
     matches!(code, Some(&[0x48 | 0x4c, 0x8d, mode]) if mode & 0xc7 == 0x05)
 }
 
-/// Makes it `mov slot(%rip), %reg`: [`relax`] the other way round; `true` where the slot is in reach.
+/// Rewrites that instruction into `mov slot(%rip), %reg`, the reverse of [`relax`]; returns `true` where the slot is in
+/// reach.
 pub(crate) fn load_address(bytes: &mut [u8], offset: usize, place: usize, slot: usize) -> bool {
     let distance = i32::try_from(slot as i128 - (place as i128 + 4));
     let code = bytes.get_mut(offset.saturating_sub(2)..offset.saturating_add(4));

@@ -1,14 +1,15 @@
-//! Tells libgcc's unwinder of frames.
+//! Registers frames with libgcc's unwinder.
 //!
 //! Relies on libgcc's functions, found through the dynamic linker. From version 13 on, libgcc finds a registration by a
 //! tree of addresses without a lock: each table is a registration of its own, which stays as long as its object.
 //!
 //! Before 13 it has a list of registrations under a lock. Each exception walks the list, so that a registration for
-//! each object would be too many: here one stands for a whole *section* of the arena's text. `_Unwind_Find_FDE` reads
-//! the registration's note once more *after it has released the lock*, so a note must not be freed or registered again
-//! while any thread may be unwinding. Notes therefore stay until the arena goes. What changes is the sorted vector of
-//! frames that a note leads to: the new one is stored in the note, then the lock is taken and released once, and only then
-//! is the old one freed. A thread that found the old vector did so under the lock, and reads no vector outside it.
+//! each object would be too many: here one registration stands for a whole *section* of the arena's text.
+//! `_Unwind_Find_FDE` reads the registration's note once more *after it has released the lock*, so a note must not be
+//! freed or registered again while any thread may be unwinding. Notes therefore stay until the arena goes. Only the
+//! sorted vector of frames that a note leads to changes: the new vector is stored in the note, then the lock is taken
+//! and released once, and only then is the old vector freed. A thread that found the old vector did so under the lock,
+//! and reads no vector outside the lock.
 //!
 //! ```text
 //! unwinding thread                         this module
@@ -35,7 +36,7 @@ pub(crate) struct Table {
     pub(crate) at: usize,
 }
 
-/// The address of a frame description, and the code that it is about.
+/// The address of a frame description, and the code that it describes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Frame {
     pub(crate) code: Bytes<usize>,
@@ -48,8 +49,8 @@ const SECTION: usize = 16 << 10;
 /// The unwinder's frames of an arena.
 #[derive(Debug, Default)]
 pub(crate) struct Frames {
-    /// By the first address of each section's text, where libgcc has a list. A frame is in each section that its code
-    /// reaches into.
+    /// The sections by the first address of their text, where libgcc has a list. A frame is in each section that its
+    /// code reaches into.
     sections: BTreeMap<usize, Section>,
     /// Frames that were copied for changes.
     #[cfg(test)]
@@ -60,18 +61,18 @@ pub(crate) struct Frames {
 unsafe impl Send for Frames {}
 
 impl Frames {
-    /// None yet; the dynamic linker is asked for the unwinder here, and not under the arena's lock.
+    /// No frames yet. The dynamic linker is asked for the unwinder here, and not under the arena's lock.
     pub(crate) fn open() -> Frames {
         Unwinder::of_process();
         Frames::default()
     }
 
-    /// Tells the unwinder of frames, in a process that has one.
+    /// Registers frames with the unwinder, in a process that has one.
     ///
     /// # Safety
     ///
     /// - Each of `tables` passed [`super::check`] at that address, has frames, and ends with four zeros.
-    /// - `frames` are all that the checks returned.
+    /// - `frames` are all frames that the checks returned.
     /// - The tables stay until they are given to [`Frames::remove`].
     pub(crate) unsafe fn add(&mut self, tables: &[Table], frames: Vec<Frame>) {
         match Unwinder::of_process() {
@@ -92,7 +93,7 @@ impl Frames {
             Unwinder::None => {}
             Unwinder::Tables { remove, .. } => {
                 for table in tables {
-                    // SAFETY: It was registered, and is taken back once.
+                    // SAFETY: The table was registered, and is removed once.
                     unsafe { remove(table.at as *const c_void) };
                 }
             }
@@ -107,7 +108,7 @@ impl Frames {
                 changes.entry(start).or_default().push((frame.code.start, frame.at));
             }
         }
-        // No code of a new section runs yet, so that nothing is missed while it is without frames.
+        // No code of a new section runs yet, so that nothing is missed while the section has no frames.
         let new = changes.keys().filter(|start| !self.sections.contains_key(start));
         let new: Vec<(usize, Section)> =
             new.map(|&at| (at, Section::register(list, at, 0))).collect();
@@ -159,12 +160,13 @@ impl Frames {
         }
         list.pass_lock();
         for vector in old {
-            // SAFETY: It came from `malloc`, here or in libgcc, and no note leads to it since the lock was passed.
+            // SAFETY: The vector came from `malloc`, here or in libgcc, and no note leads to it since the lock was
+            // passed.
             unsafe { kernel::free(vector) };
         }
     }
 
-    /// How many registrations there are, where libgcc has a list.
+    /// The number of registrations, where libgcc has a list.
     #[cfg(test)]
     pub(crate) fn sections(&self) -> usize {
         self.sections.len()
@@ -181,7 +183,7 @@ impl Drop for Frames {
     }
 }
 
-/// Where the sections begin that code reaches into.
+/// The first addresses of the sections that code reaches into.
 fn sections_of(code: &Bytes<usize>) -> impl Iterator<Item = usize> + use<> {
     (code.start / SECTION * SECTION..code.end).step_by(SECTION)
 }
@@ -189,8 +191,8 @@ fn sections_of(code: &Bytes<usize>) -> impl Iterator<Item = usize> + use<> {
 /// libgcc's note of a registration (`struct object`): six words at most in any version.
 type Note = [usize; 8];
 
-/// The words of a note that are used here: the least address of code, the vector of sorted frames, what kind of note it
-/// is, and the list's next.
+/// The words of a note that are used here: the least address of code, the vector of sorted frames, the kind of the
+/// note, and the next note of the list.
 const BEGIN: usize = 0;
 const VECTOR: usize = 3;
 const KIND: usize = 4;
@@ -205,7 +207,7 @@ const SORTED: usize = 1 | 4;
 /// A registration of a table without code, which gives the note its first address and makes it one of mixed encodings.
 #[derive(Debug)]
 struct Section {
-    /// Where the code of each frame begins, in order, and the frames' addresses.
+    /// The start of each frame's code, in order, and the frames' addresses.
     codes: Vec<usize>,
     frames: Vec<usize>,
     table: *mut EmptyTable,
@@ -226,7 +228,7 @@ fn empty_table(start: usize, length: u64) -> EmptyTable {
     // A common entry of the oldest kind, where an address is a number, and its frame.
     table[..2].copy_from_slice(&[entry(12, 0), letters([1, 0, 1, 0x78, 16, 0, 0, 0])]);
     table[2..5].copy_from_slice(&[entry(20, 20), code, length]);
-    // One that says that an address is of eight bytes (4), and its frame; the end.
+    // A common entry that says that an address has eight bytes (4), and its frame; the end.
     table[5..8].copy_from_slice(&[entry(20, 0), letters([1, b'z', b'R', 0, 1, 0x78, 16, 1]), 4]);
     table[8..11].copy_from_slice(&[entry(28, 28), code, length]);
     table
@@ -288,7 +290,7 @@ impl Section {
         }
     }
 
-    /// Replaces the vector by one of today's frames; returns the old one.
+    /// Replaces the vector by a vector of the current frames; returns the old vector.
     fn show(&self) -> usize {
         let count = self.frames.len();
         // libgcc frees the last vector by `free`.
@@ -307,16 +309,16 @@ impl Section {
 
     /// No thread may be unwinding through the section's code.
     fn deregister(self, list: List) {
-        // SAFETY: It was registered, and is taken back once.
+        // SAFETY: The table was registered, and is removed once.
         unsafe { (list.deregister)(self.table.cast()) };
-        // SAFETY: It came from a box, and libgcc has it no more.
+        // SAFETY: The note came from a box, and libgcc no longer has it.
         drop(unsafe { Box::from_raw(self.note) });
         // SAFETY: As above.
         drop(unsafe { Box::from_raw(self.table) });
     }
 }
 
-/// How this process's unwinder takes tables.
+/// The way in which this process's unwinder takes tables.
 #[derive(Clone, Copy)]
 enum Unwinder {
     None,
@@ -344,7 +346,7 @@ struct List {
 
 impl List {
     fn search(self, code: usize) {
-        // SAFETY: Any address may be asked for.
+        // SAFETY: Any address may be searched for.
         unsafe { (self.search)(code, &mut [0; 3]) };
     }
 
@@ -362,7 +364,7 @@ impl List {
         let section = Section::register(self, start, 1);
         // ORDERING: Relaxed, as in `has_vector`.
         let word = |index| section.word(index).load(Ordering::Relaxed);
-        // A list's note says what comes next.
+        // A note of a list says which note comes next.
         let mut is_known = word(NEXT) != UNTOUCHED;
         if is_known {
             self.pass_lock();
@@ -384,7 +386,7 @@ impl Unwinder {
     fn of_process() -> Unwinder {
         static FOUND: OnceLock<Unwinder> = OnceLock::new();
         *FOUND.get_or_init(|| {
-            // LLVM's unwinder has functions of the same names that take something else.
+            // LLVM's unwinder has functions of the same names that take other arguments.
             if process::symbol(b"__unw_add_dynamic_eh_frame_section").is_some() {
                 return Unwinder::None;
             }
@@ -425,9 +427,9 @@ mod tests {
             _: *const c_void,
         ) {
             let vector = kernel::malloc(16) as *mut [usize; 2];
-            // SAFETY: Of this size.
+            // SAFETY: The vector has this size.
             unsafe { vector.write([table as usize, 0]) };
-            // SAFETY: The caller's note.
+            // SAFETY: This is the caller's note.
             unsafe { *note = [0, 0, 0, vector as usize, SORTED, 0, 0, 0] };
         }
         extern "C" fn deregister(_: *const c_void) -> *mut Note {
@@ -458,7 +460,7 @@ mod tests {
         for section in std::mem::take(&mut frames.sections).into_values() {
             let vector = section.word(VECTOR).load(Ordering::Relaxed);
             section.deregister(list());
-            // SAFETY: This libgcc leaves it.
+            // SAFETY: The test's libgcc leaves the vector to this test.
             unsafe { kernel::free(vector) };
         }
     }
