@@ -1,14 +1,12 @@
-//! The cost of a call by where code is: many small functions, loaded in one of several layouts and
-//! called in turn.
+//! The cost of a call by the place of code: many small functions, loaded in one of several layouts and called in turn.
 //!
 //! `layout prepare DIR COUNT` makes the objects and libraries; `layout run DIR KIND BODY COUNT FILE`
 //! loads them, calls them, prints a checksum (the same for every layout) and appends its figures to
 //! FILE as a line of JSON. `masu experiment code` runs the layouts in turns.
 //!
-//! All functions are copies of one that gcc compiled, with the constant and the name changed in the
-//! bytes of its object or library. So thousands of libraries take a second to make, and each is real
-//! output of the compiler and linker. The long body is instructions without effect, so that fetching
-//! them is its only cost.
+//! All functions are copies of one function that gcc compiled, with the constant and the name changed in the bytes of
+//! its object or library. So thousands of libraries take a second to make, and each is real output of the compiler and
+//! linker. The long body is instructions without effect, so that fetching them is its only cost.
 
 use std::error::Error;
 use std::fs;
@@ -30,7 +28,7 @@ const NAME: &str = "f00000";
 /// Names of the bodies: about 8 bytes, and 204.
 const BODIES: [&str; 2] = ["8", "204"];
 
-/// Where files are memory and nothing else.
+/// The folder whose files are memory and nothing else.
 const MEMORY: &str = "/dev/shm";
 
 fn main() -> Outcome<()> {
@@ -45,13 +43,13 @@ fn main() -> Outcome<()> {
     }
 }
 
-/// C of a function: an addition and a return, which take 7 bytes, and what fills the body up.
+/// C of a function: an addition and a return, which take 7 bytes, and instructions that fill the body.
 fn text(body: &str) -> String {
     let filling = if body == "204" { "__asm__ volatile(\".nops 197, 8\"); " } else { "" };
     format!("unsigned {NAME}(unsigned x) {{ {filling}return x + {MARK}u; }}")
 }
 
-/// The places where something stands in an object or library.
+/// The places where `what` stands in an object or library.
 fn places(bytes: &[u8], what: &[u8]) -> Vec<usize> {
     let windows = bytes.windows(what.len()).enumerate();
     windows.filter(|(_, window)| *window == what).map(|(at, _)| at).collect()
@@ -103,7 +101,7 @@ fn prepare(folder: &Path, count: u32) -> Outcome<()> {
 /// Bytes that are written at once.
 const PAGE: usize = 4096;
 
-/// Writes a file with holes where there are only zeros: libraries aligned to 2 MiB are mostly that.
+/// Writes a file with holes where there are only zeros: libraries aligned to 2 MiB are mostly zeros.
 fn write_sparse(path: &Path, bytes: &[u8], pages: &[usize]) -> Outcome<()> {
     let file = fs::File::create(path)?;
     file.set_len(bytes.len() as u64)?;
@@ -113,13 +111,13 @@ fn write_sparse(path: &Path, bytes: &[u8], pages: &[usize]) -> Outcome<()> {
     Ok(())
 }
 
-/// Functions that were loaded, and how long it took.
+/// The loaded functions, and the time that loading took.
 struct Loaded {
     functions: Vec<Function>,
     load: Duration,
     /// The linker's part of `load`.
     link: Duration,
-    /// Resident memory before it, in KiB.
+    /// Resident memory before loading, in KiB.
     resident: u64,
     _arena: Option<Arena>,
 }
@@ -171,12 +169,12 @@ fn link(objects: &[PathBuf], folder: &Path) -> Outcome<Loaded> {
     Ok(Loaded { functions, load, link, resident, _arena: None })
 }
 
-/// How the arena loads: its name begins with `arena`, and each of these is a word of it.
+/// The way in which the arena loads: its name begins with `arena`, and each of these is a word of it.
 #[derive(Default)]
 struct Way {
     /// The objects are in the program's memory already.
     memory: bool,
-    /// Neither debugger nor unwinder learns of it.
+    /// Neither debugger nor unwinder learns of the code.
     untold: bool,
     /// Code is written before it is made executable, not through a second mapping.
     batches: bool,
@@ -259,7 +257,7 @@ fn call(functions: &[Function], calls: usize) -> u32 {
     sum
 }
 
-/// Samples of a run; the quickest counts, because whatever else runs only adds.
+/// Samples of a run; the quickest counts, because other work only adds time.
 const SAMPLES: usize = 15;
 
 const CALLS: usize = 400_000;

@@ -1,10 +1,10 @@
 //! Ruby's MJIT in the code arena, without a change of Ruby: a library to preload, `LD_PRELOAD=libmjit.so MASU_MJIT=arena`.
 //!
 //! MJIT has the C compiler make an object of each method and the linker a library of each object, which it loads with
-//! `dlopen`. Here the object takes the library's name before the linker starts, and `dlopen` of an object is a load into the
-//! arena. Ruby starts compilers by `vfork` and `execv`, so what stands in for `execv` runs in a child that shares the
-//! parent's memory: there it only makes system calls. `MASU_MJIT=own` loads libraries as Ruby does, and has the compiler
-//! refuse the one that Ruby would compact all methods into.
+//! `dlopen`. Here the object takes the library's name before the linker starts, and `dlopen` of an object is a load
+//! into the arena. Ruby starts compilers by `vfork` and `execv`, so the replacement of `execv` runs in a child that
+//! shares the parent's memory: there the replacement only makes system calls. `MASU_MJIT=own` loads libraries as Ruby
+//! does, and makes the compiler refuse the library into which Ruby would compact all methods.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;
@@ -21,10 +21,10 @@ struct Real {
     execv: unsafe extern "C" fn(*const c_char, *const *const c_char) -> c_int,
 }
 
-/// What becomes of MJIT's objects.
+/// The destination of MJIT's objects.
 #[derive(Clone, Copy, PartialEq)]
 enum Way {
-    /// A library each, as Ruby has them until it compacts.
+    /// A library for each object, as Ruby has them until it compacts.
     Own,
     /// Objects in the arena.
     Arena,
@@ -35,7 +35,7 @@ static WAY: OnceLock<Option<Way>> = OnceLock::new();
 static ARENA: OnceLock<Option<Arena>> = OnceLock::new();
 
 unsafe extern "C" {
-    // Not in every version of the crate `libc`.
+    // Not every version of the crate `libc` has this function.
     fn dlvsym(handle: *mut c_void, name: *const c_char, version: *const c_char) -> *mut c_void;
 }
 
@@ -43,7 +43,7 @@ unsafe extern "C" {
 #[unsafe(link_section = ".init_array")]
 static START: extern "C" fn() = start;
 
-/// Before the program: its threads would meet a half-made environment.
+/// Runs before the program: its threads would meet a half-made environment.
 extern "C" fn start() {
     real();
     WAY.get_or_init(|| match std::env::var("MASU_MJIT").as_deref() {
@@ -51,7 +51,8 @@ extern "C" fn start() {
         Ok("own") => Some(Way::Own),
         _ => None,
     });
-    // SAFETY: The program has one thread yet. What Ruby starts, compilers above all, shall not load this.
+    // SAFETY: The program still has one thread. The programs that Ruby starts, compilers above all, must not load this
+    // library.
     unsafe { std::env::remove_var("LD_PRELOAD") };
 }
 
@@ -103,7 +104,7 @@ fn way() -> Option<Way> {
     *WAY.get()?
 }
 
-/// The arena, beside the library that objects call most.
+/// The arena, near the library that objects call most.
 fn arena() -> Option<&'static Arena> {
     let made = ARENA.get_or_init(|| {
         // SAFETY: The name ends in NUL.
@@ -114,7 +115,7 @@ fn arena() -> Option<&'static Arena> {
     made.as_ref()
 }
 
-/// The object in the file of this name; none where it is anything else.
+/// The object in the file of this name; `None` if the file is anything else.
 fn load(path: &CStr) -> Option<*mut c_void> {
     let path = Path::new(std::ffi::OsStr::from_bytes(path.to_bytes()));
     let bytes = std::fs::read(path).ok()?;
@@ -123,7 +124,7 @@ fn load(path: &CStr) -> Option<*mut c_void> {
         return None;
     }
     let name = path.file_name()?.to_string_lossy().into_owned();
-    // SAFETY: A compiler made it for this process. It has no initializers.
+    // SAFETY: A compiler made the object for this process. The object has no initializers.
     let object = unsafe { arena()?.load(Source::new(name, bytes).private()) };
     let object = object.inspect_err(|error| eprintln!("mjit: {error}")).ok()?;
     // The dynamic linker's handles are even.
@@ -156,7 +157,7 @@ pub unsafe extern "C" fn dlopen(path: *const c_char, flags: c_int) -> *mut c_voi
 
 /// # Safety
 ///
-/// - `handle` is of `dlopen`, or stands for libraries as `RTLD_NEXT` does; `name` is a text that ends in NUL.
+/// - `handle` came from `dlopen`, or stands for libraries as `RTLD_NEXT` does; `name` is a text that ends in NUL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dlsym(handle: *mut c_void, name: *const c_char) -> *mut c_void {
     if let Some(object) = object(handle) {
@@ -171,7 +172,7 @@ pub unsafe extern "C" fn dlsym(handle: *mut c_void, name: *const c_char) -> *mut
 
 /// # Safety
 ///
-/// - `handle` is of `dlopen`, and no thread runs code of what it stands for.
+/// - `handle` came from `dlopen`, and no thread runs code of the object or library that it stands for.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dlclose(handle: *mut c_void) -> c_int {
     match object(handle) {
@@ -184,28 +185,28 @@ pub unsafe extern "C" fn dlclose(handle: *mut c_void) -> c_int {
     }
 }
 
-/// What Ruby's children call to become a compiler or a linker.
+/// The function that Ruby's children call to become a compiler or a linker.
 ///
 /// # Safety
 ///
-/// - As of the C library's: texts that end in NUL, the list of them in NULL.
+/// - As for the C library's function: texts that end in NUL, and the list of texts in NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn execv(path: *const c_char, words: *const *const c_char) -> c_int {
     // SAFETY: The caller's condition.
     let instead = way().and_then(|way| unsafe { instead(way, words) });
     if let Some(end) = instead {
-        // SAFETY: Ends the child alone, with nothing of the parent's done at its end.
+        // SAFETY: This ends only the child, without the parent's work at exit.
         unsafe { libc::_exit(end) };
     }
     // SAFETY: The caller's condition.
     unsafe { (real().execv)(path, words) }
 }
 
-/// How the child of this command is to end at once; none where the command is to run.
+/// The exit code with which the child of this command must end at once; `None` where the command must run.
 ///
 /// # Safety
 ///
-/// - As of [`execv`]'s `words`.
+/// - As for `words` of [`execv`].
 unsafe fn instead(way: Way, words: *const *const c_char) -> Option<c_int> {
     let (mut output, mut input, mut is_compiling) = (None, None, false);
     let mut is_output = false;
@@ -228,7 +229,7 @@ unsafe fn instead(way: Way, words: *const *const c_char) -> Option<c_int> {
     let (input, output) = (input?, output?);
     match way {
         Way::Arena if !is_compiling && output.to_bytes().ends_with(b".so") => {
-            // SAFETY: Two texts that end in NUL. The object's own name goes when MJIT removes it.
+            // SAFETY: Two texts that end in NUL. The object's own name is removed by MJIT.
             Some(c_int::from(unsafe { libc::link(input.as_ptr(), output.as_ptr()) } != 0))
         }
         _ if is_compiling && is_compaction(input) => Some(1),
@@ -236,7 +237,7 @@ unsafe fn instead(way: Way, words: *const *const c_char) -> Option<c_int> {
     }
 }
 
-/// Whether a file is one of MJIT's for a method: `/tmp/_ruby_mjit_p123u4.c`. The header that all share is not.
+/// Whether a file is one of MJIT's for a method: `/tmp/_ruby_mjit_p123u4.c`. The header that all methods share is not.
 fn is_method(path: &[u8]) -> bool {
     let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or(path);
     name.starts_with(b"_ruby_mjit_p")
@@ -264,7 +265,7 @@ fn is_compaction(path: &CStr) -> bool {
             }
         }
     }
-    // SAFETY: Opened above; closing a file that could not be is refused.
+    // SAFETY: The file was opened above; closing a file that could not be opened is refused.
     unsafe { libc::close(file) };
     methods > 1
 }

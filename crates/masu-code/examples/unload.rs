@@ -22,7 +22,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arena = Arena::open(Options { tools, ..Options::default() })?;
     let source = Source::new("tiny.o", OBJECT).private();
     let load = || -> Result<Handle, masu_code::Error> {
-        // SAFETY: It has no initializers.
+        // SAFETY: The object has no initializers.
         unsafe { arena.load(&source) }
     };
     let before = resident()?;

@@ -4,8 +4,8 @@
 //! For JITs that compile each method with a C compiler, and for plug-ins. Linux, x86-64 and
 //! aarch64.
 //!
-//! The crate does not support 32-bit code, or systems other than Linux with ELF. No page is ever writable and executable
-//! at once.
+//! The crate does not support 32-bit code, or systems other than Linux with ELF. No page is ever writable and
+//! executable at once.
 
 // The layers, bottom up: a module imports from its own layer and those above it in this list.
 

@@ -11,7 +11,7 @@ use masu_code::{Archive, Error};
 
 const AR: &str = if cfg!(target_arch = "aarch64") { "aarch64-linux-gnu-ar" } else { "ar" };
 
-/// Members that need each other, one that nothing needs, and one that defines what another does.
+/// Members that need each other, a member that nothing needs, and a member that defines a symbol of another member.
 fn members(workshop: &Workshop) {
     for (name, text) in [
         ("one.c", "extern long two(void); long one(void) { return two() + 1; }"),
@@ -35,7 +35,7 @@ fn members_are_loaded_that_are_needed_and_once() {
     let workshop = Workshop::open();
     members(&workshop);
     let archive = |name: &str| Archive::file(workshop.path(name)).unwrap();
-    // Whatever the order of the libraries is.
+    // The order of the libraries does not matter.
     for names in [
         &["libfirst.a", "libsecond.a"][..],
         &["libempty.a", "libsecond.a", "libfirst.a"],
@@ -49,7 +49,7 @@ fn members_are_loaded_that_are_needed_and_once() {
         let objects = unsafe { arena.load_with([f], &archives) }.unwrap();
         assert_eq!((call(&arena, objects[0], "f"), objects.len()), (42, 4), "{names:?}");
         assert!(arena.find("unused").is_none());
-        // What is loaded is not loaded again.
+        // A loaded member is not loaded again.
         let g = workshop.c("g.c", "extern long two(void); long g(void) { return two(); }");
         // SAFETY: As above.
         let more = unsafe { arena.load_with([g], &archives) }.unwrap();
@@ -122,8 +122,8 @@ mod debian {
         PathBuf::from("/usr/lib/x86_64-linux-gnu").join(name)
     }
 
-    /// Whether a program prints the same where the arena takes what it needs of static libraries, and where the
-    /// system's linker did. Returns what it prints.
+    /// Checks that a program prints the same where the arena takes the needed members of static libraries, and where
+    /// the system's linker did. Returns its output.
     fn prints_the_same(compiler: &str, (name, flag): (&str, &str), libraries: &[&str]) -> String {
         let workshop = Workshop::open();
         let object = workshop.compile(compiler, name, &text(name), &["-O1", "-w", flag]);
@@ -139,7 +139,7 @@ mod debian {
             paths.iter().map(|path| Archive::file(path).unwrap()).collect();
         let source = Source::file(object).unwrap();
         for &writing in WAYS {
-            // These libraries use the C library's `stderr` as code of a program does.
+            // These libraries use the C library's `stderr` as the code of a program does.
             let place = Place::NearLibraries;
             let tools = Tools::default();
             let arena = Arena::open(Options { writing, place, tools, ..options() }).unwrap();

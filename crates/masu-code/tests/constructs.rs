@@ -10,7 +10,7 @@ use masu_code::Place;
 use masu_code::{Arena, Options, Source, Tools};
 use program::share;
 
-/// What the program of the same source prints that the system's linker made.
+/// The output of a program of the same source that the system's linker made.
 fn linked(workshop: &Workshop, compiler: &str, source: &str, flags: &[&str]) -> i64 {
     std::fs::write(workshop.path(source), text(source)).unwrap();
     let mut arguments = flags.to_vec();
@@ -61,8 +61,8 @@ fn code_for_programs_runs_in_the_lowest_2_gib() {
         for level in LEVELS {
             let workshop = Workshop::open();
             let expected = linked(&workshop, compiler, "constructs.c", &[level]);
-            // `stderr` of the C library is far away: such data is reached by -fPIC only, or by the
-            // copy that a linker makes of it for a program.
+            // `stderr` of the C library is far away: code reaches such data only with -fPIC, or through the copy that a
+            // linker makes for a program.
             let source =
                 text("constructs.c").replace("stderr", "stream()").replace("stdout", "stream()");
             let source = source.replace(
@@ -161,7 +161,7 @@ fn a_common_variable_is_zero_in_its_whole_length_where_memory_is_used_again() {
         long f(void) { for (int i = 0; i < 100; i++) old[i] = i + 1; return old[0]; }";
     let old = load(&arena, workshop.c("old.c", text).private());
     assert_eq!(call(&arena, old, "f"), 1);
-    // It keeps the OS page.
+    // The object keeps the OS page.
     let text = "long stays = 4; long f(void) { return stays; }";
     load(&arena, workshop.c("stays.c", text).private());
     arena.unload(old).unwrap();

@@ -19,7 +19,7 @@ unsafe extern "C" {
     fn waitpid(child: c_int, status: *mut c_int, flags: c_int) -> c_int;
 }
 
-/// How a child ended that runs `what`.
+/// The exit status of a child that runs `what`.
 fn in_child(what: impl FnOnce()) -> c_int {
     let mut status = 0;
     // SAFETY: The child runs loaded code and the C library, and ends.
@@ -53,7 +53,7 @@ fn what_was_noted_for_the_end_runs_when_its_object_goes_or_the_program_ends() {
         assert_eq!(call(&arena, keeps, "f") % 1000, 213, "the last first");
         call(&arena, keeps, "f");
         let count = arena.symbol(keeps, "count").unwrap() as *mut i64;
-        // SAFETY: It is a variable of the object, which is loaded.
+        // SAFETY: The address is a variable of the object, which is loaded.
         unsafe { count.write(0) };
     }
     // SAFETY: As above.

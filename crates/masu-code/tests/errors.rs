@@ -175,7 +175,7 @@ fn a_symbol_of_a_section_that_is_not_loaded_is_undefined_for_others() {
     assert!(arena.find("noted").is_none());
 }
 
-// Loads that have pages of their own have room for their stubs in them.
+// Loads with pages of their own have room for their stubs in these pages.
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn a_full_arena_is_no_undefined_entry() {
@@ -192,7 +192,7 @@ fn a_full_arena_is_no_undefined_entry() {
     while code(60 << 10, 16).is_ok() {}
     let blocks: Vec<_> = std::iter::from_fn(|| code(16, 16).ok()).collect();
     while code(1, 1).is_ok() {}
-    // The function has room now, and a stub has none behind it.
+    // The function has room now, but there is no room behind it for a stub.
     arena.unload(blocks[0]).unwrap();
     let said = refused(&arena, &[user]);
     assert!(said.contains("full"), "{said}");

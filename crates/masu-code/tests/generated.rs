@@ -37,7 +37,7 @@ fn each_way(test: impl Fn(&Arena)) {
     }
 }
 
-/// What a mapping may be used for, as `rwxp`.
+/// The access of a mapping, as `rwxp`.
 fn access(address: usize) -> String {
     let maps = std::fs::read_to_string("/proc/self/maps").expect("maps can be read");
     let find = |line: &str| {
@@ -80,7 +80,7 @@ fn generated_functions_are_packed_and_freed_one_by_one() {
         objects[at] = load(at as u16);
     }
     for (number, object) in objects.iter().enumerate() {
-        // SAFETY: That is its type.
+        // SAFETY: That is the symbol's type.
         let body = unsafe { arena.function::<Body>(*object, "body") }.expect("it has the symbol");
         assert_eq!(body(), number as i32);
     }
@@ -103,7 +103,7 @@ fn a_generator_that_panics_leaves_nothing_behind() {
         let code = code(7);
         let next = arena.load_code("body", code.len(), 1, |_, bytes| bytes.copy_from_slice(&code));
         let next = next.expect("there is room");
-        // SAFETY: That is its type.
+        // SAFETY: That is the symbol's type.
         let body = unsafe { arena.function::<Body>(next, "body") }.expect("it has the symbol");
         assert_eq!(body(), 7);
     });
@@ -127,7 +127,7 @@ fn what_is_written_in_place_is_never_writable_and_executable() {
         memory.seal().expect("the machine can seal");
         assert_eq!(kinds(), ["r-x", "r--", "rw-"]);
         for (number, (object, at)) in blocks.iter().enumerate() {
-            // SAFETY: That is its type.
+            // SAFETY: That is the symbol's type.
             let body = unsafe { arena.function::<Body>(*object, "body") }.expect("it is there");
             assert_eq!((*body as usize, body()), (*at, number as i32));
         }
@@ -154,11 +154,11 @@ fn functions_that_are_sealed_one_by_one_compete_for_no_cache_set() {
             let (object, at) = put(&mut memory, number);
             memory.seal().expect("the machine can seal");
             sets[at / 64 % 64] += 1;
-            // SAFETY: That is its type.
+            // SAFETY: That is the symbol's type.
             let body = unsafe { arena.function::<Body>(object, "body") }.expect("it is there");
             assert_eq!(body(), i32::from(number));
         }
-        // All in one set without colors; two in each with the best.
+        // Without colors all are in one set; with the best colors two are in each set.
         assert!(sets.iter().all(|count| *count <= 16), "{sets:?}");
     });
 }
@@ -179,7 +179,7 @@ fn a_block_that_goes_before_it_is_sealed_leaves_its_page_alone() {
                 memory.seal().expect("the machine can seal");
                 assert_eq!(arena.waiting(), 0);
             }
-            // SAFETY: That is its type, and it is sealed.
+            // SAFETY: That is the symbol's type, and the code is sealed.
             let body = unsafe { arena.function::<Body>(object, "body") }.expect("it is there");
             assert_eq!(body(), number);
             assert_ne!(*body as usize, at);
@@ -195,13 +195,13 @@ fn an_entry_leads_to_generated_code_and_its_readers_keep_it() {
         memory.seal().expect("the machine can seal");
         let entry = arena.entry("method", first, "body").expect("the name is free");
         let reader = arena.reader();
-        // SAFETY: That is its type.
+        // SAFETY: That is the entry's type.
         let old = unsafe { entry.get::<Body>() };
         let (second, _) = put(&mut memory, 2);
         memory.seal().expect("the machine can seal");
         entry.replace(second, "body").expect("it is there");
         arena.unload(first).expect("it is loaded");
-        // SAFETY: That is its type.
+        // SAFETY: That is the entry's type.
         let new = unsafe { entry.get::<Body>() };
         assert_eq!((old(), new(), arena.collect()), (1, 2, 0));
         reader.quiescent();
@@ -232,7 +232,7 @@ fn sizes_and_alignments_that_cannot_be_are_errors() {
             }
             arena.load_code("odd", size, align, |_, _| {}).expect_err("it cannot be");
         }
-        // Nothing has an address of its own, too.
+        // An empty block has an address of its own, too.
         let empty: Vec<_> =
             (0..2).map(|_| memory.allocate("", Memory::Data, 0, 1).expect("room").1).collect();
         assert_ne!(empty[0], empty[1]);

@@ -1,8 +1,8 @@
 //! Objects that are cut off, broken at random, or malicious: an error or a load, never a crash.
 //!
 //! Bounded in CI, long with `MASU_SOAK=1`. `fuzz/` has the same as a target for libFuzzer, which found the files in
-//! `corpus/`: objects that compilers write, and those that once broke the loader. `MASU_SEED=N` gives other changes. A
-//! panic writes the object at fault to a file, under the name that it prints.
+//! `corpus/`: objects that compilers write, and objects that once broke the loader. `MASU_SEED=N` gives other changes.
+//! A panic writes the object at fault to a file, under the name that it prints.
 
 #[path = "fixture/attempt.rs"]
 mod attempt;
@@ -18,7 +18,7 @@ use fixture::{CC, CXX, Workshop, quiet, text};
 use masu_code::Source;
 use mutation::{Random, change};
 
-/// What is kept: compilers' objects, and what broke the loader before.
+/// The kept objects: objects of compilers, and objects that broke the loader before.
 fn kept() -> Vec<Vec<u8>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus");
     let entries = std::fs::read_dir(&folder).expect("the corpus");
@@ -27,7 +27,7 @@ fn kept() -> Vec<Vec<u8>> {
     files.iter().map(|path| std::fs::read(path).expect("it is read")).collect()
 }
 
-/// The same and larger ones that today's compilers make.
+/// The same objects, and larger objects that today's compilers make.
 fn corpus(workshop: &Workshop) -> Vec<Vec<u8>> {
     std::fs::write(workshop.path("shapes.h"), text("shapes.h")).unwrap();
     let mut corpus = kept();
@@ -42,7 +42,7 @@ fn corpus(workshop: &Workshop) -> Vec<Vec<u8>> {
     corpus
 }
 
-/// An attempt whose object is kept where it panics.
+/// An attempt that keeps the object where it panics.
 fn attempt(attempts: &mut Attempts, object: &[u8], what: &str) -> bool {
     let load = || attempts.load(object);
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(load)).unwrap_or_else(|panic| {
@@ -58,7 +58,7 @@ fn what_is_kept_is_an_error_or_loads() {
     let mut attempts = Attempts::new();
     let kept = kept();
     let loaded = kept.iter().filter(|object| attempt(&mut attempts, object, "kept")).count();
-    // Some need symbols of a linked program; those of another CPU never load.
+    // Some objects need symbols of a linked program; objects of another CPU never load.
     assert!(loaded >= 5 || cfg!(target_arch = "aarch64"), "{loaded} of {} load", kept.len());
 }
 
@@ -88,7 +88,7 @@ fn objects_broken_at_random_are_an_error_or_load() {
         for _ in 0..random.below(4) {
             change(&mut object, &mut random);
         }
-        // How it is loaded.
+        // This byte chooses how the object is loaded.
         if object.starts_with(b"\x7fELF") {
             object[attempt::CHOICE] = random.next() as u8;
         }
@@ -98,11 +98,11 @@ fn objects_broken_at_random_are_an_error_or_load() {
         let what = format!("seed {seed}, round {round}");
         loaded += usize::from(attempt(&mut attempts, &object, &what));
     }
-    // Both happen often, or the test tests nothing.
+    // Both results happen often, or the test tests nothing.
     assert!(loaded > rounds / 100 && loaded < rounds * 99 / 100, "{loaded} of {rounds}");
 }
 
-/// Where the relocations of the unwind table are in an object's file.
+/// The places of the unwind table's relocations in an object's file.
 fn relocations_of_frames(object: &[u8]) -> Vec<Range<usize>> {
     use object::{Object as _, ObjectSection as _};
     let Ok(file) = object::File::parse(object) else { return Vec::new() };
@@ -125,7 +125,7 @@ fn unwind_tables_about_other_code_are_refused_before_an_exception_meets_them() {
             *if is_loaded { &mut loaded } else { &mut refused } += 1;
         }
     }
-    // Nearly each change leads a frame to code of others.
+    // Nearly each change leads a frame to code of other objects.
     assert!(loaded > 0 && refused > loaded, "{loaded} loaded, {refused} refused");
 }
 
@@ -134,7 +134,7 @@ fn an_unwind_table_without_an_end_is_refused_whatever_lies_behind_it() {
     let mut attempts = Attempts::new();
     for before in kept() {
         attempt(&mut attempts, &before, "before");
-        // Its last entry reaches over the zeros that follow the section.
+        // The table's last entry reaches over the zeros that follow the section.
         let table = include_bytes!("corpus/found-table-without-end.o");
         assert!(!attempt(&mut attempts, table, "without an end"));
     }
@@ -150,7 +150,7 @@ fn sizes_that_cannot_be_are_refused() {
     assert!(matches!(error, masu_code::Error::Full { .. }), "{error}");
 }
 
-/// An object with a function of `count` names, each the end of one string.
+/// An object with a function of `count` names; each name is the end of one string.
 fn names(count: usize, length: usize) -> Vec<u8> {
     const TEXT: usize = 16;
     let header = |name: u32, kind: u32, flags: u64, at: usize, size: usize, rest: [u64; 3]| {
@@ -190,7 +190,7 @@ fn names_that_are_pieces_of_one_string_take_no_memory_without_end() {
     // SAFETY: No initializers.
     let load = |file| unsafe { arena.load(Source::new("names.o", file).private()) };
     load(names(4, 20)).unwrap();
-    // A quarter of a megabyte would become 1.3 GB.
+    // The names of a quarter of a megabyte would become 1.3 GB.
     let error = load(names(8_000, 160_000)).unwrap_err();
     assert!(error.to_string().contains("names"), "{error}");
 }
@@ -199,7 +199,7 @@ fn names_that_are_pieces_of_one_string_take_no_memory_without_end() {
 fn sections_that_lie_over_each_other_are_refused() {
     let arena = quiet();
     let mut file = names(4, 20);
-    // The string table is said to begin at the file's beginning, and to reach to the end.
+    // The header says that the string table begins at the file's beginning, and reaches to the end.
     let header = file.len() - 64;
     let end = (file.len() as u64).to_le_bytes();
     file[header + 24..header + 32].fill(0);

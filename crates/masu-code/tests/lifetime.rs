@@ -154,7 +154,7 @@ fn compaction_moves_what_only_entries_lead_to() {
     let name = |index: usize| format!("entry{index}");
     let entries: Vec<_> =
         (0..199).map(|index| arena.entry(&name(index), objects[index], "f").unwrap()).collect();
-    // The last one's address is known to somebody: it must stay where it is.
+    // A caller knows the address of the last object: the object must stay at its place.
     let stays = arena.symbol(objects[199], "f").unwrap();
     for index in (0..199).filter(|index| index % 3 != 0) {
         entries[index].replace_at(std::ptr::null()).unwrap();
@@ -215,7 +215,7 @@ fn objects_unloaded_together_end_in_reverse_and_are_freed_only_then() {
     let log =
         workshop.c("log.c", "char seen[64]; static int n; void note(char c) { seen[n++] = c; }");
     let log = load(&arena, &log);
-    // At its end the registry calls what registered, of which no symbol tells.
+    // At its end the registry calls the registered functions; no symbol tells of them.
     let registry = "static void (*member)(void);\n\
         void enter(void (*call)(void)) { member = call; }\n\
         __attribute__((destructor)) static void end(void) { member(); }";

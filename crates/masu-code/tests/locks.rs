@@ -1,5 +1,5 @@
-//! Locks of others: the dynamic linker's, which initializers of libraries run under, and those of a resolver. None is waited
-//! for while the arena's own is held, and a fork leaves none of the arena's locked.
+//! Locks of others: the dynamic linker's lock, under which initializers of libraries run, and the locks of a resolver.
+//! The arena waits for none of them while it holds its own lock, and a fork leaves none of the arena's locks locked.
 #![cfg(target_arch = "x86_64")]
 
 mod fixture;
@@ -33,7 +33,7 @@ fn an_initializer_of_a_library_uses_the_arena_while_symbols_are_looked_up() {
     std::fs::write(workshop.path("begin.c"), text).unwrap();
     workshop.run("gcc", &["-shared", "-fPIC", "-o", "begin.so", "begin.c"]);
     let path = CString::new(workshop.path("begin.so").to_str().unwrap()).unwrap();
-    // The process is asked for these each time, because it may have them some day.
+    // The process is asked for these names each time, because it may have them later.
     let names: Vec<String> = (0..50).map(|number| format!("nowhere_{number}")).collect();
     let declare = |name: &String| format!("__attribute__((weak)) void {name}(void);\n");
     let declared: String = names.iter().map(declare).collect();
@@ -53,7 +53,7 @@ fn an_initializer_of_a_library_uses_the_arena_while_symbols_are_looked_up() {
                 // SAFETY: The library's initializer is the one above.
                 let library = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW) };
                 assert!(!library.is_null());
-                // SAFETY: It was loaded here.
+                // SAFETY: The library was loaded here.
                 unsafe { libc::dlclose(library) };
             }
         });
@@ -109,14 +109,14 @@ fn a_child_may_load_whatever_other_threads_did_at_the_fork() {
             // SAFETY: The child calls what needs no other thread, and ends at once.
             let child = unsafe { libc::fork() };
             if child == 0 {
-                // SAFETY: The child ends by a signal where it waits for good.
+                // SAFETY: The signal ends the child if it waits forever.
                 unsafe { libc::alarm(20) };
                 let status = i32::from(!works());
-                // SAFETY: Ends the child without the parent's destructors.
+                // SAFETY: This ends the child without the parent's destructors.
                 unsafe { libc::_exit(status) };
             }
             let mut status = 0;
-            // SAFETY: Waits for the child.
+            // SAFETY: The call waits for the child.
             unsafe { libc::waitpid(child, &raw mut status, 0) };
             status != 0
         });

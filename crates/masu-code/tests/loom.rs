@@ -3,8 +3,8 @@
 //!
 //! `cargo xtask ci` runs it; by hand: `RUSTFLAGS="--cfg loom" cargo test -p masu-code --release --test loom`.
 //!
-//! The protocol's source is the crate's own, with loom's atomics under it. Readers that
-//! break the rules are run too, and loom has to notice each: that shows the check can fail.
+//! The protocol's source is the crate's own, with loom's atomics under it. Readers that break the rules are run too,
+//! and loom has to notice each reader: this shows that the check can fail.
 #![cfg(loom)]
 
 use loom::sync::atomic::{AtomicUsize, Ordering};
@@ -31,7 +31,7 @@ struct Method {
     readers: Arc<Readers>,
 }
 
-// SAFETY: Loom looks at every access of the cells.
+// SAFETY: Loom checks every access of the cells.
 unsafe impl Sync for Method {}
 // SAFETY: As above.
 unsafe impl Send for Method {}
@@ -45,17 +45,17 @@ impl Method {
 
     fn call(&self) {
         let version = self.entry.load(Ordering::Acquire);
-        // SAFETY: Loom looks.
+        // SAFETY: Loom checks the access.
         let alive = self.versions[version].with(|version| unsafe { *version });
         assert_eq!(alive, 1, "it ran what was freed");
     }
 
-    /// Replaces the first version and frees it if it may.
+    /// Replaces the first version, and frees it if that is allowed.
     fn swap_and_free(&self) {
         self.entry.store(1, Ordering::Release);
         let epoch = self.readers.retire();
         if self.readers.passed(epoch) {
-            // SAFETY: Loom looks.
+            // SAFETY: Loom checks the access.
             self.versions[0].with_mut(|version| unsafe { *version = 0 });
         }
     }
@@ -71,7 +71,7 @@ fn model(reads: fn(&Method, &Reader)) {
             let method = Arc::clone(&method);
             thread::spawn(move || {
                 reads(&method, &reader);
-                // It says nothing again, and does not leave either.
+                // The reader reports no other quiescent state, and does not leave either.
                 reader
             })
         };
@@ -121,7 +121,7 @@ fn loom_notices_a_call_after_the_quiescent_state() {
     model(|method, reader| {
         let version = method.entry.load(Ordering::Acquire);
         reader.quiescent();
-        // SAFETY: Loom looks, and must object.
+        // SAFETY: Loom checks the access, and must object.
         method.versions[version].with(|version| assert_eq!(unsafe { *version }, 1));
     });
 }

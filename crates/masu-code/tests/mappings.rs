@@ -1,4 +1,4 @@
-//! Where code is, and its memory's permissions.
+//! The place of code, and its memory's permissions.
 
 mod fixture;
 
@@ -121,11 +121,11 @@ fn a_forked_child_gets_an_error_where_code_is_shared_and_continues_elsewhere() {
                 _ => false,
             };
             let still = call(&arena, object, "f") == 5;
-            // SAFETY: Ends the child without the parent's destructors.
+            // SAFETY: This ends the child without the parent's destructors.
             unsafe { libc::_exit(if is_right && still { 0 } else { 1 }) };
         }
         let mut status = 0;
-        // SAFETY: Waits for the child.
+        // SAFETY: The call waits for the child.
         unsafe { libc::waitpid(child, &raw mut status, 0) };
         assert_eq!(status, 0, "{writing:?}");
         assert_eq!(call(&arena, object, "f"), 5);
@@ -205,7 +205,7 @@ fn what_is_allocated_after_pages_could_not_be_sealed_is_writable() {
         write(Memory::Constants);
         write(Memory::Code);
         refuse(libc::SYS_mprotect, Some((2, libc::PROT_EXEC as u32)));
-        // Constants are sealed, code is not.
+        // Constants are sealed now, but code is not.
         assert!(memory.seal().is_err());
         let (_, at) = memory.allocate("block", Memory::Constants, 8, 8).unwrap();
         // SAFETY: The block has 8 bytes.
@@ -227,8 +227,8 @@ fn an_arena_opens_without_proc() {
     thread.join().unwrap();
 }
 
-/// Whether `check` holds in a child with a limit of its own, of which it asks the dynamic linker nothing: another thread
-/// may hold that one's lock.
+/// Whether `check` holds in a child with a limit of its own. The child asks the dynamic linker nothing: another thread
+/// may hold its lock.
 fn holds_under(resource: libc::__rlimit_resource_t, most: u64, check: fn() -> bool) -> bool {
     // SAFETY: The child opens arenas and ends at once.
     let child = unsafe { libc::fork() };
@@ -236,11 +236,11 @@ fn holds_under(resource: libc::__rlimit_resource_t, most: u64, check: fn() -> bo
         let limit = libc::rlimit { rlim_cur: most, rlim_max: most };
         // SAFETY: The limit is the child's own.
         let is_set = unsafe { libc::setrlimit(resource, &raw const limit) } == 0;
-        // SAFETY: Ends the child without the parent's destructors.
+        // SAFETY: This ends the child without the parent's destructors.
         unsafe { libc::_exit(i32::from(!(is_set && check()))) };
     }
     let mut status = 0;
-    // SAFETY: Waits for the child.
+    // SAFETY: The call waits for the child.
     unsafe { libc::waitpid(child, &raw mut status, 0) };
     status == 0
 }

@@ -1,10 +1,10 @@
 //! A small method JIT: it writes C, compiles it with gcc in a worker, loads the object, swaps the
 //! method's entry and unloads the old code, while other threads call the methods throughout.
 //!
-//! Short in CI. `MASU_SOAK=1` runs two minutes each way of writing code, with thousands of methods, after all
-//! were compiled; `MASU_JIT_SECONDS=N` runs N seconds with few, for `cargo xtask sanitize`. It checks that every
-//! answer is that of some version of the method called, that memory stays bounded, and that all unloaded code
-//! is freed in the end. Latencies are printed, not judged.
+//! Short in CI. `MASU_SOAK=1` runs two minutes each way of writing code, with thousands of methods, after all were
+//! compiled; `MASU_JIT_SECONDS=N` runs N seconds with few methods, for `cargo xtask sanitize`. It checks that every
+//! answer belongs to some version of the called method, that memory stays bounded, and that all unloaded code is freed
+//! in the end. Latencies are printed, not judged.
 
 mod fixture;
 
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use fixture::{CC, WAYS, Workshop, options};
 use masu_code::{Arena, Entry, Handle, Method, Options, Source, evict};
 
-/// What a version of a method computes: the interpreter's answer, whatever the version.
+/// The result of a method: the interpreter's answer, the same in every version.
 fn answer(method: usize, x: i64) -> i64 {
     let mut value = x;
     for step in 0..8 {
@@ -25,7 +25,7 @@ fn answer(method: usize, x: i64) -> i64 {
     value
 }
 
-/// C of a version of several methods at once: the same function, with another order of work.
+/// C of one version of several methods at once: the same function, with another order of work.
 fn text(methods: &[usize], version: u64) -> String {
     let mut text = String::new();
     for method in methods {
@@ -80,7 +80,7 @@ impl Jit {
         (group * TOGETHER..((group + 1) * TOGETHER).min(self.entries.len())).collect()
     }
 
-    /// Puts a new version of a group in place; returns how long loading and swapping took.
+    /// Puts a new version of a group in place; returns the time for loading and swapping.
     fn install(&self, group: usize, source: &Source) -> Duration {
         let start = Instant::now();
         // SAFETY: The methods have no initializers.
@@ -95,8 +95,8 @@ impl Jit {
         start.elapsed()
     }
 
-    /// Waits until no more versions wait for the callers than there are groups: a thread that gets no CPU
-    /// for long would otherwise have memory grow without bound.
+    /// Waits until no more versions wait for the callers than there are groups: otherwise memory would grow without
+    /// bound while a thread gets no CPU for long.
     fn keep_pace(&self) {
         while self.arena.waiting() > self.calls.len() {
             std::thread::yield_now();
@@ -104,7 +104,7 @@ impl Jit {
         }
     }
 
-    /// Unloads what the policy names, so that at most `keep` groups stay compiled.
+    /// Unloads the groups that the policy names, so that at most `keep` groups stay compiled.
     fn evict(&self, keep: u64) -> usize {
         let mut objects = self.objects.lock().unwrap();
         let compiled: Vec<Method<usize>> = (0..objects.len())
@@ -175,7 +175,8 @@ fn methods_are_compiled_swapped_and_unloaded_while_threads_call_them() {
             let worker = scope.spawn({
                 let (jit, workshop) = (&jit, &workshop);
                 move || {
-                    // Two versions of each group are compiled; afterwards they come again, as from a cache.
+                    // Two versions of each group are compiled; afterwards the same versions are loaded again, as from a
+                    // cache.
                     let mut cache: Vec<Source> = Vec::new();
                     let mut end = None;
                     for round in 0..rounds {
@@ -228,7 +229,7 @@ fn methods_are_compiled_swapped_and_unloaded_while_threads_call_them() {
         });
         jit.arena.collect();
         assert_eq!(jit.arena.waiting(), 0);
-        // No more than three versions of every group ever lay there, each in whole OS pages at worst.
+        // No more than three versions of every group were ever loaded at once, each in whole OS pages at worst.
         assert!(most < groups * 3 * 8192, "{most} bytes of text for {groups} groups");
         jit.evict(0);
         jit.arena.collect();

@@ -36,7 +36,7 @@ fn objects_of_rustc_run() {
     // The same with a program around it, linked by rustc.
     let program = text.replace("#![no_std]\n", "") + "fn main() { println!(\"{}\", check()); }\n";
     std::fs::write(workshop.path("program.rs"), program).unwrap();
-    // What the standard library brings to every program, less what needs one.
+    // The parts that the standard library brings to every program, less the parts that need a program.
     let ends = "#[panic_handler] fn panic(_: &core::panic::PanicInfo) -> ! { loop {} }\n\
                 #[unsafe(no_mangle)] extern \"C\" fn rust_eh_personality() {}\n";
     std::fs::write(workshop.path("it.rs"), text.to_owned() + ends).unwrap();
@@ -104,7 +104,7 @@ fn a_cxx_library_passes_tests_of_its_own_in_the_arena() {
     assert!(linked.contains("[  PASSED  ] ") && linked.lines().count() > 60, "{linked}");
 }
 
-/// Where the source of a crate lies that cargo fetched for this one.
+/// The folder of a crate's source that cargo fetched for this crate.
 fn crate_source(name: &str) -> std::path::PathBuf {
     let mut cargo = std::process::Command::new(env!("CARGO"));
     cargo.args(["metadata", "--offline", "--format-version=1"]);
@@ -132,7 +132,7 @@ fn a_rust_library_passes_its_own_tests_in_the_arena() {
         ["--edition=2021", "-O", "-Cprefer-dynamic", "-Ccodegen-units=1", "--cap-lints=allow"];
     let compile = |arguments: &[&str]| workshop.run("rustc", &[&common[..], arguments].concat());
     compile(&["--crate-type=rlib", "--crate-name=adler2", &place("adler2")]);
-    // Its tests and their `main`; the program is linked as rustc does, the object is what the arena loads.
+    // The crate's tests and their `main`: rustc links the program, and the arena loads the object.
     let name = ["--test", "--crate-name=miniz_oxide", "--extern=adler2=libadler2.rlib"];
     let kinds = ["--cfg=feature=\"with-alloc\"", "--emit=obj,link"];
     compile(&[&name[..], &kinds, &[&place("miniz_oxide")]].concat());
@@ -152,7 +152,7 @@ fn a_rust_library_passes_its_own_tests_in_the_arena() {
     let needed =
         [file("libtest-", ".rlib"), file("libgetopts-", ".rlib"), workshop.path("libadler2.rlib")];
     let needed = needed.map(|path| Archive::file(path).unwrap());
-    // The order of tests and the time they take are the harness's.
+    // The order of tests and the time they take depend on the harness.
     let lines = |said: &str| -> Vec<String> {
         let kept = said.lines().map(|line| line.split("; finished in").next().unwrap_or(line));
         kept.map(str::to_owned).collect()

@@ -31,7 +31,7 @@ fn linked(workshop: &Workshop, objects: Vec<PathBuf>, name: &str) -> Result<Libr
 
 fn answers(entries: &[Entry]) -> Vec<i64> {
     let answer = |entry: &Entry| {
-        // SAFETY: What the entries lead to stays until the test replaces it.
+        // SAFETY: The function that an entry leads to stays until the test replaces it.
         let function = unsafe { entry.get::<extern "C" fn() -> i64>() };
         function()
     };
@@ -81,7 +81,7 @@ fn many_objects_become_one_library_while_threads_call_them() {
     });
     arena.collect();
     assert_eq!((arena.report().objects, arena.waiting()), (0, 0));
-    // What the linker was given is not left behind.
+    // The list of files for the linker is removed.
     assert!(!workshop.path("first.list").exists());
 }
 

@@ -17,12 +17,12 @@ fn library(workshop: &Workshop, name: &str, model: &str) {
     let text =
         format!("_Thread_local long {name} = 40; long *of_{name}(void) {{ return &{name}; }}");
     let model = format!("-ftls-model={model}");
-    // By descriptors, aarch64's C library would find room at the same distance even for a late one.
+    // By descriptors, aarch64's C library would find room at the same distance even for a library that comes late.
     let dialect = if cfg!(target_arch = "aarch64") { "-mtls-dialect=trad" } else { "-O2" };
     workshop.compile(CC, "lib.c", &text, &["-O2", "-fPIC", &model, dialect]);
     workshop.run(CC, &["-shared", "lib.c.o", "-o", "lib.so"]);
     let path = CString::new(workshop.path("lib.so").display().to_string()).unwrap();
-    // SAFETY: A library of this test's.
+    // SAFETY: The library is this test's.
     let handle = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_GLOBAL) };
     assert!(!handle.is_null());
 }
@@ -36,7 +36,7 @@ fn user(workshop: &Workshop, name: &str, model: &str) -> Source {
     workshop.source(CC, &format!("{model}.c"), &text, flags).private()
 }
 
-/// What a fresh thread and then this one see: each its own variable.
+/// The values that a fresh thread and then this thread see: each its own variable.
 fn in_two_threads(arena: &Arena, source: &Source) -> Result<[i64; 2], Error> {
     // SAFETY: No initializers.
     let object = unsafe { arena.load(source)? };
@@ -69,8 +69,8 @@ fn storage_made_on_demand_is_reached_by_the_dynamic_model_and_refused_to_others(
     assert!(said.contains("loaded late"), "{said}");
 }
 
-/// Flags by which the compiler asks for variables of objects; aarch64's descriptors have no place for those of loaded
-/// ones.
+/// Flags by which the compiler asks for variables of objects; aarch64's descriptors have no place for variables of
+/// loaded objects.
 const DYNAMIC: &[&str] = if cfg!(target_arch = "aarch64") {
     &["-O2", "-fPIC", "-mtls-dialect=trad"]
 } else {
@@ -152,7 +152,7 @@ fn a_cxx_object_stays_until_the_threads_ended_that_its_variables_have_destructor
         assert_eq!((arena.collect(), ended()), (0, 0), "a thread still has a variable");
         said.send(()).unwrap();
     });
-    // The thread's destructors may still run when it was joined by its scope.
+    // The thread's destructors may still run when the scope has joined the thread.
     while arena.collect() == 0 {
         std::thread::yield_now();
     }
@@ -189,7 +189,7 @@ fn an_object_stays_where_a_thread_registers_a_destructor_in_it_at_the_last_momen
             }
         };
         reaches(1);
-        // The thread runs it, and so it is only retired.
+        // The thread runs the object, so the object is only retired.
         entry.replace_at(std::ptr::null()).unwrap();
         arena.unload(object).unwrap();
         flags[1].store(1, Ordering::SeqCst);

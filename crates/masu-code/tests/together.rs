@@ -47,7 +47,7 @@ impl Together {
         rounds.for_each(work);
     }
 
-    /// Replaces what every third entry leads to, and unloads what it led to before.
+    /// Replaces the target of every third entry, and unloads the old target.
     fn replace(&self, loader: usize) {
         let mut objects: [Option<Handle>; ENTRIES] = [None; ENTRIES];
         self.each_round(|round| {
@@ -108,7 +108,7 @@ impl Together {
             let mut memory = self.arena.in_place();
             let blocks = [Memory::Code, Memory::Constants, Memory::Data].map(|kind| {
                 let (object, at) = memory.allocate("block", kind, 1000, 16).unwrap();
-                // SAFETY: The block has so many bytes, and is writable.
+                // SAFETY: The block has that many bytes, and is writable.
                 unsafe { at.as_ptr().write_bytes(0xc3, 1000) };
                 object
             });
@@ -123,20 +123,21 @@ impl Together {
             // SAFETY: The child calls what needs no other thread, and ends at once.
             let child = unsafe { libc::fork() };
             if child == 0 {
-                // SAFETY: The child ends by a signal where it waits for good.
+                // SAFETY: The signal ends the child if it waits forever.
                 unsafe { libc::alarm(30) };
-                // libgcc's lock may be another thread's for good, so that only what is refused may be loaded.
+                // Another thread may have held libgcc's lock at the fork, so the child may load only objects that are
+                // refused.
                 let is_refused = self.writing != Writing::Dual || {
                     // SAFETY: No initializers.
                     let loaded = unsafe { self.arena.load(&self.sources[2]) };
                     matches!(loaded, Err(Error::Forked))
                 };
                 let is_right = is_refused && self.arena.report().entries == ENTRIES;
-                // SAFETY: Ends the child without the parent's destructors.
+                // SAFETY: This ends the child without the parent's destructors.
                 unsafe { libc::_exit(i32::from(!is_right)) };
             }
             let mut status = 0;
-            // SAFETY: Waits for the child.
+            // SAFETY: The call waits for the child.
             unsafe { libc::waitpid(child, &raw mut status, 0) };
             assert_eq!(status, 0);
             std::thread::sleep(Duration::from_millis(10));

@@ -17,7 +17,7 @@ unsafe extern "C" {
 /// The address of a function of a library that stands for the program around the arena.
 fn outside(library: &std::path::Path, name: &str) -> *mut c_void {
     let path = CString::new(library.as_os_str().as_encoded_bytes()).unwrap();
-    // SAFETY: A library of this test's.
+    // SAFETY: The library is this test's.
     let handle = unsafe { dlopen(path.as_ptr(), 0x102) };
     assert!(!handle.is_null(), "{}", library.display());
     let name = CString::new(name).unwrap();
@@ -45,13 +45,14 @@ fn exceptions_pass_through_loaded_code_to_what_is_outside() {
         extern \"C\" long own(long x) { try { return inner(x); } catch (...) { return unwound; } }";
     let object = load(&arena, workshop.source(CXX, "inner.cpp", inner, &["-O2", "-fPIC"]));
     let inner = arena.symbol(object, "inner").unwrap();
-    // Out of the program, through loaded code, into the program; and thrown and caught within.
+    // An exception goes out of the program, through loaded code, into the program; another is thrown and caught within
+    // loaded code.
     assert_eq!(guarded(inner, 4), 41);
     assert_eq!(guarded(inner, 9), -9);
     // SAFETY: The type is right.
     let own = unsafe { arena.function::<extern "C" fn(i64) -> i64>(object, "own") }.unwrap();
     assert_eq!((own(3), own(8)), (31, 4));
-    // As often as code comes and goes at the same addresses.
+    // The test repeats this, because code is loaded and freed at the same addresses.
     drop(own);
     for _ in 0..20 {
         arena.unload(object).ok();
@@ -130,7 +131,7 @@ fn exceptions_pass_while_neighbors_come_and_go() {
             let at = round % objects.len();
             if at % 20 != 0 {
                 arena.unload(objects[at]).unwrap();
-                // Others use the memory that this has freed.
+                // Other code uses the memory that this has freed.
                 std::hint::black_box([(); 16].map(|()| Box::new([usize::MAX; 8])));
                 objects[at] = load(&arena, &source);
             }

@@ -98,7 +98,7 @@ fn module(memory: Box<dyn JITMemoryProvider + Send>) -> Outcome<JITModule> {
 }
 
 impl Functions {
-    /// Compiles a function; it, and how long it took from machine code to executable memory.
+    /// Compiles a function. Returns the function, and the time from machine code to executable memory.
     fn add(&mut self, number: usize) -> Outcome<(Body, Duration)> {
         let body = |address: *const u8| -> Body {
             // SAFETY: That is the type of every function here.
@@ -130,7 +130,7 @@ impl Functions {
                 define(&mut module, Some("function"), number)?;
                 let start = Instant::now();
                 let object = module.finish().emit()?;
-                // SAFETY: It has no initializers.
+                // SAFETY: The object has no initializers.
                 let handle = unsafe { arena.load(Source::new("function", object).private())? };
                 live.push_back(handle);
                 (arena.symbol(handle, "function")?.cast(), start.elapsed())
@@ -139,13 +139,13 @@ impl Functions {
         Ok((body(address), time))
     }
 
-    /// Frees the oldest function, where that can be done; how long it took.
+    /// Frees the oldest function, where that can be done; returns the time that this took.
     fn remove(&mut self) -> Outcome<Option<Duration>> {
         let start = Instant::now();
         match self {
             Functions::One(module, Some(blocks), live) => {
                 let oldest = live.pop_front().ok_or("none is live")?;
-                // SAFETY: Nothing runs or refers to it.
+                // SAFETY: Nothing runs the function or refers to it.
                 unsafe { blocks.free(module.get_finalized_function(oldest))? };
             }
             Functions::One(..) => return Ok(None),

@@ -3,7 +3,7 @@
 //! A [`Provider`] gives a `JITModule` memory near the program and near other modules of the arena. [`Blocks`] frees one
 //! function of a module, or hands it to an entry; the module's own providers free everything or nothing.
 //!
-//! What it does not do: pack what is finalized apart. A module writes where its code will run, so each
+//! The crate does not pack functions that are finalized apart. A module writes where its code will run, so each
 //! `finalize_definitions` begins at an OS page. Functions as objects of `cranelift-object` are packed.
 
 use std::collections::HashMap;
@@ -26,8 +26,8 @@ impl Blocks {
         self.handles.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// The object of a function or of data, by the address that `get_finalized_function` or `get_finalized_data` returned.
-    /// Its symbol, for [`Arena::entry`], is the empty one.
+    /// The object of a function or of data, by the address that `get_finalized_function` or `get_finalized_data`
+    /// returned. Its symbol, for [`Arena::entry`], is the empty name.
     pub fn handle(&self, start: *const u8) -> Option<Handle> {
         self.lock().get(&(start as usize)).copied()
     }
@@ -36,12 +36,12 @@ impl Blocks {
     ///
     /// # Safety
     ///
-    /// - Threads that may run or read it registered as readers of the arena.
-    /// - What was compiled to refer to it is freed before, and the module compiles nothing more that does.
+    /// - Threads that may run or read the block registered as readers of the arena.
+    /// - Code that was compiled to refer to the block is freed before, and the module compiles no more such code.
     ///
     /// # Errors
     ///
-    /// [`Error::NoObject`] where no block begins there, or one that was freed; [`Error::Forked`].
+    /// [`Error::NoObject`] where no block begins there, or the block was freed; [`Error::Forked`].
     pub unsafe fn free(&self, start: *const u8) -> Result<(), Error> {
         let handle = self.lock().remove(&(start as usize)).ok_or(Error::NoObject)?;
         self.arena.unload(handle)
@@ -50,8 +50,8 @@ impl Blocks {
 
 /// Memory for one `JITModule`: `JITBuilder::memory_provider(Box::new(provider))`.
 ///
-/// A module that is dropped keeps its code, as with its own providers: it goes with the arena, or by [`Blocks::free`].
-/// Branch target identification of Arm is not enforced: its instructions do nothing.
+/// A module that is dropped keeps its code, as with its own providers: the code is freed with the arena, or by
+/// [`Blocks::free`]. Branch target identification of Arm is not enforced: its instructions do nothing.
 #[derive(Debug)]
 pub struct Provider {
     memory: InPlace,
@@ -83,7 +83,7 @@ impl JITMemoryProvider for Provider {
     unsafe fn free_memory(&mut self) {
         let handles: Vec<Handle> = self.blocks.lock().drain().map(|(_, handle)| handle).collect();
         for handle in handles {
-            // It was unloaded by its handle, or this is a forked child, whose memory is not its own to free.
+            // The block was unloaded by its handle, or this is a forked child, which must not free the memory.
             let _ = self.blocks.arena.unload(handle);
         }
         let _ = self.memory.seal();

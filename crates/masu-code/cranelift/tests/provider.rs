@@ -1,4 +1,4 @@
-//! A module of cranelift's in the arena: its functions run, go one by one, and leave nothing.
+//! A module of cranelift's in the arena: its functions run, are freed one by one, and leave nothing.
 //!
 //! Relies on `/proc/self/maps` for the number of mappings.
 
@@ -59,7 +59,7 @@ fn body(module: &JITModule, function: FuncId) -> Body {
     unsafe { std::mem::transmute(module.get_finalized_function(function)) }
 }
 
-/// How many mappings the arena's range has.
+/// The number of mappings in the arena's range.
 fn mappings(arena: &Arena) -> usize {
     let report = arena.report();
     let end = report.base + report.text.size + report.sealed.size + report.data.size;
@@ -94,7 +94,7 @@ fn functions_are_freed_one_by_one_while_others_run() {
             live.push_back([second, first]);
             if live.len() > 50 {
                 for function in live.pop_front().expect("there are some") {
-                    // SAFETY: No thread runs it, and what called it is gone.
+                    // SAFETY: No thread runs the function, and its callers are freed.
                     unsafe { blocks.free(module.get_finalized_function(function)) }
                         .expect("it was there");
                 }
@@ -103,7 +103,7 @@ fn functions_are_freed_one_by_one_while_others_run() {
                 seen = mappings(arena);
             }
         }
-        // A page for each batch that is live, and no more mappings than at the beginning.
+        // A page for each live batch, and no more mappings than at the beginning.
         let page = 4096.max(empty.text.size / (64 << 10));
         assert!(arena.report().text.used - empty.text.used <= 50 * 2 * page);
         assert!(mappings(arena) <= seen + 1, "{seen} mappings, then {}", mappings(arena));
@@ -128,15 +128,15 @@ fn an_entry_replaces_a_function_of_a_module() {
         let handle = blocks.handle(old).expect("it is there");
         let entry = arena.entry("method", handle, "").expect("the name is free");
         let reader = arena.reader();
-        // SAFETY: That is its type.
+        // SAFETY: That is the entry's type.
         let running = unsafe { entry.get::<Body>() };
         let new = define(&mut module, host, 3);
         module.finalize_definitions().expect("sealed");
         let new = blocks.handle(module.get_finalized_function(new)).expect("it is there");
         entry.replace(new, "").expect("it is there");
-        // SAFETY: This thread is a reader, and nothing else refers to it.
+        // SAFETY: This thread is a reader, and nothing else refers to the function.
         unsafe { blocks.free(old) }.expect("it was there");
-        // SAFETY: That is its type.
+        // SAFETY: That is the entry's type.
         let replaced = unsafe { entry.get::<Body>() };
         assert_eq!((running(1), replaced(1), arena.waiting()), (4, 6, 1));
         reader.quiescent();
@@ -162,7 +162,7 @@ fn data_is_where_it_belongs() {
         module.finalize_definitions().expect("sealed");
         let (cell, _) = module.get_finalized_data(cell);
         let (table, size) = module.get_finalized_data(table);
-        // SAFETY: The one is writable, both have their size.
+        // SAFETY: The cell is writable, and both have their size.
         unsafe {
             cell.cast_mut().write(6);
             assert_eq!(std::slice::from_raw_parts(table, size), [5; 100]);

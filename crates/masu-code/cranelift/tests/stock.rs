@@ -9,7 +9,7 @@ use masu_code::{Arena, Options};
 static ARENA: LazyLock<Arena> =
     LazyLock::new(|| Arena::open(Options::default()).expect("an arena opens"));
 
-/// In the place of the crate: a builder whose modules have the arena's memory.
+/// Takes the place of the crate: a builder whose modules have the arena's memory.
 mod cranelift_jit {
     use cranelift_codegen::ir::LibCall;
     use cranelift_codegen::isa::OwnedTargetIsa;

@@ -1,5 +1,5 @@
-//! Loads whatever the fuzzer makes up, and unloads it: an error or a load, never a crash, and the
-//! arena empty afterwards. How an object is loaded stands in a byte of its header that nobody reads.
+//! Loads any object that the fuzzer makes, and unloads it: an error or a load, never a crash, and the arena is empty
+//! afterwards. A byte of the object's header that no reader uses says how the object is loaded.
 
 #![no_main]
 
@@ -25,7 +25,7 @@ fuzz_target!(|bytes: &[u8]| {
 
 fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
     let mut random = Random(u64::from(seed));
-    // Lengths, splices and what coverage suggests are libFuzzer's part.
+    // libFuzzer itself draws lengths, splices, and changes that coverage suggests.
     if random.below(3) == 0 {
         return fuzzer_mutate(data, size, max_size);
     }
