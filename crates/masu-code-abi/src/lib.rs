@@ -2,8 +2,8 @@
 //!
 //! Relies on [`Arena`] and adds nothing to it. It is a crate of its own, because cargo gives a library that is made for
 //! C one file name for every build, and programs in Rust that link the arena are built in more than one way. The hard
-//! part is whose memory is whose: an arena, a reader and an entry are boxes that C holds by pointer and gives back
-//! once; the text of an error is its thread's.
+//! part is the owner of each piece of memory: an arena, a reader and an entry are boxes that C holds by pointer and
+//! gives back once; the text of an error is its thread's.
 
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char, c_int, c_long, c_uint, c_void};
@@ -28,7 +28,7 @@ thread_local! {
     static ERROR: RefCell<CString> = RefCell::new(CString::default());
 }
 
-/// Keeps an error for `masu_code_error`; not where the thread ends and its variables have.
+/// Keeps an error for `masu_code_error`, except where the thread ends and its variables have ended.
 fn tell(error: &str) {
     let text = CString::new(error.replace('\0', "?")).unwrap_or_default();
     let _ = ERROR.try_with(|kept| kept.replace(text));
@@ -106,7 +106,7 @@ fn options(given: &COptions) -> Result<Options, Error> {
 
 /// # Safety
 ///
-/// - The options are null or as the header has them.
+/// - The options are null, or as the header describes them.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn masu_code_open(given: *const COptions) -> *mut Arena {
     // SAFETY: The caller's condition.
@@ -119,7 +119,7 @@ pub(crate) unsafe extern "C" fn masu_code_open(given: *const COptions) -> *mut A
 
 /// # Safety
 ///
-/// - The arena is one of `masu_code_open`'s, not closed before, or null.
+/// - The arena is null, or came from `masu_code_open` and was not closed before.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn masu_code_close(arena: *mut Arena) {
     // SAFETY: The caller's condition.
@@ -138,7 +138,7 @@ unsafe fn close<T>(given: *mut T) {
 
 /// # Safety
 ///
-/// - As of [`Arena::load`]; the arena is open.
+/// - As for [`Arena::load`]; the arena is open.
 unsafe fn load(arena: *const Arena, source: Result<Source, Error>) -> u64 {
     // SAFETY: The caller's conditions.
     or(source.and_then(|source| unsafe { (*arena).load(source) }).map(u64::from), 0)
@@ -146,7 +146,7 @@ unsafe fn load(arena: *const Arena, source: Result<Source, Error>) -> u64 {
 
 /// # Safety
 ///
-/// - As of [`Arena::load`]; the arena is open, the name a C string, the bytes are `size`.
+/// - As for [`Arena::load`]; the arena is open, the name a C string, the bytes are `size`.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn masu_code_load(
     arena: *const Arena,
@@ -163,7 +163,7 @@ pub(crate) unsafe extern "C" fn masu_code_load(
 
 /// # Safety
 ///
-/// - As of [`masu_code_load`].
+/// - As for [`masu_code_load`].
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn masu_code_load_private(
     arena: *const Arena,
@@ -180,7 +180,7 @@ pub(crate) unsafe extern "C" fn masu_code_load_private(
 
 /// # Safety
 ///
-/// - As of [`Arena::load`]; the arena is open, the path a C string.
+/// - As for [`Arena::load`]; the arena is open, the path a C string.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn masu_code_load_file(
     arena: *const Arena,
@@ -194,7 +194,7 @@ pub(crate) unsafe extern "C" fn masu_code_load_file(
 
 /// # Safety
 ///
-/// - As of [`masu_code_load`], for each of `count` objects; there is room for `count` handles.
+/// - As for [`masu_code_load`], for each of `count` objects; there is room for `count` handles.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn masu_code_load_all(
     arena: *const Arena,
@@ -226,7 +226,7 @@ pub(crate) unsafe extern "C" fn masu_code_load_all(
     or(done, -1)
 }
 
-/// Writes generated code: the bytes and how many, the address that they will run at, the caller's context.
+/// Writes generated code: the bytes, their number, the address that they will run at, and the caller's context.
 type Write = unsafe extern "C" fn(*mut c_void, usize, *const c_void, *mut c_void);
 
 /// # Safety
@@ -340,7 +340,7 @@ pub(crate) unsafe extern "C" fn masu_code_reader_open(arena: *const Arena) -> *m
 
 /// # Safety
 ///
-/// - The reader is one of `masu_code_reader_open`'s, not closed before, or null.
+/// - The reader is null, or came from `masu_code_reader_open` and was not closed before.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn masu_code_reader_close(reader: *mut Reader) {
     // SAFETY: The caller's condition.
@@ -445,7 +445,7 @@ pub(crate) unsafe extern "C" fn masu_code_entry_replace_at(
 
 /// # Safety
 ///
-/// - The entry is one of the header's, not closed before, or null.
+/// - The entry is null, or came from a function of the header and was not closed before.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn masu_code_entry_close(entry: *mut Entry) {
     // SAFETY: The caller's condition.

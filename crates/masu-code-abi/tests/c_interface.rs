@@ -1,5 +1,5 @@
-//! A C program on `masu_code.h` and `libmasu_code.so`, and what the header promises against what
-//! the library exports.
+//! A C program on `masu_code.h` and `libmasu_code.so`, and the header's declarations compared with the library's
+//! exports.
 #![cfg(target_arch = "x86_64")]
 
 // The arena by its own name, which this package's library has, too.
@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 
 use fixture::{CC, Workshop, text};
 
-/// Two objects of which the second calls the first when it goes, by an address that it was given.
+/// Two objects: when the second is freed, it calls the first by an address that it was given.
 const PLUGINS: [&str; 2] = [
     "#include <stdio.h>\n\
      void said(const char *who) { printf(\"goodbye from %s\\n\", who); }\n\

@@ -1,4 +1,4 @@
-//! What gdb and perf make of code that a program in C loaded.
+//! The view of gdb and perf on code that a program in C loaded.
 #![cfg(target_arch = "x86_64")]
 
 // The arena by its own name, which this package's library has, too.
@@ -99,7 +99,7 @@ fn gdb_knows_functions_and_frames_of_an_object_without_lines() {
 fn perf_report_names_loaded_functions() {
     let workshop = Workshop::open();
     workshop.compile(CC, "work.c", WORK, &["-O1", "-fno-inline", "-fPIC"]);
-    // Where the kernel lets this user measure.
+    // This runs where the kernel lets this user measure.
     let program = program(&workshop, "MASU_CODE_PERF_MAP");
     let record =
         ["record", "-q", "-e", "cpu-clock", "-o", "perf.data", &program, "work.c.o", "long"];

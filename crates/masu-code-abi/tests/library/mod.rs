@@ -1,6 +1,6 @@
-//! The library for C that the tests are about: the very file that programs link.
+//! The library for C that the tests check: the very file that programs link.
 //!
-//! Relies on cargo, which builds no shared library for the tests of its package by itself, and is asked to.
+//! Relies on cargo. Cargo builds no shared library for the tests of its package by itself, so a nested cargo builds it.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -20,7 +20,7 @@ fn build() -> PathBuf {
         .output()
         .expect("cargo runs");
     assert!(built.status.success(), "cargo failed:\n{}", String::from_utf8_lossy(&built.stderr));
-    // Paths stand as strings in the messages; one without a quote or a backslash reads as it is.
+    // Paths are strings in the messages; a path without a quote or a backslash needs no decoding.
     let messages = String::from_utf8(built.stdout).expect("cargo's messages are UTF-8");
     let mut words = messages.split('"');
     let file = words.find(|word| word.ends_with("/libmasu_code.so"));
