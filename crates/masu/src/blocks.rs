@@ -2,7 +2,7 @@
 //!
 //! Knows a thread's slot, but not its cache. Imports diagnostics, memory, the settings and the platform.
 
-// Ownership of pages, and what every feature must keep.
+// Ownership of pages, and the rules that every feature must keep.
 pub(crate) mod ownership;
 
 // The thread slot: stacks of free blocks.

@@ -313,7 +313,7 @@ pub unsafe fn usable_size(block: *mut u8) -> usize {
     }
 }
 
-/// Purges free memory down to about `pad` bytes; whether anything was purged.
+/// Purges free memory down to about `pad` bytes; returns whether anything was purged.
 ///
 /// ```
 /// unsafe { masu::c::free(masu::c::malloc(64 << 20)) };

@@ -54,7 +54,7 @@ pub fn start(interval_bytes: Option<usize>) -> Result<(), Refusal> {
     cache::all::start_profile(interval_bytes)
 }
 
-/// The interval in bytes of the profile that is being taken; `None` where none is.
+/// The interval in bytes of the profile that is being taken; `None` where no profile is being taken.
 ///
 /// ```
 /// # if !cfg!(feature = "profile") { return Ok(()) }

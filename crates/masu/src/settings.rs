@@ -1,9 +1,9 @@
 //! Settings: the options that a program or its user has set.
 //!
 //! Relies on the environment. One table (`settings/table.rs`) lists all options. The `const` functions of
-//! [`Masu`](crate::Masu), the variables (`MASU_RETAIN=0`) and their warnings, [`crate::options`], `masu list --options` and
-//! `docs/options.md` are made from it. A variable overrides what the program was built with, because its user knows the
-//! machine; an option that the running program sets overrides both.
+//! [`Masu`](crate::Masu), the variables (`MASU_RETAIN=0`) and their warnings, [`crate::options`], `masu list --options`
+//! and `docs/options.md` are made from it. A variable overrides the value that the program was built with, because its
+//! user knows the machine; an option that the running program sets overrides both.
 //!
 //! The hard idea is when options are read: when a thread starts, and in the constructor of `libmasu.so`. Until there is
 //! an environment the defaults hold. So every option may change while the program runs, and only slow paths read
@@ -131,7 +131,7 @@ pub(crate) fn parse(name: &[u8], text: &[u8]) -> Result<usize, Refusal> {
     rule::all().at(place_of(name)?).parse(text).ok_or(Refusal::Value)
 }
 
-/// Why an option could not be read or set.
+/// The reason why an option could not be read or set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Refusal {

@@ -1,6 +1,6 @@
 //! Sampled guards: one block in many lies between inaccessible OS pages, so that a program that misuses it ends at the
-//! faulting instruction, with a report of the stacks that allocated and freed the block. For production: a few programs of
-//! many find what no test has found.
+//! faulting instruction, with a report of the stacks that allocated and freed the block. For production: a few programs
+//! of many find bugs that no test has found.
 //!
 //! Relies on an arena of its own, on the unwinder, on counted caches for the choice of blocks (`threads/cache/counted.rs`),
 //! and on the C library's door for faults. While the option `guard_rate` is 0, nothing here runs, and no fast path tests
@@ -117,8 +117,8 @@ pub(crate) fn note_sampled(address: usize) {
     }
 }
 
-/// Frees the guarded block at an address in a guarded slice; whether it is in the heap profile. Ends the program with a
-/// report where no block begins there, or it was freed before.
+/// Frees the guarded block at an address in a guarded slice; returns whether the block is in the heap profile. Ends the
+/// program with a report where no block begins there, or it was freed before.
 #[cold]
 #[inline(never)]
 pub(crate) fn free(address: usize) -> bool {

@@ -33,7 +33,7 @@ pub const INTERVAL_BYTES: usize = 512 << 10;
 /// The most frames kept of a stack, innermost first.
 const FRAMES_MAX: usize = 96;
 
-/// Why a profile was not started or not written.
+/// The reason why a profile was not started or not written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Refusal {

@@ -25,7 +25,7 @@ pub(crate) fn is_marked() -> bool {
     MARKED.load(Ordering::Relaxed)
 }
 
-/// Clears the flag; whether it was set.
+/// Clears the flag; returns whether it was set.
 pub(crate) fn take() -> bool {
     // ORDERING: Relaxed, as above.
     MARKED.swap(false, Ordering::Relaxed)

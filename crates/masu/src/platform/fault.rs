@@ -8,7 +8,7 @@ use crate::platform::libc;
 /// The faults, each with its line on standard error.
 macro_rules! faults {
     ($($(#[$doc:meta])* $name:ident: $line:literal)*) => {
-        /// Why the program ends.
+        /// The reason why the program ends.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(crate) enum Fault {
             $($(#[$doc])* $name,)*

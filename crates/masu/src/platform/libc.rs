@@ -96,7 +96,7 @@ pub(crate) fn random_at_start() -> [u64; 2] {
     unsafe { core::mem::transmute(bytes) }
 }
 
-/// Registers `call` to run at `exit`, after all that is registered later; whether it was registered.
+/// Registers `call` to run at `exit`, after all that is registered later; returns whether it was registered.
 pub(crate) fn at_exit(call: extern "C" fn(*mut c_void)) -> bool {
     __cxa_atexit(call, core::ptr::null_mut(), core::ptr::null()) == 0
 }

@@ -47,7 +47,7 @@ pub(crate) fn allocate(size: usize, align: usize, zeroed: bool) -> *mut u8 {
     zeroed_if(zeroed && !zero, first, size)
 }
 
-/// Counts `size` new bytes, of a new block or of one that grew, where requests are counted.
+/// Counts `size` new bytes, of a new block or of a block that grew, where requests are counted.
 #[inline(always)]
 fn count(first: &'static Slice, size: usize) {
     if slot::get().counts() {
@@ -112,8 +112,8 @@ unsafe fn free_run(first: &'static Slice, slices: usize, cache: Option<&'static 
     page::refresh_for_large(slices);
 }
 
-/// Resizes the large block that starts with this slice in place; whether that was possible. Frees the unused slices, if
-/// they are more than half.
+/// Resizes the large block that starts with this slice in place; returns whether that was possible. Frees the unused
+/// slices, if they are more than half.
 ///
 /// # Safety
 ///

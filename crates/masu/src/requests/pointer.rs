@@ -109,7 +109,7 @@ impl Pointer {
 
 /// The kind of a first-class heap's block.
 pub(crate) enum OfHeap {
-    /// In a page or in a mixed slice, of which this is the slice.
+    /// In a page or in a mixed slice; this is the slice.
     Small(&'static Slice, Class),
     /// A block of whole slices, by the first slice.
     Large(&'static Slice),
@@ -181,7 +181,7 @@ fn no_block_in(slice: &'static Slice, freed: Fault) -> ! {
     let (mut first, mut distance) = (slice, 0);
     while first.kind.is(Kind::Opaque) && first.arena().has_handed_out(first) {
         distance += 1;
-        // SAFETY: There are slices before one that was handed out, at least those of the arena's head.
+        // SAFETY: There are slices before a slice that was handed out, at least those of the arena's head.
         first = unsafe { slice.behind(distance) };
     }
     let is_inside = distance < first.count.get() as usize;

@@ -1,8 +1,8 @@
 //! Reclaiming memory before a request fails.
 //!
-//! Relies on each layer's function that gives up what it keeps. The hard idea is when: at the entry of the request, where no
-//! lock is held, so that every layer can be asked; and once. Caches and parked runs of other running threads stay, because
-//! only their threads may touch them; they are a bounded part of live memory.
+//! Relies on each layer's function that gives up the layer's kept memory. The hard idea is when: at the entry of the
+//! request, where no lock is held, so that every layer can be asked; and once. Caches and parked runs of other running
+//! threads stay, because only their threads may touch them; they are a bounded part of live memory.
 
 use crate::blocks::{owner, shard, slot, transfer};
 use crate::memory::ranges::stripes;

@@ -33,7 +33,7 @@ use report::{Call, Reason};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Foreign;
 
-/// How the caller frees its blocks. This build looks up all blocks.
+/// The way in which the caller frees its blocks. This build looks up all blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FreedBy {
     Layout,

@@ -1,4 +1,4 @@
-//! Reading the variables: `MASU_…` of the environment, each once, and warning about wrong ones.
+//! Reading the variables: `MASU_…` of the environment, each once, and warning about wrong variables.
 //!
 //! Relies on the environment and on the rules. The hard idea is to cost nothing where there are no such variables: the list
 //! is read once, and a variable is left at its first byte that differs from `MASU_`. A variable with that prefix that is no
@@ -157,7 +157,7 @@ fn list() {
 /// The most bytes of a name that are compared.
 const LONGEST: usize = 32;
 
-/// The option whose name is most similar to `end`, if one is similar enough.
+/// The option whose name is most similar to `end`, if its name is similar enough.
 #[cold]
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.options.variables_nearest")]

@@ -8,7 +8,7 @@ pub(super) struct Named<'a> {
     pub(super) values: &'a [usize],
 }
 
-/// Where text is written, piece by piece.
+/// The receiver of text, which is written piece by piece.
 pub(super) type Sink<'a> = &'a mut dyn FnMut(&[u8]);
 
 impl Named<'_> {

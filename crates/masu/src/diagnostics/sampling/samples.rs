@@ -1,9 +1,9 @@
 //! The samples: stacks with their sums, and the live sampled blocks.
 //!
-//! Relies on the store for memory. A block of b bytes is sampled with probability 1 − e^(−b/T) for the interval T, so it
-//! stands for one over that many blocks, its *weight*. Sums are of weighted blocks, in whole parts of a block, and of whole
-//! bytes. The hard idea: a block's share is computed from two numbers alone, so its free subtracts exactly what its
-//! allocation added.
+//! Relies on the store for memory. A block of b bytes is sampled with probability 1 − e^(−b/T) for the interval T, so
+//! it stands for one over that many blocks, its *weight*. Sums are of weighted blocks, in whole parts of a block, and
+//! of whole bytes. The hard idea: a block's share is computed from two numbers alone, so its free subtracts exactly the
+//! values that its allocation added.
 
 use super::probability::probability_of_hit;
 use super::store::{ENTRY_WORDS, Index, Place, Store, mix};

@@ -2,9 +2,9 @@
 //! each frame.
 //!
 //! Relies on the C library's count of loaded and unloaded objects. Only simple rules are cached: the frame's end is a
-//! register plus an offset, and saved registers lie in the frame. The hard idea is invalidation. An address on this thread's
-//! stack lies in an object that is loaded now. If its cached rules are of another object that lay there before, that one was
-//! unloaded since, and the count was lower when they were cached.
+//! register plus an offset, and saved registers lie in the frame. The hard idea is invalidation. An address on this
+//! thread's stack lies in an object that is loaded now. If its cached rules belong to another object that lay there
+//! before, that object was unloaded since, and the count was lower when the rules were cached.
 
 use super::memory::Memory;
 use super::registers::{RETURN, Registers, STACK_POINTER};

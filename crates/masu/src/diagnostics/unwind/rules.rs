@@ -102,7 +102,7 @@ pub(super) fn find(tables: &Tables, address: usize) -> Option<Row> {
 /// The entry (FDE) of the function that holds `address`.
 #[inline(never)]
 fn entry_for(tables: &Tables, address: usize) -> Option<Reader> {
-    // Pairs of 4-byte numbers relative to the table's start, which is what all linkers write.
+    // All linkers write pairs of 4-byte numbers relative to the table's start.
     const SORTED_PAIRS: u8 = 0x3b;
     const VERSION: u8 = 1;
     let mut contents = tables.contents;

@@ -31,7 +31,7 @@ fn numbered(length: usize) -> Vec<u8> {
     (0..length).map(|index| (index % 251) as u8).collect()
 }
 
-/// A page between two inaccessible ones.
+/// A page between two inaccessible pages.
 struct Fenced(*mut u8);
 
 impl Fenced {
@@ -68,7 +68,7 @@ impl Fenced {
 impl Drop for Fenced {
     fn drop(&mut self) {
         let start = self.0.wrapping_sub(Fenced::PAGE);
-        // SAFETY: The mapping that `new` made; nobody uses it any more.
+        // SAFETY: The mapping came from `new`; nothing uses it any more.
         unsafe { libc::munmap(start.cast(), 3 * Fenced::PAGE) };
     }
 }

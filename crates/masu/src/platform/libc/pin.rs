@@ -31,7 +31,7 @@ static TRIES_LEFT: AtomicUsize = AtomicUsize::new(8);
 /// Pins the library that holds this code.
 #[inline]
 pub(crate) fn pin() {
-    // ORDERING: Relaxed: a thread that sees another one's success late pins twice, which does no harm.
+    // ORDERING: Relaxed: a thread that sees the success of another thread late pins twice, which does no harm.
     let left = TRIES_LEFT.load(Ordering::Relaxed);
     if left > 0 {
         pin_slow(left);
@@ -50,7 +50,7 @@ fn pin_slow(left: usize) {
     }
 }
 
-/// Pins the library; whether that is done, or nothing can be done.
+/// Pins the library; returns whether it is pinned, or cannot be pinned at all.
 fn is_pinned() -> bool {
     if is_in_program() {
         return true;

@@ -1,7 +1,7 @@
 //! A number that one thread at a time changes and any thread reads.
 //!
-//! Relies on its parent module for the atomics. It needs no read-modify-write instruction and no ordering, so adding costs
-//! what it costs in a plain cell. Readers may get a value that is no longer current.
+//! Relies on its parent module for the atomics. It needs no read-modify-write instruction and no ordering, so adding
+//! costs as much as in a plain cell. Readers may get a value that is no longer current.
 
 use super::{AtomicUsize, Ordering};
 

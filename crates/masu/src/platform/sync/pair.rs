@@ -33,7 +33,7 @@ impl<T> Pair<T> {
     pub(crate) fn publish(&self, number: usize, pointer: *mut T) {
         // ORDERING: Relaxed, published by the number.
         self.pointer.store(pointer, Ordering::Relaxed);
-        // ORDERING: Release publishes the pointer, and what was written behind it.
+        // ORDERING: Release publishes the pointer, and the data behind it.
         self.number.store(number, Ordering::Release);
     }
 }

@@ -24,8 +24,8 @@ pub(crate) const FLAGS: u32 = OTHERS_SLEEP | HELD_FOR_FORK;
 /// The number that stands for a holder that does not exist in this process. No thread has it.
 const LOST: u32 = 2 * (FLAGS + 1);
 
-/// How often a waiter tries again before it sleeps: about as long as a batch of blocks takes. Each try multiplies a model
-/// checker's work.
+/// The number of tries of a waiter before it sleeps; they take about as long as a batch of blocks. Each try multiplies
+/// a model checker's work.
 const SPINS: u32 = if cfg!(loom) { 1 } else { 100 };
 
 /// The lock without a value; [`super::Lock`] adds one.
@@ -48,10 +48,10 @@ impl RawLock {
         }
     }
 
-    /// Takes the lock if it is free; whether it was.
+    /// Takes the lock if it is free; returns whether it was free.
     #[inline]
     pub(crate) fn try_acquire(&self) -> bool {
-        // ORDERING: Acquire pairs with the Release in `release`: this thread sees what the last holder wrote. Failure is
+        // ORDERING: Acquire pairs with the Release in `release`: this thread sees the last holder's writes. Failure is
         // Relaxed because the slow path tries again.
         let held = this_holder();
         self.state.compare_exchange(FREE, held, Ordering::Acquire, Ordering::Relaxed).is_ok()
@@ -87,8 +87,8 @@ impl RawLock {
         }
     }
 
-    /// Takes the lock if it is free, to hold it across `fork`; whether it was. A thread that has waited may have been woken in
-    /// place of another one, which it wakes when it releases the lock.
+    /// Takes the lock if it is free, to hold it across `fork`; returns whether it was free. A thread that has waited
+    /// may have been woken in place of another thread. It wakes that thread when it releases the lock.
     #[cold]
     #[inline(never)]
     #[unsafe(link_section = ".text.masu_cold.fork.raw_lock_try_hold_for_fork")]
@@ -102,7 +102,8 @@ impl RawLock {
         is_taken
     }
 
-    /// Gives up after [`RawLock::wait_briefly`]: wakes the thread that this one may have been woken in place of.
+    /// Gives up after [`RawLock::wait_briefly`]. This thread may have been woken in place of another thread, so it
+    /// wakes one.
     pub(crate) fn give_up(&self) {
         wake_one(&self.state);
     }
@@ -181,7 +182,7 @@ impl RawLock {
     /// Releases the lock and wakes one sleeper if there may be one.
     #[inline]
     pub(crate) fn release(&self) {
-        // ORDERING: Release publishes what this holder wrote to the next one's Acquire.
+        // ORDERING: Release publishes this holder's writes to the next holder's Acquire.
         if self.state.swap(FREE, Ordering::Release) & OTHERS_SLEEP != 0 {
             wake_one(&self.state);
         }

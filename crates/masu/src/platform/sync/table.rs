@@ -1,8 +1,8 @@
 //! A table of numbers other than 0, which one writer at a time changes and any thread reads without a lock.
 //!
-//! Relies on its parent module for the atomics; `tests/loom.rs` supplies modelled ones. The hard idea: readers visit only
-//! places that were ever used, so their count is raised after a place is filled. A reader that finds an entry sees what its
-//! writer wrote before entering it.
+//! Relies on its parent module for the atomics; `tests/loom.rs` supplies modelled ones. The hard idea: readers visit
+//! only places that were ever used, so their count is raised after a place is filled. A reader that finds an entry sees
+//! everything that its writer wrote before entering it.
 
 use super::{AtomicUsize, Ordering};
 
@@ -24,7 +24,7 @@ impl<const PLACES: usize> Table<PLACES> {
     pub(crate) fn entries(&self) -> impl Iterator<Item = usize> {
         // ORDERING: Acquire pairs with the Release in `enter`: the places below are filled.
         let used = self.used.load(Ordering::Acquire);
-        // ORDERING: Acquire pairs with the Release in `enter`: what the writer wrote is seen.
+        // ORDERING: Acquire pairs with the Release in `enter`: the writer's earlier writes are seen.
         let places = self
             .places
             .get(..used)
@@ -39,7 +39,7 @@ impl<const PLACES: usize> Table<PLACES> {
         // ORDERING: Relaxed: only this thread writes.
         let is_free = |place: &AtomicUsize| place.load(Ordering::Relaxed) == 0;
         let (place, free) = self.places.iter().enumerate().find(|(_, place)| is_free(place))?;
-        // ORDERING: Release publishes what this writer wrote to readers of the entry.
+        // ORDERING: Release publishes this writer's earlier writes to readers of the entry.
         free.store(entry, Ordering::Release);
         // ORDERING: Release publishes the place above. Relaxed to read: only this thread writes.
         if self.used.load(Ordering::Relaxed) <= place {

@@ -180,8 +180,8 @@ fn close(start: NonNull<u8>, bytes: usize) {
     let _ = unsafe { kernel::protect(start, bytes, Protection::None) };
 }
 
-/// The live large block at `address`, for whose slice the class map has `LARGE`. Ends the program where no live block starts
-/// there.
+/// The live large block at `address`; the class map has `LARGE` for its slice. Ends the program where no live block
+/// starts there.
 fn live(address: usize, call: Call) -> Block {
     // SAFETY: The class map knows the address, so it lies within the first GiB of an arena.
     let first = unsafe { Slice::at(address) };

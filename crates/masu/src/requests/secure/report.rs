@@ -36,7 +36,7 @@ impl Call {
     }
 }
 
-/// Why the program ends.
+/// The reason why the program ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reason {
     Wrong(Wrong),

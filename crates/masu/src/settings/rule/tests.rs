@@ -1,4 +1,4 @@
-//! Parsing of values, and the sentences that say what is accepted.
+//! Parsing of values, and the sentences about accepted values.
 
 extern crate std;
 
