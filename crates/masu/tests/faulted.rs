@@ -78,7 +78,7 @@ impl Block {
 
     fn fill(self) {
         for at in places(self.layout.size()) {
-            // SAFETY: The block is that long and nobody else's.
+            // SAFETY: The block is that long and has no other user.
             unsafe { self.start.add(at).write(self.mark(at)) };
         }
     }
@@ -146,7 +146,7 @@ fn crowd(size: usize, count: usize) {
     blocks.iter().skip(1).step_by(2).copied().flatten().for_each(Block::drop);
 }
 
-/// A few gigabytes of addresses, of which little is touched.
+/// Allocates a few gigabytes of addresses, and touches little of them.
 fn huge() {
     let layout = Layout::from_size_align(1500 * MIB, 8).expect("a size");
     // SAFETY: The size is not 0.

@@ -44,7 +44,7 @@ impl Futex {
         }
     }
 
-    /// A broken futex: it sleeps whatever the word holds.
+    /// A broken futex: it sleeps for any value of the word.
     fn wait_always(&self, word: &AtomicU32) {
         // ORDERING: Relaxed, as above.
         let _ = word.fetch_or(0, Ordering::Relaxed);

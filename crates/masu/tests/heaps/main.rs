@@ -23,7 +23,7 @@ fn bytes(size: usize) -> Layout {
 /// A block of `heap`, each byte of it `fill`.
 fn filled(heap: &masu::Heap, size: usize, fill: u8) -> NonNull<u8> {
     let block = heap.alloc(bytes(size)).expect("there is memory");
-    // SAFETY: The block is that long and nobody else's.
+    // SAFETY: The block is that long and has no other user.
     unsafe { block.write_bytes(fill, size) };
     block
 }

@@ -1,6 +1,6 @@
 //! Misuses, each in a child process that must end with a message.
 
-/// A test for each misuse, with what comes before and after it, and the test that runs them.
+/// A test for each misuse, with code that runs before and after it, and the test that runs them.
 macro_rules! wrong {
     (
         $test:ident

@@ -104,7 +104,7 @@ macro_rules! table_model {
     };
 }
 
-/// A test for each door; the broken ones must fail with the message.
+/// A test for each door; broken doors must fail with the message.
 macro_rules! tests {
     ($($model:ident($door:ident) $name:ident $(, $message:literal)?;)*) => {$(
         #[test]

@@ -8,10 +8,10 @@
 //! (`models/system.rs`), the C library's (`models/libc.rs`) and the thread slot (`models/slot.rs`). Everything else is
 //! the shipped code, down to the mappings. So these are tests inside the library and not beside it.
 //!
-//! Each model shows: no block is handed out while another request has it, all uses of a block are ordered before all
-//! uses by the next request that gets the block, all cells are accessed in order, no thread waits forever, nothing ends
-//! the program, and every block returns to its page. The same models run with Release and with Acquire made Relaxed,
-//! and loom must notice.
+//! Each model shows: no block is handed out while another holder has it, all uses of a block are ordered before all
+//! uses by the next holder of the block, all cells are accessed in order, no thread waits forever, nothing ends the
+//! program, and every block returns to its page. The same models run with Release and with Acquire made Relaxed, and
+//! loom must notice.
 
 extern crate std;
 

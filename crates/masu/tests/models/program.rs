@@ -1,4 +1,4 @@
-//! Programs under loom: threads that allocate and free, with an oracle of what is live.
+//! Programs under loom: threads that allocate and free, with an oracle of the live blocks.
 
 extern crate std;
 
@@ -201,7 +201,8 @@ pub(crate) fn leak<T>(value: T) -> &'static T {
     std::boxed::Box::leak(std::boxed::Box::new(value))
 }
 
-/// A flag that one thread raises and another thread waits for, by means of the program and not of masu.
+/// A flag that one thread raises and another thread waits for. The program waits by its own means, not by those of
+/// masu.
 pub(crate) struct Flag(loom::sync::Mutex<bool>, loom::sync::Condvar);
 
 impl Flag {

@@ -75,7 +75,7 @@ fn freed_together() {
     other.join().expect("it ends");
 }
 
-/// A thread that notices the end of the first profile while the second one starts counts for that one.
+/// A thread notices the end of the first profile while the second profile starts: it counts for the second.
 fn restarted() {
     let (begun, begins): (&'static Flag, &'static Flag) = (leak(Flag::new()), leak(Flag::new()));
     start();

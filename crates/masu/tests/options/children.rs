@@ -42,13 +42,13 @@ fn report(figure: &str, value: usize) {
 fn block(size: usize) -> *mut u8 {
     let block = masu::c::malloc(size);
     assert!(!block.is_null());
-    // SAFETY: The block is that long and nobody else's.
+    // SAFETY: The block is that long and has no other user.
     unsafe { block.write_bytes(1, size) };
     block
 }
 
 fn free(blocks: impl IntoIterator<Item = *mut u8>) {
-    // SAFETY: The blocks are live, and nobody uses them afterwards.
+    // SAFETY: The blocks are live, and nothing uses them afterwards.
     blocks.into_iter().for_each(|block| unsafe { masu::c::free(block) });
 }
 

@@ -2,7 +2,7 @@
 //!
 //! It relies on the oracle of live intervals. A feature breaks by its *history*, so each seed has a process of its own:
 //! its first request is the first of that process, a crash ends nothing else, and a hang is ended and reported. One
-//! walker repeats exactly; several repeat what each of them draws.
+//! walker repeats exactly; several walkers repeat only the numbers that each draws.
 //!
 //! Build it with `--features profile,guards`; without them these two features are never on.
 //!
@@ -75,7 +75,7 @@ fn walk(seed: u64, operations: usize) -> Result<(Tally, u64), Finding> {
     masu::options::set("shuffle", draw.shuffle).expect("a seed");
     if draw.widened > 0 {
         // The option takes effect in a thread that uses masu.
-        // SAFETY: The block is live, and nobody else's.
+        // SAFETY: The block is live, and has no other user.
         unsafe { masu::c::free(masu::c::malloc(1)) };
         features::widen(draw.widened);
     }

@@ -175,7 +175,7 @@ fn leave_few_blocks_of_many() {
     let mut blocks: Vec<_> = (0..200_000).map(|_| masu::c::malloc(64)).collect();
     let is_kept = |index: usize| index.is_multiple_of(200);
     for index in (0..blocks.len()).filter(|index| !is_kept(*index)) {
-        // SAFETY: The block is live and nobody uses it.
+        // SAFETY: The block is live and nothing uses it.
         unsafe { masu::c::free(blocks[index]) };
     }
     masu::c::trim(0);

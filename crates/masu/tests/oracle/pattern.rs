@@ -31,7 +31,7 @@ impl Pattern {
     ///
     /// # Safety
     ///
-    /// - `length` bytes at `start` may be written, and nobody else uses them.
+    /// - `length` bytes at `start` may be written, and nothing else uses them.
     pub(crate) unsafe fn fill(self, start: *mut u8) {
         for range in self.ranges() {
             // SAFETY: The ranges lie inside the block.
@@ -43,7 +43,7 @@ impl Pattern {
     ///
     /// # Safety
     ///
-    /// - `min(length, end)` bytes at `start` may be read, and nobody writes them.
+    /// - `min(length, end)` bytes at `start` may be read, and nothing writes them.
     pub(crate) unsafe fn first_difference(self, start: *const u8, end: usize) -> Option<usize> {
         self.ranges()
             .map(|range| range.start..range.end.min(end))
@@ -117,7 +117,7 @@ fn split(range: &Range<usize>) -> (Range<usize>, Range<usize>) {
 ///
 /// # Safety
 ///
-/// - `length` bytes at `start` may be read, and nobody writes them.
+/// - `length` bytes at `start` may be read, and nothing writes them.
 pub(crate) unsafe fn first_not_zero(start: *const u8, length: usize) -> Option<usize> {
     // SAFETY: The caller lends the bytes.
     let bytes = unsafe { std::slice::from_raw_parts(start, length) };

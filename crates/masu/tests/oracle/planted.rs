@@ -55,7 +55,7 @@ impl Planted {
         self.bug == bug && state.calls.is_multiple_of(20)
     }
 
-    /// Some live block of `malloc` whose usable size is at least `usable`.
+    /// A live block of `malloc` whose usable size is at least `usable`.
     fn victim(&self, usable: usize) -> Option<*mut u8> {
         let state = self.state.lock().expect("no thread panicked");
         let blocks =

@@ -68,7 +68,7 @@ impl Block {
 
 impl Drop for Block {
     fn drop(&mut self) {
-        // SAFETY: The block is live and nobody uses it afterwards.
+        // SAFETY: The block is live and nothing uses it afterwards.
         unsafe { masu::c::free(self.start.as_ptr()) };
     }
 }

@@ -239,7 +239,7 @@ fn against_the_environment() {
     }
 }
 
-/// How many of two thousand more blocks are guarded, half of them live at once.
+/// The number of guarded blocks among two thousand more blocks, half of them live at once.
 fn guarded_of_two_thousand() -> usize {
     let before = masu::c::statistics().guarded_made;
     for _ in 0..2 {
@@ -275,7 +275,7 @@ fn guard_slots() {
     assert!(guarded_of_two_thousand() <= 50);
 }
 
-/// Whether the first blocks of these sizes, which the process has not used, are the first ones of their pages.
+/// Whether the first blocks of these sizes, which the process has not used, are the first blocks of their pages.
 fn begin_pages(sizes: &[usize]) -> bool {
     sizes.iter().all(|size| block(*size).addr().is_multiple_of(64 << 10))
 }

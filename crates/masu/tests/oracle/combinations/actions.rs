@@ -20,7 +20,7 @@ use super::{features, forked};
 const DEPTH_MAX: usize = 4;
 /// The most heaps of a walker.
 const HEAPS_MAX: usize = 6;
-/// The most requests of [`Action::Deepen`], each for so many blocks, of sizes up to the last.
+/// The most requests of [`Action::Deepen`]; the most blocks of each request; and the largest size.
 const REQUESTS_MAX: usize = 8;
 const BLOCKS_MAX: usize = 256;
 const DEEP_SIZE_MAX: usize = 8 << 10;

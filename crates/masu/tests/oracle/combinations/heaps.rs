@@ -104,7 +104,7 @@ impl AnyHeap {
     ///
     /// # Safety
     ///
-    /// - Nobody uses its blocks any more.
+    /// - Nothing uses its blocks any more.
     pub(crate) unsafe fn clear(&mut self) {
         match self {
             AnyHeap::Rust(heap) => heap.clear(),
