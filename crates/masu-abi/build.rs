@@ -158,7 +158,7 @@ const TABLES: [&str; 8] = [
 /// else, and long tables behind the other zeroed data, so that the rest shares an OS page.
 ///
 /// The kernel maps sixteen OS pages around touched code, so code beside the code of a program's start is resident in
-/// every program. A section `….masu_cold.…` is not, as long as nobody calls it; nor are the sections of the cold
+/// every program. A section `….masu_cold.…` is not, as long as no program calls it; nor are the sections of the cold
 /// functions. Unwind tables are read as rarely. Placed between, they keep the kernel from mapping one kind of code with
 /// the other, and their header lies behind all code: LLVM's linker sorts it by distances without a sign, unwinders read
 /// it with one. GNU's linker and LLVM's both add this to their own layout.

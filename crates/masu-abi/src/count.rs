@@ -1,11 +1,10 @@
 //! Counts of the memory requests of the program and of every program it starts.
 //!
-//! It relies on the C library's door to map the file that `MASU_COUNT_FILE` names, made by
-//! `masu-lab`'s `count.rs`. The hard idea: a request never tests whether there is such a file. It
-//! adds to the page behind a pointer, at first a page of the process that nobody reads. When the
-//! constructor finds the shared page it turns the pointer and adds what was counted before. A forked
-//! child inherits the mapping and an executed program maps it again, so a process tree adds to one
-//! page.
+//! It relies on the C library's door to map the file that `MASU_COUNT_FILE` names, made by `masu-lab`'s `count.rs`. The
+//! hard idea: a request never tests whether there is such a file. It adds to the page behind a pointer, at first a page
+//! of the process that no observer reads. When the constructor finds the shared page it turns the pointer and adds the
+//! counts so far. A forked child inherits the mapping and an executed program maps it again, so a process tree adds to
+//! one page.
 //!
 //! Built with the feature `count` only; `count/off.rs` takes its place elsewhere.
 
@@ -38,7 +37,7 @@ struct Page {
     requested_bytes: AtomicU64,
 }
 
-/// Receives the counts until there is a shared page; nobody reads it where there is none.
+/// Receives the counts until there is a shared page; no observer reads it where there is no shared page.
 static OWN: Page = Page {
     magic: AtomicU64::new(MAGIC),
     version: AtomicU64::new(VERSION),

@@ -39,7 +39,7 @@ pub(crate) const ENODATA: c_int = 61;
 /// `errno(3)`: an argument that makes no sense.
 pub(crate) const EINVAL: c_int = 22;
 
-/// C's `FILE`, whose contents only its library knows.
+/// C's `FILE`; only its library knows its contents.
 #[repr(C)]
 pub struct File {
     _private: [u8; 0],

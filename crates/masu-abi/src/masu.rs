@@ -1,8 +1,8 @@
 //! The functions of `masu.h` that are masu's own: `masu_…`.
 //!
 //! It relies on the crate `masu`, whose Rust interface these functions mirror, with one file for each section of the
-//! header. The hard idea is what such a function must not do: set `errno` (errors are results), dereference a null that
-//! the header allows, or cost a request anything.
+//! header. The hard idea is the limits of such a function. It must not set `errno` (errors are results), dereference a
+//! null that the header allows, or cost a request anything.
 //!
 //! COUPLING: `include/masu.h` declares every function of this folder; `tests/exports.rs` compares
 //! them.

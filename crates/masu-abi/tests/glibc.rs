@@ -1,7 +1,7 @@
 //! Settings of glibc's malloc: applied as in the table, and not otherwise.
 //!
 //! It relies on `tests/c/interface.c`, which prints the options, and on `tests/c/freed.c`, which shows their effect.
-//! These settings were made for another malloc, so each test also checks what they must *not* change.
+//! These settings were made for another malloc, so each test also checks the options that they must *not* change.
 
 mod library;
 #[path = "../src/glibc/table.rs"]

@@ -95,7 +95,7 @@ fn options(given: &COptions) -> Result<Options, Error> {
         let context = given.context as usize;
         let resolver: Resolver = Box::new(move |name| {
             let name = CString::new(name).ok()?;
-            // SAFETY: The caller's function gets what its type says.
+            // SAFETY: The caller's function gets the arguments of its type.
             let found = unsafe { function(name.as_ptr(), context as *mut c_void) };
             (!found.is_null()).then_some(found as usize)
         });

@@ -1,7 +1,7 @@
 //! Static libraries: only the needed members are loaded.
 //!
-//! Relies on the `object` crate. A member is taken if it defines a symbol that is still undefined; it may need
-//! more, in any of the libraries, whatever their order.
+//! Relies on the `object` crate. A member is taken if it defines a symbol that is still undefined; it may need more, in
+//! any of the libraries, in any order.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::path::{Path, PathBuf};

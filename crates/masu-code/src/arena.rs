@@ -124,7 +124,7 @@ impl Arena {
     ///
     /// # Errors
     ///
-    /// [`Error::Options`] and [`Error::Kernel`]. Both say what the machine refused.
+    /// [`Error::Options`] and [`Error::Kernel`]. Both say which option or call the machine refused.
     pub fn open(options: Options) -> Result<Arena, Error> {
         let range = Range::open(&options)?;
         let Options { tools, keep, resolver, .. } = options;

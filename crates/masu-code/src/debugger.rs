@@ -78,7 +78,7 @@ pub(crate) enum Symfile {
     Short(Box<[u8]>),
 }
 
-/// An entry of the list, and what it points to.
+/// An entry of the list, and the data that it points to.
 struct Shown {
     entry: CodeEntry,
     _symfile: Symfile,

@@ -89,7 +89,7 @@ mod tests {
         let gone = evict(&methods, 6000);
         assert!(all - size(&gone) <= 6000);
         assert!(all - size(&gone[..gone.len() - 1]) > 6000);
-        // A method that went was called at most as often as one that could have gone and stayed.
+        // A method that was unloaded was called at most as often as a method that could have been unloaded and stayed.
         let last = methods[**gone.last().unwrap()].calls;
         let stayed = methods.iter().filter(|m| !m.running && !gone.contains(&&m.key));
         assert!(stayed.map(|method| method.calls).min().unwrap() >= last);

@@ -101,7 +101,7 @@ pub(crate) fn thread_local(name: &[u8]) -> Option<ThreadLocal> {
     };
     let (address, here) = distance(&name)?;
     let mut search = Search { address, found: None };
-    // SAFETY: The callback gets what it expects, and both end before the search does.
+    // SAFETY: The callback gets the arguments that it expects, and both end before the search does.
     unsafe { libc::dl_iterate_phdr(Some(find_module), (&raw mut search).cast::<c_void>()) };
     let (module, offset) = search.found?;
     // Blocks made on demand come from malloc, so their distance differs between threads.
@@ -119,7 +119,7 @@ struct Search {
 
 /// # Safety
 ///
-/// - `info` is what `dl_iterate_phdr` passes, and `data` a [`Search`].
+/// - `info` comes from `dl_iterate_phdr`, and `data` is a [`Search`].
 unsafe extern "C" fn find_module(
     info: *mut libc::dl_phdr_info,
     _size: usize,
@@ -144,7 +144,7 @@ unsafe extern "C" fn find_module(
 /// The addresses that the program itself takes, the first module of the dynamic linker's list.
 pub(crate) fn program() -> Range<usize> {
     let mut range = 0..0;
-    // SAFETY: The callback gets what it expects.
+    // SAFETY: The callback gets the arguments that it expects.
     unsafe { libc::dl_iterate_phdr(Some(take_first), (&raw mut range).cast::<c_void>()) };
     if range.is_empty() {
         let here = program as fn() -> Range<usize> as usize;
@@ -156,7 +156,7 @@ pub(crate) fn program() -> Range<usize> {
 
 /// # Safety
 ///
-/// - `info` is what `dl_iterate_phdr` passes, and `data` a range.
+/// - `info` comes from `dl_iterate_phdr`, and `data` is a range.
 unsafe extern "C" fn take_first(
     info: *mut libc::dl_phdr_info,
     _size: usize,
@@ -180,7 +180,7 @@ unsafe extern "C" fn take_first(
 ///
 /// # Safety
 ///
-/// - The address is a function without arguments, or one that ignores them.
+/// - The address is a function without arguments, or a function that ignores them.
 pub(crate) unsafe fn call(address: usize) {
     // SAFETY: The caller's condition.
     let function: extern "C" fn(c_int, *const *const i8, *const *const i8) =

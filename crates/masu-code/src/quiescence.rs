@@ -34,15 +34,15 @@ impl Readers {
     /// Advances the epoch and returns it. Code that was made unreachable before may be freed once all threads have
     /// [`Readers::passed`] the returned epoch.
     pub(crate) fn retire(&self) -> usize {
-        // ORDERING: Release publishes that the code is unreachable; it pairs with the Acquire in
-        // `Reader::quiescent`. AcqRel, so that later epochs carry what earlier ones published.
+        // ORDERING: Release publishes that the code is unreachable; it pairs with the Acquire in `Reader::quiescent`.
+        // AcqRel, so that later epochs also publish the writes of earlier epochs.
         self.epoch.fetch_add(1, Ordering::AcqRel) + 1
     }
 
     /// Whether every thread has been quiescent since the epoch began.
     pub(crate) fn passed(&self, epoch: usize) -> bool {
-        // ORDERING: Acquire pairs with the Release of `Reader::quiescent`, so that whatever the
-        // thread did with the code happened before it is freed.
+        // ORDERING: Acquire pairs with the Release of `Reader::quiescent`, so that all uses of the code by the thread
+        // happened before the code is freed.
         let has_passed = |note: &Arc<Note>| note.0.load(Ordering::Acquire) >= epoch;
         self.notes().iter().all(has_passed)
     }

@@ -1,7 +1,7 @@
 //! The GOT and the stubs, shared by all objects of an arena.
 //!
-//! Relies on [`crate::space`] for room. Each entry counts its users, so that it lives as long as the
-//! last object that uses it, and a batch that fails gives back only what it took.
+//! Relies on [`crate::space`] for room. Each entry counts its users, so that it lives as long as the last object that
+//! uses it, and a batch that fails gives back only the room that it took.
 
 use std::collections::HashMap;
 

@@ -185,7 +185,7 @@ fn frame(parent: &Common, reader: &mut Reader<'_>, start: usize) -> Option<Bytes
         (value, 0x10) => place.wrapping_add(value),
         (value, _) => value,
     };
-    // A length is a number without a sign, whatever the address is.
+    // A length is a number without a sign, for every kind of address.
     let length = reader.pointer(parent.encoding & 0x07)?;
     if parent.has_length {
         let length = usize::try_from(reader.leb()?).ok()?;

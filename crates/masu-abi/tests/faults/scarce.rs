@@ -39,7 +39,7 @@ fn with_few_mappings_left() {
 fn take_proc_away() -> io::Result<()> {
     let checked = |result| if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) };
     let none = std::ptr::null();
-    // SAFETY: The calls change what this process sees of the file system, and no memory.
+    // SAFETY: The calls change this process's view of the file system, and no memory.
     unsafe {
         checked(libc::unshare(libc::CLONE_NEWNS))?;
         let private = libc::MS_REC | libc::MS_PRIVATE;

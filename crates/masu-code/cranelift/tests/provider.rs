@@ -86,7 +86,7 @@ fn functions_are_freed_one_by_one_while_others_run() {
         let mut live = std::collections::VecDeque::new();
         let mut seen = 0;
         for round in 0..600_i64 {
-            // Two functions, one of which calls the other.
+            // Two functions; the second calls the first.
             let first = define(&mut module, host, round);
             let second = define(&mut module, first, 2);
             module.finalize_definitions().expect("sealed");
