@@ -5,7 +5,7 @@
 //! repository's own layout, of the pages and of whatever they lead to, and every link that holds in the repository
 //! holds in the book.
 
-mod look;
+mod book_check;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -48,7 +48,7 @@ pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     commands::run(build.arg(&sources).arg("--dest-dir").arg(&book))?;
     println!("{}", book.join("index.html").display());
     if request.look {
-        look::look(&book, &target.join("book-pictures"))?;
+        book_check::look(&book, &target.join("book-pictures"))?;
     }
     Ok(())
 }

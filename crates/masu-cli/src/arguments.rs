@@ -26,7 +26,7 @@ use masu_lab::variant::parse_size;
 use masu_lab::{Hooks, Limits, Measure, Parameter, Scratch, Spec, suite};
 pub(crate) use tune::Tune;
 
-use crate::narrow;
+use crate::line_wrap;
 
 const HELP: &str = include_str!("arguments/help/masu.txt").trim_ascii_end();
 
@@ -35,7 +35,7 @@ pub(crate) fn read() -> Result<Arguments, clap::Error> {
     let mut command = Arguments::command();
     if width() < HELP_COLUMNS {
         let usage = "masu COMMAND [OPTIONS]\n       [-- PROGRAM ARGS…]";
-        command = command.help_template(narrow::fit(HELP, width())).override_usage(usage);
+        command = command.help_template(line_wrap::fit(HELP, width())).override_usage(usage);
     }
     Arguments::from_arg_matches(&command.try_get_matches()?)
 }

@@ -24,9 +24,9 @@ use masu_lab::{
 };
 
 use crate::arguments::{self, Arguments, Command};
-use crate::aside;
-use crate::carried;
+use crate::embedded;
 use crate::exit::Ending;
+use crate::notices;
 use crate::progress::{Progress, Waiting};
 
 /// The time that standard input is read before masu says what it is doing.
@@ -63,7 +63,7 @@ fn resumed(given: arguments::Compare) -> Result<(arguments::Compare, Vec<String>
         );
     }
     let begun = report::shortened(&asked, report::COMMAND_LINES * report::width());
-    aside::say(report::notice(&format!("Going on with: masu compare {begun}")));
+    notices::say(report::notice(&format!("Going on with: masu compare {begun}")));
     let words = ["masu", "compare"].into_iter().map(str::to_owned).chain(asked.clone());
     match Arguments::try_parse_from(words).map(|arguments| arguments.command) {
         Ok(Command::Compare(begun)) => {
@@ -121,7 +121,7 @@ impl Request {
     pub(crate) fn perform(self) -> Result<Ending> {
         let stop = Stop::on_signals()?;
         let progress = Progress::on_stderr();
-        aside::say(announcement(&self.plan, self.options.within.is_some()));
+        notices::say(announcement(&self.plan, self.options.within.is_some()));
         let made = compare(&self.plan, &self.options, &stop, &mut |event| progress.observe(&event));
         progress.finish();
         let comparison = made?;
@@ -130,12 +130,12 @@ impl Request {
         if comparison.stopped {
             if let Some(file) = file {
                 let file = report::shortened(&[file.to_string()], usize::MAX);
-                aside::say(format_args!("To go on: masu compare --resume {file}"));
+                notices::say(format_args!("To go on: masu compare --resume {file}"));
             }
             return Ok(Ending::Stopped);
         }
         if let Some(file) = file {
-            aside::say(format_args!("Every run is in {file}."));
+            notices::say(format_args!("Every run is in {file}."));
         }
         match (self.gate, &self.options.decide) {
             (Some(limit), _) => judge(&comparison, limit),
@@ -244,10 +244,10 @@ fn from_file(path: PathBuf, arguments: arguments::Compare) -> Result<Suite> {
 
 /// The mallocs for programs on `libc`: with masu's own, or with the reason why it is missing.
 pub(crate) fn mallocs(libc: Libc) -> Mallocs {
-    match carried::catalogue(libc) {
+    match embedded::catalogue(libc) {
         Ok(catalogue) => {
             // Without the counting library allocations are not counted; all else works.
-            let counting = carried::counting(libc).ok();
+            let counting = embedded::counting(libc).ok();
             Mallocs { catalogue, absent: Vec::new(), counting }
         }
         Err(error) => {
@@ -288,7 +288,7 @@ fn judge(comparison: &Comparison, limit: f64) -> Result<Ending> {
     for table in &comparison.tables {
         let name = |standing: &Standing| format!("{}: {}", table.case.name, standing.variant);
         if !table.summary.repeatable {
-            aside::say(report::notice(&format!(
+            notices::say(report::notice(&format!(
                 "Gate: the runs of {} did not all do the same work, see the warnings; who passes may \
                  have passed by doing less.",
                 table.case.name
@@ -301,14 +301,14 @@ fn judge(comparison: &Comparison, limit: f64) -> Result<Ending> {
                 for one in &slower {
                     let failed = "is surely slower by more than";
                     let said = format!("Gate failed: {} {failed} {limit} %.", name(one));
-                    aside::say(report::notice(&said));
+                    notices::say(report::notice(&said));
                 }
             }
             Gate::Undecided(unclear) => {
                 for one in &unclear {
                     match one.could_have_seen {
                         // COUPLING: packaging/action/compare-commits.sh looks for the beginning.
-                        Some(seen) => aside::say(report::notice(&format!(
+                        Some(seen) => notices::say(report::notice(&format!(
                             "Gate: the runs cannot tell whether {} is slower by more than {limit} %; \
                              they would have shown {:.1} %. More runs tell more.",
                             name(one),
@@ -364,6 +364,6 @@ pub(crate) fn own_input() -> Result<Input> {
 
 fn print(comparison: &Comparison) -> Result<()> {
     let page = report::render(&Document::from(comparison), Format::Text);
-    aside::say("");
+    notices::say("");
     write!(anstream::stdout(), "{page}").context("printing the comparison")
 }

@@ -14,7 +14,7 @@ use crate::compare::own_input;
 use crate::exit::Ending;
 use crate::progress::Ticking;
 use crate::report::{format_of, write_page};
-use crate::{arguments, aside, carried};
+use crate::{arguments, embedded, notices};
 
 /// The time for which a running process is observed by default.
 const USUAL_PATIENCE: Duration = Duration::from_secs(5);
@@ -45,7 +45,7 @@ pub(crate) fn perform(arguments: arguments::Diagnose) -> Result<Ending> {
 fn of_process(pid: u32, arguments: &arguments::Diagnose, stop: &Stop) -> Result<Diagnosis> {
     let patience = arguments.patience.unwrap_or(USUAL_PATIENCE);
     let hold = if arguments.attach { Hold::Attached } else { Hold::None };
-    aside::say(notice(&match hold {
+    notices::say(notice(&match hold {
         Hold::None => format!("Looking at process {pid}."),
         Hold::Attached => format!(
             "Attaching to process {pid} for {:.1} s: it is stopped at every system call until then, and \
@@ -70,18 +70,18 @@ fn of_command(arguments: arguments::Diagnose, stop: &Stop) -> Result<Diagnosis> 
     } = arguments;
     let workload = Workload::new(words, own_input()?)?;
     let asked = std::slice::from_ref(&variant);
-    let mut catalogue = carried::catalogue_for(asked, &workload.program)?;
+    let mut catalogue = embedded::catalogue_for(asked, &workload.program)?;
     let variant = catalogue.resolve(&variant, &workload.program)?;
     if inside || prove {
-        catalogue = carried::catalogue(workload.program.libc)?;
-    } else if !once && let Ok(whole) = carried::catalogue(workload.program.libc) {
+        catalogue = embedded::catalogue(workload.program.libc)?;
+    } else if !once && let Ok(whole) = embedded::catalogue(workload.program.libc) {
         catalogue = whole;
     }
     let inside = if inside {
         workload.program.preloadable()?;
         Some(Means {
             masu: Some(catalogue.resolve(&"masu".parse()?, &workload.program)?),
-            counting: Some(carried::counting(workload.program.libc)?),
+            counting: Some(embedded::counting(workload.program.libc)?),
         })
     } else {
         None
@@ -91,18 +91,18 @@ fn of_command(arguments: arguments::Diagnose, stop: &Stop) -> Result<Diagnosis> 
     let mut clock = None;
     let mut tell = |step: Step| match step {
         Step::Run => {
-            aside::say(notice("Running it once, counted."));
+            notices::say(notice("Running it once, counted."));
             clock = Some(Ticking::on_stderr(
                 "Ctrl-C ends it and judges what was seen, --timeout 60s is a limit.",
             ));
         }
         Step::Uncounted => {
-            aside::say(notice("It traces programs itself: running it once more, not counted."));
+            notices::say(notice("It traces programs itself: running it once more, not counted."));
         }
-        Step::Inside => aside::say(notice("Running it twice more, to look inside.")),
+        Step::Inside => notices::say(notice("Running it twice more, to look inside.")),
         Step::Prices => {
             clock = None;
-            aside::say(notice("Measuring what that costs here."));
+            notices::say(notice("Measuring what that costs here."));
         }
         _ => {}
     };

@@ -10,7 +10,7 @@ use masu_lab::doctor::{Checkup, Standing};
 use masu_lab::prices::{Price, Unpriced};
 use masu_lab::report::{nanoseconds as time, width, wrap};
 
-use crate::{arguments, aside, carried};
+use crate::{arguments, embedded, notices};
 
 const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
@@ -20,7 +20,7 @@ const LIMIT: Style = AnsiColor::Yellow.on_default().bold();
 const INDENT: usize = 23;
 
 pub(crate) fn perform(arguments: &arguments::Doctor) -> Result<()> {
-    let (catalogue, absences) = carried::whole_catalogue();
+    let (catalogue, absences) = embedded::whole_catalogue();
     let checkup = Checkup::here(&catalogue);
     let page = if arguments.json {
         format!("{}\n", serde_json::to_string_pretty(&checkup).context("writing JSON")?)
@@ -29,7 +29,7 @@ pub(crate) fn perform(arguments: &arguments::Doctor) -> Result<()> {
     };
     write!(anstream::stdout(), "{page}").context("printing the check-up")?;
     for absence in absences {
-        aside::say(format_args!("Note: {absence}"));
+        notices::say(format_args!("Note: {absence}"));
     }
     Ok(())
 }

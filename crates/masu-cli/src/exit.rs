@@ -16,7 +16,7 @@ use anyhow::{Error, Result};
 use clap::error::ErrorKind;
 use masu_lab::Error as LabError;
 
-use crate::aside;
+use crate::notices;
 
 /// The ending of a command that did not fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,7 +114,7 @@ fn complain(error: &Error) {
             said = format!("{said}: {cause}");
         }
     }
-    aside::say(format_args!("{style}masu:{style:#} {said}"));
+    notices::say(format_args!("{style}masu:{style:#} {said}"));
 }
 
 fn is_broken_pipe(error: &Error) -> bool {

@@ -18,7 +18,7 @@ use self::cache::Cache;
 use crate::compare::mallocs;
 use crate::exit::Ending;
 use crate::progress::Progress;
-use crate::{arguments, aside, carried};
+use crate::{arguments, embedded, notices};
 
 const BOLD: Style = Style::new().bold();
 const AGREES: Style = AnsiColor::Green.on_default().bold();
@@ -37,14 +37,14 @@ pub(crate) fn perform(arguments: &arguments::Experiment) -> Result<Ending> {
     cache.make()?;
     let source = source(arguments.source.as_deref())?;
     let stop = Stop::on_signals()?;
-    aside::say(notice("Looking at this machine."));
-    let checkup = Checkup::here(&carried::whole_catalogue().0);
+    notices::say(notice("Looking at this machine."));
+    let checkup = Checkup::here(&embedded::whole_catalogue().0);
     let mut ending = Ending::Done;
     for experiment in chosen {
         let made = run(experiment, arguments, &cache, source.as_deref(), &checkup, &stop);
         match made.map_err(|error| error.downcast::<LabError>()) {
             Ok(written) => tell(experiment, &written)?,
-            Err(Ok(LabError::Stopped)) => aside::say(notice("Stopped before its first run.")),
+            Err(Ok(LabError::Stopped)) => notices::say(notice("Stopped before its first run.")),
             Err(Ok(error)) => return Err(error).context(experiment.name),
             Err(Err(error)) => return Err(error).context(experiment.name),
         }
@@ -53,7 +53,7 @@ pub(crate) fn perform(arguments: &arguments::Experiment) -> Result<Ending> {
             break;
         }
     }
-    aside::say(notice(&format!(
+    notices::say(notice(&format!(
         "What was built and made stays in {} ({}) for the next time; `masu experiment --clean` removes it.",
         cache.folder().display(),
         bytes(cache.size())
@@ -108,8 +108,8 @@ fn run(
     stop: &Stop,
 ) -> Result<Written> {
     let depth = depth(arguments);
-    aside::say("");
-    aside::say(format_args!(
+    notices::say("");
+    notices::say(format_args!(
         "{BOLD}{}{BOLD:#}: {} ({})",
         experiment.name,
         experiment.about,
@@ -136,12 +136,15 @@ fn hear(news: &News<'_>, progress: &mut Option<Progress>) {
     /// A step that took less time needs no second line.
     const WORTH_TELLING: Duration = Duration::from_secs(2);
     match news {
-        News::Begins(what) => aside::say(format_args!("  {what}")),
+        News::Begins(what) => notices::say(format_args!("  {what}")),
         News::Done(_, took) if *took >= WORTH_TELLING => {
-            aside::say(format_args!("  … done in {:.0} s", took.as_secs_f64()));
+            notices::say(format_args!("  … done in {:.0} s", took.as_secs_f64()));
         }
         News::Missing(missing) => {
-            aside::say(notice(&format!("  Going on without {}: {}", missing.what, missing.reason)));
+            notices::say(notice(&format!(
+                "  Going on without {}: {}",
+                missing.what, missing.reason
+            )));
         }
         News::Comparing(event) => {
             progress.get_or_insert_with(Progress::on_stderr).observe(event);
@@ -194,8 +197,8 @@ fn list() -> String {
 fn clean(cache: &Cache) -> Result<Ending> {
     let folder = cache.folder().display();
     match cache.remove()? {
-        None => aside::say(notice(&format!("There is nothing to remove: no {folder}."))),
-        Some(size) => aside::say(notice(&format!("{folder} is removed, {}.", bytes(size)))),
+        None => notices::say(notice(&format!("There is nothing to remove: no {folder}."))),
+        Some(size) => notices::say(notice(&format!("{folder} is removed, {}.", bytes(size)))),
     }
     Ok(Ending::Done)
 }

@@ -17,7 +17,7 @@ use masu_lab::{Input, Spec, Stop, Workload, report};
 use crate::arguments::{HeapCommand, HeapDiff, HeapShow, Program, View, Which};
 use crate::exit::Ending;
 use crate::report::{refuse_to_replace, try_to_write};
-use crate::{aside, carried};
+use crate::{embedded, notices};
 
 /// The time that a process may take to answer.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -29,7 +29,7 @@ pub(crate) fn perform(command: HeapCommand) -> Result<Ending> {
                 (Some(file), _) => file,
                 (None, Some(process)) => {
                     let file = ask(process, PATIENCE)?;
-                    aside::say(format_args!("The profile is in {}.", file.display()));
+                    notices::say(format_args!("The profile is in {}.", file.display()));
                     file
                 }
                 (None, None) => bail!("give a profile's file, or a process with -p"),
@@ -51,7 +51,7 @@ pub(crate) fn run(program: &Program, view: &View) -> Result<ExitStatus> {
     view.output.as_deref().map_or(Ok(()), try_to_write)?;
     let workload = Workload::new(program.words.clone(), Input::Empty)?;
     let spec: Spec = "masu".parse()?;
-    let catalogue = carried::catalogue_for(std::slice::from_ref(&spec), &workload.program)?;
+    let catalogue = embedded::catalogue_for(std::slice::from_ref(&spec), &workload.program)?;
     let variant = catalogue.resolve(&spec, &workload.program)?;
     let folder = tempfile::Builder::new().prefix("masu-heap-").tempdir();
     let folder = folder.context("creating a folder for the profiles (TMPDIR says where)")?;
@@ -66,7 +66,7 @@ pub(crate) fn run(program: &Program, view: &View) -> Result<ExitStatus> {
     let (process, status) = launch_beside(&workload, &variant, &variables)?;
     let files = written_in(folder.path(), process);
     let Some(file) = files.first() else {
-        aside::say(report::notice(
+        notices::say(report::notice(
             "No profile was written: a program writes it at its end, and not where a signal or _exit ends it. While it \
              runs: MASU_PROFILE=/tmp/heap masu run -- PROGRAM, then masu heap show -p PID.",
         ));
@@ -77,18 +77,18 @@ pub(crate) fn run(program: &Program, view: &View) -> Result<ExitStatus> {
     if view.output.is_some() || view.format.is_some() || asks_more {
         show(&profile, view, &workload.arguments[0].to_string_lossy())?;
     } else {
-        aside::say("");
+        notices::say("");
         let end = "-o heap.svg draws it; --of allocated counts all there ever was.";
         for line in profile.never_freed().trim_end().lines().chain([end]) {
             // A line under a heading is a function's name, and stays whole.
             let is_sentence = !line.is_empty() && !line.starts_with(' ');
-            aside::say(if is_sentence { report::notice(line) } else { line.to_owned() });
+            notices::say(if is_sentence { report::notice(line) } else { line.to_owned() });
         }
     }
     if files.len() > 1 {
         let others = files.len() - 1;
         let more = format!("Processes that it started wrote {others} more, which are not shown.");
-        aside::say(report::notice(&more));
+        notices::say(report::notice(&more));
     }
     Ok(status)
 }
@@ -119,7 +119,7 @@ fn show(profile: &Profile, view: &View, title: &str) -> Result<Ending> {
     match &view.output {
         Some(path) => {
             fs::write(path, bytes).with_context(|| format!("writing {}", path.display()))?;
-            aside::say(format_args!("The profile is shown in {}.", path.display()));
+            notices::say(format_args!("The profile is shown in {}.", path.display()));
         }
         None => {
             std::io::stdout().lock().write_all(&bytes).context("printing the profile")?;
@@ -128,7 +128,7 @@ fn show(profile: &Profile, view: &View, title: &str) -> Result<Ending> {
     // The table shows the remarks above; other shapes have no place for them.
     if shape != Shape::Text || view.output.is_some() {
         for remark in &profile.remarks {
-            aside::say(format_args!("Note: {remark}"));
+            notices::say(format_args!("Note: {remark}"));
         }
     }
     Ok(Ending::Done)

@@ -15,7 +15,7 @@ use masu_lab::report::{width, wrap};
 use masu_lab::{Allocator, Catalogue, Libc};
 use serde_json::{Value, json};
 
-use crate::{arguments, carried, narrow};
+use crate::{arguments, embedded, line_wrap};
 
 /// Allocators by the Debian package that brings them.
 ///
@@ -39,14 +39,14 @@ pub(crate) fn perform(arguments: &arguments::List) -> Result<()> {
     } else if arguments.options {
         if arguments.json { options::json() } else { options::page() }
     } else {
-        let (catalogue, absences) = carried::whole_catalogue();
+        let (catalogue, absences) = embedded::whole_catalogue();
         if arguments.json {
             json(&catalogue, &absences)
         } else {
             page(&catalogue, &absences, env::var_os("HOME").as_deref())
         }
     };
-    let page = if arguments.json { page } else { narrow::fit(&page, width()) };
+    let page = if arguments.json { page } else { line_wrap::fit(&page, width()) };
     write!(anstream::stdout(), "{page}").context("printing the list")
 }
 

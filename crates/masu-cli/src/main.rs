@@ -7,19 +7,19 @@
 #![deny(unsafe_code)]
 
 mod arguments;
-mod aside;
-mod carried;
 mod code;
 mod compare;
 mod completions;
 mod diagnose;
 mod doctor;
+mod embedded;
 mod exit;
 mod experiment;
 mod heap;
+mod line_wrap;
 mod list;
 mod manual;
-mod narrow;
+mod notices;
 mod progress;
 mod report;
 mod run;

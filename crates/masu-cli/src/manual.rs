@@ -13,8 +13,8 @@ use clap_mangen::Man;
 use clap_mangen::roff::{Roff, roman};
 
 use crate::arguments::{self, Arguments};
-use crate::aside;
 use crate::exit::Ending;
+use crate::notices;
 
 /// The text of masu's own page beyond the help; a comment in the file marks the place of the commands.
 const TEXT: &str = include_str!("manual/masu.roff");
@@ -54,7 +54,7 @@ fn write_all(commands: &[Command], folder: &Path) -> Result<()> {
         let page = page(command).context("making a page")?;
         fs::write(&path, page).with_context(|| format!("writing {}", path.display()))?;
     }
-    aside::say(format_args!("{} pages are in {}.", commands.len(), folder.display()));
+    notices::say(format_args!("{} pages are in {}.", commands.len(), folder.display()));
     Ok(())
 }
 

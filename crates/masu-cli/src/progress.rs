@@ -14,7 +14,7 @@ use masu_lab::compare::Event;
 use masu_lab::report::{about, notice};
 use masu_lab::results::LeftOut;
 
-use crate::aside;
+use crate::notices;
 
 /// Plain output divides the work into this many parts and reports each.
 const PLAIN_STEPS: usize = 4;
@@ -76,8 +76,8 @@ impl Progress {
 
 fn say_above(bar: Option<&ProgressBar>, line: &str) {
     match bar {
-        Some(bar) => bar.suspend(|| aside::say(notice(line))),
-        None => aside::say(notice(line)),
+        Some(bar) => bar.suspend(|| notices::say(notice(line))),
+        None => notices::say(notice(line)),
     }
 }
 
@@ -174,7 +174,7 @@ fn tell(event: &Event<'_>) {
         Event::Running { done, of: Some(of), remaining, .. }
             if is_step(*done, *of) && *remaining > WORTH_TELLING =>
         {
-            aside::say(format_args!("{done} of {of} runs done, {} left", about(*remaining)));
+            notices::say(format_args!("{done} of {of} runs done, {} left", about(*remaining)));
         }
         _ => {}
     }
@@ -182,7 +182,7 @@ fn tell(event: &Event<'_>) {
 
 fn tell_left_out(case: &str, left_out: &LeftOut) {
     let LeftOut { label, reason } = left_out;
-    aside::say(notice(&format!("{case}: going on without {label}: {reason}")));
+    notices::say(notice(&format!("{case}: going on without {label}: {reason}")));
 }
 
 /// True if run `done` of `of` is the first past another part of the whole.
@@ -192,7 +192,7 @@ fn is_step(done: usize, of: usize) -> bool {
 
 fn announce(runs: Option<usize>, estimate: Duration, resumed: usize) {
     if resumed > 0 {
-        aside::say(format_args!("{} there already.", some(resumed, "run is", "runs are")));
+        notices::say(format_args!("{} there already.", some(resumed, "run is", "runs are")));
         if runs == Some(0) {
             return;
         }
@@ -201,7 +201,7 @@ fn announce(runs: Option<usize>, estimate: Duration, resumed: usize) {
         Some(runs) => format!("{}, {}", some(runs, "run", "runs"), about(estimate)),
         None => format!("As many runs as it takes, at most {}", about(estimate)),
     };
-    aside::say(notice(&format!("{text}; Ctrl-C ends early and shows what there is.")));
+    notices::say(notice(&format!("{text}; Ctrl-C ends early and shows what there is.")));
 }
 
 fn some(count: usize, one: &str, many: &str) -> String {

@@ -11,8 +11,8 @@ use masu_lab::page::{Form, Page, set_width};
 use masu_lab::report::{Diagnoses, Document, Format, render};
 
 use crate::arguments;
-use crate::aside;
 use crate::exit::Ending;
+use crate::notices;
 
 /// Makes pages as wide as the terminal, or as `COLUMNS` says where there is none.
 pub(crate) fn fit_terminal() {
@@ -146,7 +146,7 @@ fn write(mut page: String, format: Format, output: Option<&Path>) -> Result<()> 
         page = anstream::adapter::strip_str(&page).to_string();
     }
     fs::write(path, page).with_context(|| format!("writing {}", path.display()))?;
-    aside::say(format_args!("The report is in {}.", path.display()));
+    notices::say(format_args!("The report is in {}.", path.display()));
     Ok(())
 }
 

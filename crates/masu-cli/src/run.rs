@@ -6,7 +6,7 @@ use anyhow::Result;
 use masu_lab::{Input, Variant, Workload, launch};
 
 use crate::arguments;
-use crate::carried;
+use crate::embedded;
 
 pub(crate) struct Request {
     workload: Workload,
@@ -18,7 +18,7 @@ impl Request {
         let arguments::Run { variant, program } = arguments;
         let workload = Workload::new(program.words, Input::Empty)?;
         let specs = std::slice::from_ref(&variant);
-        let catalogue = carried::catalogue_for(specs, &workload.program)?;
+        let catalogue = embedded::catalogue_for(specs, &workload.program)?;
         let variant = catalogue.resolve(&variant, &workload.program)?;
         Ok(Self { workload, variant })
     }

@@ -20,7 +20,7 @@ use crate::compare::{mallocs, own_input};
 use crate::exit::Ending;
 use crate::progress::{Progress, Ticking};
 use crate::report::{format_of, write_page};
-use crate::{arguments, aside};
+use crate::{arguments, notices};
 
 pub(crate) struct Request {
     plan: Plan,
@@ -80,7 +80,7 @@ impl Request {
         let progress = Progress::on_stderr();
         let count: usize = self.plan.cases.iter().map(|case| case.rows.len() - 1).sum();
         if count > 0 {
-            aside::say(report::notice(&format!(
+            notices::say(report::notice(&format!(
                 "Tuning within {}: {} to try, after a run of the program as it is.",
                 report::about(self.budget),
                 variants(count)
@@ -91,7 +91,7 @@ impl Request {
         });
         progress.finish();
         let tuning = made?;
-        aside::say("");
+        notices::say("");
         let page = report::tuned(&tuning, &self.forms);
         let json = || serde_json::to_string_pretty(&tuning);
         write_page(&page, json, self.format, self.output.as_deref())?;
@@ -113,7 +113,7 @@ fn first_look(
     if !is_bare || workload.program.preloadable().is_err() {
         return Ok(Vec::new());
     }
-    aside::say(report::notice("A first look: one counted run, to try first what it points to."));
+    notices::say(report::notice("A first look: one counted run, to try first what it points to."));
     let longest = arguments.budget / FIRST_LOOK;
     let time = timeout.map_or(longest, |timeout| timeout.min(longest));
     let limits = Limits { time: Some(time), memory_bytes: *memory_limit };
@@ -127,7 +127,7 @@ fn first_look(
     }
     if let Some(failure) = made.as_ref().ok().and_then(|made| made.facts.failure.as_ref()) {
         let says = failure.last_lines.last().map(|line| format!(" and says: {line}"));
-        aside::say(report::notice(&format!(
+        notices::say(report::notice(&format!(
             "It {}{}; make sure this is the work you want tuned.",
             failure.how,
             says.unwrap_or_default()

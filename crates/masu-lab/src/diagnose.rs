@@ -2,8 +2,8 @@
 //!
 //! The steps:
 //!
-//! 1. [`calls`](mod@masu_run::calls) counts the program's system calls, while `looks` reads the state of its threads
-//!    and its memory from `/proc`.
+//! 1. [`calls`](mod@masu_run::calls) counts the program's system calls, while `snapshots` reads the state of its
+//!    threads and its memory from `/proc`.
 //! 2. [`prices`](masu_run::prices) measures the price of each of the kernel's services on this machine.
 //! 3. [`facts`] holds all these numbers. [`judge`](judge()) draws the findings from them, by the numbers in
 //!    `thresholds.rs` and nothing else.
@@ -27,7 +27,6 @@ use masu_run::{
 };
 use masu_run::{kernel, machine};
 
-mod again;
 mod build;
 mod children;
 mod counting;
@@ -35,12 +34,13 @@ pub mod facts;
 pub mod finding;
 mod growth;
 mod heap_walk;
-mod inside;
 mod judge;
-mod looks;
 mod malloc_code;
+mod malloc_facts;
+mod restart;
 mod running;
 pub mod samples;
+mod snapshots;
 mod thresholds;
 pub mod trial;
 mod unused;
@@ -48,15 +48,15 @@ mod wrapper;
 
 pub use facts::Facts;
 pub use finding::{Confidence, Finding, Id, Kind, Remedy, RemedyKind};
-pub use inside::Means;
 pub use judge::judge;
+pub use malloc_facts::Means;
 pub use running::{Hold, diagnose_running};
 pub use samples::Stack;
 
 use counting::note_counting;
 use facts::{CallFacts, Clock, Failure, Malloc, Memory, Others};
-use inside::late_median;
-use looks::{Looks, Seen};
+use malloc_facts::late_median;
+use snapshots::{Looks, Seen};
 use thresholds::{CHURNED_THREADS, LOCK_WAITS, LOOKS_MIN, REFAULTS, SMALL_WRITES};
 
 /// The findings about a program, and the facts that they rest on.
@@ -162,7 +162,7 @@ pub fn diagnose(
         && !stop.requested()
     {
         tell(Step::Inside);
-        facts.inside = Some(inside::look(workload, means, &conditions, stop)?);
+        facts.inside = Some(malloc_facts::look(workload, means, &conditions, stop)?);
     }
     tell(Step::Prices);
     facts.prices = Prices::measure_some(&services(calls.as_ref(), facts.memory.minor_faults));

@@ -18,24 +18,24 @@ mod brk;
 mod build;
 mod claim;
 mod code;
-mod earlier;
 mod field_report;
 mod format;
 mod found;
+mod kept_files;
 mod outcome;
+mod page_file;
 mod parallel;
 mod quote;
 mod search;
 mod series;
-mod shown;
 mod workbench;
 
 pub use claim::{Agreement, Verdict};
 use claim::{Claim, Expect, Held};
 use field_report::FieldReport;
 use outcome::Outcome;
+use page_file::Figures;
 use series::Series;
-use shown::Figures;
 pub use workbench::{Asked, Depth, Missing, News, Workbench, source_above};
 
 #[derive(Debug)]
@@ -112,7 +112,7 @@ pub fn perform(experiment: &Experiment, bench: &mut Workbench<'_>) -> Result<Wri
 
 #[cfg(test)]
 mod tests {
-    use super::shown::Known;
+    use super::page_file::Known;
     use super::*;
 
     struct Nothing;

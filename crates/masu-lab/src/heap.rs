@@ -5,9 +5,9 @@
 //! the form of a stack: a list of *functions*, outermost first, with inlined functions as their source has them and
 //! without the allocator's own, so that equal stacks of two runs, at other addresses, are known to be equal.
 
-mod ask;
 mod message;
 pub mod names;
+mod request;
 mod shape;
 mod speedscope;
 mod table;
@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-pub use ask::ask;
+pub use request::ask;
 pub use shape::Shape;
 pub(crate) use table::{amount, phrase, share};
 

@@ -28,10 +28,10 @@ mod json;
 mod measure;
 mod overview;
 mod plot;
-mod proved;
+mod proof;
 mod settings;
 mod sheets;
-mod tuned;
+mod tuning;
 mod verdict;
 
 pub use crate::page::{width, wrap, wrapped as notice};
@@ -44,7 +44,7 @@ pub(crate) use masu_run::quantity::{ratio, seconds};
 pub(crate) use plot::bars_of_bytes;
 pub use plot::{Bar, Chart, Line, bars, lines, standalone};
 pub use settings::plan;
-pub use tuned::tuned;
+pub use tuning::tuned;
 
 pub use masu_run::workload::{COMMAND_LINES, shortened};
 

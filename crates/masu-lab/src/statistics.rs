@@ -14,11 +14,11 @@ use serde::{Deserialize, Serialize};
 use masu_run::named;
 use masu_run::{Run, quantity};
 
-mod few;
+mod few_pairs;
 mod sequential;
 mod signed_rank;
 
-pub(crate) use few::ratio_of_few;
+pub(crate) use few_pairs::ratio_of_few;
 pub use sequential::{DEFAULT_PRECISION, Level, Look, Looks};
 pub(crate) use signed_rank::normal_tail;
 

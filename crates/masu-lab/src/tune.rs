@@ -1,7 +1,7 @@
 //! Tuning: the smallest change to a program's malloc that is worth making, found within a budget of time.
 //!
 //! Relies on [`prove`](mod@crate::prove) for every run. `candidates.rs` lists the candidates, `search.rs` decides how
-//! often each is tried, `choice.rs` names the change in the end, `sure.rs` says how sure it is that nothing better was
+//! often each is tried, `choice.rs` names the change in the end, `confidence.rs` says how sure it is that nothing better was
 //! passed over, `paste.rs` writes the change down. Search and choice are pure: they know only the time they are given,
 //! so they are tested on simulated programs whose best change is known (`tests.rs`). The *reference* is the program as
 //! it is.
@@ -24,9 +24,9 @@ use masu_run::{Error, Limits, Stop, Variant};
 
 mod candidates;
 mod choice;
+mod confidence;
 mod paste;
 mod search;
-mod sure;
 #[cfg(test)]
 mod tests;
 
@@ -342,7 +342,7 @@ fn came_to(
         }
     }
     let best = best_ratio(&found, goal);
-    let others = sure::of_the_others(candidates, &found, goal, best);
+    let others = confidence::of_the_others(candidates, &found, goal, best);
     let gain = |one: &Tried| one.gain(goal).unwrap_or(f64::INFINITY);
     tried.sort_by(|a, b| gain(a).total_cmp(&gain(b)));
     Tuning {

@@ -13,11 +13,11 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use crate::books;
 use crate::execute::{Conditions, Look, Unseen};
 use crate::kernel::calls::{self as door, FutexRequest, MemoryRequest, Stopped};
 use crate::kernel::sample::Switch;
 use crate::kernel::{self, Usage};
+use crate::proc_files;
 use crate::program::privileges;
 use crate::quantity;
 use crate::trace::{CallStops, Witness, run_witnessed};
@@ -391,8 +391,9 @@ impl Counter {
         }
         let read = |name: &str| fs::read_to_string(format!("/proc/{pid}/{name}"));
         let status = read("status").unwrap_or_default();
-        let process =
-            books::value(&status, "Tgid").and_then(|number| number.parse().ok()).unwrap_or(pid);
+        let process = proc_files::value(&status, "Tgid")
+            .and_then(|number| number.parse().ok())
+            .unwrap_or(pid);
         let thread = ThreadCalls {
             thread: pid,
             process,

@@ -17,22 +17,22 @@ use crate::error::Doing;
 use crate::kernel::{self, Status, Usage, low_rss};
 use crate::{Error, Stop, Variant, Workload, launch, machine};
 
-mod beside;
-pub mod complaint;
-mod curve;
 mod fresh;
+pub mod last_error;
 mod neighbors;
 mod offset;
 mod pace;
+mod rss_curve;
+mod side_by_side;
 pub mod tree;
 mod watch;
 
-pub use beside::execute_beside;
-pub use curve::Curve;
 pub use fresh::Fresh;
 pub use neighbors::Neighbors;
 pub use offset::Offsets;
 pub use offset::variables as offset_variables;
+pub use rss_curve::Curve;
+pub use side_by_side::execute_beside;
 pub use tree::Tree;
 use watch::Start;
 pub use watch::{Drain, Look, Started, Unseen, Watched};

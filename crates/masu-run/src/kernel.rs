@@ -23,9 +23,9 @@ pub(crate) mod call_meter;
 pub mod calls;
 pub(crate) mod low_rss;
 pub(crate) mod names;
-pub(crate) mod outward;
 pub mod prices;
 pub mod sample;
+pub(crate) mod side_effects;
 pub(crate) mod terminal;
 pub(crate) mod trace;
 

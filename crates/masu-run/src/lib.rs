@@ -17,11 +17,11 @@
 compile_error!("masu-run reads /proc and preloads libraries: it works on Linux only");
 
 // The base of all other modules.
-pub mod books;
 pub mod error;
 pub mod kernel;
 pub mod mapping;
 pub mod named;
+pub mod proc_files;
 pub mod quantity;
 pub mod random;
 

@@ -4,7 +4,7 @@ use std::fs;
 
 use serde::{Deserialize, Serialize};
 
-use crate::books;
+use crate::proc_files;
 use crate::quantity::bytes;
 
 mod group;
@@ -106,7 +106,7 @@ pub fn thread_room() -> Option<u64> {
 
 /// A figure of `/proc/meminfo` in bytes.
 pub fn memory(name: &str) -> Option<u64> {
-    books::size(&fs::read_to_string("/proc/meminfo").ok()?, name)
+    proc_files::size(&fs::read_to_string("/proc/meminfo").ok()?, name)
 }
 
 /// The first line of a file of the kernel's.

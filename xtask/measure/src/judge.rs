@@ -5,11 +5,11 @@
 //! idea is that a judge must not learn from what it judges: every second program is of the half that the diagnosis may be
 //! mended on, the others are looked at when that is done.
 
-mod beside;
+mod busy;
+mod diagnosis;
+mod measured;
 mod page;
-mod said;
-mod truth;
-mod tuned;
+mod tune;
 mod verdict;
 
 use std::path::{Path, PathBuf};
@@ -21,8 +21,8 @@ use serde_json::{Value, json};
 use xtask::{commands, machine, options, records};
 
 use crate::bench::builds;
-use said::Said;
-use truth::Extent;
+use diagnosis::Said;
+use measured::Extent;
 use verdict::Judged;
 
 /// The suite, from the workspace's root.
@@ -115,17 +115,17 @@ pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     suite.set(&Parameter::new("made", vec![made.display().to_string()])?)?;
     let bench = Bench {
         masu: built.join("masu"),
-        programs: truth::Programs { suite, catalogue: builds::catalogue(&library, Vec::new()) },
+        programs: measured::Programs { suite, catalogue: builds::catalogue(&library, Vec::new()) },
         folder,
         commit: records::commit(root),
     };
     let stop = Stop::on_signals()?;
     let names = request.choose(&bench.programs.suite)?;
     if request.tuned {
-        return tuned::run(&bench, names, request, &stop);
+        return tune::run(&bench, names, request, &stop);
     }
     if let Some(loops) = request.beside {
-        return beside::run(&bench, names, loops, request.kept, &stop);
+        return busy::run(&bench, names, loops, request.kept, &stop);
     }
     let mut judged = Vec::new();
     for (name, half) in names {
@@ -153,7 +153,7 @@ pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
 /// What programs are judged with.
 struct Bench {
     masu: PathBuf,
-    programs: truth::Programs,
+    programs: measured::Programs,
     /// Where results are kept, a file for each program.
     folder: PathBuf,
     commit: String,
@@ -173,7 +173,7 @@ impl Bench {
         if request.again || kept["said"].is_null() {
             let load = records::load();
             let workload = self.programs.workload(name)?;
-            let (diagnosis, seconds) = said::diagnose(&self.masu, &workload)?;
+            let (diagnosis, seconds) = diagnosis::diagnose(&self.masu, &workload)?;
             kept["said"] = json!({
                 "diagnosis": diagnosis, "seconds": seconds, "load": load, "commit": self.commit,
             });
@@ -185,14 +185,14 @@ impl Bench {
         let results = |part: &str| self.folder.join(format!("{name}{part}.jsonl"));
         if kept["truth"].is_null() {
             let plan = self.programs.plan(name, &request.extent, said.took_turns)?;
-            kept["truth"] = truth::measure(&plan, &request.extent, &results(""), stop)?;
+            kept["truth"] = measured::measure(&plan, &request.extent, &results(""), stop)?;
             write(&file, &kept)?;
         }
         // What the diagnosis names and is not among what every program is run under.
         let others = said.named_beside(&kept["truth"], &kept["beside"]);
         if !others.is_empty() && !request.kept {
             let plan = self.programs.plan_of(name, &others, &request.extent, said.took_turns)?;
-            kept["beside"] = truth::measure(&plan, &request.extent, &results("-beside"), stop)?;
+            kept["beside"] = measured::measure(&plan, &request.extent, &results("-beside"), stop)?;
             write(&file, &kept)?;
         }
         let effects = verdict::effects(&[&kept["truth"], &kept["beside"]])?;

@@ -2,7 +2,6 @@
 //!
 //! It relies on the lab's engine for every run that is timed. `xtask` lists these chores too, and starts this program.
 
-mod at_once;
 mod bench;
 mod causes;
 mod findings;
@@ -10,6 +9,7 @@ mod judge;
 mod machine_facts;
 mod mallocs;
 mod misuse;
+mod parallel;
 mod pauses;
 mod peers;
 mod rust;

@@ -89,8 +89,8 @@ const DOORS: &[Door] = &[
             ("masu-chunk", &["kernel"]),
             ("masu-run", &["kernel"]),
             ("masu-lab", &[]),
-            // Laying the carried library down safely is all that the command does by itself.
-            ("masu-cli", &["carried"]),
+            // Laying the embedded library down safely is all that the command does by itself.
+            ("masu-cli", &["embedded"]),
         ],
         remedy: "only src/kernel.rs talks to the kernel and the C library: add a function there; the command asks the lab",
     },

@@ -9,14 +9,14 @@ use masu_lab::Scatter;
 use masu_lab::report::width;
 
 use crate::arguments::CodeMap;
-use crate::narrow;
+use crate::line_wrap;
 
 pub(crate) fn perform(arguments: &CodeMap) -> Result<()> {
     let process = arguments.pid;
     let scatter = Scatter::of(process).with_context(|| {
         format!("reading the mappings of process {process}: is it running, and yours?")
     })?;
-    let page = narrow::fit(&page(process, &scatter), width());
+    let page = line_wrap::fit(&page(process, &scatter), width());
     write!(anstream::stdout(), "{page}").context("printing the page")
 }
 

@@ -8,7 +8,7 @@ use masu_lab::prove::{self, Proof};
 use masu_lab::report::notice;
 use masu_lab::{Catalogue, CompareOptions, Diagnosis, Stop, Variant, Workload};
 
-use crate::aside;
+use crate::notices;
 use crate::progress::Progress;
 
 /// Runs every setting and every malloc among the remedies against `reference`; none where there is none.
@@ -21,13 +21,13 @@ pub(super) fn perform(
 ) -> Result<Option<Proof>> {
     let remedies = named(diagnosis, workload, reference, catalogue)?;
     if remedies.is_empty() {
-        aside::say(notice("Nothing to prove: no remedy is a setting or a malloc."));
+        notices::say(notice("Nothing to prove: no remedy is a setting or a malloc."));
         return Ok(None);
     }
     let rounds = prove::DEFAULT_ROUNDS;
     let run_s = diagnosis.facts.clock.own_wall_s(diagnosis.facts.cpus);
     let forecast = prove::forecast(remedies.len(), rounds, run_s);
-    aside::say(notice(&format!("Proving {} of the remedies: {forecast}.", remedies.len())));
+    notices::say(notice(&format!("Proving {} of the remedies: {forecast}.", remedies.len())));
     let plan = prove::plan(workload, reference, &remedies, rounds);
     let progress = Progress::on_stderr();
     let options = CompareOptions::default();

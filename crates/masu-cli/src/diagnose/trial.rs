@@ -10,7 +10,7 @@ use masu_lab::diagnose::trial;
 use masu_lab::report::{about, notice};
 use masu_lab::{Catalogue, Diagnosis, Stop, Variant, Workload};
 
-use crate::aside;
+use crate::notices;
 use crate::progress::Progress;
 
 /// Makes the trial that the diagnosis asks for, if it asks for one, and has it conclude.
@@ -26,7 +26,7 @@ pub(super) fn perform(
         Ok(None) => return,
         Err(reason) => return trial::not_tried(diagnosis, reason),
     };
-    aside::say(notice(&format!(
+    notices::say(notice(&format!(
         "Running it with and without what may help ({}): {} at most; --once leaves that out.",
         trial.what,
         about(trial.longest)

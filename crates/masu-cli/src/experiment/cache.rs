@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-use crate::carried;
+use crate::embedded;
 
 /// The file that marks the folder as masu's; backups leave such folders out.
 const TAG: &str = "CACHEDIR.TAG";
@@ -29,7 +29,7 @@ pub(super) struct Cache(PathBuf);
 impl Cache {
     /// The folder that was named, or the one in the user's cache.
     pub(super) fn at(named: Option<&Path>) -> Result<Self> {
-        let usual = || Some(carried::cache_folder()?.join("experiments"));
+        let usual = || Some(embedded::cache_folder()?.join("experiments"));
         match named.map(Path::to_owned).or_else(usual) {
             Some(folder) => Ok(Self(std::path::absolute(&folder).unwrap_or(folder))),
             None => bail!("neither HOME nor XDG_CACHE_HOME is set; name a folder with --cache"),

@@ -9,8 +9,7 @@ use super::facts::Facts;
 use super::finding::{Finding, Id, less_sure_than_memory};
 use super::thresholds::{CAUSE_SHARE, CPU_MIN_S};
 
-mod clear;
-mod doubt;
+mod confidence;
 mod failure;
 mod heap;
 mod held;
@@ -19,10 +18,11 @@ mod processes;
 mod program;
 mod system;
 mod threads;
+mod unexplained;
 mod waits;
 mod writes;
 
-pub(super) use doubt::waits_of_threads;
+pub(super) use confidence::waits_of_threads;
 pub(super) use processes::may_leak;
 
 /// The findings that follow from the facts, the cause first.
@@ -44,9 +44,9 @@ pub fn judge(facts: &Facts) -> Vec<Finding> {
     findings.extend(processes::growth(facts));
     findings.extend(held::held(facts));
     findings.extend(program::about(facts));
-    findings.extend(clear::clear(facts, &findings));
+    findings.extend(unexplained::clear(facts, &findings));
     less_sure_than_memory(&mut findings);
-    doubt::doubt(facts, &mut findings);
+    confidence::doubt(facts, &mut findings);
     findings.sort_by_key(Finding::order);
     for finding in &mut findings {
         finding.remedies.sort_by_key(|remedy| remedy.rung);

@@ -10,19 +10,19 @@ use std::time::{Duration, Instant};
 
 use super::children::Children;
 use super::facts::{CallFacts, Clock, Facts, Malloc, Memory, Waiting};
-use super::inside::{self, Pages};
-use super::looks::{Looks, Seen};
+use super::malloc_facts::{self, Pages};
+use super::snapshots::{Looks, Seen};
 use super::{
-    Diagnosis, again, build, findings_of, growth, note_counting, others, own_cpu_s, services,
+    Diagnosis, build, findings_of, growth, note_counting, others, own_cpu_s, restart, services,
     unsampled,
 };
 use crate::heap::{self, Profile};
-use masu_run::books::{Scheduled, Stat, Switches};
 use masu_run::calls::attach::{Attached, Counted};
 use masu_run::calls::locks::malloc_in;
 use masu_run::execute::tree::{Pid, rss_bytes, state_of, threads};
 use masu_run::execute::{self, Curve, Look, Neighbors, Run};
 use masu_run::prices::Service;
+use masu_run::proc_files::{Scheduled, Stat, Switches};
 use masu_run::process::Observer;
 use masu_run::quantity::seconds;
 use masu_run::{Catalogue, Error, Machine, Places, Prices, Program, Stop, kernel};
@@ -129,7 +129,7 @@ pub fn diagnose_running(
             seen.threads.idle_for.push((Waiting::Itself, idle_s));
         }
     }
-    not_seen.push(again::untried(process, &command));
+    not_seen.push(restart::untried(process, &command));
     let calls = match hold {
         Hold::None => {
             "system calls, and with them storms of calls, thread churn and small writes: a process \
@@ -181,7 +181,7 @@ pub fn diagnose_running(
     if let Some(inside) = facts.inside.as_mut().filter(|_| facts.memory.growth.is_some()) {
         // Only a process that takes profiles has one; any other refuses at once.
         let profile = heap::ask(pid, PROFILE_WITHIN).and_then(|file| Profile::read(&file));
-        inside.held = profile.ok().and_then(|profile| inside::held(&[profile]));
+        inside.held = profile.ok().and_then(|profile| malloc_facts::held(&[profile]));
     }
     if let Some(counted) = &counted {
         add(&mut facts, counted);

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::format::{malloc, measure_named};
+use super::page_file::{Figures, Known};
 use super::series::row;
-use super::shown::{Figures, Known};
 use super::workbench::{in_one_table, set, workload};
 use super::{Experiment, Series, Workbench};
 use crate::Measure;

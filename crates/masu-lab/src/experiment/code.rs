@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::build::Cargo;
+use super::page_file::{Figures, Known};
 use super::series::row;
-use super::shown::{Figures, Known};
 use super::{Experiment, Series, Workbench};
 use crate::tables::Table;
 use masu_run::Error;

@@ -6,7 +6,7 @@
 
 use serde::Deserialize;
 
-use super::shown::{Figures, Known, Part, Shown, written};
+use super::page_file::{Figures, Known, Part, Shown, written};
 use super::{Block, Claim, Expect, Outcome, Sheet, Verdict};
 
 #[derive(Debug, Deserialize)]

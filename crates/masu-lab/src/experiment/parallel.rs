@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 
 use super::build::Cargo;
 use super::format::{self, grouped};
+use super::page_file::{Figures, Known};
 use super::series::row;
-use super::shown::{Figures, Known};
 use super::workbench::{in_one_table, set};
 use super::{Block, Depth, Experiment, Series, Workbench};
 use crate::suite::Suite;
@@ -18,9 +18,9 @@ use crate::tables::Table;
 use masu_run::error::Doing;
 use masu_run::{Error, Parameter};
 
-mod watched;
+mod cpu_use;
 
-use watched::Watched;
+use cpu_use::Watched;
 
 const SUITE: &str = include_str!("../../experiments/parallel.toml");
 
@@ -259,7 +259,7 @@ impl Figures for Measured {
 
     fn blocks(&self, name: &str) -> Vec<Block> {
         if name == "watched" {
-            return watched::blocks(&self.watched);
+            return cpu_use::blocks(&self.watched);
         }
         let Some(table) = self.table("mallocs") else { return Vec::new() };
         let steps = [("threads", "A thread for each chunk"), ("pool", "The pool")].into_iter();

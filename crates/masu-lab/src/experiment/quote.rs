@@ -4,12 +4,12 @@
 //! all programs and all numbers of workers are rows of one table, so that they take turns and every claim is about
 //! pairs of neighboring runs.
 
-mod made;
+mod inputs;
 
 use super::build::Built;
 use super::format;
+use super::page_file::{Figures, Known};
 use super::series::row;
-use super::shown::{Figures, Known};
 use super::{Experiment, Series, Workbench};
 use crate::Measure;
 use crate::report::count;
@@ -38,10 +38,10 @@ pub(super) const QUOTE: Experiment = Experiment {
 };
 
 fn run(bench: &mut Workbench<'_>) -> Result<super::Measured, Error> {
-    let Some(made) = made::prepare(bench)? else {
+    let Some(made) = inputs::prepare(bench)? else {
         return Ok((Box::new(Measured::default()), Vec::new()));
     };
-    let suite = made::suite(bench, &made)?;
+    let suite = inputs::suite(bench, &made)?;
     let comparison = bench.compare(&suite, "runs")?;
     let mut diagnosis = Vec::new();
     if made.has("gnu") {
@@ -51,8 +51,8 @@ fn run(bench: &mut Workbench<'_>) -> Result<super::Measured, Error> {
         diagnosis = bench.diagnosis(what, &words, Some(&made.records))?;
     }
     let tables = comparison.map(|comparison| comparison.tables).unwrap_or_default();
-    let workers = made::workers(bench).iter().map(ToString::to_string).collect();
-    let measured = Measured { built: made.built, tables, workers, count: made::records(bench) };
+    let workers = inputs::workers(bench).iter().map(ToString::to_string).collect();
+    let measured = Measured { built: made.built, tables, workers, count: inputs::records(bench) };
     Ok((Box::new(measured), diagnosis))
 }
 

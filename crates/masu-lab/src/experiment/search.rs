@@ -12,9 +12,9 @@ use masu_run::Error;
 mod documents;
 mod figures;
 mod mariadb;
+mod ranking;
 mod scaling;
 mod solr;
-mod standing;
 
 use solr::{Size, Solr};
 

@@ -24,7 +24,7 @@ use masu_run::{
 };
 
 use super::outcome::{self, Outcome};
-use super::{Block, Experiment, Page, earlier, format, found};
+use super::{Block, Experiment, Page, format, found, kept_files};
 
 mod step;
 
@@ -222,7 +222,7 @@ impl<'a> Workbench<'a> {
     /// Moves the files of an earlier experiment aside, before this one writes its first file.
     pub(super) fn put_aside(&mut self) -> Result<(), Error> {
         if !std::mem::replace(&mut self.is_put_aside, true)
-            && let Some(folder) = earlier::put_aside(&self.asked.output, self.name)?
+            && let Some(folder) = kept_files::put_aside(&self.asked.output, self.name)?
         {
             self.say(&format!("what was there is kept in {}", folder.display()));
         }

@@ -1,7 +1,7 @@
 //! The page of a diagnosis: the cause first, in one sentence, then the evidence and the remedies.
 
 use super::drawn::figure;
-use super::{plot, proved};
+use super::{plot, proof};
 use crate::Measure;
 use crate::diagnose::{Diagnosis, Facts, Finding, Id, Kind, Remedy, RemedyKind};
 use crate::page::{Block, Heading, Page, Point, Text, Tone};
@@ -39,7 +39,7 @@ pub fn diagnosed(diagnosis: &Diagnosis, columns: usize) -> Page {
     if let Some(proof) = &diagnosis.proof {
         page.push(Block::Gap);
         page.heading(2, format!("Proof, by {} runs", proof.runs));
-        proved::statements(&mut page, proof, str::to_owned);
+        proof::statements(&mut page, proof, str::to_owned);
     }
     let terms = terms::explained(&diagnosis.findings);
     if !terms.is_empty() {

@@ -9,7 +9,7 @@ use super::steady::Point;
 use super::{Book, Load, Servers};
 use crate::Pace;
 use crate::load::{Client, Met};
-use masu_run::execute::complaint::complaint;
+use masu_run::execute::last_error::last_error;
 use masu_run::execute::{self, Burst, Ending, Neighbors, Run};
 use masu_run::{Error, Input, Stop, Variant, Workload};
 
@@ -191,7 +191,7 @@ impl Made {
         if run.ending == Ending::Exited(0) {
             return Ok(());
         }
-        let said = complaint(&run.stderr.tail).map(|said| format!("; it said: {said}"));
+        let said = last_error(&run.stderr.tail).map(|said| format!("; it said: {said}"));
         let said = said.unwrap_or_default();
         let reason = format!("the load command {}{said}", run.ending);
         Err(Error::Load { load: text.clone(), reason })

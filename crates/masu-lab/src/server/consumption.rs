@@ -6,10 +6,10 @@
 
 use std::collections::HashMap;
 
-use super::family::Family;
-use masu_run::books::{Scheduled, Stat, Switches};
+use super::process_groups::Family;
 use masu_run::execute::tree::{Pid, threads};
 use masu_run::kernel;
+use masu_run::proc_files::{Scheduled, Stat, Switches};
 
 #[derive(Debug, Default)]
 pub(super) struct Consumption {

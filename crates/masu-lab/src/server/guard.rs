@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::family::Family;
+use super::process_groups::Family;
 use masu_run::Stop;
 use masu_run::execute::tree::name_with_pid;
 use masu_run::execute::{Curve, Ending};

@@ -10,7 +10,7 @@ use super::ready::NotReady;
 use super::running::Running;
 use super::{Servers, ready};
 use masu_run::execute::Ending;
-use masu_run::execute::complaint::complaint;
+use masu_run::execute::last_error::last_error;
 use masu_run::program::elf::is_malloc_library;
 use masu_run::verify::verify;
 use masu_run::{Error, Evidence, Row, Run, Stop};
@@ -56,7 +56,7 @@ fn judge(
     mut evidence: Evidence,
 ) -> Result<Evidence, Error> {
     let variant = row.variant.label.clone();
-    let said = complaint(&run.stderr.tail).map(|said| format!("; it said: {said}"));
+    let said = last_error(&run.stderr.tail).map(|said| format!("; it said: {said}"));
     let said = said.unwrap_or_default();
     match (&run.ending, ready) {
         (Ending::Stopped, Err(NotReady { reason, is_impossible })) => {

@@ -4,11 +4,11 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::family::Family;
 use super::outputs::Outputs;
 use super::place::Place;
+use super::process_groups::Family;
 use masu_run::error::Doing;
-use masu_run::execute::complaint::complaint;
+use masu_run::execute::last_error::last_error;
 use masu_run::execute::{self, Ending, Tree};
 use masu_run::kernel::{self, Status};
 use masu_run::{Error, Row, launch};
@@ -63,7 +63,7 @@ impl Running {
     /// The description of a server that ended as `ending`, with its last words.
     pub(super) fn last_words(&mut self, ending: &Ending) -> String {
         self.family.kill();
-        match complaint(&self.outputs.finish()) {
+        match last_error(&self.outputs.finish()) {
             Some(said) => format!("{ending}; it said: {said}"),
             None => format!("{ending}, without a word"),
         }

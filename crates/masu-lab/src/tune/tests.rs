@@ -3,7 +3,7 @@
 
 use super::candidates::{Candidate, Step};
 use super::search::{CONFIRMING, Found, Room, Trials, search};
-use super::{Event, Goal, choice, sure};
+use super::{Event, Goal, choice, confidence};
 use crate::Measure;
 use crate::prove::{Proof, Shown, Values};
 use crate::statistics::Look;
@@ -360,7 +360,7 @@ fn what_is_denied_of_the_others_is_true() {
             }
             missed += 1;
             let best = named.map_or(1.0, |named| all[named].time);
-            let sure = sure::of_the_others(&candidates, &found, Goal::Wall, best);
+            let sure = confidence::of_the_others(&candidates, &found, Goal::Wall, best);
             denied += usize::from(sure.is_some_and(|sure| sure.sure >= 0.95));
         }
     }
@@ -375,10 +375,10 @@ fn where_one_is_far_ahead_it_is_sure_that_no_other_is_better() {
     all[PAIR].time = 0.6;
     let mut trials = MadeUp::new(&all, Noise::Normal(0.02), 1);
     let (candidates, found) = (trials.candidates(), trials.search(BUDGET_S).unwrap());
-    let sure = sure::of_the_others(&candidates, &found, Goal::Wall, 0.6).unwrap();
+    let sure = confidence::of_the_others(&candidates, &found, Goal::Wall, 0.6).unwrap();
     assert!(sure.sure >= 0.99 && sure.doubtful.is_empty() && sure.count > 9, "{sure:?}");
     // Many candidates are near the best where nothing gains, and a few rounds cannot distinguish them.
-    let near = sure::of_the_others(&candidates, &found, Goal::Wall, 1.06).unwrap();
+    let near = confidence::of_the_others(&candidates, &found, Goal::Wall, 1.06).unwrap();
     assert!(near.sure < 0.9 && !near.doubtful.is_empty(), "{near:?}");
 }
 

@@ -17,12 +17,12 @@ use std::time::Duration;
 use super::kinds::Kinds;
 use super::{Calls, Counter, Pid};
 use crate::Error;
-use crate::books::value;
 use crate::error::Doing;
 use crate::execute::tree;
 use crate::kernel::Usage;
 use crate::kernel::attach::{self as door, Begun, Bell, Boundary, Rope, Unstoppable};
 use crate::kernel::trace::{self, Change};
+use crate::proc_files::value;
 use crate::trace::Witness;
 
 /// A process whose calls are counted until this is finished or dropped, or the process ends.

@@ -17,13 +17,13 @@ use super::duty::{Duty, PAUSE_S};
 use super::kinds::Kinds;
 use super::windows::{Progress, Shares, Windows};
 use super::{Call, Calls, Counter, Pid, Sampling, Tally};
-use crate::books::{Scheduled, Stat, Switches, value};
 use crate::kernel::attach::{self, Begun, Boundary};
 use crate::kernel::call_meter::{CallMeter, Tracepoint};
 use crate::kernel::calls::{self as door, Sleep};
-use crate::kernel::outward::{Outward, is_harmless};
 use crate::kernel::sample::Switch;
+use crate::kernel::side_effects::{Outward, is_harmless};
 use crate::kernel::{self, Usage};
+use crate::proc_files::{Scheduled, Stat, Switches, value};
 use crate::trace::{CallStops, Witness};
 
 /// The time between two checks whether a window is due.

@@ -7,7 +7,7 @@
 
 use std::fs;
 
-use crate::{books, kernel};
+use crate::{kernel, proc_files};
 
 /// The share of its time that a run may lose to neighbors: of the time its threads wanted a CPU, or
 /// of the whole where that is longer.
@@ -98,7 +98,7 @@ fn ticks_s(cpus: usize) -> f64 {
 impl Times {
     fn now() -> Option<Times> {
         let allowed = fs::read_to_string("/proc/thread-self/status").ok()?;
-        let allowed = books::value(&allowed, "Cpus_allowed_list")?;
+        let allowed = proc_files::value(&allowed, "Cpus_allowed_list")?;
         Times::parse(&fs::read_to_string("/proc/stat").ok()?, &ranges(allowed)?)
     }
 

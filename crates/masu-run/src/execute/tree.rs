@@ -11,8 +11,8 @@ use std::path::Path;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use crate::books::{self, Scheduled, Stat};
 use crate::kernel::{self, Usage};
+use crate::proc_files::{self, Scheduled, Stat};
 
 pub type Pid = i32;
 
@@ -225,7 +225,7 @@ pub fn state_of(pid: Pid) -> Option<State> {
 }
 
 pub fn rss_bytes(pid: Pid) -> Option<u64> {
-    books::resident_bytes(&format!("/proc/{pid}"))
+    proc_files::resident_bytes(&format!("/proc/{pid}"))
 }
 
 /// Bytes of a process that are swapped out; not looked for where there is nothing to swap to.
@@ -235,7 +235,7 @@ pub fn swapped_bytes(pid: Pid) -> u64 {
         return 0;
     }
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    books::size(&status, "VmSwap").unwrap_or(0)
+    proc_files::size(&status, "VmSwap").unwrap_or(0)
 }
 
 /// True if there is anything to swap to: a line after the heading.

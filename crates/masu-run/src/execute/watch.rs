@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 
 use xxhash_rust::xxh3::Xxh3;
 
-use super::curve::Curve;
 use super::neighbors::{Interference, Neighbors};
 use super::pace::{Pace, USUAL};
+use super::rss_curve::Curve;
 use super::tree::{Pid, Sample, Tree, name_with_pid};
 use super::{Conditions, Ending, Output};
 use crate::error::Doing;

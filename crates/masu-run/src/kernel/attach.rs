@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use std::os::fd::AsRawFd;
 
 use super::calls::{CalledFrom, Stopped, known};
-use super::outward::{Outward, outward};
+use super::side_effects::{Outward, outward};
 use super::trace::{ask, machine};
 use super::{checked, kill, wait_for};
 

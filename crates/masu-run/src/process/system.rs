@@ -5,7 +5,7 @@
 use std::fs::{self, File};
 use std::io::Read;
 
-use crate::books::{self, Stat};
+use crate::proc_files::{self, Stat};
 
 /// The number of bytes after which names and lines are cut.
 const TEXT_BYTES: u64 = 4096;
@@ -50,7 +50,7 @@ pub(super) fn thread_name(pid: u32, thread: u64) -> String {
 /// True if a process sees itself as number `number`; in a container that differs from ours.
 pub(super) fn is_called(pid: u32, number: u64) -> bool {
     let status = file(pid, "status").unwrap_or_default();
-    let numbers = books::value(&status, "NSpid");
+    let numbers = proc_files::value(&status, "NSpid");
     match numbers.and_then(|numbers| numbers.split_ascii_whitespace().last()) {
         Some(own) => own.parse() == Ok(number),
         // The kernel has no namespaces.
@@ -59,12 +59,12 @@ pub(super) fn is_called(pid: u32, number: u64) -> bool {
 }
 
 pub(super) fn resident_bytes(pid: u32) -> Option<u64> {
-    books::resident_bytes(&format!("/proc/{pid}"))
+    proc_files::resident_bytes(&format!("/proc/{pid}"))
 }
 
 /// Bytes of the process that lie in huge pages. The kernel walks all memory of the process for that.
 pub(super) fn huge_bytes(pid: u32) -> Option<u64> {
-    books::size(&file(pid, "smaps_rollup")?, "AnonHugePages")
+    proc_files::size(&file(pid, "smaps_rollup")?, "AnonHugePages")
 }
 
 /// Text in one line, without what would move a terminal's cursor.

@@ -3,9 +3,9 @@
 use clap::Parser;
 use serde_json::{Value, json};
 
-use super::beside::Change;
-use super::said::Said;
-use super::tuned;
+use super::busy::Change;
+use super::diagnosis::Said;
+use super::tune;
 use super::verdict::{Judged, Verdict, effects};
 use super::{Half, Request, page};
 use masu_lab::Suite;
@@ -149,15 +149,15 @@ fn the_page_counts_what_is_wrong() {
 #[test]
 fn what_tune_names_is_held_against_the_best_of_all() {
     let all = effects(&[&proof(&[("a", 0.70), ("b", 0.72), ("c", 0.78), ("d", 0.9)])]).unwrap();
-    let of = |named| tuned::Verdict::of(named, &all).unwrap().0;
-    assert_eq!(of(Some("a")), tuned::Verdict::Near);
-    assert_eq!(of(Some("b")), tuned::Verdict::Near);
-    assert_eq!(of(Some("c")), tuned::Verdict::Open, "0.75 is within 3 % of 0.73");
-    assert_eq!(of(Some("d")), tuned::Verdict::Far);
-    assert_eq!(of(None), tuned::Verdict::Far);
-    assert!(tuned::Verdict::of(Some("e"), &all).unwrap_err().to_string().contains("e, which"));
+    let of = |named| tune::Verdict::of(named, &all).unwrap().0;
+    assert_eq!(of(Some("a")), tune::Verdict::Near);
+    assert_eq!(of(Some("b")), tune::Verdict::Near);
+    assert_eq!(of(Some("c")), tune::Verdict::Open, "0.75 is within 3 % of 0.73");
+    assert_eq!(of(Some("d")), tune::Verdict::Far);
+    assert_eq!(of(None), tune::Verdict::Far);
+    assert!(tune::Verdict::of(Some("e"), &all).unwrap_err().to_string().contains("e, which"));
     let none = effects(&[&proof(&[("a", 1.1)])]).unwrap();
-    assert_eq!(tuned::Verdict::of(None, &none).unwrap(), (tuned::Verdict::Near, None));
+    assert_eq!(tune::Verdict::of(None, &none).unwrap(), (tune::Verdict::Near, None));
 }
 
 #[test]

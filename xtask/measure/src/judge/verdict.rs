@@ -5,7 +5,7 @@ use masu_lab::statistics::Ratio;
 use serde_json::Value;
 
 use super::Half;
-use super::said::Said;
+use super::diagnosis::Said;
 use crate::findings::Finding;
 
 /// A gain of this share of the time must not be missed.

@@ -9,8 +9,8 @@ use anyhow::{Context, Result, anyhow};
 
 use super::cases::Case;
 use super::verdict::{Tally, Verdict};
-use crate::at_once;
 use crate::mallocs::Malloc;
+use crate::parallel;
 use xtask::commands;
 
 #[derive(Debug, Clone)]
@@ -41,7 +41,7 @@ impl Results {
             .flat_map(|case| case.sizes().into_iter().map(move |size| (case, size)))
             .flat_map(|(case, size)| mallocs.iter().map(move |malloc| (case, size, malloc)))
             .collect();
-        let outcomes = at_once::run_each(&jobs, |(case, size, malloc)| {
+        let outcomes = parallel::run_each(&jobs, |(case, size, malloc)| {
             let mut tally = Tally::default();
             for _ in 0..runs {
                 let verdict = once(program, case, *size, malloc)?;

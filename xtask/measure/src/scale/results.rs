@@ -9,8 +9,8 @@ use super::queue;
 use super::report::Report;
 use super::watch::{Case, Watch};
 use super::{NAMES, Request, Workload};
-use crate::at_once;
 use crate::mallocs::{Malloc, OURS};
+use crate::parallel;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Figure {
@@ -97,7 +97,7 @@ impl Results {
             }
         }
         let done = AtomicUsize::new(0);
-        let all = at_once::run_each(&cases, |case| {
+        let all = parallel::run_each(&cases, |case| {
             let run = watch.run(case, request.is_kept);
             // ORDERING: Relaxed, nothing is read by this number.
             let count = done.fetch_add(1, Ordering::Relaxed) + 1;

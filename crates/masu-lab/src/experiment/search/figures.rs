@@ -1,10 +1,10 @@
 //! The figures of the servers and of the test, by the names that the report's file uses.
 
-use super::{Measured, REFERENCE, scaling, standing};
+use super::{Measured, REFERENCE, ranking, scaling};
 use crate::Measure;
 use crate::experiment::format::{malloc, measure_named};
+use crate::experiment::page_file::{Figures, Known};
 use crate::experiment::series::row;
-use crate::experiment::shown::{Figures, Known};
 use crate::experiment::{Block, Series};
 use crate::report::{self, count};
 use crate::results::Row;
@@ -136,7 +136,7 @@ impl Figures for Measured {
 
     fn blocks(&self, name: &str) -> Vec<Block> {
         match (name, self.server(name)) {
-            ("standing", _) => standing::blocks(self),
+            ("standing", _) => ranking::blocks(self),
             (_, Some(table)) => {
                 // The engine's warnings about the table.
                 let warnings = &table.summary.warnings;

@@ -109,6 +109,6 @@ mod tests {
         let mut page = Page::default();
         statements(&mut page, &fixture(), str::to_owned);
         let page = anstream::adapter::strip_str(&page.render(Form::Text, "")).to_string();
-        snapbox::assert_data_eq!(page, snapbox::file!["proved/tests/page.txt"].raw());
+        snapbox::assert_data_eq!(page, snapbox::file!["proof/tests/page.txt"].raw());
     }
 }

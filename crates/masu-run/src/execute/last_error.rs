@@ -28,7 +28,7 @@ const LAST_LINES: usize = 3;
 const LETTERS: usize = 400;
 
 /// The line of the error, and its cause; otherwise the last lines. None if nothing was written.
-pub fn complaint(said: &str) -> Option<String> {
+pub fn last_error(said: &str) -> Option<String> {
     let lines: Vec<&str> = said.lines().filter(|line| !line.trim().is_empty()).collect();
     let named = |line: &&&str| {
         let lower = line.to_lowercase();
@@ -63,21 +63,21 @@ mod tests {
                     \tat A.open(A.java:7)\n\tat A.main(A.java:1)\nCaused by: java.io.IOException: no such folder\n\
                     \tat B.failed(B.java:3)\n\t... 1 more\n";
         assert_eq!(
-            complaint(java).unwrap(),
+            last_error(java).unwrap(),
             "Exception in thread \"main\" java.lang.RuntimeException: no index / Caused by: java.io.IOException: no such folder"
         );
         let python = "Traceback (most recent call last):\n  File \"a.py\", line 1, in open_failed\n    raise\n\
                       OSError: [Errno 98] Address already in use\n";
-        assert_eq!(complaint(python).unwrap(), "OSError: [Errno 98] Address already in use");
+        assert_eq!(last_error(python).unwrap(), "OSError: [Errno 98] Address already in use");
         let ruby = "a.rb:3:in `b': no port (ArgumentError)\n\tfrom a.rb:1:in `<main>'\n";
-        assert_eq!(complaint(ruby).unwrap(), "a.rb:3:in `b': no port (ArgumentError)");
+        assert_eq!(last_error(ruby).unwrap(), "a.rb:3:in `b': no port (ArgumentError)");
         let rust = "thread 'main' panicked at src/main.rs:2:5:\nno port\nnote: run with `RUST_BACKTRACE=1`\n";
-        assert!(complaint(rust).unwrap().starts_with("thread 'main' panicked at"));
+        assert!(last_error(rust).unwrap().starts_with("thread 'main' panicked at"));
     }
 
     #[test]
     fn where_nothing_looks_like_an_error_the_last_lines_are_repeated() {
-        assert_eq!(complaint("a\nb\n\nc\nd\n").unwrap(), "b / c / d");
-        assert_eq!(complaint(" \n"), None);
+        assert_eq!(last_error("a\nb\n\nc\nd\n").unwrap(), "b / c / d");
+        assert_eq!(last_error(" \n"), None);
     }
 }

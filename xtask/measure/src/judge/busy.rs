@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use masu_lab::{Stop, Workload};
 use serde_json::json;
 
-use super::said::{Said, diagnose};
+use super::diagnosis::{Said, diagnose};
 use super::verdict::{FINE, OF_SIZE, OPEN};
 use super::{Bench, Half, read};
 use crate::findings::Finding;

@@ -16,13 +16,13 @@ use super::heap_walk;
 use super::samples::{Sampled, Samples};
 use super::unused::Unused;
 use masu_run::Scatter;
-use masu_run::books::{self, Scheduled, Stat};
 use masu_run::calls::Owner;
 use masu_run::calls::locks::LockOwners;
 use masu_run::execute::Look;
 use masu_run::execute::tree::{Pid, swapped_bytes, threads};
 use masu_run::kernel::sample::Switch;
 use masu_run::kernel::{self, calls as door, calls::Sleep};
+use masu_run::proc_files::{self, Scheduled, Stat};
 
 /// A thread worked if its work took this share of the time between two looks.
 const WORKED: f64 = 0.2;
@@ -360,8 +360,8 @@ impl Looks {
         for &process in members {
             let rollup =
                 fs::read_to_string(format!("/proc/{process}/smaps_rollup")).unwrap_or_default();
-            huge += books::size(&rollup, "AnonHugePages").unwrap_or(0);
-            let rss = books::size(&rollup, "Rss").unwrap_or(0);
+            huge += proc_files::size(&rollup, "AnonHugePages").unwrap_or(0);
+            let rss = proc_files::size(&rollup, "Rss").unwrap_or(0);
             if largest.is_none_or(|(_, most)| rss > most) {
                 largest = Some((process, rss));
             }

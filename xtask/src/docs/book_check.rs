@@ -103,7 +103,7 @@ fn browser(size: &str) -> Command {
 }
 
 /// Says of each page in each width how far it reaches beyond its window, and how wide its text is.
-const MEASURE: &str = include_str!("look/measure.html");
+const MEASURE: &str = include_str!("book_check/measure.html");
 
 /// Fails where a page is wider than a reader's window, or its text is narrow or hidden.
 fn measure(book: &Path, pages: &[PathBuf], out: &Path) -> Result<()> {

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use super::measure;
-use super::proved::statements;
+use super::proof::statements;
 use crate::Measure;
 use crate::page::{Block, Page, Statement, Text, Tone, width};
 use crate::prove::{Proof, Shown};
@@ -391,7 +391,7 @@ mod tests {
     fn the_page_has_what_counts_then_what_to_paste_then_what_was_tried() {
         snapbox::assert_data_eq!(
             page(&fixture(true)),
-            snapbox::file!["tuned/tests/page.txt"].raw()
+            snapbox::file!["tuning/tests/page.txt"].raw()
         );
     }
 

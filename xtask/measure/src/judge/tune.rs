@@ -4,8 +4,8 @@ use anyhow::{Context, Result, bail};
 use masu_lab::Stop;
 use serde_json::Value;
 
-use super::said::ask;
-use super::truth::{self, Extent};
+use super::diagnosis::ask;
+use super::measured::{self, Extent};
 use super::verdict::{Effect, effects};
 use super::{Bench, Half, Request};
 
@@ -62,7 +62,7 @@ fn judge(bench: &Bench, name: &str, stop: &Stop) -> Result<Verdict> {
         let results = bench.folder.join(format!("{name}-{part}.jsonl"));
         // Runs of an earlier search are none beside this one.
         let _ = std::fs::remove_file(&results);
-        effects(&[&truth::measure(&plan, &extent, &results, stop)?])
+        effects(&[&measured::measure(&plan, &extent, &results, stop)?])
     };
     let effects = measured(&all, Extent { quick: true, rounds: Some(ROUNDS) }, "candidates")?;
     let all = effects.len();
