@@ -27,7 +27,7 @@ struct Family {
     sections: &'static [(&'static str, Part)],
 }
 
-/// How much of a section is shown; the record has all of it.
+/// The part of a section that is shown; the record has all of it.
 #[derive(Clone, Copy)]
 enum Part {
     /// The text before its first table or list.
@@ -136,7 +136,7 @@ impl<'a> Record<'a> {
         is_date.then_some(Record { path, date, name: name.strip_prefix('-')?, contents })
     }
 
-    /// What stands between the title and the first section.
+    /// The text between the title and the first section.
     fn facts(&self) -> &'a str {
         let rest = self.contents.split_once('\n').map_or("", |(_, rest)| rest);
         rest.split("\n## ").next().unwrap_or_default().trim()

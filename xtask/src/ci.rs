@@ -17,7 +17,7 @@ use crate::{commands, machine, matrix, tidy};
 /// Whether the long runs are included.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Length {
-    /// What every change is checked with.
+    /// The checks of every change.
     Short,
     /// `MASU_SOAK=1`: tests that search at random search for long.
     Soak,
@@ -179,7 +179,7 @@ const SUITES: &[Suite] = &[
         "tests, musl",
         "--package masu --features allocator-api2,musl-memcpy,profile,guards --target x86_64-unknown-linux-musl",
     ),
-    // What is about caches is not asked of the build that has none, as its tests say.
+    // The build without caches skips the tests of caches.
     Suite::new(
         "tests, hardened",
         "--package masu --features secure,profile,allocator-api2 --lib --test oracle --test global --test collections

@@ -143,7 +143,8 @@ impl Place<'_> {
         Ok(tag)
     }
 
-    /// What an image prints that is started as podman or docker would: its entry point with `words`, or with its own command.
+    /// The output of an image that is started as podman or docker would: its entry point with `words`, or with its own
+    /// command.
     fn start(&self, image: &str, options: &[&str], words: &[&str]) -> Result<String> {
         // One word a line.
         let words_of = |what: &str| {

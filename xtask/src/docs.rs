@@ -21,7 +21,7 @@ use crate::{commands, links};
 /// at the top itself hold from both.
 const COVER: &str = "README.md";
 
-/// How the pages look; `book.toml` names it.
+/// The style sheet of the pages; `book.toml` names it.
 const STYLE: &str = "docs/book.css";
 
 /// The pages of docs/ as a book in target/book, by mdBook

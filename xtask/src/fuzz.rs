@@ -13,7 +13,7 @@ use crate::{commands, machine, options};
 
 const FOLDER: &str = "crates/masu-code/fuzz";
 
-/// What is kept: compilers' objects, and what broke the loader before.
+/// The kept inputs: compilers' objects, and objects that broke the loader before.
 const CORPUS: &str = "crates/masu-code/tests/corpus";
 
 /// Counters for libFuzzer in every block, and what comparisons compare.

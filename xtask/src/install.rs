@@ -192,11 +192,11 @@ const PKG_CONFIG: [(&str, &str); 5] = [
     packaging!("pkg-config/masu_code-static.pc"),
 ];
 
-/// What `find_package(masu)` of CMake reads.
+/// The file that CMake's `find_package(masu)` reads.
 const CMAKE: [(&str, &str); 2] =
     [packaging!("masu-config.cmake"), packaging!("masu-config-version.cmake")];
 
-/// What the commands print for the Tab key of shells, where these look for it, and the filter's page.
+/// The commands' completions for the Tab key, where shells look for them, and the filter's page.
 const PRINTED: &[(&str, &[&str], &str)] = &[
     ("masu", &["completions", "bash"], "share/bash-completion/completions/masu"),
     ("masu", &["completions", "zsh"], "share/zsh/site-functions/_masu"),

@@ -1,4 +1,4 @@
-//! What the chores share: steps that are announced and timed, what a machine must have, and dated records.
+//! The shared parts of the chores: steps that are announced and timed, the needs of a machine, and dated records.
 //!
 //! Two programs use it: `xtask`, which builds in seconds, and `xtask-measure`, which links the lab.
 

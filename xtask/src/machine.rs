@@ -1,4 +1,4 @@
-//! What a machine must have before the chores can run, and how it gets there.
+//! The programs and libraries that a machine needs before the chores can run, and their installation.
 //!
 //! `machine/needs.txt` says what each chore needs, how to see that it is there, which Debian package brings it, and why. What
 //! is there already, from wherever, is never installed again.
@@ -14,9 +14,9 @@ use crate::commands;
 
 /// Something a chore needs that cargo does not bring: a line of `machine/needs.txt`.
 pub struct Need {
-    /// How to see that it is there: `program`, `library` or `file`.
+    /// The way to find it: `program`, `library` or `file`.
     sign: &'static str,
-    /// What is looked for.
+    /// The name to look for.
     pub name: &'static str,
     package: &'static str,
     reason: &'static str,
@@ -56,7 +56,7 @@ lists! {
     BROWSER = "browser",
 }
 
-/// What `list` names: a line for each, `SIGN NAME PACKAGE: REASON`.
+/// The needs that `list` names: a line for each, `SIGN NAME PACKAGE: REASON`.
 pub fn needs(list: &str) -> Vec<Need> {
     let heading = format!("\n[{list}]\n");
     let (_, lines) = NEEDS.split_once(&heading).expect("a test looks each list up");

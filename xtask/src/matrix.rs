@@ -30,7 +30,7 @@ const PATIENCE_S: &str = "3600";
 /// Run every group of the allocator's tests on every target, keep the table in the tests' README (over an hour)
 #[derive(Debug, Default, clap::Parser)]
 pub(crate) struct Request {
-    /// What CI runs: aarch64 under qemu, a few groups, released (2 minutes)
+    /// The part that CI runs: aarch64 under qemu, a few groups, released (2 minutes)
     #[arg(long)]
     quick: bool,
     /// Only targets whose name has this in it; repeats
@@ -60,7 +60,7 @@ impl Request {
     }
 }
 
-/// What becomes of a group on a target: the text of its cell in the table.
+/// The result of a group on a target: the text of its cell in the table.
 struct Cell {
     text: String,
     is_failed: bool,
@@ -194,7 +194,7 @@ fn command(root: &Path, target: &Target, group: &Group) -> Result<Command> {
 
 /// The command that runs a guest's program, words with spaces between.
 fn guest_runner(root: &Path, target: &Target, size: u32) -> Result<String> {
-    // What tests of `crates/masu` read and where they write.
+    // The files that tests of `crates/masu` read, and the folders where they write.
     let (script, page) = (root.join(BOOT), root.join("docs/options.md"));
     let folder = commands::target_folder()?.join(target.triple).join("tmp");
     let (script, page, folder) = (script.display(), page.display(), folder.display());

@@ -1,4 +1,4 @@
-//! What options of several chores take, and what is said where a name is unknown.
+//! The values of options that several chores have, and the error for an unknown name.
 
 use anyhow::{Result, bail};
 

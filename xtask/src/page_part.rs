@@ -28,7 +28,7 @@ fn lacking(page: &Path, chore: &str) -> String {
     format!("{} has no marks of `cargo xtask {chore}`", page.display())
 }
 
-/// What stands up to the end of the first mark, between both, and from the second on.
+/// The text up to the end of the first mark, between both marks, and from the second mark on.
 fn parts<'a>(page: &'a str, chore: &str) -> Option<[&'a str; 3]> {
     let begin = format!("<!-- written by `cargo xtask {chore}` -->\n");
     let end = format!("<!-- end of what `cargo xtask {chore}` writes -->");

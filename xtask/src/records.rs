@@ -1,4 +1,4 @@
-//! What every dated record has: the day, the commit, how busy the machine was, and where it is written.
+//! The parts of every dated record: the day, the commit, the load of the machine, and the file.
 
 use std::fs;
 use std::path::Path;

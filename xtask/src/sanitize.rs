@@ -78,7 +78,7 @@ const SANITIZERS: [Sanitizer; 2] = [
         name: "address",
         flags: "-Zsanitizer=address",
         variable: "ASAN_OPTIONS",
-        // What the walkers share is leaked, and what lies in masu's blocks is not seen.
+        // The walkers leak the data that they share, and the checker does not see into masu's blocks.
         options: "detect_leaks=0",
     },
 ];

@@ -170,7 +170,7 @@ impl Suite {
     }
 }
 
-/// What became of a suite: its part of the page, and the tests whose difference no script explains.
+/// The result of a suite: its part of the page, and the tests whose difference no script explains.
 struct Outcome {
     text: String,
     unexplained: Vec<String>,
@@ -193,7 +193,7 @@ fn outcomes(printed: &str) -> Outcomes {
     outcomes
 }
 
-/// How many processes of these programs had masu's `malloc`, by what all processes of both runs wrote.
+/// The number of these programs' processes that had masu's `malloc`, from the notes of all processes of both runs.
 fn processes(programs: &str, without: &str, with: &str) -> Result<usize> {
     let has_masu = |line: &&str| {
         let library = line.split_once('\t').map_or("", |(_, library)| library);

@@ -12,7 +12,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::{commands, machine};
 
-/// How many primes the script lists: a run takes about half a second.
+/// The number of primes that the script lists: a run takes about half a second.
 pub(crate) const PRIMES: &str = "30";
 
 /// Runs of each malloc: few enough for a minute in all, enough for a verdict on five mallocs.
@@ -58,7 +58,7 @@ pub(crate) fn run(root: &Path) -> Result<()> {
 pub(crate) fn build(root: &Path) -> Result<()> {
     let build = ["build", "--locked", "--package", "masu-cli", "--no-default-features"];
     let mut build = commands::cargo(root, &build);
-    // What makes the next build quick costs this one time.
+    // The data for a quick next build would cost this build time.
     build.env("CARGO_INCREMENTAL", "0");
     commands::run(&mut build)
 }

@@ -37,7 +37,7 @@ enum Limited {
     Stopped,
 }
 
-/// What a worker at its limit must do.
+/// The duty of a worker at its limit.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Turn {
     /// The chunk is its own.

@@ -63,7 +63,7 @@ pub enum ClusterError {
     Chunk {
         /// Which.
         place: Place,
-        /// What happened: it `failed: …`, `panicked: …`, or `cannot be read: …`.
+        /// The failure, as text: `failed: …`, `panicked: …`, or `cannot be read: …`.
         said: String,
     },
     /// The other processes could not all be reached.

@@ -32,7 +32,7 @@ impl Cancel {
     }
 }
 
-/// How far a job is.
+/// The progress of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
     /// Chunks done.

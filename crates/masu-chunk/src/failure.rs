@@ -15,13 +15,13 @@ use crate::statistics::Statistics;
 pub struct Failure<E> {
     /// The chunk; if the job was cancelled, the first that was not begun or not delivered.
     pub place: Place,
-    /// What happened there.
+    /// The kind of the failure.
     pub cause: Cause<E>,
     /// The work done until then.
     pub statistics: Statistics,
 }
 
-/// What happened to a chunk.
+/// The fate of a chunk.
 pub enum Cause<E> {
     /// The function panicked with this payload.
     Panic(Box<dyn Any + Send>),

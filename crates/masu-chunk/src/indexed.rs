@@ -31,7 +31,7 @@ pub unsafe trait Indexed: Sync {
     /// A part, as a function gets it.
     type Data<'c>;
 
-    /// How many items there are.
+    /// The number of items.
     fn items(&self) -> u64;
 
     /// Items from `range.start` to `range.end` − 1.

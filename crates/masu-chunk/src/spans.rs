@@ -65,7 +65,7 @@ impl Spans {
         self.batch(worker).turn(chunk, self.unit())
     }
 
-    /// How many chunks a unit has.
+    /// The number of chunks in a unit.
     fn unit(&self) -> u64 {
         1 << self.shift
     }

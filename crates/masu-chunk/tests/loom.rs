@@ -42,7 +42,7 @@ fn model(body: impl Fn() + Sync + Send + 'static) {
 struct Job {
     spans: Spans,
     idle: Idle,
-    /// How often each chunk was done. Loom reports two threads at one of them.
+    /// The number of times that each chunk was done. Loom reports two threads at one chunk.
     done: Vec<UnsafeCell<u32>>,
 }
 

@@ -9,7 +9,7 @@ use clap_mangen::Man;
 use crate::arguments::Arguments;
 use crate::exit::Ending;
 
-/// What the page says beyond the options, which stand where the file has a comment.
+/// The text of the page beside the options, which stand where the file has a comment.
 const TEXT: &str = include_str!("manual.roff");
 
 /// Writes the page's source to standard output.

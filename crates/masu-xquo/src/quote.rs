@@ -22,7 +22,7 @@ const STRIDE: usize = 32;
 /// Space after the output, for stores longer than their contents.
 const SLACK: usize = STRIDE + 8;
 
-/// How records are quoted.
+/// The ways to quote records.
 pub(crate) struct Quoter {
     /// The replacement of each byte: up to 7 bytes, and their number in the last byte.
     words: [u64; 256],

@@ -31,7 +31,7 @@ pub fn many(work: Work) -> u64 {
     sum
 }
 
-/// What trait objects have in common.
+/// The common trait of the trait objects.
 pub trait Checked: Send + Sync {
     fn checksum(&self) -> u64;
 }

@@ -8,9 +8,9 @@ use crate::{boxes, collections, server, threads};
 
 pub struct Pattern {
     pub name: &'static str,
-    /// What kind of program it stands for.
+    /// The kind of program that it stands for.
     pub group: &'static str,
-    /// How many threads by default, and the fewest that make sense.
+    /// The default number of threads, and the fewest that make sense.
     pub threads: u64,
     pub threads_min: u64,
     /// Operations unless they are set otherwise: about a second with the system's allocator.

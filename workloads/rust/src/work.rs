@@ -1,4 +1,4 @@
-//! What one run is to do, and a thread's part of it.
+//! The work of one run, and a thread's part of it.
 
 #[derive(Clone, Copy)]
 pub struct Work {

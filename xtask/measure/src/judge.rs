@@ -31,7 +31,7 @@ const FILE: &str = "workloads/judgement.toml";
 /// The page that `--record` writes, from the workspace's root.
 const PAGE: &str = "benches/record/checks/judgement.md";
 
-/// What the diagnosis was mended on, and what judges it.
+/// The half that the diagnosis was mended on, and the half that judges it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Half {
     Tuning,
@@ -150,7 +150,7 @@ pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     Ok(())
 }
 
-/// What programs are judged with.
+/// The tools that programs are judged with.
 struct Bench {
     masu: PathBuf,
     programs: measured::Programs,
@@ -188,7 +188,7 @@ impl Bench {
             kept["truth"] = measured::measure(&plan, &request.extent, &results(""), stop)?;
             write(&file, &kept)?;
         }
-        // What the diagnosis names and is not among what every program is run under.
+        // Variants that the diagnosis names and that are not among those of every program.
         let others = said.named_beside(&kept["truth"], &kept["beside"]);
         if !others.is_empty() && !request.kept {
             let plan = self.programs.plan_of(name, &others, &request.extent, said.took_turns)?;

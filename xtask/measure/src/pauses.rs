@@ -65,7 +65,7 @@ pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     Ok(())
 }
 
-/// What the program printed in each round under each malloc.
+/// The output of the program in each round under each malloc.
 fn gather(
     program: &Path,
     mallocs: &[Malloc],

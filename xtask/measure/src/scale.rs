@@ -78,7 +78,7 @@ pub(crate) struct Request {
 }
 
 impl Request {
-    /// How many threads, one count after the other.
+    /// The numbers of threads, one after the other.
     fn counts(&self) -> Vec<usize> {
         let usual: &[usize] = if self.is_quick { &THREADS_QUICK } else { &THREADS };
         let chosen = if self.threads.is_empty() { usual } else { &self.threads };

@@ -77,7 +77,7 @@ fn broken_links(book: &Path, pages: &[PathBuf]) -> Result<Vec<String>> {
     Ok(broken)
 }
 
-/// What a page of mdBook's leads to in the book.
+/// The targets of the links in a page that mdBook wrote.
 fn targets(text: &str) -> impl Iterator<Item = &str> {
     let named = |name| {
         text.match_indices(name).map(move |(at, name): (usize, &str)| &text[at + name.len()..])

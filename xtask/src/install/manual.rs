@@ -9,7 +9,7 @@ pub(super) struct Page {
     /// The header is called so, too.
     pub(super) name: &'static str,
     about: &'static str,
-    /// How a program is compiled, a line each.
+    /// The lines that compile a program.
     compile: &'static [&'static str],
     see_also: &'static str,
 }
@@ -82,7 +82,7 @@ impl Page {
     }
 }
 
-/// What stands together: a comment at the left margin, if any, and the declarations below it.
+/// A paragraph of the header: a comment at the left margin, if any, and the declarations below it.
 fn blocks(header: &str) -> impl Iterator<Item = &str> {
     let groups = header.split("\n\n").map(str::trim);
     groups
@@ -99,7 +99,7 @@ fn blocks(header: &str) -> impl Iterator<Item = &str> {
         .filter(|block| !block.is_empty())
 }
 
-/// How far a line of an example stands in a comment.
+/// The indentation of an example's line in a comment.
 const EXAMPLE: &str = "     ";
 
 /// The comment that a block begins with, without its marks, and the rest.

@@ -1,4 +1,4 @@
-//! What there is to run: targets, groups of tests, and what runs nowhere or not everywhere.
+//! The plan: targets, groups of tests, and the groups that run nowhere or not everywhere.
 //!
 //! It is data. A test that an emulator breaks by itself stands here with the reason, which
 //! the table repeats.
@@ -19,7 +19,7 @@ pub(super) struct Target {
     pub(super) is_quick: bool,
 }
 
-/// What runs a target's programs.
+/// The runner of a target's programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Machine {
     Here,
@@ -83,7 +83,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// How cargo links and runs programs of aarch64; a guest's are run by `boot.sh` instead.
+/// Cargo's settings to link and run programs of aarch64; `boot.sh` runs those of a guest instead.
 pub(super) const BY_QEMU: [(&str, &str); 4] = [
     ("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER", "aarch64-linux-gnu-gcc"),
     ("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER", "qemu-aarch64 -L /usr/aarch64-linux-gnu"),

@@ -78,7 +78,7 @@ impl Root {
         put().with_context(|| format!("copying {}", path.display()))
     }
 
-    /// What a program in there prints on both streams, with these variables alone and `input` to read.
+    /// The output of a program in there on both streams, with these variables alone and `input` to read.
     pub(crate) fn run(
         &self,
         variables: &[(&str, &str)],

@@ -169,7 +169,7 @@ impl Tree {
         Ok(needs.context("dpkg-shlibdeps names no library")?.to_owned())
     }
 
-    /// Which version of this package programs need that use a symbol of its libraries.
+    /// The version of this package that a program needs where it uses a symbol of its libraries.
     fn symbols(&self) -> Result<String> {
         let mut symbols = Command::new("dpkg-gensymbols");
         symbols.current_dir(self.folder.parent().unwrap_or(&self.folder));

@@ -25,7 +25,7 @@ pub(super) const HERE: Cpu = Cpu { name: "x86_64", target: machine::MUSL, strip:
 const OTHER: Cpu =
     Cpu { name: "aarch64", target: machine::OTHER_CPU_MUSL, strip: "aarch64-linux-gnu-strip" };
 
-/// What links for the other CPU. `libmasu.so` for musl is linked by a compiler of C for glibc, without any C library.
+/// The linkers for the other CPU. A C compiler for glibc links `libmasu.so` for musl, without any C library.
 const LINKERS: [(&str, &str); 2] = [
     ("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER", "aarch64-linux-gnu-gcc"),
     ("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_MUSL_LINKER", "aarch64-linux-gnu-gcc"),

@@ -1,4 +1,4 @@
-//! What only certain files of a crate may name: one door to the kernel, one to the C library, one to atomics.
+//! The names that only certain files of a crate may use: one door to the kernel, one to the C library, one to atomics.
 //!
 //! The doors are data. Test code may go anywhere.
 

@@ -129,7 +129,7 @@ fn handed_on(list: &Source) -> BTreeMap<String, String> {
     handed_on
 }
 
-/// What the modules that the file of `folder` lists import of each other.
+/// The imports among the modules that the file of `folder` lists.
 fn imports<'a>(
     modules: &[Module],
     folder: &[String],
@@ -216,7 +216,7 @@ fn read_path<'a>(
     if code[at..].starts_with('{') {
         while !code[at..].starts_with('}') {
             at = read_path(code, at + 1, before, paths);
-            // What stands up to the comma is a name behind `as`, or a star.
+            // The text up to the comma is a name behind `as`, or a star.
             at += code[at..].find([',', '}']).unwrap_or(code.len() - at);
             if at == code.len() {
                 return at;

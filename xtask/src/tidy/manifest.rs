@@ -84,7 +84,7 @@ fn arrows(package: &str) -> Option<&'static [&'static str]> {
     ARROWS.iter().find(|(name, _)| *name == package).map(|(_, used)| *used)
 }
 
-/// What to do where `package` must not use this crate.
+/// The remedy where `package` must not use this crate.
 fn forbidden(package: &str, section: &str, used: &str) -> Option<String> {
     let is_ours = arrows(used).is_some();
     let for_tests = section.ends_with("dev-dependencies");

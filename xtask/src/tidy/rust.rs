@@ -12,7 +12,7 @@ use super::tree::Tree;
 /// Names of files that say only "more code".
 const VAGUE: [&str; 7] = ["util", "utils", "helper", "helpers", "common", "misc", "manager"];
 
-/// How many lines of code below itself an `ORDERING:` comment may speak for.
+/// The number of code lines below itself that an `ORDERING:` comment may cover.
 const REACH: usize = 16;
 
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {

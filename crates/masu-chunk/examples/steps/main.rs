@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 
 use engines::{Engine, engines};
 
-/// What is asked for.
+/// The request.
 struct Request {
     step: String,
     items: u64,
@@ -39,7 +39,7 @@ struct Request {
     figures: Option<PathBuf>,
 }
 
-/// What the data may consist of.
+/// The kinds of data.
 pub(crate) trait Item: Copy + Send + Sync + 'static {
     /// The item at this place, counted from 1.
     fn at(place: u64) -> Self;
@@ -68,14 +68,14 @@ impl Item for u8 {
     }
 }
 
-/// How the work is cut.
+/// The ways to cut the work.
 #[derive(Clone, Copy)]
 pub(crate) struct Job {
     pub(crate) chunk: usize,
     pub(crate) workers: usize,
     /// Turns of a loop for each chunk, beside the sum.
     pub(crate) turns: u64,
-    /// What each chunk sleeps after them.
+    /// The time that each chunk sleeps after its items.
     pub(crate) sleep: Duration,
 }
 

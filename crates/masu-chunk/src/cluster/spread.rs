@@ -137,7 +137,7 @@ where
     }
 }
 
-/// What was sent is the data.
+/// The bytes sent are the data.
 pub struct AsSent;
 
 impl<T> Open<Vec<T>> for AsSent {

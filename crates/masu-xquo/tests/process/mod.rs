@@ -11,7 +11,7 @@ pub(crate) fn xquo(arguments: &[&str]) -> Command {
     command
 }
 
-/// What a command makes of this input.
+/// The output of a command for this input.
 pub(crate) fn outcome(mut command: Command, input: &[u8]) -> Output {
     let mut child = command.stdin(Stdio::piped()).spawn().expect("the program is there");
     let mut stdin = child.stdin.take().expect("it is a pipe");

@@ -3,7 +3,7 @@
 use crate::work::Work;
 use crate::{memory, other, threads};
 
-/// What a parameter may be.
+/// The kinds of a parameter.
 pub struct Range {
     pub least: usize,
     pub usual: usize,

@@ -1,4 +1,4 @@
-//! What the causes ask of the kernel and of the C library by themselves.
+//! The requests that the causes make to the kernel and to the C library directly.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;
@@ -25,7 +25,7 @@ pub fn advise_huge_pages(start: NonNull<u8>, bytes: usize) {
     unsafe { madvise(start.as_ptr().cast(), bytes, MADV_HUGEPAGE) };
 }
 
-/// What MALLOC_ARENA_MAX=1 does.
+/// The effect of `MALLOC_ARENA_MAX=1`.
 pub fn one_arena() {
     // SAFETY: The call takes no pointers.
     unsafe { mallopt(M_ARENA_MAX, 1) };

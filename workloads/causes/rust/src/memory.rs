@@ -82,7 +82,7 @@ pub fn phase_change(work: &Work) -> u64 {
 /// A cache holds so much at most: what is found must not end the machine.
 const CACHED_MAX: usize = 440 << 20;
 
-/// What an answer takes.
+/// The steps of work for an answer.
 const STEPS_AN_ANSWER: u64 = 300_000;
 
 /// Every answer is kept, and no key comes twice.
@@ -99,7 +99,7 @@ pub fn growth(work: &Work) -> u64 {
 
 const HUGE_PAGE: usize = 2 << 20;
 
-/// What a session uses of its memory.
+/// The part of its memory that a session uses.
 const USED: usize = 4096;
 
 /// Memory of one session, a huge page of its own.

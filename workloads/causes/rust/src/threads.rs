@@ -116,7 +116,7 @@ pub fn producer_consumer(work: &Work) -> u64 {
     })
 }
 
-/// What is done with each number, once all threads may.
+/// The work on each number, once all threads may begin.
 const TURNS: usize = 500;
 
 /// One thread writes numbers as text and reads them back, several times over; then all work on what it read.

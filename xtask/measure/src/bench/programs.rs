@@ -39,7 +39,7 @@ pub(super) fn as_pattern(name: &str) -> Pattern {
 
 pub(super) fn count(plan: &Plan, library: &Path, page: &Path) -> Result<Vec<Asked>> {
     let counted = plan.cases.iter().map(|case| {
-        // What was left behind by a run that was cut off would be in the way.
+        // Files left behind by a run that was cut off would be in the way.
         let _ = std::fs::remove_file(page);
         let page = CountPage::create(page)?;
         let [(variable, path)] = page.variables();

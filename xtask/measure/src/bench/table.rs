@@ -70,7 +70,7 @@ pub(super) fn time(patterns: &[Figures]) -> String {
     ratios(&patterns.iter().collect::<Vec<_>>(), Measure::Wall, ALL_PEERS)
 }
 
-/// How much of what a malloc can save masu has saved, next to the best peer of each pattern: wall times in
+/// The part of the possible savings that masu reaches, next to the best peer of each pattern: wall times in
 /// milliseconds, the floor's and both others', and (T − floor) / (T of the best peer − floor).
 pub(super) fn floors(patterns: &[Figures]) -> String {
     let heads = [
@@ -179,7 +179,7 @@ pub(super) fn asked(programs: &[Figures], asked: &[Asked]) -> String {
     table.to_string()
 }
 
-/// How often masu is ahead of the best peer, level with it and behind; every loss by name.
+/// The number of patterns in which masu is ahead of the best peer, level with it and behind; every loss by name.
 pub(super) fn verdicts(patterns: &[Figures]) -> String {
     let timed = patterns.iter().filter(|one| one.is_timed());
     let standings: Vec<(&str, Standing)> = timed

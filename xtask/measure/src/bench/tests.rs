@@ -1,4 +1,4 @@
-//! What the tables say about runs that are made up, so that the right answer is known.
+//! The tables of invented runs, for which the right answer is known.
 
 use clap::Parser;
 use std::path::Path;

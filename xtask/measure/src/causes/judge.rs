@@ -1,4 +1,4 @@
-//! What was found, and whether it is what was to be found.
+//! The findings of a diagnosis, held against those that were expected.
 
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
@@ -6,7 +6,7 @@ use serde::Deserialize;
 use super::table::{ACCUSES_NOTHING, Case, Group};
 use crate::findings::{Finding, listed};
 
-/// How a diagnosis says that the program ended well, and that it was stopped when its time was over.
+/// The words of a diagnosis for a program that ended well, and for one that was stopped when its time was over.
 const ENDED_WELL: &str = "returned 0";
 const CUT_SHORT: &str = "ran out of time and was killed";
 
@@ -23,7 +23,7 @@ pub(super) struct Found {
     pub(super) cannot_tell: bool,
 }
 
-/// What is read of a diagnosis.
+/// The parts of a diagnosis that are read.
 #[derive(Deserialize)]
 struct Diagnosis {
     findings: Vec<Finding>,
@@ -50,7 +50,7 @@ pub(super) fn read(text: &str, is_cut_short: bool) -> Result<Found> {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// What was to be found was found, and nothing false.
+    /// The expected finding was made, and no false one.
     Right,
     /// Something was to be found first and was not, or not at all.
     Missed(Vec<&'static str>),
@@ -112,7 +112,7 @@ impl Verdict {
     }
 }
 
-/// What was to be found, and is not where it was to be.
+/// The expected findings that are not where they should be.
 fn missed(case: &Case, found: &[Finding]) -> Vec<&'static str> {
     let is_there = |id: &str| match case.group {
         Group::Report => found.iter().any(|one| one.id == id),

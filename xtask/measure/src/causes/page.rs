@@ -80,7 +80,7 @@ fn table<const HEADS: usize, const CELLS: usize>(
 ) -> Table {
     let mut table = Table::new(heads, Cells::Words);
     for one in rows {
-        // What an error says may hold what a table's cell may not.
+        // The text of an error may hold characters that a table's cell may not.
         let verdict = one.verdict.words().replace('|', "\\|");
         table.row(once(one.case.known.name.to_owned()).chain(cells(one)).chain([verdict]));
     }
@@ -99,7 +99,7 @@ fn names(names: &[&str]) -> String {
     if names.is_empty() { "–".to_owned() } else { names.join(", ") }
 }
 
-/// What went wrong, with the evidence that the diagnosis gave for it.
+/// The failures, with the evidence that the diagnosis gave.
 fn misses(judged: &[Judged]) -> String {
     let mut text = String::new();
     for one in judged.iter().filter(|one| one.verdict != Verdict::Right) {

@@ -11,7 +11,7 @@ use super::table::{Case, Group};
 
 pub(super) fn diagnose(masu: &Path, root: &Path, case: &Case) -> Result<Found> {
     let mut command = Command::new(masu);
-    // What is judged is the judgement of one counted run, not of a trial beside other mallocs.
+    // The judgement of one counted run is judged, not a trial beside other mallocs.
     command.args(["diagnose", "--json", "--once"]).args(&case.known.options);
     command.arg("--").args(&case.command);
     let folder = if case.group == Group::Ordinary { root.join("workloads") } else { root.into() };

@@ -43,7 +43,7 @@ pub(super) struct Case {
     pub(super) known: Known<'static>,
 }
 
-/// What the file says of a case.
+/// A case as the file describes it.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Known<'a> {
@@ -51,7 +51,7 @@ pub(super) struct Known<'a> {
     /// Its command, or what stands behind it.
     #[serde(borrow)]
     words: Vec<&'a str>,
-    /// What `masu diagnose` is asked for besides.
+    /// Further options of `masu diagnose`.
     #[serde(borrow)]
     pub(super) options: Vec<&'a str>,
     #[serde(borrow)]
@@ -69,9 +69,9 @@ struct File<'a> {
 }
 
 pub(super) struct Places {
-    /// What `workloads/causes` became.
+    /// The programs that `workloads/causes` were built into.
     pub(super) causes: PathBuf,
-    /// What ordinary programs read.
+    /// The input of ordinary programs.
     pub(super) programs: PathBuf,
 }
 

@@ -61,7 +61,7 @@ fn said(bench: &Bench, workload: &Workload) -> Result<Said> {
     Ok(said)
 }
 
-/// What `work` returns while so many threads do nothing but run. They end where it panics too.
+/// The result of `work`, done while so many threads do nothing but run. They end where it panics too.
 fn busy<T>(loops: usize, work: impl FnOnce() -> T) -> T {
     let is_done = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -86,7 +86,7 @@ impl Drop for End<'_> {
     }
 }
 
-/// What became of the first finding.
+/// The fate of the first finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Change {
     Same,

@@ -1,4 +1,4 @@
-//! What was said: the command's diagnosis of a program, as a user types it.
+//! The command's diagnosis of a program, as a user types it.
 
 use std::path::Path;
 use std::process::Command;
@@ -16,7 +16,7 @@ use crate::findings::{Finding, listed};
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Said {
     pub(super) findings: Vec<Finding>,
-    /// How long it took, all its runs included.
+    /// The time of the diagnosis, all its runs included.
     pub(super) seconds: f64,
     /// The load average before it.
     pub(super) load: String,
@@ -31,7 +31,7 @@ pub(super) fn diagnose(masu: &Path, workload: &Workload) -> Result<(Value, f64)>
     Ok((ask(masu, &["diagnose"], workload)?, began.elapsed().as_secs_f64()))
 }
 
-/// What the command says of the workload as JSON, asked in `words`.
+/// The command's answer about the workload as JSON; `words` are its arguments.
 pub(super) fn ask(masu: &Path, words: &[&str], workload: &Workload) -> Result<Value> {
     let mut command = Command::new(masu);
     command.args(words).args(["--json", "--"]).args(&workload.arguments);
@@ -40,7 +40,7 @@ pub(super) fn ask(masu: &Path, words: &[&str], workload: &Workload) -> Result<Va
     serde_json::from_str(&commands::output(&mut command)?).context("what masu printed is no JSON")
 }
 
-/// How a program failed, with the last line that it wrote; none for one that did not.
+/// The failure of a program, with the last line that it wrote; none where it did not fail.
 fn failure(facts: &Value) -> Option<String> {
     let how = facts["how"].as_str()?;
     let last = facts["last_lines"].as_array().and_then(|lines| lines.last()?.as_str());

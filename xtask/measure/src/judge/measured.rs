@@ -1,4 +1,4 @@
-//! What is true: the program under every malloc of this machine and the main settings, in alternating runs of the lab's
+//! The truth: the program under every malloc of this machine and the main settings, in alternating runs of the lab's
 //! engine.
 
 use std::path::Path;
@@ -18,7 +18,7 @@ use xtask::options;
 
 use super::verdict;
 
-/// What is tried beside the mallocs as they come.
+/// The variants beside the mallocs as they come.
 const SETTINGS: [&str; 3] = [
     "glibc:huge_pages=1",
     "glibc:top_pad=64M,trim_threshold=64M",
@@ -33,7 +33,7 @@ const QUICK: [&str; 4] = ["masu", "jemalloc", "mimalloc3", "tcmalloc"];
 const ROUNDS: usize = 60;
 const LONGEST: Duration = Duration::from_secs(150);
 
-/// How runs are looked at.
+/// The moments at which runs are looked at, and the bound that ends them.
 const RULES: Rules = Rules { looks: Looks::new, ratio, decided: verdict::decided };
 
 fn open(variants: usize, primary: Measure, runs: &[Run]) -> Vec<usize> {
@@ -70,7 +70,7 @@ impl Programs {
         Ok(plan)
     }
 
-    /// What the program called `name` is.
+    /// The program called `name`.
     pub(super) fn workload(&self, name: &str) -> Result<Workload> {
         let plan = self.whole(name)?;
         let row = plan.cases.into_iter().flat_map(|case| case.rows).next();
@@ -147,7 +147,7 @@ pub(super) fn measure(plan: &Plan, extent: &Extent, results: &Path, stop: &Stop)
         let options = CompareOptions { until, open: Some(open), ..options };
         prove_by(&RULES, plan, &options, stop, &mut observe)
     };
-    // What an earlier call made under another plan is of no use.
+    // Results that an earlier call made under another plan are of no use.
     let proof = match results.exists().then(|| made(Destination::Resume(results.to_owned()))) {
         Some(Ok(proof)) => proof,
         _ => made(Destination::New(results.to_owned()))?,

@@ -62,7 +62,7 @@ fn a_finding_is_false_where_no_remedy_gains() {
     let one = judged(&[("many-allocations", "medium", &["jemalloc", "glibc:huge_pages=1"])], GAINS);
     assert_eq!(one.false_ones.len(), 1);
     assert_eq!(one.wrong, ["jemalloc", "glibc:huge_pages=1"]);
-    // What needs code, and what could not be run, is not judged.
+    // Remedies that need code, and those that could not be run, are not judged.
     let one = judged(&[("serial-phase", "high", &[]), ("first-touch", "low", &["other"])], &[]);
     assert!(one.is_right());
 }
@@ -186,7 +186,7 @@ fn a_user_acts_alike_where_both_name_a_remedy_against_lost_time_or_the_same_one(
     // A gain that is denied is another answer, however sure, and so is one where there was none.
     assert_eq!(change("gain-shown", &["masu"], "memory-is-fine", &[]), Change::High);
     assert_eq!(change("cpu-bound", &[], "gain-shown", &["masu"]), Change::High);
-    // What is left open beside the loops promises nothing, and a smaller program is not a faster one.
+    // A finding left open beside the loops promises nothing, and a smaller program is not a faster one.
     assert_eq!(change("gain-shown", &["masu"], "memory-open", &["masu"]), Change::Open);
     assert_eq!(change("memory-open", &["masu"], "gain-shown", &["masu"]), Change::High);
     assert_eq!(change("retention", &["masu"], "gain-shown", &["jemalloc"]), Change::High);

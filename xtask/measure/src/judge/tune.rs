@@ -12,7 +12,7 @@ use super::{Bench, Half, Request};
 /// Programs in which much is to be gained.
 const PROGRAMS: [&str; 6] = ["gawk", "imagemagick", "clang++", "graphviz", "xmllint", "arrays"];
 
-/// What the search may take.
+/// The time that the search may take.
 const SEARCH: [&str; 5] = ["tune", "--primary", "cpu", "--budget", "80s"];
 
 /// Rounds of all candidates then; with so few, luck has a part in which are best.
@@ -24,7 +24,7 @@ const ROUNDS_OF_BEST: usize = 12;
 /// So many of them go on, beside what was named, into as many rounds as intervals take.
 const BEST: usize = 4;
 
-/// What is named may take so many times as long as the best.
+/// The variant that is named may take so many times as long as the best.
 const NEAR: f64 = 1.03;
 
 pub(super) fn run(
@@ -103,7 +103,7 @@ fn candidates(tuning: &Value) -> Vec<String> {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// What was named is the best, or takes at most 3 % more.
+    /// The variant that was named is the best, or takes at most 3 % more.
     Near,
     /// It seems to take more, and the intervals leave room for that it does not.
     Open,

@@ -14,16 +14,16 @@ const MUST_BE_SEEN: f64 = 0.08;
 /// A remedy gets a gain where it gives this share of the largest one.
 const GETS: f64 = 0.5;
 
-/// What says that memory is not the problem.
+/// The findings that say that memory is not the problem.
 pub(super) const FINE: &str = "memory-is-fine";
 
-/// What says that it cannot tell, and names what may gain. It promises nothing, so it is neither right nor false.
+/// The finding that cannot tell, and names what may gain. It promises nothing, so it is neither right nor false.
 pub(super) const OPEN: &str = "memory-open";
 
 /// Findings whose remedies make a program smaller and not faster.
 pub(super) const OF_SIZE: [&str; 3] = ["retention", "huge-page-waste", "growth"];
 
-/// What a variant does to the program, by the program as it is.
+/// The effect of a variant on the program, relative to the program as it is.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Effect {
     pub(super) label: String,
@@ -43,7 +43,7 @@ fn is_open(ratio: &Ratio) -> bool {
     !is_gain(ratio) && ratio.interval.is_none_or(|(low, _)| low <= 1.0 - MUST_BE_SEEN)
 }
 
-/// Which of these ratios need no more rounds: what gains, and what surely gains no 8 %.
+/// The ratios that need no more rounds: those that gain, and those that surely gain no 8 %.
 pub(super) fn decided(ratios: &[Option<Ratio>]) -> Vec<bool> {
     ratios.iter().map(|one| one.as_ref().is_none_or(|ratio| !is_open(ratio))).collect()
 }
@@ -158,7 +158,7 @@ impl Judged {
         if largest < MUST_BE_SEEN || self.named_best().map_or(0.0, gain) >= GETS * largest {
             return Verdict::Right;
         }
-        // What was named may gain as much, as far as such unlike runs can say.
+        // The variant that was named may gain as much, as far as such unlike runs can show.
         let named = self.said.named();
         let may_get = |one: &&Effect| {
             let ratio = one.time.as_ref().filter(|ratio| is_open(ratio));
@@ -211,7 +211,7 @@ impl Judged {
     }
 }
 
-/// What a finding promises of a variant: less time, or less memory.
+/// The promise of a finding about a variant: less time, or less memory.
 fn of<'a>(effects: &'a [Effect], finding: &Finding, label: &str) -> Option<&'a Ratio> {
     let effect = effects.iter().find(|effect| effect.label == label)?;
     if OF_SIZE.contains(&finding.id.as_str()) {

@@ -19,7 +19,7 @@ pub(super) const SIZES: [Sizes; 3] = [
     Sizes { title: "Large blocks: 300,000 bytes and 4 MiB", sizes: &[300_000, 4 << 20] },
 ];
 
-/// What stands for cases that have nothing to do with a block's size.
+/// The mark of cases that have nothing to do with a block's size.
 pub(super) const STRANGERS: Sizes = Sizes { title: "Pointers that are no block's", sizes: &[100] };
 
 impl Sizes {

@@ -36,7 +36,7 @@ pub(super) fn hold(root: &Path, program: &Path, results: &Results) -> Result<()>
     );
 }
 
-/// What differs, for each cell the case's name and a line.
+/// The differences: for each cell the case's name and a line.
 pub(super) fn differences(text: &str, results: &Results) -> Vec<(String, String)> {
     let mut wrong = Vec::new();
     for kind in SIZES.into_iter().chain([STRANGERS]) {

@@ -61,7 +61,8 @@ pub(super) fn text(root: &Path, results: &Results) -> String {
     text
 }
 
-/// How often `malloc` does what, a case with a size counted once, by its worst run; and how many cases there are.
+/// The number of cases in which `malloc` does each thing, a case with a size counted once, by its worst run; and the
+/// number of all cases.
 fn counts(results: &Results, malloc: &Malloc) -> impl Iterator<Item = String> {
     let of_it = results.outcomes.iter().filter(|one| one.malloc == malloc.name);
     let worst: Vec<Verdict> = of_it.filter_map(|one| one.tally.worst()).collect();

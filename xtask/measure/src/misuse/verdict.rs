@@ -1,4 +1,4 @@
-//! What one run shows, and what several do.
+//! The verdict of one run, and of several.
 //!
 //! It relies on the marks of `workloads/misuse/misuse.h` and on how the process ended, nothing else. The hard part is
 //! to call nothing by too good a name: memory that was handed out twice stays so, whatever ends the program later.

@@ -16,7 +16,7 @@ pub(super) enum Libc {
     Musl,
 }
 
-/// How far the compiler sees across crates.
+/// The extent of optimization across crates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Linking {
     /// The default of a program that sets nothing.

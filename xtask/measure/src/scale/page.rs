@@ -32,7 +32,7 @@ const MARGIN: f64 = 1.05;
 /// Fewer lines an operation count as none.
 const NOTHING: f64 = 0.005;
 
-/// What is counted in which part of a run: the title of its tables, and what heads a column.
+/// The counts of each part of a run: the title of its tables, and the head of a column.
 const COUNTED: [(Figure, usize, &str, &str); 7] = [
     (Figure::Moved, STEADY, "Lines moved an operation", "lines, all"),
     (
@@ -103,7 +103,7 @@ fn cell(
         _ => 2,
     };
     let shown = |value: f64| {
-        // What is there and would be shown as nothing.
+        // A figure that is not 0 and would be shown as 0.
         if digits == 2 && value > 0.0 && value < NOTHING {
             "<0.01".to_owned()
         } else {
@@ -144,7 +144,7 @@ fn behind(results: &Results, phase: usize) -> Vec<Behind<'_>> {
     all
 }
 
-/// How much the page has on cases in which the malloc is behind.
+/// The detail of the page on cases in which the malloc is behind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Detail {
     /// Lines and code of every case.
@@ -367,7 +367,7 @@ fn besides(results: &Results) -> String {
     text
 }
 
-/// How many threads can work at once at most, since one of them at a time holds the busiest lock: what an operation
+/// The most threads that can work at once, since one of them at a time holds the busiest lock: what an operation
 /// takes, by what of it lies under that lock.
 fn at_once(results: &Results, workload: &str, threads: usize, malloc: &str) -> String {
     let median = |figure| results.spread(figure, STEADY, workload, threads, malloc);

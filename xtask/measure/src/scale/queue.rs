@@ -1,4 +1,4 @@
-//! What the counts of one thread and of many come to on a machine with a core for each: throughput, predicted.
+//! The predicted throughput on a machine with a core for each thread, from the counts of one thread and of many.
 //!
 //! It relies on prices for what was counted, and on mean value analysis of a closed network of queues (M. Reiser and S.
 //! Lavenberg, "Mean-Value Analysis of Closed Multichain Queuing Networks", 1980): each lock is a queue with one server,
@@ -62,7 +62,7 @@ pub(super) fn throughput(report: &Report, threads: usize) -> Option<f64> {
     Some(Demands::of(report, PRICES)?.throughput(threads))
 }
 
-/// How many times the throughput of one thread so many have, by the counts of a run with one and of one with as many.
+/// The throughput of so many threads, relative to one, from the counts of a run with one and of a run with as many.
 pub(super) fn speedup(one: &Report, many: &Report, threads: usize) -> Option<f64> {
     Some(throughput(many, threads)? / throughput(one, 1)?)
 }

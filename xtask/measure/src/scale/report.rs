@@ -1,4 +1,4 @@
-//! What the plugin writes about one run (`workloads/scale/coherence/plugin.c`), read.
+//! The reader of the plugin's output for one run (`workloads/scale/coherence/plugin.c`).
 
 use anyhow::{Context, Result, bail};
 
@@ -8,7 +8,7 @@ pub(super) const START: usize = 1;
 pub(super) const STEADY: usize = 2;
 const PHASES: usize = 3;
 
-/// What all threads did in one part of the run.
+/// The counts of all threads in one part of the run.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Counts {
@@ -23,7 +23,7 @@ pub(super) struct Counts {
     pub(super) read_clean: u64,
     pub(super) write: u64,
     pub(super) upgrade: u64,
-    /// How many of the four above were by the program's own code, and not by a library's.
+    /// The part of the four above that the program's own code caused, not a library's.
     pub(super) by_program: u64,
 }
 
@@ -79,7 +79,7 @@ pub(super) struct Range {
 pub(super) struct Report {
     phases: [Counts; PHASES],
     pub(super) turns: u64,
-    /// How often a turn was taken from a thread that did not come.
+    /// The number of turns that were taken from a thread that did not come.
     pub(super) slips: u64,
     pub(super) lines: Vec<Line>,
     pub(super) sites: Vec<Site>,

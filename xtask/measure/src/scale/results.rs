@@ -162,7 +162,7 @@ impl Results {
         medians.min_by(|(_, one), (_, other)| one.total_cmp(other))
     }
 
-    /// How many times one thread's throughput the threads of a case have, as predicted of each seed.
+    /// The throughput of a case's threads relative to one thread's, as predicted for each seed.
     pub(super) fn speedup(&self, workload: &str, threads: usize, malloc: &str) -> Option<Spread> {
         let predicted = self.runs_of(workload, threads, malloc).filter_map(|many| {
             let one = self.runs_of(workload, 1, malloc).find(|one| one.seed == many.seed)?;

@@ -17,7 +17,7 @@ const LINE: u64 = 64;
 /// The stacks of the program's threads.
 const STACK: u64 = 256 << 10;
 
-/// What was read of the files so far.
+/// The symbols read so far, by file.
 #[derive(Default)]
 pub(super) struct Symbols {
     files: HashMap<String, File>,
@@ -31,7 +31,7 @@ struct Image<'a> {
 }
 
 impl Symbols {
-    /// What lies in the line of the address.
+    /// The object that lies in the line of the address.
     pub(super) fn place(&mut self, report: &Report, address: u64) -> String {
         if let Some(range) = report.names.iter().find(|r| (r.start..r.end).contains(&address)) {
             return range.name.clone();
