@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_section_so_many_tables_are_shown() {
+    fn a_section_shows_so_many_tables() {
         let text = "One:\n\n| a |\n|---|\n\nTwo:\n\n| b |\n|---|\n\nThree:\n\n| c |\n|---|";
         let shown = Part::Tables(2).of(text);
         assert!(shown.ends_with("| b |\n|---|") && shown.starts_with("One:"), "{shown}");

@@ -35,7 +35,7 @@ fn static_library_in_a_static_program() {
 }
 
 #[test]
-fn static_cxx_program_throws_if_told_to_link_what_throws() {
+fn static_cxx_program_throws_if_linked_with_the_unwinder() {
     let archive = library::static_path();
     let arguments = ["-static", text(&archive), "-Wl,-u,_ZSt17__throw_bad_allocv"];
     source_is_served("static_throw.cpp", "c++", "static", &arguments);

@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_carried_is_told_with_its_reason() {
+    fn what_is_not_carried_is_reported_with_its_reason() {
         let absent =
             Library { bytes: &[], absence: "no such target", libc: "musl", name: "libmasu" };
         let message = lay_out(&absent).unwrap_err().to_string();

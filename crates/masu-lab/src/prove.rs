@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gain_a_loss_and_nothing_are_told_apart() {
+    fn a_gain_a_loss_and_nothing_are_distinguished() {
         let proof = fixture(&[1.0, 0.8, 1.2, 1.0], DEFAULT_ROUNDS);
         let shown: Vec<&Shown> = proof.remedies.iter().map(|one| &one.shown).collect();
         assert!(

@@ -100,7 +100,7 @@ static size_t sum;
 static void count(size_t n) { if ((sum += n) > 1 << 20) __builtin_trap(); }";
 
 #[test]
-fn a_crash_that_only_this_program_meets_is_told_with_what_it_does_elsewhere() {
+fn a_crash_that_only_this_program_meets_is_reported_with_what_it_does_elsewhere() {
     let works =
         WORKS.replace("void *malloc(size_t n) {", "void *malloc(size_t n) {\n    count(n);");
     let library = Library::new("later", &format!("{CRASHES_LATER}\n{works}"));
@@ -118,7 +118,7 @@ fn a_crash_that_only_this_program_meets_is_told_with_what_it_does_elsewhere() {
 }
 
 #[test]
-fn a_malloc_that_hangs_is_told_once_the_reference_was_in_time() {
+fn a_malloc_that_hangs_is_reported_once_the_reference_was_in_time() {
     let works =
         WORKS.replace("void *malloc(size_t n) {", "void *malloc(size_t n) {\n    for (;;);");
     let library = Library::new("hang", &works);

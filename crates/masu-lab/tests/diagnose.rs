@@ -100,7 +100,7 @@ fn ordinary_programs_have_no_cause_of_memory() {
 }
 
 #[test]
-fn a_shell_that_only_starts_what_works_is_told_with_its_name() {
+fn a_shell_that_only_starts_what_works_is_reported_with_its_name() {
     let script = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done";
     let worker = file("BEGIN { for (i = 0; i < 20000000; i++) x += i }");
     let works = format!("awk -f {} & wait", worker.display());

@@ -222,7 +222,7 @@ fn the_caller() {
 
 #[test]
 #[ignore = "started by the other tests"]
-fn the_caller_that_waits_to_be_told() {
+fn the_caller_that_waits_for_the_answer() {
     let mut byte = 0_u8;
     let byte = (&raw mut byte).expose_provenance();
     let wait = || assert_eq!(call(libc::SYS_read, [0, byte, 1, 0, 0, 0]), 1);
@@ -341,7 +341,7 @@ fn a_diagnosis_has_what_was_counted() {
 #[test]
 fn a_process_that_is_attached_to_goes_on_with_what_it_sleeps_in_and_is_counted() {
     let _turn = turn();
-    let [own, words @ ..] = command("the_caller_that_waits_to_be_told");
+    let [own, words @ ..] = command("the_caller_that_waits_for_the_answer");
     let mut child = Command::new(own)
         .args(words)
         .stdin(Stdio::piped())

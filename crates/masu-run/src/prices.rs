@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dear_service_is_said_to_be_one() {
+    fn an_expensive_service_is_reported_as_one() {
         for service in Service::ALL {
             let (limit, _) = service.expensive_from();
             assert!(Price::new(service, 1, &[limit]).remark.is_some(), "{service:?}");

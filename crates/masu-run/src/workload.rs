@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn input_that_does_not_fit_is_told_with_the_place_and_a_way_out() {
+    fn input_that_does_not_fit_is_reported_with_the_place_and_a_way_out() {
         let source = File::open("/proc/self/maps").unwrap();
         let full = File::options().write(true).open("/dev/full").unwrap();
         let message = Input::spool(source, full).unwrap_err().to_string();

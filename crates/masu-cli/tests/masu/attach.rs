@@ -111,7 +111,7 @@ fn a_process_that_is_killed_ends_the_diagnosis() {
 }
 
 #[test]
-fn who_may_not_attach_hears_why_and_what_to_do() {
+fn a_user_who_may_not_attach_gets_the_reason_and_a_remedy() {
     let mut target = Target::new();
     let refused = |output: Output, part: &str| {
         let said = String::from_utf8_lossy(&output.stderr).into_owned();

@@ -39,7 +39,7 @@ fn said(folder: &Path, arguments: &[&str]) -> String {
 }
 
 #[test]
-fn objects_are_loaded_called_and_told_of_in_this_order() {
+fn objects_are_loaded_called_and_reported_in_this_order() {
     let folder = compiled(&[("main", PROGRAM), ("helper", "int helper(int x) { return x * 7; }")]);
     let said = said(
         folder.path(),

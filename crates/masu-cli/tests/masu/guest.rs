@@ -87,7 +87,7 @@ fn sandboxed(folder: &Folder, refused: &[&str], options: &[&str]) -> Output {
 }
 
 #[test]
-fn a_sandbox_without_perf_events_hides_where_cpu_time_goes_and_is_told_of_once() {
+fn a_sandbox_without_perf_events_hides_where_cpu_time_goes_and_is_reported_once() {
     let folder = Folder::new();
     let diagnosis = diagnosis(&sandboxed(&folder, &["perf_event_open"], &["--json"]));
     assert_eq!(blindness(&diagnosis, "system calls").len(), 0, "{diagnosis}");
@@ -98,7 +98,7 @@ fn a_sandbox_without_perf_events_hides_where_cpu_time_goes_and_is_told_of_once()
 }
 
 #[test]
-fn a_sandbox_without_tracing_is_told_of_once() {
+fn a_sandbox_without_tracing_is_reported_once() {
     let folder = Folder::new();
     let refused = ["perf_event_open", "ptrace"];
     let diagnosis = diagnosis(&sandboxed(&folder, &refused, &["--json"]));
@@ -163,7 +163,7 @@ fn endless(folder: &Folder) -> (Child, Vec<String>) {
 }
 
 #[test]
-fn nothing_is_left_whoever_is_ended() {
+fn nothing_is_left_whichever_process_is_ended() {
     let folder = Folder::new();
     // masu is killed; it alone is interrupted; the first of the two programs is killed, whose child masu then ends.
     for (signal, is_masu) in [("-KILL", true), ("-INT", true), ("-KILL", false)] {

@@ -80,7 +80,7 @@ fn is_close(estimate: f64, truth: f64, share: f64) {
 }
 
 #[test]
-fn a_program_of_cpp_is_told_by_its_own_names() {
+fn a_program_of_cpp_is_recognized_by_its_own_names() {
     let folder = tempfile::tempdir().unwrap();
     let program = compiled(folder.path(), CPP, "shop.cpp");
     let file = profiled(folder.path(), &program);
@@ -106,7 +106,7 @@ fn a_program_of_cpp_is_told_by_its_own_names() {
 }
 
 #[test]
-fn a_program_of_rust_is_told_by_its_own_names_and_inlined_ones() {
+fn a_program_of_rust_is_recognized_by_its_own_names_and_inlined_ones() {
     let folder = tempfile::tempdir().unwrap();
     let program = compiled(folder.path(), RUST, "image.rs");
     let live = shown(&["--format", "folded"], &profiled(folder.path(), &program));
@@ -147,7 +147,7 @@ fn a_running_program_answers_and_two_answers_are_compared() {
 }
 
 #[test]
-fn a_process_without_a_profile_is_told_how_to_have_one() {
+fn a_process_without_a_profile_gets_the_command_for_one() {
     let own = std::process::id().to_string();
     let (message, code) = failure(&["heap", "show", "-p", &own]);
     assert!(code == 2 && message.contains("MASU_PROFILE=/tmp/heap"), "{message}");

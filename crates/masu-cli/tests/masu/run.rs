@@ -59,7 +59,7 @@ fn input_and_output_are_the_programs_own() {
 }
 
 #[test]
-fn the_program_runs_under_masu_unless_told_otherwise() {
+fn the_program_runs_under_masu_by_default() {
     let mapped = |arguments: &[&str]| printed(&mut masu(arguments)).contains("/libmasu-");
     assert!(mapped(&["run", "--", "cat", "/proc/self/maps"]));
     assert!(mapped(&["run", "cat", "/proc/self/maps"]));

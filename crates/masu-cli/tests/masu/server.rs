@@ -25,7 +25,7 @@ fn figure<'a>(line: &'a str, key: &str) -> Option<&'a str> {
 }
 
 #[test]
-fn nginx_is_compared_with_everything_that_is_told_of_servers() {
+fn nginx_is_compared_with_every_figure_of_servers() {
     let folder = tempfile::tempdir().unwrap();
     let (config, results) = (folder.path().join("nginx.in"), folder.path().join("runs.jsonl"));
     fs::write(&config, NGINX).unwrap();

@@ -161,7 +161,7 @@ fn what_was_interrupted_is_shown_and_goes_on_where_it_was() {
 }
 
 #[test]
-fn a_full_disk_is_told_and_what_is_there_can_be_resumed() {
+fn a_full_disk_is_reported_and_what_is_there_can_be_resumed() {
     let folder = tempfile::tempdir().unwrap();
     let (_, message, code) = compare_in(
         folder.path(),

@@ -21,7 +21,7 @@ use self::surroundings::Surroundings;
 const TRANSCRIPT: &str = include_str!("text/wrong.txt");
 
 #[test]
-fn what_is_wrong_is_told_with_what_to_do() {
+fn what_is_wrong_is_reported_with_what_to_do() {
     let surroundings = Surroundings::new().with_programs();
     let mut transcript = String::new();
     for line in TRANSCRIPT.lines() {

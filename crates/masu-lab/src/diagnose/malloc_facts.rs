@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lives_is_another_question_than_who_asks_most() {
+    fn live_bytes_are_another_question_than_requests() {
         let frame = |name: &str| Frame { function: name.to_owned(), file: None, line: 0 };
         let sums =
             |allocated_blocks, live_bytes| Sums { allocated_blocks, live_bytes, ..Sums::default() };
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_told_without_what_the_function_takes() {
+    fn a_name_is_shown_without_the_parameters_of_the_function() {
         let text = "basic_string<char, std::char_traits<char>, std::allocator<char> >";
         let of_text = format!("join<std::__cxx11::{text} >(std::__cxx11::{text})");
         assert_eq!(readable(&of_text), "join<std::string >");

@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_is_stopped_is_told_from_one_that_waits() {
+    fn a_process_that_is_stopped_is_distinguished_from_one_that_waits() {
         let _alone = execute::alone();
         let mut child = Command::new("sh").args(["-c", "kill -STOP $$"]).spawn().unwrap();
         let process = Pid::try_from(child.id()).unwrap();
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_of_the_kernel_are_told_from_processes() {
+    fn threads_of_the_kernel_are_distinguished_from_processes() {
         assert!(!is_of_kernel(Pid::try_from(std::process::id()).unwrap()));
         // In a container, process 2 may not exist, or may be another one.
         if fs::read_to_string("/proc/2/comm").is_ok_and(|name| name == "kthreadd\n") {

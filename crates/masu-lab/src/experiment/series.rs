@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn of_noted_lines_the_last_are_the_timed_runs() {
+    fn the_last_of_the_noted_lines_are_the_timed_runs() {
         let mut table = fixtures::of_commands().sources.remove(0).tables.remove(0);
         table.runs = (0..3).map(|round| fixtures::run(0, round, 1.0)).collect();
         table.runs[1].replaced = true;

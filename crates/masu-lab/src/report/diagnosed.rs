@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn that_others_have_the_machine_is_said_before_any_finding() {
+    fn a_busy_machine_is_reported_before_any_finding() {
         let said = |share, waited_share| {
             let mut diagnosis = storm();
             diagnosis.facts.others =

@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn urls_come_from_a_file_and_many_are_told_by_their_number() {
+    fn urls_come_from_a_file_and_many_are_shown_by_their_number() {
         let folder = tempfile::tempdir().unwrap();
         let folder = folder.path();
         let path = folder.join("urls");

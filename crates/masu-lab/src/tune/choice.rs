@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn of_changes_of_one_size_the_one_that_costs_less_is_taken() {
+    fn the_cheaper_of_two_changes_of_one_size_is_taken() {
         let [one, other] = [candidate(Step::Malloc, 0), candidate(Step::Malloc, 0)];
         let remedies = vec![proved(0.5, 2.0, Shown::Gain), proved(0.51, 1.0, Shown::Gain)];
         let values = values(&[0.5, 0.51], 0.001);

@@ -262,7 +262,7 @@ impl<'a> Bounded<'a> {
         }
         // The call at which the thread is let go belongs to no window: its start ends the window.
         let Some(thread) = self.threads.get_mut(&pid).filter(|_| in_window) else { return };
-        if let Some(stands_on) = thread.windows.begins_anew() {
+        if let Some(stands_on) = thread.windows.begins_again() {
             let last = std::mem::take(&mut thread.seen);
             thread.before = if stands_on { last } else { Seen::default() };
         }

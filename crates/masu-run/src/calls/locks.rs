@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn the_malloc_is_told_by_what_is_mapped() {
+    fn the_malloc_is_recognized_by_what_is_mapped() {
         assert_eq!(malloc_in(GLIBC), "jemalloc");
         let without: Vec<&str> = GLIBC.lines().take(5).collect();
         assert_eq!(malloc_in(&without.join("\n")), "glibc");
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn the_locks_waited_for_most_are_told_and_the_others_summed() {
+    fn the_locks_waited_for_most_are_reported_and_the_others_summed() {
         let mut locks = Locks::default();
         // No process has this number, so its locks are nobody's in particular.
         let process = Pid::MAX;

@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_program_maps_itself_is_told_from_what_its_malloc_maps() {
+    fn what_the_program_maps_itself_is_distinguished_from_what_its_malloc_maps() {
         let one =
             |is_own| [(MemoryRequest::Map(4096), is_own), (MemoryRequest::Unmap(4096), is_own)];
         let own = noted(&[one(true), one(true), one(false)].concat());

@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_descriptor_leads_to_is_told_by_its_link() {
+    fn what_a_descriptor_leads_to_is_recognized_by_its_link() {
         let cases = [
             ("pipe:[123]", Target::Pipe),
             ("socket:[123]", Target::Socket),

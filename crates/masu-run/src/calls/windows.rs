@@ -190,7 +190,7 @@ impl Windows {
 
     /// Some if exactly one call of the thread has begun in this window: true if the last window's calls then go on to
     /// stand beside this window's.
-    pub(super) fn begins_anew(&self) -> Option<bool> {
+    pub(super) fn begins_again(&self) -> Option<bool> {
         (self.calls == 1).then_some(self.held.is_sample)
     }
 

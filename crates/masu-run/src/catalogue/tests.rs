@@ -157,7 +157,7 @@ fn names_of_files_are_understood() {
 }
 
 #[test]
-fn a_second_release_of_a_malloc_is_told_apart_by_its_version() {
+fn a_second_release_of_a_malloc_is_distinguished_by_its_version() {
     let mut finder = Finder::default();
     let releases = [Some("5.3.1"), Some("5.3.0"), Some("5.3.1"), None];
     for (index, version) in releases.into_iter().enumerate() {

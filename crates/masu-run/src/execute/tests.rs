@@ -22,7 +22,7 @@ fn run(arguments: &[&str]) -> Run {
 }
 
 #[test]
-fn exit_codes_and_signals_are_told_apart() {
+fn exit_codes_and_signals_are_distinguished() {
     assert_eq!(run(&["true"]).ending, Ending::Exited(0));
     assert_eq!(run(&["sh", "-c", "exit 7"]).ending, Ending::Exited(7));
     assert_eq!(run(&["sh", "-c", "kill -SEGV $$"]).ending, Ending::Signalled(11));
@@ -156,7 +156,7 @@ fn a_run_tells_of_its_memory_over_time_and_of_its_neighbors() {
 }
 
 #[test]
-fn a_signal_is_told_by_number_and_name() {
+fn a_signal_is_recognized_by_number_and_name() {
     assert_eq!(Ending::Signalled(11).to_string(), "was ended by signal 11 (SIGSEGV)");
     assert_eq!(Ending::Signalled(64).to_string(), "was ended by signal 64");
 }

@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn waits_and_wakes_are_told_apart_whatever_their_flags() {
+    fn waits_and_wakes_are_distinguished_whatever_their_flags() {
         for flags in [0, libc::FUTEX_PRIVATE_FLAG, libc::FUTEX_CLOCK_REALTIME] {
             let request =
                 |command: i32| futex_request(u64::from((command | flags).cast_unsigned()));
@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_that_is_held_is_told_from_a_thread_that_waits_for_work() {
+    fn a_lock_that_is_held_is_distinguished_from_a_thread_that_waits_for_work() {
         let wait = u64::from((libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG).cast_unsigned());
         let wake = u64::from(libc::FUTEX_WAKE.cast_unsigned());
         assert!(is_contended_lock(wait, 2) && is_contended_lock(wait, 0x8000_0001));
@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_of_memory_is_told_by_the_arguments() {
+    fn the_arguments_of_a_call_show_its_effect_on_memory() {
         let from = CalledFrom::default();
         let request = |call, arguments| memory_request(&Stopped { call, arguments, from });
         assert_eq!(request(Call::Brk, [0, 0, 0, 0, 0, 0]), MemoryRequest::Other);

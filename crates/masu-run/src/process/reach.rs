@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_without_masu_is_told_how_to_have_it() {
+    fn a_process_without_masu_gets_the_command_for_it() {
         let Err(error) = Reach::find(std::process::id()) else { panic!("no page is here") };
         assert!(error.to_string().contains("masu run --"), "{error}");
     }

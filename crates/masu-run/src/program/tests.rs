@@ -106,7 +106,7 @@ fn bundled_mallocs_and_sanitizers_are_named() {
 }
 
 #[test]
-fn a_malloc_that_is_linked_is_told_and_no_reason_to_refuse() {
+fn a_malloc_that_is_linked_is_reported_and_no_reason_to_refuse() {
     let image = |needed: &[&str]| elf::Image {
         libc: Libc::Glibc,
         loader: Some("/lib/ld.so".into()),

@@ -103,7 +103,7 @@ fn a_malloc_packaged_in_another_way_has_the_same_settings() {
 }
 
 #[test]
-fn a_release_that_lacks_a_setting_is_told_which_has_it() {
+fn a_release_that_lacks_a_setting_names_the_one_that_has_it() {
     let old = |text, version| settle_as(text, "glibc", Some(version));
     assert_eq!(old("glibc:huge_pages=1", "2.35").unwrap().tunables.len(), 1);
     let message = old("glibc:huge_pages=1", "2.34").unwrap_err();

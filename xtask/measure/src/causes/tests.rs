@@ -95,7 +95,7 @@ fn an_ordinary_program_is_accused_of_nothing_but_what_is_true() {
 }
 
 #[test]
-fn of_the_field_report_all_must_be_found_in_any_order() {
+fn all_finds_of_the_field_report_are_needed_in_any_order() {
     let ids = ["wrapper", "serial-phase", "one-lock", "unoptimized-build", "small-writes"];
     assert_eq!(judged(Group::Report, "pool", &ids).verdict, Verdict::Right);
     let one = judged(Group::Report, "pool", &ids[1..]);

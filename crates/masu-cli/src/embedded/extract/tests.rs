@@ -27,7 +27,7 @@ fn a_second_extraction_keeps_the_first_file() {
 }
 
 #[test]
-fn a_damaged_file_is_written_anew() {
+fn a_damaged_file_is_written_again() {
     let root = tempfile::tempdir().unwrap();
     let folders = [root.path().join("masu")];
     let path = extract(CONTENT, "lib.so", &folders).unwrap();
@@ -74,7 +74,7 @@ fn an_unfit_folder_is_passed_over() {
 }
 
 #[test]
-fn with_no_fit_folder_each_refusal_is_told() {
+fn with_no_fit_folder_each_refusal_is_reported() {
     let root = tempfile::tempdir().unwrap();
     let folders = [root.path().join("a:b"), root.path().join("c d")];
     let message = extract(CONTENT, "lib.so", &folders).unwrap_err().to_string();

@@ -177,7 +177,7 @@ fn a_stop_during_a_preparation_keeps_what_was_measured() {
 }
 
 #[test]
-fn a_command_that_depends_on_the_run_before_is_told_and_cured_by_a_fresh_folder() {
+fn a_command_that_depends_on_the_run_before_is_reported_and_cured_by_a_fresh_folder() {
     let mark = Log::new();
     let repeatable = |path: &str, scratch: Scratch| {
         let script = format!("printf x >> '{path}'; wc -c < '{path}'");
@@ -193,7 +193,7 @@ fn a_command_that_depends_on_the_run_before_is_told_and_cured_by_a_fresh_folder(
 }
 
 #[test]
-fn an_exit_code_that_changes_is_told_and_does_not_count() {
+fn an_exit_code_that_changes_is_reported_and_does_not_count() {
     let mark = Log::new();
     let path = mark.0.display();
     // Every second run fails.

@@ -202,7 +202,7 @@ fn a_file_that_another_masu_writes_is_refused() {
 }
 
 #[test]
-fn who_was_left_out_is_in_the_header_and_stays_out() {
+fn a_variant_that_was_left_out_is_in_the_header_and_stays_out() {
     let plan = plan(&["x"], Rounds::Fixed(2));
     let whole = File::new();
     let quiet = || Mock::new(|_| Ok(taking(1.0)));

@@ -489,7 +489,7 @@ fn remarks_stand_behind_causes_and_before_all_clear() {
 }
 
 #[test]
-fn a_program_that_waits_is_told_for_what() {
+fn a_program_that_waits_gets_the_reason() {
     let mut facts = quiet();
     facts.clock =
         Clock { wall_s: 10.0, user_s: 0.3, sys_s: 0.2, own_sys_s: 0.2, ..Clock::default() };
@@ -504,7 +504,7 @@ fn a_program_that_waits_is_told_for_what() {
 }
 
 #[test]
-fn of_a_program_that_is_over_at_once_nothing_is_said_but_that() {
+fn a_program_that_ends_at_once_is_reported_as_that_alone() {
     for (user_s, looks) in [(0.001, 0), (0.0011, 3)] {
         let clock = Clock { wall_s: 0.009, user_s, ..Clock::default() };
         let threads = Threads { looks, looked_s: 0.0, ..Threads::default() };

@@ -26,7 +26,7 @@ fn maps_tell_where_code_lies() {
 }
 
 #[test]
-fn a_program_is_told_by_the_name_that_it_was_started_by() {
+fn a_program_is_recognized_by_the_name_that_it_was_started_by() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path().canonicalize().unwrap();
     let [file, link, other] = ["check", "server", "other"].map(|name| folder.join(name));
@@ -40,7 +40,7 @@ fn a_program_is_told_by_the_name_that_it_was_started_by() {
 }
 
 #[test]
-fn a_caller_is_told_where_it_has_most() {
+fn a_caller_is_named_where_it_has_most() {
     let tally = |counts: &[(&str, u64)]| Tally {
         samples: 10,
         callers: counts.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect(),

@@ -44,7 +44,7 @@ fn all_watched<const N: usize>(children: [Child; N], holds: impl Fn(&Looks) -> b
 }
 
 #[test]
-fn a_thread_that_works_alone_is_told_with_its_program() {
+fn a_thread_that_works_alone_is_reported_with_its_program() {
     let _alone = alone();
     let child = shell("while :; do :; done");
     let seen = watched(child, |looks| looks.tally.alone_s > 0.05 && looks.looks >= CLOSER_FROM);
@@ -78,7 +78,7 @@ fn met(threads: &[(Pid, f64)]) -> Looks {
 }
 
 #[test]
-fn who_works_alone_in_its_process_is_told_without_the_processes_that_help_it() {
+fn a_thread_alone_in_its_process_is_found_without_the_processes_that_help_it() {
     // One thread of two works, and a process at the other end of a pipe takes its output.
     let mut looks = met(&[(7, 1.0), (7, 0.0), (8, 0.4)]);
     looks.account(1.0, &[(7, 1.0), (8, 0.4), (9, 0.0)]);
@@ -95,7 +95,7 @@ fn who_works_alone_in_its_process_is_told_without_the_processes_that_help_it() {
 }
 
 #[test]
-fn who_waits_for_a_cpu_works_and_leaves_nobody_alone() {
+fn a_thread_that_waits_for_a_cpu_counts_as_working() {
     // The other thread is ready, and others on the machine had its CPU.
     let mut looks = met(&[(7, 1.0), (7, 0.0)]);
     looks.threads.get_mut(&101).unwrap().state = 'R';
@@ -138,7 +138,7 @@ fn processes_that_work_half_as_much_are_no_helpers() {
 }
 
 #[test]
-fn a_program_that_sleeps_is_idle_and_what_for_is_told() {
+fn a_program_that_sleeps_is_idle_and_the_reason_is_reported() {
     let _alone = alone();
     for (script, expected) in [("read line", Waiting::Data), ("exec sleep 1000", Waiting::Time)] {
         let seen = watched(shell(script), |looks| looks.idle_for.contains_key(&expected));

@@ -88,7 +88,7 @@ fn a_setting_that_a_finding_named_has_a_name() {
 }
 
 #[test]
-fn of_two_gains_the_smaller_change_stands_first_if_it_gets_nearly_all() {
+fn the_smaller_change_stands_first_if_it_gets_nearly_all() {
     let both = proof(vec![
         remedy("masu", 0.60, 0.58, 0.62),
         remedy("glibc:huge_pages=1", 0.62, 0.60, 0.64),
@@ -216,7 +216,7 @@ fn where_a_large_gain_could_hide_nothing_is_called_fine() {
 }
 
 #[test]
-fn that_it_computes_is_no_surer_than_that_memory_is_no_problem() {
+fn cpu_bound_is_no_surer_than_memory_is_fine() {
     let computes = || Finding::new(Id::CpuBound, Confidence::High, "It computes").seeing("in f");
     let both = || [fine_so_far(), vec![computes()]].concat();
     let confidence = |low, high| {

@@ -266,7 +266,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn who_slows_down_more_is_seen_round_by_round() {
+    fn the_variant_that_slows_down_more_is_seen_round_by_round() {
         let judge = |glibc, tcmalloc| {
             let scaling = Some(scaled(glibc, tcmalloc));
             of(&Measured { cpus: 2, scaling, ..Measured::default() })[6].held

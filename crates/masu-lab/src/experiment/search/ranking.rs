@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn that_masu_is_worse_is_said() {
+    fn a_loss_of_masu_is_reported() {
         let table = servers(&[("glibc", 1.0), ("jemalloc", 0.8), ("masu", 1.1)]);
         let standing = of(&table, Measure::Throughput).unwrap();
         assert_eq!(standing.is_no_worse, Held::No);

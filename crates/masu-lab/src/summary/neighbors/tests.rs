@@ -31,7 +31,7 @@ fn a_machine_left_alone_is_passed_over() {
 }
 
 #[test]
-fn starved_runs_are_told_by_variant_repeated_and_kept() {
+fn starved_runs_are_recognized_by_variant_repeated_and_kept() {
     let warnings = warned(|index, run| {
         run.starved = index < 5;
         run.replaced = index < 3;
@@ -44,13 +44,13 @@ fn starved_runs_are_told_by_variant_repeated_and_kept() {
 }
 
 #[test]
-fn what_the_hypervisor_took_is_told_as_a_share() {
+fn what_the_hypervisor_took_is_reported_as_a_share() {
     let warnings = warned(|_, run| run.steal_s = Some(0.05));
     assert!(warnings[0].contains("1.00 s of CPU in that time, 5 %"), "{warnings:?}");
 }
 
 #[test]
-fn other_processes_are_told_by_their_cpus_or_else_by_the_load() {
+fn other_processes_are_recognized_by_their_cpus_or_else_by_the_load() {
     let seen = warned(|_, run| (run.others_s, run.load) = (Some(1.5), Some(3.2)));
     assert!(seen[0].starts_with("busy: other processes used 1.5 CPUs"), "{seen:?}");
     assert!(seen[0].contains("(load 3.2)"), "{seen:?}");

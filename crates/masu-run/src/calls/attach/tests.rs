@@ -92,7 +92,7 @@ fn one_that_is_dropped_lets_the_process_go() {
 }
 
 #[test]
-fn who_is_stopped_stays_stopped_until_it_is_to_go_on() {
+fn a_stopped_process_stays_stopped_until_it_is_continued() {
     let _alone = alone();
     let mut child = shell("echo went on");
     let signal = |name: &str| {
@@ -118,7 +118,7 @@ fn who_is_stopped_stays_stopped_until_it_is_to_go_on() {
 }
 
 #[test]
-fn who_is_traced_already_is_refused_with_the_tracers_name() {
+fn a_traced_process_is_refused_with_the_name_of_the_tracer() {
     let _alone = alone();
     let mut child = shell("true");
     let attached = Attached::to(child.id()).expect("it is ours");

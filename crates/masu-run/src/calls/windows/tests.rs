@@ -109,7 +109,7 @@ impl Simulated {
             self.counted += 1;
             let in_window = self.now_s < self.closes_s;
             self.windows.note(true, in_window);
-            if let Some(stands_on) = self.windows.begins_anew() {
+            if let Some(stands_on) = self.windows.begins_again() {
                 let last = std::mem::take(&mut self.in_window);
                 self.before = if stands_on { last } else { 0 };
             }
@@ -246,7 +246,7 @@ fn a_call_that_stands_for_part_of_another_is_made_up_for() {
     for _ in 0..100 {
         now.cpu_s += 1.0;
         windows.note(true, true);
-        let stand = if windows.begins_anew() == Some(true) { 2 } else { 1 };
+        let stand = if windows.begins_again() == Some(true) { 2 } else { 1 };
         counted += 1 + stand * windows.let_go(now, &mut shares);
         now.cpu_s += 0.25;
         windows.catch(now, &mut shares);

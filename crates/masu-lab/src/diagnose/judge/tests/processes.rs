@@ -75,7 +75,7 @@ fn threads_that_yield_over_and_over_spin() {
 }
 
 #[test]
-fn openmp_that_waits_is_told_from_openmp_that_works() {
+fn openmp_that_waits_is_distinguished_from_openmp_that_works() {
     let sampled = |file: &str, share| {
         let place = Place { file: PathBuf::from(file), share, ..Place::default() };
         let sampled = Sampled { samples: 5_000, places: vec![place], ..Sampled::default() };

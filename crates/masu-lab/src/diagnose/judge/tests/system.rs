@@ -18,7 +18,7 @@ fn calling_the_kernel(kinds: &[(&str, u64, f64)]) -> Facts {
 }
 
 #[test]
-fn a_program_that_is_mostly_system_calls_is_told_which() {
+fn a_program_that_is_mostly_system_calls_gets_their_names() {
     let facts = calling_the_kernel(&[
         ("read", 4_000_000, 4.0),
         ("brk", 1_000, 2.0),

@@ -132,7 +132,7 @@ fn memory_is_not_fine_beside_many_waits_for_the_mallocs_locks() {
 }
 
 #[test]
-fn where_each_thread_has_an_arena_who_waits_frees_anothers_blocks() {
+fn where_each_thread_has_an_arena_a_waiting_thread_frees_the_blocks_of_another() {
     let mut facts = contended(Owner::Malloc, 2);
     facts.threads.most_at_once = 3;
     facts.threads.arenas = 2;
@@ -180,7 +180,7 @@ fn switches_that_nothing_else_explains_are_waits_that_samples_missed() {
 }
 
 #[test]
-fn what_masu_saw_decides_who_frees_whose_blocks() {
+fn the_statistics_of_masu_decide_which_thread_frees_the_blocks_of_which() {
     let inside = |remote_blocks| {
         Some(Inside { fetched_blocks: 1_000_000, remote_blocks, ..Inside::default() })
     };
