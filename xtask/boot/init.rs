@@ -3,7 +3,7 @@
 //!
 //! It relies on what `boot.sh` has put into the initial files: the program, and below `/boot` its arguments,
 //! variables and folder. The program's standard output goes to the console as it comes; its standard error follows
-//! when it has ended, so that the two stay apart on the one line there is. What this process says itself stands
+//! when it has ended, so that the two stay apart on the one line there is. This process's own messages stand
 //! behind a byte that no text has.
 //!
 //! Programs under test start `/bin/true` as the smallest program there is; in a guest it is this one.

@@ -121,7 +121,7 @@ const CHECKS: &[(&str, &str)] = &[
     ),
 ];
 
-/// Compiles the tests of all suites but the first while earlier ones run, which leave CPU time unused. What fails here
+/// Compiles the tests of all suites but the first while earlier ones run, which leave CPU time unused. A failure here
 /// fails again in its own step, and is shown there.
 fn build_ahead(root: &Path, length: Length) {
     for suite in &SUITES[1..] {

@@ -24,7 +24,7 @@ const COVERAGE: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-l
 /// libFuzzer on the code arena's loader (a minute)
 #[derive(Debug, clap::Parser)]
 pub(crate) struct Request {
-    /// How long to search
+    /// The time to search
     #[arg(long, value_name = "N", default_value = "60", value_parser = options::seconds())]
     seconds: u32,
     /// Under AddressSanitizer, by RUSTC_BOOTSTRAP=1

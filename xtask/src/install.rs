@@ -1,5 +1,5 @@
-//! `cargo xtask install --prefix DIR`: the commands, the libraries, their headers, files for pkg-config and CMake, manual
-//! pages and completions, laid out as a package of a distribution has them.
+//! `cargo xtask install --prefix DIR`: the commands, the libraries, their headers, files for pkg-config and CMake,
+//! manual pages and completions, laid out as a package of a distribution has them.
 //!
 //! It relies on cargo for the release build and on the installed commands to write their own pages. A library that
 //! programs have mapped must not be written into, so every file is written aside and then takes the name in one step; a
@@ -25,7 +25,7 @@ pub(crate) struct Request {
     /// The folder below it for libraries
     #[arg(long = "libdir", value_name = "NAME", default_value = "lib", value_parser = parse_relative)]
     pub(crate) libraries: String,
-    /// What stands before that while a package is made
+    /// The folder before that while a package is made
     #[arg(long = "destdir", value_name = "FOLDER", value_parser = parse_absolute)]
     pub(crate) staging: Option<PathBuf>,
 }
@@ -182,7 +182,7 @@ macro_rules! packaging {
     };
 }
 
-/// What pkg-config reads to link a program, in a folder of the libraries. With `--static` `masu.pc` names what a static glibc
+/// The files that pkg-config reads to link a program. With `--static` `masu.pc` names what a static glibc
 /// before 2.34 keeps apart; by the `-static` ones the archive is linked into a program that is dynamic otherwise.
 const PKG_CONFIG: [(&str, &str); 5] = [
     packaging!("pkg-config/masu.pc"),

@@ -2,9 +2,9 @@
 //! JIT and lifetimes under AddressSanitizer and under valgrind.
 //!
 //! It relies on rustc's sanitizers, which a stable one has if it is taken for a nightly one (as in `fuzz.rs`), and on
-//! valgrind. Of the allocator every seed of the combinations has a process of its own, started from here, for the
-//! standard library is not instrumented: ThreadSanitizer takes what its locks and channels order for races. What
-//! is checked of the arena is its own work: books, tables, memory that was given back. The code that it
+//! valgrind. Every seed of the allocator's combinations has a process of its own, started from here, for the
+//! standard library is not instrumented: ThreadSanitizer takes what its locks and channels order for races. The
+//! checks of the arena are about its own work: books, tables, memory that was given back. The code that it
 //! loads is a C compiler's and not instrumented under AddressSanitizer; valgrind sees that, too, where it is
 //! said that code changes under it, also through another mapping (`--smc-check=all`).
 
@@ -19,8 +19,8 @@ use crate::{commands, machine, options, test_counts};
 /// The oracle and the code arena under the sanitizers and valgrind, what can run there under Miri (about 6 minutes)
 #[derive(Debug, clap::Parser)]
 pub(crate) struct Request {
-    /// How long the method JIT goes on, for each way of writing code, under each of the two, and how many seeds the
-    /// allocator's oracle walks under each sanitizer
+    /// The time that the method JIT runs, for each way of writing code, under each of the two, and the number of seeds
+    /// that the allocator's oracle walks under each sanitizer
     #[arg(long, value_name = "N", default_value = "30", value_parser = options::seconds())]
     seconds: u32,
 }
@@ -33,8 +33,8 @@ const VALGRIND: &str = "valgrind --quiet --error-exitcode=9 --smc-check=all --fa
 /// The same for valgrind, less what loads thousands of objects.
 const SLOW: [&str; 3] = ["method_jit", "lifetime", "constructs"];
 
-/// Tests that Miri can run, by the beginnings of their names. It refuses system calls and the thread slot, which are inline
-/// assembly, and so all that takes memory: what is left computes.
+/// Tests that Miri can run, by the beginnings of their names. It refuses system calls and the thread slot, which are
+/// inline assembly, and so all that takes memory: what is left computes.
 const INTERPRETED: [(&str, &[&str]); 2] = [
     ("masu-code", &["link::layout::", "relocation::", "space::tests::freeing_twice"]),
     (

@@ -128,7 +128,7 @@ pub(crate) struct Compare {
     pub(crate) around: Around,
     #[command(flatten)]
     pub(crate) server: Server,
-    /// What decides [default: wall]; cpu, peak_rss, …
+    /// Decides [default: wall]; cpu, peak_rss, …
     ///
     /// wall, user, sys, cpu, peak_rss, minor_faults, major_faults, switches; of servers throughput,
     /// latency_p50, latency_p99, latency_p999, cpu_per_request.
@@ -136,9 +136,9 @@ pub(crate) struct Compare {
     pub(crate) primary: Option<Measure>,
     /// Exit 1 if one is surely slower by this much
     ///
-    /// In per cent of the reference, by the primary measure. What cannot be decided passes with a
-    /// warning; what has too few runs to be judged at all, or too many that
-    /// failed, does not: exit 2.
+    /// In per cent of the reference, by the primary measure. An undecided comparison passes
+    /// with a warning; one with too few runs to be judged at all, or too many
+    /// that failed, does not: exit 2.
     #[arg(long, value_name = "PCT", value_parser = per_cent, help_heading = RESULT)]
     #[arg(allow_negative_numbers = true)]
     pub(crate) fail_if_slower: Option<f64>,
@@ -197,7 +197,7 @@ pub(crate) struct Around {
     pub(crate) timeout: Option<Duration>,
     /// Kill runs that hold more: 512M, 2G
     ///
-    /// Of the whole process tree, in bytes resident. Without: three quarters of the memory that is
+    /// The resident bytes of the whole process tree. Without: three quarters of the memory that is
     /// available.
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(crate) memory_limit: Option<u64>,
@@ -239,7 +239,7 @@ pub(crate) struct Server {
     /// docs/servers.md.
     #[arg(long, requires = "load", conflicts_with_all = ["suite", "scratch"])]
     pub(crate) server: bool,
-    /// What it has to do in a burst; URLs repeat, or @FILE
+    /// The work of a burst; URLs repeat, or @FILE
     #[arg(long, value_name = "URL|CMD", requires = "server")]
     pub(crate) load: Vec<String>,
     /// Ready when this answers [default: the load's URL]
@@ -248,7 +248,7 @@ pub(crate) struct Server {
     /// when it returns 0.
     #[arg(long, value_name = "URL|HOST:PORT|CMD", requires = "server", hide_short_help = true)]
     pub(crate) ready: Option<String>,
-    /// How long that may take [default: 60s]
+    /// The time that it may take to be ready [default: 60s]
     #[arg(long, value_name = "TIME", value_parser = time, requires = "server")]
     #[arg(hide_short_help = true)]
     pub(crate) ready_within: Option<Duration>,
@@ -352,7 +352,7 @@ pub(crate) struct Run {
     pub(crate) program: Program,
 }
 
-/// What a program that runs on masu holds, live
+/// The memory of a program that runs on masu, live
 #[derive(Debug, Args)]
 #[command(override_usage = "masu top [-p PID] [--once] [--json] [--interval TIME]")]
 #[command(after_help = include_str!("arguments/help/top.txt").trim_end())]
@@ -387,7 +387,7 @@ pub(crate) struct Report {
     pub(crate) output: Option<PathBuf>,
 }
 
-/// What this machine allows and what limits it, what its kernel's services cost
+/// The machine: its limits, its permissions, the price of its kernel's services
 #[derive(Debug, Args)]
 #[command(override_usage = "masu doctor [--json]")]
 #[command(after_help = include_str!("arguments/help/doctor.txt").trim_end())]
@@ -440,7 +440,7 @@ Examples:
   masu completions zsh > ~/.zfunc/_masu     # a folder in zsh's fpath
   masu completions fish > ~/.config/fish/completions/masu.fish")]
 pub(crate) struct Completions {
-    /// Whose script to write
+    /// The shell whose script to write
     #[arg(value_name = "SHELL")]
     pub(crate) shell: clap_complete::Shell,
 }

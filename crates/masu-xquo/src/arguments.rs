@@ -25,15 +25,15 @@ pub(crate) struct Arguments {
     #[arg(short, long)]
     pub(crate) no_escape: bool,
 
-    /// What ends each line of the output
+    /// The end of each line of the output
     #[arg(short, long, value_enum, default_value_t = OutDelimiter::Lf, value_name = "DELIMITER")]
     pub(crate) out_delimiter: OutDelimiter,
 
-    /// What ends each record of the input: null, lf, tab, or any one byte
+    /// The end of each record of the input: null, lf, tab, or any one byte
     #[arg(short, long, default_value = "null", value_name = "DELIMITER")]
     pub(crate) in_delimiter: InDelimiter,
 
-    /// How many pieces to quote at once; more than there are cores are not used, 0 means 1
+    /// The number of pieces to quote at once; more than there are cores are not used, 0 means 1
     #[arg(short, long, default_value_t = 1, value_name = "N")]
     pub(crate) workers: u8,
 

@@ -1,9 +1,9 @@
 //! `cargo xtask judge`: what `masu diagnose` says of real programs, held against what changing their memory gives.
 //!
-//! Relies on `workloads/judgement.toml` for the programs, on the command for every diagnosis and on the lab's engine for
-//! every run under other mallocs and settings. Here is only what to run and what a verdict is (`verdict.rs`). The hard
-//! idea is that a judge must not learn from what it judges: every second program is of the half that the diagnosis may be
-//! mended on, the others are looked at when that is done.
+//! Relies on `workloads/judgement.toml` for the programs, on the command for every diagnosis and on the lab's engine
+//! for every run under other mallocs and settings. Here is only what to run and what a verdict is (`verdict.rs`). The
+//! hard idea is that a judge must not learn from what it judges: every second program is of the half that the diagnosis
+//! may be mended on, the others are looked at when that is done.
 
 mod busy;
 mod diagnosis;
@@ -47,7 +47,7 @@ impl Half {
     }
 }
 
-/// What masu diagnose says of real programs beside what other mallocs and settings give them (about an hour)
+/// masu diagnose on real programs, beside what other mallocs and settings give them (about an hour)
 #[derive(Debug, Default, PartialEq, Eq, clap::Parser)]
 pub(crate) struct Request {
     /// Only the programs that the diagnosis is mended on, or only those that judge it
@@ -70,12 +70,12 @@ pub(crate) struct Request {
     /// Write benches/record/checks/judgement.md: of everything
     #[arg(long, conflicts_with_all = ["half", "only"])]
     record: bool,
-    /// Instead: masu tune, and whether what it names is within 3 % of the best of all candidates (4 minutes a program; six,
-    /// or those of --only)
+    /// Instead: masu tune, and whether what it names is within 3 % of the best of all candidates (4 minutes a program;
+    /// six, or those of --only)
     #[arg(long, conflicts_with_all = ["half", "again", "kept", "record", "beside"])]
     tuned: bool,
-    /// Instead: diagnose each twice, alone and beside so many busy loops, and count what changes; with --kept only beside
-    /// them, held against what was said before
+    /// Instead: diagnose each twice, alone and beside so many busy loops, and count what changes; with --kept only
+    /// beside them, held against what was said before
     #[arg(long, value_name = "LOOPS", value_parser = options::times, conflicts_with_all = ["again", "record"])]
     beside: Option<usize>,
 }

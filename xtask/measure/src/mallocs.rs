@@ -1,6 +1,6 @@
 //! The mallocs of a table, and where each is found.
 //!
-//! It relies on `cargo xtask peers` and on the lab's catalogue. What is not there is named with the reason; the rest is
+//! It relies on `cargo xtask peers` and on the lab's catalogue. A missing malloc is named with the reason; the others are
 //! tried.
 
 use std::ffi::OsString;

@@ -44,7 +44,7 @@ pub(super) const MALLOCS: [Wanted<'_>; 10] = [
     Wanted::new("hardened_malloc", "hardened_malloc"),
 ];
 
-/// What each malloc does when a program misuses memory (about 3 minutes, after peers)
+/// The reaction of each malloc to a program that misuses memory (about 3 minutes, after peers)
 #[derive(Debug, Default, PartialEq, Eq, clap::Parser)]
 pub(crate) struct Request {
     /// Runs of each case with each size under each malloc (10; with --check 3)

@@ -1,9 +1,9 @@
 //! `cargo xtask pauses`: how long the longest single `malloc` and `free` take under each malloc, as tables in
 //! `benches/record/checks/pauses.md`.
 //!
-//! It relies on `workloads/pauses`, which times each call by the CPU time of its thread, and on `misuse` for the mallocs. A
-//! longest call is one of a million, so one interrupt makes another figure of it: the mallocs take turns, and a figure is the
-//! median of all rounds.
+//! It relies on `workloads/pauses`, which times each call by the CPU time of its thread, and on `misuse` for the
+//! mallocs. A longest call is one of a million, so one interrupt makes another figure of it: the mallocs take turns,
+//! and a figure is the median of all rounds.
 
 use std::path::Path;
 use std::process::Command;
@@ -28,7 +28,8 @@ const MALLOCS: [Wanted<'_>; 5] = [
 
 const THREADS: [usize; 2] = [1, 8];
 
-/// How long single calls of each malloc take, keep the tables in benches/record/checks/pauses.md (about 4 minutes, after peers)
+/// The time of single calls of each malloc, with the tables in benches/record/checks/pauses.md (about 4 minutes, after
+/// peers)
 #[derive(Debug, PartialEq, Eq, clap::Parser)]
 pub(crate) struct Request {
     /// Runs of each malloc with one thread and with eight

@@ -2,7 +2,7 @@
 //! scripts.
 //!
 //! It relies on Chromium without a window. Each page lies in a frame that may run no script, as wide as the reader's window; the page
-//! around the frames measures them. What cannot be measured is left as pictures, for somebody to look at.
+//! around the frames measures them. Pages that cannot be measured are left as pictures, for somebody to look at.
 
 use std::fmt::Write;
 use std::fs;

@@ -1,4 +1,4 @@
-//! What is installed is what a program in C needs: found by pkg-config, linked both ways, and seen to
+//! The installed files are those that a program in C needs: found by pkg-config, linked both ways, and seen to
 //! serve it.
 //!
 //! It relies on gcc, g++ and pkg-config, which `cargo xtask ci` provides, and on groff to read a page.

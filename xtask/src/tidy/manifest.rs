@@ -30,7 +30,7 @@ const ARROWS: &[(&str, &[&str])] = &[
 /// The crate that builds on nothing, so that nothing can allocate beneath it.
 const ALLOCATOR: &str = "masu";
 
-/// What the allocator may depend on outside its tests, and where. Of `allocator-api2` it takes a trait,
+/// The permitted dependencies of the allocator outside its tests, and their place. It takes one trait of `allocator-api2`,
 /// which calls nothing, and only where a program asks for it.
 const ALLOCATOR_OUTSIDE: [(&str, &str); 2] =
     [("target.'cfg(loom)'.dependencies", "loom"), ("dependencies", "allocator-api2")];

@@ -284,6 +284,8 @@ fn words_phrases_and_late_subjects_are_found_where_they_are_looked_for() {
             ("docs/a.md", "Whoever reads.\n\nPlain.\nIt is told.", 2),
             (lab, "//! A file.\n/// Made anew.\nfn a() {}", 1),
             ("xtask/src/a.rs", "fn a() {} // the house's own", 1),
+            (lab, "/// What it takes.\nfn a() {}\n// Plain. What fails is named.", 2),
+            (lab, "/// A name that tells\n/// What it is.\nfn a() {} // What", 0),
             (lab, "//! A.\nfn told() { say(\"whoever\"); }\n// `endear`, untold", 1),
             ("workloads/a.c", "/* Whoever. */", 1),
             ("workloads/a.c", "/* Its Neighbours and unoptimised behavior. */", 1),

@@ -1,5 +1,5 @@
 //! Pages, comments and messages are plain English: readers are engineers in a hurry, whose first language may be another.
-//! Some words are not used; on pages for users a sentence begins with its subject, and phrases of our own are not used.
+//! Some words are not used. A sentence of a page or a comment begins with its subject. Pages for users have no phrases of our own.
 //!
 //! It relies on the lexer for comments and strings, and on Markdown whose blocks are fenced. Headings, tables and questions
 //! may begin with any word. Records and the changelog say what was said then, and are left alone.
@@ -50,7 +50,7 @@ const PHRASES: [(&str, &str); 3] = [
     ("in turns", "alternately"),
 ];
 
-/// First words of sentences whose subject comes late, not used there either.
+/// First words of sentences whose subject comes late, used neither there nor in comments.
 const LATE_SUBJECTS: [&str; 5] = ["Who", "Whom", "Whose", "What", "Of"];
 
 /// The endings of files that are checked whole, Rust beside them.
@@ -84,7 +84,26 @@ fn check_source(source: &Source) -> Vec<Finding> {
         let text = if line.in_test { "" } else { &line.text };
         [(index, &*line.comment), (index, text)]
     });
-    texts.filter_map(|(index, text)| retired(&source.path, index, text)).collect()
+    let words = texts.filter_map(|(index, text)| retired(&source.path, index, text));
+    words.chain(late_comments(source)).collect()
+}
+
+/// Comments with a sentence that begins with another word than its subject.
+fn late_comments(source: &Source) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    // Whether the line before ended its sentence, or is no comment.
+    let mut is_between = true;
+    for (index, line) in source.lines.iter().enumerate() {
+        let text = line.comment.trim_start_matches(['/', '!']).trim();
+        if line.is_comment()
+            && let Some(word) = late_subject(text, is_between)
+        {
+            let remedy = format!("`{word} …`: begin with the subject");
+            findings.push(Finding::at(&source.path, index, RULE, remedy));
+        }
+        is_between = !line.is_comment() || text.is_empty() || text.ends_with(['.', ':', '!', '?']);
+    }
+    findings
 }
 
 fn retired(path: &Path, index: usize, text: &str) -> Option<Finding> {

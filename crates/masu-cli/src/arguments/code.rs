@@ -46,7 +46,7 @@ pub(crate) struct CodeLoad {
     /// Into the lowest 2 GiB, which -fno-pic code needs
     #[arg(long)]
     pub(crate) low: bool,
-    /// What the function gets as its arguments
+    /// The arguments of the function
     #[arg(value_name = "ARGS", last = true, requires = "call", hide = true)]
     pub(crate) words: Vec<OsString>,
 }

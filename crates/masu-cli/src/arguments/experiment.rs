@@ -11,7 +11,7 @@ use clap::Args;
                             masu experiment [--clean]")]
 #[command(after_help = include_str!("help/experiment.txt").trim_end())]
 pub(crate) struct Experiment {
-    /// Which ones; without, they are listed
+    /// The experiments; without, they are listed
     #[arg(value_name = "NAME", conflicts_with_all = ["all", "clean"])]
     pub(crate) names: Vec<String>,
     /// All of them

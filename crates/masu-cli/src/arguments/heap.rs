@@ -7,7 +7,7 @@ use masu_lab::heap::{Shape, What};
 
 use super::Program;
 
-/// Who allocated what lives: heap profiles
+/// Heap profiles: the callers that hold memory
 #[derive(Debug, Args)]
 #[command(
     override_usage = "masu heap [OPTIONS] -- PROGRAM [ARGS…]\n       masu heap show FILE | -p PID\n       masu heap diff OLD NEW"
@@ -48,7 +48,7 @@ pub(crate) struct HeapShow {
     pub(crate) view: View,
 }
 
-/// What a second profile has more than a first, and less
+/// The difference of two profiles: more and less
 #[derive(Debug, Args)]
 #[command(override_usage = "masu heap diff [OPTIONS] OLD NEW")]
 #[command(after_help = "\

@@ -20,13 +20,13 @@ Examples:
 Exit: 0 done, 2 usage or failure, 130 stopped")]
 #[command(after_long_help = include_str!("help/tune.txt").trim_end())]
 pub(crate) struct Tune {
-    /// How long it may take: 60s, 5m, 1h
+    /// The time it may take: 60s, 5m, 1h
     ///
     /// It ends earlier when more runs would tell no more.
     #[arg(long, value_name = "TIME", value_parser = time, default_value = "5m")]
     #[arg(help_heading = WHAT)]
     pub(crate) budget: Duration,
-    /// What is to become less: wall, cpu or peak_rss
+    /// The measure to reduce: wall, cpu or peak_rss
     #[arg(long, value_name = "MEASURE", default_value = "wall", help_heading = WHAT)]
     pub(crate) primary: Goal,
     /// Try this, not what masu would; repeats

@@ -1,10 +1,10 @@
 //! Owners of first-class heaps: their pages and large blocks, separate from all others.
 //!
-//! Relies on pages and on the ranges, as shards do; caches take a heap's blocks from here and return them. One lock guards an
-//! owner's memory. The hard idea: an owner outlives its heap. It is never unmapped, only reused for another heap, and each
-//! heap has a *number* that is never reused. So any thread with cached blocks of a heap can check at any time whether the
-//! heap still exists: a different number means that the blocks went with the heap, and nothing is left to do. That lets a
-//! heap be destroyed without notifying the threads that used it.
+//! Relies on pages and on the ranges, as shards do; caches take a heap's blocks from here and return them. One lock
+//! guards an owner's memory. The hard idea: an owner outlives its heap. It is never unmapped, only reused for another
+//! heap, and each heap has a *number* that is never reused. So any thread with cached blocks of a heap can check at any
+//! time whether the heap still exists: a different number means that the blocks went with the heap, and nothing is left
+//! to do. That lets a heap be destroyed without notifying the threads that used it.
 
 mod holdings;
 mod mixed;
@@ -38,9 +38,9 @@ pub(crate) struct Owner {
     next_unused: Cell<Option<&'static Owner>>,
 }
 
-// SAFETY: A part's code is read by threads that have a block of the part, and changes under a lock while none has. `next` is
-// written before any other thread has the owner, `next_unused` is touched only under the list's lock; the rest is atomic or
-// behind a lock.
+// SAFETY: A part's code is read by threads that have a block of the part, and changes under a lock while none has.
+// `next` is written before any other thread has the owner, `next_unused` is touched only under the list's lock; the
+// rest is atomic or behind a lock.
 unsafe impl Sync for Owner {}
 
 struct All {
@@ -50,8 +50,8 @@ struct All {
 }
 
 static ALL: Lock<All> = Lock::new(All { unused: None, newest: 0 });
-/// The newest owner, which leads to all. Changes under the list's lock, and read without: `fork` goes on without a lock that
-/// interrupted code holds.
+/// The newest owner, which leads to all. Changes under the list's lock, and read without: `fork` goes on without a lock
+/// that interrupted code holds.
 static FIRST: AtomicPtr<Owner> = AtomicPtr::new(ptr::null_mut());
 
 impl All {
@@ -137,8 +137,8 @@ impl Owner {
     /// The heap's number; 0 where it was destroyed.
     #[inline(always)]
     pub(crate) fn number(&self) -> usize {
-        // ORDERING: Relaxed: a thread that uses a heap has synchronized with its maker, and a thread that asks for a heap
-        // that may be gone asks again under the lock.
+        // ORDERING: Relaxed: a thread that uses a heap has synchronized with its maker, and a thread that asks for a
+        // heap that may be gone asks again under the lock.
         self.number.load(Ordering::Relaxed)
     }
 
@@ -240,7 +240,7 @@ impl Owner {
         done
     }
 
-    /// What the heap's memory holds; caches hold some of the blocks.
+    /// The counts of the heap's memory; caches hold some of the blocks.
     pub(crate) fn counts(&self) -> Counts {
         self.holdings.lock().counts
     }
@@ -253,7 +253,7 @@ pub(crate) fn owner_of(slice: &'static Slice) -> &'static Owner {
     unsafe { &*slice.belongs().owner.get().cast() }
 }
 
-/// How many heaps there are, and what their memory holds.
+/// The number of heaps, and the counts of their memory.
 #[inline(never)]
 pub(crate) fn all_counts() -> (usize, Counts) {
     let mut sum = (0, Counts::NONE);
@@ -275,8 +275,8 @@ pub(crate) fn each_lock(visit: Visit<'_>) {
     visit.see(ALL.raw());
 }
 
-/// Visits the locks of what heaps own, for `fork`, after a visit of [`each_lock`]. An owner that another thread makes where that
-/// lock could not be had may be missed: in the child its lock is then as it was.
+/// Visits the locks of what heaps own, for `fork`, after a visit of [`each_lock`]. An owner that another thread makes
+/// where that lock could not be had may be missed: in the child its lock is then as it was.
 pub(crate) fn each_lock_of_heaps(visit: Visit<'_>) {
     owners().for_each(|owner| visit.see(owner.holdings.raw()));
 }

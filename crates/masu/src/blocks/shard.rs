@@ -268,8 +268,8 @@ impl ClassPages {
         self.freed = self.freed.saturating_sub(blocks as u32);
     }
 
-    /// Blocks that threads of other shards may take. Of small blocks, where shards are many, these are the ones that were
-    /// freed: to touch a new page costs no more memory than to touch the rest of another shard's, and no line is shared. But
+    /// Blocks that threads of other shards may take. Where shards are many, only the freed ones of the small blocks are: to
+    /// touch a new page costs no more memory than to touch the rest of another shard's, and no line is shared. But
     /// under a memory limit, it is pages that count.
     fn lendable(&self, class: Class) -> usize {
         if self.partial.is_empty() {

@@ -6,12 +6,13 @@
 //! The words for a class's identity:
 //!
 //! - **Index**: names a class in arrays, `FIRST..CLASSES`.
-//! - **Code**: the byte in the class map. The first few codes are memory that no cache takes; the others name a class. A
-//!   plain class has its index as its code.
+//! - **Code**: the byte in the class map. The first few codes are memory that no cache takes; the others name a class.
+//!   A plain class has its index as its code.
 //! - **Shard** and **lane**: a lane is the shards, usually one, that share the codes of the smallest classes.
-//! - **Laned**: the smallest classes exist twice. Several of their blocks lie in one cache line, so threads of different
-//!   lanes must not share them. The *laned* class has a code for each lane, so `free` finds the stack of another lane's block
-//!   without a test. The *plain* class is for callers that do not read the map, and mixes all lanes.
+//! - **Laned**: the smallest classes exist twice. Several of their blocks lie in one cache line, so threads of
+//!   different lanes must not share them. The *laned* class has a code for each lane, so `free` finds the stack of
+//!   another lane's block without a test. The *plain* class is for callers that do not read the map, and mixes all
+//!   lanes.
 
 use core::hint::assert_unchecked;
 
@@ -31,7 +32,7 @@ pub(crate) const SAMPLED: u8 = 3;
 pub(crate) const FIRST: usize = 4;
 /// The code of the smallest laned class in lane 0.
 pub(crate) const LANED_FIRST: usize = 84;
-/// How many of the smallest classes are laned: those smaller than a cache line.
+/// The number of laned classes: the smallest, whose blocks are shorter than a cache line.
 pub(crate) const LANED: usize = 3;
 /// Plain and laned classes: the length of arrays by index.
 pub(crate) const CLASSES: usize = LANED_FIRST + LANED;
@@ -41,8 +42,8 @@ pub(crate) const LANES: usize = 14;
 pub(crate) const CODES: usize = LANED_FIRST + LANED * LANES;
 /// The largest size in bytes that has a class.
 pub(crate) const LARGEST_SMALL: usize = 64 << 10;
-/// Blocks over this size in bytes may be small or large: a block that grew to it is large, because only large blocks can grow
-/// in place.
+/// Blocks over this size in bytes may be small or large: a block that grew to it is large, because only large blocks
+/// can grow in place.
 pub(crate) const LARGEST_ALWAYS_SMALL: usize = 32 << 10;
 /// The alignment of every block, as C's `max_align_t` needs it.
 pub(crate) const MIN_ALIGN: usize = 16;
@@ -57,8 +58,8 @@ const STEP_LIMIT: usize = 256;
 const PER_DOUBLING_LOG2: usize = 3;
 /// The most of a page that may be lost behind its last block, in percent.
 const TAIL_PERCENT_MAX: usize = 3;
-/// The same for blocks of several OS pages: the loss is then in OS pages that are never touched, and shorter pages become
-/// empty sooner.
+/// The same for blocks of several OS pages: the loss is then in OS pages that are never touched, and shorter pages
+/// become empty sooner.
 const TAIL_PERCENT_MAX_BIG: usize = 13;
 /// Blocks of at least this size are big in that sense.
 const BIG: usize = 8 << 10;
@@ -77,8 +78,9 @@ impl Class {
         if size <= TABLE_LIMIT { Class(TABLE[(size + 15) >> 4]) } else { Class::compute(size) }
     }
 
-    /// The class for `size` bytes aligned to `align`, a power of two; `None` where only a large block will do. Blocks lie at
-    /// multiples of their size from a 64 KiB boundary, so a class is aligned to any power of two that divides its size.
+    /// The class for `size` bytes aligned to `align`, a power of two; `None` where only a large block will do. Blocks
+    /// lie at multiples of their size from a 64 KiB boundary, so a class is aligned to any power of two that divides
+    /// its size.
     #[inline(always)]
     pub(crate) const fn of(size: usize, align: usize) -> Option<Class> {
         if align <= MIN_ALIGN {

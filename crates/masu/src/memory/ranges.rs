@@ -1,9 +1,9 @@
 //! Runs of slices: the free ones, the live ones, and when free ones are purged.
 //!
-//! Relies on arenas for addresses and committed memory. Free runs are merged with their free neighbors and kept in lists by
-//! length; `memory/ranges/kept.rs` decides which of them stay resident. The hard idea is the merging: the first and the last
-//! slice of a free run say that it is free, which is all that a neighbor needs to join it. Purging happens inside `free`;
-//! there is no background thread.
+//! Relies on arenas for addresses and committed memory. Free runs are merged with their free neighbors and kept in
+//! lists by length; `memory/ranges/kept.rs` decides which of them stay resident. The hard idea is the merging: the
+//! first and the last slice of a free run say that it is free, which is all that a neighbor needs to join it. Purging
+//! happens inside `free`; there is no background thread.
 
 #[cfg(feature = "secure")]
 mod closed;
@@ -92,8 +92,8 @@ pub(crate) struct Ranges {
     /// Recent calls that waited for another thread, and `ticks` at the first of them.
     waits: u32,
     waits_since: u32,
-    /// `ticks` when another stripe checked whether this one is in use, and the time of the first check that found the same
-    /// number, in milliseconds.
+    /// `ticks` when another stripe checked whether this one is in use, and the time of the first check that found the
+    /// same number, in milliseconds.
     looked_ticks: u32,
     looked_at: usize,
     /// The place from which this stripe looks for an idle one next.
@@ -120,7 +120,7 @@ pub(crate) struct Ranges {
     lists: [List; LISTS],
     /// The dirty runs among them, in lists of the same lengths.
     dirty_lists: [List<true>; LISTS],
-    /// How long free memory beyond the budget stays.
+    /// The time that free memory beyond the budget stays.
     period: Period,
 }
 
@@ -260,8 +260,8 @@ impl Ranges {
         Some(Run { first, zero: true })
     }
 
-    /// Makes the arena with more slices left the growing one. The committed front of the other becomes a free run; the rest
-    /// stays reserved for its last run to grow into.
+    /// Makes the arena with more slices left the growing one. The committed front of the other becomes a free run; the
+    /// rest stays reserved for its last run to grow into.
     fn offer_to_grow(&mut self, offered: &'static Arena) {
         let Some(growing) = self.arena.replace(offered) else { return };
         let retired = if growing.front_slices() > offered.front_slices() {
@@ -350,7 +350,8 @@ impl Ranges {
         self.waits
     }
 
-    /// Whether nothing was taken or freed here for a while, by the checks of other stripes; it is `now`, in milliseconds.
+    /// Whether nothing was taken or freed here for a while, by the checks of other stripes; it is `now`, in
+    /// milliseconds.
     fn is_idle(&mut self, now: usize) -> bool {
         if self.looked_ticks != self.ticks {
             (self.looked_ticks, self.looked_at) = (self.ticks, now);
@@ -380,7 +381,8 @@ impl Ranges {
         true
     }
 
-    /// Releases the growing arena, whose last free run this is, if nothing of it is live; returns whether it was released.
+    /// Releases the growing arena, whose last free run this is, if nothing of it is live; returns whether it was
+    /// released.
     fn release_growing(&mut self, run: &'static Slice) -> bool {
         let growing = self.arena.take();
         let released = self.release_whole(run);

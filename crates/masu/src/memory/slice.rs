@@ -96,10 +96,10 @@ pub(crate) struct Slice {
     /// The distance to the first slice of the run, in its other slices (of pages and at the ends of free runs). Constant for
     /// a page's life, so that `free` reads it without a lock.
     pub(crate) back: Cell<u32>,
-    /// Bytes of a free run that may be resident: the ranges' lock. Of a page: the free blocks at its last purge, under the
+    /// Bytes of a free run that may be resident: the ranges' lock. In a page: the free blocks at its last purge, under the
     /// lock of the page's shard and class.
     pub(crate) dirty: Cell<u32>,
-    /// Free blocks of a page, under the lock of the page's shard and class, like `first_free`. Of a free run that is away,
+    /// Free blocks of a page, under the lock of the page's shard and class, like `first_free`. In a free run that is away,
     /// the thread that has it: the ranges' lock.
     pub(crate) free_blocks: Cell<u32>,
     /// Words of the page's bitmap before this one are zero.
@@ -111,16 +111,16 @@ pub(crate) struct Slice {
     pub(crate) code: Cell<u8>,
     /// The shard that owns the page.
     pub(crate) shard: Cell<u8>,
-    /// Whether a free run is known to read as zero: the ranges' lock. Of a page: whether it is away, its free memory being
-    /// purged; the lock of the page's shard and class. Of a large block of the hardened build: whether it has guards.
+    /// Whether a free run is known to read as zero: the ranges' lock. In a page: whether it is away, its free memory being
+    /// purged; the lock of the page's shard and class. In a large block of the hardened build: whether it has guards.
     pub(crate) zero: Cell<bool>,
     /// A page's slice: bit *i* is set if the *i*th [`PIECE_BYTES`] were purged and none of their blocks was handed out since.
     /// The lock of the page's shard and class. Else 0.
     pub(crate) purged: Cell<u16>,
-    /// Of a page of sampled blocks, the code of their class; of a large block, whether it was sampled. Else 0.
+    /// In a page of sampled blocks, the code of their class; in a large block, whether it was sampled. Else 0.
     pub(crate) sampled: Cell<u8>,
     /// Links of a free run in the list of dirty runs: the ranges' lock. In slices of a first-class heap, their owner: see
-    /// [`Slice::belongs`]. Of a page of few blocks, its bitmap (`blocks/page.rs`).
+    /// [`Slice::belongs`]. In a page of few blocks, its bitmap (`blocks/page.rs`).
     pub(crate) dirty_links: Links,
 }
 

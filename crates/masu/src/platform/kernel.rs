@@ -1,8 +1,9 @@
 //! The kernel door: the only place in this crate that names a system call.
 //!
-//! Relies on atomics alone: calls use the CPU's own instruction, so `errno` of the C library stays as it is, and no library
-//! stands between the allocator and the kernel. Callers see [`Errno`], addresses and lengths. This door has nothing for
-//! threads and signals, and files only for a profile (`platform/kernel/file.rs`) and for the statistics page.
+//! Relies on atomics alone: calls use the CPU's own instruction, so `errno` of the C library stays as it is, and no
+//! library stands between the allocator and the kernel. Callers see [`Errno`], addresses and lengths. This door has
+//! nothing for threads and signals, and files only for a profile (`platform/kernel/file.rs`) and for the statistics
+//! page.
 
 #[cfg(not(all(test, loom)))]
 #[cfg_attr(target_arch = "aarch64", path = "kernel/aarch64.rs")]
@@ -50,7 +51,7 @@ impl Errno {
     pub(crate) const AGAIN: Errno = Errno(11);
 }
 
-/// What may be done with the memory of a range.
+/// The permitted uses of a range's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Protection {
     /// Addresses only: reserved, not committed.
@@ -106,7 +107,7 @@ fn check(result: isize) -> Result<usize, Errno> {
 ///
 /// # Errors
 ///
-/// What `mmap(2)` returns, `ENOMEM` for want of memory, address space or mappings.
+/// The errors of `mmap(2)`; `ENOMEM` for want of memory, address space or mappings.
 pub(crate) fn map(length: usize, protection: Protection) -> Result<NonNull<u8>, Errno> {
     map_near(0, length, protection, 0)
 }
@@ -146,8 +147,8 @@ fn map_near(
     NonNull::new(ptr::with_exposed_provenance_mut(address)).ok_or(Errno::NOMEM)
 }
 
-/// Prints a message once where the error is not about a lack of memory. Otherwise a program in a sandbox that forbids the
-/// calls would only see allocations fail.
+/// Prints a message once where the error is not about a lack of memory. Otherwise a program in a sandbox that forbids
+/// the calls would only see allocations fail.
 #[cold]
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.refused.kernel_note_refusal")]
@@ -183,7 +184,7 @@ pub(crate) unsafe fn unmap(start: NonNull<u8>, length: usize) {
 ///
 /// # Errors
 ///
-/// What `munmap(2)` returns: the range is still mapped then.
+/// The errors of `munmap(2)`: the range is still mapped then.
 ///
 /// # Safety
 ///
@@ -267,7 +268,7 @@ pub(crate) unsafe fn protect(
 ///
 /// # Errors
 ///
-/// What `madvise(2)` returns; the contents are then unchanged or unknown.
+/// The errors of `madvise(2)`; the contents are then unchanged or unknown.
 ///
 /// # Safety
 ///
@@ -287,8 +288,8 @@ pub(crate) unsafe fn advise(
     done
 }
 
-/// Drops the contents of a range; whether it reads as zero now. Contents that are not dropped stay as they were: the hardened
-/// build knows of free blocks that they are zero.
+/// Drops the contents of a range; whether it reads as zero now. Contents that are not dropped stay as they were: the
+/// hardened build knows of free blocks that they are zero.
 ///
 /// The first success of `madvise` is checked: qemu-user before 7.1 and some sandboxes do nothing and report success.
 ///
@@ -321,7 +322,7 @@ pub(crate) unsafe fn discard(start: NonNull<u8>, length: usize) -> bool {
 ///
 /// # Errors
 ///
-/// What `madvise(2)` returns.
+/// The errors of `madvise(2)`.
 ///
 /// # Safety
 ///
@@ -438,8 +439,8 @@ pub(crate) fn write_error(message: &[u8]) {
     let _ = unsafe { arch::call6(number::WRITE, 2, address, message.len(), 0, 0, 0) };
 }
 
-/// Blocks exactly these signals in this thread, one a bit; returns those that were blocked before. All bits if the kernel
-/// refuses: two signals are never blocked.
+/// Blocks exactly these signals in this thread, one a bit; returns those that were blocked before. All bits if the
+/// kernel refuses: two signals are never blocked.
 pub(crate) fn replace_blocked_signals(mask: usize) -> usize {
     const SIG_SETMASK: usize = 2;
     let mut before = usize::MAX;
@@ -453,8 +454,8 @@ pub(crate) fn replace_blocked_signals(mask: usize) -> usize {
 
 /// Whether the word at `address`, and so all of its OS page, is readable now.
 ///
-/// Calls `rt_sigprocmask` with an invalid operation: the kernel refuses, but only after it has read the new mask from the
-/// address.
+/// Calls `rt_sigprocmask` with an invalid operation: the kernel refuses, but only after it has read the new mask from
+/// the address.
 pub(crate) fn is_readable(address: usize) -> bool {
     const NO_WAY: usize = usize::MAX;
     const MASK_BYTES: usize = 8;

@@ -1,8 +1,8 @@
 //! The table of options, as data only.
 //!
-//! Relies on nothing, because two programs compile this file: the allocator, and the `masu` command, which lists the options
-//! without linking an allocator. The hard idea: a row is written once. A module that needs something of every row, such as
-//! the constructors or the rules, passes the name of a macro to `option_rows`.
+//! Relies on nothing, because two programs compile this file: the allocator, and the `masu` command, which lists the
+//! options without linking an allocator. The hard idea: a row is written once. A module that needs something of every
+//! row, such as the constructors or the rules, passes the name of a macro to `option_rows`.
 
 /// The unit of an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,10 +74,10 @@ macro_rules! option_rows {
             default "4M",
             holds "as for `retain`";
 
-            /// How long free memory stays before it is returned, in milliseconds, in place of the policy of `retain`:
-            /// memory that was free all that time is returned. No thread waits for the time: it is checked when runs of
-            /// memory are taken or freed, and now and then when a thread's cache is empty or full. So it takes up to twice
-            /// as long, and an idle program returns nothing. With 0 free memory is returned at once.
+            /// The time that free memory stays before it is returned, in milliseconds, in place of the policy of
+            /// `retain`: memory that was free all that time is returned. No thread waits for the time: it is checked
+            /// when runs of memory are taken or freed, and now and then when a thread's cache is empty or full. So it
+            /// takes up to twice as long, and an idle program returns nothing. With 0 free memory is returned at once.
             PurgeDelayMs, purge_delay_ms(delay: usize), "MASU_PURGE_DELAY_MS",
             Milliseconds 0 to MILLISECONDS_MAX,
             accepts "a number of milliseconds from 0 to 4294967295, or -1 for never",
@@ -92,7 +92,7 @@ macro_rules! option_rows {
             default "none",
             holds "at the next request that takes memory from the kernel; what is over it stays";
 
-            /// How many bytes of addresses to reserve at a time, rounded up to 2 MiB. Smaller values suit programs that
+            /// Bytes of addresses to reserve at a time, rounded up to 2 MiB. Smaller values suit programs that
             /// lock their memory or whose addresses are limited; larger ones need fewer mappings.
             ArenaSize, arena_size(bytes: usize), "MASU_ARENA_SIZE",
             Bytes 16777216 to 1073741824,
@@ -100,16 +100,16 @@ macro_rules! option_rows {
             default "1G, or a 32nd of the limit on addresses",
             holds "for addresses that are reserved from then on";
 
-            /// How many shards own pages. Threads of different shards do not wait for each other when their caches run
-            /// empty or full. Each shard has its own partly used pages.
+            /// The number of shards that own pages. Threads of different shards do not wait for each other when their
+            /// caches run empty or full. Each shard has its own partly used pages.
             Shards, shards(count: usize), "MASU_SHARDS",
             Count 1 to 60, accepts "a count from 1 to 60",
             default "one for each CPU that the program may run on, at most 60",
             holds "for threads that begin from then on and do not go on with the cache of one that ended";
 
-            /// Whether to ask the kernel for huge pages. With 1, masu asks for memory that is added to a heap of at least
-            /// `huge_pages_from`, unless the kernel's policy is `never`. With 0, masu asks for none, even where the
-            /// policy is `always`. masu cancels the request where freed memory was hardly used.
+            /// Whether to ask the kernel for huge pages. With 1, masu asks for memory that is added to a heap of at
+            /// least `huge_pages_from`, unless the kernel's policy is `never`. With 0, masu asks for none, even where
+            /// the policy is `always`. masu cancels the request where freed memory was hardly used.
             HugePages, huge_pages(on: bool), "MASU_HUGE_PAGES",
             Switch 0 to 1, accepts "0 or 1",
             default "1",
@@ -151,16 +151,16 @@ macro_rules! option_rows {
             default "0",
             holds "when the variables are read";
 
-            /// Whether `libmasu.so` lets `dlopen` obey `RTLD_DEEPBIND`. With 0 masu removes the flag: libraries that are
-            /// opened with it, as PHP's modules are, would free masu's blocks with the C library's `free`.
+            /// Whether `libmasu.so` lets `dlopen` obey `RTLD_DEEPBIND`. With 0 masu removes the flag: libraries that
+            /// are opened with it, as PHP's modules are, would free masu's blocks with the C library's `free`.
             Deepbind, deepbind(on: bool), "MASU_DEEPBIND",
             Switch 0 to 1, accepts "0 or 1",
             default "0",
             holds "for libraries that are opened from then on";
 
             /// The average number of bytes between two samples of a heap profile, started by `MASU_PROFILE` or by the
-            /// program. A block of as many bytes is in the profile with a chance of 63 %. With 1 every block is, and the
-            /// program takes several times as long.
+            /// program. A block of as many bytes is in the profile with a chance of 63 %. With 1 every block is, and
+            /// the program takes several times as long.
             ProfileInterval, profile_interval(bytes: usize), "MASU_PROFILE_INTERVAL",
             Bytes 1 to BYTES_MAX, accepts "a number of bytes, at least 1",
             default "512K",
@@ -182,7 +182,7 @@ macro_rules! option_rows {
             default "0",
             holds "at once for C's functions, and in a thread that allocates by Rust's layouts after some dozens of blocks";
 
-            /// How many guarded blocks there may be, live ones and freed ones that are still watched. While all slots
+            /// The most guarded blocks, live ones and freed ones that are still watched. While all slots
             /// hold a live block, no more are guarded. Each slot takes 64K of addresses, 1K, and its block's OS pages.
             GuardSlots, guard_slots(count: usize), "MASU_GUARD_SLOTS",
             Count 1 to 8000, accepts "a count from 1 to 8000",

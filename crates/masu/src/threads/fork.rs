@@ -1,14 +1,14 @@
 //! `fork`: every lock is held across it, so that the child finds none held by a thread that it does not have.
 //!
-//! Relies on each module with locks to visit them, and on [`each_lock`], the one list of those modules. One thread at a time
-//! has the *turn* to fork, with its signals blocked.
+//! Relies on each module with locks to visit them, and on [`each_lock`], the one list of those modules. One thread at a
+//! time has the *turn* to fork, with its signals blocked.
 //!
-//! The hard part is a signal handler that forks: the interrupted code may hold a lock, which stays as it is, because that code
-//! continues in both processes. Another thread may wait for that lock while it holds one of a lower rank, which then cannot be
-//! had; or it waits for the turn. So `fork` waits for a lock as long as no thread waits for the interrupted code's or for the
-//! turn, and soon gives up where one does. If it interrupted nothing, it lets go of everything and begins again. Else it goes on
-//! without the lock, which in the child belongs to a thread that does not exist. The data may be half changed, so a thread of
-//! the child that needs the lock ends the program with a message.
+//! The hard part is a signal handler that forks: the interrupted code may hold a lock, which stays as it is, because
+//! that code continues in both processes. Another thread may wait for that lock while it holds one of a lower rank,
+//! which then cannot be had; or it waits for the turn. So `fork` waits for a lock as long as no thread waits for the
+//! interrupted code's or for the turn, and soon gives up where one does. If it interrupted nothing, it lets go of
+//! everything and begins again. Else it goes on without the lock, which in the child belongs to a thread that does not
+//! exist. The data may be half changed, so a thread of the child that needs the lock ends the program with a message.
 
 use crate::blocks::{owner, shard, slot, transfer};
 use crate::diagnostics::{guards, sampling, unwind};
@@ -24,21 +24,22 @@ use crate::settings;
 use crate::threads::cache::{User, all, idle};
 use crate::threads::statistics::page;
 
-/// How often `fork` waits for a lock, about a millisecond each time, while a thread may wait for this one. A lock that is only
-/// busy is free long before: no lock is held for more than a few system calls, but its holder may be off its CPU for some tens
-/// of milliseconds. One that is not free by then belongs, as far as anyone can see, to a thread that waits for this one.
+/// The number of times that `fork` waits for a lock, about a millisecond each, while a thread may wait for this one. A
+/// lock that is only busy is free long before: no lock is held for more than a few system calls, but its holder may be
+/// off its CPU for some tens of milliseconds. One that is not free by then belongs, as far as anyone can see, to a
+/// thread that waits for this one.
 const PATIENCE: usize = 100;
 
 /// The turn to fork.
 static TURN: RawLock = RawLock::on(AtomicU32::new(0));
-/// Whether this `fork` found other threads, and so holds the streams' lock too. This and the following are written by the thread
-/// that has the turn.
+/// Whether this `fork` found other threads, and so holds the streams' lock too. This and the following are written by
+/// the thread that has the turn.
 static HAS_OTHERS: AtomicBool = AtomicBool::new(false);
 /// Whether it holds the locks of registered threads too.
 static HOLDS_ALL: AtomicBool = AtomicBool::new(false);
 /// The signals that were blocked before it.
 static SIGNALS: AtomicUsize = AtomicUsize::new(0);
-/// How many `fork`s are inside this one: handlers of other libraries may fork.
+/// The number of `fork`s inside this one: handlers of other libraries may fork.
 static INNER: AtomicU32 = AtomicU32::new(0);
 
 /// Registers the handlers.
@@ -48,8 +49,8 @@ pub(super) fn watch() {
 
 /// Visits the locks of all modules, in the order of their ranks. No table: it would be relocated at the start of every
 /// program.
-// COUPLING: Each module with a lock has a function that visits it, called here. `cargo xtask tidy` allows locks in these
-// modules only (`xtask/src/tidy/doors.rs`).
+// COUPLING: Each module with a lock has a function that visits it, called here. `cargo xtask tidy` allows locks in
+// these modules only (`xtask/src/tidy/doors.rs`).
 #[inline(always)]
 fn each_lock(visit: Visit<'_>) {
     all::each_lock(visit);
@@ -86,7 +87,8 @@ extern "C" fn before() {
     }
 }
 
-/// Takes the turn and holds all locks, the streams' too if there are other threads. False if this thread must begin again.
+/// Takes the turn and holds all locks, the streams' too if there are other threads. False if this thread must begin
+/// again.
 #[inline(always)]
 fn hold_all() -> bool {
     let signals = kernel::replace_blocked_signals(usize::MAX);

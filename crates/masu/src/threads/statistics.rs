@@ -1,11 +1,11 @@
 //! The statistics of all layers together: live, free and committed memory, and how often blocks and memory moved.
 //!
-//! Relies on counts that each layer keeps for its own work or on slow paths; nothing is counted on a fast path. Live blocks
-//! are those that pages handed out, less those in caches.
+//! Relies on counts that each layer keeps for its own work or on slow paths; nothing is counted on a fast path. Live
+//! blocks are those that pages handed out, less those in caches.
 //!
 //! The hard idea is that reading stops no other thread: each number is read under its own layer's lock, so while other
-//! threads allocate, numbers of different layers are from different moments. When no other thread allocates, they are exact
-//! and sums agree.
+//! threads allocate, numbers of different layers are from different moments. When no other thread allocates, they are
+//! exact and sums agree.
 
 pub(crate) mod page;
 
@@ -40,7 +40,7 @@ macro_rules! structure {
         }
 
         impl $name {
-            /// How many numbers there are.
+            /// The number of numbers.
             pub const LENGTH: usize = size_of::<$name>() / size_of::<usize>();
             /// Their names in order, each followed by a comma. One text, because an array of texts would be relocated
             /// whenever the library is loaded.
@@ -75,8 +75,8 @@ structure! {
         free_bytes,
         /// Bytes of free runs among them, which are kept for later use.
         kept_bytes,
-        /// Bytes readable and writable, which the kernel may have to back. RSS is at most this, plus the program's other
-        /// memory.
+        /// Bytes readable and writable, which the kernel may have to back. RSS is at most this, plus the program's
+        /// other memory.
         committed_bytes,
         /// Bytes of addresses reserved.
         reserved_bytes,
@@ -115,7 +115,8 @@ structure! {
         purged_bytes,
         /// Purges that the kernel refused.
         refused_purges,
-        /// Bytes for which huge pages were ever requested. `AnonHugePages` of `/proc/self/smaps` says how many there are.
+        /// Bytes for which huge pages were ever requested. `AnonHugePages` of `/proc/self/smaps` says how many there
+        /// are.
         huge_page_bytes,
         /// First-class heaps.
         heaps,
@@ -343,14 +344,14 @@ impl Statistics {
     }
 }
 
-/// What of the runs and the guarded blocks is not in use. Other threads may have guarded and freed blocks since those in use were
-/// counted, so that more may be guarded than is in use, and more in use than there is.
+/// The bytes of runs and guarded blocks that are not in use. Other threads may have guarded and freed blocks since
+/// those in use were counted, so that more may be guarded than is in use, and more in use than there is.
 fn free_bytes(run_bytes: usize, guarded_bytes: usize, used_bytes: usize) -> usize {
     (run_bytes + guarded_bytes).saturating_sub(used_bytes)
 }
 
-/// The statistics of the process now; passes those of each size class, with its index, to `take`. The calling thread must
-/// be registered, because this takes locks that `fork` must be able to take.
+/// The statistics of the process now; passes those of each size class, with its index, to `take`. The calling thread
+/// must be registered, because this takes locks that `fork` must be able to take.
 #[cold]
 #[inline(never)]
 pub(crate) fn collect(take: &mut dyn FnMut(usize, &ClassStatistics)) -> Statistics {

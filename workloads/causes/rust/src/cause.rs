@@ -16,7 +16,7 @@ pub struct Cause {
     /// None are taken where 0 is usual.
     pub threads: Range,
     pub size: Range,
-    /// Of the size.
+    /// The unit of the size.
     pub unit: &'static str,
     pub rounds: usize,
     /// Returns a checksum of what was read back from memory.

@@ -1,5 +1,5 @@
-//! What is built before anything is measured: masu's library, the patterns, the floor, and what the programs
-//! read; and which mallocs there are.
+//! The builds before anything is measured: masu's library, the patterns, the floor, and the files that the programs
+//! read; and the catalogue of mallocs.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! What one pattern's comparison says: medians, ratios, who worked, and how masu stands against the
+//! The figures of one pattern's comparison: medians, ratios, the threads that worked, and masu against the
 //! best peer.
 //!
 //! It relies on the lab's results files and its statistics. The hard part is the best peer: it is chosen by

@@ -1,6 +1,6 @@
 //! The figures as Markdown tables: time, memory, CPU and faults, and the means of groups.
 //!
-//! It relies on `figures.rs`. What decides the layout: a reader looks for one pattern and one malloc,
+//! It relies on `figures.rs`. The layout's reason: a reader looks for one pattern and one malloc,
 //! so patterns are rows and mallocs columns, and every table has the reference in units, the others
 //! as ratios to it. Nothing is left out where masu loses.
 
@@ -164,7 +164,7 @@ pub(super) fn means(patterns: &[Figures], measure: Measure) -> String {
     table.to_string()
 }
 
-/// How much each program asks for: requests in a run and, by the reference's wall time, in a second, and the
+/// The requests of each program: in a run and, by the reference's wall time, in a second, and the
 /// bytes of one.
 pub(super) fn asked(programs: &[Figures], asked: &[Asked]) -> String {
     let heads = ["program", "requests, millions", "millions a second", "bytes a request"];

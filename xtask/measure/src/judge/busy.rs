@@ -122,7 +122,7 @@ impl Change {
     }
 }
 
-/// Whether it says that memory costs time, and names a malloc or a setting against that. What was only left open says nothing.
+/// Whether it says that memory costs time, and names a malloc or a setting against that. A finding that was only left open says nothing.
 fn costs_time(finding: &Finding) -> bool {
     finding.id != OPEN && !OF_SIZE.contains(&finding.id.as_str()) && !finding.variants.is_empty()
 }

@@ -111,7 +111,7 @@ pub(super) enum Verdict {
 }
 
 impl Verdict {
-    /// Of what was named, and the best of all; none of them where that is the program as it is.
+    /// The verdict on the named variant, and the best of all variants; none where that is the program as it is.
     pub(super) fn of<'a>(
         named: Option<&str>,
         all: &'a [Effect],

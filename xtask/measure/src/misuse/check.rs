@@ -16,7 +16,7 @@ use super::verdict::Tally;
 /// Runs of the cases in which masu seems to differ, before that is reported.
 const RUNS: usize = 15;
 
-/// Holds `results` against the page. What differs is run again and oftener: a hardened build draws at random.
+/// Holds `results` against the page. A difference is run again and oftener: a hardened build draws at random.
 pub(super) fn hold(root: &Path, program: &Path, results: &Results) -> Result<()> {
     let text =
         std::fs::read_to_string(root.join(PAGE)).with_context(|| format!("reading {PAGE}"))?;

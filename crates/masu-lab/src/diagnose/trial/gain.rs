@@ -1,8 +1,8 @@
 //! The gain that a trial showed, in words: the smallest change that gets nearly all of it, and the result of each
 //! candidate.
 //!
-//! Relies on a proof with its verdicts (`rounds.rs`). Of the changes that gain nearly as much as the best, the smallest
-//! comes first.
+//! Relies on a proof with its verdicts (`rounds.rs`). The smallest of the changes that gain nearly as
+//! much as the best comes first.
 
 use super::super::finding::Remedy;
 use super::super::thresholds::{CAUSE_SHARE, LITTLE_SHARE};

@@ -1,8 +1,9 @@
 //! The memory of one owner: pages by class, and large blocks.
 //!
-//! Relies on pages and on a mixed slice for their bitmaps, and on the ranges for runs of slices. Each page is in one list:
-//! that of its class if it has free blocks, else that of all full pages. Large blocks are in another. The lists are linked
-//! through slices, so releasing everything takes one step for each page and large block, whatever number of blocks they hold.
+//! Relies on pages and on a mixed slice for their bitmaps, and on the ranges for runs of slices. Each page is in one
+//! list: that of its class if it has free blocks, else that of all full pages. Large blocks are in another. The lists
+//! are linked through slices, so releasing everything takes one step for each page and large block, whatever number of
+//! blocks they hold.
 
 use core::ptr;
 
@@ -23,11 +24,12 @@ use crate::platform::fault::{self, Fault};
 const SPARSE_BYTES_MIN: usize = 4 << 20;
 /// Pages are sparse when less than one part in this many is handed out.
 const SPARSE_SHARE: usize = 4;
-/// The work of one step of a pass through sparse pages: ranges purged, and pages visited. The last page may exceed the first.
+/// The work of one step of a pass through sparse pages: ranges purged, and pages visited. The last page may exceed the
+/// first.
 const STEP_RANGES: usize = 8;
 const STEP_PAGES: usize = 256;
 
-/// What an owner's memory holds.
+/// The counts of an owner's memory.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Counts {
     /// Blocks of pages handed out to the program or to caches, and their bytes.
@@ -225,8 +227,8 @@ impl Holdings {
         unsafe { ranges.free(page.0, slices, dirty) };
     }
 
-    /// Begins a pass that purges free memory inside pages, if few blocks keep many pages and a good part was freed since
-    /// the last pass began.
+    /// Begins a pass that purges free memory inside pages, if few blocks keep many pages and a good part was freed
+    /// since the last pass began.
     fn look(&mut self) {
         let (pages, blocks) = (self.counts.page_bytes, self.counts.block_bytes);
         let before = self.bytes_at_purge;
@@ -282,8 +284,8 @@ impl Holdings {
         Class::all().filter(move |class| occupied & (1 << class.page_index()) != 0)
     }
 
-    /// Finishes the pass through sparse pages, and releases the empty pages that were kept, and the mixed slice if it is
-    /// empty.
+    /// Finishes the pass through sparse pages, and releases the empty pages that were kept, and the mixed slice if it
+    /// is empty.
     pub(super) fn trim(&mut self) {
         while self.is_passing() {
             self.take_step();
@@ -368,7 +370,8 @@ impl Holdings {
             all_slices += slices;
             let stripe = stripes::of(first);
             freed_to.insert(stripe);
-            // What is too much goes back when all is merged: piece by piece a heap of 1 GiB would be thousands of system calls.
+            // The excess goes back when all is merged: piece by piece a heap of 1 GiB would be thousands of system
+            // calls.
             let mut ranges = stripe.lock_in_others();
             if is_large {
                 ranges.count_large(-1, -slices.cast_signed());
@@ -384,8 +387,8 @@ impl Holdings {
         *self = Holdings::new();
     }
 
-    /// Removes some page, the mixed slice or a large block: returns its first slice, how many it has, the bytes that may
-    /// be resident, and whether it was a large block.
+    /// Removes some page, the mixed slice or a large block: returns its first slice, how many it has, the bytes that
+    /// may be resident, and whether it was a large block.
     fn close_any(&mut self) -> Option<((&'static Slice, usize, usize), bool)> {
         if let Some(first) = self.large.first() {
             let slices = self.close_large(first);

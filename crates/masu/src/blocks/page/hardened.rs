@@ -1,8 +1,8 @@
 //! Pages of the hardened build: each has a record of every block, and some have a guard behind them.
 //!
 //! Relies on its parent for what all pages have. A record is two bytes per block in the allocator's own memory: the
-//! requested size of a live block, else its state. So a pointer is classified without reading the block, and nothing that a
-//! program writes changes the record.
+//! requested size of a live block, else its state. So a pointer is classified without reading the block, and nothing
+//! that a program writes changes the record.
 
 use core::cell::Cell;
 use core::ptr::{self, NonNull};
@@ -41,12 +41,12 @@ const _: () = assert!(LIVE_MAX < UNKNOWN as usize);
 
 /// The most pages with a guard: each may take two of the 65,530 mappings of a process.
 const GUARDED_MAX: usize = 8 << 10;
-/// How many there are now.
+/// Their number now.
 static GUARDED: AtomicUsize = AtomicUsize::new(0);
 
 impl Page {
-    /// A new page of `class` that belongs to `shard`, with all blocks free, and with a guard behind it if `guarded`; `None`
-    /// without memory.
+    /// A new page of `class` that belongs to `shard`, with all blocks free, and with a guard behind it if `guarded`;
+    /// `None` without memory.
     #[inline(never)]
     pub(crate) fn create_hardened(class: Class, shard: u8, guarded: bool) -> Option<Page> {
         let (slices, blocks) = (class.page_slices(), class.page_blocks());
@@ -151,7 +151,8 @@ impl Page {
         unsafe { &*self.records().add(index) }.set(value);
     }
 
-    /// Takes the first free block from index `from` on, wrapping around at the end; the page has one. Returns its index.
+    /// Takes the first free block from index `from` on, wrapping around at the end; the page has one. Returns its
+    /// index.
     #[inline]
     pub(crate) fn take_from(self, class: Class, from: usize) -> usize {
         let words = self.0.bitmap(class.page_blocks().div_ceil(64));

@@ -1,7 +1,7 @@
-//! What of a page is purged: whole OS pages of free blocks, several at once, and the record of which they are.
+//! The purged part of a page: whole OS pages of free blocks, several at once, and the record of them.
 //!
-//! Relies on its parent for the bitmap of free blocks. A page has a bit for each piece that was purged and not handed out
-//! since, so that nothing is purged twice.
+//! Relies on its parent for the bitmap of free blocks. A page has a bit for each piece that was purged and not handed
+//! out since, so that nothing is purged twice.
 
 use super::Page;
 use crate::memory::class::{Class, PAGE_SLICES_MAX};
@@ -13,7 +13,8 @@ use crate::platform::sync::Cell;
 /// Fewer free OS pages in a row are not purged.
 const PURGE_OS_PAGES_MIN: usize = 2;
 
-/// The most ranges of OS pages in one purge: at least as many as one page may have, with an OS page between any two of them.
+/// The most ranges of OS pages in one purge: at least as many as one page may have, with an OS page between any two of
+/// them.
 const SPANS_MAX: usize = 64;
 
 const _: () = {
@@ -121,8 +122,8 @@ impl Page {
         purge.bytes += end - start;
     }
 
-    /// Whether the page is in no list because its free memory is being purged. No block of it is handed out then; blocks are
-    /// returned to it as always.
+    /// Whether the page is in no list because its free memory is being purged. No block of it is handed out then;
+    /// blocks are returned to it as always.
     pub(crate) fn is_away(self) -> bool {
         self.0.zero.get()
     }
@@ -153,7 +154,8 @@ impl Page {
     }
 }
 
-/// The index of the first set bit from `index` on, with `flipped` applied to its word; behind the last word if there is none.
+/// The index of the first set bit from `index` on, with `flipped` applied to its word; behind the last word if there is
+/// none.
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.purge.page_next_bit")]
 fn next_bit(words: &[Cell<u64>], index: usize, flipped: u64) -> usize {

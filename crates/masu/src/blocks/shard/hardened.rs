@@ -1,12 +1,12 @@
 //! Blocks of the hardened build, one at a time: a free one is chosen at random; a freed one is checked, cleared and
 //! quarantined before it is free.
 //!
-//! Relies on its parent for the pages of a class in a shard and for their lock, and on pages for their records. No cache
-//! holds blocks here, so a record says whether the program has the block.
+//! Relies on its parent for the pages of a class in a shard and for their lock, and on pages for their records. No
+//! cache holds blocks here, so a record says whether the program has the block.
 //!
-//! The quarantine has two stages. A freed block waits in a queue until as many others were freed, then replaces a random
-//! block of a second stage of the same length, which leaves. The leaving block's bytes must still be zero: if not, the
-//! program wrote to it after it was freed.
+//! The quarantine has two stages. A freed block waits in a queue until as many others were freed, then replaces a
+//! random block of a second stage of the same length, which leaves. The leaving block's bytes must still be zero: if
+//! not, the program wrote to it after it was freed.
 
 use core::cell::UnsafeCell;
 use core::ptr;
@@ -20,7 +20,8 @@ use crate::memory::metadata;
 use crate::memory::random::Random;
 use crate::platform::sync::Guard;
 
-/// Bytes of blocks of a class in a shard's queue, and at most so many blocks, but at least one. The second stage is as long.
+/// Bytes of blocks of a class in a shard's queue, and at most so many blocks, but at least one. The second stage is as
+/// long.
 const LINE_BYTES: usize = 32 << 10;
 const LINE_BLOCKS_MAX: usize = 512;
 /// One page in this many has a guard behind it, chosen at random.
@@ -107,8 +108,8 @@ pub(crate) struct Taken {
     pub(crate) zeroed: bool,
 }
 
-/// Takes a free block of `class` for `size` bytes from the pages of `shard`, or of another shard if there is no memory for
-/// a new page; `None` without memory.
+/// Takes a free block of `class` for `size` bytes from the pages of `shard`, or of another shard if there is no memory
+/// for a new page; `None` without memory.
 #[inline]
 pub(crate) fn take(shard: Shard, class: Class, size: usize) -> Option<Taken> {
     let taken = take_from(shard, class, size, true);
@@ -161,8 +162,8 @@ fn take_from(shard: Shard, class: Class, size: usize, makes: bool) -> Option<Tak
 }
 
 impl ClassPages {
-    /// Makes a block free that leaves the quarantine, or says where it was written to. Returns its page where that is now
-    /// empty and removed, to be released.
+    /// Makes a block free that leaves the quarantine, or says where it was written to. Returns its page where that is
+    /// now empty and removed, to be released.
     fn end_quarantine(&mut self, class: Class, block: usize) -> Result<Option<Page>, Wrong> {
         // SAFETY: Quarantined blocks lie in pages.
         let page = unsafe { page_at(block) };
@@ -209,7 +210,7 @@ pub(crate) fn first_written(block: usize, size: usize) -> Option<usize> {
     (0..size).find(|offset| unsafe { bytes.add(*offset).read() } != 0)
 }
 
-/// What is wrong with a pointer or with its block.
+/// The fault of a pointer or of its block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wrong {
     /// It points to no page.
@@ -265,7 +266,7 @@ pub(crate) fn hold(address: usize) -> Result<Held, Wrong> {
     }
 }
 
-/// What is wrong with an address `offset` bytes into a page, where no block starts.
+/// The fault of an address `offset` bytes into a page, where no block starts.
 #[cold]
 #[inline(never)]
 fn inside(page: Page, class: Class, offset: usize) -> Wrong {

@@ -2,7 +2,7 @@
 //!
 //! Relies on an arena's place at a multiple of 1 GiB, where the following addresses are usually free. An arena reserved as a
 //! whole would take addresses from the rest of the program; several short ones would have a head each and no room for long
-//! blocks. So there is one arena, as long as the limit. Of its head, only the slots and bitmaps that it may need are
+//! blocks. So there is one arena, as long as the limit. Only the slots and bitmaps of its head that it may need are
 //! reserved, with a hole between them, and it grows and shrinks at its end.
 
 use core::ptr::{self, NonNull};

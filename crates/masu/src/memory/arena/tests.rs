@@ -1,4 +1,4 @@
-//! Which huge pages a block fills.
+//! The huge pages that a block fills.
 
 use super::*;
 

@@ -272,7 +272,7 @@ impl Ranges {
         }
     }
 
-    /// Owes purging what exceeds `most`, after `freed` bytes more are dirty. What exceeds `budget` and is owed already stays owed.
+    /// Owes purging what exceeds `most`, after `freed` bytes more are dirty. Bytes over `budget` that are owed already stay owed.
     #[inline(never)]
     pub(super) fn owe_after_grace(&mut self, budget: usize, most: usize, freed: usize) {
         let owed = self.owed_down_to.filter(|_| self.dirty_bytes > budget);

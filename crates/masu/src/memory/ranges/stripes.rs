@@ -1,11 +1,11 @@
 //! The ranges of the process, in stripes, so that threads need not wait for each other's runs.
 //!
-//! Relies on its parent for a stripe: ranges with a lock, arenas and counts of their own. A freed run returns to the stripe
-//! of its arena, whichever thread frees it. The hard idea is the number of stripes. One stripe keeps all free memory in one
-//! place, where every request finds it, and is best as long as no thread waits. So there is one at first, and twice as many
-//! each time that many calls had to wait, up to one a CPU, or four. Before a stripe asks the kernel for more, it takes dirty runs of
-//! another one that was idle for a while. `stripes/README.md` has the invariants of all stripes together, and the races that
-//! must not happen.
+//! Relies on its parent for a stripe: ranges with a lock, arenas and counts of their own. A freed run returns to the
+//! stripe of its arena, whichever thread frees it. The hard idea is the number of stripes. One stripe keeps all free
+//! memory in one place, where every request finds it, and is best as long as no thread waits. So there is one at first,
+//! and twice as many each time that many calls had to wait, up to one a CPU, or four. Before a stripe asks the kernel
+//! for more, it takes dirty runs of another one that was idle for a while. `stripes/README.md` has the invariants of
+//! all stripes together, and the races that must not happen.
 
 use core::{mem, ptr};
 
@@ -24,8 +24,8 @@ const MANY_SHARDS: usize = 4;
 
 /// The number of waiting calls, of [`CALLS`] that took or freed a run, after which there are more stripes.
 const WAITS: u32 = if cfg!(loom) { 1 } else { 16 };
-/// The same where CPUs are few: a thread also waits because a lock's holder lost its CPU, which more locks do not help, and
-/// one place for all free memory is worth more.
+/// The same where CPUs are few: a thread also waits because a lock's holder lost its CPU, which more locks do not help,
+/// and one place for all free memory is worth more.
 const WAITS_FEW: u32 = CALLS / 4;
 pub(super) const CALLS: u32 = 1024;
 
@@ -41,8 +41,8 @@ struct Common {
     waits: AtomicU32,
     /// The stripes that owe memory, a bit each.
     owing: AtomicUsize,
-    /// For the layer above, whose slow calls read them beside `owing`: the passes through sparse pages that are under way,
-    /// and the number of shards that threads have had, 0 while they are few.
+    /// For the layer above, whose slow calls read them beside `owing`: the passes through sparse pages that are under
+    /// way, and the number of shards that threads have had, 0 while they are few.
     passes: AtomicUsize,
     many_shards: AtomicUsize,
 }
@@ -56,8 +56,8 @@ static COMMON: Common = Common {
     many_shards: AtomicUsize::new(0),
 };
 
-/// The bytes of all stripes, each as it was when it last looked, and the number of steps of purging: on their own pair of
-/// cache lines.
+/// The bytes of all stripes, each as it was when it last looked, and the number of steps of purging: on their own pair
+/// of cache lines.
 #[repr(align(128))]
 struct Sum {
     live_bytes: AtomicUsize,
@@ -191,8 +191,8 @@ pub(crate) fn next_step() -> usize {
     step
 }
 
-/// Takes a step of purging: see [`SharedRanges::purge_step`]. Every other time the stripe is `own`, if it owes, and in between each
-/// owing stripe in turn, so that no debt waits behind a busy stripe.
+/// Takes a step of purging: see [`SharedRanges::purge_step`]. Every other time the stripe is `own`, if it owes, and in
+/// between each owing stripe in turn, so that no debt waits behind a busy stripe.
 pub(crate) fn purge_step(own: &'static SharedRanges, few: usize, step: usize) {
     // ORDERING: Relaxed, as above.
     let owing = COMMON.owing.load(Ordering::Relaxed);
@@ -250,8 +250,8 @@ pub(super) fn others(this: &SharedRanges) -> Bytes {
     })
 }
 
-/// Ends the grace of free memory in the stripe of the thread with this number, if it is over: for a thread that neither takes
-/// nor frees a run. Returns about the live bytes of the process. The caller holds no lock.
+/// Ends the grace of free memory in the stripe of the thread with this number, if it is over: for a thread that neither
+/// takes nor frees a run. Returns about the live bytes of the process. The caller holds no lock.
 #[inline(never)]
 pub(crate) fn pass_time(number: u8) -> usize {
     let stripe = for_thread(number);
@@ -270,13 +270,13 @@ pub(crate) struct Sums {
     pub(crate) large_blocks: usize,
     pub(crate) large_bytes: usize,
     pub(crate) large_made: usize,
-    /// Of arenas.
+    /// Bytes of arenas.
     pub(crate) committed_bytes: usize,
     pub(crate) reserved_bytes: usize,
 }
 
-/// Sums over all stripes, each at a moment of its own. One is locked at a time, because a thread that holds one and waits for
-/// the next would block a `fork` that interrupted the holder of that. The caller holds no lock of a stripe.
+/// Sums over all stripes, each at a moment of its own. One is locked at a time, because a thread that holds one and
+/// waits for the next would block a `fork` that interrupted the holder of that. The caller holds no lock of a stripe.
 #[cold]
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.statistics.stripes_read")]
@@ -403,7 +403,7 @@ impl Held<'_> {
         self.publish();
         if let Some(mut other) = self.idle_one() {
             other.publish();
-            // What others got since they last looked may be all that this one need not keep.
+            // The bytes that others got since they last looked may be all that this one need not keep.
             if other.others.dirty < other.dirty_bytes() {
                 other.others = others(other.shared);
             }

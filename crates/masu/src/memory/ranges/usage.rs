@@ -1,9 +1,9 @@
-//! How much of the memory that is purged was used, and so whether huge pages are worth it.
+//! The used part of memory that is purged, and so whether huge pages are worth it.
 //!
-//! Relies on slices. A program may allocate blocks for the worst case and write to little of each. With huge pages, the first
-//! touch of such a block zeroes 2 MiB, each time that it was purged and handed out again. The hard idea: memory that is about
-//! to be purged belongs to nobody and can be read. A sample of OS pages suffices. An OS page of zeros counts as unused: a
-//! program that fills pages with zeros loses huge pages, and nothing else.
+//! Relies on slices. A program may allocate blocks for the worst case and write to little of each. With huge pages, the
+//! first touch of such a block zeroes 2 MiB, each time that it was purged and handed out again. The hard idea: memory
+//! that is about to be purged belongs to nobody and can be read. A sample of OS pages suffices. An OS page of zeros
+//! counts as unused: a program that fills pages with zeros loses huge pages, and nothing else.
 
 use core::{ptr, slice};
 
@@ -80,8 +80,8 @@ pub(super) struct Look {
     used: u32,
 }
 
-/// Whether most of the end of a run was used, the last MiB or all of a shorter one: a block that only grows may be mostly
-/// untouched, and a huge page would make all of it resident. The caller owns the run.
+/// Whether most of the end of a run was used, the last MiB or all of a shorter one: a block that only grows may be
+/// mostly untouched, and a huge page would make all of it resident. The caller owns the run.
 pub(super) fn is_end_used(first: &'static Slice, slices: usize) -> bool {
     let looked_at = slices.min(SAMPLES);
     // SAFETY: The end lies in the run.
@@ -89,8 +89,8 @@ pub(super) fn is_end_used(first: &'static Slice, slices: usize) -> bool {
     look.used * 2 > look.looked_at
 }
 
-/// Samples a run that no thread writes to now. Where nothing was written, this costs a few faults, which map the kernel's
-/// zero page.
+/// Samples a run that no thread writes to now. Where nothing was written, this costs a few faults, which map the
+/// kernel's zero page.
 #[cold]
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.purge.usage_look")]

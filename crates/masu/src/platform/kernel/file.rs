@@ -32,7 +32,7 @@ impl File {
     ///
     /// # Errors
     ///
-    /// What `open(2)` returns: `EEXIST` where the name exists.
+    /// The errors of `open(2)`: `EEXIST` where the name exists.
     pub(crate) fn create_private(path: &CStr) -> Result<File, Errno> {
         File::open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW)
     }
@@ -41,7 +41,7 @@ impl File {
     ///
     /// # Errors
     ///
-    /// What `open(2)` returns.
+    /// The errors of `open(2)`.
     pub(crate) fn open_to_read(path: &CStr) -> Result<File, Errno> {
         File::open(path, 0)
     }
@@ -58,7 +58,7 @@ impl File {
     ///
     /// # Errors
     ///
-    /// What `read(2)` returns.
+    /// The errors of `read(2)`.
     pub(crate) fn read(&self, bytes: &mut [u8]) -> Result<usize, Errno> {
         let place = bytes.as_mut_ptr().expose_provenance();
         // SAFETY: The kernel writes at most so many bytes there.
@@ -69,7 +69,7 @@ impl File {
     ///
     /// # Errors
     ///
-    /// What `write(2)` returns; `EFBIG` where a limit on file sizes forbids it.
+    /// The errors of `write(2)`; `EFBIG` where a limit on file sizes forbids it.
     pub(crate) fn write(&self, mut bytes: &[u8]) -> Result<(), Errno> {
         const EINTR: Errno = Errno(4);
         /// More interruptions of one write come from no signals, and would block the caller forever.
@@ -117,7 +117,7 @@ pub(crate) fn remove(path: &CStr) {
 ///
 /// # Errors
 ///
-/// What `getcwd(2)` returns: `ERANGE` where there is too little room.
+/// The errors of `getcwd(2)`: `ERANGE` where there is too little room.
 pub(crate) fn current_folder(bytes: &mut [u8]) -> Result<usize, Errno> {
     let place = bytes.as_mut_ptr().expose_provenance();
     // SAFETY: The kernel writes at most so many bytes there.

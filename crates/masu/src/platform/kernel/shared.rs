@@ -1,9 +1,9 @@
 //! Memory that other processes may read, with the process's number and a clock for the readers.
 //!
-//! Relies on a file in memory (`memfd_create(2)`): processes with the right to do so find it under `/proc/PID/fd`, and it
-//! goes with the process. The hard idea is how others could harm this process through the file: shortening it under a
-//! mapping would kill a process that touches the mapping. So the length is sealed, and so is writing by others, where the
-//! kernel has that seal.
+//! Relies on a file in memory (`memfd_create(2)`): processes with the right to do so find it under `/proc/PID/fd`, and
+//! it goes with the process. The hard idea is how others could harm this process through the file: shortening it under
+//! a mapping would kill a process that touches the mapping. So the length is sealed, and so is writing by others, where
+//! the kernel has that seal.
 
 use core::ffi::CStr;
 use core::ptr::{self, NonNull};
@@ -26,7 +26,7 @@ const DESCRIPTOR_MIN: usize = 960;
 ///
 /// # Errors
 ///
-/// What the calls return; `EFBIG` where a limit on file sizes forbids it.
+/// The errors of the calls; `EFBIG` where a limit on file sizes forbids it.
 #[inline(never)]
 pub(crate) fn share(name: &CStr, length: usize) -> Result<(NonNull<u8>, SharedFile), Errno> {
     const CLOSE_ON_EXEC: usize = 1;

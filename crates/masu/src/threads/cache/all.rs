@@ -28,14 +28,15 @@ pub(crate) struct Threads {
     pub(crate) watches_fork: bool,
 }
 
-// SAFETY: The references are followed under the lock around this; the caches they lead to are touched only by their threads,
-// except for counts.
+// SAFETY: The references are followed under the lock around this; the caches they lead to are touched only by their
+// threads, except for counts.
 unsafe impl Send for Threads {}
 
 pub(crate) static THREADS: Lock<Threads> =
     Lock::new(Threads { first: None, made: 0, cpus: 0, key: None, watches_fork: false });
 
-/// How many forks lie between the first process and this one. Guarded by the threads' lock, or set while there is one thread.
+/// The number of forks between the first process and this one. Guarded by the threads' lock, or set while there is one
+/// thread.
 static GENERATION: Count = Count::new(0);
 
 impl Threads {
@@ -90,7 +91,8 @@ fn prepare_samples() {
     shard::prepare_samples();
 }
 
-/// Has all threads' requests counted, for the profile that has just started. A thread that starts later counts by itself.
+/// Has all threads' requests counted, for the profile that has just started. A thread that starts later counts by
+/// itself.
 #[cold]
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.profile.all_count_all")]
@@ -106,8 +108,8 @@ fn count_all() {
     }
 }
 
-/// Applies the option `guard_rate`, if it changed. This thread notices later, like the others: it may be inside a slow path
-/// whose stack must not change.
+/// Applies the option `guard_rate`, if it changed. This thread notices later, like the others: it may be inside a slow
+/// path whose stack must not change.
 #[inline]
 pub(crate) fn apply_guard_rate() {
     if !guards::is_rate_current() {
@@ -165,8 +167,8 @@ pub(crate) fn each_lock(visit: Visit<'_>) {
     visit.see(THREADS.raw());
 }
 
-/// How many threads have started to use masu, counted before they take a lock, and how many of them have ended. On a line that
-/// only threads write that start or end.
+/// The threads that have started to use masu, counted before they take a lock, and those of them that have ended. On a
+/// line that only threads write that start or end.
 #[repr(align(64))]
 struct Number {
     starts: AtomicUsize,
@@ -200,7 +202,7 @@ pub(crate) fn threads() -> usize {
     NUMBER.starts.load(Ordering::Relaxed).saturating_sub(ends)
 }
 
-/// How many forks lie between the first process and this one.
+/// The number of forks between the first process and this one.
 pub(crate) fn generation() -> usize {
     GENERATION.get()
 }
@@ -213,13 +215,13 @@ pub(crate) fn begin_generation() {
     NUMBER.ends.store(starts.saturating_sub(1), Ordering::Relaxed);
 }
 
-/// Whether this cache's last thread belongs to a process that this one was forked from: the thread does not exist here, and
-/// its blocks stay in its cache.
+/// Whether this cache's last thread belongs to a process that this one was forked from: the thread does not exist here,
+/// and its blocks stay in its cache.
 pub(crate) fn is_orphaned(cache: &ThreadCache) -> bool {
     cache.traffic.user() != User::Nobody && cache.traffic.generation() != GENERATION.get()
 }
 
-/// How many runs all threads have parked, and their slices; they may change while they are counted.
+/// The number of runs that all threads have parked, and their slices; they may change while they are counted.
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.statistics.all_parked")]
 pub(crate) fn parked() -> (usize, usize) {

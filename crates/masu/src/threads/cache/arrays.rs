@@ -1,9 +1,9 @@
 //! Arrays of a thread's stacks, out of memory that the thread took for several of them.
 //!
-//! Relies on metadata. Threads that start open many stacks and lengthen them soon after; were each array taken by itself,
-//! they would all meet at the lock of metadata. So each time a thread takes as much as it has, up to a bound: a thread that
-//! does little has no more than it needs. Short arrays that it frees stay its own, so that it takes no more, however often its
-//! stacks grow and shrink. The first thread takes its arrays one by one, as it meets nobody.
+//! Relies on metadata. Threads that start open many stacks and lengthen them soon after; were each array taken by
+//! itself, they would all meet at the lock of metadata. So each time a thread takes as much as it has, up to a bound: a
+//! thread that does little has no more than it needs. Short arrays that it frees stay its own, so that it takes no
+//! more, however often its stacks grow and shrink. The first thread takes its arrays one by one, as it meets nobody.
 
 use core::ptr::{self, NonNull};
 
@@ -18,14 +18,14 @@ const CHUNK_WORDS_MAX: usize = 256;
 const WORDS_MAX: usize = 64;
 /// The lengths of such arrays: powers of two.
 const LENGTHS: usize = (WORDS_MAX / WORDS_MIN).ilog2() as usize + 1;
-/// What is left of the words taken last is cut into arrays of this length, which most stacks begin with.
+/// The length of the arrays that the rest of the words taken last is cut into; most stacks begin with it.
 const REST_WORDS: usize = 16;
 
 /// A thread's memory for arrays.
 pub(super) struct Arrays {
     /// The pool of metadata that they come from where many threads run at once.
     pool: u8,
-    /// What is left of the words taken last.
+    /// The rest of the words taken last.
     next: Cell<usize>,
     left_words: Cell<usize>,
     /// Words ever taken.
@@ -116,7 +116,8 @@ impl Arrays {
         if count <= WORDS_MAX && slot::are_several() {
             self.keep(array.as_ptr(), count);
         } else {
-            // SAFETY: The array is metadata of this length, or a part of such that is free by itself; the caller's condition.
+            // SAFETY: The array is metadata of this length, or a part of such that is free by itself; the caller's
+            // condition.
             unsafe { metadata::give_back_to(self.pool(), array, count) };
         }
     }

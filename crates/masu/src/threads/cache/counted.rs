@@ -1,17 +1,18 @@
 //! Counted caches: their threads' requests are counted, for a heap profile or to choose guarded blocks.
 //!
-//! Relies on the profile for its interval, and on the guards for their rate; what follows holds for both. No fast path tests
-//! for counting: while a profile is taken, every request takes a slow path. For C's family, the start of a profile clears
-//! the tables from sizes to stacks in all threads, so each thread notices at its next request; its frees need not change,
-//! because the class map says which blocks are sampled. Rust's layouts select their stacks by constants in the program's code.
-//! So in a program with layouts, the thread's slot is set to [`COUNTING`]: stacks shared by all threads that are empty and
-//! full at once and *hide* the thread's cache. The hard idea is that the cache itself stays as it is: the slow path counts the
-//! request down, then does what C's fast paths do.
+//! Relies on the profile for its interval, and on the guards for their rate; what follows holds for both. No fast path
+//! tests for counting: while a profile is taken, every request takes a slow path. For C's family, the start of a
+//! profile clears the tables from sizes to stacks in all threads, so each thread notices at its next request; its frees
+//! need not change, because the class map says which blocks are sampled. Rust's layouts select their stacks by
+//! constants in the program's code. So in a program with layouts, the thread's slot is set to [`COUNTING`]: stacks
+//! shared by all threads that are empty and full at once and *hide* the thread's cache. The hard idea is that the cache
+//! itself stays as it is: the slow path counts the request down, then does what C's fast paths do.
 //!
-//! Only a thread itself changes its slot, when it takes a slow path for another reason. Until then, its frees by layout may
-//! put sampled blocks onto its stacks. When it notices the profile, it searches them once ([`ThreadCache::notice_profile`]);
-//! blocks that it sent on before were checked on the way (`shard::sampled::are_sampled`). A sampled block that reaches its
-//! page is removed from the profile there (`shard::flush`).
+//! Only a thread itself changes its slot, when it takes a slow path for another reason. Until then, its frees by layout
+//! may put sampled blocks onto its stacks. When it notices the profile, it searches them once
+//! ([`ThreadCache::notice_profile`]); blocks that it sent on before were checked on the way
+//! (`shard::sampled::are_sampled`). A sampled block that reaches its page is removed from the profile there
+//! (`shard::flush`).
 
 use core::ptr;
 
@@ -57,7 +58,7 @@ pub(crate) fn are_counted() -> bool {
     sampling::is_running() || guards::are_on()
 }
 
-/// What was chosen for a request.
+/// The choice for a request.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Hit {
     /// It is added to the heap profile.
@@ -87,7 +88,8 @@ fn hide_cache(cache: &'static ThreadCache) {
 }
 
 impl ThreadCache {
-    /// Has requests of this cache's thread counted from now on. The caller, of any thread, holds the lock of all threads.
+    /// Has requests of this cache's thread counted from now on. The caller, of any thread, holds the lock of all
+    /// threads.
     pub(crate) fn begin_counting(&self) {
         for offset in &self.stacks.offsets {
             // ORDERING: Relaxed, as where the offsets are read.
@@ -136,7 +138,7 @@ impl ThreadCache {
         true
     }
 
-    /// What is chosen for a request that did not pass; draws the next ones.
+    /// The choice for a request that did not pass; draws the next ones.
     #[cold]
     #[inline(never)]
     pub(crate) fn hit(&'static self, bytes: usize) -> Hit {
@@ -211,8 +213,8 @@ impl ThreadCache {
         let (process, place) = (kernel::file::process(), ptr::from_ref(self).addr());
         self.countdown.random.set((process << 32 ^ place) as u64 ^ u64::from(session) << 48);
         self.session.set(session);
-        // Uses the interval read above: between a stop and a start another read might find none, and without a draw this
-        // thread would sample nothing of the new profile.
+        // Uses the interval read above: between a stop and a start another read might find none, and without a draw
+        // this thread would sample nothing of the new profile.
         let left = current.map_or(usize::MAX, |(interval, _)| self.draw_from(interval));
         self.countdown.left.set(left);
         let draw = |rate| guards::blocks_to_guard(self.random(), rate);
@@ -223,8 +225,8 @@ impl ThreadCache {
         self.return_sampled();
     }
 
-    /// Has this cache's thread count, if a profile is taken. Called where a thread starts with this cache, starts a profile,
-    /// or frees by layout.
+    /// Has this cache's thread count, if a profile is taken. Called where a thread starts with this cache, starts a
+    /// profile, or frees by layout.
     #[inline]
     pub(crate) fn notice_profile(&'static self) {
         if self.stacks.counts() && are_counted() {

@@ -1,9 +1,9 @@
 //! How deep the stacks of a thread cache may grow: the policy, and the slow paths that apply it.
 //!
-//! Relies on shards and on the transfer cache for blocks. A fixed depth is too small for programs that allocate and free in long waves, or
-//! too large for idle threads, so depths adapt. A stack starts shallow. A miss doubles its limit, up to a bound for each class
-//! and a budget for the thread (`depth/budget.rs`); a class that is denied often takes budget from the others. Unused blocks are returned to
-//! their pages: `depth/epoch.rs`, which is the hard idea.
+//! Relies on shards and on the transfer cache for blocks. A fixed depth is too small for programs that allocate and
+//! free in long waves, or too large for idle threads, so depths adapt. A stack starts shallow. A miss doubles its
+//! limit, up to a bound for each class and a budget for the thread (`depth/budget.rs`); a class that is denied often
+//! takes budget from the others. Unused blocks are returned to their pages: `depth/epoch.rs`, which is the hard idea.
 
 pub(super) mod budget;
 mod epoch;
@@ -26,11 +26,11 @@ const CLASS_SHARE: usize = 16;
 const FLOOR_ENTRIES: usize = 60;
 const INITIAL_BYTES: usize = 8 << 10;
 const INITIAL_SHARE: usize = 64;
-/// The length of a stack's first array in words, because many classes see few blocks. It bounds the limit until the first
-/// miss or overflow.
+/// The length of a stack's first array in words, because many classes see few blocks. It bounds the limit until the
+/// first miss or overflow.
 const WORDS_FIRST: usize = 16;
-/// Bytes of a stack's first refill, so that a thread that needs little takes little; each further one doubles, up to the
-/// last.
+/// Bytes of a stack's first refill, so that a thread that needs little takes little; each further one doubles, up to
+/// the last.
 const REFILL_BYTES_FIRST: usize = 1 << 10;
 const REFILL_BYTES_LAST: usize = 8 << 10;
 /// Denials after which other classes must give up depth.
@@ -39,8 +39,8 @@ const DENIALS_MAX: u8 = 32;
 const SENT_MAX: usize = 1024;
 /// Stacks that hold less than this always grow when full.
 const SHALLOW_BYTES: usize = 4 << 10;
-/// Stacks of blocks of at least this size grow at a miss only after an overflow, because each further block keeps a further
-/// page from becoming empty.
+/// Stacks of blocks of at least this size grow at a miss only after an overflow, because each further block keeps a
+/// further page from becoming empty.
 const BIG: usize = 4 << 10;
 /// Stacks of blocks of more than this size may use all that a thread's share of much live memory is.
 const DEEP: usize = 8 << 10;
@@ -98,7 +98,7 @@ const fn is_single(class: Class) -> bool {
     class.index() >= transfer::FIRST.index() && !class.is_laned()
 }
 
-/// How many blocks of `class` fit `bytes`.
+/// The number of blocks of `class` that fit `bytes`.
 #[inline]
 fn entries_in(bytes: usize, class: Class) -> usize {
     if bytes <= LARGEST_SMALL { class.block_index(bytes) } else { entries_in_many(bytes, class) }
@@ -203,8 +203,8 @@ impl ThreadCache {
         if base.is_null() || count > metadata::WORDS_MAX { 0 } else { count }
     }
 
-    /// A block of `class` after its stack was found empty: fetches a batch or, of big classes, one block. Null only without
-    /// memory.
+    /// A block of `class` after its stack was found empty: fetches a batch or, of big classes, one block. Null only
+    /// without memory.
     #[inline(always)]
     pub(crate) fn pop_slow(&'static self, class: Class) -> *mut u8 {
         if is_single(class) { self.pop_single(class) } else { self.pop_batch(class) }
@@ -254,7 +254,7 @@ impl ThreadCache {
         count
     }
 
-    /// How many entries to fetch now; doubles for the next time, up to the last.
+    /// The number of entries to fetch now; doubles for the next time, up to the last.
     #[inline(always)]
     pub(super) fn next_refill(&self, class: Class) -> usize {
         let depth = self.depth(class);
@@ -275,8 +275,8 @@ impl ThreadCache {
 
     #[inline(never)]
     fn push_batch(&'static self, class: Class, block: *mut u8) {
-        // There may be room: a thread that has just started may have got another stack, a counting stack was found full in
-        // place of the hidden one, and without a class map no stack was tried.
+        // There may be room: a thread that has just started may have got another stack, a counting stack was found full
+        // in place of the hidden one, and without a class map no stack was tried.
         if self.stack(class).push(block) {
             return;
         }
@@ -305,9 +305,9 @@ impl ThreadCache {
         debug_assert!(pushed, "room was made");
     }
 
-    /// Ends the program if `block`, for which the stack is full, or a block in its newer half was freed twice in a row. The
-    /// pages would notice only if both entries were returned. The older half was checked when it was the newer one, usually:
-    /// `docs/design.md`, section 3, says what this finds and costs.
+    /// Ends the program if `block`, for which the stack is full, or a block in its newer half was freed twice in a row.
+    /// The pages would notice only if both entries were returned. The older half was checked when it was the newer one,
+    /// usually: `docs/design.md`, section 3, says what this finds and costs.
     #[inline(always)]
     fn check_freed_in_a_row(&self, class: Class, block: *mut u8) {
         let have = self.count_inline(class);
@@ -359,8 +359,8 @@ impl ThreadCache {
         self.stack(class).limit.set(base.wrapping_add(limit));
     }
 
-    /// Doubles the limit of a class, if its ceiling, the budget and memory allow it. Up to the floor the budget allows it
-    /// always, unless it is strict.
+    /// Doubles the limit of a class, if its ceiling, the budget and memory allow it. Up to the floor the budget allows
+    /// it always, unless it is strict.
     #[inline(always)]
     pub(super) fn deepen(&'static self, class: Class) -> bool {
         !self.depth(class).at_ceiling.get() && self.deepen_slow(class)
@@ -408,8 +408,8 @@ impl ThreadCache {
         fits()
     }
 
-    /// Makes other classes, in turn, give up a quarter of their limits until `more_bytes` fit; where the budget is strict
-    /// and that was not enough, all of them.
+    /// Makes other classes, in turn, give up a quarter of their limits until `more_bytes` fit; where the budget is
+    /// strict and that was not enough, all of them.
     fn take_from_others(&'static self, class: Option<Class>, more_bytes: usize) {
         let budget = self.budget();
         let mut turns = self.opened.get().count_ones() as usize;
@@ -459,7 +459,8 @@ impl ThreadCache {
     fn give_array_back(&self, class: Class) {
         let depth = self.depth(class);
         if let Some(array) = NonNull::new(depth.base.replace(ptr::null_mut())) {
-            // SAFETY: The array came from `Arrays::take` with this length, and the stack is about to get another one or none.
+            // SAFETY: The array came from `Arrays::take` with this length, and the stack is about to get another one or
+            // none.
             unsafe { self.arrays.give_back(array, depth.words.replace(0) as usize) };
         }
     }

@@ -1,10 +1,11 @@
 //! Heap caches: a thread's stacks of free blocks of first-class heaps.
 //!
-//! Relies on owners for a heap's number, and for blocks. A thread has a few *places*; a heap's number determines its place.
-//! The hard idea: threads are not notified of a heap's end. Cached blocks carry their heap's number, and numbers are never
-//! reused, so blocks of a destroyed heap are never found, and are dropped unread when another heap needs the place. Only
-//! blocks up to [`SIZE_MAX`] are cached. A heap that finds another one's blocks in its place is served from pages for a while
-//! before it takes the place over, because two heaps used in turn would flush each other's blocks all the time.
+//! Relies on owners for a heap's number, and for blocks. A thread has a few *places*; a heap's number determines its
+//! place. The hard idea: threads are not notified of a heap's end. Cached blocks carry their heap's number, and numbers
+//! are never reused, so blocks of a destroyed heap are never found, and are dropped unread when another heap needs the
+//! place. Only blocks up to [`SIZE_MAX`] are cached. A heap that finds another one's blocks in its place is served from
+//! pages for a while before it takes the place over, because two heaps used in turn would flush each other's blocks all
+//! the time.
 
 use core::ptr;
 
@@ -16,8 +17,8 @@ use crate::memory::metadata;
 use crate::platform::bounds::Bounded;
 use crate::platform::sync::{AtomicUsize, Cell, Ordering};
 
-/// Whether threads cache blocks of heaps at all. The hardened build returns each to its page when it is freed, where it is
-/// checked.
+/// Whether threads cache blocks of heaps at all. The hardened build returns each to its page when it is freed, where it
+/// is checked.
 const IS_ENABLED: bool = !cfg!(feature = "secure");
 /// Heaps whose blocks a thread caches at once: a power of two.
 pub(super) const PLACES: usize = 8;
@@ -29,7 +30,7 @@ const CLASSES: usize = Class::of_size(SIZE_MAX).index() - FIRST + 1;
 const BYTES_MAX: usize = 4 << 10;
 const BLOCKS_MAX: usize = 48;
 const BLOCKS_MIN: usize = 5;
-/// How often a heap finds its place taken before it takes it over.
+/// The number of times that a heap finds its place taken before it takes the place over.
 const WAITS_MAX: u32 = 16;
 
 /// A thread's free blocks of one heap.
@@ -38,7 +39,7 @@ pub(crate) struct HeapCache {
     /// The heap's number; 0 for none. Written by the thread, read by others.
     number: AtomicUsize,
     owner: Shared<Owner>,
-    /// How often another heap wanted this place.
+    /// The number of times that another heap wanted this place.
     waits: Cell<u32>,
     stacks: [Stack; CLASSES],
     /// The blocks of all classes; a zero is below the lowest of each.
@@ -64,7 +65,7 @@ const fn class_at(index: usize) -> Class {
     }
 }
 
-/// How many blocks of a class are cached.
+/// The number of blocks of a class that are cached.
 const fn capacity(class: Class) -> usize {
     match BYTES_MAX / class.size() {
         few if few < BLOCKS_MIN => BLOCKS_MIN,
@@ -192,8 +193,8 @@ impl HeapCache {
         self.stack(Class::of_size(size)).push(block)
     }
 
-    /// Caches a free block of the class of `code`; false where there is no room, the class is over [`SIZE_MAX`], or the code
-    /// is no class's.
+    /// Caches a free block of the class of `code`; false where there is no room, the class is over [`SIZE_MAX`], or the
+    /// code is no class's.
     #[inline(always)]
     pub(crate) fn push_code(&self, code: u8, block: *mut u8) -> bool {
         let stack = self.stacks.get(usize::from(code).wrapping_sub(FIRST));
@@ -232,7 +233,7 @@ impl HeapCache {
         let _ = stack.push(block);
     }
 
-    /// How many blocks of a class are cached.
+    /// The number of blocks of a class that are cached.
     fn count(&self, class: Class) -> usize {
         (self.stack(class).top.get().addr() - self.base(class).addr()) / size_of::<usize>()
     }
@@ -256,7 +257,7 @@ impl HeapCache {
         }
     }
 
-    /// How many blocks are cached, and their bytes.
+    /// The number of cached blocks, and their bytes.
     #[inline(never)]
     fn cached(&self) -> (usize, usize) {
         (0..CLASSES).map(class_at).fold((0, 0), |(blocks, bytes), class| {
@@ -278,7 +279,7 @@ impl ThreadCache {
         self.places().filter(|cached| cached.number() != 0).for_each(HeapCache::flush);
     }
 
-    /// How many blocks are cached of heaps whose owners `of` selects, and their bytes, for other threads.
+    /// The number of cached blocks of heaps whose owners `of` selects, and their bytes, for other threads.
     pub(crate) fn cached_of_heaps(&self, of: impl Fn(&'static Owner) -> bool) -> (usize, usize) {
         let selected = self.places().filter(|cached| cached.owner().is_some_and(&of));
         selected.map(HeapCache::cached).fold((0, 0), |sum, held| (sum.0 + held.0, sum.1 + held.1))

@@ -1,10 +1,11 @@
 //! Remote stacks: small blocks freed here that belong to another lane, on their way there.
 //!
 //! Relies on shards. Blocks smaller than a cache line share lines. If a thread reused a freed block of another
-//! thread's, it would write to a line whose other blocks that thread uses, and each would wait for the line at every write:
-//! passive false sharing. So the class map has a code for each lane of such classes ([`crate::memory::class`]), and the stack
-//! for another lane's code is filled by `free` and not used by `malloc`. A full one is sent, whole, to where threads of that
-//! lane refill. The hard idea: this costs the fast path nothing, and a remote free no more than a local one that overflows.
+//! thread's, it would write to a line whose other blocks that thread uses, and each would wait for the line at every
+//! write: passive false sharing. So the class map has a code for each lane of such classes ([`crate::memory::class`]),
+//! and the stack for another lane's code is filled by `free` and not used by `malloc`. A full one is sent, whole, to
+//! where threads of that lane refill. The hard idea: this costs the fast path nothing, and a remote free no more than a
+//! local one that overflows.
 
 use core::ptr::{self, NonNull};
 
@@ -23,8 +24,8 @@ const ENTRIES: usize = 128;
 
 /// A thread's remote stacks.
 pub(super) struct Remote {
-    /// One array for all of them; null until the first remote free. A stack's part of it is touched only if the stack is
-    /// used.
+    /// One array for all of them; null until the first remote free. A stack's part of it is touched only if the stack
+    /// is used.
     array: Shared<usize>,
     words: Count,
     /// The stacks that overflowed in this epoch, a bit for each code from the first laned one on.
@@ -36,8 +37,8 @@ impl Remote {
         Remote { array: Shared::new(ptr::null_mut()), words: Count::new(0), busy: Cell::new(0) }
     }
 
-    /// How many stacks, from the first laned code on, have a part of the array. Only the array's length says so: the number
-    /// of lanes may grow while the program runs.
+    /// The number of stacks, from the first laned code on, that have a part of the array. Only the array's length says
+    /// so: the number of lanes may grow while the program runs.
     fn stacks(&self) -> usize {
         if cfg!(masu_plant = "lanes_once") && !self.array.get().is_null() {
             // A planted fault for the oracle: as if the array had room for lanes that are added later.
@@ -94,8 +95,8 @@ impl ThreadCache {
     #[inline(never)]
     fn push_remote(&'static self, code: u8, class: Class, block: *mut u8) {
         let stack = self.stacks.stacks.at(usize::from(code));
-        // There may be room: a thread that has just started may have got another stack, and without a class map no stack was
-        // tried.
+        // There may be room: a thread that has just started may have got another stack, and without a class map no
+        // stack was tried.
         if stack.push(block) {
             return;
         }

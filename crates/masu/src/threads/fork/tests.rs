@@ -1,7 +1,7 @@
 //! `fork` beside threads that hold locks, with real locks and real processes.
 //!
-//! Each test runs in a process of its own, which is ended if it takes long: a `fork` that waits for ever is what is looked
-//! for. The thread that holds a lock while it forks stands for code that a signal interrupted.
+//! Each test runs in a process of its own, which is ended if it takes long: a `fork` that waits for ever is what is
+//! looked for. The thread that holds a lock while it forks stands for code that a signal interrupted.
 
 extern crate std;
 
@@ -22,7 +22,8 @@ unsafe extern "C" {
     fn _exit(status: i32) -> !;
 }
 
-/// Forks, runs `work` in the child, and returns the child's status: its exit status, or 256 and the signal that ended it.
+/// Forks, runs `work` in the child, and returns the child's status: its exit status, or 256 and the signal that ended
+/// it.
 fn in_child(work: impl FnOnce() -> bool) -> i32 {
     // SAFETY: The child calls nothing but `work`, whose locks the handlers have seen to.
     let child = unsafe { fork() };
@@ -76,7 +77,7 @@ const MODULES: &[fn(Visit<'_>)] = &[
     random::each_lock,
 ];
 
-/// How many locks a visit sees.
+/// The number of locks that a visit sees.
 fn count(module: fn(Visit<'_>)) -> usize {
     let mut count = Visitor::new(|_, count| *count += 1);
     module(&mut count);
@@ -104,7 +105,7 @@ fn one_of_each() -> Vec<&'static RawLock> {
     locks
 }
 
-/// How many locks are not free, in all modules.
+/// The number of locks that are not free, in all modules.
 fn taken() -> usize {
     HOLDS_ALL.store(true, Ordering::Relaxed);
     let mut taken = Visitor::new(|lock, taken| *taken += usize::from(!lock.is_free()));

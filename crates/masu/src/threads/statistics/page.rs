@@ -1,16 +1,16 @@
 //! The statistics page: the statistics of this process for other processes.
 //!
-//! Relies on a file in memory. The page is made when the first thread starts, if the option is on. From then on slow paths
-//! read the clock now and then, and rewrite the page when it is old, so no thread waits for it or is dedicated to it. A
-//! program that makes no slow calls leaves it as it is.
+//! Relies on a file in memory. The page is made when the first thread starts, if the option is on. From then on slow
+//! paths read the clock now and then, and rewrite the page when it is old, so no thread waits for it or is dedicated to
+//! it. A program that makes no slow calls leaves it as it is.
 //!
-//! The hard part is `fork`: the mapping is shared, and a child that kept writing would overwrite its parent's numbers. So a
-//! child unmaps the page and makes its own at once, in the handler of `fork`: later it may be in a sandbox that kills the
-//! process for such calls. Where no handler runs (`_Fork`, `clone`), the child recognizes itself by a *mark* in memory that
-//! the kernel wipes in children, and then leaves the parent's page mapped and unused.
+//! The hard part is `fork`: the mapping is shared, and a child that kept writing would overwrite its parent's numbers.
+//! So a child unmaps the page and makes its own at once, in the handler of `fork`: later it may be in a sandbox that
+//! kills the process for such calls. Where no handler runs (`_Fork`, `clone`), the child recognizes itself by a *mark*
+//! in memory that the kernel wipes in children, and then leaves the parent's page mapped and unused.
 //!
-//! A writer makes the sequence number odd, writes, and makes it even. A reader that sees the same even number before and
-//! after has read one state.
+//! A writer makes the sequence number odd, writes, and makes it even. A reader that sees the same even number before
+//! and after has read one state.
 
 use core::ptr::{self, NonNull};
 
@@ -24,12 +24,12 @@ use crate::platform::sync::{AtomicBool, AtomicPtr, AtomicUsize, Ordering, fence}
 use crate::settings;
 use crate::threads::cache::{User, all};
 
-// COUPLING: `crates/masu-run/src/process/page.rs` and `docs/observing.md` have the same layout; a change is a new version.
-// Words of 64 bits in the machine's byte order.
+// COUPLING: `crates/masu-run/src/process/page.rs` and `docs/observing.md` have the same layout; a change is a new
+// version. Words of 64 bits in the machine's byte order.
 const MAGIC: usize = usize::from_ne_bytes(*b"masustat");
-// Magic, version, bytes of the page, sequence, process number; the time of writing by `CLOCK_MONOTONIC` and how long the
-// page stays as it is, in nanoseconds; how many totals; how many classes, and numbers of each; how many thread caches, and
-// numbers of each.
+// Magic, version, bytes of the page, sequence, process number; the time of writing by `CLOCK_MONOTONIC` and how long
+// the page stays as it is, in nanoseconds; how many totals; how many classes, and numbers of each; how many thread
+// caches, and numbers of each.
 const HEAD_WORDS: usize = 16;
 const SEQUENCE_AT: usize = 3;
 const TOTAL_WORDS: usize = 48;
@@ -44,8 +44,8 @@ const _: () = assert!(Statistics::LENGTH <= TOTAL_WORDS);
 const _: () = assert!(ClassStatistics::LENGTH <= ROW_WORDS);
 const _: () = assert!(ThreadStatistics::LENGTH <= ROW_WORDS);
 
-/// The page is written at most once in this many nanoseconds, and writing takes at most one part in `SHARE` of the time. The
-/// first interval is shorter and doubles each time, because most programs allocate most when they start.
+/// The page is written at most once in this many nanoseconds, and writing takes at most one part in `SHARE` of the
+/// time. The first interval is shorter and doubles each time, because most programs allocate most when they start.
 const INTERVAL: usize = 100_000_000;
 const INTERVAL_FIRST: usize = 250_000;
 const SHARE: usize = 64;
@@ -55,13 +55,13 @@ const CHECK_BYTES: usize = 1 << 20;
 
 /// The page's words; null where there is no page.
 static PAGE: AtomicPtr<AtomicUsize> = AtomicPtr::new(ptr::null_mut());
-/// The mark, in memory that is wiped in children: not 0 in the process that made the page. Null where the kernel cannot wipe
-/// it.
+/// The mark, in memory that is wiped in children: not 0 in the process that made the page. Null where the kernel cannot
+/// wipe it.
 static MARK: AtomicPtr<AtomicUsize> = AtomicPtr::new(ptr::null_mut());
 /// When to write next, by the clock.
 static NEXT: AtomicUsize = AtomicUsize::new(0);
 const NEVER: usize = usize::MAX;
-/// How often [`is_due`] was called.
+/// The number of calls of [`is_due`].
 static CHECKS: AtomicUsize = AtomicUsize::new(0);
 /// Bytes of large blocks since the clock was read last.
 static LARGE_BYTES: AtomicUsize = AtomicUsize::new(0);
@@ -149,12 +149,13 @@ fn refresh_slow() {
     BUSY.store(false, Ordering::Release);
 }
 
-/// Whether the page should be written: it is old, or there were twice as many calls as when it last was for this reason.
-/// Many programs allocate everything at once and then wait; without the second condition the page would never show that.
+/// Whether the page should be written: it is old, or there were twice as many calls as when it last was for this
+/// reason. Many programs allocate everything at once and then wait; without the second condition the page would never
+/// show that.
 #[inline(never)]
 fn is_due() -> bool {
-    // ORDERING: Relaxed in this function: simultaneous calls may be counted once, and at worst both threads return true,
-    // and one of them writes.
+    // ORDERING: Relaxed in this function: simultaneous calls may be counted once, and at worst both threads return
+    // true, and one of them writes.
     let next = NEXT.load(Ordering::Relaxed);
     let checks = CHECKS.load(Ordering::Relaxed).wrapping_add(1);
     CHECKS.store(checks, Ordering::Relaxed);
@@ -182,8 +183,8 @@ fn is_copy() -> bool {
     mark.is_some_and(|mark| unsafe { mark.as_ref() }.load(Ordering::Acquire) == 0)
 }
 
-/// In a forked child, which has one thread: unmaps the parent's page, and makes a new one at once if it `may_refresh`, because
-/// that takes locks.
+/// In a forked child, which has one thread: unmaps the parent's page, and makes a new one at once if it `may_refresh`,
+/// because that takes locks.
 #[inline(never)]
 pub(crate) fn after_fork(may_refresh: bool) {
     // ORDERING: Relaxed in this function: there is one thread.
@@ -214,20 +215,20 @@ pub(crate) fn after_fork(may_refresh: bool) {
     }
 }
 
-/// Forgets the page of the process that this one is a copy of. The page stays mapped, because another thread may be about
-/// to write it.
+/// Forgets the page of the process that this one is a copy of. The page stays mapped, because another thread may be
+/// about to write it.
 #[cold]
 #[inline(never)]
 fn forget() {
-    // ORDERING: Relaxed in this function but for the mark: at worst two threads run it in turn, and a page made in between is
-    // made again.
+    // ORDERING: Relaxed in this function but for the mark: at worst two threads run it in turn, and a page made in
+    // between is made again.
     PAGE.store(ptr::null_mut(), Ordering::Relaxed);
     CHECKS.store(0, Ordering::Relaxed);
     NEXT.store(0, Ordering::Relaxed);
     BUSY.store(false, Ordering::Relaxed);
     if let Some(mark) = NonNull::new(MARK.load(Ordering::Relaxed)) {
-        // ORDERING: Release, and last: another thread that finds the mark would write the parent's page if it still found that.
-        // SAFETY: The mark's memory is never unmapped.
+        // ORDERING: Release, and last: another thread that finds the mark would write the parent's page if it still
+        // found that. SAFETY: The mark's memory is never unmapped.
         unsafe { mark.as_ref() }.store(1, Ordering::Release);
     }
 }

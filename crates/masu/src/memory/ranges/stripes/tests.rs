@@ -1,7 +1,7 @@
-//! What is promised of all stripes together.
+//! The promises of all stripes together.
 //!
-//! The stripes are the process's, and never become fewer. So each test runs this program again for a process of its own,
-//! in which a check of `checks` has them to itself.
+//! The stripes are the process's, and never become fewer. So each test runs this program again for a process of its
+//! own, in which a check of `checks` has them to itself.
 
 extern crate std;
 

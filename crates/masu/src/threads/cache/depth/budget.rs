@@ -1,11 +1,11 @@
 //! The budget: how many bytes the stacks of one thread may hold.
 //!
 //! Relies on the counts of threads and of live memory. A thread whose requests are many and small runs best with a deep
-//! stack for each class, and one that waits for work needs none; but no other thread can empty a stack. So the hard idea is
-//! that all threads together have a budget, and each a share of it, which it learns at its start and at the end of each
-//! epoch. As many threads as there are CPUs have all that helps. With many more, a share is *scarce*: then it holds to the
-//! byte, and stacks start shallower. But most of many threads wait, and those that do not need more than a share: a thread
-//! whose epochs have been short for a while is *busy*, and has as much as one of few.
+//! stack for each class, and one that waits for work needs none; but no other thread can empty a stack. So the hard
+//! idea is that all threads together have a budget, and each a share of it, which it learns at its start and at the end
+//! of each epoch. As many threads as there are CPUs have all that helps. With many more, a share is *scarce*: then it
+//! holds to the byte, and stacks start shallower. But most of many threads wait, and those that do not need more than a
+//! share: a thread whose epochs have been short for a while is *busy*, and has as much as one of few.
 
 use crate::blocks::slot;
 use crate::memory::ranges::now_ms;
@@ -21,8 +21,8 @@ const BYTES: usize = 512 << 10;
 const BYTES_MIN: usize = 128 << 10;
 /// The shares of all threads together, where they are not more because of CPUs or live memory.
 const ALL_BYTES_MIN: usize = 64 << 20;
-/// All threads' stacks may hold one part in this many of the live memory. Each stack of smaller blocks is bounded as if it
-/// were a quarter of that.
+/// All threads' stacks may hold one part in this many of the live memory. Each stack of smaller blocks is bounded as if
+/// it were a quarter of that.
 const LIVE_SHARE: usize = 2;
 const SMALLER_SHARE: usize = 4;
 
@@ -33,7 +33,7 @@ const BUSY_AFTER_MS: usize = 50;
 /// About how long a thread waits for each other one that its CPU runs, in milliseconds.
 const TURN_MS: usize = 6;
 
-/// How long a thread has been making slow calls in quick succession.
+/// The time for which a thread has been making slow calls in quick succession.
 pub(in crate::threads::cache) struct Pace {
     /// The last epoch's end, and the end of the last one that was long, in milliseconds.
     last: Cell<u32>,
@@ -91,8 +91,8 @@ impl ThreadCache {
         settings::cache_size().unwrap_or_else(|| self.share())
     }
 
-    /// The budget that bounds each stack of smaller blocks: deeper ones hold many pages, and gain little. A program with one
-    /// thread may have as deep ones as others, because lists of a thousand blocks are usual.
+    /// The budget that bounds each stack of smaller blocks: deeper ones hold many pages, and gain little. A program
+    /// with one thread may have as deep ones as others, because lists of a thousand blocks are usual.
     pub(super) fn budget_of_smaller(&self) -> usize {
         settings::cache_size().unwrap_or_else(|| of_smaller(self.share()))
     }
@@ -131,7 +131,7 @@ impl ThreadCache {
     }
 }
 
-/// How many threads there are, and how many CPUs, each at least 1.
+/// The number of threads and of CPUs, each at least 1.
 fn threads_and_cpus() -> (usize, usize) {
     // ORDERING: Relaxed, as above.
     (all::threads().max(1), CPUS.load(Ordering::Relaxed).max(1))
