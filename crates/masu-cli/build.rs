@@ -7,9 +7,9 @@
 //! of their own, whose target folder nobody else locks. It lies in the target folder of the outer
 //! build, so that all profiles, clippy and tests carry libraries that were built once.
 //!
-//! The library for the C library that `masu` itself is built for must build. The other one is
-//! optional: where its Rust target is not installed, or the feature `both-c-libraries` is off, the file
-//! is empty, and `masu` says at run time what was missing.
+//! The library for the C library that `masu` itself is built for must build. The other one is optional: where its
+//! Rust target is not installed, or the feature `both-c-libraries` is off, the file is empty, and `masu` names the
+//! missing part at run time.
 
 use std::env;
 use std::ffi::OsString;

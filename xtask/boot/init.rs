@@ -1,10 +1,9 @@
 //! The first process of a kernel that `cargo xtask boot` starts: runs one program, says how it ended, and
 //! powers the machine off.
 //!
-//! It relies on what `boot.sh` has put into the initial files: the program, and below `/boot` its arguments,
-//! variables and folder. The program's standard output goes to the console as it comes; its standard error follows
-//! when it has ended, so that the two stay apart on the one line there is. This process's own messages stand
-//! behind a byte that no text has.
+//! It relies on the initial files from `boot.sh`: the program, and below `/boot` its arguments, variables and folder.
+//! The program's standard output goes to the console as it comes; its standard error follows when the program has
+//! ended, because there is only one line for both. This process's own messages follow a byte that no text has.
 //!
 //! Programs under test start `/bin/true` as the smallest program there is; in a guest it is this one.
 //!
@@ -29,12 +28,12 @@ unsafe extern "C" {
     safe fn sysconf(name: c_int) -> c_long;
 }
 
-// COUPLING: `boot.sh` reads what is said behind this byte.
+// COUPLING: `boot.sh` reads the text behind this byte.
 const MARK: char = '\u{1e}';
 
 fn main() {
     const POWER_OFF: c_int = 0x4321_fedc;
-    // Under the name of `/bin/true` this does what that does.
+    // A process other than the first runs this file as `/bin/true`, so it only succeeds.
     if std::process::id() != 1 {
         return;
     }
@@ -74,7 +73,7 @@ fn mount_at(kind: &str, target: &str) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Runs the program to its end; returns how it ended and what it wrote to standard error.
+/// Runs the program to its end; returns its exit status and its standard error.
 fn run() -> io::Result<(ExitStatus, Vec<u8>)> {
     const ERRORS: &str = "/boot/errors";
     let (arguments, variables) = (fs::read("/boot/arguments")?, fs::read("/boot/variables")?);

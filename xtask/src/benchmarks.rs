@@ -1,8 +1,8 @@
-//! `cargo xtask benchmarks`: the page of figures, `docs/benchmarks.md`, put together from the dated records.
+//! `cargo xtask benchmarks`: the page of figures, `docs/benchmarks.md`, made from the dated records.
 //!
-//! It relies on how records are written: `DATE-NAME.md`, a title, facts of the machine and the run, then sections. The
-//! newest record of a name stands for it. The page is a function of the records and of nothing else, so `cargo xtask
-//! tidy` can tell that it is theirs, and no figure gets onto it by hand.
+//! It relies on the form of records: `DATE-NAME.md`, a title, facts of the machine and the run, then sections. The
+//! newest record of a name represents it. The page is a function of the records and of nothing else, so `cargo xtask
+//! tidy` can check it against them, and no figure gets onto it by hand.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ struct Family {
     name: &'static str,
     title: &'static str,
     about: &'static str,
-    /// Its sections that the page has, too, and how much of each.
+    /// The record's sections that the page has, too, and the part of each.
     sections: &'static [(&'static str, Part)],
 }
 
@@ -34,7 +34,7 @@ enum Part {
     Sentence,
     /// Everything up to the end of so many tables.
     Tables(usize),
-    /// Its table without intervals, but for those of the last column.
+    /// The section's table without intervals, except those of the last column.
     Ratios,
 }
 
@@ -128,7 +128,7 @@ struct Record<'a> {
 }
 
 impl<'a> Record<'a> {
-    /// None where the file is not called `DATE-NAME.md`.
+    /// Returns `None` if the file is not called `DATE-NAME.md`.
     fn of(path: &'a Path, contents: &'a str) -> Option<Record<'a>> {
         let stem = path.file_stem()?.to_str()?;
         let (date, name) = stem.split_at_checked("2026-11-22".len())?;
@@ -226,7 +226,7 @@ fn without_intervals(row: &str) -> String {
     line
 }
 
-/// Where masu stands in each of these records.
+/// The rows of each of these records in which masu is ahead or behind.
 fn standings<'a>(records: impl Iterator<Item = (&'a str, &'a Record<'a>)>) -> String {
     let mut text = "\n## Ahead and behind\n\nRows of time whose whole interval lies below 1 or above it, against the \
                     best of the others in that row; the worst loss first.\n\n\
@@ -242,9 +242,9 @@ fn standings<'a>(records: impl Iterator<Item = (&'a str, &'a Record<'a>)>) -> St
     text
 }
 
-/// In how many rows of a section's table of times masu is ahead, in how many no difference is shown, and the rows in which it
-/// is behind; none where the table has no such column. The last column is masu against the best of the others: `RATIO
-/// (LOW–HIGH) PEER`. Patterns that are there for their memory alone do not count.
+/// The number of rows in which masu is ahead, and in which no difference is shown, in a section's table of times; and
+/// the rows in which masu is behind. None if the table has no such column. The last column is masu against the best
+/// of the others: `RATIO (LOW–HIGH) PEER`. Patterns that are there for their memory alone do not count.
 fn standing(heading: &str, section: &str) -> Option<String> {
     let cells = |row: &'_ str| -> Vec<String> {
         row.trim().trim_matches('|').split('|').map(|cell| cell.trim().to_owned()).collect()

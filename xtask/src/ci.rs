@@ -46,7 +46,7 @@ pub(crate) fn run(root: &Path, length: Length) -> Result<()> {
         commands::run(check.arg("--target-dir").arg(commands::target_folder()?.join("oldest")))
     })?;
     commands::step("build", || cargo("build --release --locked"))?;
-    // After what it runs was built.
+    // After the build of the programs that this step runs.
     commands::step("misuse", || cargo("xtask misuse --check"))?;
     commands::step("dependencies", || check_dependencies(root))?;
     let mut tally = TestCounts::default();
@@ -85,7 +85,7 @@ fn cargo(root: &Path, words: &str) -> Result<Command> {
 
 /// Checks that build no program, each with cargo's arguments.
 const CHECKS: &[(&str, &str)] = &[
-    // With the features there is more to read; the build compiles what they leave out.
+    // The features add code to check; the build compiles the code without them.
     (
         "clippy",
         "clippy --workspace --all-targets --features masu-abi/count,masu-chunk/timely --locked -- -D warnings",
@@ -122,7 +122,7 @@ const CHECKS: &[(&str, &str)] = &[
 ];
 
 /// Compiles the tests of all suites but the first while earlier ones run, which leave CPU time unused. A failure here
-/// fails again in its own step, and is shown there.
+/// is not shown: the compilation fails again in its own step, and is shown there.
 fn build_ahead(root: &Path, length: Length) {
     for suite in &SUITES[1..] {
         let Ok(mut tests) = suite.command(root, length) else { return };
@@ -179,7 +179,7 @@ const SUITES: &[Suite] = &[
         "tests, musl",
         "--package masu --features allocator-api2,musl-memcpy,profile,guards --target x86_64-unknown-linux-musl",
     ),
-    // The build without caches skips the tests of caches.
+    // The build without caches does not run the tests of caches, as its tests say.
     Suite::new(
         "tests, hardened",
         "--package masu --features secure,profile,allocator-api2 --lib --test oracle --test global --test collections
@@ -205,9 +205,9 @@ impl Suite {
     fn command(&self, root: &Path, length: Length) -> Result<Command> {
         let mut command = commands::cargo(root, &["test", "--locked", "--no-fail-fast"]);
         command.args(self.words.split_whitespace());
-        // Only where the suite is built for release: tests of the others build the libraries that users get, and must get
-        // the profile that users get. Test programs show nothing more when they are optimized as one piece, which takes
-        // the compiler long.
+        // Only where the suite is built for release: tests of the others build the libraries that users get, and must
+        // get the profile that users get. Optimizing a test program as one piece shows nothing more and takes the
+        // compiler long.
         if self.words.contains("--release") {
             command.env("CARGO_PROFILE_RELEASE_LTO", "off");
             command.env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16");

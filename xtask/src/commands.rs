@@ -36,7 +36,7 @@ pub fn cargo(root: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-/// Where cargo puts what it builds: this program lies in a profile's folder of it.
+/// Cargo's folder for its builds: this program lies in a profile's folder of it.
 pub fn target_folder() -> Result<PathBuf> {
     let program = std::env::current_exe().context("this program's own path is unknown")?;
     let folder = program.ancestors().nth(2).context("xtask lies outside a target folder")?;
@@ -103,7 +103,7 @@ pub fn unset_malloc_variables(command: &mut Command) {
     }
 }
 
-/// Has `make` in `sources` put what it builds into `out`.
+/// Runs `make` in `sources`, with `out` as the folder for its builds.
 pub fn make(sources: &Path, out: &Path) -> Result<()> {
     make_by(None, sources, out)
 }

@@ -1,5 +1,6 @@
-//! `cargo xtask containers`: what docs/containers.md says, tried: the image of packaging/Containerfile built and run, images of a
-//! server with masu in them, the pod for Kubernetes, and the GitHub action with its script and its example.
+//! `cargo xtask containers`: tries the instructions of docs/containers.md: the image of packaging/Containerfile built
+//! and run, images of a server with masu in them, the pod for Kubernetes, and the GitHub action with its script and
+//! its example.
 //!
 //! It relies on buildah, which needs no daemon; on `kubernetes-validate` and `check-jsonschema`, which bring Kubernetes' and
 //! GitHub's schemas; and on `zizmor` and `shellcheck`, which find mistakes in actions and scripts. No registry of images is asked: the images that recipes begin with are made of this machine's Debian
@@ -45,7 +46,7 @@ struct Place<'a> {
 /// A server's image with `masu` as its first program, as docs/containers.md has it.
 const STARTED_BY_MASU: &str = include_str!("containers/started-by-masu.containerfile");
 
-/// The other way there: the library alone.
+/// The other way to use masu in an image: the library alone.
 const PRELOADED: &str = include_str!("containers/preloaded.containerfile");
 
 /// An image on musl, where the same `masu` takes its other library.
@@ -143,8 +144,8 @@ impl Place<'_> {
         Ok(tag)
     }
 
-    /// The output of an image that is started as podman or docker would: its entry point with `words`, or with its own
-    /// command.
+    /// The output of an image that is started as podman or docker would start it: its entry point with `words`, or
+    /// with its own command.
     fn start(&self, image: &str, options: &[&str], words: &[&str]) -> Result<String> {
         // One word a line.
         let words_of = |what: &str| {
@@ -185,13 +186,13 @@ impl Place<'_> {
         let mut audit = Command::new(environment.join("bin/zizmor"));
         println!("{}", talk(audit.args(["--offline", "--quiet"]).arg(&action), "")?.trim());
         let mut shellcheck = Command::new("shellcheck");
-        // It takes a function that a trap calls for one that is never called, and says so as information.
+        // shellcheck takes a function that a trap calls for one that is never called, and reports it as information.
         shellcheck.arg("--severity=warning");
         talk(shellcheck.arg(action.with_file_name("compare-commits.sh")), "").map(drop)
     }
 
-    /// Has schemas judge the action and the pod, then does what the pod does: its init container fills the volume, and the server
-    /// is preloaded from there.
+    /// Checks the action and the pod against schemas, then follows the steps of the pod: its init container fills the
+    /// volume, and the server is preloaded from there.
     fn pod(&self, volume: &Path) -> Result<()> {
         let pod = self.root.join("packaging/kubernetes.yaml");
         let environment = self.folder.join("python");

@@ -21,7 +21,7 @@ use crate::{commands, links};
 /// at the top itself hold from both.
 const COVER: &str = "README.md";
 
-/// The style sheet of the pages; `book.toml` names it.
+/// The style of the pages; `book.toml` names it.
 const STYLE: &str = "docs/book.css";
 
 /// The pages of docs/ as a book in target/book, by mdBook
@@ -61,7 +61,7 @@ fn settings(root: &Path) -> Result<String> {
     Ok(settings.replace("[build]", "[build]\nuse-default-preprocessors = false"))
 }
 
-/// Copies the pages and what they lead to into a folder of their own; returns how many files that are.
+/// Copies the pages and the files that they link to into a folder of their own; returns the number of files.
 fn stage(root: &Path, sources: &Path) -> Result<usize> {
     if sources.exists() {
         fs::remove_dir_all(sources).with_context(|| sources.display().to_string())?;

@@ -1,8 +1,8 @@
 //! `cargo xtask fuzz`: libFuzzer on the code arena's loader, on the stable toolchain.
 //!
 //! It relies on `crates/masu-code/fuzz`, which is outside the workspace and has cargo-fuzz's layout: `cargo fuzz run
-//! load` works there too. Coverage is a pass of LLVM's that stable rustc can be asked to run; only AddressSanitizer
-//! needs rustc to be taken for a nightly one.
+//! load` works there too. Coverage is a pass of LLVM's that stable rustc can run; only AddressSanitizer needs rustc
+//! to pass for a nightly one.
 
 use std::path::Path;
 use std::process::Command;
@@ -13,10 +13,10 @@ use crate::{commands, machine, options};
 
 const FOLDER: &str = "crates/masu-code/fuzz";
 
-/// The kept inputs: compilers' objects, and objects that broke the loader before.
+/// The inputs to keep: compilers' objects, and inputs that broke the loader before.
 const CORPUS: &str = "crates/masu-code/tests/corpus";
 
-/// Counters for libFuzzer in every block, and what comparisons compare.
+/// Counters for libFuzzer in every block, and the operands of comparisons.
 const COVERAGE: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
     -Cllvm-args=-sanitizer-coverage-trace-compares -Ccodegen-units=1";
@@ -38,7 +38,7 @@ pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
         let mut build =
             commands::cargo(root, &["build", "--release", "--locked", "--target", machine::HOST]);
         build.current_dir(root.join(FOLDER)).arg("--target-dir").arg(&target);
-        // Flags of `CARGO_ENCODED_RUSTFLAGS` would stand in for these.
+        // Flags of `CARGO_ENCODED_RUSTFLAGS` would replace these.
         build.env_remove("CARGO_ENCODED_RUSTFLAGS");
         if request.asan {
             build.env("RUSTC_BOOTSTRAP", "1");

@@ -182,8 +182,9 @@ macro_rules! packaging {
     };
 }
 
-/// The files that pkg-config reads to link a program. With `--static` `masu.pc` names what a static glibc
-/// before 2.34 keeps apart; by the `-static` ones the archive is linked into a program that is dynamic otherwise.
+/// The files that pkg-config reads to link a program, in a folder of the libraries. With `--static` `masu.pc` names
+/// the libraries that a static glibc before 2.34 keeps apart; by the `-static` files the archive is linked into a
+/// program that is dynamic otherwise.
 const PKG_CONFIG: [(&str, &str); 5] = [
     packaging!("pkg-config/masu.pc"),
     packaging!("pkg-config/masu-static.pc"),
@@ -192,11 +193,11 @@ const PKG_CONFIG: [(&str, &str); 5] = [
     packaging!("pkg-config/masu_code-static.pc"),
 ];
 
-/// The file that CMake's `find_package(masu)` reads.
+/// The files that `find_package(masu)` of CMake reads.
 const CMAKE: [(&str, &str); 2] =
     [packaging!("masu-config.cmake"), packaging!("masu-config-version.cmake")];
 
-/// The commands' completions for the Tab key, where shells look for them, and the filter's page.
+/// The completions that the commands print, at the places where shells look for them, and the filter's page.
 const PRINTED: &[(&str, &[&str], &str)] = &[
     ("masu", &["completions", "bash"], "share/bash-completion/completions/masu"),
     ("masu", &["completions", "zsh"], "share/zsh/site-functions/_masu"),

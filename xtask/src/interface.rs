@@ -1,7 +1,8 @@
 //! `cargo xtask interface`: the public items of the crates that programs depend on, a file for each beside its manifest.
 //!
-//! It relies on `cargo-public-api`, which reads what a nightly rustdoc writes, and on `cargo-semver-checks` for the question whether
-//! a program that compiled with an earlier commit still does. A change of the interface shows in the commit that makes it.
+//! It relies on `cargo-public-api`, which reads the output of a nightly rustdoc, and on `cargo-semver-checks` for the
+//! question whether a program that compiled with an earlier commit still does. A change of the interface shows in the
+//! commit that makes it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -106,7 +107,7 @@ fn examples(root: &Path) -> Result<()> {
     commands::run(doc.env("RUSTDOCFLAGS", LINT).env_remove("RUSTUP_TOOLCHAIN").current_dir(root))
 }
 
-/// A line for each public item with these features, without what the compiler implements by itself.
+/// A line for each public item with these features, without the traits that the compiler implements by itself.
 fn items(root: &Path, library: &str, features: &str) -> Result<String> {
     let mut words = vec!["public-api", "-sss", "--color=never", "--package", library];
     words.extend(["--features", features]);

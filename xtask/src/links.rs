@@ -27,7 +27,7 @@ fn targets(line: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The target of a link from the file `from`, from the root; none where that is outside.
+/// The target of a link from the file `from`, from the root; none if that is outside.
 pub fn place(from: &Path, target: &str) -> Option<PathBuf> {
     if target.is_empty() {
         return Some(from.to_path_buf());

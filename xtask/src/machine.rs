@@ -1,7 +1,7 @@
-//! The programs and libraries that a machine needs before the chores can run, and their installation.
+//! The needs of the chores on a machine, and their installation.
 //!
-//! `machine/needs.txt` says what each chore needs, how to see that it is there, which Debian package brings it, and why. What
-//! is there already, from wherever, is never installed again.
+//! `machine/needs.txt` lists the needs of each chore, with a test that each is there, the Debian package that brings
+//! it, and the reason. A need that is already there, from any source, is never installed again.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -14,9 +14,9 @@ use crate::commands;
 
 /// Something a chore needs that cargo does not bring: a line of `machine/needs.txt`.
 pub struct Need {
-    /// The way to find it: `program`, `library` or `file`.
+    /// The kind of file that shows the need is there: `program`, `library` or `file`.
     sign: &'static str,
-    /// The name to look for.
+    /// The name of that file.
     pub name: &'static str,
     package: &'static str,
     reason: &'static str,
@@ -56,7 +56,7 @@ lists! {
     BROWSER = "browser",
 }
 
-/// The needs that `list` names: a line for each, `SIGN NAME PACKAGE: REASON`.
+/// The needs in `list`: a line for each, `SIGN NAME PACKAGE: REASON`.
 pub fn needs(list: &str) -> Vec<Need> {
     let heading = format!("\n[{list}]\n");
     let (_, lines) = NEEDS.split_once(&heading).expect("a test looks each list up");
@@ -114,7 +114,7 @@ pub fn provide_what_there_is(lists: &[&str]) {
     }
 }
 
-/// Installs what is missing of these lists, as root by apt-get.
+/// Installs the missing needs of these lists, as root by apt-get.
 pub fn provide_all(lists: &[&str]) -> Result<()> {
     let mut missing: Vec<Need> = lists.iter().flat_map(|list| needs(list)).collect();
     missing.retain(|need| !need.is_there());
@@ -153,7 +153,7 @@ fn apt_get(action: &[&str], packages: &[&str]) -> Result<()> {
 struct NothingStarts(Option<&'static Path>);
 
 impl NothingStarts {
-    /// Where Debian asks whether a service may be started (invoke-rc.d(8)).
+    /// The program that Debian asks whether a service may be started (invoke-rc.d(8)).
     const POLICY: &str = "/usr/sbin/policy-rc.d";
 
     fn new() -> NothingStarts {
@@ -178,7 +178,7 @@ pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// Adds what the Rust toolchain lacks, by rustup.
+/// Adds the missing parts of the Rust toolchain, by rustup.
 pub fn provide_toolchain(root: &Path) -> Result<()> {
     let answers = |tool: &str| {
         let mut command = commands::cargo(root, &[tool, "--version"]);

@@ -1,5 +1,5 @@
-//! The chores of this repository, run as `cargo xtask CHORE`: what a newcomer and CI call, so that the
-//! two never differ.
+//! The chores of this repository, run as `cargo xtask CHORE`: a newcomer and CI call the same ones, so that the two
+//! never differ.
 //!
 //! It relies on cargo, git and, where something is missing, apt-get. Every chore is a list of steps
 //! that run programs. Nothing of masu is linked here, so that the first chore starts within seconds;

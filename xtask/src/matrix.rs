@@ -1,12 +1,11 @@
-//! `cargo xtask matrix`: every group of the allocator's tests on every target that this machine can run, as
-//! one table, which is kept in the tests' README: row by row, each as soon as all its groups have run. A row says of
-//! which run it is.
+//! `cargo xtask matrix`: every group of the allocator's tests on every target that this machine can run, as one
+//! table, which is kept in the tests' README: row by row, each as soon as all its groups have run. A row names the
+//! run that it is from.
 //!
-//! It relies on cargo for each cell, on qemu-user and Debian's cross compilers for aarch64, on `xtask/boot/boot.sh` for
-//! kernels with other OS pages, and on what the tests themselves take from the environment (`TESTED_TARGET`,
-//! `TESTED_RUNNER`, `TESTED_PROFILE`, `MASU_OPERATIONS`). The hard
-//! idea is honesty about emulation: what an emulator gets wrong by itself is left out by name, with the reason,
-//! and the table says so.
+//! It relies on cargo for each cell, on qemu-user and Debian's cross compilers for aarch64, on `xtask/boot/boot.sh`
+//! for kernels with other OS pages, and on the variables that the tests themselves read from the environment
+//! (`TESTED_TARGET`, `TESTED_RUNNER`, `TESTED_PROFILE`, `MASU_OPERATIONS`). The hard idea is honesty about emulation:
+//! a test that an emulator breaks by itself is left out by name, with the reason, and the table says so.
 
 mod plan;
 
@@ -24,7 +23,8 @@ const README: &str = "crates/masu-abi/tests/README.md";
 
 pub(crate) const BOOT: &str = "xtask/boot/boot.sh";
 
-/// No cell takes longer than this by far, in seconds, what it needs built and on a busy machine.
+/// The longest time for a cell, in seconds: far more than any cell takes, including the builds that it needs on a
+/// busy machine.
 const PATIENCE_S: &str = "3600";
 
 /// Run every group of the allocator's tests on every target, keep the table in the tests' README (over an hour)
@@ -54,7 +54,7 @@ impl Request {
         of_target && of_group && in_part
     }
 
-    /// Whether the rows that were asked for are whole ones.
+    /// Whether the requested rows are whole ones.
     fn keeps_rows(&self) -> bool {
         !self.quick && self.groups.is_empty()
     }
@@ -66,7 +66,7 @@ struct Cell {
     is_failed: bool,
 }
 
-/// Runs the cells that were asked for and prints the table; whole rows are kept in the README as they are done.
+/// Runs the requested cells and prints the table; whole rows are kept in the README as they are done.
 pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     let wants = |target: &Target| GROUPS.iter().any(|group| request.wants(target, group));
     let targets: Vec<&Target> = TARGETS.iter().filter(|target| wants(target)).collect();
@@ -79,7 +79,7 @@ pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
         provide_guests(root)?;
     }
     let readme = root.join(README);
-    // Before anything is kept, for what is kept is a change.
+    // Before any row is kept, because a kept row is a change.
     let stamp = format!("{}, commit {}", records::today(), records::commit(root));
     let (mut rows, mut failed) = (Vec::new(), 0);
     for target in targets {
@@ -166,7 +166,7 @@ fn command(root: &Path, target: &Target, group: &Group) -> Result<Command> {
         cargo.arg("--release");
     }
     if !group.runs_programs {
-        // Test programs are many, and none of them is what is released.
+        // There are many test programs, and none of them is released.
         cargo.env("CARGO_PROFILE_RELEASE_LTO", "off");
     }
     if target.is_emulated() {
@@ -194,7 +194,7 @@ fn command(root: &Path, target: &Target, group: &Group) -> Result<Command> {
 
 /// The command that runs a guest's program, words with spaces between.
 fn guest_runner(root: &Path, target: &Target, size: u32) -> Result<String> {
-    // The files that tests of `crates/masu` read, and the folders where they write.
+    // The page that tests of `crates/masu` read, and the folder in which they write.
     let (script, page) = (root.join(BOOT), root.join("docs/options.md"));
     let folder = commands::target_folder()?.join(target.triple).join("tmp");
     let (script, page, folder) = (script.display(), page.display(), folder.display());

@@ -18,7 +18,7 @@ pub fn record_name(text: &str) -> Result<String, String> {
     if is_word { Ok(text.to_owned()) } else { Err("give a word such as `first`".to_owned()) }
 }
 
-/// Checks the names that were asked for against those there are.
+/// Checks that every requested name is known.
 pub fn are_known<'a>(asked: &[String], known: impl Iterator<Item = &'a str>) -> Result<()> {
     let known: Vec<&str> = known.collect();
     match asked.iter().find(|name| !known.contains(&name.as_str())) {
@@ -27,7 +27,7 @@ pub fn are_known<'a>(asked: &[String], known: impl Iterator<Item = &'a str>) -> 
     }
 }
 
-/// Those of all that were asked for by name; all where none was.
+/// The requested items by name; all items if the request names none.
 pub fn chosen<T>(mut all: Vec<T>, asked: &[String], name: fn(&T) -> &str) -> Result<Vec<T>> {
     are_known(asked, all.iter().map(name))?;
     all.retain(|one| asked.is_empty() || asked.iter().any(|asked| asked == name(one)));

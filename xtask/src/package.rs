@@ -1,4 +1,4 @@
-//! `cargo xtask package KIND… [--test]`: what people install, each built from the tree by one command.
+//! `cargo xtask package KIND… [--test]`: the packages that people install, each built from the tree by one command.
 //!
 //! It relies on cargo for builds and on `install` for the layout of a distribution's package. The hard part is the
 //! test: a package is right if it works where nothing else of this machine is, so each is installed in a clean place
@@ -38,7 +38,7 @@ pub(crate) struct Request {
 }
 
 impl Request {
-    /// The kinds that are asked for, in the order in which they are made.
+    /// The requested kinds, in the order in which they are made.
     fn kinds(&self) -> impl Iterator<Item = &'static Kind> {
         let is_asked = |name: &str| self.kinds.iter().any(|asked| asked == "all" || asked == name);
         KINDS.iter().filter(move |kind| is_asked(kind.name))

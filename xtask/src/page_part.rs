@@ -1,12 +1,12 @@
-//! A part of a page that a chore writes: what stands between two marks is replaced, so that nobody writes figures there by
-//! hand.
+//! A part of a page that a chore writes: the chore replaces the text between two marks, so that nobody writes figures
+//! there by hand.
 
 use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result};
 
-/// Puts `text` into `page` in the place of what stands between the marks of `cargo xtask CHORE`.
+/// Replaces the text of `page` between the marks of `cargo xtask CHORE` by `text`.
 pub fn replace(page: &Path, chore: &str, text: &str) -> Result<()> {
     let whole = open(page)?;
     let [before, _, after] = parts(&whole, chore).with_context(|| lacking(page, chore))?;
@@ -28,7 +28,7 @@ fn lacking(page: &Path, chore: &str) -> String {
     format!("{} has no marks of `cargo xtask {chore}`", page.display())
 }
 
-/// The text up to the end of the first mark, between both marks, and from the second mark on.
+/// The text up to the end of the first mark, the text between both marks, and the text from the second mark on.
 fn parts<'a>(page: &'a str, chore: &str) -> Option<[&'a str; 3]> {
     let begin = format!("<!-- written by `cargo xtask {chore}` -->\n");
     let end = format!("<!-- end of what `cargo xtask {chore}` writes -->");

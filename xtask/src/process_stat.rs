@@ -1,4 +1,4 @@
-//! The kernel's figures of this process: its line `stat` of proc(5).
+//! The kernel's figures for this process: its line `stat` of proc(5).
 
 /// The field that proc(5) gives this number, from the fourth on.
 pub fn field(number: usize) -> Option<u64> {

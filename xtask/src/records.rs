@@ -1,4 +1,4 @@
-//! The parts of every dated record: the day, the commit, the load of the machine, and the file.
+//! The common parts of every dated record: the day, the commit, the machine's load, and the path of the record.
 
 use std::fs;
 use std::path::Path;

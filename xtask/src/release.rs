@@ -1,9 +1,10 @@
-//! `cargo xtask release X.Y.Z`: what must hold before a version is published, and the files that are published.
+//! `cargo xtask release X.Y.Z`: the conditions that must hold before a version is published, and the files that are
+//! published.
 //!
-//! It relies on `package` for the packages and their tests, on `interface` for what others build on, on `docs` for the book, and on
-//! `cargo-deny` and `cargo-sbom`, which [`Tools`] installs. Everything is built twice, in two clones with different paths:
-//! a file that is not the same byte for byte both times is not reproducible, and ends the chore. Nothing is published
-//! and no tag is set: the last lines name the commands that do.
+//! It relies on `package` for the packages and their tests, on `interface` for the public items, on `docs` for the
+//! book, and on `cargo-deny` and `cargo-sbom`, which [`Tools`] installs. Everything is built twice, in two clones
+//! with different paths: a file that is not the same byte for byte both times is not reproducible, and ends the
+//! chore. Nothing is published and no tag is set: the last lines name the commands that do.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -30,7 +31,7 @@ pub(crate) struct Request {
     rehearse: bool,
 }
 
-/// Where a published build seems to lie, for panics and debug information.
+/// The folder that a published build shows as its own, in panics and debug information.
 const SEEMING: &str = "/masu";
 
 pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
@@ -66,7 +67,7 @@ pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
         Ok(())
     })?;
     let out = target.join(format!("release-{VERSION}"));
-    // The second name is longer, so that a path inside a file shows. The commit is in both: cargo keeps what it unpacked of
+    // The second name is longer, so that a path inside a file shows. The commit is in both: cargo keeps unpacked
     // packages by the path of their folder, and an earlier commit's must not be built for this one's.
     let folder = out.join("clones").join(&state.commit);
     let clones = ["first", "second-in-a-longer-folder"].map(|name| folder.join(name));

@@ -1,12 +1,12 @@
 //! `cargo xtask sanitize`: the allocator's oracle under ThreadSanitizer and AddressSanitizer; the code arena's method
 //! JIT and lifetimes under AddressSanitizer and under valgrind.
 //!
-//! It relies on rustc's sanitizers, which a stable one has if it is taken for a nightly one (as in `fuzz.rs`), and on
-//! valgrind. Every seed of the allocator's combinations has a process of its own, started from here, for the
-//! standard library is not instrumented: ThreadSanitizer takes what its locks and channels order for races. The
-//! checks of the arena are about its own work: books, tables, memory that was given back. The code that it
-//! loads is a C compiler's and not instrumented under AddressSanitizer; valgrind sees that, too, where it is
-//! said that code changes under it, also through another mapping (`--smc-check=all`).
+//! It relies on rustc's sanitizers, which a stable one has if it passes for a nightly one (as in `fuzz.rs`), and on
+//! valgrind. Each seed of the allocator's combinations has a process of its own, started from here, because the
+//! standard library is not instrumented: ThreadSanitizer reports a race where its locks and channels order accesses.
+//! The checks of the arena are of its own work: books, tables, memory that was given back. The code that it loads
+//! comes from a C compiler and is not instrumented under AddressSanitizer. valgrind sees that code too, with the
+//! option that code may change under it, also through another mapping (`--smc-check=all`).
 
 use std::fs;
 use std::path::Path;
@@ -30,11 +30,11 @@ const TESTS: [&str; 4] = ["method_jit", "lifetime", "constructs", "hostile"];
 
 const VALGRIND: &str = "valgrind --quiet --error-exitcode=9 --smc-check=all --fair-sched=yes";
 
-/// The same for valgrind, less what loads thousands of objects.
+/// The same for valgrind, without the tests that load thousands of objects.
 const SLOW: [&str; 3] = ["method_jit", "lifetime", "constructs"];
 
 /// Tests that Miri can run, by the beginnings of their names. It refuses system calls and the thread slot, which are
-/// inline assembly, and so all that takes memory: what is left computes.
+/// inline assembly, and so all tests that take memory: the tests left only compute.
 const INTERPRETED: [(&str, &[&str]); 2] = [
     ("masu-code", &["link::layout::", "relocation::", "space::tests::freeing_twice"]),
     (
@@ -78,7 +78,7 @@ const SANITIZERS: [Sanitizer; 2] = [
         name: "address",
         flags: "-Zsanitizer=address",
         variable: "ASAN_OPTIONS",
-        // The walkers leak the data that they share, and the checker does not see into masu's blocks.
+        // The walkers leak the memory that they share, and AddressSanitizer does not see inside masu's blocks.
         options: "detect_leaks=0",
     },
 ];
@@ -103,7 +103,7 @@ pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     commands::step("AddressSanitizer", || {
         let mut tests = cargo(root, "masu-code", &["test"], &TESTS, &target.join("address"));
         tests.env("RUSTC_BOOTSTRAP", "1").env("RUSTFLAGS", "-Zsanitizer=address");
-        // Flags of `CARGO_ENCODED_RUSTFLAGS` would stand in for these.
+        // Flags of `CARGO_ENCODED_RUSTFLAGS` would replace these.
         tests.env_remove("CARGO_ENCODED_RUSTFLAGS");
         commands::run(tests.env("MASU_JIT_SECONDS", &seconds).args(["--", "--nocapture"]))
     })?;

@@ -5,9 +5,10 @@
 //! each test. Its comments `# title:`, `# left out:` and `# differs: NAME: why` are part of the page, where each suite has a part
 //! of its own.
 //!
-//! A run in which the preload was lost would pass, too. So each process that begins writes into the file
-//! `WITNESS` whose `malloc` it has (`workloads/tests/witness.c`, preloaded in both runs): with masu it must be masu's
-//! everywhere, and among them must be the programs that `# runs:` names, by a part of their paths.
+//! A run in which the preload was lost would pass, too. So each process that begins writes the library of its
+//! `malloc` into the file `WITNESS` (`workloads/tests/witness.c`, preloaded in both runs). With masu that must be
+//! masu's library everywhere, and the programs that `# runs:` names, by a part of their paths, must be among the
+//! processes.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -67,7 +68,7 @@ pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     Ok(())
 }
 
-/// Builds the library that says whose `malloc` a process has.
+/// Builds the library that reports the library of a process's `malloc`.
 fn witness(root: &Path, made: &Path) -> Result<PathBuf> {
     fs::create_dir_all(made)?;
     let library = made.join("witness.so");
@@ -92,7 +93,7 @@ fn suites(scripts: &Path, made: &Path) -> Result<Vec<Suite>> {
 }
 
 impl Suite {
-    /// Makes the suite and runs it twice; none where the machine lacks what it needs.
+    /// Makes the suite and runs it twice; none if the machine lacks something that the suite needs.
     fn run(&self, apt: &Path, libraries: &Libraries) -> Result<Option<Outcome>> {
         fs::create_dir_all(&self.folder)?;
         let made = self.part("make", apt).status().context("bash does not start")?;
@@ -179,7 +180,7 @@ struct Outcome {
 /// Whether each test passed.
 type Outcomes = BTreeMap<String, bool>;
 
-/// The outcomes in what a run printed; a test that ran several times passed if it always did.
+/// The outcomes in a run's output; a test that ran several times passed if it always did.
 fn outcomes(printed: &str) -> Outcomes {
     let mut outcomes = BTreeMap::new();
     for line in printed.lines() {
@@ -193,7 +194,8 @@ fn outcomes(printed: &str) -> Outcomes {
     outcomes
 }
 
-/// The number of these programs' processes that had masu's `malloc`, from the notes of all processes of both runs.
+/// The number of processes of these programs with masu's `malloc`, from the lines that all processes of both runs
+/// wrote.
 fn processes(programs: &str, without: &str, with: &str) -> Result<usize> {
     let has_masu = |line: &&str| {
         let library = line.split_once('\t').map_or("", |(_, library)| library);

@@ -1,8 +1,8 @@
 //! The house rules as checks: `cargo xtask tidy` prints each violation as
 //! `file:line: rule: what to do` and fails if there is one.
 //!
-//! It relies on git for the list of files, so what git ignores is never looked at. A rule is a function from the tree
-//! to findings and nothing more, so each can be shown to fail on planted text in its own unit tests.
+//! It relies on git for the list of files, so files that git ignores are never checked. A rule is a function from the
+//! tree to findings and nothing more, so each can be shown to fail on planted text in its own unit tests.
 
 mod doors;
 mod layers;

@@ -58,7 +58,7 @@ pub(crate) fn run(root: &Path) -> Result<()> {
 pub(crate) fn build(root: &Path) -> Result<()> {
     let build = ["build", "--locked", "--package", "masu-cli", "--no-default-features"];
     let mut build = commands::cargo(root, &build);
-    // The data for a quick next build would cost this build time.
+    // Data that makes the next build quick would cost this build time.
     build.env("CARGO_INCREMENTAL", "0");
     commands::run(&mut build)
 }

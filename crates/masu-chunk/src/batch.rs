@@ -28,7 +28,7 @@ struct State {
 /// The reason for the limit.
 #[derive(PartialEq, Eq)]
 enum Limited {
-    /// The end of the batch, or a thief is about to take what is beyond.
+    /// The end of the batch, or a thief is about to take the chunks beyond the limit.
     No,
     /// A thief asked the worker to share at its next chunk.
     Asked,
@@ -37,12 +37,12 @@ enum Limited {
     Stopped,
 }
 
-/// The duty of a worker at its limit.
+/// The next step of a worker at its limit.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Turn {
-    /// The chunk is its own.
+    /// The worker does the chunk.
     Go,
-    /// The chunk is its own, and waiting thieves may take the rest of the batch.
+    /// The worker does the chunk, and waiting thieves may take the rest of the batch.
     Share,
     /// The batch is over.
     Over,
@@ -96,12 +96,12 @@ impl Batch {
 
     /// Whether the worker has chunks that it has not begun.
     pub(crate) fn has_rest(&self) -> bool {
-        // ORDERING: Relaxed: the result is a hint; `Idle::share` says what for.
+        // ORDERING: Relaxed: the result is a hint; `Idle::share` explains its use.
         self.at.load(Ordering::Relaxed) + 1 < lock(&self.state).end
     }
 
-    /// Takes the back half of what the worker has not begun, in units of so many chunks. If the
-    /// system has no fence for two, asks the worker to share at its next chunk instead.
+    /// Takes the back half of the chunks that the worker has not begun, in units of so many chunks. If the system has
+    /// no fence for two, asks the worker to share at its next chunk instead.
     #[cold]
     pub(crate) fn rob(&self, unit: u64) -> Option<Range<u64>> {
         let mut state = lock(&self.state);

@@ -46,7 +46,7 @@ pub struct Cluster {
     patience: Duration,
 }
 
-/// Why a job of a cluster ended early.
+/// The reason why a job of a cluster ended early.
 ///
 /// ```
 /// # use masu_chunk::cluster::{Cluster, ClusterError};
@@ -59,21 +59,21 @@ pub struct Cluster {
 /// ```
 #[derive(Debug)]
 pub enum ClusterError {
-    /// A chunk failed, panicked or could not be read, in whichever process.
+    /// A chunk failed, panicked or could not be read, in any process.
     Chunk {
-        /// Which.
+        /// The place of the chunk.
         place: Place,
-        /// The failure, as text: `failed: …`, `panicked: …`, or `cannot be read: …`.
+        /// The event in words: `failed: …`, `panicked: …`, or `cannot be read: …`.
         said: String,
     },
     /// The other processes could not all be reached.
     Connect {
         /// The address that this process was busy with.
         address: String,
-        /// Why not.
+        /// The reason.
         error: io::Error,
     },
-    /// A process went away, or what it sent was damaged.
+    /// A process went away, or sent damaged data.
     Lost(String),
 }
 
@@ -177,7 +177,7 @@ impl Cluster {
         Self { patience, ..self }
     }
 
-    /// Numbers: chunks are ranges of them, indexes perhaps into what every process can reach.
+    /// Numbers: chunks are ranges of them. The numbers may be indexes into data that every process can reach.
     ///
     /// ```
     /// # use masu_chunk::cluster::{Cluster, ClusterError};
@@ -239,8 +239,8 @@ impl Cluster {
         ClusterJob { cluster: self, source: SpreadBlocks(blocks) }
     }
 
-    /// A reader of the first process, cut after delimiters: chunks are whole records, of 16 MiB at
-    /// most. Those of other processes are not read.
+    /// A reader of the first process, cut after delimiters: chunks are whole records, of 16 MiB at most. The readers
+    /// of other processes are not read.
     ///
     /// ```
     /// # use masu_chunk::cluster::{Cluster, ClusterError};
@@ -444,7 +444,7 @@ impl<S: Spread> ClusterJob<'_, S> {
     ///
     /// # Errors
     ///
-    /// As [`Self::try_map`], and what `take` returns.
+    /// As [`Self::try_map`], and the error that `take` returns.
     pub fn deliver<R: ExchangeData + Clone, E: fmt::Display>(
         self,
         work: impl Fn(Chunk<S::Data>) -> Result<R, E> + Sync,

@@ -8,8 +8,8 @@ use crate::sync::Mutex;
 
 /// A token that stops jobs: clones share it.
 ///
-/// A job looks at it between chunks, so a chunk that has begun is finished. A job that waits for
-/// its reader notices when the reader returns.
+/// A job checks the token between chunks, so a chunk that has begun is finished. A job that waits for its reader
+/// notices when the reader returns.
 #[derive(Clone, Debug, Default)]
 pub struct Cancel(Arc<AtomicBool>);
 
@@ -21,7 +21,7 @@ impl Cancel {
 
     /// Stops the jobs that were given this token, now and for ever.
     pub fn cancel(&self) {
-        // ORDERING: Relaxed, for the flag publishes nothing: jobs only have to see it soon.
+        // ORDERING: Relaxed, because the flag publishes nothing: jobs only have to see it soon.
         self.0.store(true, Ordering::Relaxed);
     }
 
@@ -37,16 +37,16 @@ impl Cancel {
 pub struct Progress {
     /// Chunks done.
     pub chunks: u64,
-    /// Items done, of a reader bytes.
+    /// Items done; for a reader, bytes.
     pub items: u64,
-    /// Items in all, where that is known.
+    /// Items in all, if that number is known.
     pub items_total: Option<u64>,
 }
 
 /// The shortest time between two calls of the callback.
 const INTERVAL: Duration = Duration::from_millis(100);
 
-/// Adds up what workers report, and calls the callback now and then, one call at a time.
+/// Adds up the workers' reports, and calls the callback now and then, one call at a time.
 pub(crate) struct Reporter<'a> {
     callback: Option<&'a (dyn Fn(Progress) + Sync)>,
     state: Mutex<Reported>,

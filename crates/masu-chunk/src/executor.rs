@@ -55,8 +55,8 @@ impl<'a> Executor<'a> {
         self
     }
 
-    /// Items a chunk (bytes for a reader); 0 means 1. The last chunk may be shorter, and a reader's
-    /// chunks have what it gives.
+    /// Items a chunk (bytes for a reader); 0 means 1. The last chunk may be shorter, and a reader's chunks are as
+    /// long as the reader makes them.
     #[must_use]
     pub fn chunk(mut self, items: usize) -> Self {
         self.chunk = Some(NonZero::new(items).unwrap_or(NonZero::<usize>::MIN));

@@ -15,13 +15,13 @@ use crate::statistics::Statistics;
 pub struct Failure<E> {
     /// The chunk; if the job was cancelled, the first that was not begun or not delivered.
     pub place: Place,
-    /// The kind of the failure.
+    /// The cause of the failure.
     pub cause: Cause<E>,
     /// The work done until then.
     pub statistics: Statistics,
 }
 
-/// The fate of a chunk.
+/// The cause of a chunk's failure.
 pub enum Cause<E> {
     /// The function panicked with this payload.
     Panic(Box<dyn Any + Send>),
@@ -38,7 +38,7 @@ impl<E> Failure<E> {
     ///
     /// # Errors
     ///
-    /// The failure, where it was no panic.
+    /// The failure, if the cause is no panic.
     pub fn resume(self) -> Result<std::convert::Infallible, Self> {
         match self.cause {
             Cause::Panic(payload) => std::panic::resume_unwind(payload),

@@ -1,10 +1,11 @@
 //! Idle workers of a job: they look for chunks, and sleep until a worker shares some or the job is
 //! over.
 //!
-//! Relies on one counter that every worker reads after it takes a batch, and a lock that only idle workers and those
-//! who share with them take. The hard part is the counter, `attention`: a worker that took chunks and reads 0 need not
-//! wake anybody, and a worker counted in it that finds no chunks may sleep. An idle worker steals the rest of a busy
-//! worker's [batch](crate::batch) by itself, so it waits for at most the one chunk that the other is in.
+//! Relies on one counter that every worker reads after it takes a batch, and a lock that only idle workers and the
+//! workers that share with them take. The hard part is the counter, `attention`: a worker that took chunks and reads
+//! 0 need not wake any other, and a worker counted in it that finds no chunks may sleep. An idle worker steals the
+//! rest of a busy worker's [batch](crate::batch) by itself, so it waits for at most the one chunk that the other is
+//! in.
 
 use crate::sync::{AtomicUsize, Condvar, Mutex, Ordering, fence, lock, spin, wait};
 

@@ -94,7 +94,7 @@ impl<'a, S: Indexed> Cut<'a, S> {
     }
 }
 
-/// The outcome of a job, with what cleaning up after a failure needs.
+/// The outcome of a job, with the facts that the cleanup after a failure needs.
 pub(crate) struct Ran<L, E> {
     /// The gathered results of each worker.
     pub(crate) locals: Vec<L>,

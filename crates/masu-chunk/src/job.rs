@@ -196,7 +196,7 @@ impl<S: Source> Job<'_, S> {
     ///
     /// # Errors
     ///
-    /// As [`Self::try_map`], and what `take` returns.
+    /// As [`Self::try_map`], and the error that `take` returns.
     pub fn deliver<R: Send, E: Send>(
         self,
         work: impl for<'c> Fn(Chunk<S::Data<'c>>) -> Result<R, E> + Sync,

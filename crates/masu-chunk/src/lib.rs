@@ -22,7 +22,7 @@
 
 // The layers, bottom up: a module imports from its own layer and those above it in this list.
 
-// The system, and what a job reports.
+// The system, and the reports of a job.
 mod control;
 mod failure;
 mod kernel;

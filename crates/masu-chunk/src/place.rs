@@ -1,4 +1,4 @@
-//! Where in the data a chunk lies, and the chunk as a function gets it.
+//! The place of a chunk in the data, and the chunk as a function gets it.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut, Range};
@@ -8,7 +8,7 @@ use std::ops::{Deref, DerefMut, Range};
 pub struct Place {
     /// The number of the chunk, from 0, in the order of the data.
     pub index: u64,
-    /// Its items, counted from 0; of a reader its bytes. Empty where reading the chunk failed.
+    /// The chunk's items, counted from 0; for a reader, its bytes. Empty if reading the chunk failed.
     pub items: Range<u64>,
 }
 
@@ -36,7 +36,7 @@ impl<D> Chunk<D> {
         Self { place, data }
     }
 
-    /// Where in the data this chunk lies.
+    /// The place of this chunk in the data.
     pub fn place(&self) -> &Place {
         &self.place
     }

@@ -34,9 +34,9 @@ pub(crate) fn run(workers: usize, body: &(dyn Fn(usize) + Sync)) {
     if workers <= 1 || *process != std::process::id() {
         return body(0);
     }
-    // SAFETY: Only the lifetime changes. Helpers call the body between taking a seat and leaving it.
-    // `_job`, dropped at the end of this function also when `body(0)` unwinds, lets nobody take a
-    // seat any more and waits until every seat was left.
+    // SAFETY: Only the lifetime changes. Helpers call the body between taking a seat and leaving it. `_job`, dropped
+    // at the end of this function also when `body(0)` unwinds, lets no helper take a seat any more and waits until
+    // every seat was left.
     let lasting = unsafe { std::mem::transmute::<&(dyn Fn(usize) + Sync), &'static _>(body) };
     let wanted = workers - 1;
     let (job, idle) = seats.offer(Body(lasting), wanted);

@@ -20,7 +20,7 @@ use crate::stream::{self, Pull};
 /// A value with the statistics of its job.
 pub(crate) type With<V, E> = Result<(V, Statistics), Failure<E>>;
 
-/// Data that a job goes through. Implemented by what [`Executor`]'s methods make, and by nothing else.
+/// Data that a job goes through. Only the sources that [`Executor`]'s methods make implement this trait.
 pub trait Source: Sized + sealed::Sealed {
     /// The data of a chunk, as a function gets it.
     type Data<'c>;

@@ -1,4 +1,4 @@
-//! The work of each worker of a job: figures that tell uneven work from too little of it.
+//! The work of each worker of a job: figures that distinguish uneven work from too little of it.
 
 use std::time::{Duration, Instant};
 

@@ -2,9 +2,9 @@
 //! results are taken one by one.
 //!
 //! Relies on the [window](crate::window) for order and bounded memory, and on the [pool](crate::pool) for threads.
-//! Every worker does all three parts in turn. It pulls a chunk under the feed's lock, works on it, and delivers what
-//! the window has ready. So reading, working and taking overlap without a thread for each, and a chunk stays in the
-//! cache of the core that read it.
+//! Every worker does all three parts in turn. It pulls a chunk under the feed's lock, works on it, and delivers the
+//! results that the window has ready. So reading, working and taking overlap without a thread for each, and a chunk
+//! stays in the cache of the core that read it.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -11,10 +11,10 @@ use crate::pace::Pace;
 use crate::spans::Spans;
 
 struct Simulated {
-    /// The end of its chunk; for an idle worker, when it ran out.
+    /// The end of the worker's chunk; for an idle worker, the time at which it ran out of chunks.
     time: u64,
     began: u64,
-    /// The batch as taken, before others stole from it; `None`: it is idle.
+    /// The batch as taken, before others stole from it; `None`: the worker is idle.
     batch: Option<Range<u64>>,
     pace: Pace,
 }
@@ -138,8 +138,8 @@ fn uneven_work_is_within_a_tenth_of_list_scheduling_and_below_share_and_longest(
     each_case(|_, (chunk, _), (long, _)| 20 + chunk * long / 1000, is_near_greedy);
 }
 
-/// Where chunks were very short, many are taken at once; if long ones are among those, others take the
-/// ones that their worker is not in.
+/// After very short chunks a worker takes many at once. If there are long chunks among those, other workers take the
+/// chunks that the worker has not begun.
 #[test]
 fn long_chunks_among_very_short_ones_are_below_share_and_longest() {
     let holds = |times: &[u64], workers: usize, ours: u64| {

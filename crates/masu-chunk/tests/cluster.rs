@@ -163,8 +163,8 @@ fn error(job: &str, cluster: Cluster, process: usize) -> Option<String> {
     })
 }
 
-/// Addresses on loopback that nobody listens at, each given once: a port that the kernel chooses might be another test's, or
-/// that of an outgoing connection, before a process of this one listens there.
+/// Addresses on loopback that no process listens at; each address is used once. A port that the kernel chooses could
+/// be taken by another test or by an outgoing connection, before a process of this test listens there.
 fn addresses(count: usize) -> String {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     // Below the ports of outgoing connections.

@@ -42,7 +42,7 @@ fn model(body: impl Fn() + Sync + Send + 'static) {
 struct Job {
     spans: Spans,
     idle: Idle,
-    /// The number of times that each chunk was done. Loom reports two threads at one chunk.
+    /// The number of times that each chunk was done. Loom reports two threads at one of them.
     done: Vec<UnsafeCell<u32>>,
 }
 

@@ -29,7 +29,7 @@ use crate::exit::Ending;
 use crate::notices;
 use crate::progress::{Progress, Waiting};
 
-/// The time that standard input is read before masu says what it is doing.
+/// The time that masu waits for standard input before it prints that it is reading.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The total time of the timed runs when the user sets none.
@@ -353,8 +353,8 @@ fn decided(comparison: &Comparison, criterion: &Criterion) -> Result<Ending> {
     Ok(Ending::Done)
 }
 
-/// Reads standard input to its end. Says so if that takes a while: a user who gave no input on purpose would wait for
-/// ever.
+/// Reads standard input to its end. Prints a note if that takes a while: a user who gave no input on purpose would
+/// wait for ever.
 pub(crate) fn own_input() -> Result<Input> {
     let line =
         "Reading standard input to its end, to give it to every run; </dev/null if there is none.";

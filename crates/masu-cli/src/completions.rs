@@ -1,4 +1,5 @@
-//! `masu completions`: what a shell's Tab key needs to know, from the same definition as the help.
+//! `masu completions`: the script that completes masu's commands in a shell, from the same definition as the help.
+//! the help.
 
 use std::io::{self, Write};
 

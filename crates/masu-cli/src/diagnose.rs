@@ -1,4 +1,4 @@
-//! `masu diagnose`: why a program is slow, with evidence and what to do.
+//! `masu diagnose`: the reasons why a program is slow, with evidence and remedies.
 
 mod prove;
 mod trial;

@@ -1,4 +1,4 @@
-//! `masu doctor`: what this machine allows, what limits it, what its kernel's services cost.
+//! `masu doctor`: the permissions and limits of this machine, and the prices of its kernel's services.
 //!
 //! Relies on the lab's check-up for every judgement; this file prints it as a page or JSON.
 
@@ -92,7 +92,7 @@ fn page(checkup: &Checkup) -> String {
     page
 }
 
-/// A line of the page: a name, its value, and below it what to do.
+/// A line of the page: a name, its value, and below it the remedy.
 fn entry(page: &mut String, limits: bool, name: &str, value: &[String], remedy: Option<&str>) {
     let mark = if limits { format!("{LIMIT}!{LIMIT:#}") } else { " ".to_owned() };
     let mut lines = value.iter();

@@ -15,7 +15,7 @@ use self::place::Surroundings;
 
 /// One library, and the reason if it was not built.
 struct Library {
-    /// Its bytes; empty if it was not built.
+    /// The library's bytes; empty if it was not built.
     bytes: &'static [u8],
     /// The reason why it was not built; empty if it was built.
     absence: &'static str,
@@ -73,7 +73,7 @@ pub(crate) fn catalogue(libc: Libc) -> Result<Catalogue> {
     Ok(find(&places))
 }
 
-/// The library that counts what programs on `libc` ask for.
+/// The library that counts the requests of programs on `libc`.
 pub(crate) fn counting(libc: Libc) -> Result<PathBuf> {
     get("libmasu-count", libc)
 }

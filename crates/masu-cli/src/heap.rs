@@ -45,7 +45,8 @@ pub(crate) fn perform(command: HeapCommand) -> Result<Ending> {
     }
 }
 
-/// Runs a program under masu with its heap profile on, and shows what it never freed. Its exit code is the program's.
+/// Runs a program under masu with its heap profile on, and shows the blocks that it never freed. Its exit code is the
+/// program's.
 pub(crate) fn run(program: &Program, view: &View) -> Result<ExitStatus> {
     shape_of(view)?;
     view.output.as_deref().map_or(Ok(()), try_to_write)?;

@@ -1,7 +1,7 @@
 //! The progress of a comparison, on standard error: a bar with the time left on a terminal, else a few plain lines.
 //!
 //! The lab calls only between runs, so nothing is drawn while a run is timed; for the same reason the bar has no
-//! ticking thread. Warm-ups are not timed: where one takes long, a line says what is waited for.
+//! ticking thread. Warm-ups are not timed: if one takes long, a line names the step that is still running.
 
 use std::cell::RefCell;
 use std::io::{self, IsTerminal};
@@ -65,7 +65,7 @@ impl Progress {
         say_above(self.bar.as_ref(), line);
     }
 
-    /// Takes the bar away, so that it is no part of what stays on the screen.
+    /// Removes the bar, so that it does not stay on the screen.
     pub(crate) fn finish(&self) {
         self.waiting.take();
         if let Some(bar) = &self.bar {

@@ -80,7 +80,7 @@ pub(crate) fn format_of(json: bool, output: Option<&Path>) -> Result<Format> {
     Ok(format)
 }
 
-/// Refuses an output that cannot be written, before there is something to write; what stands there stays.
+/// Refuses an output that cannot be written, before there is something to write; a file that is already there stays.
 pub(crate) fn try_to_write(output: &Path) -> Result<()> {
     let is_new = fs::symlink_metadata(output).is_err();
     // The reader of a pipe would take this for its end.

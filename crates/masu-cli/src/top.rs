@@ -1,4 +1,4 @@
-//! `masu top`: what a program that runs on masu holds, on a screen that follows it, as text, or as JSON.
+//! `masu top`: the memory of a program that runs on masu, on a screen that follows it, as text, or as JSON.
 //!
 //! A process may end at any time, which is no failure of its observer.
 

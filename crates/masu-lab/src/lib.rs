@@ -1,6 +1,6 @@
 //! The lab: variants, runs, measures and statistics, as a library without a terminal.
 //!
-//! The modules stand in layers, bottom up: imports only go down, which `cargo xtask tidy` checks.
+//! The modules are in layers, bottom up: imports only go down, which `cargo xtask tidy` checks.
 //!
 //! The crate `masu-run` finds mallocs and runs programs under them; its interface is a part of this one. With it
 //! [`mod@compare`] runs a program many times: [`verify`] proves in a traced warm-up that each preload took effect,

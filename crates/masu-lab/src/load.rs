@@ -1,9 +1,9 @@
 //! Load over HTTP: requests on kept connections, back to back or on a schedule.
 //!
 //! hyper speaks the protocol on tokio's sockets. A client that waits for each answer sends few requests while the
-//! server stands still, and so hardly notices (*coordinated omission*). In open loop, requests are therefore *due* on
-//! a schedule that no answer can move, and latency counts from when a request was due. A closed loop cannot avoid it:
-//! use its throughput.
+//! server does nothing, and so hardly notices (*coordinated omission*). In open loop, requests are therefore *due* on
+//! a schedule that no answer can move, and latency counts from when a request was due. A closed loop cannot avoid
+//! this omission: use its throughput.
 //!
 //! Memory is bounded: answers are dropped, latencies go into one histogram.
 

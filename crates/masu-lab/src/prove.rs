@@ -1,9 +1,8 @@
 //! A proof: remedies compared with a program as it is, each with its ratios and a verdict.
 //!
-//! Relies on [`compare`](crate::compare()) for every run; there is no second way to measure. The hard
-//! idea: a remedy that cannot take part is an answer like any other and no reason to fail, so it
-//! stands among the results with its reason. `masu diagnose --prove` asks for proofs, and so does every
-//! stage of [`tune`](mod@crate::tune).
+//! Relies on [`compare`](crate::compare()) for every run; there is no second way to measure. The hard idea: a remedy
+//! that cannot take part is an answer like any other and no reason to fail, so it is among the results with its
+//! reason. `masu diagnose --prove` asks for proofs, and so does every stage of [`tune`](mod@crate::tune).
 
 use std::fmt;
 use std::time::{Duration, Instant};

@@ -34,15 +34,15 @@ pub struct Places {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Allocator {
-    /// Its name in variants: `jemalloc`, or `jemalloc-5.3.0` where another release has that name.
+    /// The malloc's name in variants: `jemalloc`, or `jemalloc-5.3.0` where another release has that name.
     /// Unique in the catalogue, except that `masu` and `masu-secure` appear once for each C library they are there for.
     pub name: String,
-    /// Its file; for the system's malloc that of the C library.
+    /// The malloc's file; for the system's malloc the C library's file.
     pub path: PathBuf,
     /// True if the library has to be preloaded; the system's malloc is there anyway.
     pub preloaded: bool,
     pub libc: Libc,
-    /// Its version where the file or the package database tells it.
+    /// The malloc's version, if the file or the package database has it.
     pub version: Option<String>,
     /// Notes to read before the malloc's figures.
     pub notes: Vec<String>,

@@ -58,9 +58,9 @@ pub struct Run {
     /// sampled sum over the process tree (pages shared between processes count in each). It cannot
     /// be less than `rss_floor_bytes`.
     pub peak_rss_bytes: u64,
-    /// The most resident bytes that the program's process can have had before it became the program: the part of this
-    /// process, of which it is a copy, that it could not do without. A program that needs less hides behind that. None
-    /// where it was not noted.
+    /// The most resident bytes that the program's process can have had before it became the program: that process is
+    /// a copy of this one, and could not do without this part of it. A program that needs less hides behind the
+    /// floor. None if the floor was not noted.
     pub rss_floor_bytes: Option<u64>,
     /// Page faults served without reading from disk.
     pub minor_faults: u64,
@@ -353,7 +353,7 @@ pub(crate) fn start(
     Ok((started, Tree::new(root, before)))
 }
 
-/// Three quarters of what is available now: a runaway then leaves room for everyone else.
+/// Three quarters of the memory that is available now: a runaway then leaves room for everyone else.
 pub fn default_memory_limit() -> Option<u64> {
     machine::memory_available().map(|bytes| bytes / 4 * 3)
 }

@@ -22,7 +22,7 @@ pub trait Executor {
     /// As [`execute`](crate::execute::execute), and the faults of a server.
     fn run(&mut self, index: usize, stop: &Stop) -> Result<Run, Error>;
 
-    /// Ends whatever still runs, also after an error or a stop.
+    /// Ends every process that still runs, also after an error or a stop.
     ///
     /// # Errors
     ///

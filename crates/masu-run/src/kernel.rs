@@ -423,12 +423,12 @@ pub(crate) fn release_freed_memory() {
 /// Has a process of its own write to `bytes` of new memory and end, and waits for it.
 pub(crate) fn touch_in_child(bytes: usize) -> io::Result<()> {
     let page = usize::try_from(os_page_bytes()).map_err(io::Error::other)?;
-    // SAFETY: The child calls only what is async-signal-safe and never returns from here.
+    // SAFETY: The child calls only async-signal-safe functions and never returns from here.
     let pid = checked(unsafe { libc::fork() })?;
     if pid == 0 {
         // If there is less room than expected, this process must be the first to pay for it.
         go_first();
-        // SAFETY: A new mapping takes nothing from anyone, and only what it holds is written.
+        // SAFETY: A new mapping takes nothing from anyone, and only its own memory is written.
         unsafe {
             let protection = libc::PROT_READ | libc::PROT_WRITE;
             let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;

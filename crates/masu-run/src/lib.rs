@@ -1,6 +1,6 @@
 //! Programs, mallocs and runs: the parts of the lab below all comparisons and judgements.
 //!
-//! The modules stand in layers, bottom up: imports only go down, which `cargo xtask tidy` checks.
+//! The modules are in layers, bottom up: imports only go down, which `cargo xtask tidy` checks.
 //!
 //! 1. [`catalogue`] finds the allocators of this machine;
 //! 2. `program` looks a command up and says whether an allocator can be preloaded into it;

@@ -29,8 +29,8 @@ pub(crate) use follow::{CallStops, Witness};
 
 type Pid = i32;
 
-/// One program that was run by some process of the tree, from its `exec` on, with whatever it
-/// forked without running something else.
+/// One program that was run by some process of the tree, from its `exec` on, with every process that it forked
+/// without running something else.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
     pub(crate) program: PathBuf,
@@ -166,8 +166,8 @@ impl<'a> Tracer<'a> {
         true
     }
 
-    /// The loader is done: looks at what it mapped, and waits for the first allocation in any
-    /// library that defines `malloc`, and in the program itself.
+    /// The loader is done: looks at the mapped libraries, and waits for the first allocation in any library that
+    /// defines `malloc`, and in the program itself.
     fn enter(&mut self, pid: Pid, program: usize) {
         let seen = &mut self.seen[program];
         seen.entered = true;

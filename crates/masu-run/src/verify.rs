@@ -95,8 +95,8 @@ pub fn verify_under(
     Err(Error::NotInEffect { variant: variant.label.clone(), reason })
 }
 
-/// The first line in which a loader complains: glibc's of a preload it ignores, of a symbol or of a
-/// version that is missing, musl's of what it cannot load or relocate.
+/// The first line in which a loader complains. glibc's loader complains of a preload it ignores, of a symbol or of a
+/// version that is missing, musl's of a file or symbol that it cannot load or relocate.
 fn loaders_words(run: &Run) -> Option<&str> {
     let telling =
         ["ld.so", "symbol", "not found (required by", "Error loading", "Error relocating"];

@@ -41,7 +41,7 @@ impl Ending {
             Self::Failed(said) => said,
             Self::Refused(said) => *said,
         };
-        // If errors cannot be printed, the code still tells.
+        // If errors cannot be printed, the code still shows the failure.
         let _ = writeln!(io::stderr(), "xquo: {said}");
     }
 }

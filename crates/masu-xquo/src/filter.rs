@@ -46,8 +46,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Ending> {
     outcome
 }
 
-/// The settings of every block. The last quoted byte is passed along: it tells whether the next one
-/// begins a record.
+/// The settings of every block. The last quoted byte is passed along, because it shows whether the next one begins a
+/// record.
 struct Stream {
     quoter: Quoter,
     delimiter: u8,
@@ -74,8 +74,8 @@ impl Stream {
     fn together(&self, workers: u8, input: Input, last: &mut Option<u8>) -> Result<(), Ending> {
         let cores = thread::available_parallelism().map_or(1, NonZero::get);
         let at_once = usize::from(workers).clamp(1, cores);
-        // One worker more than quote at once, to read and write at the same time, if there is a core for it;
-        // each has one block.
+        // One worker more than the number that quote at once, if there is a core for it, so that one reads and writes
+        // at the same time; each worker has one block.
         let executor = Executor::new()
             .workers((at_once + 1).min(cores))
             .concurrency(at_once)

@@ -9,7 +9,7 @@ use clap_mangen::Man;
 use crate::arguments::Arguments;
 use crate::exit::Ending;
 
-/// The text of the page beside the options, which stand where the file has a comment.
+/// The text of the page without the options; the options replace the comment in the file.
 const TEXT: &str = include_str!("manual.roff");
 
 /// Writes the page's source to standard output.

@@ -22,7 +22,7 @@ const STRIDE: usize = 32;
 /// Space after the output, for stores longer than their contents.
 const SLACK: usize = STRIDE + 8;
 
-/// The ways to quote records.
+/// The settings of quoting.
 pub(crate) struct Quoter {
     /// The replacement of each byte: up to 7 bytes, and their number in the last byte.
     words: [u64; 256],
@@ -43,7 +43,7 @@ impl Quoter {
                 specials.push(byte);
             }
         }
-        // Last, because a delimiter is one whatever else it is.
+        // Last, because a delimiter stays a delimiter even if it is another special byte too.
         words[usize::from(delimiter)] = word(&[b'\'', line_end, b'\'']);
         let padded = std::array::from_fn(|at| *specials.get(at).unwrap_or(&delimiter));
         let classifier = Classifier::new(padded);
@@ -55,9 +55,8 @@ impl Quoter {
         self.end
     }
 
-    /// Appends `input`, quoted, to `output`. `begins`: a record begins with the first byte. The last
-    /// byte tells the caller whether the next piece begins one: no quote is opened after a delimiter
-    /// that may be the end.
+    /// Appends `input`, quoted, to `output`. `begins`: a record begins with the first byte. From the last byte the
+    /// caller sees whether the next piece begins one: no quote is opened after a delimiter that may be the end.
     pub(crate) fn quote(&self, input: &[u8], begins: bool, output: &mut Vec<u8>) {
         let Some(&last) = input.last() else { return };
         if begins {
@@ -93,7 +92,7 @@ unsafe fn quote_with(
     output: &mut Vec<u8>,
     mask_of: impl Fn(&[u8; LANES]) -> u64,
 ) {
-    // SAFETY: The end of what is filled lies in the buffer.
+    // SAFETY: The end of the filled part lies in the buffer.
     let mut to = unsafe { output.as_mut_ptr().add(output.len()) };
     let mut copied = 0;
     let mut at = 0;

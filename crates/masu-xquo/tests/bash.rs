@@ -19,7 +19,7 @@ fn words_by_bash(script: &[u8], locale: &str) -> Vec<u8> {
     output.stdout
 }
 
-/// Bytes that a bash word can hold, the troublesome ones often.
+/// Bytes that a bash word can hold; the troublesome ones occur often.
 fn byte() -> impl Strategy<Value = u8> {
     let troublesome = b"'\"\\$`!\n\r\x08\x01\x7f\t \xff".to_vec();
     prop_oneof![1_u8..=255, proptest::sample::select(troublesome)]
@@ -37,7 +37,7 @@ proptest! {
         let mut input: Vec<u8> =
             records.iter().flat_map(|record| record.iter().copied().chain([0])).collect();
         let expected = input.clone();
-        // Without its delimiter, an empty record is none.
+        // An empty record without its delimiter is no record.
         if !is_last_ended && records.last().is_some_and(|last| !last.is_empty()) {
             input.pop();
         }

@@ -1,7 +1,8 @@
 //! The program's global allocator, chosen by a feature when it is built.
 //!
-//! Each is what its crate's documentation shows for a program that starts threads. One a build: the compiler
-//! refuses two, and none is an error of its own, so that no build is taken for another.
+//! Each allocator is set up as its crate's documentation shows for a program that starts threads. A build has exactly
+//! one: the compiler refuses two, and a build without one is an error of its own, so that no build is mistaken for
+//! another.
 
 #[cfg(not(any(
     feature = "system",
@@ -41,7 +42,7 @@ static GLOBAL: snmalloc_rs::SnMalloc = snmalloc_rs::SnMalloc;
 #[global_allocator]
 static GLOBAL: tcmalloc_better::TCMalloc = tcmalloc_better::TCMalloc;
 
-// Talc takes its memory from the source that it is given; this is its example for programs that have a system.
+// Talc takes its memory from the given source; this is its example for programs that have a system.
 #[cfg(feature = "talc")]
 #[global_allocator]
 static GLOBAL: talc::TalcLock<

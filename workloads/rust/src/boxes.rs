@@ -1,5 +1,5 @@
-//! Patterns of single boxes: those whose layout the compiler knows at both ends, and trait objects, whose layout
-//! comes from their vtable when they are dropped.
+//! Patterns of single boxes. The compiler knows the layout of some both where they are made and where they are
+//! dropped; the others are trait objects, whose layout comes from their vtable when they are dropped.
 
 use std::hint::black_box;
 
@@ -31,7 +31,7 @@ pub fn many(work: Work) -> u64 {
     sum
 }
 
-/// The common trait of the trait objects.
+/// The trait of all trait objects here.
 pub trait Checked: Send + Sync {
     fn checksum(&self) -> u64;
 }

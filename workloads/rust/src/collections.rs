@@ -23,7 +23,7 @@ pub fn vectors(work: Work) -> u64 {
         }
         let more = (1 + random.below(64) as u64).min(left);
         for word in 0..more {
-            // One by one, as code does that knows no number beforehand.
+            // One by one, like code that does not know the number beforehand.
             vector.push(black_box(left ^ word));
         }
         left -= more;
@@ -31,7 +31,7 @@ pub fn vectors(work: Work) -> u64 {
     vectors.iter().flatten().fold(sum, |sum, word| sum.wrapping_add(*word))
 }
 
-/// A hundred thousand vectors of 1 to 64 words, replaced at random. One operation is one replaced.
+/// A hundred thousand vectors of 1 to 64 words, replaced at random. One operation replaces one vector.
 pub fn replaced(work: Work) -> u64 {
     const LIVE: usize = 100_000;
     let mut random = Random::new(work.seed);

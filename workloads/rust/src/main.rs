@@ -1,5 +1,5 @@
-//! Runs one named pattern of what Rust programs ask of their global allocator, and prints a checksum of the work
-//! and the time that it took.
+//! Runs one named pattern of the requests that Rust programs make to their global allocator, and prints a checksum of
+//! the work and its duration.
 //!
 //! It relies on the features for the allocator (`allocator.rs`) and on the table of patterns. The arguments and
 //! both lines printed are those of `workloads/patterns`, so that one reader understands both.
@@ -25,7 +25,7 @@ const USAGE: &str =
 /// The exit code for arguments that are not understood.
 const EXIT_USAGE: u8 = 2;
 
-/// No pattern takes more threads.
+/// The most threads that a pattern takes.
 const THREADS_MAX: u64 = 1024;
 
 fn main() -> ExitCode {
@@ -52,7 +52,7 @@ fn list(pattern: &Pattern) {
     println!("{name:<16} {group:<12} threads {threads:<3} ops {ops:<10} {about}");
 }
 
-/// The pattern and the work that the arguments ask for, or what is wrong with them.
+/// The pattern and the work that the arguments request, or the error in the arguments.
 fn understand(arguments: &[&str]) -> Result<(&'static Pattern, Work), String> {
     let (name, options) = arguments.split_first().ok_or("name a pattern; --list shows them")?;
     let pattern = PATTERNS

@@ -1,14 +1,14 @@
 //! The table of patterns: name, default work, and the function that does it.
 //!
-//! The hard idea is the checksum: a sum of what was read back from memory, which knows no order, so that threads
-//! may take any and an allocator that loses contents changes it.
+//! The hard idea is the checksum: a sum of the contents that were read back from memory. A sum does not depend on
+//! order, so threads may take any order, and an allocator that loses contents changes the sum.
 
 use crate::work::Work;
 use crate::{boxes, collections, server, threads};
 
 pub struct Pattern {
     pub name: &'static str,
-    /// The kind of program that it stands for.
+    /// The kind of program that the pattern stands for.
     pub group: &'static str,
     /// The default number of threads, and the fewest that make sense.
     pub threads: u64,

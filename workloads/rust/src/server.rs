@@ -1,9 +1,9 @@
 //! A server as its allocator sees it: requests are read into strings, vectors and maps, answers grow piece by
 //! piece, sessions outlive many requests, and one answer in four is dropped by another thread.
 //!
-//! No network and no file: requests are made here. The work of a request does not depend on what other threads do,
-//! which keeps the checksum the same; and no thread waits for another before the end, which would say more of the
-//! kernel than of the allocator.
+//! No network and no file: requests are made here. The work of a request does not depend on other threads, which
+//! keeps the checksum the same; and no thread waits for another before the end, because that would measure the kernel
+//! more than the allocator.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -87,19 +87,19 @@ fn answered(request: &Request, session: &Arc<Session>) -> Answer {
     Answer { session: Arc::clone(session), body }
 }
 
-/// Answers on their way together, and such batches on their way at once.
+/// Answers in one batch, and the most batches on their way at once.
 const BATCH: usize = 16;
 const BATCHES: usize = 64;
 
-/// The way to a thread's neighbor, and from the other one.
+/// The channel to a thread's next neighbor, and the one from the thread before.
 struct Neighbors {
     next: SyncSender<Vec<Answer>>,
     before: Receiver<Vec<Answer>>,
 }
 
 impl Neighbors {
-    /// Hands answers on; those for which there is no room are dropped here. Returns what was said by those
-    /// dropped here.
+    /// Hands answers on, and drops those for which there is no room together with those received. Returns the
+    /// checksum of the answers dropped here.
     fn exchange(&self, answers: &mut Vec<Answer>) -> u64 {
         let batch = std::mem::replace(answers, Vec::with_capacity(BATCH));
         let back = match self.next.try_send(batch) {
@@ -110,7 +110,7 @@ impl Neighbors {
         taken.flatten().fold(0, |sum, answer| sum.wrapping_add(answer.digest()))
     }
 
-    /// Drops what still comes, until the one before is at its end too.
+    /// Drops the answers that still come, until the thread before is at its end too.
     fn end(self) -> u64 {
         drop(self.next);
         let answers = self.before.into_iter().flatten();
@@ -128,7 +128,7 @@ fn visited(before: Option<Arc<Session>>, user: usize, place: &str) -> Arc<Sessio
     Arc::new(Session { user: name, visited })
 }
 
-/// One thread's server: its requests, its sessions, and what it hands on.
+/// One thread's server: its requests, its sessions, and the answers that it hands on.
 fn serve(seed: u64, ops: u64, neighbors: Neighbors) -> u64 {
     let mut random = Random::new(seed);
     let mut sessions: Vec<Option<Arc<Session>>> = (0..SESSIONS).map(|_| None).collect();

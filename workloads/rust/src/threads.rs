@@ -17,10 +17,10 @@ fn message(kind: usize, stamp: u64) -> Arc<dyn Checked> {
     }
 }
 
-/// Arcs on their way together: the channel should not be what is measured.
+/// Arcs on their way together, so that the channel is not the part that is measured.
 const BATCH: u64 = 256;
 
-/// Threads in pairs: one makes Arcs, its partner reads and drops what it gets. One operation is one Arc.
+/// Threads in pairs: one makes Arcs, its partner reads and drops them. One operation is one Arc.
 pub fn arcs(work: Work) -> u64 {
     let pairs = (work.threads / 2).max(1);
     let of_pairs = Work { threads: pairs, ..work };

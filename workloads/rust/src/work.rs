@@ -1,4 +1,4 @@
-//! The work of one run, and a thread's part of it.
+//! The work of one run, and each thread's part of it.
 
 #[derive(Clone, Copy)]
 pub struct Work {

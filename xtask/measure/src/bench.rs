@@ -1,10 +1,10 @@
 //! `cargo xtask bench`: every allocation pattern and a number of real programs under every malloc found,
 //! as tables and a dated record.
 //!
-//! It relies on `workloads/patterns` and `workloads/programs` for the work and on the lab's engine for every
-//! run: warm-ups that verify each preload, then alternating randomised rounds. The hard part is to spend
-//! minutes well: a pattern's work is cut down to a fraction of a second, never below what it needs to be
-//! itself (`pattern.rs`), so that there is time for as many rounds as a verdict takes.
+//! It relies on `workloads/patterns` and `workloads/programs` for the work and on the lab's engine for every run:
+//! warm-ups that verify each preload, then alternating randomized rounds. The hard part is to spend minutes well: a
+//! pattern's work is cut down to a fraction of a second, but never below the size at which it keeps its character
+//! (`pattern.rs`), so that there is time for as many rounds as a verdict takes.
 
 use std::path::Path;
 use std::time::Instant;
@@ -95,7 +95,7 @@ impl Request {
         if self.names_some() { !self.programs.is_empty() } else { wants_all }
     }
 
-    /// Rounds when there are `variants` variants: what was asked for, or what a verdict takes.
+    /// The number of rounds for `variants` variants: the requested number, or the number that a verdict takes.
     fn rounds(&self, variants: usize) -> usize {
         self.rounds.unwrap_or_else(|| usual_rounds(self.quick, variants))
     }

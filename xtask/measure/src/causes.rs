@@ -1,9 +1,10 @@
 //! `cargo xtask causes`: `masu diagnose` held against programs whose one cause is known, against ordinary programs,
 //! and against the program of a field report.
 //!
-//! Relies on `workloads/causes` for the programs and on the command for every finding: here is only what was to be
-//! found (`causes.toml`) and whether it was (`judge.rs`). The hard idea is that a judge must not learn from what it
-//! judges: thresholds are fixed on the causes in C, those in Rust and the ordinary programs are run to judge.
+//! Relies on `workloads/causes` for the programs and on the command for every finding. This module has only the
+//! expected findings (`causes.toml`) and the verdict on them (`judge.rs`). The hard idea is that a judge must not
+//! learn from the programs that it judges: thresholds are fixed on the causes in C, and the causes in Rust and the
+//! ordinary programs are run to judge.
 
 mod judge;
 mod page;

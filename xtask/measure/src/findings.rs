@@ -7,7 +7,7 @@ use serde_json::Value;
 pub(crate) struct Finding {
     pub(crate) id: String,
     pub(crate) confidence: String,
-    /// Its share of the time, where that is known.
+    /// The finding's share of the time, if that is known.
     pub(crate) share: Option<f64>,
     #[serde(default)]
     pub(crate) evidence: Vec<String>,

@@ -1,9 +1,10 @@
-//! `cargo xtask judge`: what `masu diagnose` says of real programs, held against what changing their memory gives.
+//! `cargo xtask judge`: the diagnoses of `masu diagnose` for real programs, compared with the effect of changing
+//! their memory.
 //!
 //! Relies on `workloads/judgement.toml` for the programs, on the command for every diagnosis and on the lab's engine
-//! for every run under other mallocs and settings. Here is only what to run and what a verdict is (`verdict.rs`). The
-//! hard idea is that a judge must not learn from what it judges: every second program is of the half that the diagnosis
-//! may be mended on, the others are looked at when that is done.
+//! for every run under other mallocs and settings. This module has only the plan of the runs and the verdict
+//! (`verdict.rs`). The hard idea is that a judge must not learn from the programs that it judges: every second
+//! program is in the half with which the diagnosis may be improved, and the others are read when that is done.
 
 mod busy;
 mod diagnosis;
@@ -31,7 +32,7 @@ const FILE: &str = "workloads/judgement.toml";
 /// The page that `--record` writes, from the workspace's root.
 const PAGE: &str = "benches/record/checks/judgement.md";
 
-/// The half that the diagnosis was mended on, and the half that judges it.
+/// The programs with which the diagnosis was improved, and the programs that judge it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Half {
     Tuning,
@@ -150,11 +151,11 @@ pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     Ok(())
 }
 
-/// The tools that programs are judged with.
+/// The programs, the folder of results and the build of a judgement.
 struct Bench {
     masu: PathBuf,
     programs: measured::Programs,
-    /// Where results are kept, a file for each program.
+    /// The folder of results, a file for each program.
     folder: PathBuf,
     commit: String,
 }
@@ -188,7 +189,7 @@ impl Bench {
             kept["truth"] = measured::measure(&plan, &request.extent, &results(""), stop)?;
             write(&file, &kept)?;
         }
-        // Variants that the diagnosis names and that are not among those of every program.
+        // The variants that the diagnosis names and that are not among those of every program.
         let others = said.named_beside(&kept["truth"], &kept["beside"]);
         if !others.is_empty() && !request.kept {
             let plan = self.programs.plan_of(name, &others, &request.extent, said.took_turns)?;

@@ -2,7 +2,7 @@
 
 use masu_lab::Machine;
 
-/// Facts of this machine; `unknown` for what cannot be read.
+/// Facts of this machine; `unknown` for a fact that cannot be read.
 pub(crate) struct MachineFacts {
     pub(crate) cpu: String,
     pub(crate) cpus: usize,

@@ -1,7 +1,7 @@
-//! The mallocs of a table, and where each is found.
+//! The mallocs of a table, and the place of each.
 //!
-//! It relies on `cargo xtask peers` and on the lab's catalogue. A missing malloc is named with the reason; the others are
-//! tried.
+//! It relies on `cargo xtask peers` and on the lab's catalogue. A malloc that is not there is named with the reason;
+//! the others are tried.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ pub(crate) const SECURE: &str = "masu-secure";
 pub(crate) struct Wanted<'a> {
     pub(crate) name: &'a str,
     pub(crate) title: &'a str,
-    /// As the lab reads it: a name with settings, or a library's path.
+    /// The variant as the lab reads it: a name with settings, or a library's path.
     pub(crate) spec: &'a str,
 }
 
@@ -33,7 +33,7 @@ impl<'a> Wanted<'a> {
         [OURS, SECURE].contains(&self.listed())
     }
 
-    /// Its name in the catalogue.
+    /// The malloc's name in the catalogue.
     fn listed(&self) -> &str {
         self.spec.split(':').next().unwrap_or(self.spec)
     }
@@ -102,7 +102,7 @@ fn variant(catalogue: &Catalogue, program: &Program, spec: &str) -> Result<Varia
 
 /// The folder with masu's hardened library, under its usual name.
 fn secure(root: &Path) -> Result<PathBuf> {
-    // One of its own, because cargo calls it what it calls the plain one.
+    // The build has its own target folder, because cargo gives this library the name of the plain one.
     let target = commands::target_folder()?.join("secure");
     commands::step("build masu secure", || {
         let build = ["build", "--release", "--package", "masu-abi", "--features", "secure"];
@@ -112,7 +112,7 @@ fn secure(root: &Path) -> Result<PathBuf> {
     Ok(target)
 }
 
-/// Its release, as far as it is known.
+/// The malloc's release, as far as it is known.
 fn version(variant: &Variant, wanted: &Wanted<'_>) -> Option<String> {
     let of_llvm = || {
         let path = variant.library.as_ref()?.to_str()?;

@@ -1,9 +1,10 @@
-//! `cargo xtask misuse`: what each malloc does when a program misuses memory, as a table that is never written by hand.
+//! `cargo xtask misuse`: the reaction of each malloc when a program misuses memory, as a table that is never written
+//! by hand.
 //!
-//! It relies on `workloads/misuse` for the programs, each of which does one thing that is wrong and goes on, and on the
-//! lab's catalogue for the mallocs. No malloc is asked: a verdict comes from the marks that the program wrote before
-//! and after, from what it saw, and from how its process ended (`verdict.rs`). Each is run several times, because
-//! hardened mallocs draw at random.
+//! It relies on `workloads/misuse` for the programs, each of which does one wrong thing and goes on, and on the lab's
+//! catalogue for the mallocs. No malloc is asked: a verdict comes from the marks that the program wrote before and
+//! after, from its observations, and from the end of its process (`verdict.rs`). Each program is run several times,
+//! because hardened mallocs draw at random.
 
 mod cases;
 mod check;
@@ -29,7 +30,8 @@ const PAGE: &str = "benches/record/checks/misuse.md";
 pub(super) const MALLOCS: [Wanted<'_>; 10] = [
     Wanted::new(OURS, "masu"),
     Wanted::new(SECURE, "masu secure"),
-    // Every block of up to 60 KiB: what the option finds where it looks.
+    // Every block of up to 60 KiB is guarded: the row shows the misuses that the option finds in the blocks that it
+    // guards.
     Wanted {
         name: "masu-guards",
         spec: "masu:guard_rate=1,guard_slots=8000",

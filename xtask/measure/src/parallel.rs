@@ -5,7 +5,7 @@ use std::thread;
 
 use anyhow::{Result, anyhow};
 
-/// The results of `run` for each of `jobs`, in no order; the first error ends it.
+/// The results of `run` for each of `jobs`, in no order; the first error ends the call.
 pub(crate) fn run_each<J: Sync, R: Send>(
     jobs: &[J],
     run: impl Fn(&J) -> Result<R> + Sync,

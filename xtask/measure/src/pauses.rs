@@ -66,7 +66,7 @@ pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     Ok(())
 }
 
-/// The output of the program in each round under each malloc.
+/// The program's output in each round under each malloc.
 fn gather(
     program: &Path,
     mallocs: &[Malloc],

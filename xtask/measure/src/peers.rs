@@ -1,8 +1,8 @@
 //! `cargo xtask peers`: every malloc that masu is compared with, as a shared library in `target/peers`, built
 //! from sources as its authors advise, and each seen to serve real programs.
 //!
-//! It relies on make and `workloads/peers/Makefile` for the builds and on the lab for the proof (`proof.rs`). One peer that
-//! fails must not cost the others: it is named with its reason, and everything else stands.
+//! It relies on make and `workloads/peers/Makefile` for the builds and on the lab for the proof (`proof.rs`). One
+//! peer that fails must not cost the others: it is named with its reason, and the others remain.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -38,7 +38,7 @@ pub(crate) struct Request {
     names: Vec<String>,
 }
 
-/// Builds what does not stand yet, proves every peer and prints a table of them.
+/// Builds the peers that are missing, proves every peer and prints a table of them.
 pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     machine::provide_all(&[machine::PEER_BUILDS])?;
     machine::provide_what_there_is(&[machine::PEERS]);
@@ -84,9 +84,10 @@ fn peers(root: &Path) -> Result<Vec<(String, String)>> {
     list.lines().map(peer).collect::<Option<_>>().context("`make list` has a line without a file")
 }
 
-/// The built peers, and Debian's mallocs beside them: names, libraries, and what each served or why it did not.
+/// The built peers, and Debian's mallocs beside them: names, libraries, and the programs that each served or the
+/// reason why it did not.
 fn prove(peers: &[(String, String)], folder: &Path) -> Vec<(String, PathBuf, Result<String>)> {
-    // As a measurement with the peers finds them.
+    // The same folders as in a measurement with the peers.
     let folders = self::folder().into_iter().chain(hardened()).collect();
     let catalogue = Catalogue::find(&Places { folders, ..Places::default() });
     let ours = peers.iter().map(|(name, file)| {
@@ -123,7 +124,8 @@ mod tests {
 
     use super::*;
 
-    /// The C library stands in for the peers: the lab knows them by their names and looks for a `malloc` in them.
+    /// The C library takes the place of the peers: the lab knows them by their names and looks for a `malloc` in
+    /// them.
     #[test]
     fn the_lab_knows_each_peer_by_its_file_beside_debians() {
         let system = Catalogue::find(&Places::default());

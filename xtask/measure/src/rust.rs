@@ -1,10 +1,10 @@
-//! `cargo xtask rust`: what Rust programs ask of a global allocator, under masu and the crates that stand for other
-//! mallocs.
+//! `cargo xtask rust`: the requests of Rust programs to a global allocator, under masu and the crates that represent
+//! other mallocs.
 //!
-//! It relies on `workloads/rust` for the work, on cargo for a program of each allocator (`build.rs`), and on the lab's
-//! engine for every run (`measure.rs`). The allocator is part of the program here: what the compiler makes of it
-//! depends on link-time optimization and on the C library, so each of these is a program and a table of its own, and an
-//! allocator that cannot be built in one of them costs nobody else.
+//! It relies on `workloads/rust` for the work, on cargo for a program of each allocator (`build.rs`), and on the
+//! lab's engine for every run (`measure.rs`). The allocator is part of the program here: the code that the compiler
+//! makes of it depends on link-time optimization and on the C library. So each combination is a program and a table
+//! of its own, and an allocator that cannot be built in one of them costs no other allocator its result.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! `cargo xtask scale`: what threads of a malloc have to do with each other, counted on a machine with few CPUs.
+//! `cargo xtask scale`: the cost of sharing between threads of a malloc, counted on a machine with few CPUs.
 //!
 //! It relies on `workloads/scale` for the programs, and on qemu with the plugin there for the counting: lines moved
 //! between the caches of a machine that has a core for each thread, atomic operations, instructions and system calls an
@@ -78,7 +78,7 @@ pub(crate) struct Request {
 }
 
 impl Request {
-    /// The numbers of threads, one after the other.
+    /// The numbers of threads, one count after the other.
     fn counts(&self) -> Vec<usize> {
         let usual: &[usize] = if self.is_quick { &THREADS_QUICK } else { &THREADS };
         let chosen = if self.threads.is_empty() { usual } else { &self.threads };

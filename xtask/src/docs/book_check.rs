@@ -77,7 +77,7 @@ fn broken_links(book: &Path, pages: &[PathBuf]) -> Result<Vec<String>> {
     Ok(broken)
 }
 
-/// The targets of the links in a page that mdBook wrote.
+/// The targets of the links on a page of mdBook's.
 fn targets(text: &str) -> impl Iterator<Item = &str> {
     let named = |name| {
         text.match_indices(name).map(move |(at, name): (usize, &str)| &text[at + name.len()..])

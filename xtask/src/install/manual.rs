@@ -1,15 +1,15 @@
 //! The manual pages masu(3) and masu_code(3), made from the headers.
 //!
-//! It relies on how a header is written: a section opens with `/* ---- Title ----`, a comment that
-//! begins at the left margin speaks of the declarations below it, up to the next one or an empty line. So
-//! there is one place to say what a function does.
+//! It relies on the form of a header: a section opens with `/* ---- Title ----`, and a comment that begins at the
+//! left margin describes the declarations below it, up to the next one or an empty line. So a function is described
+//! in one place only.
 
-/// A library's page, but for what its header says.
+/// A library's page, without the text from its header.
 pub(super) struct Page {
-    /// The header is called so, too.
+    /// The name of the page and of the header.
     pub(super) name: &'static str,
     about: &'static str,
-    /// The lines that compile a program.
+    /// The commands that compile a program, a line each.
     compile: &'static [&'static str],
     see_also: &'static str,
 }
@@ -57,9 +57,9 @@ impl Page {
             compile.join("\n"),
         );
         let (about, rest) = comment_of(header);
-        // The last paragraph there speaks to developers of the library.
+        // The last paragraph there is for developers of the library.
         let about = about.split("COUPLING:").next().unwrap_or_default();
-        // And the first one says what the page's name says.
+        // The first paragraph repeats the page's name.
         paragraphs(&mut page, about.split_once("\n\n").map_or("", |(_, rest)| rest));
         let sections = rest.find("/* ----").map_or("", |at| &rest[at..]);
         for block in blocks(sections) {
@@ -82,7 +82,7 @@ impl Page {
     }
 }
 
-/// A paragraph of the header: a comment at the left margin, if any, and the declarations below it.
+/// The blocks of a header: a comment at the left margin, if any, and the declarations below it.
 fn blocks(header: &str) -> impl Iterator<Item = &str> {
     let groups = header.split("\n\n").map(str::trim);
     groups
@@ -99,7 +99,7 @@ fn blocks(header: &str) -> impl Iterator<Item = &str> {
         .filter(|block| !block.is_empty())
 }
 
-/// The indentation of an example's line in a comment.
+/// The indent of an example's line in a comment.
 const EXAMPLE: &str = "     ";
 
 /// The comment that a block begins with, without its marks, and the rest.
@@ -129,7 +129,7 @@ fn paragraphs(page: &mut String, text: &str) {
     }
 }
 
-/// Code as it is, without what only compilers want to know.
+/// Code as it is, without the marks that are for compilers only.
 fn declarations(page: &mut String, code: &str) {
     const MARKS: [&str; 4] = ["MASU_API ", " MASU_NOTHROW", " MASU_LIBC_NOTHROW", "MASU_ATTRIBUTE"];
     let mut code = code.to_owned();

@@ -1,5 +1,5 @@
-//! The installed files are those that a program in C needs: found by pkg-config, linked both ways, and seen to
-//! serve it.
+//! A program in C can use the installed files: pkg-config finds them, both ways of linking work, and the program runs
+//! on them.
 //!
 //! It relies on gcc, g++ and pkg-config, which `cargo xtask ci` provides, and on groff to read a page.
 
@@ -14,7 +14,7 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
 }
 
-/// Where cargo puts what it builds: this program lies in `debug/deps`.
+/// Cargo's folder for its builds: this program lies in `debug/deps`.
 fn target() -> PathBuf {
     std::env::current_exe().unwrap().ancestors().nth(3).unwrap().to_path_buf()
 }
@@ -116,7 +116,7 @@ const CONTAINERS_TEXT: &str = include_str!("tests/containers.cpp");
 
 const CONTAINERS_PROJECT: &str = include_str!("tests/CMakeLists.txt");
 
-/// A project in C++ that CMake links with what is installed.
+/// A project in C++ that CMake links with the installed files.
 fn containers_by_cmake(folder: &Path, request: &Request) {
     let project = folder.join("containers");
     fs::create_dir(&project).unwrap();
@@ -140,7 +140,7 @@ fn containers_by_cmake(folder: &Path, request: &Request) {
 /// Loads `square` from an object into an arena, and calls it.
 const LOADER_TEXT: &str = include_str!("tests/loader.c");
 
-/// Runs a program that pkg-config links with the code arena; returns what its dynamic section says.
+/// Runs a program that pkg-config links with the code arena; returns the contents of its dynamic section.
 fn loads_code(folder: &Path, request: &Request, flags: &[String]) -> String {
     let (loader, object) = (folder.join("loader"), folder.join("square.o"));
     let (loader_text, square_text) = (folder.join("loader.c"), folder.join("square.c"));

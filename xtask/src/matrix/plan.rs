@@ -1,7 +1,7 @@
-//! The plan: targets, groups of tests, and the groups that run nowhere or not everywhere.
+//! The plan of runs: targets, groups of tests, and the tests that run nowhere or not everywhere.
 //!
-//! It is data. A test that an emulator breaks by itself stands here with the reason, which
-//! the table repeats.
+//! The plan is data. A test that an emulator breaks by itself is listed here with the reason, which the table
+//! repeats.
 
 use std::fmt;
 
@@ -19,7 +19,7 @@ pub(super) struct Target {
     pub(super) is_quick: bool,
 }
 
-/// The runner of a target's programs.
+/// The machine that runs a target's programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Machine {
     Here,
@@ -83,7 +83,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// Cargo's settings to link and run programs of aarch64; `boot.sh` runs those of a guest instead.
+/// Cargo's linkers and runners for programs of aarch64; `boot.sh` runs a guest's programs instead.
 pub(super) const BY_QEMU: [(&str, &str); 4] = [
     ("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER", "aarch64-linux-gnu-gcc"),
     ("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER", "qemu-aarch64 -L /usr/aarch64-linux-gnu"),
@@ -200,7 +200,7 @@ const fn left_out(
     LeftOut { test, group, reason, place }
 }
 
-/// Tests that an emulator breaks, and what only a released library does.
+/// Tests that an emulator breaks, and tests of behavior that only a released library has.
 pub(super) const LEFT_OUT: &[LeftOut] = &[
     left_out("unit", "memory::ranges::stripes::tests", STARTED, Place::QemuUser),
     left_out("unit", "platform::bounds::tests", STARTED, Place::QemuUser),

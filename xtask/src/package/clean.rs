@@ -1,8 +1,8 @@
-//! Clean places: folders that stand for a machine on which nothing is but what was put there.
+//! Clean places: folders that act as a machine with nothing but the files that were put there.
 //!
-//! It relies on `chroot`, for which a user who is not root gets a name space of their own. The hard part is what a
-//! "Debian without anything else" is: the files of some packages of this machine and of all that they depend on, with
-//! their entries in dpkg's books, so that dpkg itself judges whether a new package's needs are met.
+//! It relies on `chroot`, for which a user other than root gets a separate namespace. The hard part is the definition
+//! of a "Debian without anything else": the files of some packages of this machine and of all that they depend on,
+//! with their entries in dpkg's books, so that dpkg itself judges whether a new package's needs are met.
 
 use std::fs::{self, Permissions};
 use std::io::{ErrorKind, Write};
@@ -65,7 +65,7 @@ impl Root {
         let is_page = ["doc", "man", "info", "locale"]
             .iter()
             .any(|kind| path.starts_with(Path::new("/usr/share").join(kind)));
-        // A machine may leave out what it does not want of a package.
+        // A machine may omit files of a package.
         let Ok(entry) = path.symlink_metadata() else { return Ok(()) };
         if is_page || (to.symlink_metadata().is_ok() && !entry.is_file()) {
             return Ok(());
@@ -136,8 +136,8 @@ pub(crate) fn talk(command: &mut Command, input: &str) -> Result<String> {
     Ok(printed)
 }
 
-/// These packages and all that they need, by what apt knows of this machine; one that only has a name and is brought by
-/// others (awk) stands in brackets.
+/// These packages and all that they need, by apt's data of this machine. A package that is only a name, provided by
+/// others (awk), is in brackets.
 fn needed(packages: &[&str]) -> Result<String> {
     let mut query = Command::new("apt-cache");
     query.args(["depends", "--recurse", "--installed"]);

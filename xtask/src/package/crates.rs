@@ -1,7 +1,7 @@
 //! The crates that people get, each packaged by cargo, and built from its package to test it.
 //!
-//! It relies on cargo, which lets the packages of a workspace stand for each other while it builds them. The test
-//! goes on where nobody has the workspace: a project of its own that depends on the packages.
+//! It relies on cargo, which replaces the packages of a workspace by each other while it builds them. The test goes
+//! on outside the workspace: a project of its own that depends on the packages.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -30,12 +30,12 @@ pub(super) fn make(shop: &Shop) -> Result<Vec<PathBuf>> {
     Ok(made)
 }
 
-/// Where cargo builds what tests of packages need.
+/// Cargo's target folder for the tests of packages.
 fn built(shop: &Shop) -> PathBuf {
     shop.out.join("crates-built")
 }
 
-/// Packages them, and builds each from its package if not asked to leave that.
+/// Packages the crates, and builds each from its package unless the caller adds `--no-verify`.
 fn package(shop: &Shop) -> Command {
     let mut package = commands::cargo(shop.root, &["package", "--locked", "--workspace"]);
     package.args(["--exclude", "xtask", "--exclude", "xtask-measure"]);
@@ -65,7 +65,7 @@ pub(super) fn test(shop: &Shop, made: &[PathBuf]) -> Result<()> {
     commands::run(&mut package(shop))?;
     let folder = tempfile::tempdir()?;
     let (folder, target) = (folder.path(), built(shop));
-    // A registry would hand these out; here the unpacked packages stand in for that.
+    // A registry would provide these packages; here the unpacked packages replace it.
     let mut patches = Vec::new();
     for archive in made {
         commands::run(Command::new("tar").arg("-xzf").arg(archive).arg("-C").arg(folder))?;

@@ -1,8 +1,8 @@
 //! The Debian package: both commands, both libraries, headers, pkg-config files, manual pages and completions.
 //!
-//! It relies on `install` for the files, on dpkg's own tools for what they need and what programs that are linked
-//! with them need, and on `dpkg-deb` for the archive. It is a native package without maintainer scripts: nothing
-//! of it runs when it is installed, but for the dynamic linker's cache, which dpkg is asked to have renewed.
+//! It relies on `install` for the files, on dpkg's own tools for their needs and the needs of programs that are
+//! linked with them, and on `dpkg-deb` for the archive. It is a native package without maintainer scripts: nothing of
+//! it runs when it is installed, except that dpkg renews the dynamic linker's cache.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -219,10 +219,10 @@ const LINKED: &str = "\
 int main(void) { free(malloc(100)); puts(masu_version()); return 0; }
 ";
 
-/// Has bash read what xquo made of a record.
+/// Makes bash read xquo's output for a record.
 const WORDS: &str = r#"eval "set -- $(printf "it's  two\0" | xquo)"; printf %s "$1""#;
 
-/// Has bash read the completions, and say what it completes.
+/// Makes bash read the completions, and print the commands that it completes.
 const COMPLETED: &str =
     "for file in /usr/share/bash-completion/completions/*; do . $file; done; complete -p";
 
@@ -286,7 +286,7 @@ fn pages(root: &Root) -> Result<()> {
     Ok(())
 }
 
-/// A program is linked with the installed library by what pkg-config says, and runs in there.
+/// Links a program with the installed library by pkg-config's flags, and runs it in there.
 fn linked(shop: &Shop, root: &Root) -> Result<()> {
     let bench = shop.bench("deb-linked")?;
     let (source, program) = (bench.join("program.c"), root.folder.join("tmp/program"));

@@ -1,7 +1,7 @@
-//! The licenses of other people's crates that are linked into a program, for those who pass the program on.
+//! The licenses of other people's crates that are linked into a program, for people who pass the program on.
 //!
-//! It relies on `cargo tree` for what is linked and on each crate carrying its license's text. The same text
-//! is there once, however many crates have it.
+//! It relies on `cargo tree` for the linked crates and on each crate carrying its license's text. The same text is
+//! there once, however many crates have it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;
@@ -64,7 +64,7 @@ struct Linked {
 }
 
 impl Linked {
-    /// Where cargo unpacked the crate when it built it.
+    /// The folder into which cargo unpacked the crate when it built it.
     fn folder(&self) -> Result<PathBuf> {
         let home = env::var_os("CARGO_HOME").map(PathBuf::from);
         let home = home.or_else(|| Some(PathBuf::from(env::var_os("HOME")?).join(".cargo")));

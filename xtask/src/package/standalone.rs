@@ -25,7 +25,8 @@ pub(super) const HERE: Cpu = Cpu { name: "x86_64", target: machine::MUSL, strip:
 const OTHER: Cpu =
     Cpu { name: "aarch64", target: machine::OTHER_CPU_MUSL, strip: "aarch64-linux-gnu-strip" };
 
-/// The linkers for the other CPU. A C compiler for glibc links `libmasu.so` for musl, without any C library.
+/// The linkers for the other CPU. `libmasu.so` for musl is linked by a compiler of C for glibc, without any C
+/// library.
 const LINKERS: [(&str, &str); 2] = [
     ("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER", "aarch64-linux-gnu-gcc"),
     ("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_MUSL_LINKER", "aarch64-linux-gnu-gcc"),
@@ -85,7 +86,8 @@ fn archive(shop: &Shop, cpu: &Cpu) -> Result<Vec<PathBuf>> {
     Ok(vec![archive])
 }
 
-/// Unpacks it where nothing else is, and runs it; then puts one program on glibc beside it and runs that on masu.
+/// Unpacks the archive in an empty place, and runs it; then puts one program on glibc beside it and runs that on
+/// masu.
 pub(super) fn test(_: &Shop, made: &[PathBuf]) -> Result<()> {
     let root = Root::empty("static")?;
     unpack(made, &root.folder)?;

@@ -16,7 +16,8 @@ use crate::install::filled_in;
 use crate::machine;
 
 const METADATA: &str = include_str!("../../../packaging/wheel/METADATA");
-/// Where the wheel may be installed: a static program runs under both C libraries, on any kernel since.
+/// The tags of the machines on which the wheel may be installed: a static program runs under both C libraries, on any
+/// kernel since.
 const WHEEL: &str = include_str!("../../../packaging/wheel/WHEEL");
 const PACK: &str = include_str!("../../../packaging/wheel/pack.py");
 

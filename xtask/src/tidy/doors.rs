@@ -1,4 +1,5 @@
-//! The names that only certain files of a crate may use: one door to the kernel, one to the C library, one to atomics.
+//! The names that only certain files of a crate may use: one door to the kernel, one to the C library, one to
+//! atomics.
 //!
 //! The doors are data. Test code may go anywhere.
 
@@ -55,7 +56,7 @@ const DOORS: &[Door] = &[
     Door {
         rule: "lock",
         names: |line| line.code.contains("Lock::new("),
-        // COUPLING: `crates/masu/src/threads/fork.rs` lists what visits the locks of these files.
+        // COUPLING: `crates/masu/src/threads/fork.rs` lists the functions that visit the locks of these files.
         crates: &[(
             "masu",
             &[
@@ -138,7 +139,7 @@ fn names_atomics(line: &Line) -> bool {
     code.contains("sync::atomic") && !code.contains("crate::sync::atomic")
 }
 
-/// Whether `path` stands in the code as a path of its own and not as the end of a longer name.
+/// Whether `path` is in the code as a path of its own and not as the end of a longer name.
 fn has_path(code: &str, path: &str) -> bool {
     code.match_indices(path).any(|(at, _)| {
         let before = code[..at].chars().next_back();

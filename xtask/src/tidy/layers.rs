@@ -121,7 +121,7 @@ fn handed_on(list: &Source) -> BTreeMap<String, String> {
         let path = statement.split(';').next().unwrap_or_default();
         let Some((module, names)) = path.split_once("::") else { continue };
         for name in names.trim_start_matches('{').trim_end_matches('}').split(',') {
-            // Behind `as` stands what it is called from then on.
+            // The name that follows `as` is the module's name from then on.
             let name = name.rsplit_once(" as ").map_or(name, |(_, name)| name).trim();
             handed_on.insert(name.to_owned(), module.trim().to_owned());
         }
@@ -129,7 +129,7 @@ fn handed_on(list: &Source) -> BTreeMap<String, String> {
     handed_on
 }
 
-/// The imports among the modules that the file of `folder` lists.
+/// The imports between the modules that the file of `folder` lists.
 fn imports<'a>(
     modules: &[Module],
     folder: &[String],
@@ -158,7 +158,7 @@ fn imports<'a>(
     imports
 }
 
-/// The name in `path` that stands in `folder`; none where the path does not go through it.
+/// The name in `path` inside `folder`; none if the path does not go through it.
 fn below<'a>(path: &'a [String], folder: &[String]) -> Option<&'a str> {
     path.strip_prefix(folder)?.first().map(String::as_str)
 }

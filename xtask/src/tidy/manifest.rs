@@ -30,8 +30,8 @@ const ARROWS: &[(&str, &[&str])] = &[
 /// The crate that builds on nothing, so that nothing can allocate beneath it.
 const ALLOCATOR: &str = "masu";
 
-/// The permitted dependencies of the allocator outside its tests, and their place. It takes one trait of `allocator-api2`,
-/// which calls nothing, and only where a program asks for it.
+/// The dependencies that the allocator may have outside its tests, and the sections for them. The allocator takes a
+/// trait of `allocator-api2`, which calls nothing, and only where a program asks for it.
 const ALLOCATOR_OUTSIDE: [(&str, &str); 2] =
     [("target.'cfg(loom)'.dependencies", "loom"), ("dependencies", "allocator-api2")];
 

@@ -1,7 +1,8 @@
-//! Pages: their links lead somewhere, the book's list has each once, and the page of figures is what the records make.
+//! Pages: their links lead somewhere, the book's list has each once, and the page of figures follows from the
+//! records.
 //!
-//! An anchor is a heading as those who show Markdown write it, in small letters, without marks, with hyphens for
-//! spaces. The pages of `docs/` that messages and comments name are links too.
+//! An anchor is a heading as Markdown's viewers write it, in small letters, without marks, with hyphens for spaces.
+//! The pages of `docs/` that messages and comments name are links too.
 
 use std::path::{Path, PathBuf};
 

@@ -1,8 +1,8 @@
 //! Nothing in the repository names the machine it was written on: no path of a home folder or of the checkout, no package
 //! registry but the public one.
 //!
-//! A forbidden name cannot stand here either, so the rule learns the paths and the hosts from the machine that
-//! runs it.
+//! Names that must not be in the repository cannot be here either, so the rule learns the paths and the hosts from
+//! the machine that runs it.
 
 use std::collections::BTreeSet;
 use std::env::{var, vars};
@@ -30,7 +30,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     let places = folders(&tree.root).into_iter().chain(home.clone()).collect();
     let cargo = var("CARGO_HOME").ok().or_else(|| Some(format!("{}/.cargo", home?)));
     let settings = cargo.and_then(|cargo| std::fs::read_to_string(cargo + "/config.toml").ok());
-    // Cargo's variables about xtask's own package are the same on every machine.
+    // Cargo's output about xtask's own package is the same for everybody.
     let foreign = vars().filter(|(name, _)| !name.starts_with("CARGO_PKG_"));
     let of_downloads =
         foreign.filter(|(name, _)| DOWNLOADS.iter().any(|part| name.to_uppercase().contains(part)));

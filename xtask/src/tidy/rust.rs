@@ -12,7 +12,7 @@ use super::tree::Tree;
 /// Names of files that say only "more code".
 const VAGUE: [&str; 7] = ["util", "utils", "helper", "helpers", "common", "misc", "manager"];
 
-/// The number of code lines below itself that an `ORDERING:` comment may cover.
+/// The most lines of code below an `ORDERING:` comment that it may cover.
 const REACH: usize = 16;
 
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
@@ -59,8 +59,8 @@ fn misnamed(path: &Path) -> Option<&'static str> {
     if stem.iter().any(|part| VAGUE.iter().any(|name| part == *name)) {
         return Some("the name says nothing: name the file after its one subject");
     }
-    // Cargo takes every file directly in `tests/` for a test program; what several of them share
-    // lies in `tests/NAME/mod.rs`.
+    // Cargo takes every file directly in `tests/` for a test program; code that several tests share lies in
+    // `tests/NAME/mod.rs`.
     let is_shared_by_tests = path.iter().rev().nth(2).is_some_and(|folder| folder == "tests");
     let is_mod = path.ends_with("mod.rs") && !is_shared_by_tests;
     is_mod.then_some("write `foo.rs` beside `foo/` instead of `foo/mod.rs`")

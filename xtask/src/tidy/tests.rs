@@ -1,4 +1,4 @@
-//! Each rule on planted text: what it finds, and what it lets be.
+//! Each rule on planted text: the text that it reports, and the text that it accepts.
 
 use super::*;
 

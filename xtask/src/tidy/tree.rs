@@ -1,4 +1,4 @@
-//! The files the rules look at: what git tracks, and what it would track if it were added.
+//! The files that the rules check: those that git tracks, and those that it would track if they were added.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -35,7 +35,7 @@ impl Tree {
         let names = String::from_utf8(output.stdout).context("a file name is not UTF-8")?;
         let mut files = Vec::new();
         for name in names.split_terminator('\0') {
-            // The target of a link is checked where it lies.
+            // The target of a link is checked at its own place.
             let is_file = root.join(name).symlink_metadata().is_ok_and(|entry| entry.is_file());
             let Some(bytes) = is_file.then(|| std::fs::read(root.join(name))) else { continue };
             let bytes = bytes.with_context(|| format!("cannot read {name}"))?;

@@ -1,8 +1,8 @@
 //! Pages, comments and messages are plain English: readers are engineers in a hurry, whose first language may be another.
 //! Some words are not used. A sentence of a page or a comment begins with its subject. Pages for users have no phrases of our own.
 //!
-//! It relies on the lexer for comments and strings, and on Markdown whose blocks are fenced. Headings, tables and questions
-//! may begin with any word. Records and the changelog say what was said then, and are left alone.
+//! It relies on the lexer for comments and strings, and on Markdown whose blocks are fenced. Headings, tables and
+//! questions may begin with any word. Records and the changelog keep the words of their time, and are left alone.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use super::tree::{File, Tree};
 
 const RULE: &str = "words";
 
-/// Each with what to write in its place.
+/// Each word with its replacement.
 const RETIRED: [(&str, &str); 15] = [
     ("whoever", "name the caller, the reader, the thread"),
     ("anew", "again, or nothing"),

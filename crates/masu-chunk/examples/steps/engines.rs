@@ -1,5 +1,5 @@
-//! The steps: each takes the data and a job, and gives the results in order, and the data back unless
-//! it was handed over.
+//! The steps: each takes the data and a job, and returns the results in order. It also returns the data, unless the
+//! caller handed it over.
 
 use std::collections::VecDeque;
 use std::hint::black_box;
@@ -13,7 +13,7 @@ use rayon::prelude::*;
 
 use crate::{Item, Job};
 
-/// From data and a job to the results and the data.
+/// A step: it takes data and a job, and returns the results and the data.
 type Run<T> = fn(Vec<T>, Job) -> (Vec<i64>, Option<Vec<T>>);
 
 pub(crate) struct Engine<T> {
@@ -68,7 +68,7 @@ fn threads<T: Item>(data: Vec<T>, job: Job) -> (Vec<i64>, Option<Vec<T>>) {
             let result = job.work(&chunk);
             results.lock().unwrap().push((index, result));
         }));
-        // The report's kept all of them: past the kernel's limit of threads that ends the program.
+        // The report's program kept all threads, which ends the program past the kernel's limit of threads.
         if handles.len() == 1000 {
             handles.drain(..).for_each(|handle| handle.join().unwrap());
         }

@@ -7,11 +7,10 @@
 //! masu compare --suite workloads/steps.toml     # all of them, measured in turns
 //! ```
 //!
-//! Making the data, working on it and printing the results are timed apart: in the report the last
-//! took most of what was thought to be the second. `--print` prints every result, a line at a time,
-//! as the report did.
-//! A comparison measures whole processes: its row `none` says what is not work. `--figures FILE` appends the three
-//! times to a file, for suites that want them.
+//! Making the data, working on it and printing the results are timed apart: in the report the printing took most of
+//! the time that was thought to be work. `--print` prints every result, a line at a time, as the report did.
+//! A comparison measures whole processes: its row `none` shows the cost of everything but the work. `--figures FILE`
+//! appends the three times to a file, for suites that want them.
 
 mod engines;
 
@@ -24,7 +23,7 @@ use std::time::{Duration, Instant};
 
 use engines::{Engine, engines};
 
-/// The request.
+/// The request on the command line.
 struct Request {
     step: String,
     items: u64,
@@ -39,7 +38,7 @@ struct Request {
     figures: Option<PathBuf>,
 }
 
-/// The kinds of data.
+/// An item of the data.
 pub(crate) trait Item: Copy + Send + Sync + 'static {
     /// The item at this place, counted from 1.
     fn at(place: u64) -> Self;
@@ -68,19 +67,19 @@ impl Item for u8 {
     }
 }
 
-/// The ways to cut the work.
+/// The division of the work, and the work on each chunk.
 #[derive(Clone, Copy)]
 pub(crate) struct Job {
     pub(crate) chunk: usize,
     pub(crate) workers: usize,
     /// Turns of a loop for each chunk, beside the sum.
     pub(crate) turns: u64,
-    /// The time that each chunk sleeps after its items.
+    /// The sleep of each chunk after those turns.
     pub(crate) sleep: Duration,
 }
 
 impl Job {
-    /// The report's function, with so many turns more where heavy work was asked for.
+    /// The report's function, after `turns` turns of a loop and a sleep if the request is for heavy work.
     #[inline(always)]
     pub(crate) fn work<T: Item>(self, chunk: &[T]) -> i64 {
         for turn in 0..self.turns {
@@ -194,7 +193,7 @@ fn run<T: Item>(request: &Request) -> io::Result<()> {
     times.sort();
     let begin = Instant::now();
     if request.print {
-        // Not buffered, for the report's were not: standard output passes each line on at once.
+        // Not buffered, because the report's output was not: standard output passes each line on at once.
         let mut output = io::stdout().lock();
         for result in &results {
             writeln!(output, "{result}")?;

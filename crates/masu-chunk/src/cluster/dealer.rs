@@ -73,7 +73,7 @@ pub(super) fn deal<P: Pull, R>(
 }
 
 struct Dealer<'a, P: Pull, R, T> {
-    /// `None` at its end.
+    /// `None` at the end of the data.
     feed: Option<P>,
     mail: &'a Mail<P::Data, R>,
     take: T,

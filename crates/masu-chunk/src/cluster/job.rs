@@ -1,7 +1,7 @@
 //! A job of a cluster, in one process: a member, the workers, and in the first process the dealer.
 //!
-//! Relies on the [stream engine](crate::stream) for the workers: what the member brings is a stream
-//! like any other, and its order is the dealer's business.
+//! Relies on the [stream engine](crate::stream) for the workers: the member's chunks are a stream like any other, and
+//! the dealer keeps their order.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -23,8 +23,8 @@ use super::{Cluster, ClusterError, sockets};
 /// Combines results in the process that made them.
 pub(super) type Keep<'a, R> = &'a (dyn Fn(&mut Option<R>, R) + Sync);
 
-/// Puts every chunk of `source` through `work`. Results go to `take` in process 0, or with `keep` are
-/// kept in each process; what was kept is returned in process 0.
+/// Puts every chunk of `source` through `work`. Results go to `take` in process 0, or with `keep` are kept in each
+/// process; process 0 returns the kept results.
 pub(super) fn run<S: Spread, R: ExchangeData + Clone, E: fmt::Display>(
     cluster: &Cluster,
     source: S,
@@ -61,7 +61,7 @@ pub(super) fn run<S: Spread, R: ExchangeData + Clone, E: fmt::Display>(
     }
 }
 
-/// A chunk as dealt: its place is that in all the data.
+/// A chunk as dealt: its place is the place in all the data.
 struct Arrived<D> {
     dealt: Place,
     sent: D,

@@ -31,7 +31,7 @@ use crate::place::Place;
 pub(super) enum Order<D> {
     /// A chunk to work on.
     Chunk { index: u64, start: u64, end: u64, sent: D },
-    /// There will be no more: all is done, or this failed.
+    /// No more orders follow: the job is done, or this failed.
     Over(Option<Failed>),
 }
 

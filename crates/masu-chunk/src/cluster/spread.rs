@@ -1,8 +1,8 @@
-//! Data that a cluster can cut into chunks: what is sent of a chunk, and how a process opens it.
+//! Data that a cluster can cut into chunks: the part of a chunk that is sent, and the way a process opens it.
 //!
 //! Relies on the [readers](crate::reader). The two ends of a source are apart: the *feed* in the first process is
-//! pulled from, and the *opener* in every process turns what was sent into the function's data, the same as in a job of
-//! one process.
+//! pulled from, and the *opener* in every process turns the sent part into the function's data, the same as in a job
+//! of one process.
 
 use std::io::{self, Read};
 use std::ops::Range;
@@ -14,8 +14,8 @@ use crate::place::Place;
 use crate::reader::{Block, Blocks, Items, Records};
 use crate::stream::Pull;
 
-/// Data that a cluster's job goes through. Implemented by what [`super::Cluster`]'s methods make, and
-/// by nothing else.
+/// Data that a cluster's job goes through. Only the sources that [`super::Cluster`]'s methods make implement this
+/// trait.
 pub trait Spread: sealed::Sealed {
     /// The data of a chunk, as a function gets it.
     type Data;
@@ -30,7 +30,7 @@ pub trait Spread: sealed::Sealed {
     fn split(self, executor: &Executor<'_>) -> (Self::Feed, Self::Opener);
 }
 
-/// Turns what was sent of a chunk into its data.
+/// Turns the sent part of a chunk into its data.
 pub trait Open<Sent> {
     /// The data, as a function gets it.
     type Data;
@@ -48,7 +48,7 @@ mod sealed {
     impl<R> Sealed for SpreadRecords<R> {}
 }
 
-/// Chunks of which only the place is sent.
+/// Chunks that are sent as their place only.
 pub struct Places {
     left: u64,
     chunk: u64,
@@ -137,7 +137,7 @@ where
     }
 }
 
-/// The bytes sent are the data.
+/// An opener that returns the sent part unchanged: it is the data.
 pub struct AsSent;
 
 impl<T> Open<Vec<T>> for AsSent {
@@ -154,7 +154,7 @@ pub struct SpreadBlocks<R>(pub(super) Blocks<R>);
 /// A reader of the first process, cut after delimiters.
 pub struct SpreadRecords<R>(pub(super) Records<R>);
 
-/// The bytes of a block, and what stood before them.
+/// The bytes of a block, and the byte before them.
 type SentBlock = (Vec<u8>, Option<u8>);
 
 /// Blocks without their reused buffers, because sent bytes leave the process anyway.

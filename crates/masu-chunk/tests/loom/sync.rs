@@ -14,7 +14,7 @@ pub(crate) fn light_fence() {
     fence(Ordering::SeqCst);
 }
 
-/// Where it is refused nothing may be relied on, so then it is none.
+/// Returns `false` if the system refuses the fence. Then there is none here either, because no thread may rely on it.
 pub(crate) fn heavy_fence() -> bool {
     let refuses = REFUSES.get();
     if !refuses {
@@ -31,7 +31,7 @@ pub(crate) fn wait<'a, T>(condition: &Condvar, guard: MutexGuard<'a, T>) -> Mute
     condition.wait(guard).unwrap()
 }
 
-/// Once is as good as often, for loom tries everything that can happen in that time.
+/// One call is enough, because loom tries everything that can happen in that time.
 pub(crate) fn spin(mut come: impl FnMut() -> bool) -> bool {
     come()
 }

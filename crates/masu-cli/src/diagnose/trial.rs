@@ -1,7 +1,7 @@
 //! The trial after a diagnosis: the program beside the mallocs and settings that it names, and beside a few others.
 //!
-//! Relies on the lab to choose the variants and to judge the results. A trial that cannot be made is listed under what
-//! was not seen; it never makes the diagnosis fail.
+//! Relies on the lab to choose the variants and to judge the results. A trial that cannot be made is listed under the
+//! things not seen; it never makes the diagnosis fail.
 
 use std::time::{Duration, Instant};
 

@@ -105,7 +105,7 @@ fn make(folder: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
-/// True if nobody but the `trusted` users could rename what lies in the folder of `metadata`.
+/// True if nobody but the `trusted` users could rename the files in the folder of `metadata`.
 fn is_safe_above(metadata: &Metadata, trusted: &[u32]) -> bool {
     trusted.contains(&metadata.uid())
         && (metadata.mode() & OTHERS_WRITE == 0 || metadata.mode() & STICKY != 0)

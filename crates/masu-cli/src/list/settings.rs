@@ -1,4 +1,4 @@
-//! `masu list --settings`: every setting, what it does, and what it becomes for each malloc.
+//! `masu list --settings`: every setting, its effect, and its form for each malloc.
 //!
 //! Relies on the lab's table for all of it; this file fits the page into 80 columns.
 

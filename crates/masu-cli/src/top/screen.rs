@@ -164,7 +164,7 @@ impl Screen<'_> {
         (self.shown, self.first_row) = (shown, 0);
     }
 
-    /// The column and the direction of what is shown.
+    /// The column and the direction of sorting for the shown list.
     fn sorting(&mut self) -> (&mut usize, &mut bool) {
         let (column, falls) = &mut self.sorted[usize::from(self.shown == Shown::Threads)];
         (column, falls)

@@ -1,4 +1,4 @@
-//! `masu compare`: what it measures and what it refuses.
+//! `masu compare`: its measures and its refusals.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};

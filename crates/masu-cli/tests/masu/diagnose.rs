@@ -1,4 +1,4 @@
-//! `masu diagnose` from outside: a page, JSON, a process that runs, and what it refuses.
+//! `masu diagnose` from outside: a page, JSON, a process that runs, and its refusals.
 
 use std::path::Path;
 use std::process::{Command, Stdio};

@@ -1,5 +1,5 @@
-//! The commands that `docs/compare.md` shows, each run as it stands there, but for fewer runs; and the options of every
-//! `masu` command on every page and in README.md.
+//! The commands that `docs/compare.md` shows, each run as written there, but with fewer runs; and the options of
+//! every `masu` command on every page and in README.md.
 
 use std::collections::HashMap;
 use std::fs;
@@ -89,7 +89,7 @@ fn commands_in(page: &str) -> Vec<String> {
     let blocks = joined.split("\n```").skip(1).step_by(2);
     let lines = blocks.flat_map(|block| {
         let (language, text) = block.split_once('\n').unwrap_or_default();
-        // A block that shows what is printed has a prompt before the command.
+        // A block that shows output has a prompt before the command.
         let prompt = match language {
             "sh" => Some(""),
             "console" => Some("$ "),
@@ -101,14 +101,14 @@ fn commands_in(page: &str) -> Vec<String> {
     lines.filter_map(|line| command_in(&line)).collect()
 }
 
-/// The `masu` command of a line of shell, without what feeds it and without the program that it names.
+/// The `masu` command of a line of shell, without the command that feeds it and without the program that it names.
 fn command_in(line: &str) -> Option<String> {
     let line = line.split(" -- ").next()?.split(" # ").next()?;
     let line = line.rsplit(" | ").next()?;
     let at = line.find("masu ").filter(|at| {
         line[..*at].split_whitespace().all(|word| word.contains('=') || word.ends_with('/'))
     })?;
-    // A process's number stands for any.
+    // Any process's number may replace the name.
     Some(line[at..].replace("PID", "1").replace("$!", "1").replace(" &", ""))
 }
 
@@ -117,7 +117,7 @@ fn every_option_that_a_page_shows_is_there() {
     let mut seen = 0;
     for (path, text) in pages() {
         for line in commands_in(&text) {
-            // Help is shown only where all that stands before it is understood.
+            // Help is shown only if all options before it are understood.
             let script = format!("{START}{line} --help");
             let mut bash = Command::new("bash");
             bash.args(["-c", &script]).env("MASU", env!("CARGO_BIN_EXE_masu"));

@@ -1,4 +1,4 @@
-//! `masu experiment` from outside: the list, what is refused, and the smallest experiment in its smallest form.
+//! `masu experiment` from outside: the list, the refusals, and the smallest experiment in its smallest form.
 
 use std::fs;
 use std::path::Path;

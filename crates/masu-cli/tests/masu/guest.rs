@@ -53,7 +53,7 @@ fn diagnosis(output: &Output) -> Value {
     diagnosis
 }
 
-/// The lines of the diagnosis about what it could not see that begin with `of`.
+/// The lines of the diagnosis about the things it could not see that begin with `of`.
 fn blindness<'a>(diagnosis: &'a Value, of: &str) -> Vec<&'a str> {
     let not_seen = diagnosis["not_seen"].as_array().expect("what was not seen is a list");
     let all = not_seen.iter().filter_map(Value::as_str);

@@ -1,4 +1,4 @@
-//! Wherever `masu` is started and whatever its surroundings, `libmasu.so` finds a place.
+//! `libmasu.so` finds a place, wherever `masu` is started and whatever its surroundings.
 
 use std::fs;
 use std::path::PathBuf;

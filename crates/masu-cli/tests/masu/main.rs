@@ -1,4 +1,4 @@
-//! The `masu` command from outside, as a user and a script meet it.
+//! The `masu` command from outside, as a user and a script use it.
 //!
 //! Relies on the programs every Debian has (`sh`, `cat`, `env`) and on nothing that is installed
 //! beside: allocators other than the system's and masu's own may be missing.

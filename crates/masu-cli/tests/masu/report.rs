@@ -1,4 +1,4 @@
-//! `masu report`: the page that `masu compare` printed, again; other forms; what is refused.
+//! `masu report`: the page that `masu compare` printed, again; other forms; and the refusals.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! `masu compare --server`: nginx from end to end, and what is refused before anything starts.
+//! `masu compare --server`: nginx from end to end, and the refusals before anything starts.
 
 use std::fs;
 
@@ -18,7 +18,7 @@ fn compare(arguments: &[&str]) -> String {
     printed(masu(&["compare"]).args(arguments))
 }
 
-/// The figure that one burst's record has under `key`, as it stands in the file.
+/// The figure under `key` in one burst's record, as written in the file.
 fn figure<'a>(line: &'a str, key: &str) -> Option<&'a str> {
     let after = line.split_once(&format!("\"{key}\":"))?.1;
     after.split([',', '}']).next()

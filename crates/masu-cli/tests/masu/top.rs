@@ -98,8 +98,8 @@ fn json_is_a_line_each_time_until_the_process_ends() {
 }
 
 #[test]
-fn a_forked_child_has_its_own_page_and_is_distinguished_from_its_parent() {
-    // The child has its page once it has said something.
+fn a_forked_child_has_its_own_page_and_is_told_from_its_parent() {
+    // The child has its page once it has printed something.
     let child = "exec 3< <(echo begun; read line); read -u 3 line";
     let program = Waiting::start(&["run", "--"], child);
     let children = format!("/proc/{0}/task/{0}/children", program.pid());

@@ -181,7 +181,7 @@ fn nothing_is_left_of_input_that_was_spooled() {
     surroundings.assert_nothing_is_left("spooled");
 }
 
-/// The programs that tests need are kept apart from what they test.
+/// The programs that tests need are kept apart from the programs under test.
 #[test]
 fn the_mark_finds_what_is_left() {
     let surroundings = Surroundings::new();

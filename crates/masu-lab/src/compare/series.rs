@@ -313,9 +313,9 @@ impl Series<'_, '_> {
                 }
                 let spent_s = self.progress.clocks[self.index].spent_s();
                 let share_s = self.progress.share_s(self.index, seconds);
-                // INVARIANT: Whether another round fits depends on what all rounds took together and
-                // not on which variant took it, as the looks' promise demands (`statistics/sequential.rs`); a
-                // mean for each variant would, where one had more runs made again than another.
+                // INVARIANT: Whether another round fits depends on the time of all rounds together and not on which
+                // variant took it, as the looks' promise demands (`statistics/sequential.rs`); a mean for each
+                // variant would depend on that if one had more runs made again than another.
                 if spent_s + spent_s / rounds_made(rounds) > share_s {
                     return Some(summary(looks.last()));
                 }
@@ -328,7 +328,7 @@ impl Series<'_, '_> {
 impl Series<'_, '_> {
     /// Whether fixed rounds end early, after `rounds` of them.
     ///
-    /// INVARIANT: As for a budget, this follows from what all rounds took together, not from what any run showed.
+    /// INVARIANT: As for a budget, this follows from the time of all rounds together, not from the result of any run.
     fn is_over(&self, rounds: usize) -> bool {
         let Some(until) = self.until.filter(|until| rounds >= until.rounds) else { return false };
         let round_s = self.progress.clocks[self.index].spent_s() / rounds_made(rounds);

@@ -1,9 +1,9 @@
 //! The test whether a program was compiled without optimization.
 //!
 //! Relies on traces that compilers leave: cargo leaves its folders, gcc its options in the debug information. If
-//! neither is there, nothing is claimed: most programs have no debug information, and what is slow in them may be the
-//! program. The difficulty is that others compile parts of a program: the C library's start files are always optimized,
-//! so they do not make up for the rest.
+//! neither is there, nothing is claimed: most programs have no debug information, and the slow part may be the
+//! program itself. The difficulty is that others compile parts of a program: the C library's start files are always
+//! optimized, so they do not make up for the rest.
 
 use std::path::Path;
 

@@ -124,7 +124,7 @@ impl Clock {
         (self.wall_s - self.counting_s - self.queued_s).max(least).min(self.wall_s)
     }
 
-    /// The CPU time without what counting added.
+    /// The CPU time without the part that counting added.
     pub(crate) fn own_cpu_s(&self) -> f64 {
         self.user_s + self.own_sys_s
     }

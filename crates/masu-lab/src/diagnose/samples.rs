@@ -53,7 +53,7 @@ pub struct Sampled {
 /// Functions that called each other, and the number of samples in the last.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Stack {
-    /// The functions, the outermost first, as far as frame pointers show them. A file stands for its functions without
+    /// The functions, the outermost first, as far as frame pointers show them. A file replaces its functions without
     /// names.
     pub frames: Vec<String>,
     /// The number of samples.
@@ -109,7 +109,7 @@ impl Sampled {
     }
 }
 
-/// A function with samples in it, or the file that stands for it.
+/// A function with samples in it, or its file if the function has no name.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Place {
     /// The function's name; none if the file has no name there.
@@ -131,7 +131,7 @@ pub(super) struct Samples {
     /// The switch that turns sampling off and on.
     pub(super) switch: Switch,
     maps: HashMap<Pid, Vec<Mapping>>,
-    /// Names of files as they stand in the maps.
+    /// Names of files as written in the maps.
     files: Vec<String>,
     /// The number of samples at each place, by the caller in another file.
     found: HashMap<(Spot, Option<Spot>), u64>,

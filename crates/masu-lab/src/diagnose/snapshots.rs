@@ -346,7 +346,7 @@ impl Looks {
             only.time.serial_s += since_s;
         }
         if self.is_idle {
-            // A thread that waits for others of its program waits for their reason: the variants stand in that order.
+            // A thread that waits for others of its program waits for their reason: the variants are in that order.
             let what = met.into_iter().min().unwrap_or(Waiting::Other);
             *self.idle_for.entry(what).or_default() += since_s;
         }

@@ -7,7 +7,7 @@ use std::path::Path;
 use super::facts::ProgramTime;
 
 /// Names of commands that start other programs. Compiler drivers are not among them: a user who measures `gcc` means
-/// it.
+/// `gcc` itself.
 const WRAPPERS: [&str; 38] = [
     "ash",
     "bash",

@@ -1,7 +1,7 @@
 //! The permissions and limits of a machine, each with a remedy.
 //!
-//! Observation and judgement are apart: [`Seen`] holds what the kernel says or a try showed, and the judgement is a
-//! function of it alone, so that tests can give it any machine.
+//! Observation and judgement are apart: [`Seen`] holds the kernel's answers and the results of tries, and the
+//! judgement is a function of it alone, so that tests can give it any machine.
 
 use std::io;
 
@@ -20,7 +20,7 @@ const LITTLE_MEMORY: u64 = 1 << 30;
 /// With fewer available threads than this, programs that start a thread for each task are refused some.
 const FEW_THREADS: u64 = 1024;
 
-/// Mallocs and runtimes reserve addresses far beyond what they use; with fewer than this, some are refused.
+/// Mallocs and runtimes reserve far more addresses than they use; with fewer than this, some are refused.
 const FEW_ADDRESSES: u64 = 64 << 30;
 
 /// Whether something should be done about a fact.

@@ -1,7 +1,7 @@
 //! The parts of a page as a report's file describes them: paragraphs, tables and plots of figures that have names.
 //!
-//! Relies on an experiment's [`Figures`], which gives measured figures by name and the rows of lists. A cell is a unit
-//! and a figure, `time wall masu`, or a ratio of two, `ratio wall masu over wall system`; in a text it stands in
+//! Relies on an experiment's [`Figures`], which gives measured figures by name and the rows of lists. A cell is a
+//! unit and a figure, `time wall masu`, or a ratio of two, `ratio wall masu over wall system`; in a text a cell is in
 //! braces. A part without any known figure is left out.
 
 use serde::Deserialize;
@@ -47,7 +47,7 @@ pub(super) trait Figures {
     }
 }
 
-/// A part of a page; its contents stand in this order.
+/// A part of a page, with its contents in the order of the fields.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Part {

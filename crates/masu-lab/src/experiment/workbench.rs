@@ -155,7 +155,7 @@ impl<'a> Workbench<'a> {
         &self.asked.checkup.prices
     }
 
-    /// Notes that `what` is missing: why, and what to do.
+    /// Notes that `what` is missing, with the reason and the remedy.
     pub(super) fn miss(&mut self, what: impl Into<String>, reason: impl Into<String>) {
         let missing = Missing { what: what.into(), reason: reason.into() };
         if !self.missing.contains(&missing) {

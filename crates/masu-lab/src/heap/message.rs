@@ -60,7 +60,7 @@ const BROKEN: &str =
     "it is no heap profile, or was cut off; MASU_PROFILE=PREFIX has a program write one";
 
 impl Message {
-    /// Reads a file's bytes; the error says what is wrong with them and what to do.
+    /// Reads a file's bytes; the error says why they are wrong and names a remedy.
     pub(super) fn read(bytes: &[u8]) -> Result<Message, String> {
         let unpacked = bytes.starts_with(&GZIP).then(|| unpacked(bytes)).transpose()?;
         let profile = format::Profile::decode(unpacked.as_deref().unwrap_or(bytes));

@@ -22,7 +22,8 @@ pub enum Pace {
 pub enum Arrivals {
     /// At equal distances.
     Regular,
-    /// As the requests of many independent people (a Poisson process), the same for the same seed.
+    /// Requests at random times, like those of many independent people (a Poisson process), the same for the same
+    /// seed.
     Random(u64),
 }
 

@@ -31,7 +31,7 @@ pub fn width() -> usize {
     WIDTH.load(Ordering::Relaxed)
 }
 
-/// The width of the first column; labels that would fill it stand on a line of their own.
+/// The width of the first column; a label that would fill it is on a line of its own.
 const LABEL_WIDTH: usize = 16;
 
 /// The marks before a point, before advice, and before lines to paste below a point.

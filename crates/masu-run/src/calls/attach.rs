@@ -79,7 +79,7 @@ impl Attached {
         }
     }
 
-    /// Lets the process go and returns what was counted.
+    /// Lets the process go and returns the counts.
     ///
     /// # Errors
     ///

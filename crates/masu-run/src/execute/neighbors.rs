@@ -173,7 +173,7 @@ mod tests {
     fn waiting_for_neighbors_is_starving() {
         // One thread got half of a CPU because another program had the other half.
         assert!(interference(4.0, 0.0).starved(2.0, 1.0, Some(1.0), 1));
-        // The same where the kernel does not tell what others did.
+        // The same if the kernel does not report the work of others.
         let silent = Interference { busy_s: None, ..interference(0.0, 0.0) };
         assert!(silent.starved(2.0, 1.0, Some(1.0), 1));
     }

@@ -24,7 +24,7 @@ const LAST_OUTPUT: Duration = Duration::from_millis(500);
 
 /// A closer look at the processes of a run, each time the watch looks.
 ///
-/// The time that it takes is part of the look, whose price sets the time to the next.
+/// The duration of this closer look is part of the whole look, whose price sets the time to the next.
 pub trait Look: Send {
     /// Looks at `members`, the processes of the run `at` this time since its start, zombies included.
     fn look(&mut self, at: Duration, members: &[Pid]);
@@ -85,7 +85,7 @@ impl Started {
         })
     }
 
-    /// Waits until the program ends or is cut short, then ends what it left; the root stays a zombie.
+    /// Waits until the program ends or is cut short, then ends the processes that it left; the root stays a zombie.
     pub(crate) fn watch(
         &mut self,
         tree: &Tree,

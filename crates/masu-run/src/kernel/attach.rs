@@ -91,7 +91,7 @@ pub(crate) fn boundary(thread: libc::pid_t) -> io::Result<Boundary> {
     const BEGINS: u8 = 1;
     let mut info = CallInfo::default();
     let bytes = std::ptr::without_provenance_mut::<libc::c_void>(size_of::<CallInfo>());
-    // SAFETY: The kernel writes at most as many bytes as are said, to a local that is as long.
+    // SAFETY: The kernel writes at most the given number of bytes, to a local that is as long.
     let result = unsafe {
         libc::ptrace(GET_CALL_INFO as _, thread, bytes, (&raw mut info).cast::<libc::c_void>())
     };
@@ -138,7 +138,7 @@ impl Bell {
     /// Hangs a bell that the calling thread hears among all other events that it waits for.
     pub(crate) fn hang() -> io::Result<(Bell, Rope)> {
         let (reader, writer) = io::pipe()?;
-        // SAFETY: The child calls only what is async-signal-safe and never returns from here.
+        // SAFETY: The child calls only async-signal-safe functions and never returns from here.
         let pid = checked(unsafe { libc::fork() })?;
         if pid == 0 {
             // SAFETY: The descriptor is this process's copy, which would keep the pipe from ending.

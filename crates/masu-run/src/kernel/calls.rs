@@ -273,8 +273,8 @@ pub(super) fn filter() -> Vec<u8> {
     filter
 }
 
-/// Gives `pid`, which has stopped before the first instruction of a program, the filter. From then on neither it
-/// nor what it starts can get more rights than it has.
+/// Gives `pid`, which has stopped before the first instruction of a program, the filter. From then on neither it nor
+/// any process that it starts can get more rights than it has.
 pub(crate) fn install_filter(pid: libc::pid_t) -> io::Result<()> {
     /// Room below the stack for the filter and its head, `struct sock_fprog`; far less than the kernel maps there.
     const ROOM: u64 = 1024;
@@ -336,7 +336,7 @@ pub fn try_filter() -> io::Result<()> {
     };
     let mut filter = [everything];
     let program = libc::sock_fprog { len: 1, filter: filter.as_mut_ptr() };
-    // SAFETY: The child calls only what is async-signal-safe and never returns from here.
+    // SAFETY: The child calls only async-signal-safe functions and never returns from here.
     let pid = checked(unsafe { libc::fork() })?;
     if pid == 0 {
         // SAFETY: The program is as long as it says and lives as long as this process.

@@ -265,11 +265,11 @@ unsafe fn become_program(contents: *const Contents, pipe: RawFd) -> ! {
         unsafe { libc::open(c"/proc/self/clear_refs".as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC) };
     let five = b'5';
     if contents.stack != 0 {
-        // One page is left below this function's own variables, of which this is one.
+        // One page stays below this function's own variables; `usage` is one of them.
         let used = contents.stack + contents.os_page_bytes;
         let unused = (&raw const usage).addr().saturating_sub(used);
         let unused = unused / contents.os_page_bytes * contents.os_page_bytes;
-        // SAFETY: Nothing below this function's variables is in use: what was called before has returned.
+        // SAFETY: Nothing below this function's variables is in use: the functions called before have returned.
         unsafe { libc::syscall(libc::SYS_madvise, contents.stack, unused, libc::MADV_DONTNEED) };
     }
     let mut next = contents.spare;
@@ -285,8 +285,8 @@ unsafe fn become_program(contents: *const Contents, pipe: RawFd) -> ! {
         // SAFETY: This was not the last entry.
         next = unsafe { next.add(1) };
     }
-    // The peak is now what is resident now, and the kernel is asked what that is.
-    // SAFETY: The buffers are locals that are as long as is said; what cannot be written is not known.
+    // The peak becomes the current resident size, and the kernel is asked for its value.
+    // SAFETY: The buffers are locals of the given length; bytes that cannot be written are not known.
     unsafe {
         libc::syscall(libc::SYS_write, peak, &raw const five, 1_usize);
         libc::syscall(libc::SYS_getrusage, libc::RUSAGE_SELF, &raw mut usage);

@@ -125,7 +125,7 @@ pub(crate) fn current_cpu() -> usize {
 pub(crate) fn move_break_in_child(batches: u32, pairs: u32) -> io::Result<Vec<u64>> {
     let (mut reader, writer) = io::pipe()?;
     let page = usize::try_from(os_page_bytes()).map_err(io::Error::other)?;
-    // SAFETY: The child calls only what is async-signal-safe and never returns from here.
+    // SAFETY: The child calls only async-signal-safe functions and never returns from here.
     let pid = checked(unsafe { libc::fork() })?;
     if pid == 0 {
         // SAFETY: The process with a use for the break is the parent; this process has one thread and ends without
@@ -199,7 +199,7 @@ pub(crate) fn counted_calls_in_child(
             .map_err(io::Error::other)?,
         filter: filter.as_mut_ptr().cast(),
     };
-    // SAFETY: The child calls only what is async-signal-safe and never returns from here.
+    // SAFETY: The child calls only async-signal-safe functions and never returns from here.
     let pid = checked(unsafe { libc::fork() })?;
     if pid == 0 {
         let none = std::ptr::null_mut::<libc::c_void>();
@@ -276,7 +276,7 @@ fn answer_stops(pid: libc::pid_t) -> io::Result<Status> {
 ///
 /// The kernel's reason to refuse.
 pub fn try_tracing() -> io::Result<()> {
-    // SAFETY: The child calls only what is async-signal-safe and never returns from here.
+    // SAFETY: The child calls only async-signal-safe functions and never returns from here.
     let pid = checked(unsafe { libc::fork() })?;
     if pid == 0 {
         let none = std::ptr::null_mut::<libc::c_void>();

@@ -172,7 +172,7 @@ impl Switched {
 
 #[derive(Debug, PartialEq, Eq)]
 enum Record {
-    /// A sample of this process; its stack stands apart.
+    /// A sample of this process; its stack is kept apart.
     Sample(libc::pid_t),
     /// This many samples found no room.
     Lost(u64),
@@ -384,7 +384,7 @@ impl Ring {
         self.copy(tail, HEAD, record);
         let length = usize::from(u16::from_ne_bytes([record[6], record[7]])).max(HEAD);
         self.copy(tail + HEAD as u64, length - HEAD, record);
-        // ORDERING: Release: what was read is read before the kernel hears that it may write there again.
+        // ORDERING: Release: the bytes are read before the kernel hears that it may write there again.
         self.counter(Ring::TAIL_AT).store(tail + length as u64, Ordering::Release);
         true
     }

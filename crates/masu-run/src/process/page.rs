@@ -32,7 +32,7 @@ macro_rules! numbers {
             /// The names of the numbers, in the order of the page.
             pub const NAMES: &[&str] = &[$(stringify!($field)),+];
 
-            /// The numbers in these words; what a page of an older masu lacks is 0.
+            /// The numbers in these words; a number that a page of an older masu lacks is 0.
             fn of(words: &[u64]) -> $name {
                 let mut words = words.iter().copied();
                 $name { $($field: words.next().unwrap_or_default(),)+ }

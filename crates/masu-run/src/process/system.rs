@@ -67,7 +67,7 @@ pub(super) fn huge_bytes(pid: u32) -> Option<u64> {
     proc_files::size(&file(pid, "smaps_rollup")?, "AnonHugePages")
 }
 
-/// Text in one line, without what would move a terminal's cursor.
+/// Text in one line, without the characters that would move a terminal's cursor.
 fn printable(text: &str) -> String {
     text.trim_end().chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }

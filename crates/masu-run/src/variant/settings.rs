@@ -17,7 +17,7 @@ pub struct Setting {
     pub alias: Option<&'static str>,
     /// The unit of its value.
     pub unit: Unit,
-    /// Its effect, in one line.
+    /// The setting's effect, in one line.
     pub meaning: &'static str,
     /// For a setting with a malloc's own name: the shared one it resembles.
     pub near: Option<&'static str>,
@@ -48,7 +48,7 @@ pub enum Release {
     Tunables,
     /// The releases from this one on, by the version in the catalogue; a malloc of unknown version is trusted.
     Since(u32, u32),
-    /// The releases that have this option, whose name then stands in the library; and these releases in words.
+    /// The releases that have this option, and so contain its name in the library; and these releases in words.
     Naming(&'static str, &'static str),
 }
 

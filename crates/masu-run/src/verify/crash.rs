@@ -138,7 +138,7 @@ fn harmless_run(workload: &Workload, variant: &Variant, stop: &Stop) -> Result<O
     execute_under(&harmless, variant, &Conditions::from(limits), stop).map(Some)
 }
 
-/// The first lines that a run said on standard error, as a part of a sentence; empty for nothing.
+/// The first lines of a run's standard error, as a part of a sentence; empty for no lines.
 pub(super) fn said(run: &Run) -> String {
     let said = run.stderr.said();
     if said.is_empty() { said } else { format!(" and said: {said}") }

@@ -14,8 +14,8 @@ use crate::error::Doing;
 use crate::execute::{Conditions, execute_under};
 use crate::{Error, Libc, Run, Stop, Variant, Workload};
 
-/// Runs `workload` once under `variant` with the loader's log on, and reads from it what each
-/// program's `malloc` was bound to.
+/// Runs `workload` once under `variant` with the loader's log on, and reads the binding of each program's `malloc`
+/// from it.
 pub(super) fn run_logged(
     workload: &Workload,
     variant: &Variant,

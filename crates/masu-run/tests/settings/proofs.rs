@@ -1,5 +1,5 @@
-//! The effect that each setting of each malloc must have: two opposite values, the figure that tells them apart, and
-//! its bounds under either.
+//! The effect that each setting of each malloc must have: two opposite values, the figure that distinguishes them,
+//! and its bounds under either.
 
 /// The proof of one cell of the table.
 pub(crate) struct Proof {

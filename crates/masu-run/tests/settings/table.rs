@@ -1,4 +1,4 @@
-//! The page for users, `docs/settings.md`, says what the table in code says.
+//! The page for users, `docs/settings.md`, agrees with the table in code.
 //!
 //! `SNAPSHOTS=overwrite cargo test -p masu-run --test settings` overwrites it.
 
@@ -11,7 +11,7 @@ use super::proofs::PROOFS;
 const BEGIN: &str = "<!-- tables: written by the test `settings` of masu-run -->\n";
 const END: &str = "<!-- end of tables -->\n";
 
-/// Both tables, as they must stand in the page.
+/// Both tables, as they must be in the page.
 fn tables() -> String {
     let mut text = "\n| setting | what it does |\n| --- | --- |\n".to_owned();
     for setting in &SETTINGS {

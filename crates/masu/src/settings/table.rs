@@ -33,9 +33,9 @@ pub struct Description {
     pub most: usize,
     /// The accepted values, in words.
     pub accepted: &'static str,
-    /// The default: a value, or words where it follows the program.
+    /// The default: a value, or words if it follows the program.
     pub default: &'static str,
-    /// When a change takes effect while the program runs, in words.
+    /// The time at which a change takes effect while the program runs, in words.
     pub holds: &'static str,
     /// The option's effect, in words.
     pub meaning: &'static str,
@@ -237,7 +237,7 @@ option_rows!(describe);
 pub struct Text {
     /// The variable.
     pub variable: &'static str,
-    /// The accepted texts, in words.
+    /// The contents of the variable, in words.
     pub accepted: &'static str,
     /// The variable's effect, in words.
     pub meaning: &'static str,

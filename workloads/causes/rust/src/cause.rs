@@ -1,25 +1,25 @@
-//! The causes: what each takes, and what runs it.
+//! The causes: the parameters of each, and the function that runs it.
 
 use crate::work::Work;
 use crate::{memory, other, threads};
 
-/// The kinds of a parameter.
+/// The values that a parameter may have.
 pub struct Range {
     pub least: usize,
     pub usual: usize,
     pub most: usize,
 }
 
-/// A cause and its parameters. None holds more than 512 MiB, whatever its arguments.
+/// A cause and its parameters. No cause holds more than 512 MiB, whatever its arguments.
 pub struct Cause {
     pub name: &'static str,
-    /// None are taken where 0 is usual.
+    /// The cause takes no number of threads if the usual one is 0.
     pub threads: Range,
     pub size: Range,
     /// The unit of the size.
     pub unit: &'static str,
     pub rounds: usize,
-    /// Returns a checksum of what was read back from memory.
+    /// Returns a checksum of the contents that were read back from memory.
     pub run: fn(&Work) -> u64,
     pub about: &'static str,
 }

@@ -1,4 +1,4 @@
-//! The requests that the causes make to the kernel and to the C library directly.
+//! The causes' own requests to the kernel and to the C library.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;
@@ -19,13 +19,13 @@ const RTLD_NOW: c_int = 2;
 /// A function of one of the libraries.
 pub type Step = extern "C" fn(u64) -> u64;
 
-/// Asks for huge pages; where the kernel has none, or no memory is there, nothing happens.
+/// Asks for huge pages; nothing happens if the kernel has none, or no memory for them.
 pub fn advise_huge_pages(start: NonNull<u8>, bytes: usize) {
     // SAFETY: The advice changes no contents of any memory.
     unsafe { madvise(start.as_ptr().cast(), bytes, MADV_HUGEPAGE) };
 }
 
-/// The effect of `MALLOC_ARENA_MAX=1`.
+/// Has the same effect as MALLOC_ARENA_MAX=1.
 pub fn one_arena() {
     // SAFETY: The call takes no pointers.
     unsafe { mallopt(M_ARENA_MAX, 1) };
@@ -35,7 +35,7 @@ pub fn one_arena() {
 ///
 /// # Panics
 ///
-/// When there is no such library or it has no such function.
+/// Panics if there is no such library or it has no such function.
 pub fn load(path: &Path) -> Step {
     let name = CString::new(path.as_os_str().as_bytes()).expect("arguments hold no null bytes");
     let step: &CStr = c"step";
@@ -50,7 +50,7 @@ pub fn load(path: &Path) -> Step {
     unsafe { std::mem::transmute::<*mut c_void, Step>(function) }
 }
 
-/// The most memory that was resident at once; 0 where that is unknown.
+/// The most memory that was resident at once; 0 if that is unknown.
 pub fn peak_rss_kb() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

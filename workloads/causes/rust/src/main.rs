@@ -1,7 +1,8 @@
-//! Runs one named cause: a program that is slow, or large, for one reason that was put there.
+//! Runs one named cause: a program that is slow, or large, for one reason that was put into it.
 //!
-//! The causes are those of the C program beside it, and so are the arguments; what is done is not the same, so that
-//! what was learned from one can be judged on the other. Contents of memory are checked: a panic says what is wrong.
+//! The causes and the arguments are the same as in the C program beside it. The work is not the same, so that rules
+//! learned from one program can be judged on the other. The contents of memory are checked: a panic says which check
+//! failed.
 
 mod cause;
 mod kernel;
@@ -52,7 +53,7 @@ fn list(cause: &Cause) {
     );
 }
 
-/// The cause and the work that the arguments ask for, or what is wrong with them.
+/// The cause and the work that the arguments request, or the error in the arguments.
 fn understand(arguments: &[&str]) -> Result<(&'static Cause, Work), String> {
     let (name, options) = arguments.split_first().ok_or("name a cause; --list shows them")?;
     let cause = CAUSES

@@ -1,4 +1,4 @@
-//! Causes that lie in where memory comes from and in how it is given back.
+//! Causes in the source of memory and in the way it is given back.
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::collections::HashMap;
@@ -14,7 +14,7 @@ const TEXTS: usize = 8;
 
 const LINE: &str = "a line of a text that is put together piece by piece, as many are.\n";
 
-/// As a script does that keeps its state in texts: they grow, are looked at, and go.
+/// Works like a script that keeps its state in texts: they grow, are read, and are freed.
 pub fn brk_storm(work: &Work) -> u64 {
     let mut sum = 0_u64;
     for round in 0..work.rounds {
@@ -52,7 +52,7 @@ pub fn eager_return(work: &Work) -> u64 {
 /// The sizes of an entry.
 const ENTRY: (usize, usize) = (100, 1_200);
 
-/// One entry in so many stays.
+/// One entry in this many stays.
 const KEPT_EVERY: u64 = 50;
 
 pub fn phase_change(work: &Work) -> u64 {
@@ -64,7 +64,7 @@ pub fn phase_change(work: &Work) -> u64 {
         entries.insert(key, vec![mix(key) as u8; size].into());
     }
     entries.retain(|key, _| key % KEPT_EVERY == 0);
-    // A table without room to spare, so that its size is not what is found.
+    // The table has no room to spare, so that a diagnosis does not find the table's size instead.
     entries.shrink_to_fit();
     let mut sum = 0_u64;
     for round in 0..work.rounds {
@@ -79,10 +79,10 @@ pub fn phase_change(work: &Work) -> u64 {
     sum
 }
 
-/// A cache holds so much at most: what is found must not end the machine.
+/// The most that a cache holds: the growth to be found must not exhaust the machine's memory.
 const CACHED_MAX: usize = 440 << 20;
 
-/// The steps of work for an answer.
+/// The steps of computation for one answer.
 const STEPS_AN_ANSWER: u64 = 300_000;
 
 /// Every answer is kept, and no key comes twice.
@@ -99,7 +99,7 @@ pub fn growth(work: &Work) -> u64 {
 
 const HUGE_PAGE: usize = 2 << 20;
 
-/// The part of its memory that a session uses.
+/// The bytes that a session uses of its memory.
 const USED: usize = 4096;
 
 /// Memory of one session, a huge page of its own.
@@ -115,7 +115,7 @@ impl Session {
         // SAFETY: The size is not zero.
         let block = NonNull::new(unsafe { alloc(layout) });
         let block = block.unwrap_or_else(|| handle_alloc_error(layout));
-        // Before the first touch: huge pages are given where memory is new.
+        // Before the first touch, because the kernel gives huge pages only for new memory.
         kernel::advise_huge_pages(block, HUGE_PAGE);
         // SAFETY: The block is longer than that, and nobody else has it.
         unsafe { block.write_bytes(stamp, USED) };

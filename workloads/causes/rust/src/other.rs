@@ -1,4 +1,4 @@
-//! Causes that lie elsewhere than in memory: in output, and in where code lies.
+//! Causes outside memory: in output, and in the placement of code.
 
 use std::process::Command;
 
@@ -6,7 +6,7 @@ use crate::kernel::{self, Step};
 use crate::random::Random;
 use crate::work::Work;
 
-/// As the standard library prints lines: each at once.
+/// Prints lines as the standard library does: each at once.
 pub fn small_writes(work: &Work) -> u64 {
     let width = work.size - 1;
     for round in 0..work.rounds {
@@ -15,7 +15,7 @@ pub fn small_writes(work: &Work) -> u64 {
     (work.rounds * work.size) as u64
 }
 
-/// Another order than that in which they were loaded.
+/// Calls the libraries in another order than the order in which they were loaded.
 pub fn scattered_libraries(work: &Work) -> u64 {
     let folder = work.libraries.as_deref();
     let folder = folder.expect("--libraries names the folder that make filled");
@@ -34,7 +34,7 @@ pub fn scattered_libraries(work: &Work) -> u64 {
     value
 }
 
-/// As a script does: a program for each small thing.
+/// Works like a script: it starts a program for each small thing.
 pub fn fork_storm(work: &Work) -> u64 {
     let mut sum = 0;
     for round in 0..work.rounds {

@@ -1,4 +1,4 @@
-//! Causes that lie in how threads share memory and work.
+//! Causes in the way threads share memory and work.
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,7 +15,7 @@ const BUFFERS: usize = 100;
 /// glibc's thread caches end at 1,032 bytes: each of these requests takes the arena's lock.
 const UNCACHED: usize = 1_100;
 
-/// As a server does whose answers are put together in buffers that grow once.
+/// Works like a server that builds answers in buffers that grow once.
 pub fn arena_lock(work: &Work) -> u64 {
     kernel::one_arena();
     thread::scope(|scope| {
@@ -67,7 +67,7 @@ pub fn thread_per_task(work: &Work) -> u64 {
     sum
 }
 
-/// Messages that are handed over at once: the channel should not be what is slow.
+/// Messages that are handed over at once, so that the channel is not the slow part.
 const BATCH: usize = 256;
 
 /// The smallest message: glibc frees blocks of up to 128 bytes without a lock.
@@ -116,10 +116,10 @@ pub fn producer_consumer(work: &Work) -> u64 {
     })
 }
 
-/// The work on each number, once all threads may begin.
+/// The steps of work on each number in the parallel phase.
 const TURNS: usize = 500;
 
-/// One thread writes numbers as text and reads them back, several times over; then all work on what it read.
+/// One thread writes numbers as text and reads them back, several times; then all threads work on the numbers.
 pub fn serial_phase(work: &Work) -> u64 {
     let count = work.size / size_of::<u64>();
     let mut words = vec![0_u64; count];
@@ -156,7 +156,8 @@ pub fn serial_phase(work: &Work) -> u64 {
     })
 }
 
-/// As a pool whose workers look for work over and over: one hands out pieces, and the others yield until there is one.
+/// Works like a pool whose workers poll for work: one thread hands out pieces, and the others yield until there is
+/// one.
 pub fn spinning(work: &Work) -> u64 {
     let (handed, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let (handed, done) = (&handed, &done);

@@ -6,6 +6,6 @@ pub struct Work {
     pub threads: usize,
     pub size: usize,
     pub rounds: usize,
-    /// Only where libraries are loaded.
+    /// Present only if libraries are loaded.
     pub libraries: Option<PathBuf>,
 }

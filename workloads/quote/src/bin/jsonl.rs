@@ -16,7 +16,7 @@ use serde_json::Value;
 /// Lines that are handed on together.
 const BULK: usize = 100;
 
-/// Bulks that wait at most.
+/// The most bulks that wait.
 const WAITING: usize = 64;
 
 type Bulk = (usize, Vec<String>);
@@ -70,7 +70,7 @@ fn read(put: &SyncSender<Bulk>) -> io::Result<()> {
             number += 1;
         }
     }
-    // Nobody is left to take it where the output is gone.
+    // If the output is gone, no thread is left to take the bulk.
     let _ = put.send((number, bulk));
     Ok(())
 }

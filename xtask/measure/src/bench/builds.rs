@@ -1,5 +1,5 @@
-//! The builds before anything is measured: masu's library, the patterns, the floor, and the files that the programs
-//! read; and the catalogue of mallocs.
+//! The builds before any measurement: masu's library, the patterns, the floor, and the inputs of the programs; and
+//! the list of mallocs.
 
 use std::path::{Path, PathBuf};
 
@@ -24,7 +24,7 @@ pub(super) struct Programs {
     pub(super) counting: PathBuf,
 }
 
-/// masu's library as users get it, and the C library that it and what it is measured with work with.
+/// masu's library as users get it, and the C library that masu and the measured programs work with.
 pub(crate) struct Library {
     pub(crate) path: PathBuf,
     pub(crate) libc: Libc,
@@ -63,8 +63,8 @@ pub(super) fn patterns(root: &Path, libc: Libc) -> Result<Patterns> {
     Ok(Patterns { program: target.join("patterns"), floor })
 }
 
-/// Makes what the programs read, and the library that counts their requests, in a folder of its own because
-/// it has the name of the one that is measured.
+/// Makes the inputs of the programs, and the library that counts their requests. The library has a folder of its own
+/// because it has the same name as the measured one.
 pub(super) fn programs(root: &Path) -> Result<Programs> {
     let target = commands::target_folder()?;
     let made = target.join("programs");
@@ -75,8 +75,8 @@ pub(super) fn programs(root: &Path) -> Result<Programs> {
     Ok(Programs { made, counting: counting.join("release/libmasu.so") })
 }
 
-/// Every malloc to measure: those that `cargo xtask peers` built and those of the system, the newest
-/// release of each, and what the folders of `others` hold.
+/// Every malloc to measure: those that `cargo xtask peers` built, those of the system (the newest release of each),
+/// and the contents of the folders of `others`.
 pub(crate) fn catalogue(library: &Library, others: Vec<PathBuf>) -> Catalogue {
     let folders = crate::peers::folder().into_iter().chain(others).collect();
     let mut places = Places { folders, ..Places::default() };
@@ -86,7 +86,7 @@ pub(crate) fn catalogue(library: &Library, others: Vec<PathBuf>) -> Catalogue {
         _ => places.masu_glibc = path,
     }
     let mut catalogue = Catalogue::find(&places);
-    // The catalogue names an older release of what it has by its version too.
+    // The catalogue also lists an older release of a malloc, with the version in its name.
     catalogue.allocators.retain(|allocator| {
         let version = allocator.version.as_ref();
         version.is_none_or(|version| !allocator.name.ends_with(&format!("-{version}")))

@@ -1,9 +1,8 @@
-//! The figures of one pattern's comparison: medians, ratios, the threads that worked, and masu against the
-//! best peer.
+//! The figures of one pattern's comparison: medians, ratios, the variants that did the work, and masu's standing
+//! against the best peer.
 //!
-//! It relies on the lab's results files and its statistics. The hard part is the best peer: it is chosen by
-//! the same runs it is then judged by, so that luck counts for it and against masu. That is the
-//! cautious side.
+//! It relies on the lab's results files and its statistics. The hard part is the best peer. The runs that choose the
+//! peer are also the runs that judge it, so luck counts for the peer and against masu. That is the cautious side.
 
 use masu_lab::statistics::{self, Level, Measure, Ratio};
 use masu_lab::tables::Table;
@@ -17,12 +16,13 @@ pub(super) const OURS: &str = "masu";
 /// The catalogue's name of the library of `workloads/floor`, which is no malloc and no peer.
 pub(super) const FLOOR: &str = "floor";
 
-/// Ratios beyond these count as these in the means against a peer, so that no single pattern decides.
+/// The limits of a ratio: in the means against a peer, a ratio beyond one counts as the limit, so that no single
+/// pattern decides.
 const CLIPPED: (f64, f64) = (0.5, 2.0);
 
 pub(crate) struct Figures {
     pub(crate) pattern: Pattern,
-    /// The variants' labels, the reference's first. The floor is none of them.
+    /// The variants' labels, the reference's first. The floor's label is not among them.
     pub(crate) labels: Vec<String>,
     pub(super) runs: Vec<Run>,
     /// The floor's runs, alternating with the others. A pattern that the floor cannot hold has none.
@@ -37,8 +37,7 @@ pub(super) struct Standing<'a> {
 }
 
 impl Figures {
-    /// The figures of `table`, whose variants become those of `labels`: one that was left out there
-    /// has no runs.
+    /// The figures of `table`, with its variants numbered by `labels`: a variant that was left out there has no runs.
     pub(crate) fn of(pattern: Pattern, labels: &[String], table: Table) -> Self {
         let own = table.case.labels();
         let (mut runs, mut floor) = (Vec::new(), Vec::new());
@@ -54,7 +53,7 @@ impl Figures {
         Self { pattern, labels: labels.to_vec(), runs, floor }
     }
 
-    /// Whether its time says something about malloc.
+    /// Whether the pattern's time shows anything about malloc.
     pub(super) fn is_timed(&self) -> bool {
         !MEMORY_ONLY.contains(&self.pattern.name.as_str())
     }
@@ -65,7 +64,7 @@ impl Figures {
         self.runs_of(variant).count() > 0 && self.runs_of(variant).all(|run| self.did(run))
     }
 
-    /// Whether a run did the work that the reference's first did.
+    /// Whether a run did the same work as the reference's first run.
     fn did(&self, run: &Run) -> bool {
         let standard = self.runs_of(0).next().map(|run| &run.stdout);
         run.ending == Ending::Exited(0) && Some(&run.stdout) == standard
@@ -150,7 +149,7 @@ pub(super) fn is_peer(label: &str) -> bool {
     label != OURS
 }
 
-/// The single peer that stands best against masu over the patterns of `members` that both do, and masu's clipped
+/// The peer with the best standing against masu over the patterns of `members` that both do, and masu's clipped
 /// geometric mean against it.
 pub(super) fn hardest<'a>(members: &[&'a Figures], measure: Measure) -> Option<(&'a str, f64)> {
     let first = members.first()?;

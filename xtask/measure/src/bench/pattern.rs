@@ -1,8 +1,8 @@
-//! The patterns as `patterns --list` tells them, and how much of its work each does here.
+//! The patterns that `patterns --list` prints, and the part of its work that each does here.
 //!
-//! Defaults take about a second with glibc; a fraction of that is enough to tell mallocs apart. Some patterns are what
-//! they are only from some size on: a heap must be full before its replacement means anything. [`LEAST`] keeps them
-//! whole.
+//! Defaults take about a second with glibc; a fraction of that is enough to distinguish mallocs. Some patterns keep
+//! their character only from some size on: a heap must be full before its replacement means anything. [`LEAST`] keeps
+//! these patterns whole.
 
 use std::path::Path;
 use std::process::Command;
@@ -14,7 +14,8 @@ use xtask::{commands, options};
 pub(super) enum Share {
     Usual,
     Quick,
-    /// Under musl's malloc, which makes system calls where others make none: a hundred times the time.
+    /// Fewer operations for musl's malloc, which takes a hundred times as long: it makes system calls where others
+    /// make none.
     Musl,
 }
 
@@ -29,7 +30,7 @@ impl Share {
     }
 }
 
-/// Operations below which a pattern is no longer itself. COUPLING: the parameters in
+/// The least number of operations at which a pattern keeps its character. COUPLING: the parameters in
 /// `workloads/patterns`.
 const LEAST: &[(&str, u64)] = &[
     // Four million blocks are live before the first is replaced.
@@ -45,7 +46,7 @@ const LEAST: &[(&str, u64)] = &[
     ("phase-change", 2_800_000),
     // Twenty bursts of 100,000 blocks.
     ("bursts", 2_000_000),
-    // Their size is what they are about.
+    // The size is the point of these patterns.
     ("idle-threads", 1_000),
     ("small-program", 100),
 ];

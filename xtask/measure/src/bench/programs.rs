@@ -1,7 +1,7 @@
-//! The real programs: `workloads/programs.toml`, and what each of them asks of its malloc.
+//! The real programs: `workloads/programs.toml`, and the requests of each to its malloc.
 //!
-//! It relies on the lab, and on the build of masu's library that counts requests. A program that hardly asks
-//! for memory would be a poor judge of mallocs, so how much each asks for stands beside its figures.
+//! It relies on the lab, and on the build of masu's library that counts requests. A program that hardly asks for
+//! memory would be a poor judge of mallocs, so its number of requests is shown beside its figures.
 
 use std::path::Path;
 
@@ -39,7 +39,7 @@ pub(super) fn as_pattern(name: &str) -> Pattern {
 
 pub(super) fn count(plan: &Plan, library: &Path, page: &Path) -> Result<Vec<Asked>> {
     let counted = plan.cases.iter().map(|case| {
-        // Files left behind by a run that was cut off would be in the way.
+        // The file that a run left when it was cut off would be in the way.
         let _ = std::fs::remove_file(page);
         let page = CountPage::create(page)?;
         let [(variable, path)] = page.variables();

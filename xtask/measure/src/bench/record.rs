@@ -1,7 +1,7 @@
-//! The dated record: what was measured, on what machine, how busy it was, and the tables.
+//! The dated record: the commit that was measured, the machine, its load, and the tables.
 //!
-//! It relies on `table.rs`. A record is read by others later, so it says what the figures mean little
-//! without, and names neither hosts nor paths.
+//! It relies on `table.rs`. Others read a record later, so it includes the facts without which the figures mean
+//! little, and it names neither hosts nor paths.
 
 use masu_lab::Run;
 use masu_lab::statistics::{self, Measure};
@@ -100,7 +100,7 @@ fn machine(bench: &Bench) -> String {
 }
 
 fn busyness(bench: &Bench) -> String {
-    // Only where the program itself cannot be what its threads wait for.
+    // Only programs of one thread, because the threads of others may wait for the program itself.
     let single =
         bench.patterns.iter().chain(&bench.programs).filter(|one| one.pattern.threads == 1);
     let runs: Vec<&Run> = single.flat_map(|one| &one.runs).collect();

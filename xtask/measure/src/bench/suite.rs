@@ -1,9 +1,8 @@
 //! The patterns as a suite file, which is written before it is measured.
 //!
-//! It is made from `patterns --list` and lies with the results, not among the sources: what a
-//! pattern does by default is said in the program alone, and a file beside it would sooner or later
-//! say something else. To run a part of it by hand, take the copy in `target/bench/`:
-//! `masu compare --suite target/bench/patterns.toml --only ring`.
+//! It is made from `patterns --list` and lies with the results, not among the sources: the defaults of a pattern are
+//! stated in the program alone, and a file beside it would sooner or later differ. To run a part of it by hand, take
+//! the copy in `target/bench/`: `masu compare --suite target/bench/patterns.toml --only ring`.
 
 use std::path::Path;
 

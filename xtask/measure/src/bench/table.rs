@@ -1,8 +1,8 @@
 //! The figures as Markdown tables: time, memory, CPU and faults, and the means of groups.
 //!
-//! It relies on `figures.rs`. The layout's reason: a reader looks for one pattern and one malloc,
-//! so patterns are rows and mallocs columns, and every table has the reference in units, the others
-//! as ratios to it. Nothing is left out where masu loses.
+//! It relies on `figures.rs`. The reader decides the layout: a reader looks for one pattern and one malloc, so
+//! patterns are rows and mallocs columns, and every table has the reference in units, the others as ratios to it.
+//! Nothing is left out where masu loses.
 
 use std::borrow::Borrow;
 use std::iter::once;
@@ -70,8 +70,8 @@ pub(super) fn time(patterns: &[Figures]) -> String {
     ratios(&patterns.iter().collect::<Vec<_>>(), Measure::Wall, ALL_PEERS)
 }
 
-/// The part of the possible savings that masu reaches, next to the best peer of each pattern: wall times in
-/// milliseconds, the floor's and both others', and (T − floor) / (T of the best peer − floor).
+/// The share that masu has saved of the time that a malloc can save, next to the best peer of each pattern: wall
+/// times in milliseconds (the floor's, masu's and the peer's), and (T − floor) / (T of the best peer − floor).
 pub(super) fn floors(patterns: &[Figures]) -> String {
     let heads = [
         "pattern",
@@ -131,8 +131,8 @@ pub(super) fn work(patterns: &[Figures]) -> String {
     table.to_string()
 }
 
-/// Geometric means by group and over all of `measure` relative to the reference, over the patterns
-/// that every malloc does, and masu against the single peer that stands best against it.
+/// Geometric means by group and over all of `measure` relative to the reference, over the patterns that every malloc
+/// does, and masu against the single peer with the best standing against it.
 pub(super) fn means(patterns: &[Figures], measure: Measure) -> String {
     let counts = |figures: &&Figures| {
         let all_work = (0..figures.labels.len()).all(|index| figures.works(index));
@@ -164,8 +164,8 @@ pub(super) fn means(patterns: &[Figures], measure: Measure) -> String {
     table.to_string()
 }
 
-/// The requests of each program: in a run and, by the reference's wall time, in a second, and the
-/// bytes of one.
+/// The requests of each program for memory: in a run, in a second by the reference's wall time, and the bytes of one
+/// request.
 pub(super) fn asked(programs: &[Figures], asked: &[Asked]) -> String {
     let heads = ["program", "requests, millions", "millions a second", "bytes a request"];
     let mut table = Table::new(heads, Cells::Figures);

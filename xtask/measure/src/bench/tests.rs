@@ -1,4 +1,4 @@
-//! The tables of invented runs, for which the right answer is known.
+//! The tables for invented runs, whose right answer is known.
 
 use clap::Parser;
 use std::path::Path;
@@ -161,7 +161,7 @@ fn the_floor_is_no_peer_and_stands_beside_where_it_is_below_both() {
         figures.floor = (0..12).map(|round| run_of(usize::MAX, round, floor_s)).collect();
         figures
     };
-    // Medians are 5.5 % above what is said here, the floor's excepted.
+    // Medians are 5.5 % above these values, except the floor's.
     let figures = with_floor(QUICK_MASU, 0.422);
     assert_eq!(figures.standing(Measure::Wall, is_peer).unwrap().peer, "jemalloc");
     assert_eq!(table::means(&[figures], Measure::Wall).matches("floor").count(), 0);

@@ -1,4 +1,4 @@
-//! The findings of a diagnosis, held against those that were expected.
+//! The findings of a diagnosis, and the verdict whether they are the expected ones.
 
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
@@ -10,16 +10,16 @@ use crate::findings::{Finding, listed};
 const ENDED_WELL: &str = "returned 0";
 const CUT_SHORT: &str = "ran out of time and was killed";
 
-/// Causes that show only where two threads run at once, and what a diagnosis says where they could not.
+/// Causes that show only if two threads run at once, and the words of a diagnosis for a machine where they could not.
 const OF_THREADS: [&str; 5] =
     ["malloc-lock", "remote-frees", "one-lock", "serial-phase", "uneven-cores"];
 const CANNOT_TELL: &str = "whether threads wait for each other";
 
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Found {
-    /// The first one first.
+    /// The findings, the first one first.
     pub(super) findings: Vec<Finding>,
-    /// Whether it says that it could not see threads wait for each other.
+    /// Whether the diagnosis says that it could not see threads wait for each other.
     pub(super) cannot_tell: bool,
 }
 
@@ -50,13 +50,13 @@ pub(super) fn read(text: &str, is_cut_short: bool) -> Result<Found> {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// The expected finding was made, and no false one.
+    /// The expected findings are there, and no false one.
     Right,
-    /// Something was to be found first and was not, or not at all.
+    /// These expected findings are not first, or not there at all.
     Missed(Vec<&'static str>),
     /// The same, and the diagnosis says that it cannot tell on so busy a machine.
     CannotTell(Vec<&'static str>),
-    /// Right but for these, which are not true.
+    /// Right except for these findings, which are not true.
     False(Vec<String>),
     /// There was no diagnosis.
     Failed(String),
@@ -112,7 +112,7 @@ impl Verdict {
     }
 }
 
-/// The expected findings that are not where they should be.
+/// The expected findings that are not at their place.
 fn missed(case: &Case, found: &[Finding]) -> Vec<&'static str> {
     let is_there = |id: &str| match case.group {
         Group::Report => found.iter().any(|one| one.id == id),
@@ -123,7 +123,7 @@ fn missed(case: &Case, found: &[Finding]) -> Vec<&'static str> {
 
 /// Whether a finding of this name is true of the case, or accuses nothing.
 fn may_be_found(case: &Case, id: &str) -> bool {
-    // It is what is hoped for of an ordinary program.
+    // This finding is the hoped-for one for an ordinary program.
     let is_hoped_for = case.group == Group::Ordinary && id == "memory-is-fine";
     is_hoped_for
         || ACCUSES_NOTHING.contains(&id)

@@ -1,4 +1,4 @@
-//! The figures of the page: what was to be found, what was found, and what is wrong with it.
+//! The figures of the page: the expected findings, the findings, and the errors among them.
 
 use std::fmt::Write as _;
 use std::iter::once;
@@ -25,7 +25,8 @@ pub(super) fn text(judged: &[Judged], commit: &str) -> String {
     text
 }
 
-/// Whether this process, and with it what it starts, has a real-time policy: the 41st field of proc(5)'s `stat`.
+/// Whether this process, and so every process that it starts, has a real-time policy: the 41st field of proc(5)'s
+/// `stat`.
 fn goes_first() -> bool {
     matches!(process_stat::field(41), Some(1 | 2))
 }
@@ -80,7 +81,7 @@ fn table<const HEADS: usize, const CELLS: usize>(
 ) -> Table {
     let mut table = Table::new(heads, Cells::Words);
     for one in rows {
-        // The text of an error may hold characters that a table's cell may not.
+        // An error message may hold a character that a table's cell may not.
         let verdict = one.verdict.words().replace('|', "\\|");
         table.row(once(one.case.known.name.to_owned()).chain(cells(one)).chain([verdict]));
     }
@@ -99,7 +100,7 @@ fn names(names: &[&str]) -> String {
     if names.is_empty() { "–".to_owned() } else { names.join(", ") }
 }
 
-/// The failures, with the evidence that the diagnosis gave.
+/// The wrong verdicts, with the evidence that the diagnosis gave.
 fn misses(judged: &[Judged]) -> String {
     let mut text = String::new();
     for one in judged.iter().filter(|one| one.verdict != Verdict::Right) {

@@ -1,4 +1,4 @@
-//! Runs what is held against what is known: the command, for a diagnosis of each program.
+//! Runs the command for a diagnosis of each program, to be compared with the known cause.
 
 use std::path::Path;
 use std::process::Command;
@@ -11,7 +11,7 @@ use super::table::{Case, Group};
 
 pub(super) fn diagnose(masu: &Path, root: &Path, case: &Case) -> Result<Found> {
     let mut command = Command::new(masu);
-    // The judgement of one counted run is judged, not a trial beside other mallocs.
+    // The judge looks at the judgement of one counted run, not of a trial beside other mallocs.
     command.args(["diagnose", "--json", "--once"]).args(&case.known.options);
     command.arg("--").args(&case.command);
     let folder = if case.group == Group::Ordinary { root.join("workloads") } else { root.into() };

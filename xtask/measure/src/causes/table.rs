@@ -43,12 +43,12 @@ pub(super) struct Case {
     pub(super) known: Known<'static>,
 }
 
-/// A case as the file describes it.
+/// The entry of the file for a case.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Known<'a> {
     pub(super) name: &'a str,
-    /// Its command, or what stands behind it.
+    /// The command of the case, or its arguments only.
     #[serde(borrow)]
     words: Vec<&'a str>,
     /// Further options of `masu diagnose`.
@@ -69,9 +69,9 @@ struct File<'a> {
 }
 
 pub(super) struct Places {
-    /// The programs that `workloads/causes` were built into.
+    /// The folder with the build of `workloads/causes`.
     pub(super) causes: PathBuf,
-    /// The input of ordinary programs.
+    /// The folder with the inputs of ordinary programs.
     pub(super) programs: PathBuf,
 }
 

@@ -1,4 +1,5 @@
-//! Whether a busy machine changes what `masu diagnose` says: each program twice, alone and beside busy loops.
+//! Compares the diagnoses of each program by `masu diagnose`, alone and beside busy loops: a busy machine may change
+//! them.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -12,7 +13,7 @@ use super::verdict::{FINE, OF_SIZE, OPEN};
 use super::{Bench, Half, read};
 use crate::findings::Finding;
 
-/// Says of each program what changed, and counts that. Where it was `kept`, what is said alone is what was said before.
+/// Prints the change of each program, and counts the changes. With `kept`, the diagnosis alone is the earlier one.
 pub(super) fn run(
     bench: &Bench,
     names: Vec<(String, Half)>,
@@ -61,7 +62,7 @@ fn said(bench: &Bench, workload: &Workload) -> Result<Said> {
     Ok(said)
 }
 
-/// The result of `work`, done while so many threads do nothing but run. They end where it panics too.
+/// The result of `work` while so many threads do nothing but run. The threads end if `work` panics too.
 fn busy<T>(loops: usize, work: impl FnOnce() -> T) -> T {
     let is_done = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -86,18 +87,19 @@ impl Drop for End<'_> {
     }
 }
 
-/// The fate of the first finding.
+/// The change of the first finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Change {
     Same,
-    /// It is another with the same answer, as a user would act: memory is fine in both, or it costs time in both, or both name
-    /// the same malloc or setting.
+    /// The finding is another with the same answer for a user: memory is fine in both, or it costs time in both, or
+    /// both name the same malloc or setting.
     Answer,
-    /// Beside the loops it says that it cannot tell.
+    /// The diagnosis beside the loops says that it cannot tell.
     Open,
-    /// It is another, and one of both diagnoses at least was not sure of its own.
+    /// The finding is another, and the diagnosis beside the loops is not sure of its own; or only one diagnosis has a
+    /// finding.
     Changed,
-    /// It is another, and what is said beside the loops is said to be sure.
+    /// The finding is another, and the diagnosis beside the loops is sure of its own.
     High,
 }
 
@@ -122,12 +124,14 @@ impl Change {
     }
 }
 
-/// Whether it says that memory costs time, and names a malloc or a setting against that. A finding that was only left open says nothing.
+/// Whether the finding says that memory costs time, and names a malloc or a setting against that. A finding that is
+/// left open says nothing.
 fn costs_time(finding: &Finding) -> bool {
     finding.id != OPEN && !OF_SIZE.contains(&finding.id.as_str()) && !finding.variants.is_empty()
 }
 
-/// Whether memory is called fine before any cause: that it computes and that memory is fine are one answer.
+/// Whether the diagnosis calls memory fine before any cause. A program that computes and memory that is fine are one
+/// answer.
 fn is_clear(said: &Said) -> bool {
     let is_fine = said.findings.iter().any(|one| one.id == FINE);
     is_fine && said.findings.first().is_some_and(|one| one.id == FINE || one.id == "cpu-bound")

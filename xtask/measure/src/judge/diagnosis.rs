@@ -1,4 +1,4 @@
-//! The command's diagnosis of a program, as a user types it.
+//! The command's diagnosis of a program, called as a user types it.
 
 use std::path::Path;
 use std::process::Command;
@@ -16,22 +16,22 @@ use crate::findings::{Finding, listed};
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Said {
     pub(super) findings: Vec<Finding>,
-    /// The time of the diagnosis, all its runs included.
+    /// The duration of the diagnosis, including all its runs.
     pub(super) seconds: f64,
-    /// The load average before it.
+    /// The load average before the diagnosis.
     pub(super) load: String,
-    /// Whether its trial had the runs of a round share a CPU, as the program allows it.
+    /// Whether the runs of a round shared a CPU in the trial, as the program allows.
     pub(super) took_turns: bool,
     pub(super) failure: Option<String>,
 }
 
-/// Diagnoses the workload; returns what was printed, and how long it took.
+/// Diagnoses the workload; returns the printed diagnosis and its duration in seconds.
 pub(super) fn diagnose(masu: &Path, workload: &Workload) -> Result<(Value, f64)> {
     let began = Instant::now();
     Ok((ask(masu, &["diagnose"], workload)?, began.elapsed().as_secs_f64()))
 }
 
-/// The command's answer about the workload as JSON; `words` are its arguments.
+/// The command's answer about the workload as JSON, to the request in `words`.
 pub(super) fn ask(masu: &Path, words: &[&str], workload: &Workload) -> Result<Value> {
     let mut command = Command::new(masu);
     command.args(words).args(["--json", "--"]).args(&workload.arguments);
@@ -40,7 +40,7 @@ pub(super) fn ask(masu: &Path, words: &[&str], workload: &Workload) -> Result<Va
     serde_json::from_str(&commands::output(&mut command)?).context("what masu printed is no JSON")
 }
 
-/// The failure of a program, with the last line that it wrote; none where it did not fail.
+/// The reason of a program's failure, with its last line of output; none for a program that did not fail.
 fn failure(facts: &Value) -> Option<String> {
     let how = facts["how"].as_str()?;
     let last = facts["last_lines"].as_array().and_then(|lines| lines.last()?.as_str());
@@ -65,7 +65,7 @@ impl Said {
         self.failure.as_ref().map_or(Ok(()), |how| bail!("the program {how}"))
     }
 
-    /// The variants that it names, each once.
+    /// The variants that the diagnosis names, each once.
     pub(super) fn named(&self) -> Vec<String> {
         let mut named: Vec<String> = Vec::new();
         for variant in self.findings.iter().flat_map(|finding| &finding.variants) {
@@ -76,7 +76,7 @@ impl Said {
         named
     }
 
-    /// Those of them that were not all measured: none, or all that are not in `truth`.
+    /// The named variants that are not in `truth`; none if all of these are in `beside` already.
     pub(super) fn named_beside(&self, truth: &Value, beside: &Value) -> Vec<String> {
         let (truth, beside) = (labels(truth), labels(beside));
         let others: Vec<String> =

@@ -18,22 +18,22 @@ use xtask::options;
 
 use super::verdict;
 
-/// The variants beside the mallocs as they come.
+/// The settings to try beside the mallocs with their defaults.
 const SETTINGS: [&str; 3] = [
     "glibc:huge_pages=1",
     "glibc:top_pad=64M,trim_threshold=64M",
-    // For heaps of any size, not of eight huge pages and more alone.
+    // For heaps of any size, and not only for heaps of eight huge pages and more.
     "masu:huge_pages_from=0",
 ];
 
 /// The mallocs of `--quick`, beside the program's own.
 const QUICK: [&str; 4] = ["masu", "jemalloc", "mimalloc3", "tcmalloc"];
 
-/// Rounds at most, where something is open, and how long they may take: what has not been decided by then would take hours.
+/// The most rounds while a remedy is open, and their longest duration: a remedy still open by then would take hours.
 const ROUNDS: usize = 60;
 const LONGEST: Duration = Duration::from_secs(150);
 
-/// The moments at which runs are looked at, and the bound that ends them.
+/// The rules by which runs are examined.
 const RULES: Rules = Rules { looks: Looks::new, ratio, decided: verdict::decided };
 
 fn open(variants: usize, primary: Measure, runs: &[Run]) -> Vec<usize> {
@@ -70,7 +70,7 @@ impl Programs {
         Ok(plan)
     }
 
-    /// The program called `name`.
+    /// The workload of the program called `name`.
     pub(super) fn workload(&self, name: &str) -> Result<Workload> {
         let plan = self.whole(name)?;
         let row = plan.cases.into_iter().flat_map(|case| case.rows).next();
@@ -131,7 +131,7 @@ fn take_turns(plan: &mut Plan, beside: bool) {
     }
 }
 
-/// Runs the plan, going on with what is in `results`, and returns what it showed as JSON.
+/// Runs the plan, continuing from `results`, and returns the proof as JSON.
 pub(super) fn measure(plan: &Plan, extent: &Extent, results: &Path, stop: &Stop) -> Result<Value> {
     let mut observe = |event: Event<'_>| {
         if let Event::LeftOut { left_out, .. } = event {
@@ -147,7 +147,7 @@ pub(super) fn measure(plan: &Plan, extent: &Extent, results: &Path, stop: &Stop)
         let options = CompareOptions { until, open: Some(open), ..options };
         prove_by(&RULES, plan, &options, stop, &mut observe)
     };
-    // Results that an earlier call made under another plan are of no use.
+    // The results of an earlier call under another plan are of no use.
     let proof = match results.exists().then(|| made(Destination::Resume(results.to_owned()))) {
         Some(Ok(proof)) => proof,
         _ => made(Destination::New(results.to_owned()))?,

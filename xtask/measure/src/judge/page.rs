@@ -1,4 +1,4 @@
-//! The page of the docs: what was said of each program, what is true, and how often the two agree.
+//! The page of the docs: the diagnosis of each program, the truth, and how often the two agree.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -51,7 +51,7 @@ pub(super) fn text(judged: &[Judged], all: usize, commit: &str) -> String {
     text
 }
 
-/// A table for each half, with what is wrong counted.
+/// A table for each half, with a count of the errors.
 pub(super) fn tables(judged: &[Judged]) -> String {
     let mut text = String::new();
     for half in Half::ALL {

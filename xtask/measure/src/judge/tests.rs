@@ -62,7 +62,7 @@ fn a_finding_is_false_where_no_remedy_gains() {
     let one = judged(&[("many-allocations", "medium", &["jemalloc", "glibc:huge_pages=1"])], GAINS);
     assert_eq!(one.false_ones.len(), 1);
     assert_eq!(one.wrong, ["jemalloc", "glibc:huge_pages=1"]);
-    // Remedies that need code, and those that could not be run, are not judged.
+    // Remedies that need code, and remedies that could not be run, are not judged.
     let one = judged(&[("serial-phase", "high", &[]), ("first-touch", "low", &["other"])], &[]);
     assert!(one.is_right());
 }
@@ -92,7 +92,7 @@ fn what_says_that_it_cannot_tell_is_neither_right_nor_false() {
     let one = judged(&[("memory-open", "low", &["masu"])], nothing);
     assert_eq!((&one.verdict, one.is_right()), (&Verdict::LeftOpen, false));
     assert!(one.false_ones.is_empty() && one.wrong.is_empty(), "{one:?}");
-    // A gain that is there must be among what it names.
+    // The named variants must include the gain, if there is one.
     let gain = &[("masu", 0.8), ("jemalloc", 1.0)];
     assert!(judged(&[("memory-open", "low", &["masu"])], gain).is_right());
     assert_eq!(judged(&[("memory-open", "low", &["jemalloc"])], gain).verdict, Verdict::Missed);
@@ -186,7 +186,7 @@ fn a_user_acts_alike_where_both_name_a_remedy_against_lost_time_or_the_same_one(
     // A gain that is denied is another answer, however sure, and so is one where there was none.
     assert_eq!(change("gain-shown", &["masu"], "memory-is-fine", &[]), Change::High);
     assert_eq!(change("cpu-bound", &[], "gain-shown", &["masu"]), Change::High);
-    // A finding left open beside the loops promises nothing, and a smaller program is not a faster one.
+    // A finding that is left open beside the loops promises nothing, and a smaller program is not a faster one.
     assert_eq!(change("gain-shown", &["masu"], "memory-open", &["masu"]), Change::Open);
     assert_eq!(change("memory-open", &["masu"], "gain-shown", &["masu"]), Change::High);
     assert_eq!(change("retention", &["masu"], "gain-shown", &["jemalloc"]), Change::High);

@@ -1,4 +1,5 @@
-//! Whether `masu tune` finds the best: what it names, beside all candidates in alternating runs of the lab's engine.
+//! Checks that `masu tune` finds the best: the variant that it names, beside all candidates in alternating runs of
+//! the lab's engine.
 
 use anyhow::{Context, Result, bail};
 use masu_lab::Stop;
@@ -9,10 +10,10 @@ use super::measured::{self, Extent};
 use super::verdict::{Effect, effects};
 use super::{Bench, Half, Request};
 
-/// Programs in which much is to be gained.
+/// Programs with much to gain.
 const PROGRAMS: [&str; 6] = ["gawk", "imagemagick", "clang++", "graphviz", "xmllint", "arrays"];
 
-/// The time that the search may take.
+/// The limits of the search.
 const SEARCH: [&str; 5] = ["tune", "--primary", "cpu", "--budget", "80s"];
 
 /// Rounds of all candidates then; with so few, luck has a part in which are best.
@@ -21,10 +22,10 @@ const ROUNDS: usize = 2;
 /// Rounds of the best of them: as many as a verdict on a few takes.
 const ROUNDS_OF_BEST: usize = 12;
 
-/// So many of them go on, beside what was named, into as many rounds as intervals take.
+/// The number of best candidates that go on, beside the named one, into as many rounds as intervals take.
 const BEST: usize = 4;
 
-/// The variant that is named may take so many times as long as the best.
+/// The most time that the named variant may take, relative to the best.
 const NEAR: f64 = 1.03;
 
 pub(super) fn run(
@@ -85,7 +86,7 @@ fn judge(bench: &Bench, name: &str, stop: &Stop) -> Result<Verdict> {
     Ok(verdict)
 }
 
-/// The labels of the best, and of what was named.
+/// The labels of the best variants, and of the named one.
 fn best_and(named: Option<&str>, mut all: Vec<Effect>) -> Vec<String> {
     let time = |one: &Effect| one.time.as_ref().map_or(f64::INFINITY, |time| time.estimate);
     all.sort_by(|one, other| time(one).total_cmp(&time(other)));
@@ -103,15 +104,15 @@ fn candidates(tuning: &Value) -> Vec<String> {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// The variant that was named is the best, or takes at most 3 % more.
+    /// The named variant is the best, or takes at most 3 % more.
     Near,
-    /// It seems to take more, and the intervals leave room for that it does not.
+    /// The named variant seems to take more, but the intervals do not exclude that it takes no more.
     Open,
     Far,
 }
 
 impl Verdict {
-    /// The verdict on the named variant, and the best of all variants; none where that is the program as it is.
+    /// The verdict on the named variant, and the best variant of all; `None` stands for the program as it is.
     pub(super) fn of<'a>(
         named: Option<&str>,
         all: &'a [Effect],

@@ -1,4 +1,4 @@
-//! Whether a diagnosis was right: what it said beside what is true, both as numbers. Nothing is run here.
+//! The verdict on a diagnosis: its findings beside the truth, both as numbers. Nothing is run here.
 
 use anyhow::{Context, Result};
 use masu_lab::statistics::Ratio;
@@ -14,10 +14,11 @@ const MUST_BE_SEEN: f64 = 0.08;
 /// A remedy gets a gain where it gives this share of the largest one.
 const GETS: f64 = 0.5;
 
-/// The findings that say that memory is not the problem.
+/// The finding that memory is not the problem.
 pub(super) const FINE: &str = "memory-is-fine";
 
-/// The finding that cannot tell, and names what may gain. It promises nothing, so it is neither right nor false.
+/// The finding that the diagnosis cannot tell, with the variants that may gain. It promises nothing, so it is neither
+/// right nor false.
 pub(super) const OPEN: &str = "memory-open";
 
 /// Findings whose remedies make a program smaller and not faster.
@@ -27,7 +28,7 @@ pub(super) const OF_SIZE: [&str; 3] = ["retention", "huge-page-waste", "growth"]
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Effect {
     pub(super) label: String,
-    /// CPU time; none where it could not take part.
+    /// CPU time; none if the variant could not take part.
     pub(super) time: Option<Ratio>,
     /// Peak resident memory.
     pub(super) memory: Option<Ratio>,
@@ -38,17 +39,17 @@ fn is_gain(ratio: &Ratio) -> bool {
     ratio.interval.is_some_and(|(_, high)| high < 1.0)
 }
 
-/// Whether a gain that must be seen may hide in it: the runs were too few, or too unlike.
+/// Whether a gain that must be seen may hide in the ratio: the runs were too few, or too unlike.
 fn is_open(ratio: &Ratio) -> bool {
     !is_gain(ratio) && ratio.interval.is_none_or(|(low, _)| low <= 1.0 - MUST_BE_SEEN)
 }
 
-/// The ratios that need no more rounds: those that gain, and those that surely gain no 8 %.
+/// Which of these ratios need no more rounds: those that gain, and those that surely gain no 8 %.
 pub(super) fn decided(ratios: &[Option<Ratio>]) -> Vec<bool> {
     ratios.iter().map(|one| one.as_ref().is_none_or(|ratio| !is_open(ratio))).collect()
 }
 
-/// Whether it is no gain, and no large one may hide in it.
+/// Whether the ratio is no gain, and no large one may hide in it.
 fn is_nothing(ratio: &Ratio) -> bool {
     !is_gain(ratio) && !is_open(ratio)
 }
@@ -83,13 +84,14 @@ pub(super) fn labels(proof: &Value) -> Vec<String> {
 pub(super) enum Verdict {
     /// There was no gain to be seen, or a remedy gets it.
     Right,
-    /// No gain was seen and the runs leave room for one, or they do for that a named remedy gets it.
+    /// No gain was seen, but the runs leave room for one; or the runs leave room for a named remedy that gets the
+    /// gain.
     Open,
-    /// The diagnosis said that it could not tell, and there was no gain to be seen.
+    /// The diagnosis said that it could not tell, and no gain was seen.
     LeftOpen,
-    /// There was one, and no remedy gets it.
+    /// There was a gain, and no remedy gets it.
     Missed,
-    /// The same, and memory was said to be fine, so surely.
+    /// The same, and the diagnosis said with this confidence that memory is fine.
     Denied(String),
 }
 
@@ -158,7 +160,7 @@ impl Judged {
         if largest < MUST_BE_SEEN || self.named_best().map_or(0.0, gain) >= GETS * largest {
             return Verdict::Right;
         }
-        // The variant that was named may gain as much, as far as such unlike runs can show.
+        // A named remedy may gain as much, as far as such unlike runs can show.
         let named = self.said.named();
         let may_get = |one: &&Effect| {
             let ratio = one.time.as_ref().filter(|ratio| is_open(ratio));
@@ -182,7 +184,7 @@ impl Judged {
         best(self.effects.iter().filter(|effect| named.contains(&effect.label)))
     }
 
-    /// Whether nothing is wrong with the diagnosis.
+    /// Whether the diagnosis has no error.
     pub(super) fn is_right(&self) -> bool {
         self.verdict == Verdict::Right && self.false_ones.is_empty() && self.wrong.is_empty()
     }
@@ -211,7 +213,7 @@ impl Judged {
     }
 }
 
-/// The promise of a finding about a variant: less time, or less memory.
+/// The ratio that a finding promises for a variant: of time, or of memory.
 fn of<'a>(effects: &'a [Effect], finding: &Finding, label: &str) -> Option<&'a Ratio> {
     let effect = effects.iter().find(|effect| effect.label == label)?;
     if OF_SIZE.contains(&finding.id.as_str()) {

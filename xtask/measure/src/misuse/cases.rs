@@ -1,4 +1,4 @@
-//! The cases, as the program itself lists them, and the sizes that each is tried with.
+//! The cases, as the program itself lists them, and the sizes tried with each.
 
 use std::path::Path;
 use std::process::Command;
@@ -6,7 +6,7 @@ use std::process::Command;
 use anyhow::{Result, bail};
 use xtask::commands;
 
-/// Blocks of a kind: which sizes stand for it.
+/// A kind of blocks, and the sizes that represent it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Sizes {
     pub(super) title: &'static str,
@@ -19,7 +19,7 @@ pub(super) const SIZES: [Sizes; 3] = [
     Sizes { title: "Large blocks: 300,000 bytes and 4 MiB", sizes: &[300_000, 4 << 20] },
 ];
 
-/// The mark of cases that have nothing to do with a block's size.
+/// The size of cases that have nothing to do with a block's size.
 pub(super) const STRANGERS: Sizes = Sizes { title: "Pointers that are no block's", sizes: &[100] };
 
 impl Sizes {

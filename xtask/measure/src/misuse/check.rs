@@ -1,7 +1,7 @@
-//! Whether masu still does what the page says.
+//! The check that masu still does as the page says.
 //!
-//! It relies on the page's own tables. Hardened builds draw at random: a cell whose runs all agreed is held to most of
-//! today's, one whose runs differed only to the words that it has.
+//! It relies on the page's own tables. Hardened builds draw at random: if all runs of a cell agreed, most of today's
+//! runs must agree with it; if they differed, today's runs must have one of the cell's words.
 
 use std::path::Path;
 
@@ -16,7 +16,8 @@ use super::verdict::Tally;
 /// Runs of the cases in which masu seems to differ, before that is reported.
 const RUNS: usize = 15;
 
-/// Holds `results` against the page. A difference is run again and oftener: a hardened build draws at random.
+/// Holds `results` against the page. Cases that differ are run again and more often: a hardened build draws at
+/// random.
 pub(super) fn hold(root: &Path, program: &Path, results: &Results) -> Result<()> {
     let text =
         std::fs::read_to_string(root.join(PAGE)).with_context(|| format!("reading {PAGE}"))?;
@@ -36,7 +37,7 @@ pub(super) fn hold(root: &Path, program: &Path, results: &Results) -> Result<()>
     );
 }
 
-/// The differences: for each cell the case's name and a line.
+/// The differences, for each cell the case's name and a line.
 pub(super) fn differences(text: &str, results: &Results) -> Vec<(String, String)> {
     let mut wrong = Vec::new();
     for kind in SIZES.into_iter().chain([STRANGERS]) {

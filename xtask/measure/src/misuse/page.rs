@@ -1,4 +1,4 @@
-//! The figures of the page: how often each malloc does what, what was run, and the tables.
+//! The figures of the page: the counts of each malloc's outcomes, the runs, and the tables.
 
 use std::fmt::Write as _;
 use std::iter::once;
@@ -24,7 +24,7 @@ const KINDS: [(&str, &[Verdict]); 6] = [
     ("handed to an attacker", &[Verdict::Handed]),
 ];
 
-/// The cell of the page `old`: of the table under `heading`, in the row of `case` and the column `title`.
+/// The cell of the page `old`, in the table under `heading`, the row of `case` and the column `title`.
 pub(super) fn recorded<'a>(
     old: &'a str,
     heading: &str,
@@ -61,8 +61,8 @@ pub(super) fn text(root: &Path, results: &Results) -> String {
     text
 }
 
-/// The number of cases in which `malloc` does each thing, a case with a size counted once, by its worst run; and the
-/// number of all cases.
+/// The number of cases in each kind of outcome for `malloc`, and the number of all cases. A case with a size counts
+/// once, by its worst run.
 fn counts(results: &Results, malloc: &Malloc) -> impl Iterator<Item = String> {
     let of_it = results.outcomes.iter().filter(|one| one.malloc == malloc.name);
     let worst: Vec<Verdict> = of_it.filter_map(|one| one.tally.worst()).collect();

@@ -1,4 +1,4 @@
-//! Tests of the table that run no case.
+//! The properties of the table that hold without running a case.
 
 use clap::Parser;
 use std::os::unix::process::ExitStatusExt;
@@ -99,7 +99,7 @@ fn the_page_holds_what_it_was_made_from_and_nothing_else() {
     let text = page::tables(&recorded);
     assert!(text.contains("| `twice`: double free | call; call 1, silent 2 |"), "{text}");
     assert_eq!(differences(&text, &recorded), []);
-    // A random choice may come out otherwise.
+    // A random draw may give another outcome.
     assert_eq!(differences(&text, &results([&[Call], &[Call]])), []);
     assert_eq!(differences(&text, &results([&[Call, Silent, Call], &[Silent]])), []);
     for worse in [[&[Silent][..], &[Silent]], [&[Call], &[Handed]], [&[], &[Call]]] {

@@ -1,7 +1,7 @@
-//! The verdict of one run, and of several.
+//! The outcome of one run, and of several.
 //!
-//! It relies on the marks of `workloads/misuse/misuse.h` and on how the process ended, nothing else. The hard part is
-//! to call nothing by too good a name: memory that was handed out twice stays so, whatever ends the program later.
+//! It relies on the marks of `workloads/misuse/misuse.h` and on the end of the process, nothing else. The hard part
+//! is to give no outcome too good a name: memory that was handed out twice stays so, however the program ends later.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;

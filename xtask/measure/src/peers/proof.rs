@@ -1,7 +1,7 @@
 //! Proof that a library is a malloc that works: real programs run under it, watched by the lab.
 //!
-//! It relies on the lab's `verify`, which sees the library mapped and asked for memory. Being asked is not
-//! serving well, so the programs check what they did and say so by how they end.
+//! It relies on the lab's `verify`, which sees that the library is mapped and asked for memory. A request alone does
+//! not show that the answer is right, so the programs check their own results and report errors by their exit status.
 
 use std::time::Duration;
 
@@ -12,8 +12,8 @@ use masu_lab::{Allocator, Catalogue, Ending, Input, Limits, Stop, Workload};
 /// Far more than any of the programs takes, also traced and on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Programs that allocate, the second with several threads that free what others allocated, and blocks of
-/// every size class and beyond.
+/// Programs that allocate. The second has several threads that free blocks of other threads, and blocks of every size
+/// class and beyond.
 const PROGRAMS: [&[&str]; 2] = [
     &["sh", "-c", "a=1; for b in 1 2 3 4 5 6 7 8; do a=$a$a; done; test ${#a} = 256"],
     &["python3", "-c", include_str!("proof/threads.py")],

@@ -1,7 +1,7 @@
-//! The allocators: which feature of `workloads/rust` each is, and what its build needs.
+//! The allocators: the feature of `workloads/rust` for each, and the needs of its build.
 //!
-//! Versions stand in the workload's manifest, exact, so that a record made today and one made next year compare the
-//! same code.
+//! The workload's manifest has exact versions, so that a record made today and one made next year compare the same
+//! code.
 
 /// The allocator that every ratio is taken to.
 pub(super) const REFERENCE: &str = "mimalloc";
@@ -14,7 +14,7 @@ pub(super) struct Allocator {
     /// The crate, as the lock file has it; none for the C library's own malloc.
     pub(super) package: Option<&'static str>,
     pub(super) is_foreign: bool,
-    /// Tunables of glibc that it needs to run as its authors mean it to.
+    /// Tunables of glibc that the allocator needs to run as its authors mean it to.
     pub(super) tunables: &'static [(&'static str, &'static str)],
 }
 

@@ -16,7 +16,7 @@ pub(super) enum Libc {
     Musl,
 }
 
-/// The extent of optimization across crates.
+/// The reach of the compiler's optimization across crates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Linking {
     /// The default of a program that sets nothing.

@@ -1,7 +1,7 @@
 //! Every pattern under every program that was built, as one comparison of the lab's.
 //!
 //! A table is a pattern on one C library with one way of linking, a row of it the program of one allocator. The plan
-//! is made here and not from a suite file, because the rows differ in their programs and in what they need set.
+//! is made here and not from a suite file, because the rows differ in their programs and in their settings.
 
 use std::path::Path;
 
@@ -52,7 +52,7 @@ pub(super) struct Table {
 }
 
 pub(super) struct Measured {
-    /// Those that were finished.
+    /// The finished tables.
     pub(super) tables: Vec<Table>,
     pub(super) planned: usize,
     pub(super) rounds: usize,
@@ -105,7 +105,7 @@ pub(super) fn measure(programs: &[Program], extent: &Extent, folder: &Path) -> R
     Ok(Measured { tables, planned, rounds, seed: made.header.seed })
 }
 
-/// One table to be: `members` are the programs of one C library and one way of linking.
+/// The plan of one table: `members` are the programs of one C library and one way of linking.
 fn case(
     pattern: &Pattern,
     libc: Libc,

@@ -1,4 +1,4 @@
-//! The dated record: tables of every pattern, and what the figures mean little without.
+//! The dated record: tables of every pattern, and the facts without which the figures mean little.
 //!
 //! It relies on `measure.rs`. Rows are patterns and columns allocators; every cell is a ratio to the reference, and
 //! nothing is left out where masu loses.
@@ -15,7 +15,7 @@ use xtask::records;
 
 const READING: &str = include_str!("reading.md");
 
-/// `commit` is what was measured, `load` that before it.
+/// `commit` is the measured commit, `load` the load before the measurement.
 pub(super) fn text(commit: &str, load: &str, measured: &Measured, built: &Built) -> String {
     let mut text = format!("# Rust programs under every allocator, {}\n\n", records::today());
     text.push_str(&machine(commit, load, measured, built));

@@ -1,7 +1,7 @@
 //! The tables of a run, the record, and the page of the docs.
 //!
-//! A malloc is judged by what a whole operation moves, its program's part too: blocks that come back from another
-//! thread are moved by the program that writes to them, and which blocks come back is the malloc's doing.
+//! A malloc is judged by the lines that a whole operation moves, including the program's part. The program moves
+//! blocks that come back from another thread when it writes to them, but the malloc decides which blocks come back.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -27,12 +27,12 @@ const LOCKS_NAMED: usize = 2;
 /// Locks held for a smaller share of all instructions are not named.
 const LOCK_SHARE: f64 = 0.2;
 
-/// By how much more than the best peer counts as more: two runs differ by as much.
+/// The factor over the best peer that counts as more: two runs differ by as much.
 const MARGIN: f64 = 1.05;
 /// Fewer lines an operation count as none.
 const NOTHING: f64 = 0.005;
 
-/// The counts of each part of a run: the title of its tables, and the head of a column.
+/// The figures to count and the part of a run: the title of its tables, and the head of a column.
 const COUNTED: [(Figure, usize, &str, &str); 7] = [
     (Figure::Moved, STEADY, "Lines moved an operation", "lines, all"),
     (
@@ -103,7 +103,7 @@ fn cell(
         _ => 2,
     };
     let shown = |value: f64| {
-        // A figure that is not 0 and would be shown as 0.
+        // The value is not zero, but rounding would show zero.
         if digits == 2 && value > 0.0 && value < NOTHING {
             "<0.01".to_owned()
         } else {
@@ -144,7 +144,7 @@ fn behind(results: &Results, phase: usize) -> Vec<Behind<'_>> {
     all
 }
 
-/// The detail of the page on cases in which the malloc is behind.
+/// The amount of detail that the page has on cases in which the malloc is behind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Detail {
     /// Lines and code of every case.
@@ -153,8 +153,8 @@ pub(super) enum Detail {
     Short,
 }
 
-/// Where the malloc that the run is about moves more lines than the best of the others, and which lines and code that are;
-/// where there are no others, what it moves at all.
+/// The places where the run's main malloc moves more lines than the best of the others, with these lines and the code
+/// that moves them. If there are no others, the lines that it moves most.
 pub(super) fn findings(results: &Results, detail: Detail) -> String {
     let mut symbols = Symbols::default();
     let mut text = String::new();
@@ -192,7 +192,7 @@ pub(super) fn findings(results: &Results, detail: Detail) -> String {
         let mut named: Vec<&str> = all.iter().map(|one| one.workload).collect();
         named.dedup();
         for workload in named {
-            // Where they differ most is where most threads are.
+            // The mallocs differ most with the most threads.
             text.push_str(&hottest(results, &mut symbols, workload, most, phase));
         }
     }
@@ -367,8 +367,8 @@ fn besides(results: &Results) -> String {
     text
 }
 
-/// The most threads that can work at once, since one of them at a time holds the busiest lock: what an operation
-/// takes, by what of it lies under that lock.
+/// The most threads that can work at once, because one of them at a time holds the busiest lock: the instructions of
+/// an operation, divided by those under that lock.
 fn at_once(results: &Results, workload: &str, threads: usize, malloc: &str) -> String {
     let median = |figure| results.spread(figure, STEADY, workload, threads, malloc);
     let (Some(all), Some(held)) = (median(Figure::Instructions), median(Figure::Held)) else {

@@ -1,9 +1,9 @@
-//! The predicted throughput on a machine with a core for each thread, from the counts of one thread and of many.
+//! The throughput on a machine with a core for each thread, predicted from the counts of one thread and of many.
 //!
-//! It relies on prices for what was counted, and on mean value analysis of a closed network of queues (M. Reiser and S.
-//! Lavenberg, "Mean-Value Analysis of Closed Multichain Queuing Networks", 1980): each lock is a queue with one server,
-//! all else of an operation is time that threads spend side by side. An exact solution for random service times is a
-//! middle between hope and fear: locks held for always the same time make shorter queues, convoys longer ones.
+//! It relies on prices for the counts, and on mean value analysis of a closed network of queues (M. Reiser and S.
+//! Lavenberg, "Mean-Value Analysis of Closed Multichain Queuing Networks", 1980): each lock is a queue with one
+//! server, and threads spend the rest of an operation side by side. An exact solution for random service times is a
+//! middle estimate: locks that are always held for the same time make shorter queues, convoys longer ones.
 
 use super::report::{Report, STEADY};
 
@@ -26,7 +26,7 @@ pub(super) struct Demands {
 }
 
 impl Demands {
-    /// Those of the phase that is counted; none where the report does not say what moved under locks.
+    /// The demands of the counted phase; none if the report does not say what moved under locks.
     pub(super) fn of(report: &Report, prices: Prices) -> Option<Demands> {
         let counts = report.of(STEADY);
         let price = |instructions: u64, moves: u64, calls: u64| {
@@ -62,7 +62,7 @@ pub(super) fn throughput(report: &Report, threads: usize) -> Option<f64> {
     Some(Demands::of(report, PRICES)?.throughput(threads))
 }
 
-/// The throughput of so many threads, relative to one, from the counts of a run with one and of a run with as many.
+/// The throughput of so many threads relative to one thread, by the counts of a run with one and of one with as many.
 pub(super) fn speedup(one: &Report, many: &Report, threads: usize) -> Option<f64> {
     Some(throughput(many, threads)? / throughput(one, 1)?)
 }

@@ -1,10 +1,10 @@
-//! The reader of the plugin's output for one run (`workloads/scale/coherence/plugin.c`).
+//! The reader of the plugin's report about one run (`workloads/scale/coherence/plugin.c`).
 
 use anyhow::{Context, Result, bail};
 
 /// The part of a run in which each thread did its first operations.
 pub(super) const START: usize = 1;
-/// The part behind it, which the tables are about.
+/// The part after it, which the tables show.
 pub(super) const STEADY: usize = 2;
 const PHASES: usize = 3;
 
@@ -18,12 +18,12 @@ pub(super) struct Counts {
     pub(super) calls: u64,
     /// Lines that no core had.
     pub(super) cold: u64,
-    /// Lines that came from another core, by what was wanted and how they were there.
+    /// Lines that came from another core, by the kind of access and the state of the line there.
     pub(super) read_dirty: u64,
     pub(super) read_clean: u64,
     pub(super) write: u64,
     pub(super) upgrade: u64,
-    /// The part of the four above that the program's own code caused, not a library's.
+    /// The part of the four counts above that the program's own code moved, and not a library's.
     pub(super) by_program: u64,
 }
 
@@ -83,10 +83,10 @@ pub(super) struct Report {
     pub(super) slips: u64,
     pub(super) lines: Vec<Line>,
     pub(super) sites: Vec<Site>,
-    /// Those of each phase that were held longest come first.
+    /// The locks; in each phase those that were held longest come first.
     pub(super) locks: Vec<Lock>,
     pub(super) names: Vec<Range>,
-    /// Where stacks of threads begin, and where what is local to each ends.
+    /// The beginning of each thread's stack, and the end of its local storage.
     pub(super) threads: Vec<(u64, u64)>,
     /// Lines of proc(5)'s `maps`.
     pub(super) maps: String,
@@ -97,12 +97,12 @@ impl Report {
         &self.phases[phase]
     }
 
-    /// The locks that threads have met at. One that its thread alone takes keeps nobody waiting.
+    /// The locks at which threads have met. A lock that only its own thread takes lets no thread wait.
     pub(super) fn shared(&self, phase: usize) -> impl Iterator<Item = &Lock> {
         self.locks.iter().filter(move |lock| lock.phase == phase && lock.attempts > 0)
     }
 
-    /// The one of them that was held for most instructions.
+    /// The lock among them that was held for most instructions.
     pub(super) fn busiest(&self, phase: usize) -> Option<&Lock> {
         self.shared(phase).max_by_key(|lock| lock.held)
     }

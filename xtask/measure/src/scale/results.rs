@@ -1,4 +1,4 @@
-//! Every run, and what an operation comes to over the runs of one case.
+//! Every run, and the figures of an operation over the runs of one case.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -15,7 +15,7 @@ use crate::parallel;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Figure {
     Moved,
-    /// The libraries' part of them: the malloc's code and the C library's.
+    /// The libraries' part of the moved lines: the malloc's code and the C library's.
     MovedByLibraries,
     Atomics,
     Instructions,
@@ -162,7 +162,7 @@ impl Results {
         medians.min_by(|(_, one), (_, other)| one.total_cmp(other))
     }
 
-    /// The throughput of a case's threads relative to one thread's, as predicted for each seed.
+    /// The throughput of a case's threads relative to one thread, as predicted from each seed.
     pub(super) fn speedup(&self, workload: &str, threads: usize, malloc: &str) -> Option<Spread> {
         let predicted = self.runs_of(workload, threads, malloc).filter_map(|many| {
             let one = self.runs_of(workload, 1, malloc).find(|one| one.seed == many.seed)?;
@@ -171,7 +171,7 @@ impl Results {
         Spread::of(&predicted.collect::<Vec<_>>())
     }
 
-    /// Operations a nanosecond that are predicted of a case, of each seed.
+    /// The predicted operations a nanosecond of a case, from each seed.
     pub(super) fn throughput(
         &self,
         workload: &str,

@@ -1,4 +1,4 @@
-//! Names for addresses of a run: of code by function and line, of data by symbol, or by what lies there.
+//! Names for addresses of a run: code by function and line, data by symbol or by its kind of memory.
 //!
 //! It relies on the lab for the names in files, and on the mappings that the plugin wrote down. A library's zeroed data is
 //! mapped without its file: an address belongs to the library that begins nearest below it, if its symbols reach that far.
@@ -11,13 +11,13 @@ use masu_lab::mapping::Mapping;
 
 use super::report::Report;
 
-/// Bytes of a thread's control block and what follows it, above where the thread's local storage ends.
+/// Bytes of a thread's control block and the data behind it, above the end of the thread's local storage.
 const ABOVE_LOCAL: u64 = 4096;
 const LINE: u64 = 64;
 /// The stacks of the program's threads.
 const STACK: u64 = 256 << 10;
 
-/// The symbols read so far, by file.
+/// The symbols read from the files so far.
 #[derive(Default)]
 pub(super) struct Symbols {
     files: HashMap<String, File>,
@@ -31,7 +31,7 @@ struct Image<'a> {
 }
 
 impl Symbols {
-    /// The object that lies in the line of the address.
+    /// A name for the memory at the address.
     pub(super) fn place(&mut self, report: &Report, address: u64) -> String {
         if let Some(range) = report.names.iter().find(|r| (r.start..r.end).contains(&address)) {
             return range.name.clone();
@@ -71,7 +71,7 @@ impl Symbols {
         }
     }
 
-    /// The function of an instruction, without its line: what moves are added up by.
+    /// The function of an instruction, without its line, by which moves are added up.
     pub(super) fn function(&mut self, report: &Report, instruction: u64) -> String {
         let Some(image) = image(report, instruction) else { return "code in memory".to_owned() };
         let name = self.file(image.path).symbol(image.address);

@@ -1,7 +1,7 @@
 //! One run under the emulator, with a limit of time, and the report that the plugin wrote.
 //!
-//! It relies on qemu's options: `-L` has files below a folder stand for those of the system, which is how the program is
-//! shown more CPUs than there are where it reads them from `/sys`; the plugin answers system calls likewise.
+//! It relies on qemu's options: `-L` replaces the system's files by those below a folder. So the program reads more
+//! CPUs from `/sys` than there are; the plugin answers system calls likewise.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -38,7 +38,7 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    /// Lays down what the emulator shows in place of `/sys`; `folder` has what was built.
+    /// Writes the files that the emulator shows in place of `/sys`; `folder` has the builds.
     pub(super) fn new(folder: &Path) -> Result<Watch> {
         let cpus = folder.join("root/sys/devices/system/cpu");
         std::fs::create_dir_all(&cpus)?;

@@ -1,5 +1,5 @@
-//! Many threads attached to at once (`tests/c/crowd.c`): each of them is counted, those that begin and the children made in that time
-//! too, and whatever ends masu, none of them stays stopped.
+//! Many threads attached to at once (`tests/c/crowd.c`): each of them is counted, and so are the threads and children
+//! that begin in that time; and whatever ends masu, none of them stays stopped.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -11,7 +11,7 @@ use crate::ending::wait_until;
 use crate::guest::Folder;
 use crate::masu;
 
-/// Threads from the start, those that each turn adds, and what each does in a turn: as in the program.
+/// The threads from the start, the threads that each turn adds, and the steps of each in a turn: as in the program.
 const FIRST: usize = 4;
 const MORE: usize = 2;
 const TIMES: usize = 100;

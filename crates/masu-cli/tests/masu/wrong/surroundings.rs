@@ -1,5 +1,5 @@
-//! A folder with everything that may be wrong with a program, a library, a suite or a results file,
-//! and a look at what is left of a `masu` that ran there.
+//! A folder with everything that may be wrong with a program, a library, a suite or a results file, and a search for
+//! the remains of a `masu` that ran there.
 //!
 //! Relies on a variable in the environment, which every process that masu starts inherits: the test finds the processes
 //! by it in `/proc`, whatever their parent is by then.
@@ -92,7 +92,7 @@ impl Surroundings {
         command
     }
 
-    /// Bash, which can close streams and tell how each program of a pipe ended.
+    /// Bash, which can close streams and report the exit status of each program of a pipe.
     pub(super) fn shell(&self, script: &str) -> Command {
         let mut command = Command::new("bash");
         command

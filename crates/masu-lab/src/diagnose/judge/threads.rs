@@ -59,7 +59,7 @@ impl<'a> Alone<'a> {
     /// thread waited counts.
     fn of(facts: &'a Facts, found: &[Finding], hindered: bool) -> Option<Alone<'a>> {
         let threads = &facts.threads;
-        // If threads come and go, that is why they do not work at once. If others have the CPUs, a thread that waits
+        // Threads that come and go do not work at once for that reason. If others have the CPUs, a thread that waits
         // for a CPU looks like a thread that has nothing to do.
         if facts.others.starves()
             || facts.cpus < 2

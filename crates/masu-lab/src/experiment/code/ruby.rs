@@ -43,7 +43,7 @@ const PROGRAM: &str = "ruby3.1";
 /// The name on the page where a part is missing.
 const WHAT: &str = "Ruby's MJIT";
 
-/// As few methods as the report's fast program had.
+/// A number of methods as small as in the report's fast program.
 const FEW: &str = "25";
 
 /// Reports by its exit code whether this Ruby has MJIT, its header and its compiler.

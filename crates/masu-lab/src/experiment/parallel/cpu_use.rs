@@ -1,8 +1,7 @@
 //! One run of each step, examined as the report's author did with `mpstat`, `vmstat` and `perf`: each CPU's work over
 //! time, context switches, the functions that take the time, and the time that threads wait for locks.
-//!
-//! Relies on two runs of each: one that nothing stops, during which the kernel's books of each CPU are read, and one
-//! that is diagnosed. The second is stopped for counting, so it gives shares and no times.
+//! Relies on two runs of each: one that nothing stops, during which the kernel's counters of each CPU are read, and
+//! one that is diagnosed. The second is stopped for counting, so it gives shares and no times.
 
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +13,7 @@ use crate::report::{self, Chart, Line, count};
 use masu_run::quantity::percent;
 use masu_run::{Error, Run};
 
-/// The time between two readings of the CPUs' books. Their unit is a hundredth of a second.
+/// The time between two readings of the CPUs' counters. Their unit is a hundredth of a second.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// The number of parts into which a run's time is divided.
@@ -23,7 +22,7 @@ const PARTS: usize = 8;
 pub(super) struct Watched {
     what: String,
     run: Run,
-    /// The time of each reading, and the books of each CPU at that time.
+    /// The time of each reading, and the counters of each CPU at that time.
     looks: Vec<(Duration, Vec<Books>)>,
     /// The functions that took most time in the program's own code; empty where they cannot be seen.
     functions: String,
@@ -180,7 +179,7 @@ fn stat() -> String {
     fs::read_to_string("/proc/stat").unwrap_or_default()
 }
 
-/// The books in the lines `cpu0 user nice system idle iowait irq softirq steal …` of `/proc/stat`; see proc(5).
+/// The counters in the lines `cpu0 user nice system idle iowait irq softirq steal …` of `/proc/stat`; see proc(5).
 fn books(stat: &str) -> Vec<Books> {
     let of_cpu = |line: &&str| {
         line.strip_prefix("cpu").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))

@@ -1,6 +1,6 @@
-//! Processes of this machine, attached to: what is counted of them, and that they go on afterwards. They are children of
-//! the tracer's process, so nobody here may wait for one while it is attached to: the kernel would take that for
-//! waiting for its stops. One that ends in that time is in the tests of the command.
+//! Processes of this machine, attached to: their counts, and that they go on afterwards. They are children of the
+//! tracer's process, so no thread here may wait for a child while it is attached to: the kernel would take that for
+//! waiting for its stops. The tests of the command have a process that ends in that time.
 
 use std::io::{Read, Write};
 use std::process::{Child, Command, Stdio};
