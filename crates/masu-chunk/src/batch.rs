@@ -96,7 +96,7 @@ impl Batch {
 
     /// Whether the worker has chunks that it has not begun.
     pub(crate) fn has_rest(&self) -> bool {
-        // ORDERING: Relaxed: the result is a hint; `Idle::share` explains its use.
+        // ORDERING: Relaxed: a hint. Another worker may take chunks at any time; the fence is in `Idle::share`.
         self.at.load(Ordering::Relaxed) + 1 < lock(&self.state).end
     }
 

@@ -91,7 +91,7 @@ impl Spans {
     /// Whether the worker has chunks that it has not begun.
     pub(crate) fn has_more(&self, worker: usize) -> bool {
         let (Span(own), batch) = &self.workers[worker];
-        // ORDERING: Relaxed: the result is a hint; `Idle::share` explains its use.
+        // ORDERING: Relaxed: a hint. Another worker may take chunks at any time; the fence is in `Idle::share`.
         batch.has_rest() || !unpack(own.load(Ordering::Relaxed)).is_empty()
     }
 
