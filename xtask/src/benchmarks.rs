@@ -226,10 +226,14 @@ fn without_intervals(row: &str) -> String {
     line
 }
 
+/// The ratio from which a median without an interval is named.
+const MEDIAN_LOSS: f64 = 1.05;
+
 /// The rows of each of these records in which masu is ahead or behind.
 fn standings<'a>(records: impl Iterator<Item = (&'a str, &'a Record<'a>)>) -> String {
     let mut text = "\n## Ahead and behind\n\nRows of time whose whole interval lies below 1 or above it, against the \
-                    best of the others in that row; the worst loss first.\n\n\
+                    best of the others in that row; the worst loss first. A record of too few rounds has no \
+                    intervals: then the worst medians stand there, and nothing is decided.\n\n\
                     | | ahead | no difference shown | behind |\n| --- | --: | --: | --- |\n"
         .to_owned();
     for (title, record) in records {
@@ -254,7 +258,8 @@ fn standing(heading: &str, section: &str) -> Option<String> {
     if !rows.next()?.last()?.starts_with("masu / best") || !is_of_time {
         return None;
     }
-    let (mut ahead, mut level, mut losses) = (0, 0, Vec::new());
+    let (mut ahead, mut level, mut without_interval) = (0, 0, 0);
+    let mut losses = Vec::new();
     for row in rows.skip(1) {
         let (Some(name), Some(last)) = (row.first(), row.last()) else { continue };
         if MEMORY_ONLY.contains(&name.as_str()) {
@@ -264,13 +269,25 @@ fn standing(heading: &str, section: &str) -> Option<String> {
         match numbers.collect::<Vec<_>>()[..] {
             [ratio, low, _] if low > 1.0 => losses.push((ratio, format!("{name} {last}"))),
             [_, _, high] if high < 1.0 => ahead += 1,
+            [ratio] => {
+                without_interval += 1;
+                if ratio > MEDIAN_LOSS {
+                    losses.push((ratio, format!("{name} {last}")));
+                }
+            }
             _ => level += 1,
         }
     }
     losses.sort_by(|one, other| other.0.total_cmp(&one.0));
     let losses: Vec<String> = losses.into_iter().map(|(_, loss)| loss).collect();
     let losses = if losses.is_empty() { "none".to_owned() } else { losses.join("; ") };
-    Some(format!("{ahead} | {level} | {losses}"))
+    if without_interval == 0 {
+        return Some(format!("{ahead} | {level} | {losses}"));
+    }
+    // Few rounds: nothing is decided, and "no difference shown" would hide what the medians say.
+    Some(format!(
+        "– | – | undecided: {without_interval} rows of too few rounds; medians over {MEDIAN_LOSS}: {losses}"
+    ))
 }
 
 /// A section's heading behind the family's title: `Patterns: wall time` is `wall time`.
@@ -364,6 +381,15 @@ mod tests {
         assert_eq!(shown, "1 | 2 | c 2.0 (1.5–3) z; b 1.1 (1.05–1.2) y");
         assert_eq!(standing("Patterns: peak RSS, MB", table), None);
         assert_eq!(standing("Patterns: wall time", "| a | b |\n|---|---|\n"), None);
+    }
+
+    #[test]
+    fn rows_without_intervals_are_undecided_and_their_worst_medians_named() {
+        let table = "\n| pattern | glibc, ms | masu / best peer |\n|---|---:|---:|\n\
+                     | a | 1 | 1.01 x |\n| b | 1 | 1.10 y |\n| c | 1 | 2.0 z |\n| d | 1 | 0.5 x |\n";
+        let shown = standing("Patterns: wall time", table).unwrap();
+        let expected = "undecided: 4 rows of too few rounds; medians over 1.05: c 2.0 z; b 1.10 y";
+        assert_eq!(shown, format!("– | – | {expected}"));
     }
 
     #[test]
