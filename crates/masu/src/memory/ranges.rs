@@ -15,7 +15,7 @@ mod parked;
 mod purge;
 pub(crate) mod stripes;
 mod take;
-mod usage;
+pub(crate) mod usage;
 
 use core::ptr;
 
@@ -33,7 +33,6 @@ use occupied::Occupied;
 pub(crate) use parked::Parked;
 pub(crate) use purge::RUNS_MAX;
 use stripes::Bytes;
-use usage::Usage;
 
 /// Runs of each length below this have a list of their own.
 const EXACT_LISTS: usize = 64;
@@ -115,8 +114,8 @@ pub(crate) struct Ranges {
     /// Runs that nothing uses, but which the kernel did not open again.
     #[cfg(feature = "secure")]
     closed: List,
-    /// The sampled use of purged memory.
-    usage: Usage,
+    /// The arena for which huge pages were cancelled last; it may no longer exist.
+    plain: *const Arena,
     lists: [List; LISTS],
     /// The dirty runs among them, in lists of the same lengths.
     dirty_lists: [List<true>; LISTS],
@@ -164,7 +163,7 @@ impl Ranges {
             away: List::new(),
             #[cfg(feature = "secure")]
             closed: List::new(),
-            usage: Usage::new(),
+            plain: ptr::null(),
         }
     }
 

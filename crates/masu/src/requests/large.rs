@@ -10,7 +10,7 @@ use crate::diagnostics::sampling;
 use crate::memory::class::LARGE;
 use crate::memory::map;
 use crate::memory::ranges::large::{self, slices_if_possible, usable_size, zeroed_if};
-use crate::memory::ranges::{Run, stripes};
+use crate::memory::ranges::{Run, stripes, usage};
 use crate::memory::slice::{Kind, SLICE_BYTES, Slice};
 use crate::threads::cache::ThreadCache;
 use crate::threads::statistics::page;
@@ -104,6 +104,7 @@ pub(crate) unsafe fn free(first: &'static Slice) {
 /// - Nothing uses the block any more.
 #[inline(never)]
 unsafe fn free_run(first: &'static Slice, slices: usize, cache: Option<&'static ThreadCache>) {
+    usage::note_freed(first, slices);
     let mut ranges = stripes::of(first).lock();
     ranges.bring_home(cache.map(|cache| &cache.parked));
     // SAFETY: The caller's condition.

@@ -29,7 +29,8 @@ use super::resident::resident_bytes;
 fn child() {
     let name = std::env::var("CHILD").expect("the test names one");
     call! { name.as_str(), changed::run(&name),
-        cached late freed freed_small freed_arena threads grown grown_little sharing
+        cached late freed freed_small freed_arena threads grown grown_little
+        grown_after_dense grown_after_sparse sharing
         transferred limited limited_heap reserved without_memory
     }
 }
@@ -177,6 +178,26 @@ fn grown_little() {
     let filled = block(9 * MIB).addr();
     report("wanted_in_long", usize::from(advice_at(filled + 3 * MIB).0));
     report("wanted_at_its_end", usize::from(advice_at(filled + 9 * MIB - 1).0));
+}
+
+/// Whether memory that comes after 100 freed blocks of 1 MiB is huge; the first `written` bytes of each were used.
+fn wanted_after(written: usize) -> usize {
+    let used = || {
+        let block = masu::c::malloc(MIB);
+        // SAFETY: The block is that long and has no other user.
+        unsafe { block.write_bytes(1, written) };
+        block
+    };
+    free((0..100).map(|_| used()).collect::<Vec<_>>());
+    usize::from(advice(150).0)
+}
+
+fn grown_after_dense() {
+    report("wanted", wanted_after(MIB));
+}
+
+fn grown_after_sparse() {
+    report("wanted", wanted_after(64));
 }
 
 /// The lines of `smaps` for the mapping that holds `address`.

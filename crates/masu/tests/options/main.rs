@@ -145,6 +145,14 @@ fn huge_pages_are_requested_or_refused() {
 }
 
 #[test]
+#[cfg_attr(feature = "secure", ignore = "freed memory is not read in the hardened build")]
+fn huge_pages_end_where_freed_blocks_were_little_used() {
+    let wanted = usize::from(huge_page_bytes().is_some_and(are_for_64_mib));
+    assert_eq!(run("grown_after_dense", &[]).get("wanted"), wanted);
+    assert_eq!(run("grown_after_sparse", &[]).get("wanted"), 0);
+}
+
+#[test]
 fn an_invalid_value_is_reported_once_and_the_default_applies() {
     let unset = run("freed", &[]);
     assert!(warnings(&unset).is_empty());

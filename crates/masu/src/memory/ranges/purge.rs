@@ -3,10 +3,10 @@
 //! Relies on `kept.rs` for how much stays and which runs go. The hard idea is that a run being purged is *away*, free and in
 //! no list, so that the lock can be released during the system call.
 
-use core::mem;
+use core::{mem, ptr};
 
 use super::held::Held;
-use super::usage;
+use super::usage::{self, USAGE};
 use crate::memory::arena::Arena;
 use crate::memory::slice::{SLICE_BYTES, Slice};
 use crate::platform::bounds::Bounded;
@@ -95,9 +95,12 @@ impl Held<'_> {
     fn look_at(&mut self, run: &'static Slice) {
         let slices = run.count.get() as usize;
         let is_all_dirty = run.dirty.get() as usize == slices * SLICE_BYTES;
-        let looks = is_all_dirty && self.usage.wants_look(slices);
+        let looks = is_all_dirty && USAGE.wants_look(slices);
         let arena = run.arena();
-        let makes_plain = self.usage.makes_plain(arena);
+        let makes_plain = USAGE.is_sparse() && !ptr::eq(self.plain, arena);
+        if makes_plain {
+            self.plain = arena;
+        }
         if !looks && !makes_plain {
             return;
         }
@@ -110,7 +113,7 @@ impl Held<'_> {
             usage::look(run, slices)
         });
         if looks {
-            self.usage.note(look);
+            USAGE.note(look);
         }
     }
 

@@ -7,7 +7,8 @@
 use core::ptr;
 
 use super::held::Held;
-use super::{LOOKS, Run, stripes, usage};
+use super::usage::{self, USAGE};
+use super::{LOOKS, Run, stripes};
 use crate::memory::arena::{self, Arena};
 use crate::memory::slice::{Kind, SLICE_BYTES, Slice};
 use crate::platform::sync::{Guard, Ordering};
@@ -163,11 +164,14 @@ impl Held<'_> {
         let _growth = self.lock_growth();
         let large = matches!(kind, Kind::Large | Kind::HeapLarge | Kind::Opaque);
         let live_bytes = self.live_bytes_of_all() + used_bytes;
-        let huge = !self.usage.is_sparse() && is_worth_huge_pages(live_bytes, large);
+        let huge = !USAGE.is_sparse() && is_worth_huge_pages(live_bytes, large);
         let fills = large
             && !huge
             && slices >= FILLED_SLICES_MIN
             && self.fills(slices, live_bytes, used_bytes);
+        if large && (huge || fills) {
+            USAGE.begin();
+        }
         // Other threads may have freed something, or made an arena grow.
         loop {
             if let Some(run) = self.take_ready(slices) {
@@ -237,7 +241,7 @@ impl Held<'_> {
     #[inline(never)]
     fn fills(&self, slices: usize, live_bytes: usize, used_bytes: usize) -> bool {
         let (bytes, live_bytes) = (slices * SLICE_BYTES, live_bytes - used_bytes);
-        !self.usage.is_sparse() && arena::fills_huge_pages(bytes, live_bytes, used_bytes == 0)
+        !USAGE.is_sparse() && arena::fills_huge_pages(bytes, live_bytes, used_bytes == 0)
     }
 
     /// [`Held::commit`] for a block that is to begin with a huge page; what lies before that at the front becomes a free run.
@@ -281,7 +285,7 @@ impl Held<'_> {
             let growth = self.lock_growth();
             let seems_used = self.guard.unlocked(|| usage::is_end_used(first, slices));
             let live_bytes = if seems_used { self.live_bytes_of_all() } else { 0 };
-            let huge = !self.usage.is_sparse() && is_worth_huge_pages(live_bytes, true);
+            let huge = !USAGE.is_sparse() && is_worth_huge_pages(live_bytes, true);
             let grown = !arena.is_front(behind)
                 || arena.committed_front_slices() >= more
                 || self.commit(arena, more, huge);

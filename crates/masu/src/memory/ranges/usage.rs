@@ -1,14 +1,17 @@
-//! The used part of memory that is purged, and so whether huge pages are worth it.
+//! The used part of freed memory, and so whether huge pages are worth it.
 //!
 //! Relies on slices. A program may allocate blocks for the worst case and write to little of each. With huge pages, the
-//! first touch of such a block zeroes 2 MiB, each time that it was purged and handed out again. The hard idea: memory
-//! that is about to be purged belongs to nobody and can be read. A sample of OS pages suffices. An OS page of zeros
-//! counts as unused: a program that fills pages with zeros loses huge pages, and nothing else.
+//! first touch of such a block makes 2 MiB resident, and zeroes them again after each purge. The hard idea: memory that
+//! was freed, or is about to be purged, belongs to nobody and can be read. A sample of OS pages suffices. An OS page of
+//! zeros counts as unused: a program that fills pages with zeros loses huge pages, and nothing else.
+//!
+//! The first large blocks are sampled when they are freed, because a program that purges nothing yet may already hold
+//! several times what it uses. Later ones are sampled when they are purged.
 
-use core::{ptr, slice};
+use core::slice;
 
-use crate::memory::arena::Arena;
 use crate::memory::slice::{SLICE_BYTES, Slice};
+use crate::platform::sync::{AtomicBool, AtomicU32, Ordering};
 use crate::settings;
 
 /// Shorter runs are not sampled: a run that shares a huge page with others says little.
@@ -16,60 +19,84 @@ const SLICES_MIN: usize = (512 << 10) / SLICE_BYTES;
 /// OS pages sampled in one run, each in another slice.
 const SAMPLES: usize = 16;
 /// No decision is made on fewer OS pages.
-const SAMPLES_MIN: u32 = 2048;
+const SAMPLES_MIN: u32 = 512;
 /// After so many OS pages, older ones count half.
-const SAMPLES_MAX: u32 = 4 * SAMPLES_MIN;
+const SAMPLES_MAX: u32 = 16 * SAMPLES_MIN;
 /// Huge pages are not worth it where less than one part in this many is used.
 const USED_SHARE: u32 = 8;
 
-/// The result of all samples.
+/// The samples of this process.
+pub(super) static USAGE: Usage = Usage::new();
+
+/// The result of all samples. Threads that add samples at once may lose some.
 pub(super) struct Usage {
-    looked_at: u32,
-    used: u32,
-    is_sparse: bool,
-    /// The arena for which huge pages were cancelled last; it may no longer exist.
-    plain: *const Arena,
+    looked_at: AtomicU32,
+    used: AtomicU32,
+    is_sparse: AtomicBool,
+    /// Whether large blocks have huge pages.
+    has_begun: AtomicBool,
 }
 
+// ORDERING: Relaxed throughout: each field is a hint about memory that is not read through it.
 impl Usage {
-    pub(super) const fn new() -> Usage {
-        Usage { looked_at: 0, used: 0, is_sparse: false, plain: ptr::null() }
+    const fn new() -> Usage {
+        Usage {
+            looked_at: AtomicU32::new(0),
+            used: AtomicU32::new(0),
+            is_sparse: AtomicBool::new(false),
+            has_begun: AtomicBool::new(false),
+        }
     }
 
     /// Whether so little of the memory is used that huge pages only cost.
     pub(super) fn is_sparse(&self) -> bool {
-        self.is_sparse
+        self.is_sparse.load(Ordering::Relaxed)
+    }
+
+    /// Notes that large blocks have huge pages from now on.
+    pub(super) fn begin(&self) {
+        self.has_begun.store(true, Ordering::Relaxed);
     }
 
     /// Whether to sample a run that is about to be purged and may be resident as a whole.
     pub(super) fn wants_look(&self, slices: usize) -> bool {
         // Where `mprotect` was refused, the hardened build has runs that cannot be read.
         !cfg!(feature = "secure")
-            && !self.is_sparse
             && slices >= SLICES_MIN
+            && !self.is_sparse()
             && settings::huge_pages()
             && settings::huge_pages_from().is_none()
     }
 
-    /// Adds a sample.
-    pub(super) fn note(&mut self, look: Look) {
-        self.looked_at += look.looked_at;
-        self.used += look.used;
-        // Permanent, even if another thread's sample ends after the decision.
-        self.is_sparse |= self.looked_at >= SAMPLES_MIN && self.used < self.looked_at / USED_SHARE;
-        if self.looked_at >= SAMPLES_MAX {
-            self.looked_at /= 2;
-            self.used /= 2;
-        }
+    /// Whether to sample a large block that was freed.
+    #[inline]
+    fn wants_early_look(&self, slices: usize) -> bool {
+        slices >= SLICES_MIN
+            && self.has_begun.load(Ordering::Relaxed)
+            && self.looked_at.load(Ordering::Relaxed) < SAMPLES_MIN
+            && self.wants_look(slices)
     }
 
-    /// Whether to cancel huge pages for an arena whose memory is purged.
-    pub(super) fn makes_plain(&mut self, arena: &'static Arena) -> bool {
-        let makes = self.is_sparse && !ptr::eq(self.plain, arena);
-        if makes {
-            self.plain = arena;
+    /// Adds a sample.
+    pub(super) fn note(&self, look: Look) {
+        let looked_at = self.looked_at.load(Ordering::Relaxed) + look.looked_at;
+        let used = self.used.load(Ordering::Relaxed) + look.used;
+        // Permanent: memory that has small pages is no longer sampled.
+        if looked_at >= SAMPLES_MIN && used < looked_at / USED_SHARE {
+            self.is_sparse.store(true, Ordering::Relaxed);
         }
-        makes
+        let halvings = u32::from(looked_at >= SAMPLES_MAX);
+        self.looked_at.store(looked_at >> halvings, Ordering::Relaxed);
+        self.used.store(used >> halvings, Ordering::Relaxed);
+    }
+}
+
+/// Samples a large block that its program has freed, while too little is known of the use of huge pages. The caller owns
+/// the block, and holds no lock.
+#[inline]
+pub(crate) fn note_freed(first: &'static Slice, slices: usize) {
+    if USAGE.wants_early_look(slices) {
+        USAGE.note(look(first, slices));
     }
 }
 
@@ -126,9 +153,11 @@ mod tests {
 
     #[test]
     fn huge_pages_are_called_off_only_after_enough_was_looked_at() {
-        let mut usage = Usage::new();
+        let usage = Usage::new();
+        assert!(!usage.wants_early_look(SLICES_MIN), "nothing large has huge pages");
+        usage.begin();
         for _ in 0..SAMPLES_MIN as usize / SAMPLES - 1 {
-            assert!(usage.wants_look(SLICES_MIN));
+            assert!(usage.wants_look(SLICES_MIN) && usage.wants_early_look(SLICES_MIN));
             usage.note(look_of(1));
             assert!(!usage.is_sparse());
         }
@@ -138,12 +167,14 @@ mod tests {
 
     #[test]
     fn a_program_that_uses_its_memory_keeps_huge_pages_and_may_change() {
-        let mut usage = Usage::new();
+        let usage = Usage::new();
         for _ in 0..SAMPLES_MIN as usize / SAMPLES {
             usage.note(look_of(SAMPLES as u32 / 2));
         }
         assert!(!usage.is_sparse() && usage.wants_look(SLICES_MIN));
         assert!(!usage.wants_look(SLICES_MIN - 1));
+        usage.begin();
+        assert!(!usage.wants_early_look(SLICES_MIN), "later, what is purged suffices");
         let mut notes = 0;
         while !usage.is_sparse() {
             usage.note(look_of(0));
