@@ -1,9 +1,10 @@
 //! A walk through glibc's first heap, from outside the process: the share of it that is free blocks.
 //!
 //! Relies on glibc's layout of a heap, which has been the same since its beginning: blocks one after another, each
-//! behind a word that holds its size and whether the block before it is in use. Blocks in a thread's cache count as in
-//! use; they are few. The difficulty is that the program runs on at the same time, so the walk may read a size that
-//! never was one. A size that does not lead to another block ends the walk, and a walk that ends early says nothing.
+//! behind a word that holds its size and whether the block before it is in use; a free block's size stands at its end
+//! too. Blocks in a thread's cache count as in use; they are few. The difficulty is that the program runs on at the same
+//! time, and may have an allocator of its own in the same mapping, so the walk may read a size that never was one. A
+//! size that does not lead to another block ends the walk, and a walk that ends early says nothing.
 
 use std::fs::{self, File};
 use std::ops::Range;
@@ -67,8 +68,13 @@ fn walk_in(range: Range<u64>, read: &mut dyn FnMut(u64, &mut [u8]) -> bool) -> O
     let (mut at, mut free, mut last) = (range.start, 0, 0);
     while at - range.start < WALKED_MAX {
         let Some(size) = word(at + 8) else { break };
-        // Each block holds the state of the block before it.
+        // Each block holds the state of the block before it, and the size of a free one.
         if size & BEFORE_IS_USED == 0 {
+            if word(at) != Some(last) {
+                // The last size was none: another allocator's memory, or a block that has just changed.
+                at -= last;
+                break;
+            }
             free += last;
         }
         let size = size & !FLAGS;
@@ -97,13 +103,16 @@ mod tests {
     /// A heap of blocks, each with its size and whether it is in use.
     fn heap(blocks: &[(u64, bool)]) -> Vec<u8> {
         let mut memory = Vec::new();
-        let mut before = true;
+        let (mut before, mut last) = (true, 0_u64);
         for &(size, used) in blocks {
             let start = memory.len();
             memory.resize(start + size as usize, 0);
+            if !before {
+                memory[start..start + 8].copy_from_slice(&last.to_ne_bytes());
+            }
             memory[start + 8..start + 16]
                 .copy_from_slice(&(size | u64::from(before)).to_ne_bytes());
-            before = used;
+            (before, last) = (used, size);
         }
         memory
     }
@@ -134,6 +143,10 @@ mod tests {
         assert_eq!(walked(&vec![0; 4 << 20]), None);
         let mut memory = heap(&[(64, true); 40_000]);
         memory[64 * 100 + 8..][..8].copy_from_slice(&u64::MAX.to_ne_bytes());
+        assert_eq!(walked(&memory), None);
+        // As if another allocator's memory began behind the first block: a number that looks like a size leads far.
+        let mut memory = heap(&[(64, true), (6 << 20, false), (64, true)]);
+        memory[64 + (6 << 20)..][..8].copy_from_slice(&[0; 8]);
         assert_eq!(walked(&memory), None);
         // A short walk says nothing either.
         assert_eq!(walked(&heap(&[(64, true); 10])), None);
