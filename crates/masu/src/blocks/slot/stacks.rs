@@ -254,7 +254,7 @@ impl Stacks {
     #[inline]
     pub(crate) fn head(&'static self) -> Option<&'static CacheHead> {
         if self.state == State::Live {
-            // SAFETY: Live stacks are the first field of an `CacheHead`.
+            // SAFETY: Live stacks are the first field of a `CacheHead`.
             return Some(unsafe { &*ptr::from_ref(self).cast() });
         }
         // SAFETY: These stacks are only reached through the slot, whose second word leads to the hidden cache.

@@ -37,7 +37,6 @@ pub(super) struct Usage {
     has_begun: AtomicBool,
 }
 
-// ORDERING: Relaxed throughout: each field is a hint about memory that is not read through it.
 impl Usage {
     const fn new() -> Usage {
         Usage {
@@ -50,11 +49,13 @@ impl Usage {
 
     /// Whether so little of the memory is used that huge pages only cost.
     pub(super) fn is_sparse(&self) -> bool {
+        // ORDERING: Relaxed, here and below: all fields are hints, and no memory is read through them.
         self.is_sparse.load(Ordering::Relaxed)
     }
 
     /// Notes that large blocks have huge pages from now on.
     pub(super) fn begin(&self) {
+        // ORDERING: As above.
         self.has_begun.store(true, Ordering::Relaxed);
     }
 
@@ -71,22 +72,29 @@ impl Usage {
     /// Whether to sample a large block that was freed.
     #[inline]
     fn wants_early_look(&self, slices: usize) -> bool {
-        slices >= SLICES_MIN
-            && self.has_begun.load(Ordering::Relaxed)
-            && self.looked_at.load(Ordering::Relaxed) < SAMPLES_MIN
-            && self.wants_look(slices)
+        // ORDERING: As above.
+        let is_early = || {
+            self.has_begun.load(Ordering::Relaxed)
+                && self.looked_at.load(Ordering::Relaxed) < SAMPLES_MIN
+        };
+        slices >= SLICES_MIN && is_early() && self.wants_look(slices)
     }
 
     /// Adds a sample.
     pub(super) fn note(&self, look: Look) {
+        // ORDERING: As above.
         let looked_at = self.looked_at.load(Ordering::Relaxed) + look.looked_at;
+        // ORDERING: As above.
         let used = self.used.load(Ordering::Relaxed) + look.used;
         // Permanent: memory that has small pages is no longer sampled.
         if looked_at >= SAMPLES_MIN && used < looked_at / USED_SHARE {
+            // ORDERING: As above.
             self.is_sparse.store(true, Ordering::Relaxed);
         }
         let halvings = u32::from(looked_at >= SAMPLES_MAX);
+        // ORDERING: As above.
         self.looked_at.store(looked_at >> halvings, Ordering::Relaxed);
+        // ORDERING: As above.
         self.used.store(used >> halvings, Ordering::Relaxed);
     }
 }
