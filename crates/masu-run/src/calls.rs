@@ -216,10 +216,10 @@ pub fn count_watched(
     sampler: Switch,
 ) -> Result<(Run, Calls), Error> {
     let shared = Shared::default();
-    let stop_cpu_s = kernel::prices::stop_cpu_s();
+    let price = kernel::prices::stop_price();
     std::thread::scope(|scope| {
         scope.spawn(|| shared.keep_time());
-        let mut bounded = Bounded::new(&shared, stop_cpu_s, sampler);
+        let mut bounded = Bounded::new(&shared, price, sampler);
         let run = run_witnessed(workload, variant, conditions, stop, &mut bounded, look);
         shared.finish();
         let run = run?;

@@ -13,13 +13,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::duty::{Duty, PAUSE_S};
+use super::duty::Duty;
 use super::kinds::Kinds;
 use super::windows::{Progress, Shares, Windows};
 use super::{Call, Calls, Counter, Pid, Sampling, Tally};
 use crate::kernel::attach::{self, Begun, Boundary};
 use crate::kernel::call_meter::{CallMeter, Tracepoint};
 use crate::kernel::calls::{self as door, Sleep};
+use crate::kernel::prices::StopPrice;
 use crate::kernel::sample::Switch;
 use crate::kernel::side_effects::{Outward, is_harmless};
 use crate::kernel::{self, Usage};
@@ -27,7 +28,7 @@ use crate::proc_files::{Scheduled, Stat, Switches, value};
 use crate::trace::{CallStops, Witness};
 
 /// The time between two checks whether a window is due.
-const TICK: Duration = Duration::from_millis(10);
+const TICK: Duration = Duration::from_millis(2);
 
 /// The tracer checks after this many stops how long it waited for a CPU.
 const ASKED_EVERY: u64 = 32;
@@ -76,7 +77,7 @@ impl Shared {
                 attach::halt(process, thread);
             }
             // If no thread was at work, they are checked again.
-            *due = Some(Instant::now() + 2 * TICK);
+            *due = Some(Instant::now() + 10 * TICK);
         }
     }
 }
@@ -151,16 +152,16 @@ pub(super) struct Bounded<'a> {
 }
 
 impl<'a> Bounded<'a> {
-    pub(super) fn new(shared: &'a Shared, stop_cpu_s: f64, sampler: Switch) -> Bounded<'a> {
+    pub(super) fn new(shared: &'a Shared, price: StopPrice, sampler: Switch) -> Bounded<'a> {
         Bounded {
             counter: Counter::default(),
             kinds: Kinds::default(),
-            duty: Duty::default(),
+            duty: Duty::new(price.wall_s),
             shared,
             began: Instant::now(),
             waited_before_s: waited_s(),
             threads: HashMap::new(),
-            shares: Shares::new(stop_cpu_s),
+            shares: Shares::new(price.cpu_s),
             tracepoint: None,
             sampler,
             outward: 0,
@@ -210,7 +211,7 @@ impl<'a> Bounded<'a> {
             // A thread that sleeps now is stopped once it works again: it may be the thread that does the work.
             wanted.due = Some(Instant::now());
         } else {
-            wanted.due = Some(Instant::now() + Duration::from_secs_f64(PAUSE_S));
+            wanted.due = Some(Instant::now() + Duration::from_secs_f64(self.duty.pause_s()));
             let live = self.counter.live.iter();
             wanted.threads = live.map(|(id, (_, thread))| (*id, thread.process)).collect();
         }

@@ -11,11 +11,20 @@ const STOPS_MIN: u64 = 64;
 const WINDOW_MAX_S: f64 = 0.2;
 
 /// Seconds from the end of a window to the next: with it, counting takes less than as long again as the program.
-pub(super) const PAUSE_S: f64 = 0.06;
+const PAUSE_S: f64 = 0.06;
 
-/// The number of stops up to which all calls are counted, and the number for each second: 2 % to 10 % of it.
-const STOPS_FREE: u64 = 15_000;
+/// At first windows and pauses are shorter, until windows took this long together: a short program, too, is to meet many
+/// windows, or phases of it would stand for others.
+const EARLY_S: f64 = 1.0;
+const EARLY_WINDOW_S: f64 = 0.01;
+const EARLY_PAUSE_S: f64 = 0.005;
+
+/// The number of stops up to which all calls are counted, and the number for each second: 2 % to 10 % of it on most
+/// machines. Where a stop takes long, only as many as take these times together.
+const STOPS_FREE: f64 = 15_000.0;
+const STOPS_FREE_S: f64 = 0.6;
 const STOPS_A_SECOND: f64 = 2_000.0;
+const STOPS_A_SECOND_S: f64 = 0.15;
 
 /// On a busy machine a stop takes longer, because the tracer waits for a CPU as well. All calls are counted until the
 /// tracer has waited for this many seconds, and for this share of the time since the start.
@@ -32,29 +41,36 @@ enum Phase {
 #[derive(Debug)]
 pub(super) struct Duty {
     phase: Phase,
+    /// Stops up to which all calls are counted, and those for each second.
+    free: f64,
+    a_second: f64,
     /// The start of the phase, in seconds.
     since_s: f64,
     stops: u64,
     waited_s: f64,
     samples_from_s: Option<f64>,
-    /// Seconds of pauses that are over.
+    /// Seconds of pauses that are over, and of windows.
     paused_s: f64,
+    windows_s: f64,
 }
 
-impl Default for Duty {
-    fn default() -> Duty {
+impl Duty {
+    /// For a machine on which a stop takes `stop_s` seconds; 0 if that is not known.
+    pub(super) fn new(stop_s: f64) -> Duty {
+        let at_most = |usual: f64, for_s: f64| usual.min(for_s / stop_s.max(1e-9));
         Duty {
             phase: Phase::Whole,
+            free: at_most(STOPS_FREE, STOPS_FREE_S),
+            a_second: at_most(STOPS_A_SECOND, STOPS_A_SECOND_S),
             since_s: 0.0,
             stops: 0,
             waited_s: 0.0,
             samples_from_s: None,
             paused_s: 0.0,
+            windows_s: 0.0,
         }
     }
-}
 
-impl Duty {
     /// True if threads are to be stopped at their calls.
     pub(super) fn is_open(&self) -> bool {
         self.phase != Phase::Pause
@@ -68,6 +84,19 @@ impl Duty {
     /// Seconds in which no calls were counted, until `now_s`.
     pub(super) fn paused_s(&self, now_s: f64) -> f64 {
         self.paused_s + if self.is_open() { 0.0 } else { now_s - self.since_s }
+    }
+
+    fn is_early(&self) -> bool {
+        self.windows_s < EARLY_S
+    }
+
+    fn window_s(&self) -> f64 {
+        if self.is_early() { EARLY_WINDOW_S } else { WINDOW_S }
+    }
+
+    /// Seconds from the end of a window to the next.
+    pub(super) fn pause_s(&self) -> f64 {
+        if self.is_early() { EARLY_PAUSE_S } else { PAUSE_S }
     }
 
     pub(super) fn note(&mut self) {
@@ -88,18 +117,18 @@ impl Duty {
         let for_s = now_s - self.since_s;
         let is_over = match self.phase {
             Phase::Whole => {
-                let is_often = self.stops > STOPS_FREE
-                    && (self.stops - STOPS_FREE) as f64 > STOPS_A_SECOND * now_s;
+                let is_often = self.stops as f64 > self.free + self.a_second * now_s;
                 is_often || self.waited_s > WAITED_S + WAITED_SHARE * now_s
             }
             Phase::Window => {
-                for_s >= WINDOW_S && (self.stops >= STOPS_MIN || for_s >= WINDOW_MAX_S)
+                for_s >= self.window_s() && (self.stops >= STOPS_MIN || for_s >= WINDOW_MAX_S)
             }
-            Phase::Pause => for_s >= PAUSE_S,
+            Phase::Pause => for_s >= self.pause_s(),
         };
         if is_over {
             self.samples_from_s.get_or_insert(now_s);
             self.paused_s = self.paused_s(now_s);
+            self.windows_s += if self.phase == Phase::Window { for_s } else { 0.0 };
             self.phase = if self.is_open() { Phase::Pause } else { Phase::Window };
             (self.since_s, self.stops) = (now_s, 0);
         }
@@ -111,14 +140,17 @@ impl Duty {
 mod tests {
     use super::*;
 
-    /// Simulates a program that makes a call at this interval, on a machine on which a stop takes 20 µs, until it has
+    /// The time of a stop on a usual machine.
+    const STOP_S: f64 = 20e-6;
+
+    /// Simulates a program that makes a call at this interval, on a machine on which a stop takes `stop_s`, until it has
     /// made this many calls; returns the time that it took.
-    fn run(duty: &mut Duty, call_s: f64, calls: u64) -> f64 {
+    fn run(duty: &mut Duty, stop_s: f64, call_s: f64, calls: u64) -> f64 {
         let mut now_s = 0.0;
         for _ in 0..calls {
             now_s += call_s;
             for _ in 0..if duty.is_open() { 2 } else { 0 } {
-                now_s += 20e-6;
+                now_s += stop_s;
                 duty.note();
                 duty.turn(now_s);
             }
@@ -129,15 +161,15 @@ mod tests {
 
     #[test]
     fn a_program_of_few_calls_is_counted_whole() {
-        let mut duty = Duty::default();
-        run(&mut duty, 1e-3, 100_000);
+        let mut duty = Duty::new(STOP_S);
+        run(&mut duty, STOP_S, 1e-3, 100_000);
         assert_eq!(duty.samples_from_s(), None);
     }
 
     #[test]
     fn a_tracer_that_waits_for_a_cpu_goes_over_to_samples_soon() {
         let waits = |until_s: f64| {
-            let mut duty = Duty::default();
+            let mut duty = Duty::new(STOP_S);
             duty.waited(1.5);
             duty.turn(until_s)
         };
@@ -147,17 +179,19 @@ mod tests {
 
     #[test]
     fn a_program_of_many_calls_takes_at_most_three_times_as_long_and_two_seconds() {
-        for call_s in [2e-7, 1e-6, 1e-5, 1e-4] {
-            let mut duty = Duty::default();
-            let took_s = run(&mut duty, call_s, 5_000_000);
-            assert!(took_s < 3.0 * call_s * 5e6 + 2.0, "{call_s}: {took_s}");
-            assert!(duty.samples_from_s().is_some());
+        for stop_s in [STOP_S, 1.2e-4] {
+            for call_s in [2e-7, 1e-6, 1e-5, 1e-4] {
+                let mut duty = Duty::new(stop_s);
+                let took_s = run(&mut duty, stop_s, call_s, 5_000_000);
+                assert!(took_s < 3.0 * call_s * 5e6 + 2.0, "{stop_s}, {call_s}: {took_s}");
+                assert!(duty.samples_from_s().is_some());
+            }
         }
     }
 
     #[test]
     fn a_window_waits_for_threads_that_hardly_come_to_a_call_but_not_for_long() {
-        let mut duty = Duty::default();
+        let mut duty = Duty::new(STOP_S);
         duty.waited(1.5);
         assert!(duty.turn(0.1) && duty.turn(0.2) && duty.is_open());
         for _ in 0..STOPS_MIN - 1 {

@@ -239,14 +239,24 @@ pub(crate) fn counted_calls_in_child(
     Ok(times_bytes.as_chunks().0.iter().map(|bytes| u64::from_ne_bytes(*bytes)).collect())
 }
 
-/// The CPU time of a program that a counting stop takes, in seconds: an estimate from few stops. Zero where nothing may
-/// be counted.
-pub(crate) fn stop_cpu_s() -> f64 {
+/// The time of a counting stop, in seconds: an estimate from few stops. Zeros where nothing may be counted.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct StopPrice {
+    /// The program's CPU time.
+    pub(crate) cpu_s: f64,
+    pub(crate) wall_s: f64,
+}
+
+pub(crate) fn stop_price() -> StopPrice {
     const BATCHES: u32 = 9;
     const CALLS: u32 = 100;
-    let Ok(mut took) = counted_calls_in_child(BATCHES, CALLS, Clock::Cpu) else { return 0.0 };
-    took.sort_unstable();
-    took.get(took.len() / 2).map_or(0.0, |nanoseconds| *nanoseconds as f64 / f64::from(CALLS) / 1e9)
+    let median_s = |clock| {
+        let Ok(mut took) = counted_calls_in_child(BATCHES, CALLS, clock) else { return 0.0 };
+        took.sort_unstable();
+        let median = took.get(took.len() / 2);
+        median.map_or(0.0, |nanoseconds| *nanoseconds as f64 / f64::from(CALLS) / 1e9)
+    };
+    StopPrice { cpu_s: median_s(Clock::Cpu), wall_s: median_s(Clock::Wall) }
 }
 
 /// Lets a child of ours go on at each of its stops, until it has ended.
