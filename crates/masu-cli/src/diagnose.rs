@@ -87,7 +87,7 @@ fn of_command(arguments: arguments::Diagnose, stop: &Stop) -> Result<Diagnosis> 
         None
     };
     let limits = Limits { time: timeout, memory_bytes: memory_limit };
-    let options = Options { limits, inside, terminal };
+    let options = Options { limits, inside, terminal, once };
     let mut clock = None;
     let mut tell = |step: Step| match step {
         Step::Run => {
@@ -98,6 +98,9 @@ fn of_command(arguments: arguments::Diagnose, stop: &Stop) -> Result<Diagnosis> 
         }
         Step::Uncounted => {
             notices::say(notice("It traces programs itself: running it once more, not counted."));
+        }
+        Step::Undisturbed => {
+            notices::say(notice("Counting slowed it down: running it once more, not counted."));
         }
         Step::Inside => notices::say(notice("Running it twice more, to look inside.")),
         Step::Prices => {

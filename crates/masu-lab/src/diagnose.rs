@@ -8,9 +8,9 @@
 //! 3. [`facts`] holds all these numbers. [`judge`](judge()) draws the findings from them, by the numbers in
 //!    `thresholds.rs` and nothing else.
 //!
-//! The difficulty is time. A counted run is slower than another, but a diagnosis runs a command only once, because a
-//! command may have effects. So no cost is taken from the run's clock: a cost is a count times a price, and it is
-//! compared with the run's time without the tracer's stops.
+//! The difficulty is time: a counted run is slower than another. So no cost is taken from the run's clock: a cost is a
+//! count times a price, and it is compared with the run's time without the tracer's stops. Where the stops took much of
+//! the run, a short program runs once more, uncounted, and all but the counts is that run's.
 
 use std::path::{Path, PathBuf};
 
@@ -93,6 +93,8 @@ pub struct Options {
     pub inside: Option<Means>,
     /// Whether the program writes to a terminal, as if a user ran it by hand. Otherwise it writes to a pipe.
     pub terminal: bool,
+    /// Whether to run it once and no more, even if counting slowed it down much.
+    pub once: bool,
 }
 
 /// A step that a diagnosis is about to take.
@@ -101,17 +103,20 @@ pub struct Options {
 pub enum Step {
     /// The program runs and is counted.
     Run,
-    /// The program runs once more, uncounted.
+    /// The program runs once more, uncounted, because it traces programs itself.
     Uncounted,
+    /// The program runs once more, uncounted, because counting slowed it down much.
+    Undisturbed,
     /// Further runs look inside the malloc.
     Inside,
     /// Prices are measured.
     Prices,
 }
 
-/// Runs `workload` once under `variant`, counts its work, and says why it is slow. `tell` is called before each step.
+/// Runs `workload` under `variant`, counts its work, and says why it is slow. `tell` is called before each step.
 ///
-/// The program's output is read and not shown. Its processes get no more rights than this process has, as in
+/// A short program that counting slowed down much runs a second time, uncounted, except with [`Options::once`]. The
+/// program's output is read and not shown. Its processes get no more rights than this process has, as in
 /// [`calls::count`](masu_run::calls::count()). A run that [`Stop`] ends is judged by the part that was seen.
 ///
 /// # Errors
@@ -167,6 +172,18 @@ pub fn diagnose(
     tell(Step::Prices);
     facts.prices = Prices::measure_some(&services(calls.as_ref(), facts.memory.minor_faults));
     note_counting(&mut facts);
+    if !options.once && counting::is_much(&facts) && !stop.requested() {
+        tell(Step::Undisturbed);
+        before_s = own_cpu_s();
+        let again = watch(workload, variant, &conditions, stop, false);
+        if let Ok((plain, _, seen)) = again
+            && plain.ending == run.ending
+        {
+            let seen = gathered(workload, variant, &plain, calls.as_ref(), seen);
+            facts.replace_by_uncounted(seen);
+            facts.others = others(&plain, own_cpu_s() - before_s, facts.cpus);
+        }
+    }
     let findings = findings_of(&facts, Some((catalogue, &workload.program)));
     not_seen.extend(unseen(&facts, calls.as_ref(), options, &findings));
     let words = workload.arguments.iter().map(|word| word.to_string_lossy().into_owned());
@@ -289,6 +306,7 @@ fn gathered(
             sys_s: run.sys_s,
             own_sys_s: run.sys_s,
             counting_s: 0.0,
+            counted_run_s: 0.0,
             queued_s: run.queued_s.unwrap_or(0.0),
             stops: calls.map_or(0, |calls| calls.stops),
             voluntary_switches: run.voluntary_switches,

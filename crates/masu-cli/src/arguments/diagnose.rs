@@ -9,7 +9,7 @@ use masu_lab::Spec;
 
 use super::{size, time};
 
-/// Run a program once and say why it is slow
+/// Run a program and say why it is slow
 #[derive(Debug, Args)]
 #[command(override_usage = "masu diagnose [OPTIONS] -- PROGRAM [ARGS…]\n       \
                             masu diagnose -p PID [--attach] [--for TIME] [--json]")]

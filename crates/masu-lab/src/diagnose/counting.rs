@@ -12,14 +12,53 @@ use super::facts::{Clock, Facts, Threads};
 use super::thresholds::{LOOKS_MIN, LOOKS_MIN_FOR_STOPS, STOPS_SHARE, STOPS_SHARE_MUCH};
 use masu_run::prices::Service;
 
+/// A run is repeated if counting took at least this much of the program's own time, and if that is no longer than this,
+/// in seconds.
+const MUCH: f64 = 0.5;
+const REPEATED_MOST_S: f64 = 16.0;
+
 /// Notes the time that stops for counting took from the run.
 pub(super) fn note_counting(facts: &mut Facts) {
     note_clock(facts);
+    scale_kinds(facts);
+}
+
+/// Whether counting took so much of the run of a short program that its times are better taken from another run.
+pub(super) fn is_much(facts: &Facts) -> bool {
+    let own_s = facts.clock.own_wall_s(facts.cpus);
+    facts.clock.counting_s >= MUCH * own_s
+        && own_s <= REPEATED_MOST_S
+        && facts.ending.as_deref() == Some("returned 0")
+}
+
+/// Makes the times of calls no longer than the kernel's time.
+fn scale_kinds(facts: &mut Facts) {
     let kinds = facts.calls.as_mut().map_or(&mut [][..], |calls| &mut calls.kinds);
     let all_s: f64 = kinds.iter().map(|kind| kind.seconds).sum();
     // The calls were timed by the wall clock, which also runs while a thread waits for a CPU.
     let scale = (facts.clock.own_sys_s / all_s.max(1e-9)).min(1.0);
     kinds.iter_mut().for_each(|kind| kind.seconds *= scale);
+}
+
+impl Facts {
+    /// Takes everything but the counts, and what was measured apart, from another run that was not counted.
+    pub(super) fn replace_by_uncounted(&mut self, uncounted: Facts) {
+        let clock = Clock {
+            counting_s: 0.0,
+            stops: 0,
+            own_sys_s: uncounted.clock.sys_s,
+            counted_run_s: self.clock.wall_s,
+            ..uncounted.clock
+        };
+        *self = Facts {
+            clock,
+            calls: self.calls.take(),
+            inside: self.inside.take(),
+            prices: std::mem::take(&mut self.prices),
+            ..uncounted
+        };
+        scale_kinds(self);
+    }
 }
 
 fn note_clock(facts: &mut Facts) {
@@ -192,5 +231,26 @@ mod tests {
         assert!((less.own_wall_s(2) - 1.0).abs() < 1e-9, "{less:?}");
         let few = Threads { looks: 3, ..threads };
         assert_eq!(without_waits_for_the_tracer(clock, &few), clock);
+    }
+
+    #[test]
+    fn a_short_run_that_counting_slowed_much_is_replaced_by_one_that_was_not_counted() {
+        let mut facts = Facts { ending: Some("returned 0".to_owned()), ..made(0.5) };
+        let kind = CallKind { name: "lseek".to_owned(), calls: 20_000, seconds: 0.7 };
+        facts.calls.as_mut().unwrap().kinds.push(kind);
+        note_counting(&mut facts);
+        assert!(!is_much(&facts), "counting took a third of its own time");
+        facts.clock.counting_s = 2.0;
+        assert!(is_much(&facts));
+        let long = Clock { wall_s: 60.0, counting_s: 35.0, ..facts.clock };
+        assert!(!is_much(&Facts { clock: long, ..facts.clone() }));
+        assert!(!is_much(&Facts { ending: Some("returned 1".to_owned()), ..facts.clone() }));
+        let clock = Clock { wall_s: 0.2, user_s: 0.1, sys_s: 0.01, stops: 7, ..Clock::default() };
+        facts.replace_by_uncounted(Facts { clock, ..Facts::default() });
+        let Clock { wall_s, own_sys_s, counting_s, counted_run_s, stops, .. } = facts.clock;
+        assert_eq!((wall_s, own_sys_s, counting_s, counted_run_s, stops), (0.2, 0.01, 0.0, 4.0, 0));
+        let kinds = &facts.calls.as_ref().unwrap().kinds;
+        assert!((kinds[0].seconds - 0.01).abs() < 1e-9 && kinds[0].calls == 20_000);
+        assert!(facts.price_s(Service::SystemCall) > 0.0, "prices are kept");
     }
 }

@@ -105,6 +105,8 @@ pub struct Clock {
     pub own_sys_s: f64,
     /// Wall-clock time that stops for counting took.
     pub counting_s: f64,
+    /// The wall-clock time of the run in which calls were counted, if that was another one; otherwise zero.
+    pub counted_run_s: f64,
     /// Time that the threads waited for a CPU while others had it, added up.
     pub queued_s: f64,
     /// The number of times that a thread was stopped.

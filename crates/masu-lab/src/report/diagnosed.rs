@@ -167,6 +167,10 @@ fn ran(diagnosis: &Diagnosis) -> String {
     if clock.counting_s >= 0.01 * clock.wall_s {
         parts.push(format!("of that, counting took about {}", seconds(clock.counting_s)));
     }
+    if clock.counted_run_s > 0.0 {
+        let counted = seconds(clock.counted_run_s);
+        parts.push(format!("its calls were counted in another run, which took {counted}"));
+    }
     parts.push(format!("CPU {} user, {} kernel", seconds(clock.user_s), seconds(clock.sys_s)));
     parts.push(format!("{} at the peak", bytes(peak)));
     let named = diagnosis.findings.iter().any(|one| one.id == Id::Growth);
