@@ -329,6 +329,9 @@ impl Witness for Bounded<'_> {
 
     fn start(&mut self, pid: Pid, new: Pid) {
         self.counter.start(pid, new);
+        if self.counter.live.len() > 1 {
+            self.duty.note_several_threads();
+        }
         if self.duty.samples_from_s().is_some() {
             let process = self.counter.process_of(new).unwrap_or(new);
             self.shared.wanted().threads.insert(new, process);

@@ -13,8 +13,9 @@ const WINDOW_MAX_S: f64 = 0.2;
 /// Seconds from the end of a window to the next: with it, counting takes less than as long again as the program.
 const PAUSE_S: f64 = 0.06;
 
-/// At first windows and pauses are shorter, until windows took this long together: a short program, too, is to meet many
-/// windows, or phases of it would stand for others.
+/// At first windows and pauses of a single thread are shorter, until windows took this long together: a short program,
+/// too, is to meet many windows, or phases of it would stand for others. Several threads need the long pauses, to wait for
+/// each other again as they do when nobody stops them.
 const EARLY_S: f64 = 1.0;
 const EARLY_WINDOW_S: f64 = 0.01;
 const EARLY_PAUSE_S: f64 = 0.005;
@@ -22,7 +23,7 @@ const EARLY_PAUSE_S: f64 = 0.005;
 /// The number of stops up to which all calls are counted, and the number for each second: 2 % to 10 % of it on most
 /// machines. Where a stop takes long, only as many as take these times together.
 const STOPS_FREE: f64 = 15_000.0;
-const STOPS_FREE_S: f64 = 0.6;
+const STOPS_FREE_S: f64 = 1.0;
 const STOPS_A_SECOND: f64 = 2_000.0;
 const STOPS_A_SECOND_S: f64 = 0.15;
 
@@ -52,6 +53,7 @@ pub(super) struct Duty {
     /// Seconds of pauses that are over, and of windows.
     paused_s: f64,
     windows_s: f64,
+    has_several_threads: bool,
 }
 
 impl Duty {
@@ -68,6 +70,7 @@ impl Duty {
             samples_from_s: None,
             paused_s: 0.0,
             windows_s: 0.0,
+            has_several_threads: false,
         }
     }
 
@@ -87,7 +90,7 @@ impl Duty {
     }
 
     fn is_early(&self) -> bool {
-        self.windows_s < EARLY_S
+        self.windows_s < EARLY_S && !self.has_several_threads
     }
 
     fn window_s(&self) -> f64 {
@@ -106,6 +109,11 @@ impl Duty {
     /// Notes the time that the tracer has waited for a CPU since the start.
     pub(super) fn waited(&mut self, waited_s: f64) {
         self.waited_s = waited_s;
+    }
+
+    /// Notes that there are several threads or processes.
+    pub(super) fn note_several_threads(&mut self) {
+        self.has_several_threads = true;
     }
 
     pub(super) fn stops(&self) -> u64 {
@@ -187,6 +195,29 @@ mod tests {
                 assert!(duty.samples_from_s().is_some());
             }
         }
+    }
+
+    #[test]
+    fn a_single_thread_has_short_windows_at_first_and_several_have_long_ones() {
+        let pause_after = |windows: usize, several: bool| {
+            let mut duty = Duty::new(STOP_S);
+            if several {
+                duty.note_several_threads();
+            }
+            duty.waited(1.5);
+            let mut now_s = 0.1;
+            assert!(duty.turn(now_s));
+            for _ in 0..windows {
+                now_s += 1.1 * duty.pause_s();
+                assert!(duty.turn(now_s) && duty.is_open());
+                (0..STOPS_MIN).for_each(|_| duty.note());
+                now_s += WINDOW_S;
+                assert!(duty.turn(now_s) && !duty.is_open());
+            }
+            duty.pause_s()
+        };
+        assert_eq!((pause_after(5, false), pause_after(100, false)), (EARLY_PAUSE_S, PAUSE_S));
+        assert_eq!(pause_after(5, true), PAUSE_S);
     }
 
     #[test]
