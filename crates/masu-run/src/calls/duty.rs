@@ -211,7 +211,7 @@ mod tests {
                 now_s += 1.1 * duty.pause_s();
                 assert!(duty.turn(now_s) && duty.is_open());
                 (0..STOPS_MIN).for_each(|_| duty.note());
-                now_s += WINDOW_S;
+                now_s += 1.1 * WINDOW_S;
                 assert!(duty.turn(now_s) && !duty.is_open());
             }
             duty.pause_s()
