@@ -40,6 +40,18 @@ const OTHERS: [&str; 12] = [
     "exit_group",
 ];
 
+/// Stops take up to this many times their price of CPU time: caches are cold after a program ran for long.
+const STOPS_AT_MOST: f64 = 2.0;
+
+/// The kernel's time of which stops for counting cannot be a part.
+fn sure_sys_s(facts: &Facts) -> f64 {
+    let clock = &facts.clock;
+    let stops_s = STOPS_AT_MOST * clock.stops as f64 * facts.price_s(Service::CountedCallCpu);
+    let sampled = facts.calls.as_ref().and_then(|calls| calls.sampled).unwrap_or_default();
+    let unseen_s = sampled.unseen_sys_s.min(clock.sys_s);
+    unseen_s + (clock.sys_s - unseen_s - stops_s).max(0.0)
+}
+
 /// The kernel works for the program most of the time, and no other finding says why.
 pub(super) fn calls(facts: &Facts, found: &[Finding]) -> Option<Finding> {
     let explained = [
@@ -61,7 +73,7 @@ pub(super) fn calls(facts: &Facts, found: &[Finding]) -> Option<Finding> {
     let own: Vec<&CallKind> =
         kinds.iter().filter(|kind| !OTHERS.contains(&kind.name.as_str())).collect();
     let faults_s = facts.memory.minor_faults as f64 * facts.price_s(Service::PageFault);
-    let kernel_s = (clock.own_sys_s - faults_s).max(0.0);
+    let kernel_s = (clock.own_sys_s.min(sure_sys_s(facts)) - faults_s).max(0.0);
     let all_s: f64 = kinds.iter().map(|kind| kind.seconds).sum();
     let own_s: f64 = own.iter().map(|kind| kind.seconds).sum();
     let is_known = all_s > 0.0 && all_s >= KNOWN * kernel_s;

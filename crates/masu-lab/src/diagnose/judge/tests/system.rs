@@ -2,8 +2,9 @@
 
 use super::super::super::facts::{Clock, Facts, Others};
 use super::super::super::finding::{Confidence, Id};
-use super::{MIB, calling, first, ids, quiet};
+use super::{MIB, calling, first, ids, price, quiet};
 use masu_run::calls::CallKind;
+use masu_run::prices::Service;
 
 /// A program that spends nine seconds of ten in the kernel, for these calls.
 fn calling_the_kernel(kinds: &[(&str, u64, f64)]) -> Facts {
@@ -51,6 +52,12 @@ fn a_program_that_is_mostly_system_calls_gets_their_names() {
     let mut stolen = unknown.clone();
     stolen.others = Others { stolen_share: Some(0.43), ..stolen.others };
     assert!(!ids(&stolen).contains(&Id::SystemCalls), "stops took longer than their price");
+    let mut stopped = calling_the_kernel(&[("read", 4_000_000, 4.0)]);
+    stopped.clock.stops = 200_000;
+    stopped.prices.known.push(price(Service::CountedCallCpu, 10_000.0));
+    assert!(ids(&stopped).contains(&Id::SystemCalls), "stops took four seconds at most");
+    stopped.clock.stops = 400_000;
+    assert!(!ids(&stopped).contains(&Id::SystemCalls), "stops may have taken eight seconds");
     unknown.memory.minor_faults = 4_000_000;
     assert!(!ids(&unknown).contains(&Id::SystemCalls));
 }
