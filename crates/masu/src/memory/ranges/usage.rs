@@ -103,7 +103,8 @@ impl Usage {
 /// the block, and holds no lock.
 #[inline]
 pub(crate) fn note_freed(first: &'static Slice, slices: usize) {
-    if USAGE.wants_early_look(slices) {
+    // Only the first slice of a dedicated arena has a record.
+    if USAGE.wants_early_look(slices) && !first.arena().is_dedicated() {
         USAGE.note(look(first, slices));
     }
 }
