@@ -204,6 +204,7 @@ impl Owner {
         let used_bytes = if zeroed { 0 } else { size };
         let run = self.holdings().allocate_large(self, slices, align, used_bytes);
         let Some(Run { first, zero }) = run else { return ptr::null_mut() };
+        first.zero.set(zeroed);
         large::zeroed_if(zeroed && !zero, first, size)
     }
 

@@ -489,12 +489,13 @@ pub(crate) fn is_worth_huge_pages(live_bytes: usize, large: bool, shards: usize)
     live_bytes >= count * HUGE_PAGE_BYTES && live_bytes >= count * huge_page_bytes()
 }
 
-/// Whether a large block of `bytes` that joins `live_bytes` of live memory is worth the huge pages that it fills.
-pub(crate) fn fills_huge_pages(bytes: usize, live_bytes: usize, zeroed: bool) -> bool {
+/// Whether a large block of `bytes` that joins `live_bytes` of live memory is worth the huge pages that it fills; `zeroed`
+/// for a zeroed one, with the bytes that it may have and will be filled, as others were.
+pub(crate) fn fills_huge_pages(bytes: usize, live_bytes: usize, zeroed: Option<usize>) -> bool {
     let huge_page = huge_page_bytes();
     // A zeroed block has no room to grow, but little of it may be used: it may double what is resident, and no more.
-    let is_long = if zeroed {
-        bytes >= huge_page && bytes <= live_bytes
+    let is_long = if let Some(filled_bytes) = zeroed {
+        bytes >= huge_page && bytes <= live_bytes.max(filled_bytes)
     } else {
         bytes >= FILLED_LENGTH_MIN * huge_page
     };

@@ -26,6 +26,7 @@ pub(crate) fn allocate(size: usize, align: usize, zeroed: bool) -> *mut u8 {
         && let Some(first) = parked.and_then(|parked| parked.take(slices))
     {
         first.kind.set(Kind::Large);
+        first.zero.set(zeroed);
         count(first, size);
         return zeroed_if(zeroed, first, size);
     }
@@ -43,6 +44,7 @@ pub(crate) fn allocate(size: usize, align: usize, zeroed: bool) -> *mut u8 {
     drop(ranges);
     map::set(first.address(), 1, LARGE);
     page::refresh_for_large(slices);
+    first.zero.set(zeroed);
     count(first, size);
     zeroed_if(zeroed && !zero, first, size)
 }

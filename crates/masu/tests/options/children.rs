@@ -30,7 +30,7 @@ fn child() {
     let name = std::env::var("CHILD").expect("the test names one");
     call! { name.as_str(), changed::run(&name),
         cached late freed freed_small freed_arena threads grown grown_little
-        grown_after_dense grown_after_sparse sharing
+        grown_after_dense grown_after_sparse zeroed_after_filled zeroed_after_sparse zeroed_again sharing
         transferred limited limited_heap reserved without_memory
     }
 }
@@ -201,6 +201,56 @@ fn grown_after_dense() {
 
 fn grown_after_sparse() {
     report("wanted", wanted_after(64));
+}
+
+/// Whether a zeroed block of 60 MiB is huge after a freed one of 16 MiB, of which the first `written` bytes were used.
+fn zeroed_after(written: usize) -> usize {
+    let before = masu::c::calloc(16, MIB);
+    // SAFETY: The block is that long and has no other user.
+    unsafe { before.write_bytes(1, written) };
+    free([before]);
+    let table = masu::c::calloc(60, MIB);
+    usize::from(advice_at(table.addr() + 50 * MIB).0)
+}
+
+fn zeroed_after_filled() {
+    report("wanted", zeroed_after(16 * MIB));
+}
+
+fn zeroed_after_sparse() {
+    report("wanted", zeroed_after(MIB));
+}
+
+/// A table of 64 MiB again and again, in the same memory.
+fn zeroed_again() {
+    const SIZE: usize = 64 * MIB;
+    let start = resident_bytes();
+    let mut first = ptr::null_mut();
+    for round in 0..8 {
+        let table = masu::c::calloc(1, SIZE);
+        if round == 0 {
+            first = table;
+        }
+        assert_eq!(table, first, "retained memory is used again");
+        for at in [0, 1, 3 * MIB + 17, SIZE / 2, SIZE - 1] {
+            // SAFETY: The byte lies in the block, which has no other user.
+            unsafe {
+                assert_eq!(table.add(at).read(), 0);
+                table.add(at).write(1);
+            }
+        }
+        free([table]);
+    }
+    report("resident", resident_bytes().saturating_sub(start));
+    // A filled table is zeroed as well.
+    for _ in 0..2 {
+        let table = masu::c::calloc(1, SIZE);
+        // SAFETY: As above.
+        let bytes = unsafe { std::slice::from_raw_parts_mut(table, SIZE) };
+        assert!(bytes.iter().all(|byte| *byte == 0));
+        bytes.fill(1);
+        free([table]);
+    }
 }
 
 /// The lines of `smaps` for the mapping that holds `address`.

@@ -153,6 +153,21 @@ fn huge_pages_end_where_freed_blocks_were_little_used() {
 }
 
 #[test]
+#[cfg_attr(feature = "secure", ignore = "freed memory is not read in the hardened build")]
+fn a_zeroed_block_has_huge_pages_if_a_shorter_one_was_filled() {
+    let wanted = usize::from(huge_page_bytes().is_some_and(|bytes| 8 * bytes <= 16 * MIB));
+    assert_eq!(run("zeroed_after_filled", &[]).get("wanted"), wanted);
+    assert_eq!(run("zeroed_after_sparse", &[]).get("wanted"), 0);
+}
+
+#[test]
+#[cfg_attr(feature = "secure", ignore = "blocks have other addresses there")]
+fn a_table_of_which_little_is_used_stays_small_where_its_memory_is_retained() {
+    let resident = run("zeroed_again", &[("MASU_RETAIN", "1G")]).get("resident");
+    assert!(resident < 8 * MIB, "{resident} bytes resident");
+}
+
+#[test]
 fn an_invalid_value_is_reported_once_and_the_default_applies() {
     let unset = run("freed", &[]);
     assert!(warnings(&unset).is_empty());

@@ -15,7 +15,7 @@ use crate::blocks::slot;
 use crate::memory::class::{Class, FOREIGN, HEAP, LANED_FIRST};
 use crate::memory::list::List;
 use crate::memory::map;
-use crate::memory::ranges::{Run, stripes};
+use crate::memory::ranges::{Run, stripes, usage};
 use crate::memory::slice::{Kind, SLICE_BYTES, Slice};
 use crate::platform::bounds::Bounded;
 use crate::platform::fault::{self, Fault};
@@ -340,6 +340,7 @@ impl Holdings {
     /// - It is one of this owner's, and nothing uses it any more.
     pub(super) unsafe fn free_large(&mut self, first: &'static Slice) {
         let slices = self.close_large(first);
+        usage::note_freed(first, slices);
         let mut ranges = stripes::of(first).lock();
         ranges.bring_home(slot::parked());
         ranges.count_large(-1, -slices.cast_signed());

@@ -2,7 +2,9 @@
 //!
 //! Relies on its parent for the runs. Large blocks of first-class heaps have the same runs; only their counts differ.
 
-use super::{Parked, stripes};
+use core::ptr::NonNull;
+
+use super::{Parked, stripes, usage};
 use crate::memory::slice::{ARENA_BYTES, SLICE_BYTES, Slice};
 use crate::platform::kernel::{self, Advice};
 
@@ -20,12 +22,22 @@ pub(crate) fn slices_if_possible(size: usize, align: usize) -> Option<usize> {
 
 /// The block of `size` bytes that starts with this slice, zeroed if `zeroed`.
 pub(crate) fn zeroed_if(zeroed: bool, first: &'static Slice, size: usize) -> *mut u8 {
-    let block = first.start().as_ptr();
-    if zeroed {
+    let block = first.start();
+    // A table of which little is used costs less by the faults of what its program touches, and stays small.
+    if zeroed && !(usage::is_hardly_used(first, slices_for(size)) && discard(block, size)) {
         // SAFETY: The block is that long, and nothing else uses it.
         unsafe { block.write_bytes(0, size) };
     }
-    block
+    block.as_ptr()
+}
+
+/// Returns the memory of a block to the kernel; returns whether it reads as zero now.
+#[cold]
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.purge.large_discard")]
+fn discard(block: NonNull<u8>, size: usize) -> bool {
+    // SAFETY: The block is that long and nothing else uses it; its last slice is its own as a whole.
+    unsafe { kernel::discard(block, slices_for(size) * SLICE_BYTES) }
 }
 
 /// The usable size of the large block that starts with this slice.

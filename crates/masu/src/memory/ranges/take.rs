@@ -241,7 +241,8 @@ impl Held<'_> {
     #[inline(never)]
     fn fills(&self, slices: usize, live_bytes: usize, used_bytes: usize) -> bool {
         let (bytes, live_bytes) = (slices * SLICE_BYTES, live_bytes - used_bytes);
-        !USAGE.is_sparse() && arena::fills_huge_pages(bytes, live_bytes, used_bytes == 0)
+        let zeroed = (used_bytes == 0).then(|| USAGE.filled_bytes());
+        !USAGE.is_sparse() && arena::fills_huge_pages(bytes, live_bytes, zeroed)
     }
 
     /// [`Held::commit`] for a block that is to begin with a huge page; what lies before that at the front becomes a free run.
@@ -286,6 +287,9 @@ impl Held<'_> {
             let seems_used = self.guard.unlocked(|| usage::is_end_used(first, slices));
             let live_bytes = if seems_used { self.live_bytes_of_all() } else { 0 };
             let huge = !USAGE.is_sparse() && is_worth_huge_pages(live_bytes, true);
+            if huge {
+                USAGE.begin();
+            }
             let grown = !arena.is_front(behind)
                 || arena.committed_front_slices() >= more
                 || self.commit(arena, more, huge);

@@ -24,6 +24,14 @@ const SAMPLES_MIN: u32 = 512;
 const SAMPLES_MAX: u32 = 16 * SAMPLES_MIN;
 /// Huge pages are not worth it where less than one part in this many is used.
 const USED_SHARE: u32 = 8;
+/// Shorter blocks are zeroed in the caches of the CPU, which costs less than to find out how much of them is used.
+const HARDLY_USED_SLICES_MIN: usize = (16 << 20) / SLICE_BYTES;
+/// OS pages sampled in a longer one. Where one in 30 is used, all of these are unused once in eight times.
+const HARDLY_USED_SAMPLES: usize = 64;
+/// A block is filled if at most one part in this many is unused.
+const FILLED_SHARE: u32 = 8;
+/// A zeroed block is expected to be filled, too, if it is at most so many times as long as one that was.
+const FILLED_AGAIN: usize = 4;
 
 /// The samples of this process.
 pub(super) static USAGE: Usage = Usage::new();
@@ -35,6 +43,8 @@ pub(super) struct Usage {
     is_sparse: AtomicBool,
     /// Whether large blocks have huge pages.
     has_begun: AtomicBool,
+    /// Slices of the longest zeroed block that was filled.
+    filled_slices: AtomicU32,
 }
 
 impl Usage {
@@ -44,6 +54,7 @@ impl Usage {
             used: AtomicU32::new(0),
             is_sparse: AtomicBool::new(false),
             has_begun: AtomicBool::new(false),
+            filled_slices: AtomicU32::new(0),
         }
     }
 
@@ -59,6 +70,12 @@ impl Usage {
         self.has_begun.store(true, Ordering::Relaxed);
     }
 
+    /// The bytes that a zeroed block may have and is expected to be filled, because others were.
+    pub(super) fn filled_bytes(&self) -> usize {
+        // ORDERING: As above.
+        self.filled_slices.load(Ordering::Relaxed) as usize * SLICE_BYTES * FILLED_AGAIN
+    }
+
     /// Whether to sample a run that is about to be purged and may be resident as a whole.
     pub(super) fn wants_look(&self, slices: usize) -> bool {
         // Where `mprotect` was refused, the hardened build has runs that cannot be read.
@@ -71,10 +88,10 @@ impl Usage {
 
     /// Whether to sample a large block that was freed.
     #[inline]
-    fn wants_early_look(&self, slices: usize) -> bool {
+    fn wants_early_look(&self, slices: usize, zeroed: bool) -> bool {
         // ORDERING: As above.
         let is_early = || {
-            self.has_begun.load(Ordering::Relaxed)
+            (zeroed || self.has_begun.load(Ordering::Relaxed))
                 && self.looked_at.load(Ordering::Relaxed) < SAMPLES_MIN
         };
         slices >= SLICES_MIN && is_early() && self.wants_look(slices)
@@ -100,12 +117,18 @@ impl Usage {
 }
 
 /// Samples a large block that its program has freed, while too little is known of the use of huge pages. The caller owns
-/// the block, and holds no lock.
+/// the block, and holds no lock of ranges.
 #[inline]
 pub(crate) fn note_freed(first: &'static Slice, slices: usize) {
+    let zeroed = first.zero.get();
     // Only the first slice of a dedicated arena has a record.
-    if USAGE.wants_early_look(slices) && !first.arena().is_dedicated() {
-        USAGE.note(look(first, slices));
+    if USAGE.wants_early_look(slices, zeroed) && !first.arena().is_dedicated() {
+        let look = look(first, slices);
+        USAGE.note(look);
+        if zeroed && look.is_filled() {
+            // ORDERING: As for the other fields.
+            USAGE.filled_slices.fetch_max(slices as u32, Ordering::Relaxed);
+        }
     }
 }
 
@@ -114,6 +137,12 @@ pub(crate) fn note_freed(first: &'static Slice, slices: usize) {
 pub(super) struct Look {
     looked_at: u32,
     used: u32,
+}
+
+impl Look {
+    fn is_filled(self) -> bool {
+        self.used * FILLED_SHARE >= self.looked_at * (FILLED_SHARE - 1)
+    }
 }
 
 /// Whether most of the end of a run was used, the last MiB or all of a shorter one: a block that only grows may be
@@ -125,30 +154,62 @@ pub(super) fn is_end_used(first: &'static Slice, slices: usize) -> bool {
     look.used * 2 > look.looked_at
 }
 
+/// Whether so little of a long block is used that the faults of what its program will touch cost less than zeroing all of
+/// it: a fault costs as much as zeroing some 30 OS pages. The caller owns the block.
+#[inline]
+pub(super) fn is_hardly_used(first: &'static Slice, slices: usize) -> bool {
+    // Only the first slice of a dedicated arena has a record.
+    slices >= HARDLY_USED_SLICES_MIN
+        && !first.arena().is_dedicated()
+        && is_unused_where_sampled(first, slices)
+}
+
+#[cold]
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.purge.usage_is_unused_where_sampled")]
+fn is_unused_where_sampled(first: &'static Slice, slices: usize) -> bool {
+    // Not the start, which is used in any case.
+    (1..=HARDLY_USED_SAMPLES).all(|sample| {
+        // A program that uses one OS page in some power of two must not use all of these, or none.
+        let os_page = sample.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (usize::BITS - 4);
+        // SAFETY: The slice lies in the block, to which no thread writes.
+        !unsafe { is_used(first.ahead(slices * sample / (HARDLY_USED_SAMPLES + 1)), os_page) }
+    })
+}
+
 /// Samples a run that no thread writes to now. Where nothing was written, this costs a few faults, which map the
 /// kernel's zero page.
 #[cold]
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.purge.usage_look")]
 pub(super) fn look(first: &'static Slice, slices: usize) -> Look {
-    /// The smallest OS page.
-    const OS_PAGE: usize = 4 << 10;
-    const WORDS: usize = OS_PAGE / size_of::<u64>();
     let step = slices.div_ceil(SAMPLES);
     let mut look = Look { looked_at: 0, used: 0 };
     let mut distance = 0;
     while distance < slices {
-        // SAFETY: The slice lies in the run.
-        let start = unsafe { first.ahead(distance) }.start();
-        // Not always the start: a block of which only the start is used must not count as used.
-        let at = (distance * 5 + 3) % (SLICE_BYTES / OS_PAGE) * OS_PAGE;
-        // SAFETY: The OS page lies in the slice, which no thread writes to. Any value is a valid number.
-        let words = unsafe { slice::from_raw_parts(start.add(at).cast::<u64>().as_ptr(), WORDS) };
         look.looked_at += 1;
-        look.used += u32::from(words.iter().any(|word| *word != 0));
+        // Not always the start: a block of which only the start is used must not count as used.
+        // SAFETY: The slice lies in the run, to which no thread writes.
+        look.used += u32::from(unsafe { is_used(first.ahead(distance), distance * 5 + 3) });
         distance += step;
     }
     look
+}
+
+/// Whether an OS page of a slice holds anything but zeros; `os_page` is taken modulo those of the slice.
+///
+/// # Safety
+///
+/// - The slice is readable, and no thread writes to it.
+unsafe fn is_used(slice: &'static Slice, os_page: usize) -> bool {
+    /// The smallest OS page.
+    const OS_PAGE: usize = 4 << 10;
+    const WORDS: usize = OS_PAGE / size_of::<u64>();
+    let at = os_page % (SLICE_BYTES / OS_PAGE) * OS_PAGE;
+    // SAFETY: The OS page lies in the slice, by the caller's condition. Any value is a valid number.
+    let words =
+        unsafe { slice::from_raw_parts(slice.start().add(at).cast::<u64>().as_ptr(), WORDS) };
+    words.iter().any(|word| *word != 0)
 }
 
 // The hardened build never samples.
@@ -163,10 +224,10 @@ mod tests {
     #[test]
     fn huge_pages_are_called_off_only_after_enough_was_looked_at() {
         let usage = Usage::new();
-        assert!(!usage.wants_early_look(SLICES_MIN), "nothing large has huge pages");
+        assert!(!usage.wants_early_look(SLICES_MIN, false), "nothing large has huge pages");
         usage.begin();
         for _ in 0..SAMPLES_MIN as usize / SAMPLES - 1 {
-            assert!(usage.wants_look(SLICES_MIN) && usage.wants_early_look(SLICES_MIN));
+            assert!(usage.wants_look(SLICES_MIN) && usage.wants_early_look(SLICES_MIN, false));
             usage.note(look_of(1));
             assert!(!usage.is_sparse());
         }
@@ -183,7 +244,7 @@ mod tests {
         assert!(!usage.is_sparse() && usage.wants_look(SLICES_MIN));
         assert!(!usage.wants_look(SLICES_MIN - 1));
         usage.begin();
-        assert!(!usage.wants_early_look(SLICES_MIN), "later, what is purged suffices");
+        assert!(!usage.wants_early_look(SLICES_MIN, false), "later, what is purged suffices");
         let mut notes = 0;
         while !usage.is_sparse() {
             usage.note(look_of(0));
