@@ -88,7 +88,8 @@ fn leading_zeros(value: f64) -> usize {
 
 /// A share as per cent: `0.4 %`, `2 %`, `35 %`.
 pub fn percent(value: f64) -> String {
-    let value = value * 100.0;
+    // Zero has no sign here.
+    let value = if value.abs() < 0.0005 { 0.0 } else { value * 100.0 };
     if value < 1.95 { format!("{value:.1} %") } else { format!("{value:.0} %") }
 }
 
@@ -126,6 +127,14 @@ mod tests {
         for (value, text) in table {
             assert_eq!(seconds(value), text);
         }
+    }
+
+    #[test]
+    fn a_share_of_nothing_has_no_sign() {
+        assert_eq!(
+            [percent(-0.0), percent(-0.000_4), percent(-0.001)],
+            ["0.0 %", "0.0 %", "-0.1 %"]
+        );
     }
 
     #[test]

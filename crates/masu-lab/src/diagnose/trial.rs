@@ -150,7 +150,7 @@ impl Trial {
         if !self.rest.is_empty() {
             let untried: Vec<&Variant> = self.rest.iter().map(|row| &row.variant).collect();
             let names = names_of(&untried);
-            leave_open(&mut diagnosis.findings, &names);
+            leave_open(&mut diagnosis.findings, &proof, &names);
             diagnosis.not_seen.push(format!(
                 "whether {names} would gain: there was no time; try it with: {}",
                 line(&diagnosis.command, &untried)
@@ -158,7 +158,7 @@ impl Trial {
         }
         for (row, error) in &self.failed {
             let name = name_of(&row.variant.label);
-            leave_open(&mut diagnosis.findings, name);
+            leave_open(&mut diagnosis.findings, &proof, name);
             diagnosis.not_seen.push(format!("whether {name} would gain: {error}"));
         }
         diagnosis.findings.sort_by_key(Finding::order);
@@ -166,12 +166,14 @@ impl Trial {
     }
 }
 
-/// Leaves open that the `untried` candidates gain: memory is not called fine because of the other candidates.
-fn leave_open(findings: &mut [Finding], untried: &str) {
+/// Leaves open that the `untried` candidates gain: memory is not called fine because of those in `proof`.
+fn leave_open(findings: &mut [Finding], proof: &Proof, untried: &str) {
+    let tried: Vec<&str> = proof.remedies.iter().map(|one| name_of(&one.medians.label)).collect();
+    let tried = tried.join(", ");
     for one in findings.iter_mut().filter(|one| one.id == Id::MemoryIsFine) {
         if one.confidence > Confidence::Low {
             one.title = format!(
-                "What was tried gains less than {}; not tried: {untried}",
+                "Less than {} is gained by {tried}; not tried: {untried}",
                 percent(if one.confidence == Confidence::High {
                     GAIN_DENIED
                 } else {

@@ -57,11 +57,11 @@ impl Outcome {
         }
         let claims = (!self.claims.is_empty()).then(|| Block::Sheet(sheet(&self.claims)));
         let sections = [
-            ("What the author saw then", self.then),
-            ("What this machine shows now", self.now),
+            ("The author's figures", self.then),
+            ("This machine's figures", self.now),
             ("The author's claims today", claims.into_iter().collect()),
-            ("What the lab says unaided", self.diagnosis),
-            ("What masu changes", self.change),
+            ("The lab's own diagnosis", self.diagnosis),
+            ("The change that masu makes", self.change),
         ];
         for (heading, blocks) in sections.into_iter().filter(|(_, blocks)| !blocks.is_empty()) {
             page.heading(2, heading);
@@ -70,7 +70,7 @@ impl Outcome {
         page.heading(2, "By hand");
         page.push(Block::Code(self.by_hand));
         if !missing.is_empty() {
-            page.heading(2, "What is missing here");
+            page.heading(2, "Missing here");
             let fact = |it: &Missing| Statement::new(&it.what, it.reason.as_str(), Tone::Plain);
             page.push(Block::Facts(missing.iter().map(fact).collect()));
         }

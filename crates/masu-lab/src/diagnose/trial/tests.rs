@@ -187,9 +187,10 @@ fn what_was_not_tried_on_a_busy_machine_is_not_called_fine() {
 #[test]
 fn where_something_was_not_tried_the_title_says_so_in_place_of_fine() {
     for (low, high, gain) in [(0.98, 1.02, "8 %"), (0.88, 1.1, "16 %")] {
-        let mut findings = with_trial(fine_so_far(), &proof(vec![remedy("masu", 1.0, low, high)]));
-        leave_open(&mut findings, "huge pages");
-        let title = format!("What was tried gains less than {gain}; not tried: huge pages");
+        let proof = proof(vec![remedy("masu", 1.0, low, high)]);
+        let mut findings = with_trial(fine_so_far(), &proof);
+        leave_open(&mut findings, &proof, "huge pages");
+        let title = format!("Less than {gain} is gained by another malloc; not tried: huge pages");
         assert_eq!((&findings[0].title, findings[0].confidence), (&title, Confidence::Low));
     }
 }
