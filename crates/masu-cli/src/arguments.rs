@@ -82,10 +82,10 @@ Examples:
 Exit: 0 done, 1 gate failed, 2 usage or failure, 130 stopped")]
 #[command(after_long_help = include_str!("arguments/help/compare.txt").trim_end())]
 pub(crate) struct Compare {
-    /// A variant, the first the reference; repeats
+    /// A variant; the first is the reference; repeats
     ///
-    /// One alone is held against the system's malloc. Without: every malloc found, or with -P the
-    /// system's alone.
+    /// A single one is compared with the system's malloc. Without this option: every malloc found, or
+    /// with -P only the system's.
     #[arg(short = 'a', long = "allocator", value_name = "VARIANT")]
     #[arg(help_heading = WHAT)]
     pub(crate) variants: Vec<Spec>,
@@ -98,7 +98,7 @@ pub(crate) struct Compare {
     /// A table for each value of {NAME}; repeats
     #[arg(long, value_name = "NAME=A,B", conflicts_with = "suite", help_heading = WHAT)]
     pub(crate) each: Vec<Parameter>,
-    /// Workloads, variants and all from this file
+    /// Read workloads, variants and options from FILE
     #[arg(long, value_name = "FILE", help_heading = WHAT)]
     #[arg(conflicts_with_all = ["words", "setup", "prepare", "cleanup", "scratch"])]
     pub(crate) suite: Option<PathBuf>,
@@ -108,8 +108,8 @@ pub(crate) struct Compare {
     pub(crate) only: Vec<String>,
     /// Timed runs of each variant [default: up to 30]
     ///
-    /// By default until each difference is shown, or can be no larger than 2 %. At most 30, or as many as take about a
-    /// minute, or 12 where these take longer; that many in any case with --decide or --fail-if-slower.
+    /// By default runs end when each difference is shown, or can be no larger than 2 %. At most 30, or as many as take
+    /// about a minute, or 12 if these take longer. With --decide or --fail-if-slower: always that many.
     #[arg(short = 'n', long, value_name = "RUNS", value_parser = count)]
     #[arg(conflicts_with_all = ["budget", "precision"], help_heading = LONG)]
     pub(crate) runs: Option<u32>,
@@ -118,9 +118,9 @@ pub(crate) struct Compare {
     /// Ends earlier when every interval is narrow. Warm-ups come on top.
     #[arg(long, value_name = "TIME", value_parser = time, help_heading = LONG)]
     pub(crate) budget: Option<Duration>,
-    /// Until intervals are ± this narrow [default: 1]
+    /// Run until intervals are ± this narrow [default: 1]
     ///
-    /// In per cent of the estimate; within 10 minutes where there is no --budget.
+    /// In per cent of the estimate; within 10 minutes if there is no --budget.
     #[arg(long, value_name = "PCT", value_parser = share, help_heading = LONG)]
     #[arg(allow_negative_numbers = true)]
     pub(crate) precision: Option<f64>,
@@ -128,13 +128,13 @@ pub(crate) struct Compare {
     pub(crate) around: Around,
     #[command(flatten)]
     pub(crate) server: Server,
-    /// Decides [default: wall]; cpu, peak_rss, …
+    /// The measure that decides [default: wall]
     ///
-    /// wall, user, sys, cpu, peak_rss, minor_faults, major_faults, switches; of servers throughput,
+    /// wall, user, sys, cpu, peak_rss, minor_faults, major_faults, switches; of servers: throughput,
     /// latency_p50, latency_p99, latency_p999, cpu_per_request.
     #[arg(long, value_name = "MEASURE", value_parser = measure, help_heading = RESULT)]
     pub(crate) primary: Option<Measure>,
-    /// Exit 1 if one is surely slower by this much
+    /// Exit 1 if a variant is surely slower by this much
     ///
     /// In per cent of the reference, by the primary measure. An undecided comparison passes
     /// with a warning; one with too few runs to be judged at all, or too many
@@ -144,9 +144,9 @@ pub(crate) struct Compare {
     pub(crate) fail_if_slower: Option<f64>,
     /// Fix a criterion first: 'masu if wall <= 0.97'
     ///
-    /// By intervals of ratios to the reference; more conditions behind `and`, of any measure, with <= or >=. It is
-    /// kept in FILE, and the exit code follows it: 0 where all of it is shown to hold, 1 where it is not, 2 where
-    /// there is no verdict.
+    /// Conditions on the intervals of the ratios to the reference: any measure, <= or >=, joined by `and`. The
+    /// criterion is kept in FILE. The exit code follows it: 0 if all of it is shown to hold, 1 if not, 2 if there is
+    /// no verdict.
     #[arg(long, value_name = "CRITERION", conflicts_with = "fail_if_slower")]
     #[arg(help_heading = RESULT)]
     pub(crate) decide: Option<Criterion>,
@@ -155,18 +155,18 @@ pub(crate) struct Compare {
     pub(crate) json: Option<PathBuf>,
     /// Go on with the comparison that FILE holds
     ///
-    /// Alone, without a program: with what it was begun with.
+    /// Alone, without a program: with the options that it was begun with.
     #[arg(long, value_name = "FILE", help_heading = RESULT)]
     pub(crate) resume: Option<PathBuf>,
-    /// Keep names of user, host, home out, or TEXT
+    /// Leave out the names of user, host and home, or TEXT
     #[arg(long, value_name = "TEXT", num_args = 0..=1, require_equals = true)]
     #[arg(default_missing_value = "", help_heading = RESULT, hide_short_help = true)]
     pub(crate) redact: Vec<String>,
-    /// The order of runs that an earlier one drew
+    /// Repeat the order of runs of an earlier comparison
     #[arg(long, value_name = "N", value_parser = seed, help_heading = RESULT)]
     #[arg(hide_short_help = true)]
     pub(crate) seed: Option<u64>,
-    /// This page; --help says more
+    /// This page; --help for all options
     #[arg(short, long, action = ArgAction::Help, help_heading = RESULT)]
     pub(crate) help: Option<bool>,
     /// The program and its arguments
@@ -197,14 +197,14 @@ pub(crate) struct Around {
     pub(crate) timeout: Option<Duration>,
     /// Kill runs that hold more: 512M, 2G
     ///
-    /// The resident bytes of the whole process tree. Without: three quarters of the memory that is
-    /// available.
+    /// Resident bytes of the whole process tree. Without this option: three quarters of the memory
+    /// that is available.
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(crate) memory_limit: Option<u64>,
     /// Draw another placement in masu's heap for each run
     ///
-    /// Then what one layout gains or loses is spread over the runs, as that of the environment and of the
-    /// kernel's random addresses is in any case. For variants and programs that run on masu.
+    /// No single lucky layout decides then. The size of the environment and the kernel's random addresses vary in any
+    /// case. For variants and programs that run on masu.
     #[arg(long, hide_short_help = true)]
     pub(crate) shuffle_heap: bool,
 }
@@ -233,22 +233,22 @@ impl Around {
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = SERVER)]
 pub(crate) struct Server {
-    /// It is a server: keep it warm, load it in bursts
+    /// A server: keep it warm, load it in bursts
     ///
-    /// One runs under each variant, side by side, at {port} and with its data in {dir}; see
+    /// A server runs under each variant, side by side, at {port} and with its data in {dir}; see
     /// docs/servers.md.
     #[arg(long, requires = "load", conflicts_with_all = ["suite", "scratch"])]
     pub(crate) server: bool,
-    /// The work of a burst; URLs repeat, or @FILE
+    /// The load of a burst; URLs repeat, or @FILE
     #[arg(long, value_name = "URL|CMD", requires = "server")]
     pub(crate) load: Vec<String>,
     /// Ready when this answers [default: the load's URL]
     ///
-    /// HOST:PORT is ready when it takes connections, a URL when it is answered below 400, a command
-    /// when it returns 0.
+    /// HOST:PORT must accept a connection, a URL must answer with a status below 400, a command must
+    /// return 0.
     #[arg(long, value_name = "URL|HOST:PORT|CMD", requires = "server", hide_short_help = true)]
     pub(crate) ready: Option<String>,
-    /// The time that it may take to be ready [default: 60s]
+    /// The longest that a start may take [default: 60s]
     #[arg(long, value_name = "TIME", value_parser = time, requires = "server")]
     #[arg(hide_short_help = true)]
     pub(crate) ready_within: Option<Duration>,
@@ -258,15 +258,15 @@ pub(crate) struct Server {
     /// Connections to its URLs [default: 8]
     #[arg(long, value_name = "N", requires = "server", hide_short_help = true)]
     pub(crate) connections: Option<usize>,
-    /// Requests a second, whether answered or not
+    /// Requests a second, answered or not
     ///
-    /// Without, each connection asks again as soon as it is answered, and throughput decides; with
-    /// it, CPU time a request.
+    /// With it, CPU time per request decides. Without it, each connection sends its next request as
+    /// soon as it has an answer, and throughput decides.
     #[arg(long, value_name = "R", requires = "server", hide_short_help = true)]
     pub(crate) rate: Option<f64>,
-    /// Back to back for throughput, then R a second for latencies
+    /// Unlimited for throughput, then R a second for latencies
     ///
-    /// Each burst has both halves. R may be a share of what the reference answers: 50%.
+    /// Each burst has both halves. R may be a share of the reference's throughput: 50%.
     #[arg(long, value_name = "R", requires = "server", conflicts_with = "rate")]
     #[arg(hide_short_help = true)]
     pub(crate) latency_rate: Option<LatencyRate>,
@@ -278,18 +278,18 @@ pub(crate) struct Server {
     #[arg(long, value_name = "TIME", value_parser = time, requires = "server")]
     #[arg(hide_short_help = true)]
     pub(crate) burst: Option<Duration>,
-    /// Where servers cannot run side by side
+    /// For servers that cannot run side by side
     ///
-    /// Each run is then a start, a warm-up and a burst.
+    /// Each run is a start, a warm-up and a burst.
     #[arg(long, requires = "server", hide_short_help = true)]
     pub(crate) one_at_a_time: bool,
 }
 
 /// The groups of `masu compare --help`.
 const WHAT: &str = "What to compare";
-const LONG: &str = "How long";
+const LONG: &str = "Number of runs";
 const AROUND: &str = "Around the runs";
-const RESULT: &str = "What comes of it";
+const RESULT: &str = "Verdict and output";
 const SERVER: &str = "Servers";
 
 fn measure(text: &str) -> Result<Measure, String> {
@@ -360,13 +360,13 @@ pub(crate) struct Top {
     /// The process
     #[arg(short, long, value_name = "PID")]
     pub(crate) pid: Option<u32>,
-    /// Print it once, as text, and end
+    /// Print the page once, as text, and end
     #[arg(long)]
     pub(crate) once: bool,
     /// A line of JSON each time, until the process ends
     #[arg(long)]
     pub(crate) json: bool,
-    /// Look this often: 500ms, 2s, 1m
+    /// Time between two readings: 500ms, 2s, 1m
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = interval)]
     pub(crate) interval: Duration,
 }
@@ -397,14 +397,14 @@ pub(crate) struct Doctor {
     pub(crate) json: bool,
 }
 
-/// Allocators found, and those a package would bring
+/// Allocators found, and those that a package would install
 #[derive(Debug, Args)]
 #[command(override_usage = "masu list [OPTIONS]")]
 pub(crate) struct List {
-    /// Every setting a variant can have, and what it becomes for each malloc
+    /// Every setting of a variant, and its form for each malloc
     #[arg(long)]
     pub(crate) settings: bool,
-    /// Every option of masu, the allocator, and what it makes of glibc's
+    /// Every option of masu, the allocator, and those of glibc that it takes
     #[arg(long, conflicts_with = "settings")]
     pub(crate) options: bool,
     /// As JSON: the allocators, or with --options the options
@@ -423,7 +423,7 @@ Examples:
   masu man compare
   masu man --output ~/.local/share/man/man1")]
 pub(crate) struct Manual {
-    /// The command; without, masu's own page
+    /// The command [default: masu's own page]
     #[arg(value_name = "COMMAND", conflicts_with = "output")]
     pub(crate) command: Option<String>,
     /// Write every page into this folder

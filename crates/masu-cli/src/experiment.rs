@@ -54,7 +54,7 @@ pub(crate) fn perform(arguments: &arguments::Experiment) -> Result<Ending> {
         }
     }
     notices::say(notice(&format!(
-        "What was built and made stays in {} ({}) for the next time; `masu experiment --clean` removes it.",
+        "Built programs and inputs stay in {} ({}) for the next time; `masu experiment --clean` removes them.",
         cache.folder().display(),
         bytes(cache.size())
     )));

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-/// Machine code: how scattered a process's is; objects loaded densely
+/// Machine code: how scattered a process's is; load objects densely
 #[derive(Debug, Args)]
 #[command(override_usage = "masu code map -p PID\n       masu code load [OPTIONS] FILE|DIR…")]
 #[command(after_help = include_str!("help/code.txt").trim_end())]
@@ -40,7 +40,7 @@ pub(crate) struct CodeLoad {
     /// Objects (cc -c), static libraries, folders of them
     #[arg(value_name = "FILE|DIR", required = true)]
     pub(crate) paths: Vec<PathBuf>,
-    /// Call this function and say what it returns
+    /// Call this function and print its result
     #[arg(long, value_name = "NAME")]
     pub(crate) call: Option<String>,
     /// Into the lowest 2 GiB, which -fno-pic code needs

@@ -19,25 +19,25 @@ pub(crate) struct Diagnose {
     #[arg(short = 'a', long = "allocator", value_name = "VARIANT", default_value = "system")]
     #[arg(conflicts_with = "pid")]
     pub(crate) variant: Spec,
-    /// A process that runs already
+    /// A running process
     #[arg(short, long, value_name = "PID", conflicts_with = "words")]
     pub(crate) pid: Option<u32>,
     /// With -p: count its system calls; stops it at each
     #[arg(long)]
     pub(crate) attach: bool,
-    /// With -p: look for so long [default: 5s]
+    /// With -p: observe for this long [default: 5s]
     #[arg(long = "for", value_name = "TIME", value_parser = time)]
     pub(crate) patience: Option<Duration>,
-    /// Two more runs: who frees, what lives, how often
+    /// Two more runs: threads that free, lifetimes, rates
     #[arg(long, conflicts_with = "pid")]
     pub(crate) inside: bool,
-    /// It writes to a terminal, as by hand, and not a pipe
+    /// Give it a terminal to write to, not a pipe
     #[arg(long, conflicts_with = "pid")]
     pub(crate) terminal: bool,
-    /// Run settings and mallocs it names against it
+    /// Then measure the settings and mallocs that it names
     #[arg(long, conflicts_with = "pid")]
     pub(crate) prove: bool,
-    /// Run it once and no more, whatever that leaves open
+    /// Run it once only, even if that leaves something open
     #[arg(long, conflicts_with_all = ["pid", "inside", "prove"])]
     pub(crate) once: bool,
     /// As JSON

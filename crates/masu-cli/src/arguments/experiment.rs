@@ -11,7 +11,7 @@ use clap::Args;
                             masu experiment [--clean]")]
 #[command(after_help = include_str!("help/experiment.txt").trim_end())]
 pub(crate) struct Experiment {
-    /// The experiments; without, they are listed
+    /// The experiments [default: list them]
     #[arg(value_name = "NAME", conflicts_with_all = ["all", "clean"])]
     pub(crate) names: Vec<String>,
     /// All of them
@@ -26,10 +26,10 @@ pub(crate) struct Experiment {
     /// As little as shows that everything works
     #[arg(long, hide = true, conflicts_with_all = ["quick", "full", "clean"])]
     pub(crate) tiny: bool,
-    /// Where pages and results go
+    /// Folder of pages and results
     #[arg(short, long, value_name = "DIR", default_value = "masu-experiments")]
     pub(crate) output: PathBuf,
-    /// Where programs are built and inputs kept [default: masu/experiments in the user's cache]
+    /// Folder of built programs and inputs [default: masu/experiments in the user's cache]
     #[arg(long, value_name = "DIR")]
     pub(crate) cache: Option<PathBuf>,
     /// A checkout of masu [default: the one around this folder]

@@ -41,7 +41,7 @@ pub(crate) struct HeapShow {
     /// A profile
     #[arg(value_name = "FILE", required_unless_present = "process")]
     pub(crate) file: Option<PathBuf>,
-    /// Ask this process for its profile, as it is now
+    /// Ask this process for its profile of now
     #[arg(short, long, value_name = "PID", conflicts_with = "file")]
     pub(crate) process: Option<u32>,
     #[command(flatten)]
@@ -59,7 +59,7 @@ pub(crate) struct HeapDiff {
     /// The profile to start from
     #[arg(value_name = "OLD")]
     pub(crate) old: PathBuf,
-    /// The one to compare with it
+    /// The profile to compare with it
     #[arg(value_name = "NEW")]
     pub(crate) new: PathBuf,
     #[command(flatten)]
@@ -68,7 +68,7 @@ pub(crate) struct HeapDiff {
 
 #[derive(Debug, Args)]
 pub(crate) struct View {
-    /// live or allocated: what was not freed, or all there ever was
+    /// live or allocated: blocks not freed yet, or all blocks ever
     #[arg(long, value_name = "WHICH", default_value = "live")]
     pub(crate) of: Which,
     /// Count blocks instead of bytes

@@ -22,16 +22,14 @@ Exit: 0 done, 2 usage or failure, 130 stopped")]
 pub(crate) struct Tune {
     /// The time it may take: 60s, 5m, 1h
     ///
-    /// It ends earlier when more runs would tell no more.
+    /// It ends earlier when more runs would decide nothing more.
     #[arg(long, value_name = "TIME", value_parser = time, default_value = "5m")]
     #[arg(help_heading = WHAT)]
     pub(crate) budget: Duration,
     /// The measure to reduce: wall, cpu or peak_rss
     #[arg(long, value_name = "MEASURE", default_value = "wall", help_heading = WHAT)]
     pub(crate) primary: Goal,
-    /// Try this, not what masu would; repeats
-    ///
-    /// Against the program as it is.
+    /// Try this instead of masu's own candidates; repeats
     #[arg(short = 'a', long = "allocator", value_name = "VARIANT")]
     #[arg(help_heading = WHAT)]
     pub(crate) variants: Vec<Spec>,
@@ -39,7 +37,7 @@ pub(crate) struct Tune {
     pub(crate) around: Around,
     /// Lines to paste: env, systemd, docker, kubernetes
     ///
-    /// Repeats. Without: the first three.
+    /// Repeats. Without this option: the first three.
     #[arg(long = "as", value_name = "FORM", help_heading = RESULT)]
     pub(crate) forms: Vec<Form>,
     /// As JSON
@@ -48,11 +46,11 @@ pub(crate) struct Tune {
     /// Write it here: .html, .md, .txt or .json
     #[arg(short, long, value_name = "FILE", help_heading = RESULT)]
     pub(crate) output: Option<PathBuf>,
-    /// The order of runs, to have the same again
+    /// Repeat the order of runs of an earlier search
     #[arg(long, value_name = "N", value_parser = seed, help_heading = RESULT)]
     #[arg(hide_short_help = true)]
     pub(crate) seed: Option<u64>,
-    /// This page; --help says more
+    /// This page; --help for all options
     #[arg(short, long, action = ArgAction::Help, help_heading = RESULT)]
     pub(crate) help: Option<bool>,
     #[command(flatten)]

@@ -18,7 +18,7 @@ fn brk_is_rerun_and_its_pages_say_what_came_of_it() {
     assert!(stderr_text.contains("--clean"), "where the cache is: {stderr_text}");
     markdown(&output);
     let html = fs::read_to_string(output.join("brk.html")).unwrap();
-    assert!(html.contains("<svg ") && html.contains("What masu changes"), "{html}");
+    assert!(html.contains("<svg ") && html.contains("The change that masu makes"), "{html}");
     assert!(!html.contains("<script"), "{html}");
 
     printed(&mut masu(&["experiment", "--clean", "--cache", cache.to_str().unwrap()]));
@@ -30,12 +30,12 @@ fn markdown(output: &Path) {
     let page = fs::read_to_string(output.join("brk.md")).unwrap();
     let parts = [
         "**Today's machine",
-        "## What the author saw then",
+        "## The author's figures",
         "| 10,000,000 | 3 | 1.578 |",
-        "## What this machine shows now",
+        "## This machine's figures",
         "MALLOC\\_TOP\\_PAD\\_=100000",
         "## The author's claims today",
-        "## What masu changes",
+        "## The change that masu makes",
         "## By hand",
         "## The machine",
     ];
