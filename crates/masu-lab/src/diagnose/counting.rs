@@ -26,9 +26,7 @@ pub(super) fn note_counting(facts: &mut Facts) {
 /// Whether counting took so much of the run of a short program that its times are better taken from another run.
 pub(super) fn is_much(facts: &Facts) -> bool {
     let own_s = facts.clock.own_wall_s(facts.cpus);
-    facts.clock.counting_s >= MUCH * own_s
-        && own_s <= REPEATED_MOST_S
-        && facts.ending.as_deref() == Some("returned 0")
+    facts.clock.counting_s >= MUCH * own_s && own_s <= REPEATED_MOST_S && facts.has_ended_well()
 }
 
 /// Makes the times of calls no longer than the kernel's time.

@@ -90,6 +90,12 @@ impl Failure {
         last_lines.reverse();
         Some(Failure { how: ending.to_string(), code, is_over_limit, last_lines })
     }
+
+    /// Whether the exit code may be the program's answer: solvers, and programs that search or compare, answer by it and
+    /// write nothing to their standard error. A shell returns the codes from 126 on.
+    pub(super) fn may_be_answer(&self) -> bool {
+        self.last_lines.is_empty() && self.code.is_some_and(|code| (1..126).contains(&code))
+    }
 }
 
 /// The times of a run, in seconds, and its stops and context switches.
@@ -459,6 +465,12 @@ pub struct Site {
 }
 
 impl Facts {
+    /// Whether the program did its work and ended: its times are worth something.
+    pub(super) fn has_ended_well(&self) -> bool {
+        self.ending.as_deref() == Some("returned 0")
+            || self.failure.as_ref().is_some_and(Failure::may_be_answer)
+    }
+
     /// The price of a service in seconds; zero if it is not known, so that nothing is blamed on the service.
     pub(crate) fn price_s(&self, service: Service) -> f64 {
         self.prices.of(service).unwrap_or(0.0) / 1e9

@@ -211,7 +211,7 @@ pub fn after(
                 .to_owned(),
         );
     }
-    if facts.ending.as_deref() != Some("returned 0") || facts.clock.own_cpu_s() < CPU_MIN_S {
+    if !facts.has_ended_well() || facts.clock.own_cpu_s() < CPU_MIN_S {
         return Ok(None);
     }
     if let Some(refusal) = &workload.program.refusal {

@@ -7,13 +7,10 @@ use masu_run::quantity::seconds;
 /// The finding about a failure, with the last lines of the program's output.
 pub(super) fn failed(facts: &Facts) -> Option<Finding> {
     let failure = facts.failure.as_ref()?;
-    // Programs that search or compare return 1 if they found nothing, or a difference.
-    let is_answer = failure.code == Some(1) && failure.last_lines.is_empty();
-    let (title, confidence) = if is_answer {
-        (
-            "It returned 1: it failed, or found nothing, as grep and diff say it".to_owned(),
-            Confidence::Low,
-        )
+    let (title, confidence) = if failure.may_be_answer() {
+        let title =
+            format!("It {}: it failed, or answers so, as grep, diff and solvers do", failure.how);
+        (title, Confidence::Low)
     } else {
         (format!("The program failed: it {}", failure.how), Confidence::High)
     };
@@ -41,6 +38,8 @@ pub(super) fn failed(facts: &Facts) -> Option<Finding> {
         "diagnose what it starts, as the user that it becomes, or run masu as root"
     } else if failure.is_over_limit {
         "give it more memory (--memory-limit), or find out why it holds so much"
+    } else if failure.may_be_answer() {
+        "if it failed, fix that first: the times of a program that fails say little"
     } else {
         "fix that first: the times of a program that fails say little"
     };

@@ -27,7 +27,8 @@ pub(super) fn clear(facts: &Facts, found: &[Finding]) -> Vec<Finding> {
     }
     let memory = memory(facts, found);
     // A program that failed is not called healthy.
-    let is_denied = |one: &Finding| facts.failure.is_some() && one.id == Id::MemoryIsFine;
+    let has_failed = facts.failure.as_ref().is_some_and(|failure| !failure.may_be_answer());
+    let is_denied = |one: &Finding| has_failed && one.id == Id::MemoryIsFine;
     findings.extend(memory.filter(|one| !is_denied(one)));
     findings
 }

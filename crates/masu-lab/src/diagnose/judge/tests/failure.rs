@@ -38,6 +38,9 @@ fn killed_over_the_limit_comes_first() {
 fn one_without_a_word_may_be_an_answer_and_a_stop_is_no_failure() {
     let answer = first(&failing(quiet(), &Ending::Exited(1), ""));
     assert_eq!((answer.id, answer.confidence), (Id::ProgramFailed, Confidence::Low));
+    let facts = failing(quiet(), &Ending::Exited(20), "");
+    assert_eq!(ids(&facts), [Id::ProgramFailed, Id::CpuBound, Id::MemoryIsFine]);
+    assert!(facts.has_ended_well() && !failing(quiet(), &Ending::Exited(127), "").has_ended_well());
     let said = first(&failing(quiet(), &Ending::Exited(1), "job: no input\n"));
     assert_eq!(said.confidence, Confidence::High);
     let shell = first(&failing(quiet(), &Ending::Exited(139), ""));
