@@ -71,13 +71,16 @@ const _: () =
 const _: () = assert!(offset_of!(Arena, slices) == 0);
 
 /// Held while arenas are reserved or grow, which takes system calls; taken before the ranges' lock. Only threads that need
-/// the same wait for it.
-pub(crate) static GROWTH: Lock<(), false> = Lock::new(());
+/// the same wait for it. On its own pair of cache lines, apart from words that every free of a run reads.
+#[repr(align(128))]
+pub(crate) struct Growth(pub(crate) Lock<(), false>);
+
+pub(crate) static GROWTH: Growth = Growth(Lock::new(()));
 
 /// Waits for the lock of growth. Not inlined, because it takes long enough.
 #[inline(never)]
 pub(crate) fn hold_growth() -> Guard<'static, (), false> {
-    GROWTH.lock()
+    GROWTH.0.lock()
 }
 
 /// All arenas, with gaps: an arena's address, with its slices in the low bits (as many as fit: 64 TiB), so that a search for

@@ -320,7 +320,7 @@ impl Set {
 
 /// Visits the lock of growth and those of all stripes, for `fork`.
 pub(crate) fn each_lock(visit: Visit<'_>) {
-    visit.see(arena::GROWTH.raw());
+    visit.see(arena::GROWTH.0.raw());
     let mut place = 0;
     // The number may grow until the last one is held.
     while place < count()

@@ -36,7 +36,9 @@ const FILLED_AGAIN: usize = 4;
 /// The samples of this process.
 pub(super) static USAGE: Usage = Usage::new();
 
-/// The result of all samples. Threads that add samples at once may lose some.
+/// The result of all samples. Threads that add samples at once may lose some. Every free of a large block reads it: on its
+/// own pair of cache lines, which some CPUs fetch together.
+#[repr(align(128))]
 pub(super) struct Usage {
     looked_at: AtomicU32,
     used: AtomicU32,

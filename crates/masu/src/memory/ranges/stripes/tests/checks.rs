@@ -180,7 +180,7 @@ fn readers_hold_one_stripe_at_a_time() {
             // `fork` takes all these in a handler that interrupted this thread.
             let is_free = |other: &usize| stripe(*other).try_lock_in_others().is_some();
             let free: Vec<_> = (0..4).filter(|other| other == &place || is_free(other)).collect();
-            let grows = GROWTH.try_lock().is_some();
+            let grows = GROWTH.0.try_lock().is_some();
             drop(ranges);
             reader.join().expect("it ends");
             assert_eq!((free.len(), grows), (4, true), "with {place}");
@@ -195,7 +195,7 @@ fn no_arena_is_unmapped_while_all_are_read() {
     let run = take(first(), 20_000).expect("addresses");
     let (arena, address) = (run.arena(), run.address());
     let mut before = read().reserved_bytes;
-    let growth = GROWTH.lock();
+    let growth = GROWTH.0.lock();
     thread::scope(|scope| {
         // SAFETY: It is the run's slice.
         let freeing = scope.spawn(move || free(unsafe { Slice::at(address) }));
