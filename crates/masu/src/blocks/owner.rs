@@ -14,7 +14,7 @@ use core::ptr;
 use crate::blocks::slot;
 use crate::memory::class::Class;
 use crate::memory::metadata;
-use crate::memory::ranges::{Run, large};
+use crate::memory::ranges::large;
 use crate::memory::slice::{Kind, Slice};
 use crate::platform::fault::{self, Fault};
 use crate::platform::sync::{AtomicPtr, AtomicUsize, Cell, Guard, Lock, Ordering, Visit};
@@ -203,9 +203,8 @@ impl Owner {
         // A zeroed block is often a table of which little is used.
         let used_bytes = if zeroed { 0 } else { size };
         let run = self.holdings().allocate_large(self, slices, align, used_bytes);
-        let Some(Run { first, zero }) = run else { return ptr::null_mut() };
-        first.zero.set(zeroed);
-        large::zeroed_if(zeroed && !zero, first, size)
+        let Some(run) = run else { return ptr::null_mut() };
+        large::zeroed_if(zeroed, run, size)
     }
 
     /// Frees the large block that starts with this slice.

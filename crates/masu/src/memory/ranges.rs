@@ -52,6 +52,8 @@ pub(crate) struct Run {
     pub(crate) first: &'static Slice,
     /// Whether it is known to read as zero.
     pub(crate) zero: bool,
+    /// The bytes of it that may be resident.
+    pub(crate) dirty: usize,
 }
 
 /// Free runs, and the counts of live ones.
@@ -232,7 +234,7 @@ impl Ranges {
         let first = unsafe { run.first.ahead(before) };
         let behind = padded - before - slices;
         if first.arena().is_dedicated() {
-            return Run { first, zero: run.zero };
+            return Run { first, ..run };
         }
         let dirty = |count| if run.zero { 0 } else { count * SLICE_BYTES };
         if before > 0 {
@@ -243,7 +245,7 @@ impl Ranges {
             let rest = unsafe { first.ahead(slices) };
             self.insert(rest, behind, dirty(behind), run.zero);
         }
-        Run { first, zero: run.zero }
+        Run { first, zero: run.zero, dirty: run.dirty.min(slices * SLICE_BYTES) }
     }
 
     /// A run of exactly `slices`, free or committed at an arena's front.
@@ -256,7 +258,7 @@ impl Ranges {
             return Some(self.split(run, slices));
         }
         let first = self.arena?.take_front(slices)?;
-        Some(Run { first, zero: true })
+        Some(Run { first, zero: true, dirty: 0 })
     }
 
     /// Makes the arena with more slices left the growing one. The committed front of the other becomes a free run; the
@@ -289,7 +291,7 @@ impl Ranges {
             self.insert(rest, count - slices, dirty - taken_dirty, zero);
         }
         self.note_reuse(slices * SLICE_BYTES, slices * SLICE_BYTES - taken_dirty);
-        Run { first: run, zero }
+        Run { first: run, zero, dirty: taken_dirty }
     }
 
     /// Frees a run of `slices` slices, of which `dirty` bytes may be resident.
@@ -316,17 +318,17 @@ impl Ranges {
         }
     }
 
-    /// Frees the run of a large block that nothing uses any more.
+    /// Frees the run of a large block that nothing uses any more, of which `dirty` bytes may be resident.
     ///
     /// # Safety
     ///
     /// - It was handed out by `allocate` to a large block, whose size is the run's.
-    pub(crate) unsafe fn free_large(&mut self, first: &'static Slice) {
+    pub(crate) unsafe fn free_large(&mut self, first: &'static Slice, dirty: usize) {
         let slices = first.count.get() as usize;
         map::set(first.address(), 1, FOREIGN);
         self.count_large(-1, -slices.cast_signed());
         // SAFETY: The caller's condition.
-        unsafe { self.free(first, slices, slices * SLICE_BYTES) };
+        unsafe { self.free(first, slices, dirty) };
     }
 
     /// Takes back the right to park, and the run parked by it.
@@ -336,7 +338,7 @@ impl Ranges {
         self.parking_slices -= right;
         if let Some(first) = run {
             // SAFETY: It was a large block's, which the thread freed.
-            unsafe { self.free_large(first) };
+            unsafe { self.free_large(first, large::usable_size(first)) };
         }
     }
 

@@ -112,8 +112,8 @@ pub(crate) struct Slice {
     /// The shard that owns the page.
     pub(crate) shard: Cell<u8>,
     /// Whether a free run is known to read as zero: the ranges' lock. In a page: whether it is away, its free memory being
-    /// purged; the lock of the page's shard and class. In a large block: whether it was requested zeroed, or in the hardened
-    /// build, whether it has guards.
+    /// purged; the lock of the page's shard and class. In a large block: whether the kernel zeroed it, or in the hardened build,
+    /// whether it has guards.
     pub(crate) zero: Cell<bool>,
     /// A page's slice: bit *i* is set if the *i*th [`PIECE_BYTES`] were purged and none of their blocks was handed out since.
     /// The lock of the page's shard and class. Else 0.

@@ -26,27 +26,25 @@ pub(crate) fn allocate(size: usize, align: usize, zeroed: bool) -> *mut u8 {
         && let Some(first) = parked.and_then(|parked| parked.take(slices))
     {
         first.kind.set(Kind::Large);
-        first.zero.set(zeroed);
         count(first, size);
-        return zeroed_if(zeroed, first, size);
+        return zeroed_if(zeroed, Run { first, zero: false, dirty: usize::MAX }, size);
     }
     // A zeroed block is often a table that is used in small parts only.
     let used_bytes = if zeroed { 0 } else { size };
     let mut ranges = slot::ranges().lock();
     ranges.bring_home(parked);
-    let Some(Run { first, zero }) = ranges.allocate_for(used_bytes, slices, align, Kind::Large)
-    else {
+    let Some(run) = ranges.allocate_for(used_bytes, slices, align, Kind::Large) else {
         return ptr::null_mut();
     };
+    let first = run.first;
     if let Some(parked) = parked {
         ranges.note_handed_out(parked, first);
     }
     drop(ranges);
     map::set(first.address(), 1, LARGE);
     page::refresh_for_large(slices);
-    first.zero.set(zeroed);
     count(first, size);
-    zeroed_if(zeroed && !zero, first, size)
+    zeroed_if(zeroed, run, size)
 }
 
 /// Counts `size` new bytes, of a new block or of a block that grew, where requests are counted.
@@ -106,11 +104,11 @@ pub(crate) unsafe fn free(first: &'static Slice) {
 /// - Nothing uses the block any more.
 #[inline(never)]
 unsafe fn free_run(first: &'static Slice, slices: usize, cache: Option<&'static ThreadCache>) {
-    usage::note_freed(first, slices);
+    let dirty = usage::note_freed(first, slices);
     let mut ranges = stripes::of(first).lock();
     ranges.bring_home(cache.map(|cache| &cache.parked));
     // SAFETY: The caller's condition.
-    unsafe { ranges.free_large(first) };
+    unsafe { ranges.free_large(first, dirty) };
     drop(ranges);
     page::refresh_for_large(slices);
 }

@@ -4,7 +4,7 @@
 
 use core::ptr::NonNull;
 
-use super::{Parked, stripes, usage};
+use super::{Parked, Run, stripes, usage};
 use crate::memory::slice::{ARENA_BYTES, SLICE_BYTES, Slice};
 use crate::platform::kernel::{self, Advice};
 
@@ -20,15 +20,29 @@ pub(crate) fn slices_if_possible(size: usize, align: usize) -> Option<usize> {
     (size <= BYTES_MAX && align <= ARENA_BYTES / 2).then(|| slices_for(size))
 }
 
-/// The block of `size` bytes that starts with this slice, zeroed if `zeroed`.
-pub(crate) fn zeroed_if(zeroed: bool, first: &'static Slice, size: usize) -> *mut u8 {
-    let block = first.start();
-    // A table of which little is used costs less by the faults of what its program touches, and stays small.
-    if zeroed && !(usage::is_hardly_used(first, slices_for(size)) && discard(block, size)) {
+/// A run of which at most one part in this many may be resident is zeroed by the kernel: a fault costs as much as zeroing
+/// some 16 OS pages, and zeroing all of them is a fault for each other one.
+const RESIDENT_SHARE: usize = 4;
+
+/// The block of `size` bytes in this run, zeroed if `zeroed`.
+pub(crate) fn zeroed_if(zeroed: bool, run: Run, size: usize) -> *mut u8 {
+    let block = run.first.start();
+    let by_kernel =
+        zeroed && (run.zero || (costs_less_by_faults(run, size) && discard(block, size)));
+    if zeroed && !by_kernel {
         // SAFETY: The block is that long, and nothing else uses it.
         unsafe { block.write_bytes(0, size) };
     }
+    // The hardened build keeps something else there, and samples nothing.
+    if !cfg!(feature = "secure") {
+        run.first.zero.set(by_kernel);
+    }
     block.as_ptr()
+}
+
+/// Whether the faults of what a program will touch of a zeroed block probably cost less than zeroing all of it.
+fn costs_less_by_faults(run: Run, size: usize) -> bool {
+    run.dirty <= size / RESIDENT_SHARE || usage::is_hardly_used(run.first, slices_for(size))
 }
 
 /// Returns the memory of a block to the kernel; returns whether it reads as zero now.

@@ -6,7 +6,9 @@
 //! zeros counts as unused: a program that fills pages with zeros loses huge pages, and nothing else.
 //!
 //! The first large blocks are sampled when they are freed, because a program that purges nothing yet may already hold
-//! several times what it uses. Later ones are sampled when they are purged.
+//! several times what it uses. Later ones are sampled when they are purged. A zeroed block of which little was used is
+//! mostly not resident: it counts little when it is free, and the next zeroed block in its place gets its zeros from the
+//! kernel.
 
 use core::slice;
 
@@ -28,6 +30,10 @@ const USED_SHARE: u32 = 8;
 const HARDLY_USED_SLICES_MIN: usize = (16 << 20) / SLICE_BYTES;
 /// OS pages sampled in a longer one. Where one in 30 is used, all of these are unused once in eight times.
 const HARDLY_USED_SAMPLES: usize = 64;
+/// An OS page is sampled for so many bytes of a freed block that the kernel zeroed, up to [`HARDLY_USED_SAMPLES`]. If all of
+/// them are unused, one part in so many counts as resident.
+const SPARSE_BYTES: usize = 256 << 10;
+const SPARSE_SHARE: usize = 16;
 /// A block is filled if at most one part in this many is unused.
 const FILLED_SHARE: u32 = 8;
 /// A zeroed block is expected to be filled, too, if it is at most so many times as long as one that was.
@@ -88,15 +94,18 @@ impl Usage {
             && settings::huge_pages_from().is_none()
     }
 
-    /// Whether to sample a large block that was freed.
+    /// Whether to sample a large block that was freed, for it may have huge pages.
     #[inline]
-    fn wants_early_look(&self, slices: usize, zeroed: bool) -> bool {
+    fn wants_early_look(&self, slices: usize) -> bool {
         // ORDERING: As above.
-        let is_early = || {
-            (zeroed || self.has_begun.load(Ordering::Relaxed))
-                && self.looked_at.load(Ordering::Relaxed) < SAMPLES_MIN
-        };
-        slices >= SLICES_MIN && is_early() && self.wants_look(slices)
+        let has_begun = self.has_begun.load(Ordering::Relaxed);
+        slices >= SLICES_MIN && has_begun && self.is_early() && self.wants_look(slices)
+    }
+
+    /// Whether too few OS pages were sampled for a decision.
+    fn is_early(&self) -> bool {
+        // ORDERING: As above.
+        self.looked_at.load(Ordering::Relaxed) < SAMPLES_MIN
     }
 
     /// Adds a sample.
@@ -118,13 +127,26 @@ impl Usage {
     }
 }
 
-/// Samples a large block that its program has freed, while too little is known of the use of huge pages. The caller owns
-/// the block, and holds no lock of ranges.
+/// Samples a large block that its program has freed, if it was zeroed by the kernel, or too little is known of the use of
+/// huge pages; returns the bytes that may be resident. The caller owns the block, and holds no lock of ranges.
 #[inline]
-pub(crate) fn note_freed(first: &'static Slice, slices: usize) {
+pub(crate) fn note_freed(first: &'static Slice, slices: usize) -> usize {
+    let all = slices * SLICE_BYTES;
+    let is_sampled = slices >= SLICES_MIN
+        && (first.zero.get() || USAGE.wants_early_look(slices))
+        && !cfg!(feature = "secure")
+        // Only the first slice of a dedicated arena has a record.
+        && !first.arena().is_dedicated();
+    if is_sampled { resident_bytes(first, slices) } else { all }
+}
+
+/// [`note_freed`] for a block that is sampled.
+#[cold]
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.purge.usage_resident_bytes")]
+fn resident_bytes(first: &'static Slice, slices: usize) -> usize {
     let zeroed = first.zero.get();
-    // Only the first slice of a dedicated arena has a record.
-    if USAGE.wants_early_look(slices, zeroed) && !first.arena().is_dedicated() {
+    if USAGE.wants_early_look(slices) || zeroed && USAGE.is_early() {
         let look = look(first, slices);
         USAGE.note(look);
         if zeroed && look.is_filled() {
@@ -132,6 +154,15 @@ pub(crate) fn note_freed(first: &'static Slice, slices: usize) {
             USAGE.filled_slices.fetch_max(slices as u32, Ordering::Relaxed);
         }
     }
+    let all = slices * SLICE_BYTES;
+    // Zeros may be resident in a block to which the allocator wrote, and in huge pages.
+    // ORDERING: As for the other fields.
+    let has_small_pages = USAGE.is_sparse() || !USAGE.has_begun.load(Ordering::Relaxed);
+    // A memory limit holds for what may be resident, not for what probably is.
+    let may_estimate = zeroed && has_small_pages && settings::memory_limit().is_none();
+    let samples = (all / SPARSE_BYTES).min(HARDLY_USED_SAMPLES);
+    let is_sparse = may_estimate && is_unused_where_sampled(first, slices, samples);
+    if is_sparse { all / SPARSE_SHARE } else { all }
 }
 
 /// OS pages that were sampled, and those among them that were used.
@@ -163,19 +194,19 @@ pub(super) fn is_hardly_used(first: &'static Slice, slices: usize) -> bool {
     // Only the first slice of a dedicated arena has a record.
     slices >= HARDLY_USED_SLICES_MIN
         && !first.arena().is_dedicated()
-        && is_unused_where_sampled(first, slices)
+        && is_unused_where_sampled(first, slices, HARDLY_USED_SAMPLES)
 }
 
 #[cold]
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.purge.usage_is_unused_where_sampled")]
-fn is_unused_where_sampled(first: &'static Slice, slices: usize) -> bool {
+fn is_unused_where_sampled(first: &'static Slice, slices: usize, samples: usize) -> bool {
     // Not the start, which is used in any case.
-    (1..=HARDLY_USED_SAMPLES).all(|sample| {
+    (1..=samples).all(|sample| {
         // A program that uses one OS page in some power of two must not use all of these, or none.
         let os_page = sample.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (usize::BITS - 4);
         // SAFETY: The slice lies in the block, to which no thread writes.
-        !unsafe { is_used(first.ahead(slices * sample / (HARDLY_USED_SAMPLES + 1)), os_page) }
+        !unsafe { is_used(first.ahead(slices * sample / (samples + 1)), os_page) }
     })
 }
 
@@ -226,10 +257,10 @@ mod tests {
     #[test]
     fn huge_pages_are_called_off_only_after_enough_was_looked_at() {
         let usage = Usage::new();
-        assert!(!usage.wants_early_look(SLICES_MIN, false), "nothing large has huge pages");
+        assert!(!usage.wants_early_look(SLICES_MIN), "nothing large has huge pages");
         usage.begin();
         for _ in 0..SAMPLES_MIN as usize / SAMPLES - 1 {
-            assert!(usage.wants_look(SLICES_MIN) && usage.wants_early_look(SLICES_MIN, false));
+            assert!(usage.wants_look(SLICES_MIN) && usage.wants_early_look(SLICES_MIN));
             usage.note(look_of(1));
             assert!(!usage.is_sparse());
         }
@@ -246,7 +277,7 @@ mod tests {
         assert!(!usage.is_sparse() && usage.wants_look(SLICES_MIN));
         assert!(!usage.wants_look(SLICES_MIN - 1));
         usage.begin();
-        assert!(!usage.wants_early_look(SLICES_MIN, false), "later, what is purged suffices");
+        assert!(!usage.wants_early_look(SLICES_MIN), "later, what is purged suffices");
         let mut notes = 0;
         while !usage.is_sparse() {
             usage.note(look_of(0));

@@ -16,7 +16,7 @@ use crate::blocks::shard::hardened::{self, Wrong};
 use crate::memory::class::{FOREIGN, LARGE};
 use crate::memory::map;
 use crate::memory::random::Random;
-use crate::memory::ranges::{Ranges, large, stripes};
+use crate::memory::ranges::{Ranges, Run, large, stripes};
 use crate::memory::slice::{Kind, SLICE_BYTES, Slice};
 use crate::platform::kernel::{self, Advice, Protection};
 use crate::threads::statistics::page;
@@ -164,7 +164,7 @@ fn allocate_with(size: usize, align: usize, zeroed: bool, spare: usize) -> *mut 
         close(run.first.start(), before * SLICE_BYTES);
         close(block.at(opened(size)), behind);
     }
-    large::zeroed_if(zeroed && !run.zero, first, size);
+    large::zeroed_if(zeroed, Run { first, ..run }, size);
     block.set_size(size);
     first.kind.set(Kind::Large);
     map::set(first.address(), 1, LARGE);
