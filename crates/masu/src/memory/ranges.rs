@@ -90,6 +90,8 @@ pub(crate) struct Ranges {
     published: Bytes,
     /// Runs reused or freed.
     ticks: u32,
+    /// The time when the past faded last, in milliseconds.
+    faded_at: usize,
     /// Recent calls that waited for another thread, and `ticks` at the first of them.
     waits: u32,
     waits_since: u32,
@@ -151,6 +153,7 @@ impl Ranges {
             others: Bytes::NONE,
             published: Bytes::NONE,
             ticks: 0,
+            faded_at: 0,
             waits: 0,
             waits_since: 0,
             looked_ticks: 0,

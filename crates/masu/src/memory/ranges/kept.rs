@@ -30,8 +30,11 @@ const OVER_PEAK_SHARE_MOST: usize = 4;
 const LARGE_PEAK_BYTES: usize = 64 << 20;
 /// The share of live memory that may stay resident while free.
 const KEPT_SHARE: usize = 8;
-/// Runs reused or freed after which the past fades: the demand by a sixteenth, the recently purged bytes by half.
+/// Runs reused or freed after which the past fades: the demand by a sixteenth, the recently purged bytes by half. Not more
+/// often than once in so many milliseconds: a program may go up and down in many thousand runs and a few milliseconds, and
+/// then a purge costs many times what it does.
 pub(super) const FADES_EVERY: u32 = 1024;
+const FADES_EVERY_MS: usize = 50;
 /// The peak fades only every so many times: programs go up and down in more runs than that.
 const LASTS: u32 = 64;
 /// Excess purged at once, or a share of the last peak if that is more, so that the next free does not purge again; but no
@@ -53,7 +56,7 @@ pub(super) struct Demand {
     /// is clearing up does not.
     bytes: usize,
     /// Its bound. Grows only when memory was purged too early, and fades.
-    bytes_max: usize,
+    pub(super) bytes_max: usize,
 }
 
 impl Demand {
@@ -107,10 +110,21 @@ impl Ranges {
         if !self.ticks.is_multiple_of(FADES_EVERY) {
             return;
         }
-        self.just_purged_bytes /= 2;
-        self.demand.bytes_max -= self.demand.bytes_max / 16;
         if (self.ticks / FADES_EVERY).is_multiple_of(LASTS) {
             self.peak_bytes -= (self.peak_bytes - self.live_bytes()) / 16;
+        }
+        // Tests pass no time.
+        self.fade(if cfg!(test) { self.faded_at + FADES_EVERY_MS } else { now_ms() });
+    }
+
+    /// Lets the past fade, if some time has passed at `now` since it did last.
+    #[inline(never)]
+    #[unsafe(link_section = ".text.masu_cold.purge.kept_fade")]
+    pub(super) fn fade(&mut self, now: usize) {
+        if now.wrapping_sub(self.faded_at) >= FADES_EVERY_MS {
+            self.faded_at = now;
+            self.just_purged_bytes /= 2;
+            self.demand.bytes_max -= self.demand.bytes_max / 16;
         }
     }
 

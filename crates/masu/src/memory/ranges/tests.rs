@@ -153,6 +153,26 @@ fn memory_that_goes_up_and_down_is_retained_and_a_single_peak_is_not() {
 }
 
 #[test]
+fn the_past_fades_no_faster_than_time_passes() {
+    with_ranges(|ranges| {
+        for _ in 0..8 {
+            rise_and_fall(ranges, 100);
+            pass_much_time(ranges);
+        }
+        let demand = |ranges: &mut Ranges, now| {
+            ranges.fade(now);
+            ranges.demand.bytes_max
+        };
+        let start = ranges.faded_at;
+        let most = ranges.demand.bytes_max;
+        assert!(most > 0 && demand(ranges, start + 49) == most);
+        assert_eq!(demand(ranges, start + 50), most - most / 16);
+        assert_eq!(demand(ranges, start + 99), most - most / 16);
+        assert!(demand(ranges, start + 100) < most - most / 16);
+    });
+}
+
+#[test]
 fn no_more_has_a_grace_than_its_bound() {
     with_ranges(|ranges| {
         rise_and_fall(ranges, 100);
