@@ -4,7 +4,7 @@
 
 use core::ptr::NonNull;
 
-use super::{Parked, Run, stripes, usage};
+use super::{Parked, Run, stripes};
 use crate::memory::slice::{ARENA_BYTES, SLICE_BYTES, Slice};
 use crate::platform::kernel::{self, Advice};
 
@@ -20,15 +20,15 @@ pub(crate) fn slices_if_possible(size: usize, align: usize) -> Option<usize> {
     (size <= BYTES_MAX && align <= ARENA_BYTES / 2).then(|| slices_for(size))
 }
 
-/// A run of which at most one part in this many may be resident is zeroed by the kernel: a fault costs as much as zeroing
-/// some 16 OS pages, and zeroing all of them is a fault for each other one.
+/// A run of which at most one part in this many may be resident is zeroed by the kernel: to write zeros is a fault for each
+/// OS page that is not resident, and a fault costs as much as zeroing some 16.
 const RESIDENT_SHARE: usize = 4;
 
 /// The block of `size` bytes in this run, zeroed if `zeroed`.
 pub(crate) fn zeroed_if(zeroed: bool, run: Run, size: usize) -> *mut u8 {
     let block = run.first.start();
     let by_kernel =
-        zeroed && (run.zero || (costs_less_by_faults(run, size) && discard(block, size)));
+        zeroed && (run.zero || (run.dirty <= size / RESIDENT_SHARE && discard(block, size)));
     if zeroed && !by_kernel {
         // SAFETY: The block is that long, and nothing else uses it.
         unsafe { block.write_bytes(0, size) };
@@ -38,11 +38,6 @@ pub(crate) fn zeroed_if(zeroed: bool, run: Run, size: usize) -> *mut u8 {
         run.first.zero.set(by_kernel);
     }
     block.as_ptr()
-}
-
-/// Whether the faults of what a program will touch of a zeroed block probably cost less than zeroing all of it.
-fn costs_less_by_faults(run: Run, size: usize) -> bool {
-    run.dirty <= size / RESIDENT_SHARE || usage::is_hardly_used(run.first, slices_for(size))
 }
 
 /// Returns the memory of a block to the kernel; returns whether it reads as zero now.

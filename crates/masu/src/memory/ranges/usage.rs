@@ -26,13 +26,10 @@ const SAMPLES_MIN: u32 = 512;
 const SAMPLES_MAX: u32 = 16 * SAMPLES_MIN;
 /// Huge pages are not worth it where less than one part in this many is used.
 const USED_SHARE: u32 = 8;
-/// Shorter blocks are zeroed in the caches of the CPU, which costs less than to find out how much of them is used.
-const HARDLY_USED_SLICES_MIN: usize = (16 << 20) / SLICE_BYTES;
-/// OS pages sampled in a longer one. Where one in 30 is used, all of these are unused once in eight times.
-const HARDLY_USED_SAMPLES: usize = 64;
-/// An OS page is sampled for so many bytes of a freed block that the kernel zeroed, up to [`HARDLY_USED_SAMPLES`]. If all of
-/// them are unused, one part in so many counts as resident.
+/// An OS page is sampled for so many bytes of a freed block that the kernel zeroed, up to a number. If all of them are
+/// unused, one part in so many counts as resident.
 const SPARSE_BYTES: usize = 256 << 10;
+const SPARSE_SAMPLES_MOST: usize = 64;
 const SPARSE_SHARE: usize = 16;
 /// A block is filled if at most one part in this many is unused.
 const FILLED_SHARE: u32 = 8;
@@ -160,7 +157,7 @@ fn resident_bytes(first: &'static Slice, slices: usize) -> usize {
     let has_small_pages = USAGE.is_sparse() || !USAGE.has_begun.load(Ordering::Relaxed);
     // A memory limit holds for what may be resident, not for what probably is.
     let may_estimate = zeroed && has_small_pages && settings::memory_limit().is_none();
-    let samples = (all / SPARSE_BYTES).min(HARDLY_USED_SAMPLES);
+    let samples = (all / SPARSE_BYTES).min(SPARSE_SAMPLES_MOST);
     let is_sparse = may_estimate && is_unused_where_sampled(first, slices, samples);
     if is_sparse { all / SPARSE_SHARE } else { all }
 }
@@ -187,21 +184,8 @@ pub(super) fn is_end_used(first: &'static Slice, slices: usize) -> bool {
     look.used * 2 > look.looked_at
 }
 
-/// Whether so little of a long block is used that the faults of what its program will touch cost less than zeroing all of
-/// it: a fault costs as much as zeroing some 30 OS pages. The caller owns the block.
-#[inline]
-pub(super) fn is_hardly_used(first: &'static Slice, slices: usize) -> bool {
-    // Only the first slice of a dedicated arena has a record.
-    slices >= HARDLY_USED_SLICES_MIN
-        && !first.arena().is_dedicated()
-        && is_unused_where_sampled(first, slices, HARDLY_USED_SAMPLES)
-}
-
-#[cold]
-#[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.purge.usage_is_unused_where_sampled")]
+/// Whether so many OS pages of a block, without its start, are unused. The caller owns the block.
 fn is_unused_where_sampled(first: &'static Slice, slices: usize, samples: usize) -> bool {
-    // Not the start, which is used in any case.
     (1..=samples).all(|sample| {
         // A program that uses one OS page in some power of two must not use all of these, or none.
         let os_page = sample.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (usize::BITS - 4);
