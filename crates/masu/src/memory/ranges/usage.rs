@@ -91,18 +91,24 @@ impl Usage {
             && settings::huge_pages_from().is_none()
     }
 
-    /// Whether to sample a large block that was freed, for it may have huge pages.
+    /// Whether to sample a large block that was freed.
     #[inline]
     fn wants_early_look(&self, slices: usize) -> bool {
         // ORDERING: As above.
-        let has_begun = self.has_begun.load(Ordering::Relaxed);
-        slices >= SLICES_MIN && has_begun && self.is_early() && self.wants_look(slices)
+        let is_early = || {
+            self.has_begun.load(Ordering::Relaxed)
+                && self.looked_at.load(Ordering::Relaxed) < SAMPLES_MIN
+        };
+        slices >= SLICES_MIN && is_early() && self.wants_look(slices)
     }
 
-    /// Whether too few OS pages were sampled for a decision.
-    fn is_early(&self) -> bool {
-        // ORDERING: As above.
-        self.looked_at.load(Ordering::Relaxed) < SAMPLES_MIN
+    /// Notes a zeroed block that was filled.
+    fn note_zeroed(&self, first: &'static Slice, slices: usize) {
+        // ORDERING: As above, in both.
+        let longest = self.filled_slices.load(Ordering::Relaxed);
+        if slices as u32 > longest && look(first, slices).is_filled() {
+            self.filled_slices.fetch_max(slices as u32, Ordering::Relaxed);
+        }
     }
 
     /// Adds a sample.
@@ -142,24 +148,24 @@ pub(crate) fn note_freed(first: &'static Slice, slices: usize) -> usize {
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.purge.usage_resident_bytes")]
 fn resident_bytes(first: &'static Slice, slices: usize) -> usize {
-    let zeroed = first.zero.get();
-    if USAGE.wants_early_look(slices) || zeroed && USAGE.is_early() {
-        let look = look(first, slices);
-        USAGE.note(look);
-        if zeroed && look.is_filled() {
-            // ORDERING: As for the other fields.
-            USAGE.filled_slices.fetch_max(slices as u32, Ordering::Relaxed);
-        }
+    if USAGE.wants_early_look(slices) {
+        USAGE.note(look(first, slices));
     }
     let all = slices * SLICE_BYTES;
-    // Zeros may be resident in a block to which the allocator wrote, and in huge pages.
+    if !first.zero.get() {
+        return all;
+    }
+    // Zeros may be resident in huge pages, as in a block to which the allocator wrote.
     // ORDERING: As for the other fields.
     let has_small_pages = USAGE.is_sparse() || !USAGE.has_begun.load(Ordering::Relaxed);
     // A memory limit holds for what may be resident, not for what probably is.
-    let may_estimate = zeroed && has_small_pages && settings::memory_limit().is_none();
+    let may_estimate = has_small_pages && settings::memory_limit().is_none();
     let samples = (all / SPARSE_BYTES).min(SPARSE_SAMPLES_MOST);
-    let is_sparse = may_estimate && is_unused_where_sampled(first, slices, samples);
-    if is_sparse { all / SPARSE_SHARE } else { all }
+    if may_estimate && is_unused_where_sampled(first, slices, samples) {
+        return all / SPARSE_SHARE;
+    }
+    USAGE.note_zeroed(first, slices);
+    all
 }
 
 /// OS pages that were sampled, and those among them that were used.
