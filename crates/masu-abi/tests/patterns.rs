@@ -19,7 +19,7 @@ fn compile(sources: &[PathBuf], name: &str, arguments: &[&str]) -> PathBuf {
     let result = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let mut command = Command::new("cc");
     command.args(["-std=c11", "-D_GNU_SOURCE", "-O2", "-pthread", "-fno-builtin-malloc"]);
-    library::succeeds(command.args(arguments).args(sources).arg("-o").arg(&result));
+    library::succeeds(command.args(sources).args(arguments).arg("-o").arg(&result));
     result
 }
 
@@ -106,6 +106,21 @@ fn work_on_many_threads_does_not_depend_on_their_number() {
         printed.split_once(" checksum ").expect("a checksum").1.to_owned()
     };
     assert_eq!(checksum("64"), checksum("1"));
+}
+
+#[test]
+fn drawn_programs_do_the_same_work_under_both_mallocs() {
+    let drawn = sources().join("../drawn/drawn.c");
+    let include = format!("-I{}", sources().display());
+    let files = [drawn, sources().join("run.c")];
+    let program = compile(&files, "drawn", &["-Wall", "-Wextra", "-Werror", &include, "-lm"]);
+    for seed in 0..60 {
+        let arguments = [&seed.to_string(), "--bytes", "5000000"];
+        let system = library::succeeds(Command::new(&program).args(arguments));
+        let masu = library::succeeds(library::preloaded(&program).args(arguments));
+        assert!(system.contains("checksum "), "{seed} printed no checksum: {system}");
+        assert_eq!(system, masu, "{seed} did different work under libmasu");
+    }
 }
 
 /// Peak RSS in kB of a pattern under libmasu, as the program itself reads it.
