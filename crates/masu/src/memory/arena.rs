@@ -71,8 +71,8 @@ const _: () =
 const _: () = assert!(offset_of!(Arena, slices) == 0);
 
 /// Held while arenas are reserved or grow, which takes system calls; taken before the ranges' lock. Only threads that need
-/// the same wait for it. On its own pair of cache lines, apart from words that every free of a run reads.
-#[repr(align(128))]
+/// the same wait for it. On its own cache line, apart from words that every free of a run reads.
+#[repr(align(64))]
 pub(crate) struct Growth(pub(crate) Lock<(), false>);
 
 pub(crate) static GROWTH: Growth = Growth(Lock::new(()));

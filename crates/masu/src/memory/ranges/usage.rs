@@ -40,8 +40,8 @@ const FILLED_AGAIN: usize = 4;
 pub(super) static USAGE: Usage = Usage::new();
 
 /// The result of all samples. Threads that add samples at once may lose some. Every free of a large block reads it: on its
-/// own pair of cache lines, which some CPUs fetch together.
-#[repr(align(128))]
+/// own cache line.
+#[repr(align(64))]
 pub(super) struct Usage {
     looked_at: AtomicU32,
     used: AtomicU32,

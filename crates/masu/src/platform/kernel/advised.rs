@@ -17,8 +17,8 @@ pub(crate) struct Advised {
     pub(crate) huge_page_bytes: usize,
 }
 
-/// On their own pair of cache lines, apart from words that are only read.
-#[repr(align(128))]
+/// On their own cache line, apart from words that are only read.
+#[repr(align(64))]
 struct Counts {
     purges: AtomicUsize,
     purged_bytes: AtomicUsize,
