@@ -40,7 +40,9 @@ fn scale_kinds(facts: &mut Facts) {
 
 impl Facts {
     /// Takes everything but the counts, and what was measured apart, from another run that was not counted.
-    pub(super) fn replace_by_uncounted(&mut self, uncounted: Facts) {
+    pub(super) fn replace_by_uncounted(&mut self, mut uncounted: Facts) {
+        // A run that is over too soon does not meet the refusal.
+        let samples = self.samples.take().and(uncounted.samples.take());
         let clock = Clock {
             counting_s: 0.0,
             stops: 0,
@@ -50,6 +52,7 @@ impl Facts {
         };
         *self = Facts {
             clock,
+            samples,
             calls: self.calls.take(),
             inside: self.inside.take(),
             prices: std::mem::take(&mut self.prices),
@@ -132,6 +135,7 @@ fn known_sys_s(facts: &Facts) -> f64 {
 mod tests {
     use super::*;
     use crate::diagnose::facts::CallFacts;
+    use crate::diagnose::samples::Sampled;
     use masu_run::calls::{CallKind, Sampling};
     use masu_run::prices::{Price, Prices};
 
@@ -244,7 +248,10 @@ mod tests {
         assert!(!is_much(&Facts { clock: long, ..facts.clone() }));
         assert!(!is_much(&Facts { ending: Some("returned 1".to_owned()), ..facts.clone() }));
         let clock = Clock { wall_s: 0.2, user_s: 0.1, sys_s: 0.01, stops: 7, ..Clock::default() };
-        facts.replace_by_uncounted(Facts { clock, ..Facts::default() });
+        facts.samples = None;
+        let samples = Some(Sampled::default());
+        facts.replace_by_uncounted(Facts { clock, samples, ..Facts::default() });
+        assert_eq!(facts.samples, None, "the kernel refused them");
         let Clock { wall_s, own_sys_s, counting_s, counted_run_s, stops, .. } = facts.clock;
         assert_eq!((wall_s, own_sys_s, counting_s, counted_run_s, stops), (0.2, 0.01, 0.0, 4.0, 0));
         let kinds = &facts.calls.as_ref().unwrap().kinds;
