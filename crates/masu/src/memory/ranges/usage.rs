@@ -107,7 +107,7 @@ impl Usage {
         // ORDERING: As above, in both.
         let longest = self.filled_slices.load(Ordering::Relaxed);
         if slices as u32 > longest && look(first, slices).is_filled() {
-            self.filled_slices.fetch_max(slices as u32, Ordering::Relaxed);
+            self.filled_slices.store(slices as u32, Ordering::Relaxed);
         }
     }
 
