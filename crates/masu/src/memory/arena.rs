@@ -70,11 +70,9 @@ const _: () =
     assert!(size_of::<Arena>() <= size_of::<Slice>(), "the others' slots are not touched");
 const _: () = assert!(offset_of!(Arena, slices) == 0);
 
-/// Held while arenas are reserved or grow, which takes system calls; taken before the ranges' lock. Only threads that need
-/// the same wait for it. On its own cache line, apart from words that every free of a run reads.
+/// Held while arenas are reserved or grow, which takes system calls; taken before the ranges' lock. Alone on a cache line.
 #[repr(align(64))]
 pub(crate) struct Growth(pub(crate) Lock<(), false>);
-
 pub(crate) static GROWTH: Growth = Growth(Lock::new(()));
 
 /// Waits for the lock of growth. Not inlined, because it takes long enough.
@@ -479,8 +477,7 @@ impl Arena {
 }
 
 /// Whether memory that joins `live_bytes` of live memory is worth huge pages; `large` for a large block, else for pages of
-/// small blocks. Each of `shards` has pages of which little is used: up to one
-/// huge page, which counts as live, and would become resident.
+/// small blocks. Each of `shards` has up to one huge page of which little is used: it counts as live.
 pub(crate) fn is_worth_huge_pages(live_bytes: usize, large: bool, shards: usize) -> bool {
     if let Some(from) = settings::huge_pages_from() {
         return live_bytes >= from;
