@@ -136,7 +136,8 @@ fn a_results_file_that_was_cut_anywhere_is_shown_or_refused() {
     let arguments: Vec<&str> = line.split(' ').collect();
     assert_eq!(surroundings.masu(&arguments).output().unwrap().status.code(), Some(0));
     let whole = fs::read(surroundings.path("runs.jsonl")).unwrap();
-    for length in (0..whole.len()).step_by(whole.len() / 40) {
+    // Without its last line break alone, the file is whole.
+    for length in (0..whole.len() - 1).step_by(whole.len() / 40) {
         fs::write(surroundings.path("cut.jsonl"), &whole[..length]).unwrap();
         let output = surroundings.masu(&["report", "cut.jsonl"]).output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr);
