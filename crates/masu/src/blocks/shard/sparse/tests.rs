@@ -181,15 +181,17 @@ fn other_shards_find_freed_blocks_of_a_page_that_was_away() {
 #[test]
 fn a_step_is_one_call_where_a_call_takes_many_ranges() {
     let (shard, class) = (Shard(18), Class::of_size(BLOCK_BYTES));
-    let _pages = make_sparse(shard, class);
     kernel::allow_purge_batches();
-    // Shows whether this kernel takes many ranges.
-    shard.pass_on(class, &mut Step::new());
-    if !kernel::batches_purges() {
-        return;
-    }
-    let mut step = Step { ranges: 2 * AWAY_MAX, bytes: usize::MAX, pages: STEP_PAGES };
-    let before = kernel::advised_here().0;
-    shard.pass_on(class, &mut step);
-    assert_eq!(kernel::advised_here().0 - before, 1);
+    let calls = || {
+        let _pages = make_sparse(shard, class);
+        // Shows whether this kernel takes many ranges.
+        shard.pass_on(class, &mut Step::new());
+        let mut step = Step { ranges: 2 * AWAY_MAX, bytes: usize::MAX, pages: STEP_PAGES };
+        let before = kernel::advised_here().0;
+        shard.pass_on(class, &mut step);
+        kernel::advised_here().0 - before
+    };
+    // Another test's thread may have ended the pass, or have its pages away.
+    let calls = (0..10).map(|_| calls()).find(|calls| *calls > 0);
+    assert!(calls == Some(1) || !kernel::batches_purges(), "{calls:?}");
 }
