@@ -14,7 +14,7 @@ use core::ptr;
 use crate::blocks::slot;
 use crate::memory::class::Class;
 use crate::memory::metadata;
-use crate::memory::ranges::large;
+use crate::memory::ranges::{Filling, large};
 use crate::memory::slice::{Kind, Slice};
 use crate::platform::fault::{self, Fault};
 use crate::platform::sync::{AtomicPtr, AtomicUsize, Cell, Guard, Lock, Ordering, Visit};
@@ -197,12 +197,11 @@ impl Owner {
         &'static self,
         size: usize,
         align: usize,
+        filling: Filling,
         zeroed: bool,
     ) -> *mut u8 {
         let Some(slices) = large::slices_if_possible(size, align) else { return ptr::null_mut() };
-        // A zeroed block is often a table of which little is used.
-        let used_bytes = if zeroed { 0 } else { size };
-        let run = self.holdings().allocate_large(self, slices, align, used_bytes);
+        let run = self.holdings().allocate_large(self, slices, align, filling);
         let Some(run) = run else { return ptr::null_mut() };
         large::zeroed_if(zeroed, run, size)
     }

@@ -30,9 +30,10 @@ const SHORTEST_ARENA_BYTES: usize = 4 << 20;
 const COMMIT_STEP_MIN: usize = 256 << 10;
 /// The shortest huge page of any system, the unit of larger steps.
 const HUGE_PAGE_BYTES: usize = 2 << 20;
-/// The live bytes, in huge pages, from which huge pages are worth it for small blocks, which fill them.
+/// The live bytes, in huge pages, from which huge pages are worth it for small blocks, which fill them, and for a large
+/// block that grew.
 const HUGE_PAGES_MIN: usize = 2;
-/// The same for a large block, which a program may leave mostly untouched.
+/// The same for another large block, which a program may leave mostly untouched.
 const HUGE_PAGES_MIN_LARGE: usize = 8;
 /// The same, with the block itself, for those that it fills.
 const HUGE_PAGES_MIN_FILLED: usize = 4;
@@ -476,14 +477,15 @@ impl Arena {
     }
 }
 
-/// Whether memory that joins `live_bytes` of live memory is worth huge pages; `large` for a large block, else for pages of
-/// small blocks. Each of `shards` has up to one huge page of which little is used: it counts as live.
-pub(crate) fn is_worth_huge_pages(live_bytes: usize, large: bool, shards: usize) -> bool {
+/// Whether memory that joins `live_bytes` of live memory is worth huge pages; `filled` for pages of small blocks, and for a
+/// large block of which most is written at once. Each of `shards` has up to one huge page of which little is used: it
+/// counts as live.
+pub(crate) fn is_worth_huge_pages(live_bytes: usize, filled: bool, shards: usize) -> bool {
     if let Some(from) = settings::huge_pages_from() {
         return live_bytes >= from;
     }
     // A huge page is worth it only as a small part of the program's memory.
-    let count = if large { HUGE_PAGES_MIN_LARGE } else { HUGE_PAGES_MIN };
+    let count = if filled { HUGE_PAGES_MIN } else { HUGE_PAGES_MIN_LARGE };
     let count = count + shards * HUGE_PAGES_MIN_SHARD;
     // Compared with a constant first, so that a small program does not find out the size of huge pages.
     live_bytes >= count * HUGE_PAGE_BYTES && live_bytes >= count * huge_page_bytes()

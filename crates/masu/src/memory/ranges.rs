@@ -56,6 +56,35 @@ pub(crate) struct Run {
     pub(crate) dirty: usize,
 }
 
+/// How much of a run will be written, as far as its request tells: bytes, with a flag in the highest bit.
+#[derive(Clone, Copy)]
+pub(crate) struct Filling(usize);
+
+impl Filling {
+    /// Nothing is known: a page of small blocks, or a zeroed block, often a table that is used in small parts only.
+    pub(crate) const UNKNOWN: Filling = Filling(0);
+    /// At least half of the bytes are copied there at once.
+    const COPIED: usize = 1 << (usize::BITS - 1);
+
+    /// That of a new block of `size` bytes.
+    pub(crate) fn of_new(size: usize, zeroed: bool) -> Filling {
+        if zeroed { Filling::UNKNOWN } else { Filling(size) }
+    }
+
+    /// That of a block of `size` bytes that takes the place of one of `old_size` bytes.
+    pub(crate) fn of_moved(size: usize, old_size: usize) -> Filling {
+        Filling(if size / 2 <= old_size { size | Filling::COPIED } else { size })
+    }
+
+    fn bytes(self) -> usize {
+        self.0 & !Filling::COPIED
+    }
+
+    fn is_copied(self) -> bool {
+        self.0 >= Filling::COPIED
+    }
+}
+
 /// Free runs, and the counts of live ones.
 // Fields that every program touches come first, to share one OS page.
 #[repr(C)]

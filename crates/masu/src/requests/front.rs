@@ -330,7 +330,7 @@ pub(crate) unsafe fn resize(block: NonNull<u8>, size: usize) -> Result<*mut u8, 
         }
     };
     let new = if grows_large(old_size, size) {
-        large::allocate(size, MIN_ALIGN, false)
+        large::allocate_copy(size, MIN_ALIGN, old_size)
     } else {
         allocate(with_room(old_size, size))
     };
@@ -459,7 +459,7 @@ unsafe fn resize_layout_by_moving(block: *mut u8, layout: Layout, new_size: usiz
         }
     }
     let new = if grows_large(old_size, new_size) {
-        large::allocate(new_size, align, false)
+        large::allocate_copy(new_size, align, old_size)
     } else {
         match cached_layout_counted(new_size, align) {
             block if !block.is_null() => block,

@@ -10,7 +10,7 @@ use crate::diagnostics::sampling;
 use crate::memory::class::LARGE;
 use crate::memory::map;
 use crate::memory::ranges::large::{self, slices_if_possible, usable_size, zeroed_if};
-use crate::memory::ranges::{Run, stripes, usage};
+use crate::memory::ranges::{Filling, Run, stripes, usage};
 use crate::memory::slice::{Kind, SLICE_BYTES, Slice};
 use crate::threads::cache::ThreadCache;
 use crate::threads::statistics::page;
@@ -19,6 +19,16 @@ use crate::threads::thread;
 /// Allocates `size` bytes aligned to `align`, a power of two. Null without memory, and where `size` is over 128 TiB or
 /// `align` over 512 MiB.
 pub(crate) fn allocate(size: usize, align: usize, zeroed: bool) -> *mut u8 {
+    allocate_for(Filling::of_new(size, zeroed), size, align, zeroed)
+}
+
+/// Allocates `size` bytes that take the place of a block of `old_size` bytes. Null as [`allocate`].
+pub(crate) fn allocate_copy(size: usize, align: usize, old_size: usize) -> *mut u8 {
+    allocate_for(Filling::of_moved(size, old_size), size, align, false)
+}
+
+#[inline]
+fn allocate_for(filling: Filling, size: usize, align: usize, zeroed: bool) -> *mut u8 {
     let Some(slices) = slices_if_possible(size, align) else { return ptr::null_mut() };
     // Makes the cache if need be: a thread that allocates large blocks alone parks them from the first on.
     let parked = thread::cache().map(|cache| &cache.parked);
@@ -29,11 +39,9 @@ pub(crate) fn allocate(size: usize, align: usize, zeroed: bool) -> *mut u8 {
         count(first, size);
         return zeroed_if(zeroed, Run { first, zero: false, dirty: usize::MAX }, size);
     }
-    // A zeroed block is often a table that is used in small parts only.
-    let used_bytes = if zeroed { 0 } else { size };
     let mut ranges = slot::ranges().lock();
     ranges.bring_home(parked);
-    let Some(run) = ranges.allocate_for(used_bytes, slices, align, Kind::Large) else {
+    let Some(run) = ranges.allocate_for(filling, slices, align, Kind::Large) else {
         return ptr::null_mut();
     };
     let first = run.first;
@@ -148,7 +156,7 @@ pub(crate) unsafe fn resize(first: &'static Slice, size: usize) -> bool {
 pub(crate) unsafe fn move_to_larger(first: &'static Slice, size: usize) -> *mut u8 {
     let (block, old_size) = (first.start(), usable_size(first));
     debug_assert!(size > old_size);
-    let new = allocate(size, 1, false);
+    let new = allocate_copy(size, 1, old_size);
     if !new.is_null() {
         // SAFETY: Both blocks are at least that long and do not overlap.
         unsafe { ptr::copy_nonoverlapping(block.as_ptr(), new, old_size) };

@@ -119,7 +119,7 @@ macro_rules! option_rows {
             /// is faster where most of the memory is used, and takes more memory where it is not.
             HugePagesFrom, huge_pages_from(bytes: usize), "MASU_HUGE_PAGES_FROM",
             Bytes 0 to BYTES_MAX, accepts "a number of bytes, such as 65536, 64K or 1M",
-            default "2 huge pages for small blocks, 8 for a large one: 4M and 16M where OS pages are of 4 KiB, 64M and 256M of 16 KiB, 1G and 4G of 64 KiB; 3 more for each shard where four or more have blocks; from 4 on a long block gets those that it fills",
+            default "2 huge pages for small blocks and large ones that grew, 8 for another large one: 4M and 16M where OS pages are of 4 KiB, 64M and 256M of 16 KiB, 1G and 4G of 64 KiB; 3 more for each shard where four or more have blocks; from 4 on a long block gets those that it fills",
             holds "for memory that is added from then on";
 
             /// Whether to end the program with a message when there is no memory, instead of returning null: for

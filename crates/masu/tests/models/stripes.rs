@@ -12,7 +12,7 @@ use loom::sync::atomic::Ordering;
 
 use super::program::{Bounds, begin, check};
 use crate::memory::arena::{self, Place};
-use crate::memory::ranges::{SharedRanges, stripes};
+use crate::memory::ranges::{Filling, SharedRanges, stripes};
 use crate::memory::slice::{Kind, SLICE_BYTES, Slice};
 use crate::platform::atomics;
 
@@ -100,7 +100,8 @@ fn fill_and_give_up() {
     let other = begin(|| _ = stripes::give_up());
     let mut ranges = ManuallyDrop::new(stripe.lock());
     let bytes = FILLED * SLICE_BYTES;
-    let long = ranges.allocate_for(bytes, FILLED, 1, Kind::Large).expect("memory").first;
+    let filling = Filling::of_new(bytes, false);
+    let long = ranges.allocate_for(filling, FILLED, 1, Kind::Large).expect("memory").first;
     drop(ManuallyDrop::into_inner(ranges));
     other.join().expect("it ends");
     let short = take(stripe, 1);

@@ -30,7 +30,7 @@ fn child() {
     let name = std::env::var("CHILD").expect("the test names one");
     call! { name.as_str(), changed::run(&name),
         cached late freed freed_small freed_arena threads grown grown_little
-        grown_after_dense grown_after_sparse zeroed_after_filled zeroed_after_sparse zeroed_again sharing
+        moved not_moved grown_after_dense grown_after_sparse zeroed_after_filled zeroed_after_sparse zeroed_again sharing
         transferred limited limited_heap reserved without_memory
     }
 }
@@ -178,6 +178,27 @@ fn grown_little() {
     let filled = block(9 * MIB).addr();
     report("wanted_in_long", usize::from(advice_at(filled + 3 * MIB).0));
     report("wanted_at_its_end", usize::from(advice_at(filled + 9 * MIB - 1).0));
+}
+
+/// Whether the last of some blocks of 3 MiB, 12 MiB in all, is huge; each was one of `before` MiB, as far as that moved.
+fn wanted_in_moved(before: usize) -> usize {
+    let grown = || {
+        let first = masu::c::malloc(before * MIB);
+        // It is in the way of the first one.
+        let _behind = masu::c::malloc(100 << 10);
+        // SAFETY: The block is live, and nothing uses its old address.
+        unsafe { masu::c::realloc(first, 3 * MIB) }
+    };
+    let last = [(); 4].map(|()| grown())[3];
+    usize::from(advice_at(last.addr() + 3 * MIB - 1).0)
+}
+
+fn moved() {
+    report("wanted", wanted_in_moved(2));
+}
+
+fn not_moved() {
+    report("wanted", wanted_in_moved(3));
 }
 
 /// Whether memory that comes after 100 freed blocks of 1 MiB is huge; the first `written` bytes of each were used.

@@ -153,6 +153,14 @@ fn huge_pages_end_where_freed_blocks_were_little_used() {
 }
 
 #[test]
+#[cfg_attr(feature = "secure", ignore = "blocks lie between guards there")]
+fn a_block_that_moved_to_grow_has_huge_pages_earlier() {
+    let wanted = usize::from(huge_page_bytes() == Some(2 * MIB));
+    assert_eq!(run("moved", &[]).get("wanted"), wanted);
+    assert_eq!(run("not_moved", &[]).get("wanted"), 0);
+}
+
+#[test]
 #[cfg_attr(feature = "secure", ignore = "freed memory is not read in the hardened build")]
 fn a_zeroed_block_has_huge_pages_if_a_shorter_one_was_filled() {
     let wanted = usize::from(huge_page_bytes().is_some_and(|bytes| 8 * bytes <= 16 * MIB));

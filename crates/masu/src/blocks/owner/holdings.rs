@@ -15,7 +15,7 @@ use crate::blocks::slot;
 use crate::memory::class::{Class, FOREIGN, HEAP, LANED_FIRST};
 use crate::memory::list::List;
 use crate::memory::map;
-use crate::memory::ranges::{Run, stripes, usage};
+use crate::memory::ranges::{Filling, Run, stripes, usage};
 use crate::memory::slice::{Kind, SLICE_BYTES, Slice};
 use crate::platform::bounds::Bounded;
 use crate::platform::fault::{self, Fault};
@@ -313,11 +313,11 @@ impl Holdings {
         owner: &'static Owner,
         slices: usize,
         align: usize,
-        used_bytes: usize,
+        filling: Filling,
     ) -> Option<Run> {
         let mut ranges = slot::ranges().lock();
         ranges.bring_home(slot::parked());
-        let run = ranges.allocate_for(used_bytes, slices, align, Kind::HeapLarge)?;
+        let run = ranges.allocate_for(filling, slices, align, Kind::HeapLarge)?;
         drop(ranges);
         owner.take_in(run.first);
         self.large.push_first(run.first);

@@ -8,7 +8,7 @@ use core::ptr;
 
 use super::held::Held;
 use super::usage::{self, USAGE};
-use super::{LOOKS, Run, stripes};
+use super::{Filling, LOOKS, Run, stripes};
 use crate::memory::arena::{self, Arena};
 use crate::memory::slice::{Kind, SLICE_BYTES, Slice};
 use crate::platform::sync::{Guard, Ordering};
@@ -25,23 +25,23 @@ enum Arenas {
     New,
 }
 
-fn is_worth_huge_pages(live_bytes: usize, large: bool) -> bool {
+fn is_worth_huge_pages(live_bytes: usize, filled: bool) -> bool {
     // ORDERING: Relaxed: a thread that misses a new shard asks for huge pages a little earlier.
-    arena::is_worth_huge_pages(live_bytes, large, stripes::many_shards().load(Ordering::Relaxed))
+    arena::is_worth_huge_pages(live_bytes, filled, stripes::many_shards().load(Ordering::Relaxed))
 }
 
 impl Held<'_> {
     /// Hands out `slices` slices whose memory starts at a multiple of `align` bytes, a power of two; `None` if the kernel
     /// gives no more, even after all free memory was returned.
     pub(crate) fn allocate(&mut self, slices: usize, align: usize, kind: Kind) -> Option<Run> {
-        self.allocate_for(0, slices, align, kind)
+        self.allocate_for(Filling::UNKNOWN, slices, align, kind)
     }
 
-    /// [`Held::allocate`] for a request of which `used_bytes` will probably be written soon.
+    /// [`Held::allocate`] for a request of which something is known.
     #[inline(never)]
     pub(crate) fn allocate_for(
         &mut self,
-        used_bytes: usize,
+        filling: Filling,
         slices: usize,
         align: usize,
         kind: Kind,
@@ -54,9 +54,9 @@ impl Held<'_> {
         let run = match self.take_ready(padded) {
             Some(run) => run,
             None if stripes::count() > 1 => {
-                return self.take_among_many(padded, used_bytes, slices, align, kind);
+                return self.take_among_many(padded, filling, slices, align, kind);
             }
-            None => self.take_slow(padded, used_bytes, kind)?,
+            None => self.take_slow(padded, filling, kind)?,
         };
         Some(self.hand_out(run, padded, slices, align, kind))
     }
@@ -69,7 +69,7 @@ impl Held<'_> {
     fn take_among_many(
         &mut self,
         padded: usize,
-        used_bytes: usize,
+        filling: Filling,
         slices: usize,
         align: usize,
         kind: Kind,
@@ -78,7 +78,7 @@ impl Held<'_> {
         if idle.is_some() {
             return idle;
         }
-        if let Some(run) = self.take_slow(padded, used_bytes, kind) {
+        if let Some(run) = self.take_slow(padded, filling, kind) {
             return Some(self.hand_out_slow(run, padded, slices, align, kind));
         }
         // Each one is waited for: its free memory may save this request.
@@ -86,7 +86,7 @@ impl Held<'_> {
         self.guard.unlocked(|| {
             stripes::all().iter().filter(|other| *other != this).find_map(|other| {
                 let mut other = other.hold_slow(settles);
-                let run = other.extend(padded, used_bytes, kind, Arenas::ThatAre)?;
+                let run = other.extend(padded, filling, kind, Arenas::ThatAre)?;
                 Some(other.hand_out_slow(run, padded, slices, align, kind))
             })
         })
@@ -142,33 +142,34 @@ impl Held<'_> {
     /// A run of exactly `slices`, if none is ready.
     #[cold]
     #[inline(never)]
-    fn take_slow(&mut self, slices: usize, used_bytes: usize, kind: Kind) -> Option<Run> {
-        if let Some(run) = self.extend(slices, used_bytes, kind, Arenas::New) {
+    fn take_slow(&mut self, slices: usize, filling: Filling, kind: Kind) -> Option<Run> {
+        if let Some(run) = self.extend(slices, filling, kind, Arenas::New) {
             return Some(run);
         }
         if !self.settles {
             return None;
         }
         self.purge_down_to(0);
-        self.extend(slices, used_bytes, kind, Arenas::New)
+        self.extend(slices, filling, kind, Arenas::New)
     }
 
     /// A run from a growing arena, or from a new one.
     fn extend(
         &mut self,
         slices: usize,
-        used_bytes: usize,
+        filling: Filling,
         kind: Kind,
         arenas: Arenas,
     ) -> Option<Run> {
         let _growth = self.lock_growth();
         let large = matches!(kind, Kind::Large | Kind::HeapLarge | Kind::Opaque);
-        let live_bytes = self.live_bytes_of_all() + used_bytes;
-        let huge = !USAGE.is_sparse() && is_worth_huge_pages(live_bytes, large);
+        let live_bytes = self.live_bytes_of_all();
+        let filled = !large || filling.is_copied();
+        let huge = !USAGE.is_sparse() && is_worth_huge_pages(live_bytes + filling.bytes(), filled);
         let fills = large
             && !huge
             && slices >= FILLED_SLICES_MIN
-            && self.fills(slices, live_bytes, used_bytes);
+            && self.fills(slices, live_bytes, filling);
         if large && (huge || fills) {
             USAGE.begin();
         }
@@ -239,10 +240,9 @@ impl Held<'_> {
     /// Whether a large block is worth the huge pages that it fills.
     #[cold]
     #[inline(never)]
-    fn fills(&self, slices: usize, live_bytes: usize, used_bytes: usize) -> bool {
-        let (bytes, live_bytes) = (slices * SLICE_BYTES, live_bytes - used_bytes);
-        let zeroed = (used_bytes == 0).then(|| USAGE.filled_bytes());
-        !USAGE.is_sparse() && arena::fills_huge_pages(bytes, live_bytes, zeroed)
+    fn fills(&self, slices: usize, live_bytes: usize, filling: Filling) -> bool {
+        let zeroed = (filling.bytes() == 0).then(|| USAGE.filled_bytes());
+        !USAGE.is_sparse() && arena::fills_huge_pages(slices * SLICE_BYTES, live_bytes, zeroed)
     }
 
     /// [`Held::commit`] for a block that is to begin with a huge page; what lies before that at the front becomes a free run.
@@ -284,9 +284,9 @@ impl Held<'_> {
         let Some(behind) = (unsafe { first.ahead_or_end(slices) }) else { return false };
         if arena.is_front(behind) && arena.committed_front_slices() < more {
             let growth = self.lock_growth();
-            let seems_used = self.guard.unlocked(|| usage::is_end_used(first, slices));
-            let live_bytes = if seems_used { self.live_bytes_of_all() } else { 0 };
-            let huge = !USAGE.is_sparse() && is_worth_huge_pages(live_bytes, true);
+            let filled = self.guard.unlocked(|| usage::is_end_used(first, slices));
+            let live_bytes = if filled { self.live_bytes_of_all() } else { 0 };
+            let huge = !USAGE.is_sparse() && is_worth_huge_pages(live_bytes, filled);
             if huge {
                 USAGE.begin();
             }

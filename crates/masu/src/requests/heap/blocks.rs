@@ -9,6 +9,7 @@ use crate::blocks::owner::{Owner, owner_of};
 use crate::memory::arena::{self, Place};
 use crate::memory::class::{Class, FOREIGN, HEAP, LARGEST_ALWAYS_SMALL, MIN_ALIGN, grows_large};
 use crate::memory::map;
+use crate::memory::ranges::Filling;
 use crate::memory::slice::{Kind, Slice};
 use crate::platform::fault::Fault;
 use crate::requests::pointer::OfHeap;
@@ -21,7 +22,7 @@ pub(crate) fn allocate(owner: &'static Owner, size: usize, align: usize, zeroed:
     // Slices may be known to be zero; blocks of a class must be cleared.
     let is_small = !zeroed || size <= LARGEST_ALWAYS_SMALL;
     let Some(class) = Class::of(size, align).filter(|_| is_small) else {
-        return owner.allocate_large(size, align, zeroed);
+        return owner.allocate_large(size, align, Filling::of_new(size, zeroed), zeroed);
     };
     let block = allocate_class(owner, class);
     if zeroed && !block.is_null() {
@@ -139,7 +140,7 @@ unsafe fn move_to(
     align: usize,
 ) -> *mut u8 {
     let new = if grows_large(old_size, size) {
-        owner.allocate_large(size, align, false)
+        owner.allocate_large(size, align, Filling::of_moved(size, old_size), false)
     } else {
         allocate(owner, size, align, false)
     };

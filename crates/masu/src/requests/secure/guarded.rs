@@ -16,7 +16,7 @@ use crate::blocks::shard::hardened::{self, Wrong};
 use crate::memory::class::{FOREIGN, LARGE};
 use crate::memory::map;
 use crate::memory::random::Random;
-use crate::memory::ranges::{Ranges, Run, large, stripes};
+use crate::memory::ranges::{Filling, Ranges, Run, large, stripes};
 use crate::memory::slice::{Kind, SLICE_BYTES, Slice};
 use crate::platform::kernel::{self, Advice, Protection};
 use crate::threads::statistics::page;
@@ -132,13 +132,13 @@ fn allocate_with(size: usize, align: usize, zeroed: bool, spare: usize) -> *mut 
     let align = align.max(SLICE_BYTES);
     // The first aligned slice behind a guard is at most that far into the run.
     let most_before = align / SLICE_BYTES;
-    let used_bytes = if zeroed { 0 } else { size };
+    let filling = Filling::of_new(size, zeroed);
     // This comes before more memory is taken from the kernel.
     let _ = stripes::first().open_one();
     let take = || {
         let mut ranges = stripes::first().lock();
         let all = most_before + slices + spare + 1;
-        let run = ranges.allocate_for(used_bytes, all, 1, Kind::Opaque)?;
+        let run = ranges.allocate_for(filling, all, 1, Kind::Opaque)?;
         let start = run.first.address();
         let before = ((start + SLICE_BYTES).next_multiple_of(align) - start) / SLICE_BYTES;
         let slices = all - before - 1;
