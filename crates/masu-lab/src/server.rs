@@ -8,6 +8,7 @@
 //!
 //! Nothing remains afterwards: servers are asked to end, killed if they do not, and their folders removed.
 
+use std::mem;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -337,9 +338,29 @@ impl<'a> Servers<'a> {
         Ok(Some(Client::new(plan)?))
     }
 
-    /// Sends bursts until the server is steady; returns the last one's run.
-    fn warm(&mut self, index: usize, stop: &Stop) -> Result<Run, Error> {
-        let mut points: Vec<Point> = Vec::new();
+    /// Warms a server up until it is steady and, as long as that changes, until it does nothing without load; returns the
+    /// last burst's run.
+    fn warm_until_at_rest(&mut self, index: usize, stop: &Stop) -> Result<Run, Error> {
+        let mut points = Vec::new();
+        let mut idle = f64::INFINITY;
+        loop {
+            let run = self.warm(index, &mut points, stop)?;
+            if run.ending != Ending::Exited(0) {
+                return Ok(run);
+            }
+            let before = mem::replace(&mut idle, self.rest(index, stop));
+            if !steady::still_settles(before, idle) || points.len() >= steady::BURSTS_MAX {
+                if index == 0 {
+                    self.reference_throughput = points.last().map(|point| point.throughput);
+                }
+                return Ok(run);
+            }
+        }
+    }
+
+    /// Sends bursts until the server is steady, at least two; returns the last one's run.
+    fn warm(&mut self, index: usize, points: &mut Vec<Point>, stop: &Stop) -> Result<Run, Error> {
+        let enough = steady::BURSTS_MIN.max(points.len() + 2);
         loop {
             let burst = self.burst(index, self.plan.burst / 2, None, stop)?;
             if burst.run.ending != Ending::Exited(0) {
@@ -347,28 +368,24 @@ impl<'a> Servers<'a> {
             }
             burst.check(&self.plan.load)?;
             points.push(burst.point());
-            let trend = steady::trend(&points);
-            let is_over = points.len() >= steady::BURSTS_MAX
-                || points.len() >= steady::BURSTS_MIN && trend.is_none();
-            if is_over {
-                if index == 0 {
-                    self.reference_throughput.get_or_insert(burst.point().throughput);
-                }
+            let trend = steady::trend(points);
+            if points.len() >= steady::BURSTS_MAX || points.len() >= enough && trend.is_none() {
                 self.books[index].trend = trend;
                 return Ok(burst.run);
             }
         }
     }
 
-    fn rest(&mut self, index: usize, stop: &Stop) {
-        let Some(warm) = &self.warm[index] else { return };
+    /// Measures the share of a CPU that the server uses without load.
+    fn rest(&mut self, index: usize, stop: &Stop) -> f64 {
+        let Some(warm) = &self.warm[index] else { return 0.0 };
         let began = Instant::now();
         let before = consumption::cpu_s(&warm.running.family);
         while began.elapsed() < IDLE_WATCH.min(self.plan.burst) && !stop.requested() {
             std::thread::sleep(Duration::from_millis(20));
         }
         let used = consumption::cpu_s(&warm.running.family) - before;
-        self.books[index].idle_cpu = Some(used.max(0.0) / began.elapsed().as_secs_f64());
+        *self.books[index].idle_cpu.insert(used.max(0.0) / began.elapsed().as_secs_f64())
     }
 
     fn end(&mut self, index: usize) {
@@ -412,7 +429,7 @@ impl<'a> Servers<'a> {
     /// Makes a run with one server at a time: a start, a warm-up and a burst.
     fn alone(&mut self, index: usize, stop: &Stop) -> Result<Run, Error> {
         self.warm[index] = Some(self.start(&self.rows[index], index, stop)?);
-        let mut run = self.warm(index, stop)?;
+        let mut run = self.warm(index, &mut Vec::new(), stop)?;
         if run.ending == Ending::Exited(0) {
             run = self.timed(index, stop)?;
         }
@@ -436,13 +453,12 @@ impl Executor for Servers<'_> {
                 return Err(error);
             }
         }
-        let run = self.warm(index, stop)?;
+        let run = self.warm_until_at_rest(index, stop)?;
         if let Some((ending, words)) = &self.books[index].fate {
             let variant = row.variant.label.clone();
             debug_assert_ne!(*ending, Ending::Stopped);
             return Err(Error::Server { variant, reason: format!("did not live: it {words}") });
         }
-        self.rest(index, stop);
         if self.plan.one_at_a_time {
             self.end(index);
         }

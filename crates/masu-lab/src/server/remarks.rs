@@ -1,13 +1,11 @@
 //! Remarks that the reader of a table of servers needs besides its figures.
 
+use super::steady::IDLE_SHARE;
 use super::{Book, Load, ServerPlan};
 use crate::Pace;
 use masu_run::execute::Ending;
 use masu_run::executor::Remarks;
 use masu_run::{Row, kernel};
-
-/// The share of a CPU from which on an idle server counts as disturbing the others.
-const IDLE_SHARE: f64 = 0.02;
 
 pub(super) fn of(
     rows: &[Row],

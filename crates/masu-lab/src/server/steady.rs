@@ -14,6 +14,12 @@ const THROUGHPUT_SHARE: f64 = 0.05;
 /// The largest factor by which faults may still fall or rise from two bursts to the next two.
 const FAULTS_FACTOR: f64 = 1.5;
 
+/// The share of a CPU up to which a server does nothing without load; more disturbs the others.
+pub(super) const IDLE_SHARE: f64 = 0.02;
+
+/// A server settles if it uses at most this share of the CPU time that it used without load before.
+const SETTLING_SHARE: f64 = 0.8;
+
 /// Page faults a request below which their changes do not matter.
 const FAULTS_FEW: f64 = 0.05;
 
@@ -23,6 +29,12 @@ pub(super) struct Point {
     pub(super) throughput: f64,
     /// Page faults a request; of a load command, a burst.
     pub(super) faults: f64,
+}
+
+/// Whether a server may do less without load after more bursts: a virtual machine's compiler works on after them. `before`
+/// and `now` are shares of a CPU.
+pub(super) fn still_settles(before: f64, now: f64) -> bool {
+    now > IDLE_SHARE && now < before * SETTLING_SHARE
 }
 
 /// The reason why the server is not steady yet; none if it is.
@@ -62,6 +74,13 @@ mod tests {
         let noisy = points(&[(80.0, 0.0), (110.0, 0.0), (108.0, 0.0), (82.0, 0.0)]);
         assert_eq!(trend(&noisy), None, "noise is no trend");
         assert!(trend(&points(&[(0.0, 0.0); 4])).is_some(), "nothing was answered");
+    }
+
+    #[test]
+    fn a_server_that_works_without_load_settles_as_long_as_it_works_less() {
+        assert!(still_settles(f64::INFINITY, 0.5) && still_settles(0.5, 0.2));
+        assert!(!still_settles(0.2, 0.19), "it works all the time");
+        assert!(!still_settles(f64::INFINITY, 0.01), "it does nothing");
     }
 
     #[test]
