@@ -52,8 +52,6 @@ pub(crate) struct Run {
     pub(crate) first: &'static Slice,
     /// Whether it is known to read as zero.
     pub(crate) zero: bool,
-    /// The bytes of it that may be resident.
-    pub(crate) dirty: usize,
 }
 
 /// How much of a run will be written, as far as its request tells: bytes, with a flag in the highest bit.
@@ -266,7 +264,7 @@ impl Ranges {
         let first = unsafe { run.first.ahead(before) };
         let behind = padded - before - slices;
         if first.arena().is_dedicated() {
-            return Run { first, ..run };
+            return Run { first, zero: run.zero };
         }
         let dirty = |count| if run.zero { 0 } else { count * SLICE_BYTES };
         if before > 0 {
@@ -277,7 +275,7 @@ impl Ranges {
             let rest = unsafe { first.ahead(slices) };
             self.insert(rest, behind, dirty(behind), run.zero);
         }
-        Run { first, zero: run.zero, dirty: run.dirty.min(slices * SLICE_BYTES) }
+        Run { first, zero: run.zero }
     }
 
     /// A run of exactly `slices`, free or committed at an arena's front.
@@ -290,7 +288,7 @@ impl Ranges {
             return Some(self.split(run, slices));
         }
         let first = self.arena?.take_front(slices)?;
-        Some(Run { first, zero: true, dirty: 0 })
+        Some(Run { first, zero: true })
     }
 
     /// Makes the arena with more slices left the growing one. The committed front of the other becomes a free run; the
@@ -323,7 +321,7 @@ impl Ranges {
             self.insert(rest, count - slices, dirty - taken_dirty, zero);
         }
         self.note_reuse(slices * SLICE_BYTES, slices * SLICE_BYTES - taken_dirty);
-        Run { first: run, zero, dirty: taken_dirty }
+        Run { first: run, zero }
     }
 
     /// Frees a run of `slices` slices, of which `dirty` bytes may be resident.
@@ -350,17 +348,17 @@ impl Ranges {
         }
     }
 
-    /// Frees the run of a large block that nothing uses any more, of which `dirty` bytes may be resident.
+    /// Frees the run of a large block that nothing uses any more.
     ///
     /// # Safety
     ///
     /// - It was handed out by `allocate` to a large block, whose size is the run's.
-    pub(crate) unsafe fn free_large(&mut self, first: &'static Slice, dirty: usize) {
+    pub(crate) unsafe fn free_large(&mut self, first: &'static Slice) {
         let slices = first.count.get() as usize;
         map::set(first.address(), 1, FOREIGN);
         self.count_large(-1, -slices.cast_signed());
         // SAFETY: The caller's condition.
-        unsafe { self.free(first, slices, dirty) };
+        unsafe { self.free(first, slices, slices * SLICE_BYTES) };
     }
 
     /// Takes back the right to park, and the run parked by it.
@@ -370,7 +368,7 @@ impl Ranges {
         self.parking_slices -= right;
         if let Some(first) = run {
             // SAFETY: It was a large block's, which the thread freed.
-            unsafe { self.free_large(first, large::usable_size(first)) };
+            unsafe { self.free_large(first) };
         }
     }
 

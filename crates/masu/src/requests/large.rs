@@ -37,7 +37,7 @@ fn allocate_for(filling: Filling, size: usize, align: usize, zeroed: bool) -> *m
     {
         first.kind.set(Kind::Large);
         count(first, size);
-        return zeroed_if(zeroed, Run { first, zero: false, dirty: usize::MAX }, size);
+        return zeroed_if(zeroed, Run { first, zero: false }, size);
     }
     let mut ranges = slot::ranges().lock();
     ranges.bring_home(parked);
@@ -112,11 +112,11 @@ pub(crate) unsafe fn free(first: &'static Slice) {
 /// - Nothing uses the block any more.
 #[inline(never)]
 unsafe fn free_run(first: &'static Slice, slices: usize, cache: Option<&'static ThreadCache>) {
-    let dirty = usage::note_freed(first, slices);
+    usage::note_freed(first, slices);
     let mut ranges = stripes::of(first).lock();
     ranges.bring_home(cache.map(|cache| &cache.parked));
     // SAFETY: The caller's condition.
-    unsafe { ranges.free_large(first, dirty) };
+    unsafe { ranges.free_large(first) };
     drop(ranges);
     page::refresh_for_large(slices);
 }

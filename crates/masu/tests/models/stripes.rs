@@ -109,7 +109,7 @@ fn fill_and_give_up() {
     free(short);
     let mut ranges = ManuallyDrop::new(stripe.lock());
     // SAFETY: The run was handed out just now, and nothing uses it.
-    unsafe { ranges.free_large(long, bytes) };
+    unsafe { ranges.free_large(long) };
     drop(ManuallyDrop::into_inner(ranges));
     stripes::give_up();
     let sums = stripes::read();

@@ -30,7 +30,7 @@ fn child() {
     let name = std::env::var("CHILD").expect("the test names one");
     call! { name.as_str(), changed::run(&name),
         cached late freed freed_small freed_arena threads grown grown_little
-        moved not_moved grown_after_dense grown_after_sparse zeroed_after_filled zeroed_after_sparse zeroed_again sharing
+        moved not_moved grown_after_dense grown_after_sparse zeroed_after_filled zeroed_after_sparse zeroed_again protected wiped sharing
         transferred limited limited_heap reserved without_memory
     }
 }
@@ -240,6 +240,43 @@ fn zeroed_after_filled() {
 
 fn zeroed_after_sparse() {
     report("wanted", zeroed_after(MIB));
+}
+
+/// Frees blocks of which a part cannot be read, after huge pages began.
+fn protected() {
+    free((0..20).map(|_| block(MIB)).collect::<Vec<_>>());
+    for block in [masu::c::malloc(8 * MIB), masu::c::calloc(1, 8 * MIB)] {
+        let page = 64 << 10;
+        let start = block.map_addr(|address| address.next_multiple_of(page)).cast();
+        // SAFETY: The pages lie in the block, which nothing else uses.
+        unsafe {
+            assert_eq!(libc::mprotect(start, 8 * MIB - page, libc::PROT_NONE), 0);
+            masu::c::free(block);
+            let all = libc::PROT_READ | libc::PROT_WRITE;
+            assert_eq!(libc::mprotect(start, 8 * MIB - page, all), 0);
+        }
+    }
+    report("freed", 2);
+}
+
+/// Zeroed blocks of two lengths, so that none is parked, and zeros written to them again.
+fn wiped() {
+    let faults = || {
+        // SAFETY: All-zero is a valid `rusage`, and the kernel fills it.
+        let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+        // SAFETY: As above.
+        assert_eq!(unsafe { libc::getrusage(libc::RUSAGE_SELF, &raw mut usage) }, 0);
+        usage.ru_minflt as usize
+    };
+    let before = faults();
+    for round in 0..100 {
+        let size = MIB + round % 2 * MIB;
+        let block = masu::c::calloc(1, size);
+        // SAFETY: The block is that long and has no other user.
+        unsafe { block.write_bytes(0, size) };
+        free([block]);
+    }
+    report("faults", faults() - before);
 }
 
 /// A table of 64 MiB again and again, in the same memory.

@@ -176,6 +176,19 @@ fn a_table_of_which_little_is_used_stays_small_where_its_memory_is_retained() {
 }
 
 #[test]
+#[cfg_attr(feature = "secure", ignore = "blocks lie between guards there")]
+fn blocks_that_cannot_be_read_are_freed() {
+    assert_eq!(run("protected", &[]).get("freed"), 2);
+}
+
+#[test]
+#[cfg_attr(feature = "secure", ignore = "a freed block is not used again soon there")]
+fn zeros_that_are_resident_are_written_not_faulted_in() {
+    let faults = run("wiped", &[]).get("faults");
+    assert!(faults < 3_000, "{faults} faults for 100 blocks of 1 and 2 MiB");
+}
+
+#[test]
 fn an_invalid_value_is_reported_once_and_the_default_applies() {
     let unset = run("freed", &[]);
     assert!(warnings(&unset).is_empty());

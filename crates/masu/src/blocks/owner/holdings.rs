@@ -340,12 +340,12 @@ impl Holdings {
     /// - It is one of this owner's, and nothing uses it any more.
     pub(super) unsafe fn free_large(&mut self, first: &'static Slice) {
         let slices = self.close_large(first);
-        let dirty = usage::note_freed(first, slices);
+        usage::note_freed(first, slices);
         let mut ranges = stripes::of(first).lock();
         ranges.bring_home(slot::parked());
         ranges.count_large(-1, -slices.cast_signed());
         // SAFETY: The run was the block's, which nothing uses.
-        unsafe { ranges.free(first, slices, dirty) };
+        unsafe { ranges.free(first, slices, slices * SLICE_BYTES) };
     }
 
     /// Removes a large block from the lists and counts; returns its slices.

@@ -2,9 +2,7 @@
 //!
 //! Relies on its parent for the runs. Large blocks of first-class heaps have the same runs; only their counts differ.
 
-use core::ptr::NonNull;
-
-use super::{Parked, Run, stripes};
+use super::{Parked, Run, stripes, usage};
 use crate::memory::slice::{ARENA_BYTES, SLICE_BYTES, Slice};
 use crate::platform::kernel::{self, Advice};
 
@@ -20,15 +18,16 @@ pub(crate) fn slices_if_possible(size: usize, align: usize) -> Option<usize> {
     (size <= BYTES_MAX && align <= ARENA_BYTES / 2).then(|| slices_for(size))
 }
 
-/// A run of which at most one part in this many may be resident is zeroed by the kernel: to write zeros is a fault for each
-/// OS page that is not resident, and a fault costs as much as zeroing some 16.
-const RESIDENT_SHARE: usize = 4;
+/// Zeroed blocks of so many bytes and more, for which glibc always maps new memory, get their zeros from the kernel where their run
+/// seems unused: to write zeros is a fault for each OS page that is not resident, and makes all of a table resident. Zeros
+/// may be resident too, and then faults replace them at a higher price, which in a shorter block a program may not expect.
+const UNUSED_BYTES_MIN: usize = 32 << 20;
 
 /// The block of `size` bytes in this run, zeroed if `zeroed`.
 pub(crate) fn zeroed_if(zeroed: bool, run: Run, size: usize) -> *mut u8 {
     let block = run.first.start();
     let by_kernel =
-        zeroed && (run.zero || (run.dirty <= size / RESIDENT_SHARE && discard(block, size)));
+        zeroed && (run.zero || (size >= UNUSED_BYTES_MIN && discard_unused(run.first, size)));
     if zeroed && !by_kernel {
         // SAFETY: The block is that long, and nothing else uses it.
         unsafe { block.write_bytes(0, size) };
@@ -40,13 +39,15 @@ pub(crate) fn zeroed_if(zeroed: bool, run: Run, size: usize) -> *mut u8 {
     block.as_ptr()
 }
 
-/// Returns the memory of a block to the kernel; returns whether it reads as zero now.
+/// Returns the memory of a new block to the kernel, if it seems unused; returns whether it reads as zero now.
 #[cold]
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.purge.large_discard")]
-fn discard(block: NonNull<u8>, size: usize) -> bool {
+fn discard_unused(first: &'static Slice, size: usize) -> bool {
+    let slices = slices_for(size);
     // SAFETY: The block is that long and nothing else uses it; its last slice is its own as a whole.
-    unsafe { kernel::discard(block, slices_for(size) * SLICE_BYTES) }
+    usage::seems_unused(first, slices)
+        && unsafe { kernel::discard(first.start(), slices * SLICE_BYTES) }
 }
 
 /// The usable size of the large block that starts with this slice.

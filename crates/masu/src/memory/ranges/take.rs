@@ -207,7 +207,7 @@ impl Held<'_> {
         if !arena.is_dedicated() {
             self.offer_to_grow(arena);
         }
-        Some(Run { first, zero: true, dirty: 0 })
+        Some(Run { first, zero: true })
     }
 
     /// Live bytes of all stripes, of the others as they were when they last looked.

@@ -6,13 +6,13 @@
 //! zeros counts as unused: a program that fills pages with zeros loses huge pages, and nothing else.
 //!
 //! The first large blocks are sampled when they are freed, because a program that purges nothing yet may already hold
-//! several times what it uses. Later ones are sampled when they are purged. A zeroed block of which little was used is
-//! mostly not resident: it counts little when it is free, and the next zeroed block in its place gets its zeros from the
-//! kernel.
+//! several times what it uses. Later ones are sampled when they are purged. A program may have protected its memory or
+//! kept it from a forked child, so that each OS page is read only if it is readable.
 
 use core::slice;
 
 use crate::memory::slice::{SLICE_BYTES, Slice};
+use crate::platform::kernel;
 use crate::platform::sync::{AtomicBool, AtomicU32, Ordering};
 use crate::settings;
 
@@ -26,11 +26,8 @@ const SAMPLES_MIN: u32 = 512;
 const SAMPLES_MAX: u32 = 16 * SAMPLES_MIN;
 /// Huge pages are not worth it where less than one part in this many is used.
 const USED_SHARE: u32 = 8;
-/// An OS page is sampled for so many bytes of a freed block that the kernel zeroed, up to a number. If all of them are
-/// unused, one part in so many counts as resident.
-const SPARSE_BYTES: usize = 256 << 10;
-const SPARSE_SAMPLES_MOST: usize = 64;
-const SPARSE_SHARE: usize = 16;
+/// OS pages sampled in the run of a zeroed block: all must be unused.
+const SAMPLES_UNUSED: usize = 64;
 /// A block is filled if at most one part in this many is unused.
 const FILLED_SHARE: u32 = 8;
 /// A zeroed block is expected to be filled, too, if it is at most so many times as long as one that was.
@@ -131,41 +128,30 @@ impl Usage {
 }
 
 /// Samples a large block that its program has freed, if it was zeroed by the kernel, or too little is known of the use of
-/// huge pages; returns the bytes that may be resident. The caller owns the block, and holds no lock of ranges.
+/// huge pages. The caller owns the block, and holds no lock of ranges.
 #[inline]
-pub(crate) fn note_freed(first: &'static Slice, slices: usize) -> usize {
-    let all = slices * SLICE_BYTES;
+pub(crate) fn note_freed(first: &'static Slice, slices: usize) {
     let is_sampled = slices >= SLICES_MIN
         && (first.zero.get() || USAGE.wants_early_look(slices))
         && !cfg!(feature = "secure")
         // Only the first slice of a dedicated arena has a record.
         && !first.arena().is_dedicated();
-    if is_sampled { resident_bytes(first, slices) } else { all }
+    if is_sampled {
+        note_sampled(first, slices);
+    }
 }
 
 /// [`note_freed`] for a block that is sampled.
 #[cold]
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.purge.usage_resident_bytes")]
-fn resident_bytes(first: &'static Slice, slices: usize) -> usize {
+#[unsafe(link_section = ".text.masu_cold.purge.usage_note_sampled")]
+fn note_sampled(first: &'static Slice, slices: usize) {
     if USAGE.wants_early_look(slices) {
         USAGE.note(look(first, slices));
     }
-    let all = slices * SLICE_BYTES;
-    if !first.zero.get() {
-        return all;
+    if first.zero.get() {
+        USAGE.note_zeroed(first, slices);
     }
-    // Zeros may be resident in huge pages, as in a block to which the allocator wrote.
-    // ORDERING: As for the other fields.
-    let has_small_pages = USAGE.is_sparse() || !USAGE.has_begun.load(Ordering::Relaxed);
-    // A memory limit holds for what may be resident, not for what probably is.
-    let may_estimate = has_small_pages && settings::memory_limit().is_none();
-    let samples = (all / SPARSE_BYTES).min(SPARSE_SAMPLES_MOST);
-    if may_estimate && is_unused_where_sampled(first, slices, samples) {
-        return all / SPARSE_SHARE;
-    }
-    USAGE.note_zeroed(first, slices);
-    all
 }
 
 /// OS pages that were sampled, and those among them that were used.
@@ -190,14 +176,17 @@ pub(super) fn is_end_used(first: &'static Slice, slices: usize) -> bool {
     look.used * 2 > look.looked_at
 }
 
-/// Whether so many OS pages of a block, without its start, are unused. The caller owns the block.
-fn is_unused_where_sampled(first: &'static Slice, slices: usize, samples: usize) -> bool {
-    (1..=samples).all(|sample| {
-        // A program that uses one OS page in some power of two must not use all of these, or none.
-        let os_page = sample.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (usize::BITS - 4);
-        // SAFETY: The slice lies in the block, to which no thread writes.
-        !unsafe { is_used(first.ahead(slices * sample / (samples + 1)), os_page) }
-    })
+/// Whether a run, without its start, seems unused. The caller owns it.
+pub(super) fn seems_unused(first: &'static Slice, slices: usize) -> bool {
+    // Where `mprotect` was refused, the hardened build has runs that cannot be read.
+    !cfg!(feature = "secure")
+        && !first.arena().is_dedicated()
+        && (1..=SAMPLES_UNUSED).all(|sample| {
+            // A program that uses one OS page in some power of two must not use all of these, or none.
+            let os_page = sample.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (usize::BITS - 4);
+            // SAFETY: The slice lies in the run, to which no thread writes.
+            !unsafe { is_used(first.ahead(slices * sample / (SAMPLES_UNUSED + 1)), os_page) }
+        })
 }
 
 /// Samples a run that no thread writes to now. Where nothing was written, this costs a few faults, which map the
@@ -219,19 +208,23 @@ pub(super) fn look(first: &'static Slice, slices: usize) -> Look {
     look
 }
 
-/// Whether an OS page of a slice holds anything but zeros; `os_page` is taken modulo those of the slice.
+/// Whether an OS page of a slice holds anything but zeros, or cannot be read; `os_page` is taken modulo those of the slice.
 ///
 /// # Safety
 ///
-/// - The slice is readable, and no thread writes to it.
+/// - No thread writes to the slice, or changes its protection.
 unsafe fn is_used(slice: &'static Slice, os_page: usize) -> bool {
     /// The smallest OS page.
     const OS_PAGE: usize = 4 << 10;
     const WORDS: usize = OS_PAGE / size_of::<u64>();
     let at = os_page % (SLICE_BYTES / OS_PAGE) * OS_PAGE;
-    // SAFETY: The OS page lies in the slice, by the caller's condition. Any value is a valid number.
-    let words =
-        unsafe { slice::from_raw_parts(slice.start().add(at).cast::<u64>().as_ptr(), WORDS) };
+    // SAFETY: The OS page lies in the slice.
+    let start = unsafe { slice.start().add(at) };
+    if !kernel::is_readable(start.addr().get()) {
+        return true;
+    }
+    // SAFETY: The OS page is readable; any value is a valid number.
+    let words = unsafe { slice::from_raw_parts(start.cast::<u64>().as_ptr(), WORDS) };
     words.iter().any(|word| *word != 0)
 }
 

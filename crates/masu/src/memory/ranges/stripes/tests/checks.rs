@@ -11,7 +11,6 @@ use super::super::*;
 use crate::memory::arena::GROWTH;
 use crate::memory::class::SLICE_BYTES;
 use crate::memory::ranges::kept::VISITS_EVERY;
-use crate::memory::ranges::large;
 use crate::memory::slice::Kind;
 use crate::{Heap, c, options};
 
@@ -329,6 +328,6 @@ fn a_block_is_counted_by_the_stripe_of_its_run() {
     let large = || [0, 1].map(|place| stripe(place).lock_waiting().large());
     assert_eq!(large(), [(0, 0), (1, MIB)]);
     // SAFETY: Handed out just now, as a large block's.
-    unsafe { of(run).lock().free_large(run, large::usable_size(run)) };
+    unsafe { of(run).lock().free_large(run) };
     assert_eq!(large(), [(0, 0); 2]);
 }
