@@ -32,6 +32,9 @@ use crate::progress::{Progress, Waiting};
 /// The time that masu waits for standard input before it prints that it is reading.
 const PATIENCE: Duration = Duration::from_secs(2);
 
+/// The option that asks about runs as they are, and so may stand beside `--resume` alone.
+const GATE: &str = "--fail-if-slower";
+
 /// The total time of the timed runs when the user sets none.
 const USUAL_TIME: Duration = Duration::from_secs(60);
 
@@ -49,6 +52,13 @@ fn resumed(given: arguments::Compare) -> Result<(arguments::Compare, Vec<String>
     let Some(path) = given.resume.as_deref() else { return Ok((given, own)) };
     if !given.words.is_empty() || given.suite.is_some() {
         return Ok((given, own));
+    }
+    if let Some(word) = own.iter().find(|word| word.starts_with('-') && !word.starts_with(GATE)) {
+        bail!(
+            "{word} beside --resume: {} goes on as it was begun; leave {word} out, or give the whole command \
+             again",
+            path.display()
+        );
     }
     let records = results::read(path)?;
     let asked = match records.first() {

@@ -62,9 +62,9 @@ pub(crate) fn run(program: &Program, view: &View) -> Result<ExitStatus> {
         // A program that allocates little has samples too.
         variables.push((INTERVAL, OsStr::new(FINE)));
     }
-    // Ctrl-C is for the program; masu then shows the memory that the program held.
-    let _stop = Stop::on_signals()?;
-    let (process, status) = launch_beside(&workload, &variant, &variables)?;
+    // Signals are for the program; masu then shows the memory that the program held.
+    let stop = Stop::on_signals()?;
+    let (process, status) = launch_beside(&workload, &variant, &variables, &stop)?;
     let files = written_in(folder.path(), process);
     let Some(file) = files.first() else {
         notices::say(report::notice(

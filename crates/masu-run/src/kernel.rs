@@ -8,7 +8,7 @@ use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags};
@@ -71,7 +71,10 @@ fn nanoseconds(clock: ClockId) -> u64 {
 
 static STOP: AtomicBool = AtomicBool::new(false);
 
-/// The time of the first of the signals.
+/// The first of the signals.
+static STOP_SIGNAL: AtomicI32 = AtomicI32::new(0);
+
+/// Its time.
 static STOPPED_NS: AtomicU64 = AtomicU64::new(0);
 
 /// Installs handlers for SIGINT, SIGTERM and SIGHUP that raise the returned flag. A signal that
@@ -92,6 +95,9 @@ extern "C" fn on_stop_signal(signal: libc::c_int) {
     let now_ns = nanoseconds(ClockId::Monotonic);
     // ORDERING: Relaxed: the flag and the time guard no other data.
     let first = STOPPED_NS.compare_exchange(0, now_ns, Ordering::Relaxed, Ordering::Relaxed);
+    if first.is_ok() {
+        STOP_SIGNAL.store(signal, Ordering::Relaxed);
+    }
     STOP.store(true, Ordering::Relaxed);
     if is_again(first.err().unwrap_or(now_ns), now_ns) {
         // SAFETY: `signal` and `raise` are async-signal-safe; the default action ends the process.
@@ -100,6 +106,12 @@ extern "C" fn on_stop_signal(signal: libc::c_int) {
             libc::raise(signal);
         }
     }
+}
+
+/// The signal that asked to stop, where a child must be sent it: a terminal sends SIGINT to all itself.
+pub(crate) fn signal_for_child() -> Option<Signal> {
+    // ORDERING: Relaxed: the number guards no other data.
+    Signal::from_named_raw(STOP_SIGNAL.load(Ordering::Relaxed)).filter(|it| *it != Signal::INT)
 }
 
 /// True if a signal at `now_ns` is a second request, after the one at `first_ns` that asked to stop. `timeout` and
@@ -245,7 +257,7 @@ pub fn terminate(pid: libc::pid_t) {
     send(pid, Signal::TERM);
 }
 
-fn send(pid: libc::pid_t, signal: Signal) {
+pub(crate) fn send(pid: libc::pid_t, signal: Signal) {
     let _ = Pid::from_raw(pid).map(|pid| process::kill_process(pid, signal));
 }
 

@@ -8,10 +8,15 @@ use std::io::{self, ErrorKind};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, ExitStatus};
+use std::time::Duration;
+use std::{mem, thread};
 
 use crate::process::VARIABLE;
 use crate::variant::family;
-use crate::{Error, Variant, Workload, kernel};
+use crate::{Error, Stop, Variant, Workload, kernel};
+
+/// The time between two looks at a program that runs beside.
+const WAIT: Duration = Duration::from_millis(5);
 
 /// Replaces this process by the program of `workload` under `variant`. The program inherits
 /// standard input, output and error as they are; `workload.input` is not used.
@@ -31,7 +36,8 @@ pub fn launch(workload: &Workload, variant: &Variant) -> Result<Infallible, Erro
 }
 
 /// Starts the program of `workload` under `variant` with `variables` in its environment besides, and waits for its end.
-/// Standard streams are as for [`launch`]. Returns the number of its process, and its ending.
+/// Standard streams are as for [`launch`]. A signal other than SIGINT that `stop` catches is sent on. Returns the number
+/// of its process, and its ending.
 ///
 /// # Errors
 ///
@@ -40,13 +46,23 @@ pub fn launch_beside(
     workload: &Workload,
     variant: &Variant,
     variables: &[(&str, &OsStr)],
+    stop: &Stop,
 ) -> Result<(u32, ExitStatus), Error> {
     let mut command = command(workload, variant, None);
     command.envs(variables.iter().copied());
     let mut child = command.spawn().map_err(|source| refused(workload, source))?;
     let process = child.id();
-    let status = child.wait().map_err(|source| refused(workload, source))?;
-    Ok((process, status))
+    let mut is_sent = false;
+    loop {
+        if let Some(status) = child.try_wait().map_err(|source| refused(workload, source))? {
+            return Ok((process, status));
+        }
+        if stop.requested() && !mem::replace(&mut is_sent, true) {
+            let signal = kernel::signal_for_child();
+            signal.inspect(|signal| kernel::send(process.cast_signed(), *signal));
+        }
+        thread::sleep(WAIT);
+    }
 }
 
 /// The command of one run, with the variant's environment; standard streams are inherited. It starts

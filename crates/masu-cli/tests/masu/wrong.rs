@@ -151,6 +151,30 @@ fn a_results_file_that_was_cut_anywhere_is_shown_or_refused() {
 }
 
 #[test]
+fn results_stay_until_there_are_new_ones_and_resume_alone_takes_no_option() {
+    let surroundings = Surroundings::new();
+    let run = |line: &str| {
+        let arguments: Vec<&str> = line.split(' ').collect();
+        let output = surroundings.masu(&arguments).output().unwrap();
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let read = || fs::read(surroundings.path("runs.jsonl")).unwrap();
+    assert_eq!(run("compare -n 1 -a system --json runs.jsonl -- true").0, Some(0));
+    let before = read();
+    let (code, said) = run("compare -n 1 -a system --timeout 10ms --json runs.jsonl -- sleep 9");
+    assert!(code == Some(2) && read() == before, "{said}");
+    for option in ["--decide", "--seed"] {
+        let (code, said) = run(&format!("compare --resume runs.jsonl {option}=1"));
+        let refused = code == Some(2) && said.contains(option);
+        assert!(refused && read() == before, "{code:?}: {said}");
+    }
+    assert_eq!(run("compare -n 1 -a system --json runs.jsonl -- echo").0, Some(0));
+    assert!(
+        String::from_utf8_lossy(&read()).starts_with("{\"record\":\"header\"") && read() != before
+    );
+}
+
+#[test]
 fn whoever_ends_masu_leaves_neither_folders_nor_processes() {
     for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
         let surroundings = Surroundings::new();

@@ -150,6 +150,9 @@ pub(super) const SCATTERED_MAPPINGS: usize = 400;
 /// A wrapper does less than this share of the work itself.
 pub(super) const WRAPPER_OWN_SHARE: f64 = 0.2;
 
+/// A wrapper only starts a program that takes this share of all CPU time; else it starts several.
+pub(super) const WRAPPED_SHARE: f64 = 0.9;
+
 /// CPU time over wall-clock time: from here on a program computes.
 pub(super) const COMPUTES: f64 = 0.8;
 

@@ -4,7 +4,7 @@
 //! cannot reset the peak (`kernel/low_rss.rs`). So runs of finished tables wait in the file; where the file cannot be
 //! read back (a pipe, `/dev/full`), they wait in a file without a name. Half a line that a full disk left is cut away.
 
-use std::fs::{File, TryLockError};
+use std::fs::{self, File, TryLockError};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -24,17 +24,20 @@ pub(crate) struct Journal {
     whole: u64,
     /// The copy that is read back where `file` cannot be.
     copy: Option<File>,
+    /// Lines that wait for the first run, as long as the file holds the results of another comparison.
+    waiting: Option<Vec<u8>>,
     redact: Redact,
 }
 
 impl Journal {
-    /// Replaces the results at `path`, and no other file; without a path the records go to a file without a name.
+    /// Replaces the results at `path` once there is a run, and no other file; without a path the records go to a file
+    /// without a name.
     pub(crate) fn create(path: Option<&Path>, redact: &Redact) -> Result<Journal, Error> {
         let redact = redact.clone();
         let Some(path) = path else {
             let file = unlinked_file()?;
             let path = PathBuf::from("results without a file");
-            return Ok(Journal { path, file, whole: 0, copy: None, redact });
+            return Ok(Journal { path, file, whole: 0, copy: None, waiting: None, redact });
         };
         let mut options = File::options();
         // The file is not truncated before the lock is held: another masu may be writing.
@@ -43,13 +46,13 @@ impl Journal {
         let file = options.open(path).or_else(|_| File::create(path));
         let file = file.doing(|| format!("creating {}", path.display()))?;
         lock(&file, path)?;
-        let is_regular = file.metadata().is_ok_and(|metadata| metadata.is_file());
-        if is_regular {
+        let metadata = file.metadata().ok().filter(fs::Metadata::is_file);
+        if metadata.is_some() {
             refuse_others(&file, path)?;
-            file.set_len(0).doing(|| format!("emptying {}", path.display()))?;
         }
-        let copy = if is_regular { None } else { Some(unlinked_file()?) };
-        Ok(Journal { path: path.to_owned(), file, whole: 0, copy, redact })
+        let copy = if metadata.is_some() { None } else { Some(unlinked_file()?) };
+        let waiting = metadata.filter(|metadata| metadata.len() > 0).map(|_| Vec::new());
+        Ok(Journal { path: path.to_owned(), file, whole: 0, copy, waiting, redact })
     }
 
     /// Opens the file at `path` to append to its whole lines, and returns their records.
@@ -68,12 +71,17 @@ impl Journal {
         };
         let redact = redact.clone();
         let path = path.to_owned();
-        let mut journal = Journal { path, file, whole: whole as u64, copy: None, redact };
+        let mut journal =
+            Journal { path, file, whole: whole as u64, copy: None, waiting: None, redact };
         journal.cut()?;
         Ok((journal, records))
     }
 
     pub(crate) fn clear(&mut self) -> Result<(), Error> {
+        if let Some(waiting) = &mut self.waiting {
+            waiting.clear();
+            return Ok(());
+        }
         self.whole = 0;
         self.cut()
     }
@@ -85,6 +93,15 @@ impl Journal {
         self.redact.all_of(&mut record);
         let mut line = serde_json::to_vec(&record).map_err(std::io::Error::from).doing(doing)?;
         line.push(b'\n');
+        if let Some(mut waiting) = self.waiting.take() {
+            waiting.append(&mut line);
+            if !matches!(record, Record::Run(_)) {
+                self.waiting = Some(waiting);
+                return Ok(());
+            }
+            self.cut()?;
+            line = waiting;
+        }
         if let Some(copy) = &mut self.copy {
             copy.write_all(&line).doing(|| "keeping a copy of the results")?;
         }
@@ -102,6 +119,9 @@ impl Journal {
     }
 
     pub(crate) fn read_back(&mut self) -> Result<Vec<Record>, Error> {
+        if let Some(waiting) = &self.waiting {
+            return understand(&self.path, waiting);
+        }
         let doing = || format!("reading {} back", self.path.display());
         let file = self.copy.as_mut().unwrap_or(&mut self.file);
         let mut bytes = Vec::new();

@@ -41,7 +41,11 @@ fn a_record_reads_back_as_it_was_written() {
     let record = Record::Header(header());
     let mut journal = Journal::create(Some(&path), &Redact::default()).unwrap();
     journal.write(&record).unwrap();
-    assert_eq!(read(&path).unwrap(), [record]);
+    assert_eq!(journal.read_back().unwrap(), [record.clone()]);
+    assert!(read(&path).is_err(), "what is there stays until there is a run");
+    let run = Record::Run(Run::default());
+    journal.write(&run).unwrap();
+    assert_eq!(read(&path).unwrap(), [record, run]);
     // A file without results stays unchanged.
     let other = file("old content");
     let refused = Journal::create(Some(&other), &Redact::default()).unwrap_err().to_string();

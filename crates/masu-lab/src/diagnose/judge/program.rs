@@ -6,7 +6,8 @@ use super::super::finding::{Confidence, Finding, Id, Remedy};
 use super::super::malloc_code::is_of_collector;
 use super::super::samples::{Place, Sampled};
 use super::super::thresholds::{
-    CAUSE_SHARE, CPU_MIN_S, MALLOC_SHARE, REQUESTS_A_SECOND, SCATTERED_MAPPINGS, WRAPPER_OWN_SHARE,
+    CAUSE_SHARE, CPU_MIN_S, MALLOC_SHARE, REQUESTS_A_SECOND, SCATTERED_MAPPINGS, WRAPPED_SHARE,
+    WRAPPER_OWN_SHARE,
 };
 use super::explain;
 use masu_run::prices::Service;
@@ -198,10 +199,18 @@ fn wrapper(facts: &Facts) -> Option<Finding> {
         return None;
     }
     let real = main.path.display();
-    let title = format!("The command measured is {name}, which only starts {real}");
-    let share = (main.cpu_s / whole).min(1.0);
-    let finding = Finding::new(Id::Wrapper, Confidence::High, title).seeing(format!(
-        "{} took {} of the CPU time, {name} {}",
+    // Counting stops all of them alike.
+    let started: f64 =
+        facts.programs.iter().filter(|program| !program.is_command).map(|it| it.cpu_s).sum();
+    let share = main.cpu_s / started;
+    let (confidence, what) = if share >= WRAPPED_SHARE {
+        (Confidence::High, "only starts")
+    } else {
+        (Confidence::Medium, "starts several programs, above all")
+    };
+    let title = format!("The command measured is {name}, which {what} {real}");
+    let finding = Finding::new(Id::Wrapper, confidence, title).seeing(format!(
+        "{} took {} of the CPU time of what was started, {name} {} of all",
         main.path.file_name().unwrap_or_default().to_string_lossy(),
         percent(share),
         percent(own / whole)

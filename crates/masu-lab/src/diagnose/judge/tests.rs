@@ -471,6 +471,11 @@ fn remarks_stand_behind_causes_and_before_all_clear() {
     assert_eq!(ids(&facts), [Id::HeapCallStorm, Id::Wrapper, Id::UnoptimizedBuild]);
     let wrapper = judge(&facts).swap_remove(1);
     assert!(wrapper.title.contains("cargo") && wrapper.title.contains("debug/parallel"));
+    let pipeline = vec![program("/usr/bin/yes", 4.0, false), program("/usr/bin/head", 3.0, false)];
+    let several = judge(&Facts { programs: pipeline, ..facts.clone() });
+    let several = several.iter().find(|finding| finding.id == Id::Wrapper).unwrap();
+    assert!(several.title.contains("starts several programs, above all /usr/bin/yes"));
+    assert_eq!(several.confidence, Confidence::Medium);
     // Stops for counting are not the wrapper's work: at 20 µs each, all of its time was stops.
     let mut stopped = facts.clone();
     stopped.programs[1] = ProgramTime { stops: 250_000, ..program("/usr/bin/cargo", 5.0, true) };
