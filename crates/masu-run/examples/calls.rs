@@ -22,7 +22,6 @@ fn main() -> Result<(), Error> {
     }
     let total = calls.total;
     println!("{:>12} waits for a futex, {} wakes", total.futex_waits, total.futex_wakes);
-    println!("{:>12} bytes in {} writes", total.writes.bytes, total.writes.calls);
     println!("{:>12} processes, {} threads", calls.processes, calls.threads_begun);
     for (program, reason) in &calls.privileged {
         println!("{} ran without its rights: {reason}", program.display());

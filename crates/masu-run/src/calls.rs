@@ -3,8 +3,8 @@
 //!
 //! It relies on a filter in the kernel (seccomp) that stops a thread at these calls and lets all others run at full
 //! speed, and on the same tracer that sees which malloc serves a program. Such a run is slower than another, so it is
-//! none of the timed ones; [`prices`](crate::prices) has the cost of a call. The hard part is a program that starts a
-//! million threads: figures are kept for each of the first threads, and summed for the others.
+//! none of the timed ones; [`prices`](crate::prices) has the cost of a call. Nothing is kept
+//! of a thread that has ended: a program may start a million.
 
 use std::collections::HashMap;
 use std::fs;
@@ -39,7 +39,6 @@ pub use kinds::CallKind;
 pub use locks::{Lock, Owner};
 pub use moves::{Moves, OwnMoves};
 pub use targets::SmallWrites;
-pub use writes::Writes;
 
 use bounded::{Bounded, Shared};
 use callers::Callers;
@@ -50,14 +49,12 @@ use targets::Targets;
 type Pid = i32;
 
 /// The number of times each call was made, be it with success or not, and the amounts asked for.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
     calls: [u64; Call::ALL.len()],
     /// Futex calls that asked to sleep.
     pub futex_waits: u64,
     pub futex_wakes: u64,
-    /// The bytes written, as far as the sizes were seen.
-    pub writes: Writes,
     /// Memory asked for and given back.
     pub moves: Moves,
 }
@@ -77,29 +74,13 @@ impl Counts {
         }
         self.futex_waits += times * other.futex_waits;
         self.futex_wakes += times * other.futex_wakes;
-        self.writes.add(&other.writes, times);
         self.moves.add(&other.moves, times);
     }
 }
 
-/// One thread of the tree and its calls.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct ThreadCalls {
-    /// The thread's number, at the time: numbers are used again.
-    pub thread: i32,
-    pub process: i32,
-    /// The name that the thread had first: its program's, unless the thread is renamed later.
-    pub name: String,
-    pub counts: Counts,
-}
-
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Calls {
     pub total: Counts,
-    /// The first threads, at most [`Calls::THREADS_MAX`], in the order in which they began.
-    pub threads: Vec<ThreadCalls>,
-    /// Threads that are counted in `total` alone.
-    pub more_threads: u64,
     /// The number of processes, the first among them.
     pub processes: u64,
     /// The number of threads, the first of each process among them.
@@ -170,11 +151,6 @@ impl Sampling {
     }
 }
 
-impl Calls {
-    /// The most threads that are kept apart.
-    pub const THREADS_MAX: usize = 1024;
-}
-
 /// Runs `workload` once under `variant` and counts its calls and those of everything it starts. The run's
 /// times are those of a traced program.
 ///
@@ -232,9 +208,8 @@ struct Counter {
     calls: Calls,
     /// The first process.
     first: Option<Pid>,
-    /// The figures of the live threads, each with its number in the order of beginning.
-    live: HashMap<Pid, (u64, ThreadCalls)>,
-    ended: Vec<(u64, ThreadCalls)>,
+    /// The live threads, each with its process.
+    live: HashMap<Pid, Pid>,
     books: Books,
     callers: Callers,
     locks: Locks,
@@ -314,7 +289,7 @@ impl Witness for Counter {
             self.callers.forget(pid);
             self.locks.forget(pid);
         }
-        self.close(pid);
+        self.live.remove(&pid);
     }
 }
 
@@ -338,7 +313,7 @@ impl Counter {
                 FutexRequest::Wake => counts.futex_wakes = 1,
                 FutexRequest::Other => {}
             },
-            _ => match counts.writes.note(pid, call, arguments) {
+            _ => match writes::requested(pid, call, arguments) {
                 Some(bytes) => {
                     tally.small_writes = self.targets.note(process, call, arguments[0], bytes);
                 }
@@ -362,11 +337,11 @@ impl Counter {
 
     /// Adds the tally of a thread's calls this many times.
     fn add(&mut self, pid: Pid, tally: &Tally, times: u64) {
-        let Some((_, thread)) = self.live.get_mut(&pid) else { return };
-        thread.counts.add(&tally.counts, times);
+        let Some(process) = self.process_of(pid) else { return };
+        self.calls.total.add(&tally.counts, times);
         self.calls.small_writes.add(&tally.small_writes, times);
         for (address, waits) in &tally.locks {
-            self.locks.note(thread.process, pid, *address, times * waits);
+            self.locks.note(process, pid, *address, times * waits);
         }
     }
 
@@ -381,7 +356,7 @@ impl Counter {
     }
 
     fn process_of(&self, pid: Pid) -> Option<Pid> {
-        self.live.get(&pid).map(|(_, thread)| thread.process)
+        self.live.get(&pid).copied()
     }
 
     /// Notes a thread from which stops may come from now on.
@@ -389,48 +364,22 @@ impl Counter {
         if self.live.contains_key(&pid) {
             return;
         }
-        let read = |name: &str| fs::read_to_string(format!("/proc/{pid}/{name}"));
-        let status = read("status").unwrap_or_default();
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
         let process = proc_files::value(&status, "Tgid")
             .and_then(|number| number.parse().ok())
             .unwrap_or(pid);
-        let thread = ThreadCalls {
-            thread: pid,
-            process,
-            name: read("comm").unwrap_or_default().trim_end().to_owned(),
-            counts: Counts::default(),
-        };
         self.first = self.first.or(Some(process));
-        self.live.insert(pid, (self.calls.threads_begun, thread));
+        self.live.insert(pid, process);
         self.calls.threads_begun += 1;
         self.calls.processes += u64::from(process == pid);
     }
 
     fn note(&mut self, pid: Pid, call: Call) {
         self.meet(pid);
-        if let Some((_, thread)) = self.live.get_mut(&pid) {
-            thread.counts.calls[call as usize] += 1;
-        }
-    }
-
-    /// Notes that nothing more will come from a thread.
-    fn close(&mut self, pid: Pid) {
-        let Some((order, thread)) = self.live.remove(&pid) else { return };
-        self.calls.total.add(&thread.counts, 1);
-        if order < Calls::THREADS_MAX as u64 {
-            self.ended.push((order, thread));
-        } else {
-            self.calls.more_threads += 1;
-        }
+        self.calls.total.calls[call as usize] += 1;
     }
 
     fn finish(mut self) -> Calls {
-        // These threads ended without a report: another thread of their process replaced them.
-        for pid in self.live.keys().copied().collect::<Vec<_>>() {
-            self.close(pid);
-        }
-        self.ended.sort_by_key(|(order, _)| *order);
-        self.calls.threads = self.ended.into_iter().map(|(_, thread)| thread).collect();
         (self.calls.locks, self.calls.more_lock_waits) = self.locks.finish();
         self.calls
     }

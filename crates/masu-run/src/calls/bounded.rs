@@ -212,8 +212,7 @@ impl<'a> Bounded<'a> {
             wanted.due = Some(Instant::now());
         } else {
             wanted.due = Some(Instant::now() + Duration::from_secs_f64(self.duty.pause_s()));
-            let live = self.counter.live.iter();
-            wanted.threads = live.map(|(id, (_, thread))| (*id, thread.process)).collect();
+            wanted.threads = self.counter.live.clone();
         }
     }
 
