@@ -80,23 +80,6 @@ fn standard_input_is_given_to_every_run() {
 }
 
 #[test]
-fn a_seed_is_shown_and_fixes_the_order_of_runs() {
-    let folder = tempfile::tempdir().unwrap();
-    let results = folder.path().join("runs.jsonl");
-    let to = results.to_str().unwrap();
-    let order = || {
-        let arguments = ["compare", "-n", "8", "-a", "masu", "--seed", "12345", "--json", to];
-        let page = printed(masu(&arguments).args(["--", "sh", "-c", ":"]));
-        assert!(page.contains("--seed 12345"), "{page}");
-        let start = |run: &String| run.split("\"ending\"").next().map(str::to_owned);
-        timed_runs(&results).iter().map(start).collect::<Vec<_>>()
-    };
-    let first = order();
-    assert_eq!(first.len(), 16);
-    assert_eq!(first, order());
-}
-
-#[test]
 fn a_criterion_is_kept_and_its_verdict_is_the_exit_code() {
     let folder = tempfile::tempdir().unwrap();
     let results = folder.path().join("runs.jsonl");
