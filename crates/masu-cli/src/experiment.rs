@@ -137,7 +137,7 @@ fn hear(news: &News<'_>, progress: &mut Option<Progress>) {
     const WORTH_TELLING: Duration = Duration::from_secs(2);
     match news {
         News::Begins(what) => notices::say(format_args!("  {what}")),
-        News::Done(_, took) if *took >= WORTH_TELLING => {
+        News::Done(took) if *took >= WORTH_TELLING => {
             notices::say(format_args!("  … done in {:.0} s", took.as_secs_f64()));
         }
         News::Missing(missing) => {

@@ -15,7 +15,7 @@ use crate::tables::{Extent, Source, Table};
 use crate::{Header, Measure, Redact, Summary};
 use masu_run::execute::Offsets;
 use masu_run::executor::Executor;
-use masu_run::{Error, Evidence, Run, Stop, Variant};
+use masu_run::{Error, Run, Stop, Variant};
 
 mod clock;
 mod commands;
@@ -110,13 +110,6 @@ pub enum Event<'a> {
         done: usize,
         of: usize,
     },
-    /// The warm-up run showed that the variant is in effect.
-    Verified {
-        variant: &'a Variant,
-        evidence: &'a Evidence,
-        /// The warm-up run; its times are those of a traced program.
-        run: &'a Run,
-    },
     /// The warm-up run showed that the variant cannot take part.
     LeftOut { case: &'a str, left_out: &'a LeftOut },
     /// All warm-ups are done and the timed runs start.
@@ -139,11 +132,8 @@ pub enum Event<'a> {
         remaining: Duration,
     },
     Ran {
-        variant: &'a Variant,
-        run: &'a Run,
         /// Timed runs done so far, this one included.
         done: usize,
-        of: Option<usize>,
     },
     /// All runs of a case are made.
     Finished { case: &'a Case, summary: &'a Summary },

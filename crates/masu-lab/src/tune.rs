@@ -38,9 +38,6 @@ pub(crate) use choice::ENOUGH as NEARLY_ALL;
 use candidates::Candidate;
 use search::{Found, Room, Trials};
 
-/// The budget where the caller does not give one.
-pub const DEFAULT_BUDGET: Duration = Duration::from_secs(300);
-
 /// The most time of a candidate's run before it is given up, as a multiple of the reference's and in further
 /// seconds: a candidate that is this much slower is no remedy, and the time is needed elsewhere.
 const SLOWER_TIMES: f64 = 10.0;

@@ -56,17 +56,3 @@ pub(crate) struct Tune {
     #[command(flatten)]
     pub(crate) program: Program,
 }
-
-#[cfg(test)]
-mod tests {
-    use clap::Parser;
-
-    use crate::arguments::{Arguments, Command};
-
-    #[test]
-    fn the_budget_is_by_default_the_one_that_the_lab_has() {
-        let arguments = Arguments::try_parse_from(["masu", "tune", "--", "true"]).unwrap();
-        let Command::Tune(tune) = arguments.command else { panic!("not tune") };
-        assert_eq!(tune.budget, masu_lab::tune::DEFAULT_BUDGET);
-    }
-}

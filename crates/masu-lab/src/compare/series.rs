@@ -242,13 +242,11 @@ impl Series<'_, '_> {
         attempt: usize,
         runs: &Runs,
     ) -> Result<Option<Run>, Error> {
-        let of = self.progress.of;
-        let row = &self.prepared.rows[variant].variant;
         (self.observe)(Event::Running {
             case: &self.prepared.name,
-            variant: row,
+            variant: &self.prepared.rows[variant].variant,
             done: self.progress.done,
-            of,
+            of: self.progress.of,
             remaining: self.progress.remaining(),
         });
         if self.stop.requested() {
@@ -268,7 +266,7 @@ impl Series<'_, '_> {
         self.progress.clocks[self.index].count(variant, took_s, lasts);
         self.progress.done += usize::from(lasts);
         self.journal.write(&Record::Run(run.clone()))?;
-        (self.observe)(Event::Ran { variant: row, run: &run, done: self.progress.done, of });
+        (self.observe)(Event::Ran { done: self.progress.done });
         Ok(Some(run))
     }
 

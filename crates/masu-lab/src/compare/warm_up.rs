@@ -92,7 +92,6 @@ impl WarmUps<'_, '_> {
             match self.row(index, &variant.label) {
                 Ok((mut run, evidence)) => {
                     (run.case, run.variant) = (case, there.len());
-                    (self.observe)(Event::Verified { variant, evidence: &evidence, run: &run });
                     warm.push(Warm::of(&run, evidence.clone()));
                     records.push(Record::WarmUp { evidence, run });
                     there.push(row);

@@ -83,7 +83,7 @@ pub struct Missing {
 pub enum News<'a> {
     /// A step begins: `building xquo 0.2.3 for musl`.
     Begins(&'a str),
-    Done(&'a str, Duration),
+    Done(Duration),
     /// A part is missing, and the rest goes on.
     Missing(&'a Missing),
     Comparing(Event<'a>),

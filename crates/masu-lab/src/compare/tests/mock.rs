@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use super::*;
-use masu_run::Input;
+use masu_run::{Evidence, Input};
 
 /// One run: the case's name, the row's label, and the number of the run among those of the row, counted from zero.
 pub(super) type Place<'a> = (&'a str, &'a str, usize);

@@ -33,7 +33,7 @@ impl Workbench<'_> {
         }
         match failed {
             None => {
-                (self.asked.tell)(News::Done(what, began.elapsed()));
+                (self.asked.tell)(News::Done(began.elapsed()));
                 Ok(Some(began.elapsed()))
             }
             Some(reason) => {
