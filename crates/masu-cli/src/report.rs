@@ -49,7 +49,7 @@ impl Request {
         refuse_to_replace(&files, output.as_deref(), "results")?;
         let what = match Diagnoses::read(&files)? {
             Some(_) if format == Format::Csv => {
-                bail!("only runs are a table of CSV; these files are diagnoses")
+                bail!("CSV is for the runs of a comparison; these files are diagnoses")
             }
             Some(diagnoses) => What::Diagnoses(diagnoses),
             None => What::Comparisons(Document::read(&files)?),
@@ -106,7 +106,9 @@ fn named_format(json: bool, output: Option<&Path>) -> Result<Format> {
         _ if json => Ok(Format::Json),
         None => Ok(Format::Text),
         Some(path) => match asked_for_by(path, ".html or .json")? {
-            Format::Csv => bail!("{}: only runs are a table of CSV: masu report", path.display()),
+            Format::Csv => {
+                bail!("{}: CSV is for the runs of a comparison: masu report", path.display())
+            }
             format => Ok(format),
         },
     }

@@ -244,7 +244,7 @@ fn check_criterion(plan: &Plan, criterion: Option<&Criterion>) -> Result<(), Err
     let Some(case) = plan.cases.iter().find(has_it) else {
         let known: Vec<String> = plan.cases.first().map(others).unwrap_or_default();
         return Err(Error::Request(format!(
-            "the criterion is about `{}`, which is not held against the reference; there are {}",
+            "the criterion is about `{}`, which is not compared with the reference; these are: {}",
             criterion.variant,
             known.join(", ")
         )));

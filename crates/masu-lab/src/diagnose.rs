@@ -296,6 +296,7 @@ fn gathered(
     let wrapper = wrapper::name(&workload.program.path);
     let main = programs.iter().find(|program| wrapper.is_none() || !program.is_command);
     let samples = samples.ok().map(|samples| samples.calling(&own, &workload.program.path));
+    let stops = calls.map_or(0, |calls| calls.stops);
     let main: PathBuf = main.or(programs.first()).map_or(own, |program| program.path.clone());
     Facts {
         ending: Some(run.ending.to_string()),
@@ -308,8 +309,9 @@ fn gathered(
             counting_s: 0.0,
             counted_run_s: 0.0,
             queued_s: run.queued_s.unwrap_or(0.0),
-            stops: calls.map_or(0, |calls| calls.stops),
-            voluntary_switches: run.voluntary_switches,
+            stops,
+            // Each stop for counting is one of them.
+            voluntary_switches: run.voluntary_switches.saturating_sub(stops),
             involuntary_switches: run.involuntary_switches,
         },
         memory: Memory {

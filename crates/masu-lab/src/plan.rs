@@ -315,8 +315,8 @@ impl Making<'_> {
         });
         if server.is_none() && self.entry.primary.is_of_servers() {
             return Err(Error::Request(format!(
-                "{}: only a server has the measure that is to decide; let another one, or compare \
-                 servers",
+                "{}: only a server has the measure that is to decide; choose another measure, or \
+                 compare servers",
                 self.name
             )));
         }

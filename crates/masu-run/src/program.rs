@@ -56,7 +56,7 @@ impl Program {
             reason,
         };
         if command.is_empty() {
-            return Err(wrong("no command given; write it after `--`".to_owned()));
+            return Err(wrong("the command is empty; write it after `--`".to_owned()));
         }
         let path = locate(command).map_err(&wrong)?;
         let binary = interpreter(&path, 0).map_err(&wrong)?;

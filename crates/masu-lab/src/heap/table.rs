@@ -137,7 +137,8 @@ fn stack(text: &mut String, head: &str, frames: &[Frame], most: usize) {
         let _ = writeln!(text, "  {}{}", clipped(&frame.function), place(frame));
     }
     if frames.len() > most {
-        let _ = writeln!(text, "  and {} callers", frames.len() - most);
+        let more = frames.len() - most;
+        let _ = writeln!(text, "  and {more} caller{}", if more == 1 { "" } else { "s" });
     }
 }
 

@@ -34,8 +34,10 @@ fn starved(labels: &[String], runs: &[Run], valid: &[&Run]) -> Option<String> {
     if (kept + repeated) as f64 <= STARVED_SHARE * (valid.len() + repeated) as f64 {
         return None;
     }
-    let of =
-        |variant: usize| runs.iter().filter(|run| run.variant == variant && run.starved).count();
+    // Runs that failed are neither.
+    let replaced = runs.iter().filter(|run| run.replaced);
+    let said: Vec<&Run> = replaced.chain(valid.iter().copied().filter(|run| run.starved)).collect();
+    let of = |variant: usize| said.iter().filter(|run| run.variant == variant).count();
     let whose: Vec<String> = labels
         .iter()
         .enumerate()

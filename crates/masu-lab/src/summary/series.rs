@@ -71,7 +71,7 @@ fn drift(series: &[Series], variants: usize) -> Option<String> {
     let (_, first) = drifting.first()?;
     let named: Vec<String> = drifting
         .iter()
-        .map(|(label, change)| format!("`{label}` by {:+.0} %", change * 100.0))
+        .map(|(label, change)| format!("of `{label}` by {:+.0} %", change * 100.0))
         .collect();
     let together = drifting.iter().all(|(_, change)| change.signum() == first.signum());
     let advice = if together && drifting.len() * 2 > variants {
@@ -81,7 +81,8 @@ fn drift(series: &[Series], variants: usize) -> Option<String> {
         "the others stay as they were, so look for what its runs leave behind (files that \
          grow, caches that fill) and start each run from the same state"
     };
-    Some(format!("drift: from the first round to the last {} changed; {advice}", named.join(", ")))
+    let named = named.join(", ");
+    Some(format!("drift: the values {named} changed from the first round to the last; {advice}"))
 }
 
 /// The relative change from the first of `values` to the last, if Kendall's rank test is sure that there is one. The

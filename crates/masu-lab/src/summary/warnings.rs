@@ -59,11 +59,11 @@ fn endings(labels: &[String], runs: &[Run], valid: &[&Run]) -> Vec<String> {
     let line = |(run, times): (&Run, usize)| {
         let said = run.stderr.said();
         let said = if said.is_empty() { said } else { format!(" and said: {said}") };
+        let other = if run.variant == 0 { "another run of it" } else { "the reference" };
         let text = format!(
-            "not repeatable: `{}` {} where the reference {}{said}; it does not count{}",
+            "not repeatable: `{}` {} where {other} {usual}{said}; it does not count{}",
             label(labels, run),
             run.ending,
-            usual,
             advice(&run.ending),
         );
         if times == 1 { text } else { format!("{text} ({times} runs)") }
