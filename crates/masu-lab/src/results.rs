@@ -232,7 +232,11 @@ fn understand(path: &Path, bytes: &[u8]) -> Result<Vec<Record>, Error> {
             check_version(line).map_err(|reason| wrong(1, reason))?;
         }
         match serde_json::from_str(line) {
+            Ok(Record::Header(_)) if index > 0 => {
+                return Err(wrong(index + 1, "the file holds a second header".to_owned()));
+            }
             Ok(record) => records.push(record),
+            Err(_) if line.trim().is_empty() => {}
             Err(_) if index > 0 && !line.ends_with('\n') => {}
             Err(error) => return Err(wrong(index + 1, error.to_string())),
         }

@@ -30,7 +30,7 @@ fn a_command_is_found_in_the_path() {
 #[test]
 fn what_cannot_be_started_says_why() {
     let folder = Folder::new();
-    assert!(refused("").contains("no command"));
+    assert!(refused("").contains("is empty"));
     assert!(refused("no-such-command-at-all").contains("PATH"));
     assert!(refused("/no/such/file").contains("No such file"));
     assert!(refused("/usr").contains("folder"));
