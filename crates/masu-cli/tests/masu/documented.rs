@@ -24,7 +24,7 @@ fn shortened(line: &str) -> String {
     // The precision is so wide that the first check is enough.
     let wide = "--budget 5m --precision 1000";
     let line = line.replace("--budget 10m", wide).replace("--precision 3", wide);
-    let is_said = ["-n 1", "--budget"].iter().any(|it| line.contains(it));
+    let is_said = ["-n 1", "--budget", "--resume"].iter().any(|it| line.contains(it));
     if is_said { line } else { line.replace("masu compare ", "masu compare -n 1 ") }
 }
 
