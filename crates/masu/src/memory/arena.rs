@@ -30,8 +30,7 @@ const SHORTEST_ARENA_BYTES: usize = 4 << 20;
 const COMMIT_STEP_MIN: usize = 256 << 10;
 /// The shortest huge page of any system, the unit of larger steps.
 const HUGE_PAGE_BYTES: usize = 2 << 20;
-/// The live bytes, in huge pages, from which huge pages are worth it for small blocks, which fill them, and for a large
-/// block that grew.
+/// The live bytes, in huge pages, from which huge pages are worth it for small blocks and large ones that grew.
 const HUGE_PAGES_MIN: usize = 2;
 /// The same for another large block, which a program may leave mostly untouched.
 const HUGE_PAGES_MIN_LARGE: usize = 8;
@@ -477,9 +476,8 @@ impl Arena {
     }
 }
 
-/// Whether memory that joins `live_bytes` of live memory is worth huge pages; `filled` for pages of small blocks, and for a
-/// large block of which most is written at once. Each of `shards` has up to one huge page of which little is used: it
-/// counts as live.
+/// Whether memory that joins `live_bytes` of live memory is worth huge pages; `filled` if it is written soon. Each of
+/// `shards` has up to one huge page of which little is used: it counts as live.
 pub(crate) fn is_worth_huge_pages(live_bytes: usize, filled: bool, shards: usize) -> bool {
     if let Some(from) = settings::huge_pages_from() {
         return live_bytes >= from;
