@@ -30,6 +30,7 @@ mod count;
 pub mod deepbind;
 mod foreign;
 pub mod glibc;
+pub mod jemalloc;
 mod libc;
 pub mod malloc;
 pub mod masu;

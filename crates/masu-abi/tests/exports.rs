@@ -62,6 +62,13 @@ const OURS_TO_HAVE: &[(&str, &str)] = &[
         "without RTLD_DEEPBIND, by which a library would free masu's blocks with glibc's free",
     ),
     ("__posix_memalign", "a second name that glibc had for binaries of its time"),
+    ("mallocx", "jemalloc's, which BIND's named calls beside malloc"),
+    ("rallocx", "as above"),
+    ("xallocx", "as above"),
+    ("sallocx", "as above"),
+    ("dallocx", "as above"),
+    ("sdallocx", "as above"),
+    ("nallocx", "as above"),
 ];
 
 fn matches(pattern: &str, name: &str) -> bool {

@@ -18,6 +18,7 @@ groups! { program();
     errno_is_kept_by_free
     sized_frees_do_not_believe_the_size
     second_names
+    jemallocs_functions
 }
 
 // Some of the functions are newer or older than the C library.

@@ -40,6 +40,8 @@ pub struct Program {
     /// The malloc library that the program is linked with, by its file's name: this library, and not the C library's
     /// malloc, serves the program where nothing is preloaded.
     pub linked_malloc: Option<String>,
+    /// A function of jemalloc's own that the program calls: a preload without it does not get those calls.
+    pub jemalloc_call: Option<&'static str>,
 }
 
 impl Program {
@@ -67,7 +69,8 @@ impl Program {
             refusal = refusal.map(|reason| format!("{} runs it, and {reason}", binary.display()));
         }
         let linked_malloc = image.linked_malloc();
-        Ok(Program { path, binary, libc: image.libc, refusal, linked_malloc })
+        let jemalloc_call = image.jemalloc_call();
+        Ok(Program { path, binary, libc: image.libc, refusal, linked_malloc, jemalloc_call })
     }
 
     /// Checks that a malloc can be preloaded.

@@ -12,6 +12,13 @@
 void *pvalloc(size_t size);
 void cfree(void *block);
 void free_sized(void *block, size_t size);
+void *mallocx(size_t size, int flags);
+void *rallocx(void *block, size_t size, int flags);
+size_t xallocx(void *block, size_t size, size_t extra, int flags);
+size_t sallocx(void *block, int flags);
+size_t nallocx(size_t size, int flags);
+void dallocx(void *block, int flags);
+void sdallocx(void *block, size_t size, int flags);
 void free_aligned_sized(void *block, size_t align, size_t size);
 void *__libc_malloc(size_t size);
 void *__libc_calloc(size_t count, size_t size);
@@ -320,6 +327,49 @@ static void second_names(void)
     free(result);
 }
 
+static void jemallocs_functions(void)
+{
+    enum { ZERO = 0x40, TCACHE_NONE = 1 << 8, ARENA_7 = 8 << 20 };
+    for (int log = 0; log < 22; log++)
+        for (size_t size = 1; size < 300000; size = size * 7 + 3) {
+            int flags = log | TCACHE_NONE | ARENA_7;
+            char *block = mallocx(size, flags);
+            CHECK(block && aligned_to(block, (size_t)1 << log));
+            CHECK(sallocx(block, 0) == malloc_usable_size(block) && nallocx(size, flags) >= size);
+            CHECK(sallocx(block, 0) >= nallocx(size, flags));
+            fill(block, size, 3);
+            CHECK(xallocx(block, size * 9, 0, 0) == sallocx(block, 0));
+            size_t old = sallocx(block, 0);
+            char *more = rallocx(block, old + 5000, flags | ZERO);
+            CHECK(more && aligned_to(more, (size_t)1 << log) && filled(more, size, 3));
+            for (size_t i = old; i < old + 5000; i++)
+                CHECK(more[i] == 0);
+            fill(more, old + 5000, 4);
+            char *less = rallocx(more, size, flags);
+            CHECK(less && filled(less, size, 4));
+            sdallocx(less, size, flags);
+            block = mallocx(size, flags | ZERO);
+            for (size_t i = 0; i < size; i++)
+                CHECK(block[i] == 0);
+            fill(block, size, 5);
+            if (log % 2)
+                dallocx(block, flags);
+            else
+                free(block);
+        }
+    sdallocx(malloc(100), 100, 0);
+    char *kept = malloc(100);
+    fill(kept, 100, 6);
+    FAILS_WITH(mallocx(SIZE_MAX / 2 + 1, 0), ENOMEM);
+    FAILS_WITH(mallocx(1, 40 | ZERO), ENOMEM);
+    FAILS_WITH(mallocx(1, 63), ENOMEM);
+    FAILS_WITH(rallocx(kept, SIZE_MAX / 2 + 1, ZERO), ENOMEM);
+    FAILS_WITH(rallocx(kept, 200, 63), ENOMEM);
+    CHECK(filled(kept, 100, 6));
+    dallocx(kept, 0);
+    CHECK(nallocx(SIZE_MAX, 0) == 0 && nallocx(1, 63) == 0);
+}
+
 static const struct group groups[] = {
     GROUP(zero_sizes),
     GROUP(every_size_is_aligned_and_writable),
@@ -332,6 +382,7 @@ static const struct group groups[] = {
     GROUP(errno_is_kept_by_free),
     GROUP(sized_frees_do_not_believe_the_size),
     GROUP(second_names),
+    GROUP(jemallocs_functions),
 };
 
 int main(int count, char **arguments)

@@ -1,6 +1,9 @@
 //! Conditions before any run that may mislead the reader.
 
+use std::path::PathBuf;
+
 use crate::plan::Prepared;
+use masu_run::program::elf::exported_functions;
 use masu_run::{Evidence, Row};
 
 /// Warnings to read before the table of `prepared`, whose warm-ups gave `evidence`.
@@ -35,6 +38,7 @@ pub(super) fn surroundings(prepared: &Prepared, evidence: &[Evidence]) -> Vec<St
             ));
         }
     }
+    warnings.extend(passed_by(&prepared.rows));
     for (row, evidence) in prepared.rows.iter().zip(evidence) {
         if !evidence.served.is_empty() && !evidence.not_served.is_empty() {
             warnings.push(format!(
@@ -46,6 +50,26 @@ pub(super) fn surroundings(prepared: &Prepared, evidence: &[Evidence]) -> Vec<St
     }
     warnings.extend(notes(prepared, evidence));
     warnings
+}
+
+/// The warning of the preloads that lack the function of jemalloc's own that the program calls.
+fn passed_by(rows: &[Row]) -> Option<String> {
+    let call = rows.first()?.workload.program.jemalloc_call?;
+    let lacks = |library: &PathBuf| {
+        let functions = exported_functions(library).unwrap_or_default();
+        !functions.iter().any(|(name, _)| name == call)
+    };
+    let lacking: Vec<_> =
+        rows.iter().filter(|row| row.variant.library.as_ref().is_some_and(lacks)).collect();
+    if lacking.is_empty() {
+        return None;
+    }
+    let labels: Vec<_> = lacking.iter().map(|row| format!("`{}`", row.variant.label)).collect();
+    Some(format!(
+        "{}: the program calls jemalloc's own function `{call}`, which only jemalloc and masu have; those blocks \
+         come from jemalloc here as well",
+        labels.join(", ")
+    ))
 }
 
 /// The notes of the warm-ups, each once with the variants it applies to.

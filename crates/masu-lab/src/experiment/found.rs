@@ -82,6 +82,7 @@ mod tests {
             libc: Libc::Glibc,
             refusal: None,
             linked_malloc: None,
+            jemalloc_call: None,
         }
     }
 

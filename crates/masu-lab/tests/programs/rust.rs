@@ -24,7 +24,7 @@ const MALLOC_FAMILY: [&str; 10] = [
     "valloc",
     "malloc_usable_size",
     // The symbol by which jemalloc is known.
-    "mallocx",
+    "mallctl",
 ];
 
 /// The compiler beside the cargo that runs the tests.

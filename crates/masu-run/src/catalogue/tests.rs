@@ -9,6 +9,7 @@ fn program(libc: Libc, refusal: Option<&str>) -> Program {
         libc,
         refusal: refusal.map(str::to_owned),
         linked_malloc: None,
+        jemalloc_call: None,
     }
 }
 

@@ -62,7 +62,7 @@ pub(crate) const ENTRIES: [&str; 14] = [
 const BUNDLED: [(&str, &str); 10] = [
     ("je_malloc", "jemalloc"),
     ("_rjem_malloc", "jemalloc"),
-    ("mallocx", "jemalloc"),
+    ("mallctl", "jemalloc"),
     ("mi_malloc", "mimalloc"),
     ("tc_malloc", "tcmalloc"),
     ("MallocExtension_GetNumericProperty", "tcmalloc"),
@@ -71,6 +71,9 @@ const BUNDLED: [(&str, &str); 10] = [
     ("sn_rust_alloc", "snmalloc"),
     ("scalable_malloc", "tbbmalloc"),
 ];
+
+/// Functions that only jemalloc and masu have, and that programs call beside `malloc`.
+const CALLS_OF_JEMALLOC: [&str; 3] = ["mallocx", "rallocx", "sdallocx"];
 
 const MALLOC_LIBRARIES: [(&str, &str); 8] = [
     ("libjemalloc", "jemalloc"),
@@ -105,7 +108,9 @@ pub(crate) const NO_ELF: &str =
     "neither an ELF program nor a script with a `#!` line; name its interpreter before it";
 
 fn is_telling(name: &str) -> bool {
-    ENTRIES.contains(&name) || BUNDLED.iter().chain(&SANITIZERS).any(|(symbol, _)| *symbol == name)
+    ENTRIES.contains(&name)
+        || CALLS_OF_JEMALLOC.contains(&name)
+        || BUNDLED.iter().chain(&SANITIZERS).any(|(symbol, _)| *symbol == name)
 }
 
 impl Image {
@@ -224,6 +229,11 @@ impl Image {
     /// The malloc library it is linked with, which serves it unless another one is preloaded.
     pub(crate) fn linked_malloc(&self) -> Option<String> {
         self.linked(&MALLOC_LIBRARIES).map(|(_, library)| library.to_owned())
+    }
+
+    /// The function of jemalloc's own that it calls, of which the program has no other version.
+    pub(crate) fn jemalloc_call(&self) -> Option<&'static str> {
+        CALLS_OF_JEMALLOC.into_iter().find(|call| self.imported.iter().any(|name| name == call))
     }
 
     /// The first library it needs that begins like one of `known`, with that one's name.

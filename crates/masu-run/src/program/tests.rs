@@ -120,6 +120,10 @@ fn a_malloc_that_is_linked_is_reported_and_no_reason_to_refuse() {
     assert_eq!(linked.linked_malloc().as_deref(), Some("libjemalloc.so.2"));
     assert_eq!(linked.refusal(), None);
     assert_eq!(image(&["libm.so.6", "libc.so.6"]).linked_malloc(), None);
+    assert_eq!(linked.jemalloc_call(), None);
+    let caller =
+        elf::Image { imported: vec!["malloc".to_owned(), "sdallocx".to_owned()], ..linked };
+    assert_eq!(caller.jemalloc_call(), Some("sdallocx"));
 }
 
 #[test]
