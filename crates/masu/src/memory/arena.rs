@@ -6,6 +6,7 @@
 //!
 //! It does not decide which slices are handed out; that is [`crate::memory::ranges`].
 
+mod dedicated;
 mod pieces;
 
 use core::mem::offset_of;
@@ -20,8 +21,6 @@ use crate::platform::kernel::{self, Advice, Protection};
 use crate::platform::sync::{AtomicUsize, Cell, Count, Guard, Lock, Ordering, Table};
 use crate::settings;
 
-/// Slices of the head of an arena that holds one block only and has no bitmaps.
-const DEDICATED_HEAD_SLICES: usize = BITMAPS_AT / SLICE_BYTES;
 /// Inaccessible slices behind an arena's head, and as many at its end, in the hardened build.
 const GUARD_SLICES: usize = cfg!(feature = "secure") as usize;
 /// The shortest arena to reserve when the kernel refuses longer ones.
@@ -185,10 +184,11 @@ impl Slice {
 }
 
 impl Arena {
-    /// Reserves an arena in which `slices` slices fit in one piece; `None` without addresses.
-    pub(crate) fn reserve(slices: usize) -> Option<&'static Arena> {
+    /// Reserves an arena in which `slices` slices fit in one piece, `grows` if their block will grow; `None` without
+    /// addresses.
+    pub(crate) fn reserve(slices: usize, grows: bool) -> Option<&'static Arena> {
         if slices > ARENA_SLICES - head_slices(ARENA_SLICES) - 2 * GUARD_SLICES {
-            return Arena::reserve_dedicated(slices);
+            return Arena::reserve_dedicated(slices, grows);
         }
         // With limited addresses, arenas are short; a long block gets one that holds it.
         let shortest = (slices + head_slices(ARENA_SLICES) + 2 * GUARD_SLICES) * SLICE_BYTES;
@@ -213,31 +213,6 @@ impl Arena {
             }
             length /= 2;
         }
-    }
-
-    fn reserve_dedicated(slices: usize) -> Option<&'static Arena> {
-        prepare();
-        let total = slices.checked_add(DEDICATED_HEAD_SLICES + 2 * GUARD_SLICES)?;
-        let length = total.checked_mul(SLICE_BYTES).filter(|&n| n <= isize::MAX as usize)?;
-        let start = reserve_aligned(length)?;
-        Arena::found(start, total, DEDICATED_HEAD_SLICES, total, 0)
-    }
-
-    /// Reserves `slices` slices in an arena of their own; returns the first. They stay inaccessible and reserved for good.
-    /// `None` without addresses, or if `slices` is over one GiB.
-    #[cold]
-    #[inline(never)]
-    #[unsafe(link_section = ".text.masu_cold.guards.arena_reserve_closed")]
-    pub(crate) fn reserve_closed(slices: usize) -> Option<&'static Slice> {
-        if slices + DEDICATED_HEAD_SLICES + 2 * GUARD_SLICES > ARENA_SLICES {
-            return None;
-        }
-        let _growth = hold_growth();
-        let arena = Arena::reserve_dedicated(slices)?;
-        let first = arena.front.get();
-        arena.front.set(first + slices);
-        // SAFETY: It lies within the first GiB.
-        Some(unsafe { Slice::at(arena.address() + first * SLICE_BYTES) })
     }
 
     /// Makes a reserved range an arena: commits the head and enters it into the table. Slices up to `reserved` are reserved,
@@ -325,11 +300,6 @@ impl Arena {
         ptr::from_ref(self).addr()
     }
 
-    /// Whether this arena holds one block longer than ordinary arenas.
-    pub(crate) fn is_dedicated(&self) -> bool {
-        self.head.get() == DEDICATED_HEAD_SLICES + GUARD_SLICES
-    }
-
     /// Bytes of addresses reserved.
     pub(crate) fn reserved_bytes(&self) -> usize {
         (self.reserved.get() - self.hole.get()) * SLICE_BYTES
@@ -382,9 +352,9 @@ impl Arena {
         self.committed.get() - self.front.get()
     }
 
-    /// Whether `slice` is the first one never handed out.
-    pub(crate) fn is_front(&self, slice: &Slice) -> bool {
-        slice.index() == self.front.get()
+    /// Whether nothing behind a run of `slices` slices was ever handed out.
+    pub(crate) fn ends_at_front(&self, first: &Slice, slices: usize) -> bool {
+        first.index() + slices == self.front.get()
     }
 
     /// Whether `slice` was ever handed out: it is in neither the head nor the front.

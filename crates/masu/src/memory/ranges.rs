@@ -436,19 +436,30 @@ impl Ranges {
         Some(arena)
     }
 
-    /// Takes `more` slices for the run in front of `behind`, if they are free; returns whether they were.
-    fn grow_into(&mut self, arena: &'static Arena, behind: &'static Slice, more: usize) -> bool {
-        if arena.is_front(behind) {
-            if arena.take_front(more).is_none() {
+    /// Takes the `more` slices behind a run of `slices` slices, if they are free; returns whether they were.
+    fn grow_into(
+        &mut self,
+        arena: &'static Arena,
+        first: &'static Slice,
+        slices: usize,
+        more: usize,
+    ) -> bool {
+        if arena.ends_at_front(first, slices) {
+            if !arena.grow_front(more) {
                 return false;
             }
         } else {
+            // In an arena of its own a block has only the front to grow into.
+            if arena.is_dedicated() {
+                return false;
+            }
+            // SAFETY: Before the front is another slice of this arena.
+            let behind = unsafe { first.ahead(slices) };
             if behind.kind.get() != Kind::Free || (behind.count.get() as usize) < more {
                 return false;
             }
             self.split(behind, more);
         }
-        behind.kind.set(Kind::Opaque);
         self.add_live(more);
         true
     }

@@ -3,15 +3,17 @@
 //! Relies on ranges. The class map marks a block's first slice; its size is the length of its run. A block grows into free
 //! neighbors, or is copied.
 
-use core::ptr;
+use core::ptr::{self, NonNull};
 
 use crate::blocks::{shard, slot};
 use crate::diagnostics::sampling;
 use crate::memory::class::LARGE;
 use crate::memory::map;
 use crate::memory::ranges::large::{self, slices_if_possible, usable_size, zeroed_if};
+use crate::memory::ranges::usage::OS_PAGE;
 use crate::memory::ranges::{Filling, Run, stripes, usage};
 use crate::memory::slice::{Kind, SLICE_BYTES, Slice};
+use crate::platform::kernel::{self, Advice};
 use crate::threads::cache::ThreadCache;
 use crate::threads::statistics::page;
 use crate::threads::thread;
@@ -154,23 +156,69 @@ pub(crate) unsafe fn resize(first: &'static Slice, size: usize) -> bool {
 ///
 /// - The block starts with this slice, was allocated here and not freed; after success nothing uses it any more.
 pub(crate) unsafe fn move_to_larger(first: &'static Slice, size: usize) -> *mut u8 {
-    let (block, old_size) = (first.start(), usable_size(first));
+    let old_size = usable_size(first);
     debug_assert!(size > old_size);
     let new = allocate_copy(size, 1, old_size);
     if !new.is_null() {
-        // SAFETY: Both blocks are at least that long and do not overlap.
-        unsafe { ptr::copy_nonoverlapping(block.as_ptr(), new, old_size) };
+        // SAFETY: Both blocks are at least that long and do not overlap, and the old one is freed now.
+        unsafe { move_contents(first, new, old_size) };
         // SAFETY: The contents are in the new block.
         unsafe { free(first) };
     }
     new
 }
 
+/// Moves the contents of a large block, `bytes` bytes, to a larger one.
+///
+/// # Safety
+///
+/// - Both are large blocks of the caller's, which keeps nothing in the old one and has written nothing to the new one.
+unsafe fn move_contents(first: &'static Slice, new: *mut u8, bytes: usize) {
+    let from = first.start().as_ptr();
+    // SAFETY: A large block begins in the first GiB of its arena.
+    if unsafe { Slice::at(new.addr()) }.arena().is_dedicated() {
+        // SAFETY: The caller's condition.
+        unsafe { move_long(from, new, bytes, first.arena().is_dedicated()) };
+    } else {
+        // SAFETY: As above.
+        unsafe { ptr::copy_nonoverlapping(from, new, bytes) };
+    }
+}
+
+/// [`move_contents`] into an arena of its own, which is new and reads as zero. Leaves zeros out, so that no more becomes
+/// resident, and gives the old block's memory back step by step if it `is_given_back`, so that the two blocks together are
+/// never resident.
+///
+/// # Safety
+///
+/// - As [`move_contents`].
+#[cold]
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.refused.large_move_long")]
+unsafe fn move_long(from: *mut u8, new: *mut u8, bytes: usize, is_given_back: bool) {
+    /// A power of two.
+    const STEP: usize = 32 << 20;
+    let mut at = 0;
+    while at < bytes {
+        // SAFETY: The block consists of whole slices; the rest is the caller's condition.
+        unsafe {
+            if usage::is_written(from.add(at)) {
+                ptr::copy_nonoverlapping(from.add(at), new.add(at), OS_PAGE);
+            }
+        }
+        at += OS_PAGE;
+        if at % STEP == 0 && is_given_back {
+            // SAFETY: A block is at no null address.
+            let done = unsafe { NonNull::new_unchecked(from.add(at - STEP)) };
+            // SAFETY: The contents are in the new block. If refused, they stay resident until the block is unmapped.
+            let _ = unsafe { kernel::advise(done, STEP, Advice::DontNeed) };
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     extern crate std;
-
-    use core::ptr::NonNull;
 
     use super::*;
 

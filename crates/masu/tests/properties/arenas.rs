@@ -25,6 +25,14 @@ fn memory_of_a_block_near_one_gigabyte_is_used_again_without_overlap() {
     }
 }
 
+/// The most bytes of this process that were resident since the last call.
+fn peak_resident_bytes() -> usize {
+    let status = fs::read_to_string("/proc/self/status").expect("proc is mounted");
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a peak");
+    fs::write("/proc/self/clear_refs", "5").expect("proc is mounted");
+    peak.trim().strip_suffix(" kB").and_then(|n| n.parse::<usize>().ok()).expect("a number") << 10
+}
+
 #[test]
 #[cfg_attr(feature = "secure", ignore = "the guards of the hardened build are mappings")]
 fn blocks_that_grow_side_by_side_need_few_mappings() {
@@ -59,4 +67,48 @@ fn blocks_longer_than_an_arena_use_the_same_addresses_again() {
     let addresses: HashSet<usize> =
         (0..100).map(|_| Block::new(1100 * MIB).bytes().as_ptr().addr()).collect();
     assert!(addresses.len() < 10, "{} places for one block after another", addresses.len());
+}
+
+#[test]
+#[cfg_attr(feature = "secure", ignore = "the hardened build keeps guards behind blocks")]
+fn a_block_longer_than_an_arena_grows_into_addresses_of_its_own() {
+    const STEP: usize = 16 * MIB;
+    const OS_PAGE: usize = 64 << 10;
+    let _turn = alone();
+    let before = resident_bytes();
+    // From an ordinary arena on: the first moves are to other arenas.
+    let mut block = Block::new(1008 * MIB);
+    block.bytes()[..OS_PAGE].fill(1);
+    let mut moves = 0;
+    for end in (1024 * MIB..=2500 * MIB).step_by(STEP) {
+        let place = block.start;
+        block = block.resized(end).ok().expect("there are addresses");
+        moves += usize::from(block.start != place);
+        block.bytes()[end - OS_PAGE..].fill((end / STEP) as u8);
+    }
+    assert!(moves <= 4, "{moves} moves of a block that grew");
+    let grown = resident_bytes();
+    // The end of each step may be a huge page.
+    assert!(grown < before + 400 * MIB, "{before} bytes resident, then {grown}");
+    assert!(block.bytes()[..OS_PAGE].iter().all(|byte| *byte == 1));
+    for end in (1024 * MIB..=2500 * MIB).step_by(STEP) {
+        let written = &block.bytes()[end - OS_PAGE..end];
+        assert!(written.iter().all(|byte| *byte == (end / STEP) as u8), "the end at {end}");
+    }
+}
+
+#[test]
+#[cfg_attr(feature = "secure", ignore = "the hardened build copies as a whole")]
+fn a_block_longer_than_an_arena_that_moves_is_not_resident_twice() {
+    const WRITTEN: usize = 300 * MIB;
+    let _turn = alone();
+    let mut block = Block::new(1100 * MIB);
+    block.bytes()[..WRITTEN].fill(3);
+    peak_resident_bytes();
+    let before = resident_bytes();
+    let mut block = block.resized(1500 * MIB).ok().expect("there are addresses");
+    let after = peak_resident_bytes();
+    assert!(after < before + WRITTEN / 2, "{before} bytes resident at most, then {after}");
+    assert!(block.bytes()[..WRITTEN].iter().all(|byte| *byte == 3));
+    assert!(block.bytes()[WRITTEN..WRITTEN + MIB].iter().all(|byte| *byte == 0));
 }

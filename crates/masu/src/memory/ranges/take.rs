@@ -188,7 +188,7 @@ impl Held<'_> {
             return None;
         }
         let arena = self.guard.unlocked(|| {
-            let arena = Arena::reserve(slices)?;
+            let arena = Arena::reserve(slices, filling.is_copied())?;
             match arena.commit(arena.front_end(slices)?, huge) {
                 Some(committed) => arena.note_committed(committed),
                 None => {
@@ -277,32 +277,43 @@ impl Held<'_> {
     pub(crate) fn grow(&mut self, first: &'static Slice, slices: usize, wanted: usize) -> bool {
         let arena = first.arena();
         let more = wanted - slices;
-        if arena.is_dedicated() || !self.is_within_limit(more) {
+        if !self.is_within_limit(more) {
             return false;
         }
         // SAFETY: The run lies in this arena, so behind it is another slice or the arena's end.
-        let Some(behind) = (unsafe { first.ahead_or_end(slices) }) else { return false };
-        if arena.is_front(behind) && arena.committed_front_slices() < more {
-            let growth = self.lock_growth();
-            let filled = self.guard.unlocked(|| usage::is_end_used(first, slices));
-            let live_bytes = if filled { self.live_bytes_of_all() } else { 0 };
-            let huge = !USAGE.is_sparse() && is_worth_huge_pages(live_bytes, filled);
-            if huge {
-                USAGE.begin();
-            }
-            let grown = !arena.is_front(behind)
-                || arena.committed_front_slices() >= more
-                || self.commit(arena, more, huge);
-            drop(growth);
-            if !grown {
-                return false;
-            }
+        if !arena.is_dedicated() && unsafe { first.ahead_or_end(slices) }.is_none() {
+            return false;
         }
+        let is_ready = !arena.ends_at_front(first, slices)
+            || arena.committed_front_slices() >= more
+            || self.commit_behind(arena, first, slices, more);
         // Other threads may have taken the slices behind it.
-        self.grow_into(arena, behind, more) && {
+        is_ready && self.grow_into(arena, first, slices, more) && {
             first.count.set(wanted as u32);
             true
         }
+    }
+
+    /// Commits `more` slices behind a run that ends at the front of its arena, unless other threads have moved that; returns
+    /// whether they may be free now.
+    #[inline(never)]
+    fn commit_behind(
+        &mut self,
+        arena: &'static Arena,
+        first: &'static Slice,
+        slices: usize,
+        more: usize,
+    ) -> bool {
+        let _growth = self.lock_growth();
+        let filled = self.guard.unlocked(|| usage::is_end_used(first, slices));
+        let live_bytes = if filled { self.live_bytes_of_all() } else { 0 };
+        let huge = !USAGE.is_sparse() && is_worth_huge_pages(live_bytes, filled);
+        if huge {
+            USAGE.begin();
+        }
+        !arena.ends_at_front(first, slices)
+            || arena.committed_front_slices() >= more
+            || self.commit(arena, more, huge)
     }
 
     /// Whether `more` slices fit the memory limit, if there is one: returns free memory if it must.

@@ -9,6 +9,7 @@
 //! several times what it uses. Later ones are sampled when they are purged. A program may have protected its memory or
 //! kept it from a forked child, so that each OS page is read only if it is readable.
 
+use core::ptr::NonNull;
 use core::slice;
 
 use crate::memory::slice::{SLICE_BYTES, Slice};
@@ -32,6 +33,9 @@ const SAMPLES_UNUSED: usize = 64;
 const FILLED_SHARE: u32 = 8;
 /// A zeroed block is expected to be filled, too, if it is at most so many times as long as one that was.
 const FILLED_AGAIN: usize = 4;
+
+/// The smallest OS page.
+pub(crate) const OS_PAGE: usize = 4 << 10;
 
 /// The samples of this process.
 pub(super) static USAGE: Usage = Usage::new();
@@ -172,7 +176,8 @@ impl Look {
 pub(super) fn is_end_used(first: &'static Slice, slices: usize) -> bool {
     let looked_at = slices.min(SAMPLES);
     // SAFETY: The end lies in the run.
-    let look = look(unsafe { first.ahead(slices - looked_at) }, looked_at);
+    let look =
+        look_from(unsafe { first.start().add((slices - looked_at) * SLICE_BYTES) }, looked_at);
     look.used * 2 > look.looked_at
 }
 
@@ -185,16 +190,23 @@ pub(super) fn seems_unused(first: &'static Slice, slices: usize) -> bool {
             // A program that uses one OS page in some power of two must not use all of these, or none.
             let os_page = sample.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (usize::BITS - 4);
             // SAFETY: The slice lies in the run, to which no thread writes.
-            !unsafe { is_used(first.ahead(slices * sample / (SAMPLES_UNUSED + 1)), os_page) }
+            !unsafe {
+                is_used(first.ahead(slices * sample / (SAMPLES_UNUSED + 1)).start(), os_page)
+            }
         })
 }
 
 /// Samples a run that no thread writes to now. Where nothing was written, this costs a few faults, which map the
 /// kernel's zero page.
+pub(super) fn look(first: &'static Slice, slices: usize) -> Look {
+    look_from(first.start(), slices)
+}
+
+/// [`look`] at so many slices of a run from `start` on: in an arena of one block they have no records.
 #[cold]
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.purge.usage_look")]
-pub(super) fn look(first: &'static Slice, slices: usize) -> Look {
+fn look_from(start: NonNull<u8>, slices: usize) -> Look {
     let step = slices.div_ceil(SAMPLES);
     let mut look = Look { looked_at: 0, used: 0 };
     let mut distance = 0;
@@ -202,29 +214,40 @@ pub(super) fn look(first: &'static Slice, slices: usize) -> Look {
         look.looked_at += 1;
         // Not always the start: a block of which only the start is used must not count as used.
         // SAFETY: The slice lies in the run, to which no thread writes.
-        look.used += u32::from(unsafe { is_used(first.ahead(distance), distance * 5 + 3) });
+        let used = unsafe { is_used(start.add(distance * SLICE_BYTES), distance * 5 + 3) };
+        look.used += u32::from(used);
         distance += step;
     }
     look
 }
 
-/// Whether an OS page of a slice holds anything but zeros, or cannot be read; `os_page` is taken modulo those of the slice.
+/// Whether an OS page of the slice at `slice` holds anything but zeros, or cannot be read; `os_page` is taken modulo those of the slice.
 ///
 /// # Safety
 ///
 /// - No thread writes to the slice, or changes its protection.
-unsafe fn is_used(slice: &'static Slice, os_page: usize) -> bool {
-    /// The smallest OS page.
-    const OS_PAGE: usize = 4 << 10;
-    const WORDS: usize = OS_PAGE / size_of::<u64>();
+unsafe fn is_used(slice: NonNull<u8>, os_page: usize) -> bool {
     let at = os_page % (SLICE_BYTES / OS_PAGE) * OS_PAGE;
     // SAFETY: The OS page lies in the slice.
-    let start = unsafe { slice.start().add(at) };
+    let start = unsafe { slice.add(at) };
     if !kernel::is_readable(start.addr().get()) {
         return true;
     }
-    // SAFETY: The OS page is readable; any value is a valid number.
-    let words = unsafe { slice::from_raw_parts(start.cast::<u64>().as_ptr(), WORDS) };
+    // SAFETY: The OS page is readable.
+    unsafe { is_written(start.as_ptr()) }
+}
+
+/// Whether an OS page holds anything but zeros.
+///
+/// # Safety
+///
+/// - It is readable, and no thread writes to it.
+#[cold]
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.purge.usage_is_written")]
+pub(crate) unsafe fn is_written(os_page: *const u8) -> bool {
+    // SAFETY: The caller's condition; any value is a valid number.
+    let words = unsafe { slice::from_raw_parts(os_page.cast::<u64>(), OS_PAGE / size_of::<u64>()) };
     words.iter().any(|word| *word != 0)
 }
 
