@@ -38,4 +38,5 @@ groups! {
     large_blocks
     one_block_again_and_again
     up_and_down
+    aligned_blocks_far_apart
 }

@@ -144,6 +144,26 @@ static void up_and_down(void)
     CHECK(faults < 20 * BLOCKS * (long)(MIB / 2 / STEP));
 }
 
+/* Blocks far apart, because they are aligned to more than their size: what lies between them was never
+ * touched. With huge pages each block would take 2 MiB. */
+static void aligned_blocks_far_apart(void)
+{
+    enum { BLOCKS = 200, SIZE = 100 << 10 };
+    char *blocks[BLOCKS];
+    size_t before = resident();
+    for (int i = 0; i < BLOCKS; i++) {
+        blocks[i] = aligned_alloc(2 * MIB, SIZE);
+        CHECK(blocks[i]);
+        CHECK((uintptr_t)blocks[i] % (2 * MIB) == 0);
+        memset(blocks[i], 1, SIZE);
+    }
+    size_t after = resident();
+    fprintf(stderr, "%zu kB before, %zu kB after\n", before >> 10, after >> 10);
+    CHECK(after - before < (size_t)BLOCKS * SIZE * 2);
+    for (int i = 0; i < BLOCKS; i++)
+        free(blocks[i]);
+}
+
 #define GROUP(name) {#name, name}
 
 static const struct {
@@ -157,6 +177,7 @@ static const struct {
     GROUP(large_blocks),
     GROUP(one_block_again_and_again),
     GROUP(up_and_down),
+    GROUP(aligned_blocks_far_apart),
 };
 
 int main(int count, char **arguments)

@@ -389,9 +389,9 @@ impl Arena {
         (slices <= self.front_slices()).then(|| self.front.get() + slices)
     }
 
-    /// Commits up to slice `end`, and some way ahead; returns the new end, to be noted. `None` if the kernel commits no
-    /// more. `huge` requests huge pages. The caller holds the lock of growth.
-    pub(crate) fn commit(&self, end: usize, huge: bool) -> Option<usize> {
+    /// Commits up to slice `end`, and some way further if `ahead`; returns the new end, to be noted. `None` if the kernel
+    /// commits no more. `huge` requests huge pages. The caller holds the lock of growth.
+    pub(crate) fn commit(&self, end: usize, huge: bool, ahead: bool) -> Option<usize> {
         let committed = self.committed.get();
         if end <= committed {
             return Some(committed);
@@ -404,10 +404,11 @@ impl Arena {
         let step_min = if self.stripe.get() == 0 { COMMIT_STEP_MIN } else { HUGE_PAGE_BYTES };
         let step = (data_bytes / 4).max(step_min);
         let unit = if huge || step >= HUGE_PAGE_BYTES { HUGE_PAGE_BYTES } else { COMMIT_STEP_MIN };
+        let step = if ahead { step } else { 0 };
         let wanted = (committed * SLICE_BYTES + step).max(end * SLICE_BYTES);
         let most = self.reserved.get().min(self.slices.get());
-        let ahead = (wanted.next_multiple_of(unit) / SLICE_BYTES).min(most);
-        [ahead, end].into_iter().find(|end| self.commit_exactly(*end, huge))
+        let further = (wanted.next_multiple_of(unit) / SLICE_BYTES).min(most);
+        [further, end].into_iter().find(|end| self.commit_exactly(*end, huge))
     }
 
     /// The first slice never handed out, and the slices from there up to the next huge page.

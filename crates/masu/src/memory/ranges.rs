@@ -61,6 +61,8 @@ pub(crate) struct Filling(usize);
 impl Filling {
     /// Nothing is known: a page of small blocks, or a zeroed block, often a table that is used in small parts only.
     pub(crate) const UNKNOWN: Filling = Filling(0);
+    /// Most of the run lies beside the block, which must be aligned, and stays free.
+    const SPREAD: Filling = Filling(Filling::COPIED - 1);
     /// At least half of the bytes are copied there at once.
     const COPIED: usize = 1 << (usize::BITS - 1);
 
@@ -72,6 +74,15 @@ impl Filling {
     /// That of a block of `size` bytes that takes the place of one of `old_size` bytes.
     pub(crate) fn of_moved(size: usize, old_size: usize) -> Filling {
         Filling(if size / 2 <= old_size { size | Filling::COPIED } else { size })
+    }
+
+    /// The same for a block of `slices` slices that is aligned in a run with so many more.
+    fn with_padding(self, slices: usize, padding: usize) -> Filling {
+        if padding > slices { Filling::SPREAD } else { self }
+    }
+
+    fn is_spread(self) -> bool {
+        self.0 == Filling::SPREAD.0
     }
 
     fn bytes(self) -> usize {

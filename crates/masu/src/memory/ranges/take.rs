@@ -48,6 +48,7 @@ impl Held<'_> {
     ) -> Option<Run> {
         let padding = (align / SLICE_BYTES).saturating_sub(1);
         let padded = slices.checked_add(padding)?;
+        let filling = filling.with_padding(slices, padding);
         if !self.is_within_limit(padded) {
             return None;
         }
@@ -165,9 +166,14 @@ impl Held<'_> {
         let large = matches!(kind, Kind::Large | Kind::HeapLarge | Kind::Opaque);
         let live_bytes = self.live_bytes_of_all();
         let filled = !large || filling.is_copied();
-        let huge = !USAGE.is_sparse() && is_worth_huge_pages(live_bytes + filling.bytes(), filled);
+        // The first touch of a block would make the free memory beside it resident.
+        let spread = filling.is_spread();
+        let huge = !spread
+            && !USAGE.is_sparse()
+            && is_worth_huge_pages(live_bytes + filling.bytes(), filled);
         let fills = large
             && !huge
+            && !spread
             && slices >= FILLED_SLICES_MIN
             && self.fills(slices, live_bytes, filling);
         if large && (huge || fills) {
@@ -180,7 +186,7 @@ impl Held<'_> {
             }
             let Some(arena) = self.arena else { break };
             let committed = fills && self.commit_filled(arena, slices);
-            if !committed && !self.commit(arena, slices, huge) {
+            if !committed && !self.commit(arena, slices, huge, !spread) {
                 break;
             }
         }
@@ -189,7 +195,7 @@ impl Held<'_> {
         }
         let arena = self.guard.unlocked(|| {
             let arena = Arena::reserve(slices, filling.is_copied())?;
-            match arena.commit(arena.front_end(slices)?, huge) {
+            match arena.commit(arena.front_end(slices)?, huge, !spread) {
                 Some(committed) => arena.note_committed(committed),
                 None => {
                     arena.leave();
@@ -225,12 +231,12 @@ impl Held<'_> {
         self.guard.unlocked(arena::hold_growth)
     }
 
-    /// Commits until an arena has so many slices at its front, whatever others take of them in between; returns whether it
-    /// did. The caller holds the lock of growth.
+    /// Commits until an arena has so many slices at its front, whatever others take of them in between, and more if `ahead`;
+    /// returns whether it did. The caller holds the lock of growth.
     #[inline(never)]
-    fn commit(&mut self, arena: &'static Arena, slices: usize, huge: bool) -> bool {
+    fn commit(&mut self, arena: &'static Arena, slices: usize, huge: bool, ahead: bool) -> bool {
         let Some(end) = arena.front_end(slices) else { return false };
-        let committed = self.guard.unlocked(|| arena.commit(end, huge));
+        let committed = self.guard.unlocked(|| arena.commit(end, huge, ahead));
         committed.is_some_and(|committed| {
             arena.note_committed(committed);
             true
@@ -253,7 +259,7 @@ impl Held<'_> {
         let (_, before) = arena.front_and_huge_page();
         // A part of a huge page that is not committed would keep all of it from being one.
         let all = before + slices.next_multiple_of(FILLED_SLICES_MIN);
-        if !self.commit(arena, all, false) {
+        if !self.commit(arena, all, false, true) {
             return false;
         }
         // Another thread may have given the arena up: it is unmapped once nobody holds the lock of growth.
@@ -313,7 +319,7 @@ impl Held<'_> {
         }
         !arena.ends_at_front(first, slices)
             || arena.committed_front_slices() >= more
-            || self.commit(arena, more, huge)
+            || self.commit(arena, more, huge, true)
     }
 
     /// Whether `more` slices fit the memory limit, if there is one: returns free memory if it must.
