@@ -256,7 +256,8 @@ impl Arena {
         None
     }
 
-    fn enter(&'static self) -> bool {
+    #[inline(never)]
+    fn enter(&self) -> bool {
         let entry = self.address() | self.slices.get().min(ARENA_BYTES - 1);
         let place = ARENAS.enter(entry);
         self.place.set(place.unwrap_or_default() as u32);
@@ -264,6 +265,7 @@ impl Arena {
     }
 
     /// Removes the arena from the table, to be unmapped. Under the ranges' lock, or before any other code knows of it.
+    #[inline(never)]
     pub(crate) fn leave(&self) {
         ARENAS.leave(self.place.get() as usize);
         // The next reservation starts below this address, so it finds the hole.

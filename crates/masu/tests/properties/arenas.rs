@@ -62,6 +62,33 @@ fn shrinking_a_block_longer_than_an_arena_returns_memory() {
 }
 
 #[test]
+#[cfg_attr(feature = "secure", ignore = "the hardened build keeps guards behind blocks")]
+fn a_block_longer_than_an_arena_that_shrank_counts_as_short() {
+    let _turn = alone();
+    let before = masu::c::statistics();
+    let block = Block::new(3000 * MIB).resized(1200 * MIB).ok().expect("shrinking needs no memory");
+    assert_eq!(block.usable_size(), 1200 * MIB);
+    let block = block.resized(MIB).ok().expect("shrinking needs no memory");
+    assert_eq!(block.usable_size(), MIB);
+    let after = masu::c::statistics();
+    for (name, before, after) in [
+        ("live", before.live_bytes, after.live_bytes),
+        ("committed", before.committed_bytes, after.committed_bytes),
+        ("reserved", before.reserved_bytes, after.reserved_bytes),
+    ] {
+        assert!(after < before + 16 * MIB, "{before} bytes {name}, then {after}");
+    }
+    // It grows, ends, and is freed as any other.
+    let mut block = block.resized(1100 * MIB).ok().expect("there are addresses");
+    block.bytes()[1099 * MIB..].fill(1);
+    let long: Vec<Block> = (0..4).map(|_| Block::new(1100 * MIB)).collect();
+    assert!(block.bytes()[1099 * MIB..].iter().all(|byte| *byte == 1));
+    drop((block, long));
+    let freed = masu::c::statistics();
+    assert!(freed.reserved_bytes <= after.reserved_bytes, "{after:?}, then {freed:?}");
+}
+
+#[test]
 fn blocks_longer_than_an_arena_use_the_same_addresses_again() {
     let _turn = alone();
     let addresses: HashSet<usize> =

@@ -17,9 +17,8 @@ impl Arena {
         prepare();
         // The hardened build has a guard behind each block. A limit on addresses is not to be used up.
         let has_room = grows && GUARD_SLICES == 0 && kernel::address_space_limit() == usize::MAX;
-        let with_room = has_room.then(|| slices.checked_mul(2)).flatten();
-        with_room
-            .and_then(Arena::reserve_exactly_dedicated)
+        // No block is longer than the address space, which leaves bits for twice as much.
+        Arena::reserve_exactly_dedicated(slices << usize::from(has_room))
             .or_else(|| Arena::reserve_exactly_dedicated(slices))
     }
 
@@ -61,5 +60,22 @@ impl Arena {
             self.front.set(self.front.get() + more);
         }
         is_committed
+    }
+
+    /// Takes the last `less` slices from the block, which ends at the front, and from the arena, for
+    /// [`Arena::unmap_behind`]; returns false where a guard is to stay behind the block. Under the lock of growth and the
+    /// ranges' lock.
+    pub(crate) fn cut_front(&self, less: usize) -> bool {
+        if cfg!(feature = "secure") {
+            return false;
+        }
+        // Another arena may have the addresses next, so that this one's entry must not have them.
+        self.leave();
+        let end = self.front.get() - less;
+        self.front.set(end);
+        self.committed.set(end);
+        self.slices.set(end);
+        // The place that it left is free: only threads that hold the lock of growth enter arenas.
+        self.enter()
     }
 }

@@ -93,20 +93,23 @@ pub(crate) unsafe fn resize(
 ///
 /// - The run is a large block of `slices` slices, whose tail nothing uses.
 unsafe fn shrink(first: &'static Slice, slices: usize, wanted: usize) {
-    if first.arena().is_dedicated() {
-        let kept_bytes = wanted * SLICE_BYTES;
+    let is_dedicated = first.arena().is_dedicated();
+    let less = slices - wanted;
+    if is_dedicated {
         // SAFETY: The tail lies in the block, whose slices may reach beyond the first GiB.
-        let tail = unsafe { first.start().add(kept_bytes) };
-        // SAFETY: Nothing uses the tail. If refused, it stays resident.
-        let _ =
-            unsafe { kernel::advise(tail, slices * SLICE_BYTES - kept_bytes, Advice::DontNeed) };
-        return;
+        let tail = unsafe { first.start().add(wanted * SLICE_BYTES) };
+        // Before it is unmapped, which is fast then: other threads may wait for a lock that is held there.
+        // SAFETY: Nothing uses the tail. If refused, it stays resident until it is unmapped.
+        let _ = unsafe { kernel::advise(tail, less * SLICE_BYTES, Advice::DontNeed) };
+    }
+    let mut ranges = stripes::of(first).lock();
+    if is_dedicated {
+        return ranges.cut_dedicated(first, less);
     }
     first.count.set(wanted as u32);
     // SAFETY: The tail lies in this run.
     let tail = unsafe { first.ahead(wanted) };
-    let mut ranges = stripes::of(first).lock();
-    ranges.count_large(0, wanted.cast_signed() - slices.cast_signed());
+    ranges.count_large(0, -less.cast_signed());
     // SAFETY: The caller's condition.
-    unsafe { ranges.free(tail, slices - wanted, (slices - wanted) * SLICE_BYTES) };
+    unsafe { ranges.free(tail, less, less * SLICE_BYTES) };
 }

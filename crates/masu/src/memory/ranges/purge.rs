@@ -170,4 +170,20 @@ impl Held<'_> {
             self.guard.unlocked(|| arena.unmap_behind());
         }
     }
+
+    /// Unmaps the last `less` slices of a block in an arena of its own, whose contents are gone, unless something lies behind
+    /// them.
+    #[cold]
+    #[inline(never)]
+    #[unsafe(link_section = ".text.masu_cold.refused.purge_cut_dedicated")]
+    pub(super) fn cut_dedicated(&mut self, first: &'static Slice, less: usize) {
+        let _growth = self.lock_growth();
+        let (arena, slices) = (first.arena(), first.count.get() as usize);
+        if arena.ends_at_front(first, slices) && arena.cut_front(less) {
+            first.count.set((slices - less) as u32);
+            self.live_slices -= less;
+            self.count_large(0, -less.cast_signed());
+            self.guard.unlocked(|| arena.unmap_behind());
+        }
+    }
 }

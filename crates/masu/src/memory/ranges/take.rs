@@ -25,6 +25,7 @@ enum Arenas {
     New,
 }
 
+#[inline(never)]
 fn is_worth_huge_pages(live_bytes: usize, filled: bool) -> bool {
     // ORDERING: Relaxed: a thread that misses a new shard asks for huge pages a little earlier.
     arena::is_worth_huge_pages(live_bytes, filled, stripes::many_shards().load(Ordering::Relaxed))
