@@ -25,12 +25,13 @@ use programs::Program;
 use supervisor::{Ended, Fault, Uses};
 
 /// The calls of `crates/masu/src/platform/kernel.rs` that can be refused, and four that it may make later.
-const CALLS: [(&str, i64); 25] = [
+const CALLS: [(&str, i64); 26] = [
     ("mmap", libc::SYS_mmap),
     ("munmap", libc::SYS_munmap),
     ("mprotect", libc::SYS_mprotect),
     ("madvise", libc::SYS_madvise),
     ("process_madvise", libc::SYS_process_madvise),
+    ("mincore", libc::SYS_mincore),
     ("futex", libc::SYS_futex),
     ("prlimit64", libc::SYS_prlimit64),
     ("sched_getaffinity", libc::SYS_sched_getaffinity),

@@ -298,7 +298,7 @@ impl Arena {
         });
     }
 
-    fn address(&self) -> usize {
+    pub(crate) fn address(&self) -> usize {
         ptr::from_ref(self).addr()
     }
 
@@ -336,7 +336,7 @@ impl Arena {
     #[cold]
     #[inline(never)]
     #[unsafe(link_section = ".text.masu_cold.purge.arena_advise")]
-    fn advise(&self, from: usize, to: usize, advice: Advice) {
+    pub(crate) fn advise(&self, from: usize, to: usize, advice: Advice) {
         let start = ptr::with_exposed_provenance_mut(self.address() + from * SLICE_BYTES);
         // SAFETY: No arena starts at address 0.
         let start = unsafe { NonNull::new_unchecked(start) };
@@ -484,7 +484,7 @@ pub(crate) fn are_limited() -> bool {
 
 /// Bytes of a huge page: an OS page full of page table entries maps it. 2 MiB with OS pages of 4 KiB, 32 MiB with 16 KiB,
 /// 512 MiB with 64 KiB.
-fn huge_page_bytes() -> usize {
+pub(crate) fn huge_page_bytes() -> usize {
     let os_page = kernel::page_size();
     os_page / size_of::<u64>() * os_page
 }

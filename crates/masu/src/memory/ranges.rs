@@ -12,6 +12,7 @@ mod kept;
 pub(crate) mod large;
 mod occupied;
 mod parked;
+mod probes;
 mod purge;
 pub(crate) mod stripes;
 mod take;

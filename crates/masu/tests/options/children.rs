@@ -30,7 +30,8 @@ fn child() {
     let name = std::env::var("CHILD").expect("the test names one");
     call! { name.as_str(), changed::run(&name),
         cached late freed freed_small freed_arena threads grown grown_little
-        moved not_moved grown_after_dense grown_after_sparse zeroed_after_filled zeroed_after_sparse zeroed_again protected wiped sharing
+        moved not_moved grown_after_dense grown_after_sparse zeroed_after_filled zeroed_after_sparse zeroed_again
+        little_used_small little_used_large little_used_long protected wiped sharing
         transferred limited limited_heap reserved without_memory
     }
 }
@@ -277,6 +278,31 @@ fn wiped() {
         free([block]);
     }
     report("faults", faults() - before);
+}
+
+/// 300 MiB of blocks of `size` bytes that live on, and of which one byte in `step` is written.
+fn little_used(size: usize, step: usize) {
+    let start = resident_bytes();
+    for _ in 0..300 * MIB / size {
+        let block = masu::c::malloc(size);
+        for at in (0..size).step_by(step) {
+            // SAFETY: The byte lies in the block, which has no other user.
+            unsafe { block.add(at).write(1) };
+        }
+    }
+    report("resident", resident_bytes().saturating_sub(start));
+}
+
+fn little_used_small() {
+    little_used(20 << 10, 20 << 10);
+}
+
+fn little_used_large() {
+    little_used(70 << 10, 70 << 10);
+}
+
+fn little_used_long() {
+    little_used(18 * MIB, MIB);
 }
 
 /// A table of 64 MiB again and again, in the same memory.

@@ -176,6 +176,15 @@ fn a_table_of_which_little_is_used_stays_small_where_its_memory_is_retained() {
 }
 
 #[test]
+#[cfg_attr(feature = "secure", ignore = "the bytes behind a block are written there")]
+fn blocks_that_live_and_are_little_used_have_small_pages() {
+    for child in ["little_used_small", "little_used_large", "little_used_long"] {
+        let resident = run(child, &[]).get("resident");
+        assert!(resident < 150 * MIB, "{child}: {resident} bytes resident of 300 MiB");
+    }
+}
+
+#[test]
 #[cfg_attr(feature = "secure", ignore = "blocks lie between guards there")]
 fn blocks_that_cannot_be_read_are_freed() {
     assert_eq!(run("protected", &[]).get("freed"), 2);

@@ -7,6 +7,7 @@
 use core::ptr;
 
 use super::held::Held;
+use super::probes::{self, Use};
 use super::usage::{self, USAGE};
 use super::{Filling, LOOKS, Run, stripes};
 use crate::memory::arena::{self, Arena};
@@ -23,6 +24,28 @@ enum Arenas {
     ThatAre,
     /// A new one, if no other can.
     New,
+}
+
+/// Properties of a step of growth.
+#[derive(Clone, Copy)]
+struct Growth {
+    /// With huge pages.
+    huge: bool,
+    /// More than is needed now.
+    ahead: bool,
+    /// The live bytes, and their use, where the step may have a probe.
+    probes: Option<(usize, Use)>,
+}
+
+impl Growth {
+    const SMALL: Growth = Growth { huge: false, ahead: true, probes: None };
+
+    /// Places a probe between two slices of an arena, if one is due.
+    fn probe(self, arena: &Arena, from: usize, end: usize) {
+        if let Some((live_bytes, use_so_far)) = self.probes {
+            probes::place(arena, from, end, live_bytes, use_so_far);
+        }
+    }
 }
 
 #[inline(never)]
@@ -163,7 +186,8 @@ impl Held<'_> {
         kind: Kind,
         arenas: Arenas,
     ) -> Option<Run> {
-        let _growth = self.lock_growth();
+        let (_lock, use_so_far) =
+            self.guard.unlocked(|| (arena::hold_growth(), probes::use_so_far()));
         let large = matches!(kind, Kind::Large | Kind::HeapLarge | Kind::Opaque);
         let live_bytes = self.live_bytes_of_all();
         let filled = !large || filling.is_copied();
@@ -177,6 +201,11 @@ impl Held<'_> {
             && !spread
             && slices >= FILLED_SLICES_MIN
             && self.fills(slices, live_bytes, filling);
+        let sparse = use_so_far == Use::Sparse;
+        // Elsewhere memory has small pages anyway.
+        let probes = (huge || fills).then_some((live_bytes, use_so_far));
+        let (huge, fills) = (huge && !sparse, fills && !sparse);
+        let growth = Growth { huge, ahead: !spread, probes };
         if large && (huge || fills) {
             USAGE.begin();
         }
@@ -186,8 +215,8 @@ impl Held<'_> {
                 return Some(run);
             }
             let Some(arena) = self.arena else { break };
-            let committed = fills && self.commit_filled(arena, slices);
-            if !committed && !self.commit(arena, slices, huge, !spread) {
+            let committed = fills && self.commit_filled(arena, slices, growth);
+            if !committed && !self.commit(arena, slices, growth) {
                 break;
             }
         }
@@ -232,12 +261,16 @@ impl Held<'_> {
         self.guard.unlocked(arena::hold_growth)
     }
 
-    /// Commits until an arena has so many slices at its front, whatever others take of them in between, and more if `ahead`;
-    /// returns whether it did. The caller holds the lock of growth.
+    /// Commits until an arena has so many slices at its front, whatever others take of them in between; returns whether it did. The caller holds the lock of growth.
     #[inline(never)]
-    fn commit(&mut self, arena: &'static Arena, slices: usize, huge: bool, ahead: bool) -> bool {
+    fn commit(&mut self, arena: &'static Arena, slices: usize, growth: Growth) -> bool {
         let Some(end) = arena.front_end(slices) else { return false };
-        let committed = self.guard.unlocked(|| arena.commit(end, huge, ahead));
+        let from = arena.committed_end();
+        let committed = self.guard.unlocked(|| {
+            let end = arena.commit(end, growth.huge, growth.ahead)?;
+            growth.probe(arena, from, end);
+            Some(end)
+        });
         committed.is_some_and(|committed| {
             arena.note_committed(committed);
             true
@@ -256,11 +289,11 @@ impl Held<'_> {
     #[cold]
     #[inline(never)]
     #[unsafe(link_section = ".text.masu_cold.purge.take_commit_filled")]
-    fn commit_filled(&mut self, arena: &'static Arena, slices: usize) -> bool {
+    fn commit_filled(&mut self, arena: &'static Arena, slices: usize, growth: Growth) -> bool {
         let (_, before) = arena.front_and_huge_page();
         // A part of a huge page that is not committed would keep all of it from being one.
         let all = before + slices.next_multiple_of(FILLED_SLICES_MIN);
-        if !self.commit(arena, all, false, true) {
+        if !self.commit(arena, all, Growth::SMALL) {
             return false;
         }
         // Another thread may have given the arena up: it is unmapped once nobody holds the lock of growth.
@@ -275,7 +308,10 @@ impl Held<'_> {
             self.insert(run, before, 0, true);
         }
         let first = front + before;
-        self.guard.unlocked(|| arena.request_filled(first, first + slices));
+        self.guard.unlocked(|| {
+            arena.request_filled(first, first + slices);
+            growth.probe(arena, first, first + slices);
+        });
         true
     }
 
@@ -320,7 +356,7 @@ impl Held<'_> {
         }
         !arena.ends_at_front(first, slices)
             || arena.committed_front_slices() >= more
-            || self.commit(arena, more, huge, true)
+            || self.commit(arena, more, Growth { huge, ..Growth::SMALL })
     }
 
     /// Whether `more` slices fit the memory limit, if there is one: returns free memory if it must.

@@ -23,6 +23,7 @@ pub(in crate::platform::kernel) mod number {
     pub(in crate::platform::kernel) const MUNMAP: usize = 215;
     pub(in crate::platform::kernel) const MMAP: usize = 222;
     pub(in crate::platform::kernel) const MPROTECT: usize = 226;
+    pub(in crate::platform::kernel) const MINCORE: usize = 232;
     pub(in crate::platform::kernel) const MADVISE: usize = 233;
     pub(in crate::platform::kernel) const PRLIMIT64: usize = 261;
     #[cfg(feature = "secure")]
