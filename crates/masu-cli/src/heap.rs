@@ -4,7 +4,6 @@
 
 use std::env;
 use std::ffi::OsStr;
-use std::fs;
 use std::io::Write;
 use std::process::ExitStatus;
 use std::time::Duration;
@@ -16,7 +15,7 @@ use masu_lab::{Input, Spec, Stop, Workload, report};
 
 use crate::arguments::{HeapCommand, HeapDiff, HeapShow, Program, View, Which};
 use crate::exit::Ending;
-use crate::report::{refuse_to_replace, try_to_write};
+use crate::report::{refuse_to_replace, save, try_to_write};
 use crate::{embedded, notices};
 
 /// The time that a process may take to answer.
@@ -119,7 +118,7 @@ fn show(profile: &Profile, view: &View, title: &str) -> Result<Ending> {
     let bytes = report::heap(profile, shape, view.what(), title);
     match &view.output {
         Some(path) => {
-            fs::write(path, bytes).with_context(|| format!("writing {}", path.display()))?;
+            save(path, &bytes)?;
             notices::say(format_args!("The profile is shown in {}.", path.display()));
         }
         None => {

@@ -1,8 +1,9 @@
 //! `masu report`: saved results, read back and shown; the form that a page takes and where it goes.
 
 use std::env;
-use std::fs::{self, OpenOptions};
+use std::fs::{self, OpenOptions, Permissions};
 use std::io::{self, IsTerminal, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
@@ -147,9 +148,45 @@ fn write(mut page: String, format: Format, output: Option<&Path>) -> Result<()> 
         // Styles are for terminals; a file is read as it is.
         page = anstream::adapter::strip_str(&page).to_string();
     }
-    fs::write(path, page).with_context(|| format!("writing {}", path.display()))?;
+    save(path, page.as_bytes())?;
     notices::say(format_args!("The report is in {}.", path.display()));
     Ok(())
+}
+
+/// Writes a file whole or not at all: on a full disk the old one stays.
+pub(crate) fn save(path: &Path, bytes: &[u8]) -> Result<()> {
+    replace(path, bytes).with_context(|| format!("writing {}", path.display()))
+}
+
+fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let old = fs::metadata(path).ok();
+    // A pipe or a device is no file that another could replace.
+    if old.as_ref().is_some_and(|old| !old.is_file()) {
+        return fs::write(path, bytes);
+    }
+    // A link stays, and leads to the new file.
+    let path = &path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let mode = old.map_or(Permissions::from_mode(0o666), |old| old.permissions());
+    let mut builder = tempfile::Builder::new();
+    let passing =
+        builder.prefix(".masu-").permissions(mode).tempfile_in(folder.unwrap_or(Path::new(".")));
+    let mut passing = match passing {
+        // The folder takes no new file; the old file may still be written to.
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            return fs::write(path, bytes);
+        }
+        passing => passing?,
+    };
+    passing.write_all(bytes)?;
+    match passing.persist(path) {
+        Ok(_) => Ok(()),
+        // A file that a container mounts cannot be replaced; the disk has room for it.
+        Err(refused) => {
+            drop(refused.file);
+            fs::write(path, bytes)
+        }
+    }
 }
 
 /// The form that a file's name asks for, in which `others` may be beside text and Markdown.

@@ -1,7 +1,9 @@
 //! `masu report`: the page that `masu compare` printed, again; other forms; and the refusals.
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
+use std::process::Command;
 
 use tempfile::TempDir;
 
@@ -35,6 +37,31 @@ fn the_form_is_named_or_guessed_from_the_outputs_name() {
     let csv = report(folder.path(), &["runs.jsonl", "--format", "csv"]);
     // On a busy machine some runs are repeated.
     assert!(csv.lines().skip(1).count() >= 4, "{csv}");
+}
+
+#[test]
+fn a_full_disk_leaves_the_old_page_whole() {
+    let (folder, _) = compared("echo");
+    let page = folder.path().join("page.html");
+    fs::write(&page, "the old page").unwrap();
+    fs::set_permissions(&page, Permissions::from_mode(0o640)).unwrap();
+    symlink("page.html", folder.path().join("link.html")).unwrap();
+    let report = |limit: &str| {
+        let script = format!("trap '' XFSZ; {limit}; exec \"$0\" report runs.jsonl -o link.html");
+        let mut bash = Command::new("bash");
+        bash.args(["-c", &script, env!("CARGO_BIN_EXE_masu")]).current_dir(folder.path());
+        let output = bash.output().unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    // The limit on the length of a file stands in for a full disk.
+    let (code, said) = report("ulimit -f 4");
+    assert!(code == Some(2) && said.contains("writing link.html: File too large"), "{said}");
+    assert_eq!(fs::read_to_string(&page).unwrap(), "the old page");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 3, "no other file is left");
+    let (code, said) = report("true");
+    assert_eq!(code, Some(0), "{said}");
+    assert!(fs::read_to_string(&page).unwrap().starts_with("<!DOCTYPE html>"));
+    assert_eq!(fs::metadata(&page).unwrap().permissions().mode() & 0o777, 0o640);
 }
 
 #[test]
