@@ -85,6 +85,8 @@ fn whole(page: &mut Page, index: usize, source: &Source, detail: Detail) {
         if is_suite {
             page.push(heading(2, table.case.name.as_str(), id.clone()));
             page.say(Text::code(table.headed(detail)), Tone::Dim);
+        } else if let Some(values) = table.values() {
+            page.say(format!("with {values}"), Tone::Dim);
         }
         if let Some(settings) = table.settings().filter(|_| !is_full) {
             page.say(settings, Tone::Dim);

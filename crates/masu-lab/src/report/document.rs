@@ -157,6 +157,13 @@ impl Table {
         (!settings.is_empty()).then(|| format!("with {}", settings.join(", ")))
     }
 
+    /// The values of `--each` that the case was made for, `threads=2`: the name of a case without a suite is the
+    /// program with those.
+    pub(super) fn values(&self) -> Option<&str> {
+        let values = self.case.name.strip_prefix(self.case.command.first()?)?.trim_start();
+        (!values.is_empty()).then_some(values)
+    }
+
     pub(super) fn command(&self) -> String {
         shortened(&self.case.command, usize::MAX)
     }

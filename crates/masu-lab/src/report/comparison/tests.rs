@@ -70,6 +70,17 @@ fn the_only_case_of_a_suite_is_named_with_its_command() {
     assert!(text.contains("\njob\njob --with 'two words'\n"), "{text}");
 }
 
+#[test]
+fn a_single_value_of_each_is_shown() {
+    let mut document = document(vec![row("glibc", Verdict::Reference, None)], &[]);
+    assert!(!plain(&render(&document, Format::Text)).contains("threads=2"));
+    document.sources[0].tables[0].case.name = "job threads=2".to_owned();
+    for format in [Format::Text, Format::Markdown, Format::Html] {
+        let text = plain(&render(&document, format));
+        assert_eq!(text.matches("with threads=2").count(), 1, "{text}");
+    }
+}
+
 #[track_caller]
 fn fits(page: &str) {
     assert!(page.lines().all(|line| line.chars().count() <= 80), "{page}");
