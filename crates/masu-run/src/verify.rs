@@ -118,6 +118,10 @@ fn judge(seen: &[Seen]) -> Evidence {
     evidence.counted()
 }
 
+/// The note on a program in which no malloc was called.
+pub const NEVER_ASKED: &str =
+    "the program never asked for memory, so no malloc can make a difference";
+
 impl Evidence {
     fn counted(mut self) -> Evidence {
         for list in [&mut self.served, &mut self.idle, &mut self.not_served] {
@@ -134,9 +138,7 @@ impl Evidence {
             }));
         }
         if self.served.is_empty() && self.not_served.is_empty() {
-            self.notes.push(
-                "the program never asked for memory, so no malloc can make a difference".to_owned(),
-            );
+            self.notes.push(NEVER_ASKED.to_owned());
         }
         self
     }

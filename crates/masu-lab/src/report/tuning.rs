@@ -15,6 +15,7 @@ use crate::statistics::Ratio;
 use crate::suite::written_budget;
 use crate::tune::{Change, Form, Goal, NEARLY_ALL, Others, Smaller, Tried, Tuning};
 use masu_run::quantity;
+use masu_run::verify::NEVER_ASKED;
 use masu_run::workload::{COMMAND_LINES, shortened};
 
 /// The most names that are listed of variants that may be better.
@@ -33,7 +34,7 @@ pub fn tuned(tuning: &Tuning, forms: &[Form]) -> Page {
         tuning.spent_s,
         tuning.budget_s,
         if tuning.stages == 1 { "1 stage".to_owned() } else { format!("{} stages", tuning.stages) },
-        how_sure(tuning)
+        if never_asks(tuning) { String::new() } else { how_sure(tuning) }
     );
     page.say(text, Tone::Dim);
     if !tuning.repeatable {
@@ -48,7 +49,9 @@ pub fn tuned(tuning: &Tuning, forms: &[Form]) -> Page {
             .say("Stopped before anything was confirmed: what follows are guesses.", Tone::Plain),
         None => page.say("Nothing that was tried could take part.", Tone::Plain),
     }
-    more_time(&mut page, tuning);
+    if !never_asks(tuning) {
+        more_time(&mut page, tuning);
+    }
     if let Some(change) = &tuning.change {
         forms.iter().for_each(|form| pasted(&mut page, change, *form));
     }
@@ -112,6 +115,12 @@ fn how_sure(tuning: &Tuning) -> String {
         said = format!(" {said}.");
     }
     said
+}
+
+/// Whether the program never asked for memory: then more runs can show nothing either.
+fn never_asks(tuning: &Tuning) -> bool {
+    let mut warnings = tuning.confirmation.iter().flat_map(|proof| &proof.warnings);
+    tuning.change.is_none() && warnings.any(|warning| warning.contains(NEVER_ASKED))
 }
 
 fn more_time(page: &mut Page, tuning: &Tuning) {
@@ -226,6 +235,10 @@ fn part(smaller: &Smaller) -> String {
 
 /// No variant gains: the evidence for that, and other places where there may be a gain.
 fn leave_it(page: &mut Page, tuning: &Tuning, proof: &Proof) {
+    if never_asks(tuning) {
+        page.say(format!("Leave it as it is: {NEVER_ASKED}."), Tone::Strong);
+        return;
+    }
     let what = measure::name(proof.primary);
     let few = proof.remedies.iter().any(|it| matches!(it.shown, Shown::TooFewRuns { .. }));
     let seen = proof.remedies.iter().filter_map(|it| match it.shown {
@@ -269,9 +282,10 @@ fn rest(tuning: &Tuning) -> Vec<Statement> {
     let confirmed = tuning.confirmation.iter().flat_map(|proof| &proof.remedies);
     let confirmed: Vec<&str> = confirmed.map(|it| it.medians.label.as_str()).collect();
     let tried: Vec<String> = others(tuning).map(|one| guess(one, tuning.goal)).collect();
+    let no_time = if never_asks(tuning) { "no time" } else { "more time: --budget" };
     let lists = [
         ("Tried too", &tried, "× by few runs, which choose and show nothing"),
-        ("Not tried", &tuning.not_tried, "more time: --budget"),
+        ("Not tried", &tuning.not_tried, no_time),
         (
             "Passed over",
             &tuning.passed_over,
@@ -403,6 +417,18 @@ mod tests {
         assert!(page.contains("There may be peak resident memory to gain"), "{page}");
         assert!(page.contains("--primary peak_rss"), "{page}");
         assert!(!page.contains("In a shell"), "{page}");
+    }
+
+    #[test]
+    fn a_program_that_never_asks_for_memory_is_offered_no_more_time() {
+        let mut tuning = fixture(false);
+        let proof = tuning.confirmation.as_mut().unwrap();
+        proof.warnings.push(format!("masu: {NEVER_ASKED}"));
+        proof.remedies[0].shown = Shown::TooFewRuns { pairs: 2, needed: 9 };
+        let page = page(&tuning).replace('\n', " ");
+        assert!(page.contains("Leave it as it is: the program never asked for memory"), "{page}");
+        assert!(!page.contains("--budget") && !page.contains("more time"), "{page}");
+        assert!(!page.contains("sure that none"), "{page}");
     }
 
     #[test]
