@@ -192,7 +192,8 @@ fn a_limit_on_the_length_of_files_does_not_end_the_program() {
 fn an_unwritable_folder_is_reported_and_the_program_runs() {
     let program = library::compile("profile.c", "nowhere", &["-pthread"]);
     for (prefix, said) in [
-        ("/nonexistent/heap", "masu: the heap profile could not be written to /nonexistent/heap."),
+        ("/nonexistent/heap", "masu: there is no folder /nonexistent for MASU_PROFILE;"),
+        ("/proc/heap", "masu: the heap profile could not be written to /proc/heap."),
         ("", "masu: MASU_PROFILE must be the start of a file's name"),
     ] {
         let mut command = library::preloaded(&program);
@@ -200,5 +201,6 @@ fn an_unwritable_folder_is_reported_and_the_program_runs() {
         assert!(output.status.success());
         let errors = String::from_utf8_lossy(&output.stderr);
         assert!(errors.starts_with(said), "{errors}");
+        assert_eq!(errors.lines().count(), 1, "{errors}");
     }
 }

@@ -263,12 +263,20 @@ fn read(environment: &Environment) -> bool {
         return false;
     }
     let mut held = PROFILE.lock();
-    if !place(&mut held).is_some_and(|profile| profile.destination.set(prefix.to_bytes())) {
+    let set = |it: &mut &mut Profile| it.destination.set(prefix.to_bytes());
+    let Some(profile) = place(&mut held).take_if(set) else {
         drop(held);
         kernel::write_error(
             b"masu: MASU_PROFILE must be the start of a file's name, such as /tmp/heap, of at \
             most 1000 bytes; no profile is taken\n",
         );
+        return false;
+    };
+    // Said at the start: many programs close their standard error before the profile is written.
+    if let Some(folder) = profile.destination.missing_folder() {
+        kernel::write_error(b"masu: there is no folder ");
+        kernel::write_error(folder);
+        kernel::write_error(b" for MASU_PROFILE; no profile is taken\n");
         return false;
     }
     true

@@ -59,6 +59,17 @@ impl Destination {
         true
     }
 
+    /// The folder of the files, if it does not exist.
+    pub(super) fn missing_folder(&mut self) -> Option<&[u8]> {
+        let prefix = &self.name[..self.prefix_length];
+        let length = prefix.iter().rposition(|byte| *byte == b'/').filter(|slash| *slash > 0)?;
+        self.name[length] = 0;
+        let folder = CStr::from_bytes_until_nul(&self.name).unwrap_or_default();
+        let is_missing = !file::exists(folder);
+        self.name[length] = b'/';
+        is_missing.then_some(&self.name[..length])
+    }
+
     /// The name used last.
     pub(super) fn last_name(&self) -> &[u8] {
         &self.name[..self.length]
