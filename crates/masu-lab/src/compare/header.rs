@@ -105,19 +105,27 @@ pub(super) fn check_same(path: &Path, earlier: &Header, planned: &Header) -> Res
             // The start and the words of the request are no part of what was compared.
             fields.remove("began");
             fields.remove("asked");
+            // Files are compared below, by their names.
+            fields.remove("files");
         }
         value
     };
-    match difference("", &plain(earlier), &plain(planned)) {
-        None => Ok(()),
-        Some((place, was, is)) => Err(Error::Resume {
-            path: path.to_owned(),
-            reason: format!(
-                "{place} was {was} and is {is}; resume with what it was begun with, or begin again \
-                 in another file"
-            ),
-        }),
-    }
+    let reason = if let Some((place, was, is)) = difference("", &plain(earlier), &plain(planned)) {
+        format!("{place} was {was} and is {is}; resume with what it was begun with")
+    } else if let Some(name) = changed_file(&earlier.files, &planned.files) {
+        format!("{name} is not what it was begun with; give it again as it was")
+    } else {
+        return Ok(());
+    };
+    let reason = format!("{reason}, or begin again in another file");
+    Err(Error::Resume { path: path.to_owned(), reason })
+}
+
+/// The name of the first file that is not in both lists with the same content.
+fn changed_file<'a>(was: &'a [FileMark], is: &'a [FileMark]) -> Option<&'a str> {
+    let gone = was.iter().filter(|mark| !is.contains(mark));
+    let new = is.iter().filter(|mark| !was.contains(mark));
+    gone.chain(new).next().map(|mark| mark.path.as_str())
 }
 
 /// The first place at which two values differ, with both.

@@ -166,7 +166,12 @@ fn another_plan_is_refused_with_the_first_difference() {
     let mut program = begun.clone();
     let other = Workload::new(["cat"], Input::Empty).unwrap();
     program.cases[0].rows[1].workload = other;
-    assert!(refusal(&program, file.on()).contains("files."));
+    assert!(refusal(&program, file.on()).contains("cat is not what it was begun with"));
+    let mut input = begun.clone();
+    let other = fs::File::open("/etc/passwd").unwrap();
+    input.cases[0].rows[1].workload.input = Input::keep(other).unwrap();
+    let message = refusal(&input, file.on());
+    assert!(message.contains("standard input is not what it was begun with"), "{message}");
     let seed = Options { seed: Some(6), ..file.on() };
     assert!(refusal(&begun, seed).contains("seed was 5 and is 6"));
     assert_eq!(fs::read(&file.0).unwrap(), before, "what was measured is not touched");
