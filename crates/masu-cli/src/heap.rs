@@ -4,7 +4,9 @@
 
 use std::env;
 use std::ffi::OsStr;
+use std::fs;
 use std::io::Write;
+use std::path::Path;
 use std::process::ExitStatus;
 use std::time::Duration;
 
@@ -23,11 +25,11 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 pub(crate) fn perform(command: HeapCommand) -> Result<Ending> {
     match command {
-        HeapCommand::Show(HeapShow { file, process, view }) => {
-            let file = match (file, process) {
+        HeapCommand::Show(HeapShow { file, pid, view }) => {
+            let file = match (file, pid) {
                 (Some(file), _) => file,
-                (None, Some(process)) => {
-                    let file = ask(process, PATIENCE)?;
+                (None, Some(pid)) => {
+                    let file = ask(pid, PATIENCE)?;
                     notices::say(format_args!("The profile is in {}.", file.display()));
                     file
                 }
@@ -66,13 +68,17 @@ pub(crate) fn run(program: &Program, view: &View) -> Result<ExitStatus> {
     let (process, status) = launch_beside(&workload, &variant, &variables, &stop)?;
     let files = written_in(folder.path(), process);
     let Some(file) = files.first() else {
+        check_room(folder.path())?;
         notices::say(report::notice(
             "No profile was written: a program writes it at its end, and not where a signal or _exit ends it. While it \
              runs: MASU_PROFILE=/tmp/heap masu run -- PROGRAM, then masu heap show -p PID.",
         ));
         return Ok(status);
     };
-    let profile = Profile::read(file)?;
+    let profile = Profile::read(file).or_else(|error| {
+        check_room(folder.path())?;
+        Err(anyhow::Error::from(error))
+    })?;
     let asks_more = view.blocks || matches!(view.of, Which::Allocated);
     if view.output.is_some() || view.format.is_some() || asks_more {
         show(&profile, view, &workload.arguments[0].to_string_lossy())?;
@@ -91,6 +97,14 @@ pub(crate) fn run(program: &Program, view: &View) -> Result<ExitStatus> {
         notices::say(report::notice(&more));
     }
     Ok(status)
+}
+
+/// Refuses a folder that is full. The program may have closed its standard error before it could say so.
+fn check_room(folder: &Path) -> Result<()> {
+    fs::write(folder.join("room"), [0; 64 << 10]).with_context(|| {
+        let folder = env::temp_dir();
+        format!("the profile has no room in {} (TMPDIR names another folder)", folder.display())
+    })
 }
 
 /// The variables for the place of the program's profile and for the bytes between two samples.

@@ -39,11 +39,11 @@ Examples:
   masu heap show --of allocated --format folded heap.pb | flamegraph.pl")]
 pub(crate) struct HeapShow {
     /// A profile
-    #[arg(value_name = "FILE", required_unless_present = "process")]
+    #[arg(value_name = "FILE", required_unless_present = "pid")]
     pub(crate) file: Option<PathBuf>,
     /// Ask this process for its profile of now
-    #[arg(short, long, value_name = "PID", conflicts_with = "file")]
-    pub(crate) process: Option<u32>,
+    #[arg(short, long, alias = "process", value_name = "PID", conflicts_with = "file")]
+    pub(crate) pid: Option<u32>,
     #[command(flatten)]
     pub(crate) view: View,
 }

@@ -9,6 +9,8 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use rustix::process::{Pid, Signal, kill_process};
+
 use crate::{failure, masu, printed};
 
 const CPP: &str = include_str!("../c/shop.cpp");
@@ -149,8 +151,54 @@ fn a_running_program_answers_and_two_answers_are_compared() {
 #[test]
 fn a_process_without_a_profile_gets_the_command_for_one() {
     let own = std::process::id().to_string();
-    let (message, code) = failure(&["heap", "show", "-p", &own]);
-    assert!(code == 2 && message.contains("MASU_PROFILE=/tmp/heap"), "{message}");
+    for option in ["-p", "--pid", "--process"] {
+        let (message, code) = failure(&["heap", "show", option, &own]);
+        assert!(code == 2 && message.contains("MASU_PROFILE=/tmp/heap"), "{message}");
+    }
+}
+
+#[test]
+fn a_full_folder_for_temporary_files_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("disk")).unwrap();
+    // Programs such as sort close their standard error before the profile is written.
+    let script = format!(
+        "mount -t tmpfs -o size=8k none disk || exit 99; \
+         TMPDIR=$PWD/disk {} heap -- sh -c 'head -c 9999 /dev/zero >disk/full; exec sort' 2>said",
+        env!("CARGO_BIN_EXE_masu")
+    );
+    let mut command = Command::new("unshare");
+    command.args(["--user", "--map-root-user", "--mount", "sh", "-c", &script]);
+    command.current_dir(folder.path()).env_remove("LD_PRELOAD").stdin(Stdio::null());
+    let output = command.output().unwrap();
+    let Ok(said) = fs::read_to_string(folder.path().join("said")) else {
+        eprintln!("skipped: this machine lets nobody mount inside a namespace of their own");
+        return;
+    };
+    assert_eq!(output.status.code(), Some(125), "{said}");
+    assert!(said.contains("disk (TMPDIR names another folder): No space left"), "{said}");
+}
+
+#[test]
+fn a_signal_for_masu_reaches_the_program() {
+    let folder = tempfile::tempdir().unwrap();
+    for (trap, ending) in [("exit 7", 7), ("trap - TERM; kill $$", 128 + 15)] {
+        let script = format!("trap '{trap}' TERM; echo ready; while :; do sleep 0.01; done");
+        let mut child = masu(&["heap", "--", "sh", "-c", &script])
+            .env("TMPDIR", folder.path())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        assert_eq!(line, "ready\n");
+        kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+        let output = child.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(ending), "{trap}: {said}");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "{trap}: no file is left");
+    }
 }
 
 #[test]
