@@ -75,7 +75,9 @@ fn note_clock(facts: &mut Facts) {
     let finished = |seen: Clock| {
         let whole = Clock { own_sys_s: unseen_sys_s + seen.own_sys_s, ..seen };
         let whole = without_waits_for_the_tracer(whole, threads);
-        let counting_s = whole.counting_s.min((clock.wall_s - sampled.paused_s).max(0.0));
+        // Prices are means: the stops of a short run at their prices can be longer than the run.
+        let own_s = sampled.paused_s.max(whole.least_s(facts.cpus));
+        let counting_s = whole.counting_s.min((clock.wall_s - own_s).max(0.0));
         Clock { counting_s, ..whole }
     };
     let is_met = threads.looks >= LOOKS_MIN_FOR_STOPS;
@@ -199,6 +201,17 @@ mod tests {
         note_counting(&mut facts);
         assert!((facts.clock.own_sys_s - 0.75).abs() < 1e-6, "{:?}", facts.clock);
         assert!(facts.clock.counting_s <= 0.5 + 1e-9, "{:?}", facts.clock);
+    }
+
+    #[test]
+    fn counting_leaves_a_short_run_its_own_time() {
+        let mut facts = made(0.5);
+        let clock = facts.clock;
+        facts.clock = Clock { wall_s: 0.005, user_s: 0.004, sys_s: 0.001, stops: 2000, ..clock };
+        facts.threads = Threads::default();
+        note_counting(&mut facts);
+        let Clock { wall_s, counting_s, .. } = facts.clock;
+        assert!((wall_s - counting_s - 0.002).abs() < 1e-9, "{:?}", facts.clock);
     }
 
     #[test]

@@ -128,8 +128,13 @@ impl Clock {
     /// side by side too, so the result is never less than the CPU time spread over all CPUs.
     #[must_use]
     pub fn own_wall_s(&self, cpus: usize) -> f64 {
-        let least = (self.own_cpu_s() / cpus.max(1) as f64).max(self.wall_s / 100.0);
-        (self.wall_s - self.counting_s - self.queued_s).max(least).min(self.wall_s)
+        let least_s = self.least_s(cpus);
+        (self.wall_s - self.counting_s - self.queued_s).max(least_s).min(self.wall_s)
+    }
+
+    /// The least wall-clock time that the program itself took.
+    pub(super) fn least_s(&self, cpus: usize) -> f64 {
+        (self.own_cpu_s() / cpus.max(1) as f64).max(self.wall_s / 100.0)
     }
 
     /// The CPU time without the part that counting added.
