@@ -56,14 +56,13 @@ impl FromStr for Criterion {
 }
 
 fn condition(text: &str) -> Result<Condition, String> {
-    let place =
-        text.find(['<', '>', '≤', '≥']).ok_or(format!("`{}` has no <= or >=", text.trim()))?;
-    let (name, rest) = text.split_at(place);
-    let is_at_most = rest.starts_with(['<', '≤']);
-    let bound = rest.trim_start_matches(['<', '>', '≤', '≥', '=']).trim().trim_start_matches('×');
+    let at_most = text.split_once("<=").map(|(name, bound)| (name, bound, true));
+    let at_least = || text.split_once(">=").map(|(name, bound)| (name, bound, false));
+    let (name, bound, is_at_most) =
+        at_most.or_else(at_least).ok_or(format!("`{}` has no <= or >=", text.trim()))?;
     let name = name.trim();
     let measure = find("measure", &Measure::ALL, Measure::name, name)?;
-    let bound = bound.parse::<f64>().ok().filter(|bound| bound.is_finite() && *bound > 0.0);
+    let bound = bound.trim().parse::<f64>().ok().filter(|bound| bound.is_finite() && *bound > 0.0);
     let bound = bound.ok_or(format!("`{}` ends in no ratio", text.trim()))?;
     Ok(Condition { measure, is_at_most, bound })
 }
@@ -192,12 +191,13 @@ mod tests {
     fn a_criterion_is_written_as_it_is_read() {
         let text = "glibc:top_pad=64M if wall <= 0.97 and peak_rss <= 1.1 and throughput >= 1";
         assert_eq!(text.parse::<Criterion>().unwrap().to_string(), text);
-        let loose = "masu  if wall<0.97 and peak_rss ≤ ×1.10".parse::<Criterion>().unwrap();
+        let loose = "masu  if wall<=0.97 and peak_rss  <=  1.10".parse::<Criterion>().unwrap();
         assert_eq!(loose.to_string(), "masu if wall <= 0.97 and peak_rss <= 1.1");
         for (text, word) in [
             ("masu", "` if `"),
             (" if wall <= 1", "names no variant"),
             ("masu if wall", "no <= or >="),
+            ("masu if wall < 1", "no <= or >="),
             ("masu if speed <= 1", "there are wall, "),
             ("masu if wall <= fast", "no ratio"),
             ("masu if wall <= -1", "no ratio"),
