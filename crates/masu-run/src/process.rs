@@ -13,6 +13,7 @@ mod reach;
 mod system;
 
 pub use observer::{Observation, Observer, Rates, Thread};
+pub use system::{hidden, mappings};
 
 use reach::Reach;
 

@@ -4,9 +4,10 @@
 //! at equal offsets competes for the same few sets of the caches.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io;
 
+use crate::Error;
 use crate::mapping::Mapping;
+use crate::process::mappings;
 
 /// Addresses at a distance of a multiple of this share a set of common second-level caches.
 const SAME_SET: u64 = 64 << 10;
@@ -49,9 +50,9 @@ impl Scatter {
     ///
     /// # Errors
     ///
-    /// When there is no process of this number, or it is another user's.
-    pub fn of(process: u32) -> io::Result<Scatter> {
-        Ok(Scatter::read(&std::fs::read_to_string(format!("/proc/{process}/smaps"))?))
+    /// [`Error::Ended`] if there is no such process, [`Error::Process`] if it belongs to another user, or has no memory.
+    pub fn of(process: u32) -> Result<Scatter, Error> {
+        Ok(Scatter::read(&mappings(process, "smaps")?))
     }
 
     fn read(smaps: &str) -> Scatter {

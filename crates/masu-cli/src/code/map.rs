@@ -13,9 +13,7 @@ use crate::line_wrap;
 
 pub(crate) fn perform(arguments: &CodeMap) -> Result<()> {
     let process = arguments.pid;
-    let scatter = Scatter::of(process).with_context(|| {
-        format!("reading the mappings of process {process}: is it running, and yours?")
-    })?;
+    let scatter = Scatter::of(process)?;
     let page = line_wrap::fit(&page(process, &scatter), width());
     write!(anstream::stdout(), "{page}").context("printing the page")
 }

@@ -134,7 +134,7 @@ fn a_user_who_may_not_attach_gets_the_reason_and_a_remedy() {
         let mut nobody = Command::new("setpriv");
         nobody.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(folder.masu());
         let output = nobody.args(attach).arg(target.pid()).current_dir("/").output().unwrap();
-        refused(output, "is it yours?");
+        refused(output, "try as its user, or as root");
     }
     target.goes_on();
 }

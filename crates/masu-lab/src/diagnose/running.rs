@@ -23,7 +23,7 @@ use masu_run::execute::tree::{Pid, rss_bytes, state_of, threads};
 use masu_run::execute::{self, Curve, Look, Neighbors, Run};
 use masu_run::prices::Service;
 use masu_run::proc_files::{Scheduled, Stat, Switches};
-use masu_run::process::Observer;
+use masu_run::process::{Observer, mappings};
 use masu_run::quantity::seconds;
 use masu_run::{Catalogue, Error, Machine, Places, Prices, Program, Stop, kernel};
 
@@ -65,17 +65,9 @@ pub fn diagnose_running(
     let _alone = execute::alone();
     let process = Pid::try_from(pid).map_err(|_| Error::Ended { pid })?;
     Counters::of(process).ok_or(Error::Ended { pid })?;
-    if is_of_kernel(process) {
-        let reason = "it is a thread of the kernel's, and has no memory of its own".to_owned();
-        return Err(Error::Process { pid, reason });
-    }
-    if let Err(error) = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")) {
-        let reason = format!("its mappings cannot be read: {error}; is it yours?");
-        return Err(Error::Process { pid, reason });
-    }
+    let maps = mappings(pid, "maps")?;
     let command = fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let program = fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
-    let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
     let is_on_masu = Observer::new(pid).is_ok();
     let (mut looks, mut pages) = (Looks::default(), Pages::default());
     let attached = (hold == Hold::Attached).then(|| Attached::to(pid)).transpose()?;
@@ -213,14 +205,6 @@ fn is_stopped(process: Pid) -> bool {
     state == Some('T')
 }
 
-/// Whether `process` is a thread of the kernel's own.
-fn is_of_kernel(process: Pid) -> bool {
-    /// `PF_KTHREAD` in `include/linux/sched.h`.
-    const KERNEL_THREAD: u32 = 0x0020_0000;
-    let flags = Stat::of(&format!("/proc/{process}")).and_then(|stat| stat.field::<u32>(9));
-    flags.is_some_and(|flags| flags & KERNEL_THREAD != 0)
-}
-
 /// Adds the counts, and the work of children whose calls are among them.
 fn add(facts: &mut Facts, counted: &Counted) {
     let Counted { calls, children } = counted;
@@ -344,15 +328,6 @@ mod tests {
         child.kill().unwrap();
         child.wait().unwrap();
         assert!(!is_stopped(process));
-    }
-
-    #[test]
-    fn threads_of_the_kernel_are_distinguished_from_processes() {
-        assert!(!is_of_kernel(Pid::try_from(std::process::id()).unwrap()));
-        // In a container, process 2 may not exist, or may be another one.
-        if fs::read_to_string("/proc/2/comm").is_ok_and(|name| name == "kthreadd\n") {
-            assert!(is_of_kernel(2));
-        }
     }
 
     #[test]

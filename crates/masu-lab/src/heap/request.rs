@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use super::files_of;
 use masu_run::error::Error;
+use masu_run::process::hidden;
 
 /// The time between two checks whether the program has answered.
 const LOOK: Duration = Duration::from_millis(20);
@@ -24,8 +25,7 @@ const LOOK: Duration = Duration::from_millis(20);
 pub fn ask(process: u32, patience: Duration) -> Result<PathBuf, Error> {
     let wrong = |reason: String| Error::Process { pid: process, reason };
     let folder = PathBuf::from(format!("/proc/{process}"));
-    let environment = fs::read(folder.join("environ"))
-        .map_err(|error| wrong(format!("its environment cannot be read: {error}")))?;
+    let environment = fs::read(folder.join("environ")).map_err(|error| hidden(process, &error))?;
     let value = environment
         .split(|byte| *byte == 0)
         .find_map(|variable| variable.strip_prefix(b"MASU_PROFILE="))

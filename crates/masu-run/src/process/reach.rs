@@ -10,8 +10,9 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::VARIABLE;
 use super::page::{self, NoPage, Page};
-use super::{VARIABLE, system};
+use super::system::{self, hidden, mappings};
 use crate::mapping::Mapping;
 use crate::{Error, kernel};
 
@@ -35,8 +36,7 @@ enum Place {
 
 impl Reach {
     pub(super) fn find(pid: u32) -> Result<Reach, Error> {
-        let maps = fs::read(format!("/proc/{pid}/maps")).map_err(|error| hidden(pid, &error))?;
-        let maps = String::from_utf8_lossy(&maps);
+        let maps = mappings(pid, "maps")?;
         let Some(mapped) = maps.lines().find(|line| line.contains(FILE)) else {
             return Err(Error::Process { pid, reason: without_page(&maps) });
         };
@@ -147,31 +147,6 @@ fn without_page(maps: &str) -> String {
     }
 }
 
-fn hidden(pid: u32, error: &io::Error) -> Error {
-    match error.kind() {
-        _ if !system::is_alive(pid) => Error::Ended { pid },
-        io::ErrorKind::NotFound => Error::Process {
-            pid,
-            reason: "its statistics page is gone; it may have become another program".to_owned(),
-        },
-        io::ErrorKind::PermissionDenied => {
-            Error::Process { pid, reason: refused(kernel::effective_ids().0 == 0).to_owned() }
-        }
-        _ => Error::Process { pid, reason: format!("it cannot be looked into: {error}") },
-    }
-}
-
-/// The obstacle for a user, or for root.
-fn refused(is_root: bool) -> &'static str {
-    if is_root {
-        "the kernel lets not even this root look into it: it was started outside this container, or has \
-         capabilities that this process lacks; look from the host, or give the container \
-         --cap-add SYS_PTRACE"
-    } else {
-        "this user may not look into it; try as its user, or as root"
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -186,12 +161,6 @@ mod tests {
     fn a_process_without_masu_gets_the_command_for_it() {
         let Err(error) = Reach::find(std::process::id()) else { panic!("no page is here") };
         assert!(error.to_string().contains("masu run --"), "{error}");
-    }
-
-    #[test]
-    fn root_is_not_sent_to_become_root() {
-        assert!(refused(false).contains("as root"));
-        assert!(refused(true).contains("SYS_PTRACE") && !refused(true).contains("as root"));
     }
 
     #[test]

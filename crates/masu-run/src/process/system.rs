@@ -3,9 +3,10 @@
 //! A process chooses its name and arguments, so control characters are taken out of them.
 
 use std::fs::{self, File};
-use std::io::Read;
+use std::io::{self, Read};
 
 use crate::proc_files::{self, Stat};
+use crate::{Error, kernel};
 
 /// The number of bytes after which names and lines are cut.
 const TEXT_BYTES: u64 = 4096;
@@ -72,9 +73,75 @@ fn printable(text: &str) -> String {
     text.trim_end().chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
+/// The mappings of a process, from `name` in its folder: `maps` or `smaps`.
+///
+/// # Errors
+///
+/// [`Error::Ended`] if there is no such process, [`Error::Process`] if it has no memory, or if this user may not look
+/// into it.
+pub fn mappings(pid: u32, name: &str) -> Result<String, Error> {
+    let maps = fs::read(format!("/proc/{pid}/{name}")).map_err(|error| hidden(pid, &error))?;
+    if !maps.is_empty() {
+        return Ok(String::from_utf8_lossy(&maps).into_owned());
+    }
+    if !is_alive(pid) {
+        return Err(Error::Ended { pid });
+    }
+    let reason = "it has no memory: it is a thread of the kernel's, or is ending".to_owned();
+    Err(Error::Process { pid, reason })
+}
+
+/// The error for a process whose files in `/proc` cannot be read because of `error`.
+pub fn hidden(pid: u32, error: &io::Error) -> Error {
+    match error.kind() {
+        _ if !is_alive(pid) => Error::Ended { pid },
+        io::ErrorKind::NotFound => Error::Process {
+            pid,
+            reason: "its statistics page is gone; it may have become another program".to_owned(),
+        },
+        io::ErrorKind::PermissionDenied => {
+            Error::Process { pid, reason: refused(kernel::effective_ids().0 == 0).to_owned() }
+        }
+        _ => Error::Process { pid, reason: format!("it cannot be looked into: {error}") },
+    }
+}
+
+/// The obstacle for a user, or for root.
+fn refused(is_root: bool) -> &'static str {
+    if is_root {
+        "the kernel lets not even this root look into it: it was started outside this container, or has \
+         capabilities that this process lacks; look from the host, or give the container \
+         --cap-add SYS_PTRACE"
+    } else {
+        "this user may not look into it; try as its user, or as root"
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn root_is_not_sent_to_become_root() {
+        assert!(refused(false).contains("as root"));
+        assert!(refused(true).contains("SYS_PTRACE") && !refused(true).contains("as root"));
+    }
+
+    #[test]
+    fn a_process_without_memory_is_named_as_that() {
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        while is_alive(child.id()) {
+            std::thread::yield_now();
+        }
+        // Until it is waited for it is a zombie, whose files can be read.
+        assert!(matches!(mappings(child.id(), "smaps"), Err(Error::Ended { .. })));
+        child.wait().unwrap();
+        // In a container, process 2 may not exist, or may be another one.
+        if name(2) == "kthreadd" {
+            let error = mappings(2, "maps").unwrap_err().to_string();
+            assert!(error.contains("thread of the kernel's"), "{error}");
+        }
+    }
 
     #[test]
     fn this_process_is_known_to_itself() {
