@@ -172,11 +172,12 @@ fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let passing =
         builder.prefix(".masu-").permissions(mode).tempfile_in(folder.unwrap_or(Path::new(".")));
     let mut passing = match passing {
-        // The folder takes no new file; the old file may still be written to.
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            return fs::write(path, bytes);
+        Ok(passing) => passing,
+        Err(error) if error.kind() == io::ErrorKind::StorageFull => {
+            return Err(error.kind().into());
         }
-        passing => passing?,
+        // The folder takes no new file; the old file may still be written to.
+        Err(_) => return fs::write(path, bytes),
     };
     passing.write_all(bytes)?;
     match passing.persist(path) {
