@@ -301,6 +301,10 @@ fn count(text: &str) -> Result<u32, String> {
     count.ok_or_else(|| "write a whole number from 1 on".to_owned())
 }
 
+fn pid(text: &str) -> Result<u32, String> {
+    text.parse().map_err(|_| "write the number of a process, such as 4711".to_owned())
+}
+
 fn seed(text: &str) -> Result<u64, String> {
     text.parse().map_err(|_| "write the number that an earlier page shows".to_owned())
 }
@@ -358,7 +362,7 @@ pub(crate) struct Run {
 #[command(after_help = include_str!("arguments/help/top.txt").trim_end())]
 pub(crate) struct Top {
     /// The process
-    #[arg(short, long, value_name = "PID")]
+    #[arg(short, long, value_name = "PID", value_parser = pid)]
     pub(crate) pid: Option<u32>,
     /// Print the page once, as text, and end
     #[arg(long)]

@@ -152,8 +152,8 @@ fn variants(count: usize) -> String {
 fn observe(progress: &Progress, event: &Event<'_>) {
     match event {
         Event::Planned { runs, run } => progress.say(&format!(
-            "About {runs} runs of {:.2} s; Ctrl-C ends early and shows what there is.",
-            run.as_secs_f64()
+            "About {runs} runs of {}; Ctrl-C ends early and shows what there is.",
+            report::seconds(run.as_secs_f64())
         )),
         Event::Stage { number, candidates, rounds, estimate, confirms } => {
             let what = if *confirms { "confirming by fresh runs" } else { "searching" };

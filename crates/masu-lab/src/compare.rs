@@ -212,7 +212,8 @@ fn compare_with(
     engine.conclude(&plan, stopped)
 }
 
-fn check(plan: &Plan) -> Result<(), Error> {
+/// Refuses a plan without workloads, runs or variants, and one that has a variant twice.
+pub(crate) fn check(plan: &Plan) -> Result<(), Error> {
     if plan.cases.is_empty() {
         return Err(Error::Request("no workload given".to_owned()));
     }
@@ -243,10 +244,10 @@ fn check_criterion(plan: &Plan, criterion: Option<&Criterion>) -> Result<(), Err
     let has_it = |case: &&Prepared| others(case).contains(&criterion.variant);
     let Some(case) = plan.cases.iter().find(has_it) else {
         let known: Vec<String> = plan.cases.first().map(others).unwrap_or_default();
+        let known = if known.is_empty() { "nothing".to_owned() } else { known.join(", ") };
         return Err(Error::Request(format!(
-            "the criterion is about `{}`, which is not compared with the reference; these are: {}",
+            "the criterion is about `{}`, which is not compared with the reference; compared: {known}",
             criterion.variant,
-            known.join(", ")
         )));
     };
     let is_of_servers = |condition: &&Condition| condition.measure.is_of_servers();

@@ -20,6 +20,7 @@ use crate::statistics::Ratio;
 use crate::{CompareOptions, Measure, Plan, Until, compare};
 use masu_run::named;
 use masu_run::named::find;
+use masu_run::quantity::seconds;
 use masu_run::{Error, Limits, Stop, Variant};
 
 mod candidates;
@@ -257,9 +258,10 @@ pub fn tune(
     let candidates = candidates::of(&variants);
     if candidates.is_empty() {
         let refused = case.rows.first().and_then(|row| row.workload.program.refusal.as_deref());
-        let reason = refused.map(|reason| format!(": {reason}")).unwrap_or_default();
-        return Err(Error::Request(format!("there is nothing to try on this program{reason}")));
+        let reason = refused.unwrap_or("no variant but the one it runs on is given; name another");
+        return Err(Error::Request(format!("there is nothing to try on this program: {reason}")));
     }
+    compare::check(plan)?;
     let began = Instant::now();
     let mut engine = Engine {
         plan,
@@ -277,9 +279,9 @@ pub fn tune(
     let found = found.map_err(|error| match error {
         Error::WarmUp { .. } if case.limits.time.is_none() && began.elapsed() >= budget => {
             Error::Request(format!(
-                "the program did not end within {:.0} s; allow more (--budget), or give it less to do. \
+                "the program did not end within {}; allow more (--budget), or give it less to do. \
                  Servers do not end by themselves: `masu compare --server` compares variants of one",
-                budget.as_secs_f64()
+                seconds(budget.as_secs_f64())
             ))
         }
         other => other,

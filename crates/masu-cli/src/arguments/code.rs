@@ -28,7 +28,7 @@ Example:
   masu code map -p 4711")]
 pub(crate) struct CodeMap {
     /// The process
-    #[arg(short, long, value_name = "PID")]
+    #[arg(short, long, value_name = "PID", value_parser = super::pid)]
     pub(crate) pid: u32,
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::Args;
 use masu_lab::Spec;
 
-use super::{size, time};
+use super::{pid, size, time};
 
 /// Run a program and say why it is slow
 #[derive(Debug, Args)]
@@ -20,7 +20,7 @@ pub(crate) struct Diagnose {
     #[arg(conflicts_with = "pid")]
     pub(crate) variant: Spec,
     /// A running process
-    #[arg(short, long, value_name = "PID", conflicts_with = "words")]
+    #[arg(short, long, value_name = "PID", value_parser = pid, conflicts_with = "words")]
     pub(crate) pid: Option<u32>,
     /// With -p: count its system calls; stops it at each
     #[arg(long)]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use masu_lab::heap::{Shape, What};
 
-use super::Program;
+use super::{Program, pid};
 
 /// Heap profiles: the callers that hold memory
 #[derive(Debug, Args)]
@@ -42,7 +42,8 @@ pub(crate) struct HeapShow {
     #[arg(value_name = "FILE", required_unless_present = "pid")]
     pub(crate) file: Option<PathBuf>,
     /// Ask this process for its profile of now
-    #[arg(short, long, alias = "process", value_name = "PID", conflicts_with = "file")]
+    #[arg(short, long, alias = "process", value_name = "PID", value_parser = pid)]
+    #[arg(conflicts_with = "file")]
     pub(crate) pid: Option<u32>,
     #[command(flatten)]
     pub(crate) view: View,

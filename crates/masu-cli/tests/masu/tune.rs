@@ -60,7 +60,7 @@ fn what_cannot_be_tuned_is_refused_with_what_to_do() {
         message
     };
     let server = refused(&["--budget", "1s", "--", "sleep", "100"]);
-    assert!(server.contains("did not end within 1 s"), "{server}");
+    assert!(server.contains("did not end within 1.00 s"), "{server}");
     assert!(server.contains("masu compare --server"), "{server}");
     let short = refused(&["--budget", "5s", "--", "sleep", "0.5"]);
     assert!(short.contains("allow at least") && short.contains("--budget"), "{short}");

@@ -19,6 +19,7 @@ use crate::prove::{Proof, Values};
 use crate::statistics::{Level, pairs_needed};
 use crate::suite::written_budget;
 use masu_run::Error;
+use masu_run::quantity::seconds;
 
 /// The share of the budget that is kept for the last stage, whose runs alone count.
 pub(super) const CONFIRMING: f64 = 0.4;
@@ -169,9 +170,10 @@ impl Search<'_> {
         let needed_s = run_s * RUNS_LEAST;
         if needed_s > self.budget_s {
             return Err(Error::Request(format!(
-                "a run takes {run_s:.1} s, and in {:.0} s nothing could be shown; allow at least {} \
-                 (--budget), or give the program less to do",
-                self.budget_s,
+                "a run takes {}, and in {} nothing could be shown; allow at least {} (--budget), or \
+                 give the program less to do",
+                seconds(run_s),
+                seconds(self.budget_s),
                 written_budget(needed_s)
             )));
         }
