@@ -32,7 +32,7 @@ pub struct Settled {
 /// [`Error::Variant`] for a setting that this allocator does not have or a value that it does not take.
 pub fn settle(spec: &Spec, target: Target<'_>) -> Result<Settled, Error> {
     let mut settled = Settled::default();
-    let mut given: Vec<&'static Setting> = Vec::new();
+    let mut given = Vec::new();
     for (name, value) in &spec.settings {
         let done = if let Some(variable) = name.strip_prefix("env.") {
             settled.pass_variable(name, variable, value)
@@ -89,7 +89,7 @@ impl Settled {
         name: &str,
         value: &str,
         target: Target<'_>,
-        given: &mut Vec<&'static Setting>,
+        given: &mut Vec<(&'static str, String)>,
     ) -> Result<(), String> {
         let malloc = family(target.name);
         let Some(setting) = Setting::named(name).filter(|setting| setting.is_of(malloc)) else {
@@ -98,13 +98,18 @@ impl Settled {
             return self
                 .set_option(option.ok_or_else(|| no_such_setting(name, target.name))?, value);
         };
-        if given.iter().any(|one| one.name == setting.name) {
-            return Err(format!("`{name}` is `{}`, which is given already", setting.name));
+        if let Some((_, known)) = given.iter().find(|(one, _)| *one == setting.name) {
+            return Err(format!("`{name}` is `{known}`, which is given already"));
         }
-        given.push(setting);
+        given.push((setting.name, name.to_owned()));
         let cell = choose(setting, malloc, target)?;
         let understood = understood(name, cell.unit.unwrap_or(setting.unit), value)?;
         for entry in cell.entries {
+            if entry.place == Place::Variable
+                && self.variables.iter().any(|(it, _)| it == entry.name)
+            {
+                return Err(format!("`{name}` is {}, which is given already", entry.name));
+            }
             self.set(entry.place, entry.name, entry.value(&understood));
         }
         Ok(())

@@ -81,6 +81,7 @@ fn every_option_of_masus_is_a_setting() {
         ("masu:retain=much", "K, M or G"),
         ("masu:guard_slots=0", "from 1 to 8000"),
         ("masu:trim_threshold=1M,retain=2M", "MASU_RETAIN, which is given already"),
+        ("masu:retain=2M,trim_threshold=1M", "MASU_RETAIN, which is given already"),
         ("masu:retian=1", "each option of `masu list --options`"),
     ] {
         let message = settle_text(wrong, "masu").unwrap_err();
