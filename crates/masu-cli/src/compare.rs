@@ -125,6 +125,11 @@ impl Request {
             None => from_words(arguments, usual)?,
         };
         let plan = Plan::make(&suite, &mut mallocs)?;
+        if gate.is_some() && plan.cases.iter().all(|case| case.rows.len() < 2) {
+            bail!(
+                "--fail-if-slower: there is nothing beside the reference; add a variant (-a) or values (-P)"
+            );
+        }
         Ok(Self { plan, options, gate })
     }
 

@@ -117,8 +117,8 @@ fn overview(source: &Source, primary: Measure) -> Option<Overview> {
             count,
         }
     };
-    let lines = labels.iter().map(line).collect();
-    Some(Overview { primary, cases: summaries.len(), lines })
+    let lines: Vec<Line> = labels.iter().map(line).collect();
+    (!lines.is_empty()).then_some(Overview { primary, cases: summaries.len(), lines })
 }
 
 #[cfg(test)]
@@ -148,5 +148,14 @@ mod tests {
     #[test]
     fn one_case_needs_no_overview() {
         assert!(overviews(&fixtures::of_commands().sources[0]).is_empty());
+    }
+
+    #[test]
+    fn cases_of_the_reference_alone_need_no_overview() {
+        let case = |name: &str| {
+            let case = fixtures::a_case(name, &["glibc"], Measure::Wall);
+            fixtures::table(case, fixtures::rounds(1, fixtures::run))
+        };
+        assert!(overviews(&fixtures::source(vec![case("a"), case("b")])).is_empty());
     }
 }
