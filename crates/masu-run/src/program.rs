@@ -58,7 +58,8 @@ impl Program {
             reason,
         };
         if command.is_empty() {
-            return Err(wrong("the command is empty; write it after `--`".to_owned()));
+            let reason = "the command is empty; name a program".to_owned();
+            return Err(Error::Program { command: "''".to_owned(), reason });
         }
         let path = locate(command).map_err(&wrong)?;
         let binary = interpreter(&path, 0).map_err(&wrong)?;
