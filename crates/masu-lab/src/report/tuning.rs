@@ -45,6 +45,9 @@ pub fn tuned(tuning: &Tuning, forms: &[Form]) -> Page {
     page.push(Block::Gap);
     match &tuning.confirmation {
         Some(proof) => confirmed(&mut page, tuning, proof),
+        None if tuning.stopped && tuning.tried.is_empty() => {
+            page.say("Stopped before any variant was tried.", Tone::Plain);
+        }
         None if tuning.stopped => page
             .say("Stopped before anything was confirmed: what follows are guesses.", Tone::Plain),
         None => page.say("Nothing that was tried could take part.", Tone::Plain),

@@ -231,7 +231,7 @@ impl Search<'_> {
             let seconds = (share_s * STAGE_OVER).min(left_s);
             let (proof, values) =
                 self.stage(&set, rounds, Room { seconds, rounds: first }, false)?;
-            self.note(&set, proof.rounds, &proof, values.noise());
+            self.note(&set, &proof, values.noise());
             // INVARIANT: Each stage halves the candidates it was given of each step, so the loop ends; a candidate
             // that is kept for the other measure alone is not counted among them.
             left.retain(|one| set.contains(one));
@@ -311,6 +311,15 @@ impl Search<'_> {
         let (proof, values) = self.trials.measure(set, rounds, room)?;
         self.account(set, &proof);
         if proof.stopped && !confirms {
+            let known = self.found.tried.clone();
+            self.note(set, &proof, values.noise());
+            // An earlier stage was whole.
+            for (one, known) in self.found.tried.iter_mut().zip(known) {
+                if known.is_some() || one.as_ref().is_some_and(|one| one.gain(self.goal).is_none())
+                {
+                    *one = known;
+                }
+            }
             return Err(Error::Stopped);
         }
         Ok((proof, values))
@@ -372,7 +381,7 @@ impl Search<'_> {
         set.iter().filter(|index| self.candidates[**index].step == step).count()
     }
 
-    fn note(&mut self, set: &[usize], rounds: usize, proof: &Proof, noise: Option<f64>) {
+    fn note(&mut self, set: &[usize], proof: &Proof, noise: Option<f64>) {
         let stage = self.found.stages;
         for (index, proved) in set.iter().zip(&proof.remedies) {
             let Candidate { label, step, .. } = &self.candidates[*index];
@@ -380,7 +389,7 @@ impl Search<'_> {
                 variant: label.clone(),
                 step: *step,
                 stage,
-                rounds,
+                rounds: proof.rounds,
                 time: proved.ratio(self.goal.time()),
                 peak_rss: proved.peak_rss,
                 noise,

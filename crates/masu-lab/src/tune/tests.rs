@@ -71,6 +71,8 @@ struct MadeUp<'a> {
     broken: &'a [usize],
     /// Stages after which the search is stopped.
     stages_most: usize,
+    /// Rounds that the stopped stage has had.
+    rounds_of_stopped: usize,
     /// The slowdown of everything from the first stage on, because other processes are at work.
     slowed: f64,
     announced: Vec<Event<'static>>,
@@ -85,6 +87,7 @@ impl<'a> MadeUp<'a> {
             random: Random::new(seed),
             broken: &[],
             stages_most: usize::MAX,
+            rounds_of_stopped: 0,
             slowed: 1.0,
             announced: Vec::new(),
         }
@@ -137,7 +140,8 @@ impl Trials for MadeUp<'_> {
     ) -> Result<(Proof, Values), Error> {
         let stages =
             self.announced.iter().filter(|next| matches!(next, Event::Stage { .. })).count();
-        if stages > self.stages_most {
+        let stopped = stages > self.stages_most;
+        if stopped && self.rounds_of_stopped == 0 {
             return Err(Error::Stopped);
         }
         let works = |index: &&usize| !self.broken.contains(index);
@@ -151,6 +155,7 @@ impl Trials for MadeUp<'_> {
         let round_s = slowed * times.iter().sum::<f64>();
         let fitting = ((room.seconds / round_s) as usize).saturating_sub(1);
         let rounds = rounds.min(fitting.max(room.rounds));
+        let rounds = if stopped { self.rounds_of_stopped } else { rounds };
         let mut runs = Comparison::of(&times).runs(&mut self.machine, rounds);
         for run in &mut runs {
             run.peak_rss_bytes = (sizes[run.variant] * 1e8 * self.wobble()) as u64;
@@ -168,7 +173,8 @@ impl Trials for MadeUp<'_> {
             slowed * (runs.iter().map(|run| run.wall_s).sum::<f64>() + times.iter().sum::<f64>());
         let proof = Proof::of(&all, self.goal.primary(), Some(&summary), &[]);
         let values = Values::of(&all, &there, self.goal.primary(), &runs);
-        Ok((Proof { rounds, seconds, runs: runs.len() + times.len(), ..proof }, values))
+        let runs = runs.len() + times.len();
+        Ok((Proof { rounds, seconds, runs, stopped, ..proof }, values))
     }
 }
 
@@ -420,4 +426,10 @@ fn a_search_that_is_stopped_tells_what_it_saw_and_shows_nothing() {
     // The probe is no stage, so the search found nothing and still returns its progress.
     let found = trials.search(BUDGET_S);
     assert!(found.is_ok_and(|found| found.stopped && found.tried[0].is_none()));
+    trials.announced.clear();
+    trials.rounds_of_stopped = 4;
+    let found = trials.search(BUDGET_S).unwrap();
+    let tried = found.tried[0].as_ref().unwrap();
+    assert!(found.stopped && found.proof.is_none());
+    assert!(tried.rounds == 4 && tried.gain(Goal::Wall).is_some(), "{tried:?}");
 }
