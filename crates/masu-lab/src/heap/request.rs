@@ -30,7 +30,11 @@ pub fn ask(process: u32, patience: Duration) -> Result<PathBuf, Error> {
         .split(|byte| *byte == 0)
         .find_map(|variable| variable.strip_prefix(b"MASU_PROFILE="))
         .ok_or_else(|| {
-            wrong("it takes no heap profile; start it with MASU_PROFILE=/tmp/heap".to_owned())
+            wrong(format!(
+                "its environment has no MASU_PROFILE; start it with MASU_PROFILE=/tmp/heap. A program that \
+                 writes a title over its environment, as redis-server does, hides it: then make the file \
+                 /tmp/heap.{process}.ask, and show the profile that appears beside it"
+            ))
         })?;
     let prefix = Path::new(std::ffi::OsStr::from_bytes(value));
     // The prefix is relative to the folder the program started in; a change of folder since then is not visible here.
