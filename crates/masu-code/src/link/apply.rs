@@ -461,7 +461,7 @@ fn remedy(rule: &Rule) -> &'static str {
     match (rule.quantity, rule.origin) {
         (Quantity::Symbol, Origin::Zero) => {
             "; this is code for fixed addresses: compile with -fPIC, or open the arena in the lowest \
-             2 GiB (Place::Low)"
+             2 GiB (Place::Low, --low of `masu code load`)"
         }
         (Quantity::Symbol, Origin::Place | Origin::Frame) => {
             "; the symbol is too far away: compile with -fPIC, or open the arena near it \
