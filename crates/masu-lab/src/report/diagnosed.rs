@@ -157,7 +157,7 @@ fn remedied(remedy: &Remedy, command: &[String], columns: usize) -> Point {
 
 #[expect(clippy::cast_precision_loss, reason = "bytes stay far below 2^53")]
 fn ran(diagnosis: &Diagnosis) -> String {
-    let Facts { ending, clock, memory, threads, .. } = &diagnosis.facts;
+    let Facts { ending, clock, memory, threads, calls, .. } = &diagnosis.facts;
     let peak = memory.peak_rss_bytes as f64;
     let mut parts = Vec::new();
     match ending {
@@ -179,7 +179,9 @@ fn ran(diagnosis: &Diagnosis) -> String {
         parts.push(format!("grew the whole time, {rate} a second"));
     }
     if threads.most_at_once > 1 {
-        parts.push(format!("{} threads", threads.most_at_once));
+        let has_children = calls.as_ref().is_some_and(|calls| calls.processes > 0);
+        let of = if has_children { " of all its processes" } else { "" };
+        parts.push(format!("{} threads{of}", threads.most_at_once));
     }
     if diagnosis.variant != "system" {
         parts.push(format!("under {}", diagnosis.variant));
@@ -231,7 +233,7 @@ fn seconds(value: f64) -> String {
 mod tests {
     use super::*;
     use crate::diagnose::Confidence;
-    use crate::diagnose::facts::{Clock, Memory, Others};
+    use crate::diagnose::facts::{CallFacts, Clock, Memory, Others};
     use crate::page::Form;
 
     fn finding(id: Id, title: &str, share: Option<f64>, remedies: Vec<Remedy>) -> Finding {
@@ -299,6 +301,17 @@ mod tests {
         let tree = roxmltree::Document::parse_with_options(&html, options).unwrap();
         assert_eq!(tree.descendants().filter(|it| it.tag_name().name() == "pre").count(), 2);
         assert!(html.contains("<li class=\"advice\">setting: keep free memory<pre><code>masu run"));
+    }
+
+    #[test]
+    fn threads_of_several_processes_are_not_those_of_one() {
+        let said = |processes| {
+            let mut diagnosis = storm();
+            diagnosis.facts.threads.most_at_once = 4;
+            diagnosis.facts.calls = Some(CallFacts { processes, ..CallFacts::default() });
+            ran(&diagnosis).contains("4 threads of all its processes")
+        };
+        assert!(said(3) && !said(0));
     }
 
     #[test]
