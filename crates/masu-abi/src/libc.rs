@@ -11,17 +11,12 @@ use core::{mem, ptr};
 #[cfg(feature = "count")]
 mod file;
 
-#[cfg(target_arch = "aarch64")]
-#[path = "libc/aarch64.rs"]
-mod arch;
-#[cfg(target_arch = "x86_64")]
-#[path = "libc/x86_64.rs"]
-mod arch;
+pub(crate) mod weak;
 
-pub(crate) use arch::weak;
-use arch::weak_function;
 #[cfg(feature = "count")]
 pub(crate) use file::map_shared;
+pub(crate) use weak::weak;
+use weak::weak_function;
 
 /// `errno(3)`: no file or option of that name.
 pub(crate) const ENOENT: c_int = 2;

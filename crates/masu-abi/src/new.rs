@@ -21,6 +21,36 @@ use crate::libc::{self, weak};
 use crate::malloc::{C_ALIGN, aligned};
 use crate::{count, sized};
 
+/// The exception table of nothrow `new` (an LSDA), whose call of the handler is from label 4 to 5 of a function that begins
+/// at 2, with the landing pad at 7.
+macro_rules! exception_table {
+    () => {
+        concat!(
+            ".pushsection .gcc_except_table, \"a\", %progbits\n",
+            ".p2align 2\n",
+            ".Lmasu_lsda:\n",
+            ".byte 0xff\n",         // landing pads count from the function's start
+            ".byte 0x03\n",         // types are 4 bytes
+            ".uleb128 25f - 22f\n", // from here to the end of the types
+            "22:\n",
+            ".byte 0x01\n",         // call sites are uleb128
+            ".uleb128 24f - 23f\n", // their length
+            "23:\n",
+            ".uleb128 4b - 2b\n", // the call of the handler: start, length, landing pad, action
+            ".uleb128 5b - 4b\n",
+            ".uleb128 7b - 2b\n",
+            ".uleb128 1\n",
+            "24:\n",
+            ".byte 1\n", // action 1: the first type, and no further action
+            ".byte 0\n",
+            ".p2align 2\n",
+            ".long 0\n", // the first type: none, which is `catch (...)`
+            "25:\n",
+            ".popsection\n",
+        )
+    };
+}
+
 #[cfg(target_arch = "aarch64")]
 #[path = "new/aarch64.rs"]
 mod arch;

@@ -7,46 +7,46 @@
 //! reporting that no key could be made is true. `libmasu.a` is not affected: its references must find an unversioned
 //! function in a static glibc.
 
+/// The instructions that jump to a function, or return `{missing}` where no library defines it.
 #[cfg(target_arch = "x86_64")]
-macro_rules! oldest {
+macro_rules! jump {
     ($name:literal) => {
-        core::arch::global_asm!(
-            concat!(".weak masu_weak_", $name),
-            concat!(".symver masu_weak_", $name, ", ", $name, "@GLIBC_2.2.5"),
-            concat!(".globl __wrap_", $name),
-            concat!(".hidden __wrap_", $name),
-            concat!(".type __wrap_", $name, ", @function"),
-            concat!("__wrap_", $name, ":"),
-            concat!("mov rax, qword ptr [rip + masu_weak_", $name, "@GOTPCREL]"),
-            "test rax, rax",
-            "jz 2f",
-            "jmp rax",
-            "2:",
-            "mov eax, {missing}",
-            "ret",
-            concat!(".size __wrap_", $name, ", . - __wrap_", $name),
-            missing = const crate::libc::ENOSYS,
-        );
+        concat!(
+            "mov rax, qword ptr [rip + masu_weak_",
+            $name,
+            "@GOTPCREL]\n",
+            "test rax, rax\njz 2f\njmp rax\n",
+            "2:\nmov eax, {missing}\nret",
+        )
     };
 }
 
 #[cfg(target_arch = "aarch64")]
-macro_rules! oldest {
+macro_rules! jump {
+    ($name:literal) => {
+        concat!(
+            "adrp x8, :got:masu_weak_",
+            $name,
+            "\n",
+            "ldr x8, [x8, :got_lo12:masu_weak_",
+            $name,
+            "]\n",
+            "cbz x8, 2f\nbr x8\n",
+            "2:\nmov w0, {missing}\nret",
+        )
+    };
+}
+
+macro_rules! wrap {
     ($name:literal) => {
         core::arch::global_asm!(
             concat!(".weak masu_weak_", $name),
-            concat!(".symver masu_weak_", $name, ", ", $name, "@GLIBC_2.17"),
+            crate::libc::weak::oldest!($name),
             concat!(".globl __wrap_", $name),
             concat!(".hidden __wrap_", $name),
             concat!(".type __wrap_", $name, ", %function"),
             concat!("__wrap_", $name, ":"),
-            concat!("adrp x8, :got:masu_weak_", $name),
-            concat!("ldr x8, [x8, :got_lo12:masu_weak_", $name, "]"),
-            "cbz x8, 2f",
-            "br x8",
-            "2:",
-            "mov w0, {missing}",
-            "ret",
+            jump!($name),
             concat!(".size __wrap_", $name, ", . - __wrap_", $name),
             missing = const crate::libc::ENOSYS,
         );
@@ -54,5 +54,5 @@ macro_rules! oldest {
 }
 
 // COUPLING: the list in `build.rs`.
-oldest!("pthread_key_create");
-oldest!("pthread_setspecific");
+wrap!("pthread_key_create");
+wrap!("pthread_setspecific");

@@ -129,28 +129,7 @@ pub(super) extern "C" fn new_nothrow_slow(size: usize, align: usize) -> *mut u8 
         "xor eax, eax",
         "jmp 6b",
         ".cfi_endproc",
-        // The exception table.
-        ".pushsection .gcc_except_table, \"a\", @progbits",
-        ".p2align 2",
-        ".Lmasu_lsda:",
-        ".byte 0xff",           // landing pads count from the function's start
-        ".byte 0x03",           // types are 4 bytes
-        ".uleb128 25f - 22f",   // from here to the end of the types
-        "22:",
-        ".byte 0x01",           // call sites are uleb128
-        ".uleb128 24f - 23f",   // their length
-        "23:",
-        ".uleb128 4b - 2b",     // the call of the handler: start, length, landing pad, action
-        ".uleb128 5b - 4b",
-        ".uleb128 7b - 2b",
-        ".uleb128 1",
-        "24:",
-        ".byte 1",              // action 1: the first type, and no further action
-        ".byte 0",
-        ".p2align 2",
-        ".long 0",              // the first type: none, which is `catch (...)`
-        "25:",
-        ".popsection",
+        exception_table!(),
         installed_handler = sym installed_handler,
         attempt = sym attempt,
     )

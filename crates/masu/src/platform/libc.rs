@@ -2,12 +2,6 @@
 //!
 //! Relies on POSIX threads, of glibc or musl. The compiler also calls `memset` and `memcpy`, without this door.
 
-#[cfg(all(target_arch = "aarch64", target_env = "gnu"))]
-#[path = "libc/aarch64.rs"]
-mod arch;
-#[cfg(all(target_arch = "x86_64", target_env = "gnu"))]
-#[path = "libc/x86_64.rs"]
-mod arch;
 #[cfg_attr(not(target_env = "gnu"), path = "libc/find_object_musl.rs")]
 mod find_object;
 #[cfg_attr(not(target_env = "gnu"), path = "libc/pin_musl.rs")]
@@ -15,6 +9,8 @@ mod pin;
 pub(crate) mod signals;
 #[cfg_attr(not(target_env = "gnu"), path = "libc/streams_musl.rs")]
 mod streams;
+#[cfg(target_env = "gnu")]
+mod weak;
 
 use core::ffi::{CStr, c_char, c_int, c_uint, c_ulong, c_void};
 

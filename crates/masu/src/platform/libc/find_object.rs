@@ -7,7 +7,7 @@
 use core::ffi::{c_char, c_int, c_void};
 use core::{mem, ptr};
 
-use super::arch::weak_function;
+use super::weak::weak_function;
 use crate::platform::atomics::{AtomicPtr, Ordering};
 
 /// `struct dl_find_object`.

@@ -8,8 +8,8 @@
 use core::ffi::{c_char, c_int, c_ulong, c_void};
 use core::mem;
 
-use super::arch::{own_headers, weak_function};
 use super::getauxval;
+use super::weak::{own_headers, weak_function};
 use crate::platform::atomics::{AtomicUsize, Ordering};
 
 /// `Dl_info` of `dladdr(3)`.

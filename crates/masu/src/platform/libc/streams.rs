@@ -6,7 +6,7 @@
 
 use core::mem;
 
-use super::arch::weak_function;
+use super::weak::weak_function;
 
 type Call = unsafe extern "C" fn();
 
