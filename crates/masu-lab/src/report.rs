@@ -4,16 +4,13 @@
 //! [`Document`], shown by the same code.
 
 use std::path::Path;
-use std::str::FromStr;
 
 use crate::Measure;
 use crate::heap::{Profile, Shape, What};
 use crate::page::Form;
 use crate::results::Row;
 use document::Detail;
-use masu_run::Error;
 use masu_run::named;
-use masu_run::named::find;
 
 mod across;
 mod comparison;
@@ -51,7 +48,7 @@ pub use masu_run::workload::{COMMAND_LINES, shortened};
 named! {
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
     #[non_exhaustive]
-    pub enum Format {
+    pub enum Format as "format" {
         /// A page for the terminal, with its styles.
         #[default]
         Text = "text",
@@ -83,14 +80,6 @@ impl Format {
             "json" => Some(Format::Json),
             _ => None,
         }
-    }
-}
-
-impl FromStr for Format {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<Format, Error> {
-        find("format", &Format::ALL, Format::name, text).map_err(Error::Request)
     }
 }
 

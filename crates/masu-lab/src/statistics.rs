@@ -34,7 +34,7 @@ named! {
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
     #[serde(rename_all = "snake_case")]
     #[non_exhaustive]
-    pub enum Measure {
+    pub enum Measure as "measure" {
         /// Wall-clock seconds.
         #[default]
         Wall = "wall",

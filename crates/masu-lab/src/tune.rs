@@ -9,7 +9,6 @@
 //! The hard idea is that the best of many is often a lucky one too. So the runs that
 //! choose say nothing in the end: the remaining candidates are run again, and only those fresh runs count.
 
-use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
@@ -19,7 +18,6 @@ use crate::results::{LeftOut, Rounds};
 use crate::statistics::Ratio;
 use crate::{CompareOptions, Measure, Plan, Until, compare};
 use masu_run::named;
-use masu_run::named::find;
 use masu_run::quantity::seconds;
 use masu_run::{Error, Limits, Stop, Variant};
 
@@ -47,7 +45,7 @@ const SLOWER_BEYOND_S: f64 = 5.0;
 named! {
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
     #[serde(rename_all = "snake_case")]
-    pub enum Goal {
+    pub enum Goal as "goal" {
         #[default]
         Wall = "wall",
         /// CPU time, in the program's code and in the kernel.
@@ -73,14 +71,6 @@ impl Goal {
     /// The measure that may get worse in exchange for the gain.
     pub(crate) fn other(self) -> Measure {
         if self == Goal::PeakRss { Measure::Wall } else { Measure::PeakRss }
-    }
-}
-
-impl FromStr for Goal {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<Goal, Error> {
-        find("goal", &Goal::ALL, Goal::name, text).map_err(Error::Request)
     }
 }
 

@@ -1,9 +1,10 @@
 //! Enums whose values each have a name: the value, its name and its place in the list of all stand on one line.
 
-/// Writes an enum with `ALL`, every value in the order it is written in, and `name`.
+/// Writes an enum with `ALL`, every value in the order it is written in, and `name`. `enum Form as "form"` is read back from
+/// a name; an error lists the names of this kind.
 #[macro_export]
 macro_rules! named {
-    ($(#[$about:meta])* $visible:vis enum $Enum:ident {
+    ($(#[$about:meta])* $visible:vis enum $Enum:ident $(as $kind:literal)? {
         $($(#[$what:meta])* $Value:ident = $name:literal,)*
     }) => {
         $(#[$about])*
@@ -18,22 +19,16 @@ macro_rules! named {
                 match self { $($Enum::$Value => $name),* }
             }
         }
-    };
-}
 
-/// The value of `all` that is called `text`; an error lists the names of this `kind`.
-///
-/// # Errors
-///
-/// There is no value of this name.
-pub fn find<T: Copy>(
-    kind: &str,
-    all: &[T],
-    name: fn(T) -> &'static str,
-    text: &str,
-) -> Result<T, String> {
-    all.iter().copied().find(|one| name(*one) == text).ok_or_else(|| {
-        let names: Vec<&str> = all.iter().copied().map(name).collect();
-        format!("no {kind} `{text}`; there are {}", names.join(", "))
-    })
+        $(impl std::str::FromStr for $Enum {
+            type Err = String;
+
+            fn from_str(text: &str) -> Result<$Enum, String> {
+                $Enum::ALL.into_iter().find(|one| one.name() == text).ok_or_else(|| {
+                    let names = $Enum::ALL.map($Enum::name).join(", ");
+                    format!(concat!("no ", $kind, " `{}`; there are {}"), text, names)
+                })
+            }
+        })?
+    };
 }

@@ -3,11 +3,10 @@
 use std::path::Path;
 
 use masu_run::named;
-use masu_run::named::find;
 
 named! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub enum Shape {
+    pub enum Shape as "format" {
         /// A table for the terminal.
         Text = "text",
         /// Folded stacks, which flame-graph tools read.
@@ -36,13 +35,5 @@ impl Shape {
             "pb" | "pprof" => Some(Shape::Pprof),
             _ => None,
         }
-    }
-}
-
-impl std::str::FromStr for Shape {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Shape, String> {
-        find("format", &Shape::ALL, Shape::name, text)
     }
 }

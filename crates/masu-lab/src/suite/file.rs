@@ -19,7 +19,6 @@ use crate::results::Rounds;
 use crate::server::{ServerRequest, urls_of};
 use crate::statistics::DEFAULT_PRECISION;
 use masu_run::error::Doing;
-use masu_run::named::find;
 use masu_run::variant::parse_size;
 use masu_run::{Error, Parameter, Scratch};
 
@@ -251,7 +250,7 @@ fn parameters<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Parameter>, D::E
 ///
 /// A sentence with the known names.
 pub fn parse_measure(name: &str) -> Result<Measure, String> {
-    find("measure", &Measure::ALL, Measure::name, &name.replace('-', "_"))
+    name.replace('-', "_").parse()
 }
 
 impl Suite {

@@ -12,7 +12,6 @@ use crate::results::Summary;
 use crate::statistics::Ratio;
 use crate::{Measure, Verdict};
 use masu_run::Error;
-use masu_run::named::find;
 
 /// The criterion that a variant must meet to be taken.
 #[derive(Debug, Clone, PartialEq)]
@@ -61,7 +60,7 @@ fn condition(text: &str) -> Result<Condition, String> {
     let (name, bound, is_at_most) =
         at_most.or_else(at_least).ok_or(format!("`{}` has no <= or >=", text.trim()))?;
     let name = name.trim();
-    let measure = find("measure", &Measure::ALL, Measure::name, name)?;
+    let measure = name.parse()?;
     let bound = bound.trim().parse::<f64>().ok().filter(|bound| bound.is_finite() && *bound > 0.0);
     let bound = bound.ok_or(format!("`{}` ends in no ratio", text.trim()))?;
     Ok(Condition { measure, is_at_most, bound })

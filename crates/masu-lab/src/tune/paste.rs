@@ -3,20 +3,17 @@
 //! Relies on [`Variant::changes`] for the variables. The hard part is that each of the three has quotes and
 //! special characters of its own, and that a container has files of its own.
 
-use std::str::FromStr;
-
 use serde::Serialize;
 
+use masu_run::Variant;
 use masu_run::named;
-use masu_run::named::find;
-use masu_run::{Error, Variant};
 
 named! {
     /// The place where a line is pasted.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
     #[serde(rename_all = "snake_case")]
     #[non_exhaustive]
-    pub enum Form {
+    pub enum Form as "form" {
         /// Before a command in a shell.
         Environment = "env",
         /// The drop-in of a service: `systemctl edit NAME`.
@@ -24,14 +21,6 @@ named! {
         Docker = "docker",
         /// A container of a pod, in Kubernetes' YAML.
         Kubernetes = "kubernetes",
-    }
-}
-
-impl FromStr for Form {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<Form, Error> {
-        find("form", &Form::ALL, Form::name, text).map_err(Error::Request)
     }
 }
 
