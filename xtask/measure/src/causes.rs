@@ -13,7 +13,7 @@ mod table;
 
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
 use xtask::{commands, machine, options, page_part, records};
 
@@ -32,9 +32,6 @@ pub(crate) struct Request {
     /// Only this cause or program; repeats
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,
-    /// masu from there; else it is built
-    #[arg(long, value_name = "FOLDER")]
-    built: Option<std::path::PathBuf>,
     /// Write benches/record/checks/causes.md: of everything
     #[arg(long, conflicts_with_all = ["group", "only"])]
     record: bool,
@@ -80,12 +77,10 @@ impl Built {
         let target = commands::target_folder()?;
         let made = target.join("causes");
         machine::provide_all(&[machine::PATTERNS])?;
-        if request.built.is_none() {
-            commands::step("build masu", || {
-                let build = ["build", "--release", "--package", "masu-cli"];
-                commands::run(&mut commands::cargo(root, &build))
-            })?;
-        }
+        commands::step("build masu", || {
+            let build = ["build", "--release", "--package", "masu-cli"];
+            commands::run(&mut commands::cargo(root, &build))
+        })?;
         commands::step("build the causes", || {
             commands::make(&root.join("workloads/causes"), &made)?;
             let manifest = "workloads/causes/rust/Cargo.toml";
@@ -103,10 +98,7 @@ impl Built {
             })?;
         }
         let places = table::Places { causes: made, programs: target.join("programs") };
-        let built = request.built.clone().unwrap_or(target.join("release"));
-        let masu =
-            std::path::absolute(built.join("masu")).context("the folder of what is built")?;
-        Ok(Built { masu, places })
+        Ok(Built { masu: target.join("release/masu"), places })
     }
 }
 

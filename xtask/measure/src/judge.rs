@@ -23,7 +23,6 @@ use xtask::{commands, machine, options, records};
 
 use crate::bench::builds;
 use diagnosis::Said;
-use measured::Extent;
 use verdict::Judged;
 
 /// The suite, from the workspace's root.
@@ -33,7 +32,7 @@ const FILE: &str = "workloads/judgement.toml";
 const PAGE: &str = "benches/record/checks/judgement.md";
 
 /// The programs with which the diagnosis was improved, and the programs that judge it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Half {
     Tuning,
     Judging,
@@ -51,9 +50,6 @@ impl Half {
 /// masu diagnose on real programs, beside what other mallocs and settings give them (about an hour)
 #[derive(Debug, Default, PartialEq, Eq, clap::Parser)]
 pub(crate) struct Request {
-    /// Only the programs that the diagnosis is mended on, or only those that judge it
-    #[arg(long, value_enum)]
-    half: Option<Half>,
     /// Only this program; repeats
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,
@@ -63,17 +59,15 @@ pub(crate) struct Request {
     /// Run nothing: judge what was diagnosed and measured before
     #[arg(long)]
     kept: bool,
-    #[command(flatten)]
-    extent: Extent,
-    /// masu and libmasu.so from there; else they are built
-    #[arg(long, value_name = "FOLDER")]
-    built: Option<PathBuf>,
+    /// So many rounds, each with one run of every malloc and setting; without it as many as decide
+    #[arg(long, value_name = "N", value_parser = options::times)]
+    rounds: Option<usize>,
     /// Write benches/record/checks/judgement.md: of everything
-    #[arg(long, conflicts_with_all = ["half", "only"])]
+    #[arg(long, conflicts_with = "only")]
     record: bool,
     /// Instead: masu tune, and whether what it names is within 3 % of the best of all candidates (4 minutes a program;
     /// six, or those of --only)
-    #[arg(long, conflicts_with_all = ["half", "again", "kept", "record", "beside"])]
+    #[arg(long, conflicts_with_all = ["again", "kept", "record", "beside"])]
     tuned: bool,
     /// Instead: diagnose each twice, alone and beside so many busy loops, and count what changes; with --kept only
     /// beside them, held against what was said before
@@ -86,9 +80,7 @@ impl Request {
     fn choose(&self, suite: &Suite) -> Result<Vec<(String, Half)>> {
         let all = suite.entries.iter().enumerate();
         let all: Vec<_> = all.map(|(place, one)| (one.name.clone(), Half::of(place))).collect();
-        let mut chosen = options::chosen(all, &self.only, |(name, _)| name)?;
-        chosen.retain(|(_, half)| self.half.is_none_or(|wanted| wanted == *half));
-        Ok(chosen)
+        options::chosen(all, &self.only, |(name, _)| name)
     }
 }
 
@@ -99,9 +91,8 @@ pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     let folder = target.join("judge");
     let needs = [machine::PATTERNS, machine::PEERS, machine::PROGRAMS, machine::JUDGED];
     machine::provide_all(&needs)?;
-    let built = request.built.clone().unwrap_or(target.join("release"));
-    let built = std::path::absolute(built).context("the folder of what is built")?;
-    if request.built.is_none() && !request.kept {
+    let built = target.join("release");
+    if !request.kept {
         commands::step("build masu and libmasu.so", || {
             let build = ["build", "--release", "--package", "masu-cli", "--package", "masu-abi"];
             commands::run(&mut commands::cargo(root, &build))
@@ -185,15 +176,15 @@ impl Bench {
         println!("    {}", said.line());
         let results = |part: &str| self.folder.join(format!("{name}{part}.jsonl"));
         if kept["truth"].is_null() {
-            let plan = self.programs.plan(name, &request.extent, said.took_turns)?;
-            kept["truth"] = measured::measure(&plan, &request.extent, &results(""), stop)?;
+            let plan = self.programs.plan(name, None, request.rounds, said.took_turns)?;
+            kept["truth"] = measured::measure(&plan, request.rounds, &results(""), stop)?;
             write(&file, &kept)?;
         }
         // The variants that the diagnosis names and that are not among those of every program.
         let others = said.named_beside(&kept["truth"], &kept["beside"]);
         if !others.is_empty() && !request.kept {
-            let plan = self.programs.plan_of(name, &others, &request.extent, said.took_turns)?;
-            kept["beside"] = measured::measure(&plan, &request.extent, &results("-beside"), stop)?;
+            let plan = self.programs.plan(name, Some(&others), request.rounds, said.took_turns)?;
+            kept["beside"] = measured::measure(&plan, request.rounds, &results("-beside"), stop)?;
             write(&file, &kept)?;
         }
         let effects = verdict::effects(&[&kept["truth"], &kept["beside"]])?;

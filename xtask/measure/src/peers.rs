@@ -31,9 +31,6 @@ fn place() -> Result<PathBuf> {
 /// Build every malloc to compare with into target/peers, and prove each (about 5 minutes, once)
 #[derive(Debug, PartialEq, Eq, clap::Parser)]
 pub(crate) struct Request {
-    /// Compilers at once; as many as there are CPUs if not said
-    #[arg(long, value_name = "N", value_parser = options::times)]
-    jobs: Option<usize>,
     /// Only these peers
     names: Vec<String>,
 }
@@ -48,7 +45,6 @@ pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     peers.retain(|(name, _)| request.names.is_empty() || request.names.contains(name));
     let mut make = make(root);
     make.arg("-k").arg(format!("OUT={}", folder.display()));
-    make.args(request.jobs.map(|jobs| format!("JOBS={jobs}")));
     make.args(peers.iter().map(|(name, _)| name));
     // The reason of a failure is printed; a library that is not there has no proof.
     if let Err(error) = commands::step("build", || commands::run(&mut make)) {

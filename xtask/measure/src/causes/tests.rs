@@ -55,51 +55,34 @@ fn a_program_that_was_to_be_cut_short_was() {
 }
 
 #[test]
-fn a_cause_that_is_named_first_is_right() {
-    let one = judged(Group::C, "brk-storm", &["heap-call-storm", "fault-storm", "cpu-bound"]);
-    assert_eq!(one.verdict, Verdict::Right);
-}
-
-#[test]
-fn a_cause_that_is_named_second_is_missed() {
-    let one = judged(Group::C, "brk-storm", &["fault-storm", "heap-call-storm"]);
-    assert_eq!(one.verdict, Verdict::Missed(vec!["heap-call-storm"]));
-}
-
-#[test]
-fn nothing_found_is_missed() {
-    let one = judged(Group::Rust, "small-writes", &[]);
-    assert_eq!(one.verdict, Verdict::Missed(vec!["small-writes"]));
-}
-
-#[test]
-fn what_is_not_true_is_false_even_after_the_cause() {
-    let one = judged(Group::Rust, "small-writes", &["small-writes", "retention"]);
-    assert_eq!(one.verdict, Verdict::False(vec!["retention".to_owned()]));
-}
-
-#[test]
-fn memory_is_fine_where_it_is_not_the_cause() {
-    let fine = "memory-is-fine";
-    let one = judged(Group::C, "phase-change", &["retention", fine]);
-    assert_eq!(one.verdict, Verdict::False(vec![fine.to_owned()]));
-    assert_eq!(judged(Group::C, "small-writes", &["small-writes", fine]).verdict, Verdict::Right);
-    assert_eq!(judged(Group::Ordinary, "xz", &[fine]).verdict, Verdict::Right);
-}
-
-#[test]
-fn an_ordinary_program_is_accused_of_nothing_but_what_is_true() {
-    assert_eq!(judged(Group::Ordinary, "perl", &["many-allocations"]).verdict, Verdict::Right);
-    let one = judged(Group::Ordinary, "xz", &["many-allocations"]);
-    assert_eq!(one.verdict, Verdict::False(vec!["many-allocations".to_owned()]));
-}
-
-#[test]
-fn all_finds_of_the_field_report_are_needed_in_any_order() {
-    let ids = ["wrapper", "serial-phase", "one-lock", "unoptimized-build", "small-writes"];
-    assert_eq!(judged(Group::Report, "pool", &ids).verdict, Verdict::Right);
-    let one = judged(Group::Report, "pool", &ids[1..]);
-    assert_eq!(one.verdict, Verdict::Missed(vec!["wrapper"]));
+fn the_cause_must_be_named_first_and_nothing_that_is_not_true() {
+    let missed = |id| Verdict::Missed(vec![id]);
+    let wrong = |id: &str| Verdict::False(vec![id.to_owned()]);
+    let (fine, many) = ("memory-is-fine", "many-allocations");
+    let pool = ["wrapper", "serial-phase", "one-lock", "unoptimized-build", "small-writes"];
+    for (group, name, ids, verdict) in [
+        (
+            Group::C,
+            "brk-storm",
+            &["heap-call-storm", "fault-storm", "cpu-bound"][..],
+            Verdict::Right,
+        ),
+        (Group::C, "brk-storm", &["fault-storm", "heap-call-storm"], missed("heap-call-storm")),
+        (Group::Rust, "small-writes", &[], missed("small-writes")),
+        (Group::Rust, "small-writes", &["small-writes", "retention"], wrong("retention")),
+        // Memory is fine only where it is not the cause.
+        (Group::C, "phase-change", &["retention", fine], wrong(fine)),
+        (Group::C, "small-writes", &["small-writes", fine], Verdict::Right),
+        (Group::Ordinary, "xz", &[fine], Verdict::Right),
+        // An ordinary program is accused of what is true alone.
+        (Group::Ordinary, "perl", &[many], Verdict::Right),
+        (Group::Ordinary, "xz", &[many], wrong(many)),
+        // All finds of the field report are needed, in any order.
+        (Group::Report, "pool", &pool, Verdict::Right),
+        (Group::Report, "pool", &pool[1..], missed("wrapper")),
+    ] {
+        assert_eq!(judged(group, name, ids).verdict, verdict, "{name}: {ids:?}");
+    }
 }
 
 #[test]

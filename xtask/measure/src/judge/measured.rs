@@ -14,7 +14,6 @@ use masu_lab::{
     Catalogue, CompareOptions, Event, Measure, Plan, Row, Run, Stop, Suite, Until, Workload,
 };
 use serde_json::Value;
-use xtask::options;
 
 use super::verdict;
 
@@ -26,9 +25,6 @@ const SETTINGS: [&str; 3] = [
     "masu:huge_pages_from=0",
 ];
 
-/// The mallocs of `--quick`, beside the program's own.
-const QUICK: [&str; 4] = ["masu", "jemalloc", "mimalloc3", "tcmalloc"];
-
 /// The most rounds while a remedy is open, and their longest duration: a remedy still open by then would take hours.
 const ROUNDS: usize = 60;
 const LONGEST: Duration = Duration::from_secs(150);
@@ -38,16 +34,6 @@ const RULES: Rules = Rules { looks: Looks::new, ratio, decided: verdict::decided
 
 fn open(variants: usize, primary: Measure, runs: &[Run]) -> Vec<usize> {
     RULES.open(variants, primary, runs)
-}
-
-#[derive(Debug, Default, PartialEq, Eq, clap::Args)]
-pub(super) struct Extent {
-    /// Few mallocs
-    #[arg(long)]
-    pub(super) quick: bool,
-    /// So many rounds, each with one run of every malloc and setting; without it as many as decide
-    #[arg(long, value_name = "N", value_parser = options::times)]
-    pub(super) rounds: Option<usize>,
 }
 
 /// The programs, and the mallocs there are for them.
@@ -77,33 +63,27 @@ impl Programs {
         Ok(row.context("a program without rows")?.workload)
     }
 
-    /// The program under all mallocs and the main settings; `beside` is whether the runs of a round share a CPU.
-    pub(super) fn plan(&self, name: &str, extent: &Extent, beside: bool) -> Result<Plan> {
-        let mut plan = self.whole(name)?;
-        let case = &mut plan.cases[0];
-        let mut place = 0;
-        case.rows.retain(|row| {
-            place += 1;
-            place == 1 || !extent.quick || QUICK.contains(&row.variant.label.as_str())
-        });
-        self.add(&mut plan, SETTINGS);
-        take_turns(&mut plan, beside);
-        plan.rounds = Rounds::Fixed(extent.rounds.unwrap_or(ROUNDS));
-        Ok(plan)
-    }
-
-    pub(super) fn plan_of(
+    /// The program under these variants, or under all mallocs and the main settings; `beside` is whether the runs of a
+    /// round share a CPU.
+    pub(super) fn plan(
         &self,
         name: &str,
-        labels: &[String],
-        extent: &Extent,
+        variants: Option<&[String]>,
+        rounds: Option<usize>,
         beside: bool,
     ) -> Result<Plan> {
         let mut plan = self.whole(name)?;
-        plan.cases[0].rows.truncate(1);
-        self.add(&mut plan, labels.iter().map(String::as_str));
-        take_turns(&mut plan, beside);
-        plan.rounds = Rounds::Fixed(extent.rounds.unwrap_or(ROUNDS));
+        match variants {
+            None => self.add(&mut plan, SETTINGS),
+            Some(labels) => {
+                plan.cases[0].rows.truncate(1);
+                self.add(&mut plan, labels.iter().map(String::as_str));
+            }
+        }
+        if beside {
+            plan.cases.iter_mut().for_each(Prepared::side_by_side);
+        }
+        plan.rounds = Rounds::Fixed(rounds.unwrap_or(ROUNDS));
         Ok(plan)
     }
 
@@ -124,15 +104,13 @@ impl Programs {
     }
 }
 
-/// Has the runs of a round made side by side, where that is wanted.
-fn take_turns(plan: &mut Plan, beside: bool) {
-    if beside {
-        plan.cases.iter_mut().for_each(Prepared::side_by_side);
-    }
-}
-
 /// Runs the plan, continuing from `results`, and returns the proof as JSON.
-pub(super) fn measure(plan: &Plan, extent: &Extent, results: &Path, stop: &Stop) -> Result<Value> {
+pub(super) fn measure(
+    plan: &Plan,
+    rounds: Option<usize>,
+    results: &Path,
+    stop: &Stop,
+) -> Result<Value> {
     let mut observe = |event: Event<'_>| {
         if let Event::LeftOut { left_out, .. } = event {
             println!("    without {}: {}", left_out.label, left_out.reason);
@@ -140,7 +118,7 @@ pub(super) fn measure(plan: &Plan, extent: &Extent, results: &Path, stop: &Stop)
     };
     let mut made = |results| {
         let options = CompareOptions { results, ..CompareOptions::default() };
-        if extent.rounds.is_some() {
+        if rounds.is_some() {
             return prove(plan, &options, stop, &mut observe);
         }
         let until = Some(Until { end: Instant::now() + LONGEST, rounds: 1 });

@@ -129,7 +129,7 @@ fn every_second_program_is_of_the_half_that_may_be_learned_from() {
         assert!(all.contains(&(name.to_owned(), Half::Tuning)), "{name}");
     }
     let parse = |words: &str| Request::try_parse_from(words.split(' '));
-    let only = parse("judge --only mawk --half judging").unwrap();
+    let only = parse("judge --only mawk").unwrap();
     assert_eq!(only.choose(&suite).unwrap(), [("mawk".to_owned(), Half::Judging)]);
     assert!(parse("judge --record --only mawk").is_err());
 }

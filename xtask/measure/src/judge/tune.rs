@@ -6,7 +6,7 @@ use masu_lab::Stop;
 use serde_json::Value;
 
 use super::diagnosis::ask;
-use super::measured::{self, Extent};
+use super::measured;
 use super::verdict::{Effect, effects};
 use super::{Bench, Half, Request};
 
@@ -58,18 +58,18 @@ pub(super) fn run(
 fn judge(bench: &Bench, name: &str, stop: &Stop) -> Result<Verdict> {
     let tuning = ask(&bench.masu, &SEARCH, &bench.programs.workload(name)?)?;
     let all = candidates(&tuning);
-    let measured = |labels: &[String], extent: Extent, part: &str| -> Result<Vec<Effect>> {
-        let plan = bench.programs.plan_of(name, labels, &extent, false)?;
+    let measured = |labels: &[String], rounds, part: &str| -> Result<Vec<Effect>> {
+        let plan = bench.programs.plan(name, Some(labels), Some(rounds), false)?;
         let results = bench.folder.join(format!("{name}-{part}.jsonl"));
         // Runs of an earlier search are none beside this one.
         let _ = std::fs::remove_file(&results);
-        effects(&[&measured::measure(&plan, &extent, &results, stop)?])
+        effects(&[&measured::measure(&plan, Some(rounds), &results, stop)?])
     };
-    let effects = measured(&all, Extent { quick: true, rounds: Some(ROUNDS) }, "candidates")?;
+    let effects = measured(&all, ROUNDS, "candidates")?;
     let all = effects.len();
     let named = tuning["change"]["variant"].as_str();
     let labels = best_and(named, effects);
-    let effects = measured(&labels, Extent { quick: true, rounds: Some(ROUNDS_OF_BEST) }, "best")?;
+    let effects = measured(&labels, ROUNDS_OF_BEST, "best")?;
     let (verdict, best) = Verdict::of(named, &effects)?;
     let estimate = |effect: Option<&Effect>| {
         effect.and_then(|one| one.time.as_ref()).map_or(1.0, |time| time.estimate)
