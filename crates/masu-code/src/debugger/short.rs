@@ -5,79 +5,43 @@
 
 use std::collections::BTreeMap;
 
+use object::elf::{self, FileHeader64, SectionFlags, SectionHeader64, Sym64, SymbolSection};
+use object::pod::bytes_of;
+use object::{LittleEndian, U16, U32, U64};
+
 use crate::memory::Region;
 use crate::object::{Home, Kind, Object, Symbol};
 
-/// The specification's numbers, by its names.
-mod elf {
-    pub(super) const ET_REL: u32 = 1;
-    pub(super) const EV_CURRENT: u32 = 1;
-    /// Class 64, little-endian, version 1.
-    pub(super) const IDENTITY: [u8; 16] = *b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0";
-    pub(super) const SHT_PROGBITS: u32 = 1;
-    pub(super) const SHT_SYMTAB: u32 = 2;
-    pub(super) const SHT_STRTAB: u32 = 3;
-    pub(super) const SHT_NOBITS: u32 = 8;
-    pub(super) const SHF_WRITE: u32 = 1;
-    pub(super) const SHF_ALLOC: u32 = 2;
-    pub(super) const SHF_EXECINSTR: u32 = 4;
-    pub(super) const STB_LOCAL: u32 = 0;
-    pub(super) const STB_GLOBAL: u32 = 1;
-    pub(super) const STT_OBJECT: u32 = 1;
-    pub(super) const STT_FUNC: u32 = 2;
-}
-
-/// Bytes of the file's header and of a section's.
-const HEADER: u16 = 64;
-/// Bytes of a symbol.
-const SYMBOL: u64 = 24;
+const LITTLE: LittleEndian = LittleEndian;
 
 /// Sections that only the whole object has.
 fn is_for_debuggers(name: &[u8]) -> bool {
     [&b".debug"[..], b".zdebug", b".stab", b".gdb"].iter().any(|start| name.starts_with(start))
 }
 
-/// A file that grows.
-struct File(Vec<u8>);
+/// Bytes of the file's header and of a section's.
+const HEADER: usize = 64;
+/// Bytes of a symbol.
+const SYMBOL: usize = 24;
 
-impl File {
-    fn word(&mut self, word: u64) {
-        self.0.extend(word.to_le_bytes());
-    }
-
-    fn halves(&mut self, first: u32, second: u32) {
-        self.word(u64::from(first) | u64::from(second) << 32);
-    }
-
-    fn end(&self) -> u64 {
-        self.0.len() as u64
-    }
+/// Fills a file up to the next multiple of eight bytes.
+fn align(file: &mut Vec<u8>) {
+    file.resize(file.len().next_multiple_of(8), 0);
 }
 
-/// One header of the section table.
-#[derive(Default)]
-struct Section {
-    name: u32,
-    kind: u32,
-    flags: u32,
-    address: u64,
-    offset: u64,
-    size: u64,
-    link: u32,
-    info: u32,
-    entry: u64,
-}
-
-impl Section {
-    fn write(&self, to: &mut File) {
-        to.halves(self.name, self.kind);
-        to.word(u64::from(self.flags));
-        for word in [self.address, self.offset, self.size] {
-            to.word(word);
-        }
-        to.halves(self.link, self.info);
-        to.word(1);
-        to.word(self.entry);
+/// A header of the section table: a section of this kind, of `size` bytes at `offset`.
+fn section(kind: elf::SectionType, offset: usize, size: usize) -> SectionHeader64<LittleEndian> {
+    SectionHeader64 {
+        sh_name: U32::new(LITTLE, 0),
+        sh_type: U32::new(LITTLE, kind),
+        sh_flags: U64::new(LITTLE, SectionFlags(0)),
+        sh_addr: U64::new(LITTLE, 0),
+        sh_offset: U64::new(LITTLE, offset as u64),
+        sh_size: U64::new(LITTLE, size as u64),
+        sh_link: U32::new(LITTLE, 0),
+        sh_info: U32::new(LITTLE, 0),
+        sh_addralign: U64::new(LITTLE, 1),
+        sh_entsize: U64::new(LITTLE, 0),
     }
 }
 
@@ -127,37 +91,38 @@ pub(crate) unsafe fn file(object: &Object<'_>, addresses: &[usize]) -> Option<Ve
     let mut is_kept = vec![false; object.sections.len()];
     symbols().filter_map(home).for_each(|home| is_kept[home] = true);
     let mut names = Names { bytes: vec![0], places: BTreeMap::new() };
-    let mut file = File(vec![0; usize::from(HEADER)]);
-    let mut sections = vec![Section::default()];
+    let mut file = vec![0; HEADER];
+    let mut sections = vec![section(elf::SHT_NULL, 0, 0)];
     let mut numbers = vec![0_u16; object.sections.len()];
-    for (number, section) in object.sections.iter().enumerate() {
-        let (address, size) = (addresses[number], section.size);
-        let Some(region) = section.region.filter(|_| address != 0 && size > 0) else { continue };
-        if !is_kept[number] && !section.is_frames && region != Region::Text {
+    for (number, from) in object.sections.iter().enumerate() {
+        let (address, size) = (addresses[number], from.size);
+        let Some(region) = from.region.filter(|_| address != 0 && size > 0) else { continue };
+        if !is_kept[number] && !from.is_frames && region != Region::Text {
             continue;
         }
-        let (kind, offset) =
-            (if section.is_frames { elf::SHT_PROGBITS } else { elf::SHT_NOBITS }, file.end());
-        if section.is_frames {
+        let kind = if from.is_frames { elf::SHT_PROGBITS } else { elf::SHT_NOBITS };
+        let mut header = section(kind, file.len(), size);
+        if from.is_frames {
             // SAFETY: The caller's condition.
-            file.0.extend_from_slice(unsafe {
+            file.extend_from_slice(unsafe {
                 std::slice::from_raw_parts(address as *const u8, size)
             });
-            file.0.resize(file.0.len().next_multiple_of(8), 0);
+            align(&mut file);
         }
-        let flags = elf::SHF_ALLOC
-            | match region {
-                Region::Text => elf::SHF_EXECINSTR,
-                Region::Sealed => 0,
-                Region::Data => elf::SHF_WRITE,
-            };
+        let flags = match region {
+            Region::Text => elf::SHF_ALLOC | elf::SHF_EXECINSTR,
+            Region::Sealed => elf::SHF_ALLOC,
+            Region::Data => elf::SHF_ALLOC | elf::SHF_WRITE,
+        };
         numbers[number] = u16::try_from(sections.len()).ok()?;
-        let (name, address, size) = (names.put(section.name)?, address as u64, size as u64);
-        sections.push(Section { name, kind, flags, address, offset, size, ..Section::default() });
+        header.sh_name = U32::new(LITTLE, names.put(from.name)?);
+        header.sh_flags = U64::new(LITTLE, flags);
+        header.sh_addr = U64::new(LITTLE, address as u64);
+        sections.push(header);
     }
     // Local symbols come first, after an empty symbol.
-    let (table, mut locals) = (file.end(), 1_u32);
-    file.0.resize(file.0.len() + SYMBOL as usize, 0);
+    let (table, mut locals) = (file.len(), 1_u32);
+    file.resize(file.len() + SYMBOL, 0);
     for is_local in [true, false] {
         for symbol in symbols().filter(|symbol| symbol.is_local == is_local) {
             let kind = match symbol.kind {
@@ -170,32 +135,54 @@ pub(crate) unsafe fn file(object: &Object<'_>, addresses: &[usize]) -> Option<Ve
                 continue;
             }
             locals += u32::from(is_local);
-            file.halves(names.put(symbol.name)?, binding << 4 | kind | u32::from(number) << 16);
-            file.word(symbol.value);
-            file.word(symbol.size);
+            file.extend_from_slice(bytes_of(&Sym64 {
+                st_name: U32::new(LITTLE, names.put(symbol.name)?),
+                st_info: binding | kind,
+                st_other: elf::SymbolOther(0),
+                st_shndx: U16::new(LITTLE, SymbolSection(number)),
+                st_value: U64::new(LITTLE, symbol.value),
+                st_size: U64::new(LITTLE, symbol.size),
+            }));
         }
     }
-    let names_at = u32::try_from(sections.len() + 1).ok()?;
-    let size = file.end() - table;
-    let (kind, link, info, entry) = (elf::SHT_SYMTAB, names_at, locals, SYMBOL);
-    sections.push(Section { kind, offset: table, size, link, info, entry, ..Section::default() });
-    let (kind, offset, size) = (elf::SHT_STRTAB, file.end(), names.bytes.len() as u64);
-    sections.push(Section { kind, offset, size, ..Section::default() });
-    file.0.append(&mut names.bytes);
-    file.0.resize(file.0.len().next_multiple_of(8), 0);
-    let headers = file.end();
-    sections.iter().for_each(|section| section.write(&mut file));
+    let mut header = section(elf::SHT_SYMTAB, table, file.len() - table);
+    header.sh_link = U32::new(LITTLE, u32::try_from(sections.len() + 1).ok()?);
+    header.sh_info = U32::new(LITTLE, locals);
+    header.sh_entsize = U64::new(LITTLE, SYMBOL as u64);
+    sections.push(header);
+    sections.push(section(elf::SHT_STRTAB, file.len(), names.bytes.len()));
+    file.append(&mut names.bytes);
+    align(&mut file);
+    let headers = file.len() as u64;
+    sections.iter().for_each(|section| file.extend_from_slice(bytes_of(section)));
     let count = u16::try_from(sections.len()).ok()?;
-    let mut head = File(Vec::with_capacity(usize::from(HEADER)));
-    head.0.extend(elf::IDENTITY);
-    head.halves(elf::ET_REL | u32::from(object.machine) << 16, elf::EV_CURRENT);
-    head.word(0);
-    head.word(0);
-    head.word(headers);
-    head.halves(0, u32::from(HEADER));
-    head.halves(u32::from(HEADER) << 16, u32::from(count) | u32::from(count - 1) << 16);
-    file.0[..usize::from(HEADER)].copy_from_slice(&head.0);
-    Some(file.0)
+    let half = |number: usize| U16::new(LITTLE, number as u16);
+    let header = FileHeader64 {
+        e_ident: elf::Ident {
+            magic: elf::ELFMAG,
+            class: elf::ELFCLASS64,
+            data: elf::ELFDATA2LSB,
+            version: elf::EV_CURRENT,
+            os_abi: elf::ELFOSABI_NONE,
+            abi_version: 0,
+            padding: [0; 7],
+        },
+        e_type: U16::new(LITTLE, elf::ET_REL),
+        e_machine: U16::new(LITTLE, elf::Machine(object.machine)),
+        e_version: U32::new(LITTLE, u32::from(elf::EV_CURRENT.0)),
+        e_entry: U64::new(LITTLE, 0),
+        e_phoff: U64::new(LITTLE, 0),
+        e_shoff: U64::new(LITTLE, headers),
+        e_flags: U32::new(LITTLE, elf::FileFlags(0)),
+        e_ehsize: half(HEADER),
+        e_phentsize: half(0),
+        e_phnum: half(0),
+        e_shentsize: half(HEADER),
+        e_shnum: U16::new(LITTLE, count),
+        e_shstrndx: U16::new(LITTLE, SymbolSection(count - 1)),
+    };
+    file[..HEADER].copy_from_slice(bytes_of(&header));
+    Some(file)
 }
 
 #[cfg(test)]
