@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use anyhow::Result;
 use masu_lab::statistics::{Level, pairs_needed};
-use masu_lab::{Libc, Variant};
+use masu_lab::{Libc, Totals, Variant};
 
 use xtask::{commands, machine, options, records};
 
@@ -26,7 +26,6 @@ pub(crate) mod table;
 
 use figures::Figures;
 use pattern::{Pattern, Share};
-use programs::Asked;
 
 /// Rounds of `--quick`: too few for intervals, enough for a median.
 const QUICK_ROUNDS: usize = 3;
@@ -122,7 +121,7 @@ struct Bench {
     /// The program `true` under every malloc: the cost of a malloc for a program that needs none.
     smallest: Option<Figures>,
     programs: Vec<Figures>,
-    asked: Vec<Asked>,
+    asked: Vec<Totals>,
     commit: String,
     load_before: String,
     took_s: f64,

@@ -16,10 +16,6 @@ const FILE: &str = "workloads/programs.toml";
 
 pub(super) const GROUP: &str = "programs";
 
-pub(super) struct Asked {
-    pub(super) totals: Totals,
-}
-
 pub(super) fn suite(root: &Path, made: &Path, wanted: &[String], rounds: usize) -> Result<Suite> {
     let mut suite = Suite::read(&root.join(FILE))?;
     // Before values that the wanted ones do not use are dropped.
@@ -37,7 +33,7 @@ pub(super) fn as_pattern(name: &str) -> Pattern {
     pattern
 }
 
-pub(super) fn count(plan: &Plan, library: &Path, page: &Path) -> Result<Vec<Asked>> {
+pub(super) fn count(plan: &Plan, library: &Path, page: &Path) -> Result<Vec<Totals>> {
     let counted = plan.cases.iter().map(|case| {
         // The file that a run left when it was cut off would be in the way.
         let _ = std::fs::remove_file(page);
@@ -56,7 +52,7 @@ pub(super) fn count(plan: &Plan, library: &Path, page: &Path) -> Result<Vec<Aske
         if run.ending != Ending::Exited(0) || totals.programs == 0 {
             bail!("{} cannot be counted: it {}: {}", case.name, run.ending, run.stderr.tail);
         }
-        Ok(Asked { totals })
+        Ok(totals)
     });
     counted.collect()
 }

@@ -7,13 +7,14 @@
 use std::borrow::Borrow;
 use std::iter::once;
 
+use masu_lab::Totals;
 pub(crate) use masu_lab::report::digits as number;
 use masu_lab::results::{Row, Summary};
 use masu_lab::statistics::{Measure, Ratio};
 use xtask::table::{Cells, Table};
 
 use super::figures::{Figures, OURS, Standing, geometric_mean, hardest, is_peer};
-use super::programs::{self, Asked};
+use super::programs;
 
 const FAILS: &str = "fails";
 
@@ -166,10 +167,10 @@ pub(super) fn means(patterns: &[Figures], measure: Measure) -> String {
 
 /// The requests of each program for memory: in a run, in a second by the reference's wall time, and the bytes of one
 /// request.
-pub(super) fn asked(programs: &[Figures], asked: &[Asked]) -> String {
+pub(super) fn asked(programs: &[Figures], asked: &[Totals]) -> String {
     let heads = ["program", "requests, millions", "millions a second", "bytes a request"];
     let mut table = Table::new(heads, Cells::Figures);
-    for (figures, Asked { totals }) in programs.iter().zip(asked) {
+    for (figures, totals) in programs.iter().zip(asked) {
         let millions = (totals.allocations + totals.reallocations) as f64 / 1e6;
         let wall_s = figures.median(0, Measure::Wall);
         let a_second = wall_s.map_or(NOTHING.to_owned(), |wall_s| number(millions / wall_s));
