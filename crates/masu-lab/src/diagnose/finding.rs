@@ -95,29 +95,21 @@ pub enum Kind {
     AllClear,
 }
 
-/// The certainty of a finding.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Confidence {
-    /// The cause may be something else.
-    Low,
-    /// The finding is likely.
-    Medium,
-    /// The evidence was counted and leaves little room for doubt.
-    High,
+named! {
+    /// The certainty of a finding.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Confidence {
+        /// The cause may be something else.
+        Low = "low",
+        /// The finding is likely.
+        Medium = "medium",
+        /// The evidence was counted and leaves little room for doubt.
+        High = "high",
+    }
 }
 
 impl Confidence {
-    /// The name of the confidence, as in JSON.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Confidence::Low => "low",
-            Confidence::Medium => "medium",
-            Confidence::High => "high",
-        }
-    }
-
     /// The weight of a share with this confidence, when findings are put in order.
     fn weight(self) -> f64 {
         match self {
@@ -177,7 +169,7 @@ pub struct Finding {
 }
 
 impl Finding {
-    pub(super) fn new(id: Id, confidence: Confidence, title: impl Into<String>) -> Finding {
+    pub(crate) fn new(id: Id, confidence: Confidence, title: impl Into<String>) -> Finding {
         let (title, share) = (title.into(), None);
         Finding { id, title, confidence, share, evidence: Vec::new(), remedies: Vec::new() }
     }
@@ -192,7 +184,7 @@ impl Finding {
         self
     }
 
-    pub(super) fn remedied(mut self, remedies: impl IntoIterator<Item = Remedy>) -> Finding {
+    pub(crate) fn remedied(mut self, remedies: impl IntoIterator<Item = Remedy>) -> Finding {
         self.remedies.extend(remedies);
         self
     }
@@ -222,7 +214,7 @@ pub(super) fn less_sure_than_memory(findings: &mut [Finding]) {
 }
 
 impl Remedy {
-    pub(super) fn setting(what: &str, variant: String, cost: &str) -> Remedy {
+    pub(crate) fn setting(what: &str, variant: String, cost: &str) -> Remedy {
         Remedy::new(RemedyKind::Setting, 2, what, Some(variant), cost)
     }
 

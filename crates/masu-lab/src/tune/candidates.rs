@@ -179,7 +179,7 @@ mod tests {
     use std::ffi::OsStr;
 
     use super::*;
-    use crate::diagnose::{Confidence, Id, Remedy, RemedyKind};
+    use crate::diagnose::{Confidence, Id, Remedy};
     use masu_run::variant::settings::Setting;
     use masu_run::{Libc, Places};
 
@@ -239,22 +239,8 @@ mod tests {
     }
 
     fn finding(variants: &[&str]) -> Finding {
-        let remedy = |variant: &&str| Remedy {
-            kind: RemedyKind::Setting,
-            rung: 2,
-            what: String::new(),
-            variant: Some((*variant).to_owned()),
-            cost: String::new(),
-            paste: None,
-        };
-        Finding {
-            id: Id::MallocLock,
-            title: String::new(),
-            confidence: Confidence::High,
-            share: None,
-            evidence: Vec::new(),
-            remedies: variants.iter().map(remedy).collect(),
-        }
+        let remedy = |variant: &&str| Remedy::setting("", (*variant).to_owned(), "");
+        Finding::new(Id::MallocLock, Confidence::High, "").remedied(variants.iter().map(remedy))
     }
 
     #[test]

@@ -26,19 +26,8 @@ pub(super) fn remedy(label: &str, estimate: f64, low: f64, high: f64) -> Proved 
 }
 
 pub(super) fn proof(remedies: Vec<Proved>) -> Proof {
-    Proof {
-        primary: Measure::Wall,
-        confidence: 0.99,
-        rounds: 12,
-        side_by_side: false,
-        reference: Medians::default(),
-        remedies,
-        runs: 48,
-        seconds: 10.0,
-        repeatable: true,
-        stopped: false,
-        warnings: Vec::new(),
-    }
+    let none = Proof::of(&[], Measure::Wall, None, &[]);
+    Proof { rounds: 12, remedies, runs: 48, seconds: 10.0, ..none }
 }
 
 fn diagnosis(findings: Vec<Finding>, facts: Facts) -> Diagnosis {
