@@ -187,13 +187,21 @@ fn ask_command(
     let child = shell.spawn();
     let child = child.map_err(|error| Refusal::Never(format!("`{command}`: {error}")))?;
     returned_zero(child, sooner).map_err(|(code, reason)| {
-        let words = hooks::last_line(&said).map(|line| format!(" and said: {line}"));
-        let reason = format!("`{command}` {reason}{}", words.unwrap_or_default());
-        match code {
-            Some(code) if CANNOT_RUN.contains(&code) => Refusal::Never(reason),
-            _ => Refusal::NotYet(reason),
+        let line = hooks::last_line(&said);
+        let lacks_part = line.as_deref().is_some_and(|line| lacks_part(&command, line));
+        let words = line.map(|line| format!(" and said: {line}")).unwrap_or_default();
+        let reason = format!("`{command}` {reason}{words}");
+        if lacks_part || code.is_some_and(|code| CANNOT_RUN.contains(&code)) {
+            Refusal::Never(reason)
+        } else {
+            Refusal::NotYet(reason)
         }
     })
+}
+
+/// Whether the shell's last line says that a command of a pipeline is not there: the pipeline's code is that of another one.
+fn lacks_part(command: &str, line: &str) -> bool {
+    !command.contains("||") && line.starts_with("/bin/sh: ") && line.ends_with(" not found")
 }
 
 /// The exit code, if there is one, and a description of the ending, unless the code is 0.
@@ -239,6 +247,15 @@ mod tests {
         {
             assert!(matches!(Ready::parse(text).unwrap(), Ready::Command(_)), "{text}");
         }
+    }
+
+    #[test]
+    fn a_pipeline_that_lacks_a_command_is_never_ready() {
+        let (dash, bash) =
+            ("/bin/sh: 1: dig: not found", "/bin/sh: line 1: dig: command not found");
+        assert!(lacks_part("dig @::1 | grep -q 10", dash) && lacks_part("dig | grep 1", bash));
+        assert!(!lacks_part("dig @::1 || nc -z ::1 53", dash), "the other one may answer");
+        assert!(!lacks_part("curl | grep 1", "curl: host not found"));
     }
 
     /// Whether the command was seen to return 0, and the process number that it wrote.
