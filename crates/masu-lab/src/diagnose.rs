@@ -20,7 +20,7 @@ use crate::Proof;
 use masu_run::calls::{Calls, Owner, count_watched};
 use masu_run::execute::{self, Conditions, Look, Run, execute_watched};
 use masu_run::prices::Service;
-use masu_run::program::elf::is_malloc_library;
+use masu_run::program::elf::{is_malloc_library, malloc_of};
 use masu_run::quantity::{percent, seconds};
 use masu_run::{
     Catalogue, Ending, Error, Libc, Limits, Prices, Program, Spec, Stop, Variant, Workload,
@@ -349,7 +349,7 @@ fn malloc(program: &Program, variant: &Variant) -> Malloc {
     let name = if variant.library.is_some() {
         variant.allocator.clone()
     } else if let Some(linked) = preloaded.as_ref().or(program.linked_malloc.as_ref()) {
-        linked.trim_start_matches("lib").split(['.', '_']).next().unwrap_or_default().to_owned()
+        malloc_of(linked)
     } else {
         let own = match program.libc {
             Libc::Glibc => "glibc",

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::program::elf::{Image, NO_ELF};
+use crate::program::elf::{Image, NO_ELF, malloc_of};
 use crate::variant::{Settled, Target, settle};
 use crate::{Error, Libc, Program, Spec, Variant};
 
@@ -160,10 +160,11 @@ impl Catalogue {
                 ),
             });
         }
+        let linked = program.linked_malloc.as_deref().filter(|_| spec.allocator == "system");
         Ok(Variant {
             label: spec.to_string(),
-            allocator: allocator.name.clone(),
-            version: allocator.version.clone(),
+            allocator: linked.map_or_else(|| allocator.name.clone(), malloc_of),
+            version: allocator.version.clone().filter(|_| linked.is_none()),
             library: preloaded.then(|| allocator.path.clone()),
             tunables: allocator.tunables.iter().cloned().chain(tunables).collect(),
             variables,

@@ -34,6 +34,10 @@ fn named(variant: &Variant) -> String {
         Some(version) if variant.label == "system" => {
             format!("system ({} {version})", variant.allocator)
         }
+        // The malloc that the program is linked with.
+        None if variant.label == "system" && variant.allocator != "system" => {
+            format!("system ({})", variant.allocator)
+        }
         _ => variant.label.clone(),
     }
 }

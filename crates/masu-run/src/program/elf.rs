@@ -338,6 +338,12 @@ pub fn section(path: &Path, name: &[u8], bytes_max: usize) -> Option<Vec<u8>> {
     data.read_bytes_at(at, length.min(bytes_max as u64)).ok().map(<[u8]>::to_vec)
 }
 
+/// The name of a malloc by the file of its library: `jemalloc` for `libjemalloc.so.2`.
+#[must_use]
+pub fn malloc_of(library: &str) -> String {
+    library.trim_start_matches("lib").split(['.', '_']).next().unwrap_or_default().to_owned()
+}
+
 pub fn is_malloc_library(file: &str) -> bool {
     MALLOC_LIBRARIES.iter().any(|(prefix, _)| file.starts_with(prefix))
 }
