@@ -46,9 +46,9 @@ fn the_page_names_the_front_and_what_to_do() {
         page.contains("Tuned for wall-clock time") && page.contains("* on the front"),
         "{page}"
     );
-    let says_what_to_do =
-        ["Leave it as it is", "The smallest change"].iter().any(|it| page.contains(it));
-    assert!(says_what_to_do, "{page}");
+    // The last on a machine so busy that the runs show nothing.
+    let advice = ["Leave it as it is", "The smallest change", "allow more time"];
+    assert!(advice.iter().any(|it| page.contains(it)), "{page}");
     assert!(!page.contains("[Service]"), "{page}");
 }
 
