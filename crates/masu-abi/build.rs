@@ -143,7 +143,7 @@ const LATER: [&str; 40] = [
 /// Tables far longer than an OS page, by their mangled names; most programs use only the beginning of each table.
 /// ARENAS and STRIPES are neighbors: a program that writes the number of arenas, at the end of their table, also writes
 /// the first stripe.
-const TABLES: [&str; 8] = [
+const TABLES: [&str; 9] = [
     "4masu6blocks5shard6SHARDS",
     "4masu6blocks5shard7SAMPLED",
     "4masu6blocks5shard6sparse6PASSES",
@@ -152,6 +152,7 @@ const TABLES: [&str; 8] = [
     "4masu6memory5arena6ARENAS",
     "4masu6memory6ranges7stripes7STRIPES",
     "4masu6memory6ranges7stripes3SUM",
+    "4masu6memory6ranges6probes4LAST",
 ];
 
 /// Puts cold code, and code that a small program ends before it needs, into segments of their own, behind everything

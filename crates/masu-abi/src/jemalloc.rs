@@ -23,6 +23,7 @@ const fn align_of(flags: c_int) -> usize {
 
 /// A block of `size` bytes as `flags` say; null and `ENOMEM` where there is none.
 #[unsafe(no_mangle)]
+#[unsafe(link_section = ".text.masu_cold.jemalloc")]
 pub extern "C" fn mallocx(size: usize, flags: c_int) -> *mut u8 {
     count::allocation(size);
     let align = align_of(flags);
@@ -47,6 +48,7 @@ pub extern "C" fn mallocx(size: usize, flags: c_int) -> *mut u8 {
 ///
 /// - `block` is a block of this library; after success it is not used any more.
 #[unsafe(no_mangle)]
+#[unsafe(link_section = ".text.masu_cold.jemalloc")]
 pub unsafe extern "C" fn rallocx(block: *mut u8, size: usize, flags: c_int) -> *mut u8 {
     count::reallocation(size);
     let align = align_of(flags);
@@ -79,6 +81,7 @@ pub unsafe extern "C" fn rallocx(block: *mut u8, size: usize, flags: c_int) -> *
 ///
 /// - `block` is a block of this library.
 #[unsafe(no_mangle)]
+#[unsafe(link_section = ".text.masu_cold.jemalloc")]
 pub unsafe extern "C" fn xallocx(
     block: *mut u8,
     _size: usize,
@@ -95,6 +98,7 @@ pub unsafe extern "C" fn xallocx(
 ///
 /// - `block` is a block of this library.
 #[unsafe(no_mangle)]
+#[unsafe(link_section = ".text.masu_cold.jemalloc")]
 pub unsafe extern "C" fn sallocx(block: *mut u8, _flags: c_int) -> usize {
     // SAFETY: The caller's condition.
     unsafe { c::usable_size(block) }
@@ -106,6 +110,7 @@ pub unsafe extern "C" fn sallocx(block: *mut u8, _flags: c_int) -> usize {
 ///
 /// - `block` is a block of this library, and is not used afterwards.
 #[unsafe(no_mangle)]
+#[unsafe(link_section = ".text.masu_cold.jemalloc")]
 pub unsafe extern "C" fn dallocx(block: *mut u8, _flags: c_int) {
     count::free(block);
     // SAFETY: The caller's condition.
@@ -118,6 +123,7 @@ pub unsafe extern "C" fn dallocx(block: *mut u8, _flags: c_int) {
 ///
 /// - `block` is a block of this library, and is not used afterwards.
 #[unsafe(no_mangle)]
+#[unsafe(link_section = ".text.masu_cold.jemalloc")]
 pub unsafe extern "C" fn sdallocx(block: *mut u8, size: usize, flags: c_int) {
     count::free(block);
     // SAFETY: The caller's condition.
@@ -126,6 +132,7 @@ pub unsafe extern "C" fn sdallocx(block: *mut u8, size: usize, flags: c_int) {
 
 /// The bytes that `mallocx` would give at least; 0 where it would give none for any state of the memory.
 #[unsafe(no_mangle)]
+#[unsafe(link_section = ".text.masu_cold.jemalloc")]
 pub extern "C" fn nallocx(size: usize, flags: c_int) -> usize {
     let fits = size.checked_add(align_of(flags)).is_some_and(|sum| isize::try_from(sum).is_ok());
     if fits { size } else { 0 }

@@ -266,6 +266,7 @@ impl Arena {
 
     /// Removes the arena from the table, to be unmapped. Under the ranges' lock, or before any other code knows of it.
     #[inline(never)]
+    #[unsafe(link_section = ".text.masu_cold.purge.arena_leave")]
     pub(crate) fn leave(&self) {
         ARENAS.leave(self.place.get() as usize);
         // The next reservation starts below this address, so it finds the hole.

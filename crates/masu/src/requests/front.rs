@@ -118,6 +118,7 @@ pub(crate) fn cached_layout_counted(size: usize, align: usize) -> *mut u8 {
 
 /// Allocates `size` bytes aligned to `align`, a power of two; null without memory.
 #[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.several.front_allocate_aligned")]
 pub(crate) fn allocate_aligned(size: usize, align: usize, freed_by: FreedBy) -> *mut u8 {
     match Class::of(size, align) {
         Some(class) => allocate_class(class, size, align, freed_by),

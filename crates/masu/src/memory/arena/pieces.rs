@@ -168,6 +168,7 @@ impl Arena {
 
     /// Unmaps the addresses behind the committed part. Under the lock of growth.
     #[inline(never)]
+    #[unsafe(link_section = ".text.masu_cold.purge.pieces_unmap_behind")]
     pub(crate) fn unmap_behind(&self) {
         let (start, end) = (self.committed.get(), self.reserved.get());
         let address = self.address() + start * SLICE_BYTES;

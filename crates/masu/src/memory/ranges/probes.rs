@@ -98,29 +98,37 @@ impl Last {
 /// The use of memory so far. The caller holds the lock of growth, and no other.
 #[cold]
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.purge.probes_use_so_far")]
-pub(super) fn use_so_far() -> Use {
+#[unsafe(link_section = ".text.masu_cold.purge.probes_look")]
+pub(super) fn look() -> Use {
     LAST.look(kernel::resident)
 }
 
 /// Gives new memory of an arena, from slice `from` to slice `end`, small pages where memory is used sparsely, and else a probe
-/// if one is due. The caller holds the lock of growth, and no other.
+/// if one is due; returns whether there is one more. The caller holds the lock of growth, and no other.
 #[cold]
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.purge.probes_place")]
-pub(super) fn place(arena: &Arena, from: usize, end: usize, live_bytes: usize, use_so_far: Use) {
+pub(super) fn place(
+    arena: &Arena,
+    from: usize,
+    end: usize,
+    live_bytes: usize,
+    use_so_far: Use,
+) -> bool {
     let huge_page = arena::huge_page_bytes();
     let sparse = use_so_far == Use::Sparse;
     if !sparse && !LAST.is_due(live_bytes, use_so_far, huge_page) {
-        return;
+        return false;
     }
     let unit = huge_page / SLICE_BYTES;
     let first = from.next_multiple_of(unit);
-    if first + unit <= end {
+    let is_whole = first + unit <= end;
+    if is_whole {
         LAST.add(arena.address() + first * SLICE_BYTES, live_bytes);
     }
     let (from, end) = if sparse { (from, end) } else { (first, (first + unit).min(end)) };
     arena.advise(from, end, Advice::NoHugePage);
+    is_whole
 }
 
 #[cfg(test)]

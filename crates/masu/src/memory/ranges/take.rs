@@ -42,8 +42,10 @@ impl Growth {
 
     /// Places a probe between two slices of an arena, if one is due.
     fn probe(self, arena: &Arena, from: usize, end: usize) {
-        if let Some((live_bytes, use_so_far)) = self.probes {
-            probes::place(arena, from, end, live_bytes, use_so_far);
+        if let Some((live_bytes, use_so_far)) = self.probes
+            && probes::place(arena, from, end, live_bytes, use_so_far)
+        {
+            USAGE.begin_probes();
         }
     }
 }
@@ -186,8 +188,7 @@ impl Held<'_> {
         kind: Kind,
         arenas: Arenas,
     ) -> Option<Run> {
-        let (_lock, use_so_far) =
-            self.guard.unlocked(|| (arena::hold_growth(), probes::use_so_far()));
+        let (_lock, use_so_far) = self.guard.unlocked(|| (arena::hold_growth(), USAGE.live_use()));
         let large = matches!(kind, Kind::Large | Kind::HeapLarge | Kind::Opaque);
         let live_bytes = self.live_bytes_of_all();
         let filled = !large || filling.is_copied();
@@ -280,6 +281,7 @@ impl Held<'_> {
     /// Whether a large block is worth the huge pages that it fills.
     #[cold]
     #[inline(never)]
+    #[unsafe(link_section = ".text.masu_cold.purge.take_fills")]
     fn fills(&self, slices: usize, live_bytes: usize, filling: Filling) -> bool {
         let zeroed = (filling.bytes() == 0).then(|| USAGE.filled_bytes());
         !USAGE.is_sparse() && arena::fills_huge_pages(slices * SLICE_BYTES, live_bytes, zeroed)
@@ -340,6 +342,7 @@ impl Held<'_> {
     /// Commits `more` slices behind a run that ends at the front of its arena, unless other threads have moved that; returns
     /// whether they may be free now.
     #[inline(never)]
+    #[unsafe(link_section = ".text.masu_cold.purge.take_commit_behind")]
     fn commit_behind(
         &mut self,
         arena: &'static Arena,

@@ -12,6 +12,7 @@
 use core::ptr::NonNull;
 use core::slice;
 
+use super::probes::{self, Use};
 use crate::memory::slice::{SLICE_BYTES, Slice};
 use crate::platform::kernel;
 use crate::platform::sync::{AtomicBool, AtomicU32, Ordering};
@@ -51,6 +52,8 @@ pub(super) struct Usage {
     has_begun: AtomicBool,
     /// Slices of the longest zeroed block that was filled.
     filled_slices: AtomicU32,
+    /// Whether live memory has probes.
+    has_probes: AtomicBool,
 }
 
 impl Usage {
@@ -61,6 +64,7 @@ impl Usage {
             is_sparse: AtomicBool::new(false),
             has_begun: AtomicBool::new(false),
             filled_slices: AtomicU32::new(0),
+            has_probes: AtomicBool::new(false),
         }
     }
 
@@ -68,6 +72,19 @@ impl Usage {
     pub(super) fn is_sparse(&self) -> bool {
         // ORDERING: Relaxed, here and below: all fields are hints, and no memory is read through them.
         self.is_sparse.load(Ordering::Relaxed)
+    }
+
+    /// The use of live memory, as far as probes show it. The caller holds the lock of growth, and no other.
+    pub(super) fn live_use(&self) -> Use {
+        // A small program touches neither the code of probes nor their addresses.
+        // ORDERING: As above.
+        if self.has_probes.load(Ordering::Relaxed) { probes::look() } else { Use::Unknown }
+    }
+
+    /// Notes that live memory has a probe.
+    pub(super) fn begin_probes(&self) {
+        // ORDERING: As above.
+        self.has_probes.store(true, Ordering::Relaxed);
     }
 
     /// Notes that large blocks have huge pages from now on.
