@@ -21,22 +21,36 @@ const fn align_of(flags: c_int) -> usize {
     1 << (flags & LOG_ALIGN)
 }
 
+/// Zeroes a block from its byte `from` to its usable end: where a block grows later, jemalloc promises zeros behind the old
+/// usable size alone.
+///
+/// # Safety
+///
+/// - `block` is a block of the caller's, which uses none of these bytes.
+unsafe fn zero_from(block: *mut u8, from: usize) {
+    // SAFETY: The caller's condition.
+    let end = unsafe { c::usable_size(block) };
+    if from < end {
+        // SAFETY: The block is that long, and nothing uses these bytes.
+        unsafe { block.add(from).write_bytes(0, end - from) };
+    }
+}
+
 /// A block of `size` bytes as `flags` say; null and `ENOMEM` where there is none.
 #[unsafe(no_mangle)]
 #[unsafe(link_section = ".text.masu_cold.jemalloc")]
 pub extern "C" fn mallocx(size: usize, flags: c_int) -> *mut u8 {
     count::allocation(size);
     let align = align_of(flags);
-    if flags & ZERO == 0 {
-        return malloc::aligned(align, size);
-    }
-    if align <= C_ALIGN {
-        return c::calloc(1, size);
-    }
-    let block = malloc::aligned(align, size);
-    if !block.is_null() {
-        // SAFETY: The block is that long and nobody else's yet.
-        unsafe { block.write_bytes(0, size) };
+    let zeroed = flags & ZERO != 0;
+    let (block, zeros) = if zeroed && align <= C_ALIGN {
+        (c::calloc(1, size), size)
+    } else {
+        (malloc::aligned(align, size), 0)
+    };
+    if zeroed && !block.is_null() {
+        // SAFETY: The block is nobody else's yet.
+        unsafe { zero_from(block, zeros) };
     }
     block
 }
@@ -68,9 +82,9 @@ pub unsafe extern "C" fn rallocx(block: *mut u8, size: usize, flags: c_int) -> *
         }
         new
     };
-    if flags & ZERO != 0 && !new.is_null() && size > old {
-        // SAFETY: The block is `size` bytes long and the caller's.
-        unsafe { new.add(old).write_bytes(0, size - old) };
+    if flags & ZERO != 0 && !new.is_null() {
+        // SAFETY: The block is the caller's, which has not used bytes that the old one lacked.
+        unsafe { zero_from(new, old) };
     }
     new
 }

@@ -349,7 +349,13 @@ static void jemallocs_functions(void)
             CHECK(less && filled(less, size, 4));
             sdallocx(less, size, flags);
             block = mallocx(size, flags | ZERO);
-            for (size_t i = 0; i < size; i++)
+            // A program that wrote none of it relies on zeros wherever the block grows.
+            for (int steps = 0; steps < 3; steps++) {
+                more = rallocx(block, sallocx(block, 0) + 1, flags | ZERO);
+                CHECK(more && aligned_to(more, (size_t)1 << log));
+                block = more;
+            }
+            for (size_t i = 0; i < sallocx(block, 0); i++)
                 CHECK(block[i] == 0);
             fill(block, size, 5);
             if (log % 2)
