@@ -120,15 +120,20 @@ pub(super) fn place(
     if !sparse && !LAST.is_due(live_bytes, use_so_far, huge_page) {
         return false;
     }
-    let unit = huge_page / SLICE_BYTES;
-    let first = from.next_multiple_of(unit);
-    let is_whole = first + unit <= end;
-    if is_whole {
+    let probe = probe_in(from, end, huge_page / SLICE_BYTES);
+    if let Some((first, _)) = probe {
         LAST.add(arena.address() + first * SLICE_BYTES, live_bytes);
     }
-    let (from, end) = if sparse { (from, end) } else { (first, (first + unit).min(end)) };
-    arena.advise(from, end, Advice::NoHugePage);
-    is_whole
+    if let Some((from, end)) = if sparse { Some((from, end)) } else { probe } {
+        arena.advise(from, end, Advice::NoHugePage);
+    }
+    probe.is_some()
+}
+
+/// The first whole huge page of `unit` slices between two slices. A part of one would show nothing, and cost the huge page.
+fn probe_in(from: usize, end: usize, unit: usize) -> Option<(usize, usize)> {
+    let first = from.next_multiple_of(unit);
+    (first + unit <= end).then_some((first, first + unit))
 }
 
 #[cfg(test)]
@@ -163,6 +168,15 @@ mod tests {
         assert_eq!(last.look(|_, _| panic!("it is known")), Use::Dense);
         last.add(0x30, 0);
         assert_eq!(look(), Use::Sparse);
+    }
+
+    #[test]
+    fn a_step_without_a_whole_huge_page_has_no_probe() {
+        // A step of 256 MiB, which is the longest, and huge pages of 512 MiB, as with OS pages of 64 KiB.
+        assert_eq!(probe_in(6144, 10240, 8192), None);
+        assert_eq!(probe_in(32, 64, 32), Some((32, 64)));
+        assert_eq!(probe_in(33, 95, 32), None);
+        assert_eq!(probe_in(33, 200, 32), Some((64, 96)));
     }
 
     #[test]
