@@ -226,8 +226,13 @@ impl Held<'_> {
         }
         let arena = self.guard.unlocked(|| {
             let arena = Arena::reserve(slices, filling.is_copied())?;
+            let from = arena.committed_end();
             match arena.commit(arena.front_end(slices)?, huge, !spread) {
-                Some(committed) => arena.note_committed(committed),
+                Some(committed) => {
+                    // A long block is all of a step, and has an arena to itself.
+                    growth.probe(arena, from, committed);
+                    arena.note_committed(committed);
+                }
                 None => {
                     arena.leave();
                     // SAFETY: The arena was reserved just now and nothing of it was handed out; a thread that reads all
