@@ -283,13 +283,16 @@ fn wiped() {
 /// 300 MiB of blocks of `size` bytes that live on, and of which one byte in `step` is written.
 fn little_used(size: usize, step: usize) {
     let start = resident_bytes();
+    let mut last = 0;
     for _ in 0..300 * MIB / size {
         let block = masu::c::malloc(size);
         for at in (0..size).step_by(step) {
             // SAFETY: The byte lies in the block, which has no other user.
             unsafe { block.add(at).write(1) };
         }
+        last = block.addr();
     }
+    report("refused", usize::from(advice_at(last).1));
     report("resident", resident_bytes().saturating_sub(start));
 }
 

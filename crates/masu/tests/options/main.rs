@@ -191,6 +191,10 @@ fn blocks_that_live_and_are_little_used_have_small_pages() {
             "{child} {variables:?}: {resident} bytes resident of 300 MiB"
         );
     }
+    // A program that says when huge pages begin gets them.
+    let is_refused = |variables| run("little_used_large", variables).get("refused");
+    assert_eq!(is_refused(&[("MASU_HUGE_PAGES_FROM", "4M")]), 0);
+    assert_eq!(is_refused(&[]), usize::from(huge_page_bytes().is_some_and(are_for_64_mib)));
 }
 
 #[test]

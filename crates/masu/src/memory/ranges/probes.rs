@@ -10,6 +10,7 @@ use crate::memory::arena::{self, Arena};
 use crate::memory::slice::SLICE_BYTES;
 use crate::platform::kernel::{self, Advice};
 use crate::platform::sync::{AtomicUsize, Ordering};
+use crate::settings;
 
 /// With less live memory, in huge pages, there are no probes: each costs the gain of a huge page.
 const HUGE_PAGES_MIN: usize = 32;
@@ -117,7 +118,9 @@ pub(super) fn place(
 ) -> bool {
     let huge_page = arena::huge_page_bytes();
     let sparse = use_so_far == Use::Sparse;
-    if !sparse && !LAST.is_due(live_bytes, use_so_far, huge_page) {
+    // Where huge pages are off, or the program says when they begin, there are no probes, and so memory is not sparse.
+    let are_wanted = || settings::huge_pages() && settings::huge_pages_from().is_none();
+    if !(sparse || LAST.is_due(live_bytes, use_so_far, huge_page) && are_wanted()) {
         return false;
     }
     let probe = probe_in(from, end, huge_page / SLICE_BYTES);
