@@ -31,7 +31,7 @@ const CALLS: [(&str, i64); 26] = [
     ("mprotect", libc::SYS_mprotect),
     ("madvise", libc::SYS_madvise),
     ("process_madvise", libc::SYS_process_madvise),
-    ("mincore", libc::SYS_mincore),
+    ("pread64", libc::SYS_pread64),
     ("futex", libc::SYS_futex),
     ("prlimit64", libc::SYS_prlimit64),
     ("sched_getaffinity", libc::SYS_sched_getaffinity),

@@ -466,23 +466,6 @@ pub(crate) fn is_readable(address: usize) -> bool {
     address != 0 && check(result) == Err(Errno::INVALID)
 }
 
-/// OS pages looked at by [`resident`].
-pub(crate) const RESIDENT_OF: usize = 512;
-
-/// The number of resident OS pages among the first [`RESIDENT_OF`] from `address` on, an OS page's start, but `most` where
-/// there are more. `None` where one of them is not mapped, or the kernel does not say.
-#[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.purge.kernel_resident")]
-pub(crate) fn resident(address: usize, most: usize) -> Option<usize> {
-    let mut pages = [0u8; RESIDENT_OF];
-    let bytes = RESIDENT_OF * page_size();
-    let to = pages.as_mut_ptr().expose_provenance();
-    // SAFETY: The kernel writes a byte for each OS page, and changes nothing else.
-    let result = unsafe { arch::call6(number::MINCORE, address, bytes, to, 0, 0, 0) };
-    check(result).ok()?;
-    Some(pages.iter().filter(|page| **page & 1 != 0).take(most).count())
-}
-
 /// The size of an OS page in bytes: 4, 16 or 64 KiB, known only at run time. Most ranges passed to this door are
 /// multiples of slices and need not ask.
 pub(crate) fn page_size() -> usize {

@@ -8,7 +8,7 @@
 
 use crate::memory::arena::{self, Arena};
 use crate::memory::slice::SLICE_BYTES;
-use crate::platform::kernel::{self, Advice};
+use crate::platform::kernel::{Advice, file};
 use crate::platform::sync::{AtomicUsize, Ordering};
 use crate::settings;
 
@@ -20,7 +20,7 @@ const GROWTH: usize = 4;
 /// the first to be touched has the news.
 const PROBES: usize = 8;
 /// A probe is sparse if at most so many of its OS pages are resident: then small pages take no more time than huge ones.
-const SPARSE_MAX: usize = kernel::RESIDENT_OF / 4;
+const SPARSE_MAX: usize = file::RESIDENT_OF / 4;
 /// The lowest bit of a probe's address says that it is dense.
 const DENSE: usize = 1;
 
@@ -101,14 +101,12 @@ impl Last {
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.purge.probes_look")]
 pub(super) fn look() -> Use {
-    LAST.look(kernel::resident)
+    LAST.look(file::resident)
 }
 
 /// Gives new memory of an arena, from slice `from` to slice `end`, small pages where memory is used sparsely, and else a probe
 /// if one is due; returns whether there is one more. The caller holds the lock of growth, and no other.
-#[cold]
-#[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.purge.probes_place")]
+#[inline]
 pub(super) fn place(
     arena: &Arena,
     from: usize,

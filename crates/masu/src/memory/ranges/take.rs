@@ -41,7 +41,17 @@ impl Growth {
     const SMALL: Growth = Growth { huge: false, ahead: true, probes: None };
 
     /// Places a probe between two slices of an arena, if one is due.
-    fn probe(self, arena: &Arena, from: usize, end: usize) {
+    #[inline(always)]
+    fn probe(&self, arena: &Arena, from: usize, end: usize) {
+        if self.probes.is_some() {
+            self.probe_slow(arena, from, end);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    #[unsafe(link_section = ".text.masu_cold.purge.take_probe_slow")]
+    fn probe_slow(&self, arena: &Arena, from: usize, end: usize) {
         if let Some((live_bytes, use_so_far)) = self.probes
             && probes::place(arena, from, end, live_bytes, use_so_far)
         {

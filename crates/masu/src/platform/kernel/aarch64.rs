@@ -13,6 +13,7 @@ pub(in crate::platform::kernel) mod number {
     pub(in crate::platform::kernel) const CLOSE: usize = 57;
     pub(in crate::platform::kernel) const READ: usize = 63;
     pub(in crate::platform::kernel) const WRITE: usize = 64;
+    pub(in crate::platform::kernel) const PREAD64: usize = 67;
     pub(in crate::platform::kernel) const FSTAT: usize = 80;
     pub(in crate::platform::kernel) const FUTEX: usize = 98;
     pub(in crate::platform::kernel) const CLOCK_GETTIME: usize = 113;
@@ -23,7 +24,6 @@ pub(in crate::platform::kernel) mod number {
     pub(in crate::platform::kernel) const MUNMAP: usize = 215;
     pub(in crate::platform::kernel) const MMAP: usize = 222;
     pub(in crate::platform::kernel) const MPROTECT: usize = 226;
-    pub(in crate::platform::kernel) const MINCORE: usize = 232;
     pub(in crate::platform::kernel) const MADVISE: usize = 233;
     pub(in crate::platform::kernel) const PRLIMIT64: usize = 261;
     #[cfg(feature = "secure")]

@@ -1,4 +1,4 @@
-//! Files for a heap profile: a new one to write, the kernel's to read.
+//! Files for a heap profile: a new one to write, the kernel's to read; and the kernel's page map.
 //!
 //! Relies on its parent module for the calls.
 
@@ -6,7 +6,7 @@ use core::cell::Cell;
 use core::ffi::CStr;
 
 use super::arch::{self, number};
-use super::{Errno, check, file_size_limit};
+use super::{Errno, check, file_size_limit, page_size};
 
 const AT_FDCWD: usize = (-100_isize).cast_unsigned();
 const O_WRONLY: usize = 1;
@@ -97,6 +97,41 @@ impl Drop for File {
         // SAFETY: The descriptor was opened here and is not used again.
         let _ = unsafe { arch::call6(number::CLOSE, self.descriptor, 0, 0, 0, 0, 0) };
     }
+}
+
+/// OS pages looked at by [`resident`].
+pub(crate) const RESIDENT_OF: usize = 512;
+
+/// The number of resident OS pages among the first [`RESIDENT_OF`] from `address` on, an OS page's start, but about `most` where
+/// there are more. `None` where the kernel does not say. Not `mincore`: sandboxes that kill a process for calls that they do not
+/// know, as systemd's `@system-service` does, know those of files.
+#[cold]
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.purge.file_resident")]
+pub(crate) fn resident(address: usize, most: usize) -> Option<usize> {
+    /// Present, or swapped out.
+    const USED: u64 = 0b11 << 62;
+    let path = c"/proc/self/pagemap".as_ptr().expose_provenance();
+    // SAFETY: The kernel only reads the path, which is a string.
+    let opened = unsafe { arch::call6(number::OPENAT, AT_FDCWD, path, O_CLOEXEC, 0, 0, 0) };
+    let map = check(opened).ok()?;
+    let (mut resident, mut looked_at) = (0, 0);
+    let mut numbers = [0_u64; 64];
+    let (place, bytes) = (numbers.as_mut_ptr().expose_provenance(), size_of_val(&numbers));
+    while looked_at < RESIDENT_OF && resident < most {
+        let offset = ((address >> page_size().trailing_zeros()) + looked_at) * size_of::<u64>();
+        // SAFETY: The kernel writes at most so many bytes there, and any value is a valid number.
+        let read = unsafe { arch::call6(number::PREAD64, map, place, bytes, offset, 0, 0) };
+        if check(read) != Ok(bytes) {
+            break;
+        }
+        // With an end to it, for short code.
+        resident += numbers.iter().filter(|number| **number & USED != 0).take(most).count();
+        looked_at += numbers.len();
+    }
+    // SAFETY: The descriptor was opened here and is not used again.
+    let _ = unsafe { arch::call6(number::CLOSE, map, 0, 0, 0, 0, 0) };
+    (looked_at > 0).then_some(resident)
 }
 
 /// Whether the path exists.

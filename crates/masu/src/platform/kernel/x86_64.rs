@@ -12,7 +12,7 @@ pub(in crate::platform::kernel) mod number {
     pub(in crate::platform::kernel) const MPROTECT: usize = 10;
     pub(in crate::platform::kernel) const MUNMAP: usize = 11;
     pub(in crate::platform::kernel) const RT_SIGPROCMASK: usize = 14;
-    pub(in crate::platform::kernel) const MINCORE: usize = 27;
+    pub(in crate::platform::kernel) const PREAD64: usize = 17;
     pub(in crate::platform::kernel) const MADVISE: usize = 28;
     pub(in crate::platform::kernel) const GETPID: usize = 39;
     pub(in crate::platform::kernel) const FCNTL: usize = 72;
