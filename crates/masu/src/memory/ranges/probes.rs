@@ -2,9 +2,9 @@
 //!
 //! Relies on arenas for the advice. A program may allocate many buffers for the worst case, touch little of each and free none.
 //! A huge page is resident as a whole from its first touch on, so it does not show how much of it is used. The hard idea:
-//! each time live memory is four times what it was, one huge page's length of new memory has small pages. Those that are resident later show
-//! how densely memory is used, and the newest probe that was touched decides. Where it is sparse, all new memory has small
-//! pages, and each step of growth is a probe, so that dense use is noticed.
+//! each time live memory is four times what it was, one huge page's length of new memory has small pages. Those that are
+//! resident later show how densely memory is used, and the newest probe that was touched decides. Where it is sparse, all new
+//! memory has small pages, and each step of growth is a probe, so that dense use is noticed.
 
 use crate::memory::arena::{self, Arena};
 use crate::memory::slice::SLICE_BYTES;
