@@ -322,6 +322,7 @@ impl Ranges {
     }
 
     /// Takes the first `slices` slices of a free run; the rest stays free.
+    #[inline(never)]
     fn split(&mut self, run: &'static Slice, slices: usize) -> Run {
         let (count, dirty, zero) =
             (run.count.get() as usize, run.dirty.get() as usize, run.zero.get());

@@ -30,6 +30,7 @@ use counted::Countdown;
 pub(crate) use counted::are_counted;
 use depth::Depth;
 use depth::budget::Pace;
+use depth::epoch::Looks;
 use heap_cache::HeapCache;
 use remote::Remote;
 pub(crate) use traffic::{Traffic, User};
@@ -59,6 +60,7 @@ pub(crate) struct ThreadCache {
     denials: Cell<u8>,
     /// The index of the class that last gave up depth for another one.
     last_donor: Cell<u8>,
+    looks: Looks,
     /// Counts requests for a heap profile or guards.
     countdown: Countdown,
     /// Where the stacks for sizes of laned classes lie, even while the stacks' own table is disabled for counting.
@@ -111,6 +113,7 @@ impl ThreadCache {
             pace: Pace::new(),
             denials: Cell::new(0),
             last_donor: Cell::new(0),
+            looks: Looks::new(),
             countdown: Countdown::new(),
             own_offsets: [0; LANED_STEPS],
             next: Cell::new(None),

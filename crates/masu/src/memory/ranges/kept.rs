@@ -30,19 +30,21 @@ const OVER_PEAK_SHARE_MOST: usize = 4;
 const LARGE_PEAK_BYTES: usize = 64 << 20;
 /// The share of live memory that may stay resident while free.
 const KEPT_SHARE: usize = 8;
-/// Runs reused or freed after which the past fades: the demand by a sixteenth, the recently purged bytes by half. Not more
-/// often than once in so many milliseconds: a program may go up and down in many thousand runs and a few milliseconds, and
-/// then a purge costs many times what it does.
+/// Runs reused or freed after which the past fades by a sixteenth: the demand and the recently purged bytes. The peak fades
+/// only every so many times: programs go up and down in more runs than that.
 pub(super) const FADES_EVERY: u32 = 1024;
-const FADES_EVERY_MS: usize = 50;
-/// The peak fades only every so many times: programs go up and down in more runs than that.
 const LASTS: u32 = 64;
+/// Not more often than once in so many milliseconds: memory that is wanted again within a second or two costs more to fault
+/// in than to keep, however many runs that is.
+pub(super) const FADES_EVERY_MS: usize = 100;
+/// And not less often than once in so many, for programs that take and free few runs.
+pub(super) const FADES_WITHIN_MS: usize = 500;
 /// Excess purged at once, or a share of the last peak if that is more, so that the next free does not purge again; but no
 /// more than a share of the budget.
 const MORE_BYTES_MIN: usize = 256 << 10;
 const MORE_PEAK_SHARE: usize = 128;
 const MORE_SHARE: usize = 4;
-/// Runs reused or freed after which a stripe looks after another one: a divisor of [`FADES_EVERY`].
+/// Runs reused or freed after which a stripe looks after another one, and at the clock: a divisor of [`FADES_EVERY`].
 pub(super) const VISITS_EVERY: u32 = 128;
 /// Runs reused or freed between two readings of the clock, because a reading costs more than those.
 const LOOKS_EVERY: u32 = 16;
@@ -107,40 +109,49 @@ impl Ranges {
             return;
         }
         self.visits = stripes::count() > 1;
-        if !self.ticks.is_multiple_of(FADES_EVERY) {
-            return;
-        }
-        if (self.ticks / FADES_EVERY).is_multiple_of(LASTS) {
+        let fades = self.ticks.is_multiple_of(FADES_EVERY);
+        if fades && (self.ticks / FADES_EVERY).is_multiple_of(LASTS) {
             self.peak_bytes -= (self.peak_bytes - self.live_bytes()) / 16;
         }
         // Tests pass no time.
-        self.fade(if cfg!(test) { self.faded_at + FADES_EVERY_MS } else { now_ms() });
+        let now = if cfg!(test) { self.faded_at + FADES_EVERY_MS } else { now_ms() };
+        self.fade(now, if fades { FADES_EVERY_MS } else { FADES_WITHIN_MS });
     }
 
-    /// Lets the past fade, if some time has passed at `now` since it did last.
+    /// Lets the past fade, if at least `least` milliseconds passed at `now` since it did last.
     #[inline(never)]
     #[unsafe(link_section = ".text.masu_cold.purge.kept_fade")]
-    pub(super) fn fade(&mut self, now: usize) {
-        if now.wrapping_sub(self.faded_at) >= FADES_EVERY_MS {
-            self.faded_at = now;
-            self.just_purged_bytes /= 2;
-            self.demand.bytes_max -= self.demand.bytes_max / 16;
+    pub(super) fn fade(&mut self, now: usize, least: usize) {
+        let passed = now.wrapping_sub(self.faded_at);
+        if passed < least {
+            return;
         }
+        self.faded_at = now;
+        let times = (passed / FADES_WITHIN_MS).clamp(1, 16);
+        let faded = |bytes: usize| bytes - bytes / 16 * times;
+        self.just_purged_bytes = faded(self.just_purged_bytes);
+        self.demand.bytes = faded(self.demand.bytes);
+        self.demand.bytes_max = faded(self.demand.bytes_max);
     }
 
     /// Notes that less may be beyond the budget, and reads the clock now and then.
     #[inline(never)]
     fn note_excess(&mut self) {
-        self.period.fewest = self.period.fewest.min(self.excess_bytes());
-        if self.ticks.is_multiple_of(LOOKS_EVERY) {
-            self.note_time();
+        let excess = self.excess_bytes();
+        self.period.fewest = self.period.fewest.min(excess);
+        if excess > 0 && self.ticks.is_multiple_of(LOOKS_EVERY) {
+            self.pass_time(now_ms());
         }
     }
 
-    /// Ends a period that is over now.
+    /// Ends a period that is over now, for a thread that neither takes nor frees a run.
     pub(super) fn note_time(&mut self) {
+        let now = now_ms();
+        if !cfg!(test) {
+            self.fade(now, FADES_WITHIN_MS);
+        }
         if self.excess_bytes() > 0 {
-            self.pass_time(now_ms());
+            self.pass_time(now);
         }
     }
 
@@ -288,6 +299,7 @@ impl Ranges {
 
     /// Owes purging what exceeds `most`, after `freed` bytes more are dirty. Bytes over `budget` that are owed already stay owed.
     #[inline(never)]
+    #[unsafe(link_section = ".text.masu_cold.purge.kept_owe_after_grace")]
     pub(super) fn owe_after_grace(&mut self, budget: usize, most: usize, freed: usize) {
         let owed = self.owed_down_to.filter(|_| self.dirty_bytes > budget);
         self.owe_below(most);

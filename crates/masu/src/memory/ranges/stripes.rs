@@ -242,6 +242,7 @@ impl Bytes {
 
 /// The bytes of all stripes but `this`, after the last call of each.
 #[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.several.stripes_others")]
 pub(super) fn others(this: &SharedRanges) -> Bytes {
     let others = all().iter().filter(|other| *other != this);
     others.fold(Bytes::NONE, |sum, other| Bytes {

@@ -3,7 +3,7 @@
 extern crate std;
 
 use super::held::{BATCH_BYTES, Held, STEP_BYTES};
-use super::kept::FADES_EVERY;
+use super::kept::{FADES_EVERY, FADES_EVERY_MS, FADES_WITHIN_MS};
 use super::*;
 use crate::options;
 use crate::platform::kernel;
@@ -159,16 +159,38 @@ fn the_past_fades_no_faster_than_time_passes() {
             rise_and_fall(ranges, 100);
             pass_much_time(ranges);
         }
-        let demand = |ranges: &mut Ranges, now| {
-            ranges.fade(now);
+        let demand = |ranges: &mut Ranges, now, least| {
+            ranges.fade(now, least);
             ranges.demand.bytes_max
         };
         let start = ranges.faded_at;
         let most = ranges.demand.bytes_max;
-        assert!(most > 0 && demand(ranges, start + 49) == most);
-        assert_eq!(demand(ranges, start + 50), most - most / 16);
-        assert_eq!(demand(ranges, start + 99), most - most / 16);
-        assert!(demand(ranges, start + 100) < most - most / 16);
+        assert!(most > 0 && demand(ranges, start + 99, FADES_EVERY_MS) == most);
+        assert_eq!(demand(ranges, start + 199, FADES_EVERY_MS), most - most / 16);
+        assert_eq!(demand(ranges, start + 298, FADES_EVERY_MS), most - most / 16);
+        assert!(demand(ranges, start + 299, FADES_EVERY_MS) < most - most / 16);
+    });
+}
+
+#[test]
+fn memory_that_nothing_wants_back_goes_as_time_passes_although_no_run_is_taken() {
+    with_ranges(|ranges| {
+        for _ in 0..8 {
+            rise_and_fall(ranges, 100);
+            pass_much_time(ranges);
+        }
+        let kept = ranges.dirty_bytes();
+        assert!(kept > 90 << 20, "{kept}");
+        let mut pass = |ms| {
+            let now = ranges.faded_at + ms;
+            ranges.fade(now, FADES_WITHIN_MS);
+            pass_much_time(ranges);
+            ranges.dirty_bytes()
+        };
+        assert_eq!(pass(FADES_WITHIN_MS - 1), kept);
+        let half = pass(8 * FADES_WITHIN_MS);
+        assert!((40 << 20..70 << 20).contains(&half), "{half}");
+        assert!(pass(100 * FADES_WITHIN_MS) < 7 << 20);
     });
 }
 

@@ -6,7 +6,7 @@
 //! takes budget from the others. Unused blocks are returned to their pages: `depth/epoch.rs`, which is the hard idea.
 
 pub(super) mod budget;
-mod epoch;
+pub(super) mod epoch;
 
 use core::ptr::{self, NonNull};
 

@@ -8,12 +8,45 @@ use super::{BIG, Destination, REFILL_BYTES_FIRST, refill_entries};
 use crate::blocks::slot;
 use crate::diagnostics::stale;
 use crate::memory::class::Class;
-use crate::memory::ranges::stripes;
+use crate::memory::ranges::{now_ms, stripes};
+use crate::platform::sync::Cell;
 use crate::threads::cache::ThreadCache;
 
 /// Slow calls of a thread per epoch. Epochs of big blocks in a program with one thread are shorter.
 const EPOCH: usize = 256;
 const EPOCH_ALONE: usize = 64;
+/// Slow calls between two looks at the clock where they are rare: where no two looks are in the same turn of so many
+/// milliseconds.
+const LOOKS_EVERY_RARE: usize = 4;
+const TURN_MS: usize = 16;
+
+/// When a thread looks at the clock, so that free memory goes back although no run is taken or freed. Two bytes, because a
+/// cache has no room for more in the OS pages that it fills.
+pub(in crate::threads::cache) struct Looks {
+    /// Slow calls between two looks, a power of two, less one.
+    mask: Cell<u8>,
+    /// The turn of the last look, modulo 256.
+    turn: Cell<u8>,
+}
+
+impl Looks {
+    pub(in crate::threads::cache) const fn new() -> Looks {
+        Looks { mask: Cell::new(EPOCH_ALONE as u8 - 1), turn: Cell::new(0) }
+    }
+
+    #[inline(always)]
+    fn is_due(&self, calls: usize) -> bool {
+        calls as u8 & self.mask.get() == 0
+    }
+
+    /// Notes a look at `now`; whether slow calls are rare.
+    fn note(&self, now: usize) -> bool {
+        let turn = (now / TURN_MS) as u8;
+        let is_rare = self.turn.replace(turn) != turn;
+        self.mask.set(if is_rare { LOOKS_EVERY_RARE } else { EPOCH_ALONE } as u8 - 1);
+        is_rare
+    }
+}
 
 /// Calls `each` with each class of a set. Two words, because iterating over a `u128` is slow.
 #[inline(always)]
@@ -63,13 +96,23 @@ impl ThreadCache {
     pub(crate) fn count_slow_call(&'static self, class: Option<Class>) {
         let calls = self.traffic.slow_calls.get().wrapping_add(1);
         self.traffic.slow_calls.set(calls);
+        if self.looks.is_due(calls) {
+            self.look(calls, class);
+        }
+    }
+
+    /// Looks at the clock behind so many slow calls, and ends the epochs that are over, except that of `class`.
+    #[inline(never)]
+    fn look(&'static self, calls: usize, class: Option<Class>) {
+        if self.looks.note(now_ms()) {
+            stripes::pass_time(self.number);
+        }
         if calls.is_multiple_of(EPOCH_ALONE) {
             self.end_epochs(calls, class);
         }
     }
 
     /// Ends the epochs that are over after so many slow calls, except that of `class`.
-    #[inline(never)]
     fn end_epochs(&'static self, calls: usize, class: Option<Class>) {
         let all = calls.is_multiple_of(EPOCH);
         let mut ending = self.opened.get();
@@ -117,5 +160,19 @@ impl ThreadCache {
             limit.saturating_sub(surplus).max(self.initial_limit(class)).min(limit),
         );
         depth.refill.set(refill_entries(REFILL_BYTES_FIRST, class) as u16);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Looks;
+
+    #[test]
+    fn a_thread_of_rare_slow_calls_looks_at_the_clock_sooner() {
+        let looks = Looks::new();
+        let found = [6_000, 7_000, 7_007, 7_019, 39_000, 39_001]
+            .map(|now| (looks.note(now), looks.is_due(4)));
+        let (rare, often) = ((true, true), (false, false));
+        assert_eq!(found, [rare, rare, often, rare, rare, often]);
     }
 }
