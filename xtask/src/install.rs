@@ -104,30 +104,9 @@ impl Request {
             let path = format!("share/man/man3/{}.3", page.name);
             put(&path, page.of(header).as_bytes(), FILE)?;
         }
-        for (program, arguments, path) in PRINTED {
-            let program = self.place("bin").join(program);
-            put(path, commands::output(Command::new(program).args(*arguments))?.as_bytes(), FILE)?;
-        }
-        installed.extend(self.manual_pages(&self.place("bin/masu"))?);
+        let programs = self.place("bin");
+        installed.extend(pages(&self.place(""), |name| Command::new(programs.join(name)))?);
         Ok(installed)
-    }
-
-    fn manual_pages(&self, program: &Path) -> Result<Vec<PathBuf>> {
-        let folder = self.place("share/man/man1");
-        commands::output(Command::new(program).args(["man", "--output"]).arg(&folder))?;
-        let entries = fs::read_dir(&folder).with_context(|| folder.display().to_string())?;
-        let mut pages = Vec::new();
-        for entry in entries {
-            let path = entry?.path();
-            let is_ours =
-                path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"masu"));
-            if is_ours {
-                fs::set_permissions(&path, Permissions::from_mode(FILE))?;
-                pages.push(path);
-            }
-        }
-        pages.sort();
-        Ok(pages)
     }
 
     /// A file for pkg-config or CMake with the places and the version in it.
@@ -143,6 +122,31 @@ impl Request {
             self.prefix.join(&self.libraries).display()
         )
     }
+}
+
+/// The completions and manual pages that the commands write of themselves, into `share` below a prefix. `start` gives a
+/// command by its name: a package for another CPU has an emulator run it.
+pub(crate) fn pages(prefix: &Path, start: impl Fn(&str) -> Command) -> Result<Vec<PathBuf>> {
+    let mut written = Vec::new();
+    for (program, arguments, path) in PRINTED {
+        let place = prefix.join(path);
+        write(&place, commands::output(start(program).args(*arguments))?.as_bytes(), FILE)?;
+        written.push(place);
+    }
+    let folder = prefix.join("share/man/man1");
+    commands::output(start("masu").args(["man", "--output"]).arg(&folder))?;
+    let entries = fs::read_dir(&folder).with_context(|| folder.display().to_string())?;
+    let mut of_masu = Vec::new();
+    for entry in entries {
+        let path = entry?.path();
+        if path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"masu")) {
+            fs::set_permissions(&path, Permissions::from_mode(FILE))?;
+            of_masu.push(path);
+        }
+    }
+    of_masu.sort();
+    written.extend(of_masu);
+    Ok(written)
 }
 
 /// A file of `packaging/` with the version and other fields in the place of `@FIELD@`.

@@ -51,6 +51,7 @@ lists! {
     EMULATED = "emulated",
     DEBIAN = "debian",
     DEBIAN_CHECKED = "debian-checked",
+    MANUAL = "manual",
     PYTHON = "python",
     CONTAINERS = "containers",
     BROWSER = "browser",

@@ -25,7 +25,7 @@ pub(crate) struct Request {
     /// `crates`: a .crate of each crate that people get; `deb`: a Debian package with both
     /// commands and libraries, headers, manual pages and completions (DEBFULLNAME and DEBEMAIL say who answers for
     /// it); `wheel`: a Python wheel, by which `pip install` gives `masu`; `static`: masu and xquo as static programs,
-    /// which run on any Linux of this CPU; `static-aarch64`: the same for another
+    /// which run on any Linux of this CPU, with manual pages and completions; `static-aarch64`: the same for another
     #[arg(
         required = true,
         value_name = "KIND",
@@ -82,6 +82,9 @@ impl Shop<'_> {
 }
 
 const LICENCES: [&str; 2] = ["LICENSE-APACHE", "LICENSE-MIT"];
+
+/// Manual pages of a package with both commands: a command's own, and a subcommand's.
+const PAGES: [&str; 3] = ["man1/masu.1", "man1/masu-run.1", "man1/xquo.1"];
 
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 

@@ -10,7 +10,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use tempfile::TempDir;
 
 use crate::{commands, machine};
@@ -96,6 +96,26 @@ impl Root {
         // Its own log is this machine's otherwise.
         dpkg.arg("--root").arg(&self.folder).arg("--log=/dev/null").args(arguments);
         talk(&mut dpkg, "")
+    }
+
+    /// Every manual page below `folder` is whole, by this machine's `man`, which has nothing to warn of, and these are
+    /// among them.
+    pub(crate) fn has_pages(&self, folder: &str, ending: &str, names: &[&str]) -> Result<()> {
+        let folder = self.folder.join(folder);
+        for name in names {
+            let page = folder.join(format!("{name}{ending}"));
+            ensure!(page.is_file(), "there is no page {}", page.display());
+        }
+        for page in commands::files_below(&folder, "*.[1-9]*")? {
+            let mut man = Command::new("man");
+            man.args(["--warnings=w", "--local-file"]).arg(folder.join(&page));
+            let output = man.env("MANWIDTH", "100").env("LC_ALL", "C.UTF-8").output()?;
+            let shown = String::from_utf8_lossy(&output.stdout);
+            let warned = String::from_utf8_lossy(&output.stderr);
+            let is_whole = shown.contains("NAME") && shown.contains("SEE ALSO");
+            ensure!(is_whole && warned.is_empty(), "{}: {warned}\n{shown}", page.display());
+        }
+        Ok(())
     }
 
     /// Files in it whose name has `part`, from the root.

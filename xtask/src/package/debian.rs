@@ -13,7 +13,7 @@ use anyhow::{Context, Result, ensure};
 
 use super::clean::{Root, talk};
 use super::standalone::{serves, serves_with};
-use super::{Shop, VERSION, homepage, notices};
+use super::{PAGES, Shop, VERSION, homepage, notices};
 use crate::install::{Request, filled_in};
 use crate::{commands, machine};
 
@@ -193,7 +193,7 @@ impl Tree {
 }
 
 /// When the sources were last changed: with the last commit, or when the packager says.
-fn changed(root: &Path) -> Result<String> {
+pub(crate) fn changed(root: &Path) -> Result<String> {
     const EPOCH: &str = "SOURCE_DATE_EPOCH";
     if let Ok(changed) = std::env::var(EPOCH) {
         return Ok(changed);
@@ -243,7 +243,11 @@ pub(super) fn test(shop: &Shop, made: &[PathBuf]) -> Result<()> {
     ensure!(words == "it's  two", "xquo: {words}");
     let completed = root.run(&[], &["bash", "-c", COMPLETED], "")?;
     ensure!(completed.contains("masu") && completed.contains("xquo"), "bash: {completed}");
-    pages(&root)?;
+    root.has_pages(
+        "usr/share/man",
+        ".gz",
+        &[&PAGES[..], &["man3/masu.3", "man3/masu_code.3"]].concat(),
+    )?;
     linked(shop, &root)?;
     root.dpkg(&["--remove", "masu"])?;
     let mut left = root.named("masu")?;
@@ -254,7 +258,7 @@ pub(super) fn test(shop: &Shop, made: &[PathBuf]) -> Result<()> {
 
 /// Debian's checker finds no error and nothing to warn of.
 fn judged_by_lintian(package: &str) -> Result<()> {
-    machine::provide_all(&[machine::DEBIAN_CHECKED])?;
+    machine::provide_all(&[machine::DEBIAN_CHECKED, machine::MANUAL])?;
     let mut lintian = Command::new("lintian");
     lintian.args(["--allow-root", "--fail-on", "error,warning", "--info"]);
     if email().is_none() {
@@ -264,25 +268,6 @@ fn judged_by_lintian(package: &str) -> Result<()> {
         lintian.args(["--suppress-tags", "bogus-mail-host,bogus-mail-host-in-debian-changelog"]);
     }
     talk(lintian.arg(package), "")?;
-    Ok(())
-}
-
-/// Every manual page is whole, by this machine's `man`, which has nothing to warn of.
-fn pages(root: &Root) -> Result<()> {
-    for page in root.named(".gz")?.iter().filter(|path| path.starts_with("usr/share/man")) {
-        let mut man = Command::new("man");
-        man.args(["--warnings=w", "--local-file"]).arg(root.folder.join(page));
-        let output = man.env("MANWIDTH", "100").env("LC_ALL", "C.UTF-8").output()?;
-        let shown = String::from_utf8_lossy(&output.stdout);
-        let warned = String::from_utf8_lossy(&output.stderr);
-        let is_whole = shown.contains("NAME") && shown.contains("SEE ALSO");
-        ensure!(is_whole && warned.is_empty(), "{}: {warned}\n{shown}", page.display());
-    }
-    for page in ["man1/masu.1", "man1/masu-run.1", "man1/xquo.1", "man3/masu.3", "man3/masu_code.3"]
-    {
-        let path = root.folder.join("usr/share/man").join(format!("{page}.gz"));
-        ensure!(path.is_file(), "there is no page {page}");
-    }
     Ok(())
 }
 

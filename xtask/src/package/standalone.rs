@@ -10,20 +10,38 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 
 use super::clean::{Root, talk};
-use super::{LICENCES, Shop, VERSION, notices};
-use crate::{commands, machine};
+use super::{LICENCES, PAGES, Shop, VERSION, notices};
+use crate::{commands, install, machine};
 
 pub(super) struct Cpu {
     /// As file names have it.
     name: &'static str,
     target: &'static str,
     strip: &'static str,
+    /// Starts programs of this CPU here; empty where the machine does.
+    emulator: &'static [&'static str],
+}
+
+impl Cpu {
+    fn start(&self, program: &Path) -> Command {
+        let Some((emulator, arguments)) = self.emulator.split_first() else {
+            return Command::new(program);
+        };
+        let mut command = Command::new(emulator);
+        command.args(arguments).arg(program);
+        command
+    }
 }
 
 /// This machine's CPU, and one whose programs an emulator runs here.
-pub(super) const HERE: Cpu = Cpu { name: "x86_64", target: machine::MUSL, strip: "strip" };
-const OTHER: Cpu =
-    Cpu { name: "aarch64", target: machine::OTHER_CPU_MUSL, strip: "aarch64-linux-gnu-strip" };
+pub(super) const HERE: Cpu =
+    Cpu { name: "x86_64", target: machine::MUSL, strip: "strip", emulator: &[] };
+const OTHER: Cpu = Cpu {
+    name: "aarch64",
+    target: machine::OTHER_CPU_MUSL,
+    strip: "aarch64-linux-gnu-strip",
+    emulator: &["qemu-aarch64", "-L", "/usr/aarch64-linux-gnu"],
+};
 
 /// The linkers for the other CPU. `libmasu.so` for musl is linked by a compiler of C for glibc, without any C
 /// library.
@@ -72,6 +90,7 @@ fn archive(shop: &Shop, cpu: &Cpu) -> Result<Vec<PathBuf>> {
     for program in ["masu", "xquo"] {
         fs::copy(programs.join(program), folder.join(program))?;
     }
+    install::pages(&folder, |name| cpu.start(&folder.join(name)))?;
     for licence in LICENCES {
         fs::write(folder.join(licence), shop.read(licence)?)?;
     }
@@ -89,12 +108,14 @@ fn archive(shop: &Shop, cpu: &Cpu) -> Result<Vec<PathBuf>> {
 /// Unpacks the archive in an empty place, and runs it; then puts one program on glibc beside it and runs that on
 /// masu.
 pub(super) fn test(_: &Shop, made: &[PathBuf]) -> Result<()> {
+    machine::provide_all(&[machine::MANUAL])?;
     let root = Root::empty("static")?;
     unpack(made, &root.folder)?;
     let version = root.run(&[], &["/masu", "--version"], "")?;
     ensure!(version.contains(VERSION), "masu --version: {version}");
     let listed = root.run(&[], &["/masu", "list"], "")?;
     ensure!(listed.contains("masu"), "masu list: {listed}");
+    root.has_pages("share/man", "", &PAGES)?;
     let quoted = root.run(&[], &["/xquo"], "it's\0two words\0")?;
     ensure!(quoted.lines().count() == 2 && quoted.contains("two words"), "xquo: {quoted}");
 
@@ -113,11 +134,7 @@ int main(void) { void *volatile block = malloc(100); free(block); return block =
 pub(super) fn test_other(shop: &Shop, made: &[PathBuf]) -> Result<()> {
     let folder = shop.bench("static-other")?;
     unpack(made, &folder)?;
-    let emulated = |name: &str| {
-        let mut emulator = Command::new("qemu-aarch64");
-        emulator.args(["-L", "/usr/aarch64-linux-gnu"]).arg(folder.join(name));
-        emulator
-    };
+    let emulated = |name: &str| OTHER.start(&folder.join(name));
     let version = talk(emulated("masu").arg("--version"), "")?;
     ensure!(version.contains(VERSION), "masu --version: {version}");
     let quoted = talk(&mut emulated("xquo"), "it's\0two words\0")?;
@@ -136,11 +153,10 @@ pub(super) fn test_other(shop: &Shop, made: &[PathBuf]) -> Result<()> {
         .filter_map(|entry| Some(entry.ok()?.path()))
         .find(|path| path.to_string_lossy().contains("libmasu-glibc-"))
         .with_context(|| format!("masu run laid out no library: {said}"))?;
-    let mut emulator = Command::new("qemu-aarch64");
-    emulator
-        .args(["-L", "/usr/aarch64-linux-gnu", "-E"])
-        .arg(format!("LD_PRELOAD={}", library.display()));
-    let printed = talk(emulator.args(["-E", "MASU_STATISTICS_AT_EXIT=1"]).arg(&program), "")?;
+    let mut served = OTHER.start(&program);
+    // qemu's own variable: preloaded itself, it would be served by a library of another CPU.
+    let set = format!("LD_PRELOAD={},MASU_STATISTICS_AT_EXIT=1", library.display());
+    let printed = talk(served.env("QEMU_SET_ENV", set), "")?;
     let is_served = printed.lines().any(|line| line == "masu statistics");
     ensure!(is_served, "not served by masu: {printed}");
     Ok(())
