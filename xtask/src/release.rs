@@ -2,7 +2,7 @@
 //! published.
 //!
 //! It relies on `package` for the packages and their tests, on `interface` for the public items, on `docs` for the
-//! book, and on `cargo-deny` and `cargo-sbom`, which [`Tools`] installs. Everything is built twice, in two clones
+//! book, and on `cargo-deny` and `cargo-cyclonedx`, which [`Tools`] installs. Everything is built twice, in two clones
 //! with different paths: a file that is not the same byte for byte both times is not reproducible, and ends the
 //! chore. Nothing is published and no tag is set: the last lines name the commands that do.
 
@@ -15,7 +15,7 @@ use anyhow::{Context, Result, ensure};
 use crate::package::debian;
 use crate::package::{PLACEHOLDER, VERSION};
 use crate::tools::Tools;
-use crate::{commands, docs, interface, tidy};
+use crate::{commands, docs, interface, machine, tidy};
 
 /// Check that a version can be published; build it twice, test it, leave it in target/release-X.Y.Z (an hour; a second call goes on
 /// where the first was stopped)
@@ -85,17 +85,15 @@ pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
         commands::step(&format!("packages in {}", clone.display()), || build(clone, tests))?;
     }
     let [first, second] = clones.each_ref().map(|clone| clone.join("target/packages"));
+    commands::step("bills of materials", || {
+        clones.iter().try_for_each(|clone| write_bills(&tools, clone))
+    })?;
     let mut files = commands::step("same bytes", || same_files(&first, &second))?;
     for file in &mut files {
         let to = out.join(file.file_name().unwrap_or_default());
         fs::copy(&*file, &to).with_context(|| file.display().to_string())?;
         *file = to;
     }
-    commands::step("bill of materials", || {
-        let sbom = tools.output("cargo-sbom", &["sbom", "--output-format", "spdx_json_2_3"])?;
-        files.push(out.join(format!("masu-{VERSION}.spdx.json")));
-        fs::write(&files[files.len() - 1], sbom).context("writing it")
-    })?;
     let notes = out.join("NOTES.md");
     fs::write(
         &notes,
@@ -219,6 +217,42 @@ fn build(clone: &Path, tests: bool) -> Result<()> {
         package.env_remove(variable);
     }
     commands::run(&mut package)
+}
+
+/// The programs and libraries that packages carry: the file of each that cargo-cyclonedx writes, and its name as a
+/// published file.
+const BILLS: [(&str, &str); 4] = [
+    ("crates/masu-cli/masu_bin", "masu"),
+    ("crates/masu-xquo/xquo_bin", "xquo"),
+    ("crates/masu-abi/masu_cdylib-staticlib", "libmasu"),
+    ("crates/masu-code-abi/masu_code_cdylib-staticlib", "libmasu_code"),
+];
+
+/// The ending of files that list the components of a program, by the specification CycloneDX.
+const BILL: &str = "cdx.json";
+
+/// Writes what each program and library is made of beside the packages of a clone: no crate that only builds or tests
+/// it, and none of the chores.
+fn write_bills(tools: &Tools, clone: &Path) -> Result<()> {
+    let words = "cyclonedx --quiet --format json --spec-version 1.5 --describe binaries --no-build-deps --target";
+    let words: Vec<&str> = words.split(' ').chain([machine::HOST]).collect();
+    let mut list = tools.command("cargo-cyclonedx", &words)?;
+    // With it the tool leaves out the random number of a document, and takes this for the hour of its making.
+    list.current_dir(clone).env("SOURCE_DATE_EPOCH", debian::changed(clone)?);
+    commands::run(&mut list)?;
+    let written = commands::files_below(clone, &format!("*_*.{BILL}"))?;
+    for (file, name) in BILLS {
+        let place = clone.join(format!("{file}.{BILL}"));
+        let bill = fs::read_to_string(&place).with_context(|| place.display().to_string())?;
+        let to = clone.join("target/packages").join(format!("{name}-{VERSION}.{BILL}"));
+        fs::write(&to, bill.replace(&*clone.to_string_lossy(), SEEMING))
+            .with_context(|| to.display().to_string())?;
+    }
+    // Packages of crates are made of clean trees only.
+    for file in written.iter().filter(|file| !file.starts_with("target")) {
+        fs::remove_file(clone.join(file)).with_context(|| file.display().to_string())?;
+    }
+    Ok(())
 }
 
 /// The files of the first folder, each of which the second must have with the same bytes.
