@@ -12,14 +12,14 @@ use std::thread;
 use anyhow::{Context, Result};
 
 use crate::test_counts::{TestCounts, run_tests};
-use crate::{commands, machine, matrix, tidy};
+use crate::{commands, containers, machine, matrix, tidy};
 
 /// Whether the long runs are included.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Length {
     /// The checks of every change.
     Short,
-    /// `MASU_SOAK=1`: tests that search at random search for long.
+    /// `MASU_SOAK=1`: tests that search at random search for long; as root the images of containers, too.
     Soak,
 }
 
@@ -66,6 +66,9 @@ pub(crate) fn run(root: &Path, length: Length) -> Result<()> {
     let _ = ahead.join();
     if tally.failed == 0 {
         commands::step("tests, other CPU", || matrix::run(root, &matrix::Request::quick()))?;
+        if length == Length::Soak && machine::is_root() {
+            commands::step("containers", || containers::run(root))?;
+        }
     }
     println!("{} passed, {} failed", tally.passed, tally.failed);
     if tally.failed > 0 {
