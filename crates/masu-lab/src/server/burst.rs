@@ -198,12 +198,15 @@ impl Made {
     }
 
     pub(super) fn point(&self) -> Point {
-        let faults = self.run.minor_faults as f64;
+        let (faults, run) = (self.run.minor_faults as f64, &self.run);
+        let cpu_s = (run.user_s + run.sys_s).max(1e-9);
         match &self.met {
-            Some(met) => {
-                Point { throughput: met.throughput(), faults: faults / met.answered.max(1) as f64 }
-            }
-            None => Point { throughput: 1.0 / self.run.wall_s.max(1e-9), faults },
+            Some(met) => Point {
+                throughput: met.throughput(),
+                answers: met.answered as f64 / cpu_s,
+                faults: faults / met.answered.max(1) as f64,
+            },
+            None => Point { throughput: 1.0 / run.wall_s.max(1e-9), answers: 1.0 / cpu_s, faults },
         }
     }
 }
@@ -219,5 +222,23 @@ impl Book {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::steady::trend;
+    use super::*;
+
+    #[test]
+    fn a_busy_machine_makes_no_trend_and_cheaper_answers_do() {
+        let burst = |wall_s: f64, cpu_s: f64| {
+            let run = Run { wall_s, user_s: cpu_s, ..Run::default() };
+            Made { run, ..Made::default() }.point()
+        };
+        let starved = [(1.0, 0.5), (1.0, 0.5), (4.0, 0.5), (9.0, 0.5)].map(|(w, c)| burst(w, c));
+        assert_eq!(trend(&starved), None);
+        let warming = [(1.0, 0.5), (1.0, 0.5), (1.0, 0.3), (1.0, 0.2)].map(|(w, c)| burst(w, c));
+        assert!(trend(&warming).is_some());
     }
 }
