@@ -37,6 +37,7 @@ fn run(bench: &mut Workbench<'_>) -> Result<super::Measured, Error> {
     let program = programs.join("layout");
     let layouts = Layouts::measure(bench, &program)?;
     let shim = programs.join("libmjit.so");
+    let asked = ruby::asked(bench.depth());
     let ruby = Ruby::measure(bench, &shim)?;
     let slow = ruby.as_ref().and_then(|ruby| ruby.slow(bench, &shim));
     let slow = slow.or_else(|| Some(layouts.as_ref()?.slow(&program)));
@@ -45,7 +46,7 @@ fn run(bench: &mut Workbench<'_>) -> Result<super::Measured, Error> {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         diagnosis = bench.diagnosis(&what, &words, None)?;
     }
-    Ok((Box::new(Measured { layouts, ruby }), diagnosis))
+    Ok((Box::new(Measured { layouts, ruby, asked }), diagnosis))
 }
 
 fn prepare(bench: &mut Workbench<'_>) -> Result<Option<PathBuf>, Error> {
@@ -85,6 +86,8 @@ fn text(line: &Value, key: &str) -> String {
 pub(super) struct Measured {
     layouts: Option<Layouts>,
     ruby: Option<Ruby>,
+    /// The values of Ruby's claims, which stand on the page also where it was not measured.
+    asked: Vec<(&'static str, String)>,
 }
 
 impl Figures for Measured {
@@ -123,7 +126,7 @@ impl Figures for Measured {
 
     fn values(&self) -> Vec<(&'static str, String)> {
         let mut values = self.layouts.as_ref().map(Layouts::values).unwrap_or_default();
-        values.extend(self.ruby.as_ref().map(Ruby::values).unwrap_or_default());
+        values.extend(self.asked.iter().cloned());
         values
     }
 }
@@ -136,6 +139,27 @@ fn owned(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::experiment::Depth;
+    use crate::experiment::page_file::Shown;
+
+    #[test]
+    fn claims_about_a_ruby_that_was_not_measured_are_whole_sentences() {
+        let asked = ruby::asked(Depth::Quick);
+        let figures = Measured { asked, ..Measured::default() };
+        let shown = Shown::new(&figures);
+        let report: toml::Table = toml::from_str(CODE.report).unwrap();
+        let claims = report["claims"].as_array().unwrap().iter();
+        let says = claims.map(|claim| shown.put(claim["says"].as_str().unwrap()));
+        let of_ruby: Vec<String> = says.filter(|text| text.contains("request")).collect();
+        assert!(
+            of_ruby.len() >= 6 && of_ruby.iter().all(|text| !text.contains('{')),
+            "{of_ruby:?}"
+        );
+        for text in report["verdict"].as_array().unwrap() {
+            let text = text.as_str().unwrap();
+            assert!(!text.contains("Ruby") || shown.fill(text).is_none(), "{text}");
+        }
+    }
 
     #[test]
     fn a_line_s_values_are_recognized_by_their_text() {

@@ -73,8 +73,7 @@ impl Ruby {
         let noted = folder.join("figures.jsonl");
         // Figures of an earlier experiment would be taken for those of this one.
         let _ = fs::remove_file(&noted);
-        let many = bench.choose(FEW, "150", "600", "4000");
-        let requests = bench.choose(10, 100, 1_000, 1_000);
+        let (many, requests) = (many(bench.depth()), requests(bench.depth()));
         let mut suite = Suite::parse(&folder.join("ruby.toml"), SUITE)?;
         set(&mut suite, "shim", shim)?;
         set(&mut suite, "figures", &noted)?;
@@ -157,16 +156,25 @@ impl Ruby {
             _ => Vec::new(),
         }
     }
+}
 
-    pub(super) fn values(&self) -> Vec<(&'static str, String)> {
-        let methods = grouped(self.many);
-        vec![
-            ("program", WHAT.to_owned()),
-            ("jit", format!("{WHAT}, {methods} methods")),
-            ("requests", grouped(&self.requests.to_string())),
-            ("methods", methods),
-        ]
-    }
+fn many(depth: Depth) -> &'static str {
+    depth.choose([FEW, "150", "600", "4000"])
+}
+
+fn requests(depth: Depth) -> usize {
+    depth.choose([10, 100, 1_000, 1_000])
+}
+
+/// The values of the page: the program, and how much is asked of it at this depth.
+pub(super) fn asked(depth: Depth) -> Vec<(&'static str, String)> {
+    let methods = grouped(many(depth));
+    vec![
+        ("program", WHAT.to_owned()),
+        ("jit", format!("{WHAT}, {methods} methods")),
+        ("requests", grouped(&requests(depth).to_string())),
+        ("methods", methods),
+    ]
 }
 
 /// Whether Ruby exists with all that MJIT needs; a missing part is noted.
