@@ -6,6 +6,8 @@ use std::ops::Range;
 
 use crate::executor::Executor;
 use crate::failure::Failure;
+use crate::indexed::Indexed;
+use crate::items::{self, Each, Zip};
 use crate::place::{Chunk, Place};
 use crate::reader::{Blocks, Items, Records};
 use crate::source::{At, Numbers, Slice, SliceMut, Source, Stream, Vector};
@@ -203,5 +205,78 @@ impl<S: Source> Job<'_, S> {
         take: impl FnMut(Place, R) -> Result<(), E> + Send,
     ) -> Result<Statistics, Failure<E>> {
         self.source.deliver(self.executor, work, take)
+    }
+}
+
+impl<'e, S: Indexed> Job<'e, At<S>> {
+    /// This data and another's side by side, as long as the shorter: a chunk is a pair of parts. The executor is this
+    /// one's.
+    ///
+    /// ```
+    /// use masu_chunk::Executor;
+    ///
+    /// let (a, mut b) = (vec![1, 2, 3], vec![10, 20, 30]);
+    /// let executor = Executor::new();
+    /// executor.slice(&a).zip(executor.slice_mut(&mut b)).for_each(|chunk| {
+    ///     let (a, b) = chunk.into_inner();
+    ///     for (a, b) in a.iter().zip(b) {
+    ///         *b += a;
+    ///     }
+    /// })?;
+    /// assert_eq!(b, [11, 22, 33]);
+    /// # Ok::<(), masu_chunk::Failure<std::convert::Infallible>>(())
+    /// ```
+    pub fn zip<T: Indexed>(self, other: Job<'_, At<T>>) -> Job<'e, At<Zip<S, T>>> {
+        let (left, right) = (self.source, other.source);
+        let item_bytes = left.item_bytes + right.item_bytes;
+        let source = At { source: Zip::new(left.source, right.source), item_bytes };
+        Job { executor: self.executor, source }
+    }
+}
+
+impl<S: Each> Job<'_, At<S>> {
+    /// The function's result of each item, in order, in one vector.
+    ///
+    /// ```
+    /// use masu_chunk::Executor;
+    ///
+    /// let squares = Executor::new().range(0..1000).map_items(|number| number * number)?.value;
+    /// assert_eq!(squares[999], 998_001);
+    /// let (a, b) = ([1.0, 2.0], [3.0, 4.0]);
+    /// let executor = Executor::new();
+    /// let products = executor.slice(&a).zip(executor.slice(&b)).map_items(|(a, b)| a * b)?.value;
+    /// assert_eq!(products, [3.0, 8.0]);
+    /// # Ok::<(), masu_chunk::Failure<std::convert::Infallible>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The first chunk with an item at which the function panicked, or that the job was cancelled.
+    pub fn map_items<R: Send>(
+        self,
+        work: impl Fn(S::Item) -> R + Sync,
+    ) -> Result<Finished<Vec<R>>, Failure<Infallible>> {
+        self.try_map_items(|item| Ok(work(item)))
+    }
+
+    /// The function's result of each item, in order, in one vector; see [`Self::map_items`].
+    ///
+    /// ```
+    /// use masu_chunk::Executor;
+    ///
+    /// let words = ["1", "2", "three"];
+    /// let failed = Executor::new().slice(&words).try_map_items(|word| word.parse::<u8>());
+    /// assert!(failed.unwrap_err().to_string().contains("invalid digit"));
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The first chunk with an item at which the function failed or panicked, or that the job was cancelled.
+    pub fn try_map_items<R: Send, E: Send>(
+        self,
+        work: impl Fn(S::Item) -> Result<R, E> + Sync,
+    ) -> Result<Finished<Vec<R>>, Failure<E>> {
+        let (value, statistics) = items::collect(&self.source, self.executor, work)?;
+        Ok(Finished { value, statistics })
     }
 }

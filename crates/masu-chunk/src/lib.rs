@@ -10,6 +10,8 @@
 //! # Ok::<(), masu_chunk::Failure<std::convert::Infallible>>(())
 //! ```
 //!
+//! [`join`] runs two functions, which may fork again. [`background`] awaits a job in asynchronous code.
+//!
 //! The data may be a slice (borrowed, or changed in place), an owned vector, a range of numbers, an
 //! iterator, or a reader cut into blocks or whole records. The results may be collected, combined, or
 //! taken one by one; in order or as they come. Any error in a chunk is returned as a [`Failure`] with
@@ -38,12 +40,14 @@ mod idle;
 mod pace;
 mod pool;
 mod spans;
+mod tasks;
 #[cfg(test)]
 mod uneven;
 mod window;
 
-// The settings, and the two engines: data at hand, and data that comes.
+// The settings, and the engines: data at hand, data that comes, and functions that fork.
 mod executor;
+mod fork;
 mod indexed;
 mod stream;
 
@@ -51,14 +55,20 @@ mod stream;
 mod reader;
 mod source;
 
+mod items;
+
+mod background;
 mod job;
 
 #[cfg(feature = "timely")]
 pub mod cluster;
 
+pub use background::{Background, background};
 pub use control::{Cancel, Progress};
 pub use executor::Executor;
 pub use failure::{Cause, Failure};
+pub use fork::join;
+pub use items::Zip;
 pub use job::{Finished, Job};
 pub use owned::Owned;
 pub use place::{Chunk, Place};

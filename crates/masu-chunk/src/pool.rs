@@ -29,13 +29,22 @@ struct Body(&'static (dyn Fn(usize) + Sync));
 /// Runs `body` on this thread, as worker 0, and on up to `workers` − 1 helpers; returns when all of
 /// them have ended.
 pub(crate) fn run(workers: usize, body: &(dyn Fn(usize) + Sync)) {
+    beside(workers, body, || body(0));
+}
+
+/// Runs `own` on this thread and `body` on up to `workers` − 1 helpers; returns when all of them have ended.
+pub(crate) fn beside<R>(
+    workers: usize,
+    body: &(dyn Fn(usize) + Sync),
+    own: impl FnOnce() -> R,
+) -> R {
     let (process, seats) = POOL.get_or_init(|| (std::process::id(), Seats::new()));
     // After `fork` the helpers are gone, and one of them may have held the lock.
     if workers <= 1 || *process != std::process::id() {
-        return body(0);
+        return own();
     }
     // SAFETY: Only the lifetime changes. Helpers call the body between taking a seat and leaving it. `_job`, dropped
-    // at the end of this function also when `body(0)` unwinds, lets no helper take a seat any more and waits until
+    // at the end of this function also when `own` unwinds, lets no helper take a seat any more and waits until
     // every seat was left.
     let lasting = unsafe { std::mem::transmute::<&(dyn Fn(usize) + Sync), &'static _>(body) };
     let wanted = workers - 1;
@@ -50,7 +59,7 @@ pub(crate) fn run(workers: usize, body: &(dyn Fn(usize) + Sync)) {
         }
     }
     let _within = Within(nested);
-    body(0);
+    own()
 }
 
 struct Offered {

@@ -69,13 +69,13 @@ pub struct At<S> {
 pub struct Stream<P>(pub(crate) P);
 
 impl<S: Indexed> At<S> {
-    fn cut<'a>(&'a self, executor: &Executor<'_>) -> Cut<'a, S> {
+    pub(crate) fn cut<'a>(&'a self, executor: &Executor<'_>) -> Cut<'a, S> {
         let items = self.source.items();
         Cut::new(&self.source, executor.chunk_of(items, self.item_bytes))
     }
 
     /// Drops the items that no function got.
-    fn discard_rest(&self, begun: &[Range<u64>], size: u64) {
+    pub(crate) fn discard_rest(&self, begun: &[Range<u64>], size: u64) {
         let items = self.source.items();
         let mut next = 0;
         for range in begun.iter().chain([&(u64::MAX / size..u64::MAX / size)]) {
@@ -196,7 +196,7 @@ unsafe impl<R: Send> Gather<R> for Slots<R> {
 }
 
 /// Results combined as they come.
-struct Fold<'a, C>(&'a C);
+pub(crate) struct Fold<'a, C>(pub(crate) &'a C);
 
 // SAFETY: A worker touches its own value alone.
 unsafe impl<R: Send, C: Fn(R, R) -> R + Sync> Gather<R> for Fold<'_, C> {

@@ -10,6 +10,11 @@ use std::time::Duration;
 
 use masu_chunk::{Cancel, Cause, Executor, Failure, execute};
 
+#[path = "shared/counted.rs"]
+mod counted;
+
+use counted::Counted;
+
 /// Runs without printing panics, which are tested.
 fn quietly<R>(body: impl FnOnce() -> R) -> R {
     static QUIET: Mutex<()> = Mutex::new(());
@@ -19,22 +24,6 @@ fn quietly<R>(body: impl FnOnce() -> R) -> R {
     let result = body();
     panic::set_hook(before);
     result
-}
-
-/// Counts its instances.
-struct Counted<'a>(&'a AtomicI64, u64);
-
-impl<'a> Counted<'a> {
-    fn new(alive: &'a AtomicI64, number: u64) -> Self {
-        alive.fetch_add(1, Ordering::Relaxed);
-        Counted(alive, number)
-    }
-}
-
-impl Drop for Counted<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The crate's protocols under loom: spans, batches and idle workers, the window, the pool's seats.
+//! The crate's protocols under loom: spans, batches and idle workers, tasks, the window, the pool's seats.
 //!
 //! `cargo xtask ci` runs it; by hand: `RUSTFLAGS="--cfg loom" cargo test --release -p masu-chunk --test
 //! loom`. It relies on the sources taking their atomics and locks from `crate::sync`: here that is a
@@ -17,6 +17,8 @@ mod seats;
 mod spans;
 #[path = "loom/sync.rs"]
 mod sync;
+#[path = "../src/tasks.rs"]
+mod tasks;
 #[path = "../src/window.rs"]
 mod window;
 
@@ -30,6 +32,7 @@ use batch::{Batch, Turn};
 use idle::Idle;
 use seats::Seats;
 use spans::Spans;
+use tasks::Tasks;
 use window::{Next, Window};
 
 fn model(body: impl Fn() + Sync + Send + 'static) {
@@ -276,5 +279,86 @@ fn a_withdrawn_job_is_touched_by_nobody() {
         let (last, _) = seats.offer(8, 1);
         helper.join().unwrap();
         seats.withdraw(last);
+    });
+}
+
+/// An owner shares a task, and gets it back or waits until the helper has done it; then both go home.
+fn shared_task(others: usize, always: bool) {
+    let tasks = Arc::new((Tasks::new(), loom::sync::atomic::AtomicUsize::new(0)));
+    let helpers: Vec<_> = (0..others)
+        .map(|_| {
+            let tasks = Arc::clone(&tasks);
+            thread::spawn(move || {
+                let (tasks, done) = &*tasks;
+                while let Some(task) = tasks.next() {
+                    assert_eq!(task, 7);
+                    tasks.finish(|| {
+                        done.fetch_add(1, loom::sync::atomic::Ordering::Release);
+                    });
+                }
+            })
+        })
+        .collect();
+    let (shared, done) = &*tasks;
+    let is_done = || done.load(loom::sync::atomic::Ordering::Acquire) == 1;
+    // Forks share where somebody looks for a task.
+    let is_shared = always || shared.are_wanted();
+    if is_shared {
+        shared.share(7);
+    }
+    if is_shared && !shared.take_back(7) {
+        assert_eq!(shared.next_until(is_done), None);
+        assert!(is_done());
+    }
+    shared.end();
+    for helper in helpers {
+        helper.join().unwrap();
+    }
+}
+
+#[test]
+fn a_shared_task_is_done_once_and_nobody_sleeps_for_ever() {
+    model(|| shared_task(1, true));
+    model(|| shared_task(1, false));
+}
+
+#[test]
+fn one_of_two_helpers_does_a_shared_task() {
+    model(|| shared_task(2, true));
+}
+
+#[test]
+fn a_waiting_owner_does_another_s_task() {
+    model(|| {
+        let tasks =
+            Arc::new((Tasks::new(), [(); 2].map(|()| loom::sync::atomic::AtomicUsize::new(0))));
+        let helper = {
+            let tasks = Arc::clone(&tasks);
+            thread::spawn(move || {
+                let (tasks, done) = &*tasks;
+                while let Some(task) = tasks.next() {
+                    if task == 0 {
+                        // A task that shares another, as a fork within a fork does.
+                        tasks.share(1);
+                        let is_done = || done[1].load(loom::sync::atomic::Ordering::Acquire) == 1;
+                        if !tasks.take_back(1) {
+                            while tasks.next_until(is_done).is_some() {}
+                        }
+                    }
+                    tasks.finish(|| done[task].store(1, loom::sync::atomic::Ordering::Release));
+                }
+            })
+        };
+        let (shared, done) = &*tasks;
+        shared.share(0);
+        let is_done = || done[0].load(loom::sync::atomic::Ordering::Acquire) == 1;
+        if !shared.take_back(0) {
+            while let Some(task) = shared.next_until(is_done) {
+                assert_eq!(task, 1);
+                shared.finish(|| done[1].store(1, loom::sync::atomic::Ordering::Release));
+            }
+        }
+        shared.end();
+        helper.join().unwrap();
     });
 }
