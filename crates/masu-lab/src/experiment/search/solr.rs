@@ -37,8 +37,9 @@ const QUERIES: usize = 4_000;
 /// The number of queries in the diagnosed run.
 const DIAGNOSED: usize = 4_000;
 
-/// Rounds of the servers, the smallest depth first. COUPLING: a verdict over the mallocs of the suite takes as many.
-pub(super) const ROUNDS: [usize; 4] = [1, 12, 16, 24];
+/// Rounds of the servers, the smallest depth first; at the fullest, bursts are an hour together, as the report's load was.
+/// COUPLING: a verdict over the mallocs of the suite takes as many.
+pub(super) const ROUNDS: [usize; 4] = [1, 12, 16, 120];
 
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Size {
@@ -190,7 +191,7 @@ impl Solr {
             suite.set(&Parameter { name: name.to_owned(), values })?;
         }
         suite.rounds = Rounds::Fixed(bench.depth().choose(ROUNDS));
-        let burst = Duration::from_millis(bench.choose(400, 2_000, 5_000, 10_000));
+        let burst = Duration::from_millis(bench.choose(400, 2_000, 5_000, 30_000));
         for server in suite.entries.iter_mut().filter_map(|entry| entry.server.as_mut()) {
             server.burst = burst;
         }
