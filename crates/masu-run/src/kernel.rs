@@ -409,6 +409,14 @@ fn time(duration: Duration) -> Timespec {
     Timespec::try_from(duration).unwrap_or(Timespec { tv_sec: i64::from(i32::MAX), tv_nsec: 0 })
 }
 
+/// True if two processes have the same memory, as a child of `vfork` or `posix_spawn` has that of its parent until it
+/// calls `exec`. False where the kernel does not say.
+pub(crate) fn shares_memory(one: libc::pid_t, other: libc::pid_t) -> bool {
+    const KCMP_VM: libc::c_int = 1;
+    // SAFETY: The call takes numbers only.
+    unsafe { libc::syscall(libc::SYS_kcmp, one, other, KCMP_VM, 0, 0) == 0 }
+}
+
 /// Lets reads from a pipe return at once, and gives the pipe a megabyte where the system allows:
 /// the program then rarely waits for us to read.
 pub(crate) fn make_roomy_and_nonblocking(pipe: BorrowedFd<'_>) -> io::Result<()> {

@@ -47,6 +47,9 @@ impl Held {
     pub fn of(members: &[Pid]) -> Held {
         let mut held = Held::default();
         for &pid in members {
+            if is_counted_with_its_parent(pid, members) {
+                continue;
+            }
             let resident = rss_bytes(pid).unwrap_or(0);
             let bytes = resident + swapped_bytes(pid);
             held.resident_bytes += resident;
@@ -57,6 +60,13 @@ impl Held {
         }
         held
     }
+}
+
+/// True for a child of `vfork` before its `exec`: the memory is its parent's, and counted there.
+fn is_counted_with_its_parent(pid: Pid, members: &[Pid]) -> bool {
+    state_of(pid).is_some_and(|state| {
+        members.contains(&state.parent) && kernel::shares_memory(pid, state.parent)
+    })
 }
 
 impl Tree {
@@ -249,7 +259,9 @@ pub fn is_alive(pid: Pid) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::CString;
     use std::io::{BufRead, BufReader, Write};
+    use std::os::unix::ffi::OsStrExt;
     use std::process::{Child, Command, Stdio};
 
     use super::*;
@@ -266,6 +278,64 @@ mod tests {
         searched.sort_unstable();
         assert!(searched.contains(&child.id().cast_signed()), "{searched:?}");
         assert_eq!(listed, searched);
+    }
+
+    #[test]
+    #[expect(unsafe_code, reason = "the standard library opens no file in a child")]
+    fn memory_that_a_child_shares_before_its_exec_is_counted_once() {
+        let _alone = super::super::alone();
+        let own = std::process::id().cast_signed();
+        if !kernel::shares_memory(own, own) {
+            eprintln!("skipped: this kernel does not compare processes");
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let fifo = folder.path().join("fifo");
+        assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+        let path = CString::new(fifo.as_os_str().as_bytes()).unwrap();
+        let before = Tree::children_here();
+        // The child stops in its opening of the FIFO, before `exec`; so does the thread that started it.
+        let spawn = std::thread::spawn(move || {
+            let arguments = [c"true".as_ptr().cast_mut(), std::ptr::null_mut()];
+            let mut child = 0;
+            // SAFETY: All pointers are to live values that end in zeros where they must.
+            unsafe {
+                let mut actions = std::mem::zeroed();
+                libc::posix_spawn_file_actions_init(&mut actions);
+                libc::posix_spawn_file_actions_addopen(
+                    &mut actions,
+                    0,
+                    path.as_ptr(),
+                    libc::O_RDONLY,
+                    0,
+                );
+                let none = std::ptr::null();
+                let started = libc::posix_spawnp(
+                    &mut child,
+                    c"true".as_ptr(),
+                    &actions,
+                    none,
+                    arguments.as_ptr(),
+                    none.cast(),
+                );
+                libc::posix_spawn_file_actions_destroy(&mut actions);
+                assert_eq!(started, 0);
+            }
+            child
+        });
+        let child = loop {
+            let mut new = Tree::children_here();
+            new.retain(|pid| !before.contains(pid));
+            if let Some(child) = new.first() {
+                break *child;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        };
+        let (together, alone) = (Held::of(&[own, child]), Held::of(&[child]));
+        drop(fs::OpenOptions::new().write(true).open(&fifo).unwrap());
+        assert_eq!(spawn.join().unwrap(), child);
+        kernel::wait_for(child).unwrap();
+        assert!(together.resident_bytes < alone.resident_bytes * 3 / 2, "{together:?} {alone:?}");
     }
 
     #[test]
