@@ -3,16 +3,19 @@
 //! A file is written under another name and renamed; one already there is used only if it is ours and holds the same
 //! bytes.
 
-use std::fs::{self, Metadata, OpenOptions};
+use std::fs::{self, Metadata, OpenOptions, Permissions};
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow};
 use rustix::fs::OFlags;
 
 use super::place;
+
+/// All may read the library, for a program may become another user.
+const MODE: u32 = 0o644;
 
 /// Returns the path of a file called `name` that holds `content`, in the first fit of `folders`.
 pub(super) fn extract(content: &[u8], name: &str, folders: &[PathBuf]) -> Result<PathBuf> {
@@ -50,10 +53,11 @@ fn lay(content: &[u8], name: &str, folder: &Path) -> io::Result<PathBuf> {
 
 fn write_new(path: &Path, content: &[u8]) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
-    file.write_all(content)
+    file.write_all(content)?;
+    file.set_permissions(Permissions::from_mode(MODE))
 }
 
-/// True if `path` is a regular file of ours with exactly these bytes.
+/// True if `path` is a regular file of ours with exactly these bytes, which all may read.
 fn holds(path: &Path, content: &[u8]) -> bool {
     let read = || -> io::Result<bool> {
         // Without O_NONBLOCK a FIFO would stop us here for ever.
@@ -74,7 +78,7 @@ fn is_ours(metadata: &Metadata, length: usize) -> bool {
     metadata.is_file()
         && metadata.len() == length as u64
         && metadata.uid() == rustix::process::geteuid().as_raw()
-        && metadata.mode() & 0o022 == 0
+        && metadata.mode() & 0o777 == MODE
 }
 
 #[cfg(test)]

@@ -2,13 +2,15 @@
 //!
 //! A folder is fit when nobody but its owner and root could have put a file there or could swap a folder above it,
 //! when programs may be mapped from it, and when its path survives `LD_PRELOAD`.
+//!
+//! All may read it: a program that root starts may become another user, whose loader must still find the library.
 
 use std::env;
 use std::ffi::OsString;
-use std::fs::{self, DirBuilder, Metadata};
+use std::fs::{self, DirBuilder, Metadata, Permissions};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::StatVfsMountFlags;
@@ -16,6 +18,8 @@ use rustix::fs::StatVfsMountFlags;
 /// Write permission for the group or for all others.
 const OTHERS_WRITE: u32 = 0o022;
 const STICKY: u32 = 0o1000;
+/// Where root's files lie that all may read. Root's home is closed to others.
+const CACHE_OF_THE_SYSTEM: &str = "/var/cache/masu";
 
 /// The facts about this process that decide where files may lie.
 pub(super) struct Surroundings {
@@ -54,6 +58,9 @@ pub(super) fn cache(surroundings: &Surroundings) -> Option<PathBuf> {
 pub(super) fn candidates(surroundings: &Surroundings) -> Vec<PathBuf> {
     let own = format!("masu-{}", surroundings.user);
     let mut folders = Vec::new();
+    if surroundings.user == 0 && absolute(&surroundings.cache_home).is_none() {
+        folders.push(PathBuf::from(CACHE_OF_THE_SYSTEM));
+    }
     folders.extend(cache(surroundings));
     folders.extend(absolute(&surroundings.runtime_folder).map(|folder| folder.join("masu")));
     folders.extend(absolute(&surroundings.temporary_folder).map(|folder| folder.join(&own)));
@@ -61,8 +68,8 @@ pub(super) fn candidates(surroundings: &Surroundings) -> Vec<PathBuf> {
     folders
 }
 
-/// Makes `folder` if it is missing, with access for its owner alone. Returns its true path if the folder is fit,
-/// otherwise the reason why not.
+/// Makes `folder` if it is missing, for all to read; missing folders above it are for their owner alone. Returns its true
+/// path if the folder is fit, otherwise the reason why not.
 pub(super) fn prepare(folder: &Path) -> Result<PathBuf, String> {
     make(folder).map_err(|error| format!("cannot be made: {error}"))?;
     // The folder itself must not be a link: in a shared folder anyone could have left one. Links above the folder are
@@ -102,7 +109,15 @@ fn lets_programs_run(mount: StatVfsMountFlags) -> Result<(), String> {
 }
 
 fn make(folder: &Path) -> io::Result<()> {
-    DirBuilder::new().recursive(true).mode(0o700).create(folder)
+    if let Some(above) = folder.parent() {
+        DirBuilder::new().recursive(true).mode(0o700).create(above)?;
+    }
+    match DirBuilder::new().mode(0o700).create(folder) {
+        // Root's mask may forbid others to read.
+        Ok(()) => fs::set_permissions(folder, Permissions::from_mode(0o755)),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(error),
+    }
 }
 
 /// True if nobody but the `trusted` users could rename the files in the folder of `metadata`.

@@ -24,11 +24,29 @@ fn show_maps() -> Command {
 }
 
 #[test]
-fn a_home_gets_a_cache() {
+fn a_cache_home_gets_the_library() {
     let home = tempfile::tempdir().unwrap();
-    let library = library(show_maps().env("HOME", home.path()).current_dir("/"));
-    let cache = fs::canonicalize(home.path()).unwrap().join(".cache/masu");
+    let library = library(show_maps().env("XDG_CACHE_HOME", home.path()).current_dir("/"));
+    let cache = fs::canonicalize(home.path()).unwrap().join("masu");
     assert_eq!(library.parent(), Some(cache.as_path()));
+}
+
+#[test]
+fn a_program_that_root_starts_as_another_user_finds_the_library() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("skipped: only root can become another user");
+        return;
+    }
+    // As root's own home, closed to others.
+    let home = tempfile::tempdir().unwrap();
+    let user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
+    let mut command = masu(&["run", "--"]);
+    command.args(user).args(["cat", "/proc/self/maps"]).current_dir("/");
+    command.env("HOME", home.path());
+    for variable in ["XDG_CACHE_HOME", "XDG_RUNTIME_DIR"] {
+        command.env_remove(variable);
+    }
+    library(&mut command);
 }
 
 #[test]

@@ -9,11 +9,11 @@ use super::{extract, holds};
 const CONTENT: &[u8] = b"\x7fELF and so on";
 
 #[test]
-fn the_file_holds_the_bytes_and_is_for_its_owner_alone() {
+fn the_file_holds_the_bytes_for_all_to_read() {
     let root = tempfile::tempdir().unwrap();
     let path = extract(CONTENT, "lib.so", &[root.path().join("masu")]).unwrap();
     assert_eq!(fs::read(&path).unwrap(), CONTENT);
-    assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o644);
     assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1, "nothing else is left");
 }
 
@@ -39,13 +39,15 @@ fn a_damaged_file_is_written_again() {
 }
 
 #[test]
-fn a_file_that_others_may_write_to_is_replaced() {
+fn a_file_that_others_may_write_to_or_cannot_read_is_replaced() {
     let root = tempfile::tempdir().unwrap();
     let folders = [root.path().join("masu")];
     let path = extract(CONTENT, "lib.so", &folders).unwrap();
-    fs::set_permissions(&path, Permissions::from_mode(0o666)).unwrap();
-    let path = extract(CONTENT, "lib.so", &folders).unwrap();
-    assert_eq!(fs::metadata(path).unwrap().permissions().mode() & 0o777, 0o600);
+    for mode in [0o666, 0o600] {
+        fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+        let path = extract(CONTENT, "lib.so", &folders).unwrap();
+        assert_eq!(fs::metadata(path).unwrap().permissions().mode() & 0o777, 0o644);
+    }
 }
 
 #[test]

@@ -55,11 +55,20 @@ fn relative_and_missing_folders_are_passed_over() {
 }
 
 #[test]
-fn a_made_folder_is_for_its_owner_alone() {
+fn root_shares_the_cache_of_the_system_first() {
+    let root = Surroundings { user: 0, home: set("/root"), ..bare() };
+    let expected = ["/var/cache/masu", "/root/.cache/masu"].map(PathBuf::from);
+    assert_eq!(candidates(&root)[..2], expected);
+    let told = Surroundings { cache_home: set("/c"), ..root };
+    assert_eq!(candidates(&told)[0], Path::new("/c/masu"));
+}
+
+#[test]
+fn all_may_read_a_made_folder_and_its_owner_alone_those_above() {
     let root = tempfile::tempdir().unwrap();
     let folder = prepare(&root.path().join("deep/er/masu")).unwrap();
-    for made in [&folder, folder.parent().unwrap()] {
-        assert_eq!(fs::metadata(made).unwrap().permissions().mode() & 0o777, 0o700);
+    for (made, mode) in [(&*folder, 0o755), (folder.parent().unwrap(), 0o700)] {
+        assert_eq!(fs::metadata(made).unwrap().permissions().mode() & 0o777, mode);
     }
 }
 

@@ -109,7 +109,8 @@ impl Surroundings {
         let folder = self.folder.path();
         command.current_dir(folder.join("work")).env(MARK, &self.mark).stdin(Stdio::null());
         command.env("TMPDIR", folder.join("tmp")).env("HOME", folder.join("home"));
-        command.env_remove("XDG_CACHE_HOME").env_remove("XDG_RUNTIME_DIR");
+        // Named, for root has a cache of its own outside HOME.
+        command.env("XDG_CACHE_HOME", folder.join("home/.cache")).env_remove("XDG_RUNTIME_DIR");
     }
 
     /// Gives `command` a process group, as a terminal does: a signal reaches masu and all that it runs.
