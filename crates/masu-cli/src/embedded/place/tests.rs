@@ -56,11 +56,11 @@ fn relative_and_missing_folders_are_passed_over() {
 
 #[test]
 fn root_shares_the_cache_of_the_system_first() {
-    let root = Surroundings { user: 0, home: set("/root"), ..bare() };
-    let expected = ["/var/cache/masu", "/root/.cache/masu"].map(PathBuf::from);
+    let root = Surroundings { user: 0, home: set("/home/a"), ..bare() };
+    let expected = ["/var/cache/masu", "/home/a/.cache/masu"].map(PathBuf::from);
     assert_eq!(candidates(&root)[..2], expected);
-    let told = Surroundings { cache_home: set("/c"), ..root };
-    assert_eq!(candidates(&told)[0], Path::new("/c/masu"));
+    let set_apart = Surroundings { cache_home: set("/c"), ..root };
+    assert_eq!(candidates(&set_apart)[0], Path::new("/c/masu"));
 }
 
 #[test]
