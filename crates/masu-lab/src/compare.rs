@@ -88,6 +88,16 @@ pub struct Until {
     pub end: Instant,
     /// This many rounds are made in any case.
     pub rounds: usize,
+    /// After so many rounds, none begins that would leave less than this time before the end: other runs need it.
+    pub spare: Option<(usize, Duration)>,
+}
+
+impl Until {
+    /// Whether no further round begins at `now`, after `rounds` rounds that took `round` each.
+    pub(crate) fn is_over(&self, now: Instant, rounds: usize, round: Duration) -> bool {
+        let spare = self.spare.filter(|(enough, _)| rounds >= *enough).map(|(_, spare)| spare);
+        rounds >= self.rounds && now + round + spare.unwrap_or_default() > self.end
+    }
 }
 
 impl Default for Options {

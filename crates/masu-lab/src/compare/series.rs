@@ -328,9 +328,8 @@ impl Series<'_, '_> {
     ///
     /// INVARIANT: As for a budget, this follows from the time of all rounds together, not from the result of any run.
     fn is_over(&self, rounds: usize) -> bool {
-        let Some(until) = self.until.filter(|until| rounds >= until.rounds) else { return false };
         let round_s = self.progress.clocks[self.index].spent_s() / rounds_made(rounds);
-        Instant::now() + seconds(round_s) > until.end
+        self.until.is_some_and(|until| until.is_over(Instant::now(), rounds, seconds(round_s)))
     }
 }
 

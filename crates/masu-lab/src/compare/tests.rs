@@ -113,8 +113,18 @@ fn rounds_end_with_their_time_but_not_before_so_many() {
     let now = Instant::now();
     let later = now + Duration::from_secs(3600);
     assert_eq!(rounds_made(None), 9);
-    assert_eq!(rounds_made(Some(Until { end: later, rounds: 1 })), 9);
-    assert_eq!(rounds_made(Some(Until { end: now, rounds: 4 })), 4);
+    assert_eq!(rounds_made(Some(Until { end: later, rounds: 1, spare: None })), 9);
+    assert_eq!(rounds_made(Some(Until { end: now, rounds: 4, spare: None })), 4);
+}
+
+#[test]
+fn time_that_other_runs_need_is_left_after_enough_rounds() {
+    let (now, second) = (Instant::now(), Duration::from_secs(1));
+    let until = Until { end: now + 10 * second, rounds: 1, spare: Some((8, 6 * second)) };
+    assert!(!until.is_over(now + 6 * second, 7, second), "too few rounds yet");
+    assert!(until.is_over(now + 6 * second, 8, second));
+    assert!(!until.is_over(now + 2 * second, 8, second), "there is time for both");
+    assert!(until.is_over(now + 10 * second, 3, second));
 }
 
 #[test]

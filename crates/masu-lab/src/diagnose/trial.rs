@@ -67,6 +67,9 @@ const HUGE_MASU: &str = "masu:huge_pages_from=0";
 const HUGE_PAGES: &str = "glibc:huge_pages=1";
 const PADDING: &str = "glibc:top_pad=64M,trim_threshold=64M";
 
+/// Runs that may have hidden a gain of this share say nothing about any.
+const SAYS_NOTHING: f64 = 0.5;
+
 /// The share of the largest gain that a smaller change must get.
 const NEARLY_ALL: f64 = 0.9;
 
@@ -101,7 +104,7 @@ pub struct Trial {
 
 impl Trial {
     /// Makes the runs, until all is decided or their time is over. If time is left, further candidates follow, one by
-    /// one.
+    /// one: candidates that enough rounds left undecided do not take the time of the next one.
     ///
     /// # Errors
     ///
@@ -136,7 +139,8 @@ impl Trial {
         stop: &Stop,
         observe: &mut dyn FnMut(Event<'_>),
     ) -> Result<Proof, Error> {
-        let until = Some(Until { end, rounds: 1 });
+        let spare = (!self.rest.is_empty()).then_some((pace::ROUNDS_APART, self.one_more));
+        let until = Some(Until { end, rounds: 1, spare });
         let options =
             CompareOptions { until, open: Some(rounds::open), ..CompareOptions::default() };
         prove::prove_by(&rounds::RULES, &self.plan, &options, stop, observe)
@@ -147,18 +151,21 @@ impl Trial {
         let findings = std::mem::take(&mut diagnosis.findings);
         diagnosis.findings = with_trial(findings, &proof);
         locality::name(&mut diagnosis.findings, &proof, &diagnosis.facts);
-        if !self.rest.is_empty() {
-            let untried: Vec<&Variant> = self.rest.iter().map(|row| &row.variant).collect();
-            let names = names_of(&untried);
-            leave_open(&mut diagnosis.findings, &proof, &names);
+        let untried: Vec<&Variant> = self.rest.iter().map(|row| &row.variant).collect();
+        let failed = self.failed.iter().map(|(row, _)| &row.variant);
+        let unknown: Vec<&Variant> = untried.iter().copied().chain(failed).collect();
+        if !unknown.is_empty() {
+            leave_open(&mut diagnosis.findings, &proof, &names_of(&unknown));
+        }
+        if !untried.is_empty() {
             diagnosis.not_seen.push(format!(
-                "whether {names} would gain: there was no time; try it with: {}",
+                "whether {} would gain: there was no time; try it with: {}",
+                names_of(&untried),
                 line(&diagnosis.command, &untried)
             ));
         }
         for (row, error) in &self.failed {
             let name = name_of(&row.variant.label);
-            leave_open(&mut diagnosis.findings, &proof, name);
             diagnosis.not_seen.push(format!("whether {name} would gain: {error}"));
         }
         diagnosis.findings.sort_by_key(Finding::order);
@@ -169,19 +176,16 @@ impl Trial {
 /// Leaves open that the `untried` candidates gain: memory is not called fine because of those in `proof`.
 fn leave_open(findings: &mut [Finding], proof: &Proof, untried: &str) {
     let tried: Vec<&str> = proof.remedies.iter().map(|one| name_of(&one.medians.label)).collect();
-    let tried = tried.join(", ");
+    let hidden = hidden(proof);
     for one in findings.iter_mut().filter(|one| one.id == Id::MemoryIsFine) {
-        if one.confidence > Confidence::Low {
-            one.title = format!(
-                "Less than {} is gained by {tried}; not tried: {untried}",
-                percent(if one.confidence == Confidence::High {
-                    GAIN_DENIED
-                } else {
-                    2.0 * GAIN_DENIED
-                })
-            );
-        }
-        one.confidence = Confidence::Low;
+        let title = if hidden < SAYS_NOTHING {
+            let (most, tried) = (percent(hidden), tried.join(", "));
+            format!("At most {most} is gained by {tried}; not tried: {untried}")
+        } else {
+            format!("Whether another malloc or a setting gains is not known; not tried: {untried}")
+        };
+        let evidence = std::mem::take(&mut one.evidence);
+        *one = Finding { evidence, ..Finding::new(Id::MemoryOpen, Confidence::Low, title) };
     }
     less_sure_than_memory(findings);
 }
@@ -489,8 +493,7 @@ fn held_against(mut finding: Finding, proof: &Proof) -> Finding {
 
 /// The finding "memory is not its problem" after a trial that showed no gain.
 fn fine(mut finding: Finding, proof: &Proof, tried: &[String]) -> Finding {
-    let hidden =
-        proof.remedies.iter().map(|one| could_hide(one, proof.primary)).fold(0.0, f64::max);
+    let hidden = hidden(proof);
     finding.evidence.extend_from_slice(tried);
     if proof.remedies.is_empty() {
         finding.confidence = Confidence::Low;
@@ -507,10 +510,14 @@ fn fine(mut finding: Finding, proof: &Proof, tried: &[String]) -> Finding {
         );
         return finding;
     }
-    finding.evidence.push(format!(
-        "a gain of up to {} could have stayed unseen in so few runs; `masu compare` makes more",
-        percent(hidden.min(1.0))
-    ));
+    finding.evidence.push(if hidden < SAYS_NOTHING {
+        format!(
+            "a gain of up to {} could have stayed unseen in so few runs; `masu compare` makes more",
+            percent(hidden)
+        )
+    } else {
+        "the runs are too few, or too unlike, to show a gain or to rule one out; `masu compare` makes more".to_owned()
+    });
     if hidden < 2.0 * GAIN_DENIED && !proof.remedies.iter().any(|one| leans(one, proof.primary)) {
         finding.confidence = Confidence::Medium;
         finding.title =
@@ -567,6 +574,11 @@ fn could_hide(remedy: &Proved, primary: Measure) -> f64 {
         Some((low, _)) => (1.0 - low).max(0.0),
         None => 1.0,
     }
+}
+
+/// The largest gain that the runs of any remedy may have failed to show.
+fn hidden(proof: &Proof) -> f64 {
+    proof.remedies.iter().map(|one| could_hide(one, proof.primary)).fold(0.0, f64::max)
 }
 
 #[cfg(test)]

@@ -174,14 +174,38 @@ fn what_was_not_tried_on_a_busy_machine_is_not_called_fine() {
 }
 
 #[test]
-fn where_something_was_not_tried_the_title_says_so_in_place_of_fine() {
-    for (low, high, gain) in [(0.98, 1.02, "8 %"), (0.88, 1.1, "16 %")] {
+fn where_something_was_not_tried_memory_is_not_called_fine() {
+    let left = |low, high| {
         let proof = proof(vec![remedy("masu", 1.0, low, high)]);
         let mut findings = with_trial(fine_so_far(), &proof);
         leave_open(&mut findings, &proof, "huge pages");
-        let title = format!("Less than {gain} is gained by another malloc; not tried: huge pages");
-        assert_eq!((&findings[0].title, findings[0].confidence), (&title, Confidence::Low));
+        findings.remove(0)
+    };
+    for (low, high, gain) in [(0.943, 1.105, "6 %"), (0.847, 1.225, "15 %")] {
+        let open = left(low, high);
+        let title = format!("At most {gain} is gained by another malloc; not tried: huge pages");
+        assert_eq!(
+            (open.id, open.confidence, &open.title),
+            (Id::MemoryOpen, Confidence::Low, &title)
+        );
+        // The page has one number for one interval.
+        let others = open.evidence.iter().filter(|line| line.starts_with("a gain of up to"));
+        others.for_each(|line| assert!(line.contains(gain), "{open:?}"));
     }
+    // Without a trial's runs the title gives no number.
+    let mut findings = fine_so_far();
+    let none = proof(vec![Proved { wall: None, ..remedy("masu", 1.0, 0.98, 1.02) }]);
+    leave_open(&mut findings, &none, "huge pages");
+    assert!(findings[0].title.starts_with("Whether another malloc"), "{findings:?}");
+    assert!(!findings[0].title.contains('%'), "{findings:?}");
+}
+
+#[test]
+fn runs_that_show_nothing_give_no_number() {
+    let proof = proof(vec![Proved { wall: None, ..remedy("masu", 1.0, 0.98, 1.02) }]);
+    let open = with_trial(fine_so_far(), &proof).remove(0);
+    assert_eq!((open.id, open.confidence), (Id::MemoryOpen, Confidence::Low));
+    assert!(open.evidence.iter().all(|line| !line.contains("100 %")), "{open:?}");
 }
 
 #[test]
@@ -411,6 +435,7 @@ fn a_further_candidate_that_cannot_be_run_is_named_with_the_reason() {
     trial.conclude(&mut diagnosis, proof(vec![remedy("masu", 1.0, 0.98, 1.02)]));
     assert!(diagnosis.not_seen[0].ends_with("did not take effect: why"), "{diagnosis:?}");
     assert!(diagnosis.findings[0].title.contains("not tried: "), "{diagnosis:?}");
+    assert_eq!(diagnosis.findings[0].id, Id::MemoryOpen);
     assert_eq!(diagnosis.findings[0].confidence, Confidence::Low);
 }
 
