@@ -222,7 +222,8 @@ pub fn after(
         return Err(format!("whether another malloc gains: none can be preloaded, {refusal}"));
     }
     let has_settings = workload.program.libc == Libc::Glibc && facts.malloc.name == GLIBC;
-    let variants: Vec<Variant> = candidates(named, facts)
+    let count_named = named.len();
+    let mut variants: Vec<Variant> = candidates(named, facts)
         .into_iter()
         .filter(|spec| has_settings || !spec.starts_with(GLIBC))
         .filter(|spec| reference.label != *spec)
@@ -238,6 +239,9 @@ pub fn after(
             line(&diagnosis.command, &variants.iter().collect::<Vec<_>>())
         ));
     };
+    if count < count_named {
+        malloc_first(&mut variants, &facts.malloc.name);
+    }
     // The time ends a trial: the length of a run beside others is known only after some runs.
     let mut plan = prove::plan(workload, reference, &variants, ROUNDS_MAX);
     let rest = plan.cases[0].rows.split_off(1 + count);
@@ -256,6 +260,14 @@ pub fn after(
         failed: Vec::new(),
         one_more: Duration::from_secs_f64(pace.needed_s(1, rounds::FIRST, beside)),
     }))
+}
+
+/// Puts another malloc before the settings of the present one, for a trial without time for all that findings name: a
+/// setting gains against one cause, another malloc mostly against all.
+fn malloc_first(variants: &mut [Variant], present: &str) {
+    if let Some(at) = variants.iter().position(|one| !one.label.starts_with(present)) {
+        variants[..=at].rotate_right(1);
+    }
 }
 
 fn names_of(variants: &[&Variant]) -> String {

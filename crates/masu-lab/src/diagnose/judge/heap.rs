@@ -48,9 +48,7 @@ impl Costs {
         let moves = &calls.moves;
         let price = |service| facts.price_s(service);
         let (breaks, maps) = (moves.break_pairs(), moves.map_pairs());
-        // Faults beyond the memory given back are no second touches: they are first touches of more than one process.
-        let returned_pages = moves.returned_bytes / facts.memory.os_page_bytes.max(1);
-        let refaults = facts.memory.refaults.unwrap_or(0).min(returned_pages);
+        let refaults = touched_again(facts, calls);
         let page_s = price(Service::PageFault) + price(Service::PageReturn);
         Costs {
             pairs: breaks + maps,
@@ -75,6 +73,13 @@ impl Costs {
         self.pairs >= self.purges
             && self.returned_bytes / (self.pairs + self.purges).max(1) < STORM_BYTES_A_RETURN
     }
+}
+
+/// Pages that were given back and touched again.
+pub(super) fn touched_again(facts: &Facts, calls: &CallFacts) -> u64 {
+    // Faults beyond the memory given back are no second touches: they are first touches of more than one process.
+    let returned_pages = calls.moves.returned_bytes / facts.memory.os_page_bytes.max(1);
+    facts.memory.refaults.unwrap_or(0).min(returned_pages)
 }
 
 fn certain(share: f64) -> Confidence {

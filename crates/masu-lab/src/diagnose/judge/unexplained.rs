@@ -7,9 +7,10 @@ use super::super::thresholds::{
     CAUSE_SHARE, COMPUTES, CPU_MIN_S, FIRST_TOUCH_SHARE, HUGE_BYTES, HUGE_PAGE, IDLE_SHARE,
     LOCK_WAITS, LOOKS_MIN, MEMORY_IS_FINE_SHARE, REACHED_SHARE, USER_SHARE, WAITS,
 };
-use super::explain;
+use super::heap::touched_again;
 use super::locks::of_few_locks;
 use super::waits::Waits;
+use super::{explain, has};
 use masu_run::calls::{OwnMoves, Owner};
 use masu_run::prices::Service;
 use masu_run::quantity::{bytes, count, percent, seconds};
@@ -33,9 +34,10 @@ pub(super) fn clear(facts: &Facts, found: &[Finding]) -> Vec<Finding> {
     findings
 }
 
-/// The first touches of memory, page for page, take a good part of the run. If no possible change saves enough of that
-/// time, there is no finding, and the explanation comes back as evidence.
-fn first_touch(facts: &Facts, faults_s: f64, costs: String) -> Result<Finding, String> {
+/// The first touches of `pages` pages take a good part of the run. If no possible change saves enough of that time,
+/// there is no finding, and the explanation comes back as evidence.
+fn first_touch(facts: &Facts, pages: u64, costs: String) -> Result<Finding, String> {
+    let faults_s = pages as f64 * facts.price_s(Service::PageFault);
     let share = facts.share(faults_s);
     let title = format!("Touching memory for the first time takes {} of its time", percent(share));
     let mut remedies = vec![Remedy::code(
@@ -43,7 +45,7 @@ fn first_touch(facts: &Facts, faults_s: f64, costs: String) -> Result<Finding, S
         "touch less memory, or reuse the same memory",
         "a change of the program",
     )];
-    let touched = facts.memory.minor_faults * facts.memory.os_page_bytes;
+    let touched = pages * facts.memory.os_page_bytes;
     let moves = facts.calls.as_ref().map(|calls| calls.moves);
     let asked = moves.map(|moves| moves.asked_by_malloc_bytes());
     let mut evidence = vec![costs];
@@ -88,6 +90,25 @@ fn first_touch(facts: &Facts, faults_s: f64, costs: String) -> Result<Finding, S
     let mut finding = Finding::new(Id::FirstTouch, Confidence::Medium, title).sharing(share);
     finding.evidence = evidence;
     Ok(finding.remedied(remedies))
+}
+
+/// First touches beside a storm of faults: keeping free memory saves none of them, and huge pages save both.
+fn touched_beside_a_storm(facts: &Facts, found: &[Finding]) -> Option<Finding> {
+    let calls = facts.calls.as_ref().filter(|_| has(found, &[Id::FaultStorm]))?;
+    let pages = facts.memory.minor_faults.saturating_sub(touched_again(facts, calls));
+    let price_s = facts.price_s(Service::PageFault);
+    let faults_s = pages as f64 * price_s;
+    if facts.share(faults_s) < FIRST_TOUCH_SHARE {
+        return None;
+    }
+    let costs = format!(
+        "{} pages besides those touched again × {} = {}",
+        count(pages as f64),
+        seconds(price_s),
+        seconds(faults_s)
+    );
+    let touch = first_touch(facts, pages, costs).ok()?;
+    touch.remedies.iter().any(|remedy| remedy.variant.is_some()).then_some(touch)
 }
 
 /// Threads wait for the malloc's locks so often that the waits would be a cause if all of them slept.
@@ -193,7 +214,7 @@ fn memory(facts: &Facts, found: &[Finding]) -> Option<Finding> {
         Id::Growth,
     ];
     if explain(facts, found, &of_memory) {
-        return None;
+        return touched_beside_a_storm(facts, found);
     }
     let calls = facts.calls.as_ref()?;
     let price = |service| facts.price_s(service);
@@ -221,7 +242,7 @@ fn memory(facts: &Facts, found: &[Finding]) -> Option<Finding> {
     }
     let mut beyond = None;
     if is_long_enough && facts.share(faults_s) >= FIRST_TOUCH_SHARE {
-        match first_touch(facts, faults_s, listing.clone()) {
+        match first_touch(facts, facts.memory.minor_faults, listing.clone()) {
             Ok(finding) => return Some(finding),
             Err(why) => beyond = Some(why),
         }

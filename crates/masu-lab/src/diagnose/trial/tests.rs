@@ -300,6 +300,20 @@ fn what_a_finding_names_is_tried_first_and_once() {
 }
 
 #[test]
+fn without_time_for_all_that_is_named_another_malloc_comes_first() {
+    let of = |labels: &[&str]| -> Vec<Variant> {
+        let variant = |label: &&str| Variant { label: (*label).to_owned(), ..Variant::default() };
+        labels.iter().map(variant).collect()
+    };
+    let mut variants = of(&["glibc:top_pad=64M", "glibc:arenas=8", "masu", HUGE_MASU]);
+    malloc_first(&mut variants, GLIBC);
+    assert_eq!(variants, of(&["masu", "glibc:top_pad=64M", "glibc:arenas=8", HUGE_MASU]));
+    let mut settings = of(&["glibc:top_pad=64M"]);
+    malloc_first(&mut settings, GLIBC);
+    assert_eq!(settings, of(&["glibc:top_pad=64M"]));
+}
+
+#[test]
 fn memory_that_is_held_stands_beside_a_gain_and_says_where_there_is_none() {
     let held = || vec![Finding::new(Id::Retention, Confidence::Medium, "Held").sharing(0.6)];
     let gain = with_trial(held(), &proof(vec![remedy("masu", 0.75, 0.7, 0.8)]));

@@ -65,3 +65,38 @@ fn first_touches_are_no_finding_where_nothing_saves_them() {
     again.memory.refaults = Some(20_000);
     assert_eq!(causes(&again), [Id::FirstTouch]);
 }
+
+/// LibreOffice as it was recorded: 300,000 page faults, not half of them of memory that it had given back.
+#[test]
+fn first_touches_beside_a_storm_of_faults_are_a_cause_of_their_own() {
+    let memory = Memory {
+        peak_rss_bytes: 214 * MIB,
+        minor_faults: 300_000,
+        refaults: Some(134_000),
+        ..quiet().memory
+    };
+    let clock = Clock { wall_s: 1.3, user_s: 0.7, sys_s: 0.5, own_sys_s: 0.5, ..Clock::default() };
+    let facts = |asked_bytes| {
+        let mut facts = calling(Facts { memory, clock, ..quiet() }, |calls| {
+            calls.moves = Moves {
+                break_downs: 34,
+                purges: 59,
+                asked_bytes,
+                returned_bytes: 1_600 * MIB,
+                ..Moves::default()
+            };
+        });
+        facts.prices.known.push(price(Service::HugePageFault, 27_000.0));
+        facts.prices.known.retain(|one| one.service != Service::PageFault);
+        facts.prices.known.push(price(Service::PageFault, 1_200.0));
+        facts
+    };
+    let both = judge(&facts(1_190 * MIB));
+    let of = |id| both.iter().find(|one| one.id == id).unwrap_or_else(|| panic!("{both:?}"));
+    assert!(variants(of(Id::FaultStorm), RemedyKind::Setting)[0].contains("trim_threshold"));
+    let touch = of(Id::FirstTouch);
+    assert_eq!(variants(touch, RemedyKind::Setting), ["glibc:huge_pages=1"]);
+    assert!(touch.evidence[0].starts_with("166,000 pages"), "{touch:?}");
+    // Where the malloc asked for little, huge pages of its own save nothing.
+    assert_eq!(causes(&facts(100 * MIB)), [Id::FaultStorm]);
+}
