@@ -292,7 +292,9 @@ fn announcement(plan: &Plan, is_most: bool) -> String {
         _ => String::new(),
     };
     let tables = plan.cases.len();
-    report::notice(&format!("Comparing {name}: {tables} tables, {rows} warm-ups{count}."))
+    let most = plan.cases.iter().map(|prepared| prepared.rows.len()).max().unwrap_or(0);
+    let few = report::too_few(&plan.rounds, is_most, most);
+    report::notice(&format!("Comparing {name}: {tables} tables, {rows} warm-ups{count}.{few}"))
 }
 
 /// Applies the gate. A variant that is surely slower fails. A variant about which the runs cannot tell is reported and

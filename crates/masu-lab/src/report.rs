@@ -40,7 +40,7 @@ pub(crate) use masu_run::quantity::ratio;
 pub use masu_run::quantity::{about, bytes, count, digits, nanoseconds, seconds};
 pub(crate) use plot::bars_of_bytes;
 pub use plot::{Bar, Chart, Line, bars, lines, standalone};
-pub use settings::plan;
+pub use settings::{plan, too_few};
 pub use tuning::tuned;
 
 pub use masu_run::workload::{COMMAND_LINES, shortened};

@@ -3,6 +3,7 @@
 
 use crate::page::{Block, Form, Page, Statement, Tone};
 use crate::results::Rounds;
+use crate::statistics::{Level, pairs_needed};
 use masu_run::Variant;
 
 /// The variants that are about to be compared, with versions and the effect of their settings.
@@ -15,14 +16,25 @@ pub fn plan(variants: &[Variant], rounds: &Rounds, is_most: bool) -> String {
         Rounds::UntilDecided { most } => format!("up to {most} runs"),
         Rounds::Budget { .. } => "runs until it is clear".to_owned(),
     };
+    let few = too_few(rounds, is_most, variants.len());
     let mut page = Page::default();
     page.say(
-        format!("Comparing {}: a warm-up of each, then {each}.", names.join(", ")),
+        format!("Comparing {}: a warm-up of each, then {each}.{few}", names.join(", ")),
         Tone::Plain,
     );
     let statement = |(label, text): (&str, String)| Statement::new(label, text, Tone::Dim);
     page.push(Block::Statements(lines(variants).into_iter().map(statement).collect()));
     page.render(Form::Text, "").trim_end().to_owned()
+}
+
+/// The sentence, after a space, that so many runs of `rows` variants give no verdict; empty if they may give one.
+pub fn too_few(rounds: &Rounds, is_most: bool, rows: usize) -> String {
+    let Rounds::Fixed(runs) = *rounds else { return String::new() };
+    let needed = pairs_needed(rows.saturating_sub(1), Level::TABLE);
+    if is_most || rows < 2 || runs >= needed {
+        return String::new();
+    }
+    format!(" That is too few for a verdict, which takes {needed} (-n {needed}).")
 }
 
 /// The variant with its allocator's version, if the label leaves room for one.
@@ -75,5 +87,25 @@ mod tests {
         let (sets, trap) = text.split_once("; ").unwrap();
         assert_eq!(sets, "sets GLIBC_TUNABLES=glibc.malloc.top_pad=1048576");
         assert!(trap.contains("`top_pad` alone"), "{text}");
+    }
+
+    #[test]
+    fn runs_too_few_for_a_verdict_are_said_before_they_are_made() {
+        let variants = ["system", "a", "b", "c", "d"]
+            .map(|label| Variant { label: label.to_owned(), ..Variant::default() });
+        let said = |rounds, is_most| {
+            let page = plan(&variants, &rounds, is_most);
+            page.split_whitespace().collect::<Vec<_>>().join(" ")
+        };
+        let five = said(Rounds::Fixed(5), false);
+        let few = "then 5 runs. That is too few for a verdict, which takes 10 (-n 10).";
+        assert!(five.ends_with(few), "{five}");
+        let enough = [(Rounds::Fixed(10), false), (Rounds::Fixed(5), true)];
+        for (rounds, is_most) in
+            enough.into_iter().chain([(Rounds::UntilDecided { most: 5 }, false)])
+        {
+            assert!(!said(rounds, is_most).contains("too few"), "{rounds:?}");
+        }
+        assert_eq!(too_few(&Rounds::Fixed(1), false, 1), "", "one variant has no verdict");
     }
 }

@@ -68,11 +68,30 @@ fn cells(row: &Row, shown: &[Measure], detail: Detail) -> Vec<Cell> {
     if detail == Detail::Brief {
         cells.iter_mut().skip(1).for_each(|cell| cell.interval.clear());
     }
+    for (cell, of) in cells.iter_mut().zip(shown).skip(1) {
+        if row.estimate(*of).is_some_and(is_of_ticks) {
+            *cell = Cell { text: std::mem::take(&mut cell.text), ..Cell::default() };
+        }
+    }
     let is_empty = row.estimates.iter().all(|estimate| estimate.median.is_none());
     if let Some(first) = cells.first_mut().filter(|_| is_empty) {
         first.text = "no run that counts".into();
     }
     cells
+}
+
+/// The kernel divides CPU time into user and system time by its ticks, 4 or 10 ms apart: below so many seconds the
+/// ratio of either is a ratio of a few ticks.
+const TICKS_S: f64 = 0.02;
+
+/// Whether a ratio of user or system time is one of ticks, and shows no difference.
+fn is_of_ticks(estimate: &Estimate) -> bool {
+    let Estimate { measure, median: Some(median), ratio: Some(ratio), .. } = estimate else {
+        return false;
+    };
+    matches!(measure, Measure::User | Measure::Sys)
+        && measure::side(*measure, ratio) == Side::Open
+        && median.max(median / ratio.estimate) < TICKS_S
 }
 
 /// A median, and below it the ratio with its tone.

@@ -81,6 +81,23 @@ fn a_single_value_of_each_is_shown() {
     }
 }
 
+#[test]
+fn a_few_ticks_of_the_kernels_clock_have_no_ratio() {
+    let has_ratio_of_sys = |low, estimate, high| {
+        let seen = Verdict::NoDifferenceShown { could_have_seen: 0.02 };
+        let mut other = row("masu", seen, Some((low, estimate, high)));
+        for one in other.estimates.iter_mut().filter(|one| one.measure != Measure::Sys) {
+            one.ratio = None;
+        }
+        let document = document(vec![row("glibc", Verdict::Reference, None), other], &[]);
+        plain(&render(&document, Format::Text)).contains(&format!("×{estimate}"))
+    };
+    // The reference has 12 ms.
+    assert!(!has_ratio_of_sys(0.8, 1.587, 2.1), "a difference of a tick or two");
+    assert!(has_ratio_of_sys(1.2, 1.587, 1.8), "it was shown all the same");
+    assert!(has_ratio_of_sys(0.8, 1.723, 2.1), "more than a few ticks");
+}
+
 #[track_caller]
 fn fits(page: &str) {
     assert!(page.lines().all(|line| line.chars().count() <= 80), "{page}");
