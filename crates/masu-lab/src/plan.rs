@@ -297,7 +297,7 @@ impl Making<'_> {
                 let mut variant = match resolved(known, spec, program) {
                     Ok(variant) => variant,
                     Err(error) if *optional => {
-                        let label = format!("{spec}{}", parameter::label(values));
+                        let label = format!("{}{}", spec.label(), parameter::label(values));
                         left_out.push(LeftOut { label, reason: error.to_string() });
                         continue;
                     }
@@ -350,7 +350,7 @@ impl Making<'_> {
     ) -> Result<Vec<Named>, Error> {
         let has_rows = !self.entry.parameters.is_empty();
         let system = || Named {
-            spec: Spec { allocator: "system".to_owned(), settings: Vec::new() },
+            spec: Spec { allocator: "system".to_owned(), ..Spec::default() },
             optional: false,
         };
         match &self.entry.variants {
@@ -440,7 +440,7 @@ impl Making<'_> {
 }
 
 fn bare(allocator: String) -> Spec {
-    Spec { allocator, settings: Vec::new() }
+    Spec { allocator, ..Spec::default() }
 }
 
 /// The variant of `spec` for `program`; the error says why a malloc that should exist is missing.

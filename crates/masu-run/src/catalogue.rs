@@ -162,7 +162,7 @@ impl Catalogue {
         }
         let linked = program.linked_malloc.as_deref().filter(|_| spec.allocator == "system");
         Ok(Variant {
-            label: spec.to_string(),
+            label: spec.label(),
             allocator: linked.map_or_else(|| allocator.name.clone(), malloc_of),
             version: allocator.version.clone().filter(|_| linked.is_none()),
             library: preloaded.then(|| allocator.path.clone()),
@@ -179,11 +179,11 @@ impl Catalogue {
         let mut variants: Vec<Variant> = Vec::new();
         if program.linked_malloc.is_some() {
             // The program as it is, which is not the C library's malloc.
-            let spec = Spec { allocator: "system".to_owned(), settings: Vec::new() };
+            let spec = Spec { allocator: "system".to_owned(), ..Spec::default() };
             variants.extend(self.resolve(&spec, program));
         }
         for allocator in self.allocators.iter().filter(|allocator| allocator.name != HARDENED) {
-            let spec = Spec { allocator: allocator.name.clone(), settings: Vec::new() };
+            let spec = Spec { allocator: allocator.name.clone(), ..Spec::default() };
             if !allocator.preloaded
                 && allocator.libc != program.libc
                 && program.libc != Libc::Static

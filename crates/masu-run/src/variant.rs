@@ -1,4 +1,4 @@
-//! A variant: an allocator with its settings, written `ALLOCATOR[:NAME=VALUE,…]`.
+//! A variant: an allocator with its settings, written `ALLOCATOR[:NAME=VALUE,…]`, a library also `NAME=PATH[:…]`.
 //!
 //! [`Spec`] is the text understood; [`Variant`] is ready to run: the library to preload and the environment to set.
 //! [`Catalogue::resolve`] leads from one to the other, by the table in [`settings`]. The user's own `LD_PRELOAD`,
@@ -36,8 +36,10 @@ const MALLOC_CONF: &str = "MALLOC_CONF";
 /// assert_eq!(spec.to_string(), "glibc:top_pad=64M,trim_threshold=64M");
 /// # Ok::<(), masu_run::Error>(())
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Spec {
+    /// The user's own name for a library, written `NAME=PATH`; pages show it in place of the path.
+    pub name: Option<String>,
     /// The allocator's name in the catalogue, or a path (anything with a `/`) to its library.
     pub allocator: String,
     /// The settings in the order given: name and value as written, a `\,` in a value unescaped.
@@ -47,7 +49,7 @@ pub struct Spec {
 impl FromStr for Spec {
     type Err = Error;
 
-    /// Understands `ALLOCATOR[:NAME=VALUE,…]`. The settings are checked only once the allocator is known, in
+    /// Understands `ALLOCATOR[:NAME=VALUE,…]` and `NAME=PATH[:NAME=VALUE,…]`. The settings are checked only once the allocator is known, in
     /// [`Catalogue::resolve`](crate::Catalogue::resolve).
     fn from_str(text: &str) -> Result<Spec, Error> {
         let wrong = |reason: String| Error::Variant { variant: text.to_owned(), reason };
@@ -55,6 +57,18 @@ impl FromStr for Spec {
             Some((allocator, rest)) => (allocator, Some(rest)),
             None => (text, None),
         };
+        // A name has no `/`, and a path has one: `./a=b/lib.so` is a path, `masu:a=/b` a setting.
+        let named = allocator
+            .split_once('=')
+            .filter(|(name, path)| !name.is_empty() && !name.contains('/') && path.contains('/'));
+        let (name, allocator) = match named {
+            Some((name, path)) => (Some(name.to_owned()), path),
+            None => (None, allocator),
+        };
+        if name.as_deref() == Some("system") {
+            let reason = "`system` is the malloc that the program has; take another name";
+            return Err(wrong(reason.to_owned()));
+        }
         if allocator.is_empty() {
             return Err(wrong("no allocator named; write ALLOCATOR[:NAME=VALUE,…]".to_owned()));
         }
@@ -74,7 +88,7 @@ impl FromStr for Spec {
             }
             settings.push((name.to_owned(), value.to_owned()));
         }
-        Ok(Spec { allocator: allocator.to_owned(), settings })
+        Ok(Spec { name, allocator: allocator.to_owned(), settings })
     }
 }
 
@@ -93,8 +107,19 @@ pub(crate) fn split_at_commas(text: &str) -> Vec<String> {
     parts
 }
 
+impl Spec {
+    /// The variant's name on pages: as it was written, or with the user's own name in place of the path.
+    pub fn label(&self) -> String {
+        let allocator = self.name.as_ref().unwrap_or(&self.allocator).clone();
+        Spec { name: None, allocator, settings: self.settings.clone() }.to_string()
+    }
+}
+
 impl fmt::Display for Spec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(name) = &self.name {
+            write!(f, "{name}=")?;
+        }
         f.write_str(&self.allocator)?;
         for (index, (name, value)) in self.settings.iter().enumerate() {
             let separator = if index == 0 { ':' } else { ',' };
@@ -107,7 +132,8 @@ impl fmt::Display for Spec {
 /// An allocator with its settings, ready to run one program.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Variant {
-    /// The user's name for it: the variant as written, then the values of its parameters. Unique within a comparison.
+    /// The user's name for it: the variant as [written](Spec::label), then the values of its parameters. Unique within
+    /// a comparison.
     pub label: String,
     /// The allocator's name in the catalogue, or its library's path.
     pub allocator: String,

@@ -54,12 +54,23 @@ fn named(variant: &Variant) -> String {
     }
 }
 
-/// The label of each variant that sets something, with its settings and the notes on them.
+/// The library behind a name that the user gave it.
+fn library(variant: &Variant) -> Option<String> {
+    let path = variant.library.as_ref()?;
+    let name = variant.label.split([':', ' ']).next().unwrap_or_default();
+    let is_named = name != variant.allocator && !name.contains('/');
+    is_named.then(|| format!("is {}", path.display()))
+}
+
+/// The label of each variant that sets something, with its settings and the notes on them, or that has a name of the
+/// user's.
 pub(super) fn lines(variants: &[Variant]) -> Vec<(&str, String)> {
     let line = |variant: &'_ Variant| {
         let set = variant.translation();
-        let first = (!set.is_empty()).then(|| format!("sets {}", set.join(" ")))?;
-        Some(std::iter::once(first).chain(variant.notes()).collect::<Vec<_>>().join("; "))
+        let sets = (!set.is_empty()).then(|| format!("sets {}", set.join(" ")));
+        let said: Vec<String> =
+            library(variant).into_iter().chain(sets).chain(variant.notes()).collect();
+        (!said.is_empty()).then(|| said.join("; "))
     };
     variants.iter().filter_map(|variant| Some((variant.label.as_str(), line(variant)?))).collect()
 }
@@ -87,6 +98,18 @@ mod tests {
         let (sets, trap) = text.split_once("; ").unwrap();
         assert_eq!(sets, "sets GLIBC_TUNABLES=glibc.malloc.top_pad=1048576");
         assert!(trap.contains("`top_pad` alone"), "{text}");
+    }
+
+    #[test]
+    fn a_library_with_a_name_is_said_with_its_path() {
+        let of = |label: &str| Variant {
+            label: label.to_owned(),
+            allocator: "masu".to_owned(),
+            library: Some("/opt/libmasu.so".into()),
+            ..Variant::default()
+        };
+        let variants = ["new", "/opt/libmasu.so", "masu", "masu:retain=1M"].map(of);
+        assert_eq!(lines(&variants), [("new", "is /opt/libmasu.so".to_owned())]);
     }
 
     #[test]

@@ -139,7 +139,7 @@ pub fn named_by(findings: &[Finding]) -> Vec<Spec> {
 }
 
 fn bare(allocator: &str) -> Spec {
-    Spec { allocator: allocator.to_owned(), settings: Vec::new() }
+    Spec { allocator: allocator.to_owned(), ..Spec::default() }
 }
 
 /// `allocator` with each of the settings worth trying.

@@ -37,6 +37,20 @@ fn glibc_settings_become_tunables_in_bytes() {
 }
 
 #[test]
+fn a_library_may_have_a_name_that_is_no_setting() {
+    let spec: Spec = "new=/opt/lib/libmasu.so:retain=64M".parse().unwrap();
+    assert_eq!((spec.name.as_deref(), &*spec.allocator), (Some("new"), "/opt/lib/libmasu.so"));
+    assert_eq!(spec.label(), "new:retain=64M");
+    assert_eq!(spec.to_string(), "new=/opt/lib/libmasu.so:retain=64M");
+    for path in ["./a=b/lib.so", "/a=b/lib.so", "masu:env.A=/b", "masu"] {
+        let spec: Spec = path.parse().unwrap();
+        assert_eq!((spec.name.as_deref(), spec.label()), (None, path.to_owned()));
+    }
+    let refused = "system=/lib/lib.so".parse::<Spec>().unwrap_err().to_string();
+    assert!(refused.contains("take another name"), "{refused}");
+}
+
+#[test]
 fn an_unknown_setting_lists_the_known_ones() {
     let message = settle_text("glibc:toppad=1", "glibc").unwrap_err();
     assert!(message.contains("toppad") && message.contains("trim_threshold"), "{message}");
