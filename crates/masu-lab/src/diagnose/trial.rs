@@ -29,7 +29,7 @@ mod locality;
 mod pace;
 mod rounds;
 
-use gain::{Gain, gain, in_a_line, name_of, remedy_of};
+use gain::{Gain, gain, in_a_line, name_of, names_of, remedy_of};
 use pace::Pace;
 
 /// The most rounds: more of them narrow the intervals by too little.
@@ -268,11 +268,6 @@ fn malloc_first(variants: &mut [Variant], present: &str) {
     if let Some(at) = variants.iter().position(|one| !one.label.starts_with(present)) {
         variants[..=at].rotate_right(1);
     }
-}
-
-fn names_of(variants: &[&Variant]) -> String {
-    let names: Vec<&str> = variants.iter().map(|one| name_of(&one.label)).collect();
-    names.join(", ")
 }
 
 /// Notes why a program was not tried, as a sentence for [`Diagnosis::not_seen`]. Memory is called fine with low

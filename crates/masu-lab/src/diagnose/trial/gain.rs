@@ -9,6 +9,7 @@ use super::super::thresholds::{CAUSE_SHARE, LITTLE_SHARE};
 use super::{CANDIDATES, GLIBC, NEARLY_ALL};
 use crate::Measure;
 use crate::prove::{Proof, Proved, Shown};
+use masu_run::Variant;
 use masu_run::quantity::percent;
 
 /// Names of the settings that findings name, by a part of the variant's label.
@@ -91,6 +92,17 @@ pub(super) fn name_of(label: &str) -> &'static str {
     let of_setting =
         || SETTINGS.iter().find(|(part, _)| label.contains(part)).map(|(_, name)| *name);
     known.or_else(of_setting).unwrap_or("the other malloc")
+}
+
+/// The names of candidates, each once: several settings may have one name.
+pub(super) fn names_of(variants: &[&Variant]) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    for name in variants.iter().map(|one| name_of(&one.label)) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names.join(", ")
 }
 
 /// The result of one candidate's runs, in a line.

@@ -311,6 +311,9 @@ fn without_time_for_all_that_is_named_another_malloc_comes_first() {
     let mut settings = of(&["glibc:top_pad=64M"]);
     malloc_first(&mut settings, GLIBC);
     assert_eq!(settings, of(&["glibc:top_pad=64M"]));
+    let kept = of(&[PADDING, "masu", "glibc:top_pad=64M,trim_threshold=256M"]);
+    let named: Vec<&Variant> = kept.iter().collect();
+    assert_eq!(names_of(&named), "keeping free memory, another malloc", "each name once");
 }
 
 #[test]
