@@ -87,6 +87,7 @@ impl SharedRanges {
     }
 
     /// [`SharedRanges::lock_in_others`] if no other thread holds the ranges.
+    #[inline(never)]
     pub(super) fn try_lock_in_others(&self) -> Option<Held<'_>> {
         let guard = ManuallyDrop::new(self.ranges.try_lock()?);
         Some(Held { guard, shared: self, settles: false })

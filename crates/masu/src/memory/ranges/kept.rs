@@ -127,6 +127,8 @@ impl Ranges {
             return;
         }
         self.faded_at = now;
+        // Where no run is taken or freed, nothing else looks after another stripe.
+        self.visits = stripes::count() > 1;
         let times = (passed / FADES_WITHIN_MS).clamp(1, 16);
         let faded = |bytes: usize| bytes - bytes / 16 * times;
         self.just_purged_bytes = faded(self.just_purged_bytes);
@@ -144,9 +146,8 @@ impl Ranges {
         }
     }
 
-    /// Ends a period that is over now, for a thread that neither takes nor frees a run.
-    pub(super) fn note_time(&mut self) {
-        let now = now_ms();
+    /// Ends a period that is over at `now`, for a thread that neither takes nor frees a run.
+    pub(super) fn note_time(&mut self, now: usize) {
         if !cfg!(test) {
             self.fade(now, FADES_WITHIN_MS);
         }

@@ -251,15 +251,6 @@ pub(super) fn others(this: &SharedRanges) -> Bytes {
     })
 }
 
-/// Ends the grace of free memory in the stripe of the thread with this number, if it is over: for a thread that neither
-/// takes nor frees a run. Returns about the live bytes of the process. The caller holds no lock.
-#[inline(never)]
-pub(crate) fn pass_time(number: u8) -> usize {
-    let stripe = for_thread(number);
-    stripe.lock_in_others().note_time();
-    stripe.live_bytes.get() * count()
-}
-
 /// Sums over all stripes, in bytes unless noted.
 #[derive(Default)]
 pub(crate) struct Sums {
@@ -345,6 +336,19 @@ pub(crate) unsafe fn take_back_after_fork() {
 }
 
 impl SharedRanges {
+    /// Lets free memory be older at `now`, for a thread that neither takes nor frees a run. Waits for nobody: a holder may
+    /// let time pass, and so does the next look. The caller holds no lock.
+    pub(crate) fn pass_time(&self, now: usize) {
+        if let Some(mut ranges) = self.try_lock_in_others() {
+            ranges.note_time(now);
+        }
+    }
+
+    /// About the live bytes of the process, by those of this stripe.
+    pub(crate) fn live_bytes_of_all(&self) -> usize {
+        self.live_bytes.get() * count()
+    }
+
     /// The stripe's place; [`STRIPES_MAX`] for ranges of tests.
     pub(super) fn place(&self) -> usize {
         let distance = ptr::from_ref(self).addr().wrapping_sub((&raw const STRIPES).addr());

@@ -32,6 +32,8 @@ each_alone! {
     a_request_waits_for_a_stripe_that_may_have_its_memory
     before_a_request_fails_every_stripe_returns_its_free_memory
     an_idle_stripe_purges_all_that_it_need_not_keep
+    an_idle_stripe_purges_although_no_run_is_taken
+    a_thread_that_passes_time_waits_for_nobody
     an_idle_stripe_gives_one_run_after_another
     readers_hold_one_stripe_at_a_time
     no_arena_is_unmapped_while_all_are_read

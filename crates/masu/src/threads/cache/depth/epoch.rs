@@ -8,7 +8,7 @@ use super::{BIG, Destination, REFILL_BYTES_FIRST, refill_entries};
 use crate::blocks::slot;
 use crate::diagnostics::stale;
 use crate::memory::class::Class;
-use crate::memory::ranges::{now_ms, stripes};
+use crate::memory::ranges::{SharedRanges, now_ms, stripes};
 use crate::platform::sync::Cell;
 use crate::threads::cache::ThreadCache;
 
@@ -104,20 +104,21 @@ impl ThreadCache {
     /// Looks at the clock behind so many slow calls, and ends the epochs that are over, except that of `class`.
     #[inline(never)]
     fn look(&'static self, calls: usize, class: Option<Class>) {
-        if self.looks.note(now_ms()) {
-            stripes::pass_time(self.number);
+        let (ranges, now) = (stripes::for_thread(self.number), now_ms());
+        if self.looks.note(now) {
+            ranges.pass_time(now);
         }
         if calls.is_multiple_of(EPOCH_ALONE) {
-            self.end_epochs(calls, class);
+            self.end_epochs(calls, class, ranges);
         }
     }
 
     /// Ends the epochs that are over after so many slow calls, except that of `class`.
-    fn end_epochs(&'static self, calls: usize, class: Option<Class>) {
+    fn end_epochs(&'static self, calls: usize, class: Option<Class>, ranges: &SharedRanges) {
         let all = calls.is_multiple_of(EPOCH);
         let mut ending = self.opened.get();
         if all {
-            self.update_share(stripes::pass_time(self.number));
+            self.update_share(ranges.live_bytes_of_all());
             // The budget may have changed since, and the ceilings with it.
             for_classes_in(ending, |any| self.depth(any).at_ceiling.set(false));
         } else {

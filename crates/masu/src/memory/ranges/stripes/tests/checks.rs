@@ -10,7 +10,7 @@ use std::vec::Vec;
 use super::super::*;
 use crate::memory::arena::GROWTH;
 use crate::memory::class::SLICE_BYTES;
-use crate::memory::ranges::kept::VISITS_EVERY;
+use crate::memory::ranges::kept::{FADES_WITHIN_MS, VISITS_EVERY};
 use crate::memory::slice::Kind;
 use crate::{Heap, c, options};
 
@@ -153,6 +153,36 @@ fn an_idle_stripe_purges_all_that_it_need_not_keep() {
     // None has looked at the others yet.
     assert!(dirty_bytes() <= 8 * 4 * MIB, "{each:?} slices are kept");
     free(kept);
+}
+
+#[test]
+#[ignore = "run by the test of this name, in a process of its own"]
+fn an_idle_stripe_purges_although_no_run_is_taken() {
+    begin_with(4);
+    (1..4).for_each(|place| leave_dirty(stripe(place), 16));
+    (1..4).for_each(|place| make_idle(stripe(place)));
+    for _ in 0..4 {
+        let mut own = stripe(0).lock_in_others();
+        let now = own.faded_at + FADES_WITHIN_MS;
+        own.fade(now, FADES_WITHIN_MS);
+        drop(own);
+        settle_all();
+    }
+    // None has looked at the others yet.
+    assert!(dirty_bytes() <= 3 * 4 * MIB, "{} bytes are kept", dirty_bytes());
+}
+
+#[test]
+#[ignore = "run by the test of this name, in a process of its own"]
+fn a_thread_that_passes_time_waits_for_nobody() {
+    let (held, is_over) = (AtomicBool::new(false), AtomicBool::new(false));
+    thread::scope(|scope| {
+        let holder = scope.spawn(|| hold_until_waited_for(stripe(0), &held, &is_over));
+        wait_for(&held);
+        stripe(0).pass_time(now_ms());
+        is_over.store(true, Ordering::SeqCst);
+        assert!(!holder.join().expect("it ends"), "the next look is as good");
+    });
 }
 
 #[test]
