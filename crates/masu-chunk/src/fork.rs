@@ -6,7 +6,6 @@
 //! a fork shared: the oldest, which in a tree has most of the work under it.
 
 use std::cell::{Cell, UnsafeCell};
-use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -221,10 +220,11 @@ impl<'t> Worker<'t> {
         if self.tasks.are_wanted() {
             self.share();
         }
-        let pending = Pending { worker: self, header };
-        let first = first();
-        mem::forget(pending);
-        if !self.pop(header) && !self.come_back(header) {
+        // Caught, so that others' functions, which run here until the second is done, see no panic under way.
+        let first = catch_unwind(AssertUnwindSafe(first));
+        let is_shared = !self.pop(header) && !self.come_back(header);
+        let first = first.unwrap_or_else(|payload| resume_unwind(payload));
+        if is_shared {
             // SAFETY: It is done: the thread that ran it touches it no more.
             return match unsafe { (*fork.result.get()).take() } {
                 Some(Ok(second)) => (first, second),
@@ -306,19 +306,5 @@ impl<'t> Worker<'t> {
             unsafe { task.run(self.tasks) };
         }
         false
-    }
-}
-
-/// Gets a fork back whose first function panicked.
-struct Pending<'w, 't> {
-    worker: &'w Worker<'t>,
-    header: *const Header,
-}
-
-impl Drop for Pending<'_, '_> {
-    fn drop(&mut self) {
-        if !self.worker.pop(self.header) {
-            self.worker.come_back(self.header);
-        }
     }
 }

@@ -51,6 +51,37 @@ fn the_second_function_may_run_at_the_same_time() {
 }
 
 #[test]
+fn a_function_does_not_see_the_panic_of_another() {
+    let before = panic::take_hook();
+    panic::set_hook(Box::new(|_| {}));
+    let (has_begun, saw) = (AtomicBool::new(false), AtomicBool::new(false));
+    let first = || {
+        while !has_begun.load(Ordering::Relaxed) {
+            join(thread::yield_now, || ());
+        }
+        panic!("first");
+    };
+    // Forks until the thread whose function panicked, and which waits, has done one of the forks.
+    let second = || {
+        let here = thread::current().id();
+        has_begun.store(true, Ordering::Relaxed);
+        loop {
+            let ask = || (thread::current().id(), thread::panicking());
+            let ((), (id, is_panicking)) = join(thread::yield_now, ask);
+            if is_panicking || id != here {
+                return saw.store(is_panicking, Ordering::Relaxed);
+            }
+        }
+    };
+    let caught = panic::catch_unwind(AssertUnwindSafe(|| {
+        Executor::new().workers(2).join(first, second);
+    }));
+    panic::set_hook(before);
+    assert_eq!(caught.unwrap_err().downcast_ref(), Some(&"first"));
+    assert!(!saw.load(Ordering::Relaxed));
+}
+
+#[test]
 fn results_are_borrowed_and_owned_as_the_functions_like() {
     let text = String::from("forked");
     let mut count = 0;
