@@ -1,8 +1,8 @@
 //! Tasks that workers share: those that wait for a worker, and workers that look for one.
 //!
 //! Relies on one lock, which only workers without work take and those that share with them. The hard part is that
-//! nobody sleeps while a task waits: a worker that shares wakes one sleeper, and a sleeper that leaves without the task wakes
-//! another. `tests/loom.rs` runs it in every interleaving.
+//! nobody sleeps while a task waits: a worker that shares wakes one sleeper, and a worker that stops looking while a task
+//! waits wakes another. `tests/loom.rs` runs it in every interleaving.
 
 use std::collections::VecDeque;
 
@@ -113,7 +113,7 @@ impl<T: Copy + PartialEq> Tasks<T> {
         };
         state.looking -= 1;
         self.note(&state);
-        if found.is_none() && !state.queue.is_empty() {
+        if !state.queue.is_empty() {
             self.wake(state);
         }
         found

@@ -327,6 +327,47 @@ fn one_of_two_helpers_does_a_shared_task() {
     model(|| shared_task(2, true));
 }
 
+/// Two tasks for a helper and for an owner that waits. Each ends when both have begun.
+#[test]
+fn nobody_sleeps_while_a_task_waits() {
+    model(|| {
+        let shared = Arc::new((Tasks::new(), Both::default()));
+        let others: Vec<_> = [false, true]
+            .map(|is_owner| {
+                let shared = Arc::clone(&shared);
+                thread::spawn(move || {
+                    let (tasks, both) = &*shared;
+                    let task = if is_owner { tasks.next_until(|| false) } else { tasks.next() };
+                    assert!(task.is_some());
+                    both.begin();
+                })
+            })
+            .into();
+        shared.0.share(0);
+        shared.0.share(1);
+        for other in others {
+            other.join().unwrap();
+        }
+    });
+}
+
+#[derive(Default)]
+struct Both {
+    begun: loom::sync::Mutex<usize>,
+    changed: loom::sync::Condvar,
+}
+
+impl Both {
+    fn begin(&self) {
+        let mut begun = self.begun.lock().unwrap();
+        *begun += 1;
+        self.changed.notify_all();
+        while *begun < 2 {
+            begun = self.changed.wait(begun).unwrap();
+        }
+    }
+}
+
 #[test]
 fn a_waiting_owner_does_another_s_task() {
     model(|| {
