@@ -96,6 +96,12 @@ impl<'a> Executor<'a> {
         self.workers.map_or_else(cores, NonZero::get)
     }
 
+    /// Workers of a job in which all that a worker does is in the function.
+    pub(crate) fn workers_in_function(&self) -> usize {
+        let workers = self.workers_or_default();
+        self.concurrency_or(workers).min(workers)
+    }
+
     pub(crate) fn concurrency_or(&self, workers: usize) -> usize {
         self.concurrency.map_or(workers, NonZero::get)
     }

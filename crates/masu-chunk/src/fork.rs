@@ -96,7 +96,7 @@ where
             }
         });
     };
-    pool::beside(executor.workers_or_default(), &help, || {
+    pool::beside(executor.workers_in_function(), &help, || {
         let _end = End(&tasks);
         Worker::new(&tasks).within(|worker| worker.join(first, second))
     })

@@ -137,8 +137,7 @@ where
     G: Gather<R>,
     E: Send,
 {
-    let workers = executor.workers_or_default();
-    let workers = executor.concurrency_or(workers).min(workers);
+    let workers = executor.workers_in_function();
     let workers = workers.min(usize::try_from(cut.chunks).unwrap_or(workers)).max(1);
     let total = Total {
         locals: Vec::new(),

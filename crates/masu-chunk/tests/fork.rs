@@ -1,10 +1,11 @@
 //! The contract of forks and of jobs in the background: results, panics, nesting, and nobody left waiting.
 
+use std::collections::HashSet;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::task::{Context, Poll, Wake, Waker};
-use std::thread::{self, Thread};
+use std::thread::{self, Thread, ThreadId};
 use std::{future::Future, pin::pin, sync::Arc};
 
 use masu_chunk::{Executor, background, join};
@@ -79,6 +80,21 @@ fn a_function_does_not_see_the_panic_of_another() {
     panic::set_hook(before);
     assert_eq!(caught.unwrap_err().downcast_ref(), Some(&"first"));
     assert!(!saw.load(Ordering::Relaxed));
+}
+
+#[test]
+fn concurrency_limits_the_functions_at_once() {
+    fn ids(depth: u32) -> HashSet<ThreadId> {
+        if depth == 0 {
+            return HashSet::from([thread::current().id()]);
+        }
+        let (mut left, right) = join(|| ids(depth - 1), || ids(depth - 1));
+        left.extend(right);
+        left
+    }
+    let executor = Executor::new().workers(4).concurrency(1);
+    let ((), ids) = executor.join(|| (), || ids(10));
+    assert_eq!(ids, HashSet::from([thread::current().id()]));
 }
 
 #[test]
