@@ -2,8 +2,8 @@
 //!
 //! Relies on [`tasks`](crate::tasks) for what is shared, and on the [pool](crate::pool) for threads. The hard idea is
 //! the price of a fork that nobody takes: a thread holds a few ready for others, whose second functions stay on its stack,
-//! in a list that only this thread touches; more than those are plain calls. Only when another worker looks for work is
-//! a fork shared: the oldest, which in a tree has most of the work under it.
+//! in a list that only this thread touches; more than those are plain calls. Only when another worker looks for work, or is
+//! on its way at the beginning, is a fork shared: the oldest, which in a tree has most of the work under it.
 
 use std::cell::{Cell, UnsafeCell};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -39,7 +39,9 @@ thread_local! {
 /// assert_eq!(sum(&[1; 10_000]), 10_000);
 /// ```
 ///
-/// The first function runs on the calling thread.
+/// The first function runs on the calling thread. The second can be taken by a worker that is free at that time, and later
+/// when this thread forks again: fork down to small leaves, and let the function that forks on be the second in a chain.
+/// A thread that waits for a result does others' functions until then, so hold no lock that they take too.
 ///
 /// # Panics
 ///
@@ -60,7 +62,8 @@ where
 }
 
 impl Executor<'_> {
-    /// [`join`](crate::join) on as many workers as this executor has; within another fork, on those of the outermost.
+    /// [`join`](crate::join) on as many workers as this executor has, as far as its concurrency allows; within another fork,
+    /// on those of the outermost. The other settings are for chunks.
     ///
     /// ```
     /// let (left, right) = masu_chunk::Executor::new().workers(2).join(|| 1 + 1, || "two".len());
@@ -87,7 +90,8 @@ where
     B: FnOnce() -> RB + Send,
     RB: Send,
 {
-    let tasks = Tasks::new();
+    let workers = executor.workers_in_function();
+    let tasks = Tasks::new(workers - 1);
     let help = |_| {
         Worker::new(&tasks).within(|_| {
             while let Some(task) = tasks.next() {
@@ -96,7 +100,7 @@ where
             }
         });
     };
-    pool::beside(executor.workers_in_function(), &help, || {
+    pool::beside(workers, &help, || {
         let _end = End(&tasks);
         Worker::new(&tasks).within(|worker| worker.join(first, second))
     })

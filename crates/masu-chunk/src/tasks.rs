@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use crate::sync::{AtomicUsize, Condvar, Mutex, MutexGuard, Ordering, lock, spin, wait};
 
 pub(crate) struct Tasks<T> {
-    /// The number of workers that look for a task and find none waiting. Changed under the lock.
+    /// The number of workers that look for a task and find none waiting, and of those expected. Changed under the lock.
     wanted: AtomicUsize,
     /// The number of waiting tasks, for workers that look without the lock. Changed under the lock.
     waiting: AtomicUsize,
@@ -23,6 +23,8 @@ pub(crate) struct Tasks<T> {
 struct State<T> {
     /// Tasks that wait, the oldest first.
     queue: VecDeque<T>,
+    /// Workers on their way for whom no task was shared yet.
+    expected: usize,
     looking: usize,
     idle_asleep: usize,
     owners_asleep: usize,
@@ -30,16 +32,18 @@ struct State<T> {
 }
 
 impl<T: Copy + PartialEq> Tasks<T> {
-    pub(crate) fn new() -> Self {
+    /// As many tasks as there are `helpers` are wanted before the first of these looks.
+    pub(crate) fn new(helpers: usize) -> Self {
         let state = State {
             queue: VecDeque::new(),
+            expected: helpers,
             looking: 0,
             idle_asleep: 0,
             owners_asleep: 0,
             over: false,
         };
         Self {
-            wanted: AtomicUsize::new(0),
+            wanted: AtomicUsize::new(helpers),
             waiting: AtomicUsize::new(0),
             state: Mutex::new(state),
             shared: Condvar::new(),
@@ -47,7 +51,7 @@ impl<T: Copy + PartialEq> Tasks<T> {
         }
     }
 
-    /// Whether a worker looks for a task.
+    /// Whether a worker looks for a task, or is expected.
     #[inline(always)]
     pub(crate) fn are_wanted(&self) -> bool {
         // ORDERING: Relaxed: a hint. A worker that sees it late shares a little later.
@@ -58,6 +62,7 @@ impl<T: Copy + PartialEq> Tasks<T> {
     pub(crate) fn share(&self, task: T) {
         let mut state = lock(&self.state);
         state.queue.push_back(task);
+        state.expected = state.expected.saturating_sub(1);
         self.note(&state);
         self.wake(state);
     }
@@ -150,7 +155,7 @@ impl<T: Copy + PartialEq> Tasks<T> {
     }
 
     fn note(&self, state: &State<T>) {
-        let wanted = state.looking.saturating_sub(state.queue.len());
+        let wanted = state.expected + state.looking.saturating_sub(state.queue.len());
         // ORDERING: Relaxed: hints, and changed under the lock.
         self.wanted.store(wanted, Ordering::Relaxed);
         self.waiting.store(state.queue.len(), Ordering::Relaxed);

@@ -3,9 +3,10 @@
 use std::collections::HashSet;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc;
+use std::sync::{Barrier, mpsc};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread, ThreadId};
+use std::time::Duration;
 use std::{future::Future, pin::pin, sync::Arc};
 
 use masu_chunk::{Executor, background, join};
@@ -52,6 +53,37 @@ fn the_second_function_may_run_at_the_same_time() {
 }
 
 #[test]
+fn functions_that_fork_no_further_run_at_the_same_time() {
+    for _ in 0..50 {
+        let (tell, hear) = mpsc::channel();
+        let first = move || hear.recv_timeout(Duration::from_secs(30));
+        let (heard, ()) = Executor::new().workers(2).join(first, move || tell.send(7).unwrap());
+        assert_eq!(heard, Ok(7));
+    }
+    // Each waits for the three others.
+    let all = Barrier::new(4);
+    let wait = || {
+        all.wait();
+    };
+    Executor::new().workers(4).join(|| join(wait, wait), || join(wait, wait));
+}
+
+#[test]
+fn concurrency_limits_the_functions_at_once() {
+    fn ids(depth: u32) -> HashSet<ThreadId> {
+        if depth == 0 {
+            return HashSet::from([thread::current().id()]);
+        }
+        let (mut left, right) = join(|| ids(depth - 1), || ids(depth - 1));
+        left.extend(right);
+        left
+    }
+    let executor = Executor::new().workers(4).concurrency(1);
+    let ((), ids) = executor.join(|| (), || ids(10));
+    assert_eq!(ids, HashSet::from([thread::current().id()]));
+}
+
+#[test]
 fn a_function_does_not_see_the_panic_of_another() {
     let before = panic::take_hook();
     panic::set_hook(Box::new(|_| {}));
@@ -80,21 +112,6 @@ fn a_function_does_not_see_the_panic_of_another() {
     panic::set_hook(before);
     assert_eq!(caught.unwrap_err().downcast_ref(), Some(&"first"));
     assert!(!saw.load(Ordering::Relaxed));
-}
-
-#[test]
-fn concurrency_limits_the_functions_at_once() {
-    fn ids(depth: u32) -> HashSet<ThreadId> {
-        if depth == 0 {
-            return HashSet::from([thread::current().id()]);
-        }
-        let (mut left, right) = join(|| ids(depth - 1), || ids(depth - 1));
-        left.extend(right);
-        left
-    }
-    let executor = Executor::new().workers(4).concurrency(1);
-    let ((), ids) = executor.join(|| (), || ids(10));
-    assert_eq!(ids, HashSet::from([thread::current().id()]));
 }
 
 #[test]

@@ -284,7 +284,7 @@ fn a_withdrawn_job_is_touched_by_nobody() {
 
 /// An owner shares a task, and gets it back or waits until the helper has done it; then both go home.
 fn shared_task(others: usize, always: bool) {
-    let tasks = Arc::new((Tasks::new(), loom::sync::atomic::AtomicUsize::new(0)));
+    let tasks = Arc::new((Tasks::new(0), loom::sync::atomic::AtomicUsize::new(0)));
     let helpers: Vec<_> = (0..others)
         .map(|_| {
             let tasks = Arc::clone(&tasks);
@@ -331,7 +331,7 @@ fn one_of_two_helpers_does_a_shared_task() {
 #[test]
 fn nobody_sleeps_while_a_task_waits() {
     model(|| {
-        let shared = Arc::new((Tasks::new(), Both::default()));
+        let shared = Arc::new((Tasks::new(0), Both::default()));
         let others: Vec<_> = [false, true]
             .map(|is_owner| {
                 let shared = Arc::clone(&shared);
@@ -372,7 +372,7 @@ impl Both {
 fn a_waiting_owner_does_another_s_task() {
     model(|| {
         let tasks =
-            Arc::new((Tasks::new(), [(); 2].map(|()| loom::sync::atomic::AtomicUsize::new(0))));
+            Arc::new((Tasks::new(0), [(); 2].map(|()| loom::sync::atomic::AtomicUsize::new(0))));
         let helper = {
             let tasks = Arc::clone(&tasks);
             thread::spawn(move || {
