@@ -9,7 +9,7 @@ use std::ops::Range;
 use crate::executor::Executor;
 use crate::indexed::{self, Indexed};
 use crate::place::Chunk;
-use crate::source::{At, Fold, Numbers, Slice, SliceMut, Vector, With};
+use crate::source::{At, Fold, Numbers, Slice, SliceMut, Slots, Vector, With};
 
 /// Data with items that a function can get one at a time.
 ///
@@ -134,7 +134,7 @@ pub(crate) fn collect<S: Each, R: Send, E: Send>(
 ) -> With<Vec<R>, E> {
     let items = at.source.items() as usize;
     let mut results: Vec<R> = Vec::with_capacity(items);
-    let slots = Slots(results.spare_capacity_mut().as_mut_ptr());
+    let slots = Slots::new(&mut results);
     let cut = at.cut(executor);
     let size = cut.size;
     let fill = |chunk: Chunk<S::Data<'_>>| {
@@ -168,24 +168,6 @@ pub(crate) fn collect<S: Each, R: Send, E: Send>(
     }
 }
 
-/// Results by item number.
-struct Slots<R>(*mut MaybeUninit<R>);
-
-// SAFETY: Each slot is written by one thread, which sends the result to it.
-unsafe impl<R: Send> Sync for Slots<R> {}
-
-impl<R> Slots<R> {
-    /// # Safety
-    ///
-    /// There are such slots, and nobody else uses them as long as the result.
-    #[inline(always)]
-    unsafe fn of<'s>(&self, range: Range<u64>) -> &'s mut [MaybeUninit<R>] {
-        let len = (range.end - range.start) as usize;
-        // SAFETY: The caller promises it.
-        unsafe { std::slice::from_raw_parts_mut(self.0.add(range.start as usize), len) }
-    }
-}
-
 /// The written slots of a chunk that has not ended; dropped if it fails.
 struct Written<'s, R> {
     slots: &'s mut [MaybeUninit<R>],
@@ -208,14 +190,12 @@ impl<R> Drop for Written<'_, R> {
     }
 }
 
+/// Drops all of them, also if one panics in that.
+///
 /// # Safety
 ///
 /// All were written, and are not used any more.
 unsafe fn drop_all<R>(slots: &mut [MaybeUninit<R>]) {
-    if mem::needs_drop::<R>() {
-        for slot in slots {
-            // SAFETY: The caller promises it.
-            unsafe { slot.assume_init_drop() };
-        }
-    }
+    // SAFETY: The caller promises it.
+    unsafe { (&raw mut *slots as *mut [R]).drop_in_place() };
 }

@@ -113,7 +113,7 @@ where
         let cut = self.cut(executor);
         let (size, chunks) = (cut.size, cut.chunks as usize);
         let mut results: Vec<R> = Vec::with_capacity(chunks);
-        let slots = Slots(results.spare_capacity_mut().as_mut_ptr());
+        let slots = Slots::new(&mut results);
         let ran = indexed::run(executor, cut, work, &slots);
         match ran.ended {
             Ok(statistics) => {
@@ -176,11 +176,28 @@ fn indexed_locals<S: Indexed, R: Send, E: Send, V: Send>(
     }
 }
 
-/// Results by chunk number.
-struct Slots<R>(*mut MaybeUninit<R>);
+/// Results by chunk number, or by item number.
+pub(crate) struct Slots<R>(*mut MaybeUninit<R>);
 
 // SAFETY: Each slot is written by one thread, which sends the result to it.
 unsafe impl<R: Send> Sync for Slots<R> {}
+
+impl<R> Slots<R> {
+    /// The room in `results`.
+    pub(crate) fn new(results: &mut Vec<R>) -> Self {
+        Self(results.spare_capacity_mut().as_mut_ptr())
+    }
+
+    /// # Safety
+    ///
+    /// There are such slots, and nobody else uses them as long as the result.
+    #[inline(always)]
+    pub(crate) unsafe fn of<'s>(&self, range: Range<u64>) -> &'s mut [MaybeUninit<R>] {
+        let len = (range.end - range.start) as usize;
+        // SAFETY: The caller promises it.
+        unsafe { std::slice::from_raw_parts_mut(self.0.add(range.start as usize), len) }
+    }
+}
 
 // SAFETY: Different indexes are different slots.
 unsafe impl<R: Send> Gather<R> for Slots<R> {

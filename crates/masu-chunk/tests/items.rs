@@ -84,3 +84,32 @@ fn after_a_panic_or_cancelled_nothing_is_left() {
     assert!(matches!(cancelled.err().unwrap().cause, Cause::Cancelled));
     assert_eq!(alive.load(Ordering::Relaxed), 0);
 }
+
+/// Its drop panics where the number is 3.
+struct Fragile<'a>(Counted<'a>);
+
+impl Drop for Fragile<'_> {
+    fn drop(&mut self) {
+        assert!(self.0.1 != 3, "in a drop");
+    }
+}
+
+#[test]
+fn a_result_whose_drop_panics_leaves_no_other_of_its_chunk() {
+    for failing in [5, 15] {
+        let alive = AtomicI64::new(0);
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(|_| {}));
+        let caught = std::panic::catch_unwind(|| {
+            let executor = Executor::new().workers(1).chunk(10);
+            let failed = executor.range(0..20).try_map_items(|item| {
+                if item == failing { Err(()) } else { Ok(Fragile(Counted::new(&alive, item))) }
+            });
+            failed.err().unwrap().cause.panic_message().map(str::to_owned)
+        });
+        std::panic::set_hook(before);
+        // In the chunk that failed it is the chunk's panic; in one before, the job's.
+        assert_eq!(caught.ok(), (failing == 5).then(|| Some("in a drop".to_owned())));
+        assert_eq!(alive.load(Ordering::Relaxed), 0, "item {failing}");
+    }
+}
