@@ -279,9 +279,12 @@ impl<'t> Worker<'t> {
         true
     }
 
-    /// Gives the oldest fork to a worker that looks for one.
+    /// Gives the oldest fork to a worker that looks for one, if this process has others.
     #[cold]
     fn share(&self) {
+        if pool::is_forked_off() {
+            return;
+        }
         let header = self.oldest.get();
         // SAFETY: There is one, as the caller has just added it; forks in the list are on this thread's stack.
         unsafe {

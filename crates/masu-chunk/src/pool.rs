@@ -38,9 +38,8 @@ pub(crate) fn beside<R>(
     body: &(dyn Fn(usize) + Sync),
     own: impl FnOnce() -> R,
 ) -> R {
-    let (process, seats) = POOL.get_or_init(|| (std::process::id(), Seats::new()));
-    // After `fork` the helpers are gone, and one of them may have held the lock.
-    if workers <= 1 || *process != std::process::id() {
+    let (_, seats) = POOL.get_or_init(|| (std::process::id(), Seats::new()));
+    if workers <= 1 || is_forked_off() {
         return own();
     }
     // SAFETY: Only the lifetime changes. Helpers call the body between taking a seat and leaving it. `_job`, dropped
@@ -50,16 +49,20 @@ pub(crate) fn beside<R>(
     let wanted = workers - 1;
     let (job, idle) = seats.offer(Body(lasting), wanted);
     let _job = Offered { seats, job };
-    let nested = WITHIN.replace(true);
-    if !nested {
+    let within = Within(WITHIN.replace(true));
+    if !within.0 {
         for _ in idle..wanted {
             if !start(seats) {
                 break;
             }
         }
     }
-    let _within = Within(nested);
     own()
+}
+
+/// Whether this is the child of a `fork`: the helpers are gone, and one of them may have held any lock.
+pub(crate) fn is_forked_off() -> bool {
+    POOL.get().is_some_and(|(process, _)| *process != std::process::id())
 }
 
 struct Offered {

@@ -178,6 +178,49 @@ fn threads_fork_at_the_same_time() {
     });
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn a_process_forked_within_a_fork_goes_on_alone() {
+    unsafe extern "C" {
+        fn fork() -> i32;
+        fn alarm(seconds: u32) -> u32;
+        fn _exit(status: i32) -> !;
+        fn waitpid(process: i32, status: *mut i32, options: i32) -> i32;
+    }
+    let is_over = AtomicBool::new(false);
+    // Shares as often as it can, so that the lock is often held when the process is forked.
+    let busy = || {
+        while !is_over.load(Ordering::Relaxed) {
+            join(|| (), || ());
+        }
+    };
+    let parent = || {
+        for _ in 0..300 {
+            // SAFETY: The child touches its own memory alone, and ends without returning. One that waits for a thread
+            // that it has not got is ended by the alarm.
+            let status = unsafe {
+                let child = fork();
+                if child == 0 {
+                    alarm(60);
+                    _exit(i32::from(sum(&[1; 100]) != 100));
+                }
+                let mut status = -1;
+                waitpid(child, &raw mut status, 0);
+                status
+            };
+            if status != 0 {
+                is_over.store(true, Ordering::Relaxed);
+                return status;
+            }
+        }
+        is_over.store(true, Ordering::Relaxed);
+        0
+    };
+    let executor = Executor::new().workers(4);
+    let (status, _) = executor.join(parent, || join(busy, busy));
+    assert_eq!(status, 0, "the status of a child");
+}
+
 struct Unpark(Thread);
 
 impl Wake for Unpark {
