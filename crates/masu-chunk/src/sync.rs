@@ -1,7 +1,7 @@
 //! The atomics door: every lock, condition and atomic of this crate's protocols comes from here.
 //!
 //! Relies on the standard library, and on the kernel door for one fence. `tests/loom.rs` replaces it
-//! by loom's, and runs the protocols of `spans.rs`, `batch.rs`, `idle.rs`, `window.rs` and
+//! by loom's, and runs the protocols of `spans.rs`, `batch.rs`, `idle.rs`, `tasks.rs`, `window.rs` and
 //! `pool/seats.rs` in every interleaving. The hard part is that a lock is never poisoned: panics of
 //! users' functions are caught at the call, so a panic that reaches a lock unwinds out of the job anyway.
 

@@ -94,7 +94,8 @@ impl<T: Copy + PartialEq> Tasks<T> {
         self.note(&state);
         let mut has_spun = false;
         let found = loop {
-            if state.over || is_done() {
+            let is_over = if is_owner { is_done() } else { state.over };
+            if is_over {
                 break None;
             }
             if let Some(task) = state.queue.pop_front() {
@@ -136,11 +137,10 @@ impl<T: Copy + PartialEq> Tasks<T> {
         }
     }
 
-    /// Sends the workers without a task home.
+    /// Sends the workers without a task home. No owner waits any more.
     pub(crate) fn end(&self) {
         lock(&self.state).over = true;
         self.shared.notify_all();
-        self.finished.notify_all();
     }
 
     /// Wakes a worker for a task that waits.

@@ -282,16 +282,24 @@ fn a_withdrawn_job_is_touched_by_nobody() {
     });
 }
 
-/// An owner shares a task, and gets it back or waits until the helper has done it; then both go home.
+/// An owner shares a task, and gets it back and does it, or waits until the helper has done it; then both go home.
 fn shared_task(others: usize, always: bool) {
-    let tasks = Arc::new((Tasks::new(0), loom::sync::atomic::AtomicUsize::new(0)));
+    let tasks = Arc::new((
+        Tasks::new(0),
+        loom::sync::atomic::AtomicUsize::new(0),
+        // The number of times that the task was done. Loom reports two threads at it.
+        UnsafeCell::new(0_u32),
+    ));
+    // SAFETY: Loom checks that no other thread accesses it.
+    let work = |count: &UnsafeCell<u32>| count.with_mut(|count| unsafe { *count += 1 });
     let helpers: Vec<_> = (0..others)
         .map(|_| {
             let tasks = Arc::clone(&tasks);
             thread::spawn(move || {
-                let (tasks, done) = &*tasks;
+                let (tasks, done, count) = &*tasks;
                 while let Some(task) = tasks.next() {
                     assert_eq!(task, 7);
+                    work(count);
                     tasks.finish(|| {
                         done.fetch_add(1, loom::sync::atomic::Ordering::Release);
                     });
@@ -299,7 +307,7 @@ fn shared_task(others: usize, always: bool) {
             })
         })
         .collect();
-    let (shared, done) = &*tasks;
+    let (shared, done, count) = &*tasks;
     let is_done = || done.load(loom::sync::atomic::Ordering::Acquire) == 1;
     // Forks share where somebody looks for a task.
     let is_shared = always || shared.are_wanted();
@@ -309,11 +317,17 @@ fn shared_task(others: usize, always: bool) {
     if is_shared && !shared.take_back(7) {
         assert_eq!(shared.next_until(is_done), None);
         assert!(is_done());
+    } else {
+        work(count);
     }
+    // SAFETY: Loom checks that no other thread accesses it.
+    count.with(|count| assert_eq!(unsafe { *count }, 1));
     shared.end();
     for helper in helpers {
         helper.join().unwrap();
     }
+    // SAFETY: The other threads have ended.
+    count.with(|count| assert_eq!(unsafe { *count }, 1));
 }
 
 #[test]
@@ -325,6 +339,27 @@ fn a_shared_task_is_done_once_and_nobody_sleeps_for_ever() {
 #[test]
 fn one_of_two_helpers_does_a_shared_task() {
     model(|| shared_task(2, true));
+}
+
+#[test]
+fn an_owner_wakes_for_its_task_whoever_waits_beside_it() {
+    model(|| {
+        let tasks = Arc::new((
+            Tasks::<usize>::new(0),
+            [(); 2].map(|()| loom::sync::atomic::AtomicUsize::new(0)),
+        ));
+        let owners = [0, 1].map(|task: usize| {
+            let tasks = Arc::clone(&tasks);
+            thread::spawn(move || {
+                let done = || tasks.1[task].load(loom::sync::atomic::Ordering::Acquire) == 1;
+                assert_eq!(tasks.0.next_until(done), None);
+            })
+        });
+        for (task, owner) in owners.into_iter().enumerate() {
+            tasks.0.finish(|| tasks.1[task].store(1, loom::sync::atomic::Ordering::Release));
+            owner.join().unwrap();
+        }
+    });
 }
 
 /// Two tasks for a helper and for an owner that waits. Each ends when both have begun.
