@@ -88,10 +88,21 @@ impl<T> Future for Background<T> {
                 resume_unwind(payload)
             }
             None => {
-                state.waker = Some(context.waker().clone());
+                let before = state.waker.replace(context.waker().clone());
+                // A waker's code is the runtime's, and runs without the lock.
+                drop(state);
+                drop(before);
                 Poll::Pending
             }
         }
+    }
+}
+
+impl<T> Drop for Background<T> {
+    /// Lets go of the task that awaited it, which need not be woken any more.
+    fn drop(&mut self) {
+        let waker = lock(&self.shared).waker.take();
+        drop(waker);
     }
 }
 

@@ -252,6 +252,23 @@ fn a_job_in_the_background_wakes_whoever_awaits_it() {
 }
 
 #[test]
+fn a_job_in_the_background_holds_only_the_task_that_awaits_it() {
+    let (let_go, wait) = mpsc::channel::<()>();
+    let (tell, hear) = mpsc::channel();
+    let mut job = background(move || tell.send(wait.recv()).unwrap()).unwrap();
+    let tasks = [(); 2].map(|()| Arc::new(Unpark(thread::current())));
+    for task in &tasks {
+        let waker = Waker::from(Arc::clone(task));
+        assert!(pin!(&mut job).poll(&mut Context::from_waker(&waker)).is_pending());
+    }
+    assert_eq!(tasks.each_ref().map(Arc::strong_count), [1, 2]);
+    drop(job);
+    assert_eq!(tasks.each_ref().map(Arc::strong_count), [1, 1]);
+    let_go.send(()).unwrap();
+    assert_eq!(hear.recv().unwrap(), Ok(()), "the work goes on");
+}
+
+#[test]
 fn a_panic_in_the_background_goes_on_where_it_is_awaited() {
     static HAS_BEGUN: AtomicBool = AtomicBool::new(false);
     let before = panic::take_hook();
