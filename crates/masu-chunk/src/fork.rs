@@ -90,8 +90,7 @@ where
     B: FnOnce() -> RB + Send,
     RB: Send,
 {
-    let workers = executor.workers_in_function();
-    let tasks = Tasks::new(workers - 1);
+    let tasks = Tasks::new();
     let help = |_| {
         Worker::new(&tasks).within(|_| {
             while let Some(task) = tasks.next() {
@@ -100,8 +99,9 @@ where
             }
         });
     };
-    pool::beside(workers, &help, || {
+    pool::beside(executor.workers_in_function(), &help, |helpers| {
         let _end = End(&tasks);
+        tasks.expect(helpers);
         Worker::new(&tasks).within(|worker| worker.join(first, second))
     })
 }

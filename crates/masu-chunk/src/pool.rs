@@ -29,18 +29,19 @@ struct Body(&'static (dyn Fn(usize) + Sync));
 /// Runs `body` on this thread, as worker 0, and on up to `workers` − 1 helpers; returns when all of
 /// them have ended.
 pub(crate) fn run(workers: usize, body: &(dyn Fn(usize) + Sync)) {
-    beside(workers, body, || body(0));
+    beside(workers, body, |_| body(0));
 }
 
-/// Runs `own` on this thread and `body` on up to `workers` − 1 helpers; returns when all of them have ended.
+/// Runs `own` on this thread and `body` on up to `workers` − 1 helpers; returns when all of them have ended. `own` gets the
+/// number of helpers on their way, which other jobs may need first.
 pub(crate) fn beside<R>(
     workers: usize,
     body: &(dyn Fn(usize) + Sync),
-    own: impl FnOnce() -> R,
+    own: impl FnOnce(usize) -> R,
 ) -> R {
     let (_, seats) = POOL.get_or_init(|| (std::process::id(), Seats::new()));
     if workers <= 1 || is_forked_off() {
-        return own();
+        return own(0);
     }
     // SAFETY: Only the lifetime changes. Helpers call the body between taking a seat and leaving it. `_job`, dropped
     // at the end of this function also when `own` unwinds, lets no helper take a seat any more and waits until
@@ -50,14 +51,8 @@ pub(crate) fn beside<R>(
     let (job, idle) = seats.offer(Body(lasting), wanted);
     let _job = Offered { seats, job };
     let within = Within(WITHIN.replace(true));
-    if !within.0 {
-        for _ in idle..wanted {
-            if !start(seats) {
-                break;
-            }
-        }
-    }
-    own()
+    let started = if within.0 { 0 } else { (idle..wanted).take_while(|_| start(seats)).count() };
+    own(idle.min(wanted) + started)
 }
 
 /// Whether this is the child of a `fork`: the helpers are gone, and one of them may have held any lock.

@@ -32,23 +32,29 @@ struct State<T> {
 }
 
 impl<T: Copy + PartialEq> Tasks<T> {
-    /// As many tasks as there are `helpers` are wanted before the first of these looks.
-    pub(crate) fn new(helpers: usize) -> Self {
+    pub(crate) fn new() -> Self {
         let state = State {
             queue: VecDeque::new(),
-            expected: helpers,
+            expected: 0,
             looking: 0,
             idle_asleep: 0,
             owners_asleep: 0,
             over: false,
         };
         Self {
-            wanted: AtomicUsize::new(helpers),
+            wanted: AtomicUsize::new(0),
             waiting: AtomicUsize::new(0),
             state: Mutex::new(state),
             shared: Condvar::new(),
             finished: Condvar::new(),
         }
+    }
+
+    /// Wants as many tasks as `helpers` are on their way, before the first of these looks.
+    pub(crate) fn expect(&self, helpers: usize) {
+        let mut state = lock(&self.state);
+        state.expected = helpers;
+        self.note(&state);
     }
 
     /// Whether a worker looks for a task, or is expected.
