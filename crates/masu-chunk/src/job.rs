@@ -98,6 +98,7 @@ pub struct Finished<V> {
 ///
 /// The plain methods take functions that cannot fail; those with `try_` take functions that return
 /// a `Result`. A panic is caught in both and becomes a [`Failure`] with the chunk's place.
+#[must_use = "a job does nothing until it gets a function, and a vector's items are dropped in it alone"]
 pub struct Job<'e, S> {
     executor: &'e Executor<'e>,
     source: S,
