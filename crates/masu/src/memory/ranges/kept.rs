@@ -118,11 +118,12 @@ impl Ranges {
         self.fade(now, if fades { FADES_EVERY_MS } else { FADES_WITHIN_MS });
     }
 
-    /// Lets the past fade, if at least `least` milliseconds passed at `now` since it did last.
+    /// Lets the past fade, if at least `least` milliseconds passed at `now` since it did last. A thread may have read the clock
+    /// before it had the lock, so that `now` is earlier than another thread's.
     #[inline(never)]
     #[unsafe(link_section = ".text.masu_cold.purge.kept_fade")]
     pub(super) fn fade(&mut self, now: usize, least: usize) {
-        let passed = now.wrapping_sub(self.faded_at);
+        let passed = now.saturating_sub(self.faded_at);
         if passed < least {
             return;
         }
@@ -171,7 +172,7 @@ impl Ranges {
     #[inline(never)]
     #[unsafe(link_section = ".text.masu_cold.purge.kept_pass_time")]
     pub(super) fn pass_time(&mut self, now: usize) {
-        if now.wrapping_sub(self.period.began) < settings::purge_delay_ms().unwrap_or(GRACE_MS) {
+        if now.saturating_sub(self.period.began) < settings::purge_delay_ms().unwrap_or(GRACE_MS) {
             return;
         }
         let excess = self.excess_bytes();

@@ -173,6 +173,30 @@ fn the_past_fades_no_faster_than_time_passes() {
 }
 
 #[test]
+fn a_clock_that_was_read_before_another_threads_ends_nothing() {
+    with_ranges(|ranges| {
+        for _ in 0..8 {
+            rise_and_fall(ranges, 100);
+            pass_much_time(ranges);
+        }
+        ranges.fade(1_000_000, FADES_EVERY_MS);
+        let most = ranges.demand.bytes_max;
+        ranges.fade(999_999, FADES_EVERY_MS);
+        assert_eq!((ranges.demand.bytes_max, ranges.faded_at), (most, 1_000_000));
+    });
+    with_ranges(|ranges| {
+        rise_and_fall(ranges, 24);
+        let now = now_ms() + 1_000_000;
+        ranges.pass_time(now);
+        let owed = ranges.owed_down_to;
+        ranges.pass_time(now - 1);
+        assert_eq!(ranges.owed_down_to, owed, "the period has just begun");
+        ranges.pass_time(now + 100);
+        assert_eq!(ranges.owed_down_to, Some(4 << 20));
+    });
+}
+
+#[test]
 fn memory_that_nothing_wants_back_goes_as_time_passes_although_no_run_is_taken() {
     with_ranges(|ranges| {
         for _ in 0..8 {

@@ -3,6 +3,8 @@
 //! Relies on its parent for limits and flushes, and on slow paths to count. At the start of an epoch a zero, the *mark*, is
 //! planted at half the depth of a stack. A pop that reaches it misses, and the slow path removes the mark. A mark that is
 //! still there at the end of the epoch proves that all blocks below it were unused the whole time; they are flushed.
+//!
+//! Slow calls also tell free memory what time it is, for a thread that takes and frees no run.
 
 use super::{BIG, Destination, REFILL_BYTES_FIRST, refill_entries};
 use crate::blocks::slot;
