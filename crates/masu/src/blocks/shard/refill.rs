@@ -52,20 +52,12 @@ impl Shard {
     /// Takes one block of a class without colors, as big ones are; 0 without memory.
     pub(crate) fn refill_one(self, class: Class) -> usize {
         let taken = self.pages(class).lock().take_one(class);
-        if taken != 0 { taken } else { self.refill_one_slow(class) }
-    }
-
-    /// The slow part: no page of this shard has a free block.
-    #[inline(never)]
-    fn refill_one_slow(self, class: Class) -> usize {
-        let mut block = [0];
-        if self.others(class) != 0 && self.refill_from_others(class, &mut block, Lent::Freed) > 0 {
-            return block[0];
+        if taken != 0 {
+            return taken;
         }
-        let Some(page) = Page::create(class, self.0) else { return 0 };
-        let block = page.take_one(class);
-        self.pages(class).lock().enter(class, page, 1);
-        block
+        let mut block = [0];
+        self.refill(class, &mut block);
+        block[0]
     }
 
     /// The other shards that have free blocks of `class` for this one, or had some, a bit each.

@@ -478,6 +478,7 @@ impl ThreadCache {
         self.opened.set(self.opened.get() & !(1 << class.index()));
     }
 
+    #[inline(never)]
     fn set_limit(&self, class: Class, limit: usize) {
         let depth = self.depth(class);
         let bytes = |entries| entries * entry_bytes(class);
@@ -493,6 +494,8 @@ impl ThreadCache {
         self.stack(class).limit.set(depth.base.get().wrapping_add(limit));
     }
 
+    #[inline(never)]
+    #[unsafe(link_section = ".text.masu_cold.purge.depth_lower_limit")]
     fn lower_limit(&'static self, class: Class, limit: usize) {
         let surplus = self.count(class).saturating_sub(limit);
         if surplus > 0 {
