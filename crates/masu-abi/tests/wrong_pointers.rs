@@ -72,6 +72,8 @@ ended! {
     size_inside_a_small_block: "middle of a block"
     free_small_blocks_twice_in_a_row: "freed twice"
     free_one_of_many_twice_in_a_row: "freed twice"
+    free_in_order_what_is_free: "freed twice"
+    free_in_reverse_what_is_free: "freed twice"
     free_misaligned_pointers: "middle of a block"
     free_inside_small_blocks: "middle of a block"
     free_a_middle_block_twice: "freed twice"

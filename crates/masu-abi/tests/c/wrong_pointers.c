@@ -292,6 +292,29 @@ static void free_one_of_many_twice_in_a_row(void)
     _exit(3);
 }
 
+/* All are freed in the order of their addresses, or its reverse, and one is free already. */
+static void free_all_of_which_one_is_free(int first, int step)
+{
+    make_many(100);
+    free(many[MANY / 2]);
+    malloc_trim(0);
+    for (int i = 0; i < MANY; i++)
+        free(many[first + i * step]);
+    malloc_trim(0);
+    fprintf(stderr, "the calls returned\n");
+    _exit(3);
+}
+
+static void free_in_order_what_is_free(void)
+{
+    free_all_of_which_one_is_free(0, 1);
+}
+
+static void free_in_reverse_what_is_free(void)
+{
+    free_all_of_which_one_is_free(MANY - 1, -1);
+}
+
 static void free_misaligned_pointers(void)
 {
     make_many(100);
@@ -420,6 +443,8 @@ static const struct group groups[] = {
     GROUP(size_inside_a_small_block),
     GROUP(free_small_blocks_twice_in_a_row),
     GROUP(free_one_of_many_twice_in_a_row),
+    GROUP(free_in_order_what_is_free),
+    GROUP(free_in_reverse_what_is_free),
     GROUP(free_misaligned_pointers),
     GROUP(free_inside_small_blocks),
     GROUP(free_a_middle_block_twice),

@@ -145,11 +145,9 @@ pub(crate) fn flush_one(class: Class, block: usize) -> Pages {
     let mut pages = shard.pages(class).lock();
     let releases = pages.put_one(class, page, block);
     let found = pages.check_sparse(shard, class);
-    if class.size() <= LEFT_BYTES_MAX {
-        pages.note_freed(shard, class, 1);
-        if releases {
-            pages.note_removed(class);
-        }
+    pages.note_freed(shard, class, 1);
+    if releases {
+        pages.note_removed(class);
     }
     drop(pages);
     count_returned(shard, 1);
@@ -377,7 +375,7 @@ impl ClassPages {
         left: u64,
         empty: &mut Empty,
     ) -> u64 {
-        let code = class.laned().code_in(owner.0);
+        let (code, size) = (class.laned().code_in(owner.0), class.size());
         // SAFETY: There is a block for each bit.
         let block_at = |bits: u64| unsafe { *blocks.get_unchecked(bits.trailing_zeros() as usize) };
         let (mut ahead, mut others, mut is_over) = (left, 0, false);
@@ -391,6 +389,7 @@ impl ClassPages {
             }
             page.check_code(class, code);
             let home = PageView::new(page, class, block);
+            let before = page.0.free_blocks.get() as usize;
             let (mut count, mut lowest) = (0, usize::MAX);
             loop {
                 lowest = lowest.min(home.mark(class, block));
@@ -399,14 +398,20 @@ impl ClassPages {
                 if ahead == 0 {
                     break;
                 }
-                block = block_at(ahead);
-                if !home.has(class, block) {
+                let next = block_at(ahead);
+                if !home.has(class, next) {
+                    break;
+                }
+                let step = next.wrapping_sub(block);
+                block = next;
+                if step == size || step == size.wrapping_neg() {
+                    ahead = page.mark_in_order(class, blocks, ahead, step);
                     break;
                 }
             }
-            self.handed_out -= count;
             let free = home.note(count, lowest);
-            if free == count {
+            self.handed_out -= free - before;
+            if before == 0 {
                 self.link_again(class, page);
             }
             is_over = free == class.page_blocks() && self.note_empty(class, page, empty);
@@ -521,3 +526,7 @@ pub(crate) fn each_lock(visit: Visit<'_>) {
         Class::all().for_each(|class| visit.see(shard.pages(class).raw()));
     }
 }
+
+#[cfg(test)]
+#[path = "shard/tests.rs"]
+mod tests;

@@ -1,0 +1,91 @@
+//! Properties of blocks that come home in batches, in any order.
+
+extern crate std;
+
+use super::*;
+use std::vec::Vec;
+
+/// A shard that no thread of the tests belongs to.
+const UNUSED: Shard = Shard(13);
+
+/// The addresses of all blocks of two pages of a class, which were taken.
+fn blocks_of_two_pages(pages: &mut ClassPages, class: Class) -> (Vec<Page>, Vec<usize>) {
+    ownership::admit(UNUSED.0);
+    let two: Vec<_> = (0..2).map(|_| Page::create(class, UNUSED.0).expect("memory")).collect();
+    let mut blocks = Vec::new();
+    for page in &two {
+        let mut taken = std::vec![0; class.page_blocks()];
+        while !page.is_full() {
+            page.take(class, &mut taken);
+        }
+        pages.enter(class, *page, class.page_blocks());
+        let address = |index| page.0.address() + index * class.size();
+        blocks.extend((0..class.page_blocks()).map(address));
+    }
+    (two, blocks)
+}
+
+/// Puts the blocks home in batches, each of which must leave nothing; checks the free blocks after each.
+fn put_all(pages: &mut ClassPages, class: Class, two: &[Page], blocks: &[usize]) {
+    let mut expected = [0; 2];
+    for chunk in blocks.chunks(CHUNK) {
+        let mut empty = Empty { pages: [None; EMPTY_MAX], count: 0 };
+        let left = u64::MAX >> (CHUNK - chunk.len());
+        assert_eq!(pages.put(UNUSED, class, chunk, left, &mut empty), 0);
+        for block in chunk {
+            expected[usize::from(page_of(*block).0.address() != two[0].0.address())] += 1;
+        }
+        let found = [two[0], two[1]].map(|page| page.0.free_blocks.get() as usize);
+        assert_eq!(found, expected, "{} bytes", class.size());
+    }
+    assert!(two.iter().all(|page| page.is_empty(class)));
+    assert_eq!(pages.handed_out, 0);
+}
+
+/// The numbers below `count`, each once, in the order of this name.
+fn ordered(count: usize, order: &str) -> Vec<usize> {
+    let mut numbers: Vec<_> = (0..count).collect();
+    match order {
+        "upward" => {}
+        "downward" => numbers.reverse(),
+        "threes upward and downward" => {
+            numbers.chunks_mut(3).step_by(2).for_each(<[usize]>::reverse);
+        }
+        "both pages in turn" => numbers.sort_by_key(|number| number % (count / 2)),
+        "every second, then the others" => numbers.sort_by_key(|number| number % 2),
+        "far apart" => numbers.sort_by_key(|number| number * 7919 % 1009),
+        _ => panic!("no such order"),
+    }
+    numbers
+}
+
+#[test]
+fn blocks_come_home_in_any_order() {
+    let orders = [
+        "upward",
+        "downward",
+        "threes upward and downward",
+        "both pages in turn",
+        "every second, then the others",
+        "far apart",
+    ];
+    for size in [16, 48, 64, 320, 1024, 24 << 10, 64 << 10] {
+        let class = Class::of_size(size);
+        for order in orders {
+            let mut pages = ClassPages::new();
+            let (two, mut blocks) = blocks_of_two_pages(&mut pages, class);
+            let numbers = ordered(blocks.len(), order);
+            let batch: Vec<_> = numbers.into_iter().map(|number| blocks[number]).collect();
+            put_all(&mut pages, class, &two, &batch);
+            let mut again = Vec::new();
+            for page in &two {
+                let mut taken = std::vec![0; class.page_blocks() + 1];
+                let count = page.take(class, &mut taken);
+                again.extend_from_slice(&taken[taken.len() - count..]);
+            }
+            again.sort_unstable();
+            blocks.sort_unstable();
+            assert_eq!(again, blocks, "{size} bytes, {order}");
+        }
+    }
+}
