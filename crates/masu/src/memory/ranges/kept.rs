@@ -28,6 +28,9 @@ const OVER_PEAK_BYTES_MIN: usize = 512 << 10;
 const OVER_PEAK_SHARE: usize = 16;
 const OVER_PEAK_SHARE_MOST: usize = 4;
 const LARGE_PEAK_BYTES: usize = 64 << 20;
+/// So many bytes purged too early raise that bound by one. A bound that purges again and again makes no program smaller at its
+/// peak, for free runs that do not fit the next request are there at the peak as well.
+const OVER_COST: usize = 8;
 /// The share of live memory that may stay resident while free.
 const KEPT_SHARE: usize = 8;
 /// Runs reused or freed after which the past fades by a sixteenth: the demand and the recently purged bytes. The peak fades
@@ -59,15 +62,18 @@ pub(super) struct Demand {
     bytes: usize,
     /// Its bound. Grows only when memory was purged too early, and fades.
     pub(super) bytes_max: usize,
+    /// The bytes by which the bound of live and dirty memory together was found too low. Fades.
+    over: usize,
 }
 
 impl Demand {
-    pub(super) const NONE: Demand = Demand { bytes: 0, bytes_max: 0 };
+    pub(super) const NONE: Demand = Demand { bytes: 0, bytes_max: 0, over: 0 };
 
     /// Notes the reuse of `bytes` of free memory, `too_early` of which were purged recently; the demand never exceeds `most`.
     fn note_reuse(&mut self, bytes: usize, too_early: usize, most: usize) {
         self.bytes_max = (self.bytes_max + 2 * too_early).min(most);
         self.bytes = (self.bytes + too_early + bytes).min(self.bytes_max);
+        self.over = (self.over + too_early / OVER_COST).min(most / 4);
     }
 }
 
@@ -135,6 +141,7 @@ impl Ranges {
         self.just_purged_bytes = faded(self.just_purged_bytes);
         self.demand.bytes = faded(self.demand.bytes);
         self.demand.bytes_max = faded(self.demand.bytes_max);
+        self.demand.over = faded(self.demand.over);
     }
 
     /// Notes that less may be beyond the budget, and reads the clock now and then.
@@ -259,7 +266,7 @@ impl Ranges {
         let (least, most) =
             (self.peak_bytes / OVER_PEAK_SHARE, self.peak_bytes / OVER_PEAK_SHARE_MOST);
         let wanted = if self.peak_bytes >= LARGE_PEAK_BYTES { most } else { self.demand.bytes_max };
-        self.peak_bytes + OVER_PEAK_BYTES_MIN.max(wanted.max(least).min(most))
+        self.peak_bytes + OVER_PEAK_BYTES_MIN.max(wanted.max(least).min(most)) + self.demand.over
     }
 
     /// Bounds live and dirty memory together near the peak of live memory, because free runs that did not fit the last

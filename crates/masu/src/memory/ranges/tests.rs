@@ -153,6 +153,34 @@ fn memory_that_goes_up_and_down_is_retained_and_a_single_peak_is_not() {
 }
 
 #[test]
+fn runs_of_ever_other_lengths_come_to_stay_for_as_long_as_that_lasts() {
+    with_ranges(|ranges| {
+        let mut random = 1_u64;
+        let mut runs: Vec<_> = (0..4).map(|_| (run_of(ranges, 16), 16)).collect();
+        // The bytes purged while so many blocks are replaced.
+        let mut purged = |ranges: &mut Held<'_>, count: usize| {
+            let before = kernel::advised_here().1;
+            for _ in 0..count {
+                random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                let (place, slices) = ((random >> 33) as usize % 4, 2 << ((random >> 40) % 6));
+                let (run, old) = runs[place];
+                // SAFETY: The run was handed out above, and nothing uses it.
+                unsafe { ranges.free(run, old, old * SLICE_BYTES) };
+                while ranges.owes() {
+                    ranges.end_call();
+                }
+                runs[place] = (run_of(ranges, slices), slices);
+            }
+            kernel::advised_here().1 - before
+        };
+        let first = purged(ranges, 500);
+        purged(ranges, 1500);
+        let last = purged(ranges, 500);
+        assert!(last < first / 3, "{last} bytes purged, {first} before");
+    });
+}
+
+#[test]
 fn the_past_fades_no_faster_than_time_passes() {
     with_ranges(|ranges| {
         for _ in 0..8 {
