@@ -246,25 +246,6 @@ impl Page {
         }
     }
 
-    /// Takes the lowest free block of a page that has one, of a class without colors.
-    #[inline]
-    pub(crate) fn take_one(self, class: Class) -> usize {
-        let words = self.words(class);
-        let mut index = self.0.first_free.get() as usize;
-        while words.at(index).get() == 0 {
-            index += 1;
-        }
-        let word = words.at(index).get();
-        words.at(index).set(word & (word - 1));
-        self.0.first_free.set(index as u32);
-        let offset = (index * 64 + word.trailing_zeros() as usize) * class.size();
-        if self.0.dirty.get() > 0 {
-            self.mark_used(offset, offset + class.size());
-        }
-        self.0.free_blocks.set(self.0.free_blocks.get() - 1);
-        self.0.address() + offset
-    }
-
     /// Where to begin in a page of which every block is free: at its *color*, a cache line that differs from page to page
     /// and is never the first. Programs have tables of their own at the start of OS pages; a loop that wrote to blocks there
     /// and read such a table took up to six times as long, probably because some CPUs confuse equal page offsets. The blocks
@@ -352,48 +333,63 @@ impl Page {
         let word = home.mark(class, block);
         home.note(1, word)
     }
+}
 
-    /// Marks those of `blocks` free and counts them whose bits in `left` come first, as long as each lies `step` bytes behind
-    /// the one before, the size of a block or its negative: blocks made together are mostly freed in that order or its
-    /// reverse, and cost one step for each word of the bitmap. The first one lies in the page; returns those that are left.
-    #[inline(never)]
-    #[unsafe(link_section = ".text.masu_cold.purge.page_mark_in_order")]
-    pub(crate) fn mark_in_order(
-        self,
-        class: Class,
-        blocks: &[usize],
-        mut left: u64,
-        step: usize,
-    ) -> u64 {
+/// Blocks of a page whose bits are in one word of the bitmap. Worked out before the lock of the page is taken, so that it is
+/// held for one step a word: blocks made together are mostly freed in the order of their addresses, or its reverse.
+#[derive(Clone, Copy)]
+pub(crate) struct Run {
+    pub(crate) page: Page,
+    pub(crate) count: usize,
+    /// The index of the one with the lowest address.
+    lowest: usize,
+}
+
+impl Run {
+    /// A run of no block.
+    pub(crate) fn none(page: Page) -> Run {
+        Run { page, count: 0, lowest: 0 }
+    }
+
+    /// The blocks whose bits in `left` come first, as long as they lie side by side, upward or downward; clears their bits. The
+    /// first one lies in `page`.
+    #[inline(always)]
+    pub(crate) fn of(page: Page, class: Class, blocks: &[usize], left: &mut u64) -> Run {
         // SAFETY: There is a block for each bit.
         let block_at = |bits: u64| unsafe { *blocks.get_unchecked(bits.trailing_zeros() as usize) };
-        let mut block = block_at(left);
-        let home = PageView::new(self, class, block);
-        let mut index = index_in(class, block - home.start);
-        let is_upward = step == class.size();
-        loop {
-            // So many more have their bits in the same word.
-            let room = if is_upward {
-                (index | 63).min(class.page_blocks() - 1) - index
-            } else {
-                index % 64
-            };
-            let mut further = 0;
-            left &= left - 1;
-            block = block.wrapping_add(step);
-            while further < room && left != 0 && block_at(left) == block {
-                further += 1;
-                left &= left - 1;
-                block = block.wrapping_add(step);
-            }
-            let lowest = if is_upward { index } else { index - further };
-            home.mark_bits(lowest / 64, u64::MAX >> (63 - further) << (lowest % 64));
-            home.note(further + 1, lowest / 64);
-            index = if is_upward { index + further + 1 } else { lowest.wrapping_sub(1) };
-            if left == 0 || block_at(left) != block || index >= class.page_blocks() {
-                return left;
-            }
+        let (block, size) = (block_at(*left), class.size());
+        let index = page.index_of(class, block);
+        *left &= *left - 1;
+        if *left == 0 {
+            return Run { page, count: 1, lowest: index };
         }
+        let step = block_at(*left).wrapping_sub(block);
+        // So many more have their bits in the same word.
+        let room = if step == size {
+            (index | 63).min(class.page_blocks() - 1) - index
+        } else if step == size.wrapping_neg() {
+            index % 64
+        } else {
+            0
+        };
+        let (mut further, mut next) = (0, block.wrapping_add(step));
+        while further < room && *left != 0 && block_at(*left) == next {
+            further += 1;
+            *left &= *left - 1;
+            next = next.wrapping_add(step);
+        }
+        let lowest = if step == size { index } else { index - further };
+        Run { page, count: further + 1, lowest }
+    }
+
+    /// Marks the blocks free; returns the number of free blocks of their page, whose lock is held.
+    #[inline(always)]
+    pub(crate) fn put(self, class: Class) -> usize {
+        let (page, start) = (self.page, self.page.0.address());
+        let home = PageView { page, start, words: page.words(class) };
+        let word = self.lowest / 64;
+        home.mark_bits(word, u64::MAX >> (64 - self.count) << (self.lowest % 64));
+        home.note(self.count, word)
     }
 }
 

@@ -12,7 +12,7 @@ pub(crate) mod sampled;
 mod sparse;
 
 use crate::blocks::ownership::{self, Shard};
-use crate::blocks::page::{Page, PageView, page_of};
+use crate::blocks::page::{Page, PageView, Run, page_of};
 use crate::blocks::slot;
 use crate::diagnostics::{guards, sampling};
 use crate::memory::class::{CLASSES, Class};
@@ -167,18 +167,64 @@ fn flush_chunk(class: Class, blocks: &[usize]) -> Pages {
     let mut found = Pages::Ordinary;
     while left != 0 {
         let block = *blocks.at(left.trailing_zeros() as usize);
-        let shard = page_of(block).owner();
+        let page = page_of(block);
+        let shard = page.owner();
         let pages = if shard.is_special() {
             left &= left - 1;
             flush_one(class, block)
         } else {
-            flush_to(shard, class, blocks, &mut left)
+            let mut runs = [Run::none(page); EMPTY_MAX];
+            let count = gather(shard, class, blocks, &mut left, &mut runs);
+            flush_to(shard, class, blocks, &mut left, runs.at(..count))
         };
         if pages == Pages::Sparse {
             found = pages;
         }
     }
     found
+}
+
+/// Runs are worth it from so many blocks each on.
+const RUN_MIN: usize = 4;
+
+/// Gathers the first blocks that are `left` into `runs` and clears their bits; the first one belongs to `shard`. Returns the
+/// number of runs, of which no more pages than that can become empty. 0 where few blocks lie side by side.
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.purge.shard_gather")]
+fn gather(
+    shard: Shard,
+    class: Class,
+    blocks: &[usize],
+    left: &mut u64,
+    runs: &mut [Run; EMPTY_MAX],
+) -> usize {
+    let (first, further) = (*left, *left & (*left - 1));
+    // SAFETY: There is a block for each bit.
+    let block_at = |bits: u64| unsafe { *blocks.get_unchecked(bits.trailing_zeros() as usize) };
+    let step = if further == 0 { 0 } else { block_at(further).wrapping_sub(block_at(first)) };
+    if step != class.size() && step != class.size().wrapping_neg() {
+        return 0;
+    }
+    let code = class.laned().code_in(shard.0);
+    let (mut count, mut gathered) = (0, 0);
+    for run in runs {
+        if *left == 0 {
+            break;
+        }
+        let page = page_of(block_at(*left));
+        if page.owner() != shard {
+            break;
+        }
+        page.check_code(class, code);
+        *run = Run::of(page, class, blocks, left);
+        count += 1;
+        gathered += run.count;
+    }
+    if gathered < RUN_MIN * count {
+        *left = first;
+        return 0;
+    }
+    count
 }
 
 /// Empty pages of fewer blocks are not kept.
@@ -200,12 +246,19 @@ struct Empty {
     count: usize,
 }
 
-/// Returns those of `blocks` that are `left` and belong to `shard`, until pages have to be released.
-fn flush_to(shard: Shard, class: Class, blocks: &[usize], left: &mut u64) -> Pages {
+/// Returns `runs`, or where there are none those of `blocks` that are `left` and belong to `shard`, until pages have to be
+/// released.
+fn flush_to(shard: Shard, class: Class, blocks: &[usize], left: &mut u64, runs: &[Run]) -> Pages {
     let mut empty = Empty { pages: [None; EMPTY_MAX], count: 0 };
     let mut pages = shard.pages(class).lock();
     let before = pages.handed_out;
-    *left = pages.put(shard, class, blocks, *left, &mut empty);
+    if runs.is_empty() {
+        *left = pages.put(shard, class, blocks, *left, &mut empty);
+    }
+    for run in runs {
+        let free = run.put(class);
+        pages.note_put(class, run.page, run.count, free, &mut empty);
+    }
     let found = pages.check_sparse(shard, class);
     let brought = before - pages.handed_out;
     pages.note_freed(shard, class, brought);
@@ -347,23 +400,6 @@ impl ClassPages {
         wanted - left
     }
 
-    /// Takes one block of a class without colors, longer than [`LEFT_BYTES_MAX`]; 0 if no page has one.
-    #[inline(always)]
-    fn take_one(&mut self, class: Class) -> usize {
-        let Some(first) = self.partial.first() else { return 0 };
-        let page = Page(first);
-        let block = page.take_one(class);
-        if page.0.dirty.get() > 0 {
-            self.left_alone.note_taken(page.note_taken(), class);
-        }
-        if page.is_full() {
-            self.unlink(page);
-        }
-        self.handed_out += 1;
-        self.taken += 1;
-        block
-    }
-
     /// Marks those of `blocks` free that are `left` and belong to pages of `owner`, which these are. Pages that become empty
     /// and are removed join `empty`, until that is full. Returns the blocks that are still left.
     #[inline(never)]
@@ -375,7 +411,7 @@ impl ClassPages {
         left: u64,
         empty: &mut Empty,
     ) -> u64 {
-        let (code, size) = (class.laned().code_in(owner.0), class.size());
+        let code = class.laned().code_in(owner.0);
         // SAFETY: There is a block for each bit.
         let block_at = |bits: u64| unsafe { *blocks.get_unchecked(bits.trailing_zeros() as usize) };
         let (mut ahead, mut others, mut is_over) = (left, 0, false);
@@ -389,7 +425,6 @@ impl ClassPages {
             }
             page.check_code(class, code);
             let home = PageView::new(page, class, block);
-            let before = page.0.free_blocks.get() as usize;
             let (mut count, mut lowest) = (0, usize::MAX);
             loop {
                 lowest = lowest.min(home.mark(class, block));
@@ -398,25 +433,32 @@ impl ClassPages {
                 if ahead == 0 {
                     break;
                 }
-                let next = block_at(ahead);
-                if !home.has(class, next) {
-                    break;
-                }
-                let step = next.wrapping_sub(block);
-                block = next;
-                if step == size || step == size.wrapping_neg() {
-                    ahead = page.mark_in_order(class, blocks, ahead, step);
+                block = block_at(ahead);
+                if !home.has(class, block) {
                     break;
                 }
             }
             let free = home.note(count, lowest);
-            self.handed_out -= free - before;
-            if before == 0 {
-                self.link_again(class, page);
-            }
-            is_over = free == class.page_blocks() && self.note_empty(class, page, empty);
+            is_over = self.note_put(class, page, count, free, empty);
         }
         others | ahead
+    }
+
+    /// Notes that `count` blocks came home to a page that has `free` free ones now; returns whether `empty` is full.
+    #[inline(always)]
+    fn note_put(
+        &mut self,
+        class: Class,
+        page: Page,
+        count: usize,
+        free: usize,
+        empty: &mut Empty,
+    ) -> bool {
+        self.handed_out -= count;
+        if free == count {
+            self.link_again(class, page);
+        }
+        free == class.page_blocks() && self.note_empty(class, page, empty)
     }
 
     /// Counts blocks that came home to pages of `owner`.

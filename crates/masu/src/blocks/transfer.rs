@@ -15,7 +15,6 @@ use crate::blocks::slot;
 use crate::memory::class::{Class, LANED_FIRST};
 use crate::platform::bounds::Bounded;
 use crate::platform::sync::{AtomicBool, Lock, Ordering, Visit};
-use crate::settings;
 
 /// Bytes of blocks kept of each class.
 const BYTES_MAX: usize = 64 << 10;
@@ -73,8 +72,6 @@ pub(crate) fn refill_one(class: Class, shard: Shard) -> usize {
         if fetched != 0 {
             return fetched;
         }
-    } else if settings::shuffle().is_none() {
-        return shard.refill_one(class);
     }
     let mut block = [0];
     shard.refill(class, &mut block);

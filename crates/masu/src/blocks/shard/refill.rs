@@ -49,17 +49,6 @@ impl Shard {
         if taken == 0 { self.refill_from_others(class, blocks, Lent::All) } else { taken }
     }
 
-    /// Takes one block of a class without colors, as big ones are; 0 without memory.
-    pub(crate) fn refill_one(self, class: Class) -> usize {
-        let taken = self.pages(class).lock().take_one(class);
-        if taken != 0 {
-            return taken;
-        }
-        let mut block = [0];
-        self.refill(class, &mut block);
-        block[0]
-    }
-
     /// The other shards that have free blocks of `class` for this one, or had some, a bit each.
     #[inline(always)]
     fn others(self, class: Class) -> usize {
@@ -80,8 +69,11 @@ impl Shard {
             Lent::All => ownership::used() & !(1 << self.0),
         };
         while others != 0 {
-            let other = Shard(others.trailing_zeros() as u8);
-            others &= others - 1;
+            // From the next one on: if all began with the first, they would wait for each other there.
+            let behind = others & usize::MAX << self.0;
+            let next = if behind != 0 { behind } else { others };
+            let other = Shard(next.trailing_zeros() as u8);
+            others &= !(1 << other.0);
             let mut pages = other.pages(class).lock();
             let lendable = match lent {
                 Lent::Freed => pages.lendable(class),

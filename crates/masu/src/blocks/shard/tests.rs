@@ -30,8 +30,18 @@ fn put_all(pages: &mut ClassPages, class: Class, two: &[Page], blocks: &[usize])
     let mut expected = [0; 2];
     for chunk in blocks.chunks(CHUNK) {
         let mut empty = Empty { pages: [None; EMPTY_MAX], count: 0 };
-        let left = u64::MAX >> (CHUNK - chunk.len());
-        assert_eq!(pages.put(UNUSED, class, chunk, left, &mut empty), 0);
+        let mut left = u64::MAX >> (CHUNK - chunk.len());
+        while left != 0 {
+            let mut runs = [Run::none(two[0]); EMPTY_MAX];
+            let count = gather(UNUSED, class, chunk, &mut left, &mut runs);
+            for run in &runs[..count] {
+                pages.note_put(class, run.page, run.count, run.put(class), &mut empty);
+            }
+            if count == 0 {
+                left = pages.put(UNUSED, class, chunk, left, &mut empty);
+                assert_eq!(left, 0, "all are this shard's");
+            }
+        }
         for block in chunk {
             expected[usize::from(page_of(*block).0.address() != two[0].0.address())] += 1;
         }
