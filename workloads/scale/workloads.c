@@ -12,6 +12,11 @@ enum {
     CHILD_LEAVES = 4,
     REPLIES = 4,
     REQUEST_BLOCKS = 24,
+    LIST_BLOCKS = 512,
+    LIST_SIZE = 64,
+    LISTS_WAITING = 2,
+    WAVE_BLOCKS = 8009, /* a prime */
+    WAVE_STEP = 769,
 };
 
 /* Replaces one of so many blocks that the thread keeps. */
@@ -116,6 +121,50 @@ static uint64_t pairs(struct worker *worker, uint64_t operations) {
     for (uint64_t i = 0; i < 2 * operations; i++)
         put(worker, ring, &worker->produced, block_new(worker, small_size(worker)));
     return 2 * operations;
+}
+
+static struct sealed *list_new(struct worker *worker, uint64_t count) {
+    struct sealed *list = NULL;
+    for (uint64_t i = 0; i < count; i++) {
+        struct sealed *block = block_new(worker, LIST_SIZE);
+        block->next = list;
+        list = block;
+    }
+    return list;
+}
+
+static void list_free(struct worker *worker, struct sealed *list) {
+    while (list) {
+        struct sealed *next = list->next;
+        block_free(worker, list);
+        list = next;
+    }
+}
+
+/* Threads in pairs: the first makes lists for both, the second frees them. */
+static uint64_t lists(struct worker *worker, uint64_t operations) {
+    struct ring *ring = &rings[worker->index / 2];
+    bool alone = worker->index == worker->threads - 1 && worker->index % 2 == 0;
+    uint64_t all = alone ? operations : 2 * operations, count;
+    for (uint64_t left = all; left > 0; left -= count) {
+        count = left < LIST_BLOCKS ? left : LIST_BLOCKS;
+        unsigned at = worker->produced++ % LISTS_WAITING;
+        if (alone) list_free(worker, list_new(worker, count));
+        else if (worker->index % 2 == 0) put(worker, ring, &at, list_new(worker, count));
+        else list_free(worker, take_from(worker, ring, &at));
+    }
+    return alone || worker->index % 2 == 0 ? all : 0;
+}
+
+/* Each thread makes blocks of many sizes, then frees them in another order. */
+static uint64_t waves(struct worker *worker, uint64_t operations) {
+    struct sealed **blocks = table_new(WAVE_BLOCKS, sizeof *blocks);
+    for (uint64_t done = 0; done < operations; done += WAVE_BLOCKS) {
+        for (size_t i = 0; i < WAVE_BLOCKS; i++) blocks[i] = block_new(worker, small_size(worker));
+        for (size_t i = 0; i < WAVE_BLOCKS; i++) block_free(worker, blocks[i * WAVE_STEP % WAVE_BLOCKS]);
+    }
+    table_drop(blocks, WAVE_BLOCKS, sizeof *blocks);
+    return (operations + WAVE_BLOCKS - 1) / WAVE_BLOCKS * WAVE_BLOCKS;
 }
 
 /* How many blocks each of the threads but the first has to do with, where the first meets all of them. */
@@ -237,12 +286,14 @@ static uint64_t server(struct worker *worker, uint64_t operations) {
 const struct workload workloads[] = {
     {"private", private_small, 1, "each thread replaces one of 64 small blocks of its own"},
     {"pairs", pairs, 1, "threads in pairs: one allocates, the other frees (1:1)"},
+    {"lists", lists, 1, "threads in pairs: one makes lists of 512 blocks, the other frees them"},
     {"fan-out", one_to_all, 1, "one thread allocates, all others free (1:n)"},
     {"fan-in", all_to_one, 1, "all allocate, one frees and allocates a little (n:1)"},
     {"reaper", only_frees, 1, "all allocate, one thread does nothing but free"},
     {"exchange", all_to_all, 1, "every block is freed by whichever thread comes by (all to all)"},
     {"large", private_large, 16, "each thread replaces one of 4 blocks of 100 KiB to 4 MiB"},
     {"growing", growing, 1, "nothing is freed: one operation is one allocation"},
+    {"waves", waves, 1, "each thread makes 8,009 blocks of many sizes, then frees them in another order"},
     {"churn", thread_churn, 64, "threads that allocate 16 blocks and end: one operation is one thread"},
     {"server", server, 1, "requests: many sizes, a text that grows, some blocks stay for others"},
     {0},
