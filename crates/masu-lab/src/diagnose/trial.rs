@@ -27,10 +27,12 @@ use masu_run::{Catalogue, Ending, Error, Libc, Row, Stop, Variant, Workload, mac
 mod gain;
 mod locality;
 mod pace;
+mod room;
 mod rounds;
 
 use gain::{Gain, gain, in_a_line, name_of, names_of, remedy_of};
 use pace::Pace;
+use room::{could_hide, estimate, hidden, leans};
 
 /// The most rounds: more of them narrow the intervals by too little.
 const ROUNDS_MAX: usize = 40;
@@ -75,9 +77,6 @@ const NEARLY_ALL: f64 = 0.9;
 
 /// The most candidates that are named because they may gain.
 const LIKELY_MAX: usize = 2;
-
-/// A candidate may gain if its estimate is this share of half its interval away from no gain; a nearer one is noise.
-const LIKELY_SHARE: f64 = 0.5;
 
 /// The sentence about runs that took turns.
 const BESIDE: &str = "the runs of each round shared one CPU, so that all met the same conditions";
@@ -420,6 +419,11 @@ fn with_trial(findings: Vec<Finding>, proof: &Proof) -> Vec<Finding> {
             storm.confidence = storm.confidence.max(confidence_of(gain));
         }
     }
+    if gain.is_none() {
+        kept.extend(room::left_unnamed(&kept, proof).map(|evidence| {
+            open(Finding { evidence, ..Finding::new(Id::MemoryOpen, Confidence::Low, "") }, proof)
+        }));
+    }
     // A finding that names the remedy with the largest gain also says why, if it explains as much.
     let says_why = |finding: &Finding, gain: &Gain| {
         let explains = finding.share.is_none_or(|share| share >= EXPLAINS * gain.share);
@@ -557,35 +561,6 @@ fn open(fine: Finding, proof: &Proof) -> Finding {
     let mut finding = Finding::new(Id::MemoryOpen, Confidence::Low, title);
     finding.evidence = fine.evidence;
     finding.remedied(likely.into_iter().take(LIKELY_MAX).map(remedy_of))
-}
-
-/// Whether a remedy without a shown gain most likely gains: a large gain may hide in its runs, and its estimate is far
-/// enough from no gain (see [`LIKELY_SHARE`]).
-fn leans(remedy: &Proved, primary: Measure) -> bool {
-    let Some(ratio) = remedy.ratio(primary) else { return false };
-    let Some((low, _)) = ratio.interval.filter(|(low, _)| 1.0 - low >= GAIN_DENIED) else {
-        return false;
-    };
-    let (gain, reach) = (-ratio.estimate.ln(), (ratio.estimate / low).ln());
-    1.0 - ratio.estimate >= LITTLE_SHARE && gain >= LIKELY_SHARE * reach
-}
-
-/// The estimated ratio of a remedy's runs; 1 without one.
-fn estimate(remedy: &Proved, primary: Measure) -> f64 {
-    remedy.ratio(primary).map_or(1.0, |ratio| ratio.estimate)
-}
-
-/// The largest gain of a remedy that its runs may have failed to show.
-fn could_hide(remedy: &Proved, primary: Measure) -> f64 {
-    match remedy.ratio(primary).and_then(|ratio| ratio.interval) {
-        Some((low, _)) => (1.0 - low).max(0.0),
-        None => 1.0,
-    }
-}
-
-/// The largest gain that the runs of any remedy may have failed to show.
-fn hidden(proof: &Proof) -> f64 {
-    proof.remedies.iter().map(|one| could_hide(one, proof.primary)).fold(0.0, f64::max)
 }
 
 #[cfg(test)]

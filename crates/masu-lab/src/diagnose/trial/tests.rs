@@ -230,6 +230,26 @@ fn where_a_large_gain_could_hide_nothing_is_called_fine() {
 }
 
 #[test]
+fn a_candidate_that_no_finding_names_and_that_may_gain_is_left_open() {
+    let huge_pages = remedy("glibc:huge_pages=1", 0.84, 0.62, 1.13);
+    let touched = || {
+        let finding = Finding::new(Id::FirstTouch, Confidence::High, "Touching").sharing(0.16);
+        vec![finding.remedied(vec![remedy_of(&huge_pages)])]
+    };
+    let both = |other| proof(vec![remedy("glibc:huge_pages=1", 0.84, 0.62, 1.13), other]);
+    let findings = with_trial(touched(), &both(remedy("masu", 0.76, 0.44, 1.33)));
+    let said: Vec<_> = findings.iter().map(|one| (one.id, one.confidence)).collect();
+    let expected = [(Id::FirstTouch, Confidence::Medium), (Id::MemoryOpen, Confidence::Low)];
+    assert_eq!(said, expected);
+    assert!(findings[1].evidence[0].contains("another malloc (masu)"), "{findings:?}");
+    // Not one that was shown to gain nothing, nor beside a gain.
+    for other in [remedy("masu", 0.98, 0.95, 1.01), remedy("masu", 0.76, 0.71, 0.81)] {
+        let findings = with_trial(touched(), &both(other));
+        assert!(findings.iter().all(|one| one.id != Id::MemoryOpen), "{findings:?}");
+    }
+}
+
+#[test]
 fn cpu_bound_is_no_surer_than_memory_is_fine() {
     let computes = || Finding::new(Id::CpuBound, Confidence::High, "It computes").seeing("in f");
     let both = || [fine_so_far(), vec![computes()]].concat();

@@ -1,0 +1,59 @@
+//! The room that a trial's runs leave for gains that they did not show.
+//!
+//! Relies on the intervals of ratios. A wide interval is no answer: what stays possible is said, and not denied.
+
+use super::super::finding::Finding;
+use super::super::thresholds::{GAIN_DENIED, LITTLE_SHARE};
+use super::in_a_line;
+use crate::Measure;
+use crate::prove::{Proof, Proved};
+
+/// A candidate may gain if its estimate is this share of half its interval away from no gain; a nearer one is noise.
+const LIKELY_SHARE: f64 = 0.5;
+
+/// Whether a remedy without a shown gain most likely gains: a large gain may hide in its runs, and its estimate is far
+/// enough from no gain (see [`LIKELY_SHARE`]).
+pub(super) fn leans(remedy: &Proved, primary: Measure) -> bool {
+    let Some(ratio) = remedy.ratio(primary) else { return false };
+    let Some((low, _)) = ratio.interval.filter(|(low, _)| 1.0 - low >= GAIN_DENIED) else {
+        return false;
+    };
+    let (gain, reach) = (-ratio.estimate.ln(), (ratio.estimate / low).ln());
+    1.0 - ratio.estimate >= LITTLE_SHARE && gain >= LIKELY_SHARE * reach
+}
+
+/// The estimated ratio of a remedy's runs; 1 without one.
+pub(super) fn estimate(remedy: &Proved, primary: Measure) -> f64 {
+    remedy.ratio(primary).map_or(1.0, |ratio| ratio.estimate)
+}
+
+/// The largest gain of a remedy that its runs may have failed to show.
+pub(super) fn could_hide(remedy: &Proved, primary: Measure) -> f64 {
+    match remedy.ratio(primary).and_then(|ratio| ratio.interval) {
+        Some((low, _)) => (1.0 - low).max(0.0),
+        None => 1.0,
+    }
+}
+
+/// The largest gain that the runs of any remedy may have failed to show.
+pub(super) fn hidden(proof: &Proof) -> f64 {
+    proof.remedies.iter().map(|one| could_hide(one, proof.primary)).fold(0.0, f64::max)
+}
+
+/// The runs of candidates that no finding names and that may have hidden a large gain, a line each; `None` without any.
+pub(super) fn left_unnamed(findings: &[Finding], proof: &Proof) -> Option<Vec<String>> {
+    let is_named = |one: &Proved| {
+        let mut remedies = findings.iter().flat_map(|finding| &finding.remedies);
+        remedies.any(|remedy| remedy.variant.as_ref() == Some(&one.medians.label))
+    };
+    let is_left =
+        |one: &&Proved| could_hide(one, proof.primary) >= 2.0 * GAIN_DENIED && !is_named(one);
+    let left = proof.remedies.iter().filter(is_left);
+    let mut lines: Vec<String> = left.map(|one| in_a_line(one, proof.primary)).collect();
+    let is_clear = findings.iter().any(|one| one.id.kind() == super::Kind::AllClear);
+    if lines.is_empty() || is_clear {
+        return None;
+    }
+    lines.push("the runs are too few, or too unlike, to show a gain or to rule one out".to_owned());
+    Some(lines)
+}
