@@ -12,6 +12,7 @@ use core::ptr::{self, NonNull};
 
 use super::{Shared, Stack, ThreadCache, idle};
 use crate::blocks::shard::{self, Pages};
+use crate::blocks::slot;
 use crate::blocks::transfer;
 use crate::memory::class::{Class, LARGEST_ALWAYS_SMALL, LARGEST_SMALL};
 use crate::memory::metadata;
@@ -21,6 +22,9 @@ use crate::platform::sync::Cell;
 
 /// The most that one stack may hold, as one part in this many of the budget.
 const CLASS_SHARE: usize = 16;
+/// The same for a thread that is alone and blocks that are moved one at a time: a program that replaces a few buffers of 32 to
+/// 64 KiB would make and give back a page for nearly each, because few blocks are a page.
+const CLASS_SHARE_SINGLE: usize = 4;
 /// The initial limit of a stack, below which it never shrinks: the smaller of both. Where the budget was set or is
 /// scarce, also at most one part in `INITIAL_SHARE` of it.
 const FLOOR_ENTRIES: usize = 60;
@@ -148,7 +152,10 @@ impl ThreadCache {
     fn ceiling(&self, class: Class) -> usize {
         let least = if class.size() > LARGEST_ALWAYS_SMALL { 1 } else { 2 };
         let budget = if class.size() <= DEEP { self.budget_of_smaller() } else { self.budget() };
-        entries_in(budget / CLASS_SHARE, class).clamp(least, metadata::WORDS_MAX - 1)
+        // Several threads share such blocks by the transfer cache.
+        let is_alone = is_single(class) && !slot::are_several();
+        let share = if is_alone { CLASS_SHARE_SINGLE } else { CLASS_SHARE };
+        entries_in(budget / share, class).clamp(least, metadata::WORDS_MAX - 1)
     }
 
     /// The initial limit of a stack in entries.
