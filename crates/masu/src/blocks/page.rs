@@ -382,6 +382,17 @@ impl Run {
         Run { page, count: further + 1, lowest }
     }
 
+    /// Ends the program if the page is not the owner's any more, or of another class: another thread freed one of the blocks
+    /// as well, after the run was made, and the page was released. The lock of the owner's pages is held.
+    #[inline(always)]
+    pub(crate) fn check_again(self, class: Class, owner: Shard, code: u8) {
+        let page = page_of(self.page.0.address() + self.lowest * class.size());
+        if !core::ptr::eq(page.0, self.page.0) || page.owner() != owner {
+            fault::stop(Fault::FreedTwice);
+        }
+        page.check_code(class, code);
+    }
+
     /// Marks the blocks free; returns the number of free blocks of their page, whose lock is held.
     #[inline(always)]
     pub(crate) fn put(self, class: Class) -> usize {

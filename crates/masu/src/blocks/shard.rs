@@ -34,8 +34,7 @@ pub(crate) struct ClassPages {
     pages: u32,
     /// Blocks taken from these pages, live or in caches.
     handed_out: usize,
-    /// Blocks of up to [`LEFT_BYTES_MAX`] that were freed into these pages and not taken again, about: the other free ones
-    /// were never touched.
+    /// Blocks that were freed into these pages and not taken again, about: the other free ones were never touched.
     freed: u32,
     /// `handed_out` when the last pass through sparse pages began, or its maximum since; 0 at first. No more than fits.
     handed_out_at_purge: u32,
@@ -188,7 +187,7 @@ fn flush_chunk(class: Class, blocks: &[usize]) -> Pages {
 const RUN_MIN: usize = 4;
 
 /// Gathers the first blocks that are `left` into `runs` and clears their bits; the first one belongs to `shard`. Returns the
-/// number of runs, of which no more pages than that can become empty. 0 where few blocks lie side by side.
+/// number of runs, of which no more pages than that can become empty. 0 where few blocks lie side by side, or shards alternate.
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.purge.shard_gather")]
 fn gather(
@@ -206,13 +205,14 @@ fn gather(
         return 0;
     }
     let code = class.laned().code_in(shard.0);
-    let (mut count, mut gathered) = (0, 0);
+    let (mut count, mut gathered, mut is_mixed) = (0, 0, false);
     for run in runs {
         if *left == 0 {
             break;
         }
         let page = page_of(block_at(*left));
         if page.owner() != shard {
+            is_mixed = true;
             break;
         }
         page.check_code(class, code);
@@ -220,7 +220,8 @@ fn gather(
         count += 1;
         gathered += run.count;
     }
-    if gathered < RUN_MIN * count {
+    // Where shards alternate, all blocks of one come home together, one by one.
+    if gathered < RUN_MIN * count || is_mixed && gathered < CHUNK / 2 {
         *left = first;
         return 0;
     }
@@ -255,7 +256,9 @@ fn flush_to(shard: Shard, class: Class, blocks: &[usize], left: &mut u64, runs: 
     if runs.is_empty() {
         *left = pages.put(shard, class, blocks, *left, &mut empty);
     }
+    let code = class.laned().code_in(shard.0);
     for run in runs {
+        run.check_again(class, shard, code);
         let free = run.put(class);
         pages.note_put(class, run.page, run.count, free, &mut empty);
     }
@@ -268,7 +271,7 @@ fn flush_to(shard: Shard, class: Class, blocks: &[usize], left: &mut u64, runs: 
     drop(pages);
     count_returned(shard, brought);
     if empty.count > 0 {
-        // SAFETY: `put` removed the pages from their list because every block of them is free.
+        // SAFETY: The pages were removed from their list because every block of them is free.
         unsafe { Page::release_all(class, empty.pages.at(..empty.count)) };
     }
     found
