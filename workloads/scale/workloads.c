@@ -156,15 +156,24 @@ static uint64_t lists(struct worker *worker, uint64_t operations) {
     return alone || worker->index % 2 == 0 ? all : 0;
 }
 
-/* Each thread makes blocks of many sizes, then frees them in another order. */
+/* Each thread makes blocks of many sizes, then frees them in another order. The first wave of each is longer than that of the
+ * thread before it, so that some make blocks while others free them. */
 static uint64_t waves(struct worker *worker, uint64_t operations) {
     struct sealed **blocks = table_new(WAVE_BLOCKS, sizeof *blocks);
-    for (uint64_t done = 0; done < operations; done += WAVE_BLOCKS) {
-        for (size_t i = 0; i < WAVE_BLOCKS; i++) blocks[i] = block_new(worker, small_size(worker));
-        for (size_t i = 0; i < WAVE_BLOCKS; i++) block_free(worker, blocks[i * WAVE_STEP % WAVE_BLOCKS]);
+    size_t count = WAVE_BLOCKS * (worker->index + 1) / worker->threads;
+    uint64_t done = 0;
+    while (done < operations) {
+        for (size_t i = 0; i < count; i++) blocks[i] = block_new(worker, small_size(worker));
+        /* A permutation, for the length of a whole wave is a prime. */
+        for (size_t i = 0; i < WAVE_BLOCKS; i++) {
+            size_t at = i * WAVE_STEP % WAVE_BLOCKS;
+            if (at < count) block_free(worker, blocks[at]);
+        }
+        done += count;
+        count = WAVE_BLOCKS;
     }
     table_drop(blocks, WAVE_BLOCKS, sizeof *blocks);
-    return (operations + WAVE_BLOCKS - 1) / WAVE_BLOCKS * WAVE_BLOCKS;
+    return done;
 }
 
 /* How many blocks each of the threads but the first has to do with, where the first meets all of them. */

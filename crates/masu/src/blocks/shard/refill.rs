@@ -4,7 +4,7 @@
 //! shards lend, then a new page. The hard idea: where shards are many, only blocks that were freed are lent, because a new
 //! page costs no more memory than the untouched rest of another shard's, and shares no cache line with its threads.
 
-use super::{FREE, Shard};
+use super::{FREE, LEFT_BYTES_MAX, Shard};
 use crate::blocks::ownership;
 use crate::blocks::page::Page;
 use crate::memory::class::Class;
@@ -13,6 +13,9 @@ use crate::platform::sync::Ordering;
 
 /// The bytes of a laned class that a shard hands out from its own pages before it takes blocks of others.
 const OWN_BYTES_MIN: usize = 1 << 20;
+/// The same for other small blocks where shards are many. Threads that fill and empty heaps in turns would have blocks in each
+/// other's pages: each flush then goes to many shards, and each page's line to and fro.
+const OWN_BYTES_MIN_MANY: usize = 64 << 10;
 
 /// The blocks that a thread takes from the pages of other shards.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -21,6 +24,18 @@ pub(super) enum Lent {
     Freed,
     /// All, where no page can be made.
     All,
+}
+
+/// The bytes of `class` that a shard hands out from its own pages before it takes blocks of others.
+#[inline(always)]
+fn own_bytes_min(class: Class) -> usize {
+    if class.is_laned() {
+        OWN_BYTES_MIN
+    } else if class.size() <= LEFT_BYTES_MAX && ownership::are_many() {
+        OWN_BYTES_MIN_MANY
+    } else {
+        0
+    }
 }
 
 impl Shard {
@@ -35,7 +50,7 @@ impl Shard {
         let own_bytes = pages.handed_out * class.size();
         drop(pages);
         // Blocks of other shards would all be freed to those shards, and not be reused here.
-        if class.is_laned() && own_bytes < OWN_BYTES_MIN {
+        if own_bytes < own_bytes_min(class) {
             let taken = self.refill_from_new(class, blocks);
             if taken > 0 {
                 return taken;
