@@ -419,6 +419,7 @@ fn with_trial(findings: Vec<Finding>, proof: &Proof) -> Vec<Finding> {
             storm.confidence = storm.confidence.max(confidence_of(gain));
         }
     }
+    kept = kept.into_iter().map(|finding| room::held_against_peak(finding, proof)).collect();
     if gain.is_none() {
         kept.extend(room::left_unnamed(&kept, proof).map(|evidence| {
             open(Finding { evidence, ..Finding::new(Id::MemoryOpen, Confidence::Low, "") }, proof)

@@ -1,8 +1,8 @@
-//! The room that a trial's runs leave for gains that they did not show.
+//! The room that a trial's runs leave for gains that they did not show, and for smaller programs.
 //!
 //! Relies on the intervals of ratios. A wide interval is no answer: what stays possible is said, and not denied.
 
-use super::super::finding::Finding;
+use super::super::finding::{Confidence, Finding, Id};
 use super::super::thresholds::{GAIN_DENIED, LITTLE_SHARE};
 use super::in_a_line;
 use crate::Measure;
@@ -56,4 +56,58 @@ pub(super) fn left_unnamed(findings: &[Finding], proof: &Proof) -> Option<Vec<St
     }
     lines.push("the runs are too few, or too unlike, to show a gain or to rule one out".to_owned());
     Some(lines)
+}
+
+/// A remedy for held memory gains something if the program's peak is smaller than this by it, as a ratio.
+const PEAK_MOST: f64 = 0.95;
+
+/// Takes back remedies for held memory with which a trial's runs had the same peak: what is free between live blocks was
+/// needed before, or is again.
+pub(super) fn held_against_peak(mut finding: Finding, proof: &Proof) -> Finding {
+    if finding.id != Id::Retention {
+        return finding;
+    }
+    let evidence = &mut finding.evidence;
+    finding.remedies.retain(|remedy| {
+        let tried =
+            proof.remedies.iter().find(|one| remedy.variant.as_ref() == Some(&one.medians.label));
+        let Some(peak) =
+            tried.and_then(|one| one.peak_rss).filter(|peak| peak.estimate > PEAK_MOST)
+        else {
+            return true;
+        };
+        let (label, ratio) = (remedy.variant.as_deref().unwrap_or_default(), peak.estimate);
+        evidence.push(format!(
+            "tried: {label}: ×{ratio:.2} of the peak RSS, so this gains nothing there"
+        ));
+        finding.confidence = Confidence::Low;
+        false
+    });
+    finding
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{proof, remedy};
+    use super::*;
+    use crate::diagnose::finding::Remedy;
+    use crate::statistics::Ratio;
+
+    #[test]
+    fn held_memory_is_no_gain_where_another_malloc_has_the_same_peak() {
+        let held = |peak: f64| {
+            let remedies = [
+                Remedy::code(1, "free it all", "a change of the program"),
+                Remedy::allocator("another", "masu", "another malloc"),
+            ];
+            let finding = Finding::new(Id::Retention, Confidence::Medium, "Held").sharing(0.58);
+            let peak_rss = Some(Ratio { estimate: peak, interval: None, pairs: 5 });
+            let masu = Proved { peak_rss, ..remedy("masu", 0.9, 0.8, 1.0) };
+            held_against_peak(finding.remedied(remedies), &proof(vec![masu]))
+        };
+        let (same, less) = (held(1.01), held(0.6));
+        assert_eq!((same.confidence, same.remedies.len()), (Confidence::Low, 1), "{same:?}");
+        assert!(same.evidence[0].contains("×1.01 of the peak RSS"), "{same:?}");
+        assert_eq!((less.confidence, less.remedies.len()), (Confidence::Medium, 2), "{less:?}");
+    }
 }
