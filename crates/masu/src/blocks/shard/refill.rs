@@ -13,7 +13,7 @@ use crate::platform::sync::Ordering;
 
 /// The bytes of a laned class that a shard hands out from its own pages before it takes blocks of others.
 const OWN_BYTES_MIN: usize = 1 << 20;
-/// The same for other small blocks where shards are many. Threads that fill and empty heaps in turns would have blocks in each
+/// The same for other small blocks where shards are many. Threads that fill and empty heaps alternately would have blocks in each
 /// other's pages: each flush then goes to many shards, and each page's line to and fro.
 const OWN_BYTES_MIN_MANY: usize = 64 << 10;
 
