@@ -91,6 +91,11 @@ fn note_free(shard: Shard, class: Class) {
 /// little may be used, is 2 MiB of addresses for a shard.
 const LEFT_BYTES_MAX: usize = 1 << 10;
 
+/// Whether untouched blocks of `class` are left to their shard. Under a memory limit, it is pages that count.
+fn is_left_to_its_shard(class: Class) -> bool {
+    class.size() <= LEFT_BYTES_MAX && ownership::are_many() && settings::memory_limit().is_none()
+}
+
 /// Whether these blocks of a laned class are all of the lane of `shard`.
 pub(crate) fn are_of_lane(class: Class, shard: Shard, blocks: &[usize]) -> bool {
     blocks.iter().all(|block| {
@@ -328,10 +333,7 @@ impl ClassPages {
     fn lendable(&self, class: Class) -> usize {
         if self.partial.is_empty() {
             0
-        } else if class.size() <= LEFT_BYTES_MAX
-            && ownership::are_many()
-            && settings::memory_limit().is_none()
-        {
+        } else if is_left_to_its_shard(class) {
             self.freed as usize
         } else {
             usize::MAX

@@ -4,7 +4,7 @@
 //! shards lend, then a new page. The hard idea: where shards are many, only blocks that were freed are lent, because a new
 //! page costs no more memory than the untouched rest of another shard's, and shares no cache line with its threads.
 
-use super::{FREE, LEFT_BYTES_MAX, Shard};
+use super::{FREE, Shard, is_left_to_its_shard};
 use crate::blocks::ownership;
 use crate::blocks::page::Page;
 use crate::memory::class::Class;
@@ -31,7 +31,7 @@ pub(super) enum Lent {
 fn own_bytes_min(class: Class) -> usize {
     if class.is_laned() {
         OWN_BYTES_MIN
-    } else if class.size() <= LEFT_BYTES_MAX && ownership::are_many() {
+    } else if is_left_to_its_shard(class) {
         OWN_BYTES_MIN_MANY
     } else {
         0

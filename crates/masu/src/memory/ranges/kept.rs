@@ -31,6 +31,8 @@ const LARGE_PEAK_BYTES: usize = 64 << 20;
 /// So many bytes purged too early raise that bound by one. A bound that purges again and again makes no program smaller at its
 /// peak, for free runs that do not fit the next request are there at the peak as well.
 const OVER_COST: usize = 8;
+/// The most by which it rises, as a share of twice the last peak.
+const OVER_SHARE: usize = 8;
 /// The share of live memory that may stay resident while free.
 const KEPT_SHARE: usize = 8;
 /// Runs reused or freed after which the past fades by a sixteenth: the demand and the recently purged bytes. The peak fades
@@ -73,7 +75,7 @@ impl Demand {
     fn note_reuse(&mut self, bytes: usize, too_early: usize, most: usize) {
         self.bytes_max = (self.bytes_max + 2 * too_early).min(most);
         self.bytes = (self.bytes + too_early + bytes).min(self.bytes_max);
-        self.over = (self.over + too_early / OVER_COST).min(most / 4);
+        self.over = (self.over + too_early / OVER_COST).min(most / OVER_SHARE);
     }
 }
 
