@@ -99,9 +99,9 @@ where
             }
         });
     };
-    pool::beside(executor.workers_in_function(), &help, |helpers| {
+    pool::beside(executor.workers_in_function(), &help, |help| {
         let _end = End(&tasks);
-        tasks.expect(helpers);
+        tasks.expect(help.call());
         Worker::new(&tasks).within(|worker| worker.join(first, second))
     })
 }

@@ -13,7 +13,7 @@ use crate::sync::{AtomicUsize, Condvar, Mutex, Ordering, fence, lock, spin, wait
 pub(crate) struct Idle {
     /// The number of workers that look for chunks, and [`STOP`].
     attention: AtomicUsize,
-    /// The number of workers; grows under the lock.
+    /// The number of workers; changes under the lock.
     inside: AtomicUsize,
     state: Mutex<State>,
     changed: Condvar,
@@ -64,15 +64,24 @@ impl Idle {
         // So one of them sees the other: no worker sleeps while there are chunks to take.
         fence(Ordering::SeqCst);
         if self.wants_attention() && has_more() {
-            // Under the lock, so that no worker is between its last check and its sleep.
-            let _state = lock(&self.state);
-            self.changed.notify_all();
+            // Under the lock, so that no worker is between its last check and its sleep. It wakes the next one itself,
+            // when it shares what it took.
+            let state = lock(&self.state);
+            if state.asleep > 0 {
+                self.changed.notify_one();
+            }
         }
     }
 
-    /// Repeats `steal` until it finds chunks; `false`: there will be none, the job is over.
+    /// Repeats `steal`, and after a while also `rob`, which costs others time, until one finds chunks; `false`: the
+    /// worker has left, because the job is over or because it is of use elsewhere.
     #[cold]
-    pub(crate) fn look(&self, mut steal: impl FnMut() -> bool) -> bool {
+    pub(crate) fn look(
+        &self,
+        mut steal: impl FnMut() -> bool,
+        mut rob: impl FnMut() -> bool,
+        is_wanted_elsewhere: impl FnOnce() -> bool,
+    ) -> bool {
         // ORDERING: Relaxed, and a fence: see `share`.
         self.attention.fetch_add(1, Ordering::Relaxed);
         fence(Ordering::SeqCst);
@@ -85,7 +94,9 @@ impl Idle {
             stolen = steal();
             stolen || alone()
         });
-        let found = stolen || self.sleep(steal);
+        let found = stolen
+            || rob()
+            || if is_wanted_elsewhere() { self.leave() } else { self.sleep(|| steal() || rob()) };
         // ORDERING: Relaxed: it only undoes the first line.
         self.attention.fetch_sub(1, Ordering::Relaxed);
         found
@@ -100,17 +111,35 @@ impl Idle {
             if steal() {
                 return true;
             }
-            state.asleep += 1;
-            // ORDERING: Relaxed: it is changed under this lock.
-            if state.asleep == self.inside.load(Ordering::Relaxed) {
-                // Everybody else sleeps, so nobody holds a chunk, and the spans had none.
-                state.over = true;
-                self.changed.notify_all();
+            if self.ends_as_last(&mut state) {
                 return false;
             }
+            state.asleep += 1;
             state = wait(&self.changed, state);
             state.asleep -= 1;
         }
+    }
+
+    /// Ends the job if the caller, which has no chunks, is the last worker awake: nobody holds any, and the spans had none.
+    fn ends_as_last(&self, state: &mut State) -> bool {
+        // ORDERING: Relaxed: it is changed under the lock, which the caller holds.
+        let is_last = state.asleep + 1 == self.inside.load(Ordering::Relaxed);
+        if is_last {
+            state.over = true;
+            if state.asleep > 0 {
+                self.changed.notify_all();
+            }
+        }
+        is_last
+    }
+
+    /// A worker without chunks leaves: all that is left has begun, or an idle worker has just taken it.
+    fn leave(&self) -> bool {
+        let mut state = lock(&self.state);
+        self.ends_as_last(&mut state);
+        // ORDERING: Relaxed: it is changed under this lock.
+        self.inside.fetch_sub(1, Ordering::Relaxed);
+        false
     }
 
     /// Lets nothing more begin.

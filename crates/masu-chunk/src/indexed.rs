@@ -9,12 +9,12 @@
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use crate::alone::{self, Alone};
 use crate::batch::{Batch, Turn};
 use crate::control::Reporter;
 use crate::executor::Executor;
 use crate::failure::{Cause, Failure};
 use crate::idle::Idle;
-use crate::kernel::prepare_barrier;
 use crate::pace::Pace;
 use crate::place::{Chunk, Place};
 use crate::pool;
@@ -156,11 +156,17 @@ where
         cut,
         total: Mutex::new(total),
     };
-    if workers > 1 {
-        prepare_barrier();
-    }
-    pool::run(workers, &|worker| job.run(worker));
-    job.finish()
+    let code = Job::<'_, S, W, G, R, E>::run as *const () as usize;
+    pool::beside(workers, &|worker| job.run(worker, Alone::not()), |help| {
+        job.run(0, Alone::begin(help, code));
+    });
+    let ran = job.finish();
+    let statistics = match &ran.ended {
+        Ok(statistics) => statistics,
+        Err(failure) => &failure.statistics,
+    };
+    alone::learn(code, statistics.busy());
+    ran
 }
 
 /// The outcome of a batch.
@@ -178,7 +184,7 @@ where
     G: Gather<R>,
     E: Send,
 {
-    fn run(&self, worker: usize) {
+    fn run(&self, worker: usize, mut alone: Alone<'_>) {
         if !self.idle.enter() {
             return;
         }
@@ -193,7 +199,7 @@ where
                 break;
             }
             let Some(chunks) = self.spans.take(worker, pace.most()) else {
-                if self.idle.look(|| self.spans.steal(worker)) {
+                if self.look(worker) {
                     pace = Pace::new();
                     continue;
                 }
@@ -204,10 +210,12 @@ where
                 break;
             }
             self.share(worker);
+            alone.begins();
             clock.waited();
             let Worked { done, failed } = self.work_off(worker, chunks.clone(), &mut local);
             let count = done.end - done.start;
             let lap = clock.worked(count);
+            alone.worked(lap);
             self.report(&done);
             let end = done.end + u64::from(failed.is_some());
             match begun.last_mut() {
@@ -254,6 +262,12 @@ where
             Err(payload) => Some(Cause::Panic(payload)),
         };
         Worked { done: chunks.start..batch.at(), failed }
+    }
+
+    /// Looks for other workers' chunks; `false`: there are none for it.
+    fn look(&self, worker: usize) -> bool {
+        let (steal, rob) = (|| self.spans.steal(worker), || self.spans.rob(worker));
+        self.idle.look(steal, rob, pool::is_wanted_elsewhere)
     }
 
     /// Wakes workers that could take some of this worker's chunks.

@@ -35,6 +35,7 @@ mod statistics;
 mod sync;
 
 // Sharing of chunks.
+mod alone;
 mod batch;
 mod idle;
 mod pace;

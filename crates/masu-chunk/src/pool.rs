@@ -20,6 +20,9 @@ static POOL: OnceLock<(u32, Seats<Body>)> = OnceLock::new();
 thread_local! {
     /// Whether this thread is in a job: a nested job starts no threads, it uses idle ones.
     static WITHIN: Cell<bool> = const { Cell::new(false) };
+
+    /// The job in which this thread, a helper, has a seat.
+    static SEAT: Cell<Option<u64>> = const { Cell::new(None) };
 }
 
 /// The function that a worker runs, with its number.
@@ -29,30 +32,60 @@ struct Body(&'static (dyn Fn(usize) + Sync));
 /// Runs `body` on this thread, as worker 0, and on up to `workers` − 1 helpers; returns when all of
 /// them have ended.
 pub(crate) fn run(workers: usize, body: &(dyn Fn(usize) + Sync)) {
-    beside(workers, body, |_| body(0));
+    beside(workers, body, |help| {
+        help.call();
+        body(0);
+    });
 }
 
-/// Runs `own` on this thread and `body` on up to `workers` − 1 helpers; returns when all of them have ended. `own` gets the
-/// number of helpers on their way, which other jobs may need first.
+/// Runs `own` on this thread, and from its call for help on `body` on up to `workers` − 1 helpers; returns when all of
+/// them have ended.
 pub(crate) fn beside<R>(
     workers: usize,
     body: &(dyn Fn(usize) + Sync),
-    own: impl FnOnce(usize) -> R,
+    own: impl FnOnce(&Help<'_>) -> R,
 ) -> R {
-    let (_, seats) = POOL.get_or_init(|| (std::process::id(), Seats::new()));
-    if workers <= 1 || is_forked_off() {
-        return own(0);
+    let wanted = if is_forked_off() { 0 } else { workers.saturating_sub(1) };
+    own(&Help { body, wanted, offered: Cell::new(None) })
+}
+
+/// The helpers that a job can call. Dropped, also when the job unwinds, it waits until all of them have left.
+pub(crate) struct Help<'b> {
+    body: &'b (dyn Fn(usize) + Sync),
+    wanted: usize,
+    offered: Cell<Option<Offered>>,
+}
+
+impl Help<'_> {
+    /// Calls the helpers, the first time. Returns the number of those on their way, which other jobs may need first.
+    pub(crate) fn call(&self) -> usize {
+        let offered = self.offered.take();
+        let (offered, coming) = match offered {
+            Some(offered) => (Some(offered), 0),
+            None if self.wanted == 0 => (None, 0),
+            None => self.offer(),
+        };
+        self.offered.set(offered);
+        coming
     }
-    // SAFETY: Only the lifetime changes. Helpers call the body between taking a seat and leaving it. `_job`, dropped
-    // at the end of this function also when `own` unwinds, lets no helper take a seat any more and waits until
-    // every seat was left.
-    let lasting = unsafe { std::mem::transmute::<&(dyn Fn(usize) + Sync), &'static _>(body) };
-    let wanted = workers - 1;
-    let (job, idle) = seats.offer(Body(lasting), wanted);
-    let _job = Offered { seats, job };
-    let within = Within(WITHIN.replace(true));
-    let started = if within.0 { 0 } else { (idle..wanted).take_while(|_| start(seats)).count() };
-    own(idle.min(wanted) + started)
+
+    #[cold]
+    fn offer(&self) -> (Option<Offered>, usize) {
+        let (_, seats) = POOL.get_or_init(|| (std::process::id(), Seats::new()));
+        // SAFETY: Only the lifetime changes. Helpers call the body between taking a seat and leaving it. `Offered`,
+        // dropped with this value, lets no helper take a seat any more and waits until every seat was left; nobody can
+        // forget the value, which `beside` owns.
+        let lasting =
+            unsafe { std::mem::transmute::<&(dyn Fn(usize) + Sync), &'static _>(self.body) };
+        let (job, idle) = seats.offer(Body(lasting), self.wanted);
+        let offered = Offered { seats, job, within: WITHIN.replace(true) };
+        let started = if offered.within {
+            0
+        } else {
+            (idle..self.wanted).take_while(|_| start(seats)).count()
+        };
+        (Some(offered), idle.min(self.wanted) + started)
+    }
 }
 
 /// Whether this is the child of a `fork`: the helpers are gone, and one of them may have held any lock.
@@ -60,22 +93,23 @@ pub(crate) fn is_forked_off() -> bool {
     POOL.get().is_some_and(|(process, _)| *process != std::process::id())
 }
 
+/// Whether this thread is a helper that could work on another job.
+pub(crate) fn is_wanted_elsewhere() -> bool {
+    let job = SEAT.get();
+    job.zip(POOL.get()).is_some_and(|(job, (_, seats))| seats.has_others(job))
+}
+
 struct Offered {
     seats: &'static Seats<Body>,
     job: u64,
+    /// Whether the thread was in a job before.
+    within: bool,
 }
 
 impl Drop for Offered {
     fn drop(&mut self) {
         self.seats.withdraw(self.job);
-    }
-}
-
-struct Within(bool);
-
-impl Drop for Within {
-    fn drop(&mut self) {
-        WITHIN.set(self.0);
+        WITHIN.set(self.within);
     }
 }
 
@@ -88,6 +122,7 @@ fn start(seats: &'static Seats<Body>) -> bool {
         loop {
             let Taken { job, worker, body } = seats.sit_down();
             let _seat = Seat { seats, job };
+            SEAT.set(Some(job));
             (body.0)(worker);
         }
     });

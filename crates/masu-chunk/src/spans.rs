@@ -26,6 +26,14 @@ pub(crate) struct Spans {
 #[repr(align(128))]
 struct Span(AtomicU64);
 
+impl Span {
+    /// Fills the span, which is empty and the calling worker's.
+    fn fill(&self, range: &Range<u32>) {
+        // ORDERING: Relaxed, as in `change`. A plain store is enough, because an empty span is changed by its owner alone.
+        self.0.store(pack(range), Ordering::Relaxed);
+    }
+}
+
 const fn pack(range: &Range<u32>) -> u64 {
     (range.start as u64) << 32 | range.end as u64
 }
@@ -49,11 +57,18 @@ impl Spans {
     }
 
     /// Takes a batch of up to `most` units: from the worker's own span at most half, so that others
-    /// find some; else from the common one, at most half of a worker's share.
+    /// find some; else from the common one. A worker that takes several at once, because they are short, moves half of
+    /// its share of the common span to its own: so neighbors in memory have one worker, and the common word rests.
     pub(crate) fn take(&self, worker: usize, most: u32) -> Option<Range<u64>> {
         let share = 2 * self.workers.len() as u32;
         let (own, batch) = &self.workers[worker];
-        let units = take_front(own, most, 2).or_else(|| take_front(&self.common, most, share))?;
+        let units = take_front(own, most, 2).or_else(|| {
+            let stretch = if most > 1 { u32::MAX } else { 1 };
+            let taken = take_front(&self.common, stretch, share)?;
+            let middle = taken.end.min(taken.start.saturating_add(most));
+            own.fill(&(middle..taken.end));
+            Some(taken.start..middle)
+        })?;
         let start = u64::from(units.start) << self.shift;
         let chunks = start..(u64::from(units.end) << self.shift).min(self.chunks);
         batch.begin(&chunks);
@@ -70,22 +85,25 @@ impl Spans {
         1 << self.shift
     }
 
-    /// Moves the back half of another span, or else of another batch's chunks that are not begun, to
-    /// the worker's own span, which is empty.
+    /// Moves the back half of another worker's span to the worker's own, which is empty.
     pub(crate) fn steal(&self, worker: usize) -> bool {
-        let others = || self.workers[worker + 1..].iter().chain(&self.workers[..worker]);
-        let rob = |batch: &Batch| {
-            let rest = batch.rob(self.unit())?;
-            Some((rest.start / self.unit()) as u32..rest.end.div_ceil(self.unit()) as u32)
-        };
-        let stolen = others()
-            .find_map(|(span, _)| take_back(span))
-            .or_else(|| others().find_map(|(_, batch)| rob(batch)));
-        let Some(stolen) = stolen else { return false };
-        // ORDERING: Relaxed, as in `change`. A plain store is enough, because an empty
-        // span is changed by its owner alone.
-        self.workers[worker].0.0.store(pack(&stolen), Ordering::Relaxed);
+        let stolen = self.others(worker).find_map(|(span, _)| take_back(span));
+        stolen.inspect(|stolen| self.workers[worker].0.fill(stolen)).is_some()
+    }
+
+    /// Moves the back half of the chunks that another worker has not begun of its batch to the worker's own span, which is
+    /// empty. Interrupts all workers: for one that found no span for longer than a batch of short chunks takes.
+    pub(crate) fn rob(&self, worker: usize) -> bool {
+        let robbed = self.others(worker).find_map(|(_, batch)| batch.rob(self.unit()));
+        let Some(rest) = robbed else { return false };
+        let units = rest.start / self.unit()..rest.end.div_ceil(self.unit());
+        self.workers[worker].0.fill(&(units.start as u32..units.end as u32));
         true
+    }
+
+    /// The other workers, from the next one on.
+    fn others(&self, worker: usize) -> impl Iterator<Item = &(Span, Batch)> {
+        self.workers[worker + 1..].iter().chain(&self.workers[..worker])
     }
 
     /// Whether the worker has chunks that it has not begun.

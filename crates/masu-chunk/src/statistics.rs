@@ -26,6 +26,11 @@ impl Statistics {
     pub fn chunks(&self) -> u64 {
         self.workers.iter().map(|worker| worker.chunks).sum()
     }
+
+    /// The busy time of all workers together.
+    pub(crate) fn busy(&self) -> Duration {
+        self.workers.iter().map(|worker| worker.busy).sum()
+    }
 }
 
 /// Splits a worker's time into busy and waiting.

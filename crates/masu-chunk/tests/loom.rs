@@ -56,12 +56,18 @@ impl Job {
     }
 
     fn run(&self, worker: usize, most: u32) {
+        self.run_until(worker, most, || false);
+    }
+
+    /// With a worker that leaves when it finds no chunk and is wanted elsewhere.
+    fn run_until(&self, worker: usize, most: u32, is_wanted: impl Fn() -> bool) {
         if !self.idle.enter() {
             return;
         }
         loop {
             let Some(_) = self.spans.take(worker, most) else {
-                if self.idle.look(|| self.spans.steal(worker)) {
+                let (steal, rob) = (|| self.spans.steal(worker), || self.spans.rob(worker));
+                if self.idle.look(steal, rob, &is_wanted) {
                     continue;
                 }
                 break;
@@ -181,6 +187,20 @@ fn a_helper_that_never_comes_is_not_missed() {
     model(|| {
         let job = Job::new(4, 3);
         job.run(0, 4);
+        job.assert_done_once_each();
+    });
+}
+
+#[test]
+fn a_helper_that_is_wanted_elsewhere_leaves() {
+    model(|| {
+        let job = Job::new(3, 2);
+        let helper = thread::spawn({
+            let job = Arc::clone(&job);
+            move || job.run_until(1, 2, || true)
+        });
+        job.run(0, 2);
+        helper.join().unwrap();
         job.assert_done_once_each();
     });
 }

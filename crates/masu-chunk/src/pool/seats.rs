@@ -17,6 +17,8 @@ struct State<B> {
     jobs: Vec<Job<B>>,
     last_job: u64,
     idle: usize,
+    /// Idle helpers that were woken and have not arrived yet.
+    coming: usize,
     helpers: usize,
 }
 
@@ -25,6 +27,8 @@ struct Job<B> {
     body: B,
     free: usize,
     taken: usize,
+    /// Whether the offering thread waits for the last helper to leave.
+    is_awaited: bool,
     /// The number of the next worker; 0 is the offering thread.
     next_worker: usize,
 }
@@ -37,7 +41,7 @@ pub(crate) struct Taken<B> {
 
 impl<B: Copy> Seats<B> {
     pub(crate) fn new() -> Self {
-        let state = State { jobs: Vec::new(), last_job: 0, idle: 0, helpers: 0 };
+        let state = State { jobs: Vec::new(), last_job: 0, idle: 0, coming: 0, helpers: 0 };
         Self { state: Mutex::new(state), offered: Condvar::new(), left: Condvar::new() }
     }
 
@@ -46,10 +50,13 @@ impl<B: Copy> Seats<B> {
         let mut state = lock(&self.state);
         state.last_job += 1;
         let id = state.last_job;
-        state.jobs.push(Job { id, body, free: seats, taken: 0, next_worker: 1 });
+        state.jobs.push(Job { id, body, free: seats, taken: 0, is_awaited: false, next_worker: 1 });
         let idle = state.idle;
+        // Those on their way find this job as well, if the other ones have no seats for all of them.
+        let woken = seats.min(idle - state.coming);
+        state.coming += woken;
         drop(state);
-        for _ in 0..seats.min(idle) {
+        for _ in 0..woken {
             self.offered.notify_one();
         }
         (id, idle)
@@ -62,18 +69,19 @@ impl<B: Copy> Seats<B> {
             let Some(at) = state.position(job) else { return };
             state.jobs[at].free = 0;
             if state.jobs[at].taken == 0 {
-                state.jobs.swap_remove(at);
+                state.jobs.remove(at);
                 return;
             }
+            state.jobs[at].is_awaited = true;
             state = wait(&self.left, state);
         }
     }
 
-    /// Waits for a seat and takes one of the newest job, the innermost, which others wait for.
+    /// Waits for a seat and takes one of the oldest job, the outermost, whose chunks are the longest.
     pub(crate) fn sit_down(&self) -> Taken<B> {
         let mut state = lock(&self.state);
         loop {
-            if let Some(job) = state.jobs.iter_mut().rev().find(|job| job.free > 0) {
+            if let Some(job) = state.jobs.iter_mut().find(|job| job.free > 0) {
                 job.free -= 1;
                 job.taken += 1;
                 let worker = job.next_worker;
@@ -83,15 +91,23 @@ impl<B: Copy> Seats<B> {
             state.idle += 1;
             state = wait(&self.offered, state);
             state.idle -= 1;
+            // After a spurious wake-up another one may count as arrived: it comes all the same.
+            state.coming = state.coming.saturating_sub(1);
         }
+    }
+
+    /// Whether a job other than this one has free seats.
+    pub(crate) fn has_others(&self, job: u64) -> bool {
+        lock(&self.state).jobs.iter().any(|other| other.id != job && other.free > 0)
     }
 
     /// Leaves the seat: the helper does not touch the job any more.
     pub(crate) fn get_up(&self, job: u64) {
         let mut state = lock(&self.state);
         if let Some(at) = state.position(job) {
-            state.jobs[at].taken -= 1;
-            if state.jobs[at].taken == 0 {
+            let job = &mut state.jobs[at];
+            job.taken -= 1;
+            if job.taken == 0 && job.is_awaited {
                 drop(state);
                 self.left.notify_all();
             }
