@@ -1,7 +1,7 @@
 //! The exit code: the one place that decides it, and the one that prints errors.
 //!
-//! A command that measures or lists ends with 0 or 2, and with 1 only for a failed gate; `run` keeps out of the
-//! program's way with 125 to 127, as `env` and `nohup` do.
+//! A command that measures or lists ends with 0 or 2, and with 1 only for a failed gate; `run` and `heap -- PROGRAM` keep
+//! out of the program's way with 125 to 127, as `env` and `nohup` do.
 
 use std::env;
 use std::ffi::OsStr;
@@ -56,30 +56,34 @@ pub(crate) fn of(outcome: Result<Ending>) -> ExitCode {
 }
 
 /// The exit code of a program that masu stayed beside: the program's, or the code that a shell reports for its signal.
-pub(crate) fn of_watched(outcome: Result<ExitStatus>) -> ExitCode {
+pub(crate) fn of_watched(program: &OsStr, outcome: Result<ExitStatus>) -> ExitCode {
     match outcome {
         Ok(status) => {
             let code = status.code().or(status.signal().map(|signal| 128 + signal));
             code.and_then(|code| u8::try_from(code).ok()).unwrap_or(RUN_FAILED).into()
         }
-        Err(error) => {
-            complain(&error);
-            RUN_FAILED.into()
-        }
+        Err(error) => of_not_started(program, &error),
     }
 }
 
 /// The exit code of a `run` that did not become `program`: `Ok` holds why it could not start.
 pub(crate) fn of_run(program: &OsStr, outcome: Result<Error>) -> ExitCode {
-    let (error, code) = match outcome {
-        Ok(error) => (error, RUN_CANNOT_START),
-        Err(error) => match error.downcast_ref() {
-            Some(LabError::Program { .. }) if exists(program) => (error, RUN_CANNOT_START),
-            Some(LabError::Program { .. }) => (error, RUN_NOT_FOUND),
-            _ => (error, RUN_FAILED),
-        },
+    match outcome {
+        Ok(error) => {
+            complain(&error);
+            RUN_CANNOT_START.into()
+        }
+        Err(error) => of_not_started(program, &error),
+    }
+}
+
+fn of_not_started(program: &OsStr, error: &Error) -> ExitCode {
+    complain(error);
+    let code = match error.downcast_ref() {
+        Some(LabError::Program { .. }) if exists(program) => RUN_CANNOT_START,
+        Some(LabError::Program { .. }) => RUN_NOT_FOUND,
+        _ => RUN_FAILED,
     };
-    complain(&error);
     code.into()
 }
 

@@ -57,7 +57,10 @@ fn main() -> ExitCode {
         Command::Top(arguments) => exit::of(top::perform(&arguments).map(|()| Ending::Done)),
         Command::Heap(arguments) => match arguments.command {
             Some(command) => exit::of(heap::perform(command)),
-            None => exit::of_watched(heap::run(&arguments.program, &arguments.view)),
+            None => {
+                let outcome = heap::run(&arguments.program, &arguments.view);
+                exit::of_watched(arguments.program.name(), outcome)
+            }
         },
         Command::Diagnose(arguments) => exit::of(diagnose::perform(*arguments)),
         Command::Experiment(arguments) => exit::of(experiment::perform(&arguments)),
