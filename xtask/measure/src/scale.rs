@@ -36,7 +36,6 @@ const NAMES: [&str; 7] =
 /// Threads that are counted, and those of `--quick`.
 const THREADS: [usize; 7] = [1, 2, 4, 8, 16, 32, 64];
 const THREADS_QUICK: [usize; 3] = [1, 8, 64];
-const THREADS_MANY: usize = 128;
 
 /// Operations of each thread before the count begins.
 const OPS_START: u64 = 500;
@@ -66,9 +65,6 @@ pub(crate) struct Request {
     /// 1, 8 and 64 threads, one seed, 500 operations
     #[arg(long = "quick")]
     is_quick: bool,
-    /// 128 threads, too
-    #[arg(long = "many")]
-    is_many: bool,
     /// Run nothing that was run before: its report is in target/scale/reports
     #[arg(long = "kept")]
     is_kept: bool,
@@ -81,10 +77,9 @@ impl Request {
     /// The numbers of threads, one count after the other.
     fn counts(&self) -> Vec<usize> {
         let usual: &[usize] = if self.is_quick { &THREADS_QUICK } else { &THREADS };
-        let chosen = if self.threads.is_empty() { usual } else { &self.threads };
-        let mut counts = chosen.to_vec();
-        if self.is_many {
-            counts.push(THREADS_MANY);
+        let mut counts = self.threads.clone();
+        if counts.is_empty() {
+            counts.extend(usual);
         }
         counts.sort_unstable();
         counts.dedup();
@@ -118,10 +113,6 @@ impl Request {
         }));
         mallocs::find(root, program, &wanted, self.record)
     }
-
-    fn choose(&self, listed: Vec<Workload>) -> Result<Vec<Workload>> {
-        options::chosen(listed, &self.only, |one| &one.name)
-    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -146,8 +137,8 @@ pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     let made = build(root)?;
     let program = made.join("scale");
     let mallocs = request.find(root, &program)?;
-    let workloads =
-        request.choose(Workload::read(&commands::output(Command::new(&program).arg("--list"))?))?;
+    let listed = Workload::read(&commands::output(Command::new(&program).arg("--list"))?);
+    let workloads = options::chosen(listed, &request.only, |one| &one.name)?;
     let watch = Watch::new(&made)?;
     let results =
         commands::step("scale", || Results::gather(&watch, request, &workloads, &mallocs))?;

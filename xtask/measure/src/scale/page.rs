@@ -131,12 +131,13 @@ fn behind(results: &Results, phase: usize) -> Vec<Behind<'_>> {
     let mut all = Vec::new();
     for workload in &results.workloads {
         for &threads in &results.threads {
-            let figure = Figure::Moved;
-            let ours = results.spread(figure, phase, &workload.name, threads, results.subject());
-            let best = results.best_peer(figure, phase, &workload.name, threads);
-            let (Some(ours), Some((peer, best))) = (ours, best) else { continue };
-            if ours.median > best * MARGIN + NOTHING {
-                let (workload, ours) = (workload.name.as_str(), ours.median);
+            let workload = workload.name.as_str();
+            let ours = results.spread(Figure::Moved, phase, workload, threads, results.subject());
+            let best = results.best_peer(phase, workload, threads);
+            let (Some(Spread { median: ours, .. }), Some((peer, best))) = (ours, best) else {
+                continue;
+            };
+            if ours > best * MARGIN + NOTHING {
                 all.push(Behind { workload, threads, ours, peer, best });
             }
         }
@@ -314,20 +315,14 @@ const UNEVEN: [&str; 3] = ["fan-out", "fan-in", "reaper"];
 
 /// Throughput with most threads, relative to one, as predicted.
 pub(super) fn predictions(results: &Results) -> String {
-    let even: Vec<&str> = results.workloads.iter().map(|one| one.name.as_str()).collect();
-    let even: Vec<&str> = even.into_iter().filter(|name| !UNEVEN.contains(name)).collect();
+    let even = results.workloads.iter().map(|one| one.name.as_str());
+    let even: Vec<&str> = even.filter(|name| !UNEVEN.contains(name)).collect();
     let most = results.threads.iter().copied().max().unwrap_or(1);
-    // Reports of an older plugin, which are kept, do not say what moved under locks.
-    let says = |seed: &u64| {
-        let mut runs = results.runs.iter().filter(|run| run.seed == *seed);
-        runs.all(|run| run.report.locks.iter().all(|lock| lock.moves.is_some()))
-    };
-    let seeds = (1..=results.seeds).filter(says).count();
     let text = format!(
         "\nTimes the throughput of one thread that {most} have, and in brackets millions of operations a second, on a machine with a \
          core for each: a lock is a queue, {:.2} ns an \
-         instruction, {} ns a line moved, {} ns a system call. Predicted from the counts of {seeds} of the seeds, and checked [with 16 threads](#checked-on-sixteen-cores).\n\n",
-        PRICES.instruction, PRICES.moved, PRICES.call,
+         instruction, {} ns a line moved, {} ns a system call. Predicted from the counts of {} seeds, and checked [with 16 threads](#checked-on-sixteen-cores).\n\n",
+        PRICES.instruction, PRICES.moved, PRICES.call, results.seeds
     );
     let heads = even.iter().map(|workload| (*workload).to_owned());
     let mut table = Table::new(once(format!("threads {most}")).chain(heads), Cells::Figures);

@@ -26,8 +26,8 @@ pub(super) struct Demands {
 }
 
 impl Demands {
-    /// The demands of the counted phase; none if the report does not say what moved under locks.
-    pub(super) fn of(report: &Report, prices: Prices) -> Option<Demands> {
+    /// The demands of the counted phase.
+    pub(super) fn of(report: &Report, prices: Prices) -> Demands {
         let counts = report.of(STEADY);
         let price = |instructions: u64, moves: u64, calls: u64| {
             let ns = instructions as f64 * prices.instruction
@@ -35,12 +35,10 @@ impl Demands {
                 + calls as f64 * prices.call;
             ns / counts.operations.max(1) as f64
         };
-        let mut locks = Vec::new();
-        for lock in report.shared(STEADY) {
-            locks.push(price(lock.held, lock.moves?, lock.calls));
-        }
+        let locks = report.shared(STEADY).map(|lock| price(lock.held, lock.moves, lock.calls));
+        let locks: Vec<f64> = locks.collect();
         let all = price(counts.instructions, counts.moved(), counts.calls);
-        Some(Demands { beside: (all - locks.iter().sum::<f64>()).max(0.0), locks })
+        Demands { beside: (all - locks.iter().sum::<f64>()).max(0.0), locks }
     }
 
     /// Operations a nanosecond of so many threads.
@@ -58,11 +56,6 @@ impl Demands {
 }
 
 /// Operations a nanosecond of so many threads, by the counts of a run with as many.
-pub(super) fn throughput(report: &Report, threads: usize) -> Option<f64> {
-    Some(Demands::of(report, PRICES)?.throughput(threads))
-}
-
-/// The throughput of so many threads relative to one thread, by the counts of a run with one and of one with as many.
-pub(super) fn speedup(one: &Report, many: &Report, threads: usize) -> Option<f64> {
-    Some(throughput(many, threads)? / throughput(one, 1)?)
+pub(super) fn throughput(report: &Report, threads: usize) -> f64 {
+    Demands::of(report, PRICES).throughput(threads)
 }

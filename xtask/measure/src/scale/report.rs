@@ -1,5 +1,7 @@
 //! The reader of the plugin's report about one run (`workloads/scale/coherence/plugin.c`).
 
+use std::str::{FromStr, SplitWhitespace};
+
 use anyhow::{Context, Result, bail};
 
 /// The part of a run in which each thread did its first operations.
@@ -64,8 +66,8 @@ pub(super) struct Lock {
     pub(super) held: u64,
     pub(super) longest: u64,
     pub(super) calls: u64,
-    /// Lines that the holder moved, that of the word among them; a report of an older plugin does not say.
-    pub(super) moves: Option<u64>,
+    /// Lines that the holder moved, that of the word among them.
+    pub(super) moves: u64,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -114,66 +116,54 @@ impl Report {
         }
         let mut report = Report::default();
         for line in lines {
-            report
-                .add(line)
-                .with_context(|| format!("`{line}` of the report is not understood"))?;
+            let added = report.add(line);
+            added.with_context(|| format!("`{line}` of the report is not understood"))?;
         }
         Ok(report)
     }
 
     fn add(&mut self, line: &str) -> Option<()> {
         let (kind, rest) = line.split_once(' ')?;
-        let mut words = rest.split_whitespace();
+        let words = &mut rest.split_whitespace();
         match kind {
             "phase" => {
-                let phase: usize = words.next()?.parse().ok()?;
+                let phase: usize = number(words)?;
                 let mut counts = serde_json::Map::new();
                 while let Some(name) = words.next() {
-                    counts.insert(name.to_owned(), words.next()?.parse::<u64>().ok()?.into());
+                    counts.insert(name.to_owned(), number::<u64>(words)?.into());
                 }
                 *self.phases.get_mut(phase)? = serde_json::from_value(counts.into()).ok()?;
             }
-            "turns" => self.turns = rest.parse().ok()?,
-            "slips" => self.slips = rest.parse().ok()?,
+            "turns" => self.turns = number(words)?,
+            "slips" => self.slips = number(words)?,
             "name" => {
-                let (start, end) = (hex(words.next())?, hex(words.next())?);
+                let (start, end) = (hex(words)?, hex(words)?);
                 let name = words.collect::<Vec<_>>().join(" ");
                 self.names.push(Range { start, end, name });
             }
-            "thread" => self.threads.push((hex(words.next())?, hex(words.next())?)),
-            "line" => {
-                let phase = words.next()?.parse().ok()?;
-                let address = hex(words.next())? << 6;
-                let moves = words.next()?.parse().ok()?;
-                self.lines.push(Line { phase, address, moves, by: Vec::new() });
-            }
-            "by" => {
-                let by = (hex(words.next())?, words.next()?.parse().ok()?);
-                self.lines.last_mut()?.by.push(by);
-            }
-            "site" => {
-                let phase = words.next()?.parse().ok()?;
-                let instruction = hex(words.next())?;
-                let moves = words.next()?.parse().ok()?;
-                self.sites.push(Site { phase, instruction, moves });
-            }
-            "lock" => {
-                let phase = words.next()?.parse().ok()?;
-                let address = hex(words.next())?;
-                let mut number = || words.next()?.parse::<u64>().ok();
-                let (holds, attempts, held) = (number()?, number()?, number()?);
-                let (longest, calls, moves) = (number()?, number()?, number());
-                self.locks.push(Lock {
-                    phase,
-                    address,
-                    holds,
-                    attempts,
-                    held,
-                    longest,
-                    calls,
-                    moves,
-                });
-            }
+            "thread" => self.threads.push((hex(words)?, hex(words)?)),
+            "line" => self.lines.push(Line {
+                phase: number(words)?,
+                address: hex(words)? << 6,
+                moves: number(words)?,
+                by: Vec::new(),
+            }),
+            "by" => self.lines.last_mut()?.by.push((hex(words)?, number(words)?)),
+            "site" => self.sites.push(Site {
+                phase: number(words)?,
+                instruction: hex(words)?,
+                moves: number(words)?,
+            }),
+            "lock" => self.locks.push(Lock {
+                phase: number(words)?,
+                address: hex(words)?,
+                holds: number(words)?,
+                attempts: number(words)?,
+                held: number(words)?,
+                longest: number(words)?,
+                calls: number(words)?,
+                moves: number(words)?,
+            }),
             "map" => self.maps.extend([rest, "\n"]),
             _ => return None,
         }
@@ -181,6 +171,10 @@ impl Report {
     }
 }
 
-fn hex(word: Option<&str>) -> Option<u64> {
-    u64::from_str_radix(word?, 16).ok()
+fn number<T: FromStr>(words: &mut SplitWhitespace<'_>) -> Option<T> {
+    words.next()?.parse().ok()
+}
+
+fn hex(words: &mut SplitWhitespace<'_>) -> Option<u64> {
+    u64::from_str_radix(words.next()?, 16).ok()
 }

@@ -148,7 +148,6 @@ impl Results {
     /// The peer that moves fewest lines, and how many.
     pub(super) fn best_peer(
         &self,
-        figure: Figure,
         phase: usize,
         workload: &str,
         threads: usize,
@@ -156,7 +155,7 @@ impl Results {
         let subject = self.subject();
         let peers = self.mallocs.iter().filter(|malloc| malloc.name != subject);
         let medians = peers.filter_map(|malloc| {
-            let spread = self.spread(figure, phase, workload, threads, &malloc.name)?;
+            let spread = self.spread(Figure::Moved, phase, workload, threads, &malloc.name)?;
             Some((malloc.name.as_str(), spread.median))
         });
         medians.min_by(|(_, one), (_, other)| one.total_cmp(other))
@@ -166,7 +165,9 @@ impl Results {
     pub(super) fn speedup(&self, workload: &str, threads: usize, malloc: &str) -> Option<Spread> {
         let predicted = self.runs_of(workload, threads, malloc).filter_map(|many| {
             let one = self.runs_of(workload, 1, malloc).find(|one| one.seed == many.seed)?;
-            queue::speedup(&one.report, &many.report, threads)
+            let [many, one] = [(many, threads), (one, 1)]
+                .map(|(run, threads)| queue::throughput(&run.report, threads));
+            Some(many / one)
         });
         Spread::of(&predicted.collect::<Vec<_>>())
     }
@@ -179,7 +180,7 @@ impl Results {
         malloc: &str,
     ) -> Option<Spread> {
         let runs = self.runs_of(workload, threads, malloc);
-        let predicted = runs.filter_map(|run| queue::throughput(&run.report, threads));
+        let predicted = runs.map(|run| queue::throughput(&run.report, threads));
         Spread::of(&predicted.collect::<Vec<_>>())
     }
 

@@ -1,13 +1,11 @@
 //! The report, the figures, the names, the tables; and the plugin itself, on a line whose moves are known.
 
-use clap::Parser;
-
 use super::queue::{Demands, Prices};
 use super::report::{Report, STEADY};
-use super::results::{Figure, Results, Run, Spread};
+use super::results::{Figure, Results, Run};
 use super::symbols::Symbols;
 use super::watch::{LIMIT, QEMU, Watch};
-use super::{Request, Workload, page};
+use super::{Workload, page};
 use crate::mallocs::Malloc;
 use xtask::commands;
 
@@ -47,12 +45,6 @@ fn figures_are_of_one_operation() {
 }
 
 #[test]
-fn the_middle_of_runs_is_their_median() {
-    assert_eq!(Spread::of(&[]), None);
-    assert_eq!(Spread::of(&[3.0, 1.0, 2.5]), Some(Spread { least: 1.0, median: 2.5, most: 3.0 }));
-}
-
-#[test]
 fn what_lies_at_an_address_has_a_name() {
     let (report, mut symbols) = (Report::parse(REPORT).unwrap(), Symbols::default());
     let mut place = |address| symbols.place(&report, address);
@@ -81,11 +73,9 @@ fn a_queue_grows_with_threads_up_to_what_its_lock_lets_through() {
 #[test]
 fn what_lies_under_locks_is_not_beside_them() {
     let prices = Prices { instruction: 1.0, moved: 10.0, call: 100.0 };
-    let demands = Demands::of(&Report::parse(REPORT).unwrap(), prices).unwrap();
+    let demands = Demands::of(&Report::parse(REPORT).unwrap(), prices);
     // Ten operations of 500 instructions, 10 moves and 5 calls in all.
     assert_eq!(demands, Demands { locks: vec![37.0, 2.5], beside: 110.0 - 39.5 });
-    let older = REPORT.replace("100 1 2\n", "100 1\n");
-    assert_eq!(Demands::of(&Report::parse(&older).unwrap(), prices), None);
 }
 
 fn results(moved: &[(&str, u64)]) -> Results {
@@ -151,28 +141,6 @@ fn a_case_that_did_not_run_is_an_empty_cell() {
     let tables = page::tables(&results);
     assert!(tables.contains("| masu | 1.00 |") && tables.contains("| a | – |"), "{tables}");
     assert!(tables.contains("- private, 8 threads, a, seed 1: it did not end"), "{tables}");
-}
-
-#[test]
-fn what_is_asked_for_is_read() {
-    let parse = |words: &str| Request::try_parse_from(words.split(' '));
-    let request = parse("scale --quick --malloc masu --threads 3 --many").unwrap();
-    assert_eq!((request.counts(), request.seeds()), (vec![3, 128], 1));
-    assert_eq!(Request::default().counts(), [1, 2, 4, 8, 16, 32, 64]);
-    for wrong in ["--malloc none", "--threads 0", "--record --only private"] {
-        assert!(parse(&format!("scale {wrong}")).is_err(), "{wrong}");
-    }
-}
-
-#[test]
-fn workloads_are_those_that_the_program_lists() {
-    let listed = Workload::read("private    each for itself\npairs      one to one\n");
-    let choose = |only: &str| {
-        let request = Request { only: vec![only.to_owned()], ..Request::default() };
-        request.choose(listed.clone())
-    };
-    assert_eq!(choose("pairs").unwrap()[0].about, "one to one");
-    assert!(choose("none").is_err());
 }
 
 /// The one test of the plugin itself: two threads hand one line to and fro, which moves once for each of them and round;

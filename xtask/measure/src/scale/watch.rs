@@ -49,7 +49,7 @@ impl Watch {
         Ok(Watch { folder: folder.to_path_buf() })
     }
 
-    /// Runs the case, or takes the report that lies there if `is_kept`.
+    /// Runs the case, or takes the whole report that lies there if `is_kept`.
     pub(super) fn run(&self, case: &Case<'_>, is_kept: bool) -> Result<Report> {
         let name = format!(
             "{}-{}-{}-{}-{}",
@@ -60,8 +60,11 @@ impl Watch {
             case.seed
         );
         let out = self.folder.join("reports").join(name);
-        if is_kept && let Ok(text) = std::fs::read_to_string(&out) {
-            return Report::parse(&text);
+        if is_kept
+            && let Ok(text) = std::fs::read_to_string(&out)
+            && let Ok(report) = Report::parse(&text)
+        {
+            return Ok(report);
         }
         let _ = std::fs::remove_file(&out);
         let mut command = self.emulated("scale", &out, case.seed, &case.malloc.environment);
