@@ -4,12 +4,11 @@
 //! newest record of a name represents it. The page is a function of the records and of nothing else, so `cargo xtask
 //! tidy` can check it against them, and no figure gets onto it by hand.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
-use crate::links;
+use crate::{files, links};
 
 pub const PAGE: &str = "docs/benchmarks.md";
 
@@ -103,18 +102,14 @@ More than two CPUs were measured once: [sixteen cores](../benches/record/2026-11
 ";
 
 pub fn run(root: &Path) -> Result<()> {
-    let folder = root.join(RECORDS);
     let mut records = Vec::new();
-    for entry in fs::read_dir(&folder).with_context(|| folder.display().to_string())? {
-        let path = entry?.path();
+    for path in files::list(&root.join(RECORDS))? {
         if path.extension().is_some_and(|end| end == "md") {
-            let contents = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
-            let name = path.file_name().context("a record without a name")?;
-            records.push((Path::new(RECORDS).join(name), contents));
+            records.push((path.strip_prefix(root)?.to_path_buf(), files::read(&path)?));
         }
     }
     let page = page(records.iter().map(|(path, contents)| (path.as_path(), contents.as_str())));
-    fs::write(root.join(PAGE), page).with_context(|| format!("writing {PAGE}"))?;
+    files::write(&root.join(PAGE), page)?;
     println!("{PAGE}");
     Ok(())
 }
@@ -312,7 +307,6 @@ fn relinked(record: &Record, text: &str) -> String {
     for (_, target) in links::file_links(text) {
         let (path, anchor) = target.split_once('#').map_or((target, None), |(p, a)| (p, Some(a)));
         let Some(place) = links::place(record.path, path) else { continue };
-        let place: PathBuf = place;
         let anchor = anchor.map(|anchor| format!("#{anchor}")).unwrap_or_default();
         let now = format!("]({}{anchor}", from_docs(&place));
         relinked = relinked.replace(&format!("]({target}"), &now);

@@ -67,15 +67,6 @@ pub fn answer(command: &mut Command) -> Result<String> {
     output(command).map(|text| text.trim().to_owned())
 }
 
-/// The files and folders below a folder whose names are like `pattern`, from there, in order.
-pub fn files_below(folder: &Path, pattern: &str) -> Result<Vec<PathBuf>> {
-    let mut find = Command::new("find");
-    let found = output(find.arg(folder).args(["-name", pattern, "-printf", "%P\n"]))?;
-    let mut found: Vec<PathBuf> = found.lines().map(PathBuf::from).collect();
-    found.sort();
-    Ok(found)
-}
-
 /// The command behind another one that starts it: `nice -n 19`, `timeout 60`.
 pub fn behind(words: &[&str], command: &Command) -> Command {
     let mut whole = Command::new(words[0]);

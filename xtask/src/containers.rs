@@ -14,7 +14,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::package::clean::{Root, talk};
-use crate::{commands, machine};
+use crate::{commands, files, machine};
 
 /// The checkers of pods and of GitHub's actions, by their versions, whose newest schemas are taken.
 const VALIDATORS: [&str; 3] =
@@ -30,8 +30,7 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     }
     machine::provide_all(&[machine::CONTAINERS, machine::PYTHON])?;
     let folder = commands::target_folder()?.join("containers");
-    let _ = fs::remove_dir_all(&folder);
-    fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
+    files::empty_folder(&folder)?;
     let place = Place { root, folder };
     let tried = place.try_all();
     fs::remove_dir_all(&place.folder).with_context(|| place.folder.display().to_string())?;
@@ -109,7 +108,7 @@ impl Place<'_> {
         self.image("docker.io/library/rust:1-slim-bookworm", &rust, &settings)?;
         let musl = Root::of_debian("musl", &["musl"])?;
         let source = self.folder.join("server.c");
-        fs::write(&source, SERVER)?;
+        files::write(&source, SERVER)?;
         let mut compile = Command::new("musl-gcc");
         commands::run(compile.arg(&source).arg("-o").arg(musl.folder.join("server")))?;
         self.image("localhost/musl", &musl, &["--cmd=/server"])
@@ -137,7 +136,7 @@ impl Place<'_> {
 
     fn build(&self, name: &str, recipe: &str) -> Result<String> {
         let file = self.folder.join(format!("{name}.containerfile"));
-        fs::write(&file, recipe)?;
+        files::write(&file, recipe)?;
         let tag = format!("localhost/{name}");
         let mut build = self.buildah(&["bud", "--quiet", "--pull-never", "--tag", &tag]);
         talk(build.arg("--file").arg(&file).arg(self.folder.join("volume")), "")?;
@@ -174,9 +173,9 @@ impl Place<'_> {
 
     /// Has checkers judge the action, its script and the workflow of [`PAGE`] that uses it.
     fn action(&self, environment: &Path) -> Result<()> {
-        let page = fs::read_to_string(self.root.join(PAGE)).context(PAGE)?;
+        let page = files::read(&self.root.join(PAGE))?;
         let workflow = self.folder.join("workflow.yml");
-        fs::write(&workflow, workflow_of(&page).context("the page has no workflow")?)?;
+        files::write(&workflow, workflow_of(&page).context("the page has no workflow")?)?;
         let action = self.root.join("packaging/action/action.yml");
         for (schema, file) in [("actions", &action), ("workflows", &workflow)] {
             let mut lint = Command::new(environment.join("bin/check-jsonschema"));
@@ -207,7 +206,7 @@ impl Place<'_> {
         };
         println!("{}", validate(&pod)?.trim());
         let wrong = self.folder.join("wrong.yaml");
-        fs::write(&wrong, fs::read_to_string(&pod)?.replace("mountPath:", "mountpath:"))?;
+        files::write(&wrong, files::read(&pod)?.replace("mountPath:", "mountpath:"))?;
         ensure!(validate(&wrong).is_err(), "the checker finds no fault in a pod that has one");
 
         fs::create_dir_all(volume)?;

@@ -15,7 +15,7 @@ use anyhow::{Context, Result};
 
 use crate::tidy::pages::SUMMARY;
 use crate::tools::Tools;
-use crate::{commands, links};
+use crate::{commands, files, links};
 
 /// The book's first page. mdBook has the first one twice, under its own name and at the top: links of a page that lies
 /// at the top itself hold from both.
@@ -55,20 +55,15 @@ pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
 
 /// mdBook's settings for the copy: its list of pages is at the top, and a README is a page like others.
 fn settings(root: &Path) -> Result<String> {
-    let path = root.join("book.toml");
-    let settings = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+    let settings = files::read(&root.join("book.toml"))?;
     let settings = settings.replace("src = \"docs\"", "src = \".\"");
     Ok(settings.replace("[build]", "[build]\nuse-default-preprocessors = false"))
 }
 
 /// Copies the pages and the files that they link to into a folder of their own; returns the number of files.
 fn stage(root: &Path, sources: &Path) -> Result<usize> {
-    if sources.exists() {
-        fs::remove_dir_all(sources).with_context(|| sources.display().to_string())?;
-    }
-    let read = |path: &Path| {
-        fs::read_to_string(root.join(path)).with_context(|| path.display().to_string())
-    };
+    files::empty_folder(sources)?;
+    let read = |path: &Path| files::read(&root.join(path));
     let summary = read(Path::new(SUMMARY))?;
     let files = closure(&[SUMMARY, COVER, STYLE], |path| match root.join(path) {
         folder if folder.is_dir() => Ok(None),
@@ -87,8 +82,8 @@ fn stage(root: &Path, sources: &Path) -> Result<usize> {
     let outside = files.iter().filter(is_outside);
     let titled =
         outside.map(|file| Ok((file.clone(), title(&read(file)?)))).collect::<Result<Vec<_>>>()?;
-    fs::write(sources.join("SUMMARY.md"), list(&summary, &titled))?;
-    fs::write(sources.join("book.toml"), settings(root)?)?;
+    files::write(&sources.join("SUMMARY.md"), list(&summary, &titled))?;
+    files::write(&sources.join("book.toml"), settings(root)?)?;
     Ok(files.len())
 }
 

@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use clap::builder::PossibleValuesParser;
 
 use crate::records;
-use crate::{commands, page_part};
+use crate::{commands, files, page_part};
 
 const PAGE: &str = "benches/record/checks/faults.md";
 
@@ -48,7 +48,7 @@ fn refuse(root: &Path, tables: &Path, name: &str, test: &str) -> Result<()> {
     tests.args(["--", "--nocapture", "--exact", test]);
     commands::run(&mut tests)?;
     let table = tables.join(name).with_extension("md");
-    let rows = fs::read_to_string(table).context("the test wrote no table: no filters here?")?;
+    let rows = files::read(&table).context("the test wrote no table: no filters here?")?;
     let commit = records::commit(root);
     let text = format!("{}, commit {commit}:\n\n{rows}", records::today());
     page_part::replace(&root.join(PAGE), &format!("faults {name}"), &text)

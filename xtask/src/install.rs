@@ -14,7 +14,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use crate::commands;
+use crate::{commands, files};
 
 /// The commands, both libraries, their headers, files for pkg-config and CMake, manual pages and completions
 #[derive(Debug, clap::Parser)]
@@ -88,7 +88,7 @@ impl Request {
         let mut headers = Vec::new();
         for (path, name) in HEADERS {
             let header = root.join(path).join(name);
-            let text = fs::read_to_string(&header).with_context(|| header.display().to_string())?;
+            let text = files::read(&header)?;
             put(&format!("include/{name}"), text.as_bytes(), FILE)?;
             headers.push(text);
         }
@@ -135,17 +135,12 @@ pub(crate) fn pages(prefix: &Path, start: impl Fn(&str) -> Command) -> Result<Ve
     }
     let folder = prefix.join("share/man/man1");
     commands::output(start("masu").args(["man", "--output"]).arg(&folder))?;
-    let entries = fs::read_dir(&folder).with_context(|| folder.display().to_string())?;
-    let mut of_masu = Vec::new();
-    for entry in entries {
-        let path = entry?.path();
+    for path in files::list(&folder)? {
         if path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"masu")) {
             fs::set_permissions(&path, Permissions::from_mode(FILE))?;
-            of_masu.push(path);
+            written.push(path);
         }
     }
-    of_masu.sort();
-    written.extend(of_masu);
     Ok(written)
 }
 

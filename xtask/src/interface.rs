@@ -4,15 +4,14 @@
 //! question whether a program that compiled with an earlier commit still does. A change of the interface shows in the
 //! commit that makes it.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 
 use crate::package::clean::talk;
 use crate::tools::Tools;
-use crate::{commands, machine};
+use crate::{commands, files, machine};
 
 /// The public items of the libraries, compared with the files of the last commit (minutes)
 #[derive(Debug, clap::Parser)]
@@ -77,8 +76,7 @@ fn write(root: &Path) -> Result<()> {
     machine::provide_nightly(root)?;
     for (library, features) in LIBRARIES {
         let path = place(root, library);
-        fs::write(&path, items(root, library, features)?)
-            .with_context(|| path.display().to_string())?;
+        files::write(&path, items(root, library, features)?)?;
         println!("{}", path.display());
     }
     Ok(())
@@ -132,7 +130,7 @@ mod tests {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
         for (library, features) in LIBRARIES {
             let path = root.join("crates").join(library).join("Cargo.toml");
-            let manifest = fs::read_to_string(&path).unwrap();
+            let manifest = files::read(&path).unwrap();
             let (_, rest) = manifest.split_once("\n[features]\n").unwrap();
             let lines = rest.lines().take_while(|line| !line.starts_with('['));
             for name in lines.filter_map(|line| Some(line.split_once(" = ")?.0)) {

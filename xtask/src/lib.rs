@@ -12,14 +12,16 @@
 
 pub mod links;
 pub mod options;
-pub mod page_part;
 pub mod process_stat;
 pub mod table;
 
 pub mod commands;
 
-pub mod benchmarks;
+pub mod files;
 pub mod machine;
+
+pub mod benchmarks;
+pub mod page_part;
 
 pub mod records;
 

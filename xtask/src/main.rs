@@ -31,7 +31,7 @@ use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result};
 use clap::{CommandFactory, Parser, error::ErrorKind};
-use xtask::{benchmarks, commands, links, machine, options, page_part, records, root};
+use xtask::{benchmarks, commands, files, links, machine, options, page_part, records, root};
 
 #[derive(Parser)]
 #[command(bin_name = "cargo xtask", after_help = measuring())]

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use clap::builder::PossibleValuesParser;
 
-use crate::commands;
+use crate::{commands, files};
 
 /// Packages, into target/packages
 #[derive(Debug, clap::Parser)]
@@ -68,16 +68,12 @@ struct Shop<'a> {
 impl Shop<'_> {
     fn bench(&self, name: &str) -> Result<PathBuf> {
         let folder = self.out.join("making").join(name);
-        if folder.exists() {
-            fs::remove_dir_all(&folder).with_context(|| folder.display().to_string())?;
-        }
-        fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
+        files::empty_folder(&folder)?;
         Ok(folder)
     }
 
     fn read(&self, path: &str) -> Result<String> {
-        let path = self.root.join(path);
-        fs::read_to_string(&path).with_context(|| path.display().to_string())
+        files::read(&self.root.join(path))
     }
 }
 

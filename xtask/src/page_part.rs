@@ -1,27 +1,23 @@
 //! A part of a page that a chore writes: the chore replaces the text between two marks, so that nobody writes figures
 //! there by hand.
 
-use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result};
 
+use crate::files;
+
 /// Replaces the text of `page` between the marks of `cargo xtask CHORE` by `text`.
 pub fn replace(page: &Path, chore: &str, text: &str) -> Result<()> {
-    let whole = open(page)?;
+    let whole = files::read(page)?;
     let [before, _, after] = parts(&whole, chore).with_context(|| lacking(page, chore))?;
-    fs::write(page, format!("{before}\n{}\n\n{after}", text.trim()))
-        .with_context(|| format!("cannot write {}", page.display()))
+    files::write(page, format!("{before}\n{}\n\n{after}", text.trim()))
 }
 
 pub fn read(page: &Path, chore: &str) -> Result<String> {
-    let whole = open(page)?;
+    let whole = files::read(page)?;
     let [_, kept, _] = parts(&whole, chore).with_context(|| lacking(page, chore))?;
     Ok(kept.to_owned())
-}
-
-fn open(page: &Path) -> Result<String> {
-    fs::read_to_string(page).with_context(|| format!("cannot read {}", page.display()))
 }
 
 fn lacking(page: &Path, chore: &str) -> String {
@@ -50,9 +46,9 @@ mod tests {
         };
         let path = tempfile::NamedTempFile::new().unwrap().into_temp_path();
         for old in ["old\n", "\nnew\n\n"] {
-            fs::write(&path, page(old)).unwrap();
+            files::write(&path, page(old)).unwrap();
             replace(&path, "x", "new\n").unwrap();
-            assert_eq!(open(&path).unwrap(), page("\nnew\n\n"));
+            assert_eq!(files::read(&path).unwrap(), page("\nnew\n\n"));
         }
         assert_eq!(read(&path, "x").unwrap(), "\nnew\n\n");
         assert!(replace(&path, "y", "new").is_err());

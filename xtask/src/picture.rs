@@ -4,12 +4,11 @@
 //! its colors follow the reader's light or dark setting.
 
 use std::fmt::Write;
-use std::fs;
 use std::path::Path;
 
-use anyhow::{Context, Result, bail};
+use anyhow::Result;
 
-use crate::{commands, machine, trial};
+use crate::{commands, files, machine, trial};
 
 const PICTURE: &str = "docs/compare.svg";
 
@@ -23,13 +22,9 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     commands::step("build", || trial::build(root))?;
     let mut command = trial::comparison(root)?;
     println!("$ {}", commands::show(&command));
-    let output = command.output().context("masu compare did not start")?;
-    if !output.status.success() {
-        bail!("masu compare: {}\n{}", output.status, String::from_utf8_lossy(&output.stderr));
-    }
-    let page = String::from_utf8_lossy(&output.stdout);
+    let page = commands::output(&mut command)?;
     let shown = format!("$ echo {} | masu compare -- sed -rf primes.sed\n\n{page}", trial::PRIMES);
-    fs::write(root.join(PICTURE), drawn(&shown)).with_context(|| format!("writing {PICTURE}"))?;
+    files::write(&root.join(PICTURE), drawn(&shown))?;
     println!("{PICTURE}");
     Ok(())
 }

@@ -4,10 +4,10 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
 use crate::benchmarks::{self, RECORDS};
-use crate::commands;
+use crate::{commands, files};
 
 /// The load of the last 1, 5 and 15 minutes.
 pub fn load() -> String {
@@ -47,9 +47,7 @@ pub fn today() -> String {
 /// Writes the record, and the page of figures; returns the record's path from the root.
 pub fn write(root: &Path, name: &str, text: &str) -> Result<String> {
     let path = format!("{RECORDS}/{}-{name}.md", today());
-    let folder = root.join(RECORDS);
-    fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
-    fs::write(root.join(&path), text).with_context(|| format!("writing {path}"))?;
+    files::write(&root.join(&path), text)?;
     benchmarks::run(root)?;
     Ok(path)
 }

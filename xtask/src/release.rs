@@ -15,7 +15,7 @@ use anyhow::{Context, Result, ensure};
 use crate::package::debian;
 use crate::package::{PLACEHOLDER, VERSION};
 use crate::tools::Tools;
-use crate::{commands, docs, interface, machine, tidy};
+use crate::{commands, docs, files, interface, machine, tidy};
 
 /// Check that a version can be published; build it twice, test it, leave it in target/release-X.Y.Z (an hour; a second call goes on
 /// where the first was stopped)
@@ -95,10 +95,8 @@ pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
         *file = to;
     }
     let notes = out.join("NOTES.md");
-    fs::write(
-        &notes,
-        state.notes(&request.version).or_else(|| state.section("Unreleased")).unwrap_or_default(),
-    )?;
+    let text = state.section(&request.version).or_else(|| state.section("Unreleased"));
+    files::write(&notes, text.unwrap_or_default())?;
     files.push(notes);
     write_sums(&out, &files)?;
     fs::remove_dir_all(out.join("clones"))?;
@@ -135,8 +133,7 @@ impl State {
     fn read(root: &Path) -> Result<State> {
         let git =
             |words: &[&str]| commands::output(Command::new("git").args(words).current_dir(root));
-        let read =
-            |name: &str| fs::read_to_string(root.join(name)).with_context(|| name.to_owned());
+        let read = |name: &str| files::read(&root.join(name));
         let tag = git(&["describe", "--tags", "--abbrev=0", "--match", "v*"]).ok();
         Ok(State {
             commit: git(&["rev-parse", "HEAD"])?.trim().to_owned(),
@@ -165,7 +162,7 @@ impl State {
             ),
         );
         unless(
-            self.notes(version).is_some(),
+            self.section(version).is_some(),
             format!(
                 "CHANGELOG.md has no section \"## {version}\" with text; rename \"## Unreleased\""
             ),
@@ -184,10 +181,6 @@ impl State {
             "DEBEMAIL (and DEBFULLNAME) are not set: who answers for the Debian package".to_owned(),
         );
         missing
-    }
-
-    fn notes(&self, version: &str) -> Option<&str> {
-        self.section(version)
     }
 
     /// The text below a heading of the changelog.
@@ -240,13 +233,12 @@ fn write_bills(tools: &Tools, clone: &Path) -> Result<()> {
     // With it the tool leaves out the random number of a document, and takes this for the hour of its making.
     list.current_dir(clone).env("SOURCE_DATE_EPOCH", debian::changed(clone)?);
     commands::run(&mut list)?;
-    let written = commands::files_below(clone, &format!("*_*.{BILL}"))?;
+    let written = files::below(clone, &format!("*_*.{BILL}"))?;
     for (file, name) in BILLS {
         let place = clone.join(format!("{file}.{BILL}"));
-        let bill = fs::read_to_string(&place).with_context(|| place.display().to_string())?;
+        let bill = files::read(&place)?;
         let to = clone.join("target/packages").join(format!("{name}-{VERSION}.{BILL}"));
-        fs::write(&to, bill.replace(&*clone.to_string_lossy(), SEEMING))
-            .with_context(|| to.display().to_string())?;
+        files::write(&to, bill.replace(&*clone.to_string_lossy(), SEEMING))?;
     }
     // Packages of crates are made of clean trees only.
     for file in written.iter().filter(|file| !file.starts_with("target")) {
@@ -260,11 +252,8 @@ fn same_files(first: &Path, second: &Path) -> Result<Vec<PathBuf>> {
     let mut diff = Command::new("diff");
     commands::run(diff.arg("--report-identical-files").arg("--brief").args([first, second]))
         .context("built twice, these are not the same; `diffoscope` shows where")?;
-    let entries = fs::read_dir(first).with_context(|| first.display().to_string())?;
-    let mut paths =
-        entries.map(|entry| Ok(entry?.path())).collect::<std::io::Result<Vec<PathBuf>>>()?;
+    let mut paths = files::list(first)?;
     paths.retain(|path| path.is_file());
-    paths.sort();
     Ok(paths)
 }
 
@@ -272,7 +261,7 @@ fn same_files(first: &Path, second: &Path) -> Result<Vec<PathBuf>> {
 fn write_sums(out: &Path, files: &[PathBuf]) -> Result<()> {
     let names = files.iter().filter_map(|file| file.file_name());
     let sums = commands::output(Command::new("sha256sum").args(names).current_dir(out))?;
-    fs::write(out.join("SHA256SUMS"), sums).context("SHA256SUMS")
+    files::write(&out.join("SHA256SUMS"), sums)
 }
 
 #[cfg(test)]
@@ -300,6 +289,6 @@ mod tests {
         state.tag = None;
         state.has_maintainer = true;
         assert_eq!(state.missing(VERSION), Vec::<String>::new());
-        assert_eq!(state.notes(VERSION), Some("- A line."));
+        assert_eq!(state.section(VERSION), Some("- A line."));
     }
 }

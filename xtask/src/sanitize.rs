@@ -8,13 +8,12 @@
 //! comes from a C compiler and is not instrumented under AddressSanitizer. valgrind sees that code too, with the
 //! option that code may change under it, also through another mapping (`--smc-check=all`).
 
-use std::fs;
 use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use crate::{commands, machine, options, test_counts};
+use crate::{commands, files, machine, options, test_counts};
 
 /// The oracle and the code arena under the sanitizers and valgrind, what can run there under Miri (about 6 minutes)
 #[derive(Debug, clap::Parser)]
@@ -118,8 +117,7 @@ pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
 fn walk(root: &Path, target: &Path, sanitizer: &Sanitizer, seeds: u32) -> Result<()> {
     let command = ["test", "--release", "--features", "profile,guards"];
     let suppressions = target.join("suppressions");
-    fs::create_dir_all(target)?;
-    fs::write(&suppressions, SUPPRESSED).context("cannot write the suppressions")?;
+    files::write(&suppressions, SUPPRESSED)?;
     let mut options = sanitizer.options.to_owned();
     if sanitizer.variable == "TSAN_OPTIONS" {
         options.push_str(&format!(":suppressions={}", suppressions.display()));

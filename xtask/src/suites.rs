@@ -19,7 +19,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 use crate::records;
-use crate::{commands, options, page_part};
+use crate::{commands, files, options, page_part};
 
 const PAGE: &str = "benches/record/checks/suites.md";
 
@@ -80,15 +80,13 @@ fn witness(root: &Path, made: &Path) -> Result<PathBuf> {
 
 fn suites(scripts: &Path, made: &Path) -> Result<Vec<Suite>> {
     let mut suites = Vec::new();
-    for entry in fs::read_dir(scripts).with_context(|| format!("no {}", scripts.display()))? {
-        let script = entry?.path();
+    for script in files::list(scripts)? {
         let name = script.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         if name != "fetch" && script.extension().is_some_and(|extension| extension == "sh") {
-            let text = fs::read_to_string(&script)?;
+            let text = files::read(&script)?;
             suites.push(Suite { folder: made.join(&name), name, script, text });
         }
     }
-    suites.sort_by(|one, other| one.name.cmp(&other.name));
     Ok(suites)
 }
 
@@ -133,7 +131,7 @@ impl Suite {
     }
 
     fn outcome(&self) -> Result<Outcome> {
-        let read = |kept| fs::read_to_string(self.folder.join(kept));
+        let read = |kept| files::read(&self.folder.join(kept));
         let programs = self.says("runs").next().context("its script does not say what it runs")?;
         let processes = processes(programs, &read("witnessed.without")?, &read("witnessed.with")?)
             .with_context(|| format!("{} shows nothing", self.name))?;

@@ -15,11 +15,11 @@ mod verdict;
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use masu_lab::{Parameter, Stop, Suite};
 use serde_json::{Value, json};
 
-use xtask::{commands, machine, options, records};
+use xtask::{commands, files, machine, options, records};
 
 use crate::bench::builds;
 use diagnosis::Said;
@@ -136,7 +136,7 @@ pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     println!("\n{}", page::tables(&judged));
     if request.record {
         let text = page::text(&judged, bench.programs.suite.entries.len(), &bench.commit);
-        std::fs::write(root.join(PAGE), text).with_context(|| format!("writing {PAGE}"))?;
+        files::write(&root.join(PAGE), text)?;
         println!("record: {PAGE}");
     }
     Ok(())
@@ -198,8 +198,7 @@ fn read(file: &Path) -> Option<Value> {
 }
 
 fn write(file: &Path, kept: &Value) -> Result<()> {
-    std::fs::write(file, format!("{kept:#}\n"))
-        .with_context(|| format!("writing {}", file.display()))
+    files::write(file, format!("{kept:#}\n"))
 }
 
 #[cfg(test)]

@@ -5,13 +5,12 @@
 //! around the frames measures them. Pages that cannot be measured are left as pictures, for somebody to look at.
 
 use std::fmt::Write;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 
-use crate::{commands, links, machine};
+use crate::{commands, files, links, machine};
 
 /// Widths of readers' windows, in the units of style sheets.
 const WIDTHS: [(&str, u32); 2] = [("phone", 390), ("desk", 1280)];
@@ -24,7 +23,6 @@ pub(super) fn look(book: &Path, out: &Path) -> Result<()> {
     let broken = broken_links(book, &pages)?;
     ensure!(broken.is_empty(), "links that lead nowhere:\n{}", broken.join("\n"));
     machine::provide_all(&[machine::BROWSER])?;
-    fs::create_dir_all(out).with_context(|| out.display().to_string())?;
     measure(book, &pages, out)?;
     for page in PICTURED {
         for (name, width) in WIDTHS {
@@ -46,7 +44,7 @@ pub(super) fn look(book: &Path, out: &Path) -> Result<()> {
 }
 
 fn pages(book: &Path) -> Result<Vec<PathBuf>> {
-    let mut found = commands::files_below(book, "*.html")?;
+    let mut found = files::below(book, "*.html")?;
     found.retain(|page| {
         !["print.html", "404.html", "toc.html"].iter().any(|name| page.as_os_str() == *name)
     });
@@ -57,15 +55,14 @@ fn pages(book: &Path) -> Result<Vec<PathBuf>> {
 fn broken_links(book: &Path, pages: &[PathBuf]) -> Result<Vec<String>> {
     let mut broken = Vec::new();
     for page in pages {
-        let text =
-            fs::read_to_string(book.join(page)).with_context(|| page.display().to_string())?;
+        let text = files::read(&book.join(page))?;
         for target in targets(&text) {
             let (path, heading) = target.split_once('#').unwrap_or((target, ""));
             let holds = links::place(page, path).is_some_and(|place| {
                 let file = book.join(&place);
                 match heading {
                     "" => file.is_file(),
-                    _ => fs::read_to_string(file)
+                    _ => files::read(&file)
                         .is_ok_and(|text| text.contains(&format!("id=\"{heading}\""))),
                 }
             });
@@ -115,7 +112,7 @@ fn measure(book: &Path, pages: &[PathBuf], out: &Path) -> Result<()> {
     let script =
         MEASURE.replace("WIDTHS", &format!("[{widths}]")).replace("PAGES", &format!("[{list}]"));
     let around = out.join("measure.html");
-    fs::write(&around, script).with_context(|| around.display().to_string())?;
+    files::write(&around, script)?;
     let mut ask = browser("1300,900");
     ask.args(["--virtual-time-budget=600000", "--dump-dom"]).arg(&around);
     let printed = commands::output(&mut ask)?;
@@ -173,11 +170,10 @@ mod tests {
     fn links_to_nothing_are_broken() {
         let place = tempfile::tempdir().unwrap();
         let folder = place.path();
-        fs::create_dir(folder.join("docs")).unwrap();
         let page = "<a href=\"../index.html#top\"></a><a href=\"#here\"></a><h1 id=\"here\"></h1><img src=\"no.svg\">\
                     <a href=\"https://example.org\"></a><a href=\"../docs\"></a><a href=\"../index.html#gone\"></a>";
-        fs::write(folder.join("docs/a.html"), page).unwrap();
-        fs::write(folder.join("index.html"), "<h1 id=\"top\">").unwrap();
+        files::write(&folder.join("docs/a.html"), page).unwrap();
+        files::write(&folder.join("index.html"), "<h1 id=\"top\">").unwrap();
         let pages = pages(folder).unwrap();
         assert_eq!(pages.len(), 2);
         let broken = broken_links(folder, &pages).unwrap();

@@ -13,7 +13,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail, ensure};
 use tempfile::TempDir;
 
-use crate::{commands, machine};
+use crate::{commands, files, machine};
 
 /// A root folder, removed with this.
 pub(crate) struct Root {
@@ -106,7 +106,7 @@ impl Root {
             let page = folder.join(format!("{name}{ending}"));
             ensure!(page.is_file(), "there is no page {}", page.display());
         }
-        for page in commands::files_below(&folder, "*.[1-9]*")? {
+        for page in files::below(&folder, "*.[1-9]*")? {
             let mut man = Command::new("man");
             man.args(["--warnings=w", "--local-file"]).arg(folder.join(&page));
             let output = man.env("MANWIDTH", "100").env("LC_ALL", "C.UTF-8").output()?;
@@ -120,7 +120,7 @@ impl Root {
 
     /// Files in it whose name has `part`, from the root.
     pub(crate) fn named(&self, part: &str) -> Result<Vec<PathBuf>> {
-        commands::files_below(&self.folder, &format!("*{part}*"))
+        files::below(&self.folder, &format!("*{part}*"))
     }
 }
 

@@ -11,22 +11,20 @@ use anyhow::{Context, Result, ensure};
 
 use super::clean::talk;
 use super::{Shop, VERSION};
-use crate::commands;
+use crate::{commands, files};
 
 pub(super) fn make(shop: &Shop) -> Result<Vec<PathBuf>> {
     // Packages of members that are gone would be taken for today's.
     let _ = fs::remove_dir_all(built(shop).join("package"));
     commands::run(package(shop).arg("--no-verify"))?;
     let mut made = Vec::new();
-    for entry in fs::read_dir(built(shop).join("package"))? {
-        let built = entry?.path();
+    for built in files::list(&built(shop).join("package"))? {
         if built.extension().is_some_and(|end| end == "crate") {
             let path = shop.out.join(built.file_name().unwrap_or_default());
             fs::copy(&built, &path).with_context(|| built.display().to_string())?;
             made.push(path);
         }
     }
-    made.sort();
     Ok(made)
 }
 
@@ -82,10 +80,9 @@ pub(super) fn test(shop: &Shop, made: &[PathBuf]) -> Result<()> {
         cargo
     };
     let project = folder.join("project");
-    fs::create_dir_all(project.join("src"))?;
-    fs::write(project.join("src/main.rs"), MAIN)?;
-    fs::write(
-        project.join("Cargo.toml"),
+    files::write(&project.join("src/main.rs"), MAIN)?;
+    files::write(
+        &project.join("Cargo.toml"),
         format!(
             "[package]\nname = \"project\"\nversion = \"1.0.0\"\nedition = \"2024\"\n[workspace]\n[dependencies]\n\
              masu = \"{VERSION}\"\nmasu-chunk = \"{VERSION}\"\nmasu-code = \"{VERSION}\"\n"

@@ -15,7 +15,7 @@ use super::clean::{Root, talk};
 use super::standalone::{serves, serves_with};
 use super::{PAGES, Shop, VERSION, homepage, notices};
 use crate::install::{Request, filled_in};
-use crate::{commands, machine};
+use crate::{commands, files, machine};
 
 const CONTROL: &str = include_str!("../../../packaging/debian/control");
 const COPYRIGHT: &str = include_str!("../../../packaging/debian/copyright");
@@ -108,17 +108,14 @@ impl Tree {
 
     fn document(&self, shop: &Shop) -> Result<()> {
         let folder = self.folder.join("usr/share/doc/masu");
-        fs::create_dir_all(&folder)?;
-        fs::write(folder.join("copyright"), COPYRIGHT)?;
+        files::write(&folder.join("copyright"), COPYRIGHT)?;
         let fields = [("MAINTAINER", &*maintainer()), ("DATE", &*self.date()?)];
-        fs::write(folder.join("changelog"), filled_in(CHANGELOG, &fields))?;
-        fs::write(folder.join("CHANGELOG.md"), shop.read("CHANGELOG.md")?)?;
-        let overrides = self.folder.join("usr/share/lintian/overrides");
-        fs::create_dir_all(&overrides)?;
-        fs::write(overrides.join("masu"), OVERRIDES)?;
+        files::write(&folder.join("changelog"), filled_in(CHANGELOG, &fields))?;
+        files::write(&folder.join("CHANGELOG.md"), shop.read("CHANGELOG.md")?)?;
+        files::write(&self.folder.join("usr/share/lintian/overrides/masu"), OVERRIDES)?;
         let members = ["masu-cli", "masu-xquo", "masu-code-abi"];
         let notices = notices::of(shop.root, &members, machine::HOST)?;
-        fs::write(folder.join("LICENSES-OF-OTHERS"), notices)?;
+        files::write(&folder.join("LICENSES-OF-OTHERS"), notices)?;
         let mut gzip = Command::new("gzip");
         gzip.args(["-9", "--no-name", "changelog", "CHANGELOG.md", "LICENSES-OF-OTHERS"]);
         commands::run(gzip.current_dir(folder))
@@ -132,16 +129,15 @@ impl Tree {
         )?;
         let size_kib = size_kib.split_whitespace().next().context("du says nothing")?;
         let needs = self.needs(bench)?;
-        fs::write(folder.join("control"), control(&self.cpu, size_kib, &needs))?;
-        fs::write(folder.join("triggers"), "activate-noawait ldconfig\n")?;
-        fs::write(folder.join("symbols"), self.symbols()?)?;
+        files::write(&folder.join("control"), control(&self.cpu, size_kib, &needs))?;
+        files::write(&folder.join("triggers"), "activate-noawait ldconfig\n")?;
+        files::write(&folder.join("symbols"), self.symbols()?)?;
         let sums = commands::output(
             Command::new("sh")
                 .current_dir(&self.folder)
                 .args(["-c", "find usr -type f -print0 | LC_ALL=C sort -z | xargs -0 md5sum"]),
         )?;
-        fs::write(folder.join("md5sums"), sums)?;
-        Ok(())
+        files::write(&folder.join("md5sums"), sums)
     }
 
     fn libraries(&self) -> PathBuf {
@@ -151,11 +147,8 @@ impl Tree {
     /// The packages whose libraries these programs need, as dpkg knows them: `libc6 (>= 2.34), …`.
     fn needs(&self, bench: &Path) -> Result<String> {
         // The tool looks for the source of a package where it is called.
-        fs::create_dir_all(bench.join("debian"))?;
-        fs::write(
-            bench.join("debian/control"),
-            "Source: masu\n\nPackage: masu\nArchitecture: any\n",
-        )?;
+        let source = "Source: masu\n\nPackage: masu\nArchitecture: any\n";
+        files::write(&bench.join("debian/control"), source)?;
         let mut needs = Command::new("dpkg-shlibdeps");
         needs.current_dir(bench).args(["-O", "--warnings=0"]);
         for program in ["masu", "xquo"] {
@@ -275,7 +268,7 @@ fn judged_by_lintian(package: &str) -> Result<()> {
 fn linked(shop: &Shop, root: &Root) -> Result<()> {
     let bench = shop.bench("deb-linked")?;
     let (source, program) = (bench.join("program.c"), root.folder.join("tmp/program"));
-    fs::write(&source, LINKED)?;
+    files::write(&source, LINKED)?;
     let triplet = architecture("DEB_HOST_MULTIARCH")?;
     let folder = root.folder.join("usr/lib").join(triplet).join("pkgconfig");
     let mut ask = Command::new("pkg-config");
@@ -302,11 +295,9 @@ mod tests {
             triplet: "x".into(),
             changed: "0".into(),
         };
-        fs::create_dir_all(tree.folder.join("usr/bin")).unwrap();
-        fs::create_dir_all(tree.folder.join("DEBIAN")).unwrap();
-        fs::write(tree.folder.join("usr/bin/masu"), "a program").unwrap();
+        files::write(&tree.folder.join("usr/bin/masu"), "a program").unwrap();
         let control = control("amd64", "1", "libc6 (>= 2.34)");
-        fs::write(tree.folder.join("DEBIAN/control"), control).unwrap();
+        files::write(&tree.folder.join("DEBIAN/control"), control).unwrap();
         let package = tree.pack(folder.path()).unwrap();
         let field = |name: &str| {
             commands::output(Command::new("dpkg-deb").arg("--field").arg(&package).arg(name))

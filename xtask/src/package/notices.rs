@@ -5,12 +5,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 
-use crate::commands;
+use crate::{commands, files};
 
 /// The license of the C library of static programs, which is no crate.
 const MUSL: &str = include_str!("../../../packaging/static/MUSL");
@@ -70,9 +69,8 @@ impl Linked {
         let home = home.or_else(|| Some(PathBuf::from(env::var_os("HOME")?).join(".cargo")));
         let sources = home.context("neither CARGO_HOME nor HOME is set")?.join("registry/src");
         let name = format!("{}-{}", self.name, self.version);
-        let registries = fs::read_dir(&sources).with_context(|| sources.display().to_string())?;
-        let folders = registries.filter_map(|registry| Some(registry.ok()?.path().join(&name)));
-        let found = folders.into_iter().find(|folder| folder.is_dir());
+        let mut folders = files::list(&sources)?.into_iter().map(|registry| registry.join(&name));
+        let found = folders.find(|folder| folder.is_dir());
         found.with_context(|| format!("no {name} in {}", sources.display()))
     }
 }
@@ -91,18 +89,12 @@ fn linked(tree: &str) -> BTreeSet<Linked> {
 
 fn texts(folder: &Path) -> Result<Vec<String>> {
     const STARTS: [&str; 5] = ["LICENSE", "LICENCE", "COPYING", "COPYRIGHT", "NOTICE"];
-    let mut names = Vec::new();
-    for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {
-        let path = entry?.path();
+    let is_text = |path: &PathBuf| {
         let name = path.file_name().unwrap_or_default().to_string_lossy().to_uppercase();
-        if path.is_file() && STARTS.iter().any(|start| name.starts_with(start)) {
-            names.push(path);
-        }
-    }
-    names.sort();
-    let read =
-        |path: PathBuf| fs::read_to_string(&path).with_context(|| format!("{}", path.display()));
-    names.into_iter().map(read).collect()
+        path.is_file() && STARTS.iter().any(|start| name.starts_with(start))
+    };
+    let paths = files::list(folder)?.into_iter();
+    paths.filter(is_text).map(|path| files::read(&path)).collect()
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use anyhow::{Context, Result, ensure};
 
 use super::clean::{Root, talk};
 use super::{LICENCES, PAGES, Shop, VERSION, notices};
-use crate::{commands, install, machine};
+use crate::{commands, files, install, machine};
 
 pub(super) struct Cpu {
     /// As file names have it.
@@ -92,11 +92,11 @@ fn archive(shop: &Shop, cpu: &Cpu) -> Result<Vec<PathBuf>> {
     }
     install::pages(&folder, |name| cpu.start(&folder.join(name)))?;
     for licence in LICENCES {
-        fs::write(folder.join(licence), shop.read(licence)?)?;
+        files::write(&folder.join(licence), shop.read(licence)?)?;
     }
-    fs::write(folder.join("README.md"), shop.read("crates/masu-cli/README.md")?)?;
+    files::write(&folder.join("README.md"), shop.read("crates/masu-cli/README.md")?)?;
     let notices = notices::of(shop.root, &["masu-cli", "masu-xquo"], cpu.target)?;
-    fs::write(folder.join("LICENSES-OF-OTHERS"), notices)?;
+    files::write(&folder.join("LICENSES-OF-OTHERS"), notices)?;
     let archive = shop.out.join(format!("{name}.tar.gz"));
     let mut tar = Command::new("tar");
     // The same files make the same archive, whatever machine packs them, and whenever.
@@ -140,7 +140,7 @@ pub(super) fn test_other(shop: &Shop, made: &[PathBuf]) -> Result<()> {
     let quoted = talk(&mut emulated("xquo"), "it's\0two words\0")?;
     ensure!(quoted.lines().count() == 2 && quoted.contains("two words"), "xquo: {quoted}");
     let source = folder.join("served.c");
-    fs::write(&source, SERVED)?;
+    files::write(&source, SERVED)?;
     let program = folder.join("served");
     commands::run(Command::new("aarch64-linux-gnu-gcc").arg(&source).arg("-o").arg(&program))?;
     // The emulator starts no program of its CPU from within, but the library is laid out before that.
@@ -148,9 +148,9 @@ pub(super) fn test_other(shop: &Shop, made: &[PathBuf]) -> Result<()> {
     let mut run = emulated("masu");
     run.args(["run", "--"]).arg(&program).env("XDG_CACHE_HOME", &cache);
     let said = talk(&mut run, "").unwrap_or_else(|error| format!("{error:#}"));
-    let laid_out = fs::read_dir(cache.join("masu")).with_context(|| said.clone())?;
+    let laid_out = files::list(&cache.join("masu")).with_context(|| said.clone())?;
     let library = laid_out
-        .filter_map(|entry| Some(entry.ok()?.path()))
+        .into_iter()
         .find(|path| path.to_string_lossy().contains("libmasu-glibc-"))
         .with_context(|| format!("masu run laid out no library: {said}"))?;
     let mut served = OTHER.start(&program);

@@ -13,7 +13,7 @@ use anyhow::{Context, Result, ensure};
 use super::clean::talk;
 use super::{LICENCES, Shop, VERSION, homepage, notices, standalone};
 use crate::install::filled_in;
-use crate::machine;
+use crate::{files, machine};
 
 const METADATA: &str = include_str!("../../../packaging/wheel/METADATA");
 /// The tags of the machines on which the wheel may be installed: a static program runs under both C libraries, on any
@@ -58,8 +58,7 @@ fn pack(
     }
     for (name, contents) in &files {
         let file = tree.join(name);
-        fs::create_dir_all(file.parent().unwrap_or(tree))?;
-        fs::write(&file, contents).with_context(|| file.display().to_string())?;
+        files::write(&file, contents)?;
     }
     // The name has every platform of the tags, compressed: any Python 3, no interface to its C code.
     let tags = wheel.lines().filter_map(|line| line.strip_prefix("Tag: py3-none-"));

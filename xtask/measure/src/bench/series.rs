@@ -11,7 +11,7 @@ use super::builds::{self, Library, Patterns, Programs};
 use super::figures::{FLOOR, Figures};
 use super::pattern::Pattern;
 use super::{Bench, Request, programs, suite, table};
-use xtask::commands;
+use xtask::{commands, files};
 
 pub(super) fn patterns(
     bench: &mut Bench,
@@ -22,7 +22,7 @@ pub(super) fn patterns(
 ) -> Result<()> {
     let text = suite::text(request, &chosen, &made.program, bench.rounds)?;
     let file = folder()?.join("patterns.toml");
-    std::fs::write(&file, text).with_context(|| format!("writing {}", file.display()))?;
+    files::write(&file, text)?;
     let catalogue = builds::catalogue(library, vec![made.floor.clone()]);
     let plan = plan(&Suite::read(&file)?, &catalogue)?;
     let smallest = request.measures_smallest().then(|| Pattern::unscaled("true"));

@@ -5,7 +5,8 @@
 
 use std::path::Path;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
+use xtask::files;
 
 use super::PAGE;
 use super::cases::{Case, SIZES, STRANGERS};
@@ -19,8 +20,7 @@ const RUNS: usize = 15;
 /// Holds `results` against the page. Cases that differ are run again and more often: a hardened build draws at
 /// random.
 pub(super) fn hold(root: &Path, program: &Path, results: &Results) -> Result<()> {
-    let text =
-        std::fs::read_to_string(root.join(PAGE)).with_context(|| format!("reading {PAGE}"))?;
+    let text = files::read(&root.join(PAGE))?;
     let seems = differences(&text, results);
     let differs = |case: &&Case| seems.iter().any(|(name, _)| *name == case.name);
     let again: Vec<Case> = results.cases.iter().filter(differs).cloned().collect();

@@ -11,7 +11,7 @@ use anyhow::{Context, Result};
 use super::OPS_START;
 use super::report::Report;
 use crate::mallocs::Malloc;
-use xtask::commands;
+use xtask::{commands, files};
 
 pub(super) const QEMU: &str = "qemu-x86_64";
 
@@ -41,9 +41,8 @@ impl Watch {
     /// Writes the files that the emulator shows in place of `/sys`; `folder` has the builds.
     pub(super) fn new(folder: &Path) -> Result<Watch> {
         let cpus = folder.join("root/sys/devices/system/cpu");
-        std::fs::create_dir_all(&cpus)?;
         for file in ["online", "possible", "present"] {
-            std::fs::write(cpus.join(file), format!("0-{}\n", CPUS - 1))?;
+            files::write(&cpus.join(file), format!("0-{}\n", CPUS - 1))?;
         }
         std::fs::create_dir_all(folder.join("reports"))?;
         Ok(Watch { folder: folder.to_path_buf() })
@@ -61,7 +60,7 @@ impl Watch {
         );
         let out = self.folder.join("reports").join(name);
         if is_kept
-            && let Ok(text) = std::fs::read_to_string(&out)
+            && let Ok(text) = files::read(&out)
             && let Ok(report) = Report::parse(&text)
         {
             return Ok(report);
@@ -72,7 +71,7 @@ impl Watch {
         command.args(["--start", &OPS_START.to_string(), "--ops", &case.ops.to_string()]);
         command.args(["--seed", &case.seed.to_string()]);
         commands::output(&mut commands::behind(&LIMIT, &command))?;
-        Report::parse(&std::fs::read_to_string(&out).context("the plugin wrote no report")?)
+        Report::parse(&files::read(&out).context("the plugin wrote no report")?)
     }
 
     /// A program of the folder under the emulator with the plugin, which writes to `out`.
