@@ -36,11 +36,26 @@ pub fn cargo(root: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-/// Cargo's folder for its builds: this program lies in a profile's folder of it.
+/// Cargo's folder for its builds: this program lies in a profile's folder of it, a test in `deps` there.
 pub fn target_folder() -> Result<PathBuf> {
     let program = std::env::current_exe().context("this program's own path is unknown")?;
-    let folder = program.ancestors().nth(2).context("xtask lies outside a target folder")?;
+    let mut folders = program.ancestors().skip(1).filter(|folder| !folder.ends_with("deps"));
+    let folder = folders.nth(1).context("xtask lies outside a target folder")?;
     Ok(folder.to_path_buf())
+}
+
+/// Builds packages as users get them; `words` name them.
+pub fn build(root: &Path, words: &[&str]) -> Result<()> {
+    run(cargo(root, &["build", "--release", "--locked"]).args(words))
+}
+
+/// Builds `libmasu.so` with a feature, in a target folder that has the feature's name, because cargo gives it the
+/// ordinary library's name.
+pub fn build_library_with(root: &Path, feature: &str) -> Result<PathBuf> {
+    let folder = target_folder()?.join(feature);
+    let mut build = cargo(root, &["build", "--release", "--locked", "--package", "masu-abi"]);
+    run(build.args(["--features", feature, "--target-dir"]).arg(&folder))?;
+    Ok(folder.join("release/libmasu.so"))
 }
 
 /// Runs a command to its end; its output goes where ours goes.

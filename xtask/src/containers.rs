@@ -14,7 +14,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::package::clean::{Root, talk};
-use crate::{commands, files, machine};
+use crate::{commands, files, machine, registry};
 
 /// The checkers of pods and of GitHub's actions, by their versions, whose newest schemas are taken.
 const VALIDATORS: [&str; 3] =
@@ -115,15 +115,11 @@ impl Place<'_> {
     }
 
     fn own_image(&self) -> Result<()> {
-        let home = |variable: &str, otherwise: &str| {
-            let set = std::env::var_os(variable).map(PathBuf::from);
-            set.or_else(|| Some(std::env::home_dir()?.join(otherwise))).context("HOME is not set")
-        };
         let volume = |from: PathBuf, to: &str| format!("--volume={}:{to}", from.display());
         let mut build =
             self.buildah(&["bud", "--quiet", "--pull-never", "--tag", "localhost/masu"]);
-        build.arg(volume(home("CARGO_HOME", ".cargo")?, "/usr/local/cargo"));
-        build.arg(volume(home("RUSTUP_HOME", ".rustup")?, "/usr/local/rustup"));
+        build.arg(volume(registry::cargo_home()?, "/usr/local/cargo"));
+        build.arg(volume(registry::home("RUSTUP_HOME", ".rustup")?, "/usr/local/rustup"));
         build.arg("--file").arg(self.root.join("packaging/Containerfile")).arg(self.root);
         commands::run(&mut build)?;
         let listed = self.start("localhost/masu", &[], &["list"])?;

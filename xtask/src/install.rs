@@ -41,7 +41,7 @@ fn parse_relative(text: &str) -> Result<String, String> {
 }
 
 pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
-    let installed = request.perform(root, &commands::target_folder()?)?;
+    let installed = request.perform(root)?;
     for path in &installed {
         println!("{}", path.display());
     }
@@ -59,10 +59,9 @@ impl Request {
         }
     }
 
-    pub(crate) fn perform(&self, root: &Path, target: &Path) -> Result<Vec<PathBuf>> {
-        let mut build = commands::cargo(root, &["build", "--release", "--locked"]);
-        build.args(ROOMS.map(|room| ["--package", room]).as_flattened());
-        commands::run(build.arg("--target-dir").arg(target))?;
+    pub(crate) fn perform(&self, root: &Path) -> Result<Vec<PathBuf>> {
+        commands::build(root, ROOMS.map(|room| ["--package", room]).as_flattened())?;
+        let target = commands::target_folder()?;
         let mut installed = Vec::new();
         let mut put = |path: &str, contents: &[u8], mode| {
             let place = self.place(path);
@@ -77,12 +76,7 @@ impl Request {
             let folder = if *folder == "lib" { &self.libraries } else { *folder };
             put(&format!("{folder}/{name}"), &contents, *mode)?;
         }
-        // In a folder of its own, because it has the ordinary one's name there.
-        let folder = target.join("secure");
-        let mut build = commands::cargo(root, &["build", "--release", "--locked"]);
-        build.args(["--package", "masu-abi", "--features", "secure", "--target-dir"]);
-        commands::run(build.arg(&folder))?;
-        let built = folder.join("release/libmasu.so");
+        let built = commands::build_library_with(root, "secure")?;
         let contents = fs::read(&built).with_context(|| built.display().to_string())?;
         put(&format!("{}/{HARDENED}", self.libraries), &contents, PROGRAM)?;
         let mut headers = Vec::new();

@@ -22,6 +22,7 @@ pub mod machine;
 
 pub mod benchmarks;
 pub mod page_part;
+pub mod registry;
 
 pub mod records;
 

@@ -31,7 +31,9 @@ use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result};
 use clap::{CommandFactory, Parser, error::ErrorKind};
-use xtask::{benchmarks, commands, files, links, machine, options, page_part, records, root};
+use xtask::{
+    benchmarks, commands, files, links, machine, options, page_part, records, registry, root,
+};
 
 #[derive(Parser)]
 #[command(bin_name = "cargo xtask", after_help = measuring())]

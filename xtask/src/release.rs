@@ -15,7 +15,7 @@ use anyhow::{Context, Result, ensure};
 use crate::package::debian;
 use crate::package::{PLACEHOLDER, VERSION};
 use crate::tools::Tools;
-use crate::{commands, docs, files, interface, machine, tidy};
+use crate::{commands, docs, files, interface, machine, registry, tidy};
 
 /// Check that a version can be published; build it twice, test it, leave it in target/release-X.Y.Z (an hour; a second call goes on
 /// where the first was stopped)
@@ -196,13 +196,10 @@ impl State {
 
 /// Packages a clone as if it lay in [`SEEMING`].
 fn build(clone: &Path, tests: bool) -> Result<()> {
-    let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
-    let home = home.or_else(|| std::env::home_dir().map(|home| home.join(".cargo")));
-    let home = home.context("neither CARGO_HOME nor HOME is set")?;
     let flags = format!(
         "--remap-path-prefix={}={SEEMING} --remap-path-prefix={}=/cargo",
         clone.display(),
-        home.display()
+        registry::cargo_home()?.display()
     );
     let mut package = commands::cargo(clone, &["xtask", "package", "all"]);
     package.args(tests.then_some("--test")).env("RUSTFLAGS", flags);

@@ -49,8 +49,7 @@ pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     let made = commands::target_folder()?.join("suites");
     let all = suites(&root.join("workloads/tests"), &made)?;
     let asked = options::chosen(all, &request.names, |suite| &suite.name)?;
-    let build = ["build", "--release", "--locked", "-p", "masu-abi"];
-    commands::run(&mut commands::cargo(root, &build))?;
+    commands::build(root, &["--package", "masu-abi"])?;
     let masu = commands::target_folder()?.join("release/libmasu.so");
     let libraries = Libraries { masu, witness: witness(root, &made)? };
     let mut unexplained = Vec::new();

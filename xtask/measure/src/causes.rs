@@ -77,10 +77,7 @@ impl Built {
         let target = commands::target_folder()?;
         let made = target.join("causes");
         machine::provide_all(&[machine::PATTERNS])?;
-        commands::step("build masu", || {
-            let build = ["build", "--release", "--package", "masu-cli"];
-            commands::run(&mut commands::cargo(root, &build))
-        })?;
+        commands::step("build masu", || commands::build(root, &["--package", "masu-cli"]))?;
         commands::step("build the causes", || {
             commands::make(&root.join("workloads/causes"), &made)?;
             let manifest = "workloads/causes/rust/Cargo.toml";

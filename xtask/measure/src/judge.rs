@@ -94,8 +94,7 @@ pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     let built = target.join("release");
     if !request.kept {
         commands::step("build masu and libmasu.so", || {
-            let build = ["build", "--release", "--package", "masu-cli", "--package", "masu-abi"];
-            commands::run(&mut commands::cargo(root, &build))
+            commands::build(root, &["--package", "masu-cli", "--package", "masu-abi"])
         })?;
     }
     let library = builds::Library { path: built.join("libmasu.so"), libc: masu_lab::Libc::Glibc };

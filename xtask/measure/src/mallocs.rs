@@ -102,14 +102,11 @@ fn variant(catalogue: &Catalogue, program: &Program, spec: &str) -> Result<Varia
 
 /// The folder with masu's hardened library, under its usual name.
 fn secure(root: &Path) -> Result<PathBuf> {
-    // The build has its own target folder, because cargo gives this library the name of the plain one.
-    let target = commands::target_folder()?.join("secure");
-    commands::step("build masu secure", || {
-        let build = ["build", "--release", "--package", "masu-abi", "--features", "secure"];
-        commands::run(commands::cargo(root, &build).arg("--target-dir").arg(&target))
-    })?;
-    std::fs::copy(target.join("release/libmasu.so"), target.join("libmasu-secure.so"))?;
-    Ok(target)
+    let built =
+        commands::step("build masu secure", || commands::build_library_with(root, "secure"))?;
+    let folder = commands::target_folder()?.join("secure");
+    std::fs::copy(built, folder.join("libmasu-secure.so"))?;
+    Ok(folder)
 }
 
 /// The malloc's release, as far as it is known.

@@ -14,11 +14,6 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
 }
 
-/// Cargo's folder for its builds: this program lies in `debug/deps`.
-fn target() -> PathBuf {
-    std::env::current_exe().unwrap().ancestors().nth(3).unwrap().to_path_buf()
-}
-
 fn text(output: &Output) -> String {
     String::from_utf8_lossy(&[&output.stdout[..], &output.stderr].concat()).into_owned()
 }
@@ -37,7 +32,7 @@ fn what_is_installed_serves_programs_that_pkg_config_links() {
     let folder = tempfile::tempdir().unwrap();
     let prefix = folder.path().join("usr");
     let request = Request { prefix, libraries: "lib".to_owned(), staging: None };
-    let installed = request.perform(root(), &target()).unwrap();
+    let installed = request.perform(root()).unwrap();
     for path in &installed {
         assert!(path.starts_with(&request.prefix) && path.is_file(), "{}", path.display());
     }
@@ -163,7 +158,7 @@ fn a_package_is_made_aside_and_speaks_of_its_place() {
         libraries: "lib/here".to_owned(),
         staging: Some(staging.clone()),
     };
-    let installed = request.perform(root(), &target()).unwrap();
+    let installed = request.perform(root()).unwrap();
     assert!(installed.iter().all(|path| path.starts_with(staging.join("opt/masu"))));
     let file = fs::read_to_string(staging.join("opt/masu/lib/here/pkgconfig/masu.pc")).unwrap();
     assert!(file.starts_with("prefix=/opt/masu\nlibdir=${prefix}/lib/here\n"), "{file}");

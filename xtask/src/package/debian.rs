@@ -67,7 +67,7 @@ pub(super) fn make(shop: &Shop) -> Result<Vec<PathBuf>> {
     };
     let libraries = format!("lib/{}", tree.triplet);
     let request = Request { prefix: "/usr".into(), libraries, staging: Some(tree.folder.clone()) };
-    let files = request.perform(shop.root, &shop.target)?;
+    let files = request.perform(shop.root)?;
     tree.trim(&files)?;
     tree.document(shop)?;
     tree.control(&bench)?;

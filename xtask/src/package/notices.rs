@@ -4,12 +4,11 @@
 //! there once, however many crates have it.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::env;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 
-use crate::{commands, files};
+use crate::{commands, files, registry};
 
 /// The license of the C library of static programs, which is no crate.
 const MUSL: &str = include_str!("../../../packaging/static/MUSL");
@@ -23,7 +22,7 @@ pub(super) fn of(root: &Path, members: &[&str], target: &str) -> Result<String> 
     ensure!(!linked.is_empty(), "cargo tree names nothing that is linked into {members:?}");
     let mut crates_of: BTreeMap<String, Vec<&Linked>> = BTreeMap::new();
     for one in &linked {
-        for text in texts(&one.folder()?)? {
+        for text in texts(&registry::source(&one.name, &one.version)?)? {
             crates_of.entry(text).or_default().push(one);
         }
     }
@@ -60,19 +59,6 @@ struct Linked {
     name: String,
     version: String,
     license: String,
-}
-
-impl Linked {
-    /// The folder into which cargo unpacked the crate when it built it.
-    fn folder(&self) -> Result<PathBuf> {
-        let home = env::var_os("CARGO_HOME").map(PathBuf::from);
-        let home = home.or_else(|| Some(PathBuf::from(env::var_os("HOME")?).join(".cargo")));
-        let sources = home.context("neither CARGO_HOME nor HOME is set")?.join("registry/src");
-        let name = format!("{}-{}", self.name, self.version);
-        let mut folders = files::list(&sources)?.into_iter().map(|registry| registry.join(&name));
-        let found = folders.find(|folder| folder.is_dir());
-        found.with_context(|| format!("no {name} in {}", sources.display()))
-    }
 }
 
 /// The crates of others in lines of `NAME vVERSION|LICENSE`; a crate of the workspace has its folder behind the version.

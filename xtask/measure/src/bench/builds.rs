@@ -63,16 +63,11 @@ pub(super) fn patterns(root: &Path, libc: Libc) -> Result<Patterns> {
     Ok(Patterns { program: target.join("patterns"), floor })
 }
 
-/// Makes the inputs of the programs, and the library that counts their requests. The library has a folder of its own
-/// because it has the same name as the measured one.
+/// Makes the inputs of the programs, and the library that counts their requests.
 pub(super) fn programs(root: &Path) -> Result<Programs> {
-    let target = commands::target_folder()?;
-    let made = target.join("programs");
+    let made = commands::target_folder()?.join("programs");
     commands::make(&root.join("workloads/programs"), &made)?;
-    let counting = target.join("counting");
-    let arguments = ["build", "--release", "--package", "masu-abi", "--features", "count"];
-    commands::run(commands::cargo(root, &arguments).arg("--target-dir").arg(&counting))?;
-    Ok(Programs { made, counting: counting.join("release/libmasu.so") })
+    Ok(Programs { made, counting: commands::build_library_with(root, "count")? })
 }
 
 /// Every malloc to measure: those that `cargo xtask peers` built, those of the system (the newest release of each),

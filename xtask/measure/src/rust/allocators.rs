@@ -39,15 +39,11 @@ pub(super) const ALLOCATORS: [Allocator; 10] = [
     Allocator { name: "rusty_alloc", package: Some("rusty_alloc-api"), ..PLAIN },
 ];
 
-pub(super) fn version<'a>(lock: &'a str, package: &str) -> Option<&'a str> {
-    let name = format!("name = \"{package}\"");
-    let mut lines = lock.lines().skip_while(|line| *line != name).skip(1);
-    lines.next()?.strip_prefix("version = \"")?.strip_suffix('"')
-}
-
 #[cfg(test)]
 mod tests {
     use std::path::Path;
+
+    use xtask::registry::version;
 
     use super::*;
 

@@ -5,13 +5,13 @@
 
 use masu_lab::statistics::Measure;
 
-use super::allocators::{ALLOCATORS, OURS, version};
+use super::allocators::{ALLOCATORS, OURS};
 use super::build::{Built, Libc, Linking};
 use super::measure::{Measured, Table};
 use crate::bench::figures::Figures;
 use crate::bench::table::{Against, ratios};
 use crate::machine_facts::MachineFacts;
-use xtask::records;
+use xtask::{records, registry};
 
 const READING: &str = include_str!("reading.md");
 
@@ -46,7 +46,7 @@ fn machine(commit: &str, load: &str, measured: &Measured, built: &Built) -> Stri
     let MachineFacts { cpu, cpus, architecture, system, .. } = MachineFacts::here();
     let crates = ALLOCATORS.iter().filter_map(|allocator| {
         let package = allocator.package.filter(|package| *package != OURS)?;
-        Some(format!("{package} {}", version(&built.lock, package).unwrap_or("?")))
+        Some(format!("{package} {}", registry::version(&built.lock, package).unwrap_or("?")))
     });
     let mut facts = vec![
         format!(
