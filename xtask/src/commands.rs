@@ -123,6 +123,13 @@ pub fn make_by(compiler: Option<&str>, sources: &Path, out: &Path) -> Result<()>
     run(make.arg("--no-print-directory").arg("-C").arg(sources).arg(variable))
 }
 
+/// Makes `workloads/NAME` in a folder of that name, which it returns.
+pub fn make_workload(root: &Path, name: &str) -> Result<PathBuf> {
+    let out = target_folder()?.join(name);
+    step(&format!("make workloads/{name}"), || make(&root.join("workloads").join(name), &out))?;
+    Ok(out)
+}
+
 /// The command as one would type it.
 pub fn show(command: &Command) -> String {
     let program = Path::new(command.get_program());

@@ -18,18 +18,12 @@ pub fn record_name(text: &str) -> Result<String, String> {
     if is_word { Ok(text.to_owned()) } else { Err("give a word such as `first`".to_owned()) }
 }
 
-/// Checks that every requested name is known.
-pub fn are_known<'a>(asked: &[String], known: impl Iterator<Item = &'a str>) -> Result<()> {
-    let known: Vec<&str> = known.collect();
-    match asked.iter().find(|name| !known.contains(&name.as_str())) {
-        Some(name) => bail!("nothing is named `{name}`; there are {}", known.join(", ")),
-        None => Ok(()),
-    }
-}
-
 /// The requested items by name; all items if the request names none.
 pub fn chosen<T>(mut all: Vec<T>, asked: &[String], name: fn(&T) -> &str) -> Result<Vec<T>> {
-    are_known(asked, all.iter().map(name))?;
+    let known: Vec<&str> = all.iter().map(name).collect();
+    if let Some(name) = asked.iter().find(|name| !known.contains(&name.as_str())) {
+        bail!("nothing is named `{name}`; there are {}", known.join(", "));
+    }
     all.retain(|one| asked.is_empty() || asked.iter().any(|asked| asked == name(one)));
     Ok(all)
 }
@@ -44,8 +38,8 @@ mod tests {
         assert!(["0", "1001", "many"].into_iter().all(|text| times(text).is_err()));
         assert!(["", "../etc", "a.md"].into_iter().all(|text| record_name(text).is_err()));
         let asked = ["a", "c"].map(str::to_owned);
-        assert!(are_known(&asked[..1], ["a", "b"].into_iter()).is_ok());
-        let error = are_known(&asked, ["a", "b"].into_iter()).unwrap_err().to_string();
+        assert_eq!(chosen(vec!["a", "b"], &asked[..1], |name| name).unwrap(), ["a"]);
+        let error = chosen(vec!["a", "b"], &asked, |name| name).unwrap_err().to_string();
         assert_eq!(error, "nothing is named `c`; there are a, b");
     }
 }

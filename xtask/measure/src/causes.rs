@@ -8,7 +8,6 @@
 
 mod judge;
 mod page;
-mod run;
 mod table;
 
 use std::path::Path;
@@ -17,8 +16,9 @@ use anyhow::Result;
 
 use xtask::{commands, machine, options, page_part, records};
 
-use judge::Judged;
-use table::{Case, Group};
+use crate::findings;
+use judge::{Found, Judged};
+use table::{Case, Group, Places};
 
 /// The page whose tables `--record` writes, from the workspace's root.
 const PAGE: &str = "benches/record/checks/causes.md";
@@ -47,12 +47,12 @@ impl Request {
 
 /// Builds everything, has each program diagnosed once, and says of each whether the cause was named.
 pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
-    let built = Built::new(root, request)?;
-    let cases = request.choose(table::cases(&built.places)?)?;
+    let masu = commands::target_folder()?.join("release/masu");
+    let cases = request.choose(table::cases(&build(root, request)?)?)?;
     let mut judged = Vec::new();
     for case in cases {
         println!("==> {}: {}", case.group.name(), case.known.name);
-        let found = run::diagnose(&built.masu, root, &case);
+        let found = diagnose(&masu, root, &case);
         let one = Judged::new(case, found);
         println!("    {}", one.line());
         judged.push(one);
@@ -67,36 +67,33 @@ pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     Ok(())
 }
 
-struct Built {
-    masu: std::path::PathBuf,
-    places: table::Places,
+fn diagnose(masu: &Path, root: &Path, case: &Case) -> Result<Found> {
+    // The judge looks at the judgement of one counted run, not of a trial beside other mallocs.
+    let words = [&["diagnose", "--once"], &case.known.options[..]].concat();
+    let folder = if case.group == Group::Ordinary { root.join("workloads") } else { root.into() };
+    let is_cut_short = case.known.options.contains(&"--timeout");
+    judge::read(&findings::ask(masu, &words, &case.command, &folder)?, is_cut_short)
 }
 
-impl Built {
-    fn new(root: &Path, request: &Request) -> Result<Built> {
-        let target = commands::target_folder()?;
-        let made = target.join("causes");
-        machine::provide_all(&[machine::PATTERNS])?;
-        commands::step("build masu", || commands::build(root, &["--package", "masu-cli"]))?;
-        commands::step("build the causes", || {
-            commands::make(&root.join("workloads/causes"), &made)?;
-            let manifest = "workloads/causes/rust/Cargo.toml";
-            let build = ["build", "--release", "--locked", "--manifest-path", manifest];
-            commands::run(commands::cargo(root, &build).arg("--target-dir").arg(made.join("rust")))
+fn build(root: &Path, request: &Request) -> Result<Places> {
+    machine::provide_all(&[machine::PATTERNS])?;
+    commands::step("build masu", || commands::build(root, &["--package", "masu-cli"]))?;
+    let causes = commands::make_workload(root, "causes")?;
+    commands::step("build the causes in Rust", || {
+        let manifest = ["--manifest-path", "workloads/causes/rust/Cargo.toml", "--target-dir"];
+        let mut build = commands::cargo(root, &["build", "--release", "--locked"]);
+        commands::run(build.args(manifest).arg(causes.join("rust")))
+    })?;
+    let mut programs = commands::target_folder()?.join("programs");
+    if request.group.is_none() {
+        machine::provide_all(&[machine::PROGRAMS, machine::ORDINARY])?;
+        programs = commands::make_workload(root, "programs")?;
+        commands::step("build the field report's program", || {
+            let build = ["build", "--package", "masu-chunk", "--example", "steps"];
+            commands::run(&mut commands::cargo(root, &build))
         })?;
-        if request.group.is_none() {
-            machine::provide_all(&[machine::PROGRAMS, machine::ORDINARY])?;
-            commands::step("make what ordinary programs read", || {
-                commands::make(&root.join("workloads/programs"), &target.join("programs"))
-            })?;
-            commands::step("build the field report's program", || {
-                let build = ["build", "--package", "masu-chunk", "--example", "steps"];
-                commands::run(&mut commands::cargo(root, &build))
-            })?;
-        }
-        let places = table::Places { causes: made, programs: target.join("programs") };
-        Ok(Built { masu: target.join("release/masu"), places })
     }
+    Ok(Places { causes, programs })
 }
 
 #[cfg(test)]

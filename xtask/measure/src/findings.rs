@@ -1,7 +1,13 @@
-//! The findings of `masu diagnose --json`, as far as chores judge them.
+//! The answers of `masu` as JSON, and the findings of `masu diagnose` among them, as far as chores judge them.
 
+use std::ffi::OsStr;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::Result;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
+use xtask::commands;
 
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub(crate) struct Finding {
@@ -16,10 +22,23 @@ pub(crate) struct Finding {
     pub(crate) variants: Vec<String>,
 }
 
-fn variants<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
+fn variants<'de, D: Deserializer<'de>>(from: D) -> std::result::Result<Vec<String>, D::Error> {
     let remedies = Vec::<Value>::deserialize(from)?;
     let variants = remedies.iter().filter_map(|remedy| remedy["variant"].as_str());
     Ok(variants.map(str::to_owned).collect())
+}
+
+/// The answer of `masu` to these words about a program, as JSON.
+pub(crate) fn ask(
+    masu: &Path,
+    words: &[&str],
+    program: &[impl AsRef<OsStr>],
+    folder: &Path,
+) -> Result<String> {
+    let mut command = Command::new(masu);
+    command.args(words).args(["--json", "--"]).args(program).current_dir(folder);
+    commands::unset_malloc_variables(&mut command);
+    commands::output(&mut command)
 }
 
 impl Finding {

@@ -14,13 +14,12 @@ mod run;
 mod tests;
 mod verdict;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::Result;
 use clap::builder::PossibleValuesParser;
 
 use crate::mallocs::{self, OURS, SECURE, Wanted};
-use cases::Case;
 use run::Results;
 use xtask::{commands, machine, options, page_part};
 
@@ -81,17 +80,14 @@ impl Request {
             false => self.mallocs.iter().any(|name| name == malloc.name),
         }
     }
-
-    fn choose(&self, cases: Vec<Case>) -> Result<Vec<Case>> {
-        options::chosen(cases, &self.only, |case| &case.name)
-    }
 }
 
 pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
-    let program = build(root)?;
+    machine::provide_all(&[machine::PATTERNS])?;
+    let program = commands::make_workload(root, "misuse")?.join("misuse");
     let wanted: Vec<Wanted<'_>> = MALLOCS.into_iter().filter(|one| request.wants(one)).collect();
     let mallocs = mallocs::find(root, &program, &wanted, request.record)?;
-    let cases = request.choose(cases::of(&program)?)?;
+    let cases = options::chosen(cases::of(&program)?, &request.only, |case| &case.name)?;
     let results =
         commands::step("misuse", || Results::gather(&program, &cases, &mallocs, request.runs()))?;
     if request.check {
@@ -104,11 +100,4 @@ pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     page_part::replace(&root.join(PAGE), "misuse", &page::text(root, &results))?;
     println!("record: {PAGE}");
     Ok(())
-}
-
-fn build(root: &Path) -> Result<PathBuf> {
-    machine::provide_all(&[machine::PATTERNS])?;
-    let out = commands::target_folder()?.join("misuse");
-    commands::step("build the cases", || commands::make(&root.join("workloads/misuse"), &out))?;
-    Ok(out.join("misuse"))
 }

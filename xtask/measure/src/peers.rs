@@ -40,9 +40,8 @@ pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     machine::provide_all(&[machine::PEER_BUILDS])?;
     machine::provide_what_there_is(&[machine::PEERS]);
     machine::provide_what_there_is(&[machine::HARDENED_PEERS]);
-    let (folder, mut peers) = (place()?, peers(root)?);
-    options::are_known(&request.names, peers.iter().map(|(name, _)| name.as_str()))?;
-    peers.retain(|(name, _)| request.names.is_empty() || request.names.contains(name));
+    let (folder, peers) = (place()?, peers(root)?);
+    let peers = options::chosen(peers, &request.names, |(name, _)| name)?;
     let mut make = make(root);
     make.arg("-k").arg(format!("OUT={}", folder.display()));
     make.args(peers.iter().map(|(name, _)| name));

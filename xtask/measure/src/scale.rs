@@ -134,7 +134,8 @@ impl Workload {
 }
 
 pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
-    let made = build(root)?;
+    machine::provide_all(&[machine::PATTERNS, machine::EMULATED])?;
+    let made = commands::make_workload(root, "scale")?;
     let program = made.join("scale");
     let mallocs = request.find(root, &program)?;
     let listed = Workload::read(&commands::output(Command::new(&program).arg("--list"))?);
@@ -151,11 +152,4 @@ pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
         println!("record: {record}, {PAGE}");
     }
     Ok(())
-}
-
-fn build(root: &Path) -> Result<PathBuf> {
-    machine::provide_all(&[machine::PATTERNS, machine::EMULATED])?;
-    let out = commands::target_folder()?.join("scale");
-    commands::step("build the workloads", || commands::make(&root.join("workloads/scale"), &out))?;
-    Ok(out)
 }

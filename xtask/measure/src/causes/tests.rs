@@ -1,12 +1,11 @@
 //! The judge, on diagnoses that were written for it.
 
-use clap::Parser;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use super::judge::{Judged, Verdict, read};
+use super::page;
 use super::table::{Case, Group, Places, cases};
-use super::{Request, page};
 
 fn diagnosis(ids: &[&str]) -> String {
     let finding = |id: &&str| {
@@ -123,15 +122,4 @@ fn the_page_counts_what_is_right_and_names_what_is_not() {
         "{text}"
     );
     assert!(text.contains("- xz (ordinary): **false**: swap\n  - swap: of swap"), "{text}");
-}
-
-#[test]
-fn a_record_holds_everything() {
-    let parse = |words: &str| Request::try_parse_from(words.split(' '));
-    let request = parse("causes --language rust --only brk-storm").unwrap();
-    assert_eq!(request.choose(all()).unwrap().len(), 1);
-    assert!(parse("causes --record --language c").is_err());
-    assert!(parse("causes --language ordinary").is_err());
-    let nothing = Request { only: vec!["no-such-cause".to_owned()], ..Request::default() };
-    assert!(nothing.choose(all()).is_err());
 }

@@ -1,17 +1,15 @@
 //! The command's diagnosis of a program, called as a user types it.
 
 use std::path::Path;
-use std::process::Command;
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 use masu_lab::Workload;
 use serde::Deserialize;
 use serde_json::Value;
-use xtask::commands;
 
 use super::verdict::labels;
-use crate::findings::{Finding, listed};
+use crate::findings::{self, Finding, listed};
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Said {
@@ -33,11 +31,9 @@ pub(super) fn diagnose(masu: &Path, workload: &Workload) -> Result<(Value, f64)>
 
 /// The command's answer about the workload as JSON, to the request in `words`.
 pub(super) fn ask(masu: &Path, words: &[&str], workload: &Workload) -> Result<Value> {
-    let mut command = Command::new(masu);
-    command.args(words).args(["--json", "--"]).args(&workload.arguments);
-    command.current_dir(workload.folder.as_deref().context("a program without a folder")?);
-    commands::unset_malloc_variables(&mut command);
-    serde_json::from_str(&commands::output(&mut command)?).context("what masu printed is no JSON")
+    let folder = workload.folder.as_deref().context("a program without a folder")?;
+    let answer = findings::ask(masu, words, &workload.arguments, folder)?;
+    serde_json::from_str(&answer).context("what masu printed is no JSON")
 }
 
 /// The reason of a program's failure, with its last line of output; none for a program that did not fail.

@@ -127,10 +127,4 @@ fn a_record_holds_everything_and_a_check_only_ours() {
     let shown = parse("misuse --malloc glibc --runs 5").unwrap();
     assert_eq!((shown.runs(), wanted(&shown)), (5, 1));
     assert_eq!(wanted(&parse("misuse --record").unwrap()), MALLOCS.len());
-    for wrong in
-        ["--record --only a", "--record --malloc masu", "--malloc none", "--record --check"]
-    {
-        assert!(parse(&format!("misuse {wrong}")).is_err(), "{wrong}");
-    }
-    assert!(parse("misuse --only none").unwrap().choose(Vec::new()).is_err());
 }
