@@ -6,7 +6,7 @@
 //! step that stopped it.
 
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::thread;
 
 use anyhow::{Context, Result};
@@ -129,15 +129,13 @@ const CHECKS: &[(&str, &str)] = &[
 fn build_ahead(root: &Path, length: Length) {
     for suite in &SUITES[1..] {
         let Ok(mut tests) = suite.command(root, length) else { return };
-        let mut build = commands::behind(&["nice", "-n", "19"], tests.arg("--no-run"));
-        let _ = build.stdout(Stdio::null()).stderr(Stdio::null()).status();
+        commands::succeeds(&mut commands::behind(&["nice", "-n", "19"], tests.arg("--no-run")));
     }
 }
 
 /// Licenses and sources, where cargo-deny is installed. Advisories need a database from the network: `cargo deny check advisories`.
 fn check_dependencies(root: &Path) -> Result<()> {
-    let version = commands::cargo(root, &["deny", "--version"]).stderr(Stdio::null()).output();
-    if !version.is_ok_and(|output| output.status.success()) {
+    if !commands::succeeds(&mut commands::cargo(root, &["deny", "--version"])) {
         println!("skipped: cargo-deny is not installed");
         return Ok(());
     }
@@ -218,7 +216,7 @@ impl Suite {
         if let Some((folder, cfg)) = self.cfg {
             // A target folder of its own, so that nothing else is built again for other flags.
             command.arg("--target-dir").arg(commands::target_folder()?.join(folder));
-            command.env("RUSTFLAGS", format!("--cfg {cfg}")).env_remove("CARGO_ENCODED_RUSTFLAGS");
+            commands::set_flags(&mut command, &format!("--cfg {cfg}"));
         }
         if length == Length::Soak {
             command.env("MASU_SOAK", "1");

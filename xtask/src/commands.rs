@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -75,6 +75,18 @@ pub fn output(command: &mut Command) -> Result<String> {
     let said = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "`{shown}`: {}\n{}", output.status, said.trim());
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// Whether a command succeeds, of which nothing is shown.
+pub fn succeeds(command: &mut Command) -> bool {
+    let status = command.stdout(Stdio::null()).stderr(Stdio::null()).status();
+    status.is_ok_and(|status| status.success())
+}
+
+/// Has a cargo command compile with these flags alone.
+pub fn set_flags<'a>(cargo: &'a mut Command, flags: &str) -> &'a mut Command {
+    // Flags of `CARGO_ENCODED_RUSTFLAGS` would replace these.
+    cargo.env("RUSTFLAGS", flags).env_remove("CARGO_ENCODED_RUSTFLAGS")
 }
 
 /// The one line that a command answers with.

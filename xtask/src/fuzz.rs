@@ -38,15 +38,11 @@ pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
         let mut build =
             commands::cargo(root, &["build", "--release", "--locked", "--target", machine::HOST]);
         build.current_dir(root.join(FOLDER)).arg("--target-dir").arg(&target);
-        // Flags of `CARGO_ENCODED_RUSTFLAGS` would replace these.
-        build.env_remove("CARGO_ENCODED_RUSTFLAGS");
         if request.asan {
             build.env("RUSTC_BOOTSTRAP", "1");
-            build.env("RUSTFLAGS", format!("{COVERAGE} -Zsanitizer=address"));
-        } else {
-            build.env("RUSTFLAGS", COVERAGE);
         }
-        commands::run(&mut build)
+        let sanitizer = if request.asan { " -Zsanitizer=address" } else { "" };
+        commands::run(commands::set_flags(&mut build, &format!("{COVERAGE}{sanitizer}")))
     })?;
     let (found, broken) = (target.join("found"), target.join("broken"));
     for folder in [&found, &broken] {

@@ -181,13 +181,8 @@ pub fn is_root() -> bool {
 
 /// Adds the missing parts of the Rust toolchain, by rustup.
 pub fn provide_toolchain(root: &Path) -> Result<()> {
-    let answers = |tool: &str| {
-        let mut command = commands::cargo(root, &[tool, "--version"]);
-        command.stdout(Stdio::null()).stderr(Stdio::null());
-        command.status().is_ok_and(|status| status.success())
-    };
     for (tool, component) in [("fmt", "rustfmt"), ("clippy", "clippy")] {
-        if !answers(tool) {
+        if !commands::succeeds(&mut commands::cargo(root, &[tool, "--version"])) {
             rustup(root, &["component", "add", component])?;
         }
     }
@@ -211,8 +206,7 @@ pub fn provide_miri(root: &Path) -> Result<()> {
 /// Has rustup install a toolchain with these parts where it does not run the tool yet.
 fn provide_rust(root: &Path, toolchain: &str, tool: &[&str], parts: &[&str]) -> Result<()> {
     let mut version = Command::new("rustup");
-    version.args(["run", toolchain]).args(tool).arg("--version");
-    if version.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|it| it.success()) {
+    if commands::succeeds(version.args(["run", toolchain]).args(tool).arg("--version")) {
         return Ok(());
     }
     rustup(root, &[&["toolchain", "install", toolchain, "--profile", "minimal"], parts].concat())
@@ -220,21 +214,12 @@ fn provide_rust(root: &Path, toolchain: &str, tool: &[&str], parts: &[&str]) -> 
 
 /// Adds the standard library for `target` where the toolchain lacks it.
 pub fn provide_target(root: &Path, target: &str) -> Result<()> {
-    if has_standard_library(root, target)? {
+    let mut rustc = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
+    rustc.args(["--print", "target-libdir", "--target", target]).current_dir(root);
+    if commands::answer(&mut rustc).is_ok_and(|folder| Path::new(&folder).is_dir()) {
         return Ok(());
     }
     rustup(root, &["target", "add", target])
-}
-
-fn has_standard_library(root: &Path, target: &str) -> Result<bool> {
-    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-    let output = Command::new(rustc)
-        .args(["--print", "target-libdir", "--target", target])
-        .current_dir(root)
-        .output()
-        .context("cannot start rustc")?;
-    let folder = String::from_utf8_lossy(&output.stdout);
-    Ok(Path::new(folder.trim()).is_dir())
 }
 
 fn rustup(root: &Path, arguments: &[&str]) -> Result<()> {

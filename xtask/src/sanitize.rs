@@ -101,9 +101,7 @@ pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     let seconds = seconds.to_string();
     commands::step("AddressSanitizer", || {
         let mut tests = cargo(root, "masu-code", &["test"], &TESTS, &target.join("address"));
-        tests.env("RUSTC_BOOTSTRAP", "1").env("RUSTFLAGS", "-Zsanitizer=address");
-        // Flags of `CARGO_ENCODED_RUSTFLAGS` would replace these.
-        tests.env_remove("CARGO_ENCODED_RUSTFLAGS");
+        commands::set_flags(tests.env("RUSTC_BOOTSTRAP", "1"), "-Zsanitizer=address");
         commands::run(tests.env("MASU_JIT_SECONDS", &seconds).args(["--", "--nocapture"]))
     })?;
     commands::step("valgrind", || {
@@ -125,8 +123,8 @@ fn walk(root: &Path, target: &Path, sanitizer: &Sanitizer, seeds: u32) -> Result
     // A process for each seed; cargo builds for the first.
     for seed in 1..=seeds {
         let mut test = cargo(root, "masu", &command, &["oracle"], &target.join(sanitizer.name));
-        test.env("RUSTC_BOOTSTRAP", "1").env("RUSTFLAGS", sanitizer.flags);
-        test.env_remove("CARGO_ENCODED_RUSTFLAGS").env("CARGO_PROFILE_RELEASE_LTO", "off");
+        commands::set_flags(test.env("RUSTC_BOOTSTRAP", "1"), sanitizer.flags);
+        test.env("CARGO_PROFILE_RELEASE_LTO", "off");
         test.args(["--", "--exact", "combinations::one_seed", "--ignored", "--nocapture"]);
         test.env("MASU_SEED", seed.to_string()).env("MASU_OPERATIONS", OPERATIONS);
         commands::run(test.env(sanitizer.variable, &options))
