@@ -13,7 +13,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::package::clean::{Root, talk};
+use crate::package::clean::{Root, is_served, talk};
 use crate::{commands, files, machine, registry};
 
 /// The checkers of pods and of GitHub's actions, by their versions, whose newest schemas are taken.
@@ -53,8 +53,6 @@ const ON_MUSL: &str = include_str!("containers/on-musl.containerfile");
 
 const SERVER: &str = include_str!("containers/server.c");
 
-/// The line by which a program that masu serves ends, with the variable that asks for it.
-const SERVED: &str = "masu statistics";
 const AT_EXIT: &str = "--env=MASU_STATISTICS_AT_EXIT=1";
 
 impl Place<'_> {
@@ -68,7 +66,7 @@ impl Place<'_> {
             {
                 let image = self.build(name, recipe)?;
                 let printed = self.start(&image, &[AT_EXIT], &[])?;
-                ensure!(printed.contains(SERVED), "{name}: not served by masu:\n{printed}");
+                ensure!(is_served(&printed), "{name}: not served by masu:\n{printed}");
             }
             Ok(())
         })
@@ -222,7 +220,7 @@ impl Place<'_> {
         options.extend([mounted.as_str(), AT_EXIT]);
         let server = "docker.io/library/debian:bookworm-slim";
         let printed = self.start_with(server, &options, &["bash", "-c", "echo"])?;
-        ensure!(printed.contains(SERVED), "the pod's server is not served by masu:\n{printed}");
+        ensure!(is_served(&printed), "the pod's server is not served by masu:\n{printed}");
         Ok(())
     }
 }

@@ -86,13 +86,10 @@ impl Request {
             put(&format!("include/{name}"), text.as_bytes(), FILE)?;
             headers.push(text);
         }
-        for (name, text) in PKG_CONFIG {
-            let path = format!("{}/{}", self.libraries, name.replace("pkg-config", "pkgconfig"));
-            put(&path, self.filled_in(text).as_bytes(), FILE)?;
-        }
-        for (name, text) in CMAKE {
-            let path = format!("{}/cmake/masu/{name}", self.libraries);
-            put(&path, self.filled_in(text).as_bytes(), FILE)?;
+        let prefix = self.prefix.display().to_string();
+        for (path, text) in TO_LINK {
+            let text = filled_in(text, &[("PREFIX", &prefix), ("LIBRARIES", &self.libraries)]);
+            put(&format!("{}/{path}", self.libraries), text.as_bytes(), FILE)?;
         }
         for (page, header) in [(manual::MALLOC, &headers[0]), (manual::CODE, &headers[2])] {
             let path = format!("share/man/man3/{}.3", page.name);
@@ -101,12 +98,6 @@ impl Request {
         let programs = self.place("bin");
         installed.extend(pages(&self.place(""), |name| Command::new(programs.join(name)))?);
         Ok(installed)
-    }
-
-    /// A file for pkg-config or CMake with the places and the version in it.
-    fn filled_in(&self, text: &str) -> String {
-        let prefix = self.prefix.display().to_string();
-        filled_in(text, &[("PREFIX", &prefix), ("LIBRARIES", &self.libraries)])
     }
 
     fn hint(&self) -> String {
@@ -169,26 +160,24 @@ const HEADERS: [(&str, &str); 3] = [
     ("crates/masu-code-abi/include", "masu_code.h"),
 ];
 
-macro_rules! packaging {
-    ($path:literal) => {
-        ($path, include_str!(concat!("../../packaging/", $path)))
-    };
-}
-
-/// The files that pkg-config reads to link a program, in a folder of the libraries. With `--static` `masu.pc` names
-/// the libraries that a static glibc before 2.34 keeps apart; by the `-static` files the archive is linked into a
-/// program that is dynamic otherwise.
-const PKG_CONFIG: [(&str, &str); 5] = [
-    packaging!("pkg-config/masu.pc"),
-    packaging!("pkg-config/masu-static.pc"),
-    packaging!("pkg-config/masu-secure.pc"),
-    packaging!("pkg-config/masu_code.pc"),
-    packaging!("pkg-config/masu_code-static.pc"),
+/// Files with fields to fill in, each with its place below the libraries: those that pkg-config reads to link a program,
+/// and those that `find_package(masu)` of CMake reads. With `--static` `masu.pc` names the libraries that a static glibc
+/// before 2.34 keeps apart; by the `-static` files the archive is linked into a program that is dynamic otherwise.
+const TO_LINK: [(&str, &str); 7] = [
+    ("pkgconfig/masu.pc", include_str!("../../packaging/pkg-config/masu.pc")),
+    ("pkgconfig/masu-static.pc", include_str!("../../packaging/pkg-config/masu-static.pc")),
+    ("pkgconfig/masu-secure.pc", include_str!("../../packaging/pkg-config/masu-secure.pc")),
+    ("pkgconfig/masu_code.pc", include_str!("../../packaging/pkg-config/masu_code.pc")),
+    (
+        "pkgconfig/masu_code-static.pc",
+        include_str!("../../packaging/pkg-config/masu_code-static.pc"),
+    ),
+    ("cmake/masu/masu-config.cmake", include_str!("../../packaging/masu-config.cmake")),
+    (
+        "cmake/masu/masu-config-version.cmake",
+        include_str!("../../packaging/masu-config-version.cmake"),
+    ),
 ];
-
-/// The files that `find_package(masu)` of CMake reads.
-const CMAKE: [(&str, &str); 2] =
-    [packaging!("masu-config.cmake"), packaging!("masu-config-version.cmake")];
 
 /// The completions that the commands print, at the places where shells look for them, and the filter's page.
 const PRINTED: &[(&str, &[&str], &str)] = &[

@@ -124,6 +124,12 @@ impl Root {
     }
 }
 
+/// Whether what a program printed ends with masu's statistics, which `MASU_STATISTICS_AT_EXIT=1` asks for. (Those of
+/// coreutils close their streams before.)
+pub(crate) fn is_served(printed: &str) -> bool {
+    printed.lines().any(|line| line == "masu statistics")
+}
+
 /// A command that may change roots.
 fn as_root(program: &str) -> Command {
     if machine::is_root() {

@@ -12,7 +12,7 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 
 use super::clean::{Root, talk};
-use super::standalone::{serves, serves_with};
+use super::standalone::serves;
 use super::{PAGES, Shop, VERSION, homepage, notices};
 use crate::install::{Request, filled_in};
 use crate::{commands, files, machine};
@@ -228,9 +228,9 @@ pub(super) fn test(shop: &Shop, made: &[PathBuf]) -> Result<()> {
     root.dpkg(&["--install", &package])?;
     let listed = root.run(&[], &["masu", "list"], "")?;
     ensure!(listed.contains("masu"), "masu list: {listed}");
-    serves(&root, &["masu", "run", "--", "bash", "-c", "echo"])?;
+    serves(&root, &[], &["masu", "run", "--", "bash", "-c", "echo"])?;
     for library in ["libmasu.so", "libmasu-secure.so"] {
-        serves_with(&root, &[("LD_PRELOAD", library)], &["bash", "-c", "echo"])?;
+        serves(&root, &[("LD_PRELOAD", library)], &["bash", "-c", "echo"])?;
     }
     let words = root.run(&[], &["bash", "-c", WORDS], "")?;
     ensure!(words == "it's  two", "xquo: {words}");

@@ -9,7 +9,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-use super::clean::{Root, talk};
+use super::clean::{Root, is_served, talk};
 use super::{LICENCES, PAGES, Shop, VERSION, notices};
 use crate::{commands, files, install, machine};
 
@@ -121,7 +121,7 @@ pub(super) fn test(_: &Shop, made: &[PathBuf]) -> Result<()> {
 
     let root = Root::of_debian("static-and-glibc", &["bash"])?;
     unpack(made, &root.folder)?;
-    serves(&root, &["/masu", "run", "--", "bash", "-c", "echo"])
+    serves(&root, &[], &["/masu", "run", "--", "bash", "-c", "echo"])
 }
 
 /// A program of the other CPU that the carried library is to serve.
@@ -157,23 +157,15 @@ pub(super) fn test_other(shop: &Shop, made: &[PathBuf]) -> Result<()> {
     // qemu's own variable: preloaded itself, it would be served by a library of another CPU.
     let set = format!("LD_PRELOAD={},MASU_STATISTICS_AT_EXIT=1", library.display());
     let printed = talk(served.env("QEMU_SET_ENV", set), "")?;
-    let is_served = printed.lines().any(|line| line == "masu statistics");
-    ensure!(is_served, "not served by masu: {printed}");
+    ensure!(is_served(&printed), "not served by masu: {printed}");
     Ok(())
 }
 
-/// Whether a program that is started so is served by masu, seen by the statistics that are printed at its end. (Those
-/// of coreutils close their streams before.)
-pub(super) fn serves(root: &Root, command: &[&str]) -> Result<()> {
-    serves_with(root, &[], command)
-}
-
-/// The same with variables.
-pub(super) fn serves_with(root: &Root, variables: &[(&str, &str)], command: &[&str]) -> Result<()> {
+/// Fails where a program that is started so, with these variables, is not served by masu.
+pub(super) fn serves(root: &Root, variables: &[(&str, &str)], command: &[&str]) -> Result<()> {
     let variables = [&[("HOME", "/tmp"), ("MASU_STATISTICS_AT_EXIT", "1")], variables].concat();
     let printed = root.run(&variables, command, "")?;
-    let is_served = printed.lines().any(|line| line == "masu statistics");
-    ensure!(is_served, "{}: not served by masu:\n{printed}", command.join(" "));
+    ensure!(is_served(&printed), "{}: not served by masu:\n{printed}", command.join(" "));
     Ok(())
 }
 

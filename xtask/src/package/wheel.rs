@@ -10,7 +10,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-use super::clean::talk;
+use super::clean::{is_served, talk};
 use super::{LICENCES, Shop, VERSION, homepage, notices, standalone};
 use crate::install::filled_in;
 use crate::{files, machine};
@@ -92,8 +92,8 @@ pub(super) fn test(shop: &Shop, made: &[PathBuf]) -> Result<()> {
     run.args(["run", "--"]).arg(bin.join("python")).args(["-c", "print(sum(range(10)))"]);
     run.env("XDG_CACHE_HOME", folder.join("cache")).env("MASU_STATISTICS_AT_EXIT", "1");
     let printed = talk(&mut run, "")?;
-    let is_served = printed.lines().any(|line| line == "masu statistics");
-    ensure!(printed.starts_with("45\n") && is_served, "masu run -- python: {printed}");
+    let is_right = printed.starts_with("45\n") && is_served(&printed);
+    ensure!(is_right, "masu run -- python: {printed}");
     talk(&mut pip(&["uninstall", "--yes", "masu"]), "")?;
     ensure!(!bin.join("masu").exists(), "the command is left behind");
     Ok(())
