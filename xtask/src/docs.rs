@@ -29,14 +29,7 @@ const STYLE: &str = "docs/book.css";
 pub(crate) struct Request {
     /// Check its links and look at it in Chromium: wide and narrow, light and dark, without scripts; pictures are left
     #[arg(long)]
-    look: bool,
-}
-
-impl Request {
-    /// The book, with its links checked and its pages measured.
-    pub(crate) const fn looked_at() -> Request {
-        Request { look: true }
-    }
+    pub(crate) look: bool,
 }
 
 pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
@@ -159,15 +152,5 @@ mod tests {
         let found = closure(&["docs/SUMMARY.md", "COVER.md"], read).unwrap();
         let found: Vec<_> = found.iter().map(|path| path.to_str().unwrap()).collect();
         assert_eq!(found, ["COVER.md", "TOP.md", "docs/SUMMARY.md", "docs/a.md", "src/a.rs"]);
-    }
-
-    #[test]
-    fn the_list_is_of_the_copy() {
-        let outside = [(PathBuf::from("TOP.md"), "Top".to_owned())];
-        let made = list("# Summary\n\n- [A](a.md)\n", &outside);
-        assert_eq!(
-            made,
-            "# Summary\n\n[masu](README.md)\n- [A](docs/a.md)\n\n# From the repository\n\n- [Top](TOP.md)\n"
-        );
     }
 }

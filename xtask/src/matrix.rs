@@ -207,19 +207,7 @@ fn guest_runner(root: &Path, target: &Target, size: u32) -> Result<String> {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
-
     use super::*;
-
-    #[test]
-    fn a_part_is_what_was_asked_for() {
-        let words = ["matrix", "--target", "aarch64", "--group", "unit"];
-        let request = Request::try_parse_from(words).unwrap();
-        let asked = |target: &Target, group: &Group| request.wants(target, group);
-        assert!(TARGETS.iter().any(|target| GROUPS.iter().any(|group| asked(target, group))));
-        assert!(!TARGETS.iter().any(|target| asked(target, &GROUPS[1])));
-        assert!(!request.keeps_rows() && Request::default().keeps_rows());
-    }
 
     #[test]
     fn what_ci_runs_is_a_part_that_runs() {

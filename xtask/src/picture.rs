@@ -80,14 +80,4 @@ mod tests {
             drawing.contains(">a &lt; b &amp; c</text>") && drawing.contains("class=\"command\"")
         );
     }
-
-    #[test]
-    fn the_drawing_is_as_wide_as_its_longest_line() {
-        let width = |text: &str| {
-            let drawing = drawn(text);
-            let rest = drawing.split_once("width=\"").unwrap().1.to_owned();
-            rest.split_once('"').unwrap().0.parse::<usize>().unwrap()
-        };
-        assert!(width(&"x".repeat(100)) > width(&"x".repeat(50)) + 400);
-    }
 }

@@ -54,7 +54,7 @@ pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     let target = commands::target_folder()?;
     let tools = Tools::new(root)?;
     commands::step("house rules", || tidy::run(root))?;
-    commands::step("book", || docs::run(root, &docs::Request::looked_at()))?;
+    commands::step("book", || docs::run(root, &docs::Request { look: true }))?;
     commands::step("dependencies", || {
         tools.run("cargo-deny", &["deny", "check", "bans", "licenses", "sources"])
     })?;
