@@ -164,9 +164,13 @@ pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
         })?;
     }
     if programs {
-        let made = commands::step("build what the programs need", || builds::programs(root))?;
+        let made = commands::make_workload(root, "programs")?;
+        let counting = commands::step("build the library that counts", || {
+            commands::build_library_with(root, "count")
+        })?;
         commands::step("measure the programs", || {
-            series::programs(&mut bench, request, root, &made, &library)
+            let suite = programs::suite(root, &made, &request.programs, bench.rounds)?;
+            series::programs(&mut bench, &suite, &counting, &library)
         })?;
     }
     bench.took_s = began.elapsed().as_secs_f64();

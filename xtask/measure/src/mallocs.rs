@@ -7,9 +7,9 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
-use masu_lab::{Catalogue, Places, Program, Spec, Variant};
+use masu_lab::{Catalogue, Libc, Places, Program, Spec, Variant};
 
-use crate::bench::builds::masu_library;
+use crate::bench::builds;
 use crate::peers;
 use xtask::{commands, machine};
 
@@ -90,7 +90,8 @@ fn catalogue(root: &Path, wanted: &[Wanted<'_>]) -> Result<Catalogue> {
     if wants(SECURE) {
         folders.push(secure(root)?);
     }
-    let masu_glibc = if wants(OURS) { Some(masu_library(root)?) } else { None };
+    let masu_glibc =
+        if wants(OURS) { Some(builds::library(root, Libc::Glibc)?.path) } else { None };
     Ok(Catalogue::find(&Places { masu_glibc, folders, ..Places::default() }))
 }
 

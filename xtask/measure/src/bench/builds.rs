@@ -18,19 +18,13 @@ pub(super) struct Patterns {
     pub(super) floor: PathBuf,
 }
 
-pub(super) struct Programs {
-    pub(super) made: PathBuf,
-    /// masu's library that counts requests.
-    pub(super) counting: PathBuf,
-}
-
 /// masu's library as users get it, and the C library that masu and the measured programs work with.
 pub(crate) struct Library {
     pub(crate) path: PathBuf,
     pub(crate) libc: Libc,
 }
 
-pub(super) fn library(root: &Path, libc: Libc) -> Result<Library> {
+pub(crate) fn library(root: &Path, libc: Libc) -> Result<Library> {
     let mut cargo = commands::cargo(root, &["build", "--release", "--package", "masu-abi"]);
     let target = commands::target_folder()?;
     let folder = if libc == Libc::Musl {
@@ -46,10 +40,6 @@ pub(super) fn library(root: &Path, libc: Libc) -> Result<Library> {
     Ok(Library { path: folder.join("release/libmasu.so"), libc })
 }
 
-pub(crate) fn masu_library(root: &Path) -> Result<PathBuf> {
-    Ok(library(root, Libc::Glibc)?.path)
-}
-
 /// Builds the one program that all mallocs of `libc` run, and the floor under them.
 pub(super) fn patterns(root: &Path, libc: Libc) -> Result<Patterns> {
     let mut target = commands::target_folder()?;
@@ -61,13 +51,6 @@ pub(super) fn patterns(root: &Path, libc: Libc) -> Result<Patterns> {
     commands::make_by(compiler, &root.join("workloads/patterns"), &target)?;
     commands::make_by(compiler, &root.join("workloads/floor"), &floor)?;
     Ok(Patterns { program: target.join("patterns"), floor })
-}
-
-/// Makes the inputs of the programs, and the library that counts their requests.
-pub(super) fn programs(root: &Path) -> Result<Programs> {
-    let made = commands::target_folder()?.join("programs");
-    commands::make(&root.join("workloads/programs"), &made)?;
-    Ok(Programs { made, counting: commands::build_library_with(root, "count")? })
 }
 
 /// Every malloc to measure: those that `cargo xtask peers` built, those of the system (the newest release of each),

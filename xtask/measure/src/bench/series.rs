@@ -7,7 +7,7 @@ use masu_lab::compare::Destination;
 use masu_lab::plan::Mallocs;
 use masu_lab::{Catalogue, CompareOptions, Comparison, Event, Plan, Stop, Suite, compare};
 
-use super::builds::{self, Library, Patterns, Programs};
+use super::builds::{self, Library, Patterns};
 use super::figures::{FLOOR, Figures};
 use super::pattern::Pattern;
 use super::{Bench, Request, programs, suite, table};
@@ -38,15 +38,13 @@ pub(super) fn patterns(
 
 pub(super) fn programs(
     bench: &mut Bench,
-    request: &Request,
-    root: &Path,
-    made: &Programs,
+    suite: &Suite,
+    counting: &Path,
     library: &Library,
 ) -> Result<()> {
-    let suite = programs::suite(root, &made.made, &request.programs, bench.rounds)?;
-    let plan = plan(&suite, &builds::catalogue(library, Vec::new()))?;
+    let plan = plan(suite, &builds::catalogue(library, Vec::new()))?;
     let page = folder()?.join("count");
-    bench.asked = programs::count(&plan, &made.counting, &page)?;
+    bench.asked = programs::count(&plan, counting, &page)?;
     let all = plan.cases.iter().map(|case| programs::as_pattern(&case.name)).collect();
     bench.programs = measure(bench, all, &plan, "programs")?;
     Ok(())
