@@ -51,7 +51,7 @@ pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
         commands::step("build a program of each allocator", || build::all(root, &folder, &libcs))?;
     let load_before = records::load();
     let measured =
-        commands::step("measure", || measure::measure(&built.programs, &request.extent, &folder))?;
+        commands::step("measure", || measure::measure(&built.programs, &request.extent))?;
     let text = record::text(&records::commit(root), &load_before, &measured, &built);
     println!("\n{text}");
     if let Some(name) = request.record() {
@@ -69,8 +69,7 @@ mod tests {
     #[test]
     fn a_record_is_of_a_whole_run() {
         let parse = |words: &str| Request::try_parse_from(words.split(' ')).unwrap();
-        let request = parse("rust --quick --pattern box-u64 --rounds 7 --resume");
-        assert!(request.extent.resume && request.record().is_none());
+        assert_eq!(parse("rust --quick --pattern box-u64").record(), None);
         assert_eq!(parse("rust").record(), Some("rust"));
         let musl = parse("rust --libc musl");
         assert_eq!((musl.libc, musl.record()), (Some(Libc::Musl), None));

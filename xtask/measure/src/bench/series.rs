@@ -67,14 +67,7 @@ fn measure(
     plan: &Plan,
     name: &str,
 ) -> Result<Vec<Figures>> {
-    let results = folder()?.join(format!("{name}.jsonl"));
-    let options =
-        CompareOptions { results: Destination::New(results.clone()), ..CompareOptions::default() };
-    let compared: Comparison = compare(plan, &options, &Stop::on_signals()?, &mut show)?;
-    println!("every run is in {}", results.display());
-    if compared.stopped {
-        bail!("stopped; the runs made so far are in {}", results.display());
-    }
+    let compared = compared(plan, name)?;
     bench.seeds.push(compared.header.seed);
     let labels: Vec<String> = bench.variants.iter().map(|one| one.label.clone()).collect();
     let mut tables = compared.tables.into_iter();
@@ -85,7 +78,20 @@ fn measure(
     figures.collect()
 }
 
-pub(crate) fn show(event: Event<'_>) {
+/// Makes the runs of the plan, which are kept in `target/bench/NAME.jsonl`.
+pub(crate) fn compared(plan: &Plan, name: &str) -> Result<Comparison> {
+    let results = folder()?.join(format!("{name}.jsonl"));
+    let options =
+        CompareOptions { results: Destination::New(results.clone()), ..CompareOptions::default() };
+    let compared = compare(plan, &options, &Stop::on_signals()?, &mut show)?;
+    println!("every run is in {}", results.display());
+    if compared.stopped {
+        bail!("stopped; the runs made so far are in {}", results.display());
+    }
+    Ok(compared)
+}
+
+fn show(event: Event<'_>) {
     match event {
         Event::LeftOut { case, left_out } if left_out.label == FLOOR => {
             println!("{case}: without a floor, which may hold too little: {}", left_out.reason);

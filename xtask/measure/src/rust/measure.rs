@@ -3,15 +3,11 @@
 //! A table is a pattern on one C library with one way of linking, a row of it the program of one allocator. The plan
 //! is made here and not from a suite file, because the rows differ in their programs and in their settings.
 
-use std::path::Path;
-
-use anyhow::{Context, Result, bail};
-use masu_lab::compare::Destination;
+use anyhow::{Context, Result};
 use masu_lab::plan::Prepared;
 use masu_lab::results::Rounds;
 use masu_lab::statistics::Measure;
-use masu_lab::tables::Extent::Whole;
-use masu_lab::{CompareOptions, Input, Limits, Plan, Row, Stop, Variant, Workload, compare};
+use masu_lab::{Input, Limits, Plan, Row, Variant, Workload};
 
 use super::allocators::{OURS, REFERENCE};
 use super::build::{Libc, Linking, Program};
@@ -33,9 +29,6 @@ pub(super) struct Extent {
     /// Shorter runs, fewer rounds, no intervals (about 6 minutes)
     #[arg(long)]
     pub(super) quick: bool,
-    /// Go on with a measurement of the same that was stopped (Ctrl-C shows what is finished)
-    #[arg(long)]
-    pub(super) resume: bool,
     /// Rounds, each with one run of every program
     #[arg(long, value_name = "N", value_parser = xtask::options::times)]
     pub(super) rounds: Option<usize>,
@@ -52,14 +45,12 @@ pub(super) struct Table {
 }
 
 pub(super) struct Measured {
-    /// The finished tables.
     pub(super) tables: Vec<Table>,
-    pub(super) planned: usize,
     pub(super) rounds: usize,
     pub(super) seed: u64,
 }
 
-pub(super) fn measure(programs: &[Program], extent: &Extent, folder: &Path) -> Result<Measured> {
+pub(super) fn measure(programs: &[Program], extent: &Extent) -> Result<Measured> {
     let first = programs.first().context("there is no program to measure")?;
     let patterns = pattern::choose(pattern::list(&first.path)?, &extent.patterns)?;
     let (mut cases, mut heads) = (Vec::new(), Vec::new());
@@ -78,31 +69,13 @@ pub(super) fn measure(programs: &[Program], extent: &Extent, folder: &Path) -> R
     let most_rows = cases.iter().map(|case| case.rows.len()).max().unwrap_or(2);
     let rounds = extent.rounds.unwrap_or_else(|| bench::usual_rounds(extent.quick, most_rows));
     let plan = Plan { suite: Some("rust".to_owned()), rounds: Rounds::Fixed(rounds), cases };
-    let results = folder.join("results.jsonl");
-    let destination = if extent.resume {
-        Destination::Resume(results.clone())
-    } else {
-        Destination::New(results.clone())
+    let made = series::compared(&plan, "rust")?;
+    let table = |(table, (pattern, libc, linking)): (masu_lab::tables::Table, _)| {
+        let figures = Figures::of(pattern, &table.case.labels(), table);
+        Table { libc, linking, figures }
     };
-    let options = CompareOptions { results: destination, ..CompareOptions::default() };
-    let made = compare(&plan, &options, &Stop::on_signals()?, &mut series::show)?;
-    println!("every run is in {}", results.display());
-    let planned = heads.len();
-    let whole = made.tables.into_iter().zip(heads).filter(|(table, _)| table.extent == Whole);
-    let tables: Vec<Table> = whole
-        .map(|(table, (pattern, libc, linking))| Table {
-            libc,
-            linking,
-            figures: Figures::of(pattern, &table.case.labels(), table),
-        })
-        .collect();
-    if tables.len() < planned {
-        println!("stopped; the same with --resume goes on");
-    }
-    if tables.is_empty() {
-        bail!("no table was finished");
-    }
-    Ok(Measured { tables, planned, rounds, seed: made.header.seed })
+    let tables = made.tables.into_iter().zip(heads).map(table).collect();
+    Ok(Measured { tables, rounds, seed: made.header.seed })
 }
 
 /// The plan of one table: `members` are the programs of one C library and one way of linking.

@@ -50,11 +50,10 @@ fn machine(commit: &str, load: &str, measured: &Measured, built: &Built) -> Stri
     });
     let mut facts = vec![
         format!(
-            "made by `{}` at {commit}: {} rounds, seed {}{}",
+            "made by `{}` at {commit}: {} rounds, seed {}",
             records::command(),
             measured.rounds,
-            measured.seed,
-            unfinished(measured)
+            measured.seed
         ),
         format!("crates: {}", crates.collect::<Vec<_>>().join(", ")),
         format!("machine: {cpu}, {cpus} CPUs, {architecture}; {system}"),
@@ -62,14 +61,6 @@ fn machine(commit: &str, load: &str, measured: &Measured, built: &Built) -> Stri
     ];
     facts.extend(built.missing.iter().map(|(name, reason)| format!("without {name}: {reason}")));
     facts.iter().map(|fact| format!("- {fact}\n")).collect()
-}
-
-fn unfinished(measured: &Measured) -> String {
-    let Measured { tables, planned, .. } = measured;
-    if tables.len() == *planned {
-        return String::new();
-    }
-    format!("; stopped when {} of {planned} rows of tables were finished", tables.len())
 }
 
 /// The allocators that are written in C or C++.
