@@ -19,7 +19,7 @@ use anyhow::{Result, bail};
 use masu_lab::{Parameter, Stop, Suite};
 use serde_json::{Value, json};
 
-use xtask::{commands, files, machine, options, records};
+use xtask::{commands, files, machine, options, page_part, records};
 
 use crate::bench::builds;
 use diagnosis::Said;
@@ -28,7 +28,7 @@ use verdict::Judged;
 /// The suite, from the workspace's root.
 const FILE: &str = "workloads/judgement.toml";
 
-/// The page that `--record` writes, from the workspace's root.
+/// The page whose tables `--record` writes, from the workspace's root.
 const PAGE: &str = "benches/record/checks/judgement.md";
 
 /// The programs with which the diagnosis was improved, and the programs that judge it.
@@ -135,7 +135,7 @@ pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     println!("\n{}", page::tables(&judged));
     if request.record {
         let text = page::text(&judged, bench.programs.suite.entries.len(), &bench.commit);
-        files::write(&root.join(PAGE), text)?;
+        page_part::replace(&root.join(PAGE), "judge", &text)?;
         println!("record: {PAGE}");
     }
     Ok(())

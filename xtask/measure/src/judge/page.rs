@@ -1,4 +1,4 @@
-//! The page of the docs: the diagnosis of each program, the truth, and how often the two agree.
+//! The tables of the page: the diagnosis of each program, the truth, and how often the two agree.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -10,31 +10,13 @@ use super::Half;
 use super::verdict::{Judged, Verdict, figure};
 use crate::machine_facts::MachineFacts;
 
-const OPENING: &str = "\
-# What `masu diagnose` says of real programs, and what is true
-
-`cargo xtask judge --record` writes this page. Each program of [workloads/judgement.toml](../../../workloads/judgement.toml) is
-diagnosed by `masu diagnose -- PROGRAM …`, then run under the mallocs and settings below in alternating rounds, by CPU time with
-intervals that all hold together with 99 %. Where a program of one thread changes nothing that another could see, the runs of
-a round share one CPU, so that they meet the same machine. A program that fails here is left out.
-
-- **Missed**: something takes 8 % of the time off or more, and no remedy that was named gets half of that. **Denied**: the same,
-  and memory was called fine.
-- **False**: a finding names a malloc or a setting, and none that it names gains anything (or, where it speaks of memory held,
-  makes the program smaller).
-- **Wrong remedy**: one that was named and gains nothing, whatever stands beside it.
-- **Left open**: the diagnosis said that it could not tell, and no gain of 8 % was there; not counted as right.
-- **Not decided**: no gain of 8 % was shown and the runs leave room for one, or they leave room for that a named remedy gets it.
-
-The diagnosis was mended on every second program, and nothing was changed for the others.
-";
-
+/// The part of the page that is made: all but its words by hand.
 pub(super) fn text(judged: &[Judged], all: usize, commit: &str) -> String {
     let MachineFacts { cpu, cpus, system, .. } = MachineFacts::here();
-    let mut text = OPENING.to_owned();
+    let mut text = String::new();
     let _ = writeln!(
         text,
-        "\n{} of {all} programs, run on {} at {commit}: {cpu}, {cpus} CPUs that others used too (the load stands beside each), \
+        "{} of {all} programs, run on {} at {commit}: {cpu}, {cpus} CPUs that others used too (the load stands beside each), \
          {system}.",
         judged.len(),
         records::today(),
