@@ -4,17 +4,18 @@ use std::path::{Component, Path, PathBuf};
 
 /// The local links of a page outside its code, each with the index of its line.
 pub fn file_links(contents: &str) -> Vec<(usize, &str)> {
+    let links = outside_code(contents);
+    links.flat_map(|(index, line)| targets(line).map(move |target| (index, target))).collect()
+}
+
+/// The lines of a page outside its code, each with its index.
+pub fn outside_code(contents: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut in_code = false;
-    let mut links = Vec::new();
-    for (index, line) in contents.lines().enumerate() {
-        if line.trim_start().starts_with("```") {
-            in_code = !in_code;
-        }
-        if !in_code {
-            links.extend(targets(line).map(|target| (index, target)));
-        }
-    }
-    links
+    contents.lines().enumerate().filter(move |(_, line)| {
+        let is_fence = line.trim_start().starts_with("```");
+        in_code ^= is_fence;
+        !in_code && !is_fence
+    })
 }
 
 /// The local targets of a line's links.

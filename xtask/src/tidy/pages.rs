@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use super::Finding;
 use super::tree::{File, Tree};
 use crate::benchmarks::{PAGE, RECORDS, page};
-use crate::links::{file_links, place};
+use crate::links::{file_links, outside_code, place};
 
 pub(crate) const SUMMARY: &str = "docs/SUMMARY.md";
 
@@ -107,12 +107,9 @@ fn has_heading(tree: &Tree, place: &Path, anchor: &str) -> bool {
         return true;
     }
     let page = tree.files.iter().find(|file| file.path == place);
-    let mut in_code = false;
     page.is_some_and(|page| {
-        page.contents.lines().any(|line| {
-            in_code ^= line.trim_start().starts_with("```");
-            !in_code && line.starts_with('#') && self::anchor(line) == anchor
-        })
+        let mut lines = outside_code(&page.contents);
+        lines.any(|(_, line)| line.starts_with('#') && self::anchor(line) == anchor)
     })
 }
 

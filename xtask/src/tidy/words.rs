@@ -9,6 +9,7 @@ use std::path::Path;
 use super::Finding;
 use super::source::Source;
 use super::tree::{File, Tree};
+use crate::links::outside_code;
 
 const RULE: &str = "words";
 
@@ -90,20 +91,10 @@ fn check_source(source: &Source) -> Vec<Finding> {
 
 /// Comments with a sentence that begins with another word than its subject.
 fn late_comments(source: &Source) -> Vec<Finding> {
-    let mut findings = Vec::new();
-    // Whether the line before ended its sentence, or is no comment.
-    let mut is_between = true;
-    for (index, line) in source.lines.iter().enumerate() {
-        let text = line.comment.trim_start_matches(['/', '!']).trim();
-        if line.is_comment()
-            && let Some(word) = late_subject(text, is_between)
-        {
-            let remedy = format!("`{word} …`: begin with the subject");
-            findings.push(Finding::at(&source.path, index, RULE, remedy));
-        }
-        is_between = !line.is_comment() || text.is_empty() || text.ends_with(['.', ':', '!', '?']);
-    }
-    findings
+    let lines = source.lines.iter().enumerate().filter(|(_, line)| line.is_comment());
+    let texts =
+        lines.map(|(index, line)| (index, line.comment.trim_start_matches(['/', '!']).trim()));
+    late_sentences(&source.path, texts)
 }
 
 fn retired(path: &Path, index: usize, text: &str) -> Option<Finding> {
@@ -117,26 +108,28 @@ fn retired(path: &Path, index: usize, text: &str) -> Option<Finding> {
 
 /// Phrases, and sentences that begin with another word than their subject.
 fn check_prose(page: &File) -> Vec<Finding> {
+    let lines = outside_code(&page.contents).map(|(index, line)| (index, line.trim_start()));
+    let lines: Vec<_> = lines.filter(|(_, text)| !text.starts_with(['#', '|', '<'])).collect();
+    let phrase = |&(index, text): &(usize, &str)| {
+        let (phrase, instead) = PHRASES.iter().find(|(phrase, _)| text.contains(phrase))?;
+        Some(Finding::at(&page.path, index, RULE, format!("`{phrase}`: {instead}")))
+    };
+    let phrases = lines.iter().filter_map(phrase);
+    phrases.chain(late_sentences(&page.path, lines.iter().copied())).collect()
+}
+
+/// Sentences of these lines that begin with another word than their subject. A gap between lines ends a sentence.
+fn late_sentences<'a>(path: &Path, lines: impl Iterator<Item = (usize, &'a str)>) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let mut in_code = false;
-    // Whether the line before ended its sentence, so that this one begins another.
-    let mut is_between = true;
-    for (index, line) in page.contents.lines().enumerate() {
-        let text = line.trim_start();
-        let is_fence = text.starts_with("```");
-        in_code ^= is_fence;
-        if in_code || is_fence || text.starts_with(['#', '|', '<']) {
-            is_between = true;
-            continue;
+    // The line in the middle of a sentence.
+    let mut continued = None;
+    for (index, text) in lines {
+        if let Some(word) = late_subject(text, continued != Some(index)) {
+            let remedy = format!("`{word} …`: begin with the subject");
+            findings.push(Finding::at(path, index, RULE, remedy));
         }
-        let mut find = |remedy| findings.push(Finding::at(&page.path, index, RULE, remedy));
-        if let Some((phrase, instead)) = PHRASES.iter().find(|(phrase, _)| text.contains(phrase)) {
-            find(format!("`{phrase}`: {instead}"));
-        }
-        if let Some(word) = late_subject(text, is_between) {
-            find(format!("`{word} …`: begin with the subject"));
-        }
-        is_between = text.is_empty() || text.ends_with(['.', ':', '!', '?']);
+        let is_ended = text.is_empty() || text.ends_with(['.', ':', '!', '?']);
+        continued = (!is_ended).then_some(index + 1);
     }
     findings
 }
