@@ -60,12 +60,6 @@ impl Request {
     }
 }
 
-/// The result of a group on a target: the text of its cell in the table.
-struct Cell {
-    text: String,
-    is_failed: bool,
-}
-
 /// Runs the requested cells and prints the table; whole rows are kept in the README as they are done.
 pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     let wants = |target: &Target| GROUPS.iter().any(|group| request.wants(target, group));
@@ -83,10 +77,12 @@ pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     let stamp = format!("{}, commit {}", records::today(), records::commit(root));
     let (mut rows, mut failed) = (Vec::new(), 0);
     for target in targets {
-        let cells: Vec<Cell> =
-            GROUPS.iter().map(|group| cell(root, request, target, group)).collect::<Result<_>>()?;
-        failed += cells.iter().filter(|cell| cell.is_failed).count();
-        let cells: Vec<&str> = cells.iter().map(|cell| cell.text.as_str()).collect();
+        let mut cells = Vec::new();
+        for group in GROUPS.iter() {
+            let (cell, is_failed) = cell(root, request, target, group);
+            cells.push(cell);
+            failed += usize::from(is_failed);
+        }
         rows.push(format!("| {} | {stamp} | {} |", target.name, cells.join(" | ")));
         if request.keeps_rows() {
             let old = page_part::read(&readme, "matrix")?;
@@ -106,13 +102,13 @@ pub(crate) fn provide_guests(root: &Path) -> Result<()> {
     machine::provide_target(root, machine::OTHER_CPU_MUSL)
 }
 
-fn cell(root: &Path, request: &Request, target: &Target, group: &Group) -> Result<Cell> {
-    let passes = |text: String| Ok(Cell { text, is_failed: false });
+/// The result of a group on a target as a cell of the table, and whether it failed.
+fn cell(root: &Path, request: &Request, target: &Target, group: &Group) -> (String, bool) {
     if !request.wants(target, group) {
-        return passes(String::new());
+        return (String::new(), false);
     }
     if let Some(letter) = plan::not_run(target, group) {
-        return passes(letter.to_string());
+        return (letter.to_string(), false);
     }
     let name = format!("{}: {}", target.name, group.name);
     let tally =
@@ -126,8 +122,8 @@ fn cell(root: &Path, request: &Request, target: &Target, group: &Group) -> Resul
         }
     };
     match failed {
-        0 => passes(passed.to_string()),
-        _ => Ok(Cell { text: format!("{passed}, **{failed} failed**"), is_failed: true }),
+        0 => (passed.to_string(), false),
+        _ => (format!("{passed}, **{failed} failed**"), true),
     }
 }
 

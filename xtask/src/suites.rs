@@ -33,11 +33,6 @@ struct Suite {
     folder: PathBuf,
 }
 
-struct Libraries {
-    masu: PathBuf,
-    witness: PathBuf,
-}
-
 /// Other people's test suites with and without masu, kept in benches/record/checks/suites.md (about an hour)
 #[derive(Debug, clap::Parser)]
 pub(crate) struct Request {
@@ -51,10 +46,11 @@ pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     let asked = options::chosen(all, &request.names, |suite| &suite.name)?;
     commands::build(root, &["--package", "masu-abi"])?;
     let masu = commands::target_folder()?.join("release/libmasu.so");
-    let libraries = Libraries { masu, witness: witness(root, &made)? };
+    let witness = witness(root, &made)?;
     let mut unexplained = Vec::new();
     for suite in &asked {
-        let outcome = commands::step(&suite.name, || suite.run(&made.join("apt"), &libraries))?;
+        let outcome =
+            commands::step(&suite.name, || suite.run(&made.join("apt"), &masu, &witness))?;
         if let Some(outcome) = outcome {
             let part = format!("suites {}", suite.name);
             page_part::replace(&root.join(PAGE), &part, &outcome.text)?;
@@ -91,7 +87,7 @@ fn suites(scripts: &Path, made: &Path) -> Result<Vec<Suite>> {
 
 impl Suite {
     /// Makes the suite and runs it twice; none if the machine lacks something that the suite needs.
-    fn run(&self, apt: &Path, libraries: &Libraries) -> Result<Option<Outcome>> {
+    fn run(&self, apt: &Path, masu: &Path, witness: &Path) -> Result<Option<Outcome>> {
         fs::create_dir_all(&self.folder)?;
         let made = self.part("make", apt).status().context("bash does not start")?;
         if made.code() == LACKING {
@@ -101,7 +97,6 @@ impl Suite {
         if !made.success() {
             bail!("{} could not be made: {made}", self.name);
         }
-        let Libraries { masu, witness } = libraries;
         let both = format!("{}:{}", witness.display(), masu.display());
         for (preload, kind) in [(witness.as_os_str(), "without"), (both.as_ref(), "with")] {
             let witnessed = self.folder.join(format!("witnessed.{kind}"));
