@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn only_what_a_stable_compiler_lacks_is_left_out() {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+        let root = crate::root().unwrap();
         for (library, features) in LIBRARIES {
             let path = root.join("crates").join(library).join("Cargo.toml");
             let manifest = files::read(&path).unwrap();

@@ -4,24 +4,15 @@
 //! It relies on gcc, g++ and pkg-config, which `cargo xtask ci` provides, and on groff to read a page.
 
 use std::ffi::OsStr;
-use std::process::Output;
 
 use clap::Parser;
 
 use super::*;
-
-fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
-}
-
-fn text(output: &Output) -> String {
-    String::from_utf8_lossy(&[&output.stdout[..], &output.stderr].concat()).into_owned()
-}
+use crate::package::clean::talk;
+use crate::root;
 
 fn succeeds(command: &mut Command) -> String {
-    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
-    assert!(output.status.success(), "{command:?}: {}", text(&output));
-    String::from_utf8(output.stdout).unwrap()
+    commands::output(command).unwrap()
 }
 
 /// Prints which malloc it got, and whether the header is the library's.
@@ -32,48 +23,40 @@ fn what_is_installed_serves_programs_that_pkg_config_links() {
     let folder = tempfile::tempdir().unwrap();
     let prefix = folder.path().join("usr");
     let request = Request { prefix, libraries: "lib".to_owned(), staging: None };
-    let installed = request.perform(root()).unwrap();
+    let installed = request.perform(root().unwrap()).unwrap();
     for path in &installed {
         assert!(path.starts_with(&request.prefix) && path.is_file(), "{}", path.display());
     }
     let source = folder.path().join("program.c");
     fs::write(&source, PROGRAM_TEXT).unwrap();
-    let flags = |arguments: &[&str]| {
+    let flags = |words: &str| {
         let mut command = Command::new("pkg-config");
-        command.env("PKG_CONFIG_PATH", request.place("lib/pkgconfig")).args(arguments);
+        command.env("PKG_CONFIG_PATH", request.place("lib/pkgconfig")).args(words.split(' '));
         succeeds(&mut command).split_whitespace().map(str::to_owned).collect::<Vec<_>>()
     };
-    let link = |name: &str, compiler: &str, before: &[&str], arguments: &[&str]| {
+    for (name, compiler, words) in [
+        ("dynamic", "gcc", "--cflags --libs masu"),
+        ("archive", "gcc", "--cflags --libs masu-static"),
+        ("static", "gcc -static", "--static --cflags --libs masu"),
+        ("cxx", "g++ -x c++", "--cflags --libs masu"),
+        ("cxx-static", "g++ -static -x c++", "--static --cflags --libs masu"),
+    ] {
         let program = folder.path().join(name);
-        let mut command = Command::new(compiler);
-        command.args(before).arg(&source).arg("-o").arg(&program).args(flags(arguments));
-        succeeds(&mut command);
-        program
-    };
-    let both = ["--cflags", "--libs"];
-    let fully_static = [&["--static"], &both[..]].concat();
-    let cases = [
-        ("dynamic", "gcc", &[][..], [&both[..], &["masu"]].concat()),
-        ("archive", "gcc", &[], [&both[..], &["masu-static"]].concat()),
-        ("static", "gcc", &["-static"], [&fully_static[..], &["masu"]].concat()),
-        ("cxx", "g++", &["-x", "c++"], [&both[..], &["masu"]].concat()),
-        ("cxx-static", "g++", &["-static", "-x", "c++"], [&fully_static[..], &["masu"]].concat()),
-    ];
-    for (name, compiler, before, arguments) in cases {
-        let program = link(name, compiler, before, &arguments);
+        let mut compiler = compiler.split(' ');
+        let mut link = Command::new(compiler.next().unwrap());
+        link.args(compiler).arg(&source).arg("-o").arg(&program).args(flags(words));
+        succeeds(&mut link);
         let mut command = Command::new(&program);
         command.env_clear();
         if ["dynamic", "cxx"].contains(&name) {
             command.env("LD_LIBRARY_PATH", request.place("lib"));
         }
-        let output = command.output().unwrap();
-        let printed = text(&output);
-        assert!(output.status.success(), "{name}: {printed}");
+        let printed = talk(&mut command, "").unwrap();
         let version = env!("CARGO_PKG_VERSION");
         assert!(printed.contains(&format!("{version} 1 0\n")), "{name}: {printed}");
         assert!(printed.contains("masu"), "{name} is not served by masu: {printed}");
     }
-    assert_eq!(flags(&["--modversion", "masu"]), [env!("CARGO_PKG_VERSION")]);
+    assert_eq!(flags("--modversion masu"), [env!("CARGO_PKG_VERSION")]);
     let preloaded = succeeds(
         Command::new("sh")
             .args(["-c", "grep -c libmasu.so /proc/self/maps"])
@@ -81,27 +64,15 @@ fn what_is_installed_serves_programs_that_pkg_config_links() {
     );
     assert_ne!(preloaded.trim(), "0");
     let names: Vec<&OsStr> = installed.iter().filter_map(|path| path.file_name()).collect();
-    for name in [
-        "masu",
-        "masu.1",
-        "masu-compare.1",
-        "masu.3",
-        "_masu",
-        "masu.fish",
-        "masu.pc",
-        "masu-secure.pc",
-        "masu-config.cmake",
-        "masu-config-version.cmake",
-    ]
-    .iter()
-    .chain(&["xquo", "xquo.1", "_xquo", "xquo.fish", "masu_code.pc", "masu_code.3"])
-    {
+    let expected =
+        "masu masu.1 masu-compare.1 masu.3 _masu masu.fish masu.pc masu-secure.pc masu-config.cmake
+        masu-config-version.cmake xquo xquo.1 _xquo xquo.fish masu_code.pc masu_code.3";
+    for name in expected.split_whitespace() {
         assert!(names.contains(&OsStr::new(name)), "{name} is missing");
     }
-    let needed = loads_code(folder.path(), &request, &flags(&["--cflags", "--libs", "masu_code"]));
+    let needed = loads_code(folder.path(), &request, &flags("--cflags --libs masu_code"));
     assert!(needed.contains("[libmasu_code.so]"), "{needed}");
-    let flags_static = flags(&["--cflags", "--libs", "masu_code-static"]);
-    let needed = loads_code(folder.path(), &request, &flags_static);
+    let needed = loads_code(folder.path(), &request, &flags("--cflags --libs masu_code-static"));
     assert!(!needed.contains("masu"), "{needed}");
     containers_by_cmake(folder.path(), &request);
 }
@@ -114,9 +85,8 @@ const CONTAINERS_PROJECT: &str = include_str!("tests/CMakeLists.txt");
 /// A project in C++ that CMake links with the installed files.
 fn containers_by_cmake(folder: &Path, request: &Request) {
     let project = folder.join("containers");
-    fs::create_dir(&project).unwrap();
-    fs::write(project.join("containers.cpp"), CONTAINERS_TEXT).unwrap();
-    fs::write(project.join("CMakeLists.txt"), CONTAINERS_PROJECT).unwrap();
+    files::write(&project.join("containers.cpp"), CONTAINERS_TEXT).unwrap();
+    files::write(&project.join("CMakeLists.txt"), CONTAINERS_PROJECT).unwrap();
     let built = project.join("built");
     let mut configure = Command::new("cmake");
     configure.arg("-S").arg(&project).arg("-B").arg(&built);
@@ -158,7 +128,7 @@ fn a_package_is_made_aside_and_speaks_of_its_place() {
         libraries: "lib/here".to_owned(),
         staging: Some(staging.clone()),
     };
-    let installed = request.perform(root()).unwrap();
+    let installed = request.perform(root().unwrap()).unwrap();
     assert!(installed.iter().all(|path| path.starts_with(staging.join("opt/masu"))));
     let file = fs::read_to_string(staging.join("opt/masu/lib/here/pkgconfig/masu.pc")).unwrap();
     assert!(file.starts_with("prefix=/opt/masu\nlibdir=${prefix}/lib/here\n"), "{file}");
@@ -184,11 +154,7 @@ fn a_file_in_use_is_replaced_and_not_written_into() {
     write(&path, b"newer", FILE).unwrap();
     assert_eq!(std::io::read_to_string(held).unwrap(), "old");
     assert_eq!(fs::read(&path).unwrap(), b"newer");
-    assert_eq!(
-        fs::read_dir(folder.path().join("deep")).unwrap().count(),
-        1,
-        "nothing is left aside"
-    );
+    assert_eq!(files::list(&folder.path().join("deep")).unwrap(), [path], "nothing is left aside");
 }
 
 #[test]
@@ -202,7 +168,7 @@ fn options_that_make_no_sense_are_refused() {
 
 #[test]
 fn pages_of_headers_have_every_function() {
-    let read = |path: &str| fs::read_to_string(root().join(path)).unwrap();
+    let read = |path: &str| files::read(&root().unwrap().join(path)).unwrap();
     let malloc = read("crates/masu-abi/include/masu.h");
     let code = read("crates/masu-code-abi/include/masu_code.h");
     // The rest of the malloc family has pages of its own.
