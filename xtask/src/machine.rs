@@ -84,7 +84,7 @@ impl Need {
     }
 }
 
-fn is_program(name: &str) -> bool {
+pub fn is_program(name: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).any(|folder| folder.join(name).is_file())
 }

@@ -2,6 +2,7 @@
 
 use anyhow::{Context, Result};
 use masu_lab::statistics::Ratio;
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::Half;
@@ -25,12 +26,14 @@ pub(super) const OPEN: &str = "memory-open";
 pub(super) const OF_SIZE: [&str; 3] = ["retention", "huge-page-waste", "growth"];
 
 /// The effect of a variant on the program, relative to the program as it is.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 pub(super) struct Effect {
     pub(super) label: String,
     /// CPU time; none if the variant could not take part.
+    #[serde(rename = "cpu")]
     pub(super) time: Option<Ratio>,
     /// Peak resident memory.
+    #[serde(rename = "peak_rss")]
     pub(super) memory: Option<Ratio>,
 }
 
@@ -62,17 +65,7 @@ fn is_loss(ratio: &Ratio) -> bool {
 /// Reads effects from proofs that were kept.
 pub(super) fn effects(proofs: &[&Value]) -> Result<Vec<Effect>> {
     let remedies = proofs.iter().filter_map(|proof| proof["remedies"].as_array()).flatten();
-    let ratio = |one: &Value| -> Result<Option<Ratio>> {
-        Ok(if one.is_null() { None } else { Some(serde_json::from_value(one.clone())?) })
-    };
-    let effect = |one: &Value| -> Result<Effect> {
-        Ok(Effect {
-            label: one["label"].as_str().context("a remedy without a label")?.to_owned(),
-            time: ratio(&one["cpu"])?,
-            memory: ratio(&one["peak_rss"])?,
-        })
-    };
-    remedies.map(effect).collect()
+    remedies.map(|one| Effect::deserialize(one).context("reading a proof")).collect()
 }
 
 pub(super) fn labels(proof: &Value) -> Vec<String> {

@@ -1,5 +1,6 @@
 //! The reader of the plugin's report about one run (`workloads/scale/coherence/plugin.c`).
 
+use std::ops::Range;
 use std::str::{FromStr, SplitWhitespace};
 
 use anyhow::{Context, Result, bail};
@@ -70,13 +71,6 @@ pub(super) struct Lock {
     pub(super) moves: u64,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Range {
-    pub(super) start: u64,
-    pub(super) end: u64,
-    pub(super) name: String,
-}
-
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(super) struct Report {
     phases: [Counts; PHASES],
@@ -87,7 +81,8 @@ pub(super) struct Report {
     pub(super) sites: Vec<Site>,
     /// The locks; in each phase those that were held longest come first.
     pub(super) locks: Vec<Lock>,
-    pub(super) names: Vec<Range>,
+    /// Memory that the program gave a name.
+    pub(super) names: Vec<(Range<u64>, String)>,
     /// The beginning of each thread's stack, and the end of its local storage.
     pub(super) threads: Vec<(u64, u64)>,
     /// Lines of proc(5)'s `maps`.
@@ -137,9 +132,8 @@ impl Report {
             "turns" => self.turns = number(words)?,
             "slips" => self.slips = number(words)?,
             "name" => {
-                let (start, end) = (hex(words)?, hex(words)?);
-                let name = words.collect::<Vec<_>>().join(" ");
-                self.names.push(Range { start, end, name });
+                let range = hex(words)?..hex(words)?;
+                self.names.push((range, words.collect::<Vec<_>>().join(" ")));
             }
             "thread" => self.threads.push((hex(words)?, hex(words)?)),
             "line" => self.lines.push(Line {

@@ -33,8 +33,8 @@ struct Image<'a> {
 impl Symbols {
     /// A name for the memory at the address.
     pub(super) fn place(&mut self, report: &Report, address: u64) -> String {
-        if let Some(range) = report.names.iter().find(|r| (r.start..r.end).contains(&address)) {
-            return range.name.clone();
+        if let Some((_, name)) = report.names.iter().find(|(range, _)| range.contains(&address)) {
+            return name.clone();
         }
         let is_of = |&&(stack, local): &&(u64, u64)| {
             (stack.saturating_sub(STACK)..local.saturating_add(ABOVE_LOCAL)).contains(&address)

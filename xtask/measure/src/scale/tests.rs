@@ -7,7 +7,7 @@ use super::symbols::Symbols;
 use super::watch::{LIMIT, QEMU, Watch};
 use super::{Workload, page};
 use crate::mallocs::Malloc;
-use xtask::commands;
+use xtask::{commands, machine};
 
 const REPORT: &str = include_str!("tests/report.txt");
 
@@ -17,7 +17,7 @@ fn a_report_is_read_as_it_was_written() {
     let steady = report.of(STEADY);
     assert_eq!(steady.moved(), 10);
     assert_eq!((report.turns, report.slips, report.threads.len()), (7, 0, 1));
-    assert_eq!(report.names[0].name, "the program's rings");
+    assert_eq!(report.names[0].1, "the program's rings");
     assert_eq!(report.lines[0].address, 0x4000);
     assert_eq!(report.lines[0].by, [(0x7f_1010, 5), (0x40_1000, 3)]);
     assert_eq!(report.sites[0].moves, 6);
@@ -147,8 +147,7 @@ fn a_case_that_did_not_run_is_an_empty_cell() {
 /// as a lock, it is held as often.
 #[test]
 fn a_line_that_two_threads_write_in_turns_moves_once_for_each() {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    if !std::env::split_paths(&path).any(|folder| folder.join(QEMU).is_file()) {
+    if !machine::is_program(QEMU) {
         eprintln!("skipped: {QEMU} is not here; `apt-get install qemu-user` brings it");
         return;
     }
