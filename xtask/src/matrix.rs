@@ -154,25 +154,21 @@ fn command(root: &Path, target: &Target, group: &Group) -> Result<Command> {
     let mut cargo =
         commands::cargo(root, &["test", "--locked", "--no-fail-fast", "--package", group.package]);
     cargo.args(group.tests.split_whitespace());
-    // The tests of C programs run here; it is the programs that are another target's.
-    if !group.runs_programs || !target.is_emulated() {
-        cargo.args(["--target", target.triple]);
-    }
-    if !group.runs_programs && target.profile == "release" {
-        cargo.arg("--release");
-    }
-    if !group.runs_programs {
-        // There are many test programs, and none of them is released.
-        cargo.env("CARGO_PROFILE_RELEASE_LTO", "off");
-    }
     if target.is_emulated() {
         cargo.envs(BY_QEMU);
     }
     if group.runs_programs {
         cargo.env("TESTED_PROFILE", target.profile);
-        if target.is_emulated() {
-            cargo.env("TESTED_TARGET", target.triple);
-        }
+    } else {
+        cargo.args((target.profile == "release").then_some("--release"));
+        // There are many test programs, and none of them is released.
+        cargo.env("CARGO_PROFILE_RELEASE_LTO", "off");
+    }
+    // The tests of C programs run here; it is the programs that are another target's.
+    if group.runs_programs && target.is_emulated() {
+        cargo.env("TESTED_TARGET", target.triple);
+    } else {
+        cargo.args(["--target", target.triple]);
     }
     if let Machine::Guest(size) = target.machine {
         let runner = guest_runner(root, target, size)?;

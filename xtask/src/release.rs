@@ -147,40 +147,36 @@ impl State {
 
     /// All that is in the way, a line each.
     fn missing(&self, version: &str) -> Vec<String> {
-        let mut missing = Vec::new();
-        let mut unless = |holds: bool, what: String| {
-            if !holds {
-                missing.push(what);
-            }
-        };
-        unless(version == VERSION, format!("Cargo.toml has version {VERSION}, not {version}"));
-        unless(
-            self.changes.is_empty(),
-            format!(
-                "the tree differs from its commit; commit or remove:\n{}",
-                self.changes.trim_end()
+        let conditions = [
+            (version == VERSION, format!("Cargo.toml has version {VERSION}, not {version}")),
+            (
+                self.changes.is_empty(),
+                format!(
+                    "the tree differs from its commit; commit or remove:\n{}",
+                    self.changes.trim_end()
+                ),
             ),
-        );
-        unless(
-            self.section(version).is_some(),
-            format!(
-                "CHANGELOG.md has no section \"## {version}\" with text; rename \"## Unreleased\""
+            (
+                self.section(version).is_some(),
+                format!(
+                    "CHANGELOG.md has no section \"## {version}\" with text; rename \"## Unreleased\""
+                ),
             ),
-        );
-        unless(
-            self.tag.as_deref() != Some(&format!("v{version}")),
-            format!("tag v{version} is there already"),
-        );
-        unless(
-            !self.manifest.contains(PLACEHOLDER),
-            "`repository` and `homepage` are placeholders: set both in Cargo.toml, [workspace.package], which every crate reads"
-                .to_owned(),
-        );
-        unless(
-            self.has_maintainer,
-            "DEBEMAIL (and DEBFULLNAME) are not set: who answers for the Debian package".to_owned(),
-        );
-        missing
+            (
+                self.tag.as_deref() != Some(&format!("v{version}")),
+                format!("tag v{version} is there already"),
+            ),
+            (
+                !self.manifest.contains(PLACEHOLDER),
+                "`repository` and `homepage` are placeholders: set both in Cargo.toml, [workspace.package], which every crate reads"
+                    .to_owned(),
+            ),
+            (
+                self.has_maintainer,
+                "DEBEMAIL (and DEBFULLNAME) are not set: who answers for the Debian package".to_owned(),
+            ),
+        ];
+        conditions.into_iter().filter(|(holds, _)| !holds).map(|(_, what)| what).collect()
     }
 
     /// The text below a heading of the changelog.

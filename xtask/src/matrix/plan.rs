@@ -125,11 +125,6 @@ const fn c(name: &'static str, tests: &'static str, is_quick: bool) -> Group {
     Group { name, package: "masu-abi", tests, runs_programs: true, is_quick }
 }
 
-/// Tests of the code arena, which compile and load C of the target's CPU.
-const fn arena(name: &'static str, tests: &'static str, is_quick: bool) -> Group {
-    Group { name, package: "masu-code", tests, runs_programs: false, is_quick }
-}
-
 pub(super) const GROUPS: &[Group] = &[
     rust("unit", "--lib", true),
     rust("global", "--test global", true),
@@ -145,12 +140,15 @@ pub(super) const GROUPS: &[Group] = &[
     c("cxx", "--test cxx", false),
     c("constrained", "--test constrained", false),
     c("kinds", "--test kinds", false),
-    arena(
-        "code",
-        "--lib --test constructs --test archives --test defaults --test errors --test lifetime --test mappings
+    // Tests of the code arena, which compile and load C of the target's CPU.
+    Group {
+        name: "code",
+        package: "masu-code",
+        tests: "--lib --test constructs --test archives --test defaults --test errors --test lifetime --test mappings
             --test storage",
-        true,
-    ),
+        runs_programs: false,
+        is_quick: true,
+    },
 ];
 
 /// Why a group does not run on some targets; the table has the letter.

@@ -8,7 +8,7 @@
 //! other here. A name that the list's file hands on (`pub use kernel::Page;`) counts as its module's.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::Finding;
 use super::source::{Line, Source};
@@ -35,14 +35,8 @@ struct Module<'a> {
     named: Vec<(usize, Vec<String>)>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Place {
-    path: PathBuf,
-    index: usize,
-}
-
-/// Each module with the modules that it imports and the first place where it does.
-type Imports<'a> = BTreeMap<&'a str, BTreeMap<&'a str, Place>>;
+/// Each module with the modules that it imports, and the first file and line's index where it does.
+type Imports<'a> = BTreeMap<&'a str, BTreeMap<&'a str, (&'a Path, usize)>>;
 
 fn check_crate(tree: &Tree, root: &Source) -> Vec<Finding> {
     let Some(src) = root.path.parent() else { return Vec::new() };
@@ -67,20 +61,20 @@ fn check_list(modules: &[Module], list: &Source, folder: &[String]) -> Vec<Findi
     let circle = circle(&imports);
     let mut findings = Vec::new();
     for (from, targets) in &imports {
-        for (to, place) in targets {
+        for (to, (path, index)) in targets {
             if layers[*to] > layers[*from] {
                 let remedy = format!(
                     "`{from}` imports `{to}`, which is of a layer above: turn the need around, or mend the list in {}",
                     list.path.display()
                 );
-                findings.push(Finding::at(&place.path, place.index, RULE, remedy));
+                findings.push(Finding::at(path, *index, RULE, remedy));
             } else if circle.contains(from) && circle.contains(to) {
                 let others: Vec<&str> = circle.iter().copied().collect();
                 let remedy = format!(
                     "`{from}` imports `{to}` in a circle of {}: move what both need into a module below",
                     others.join(", ")
                 );
-                findings.push(Finding::at(&place.path, place.index, RULE, remedy));
+                findings.push(Finding::at(path, *index, RULE, remedy));
             }
         }
     }
@@ -131,7 +125,7 @@ fn handed_on(list: &Source) -> BTreeMap<String, String> {
 
 /// The imports between the modules that the file of `folder` lists.
 fn imports<'a>(
-    modules: &[Module],
+    modules: &'a [Module],
     folder: &[String],
     layers: &'a BTreeMap<String, usize>,
     handed_on: &BTreeMap<String, String>,
@@ -150,7 +144,7 @@ fn imports<'a>(
                 continue;
             };
             if to != from {
-                let place = Place { path: module.source.path.clone(), index: *index };
+                let place = (module.source.path.as_path(), *index);
                 imports.entry(from).or_default().entry(to).or_insert(place);
             }
         }
