@@ -140,8 +140,9 @@ impl Tree {
         files::write(&folder.join("md5sums"), sums)
     }
 
-    fn libraries(&self) -> PathBuf {
-        self.folder.join("usr/lib").join(&self.triplet)
+    fn libraries(&self) -> [PathBuf; 3] {
+        let folder = self.folder.join("usr/lib").join(&self.triplet);
+        ["libmasu.so", "libmasu-secure.so", "libmasu_code.so"].map(|name| folder.join(name))
     }
 
     /// The packages whose libraries these programs need, as dpkg knows them: `libc6 (>= 2.34), …`.
@@ -151,12 +152,8 @@ impl Tree {
         files::write(&bench.join("debian/control"), source)?;
         let mut needs = Command::new("dpkg-shlibdeps");
         needs.current_dir(bench).args(["-O", "--warnings=0"]);
-        for program in ["masu", "xquo"] {
-            needs.arg(self.folder.join("usr/bin").join(program));
-        }
-        for library in ["libmasu.so", "libmasu-secure.so", "libmasu_code.so"] {
-            needs.arg(self.libraries().join(library));
-        }
+        needs.args(["masu", "xquo"].map(|name| self.folder.join("usr/bin").join(name)));
+        needs.args(self.libraries());
         let answer_text = commands::output(&mut needs)?;
         let needs = answer_text.lines().find_map(|line| line.strip_prefix("shlibs:Depends="));
         Ok(needs.context("dpkg-shlibdeps names no library")?.to_owned())
@@ -168,9 +165,7 @@ impl Tree {
         symbols.current_dir(self.folder.parent().unwrap_or(&self.folder));
         symbols.args(["-pmasu", "-q", "-O", &format!("-v{VERSION}")]);
         symbols.arg(format!("-P{}", self.folder.display()));
-        for library in ["libmasu.so", "libmasu-secure.so", "libmasu_code.so"] {
-            symbols.arg(format!("-e{}", self.libraries().join(library).display()));
-        }
+        symbols.args(self.libraries().map(|library| format!("-e{}", library.display())));
         commands::output(&mut symbols)
     }
 

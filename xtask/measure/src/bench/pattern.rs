@@ -65,8 +65,8 @@ pub(crate) struct Pattern {
 
 impl Pattern {
     /// A program that is measured as it is.
-    pub(super) fn unscaled(name: &str) -> Self {
-        Self { name: name.to_owned(), group: String::new(), threads: 1, ops: None }
+    pub(super) fn unscaled(name: &str, group: &str) -> Self {
+        Self { name: name.to_owned(), group: group.to_owned(), threads: 1, ops: None }
     }
 
     pub(super) fn command(&self, program: &str, share: Share) -> Vec<String> {

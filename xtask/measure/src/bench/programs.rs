@@ -10,8 +10,6 @@ use masu_lab::execute::execute;
 use masu_lab::results::Rounds;
 use masu_lab::{CountPage, Ending, Limits, Parameter, Plan, Stop, Suite, Totals, Variant};
 
-use super::pattern::Pattern;
-
 const FILE: &str = "workloads/programs.toml";
 
 pub(super) const GROUP: &str = "programs";
@@ -25,12 +23,6 @@ pub(super) fn suite(root: &Path, made: &Path, wanted: &[String], rounds: usize) 
     }
     suite.rounds = Rounds::Fixed(rounds);
     Ok(suite)
-}
-
-pub(super) fn as_pattern(name: &str) -> Pattern {
-    let mut pattern = Pattern::unscaled(name);
-    GROUP.clone_into(&mut pattern.group);
-    pattern
 }
 
 pub(super) fn count(plan: &Plan, library: &Path, page: &Path) -> Result<Vec<Totals>> {

@@ -3,10 +3,11 @@
 //! It relies on `table.rs`. Others read a record later, so it includes the facts without which the figures mean
 //! little, and it names neither hosts nor paths.
 
-use masu_lab::Run;
 use masu_lab::statistics::{self, Measure};
+use masu_lab::{Run, Totals};
 
 use super::figures::Figures;
+use super::table::ALL_PEERS;
 use super::{Bench, table};
 use crate::machine_facts::MachineFacts;
 use xtask::benchmarks::MEMORY_ONLY;
@@ -17,7 +18,8 @@ const WORK: &str = "CPU milliseconds (user and system) / page faults in thousand
 const READING: &str = include_str!("reading.md");
 
 pub(super) fn text(bench: &Bench) -> String {
-    let Bench { patterns, programs, .. } = bench;
+    let [patterns, programs] =
+        [&bench.patterns, &bench.programs].map(|figures| figures.iter().collect::<Vec<&Figures>>());
     let subject = match (patterns.is_empty(), programs.is_empty()) {
         (false, true) => "Patterns",
         (true, false) => "Programs",
@@ -26,16 +28,16 @@ pub(super) fn text(bench: &Bench) -> String {
     let mut text = format!("# {subject} under every malloc, {}\n\n", today());
     text.push_str(&machine(bench));
     if !patterns.is_empty() {
-        text.push_str(&of_patterns(patterns, bench.smallest.as_ref()));
+        text.push_str(&of_patterns(&patterns, bench.smallest.as_ref()));
     }
     if !programs.is_empty() {
-        text.push_str(&of_programs(bench));
+        text.push_str(&of_programs(&programs, &bench.asked));
     }
     text.push_str(&format!("\n## How to read this\n\n{READING}"));
     text
 }
 
-fn of_patterns(patterns: &[Figures], smallest: Option<&Figures>) -> String {
+fn of_patterns(patterns: &[&Figures], smallest: Option<&Figures>) -> String {
     let untimed = MEMORY_ONLY.join("` and `");
     [
         format!("\n## Patterns in short\n\n{}\n", table::verdicts(patterns)),
@@ -45,7 +47,7 @@ fn of_patterns(patterns: &[Figures], smallest: Option<&Figures>) -> String {
             table::means(patterns, Measure::Wall)
         ),
         format!("\nPeak RSS, likewise:\n\n{}", table::means(patterns, Measure::PeakRss)),
-        format!("\n## Patterns: wall time\n\n{}", table::time(patterns)),
+        format!("\n## Patterns: wall time\n\n{}", table::ratios(patterns, Measure::Wall, ALL_PEERS)),
         format!("\n## Patterns: over the floor\n\n{}", table::floors(patterns)),
         format!("\n## Patterns: peak RSS, MB\n\n{}", table::memory(patterns, smallest)),
         format!("\n## Patterns: {WORK}\n\n{}", table::work(patterns)),
@@ -53,17 +55,19 @@ fn of_patterns(patterns: &[Figures], smallest: Option<&Figures>) -> String {
     .concat()
 }
 
-fn of_programs(bench: &Bench) -> String {
-    let programs = &bench.programs;
+fn of_programs(programs: &[&Figures], asked: &[Totals]) -> String {
     [
         format!("\n## Programs in short\n\n{}\n", table::verdicts(programs)),
         format!("\nWall time, geometric mean:\n\n{}", table::means(programs, Measure::Wall)),
         format!("\nPeak RSS, likewise:\n\n{}", table::means(programs, Measure::PeakRss)),
         format!(
             "\nWhat they ask for, counted in a run apart:\n\n{}",
-            table::asked(programs, &bench.asked)
+            table::asked(programs, asked)
         ),
-        format!("\n## Programs: wall time\n\n{}", table::time(programs)),
+        format!(
+            "\n## Programs: wall time\n\n{}",
+            table::ratios(programs, Measure::Wall, ALL_PEERS)
+        ),
         format!("\n## Programs: peak RSS, MB\n\n{}", table::memory(programs, None)),
         format!("\n## Programs: {WORK}\n\n{}", table::work(programs)),
     ]

@@ -25,7 +25,7 @@ pub(super) fn patterns(
     files::write(&file, text)?;
     let catalogue = builds::catalogue(library, vec![made.floor.clone()]);
     let plan = plan(&Suite::read(&file)?, &catalogue)?;
-    let smallest = request.measures_smallest().then(|| Pattern::unscaled("true"));
+    let smallest = request.measures_smallest().then(|| Pattern::unscaled("true", ""));
     let is_first = smallest.is_some();
     let all = smallest.into_iter().chain(chosen).collect();
     let mut figures = measure(bench, all, &plan, "patterns")?;
@@ -45,7 +45,8 @@ pub(super) fn programs(
     let plan = plan(suite, &builds::catalogue(library, Vec::new()))?;
     let page = folder()?.join("count");
     bench.asked = programs::count(&plan, counting, &page)?;
-    let all = plan.cases.iter().map(|case| programs::as_pattern(&case.name)).collect();
+    let all =
+        plan.cases.iter().map(|case| Pattern::unscaled(&case.name, programs::GROUP)).collect();
     bench.programs = measure(bench, all, &plan, "programs")?;
     Ok(())
 }

@@ -76,8 +76,7 @@ mod tests {
 
     #[test]
     fn the_suite_reads_back_as_what_was_chosen() {
-        let mut ring = Pattern::unscaled("ring");
-        ring.name.push_str(" \"odd\"");
+        let ring = Pattern::unscaled("ring \"odd\"", "");
         let program = Path::new("/tmp/a \\ b/patterns");
         let request = Request::default();
         let text = text(&request, &[ring], program, 7).unwrap();

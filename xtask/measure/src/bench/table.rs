@@ -4,7 +4,6 @@
 //! patterns are rows and mallocs columns, and every table has the reference in units, the others as ratios to it.
 //! Nothing is left out where masu loses.
 
-use std::borrow::Borrow;
 use std::iter::once;
 
 use masu_lab::Totals;
@@ -67,13 +66,9 @@ pub(crate) fn ratios(patterns: &[&Figures], measure: Measure, against: Against) 
     table.to_string()
 }
 
-pub(super) fn time(patterns: &[Figures]) -> String {
-    ratios(&patterns.iter().collect::<Vec<_>>(), Measure::Wall, ALL_PEERS)
-}
-
 /// The share that masu has saved of the time that a malloc can save, next to the best peer of each pattern: wall
 /// times in milliseconds (the floor's, masu's and the peer's), and (T − floor) / (T of the best peer − floor).
-pub(super) fn floors(patterns: &[Figures]) -> String {
+pub(super) fn floors(patterns: &[&Figures]) -> String {
     let heads = [
         "pattern",
         "floor, ms",
@@ -94,10 +89,10 @@ pub(super) fn floors(patterns: &[Figures]) -> String {
 }
 
 /// Peak RSS in MB, and masu's relative to the reference's; `smallest` is the last row.
-pub(super) fn memory(patterns: &[Figures], smallest: Option<&Figures>) -> String {
+pub(super) fn memory(patterns: &[&Figures], smallest: Option<&Figures>) -> String {
     let mut table =
         head(subject(patterns), patterns, |label, _| label.to_owned(), "masu / first column");
-    for figures in patterns.iter().chain(smallest) {
+    for figures in patterns.iter().copied().chain(smallest) {
         let name = match figures.pattern.group.as_str() {
             "" => format!("the program `{}`", figures.pattern.name),
             _ => figures.pattern.name.clone(),
@@ -114,7 +109,7 @@ pub(super) fn memory(patterns: &[Figures], smallest: Option<&Figures>) -> String
 }
 
 /// User and system time together in milliseconds, and page faults in thousands.
-pub(super) fn work(patterns: &[Figures]) -> String {
+pub(super) fn work(patterns: &[&Figures]) -> String {
     let mut table = head(subject(patterns), patterns, |label, _| label.to_owned(), "");
     for figures in patterns {
         let cells = (0..figures.labels.len()).map(|index| {
@@ -134,12 +129,12 @@ pub(super) fn work(patterns: &[Figures]) -> String {
 
 /// Geometric means by group and over all of `measure` relative to the reference, over the patterns that every malloc
 /// does, and masu against the single peer with the best standing against it.
-pub(super) fn means(patterns: &[Figures], measure: Measure) -> String {
+pub(super) fn means(patterns: &[&Figures], measure: Measure) -> String {
     let counts = |figures: &&Figures| {
         let all_work = (0..figures.labels.len()).all(|index| figures.works(index));
         all_work && (measure != Measure::Wall || figures.is_timed())
     };
-    let counted: Vec<&Figures> = patterns.iter().filter(counts).collect();
+    let counted: Vec<&Figures> = patterns.iter().copied().filter(counts).collect();
     let last = "masu / best single peer, clipped";
     let mut table = head("group", patterns, |label, _| label.to_owned(), last);
     let mut groups: Vec<&str> = counted.iter().map(|one| one.pattern.group.as_str()).collect();
@@ -167,7 +162,7 @@ pub(super) fn means(patterns: &[Figures], measure: Measure) -> String {
 
 /// The requests of each program for memory: in a run, in a second by the reference's wall time, and the bytes of one
 /// request.
-pub(super) fn asked(programs: &[Figures], asked: &[Totals]) -> String {
+pub(super) fn asked(programs: &[&Figures], asked: &[Totals]) -> String {
     let heads = ["program", "requests, millions", "millions a second", "bytes a request"];
     let mut table = Table::new(heads, Cells::Figures);
     for (figures, totals) in programs.iter().zip(asked) {
@@ -181,7 +176,7 @@ pub(super) fn asked(programs: &[Figures], asked: &[Totals]) -> String {
 }
 
 /// The number of patterns in which masu is ahead of the best peer, level with it and behind; every loss by name.
-pub(super) fn verdicts(patterns: &[Figures]) -> String {
+pub(super) fn verdicts(patterns: &[&Figures]) -> String {
     let timed = patterns.iter().filter(|one| one.is_timed());
     let standings: Vec<(&str, Standing)> = timed
         .filter_map(|figures| {
@@ -218,26 +213,22 @@ pub(super) fn verdicts(patterns: &[Figures]) -> String {
     text
 }
 
-fn subject<F: Borrow<Figures>>(patterns: &[F]) -> &'static str {
-    let first = patterns.first().map(Borrow::borrow);
-    let are_programs = first.is_some_and(|one: &Figures| one.pattern.group == programs::GROUP);
+fn subject(patterns: &[&Figures]) -> &'static str {
+    let are_programs = patterns.first().is_some_and(|one| one.pattern.group == programs::GROUP);
     if are_programs { "program" } else { "pattern" }
 }
 
 /// A table without rows; `last` names a last column, or none where it is empty.
-fn head<F: Borrow<Figures>>(
+fn head(
     first: &str,
-    patterns: &[F],
+    patterns: &[&Figures],
     title: impl Fn(&str, usize) -> String,
     last: &str,
 ) -> Table {
-    let labels: Vec<&str> = patterns
-        .first()
-        .map(|one| one.borrow().labels.iter().map(String::as_str).collect())
-        .unwrap_or_default();
-    let titles = labels.iter().enumerate().map(|(index, label)| {
+    let labels = patterns.first().into_iter().flat_map(|one| &one.labels);
+    let titles = labels.enumerate().map(|(index, label)| {
         let title = title(label, index);
-        if *label == OURS { format!("**{title}**") } else { title }
+        if label == OURS { format!("**{title}**") } else { title }
     });
     let last = (!last.is_empty()).then(|| last.to_owned());
     Table::new(once(first.to_owned()).chain(titles).chain(last), Cells::Figures)

@@ -33,13 +33,15 @@ fn figures(name: &str, group: &str, times: &[(&str, f64)], spoil: impl Fn(&mut R
             runs.push(run);
         }
     }
-    let mut pattern = Pattern::unscaled(name);
-    group.clone_into(&mut pattern.group);
-    Figures { pattern, labels, runs, floor: Vec::new() }
+    Figures { pattern: Pattern::unscaled(name, group), labels, runs, floor: Vec::new() }
 }
 
 const QUICK_MASU: &[(&str, f64)] = &[("glibc", 2.0), ("masu", 0.8), ("jemalloc", 1.0)];
 const SLOW_MASU: &[(&str, f64)] = &[("glibc", 1.0), ("masu", 3.0), ("jemalloc", 2.0)];
+
+fn time(patterns: &[&Figures]) -> String {
+    table::ratios(patterns, Measure::Wall, table::ALL_PEERS)
+}
 
 fn as_they_are(_: &mut Run) {}
 
@@ -61,7 +63,7 @@ fn losses_are_named() {
         figures("pair", "small", QUICK_MASU, as_they_are),
         figures("ring", "threads", SLOW_MASU, as_they_are),
     ];
-    let text = table::verdicts(&both);
+    let text = table::verdicts(&both.each_ref());
     assert!(text.contains("ahead in 1 and behind in 1; in 0"), "{text}");
     assert!(text.ends_with("Behind, the worst first: ring 3.00 (glibc)."), "{text}");
 }
@@ -83,8 +85,8 @@ fn a_malloc_that_crashes_or_does_other_work_fails() {
     {
         assert!(spoiled.works(1) && !spoiled.works(2));
         assert_eq!(spoiled.standing(Measure::Wall, is_peer).unwrap().peer, "glibc");
-        let spoiled = [spoiled];
-        for text in [table::time(&spoiled), table::memory(&spoiled, None), table::work(&spoiled)] {
+        let spoiled = [&spoiled];
+        for text in [time(&spoiled), table::memory(&spoiled, None), table::work(&spoiled)] {
             assert!(text.lines().last().unwrap().contains("| fails |"), "{text}");
         }
     }
@@ -92,7 +94,7 @@ fn a_malloc_that_crashes_or_does_other_work_fails() {
 
 #[test]
 fn the_time_table_has_units_ratios_intervals_and_the_best_in_bold() {
-    let text = table::time(&[figures("pair", "small", QUICK_MASU, as_they_are)]);
+    let text = time(&[&figures("pair", "small", QUICK_MASU, as_they_are)]);
     assert_eq!(
         text,
         "| pattern | glibc, ms | **masu** | jemalloc | masu / best peer |\n\
@@ -114,6 +116,7 @@ fn means_are_geometric_by_group_and_clip_only_the_last_column() {
         figures("ring", "threads", SLOW_MASU, as_they_are),
         figures("idle-threads", "threads", SLOW_MASU, as_they_are),
     ];
+    let patterns = patterns.each_ref();
     let text = table::means(&patterns, Measure::Wall);
     let rows: Vec<&str> = text.lines().skip(2).collect();
     assert_eq!(
@@ -164,15 +167,14 @@ fn the_floor_is_no_peer_and_stands_beside_where_it_is_below_both() {
     // Medians are 5.5 % above these values, except the floor's.
     let figures = with_floor(QUICK_MASU, 0.422);
     assert_eq!(figures.standing(Measure::Wall, is_peer).unwrap().peer, "jemalloc");
-    assert_eq!(table::means(&[figures], Measure::Wall).matches("floor").count(), 0);
-    let figures = [with_floor(QUICK_MASU, 0.422)];
-    let text = table::floors(&figures);
+    assert_eq!(table::means(&[&figures], Measure::Wall).matches("floor").count(), 0);
+    let text = table::floors(&[&figures]);
     assert_eq!(text.lines().last(), Some("| pair | 422 | 844 | 1055 | 0.67 |"));
-    let above = [with_floor(QUICK_MASU, 0.9)];
-    assert_eq!(table::floors(&above).lines().last(), Some("| pair | 900 | 844 | 1055 | – |"));
+    let above = with_floor(QUICK_MASU, 0.9);
+    assert_eq!(table::floors(&[&above]).lines().last(), Some("| pair | 900 | 844 | 1055 | – |"));
     let mut refused = with_floor(QUICK_MASU, 0.4);
     refused.floor[3].ending = Ending::Signalled(4);
-    assert_eq!(table::floors(&[refused]).lines().last(), Some("| pair | – | 844 | 1055 | – |"));
+    assert_eq!(table::floors(&[&refused]).lines().last(), Some("| pair | – | 844 | 1055 | – |"));
 }
 
 #[test]

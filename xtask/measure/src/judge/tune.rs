@@ -71,9 +71,7 @@ fn judge(bench: &Bench, name: &str, stop: &Stop) -> Result<Verdict> {
     let labels = best_and(named, effects);
     let effects = measured(&labels, ROUNDS_OF_BEST, "best")?;
     let (verdict, best) = Verdict::of(named, &effects)?;
-    let estimate = |effect: Option<&Effect>| {
-        effect.and_then(|one| one.time.as_ref()).map_or(1.0, |time| time.estimate)
-    };
+    let estimate = |effect: Option<&Effect>| effect.map_or(1.0, time);
     println!(
         "{name}: named {} (×{:.3}), best of {} {} (×{:.3}), tried by the search {}: {verdict:?}",
         named.unwrap_or("no change"),
@@ -88,11 +86,15 @@ fn judge(bench: &Bench, name: &str, stop: &Stop) -> Result<Verdict> {
 
 /// The labels of the best variants, and of the named one.
 fn best_and(named: Option<&str>, mut all: Vec<Effect>) -> Vec<String> {
-    let time = |one: &Effect| one.time.as_ref().map_or(f64::INFINITY, |time| time.estimate);
     all.sort_by(|one, other| time(one).total_cmp(&time(other)));
     let mut labels: Vec<String> = all.into_iter().map(|one| one.label).take(BEST).collect();
     labels.extend(named.map(str::to_owned).filter(|named| !labels.contains(named)));
     labels
+}
+
+/// The variant's time relative to the program as it is; a variant that could not take part is the last.
+fn time(effect: &Effect) -> f64 {
+    effect.time.as_ref().map_or(f64::INFINITY, |time| time.estimate)
 }
 
 fn candidates(tuning: &Value) -> Vec<String> {
@@ -117,7 +119,6 @@ impl Verdict {
         named: Option<&str>,
         all: &'a [Effect],
     ) -> Result<(Verdict, Option<&'a Effect>)> {
-        let time = |one: &Effect| one.time.as_ref().map_or(f64::INFINITY, |time| time.estimate);
         let gains = all.iter().filter(|one| time(one) < 1.0);
         let best = gains.min_by(|one, other| time(one).total_cmp(&time(other)));
         let interval = |effect: Option<&Effect>| {
@@ -127,12 +128,11 @@ impl Verdict {
             let (low, high) = time.interval.unwrap_or((0.0, f64::INFINITY));
             (low, time.estimate, high)
         };
-        let named = named
-            .map(|label| {
-                let found = all.iter().find(|one| one.label == label && one.time.is_some());
-                found.with_context(|| format!("{label}, which was named, was not measured"))
-            })
-            .transpose()?;
+        let measured = |label: &str| {
+            let found = all.iter().find(|one| one.label == label && one.time.is_some());
+            found.with_context(|| format!("{label}, which was named, was not measured"))
+        };
+        let named = named.map(measured).transpose()?;
         let ((low, named, _), (_, least, high)) = (interval(named), interval(best));
         let verdict = if named <= NEAR * least {
             Verdict::Near
