@@ -14,16 +14,9 @@ use anyhow::{Context, Result};
 use crate::test_counts::{TestCounts, run_tests};
 use crate::{commands, containers, machine, matrix, tidy};
 
-/// Whether the long runs are included.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Length {
-    /// The checks of every change.
-    Short,
-    /// `MASU_SOAK=1`: tests that search at random search for long; as root the images of containers, too.
-    Soak,
-}
-
-pub(crate) fn run(root: &Path, length: Length) -> Result<()> {
+/// Runs the checks of every change; with `soak` also tests that search at random search for long (`MASU_SOAK=1`), and as
+/// root the images of containers are built.
+pub(crate) fn run(root: &Path, soak: bool) -> Result<()> {
     let cargo = |words: &str| commands::run(cargo(root, words)?.current_dir(root));
     commands::step("machine", || machine::provide_all(&[machine::PEERS, machine::TESTED]))?;
     commands::step("toolchain", || machine::provide_toolchain(root))?;
@@ -52,10 +45,10 @@ pub(crate) fn run(root: &Path, length: Length) -> Result<()> {
     let mut tally = TestCounts::default();
     let ahead = thread::spawn({
         let root = root.to_owned();
-        move || build_ahead(&root, length)
+        move || build_ahead(&root, soak)
     });
     for suite in SUITES {
-        let of_suite = commands::step(suite.name, || run_tests(&mut suite.command(root, length)?))?;
+        let of_suite = commands::step(suite.name, || run_tests(&mut suite.command(root, soak)?))?;
         tally.passed += of_suite.passed;
         tally.failed += of_suite.failed;
         if of_suite.failed > 0 {
@@ -66,7 +59,7 @@ pub(crate) fn run(root: &Path, length: Length) -> Result<()> {
     let _ = ahead.join();
     if tally.failed == 0 {
         commands::step("tests, other CPU", || matrix::run(root, &matrix::Request::quick()))?;
-        if length == Length::Soak && machine::is_root() {
+        if soak && machine::is_root() {
             commands::step("containers", || containers::run(root))?;
         }
     }
@@ -126,9 +119,9 @@ const CHECKS: &[(&str, &str)] = &[
 
 /// Compiles the tests of all suites but the first while earlier ones run, which leave CPU time unused. A failure here
 /// is not shown: the compilation fails again in its own step, and is shown there.
-fn build_ahead(root: &Path, length: Length) {
+fn build_ahead(root: &Path, soak: bool) {
     for suite in &SUITES[1..] {
-        let Ok(mut tests) = suite.command(root, length) else { return };
+        let Ok(mut tests) = suite.command(root, soak) else { return };
         commands::succeeds(&mut commands::behind(&["nice", "-n", "19"], tests.arg("--no-run")));
     }
 }
@@ -203,7 +196,7 @@ const SUITES: &[Suite] = &[
 ];
 
 impl Suite {
-    fn command(&self, root: &Path, length: Length) -> Result<Command> {
+    fn command(&self, root: &Path, soak: bool) -> Result<Command> {
         let mut command = commands::cargo(root, &["test", "--locked", "--no-fail-fast"]);
         command.args(self.words.split_whitespace());
         // Only where the suite is built for release: tests of the others build the libraries that users get, and must
@@ -218,7 +211,7 @@ impl Suite {
             command.arg("--target-dir").arg(commands::target_folder()?.join(folder));
             commands::set_flags(&mut command, &format!("--cfg {cfg}"));
         }
-        if length == Length::Soak {
+        if soak {
             command.env("MASU_SOAK", "1");
         }
         Ok(command)

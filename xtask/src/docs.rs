@@ -14,8 +14,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 
 use crate::tidy::pages::SUMMARY;
-use crate::tools::Tools;
-use crate::{commands, files, links};
+use crate::{commands, files, links, tools};
 
 /// The book's first page. mdBook has the first one twice, under its own name and at the top: links of a page that lies
 /// at the top itself hold from both.
@@ -37,7 +36,7 @@ pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     let (sources, book) = (target.join("book-sources"), target.join("book"));
     let pages = stage(root, &sources)?;
     println!("{pages} files of the book are in {}", sources.display());
-    let mut build = Tools::new(root)?.command("mdbook", &["build"])?;
+    let mut build = tools::command(root, "mdbook", &["build"])?;
     commands::run(build.arg(&sources).arg("--dest-dir").arg(&book))?;
     println!("{}", book.join("index.html").display());
     if request.look {

@@ -10,8 +10,7 @@ use std::process::Command;
 use anyhow::{Result, ensure};
 
 use crate::package::clean::talk;
-use crate::tools::Tools;
-use crate::{commands, files, machine};
+use crate::{commands, files, machine, tools};
 
 /// The public items of the libraries, compared with the files of the last commit (minutes)
 #[derive(Debug, clap::Parser)]
@@ -69,7 +68,7 @@ pub(crate) fn check(root: &Path) -> Result<()> {
 pub(crate) fn since(root: &Path, commit: &str) -> Result<()> {
     let words: Vec<&str> =
         ["semver-checks", "--baseline-rev", commit].into_iter().chain(packages()).collect();
-    Tools::new(root)?.run("cargo-semver-checks", &words)
+    commands::run(&mut tools::command(root, "cargo-semver-checks", &words)?)
 }
 
 fn write(root: &Path) -> Result<()> {
@@ -109,7 +108,8 @@ fn examples(root: &Path) -> Result<()> {
 fn items(root: &Path, library: &str, features: &str) -> Result<String> {
     let mut words = vec!["public-api", "-sss", "--color=never", "--package", library];
     words.extend(["--features", features]);
-    Ok(without_places(&Tools::new(root)?.output("cargo-public-api", &words)?))
+    let items = commands::output(&mut tools::command(root, "cargo-public-api", &words)?)?;
+    Ok(without_places(&items))
 }
 
 /// The items without the section that a function's code lies in: no program sees it.

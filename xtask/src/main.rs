@@ -97,9 +97,7 @@ fn perform(chore: Chore) -> Result<()> {
     let root = root()?;
     match chore {
         Chore::Try => trial::run(root),
-        Chore::Ci { soak } => {
-            ci::run(root, if soak { ci::Length::Soak } else { ci::Length::Short })
-        }
+        Chore::Ci { soak } => ci::run(root, soak),
         Chore::Tidy => tidy::run(root),
         Chore::Install(request) => install::run(root, &request),
         Chore::Package(request) => package::run(root, &request),

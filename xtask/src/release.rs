@@ -2,7 +2,7 @@
 //! published.
 //!
 //! It relies on `package` for the packages and their tests, on `interface` for the public items, on `docs` for the
-//! book, and on `cargo-deny` and `cargo-cyclonedx`, which [`Tools`] installs. Everything is built twice, in two clones
+//! book, and on `cargo-deny` and `cargo-cyclonedx`, which [`tools`] installs. Everything is built twice, in two clones
 //! with different paths: a file that is not the same byte for byte both times is not reproducible, and ends the
 //! chore. Nothing is published and no tag is set: the last lines name the commands that do.
 
@@ -14,8 +14,7 @@ use anyhow::{Context, Result, ensure};
 
 use crate::package::debian;
 use crate::package::{PLACEHOLDER, VERSION};
-use crate::tools::Tools;
-use crate::{commands, docs, files, interface, machine, registry, tidy};
+use crate::{commands, docs, files, interface, machine, registry, tidy, tools};
 
 /// Check that a version can be published; build it twice, test it, leave it in target/release-X.Y.Z (an hour; a second call goes on
 /// where the first was stopped)
@@ -52,11 +51,11 @@ pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
         return Ok(());
     }
     let target = commands::target_folder()?;
-    let tools = Tools::new(root)?;
     commands::step("house rules", || tidy::run(root))?;
     commands::step("book", || docs::run(root, &docs::Request { look: true }))?;
     commands::step("dependencies", || {
-        tools.run("cargo-deny", &["deny", "check", "bans", "licenses", "sources"])
+        let words = ["deny", "check", "bans", "licenses", "sources"];
+        commands::run(&mut tools::command(root, "cargo-deny", &words)?)
     })?;
     commands::step("public interface", || {
         interface::check(root)?;
@@ -86,7 +85,7 @@ pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     }
     let [first, second] = clones.each_ref().map(|clone| clone.join("target/packages"));
     commands::step("bills of materials", || {
-        clones.iter().try_for_each(|clone| write_bills(&tools, clone))
+        clones.iter().try_for_each(|clone| write_bills(root, clone))
     })?;
     let mut files = commands::step("same bytes", || same_files(&first, &second))?;
     for file in &mut files {
@@ -219,10 +218,10 @@ const BILL: &str = "cdx.json";
 
 /// Writes what each program and library is made of beside the packages of a clone: no crate that only builds or tests
 /// it, and none of the chores.
-fn write_bills(tools: &Tools, clone: &Path) -> Result<()> {
+fn write_bills(root: &Path, clone: &Path) -> Result<()> {
     let words = "cyclonedx --quiet --format json --spec-version 1.5 --describe binaries --no-build-deps --target";
     let words: Vec<&str> = words.split(' ').chain([machine::HOST]).collect();
-    let mut list = tools.command("cargo-cyclonedx", &words)?;
+    let mut list = tools::command(root, "cargo-cyclonedx", &words)?;
     // With it the tool leaves out the random number of a document, and takes this for the hour of its making.
     list.current_dir(clone).env("SOURCE_DATE_EPOCH", debian::changed(clone)?);
     commands::run(&mut list)?;

@@ -11,9 +11,10 @@
 use std::path::Path;
 use std::process::Command;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, ensure};
 
-use crate::{commands, files, machine, options, test_counts};
+use crate::test_counts::{TestCounts, run_tests};
+use crate::{commands, files, machine, options};
 
 /// The oracle and the code arena under the sanitizers and valgrind, what can run there under Miri (about 6 minutes)
 #[derive(Debug, clap::Parser)]
@@ -56,30 +57,11 @@ const INTERPRETED: [(&str, &[&str]); 2] = [
     ),
 ];
 
-struct Sanitizer {
-    name: &'static str,
-    flags: &'static str,
-    variable: &'static str,
-    /// Its options beside the suppressions.
-    options: &'static str,
-}
-
-const SANITIZERS: [Sanitizer; 2] = [
-    Sanitizer {
-        name: "thread",
-        // The standard library is not built with it: see above.
-        flags: "-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer",
-        variable: "TSAN_OPTIONS",
-        // Children that are forked start threads.
-        options: "die_after_fork=0",
-    },
-    Sanitizer {
-        name: "address",
-        flags: "-Zsanitizer=address",
-        variable: "ASAN_OPTIONS",
-        // The walkers leak the memory that they share, and AddressSanitizer does not see inside masu's blocks.
-        options: "detect_leaks=0",
-    },
+/// Each with its flags.
+const SANITIZERS: [(&str, &str); 2] = [
+    // The standard library is not built with it: see above.
+    ("thread", "-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer"),
+    ("address", "-Zsanitizer=address"),
 ];
 
 /// The result of a test goes through a channel of the standard library's.
@@ -91,9 +73,9 @@ pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     let seconds = request.seconds;
     machine::provide_all(&[machine::TESTED])?;
     let target = commands::target_folder()?.join("sanitize");
-    for sanitizer in &SANITIZERS {
-        let name = format!("masu, sanitizer of {}", sanitizer.name);
-        commands::step(&name, || walk(root, &target, sanitizer, seconds))?;
+    for (name, flags) in SANITIZERS {
+        let step = format!("masu, sanitizer of {name}");
+        commands::step(&step, || walk(root, &target, &target.join(name), flags, seconds))?;
     }
     for (package, tests) in &INTERPRETED {
         commands::step(&format!("{package}, Miri"), || interpret(root, &target, package, tests))?;
@@ -111,24 +93,24 @@ pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     })
 }
 
-/// Has the allocator's oracle walk so many seeds under a sanitizer.
-fn walk(root: &Path, target: &Path, sanitizer: &Sanitizer, seeds: u32) -> Result<()> {
+/// Has the allocator's oracle walk so many seeds under a sanitizer, with a target folder of its own.
+fn walk(root: &Path, target: &Path, folder: &Path, flags: &str, seeds: u32) -> Result<()> {
     let command = ["test", "--release", "--features", "profile,guards"];
     let suppressions = target.join("suppressions");
     files::write(&suppressions, SUPPRESSED)?;
-    let mut options = sanitizer.options.to_owned();
-    if sanitizer.variable == "TSAN_OPTIONS" {
-        options.push_str(&format!(":suppressions={}", suppressions.display()));
-    }
+    // Children that are forked start threads.
+    let of_threads = format!("die_after_fork=0:suppressions={}", suppressions.display());
     // A process for each seed; cargo builds for the first.
     for seed in 1..=seeds {
-        let mut test = cargo(root, "masu", &command, &["oracle"], &target.join(sanitizer.name));
-        commands::set_flags(test.env("RUSTC_BOOTSTRAP", "1"), sanitizer.flags);
+        let mut test = cargo(root, "masu", &command, &["oracle"], folder);
+        commands::set_flags(test.env("RUSTC_BOOTSTRAP", "1"), flags);
         test.env("CARGO_PROFILE_RELEASE_LTO", "off");
         test.args(["--", "--exact", "combinations::one_seed", "--ignored", "--nocapture"]);
         test.env("MASU_SEED", seed.to_string()).env("MASU_OPERATIONS", OPERATIONS);
-        commands::run(test.env(sanitizer.variable, &options))
-            .with_context(|| format!("seed {seed}"))?;
+        test.env("TSAN_OPTIONS", &of_threads);
+        // The walkers leak the memory that they share, and AddressSanitizer does not see inside masu's blocks.
+        test.env("ASAN_OPTIONS", "detect_leaks=0");
+        commands::run(&mut test).with_context(|| format!("seed {seed}"))?;
     }
     Ok(())
 }
@@ -140,15 +122,10 @@ fn interpret(root: &Path, target: &Path, package: &str, tests: &[&str]) -> Resul
     miri.args(["--package", package, "--target-dir"]).arg(target.join("miri"));
     // Addresses become pointers again; some tests read the environment.
     miri.env("MIRIFLAGS", "-Zmiri-permissive-provenance -Zmiri-disable-isolation");
-    let counts = test_counts::run_tests(miri.arg("--").args(tests).current_dir(root))?;
-    if counts.failed != 0 || counts.passed < tests.len() as u64 {
-        bail!(
-            "of {} groups {} tests passed and {} failed",
-            tests.len(),
-            counts.passed,
-            counts.failed
-        );
-    }
+    let TestCounts { passed, failed } = run_tests(miri.arg("--").args(tests).current_dir(root))?;
+    let groups = tests.len();
+    let is_right = failed == 0 && passed >= groups as u64;
+    ensure!(is_right, "of {groups} groups {passed} tests passed and {failed} failed");
     Ok(())
 }
 

@@ -51,10 +51,9 @@ pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     for suite in &asked {
         let outcome =
             commands::step(&suite.name, || suite.run(&made.join("apt"), &masu, &witness))?;
-        if let Some(outcome) = outcome {
-            let part = format!("suites {}", suite.name);
-            page_part::replace(&root.join(PAGE), &part, &outcome.text)?;
-            unexplained.extend(outcome.unexplained);
+        if let Some((text, not_explained)) = outcome {
+            page_part::replace(&root.join(PAGE), &format!("suites {}", suite.name), &text)?;
+            unexplained.extend(not_explained);
         }
     }
     if !unexplained.is_empty() {
@@ -87,7 +86,12 @@ fn suites(scripts: &Path, made: &Path) -> Result<Vec<Suite>> {
 
 impl Suite {
     /// Makes the suite and runs it twice; none if the machine lacks something that the suite needs.
-    fn run(&self, apt: &Path, masu: &Path, witness: &Path) -> Result<Option<Outcome>> {
+    fn run(
+        &self,
+        apt: &Path,
+        masu: &Path,
+        witness: &Path,
+    ) -> Result<Option<(String, Vec<String>)>> {
         fs::create_dir_all(&self.folder)?;
         let made = self.part("make", apt).status().context("bash does not start")?;
         if made.code() == LACKING {
@@ -124,7 +128,8 @@ impl Suite {
         self.text.lines().filter_map(move |line| line.strip_prefix(prefix.as_str()))
     }
 
-    fn outcome(&self) -> Result<Outcome> {
+    /// Its part of the page, and the tests whose difference no script explains.
+    fn outcome(&self) -> Result<(String, Vec<String>)> {
         let read = |kept| files::read(&self.folder.join(kept));
         let programs = self.says("runs").next().context("its script does not say what it runs")?;
         let processes = processes(programs, &read("witnessed.without")?, &read("witnessed.with")?)
@@ -159,14 +164,8 @@ impl Suite {
         if differences == 0 {
             text.push_str("- no difference\n");
         }
-        Ok(Outcome { text, unexplained })
+        Ok((text, unexplained))
     }
-}
-
-/// The result of a suite: its part of the page, and the tests whose difference no script explains.
-struct Outcome {
-    text: String,
-    unexplained: Vec<String>,
 }
 
 /// Whether each test passed.
@@ -248,11 +247,11 @@ mod tests {
         }
         let (script, text) = (PathBuf::new(), text.to_owned());
         let suite = Suite { name: "one".to_owned(), script, text, folder };
-        let outcome = suite.outcome().unwrap();
-        assert_eq!(outcome.unexplained, ["c"]);
+        let (text, unexplained) = suite.outcome().unwrap();
+        assert_eq!(unexplained, ["c"]);
         let counts = "3 tests; 3 passed without masu, 1 with it, in 1 processes.";
         let list =
             "- left out: slow ones\n- differs: `b`: why\n- differs: `c`: not explained yet\n";
-        assert!(outcome.text.contains(counts) && outcome.text.ends_with(list), "{}", outcome.text);
+        assert!(text.contains(counts) && text.ends_with(list), "{text}");
     }
 }
