@@ -201,12 +201,15 @@ fn guest_runner(root: &Path, target: &Target, size: u32) -> Result<String> {
 mod tests {
     use super::*;
 
+    fn cells() -> impl Iterator<Item = (&'static Target, &'static Group)> {
+        TARGETS.iter().flat_map(|target| GROUPS.iter().map(move |group| (target, group)))
+    }
+
     #[test]
     fn what_ci_runs_is_a_part_that_runs() {
         let request = Request::quick();
-        let cells =
-            TARGETS.iter().flat_map(|target| GROUPS.iter().map(move |group| (target, group)));
-        let asked: Vec<_> = cells.filter(|(target, group)| request.wants(target, group)).collect();
+        let asked: Vec<_> =
+            cells().filter(|(target, group)| request.wants(target, group)).collect();
         assert!(asked.len() > 2);
         assert!(asked.iter().all(|(target, group)| plan::not_run(target, group).is_none()));
     }
@@ -225,9 +228,7 @@ mod tests {
 
     #[test]
     fn every_reason_has_a_letter_of_the_list() {
-        let cells =
-            TARGETS.iter().flat_map(|target| GROUPS.iter().map(move |group| (target, group)));
-        for letter in cells.filter_map(|(target, group)| plan::not_run(target, group)) {
+        for letter in cells().filter_map(|(target, group)| plan::not_run(target, group)) {
             assert!(REASONS.iter().any(|(known, _)| *known == letter), "{letter}");
         }
     }

@@ -328,15 +328,12 @@ pub(super) fn predictions(results: &Results) -> String {
     let mut table = Table::new(once(format!("threads {most}")).chain(heads), Cells::Figures);
     for malloc in &results.mallocs {
         let cells = even.iter().map(|workload| {
-            let speedup = results.speedup(workload, most, &malloc.name);
-            let throughput = results.throughput(workload, most, &malloc.name);
-            let (Some(speedup), Some(throughput)) = (speedup, throughput) else {
-                return "–".to_owned();
-            };
+            let predicted = results.predicted(workload, most, &malloc.name);
+            let Some((speedup, throughput)) = predicted else { return "–".to_owned() };
             // Operations a nanosecond are thousands of millions a second.
-            let millions = 1000.0 * throughput.median;
+            let millions = 1000.0 * throughput;
             let digits = usize::from(millions < 10.0);
-            format!("{:.1} ({millions:.digits$})", speedup.median)
+            format!("{speedup:.1} ({millions:.digits$})")
         });
         table.row(once(malloc.name.clone()).chain(cells));
     }

@@ -161,27 +161,22 @@ impl Results {
         medians.min_by(|(_, one), (_, other)| one.total_cmp(other))
     }
 
-    /// The throughput of a case's threads relative to one thread, as predicted from each seed.
-    pub(super) fn speedup(&self, workload: &str, threads: usize, malloc: &str) -> Option<Spread> {
-        let predicted = self.runs_of(workload, threads, malloc).filter_map(|many| {
-            let one = self.runs_of(workload, 1, malloc).find(|one| one.seed == many.seed)?;
-            let [many, one] = [(many, threads), (one, 1)]
-                .map(|(run, threads)| queue::throughput(&run.report, threads));
-            Some(many / one)
-        });
-        Spread::of(&predicted.collect::<Vec<_>>())
-    }
-
-    /// The predicted operations a nanosecond of a case, from each seed.
-    pub(super) fn throughput(
+    /// The predicted throughput of a case's threads, relative to one thread and as operations a nanosecond: medians over
+    /// the seeds.
+    pub(super) fn predicted(
         &self,
         workload: &str,
         threads: usize,
         malloc: &str,
-    ) -> Option<Spread> {
-        let runs = self.runs_of(workload, threads, malloc);
-        let predicted = runs.map(|run| queue::throughput(&run.report, threads));
-        Spread::of(&predicted.collect::<Vec<_>>())
+    ) -> Option<(f64, f64)> {
+        let (mut speedups, mut throughputs) = (Vec::new(), Vec::new());
+        for many in self.runs_of(workload, threads, malloc) {
+            let throughput = queue::throughput(&many.report, threads);
+            throughputs.push(throughput);
+            let one = self.runs_of(workload, 1, malloc).find(|one| one.seed == many.seed);
+            speedups.extend(one.map(|one| throughput / queue::throughput(&one.report, 1)));
+        }
+        Some((statistics::median(&speedups)?, statistics::median(&throughputs)?))
     }
 
     /// The run of a case that lines and code are named of: the first seed's.
