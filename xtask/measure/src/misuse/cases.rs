@@ -13,21 +13,24 @@ pub(super) struct Sizes {
     pub(super) sizes: &'static [usize],
 }
 
-pub(super) const SIZES: [Sizes; 3] = [
+pub(super) const SIZES: [Sizes; 4] = [
     Sizes { title: "Small blocks: 24 and 100 bytes", sizes: &[24, 100] },
     Sizes { title: "Middle blocks: 5,000 and 40,000 bytes", sizes: &[5_000, 40_000] },
     Sizes { title: "Large blocks: 300,000 bytes and 4 MiB", sizes: &[300_000, 4 << 20] },
+    STRANGERS,
 ];
 
 /// The size of cases that have nothing to do with a block's size.
-pub(super) const STRANGERS: Sizes = Sizes { title: "Pointers that are no block's", sizes: &[100] };
+const STRANGERS: Sizes = Sizes { title: "Pointers that are no block's", sizes: &[100] };
 
 impl Sizes {
+    fn has(self, case: &Case) -> bool {
+        let is_of_them = (case.size_min == 0) == (self == STRANGERS);
+        is_of_them && self.sizes.iter().any(|size| *size >= case.size_min)
+    }
+
     pub(super) fn cases(self, cases: &[Case]) -> impl Iterator<Item = &Case> {
-        cases.iter().filter(move |case| {
-            let is_of_them = (case.size_min == 0) == (self == STRANGERS);
-            is_of_them && self.sizes.iter().any(|size| *size >= case.size_min)
-        })
+        cases.iter().filter(move |case| self.has(case))
     }
 }
 
@@ -41,9 +44,8 @@ pub(super) struct Case {
 
 impl Case {
     pub(super) fn sizes(&self) -> Vec<usize> {
-        let kinds: Vec<Sizes> = if self.size_min == 0 { vec![STRANGERS] } else { SIZES.into() };
-        let sizes = kinds.iter().flat_map(|kind| kind.sizes).copied();
-        sizes.filter(|size| *size >= self.size_min).collect()
+        let kinds = SIZES.into_iter().filter(|kind| kind.has(self));
+        kinds.flat_map(|kind| kind.sizes).copied().filter(|size| *size >= self.size_min).collect()
     }
 }
 

@@ -9,7 +9,7 @@ use anyhow::{Result, bail};
 use xtask::files;
 
 use super::PAGE;
-use super::cases::{Case, SIZES, STRANGERS};
+use super::cases::{Case, SIZES};
 use super::page;
 use super::run::Results;
 use super::verdict::Tally;
@@ -40,18 +40,14 @@ pub(super) fn hold(root: &Path, program: &Path, results: &Results) -> Result<()>
 /// The differences, for each cell the case's name and a line.
 pub(super) fn differences(text: &str, results: &Results) -> Vec<(String, String)> {
     let mut wrong = Vec::new();
-    for kind in SIZES.into_iter().chain([STRANGERS]) {
+    for kind in SIZES {
         for case in kind.cases(&results.cases) {
             for malloc in &results.mallocs {
                 let title = &malloc.title;
                 let recorded = page::recorded(text, kind.title, &case.name, title);
-                let agrees = recorded.is_some_and(|cell| {
-                    agrees(
-                        cell,
-                        kind.sizes.iter().map(|size| results.tally(case, *size, &malloc.name)),
-                    )
-                });
-                if !agrees {
+                let sizes = kind.sizes.iter();
+                let tallies = sizes.map(|size| results.tally(case, *size, &malloc.name));
+                if !recorded.is_some_and(|cell| agrees(cell, tallies)) {
                     let now = page::cell(results, case, kind.sizes, &malloc.name);
                     let then = recorded.unwrap_or("nothing");
                     let line = format!(
@@ -67,12 +63,11 @@ pub(super) fn differences(text: &str, results: &Results) -> Vec<(String, String)
 }
 
 /// Whether today's runs with each size are as the cell says.
-fn agrees<'a>(cell: &str, tallies: impl Iterator<Item = Option<&'a Tally>>) -> bool {
+fn agrees(cell: &str, tallies: impl Iterator<Item = Tally>) -> bool {
     let parts: Vec<&str> = cell.split("; ").collect();
-    let nothing = Tally::default();
     tallies.enumerate().all(|(index, tally)| {
         let Some(part) = parts.get(index).or(parts.last()) else { return false };
-        let word = tally.unwrap_or(&nothing).main().map_or("–", |verdict| verdict.word());
+        let word = tally.main().map_or("–", |verdict| verdict.word());
         let mut words = part.split(", ").filter_map(|words| words.split_whitespace().next());
         words.any(|recorded| recorded == word)
     })

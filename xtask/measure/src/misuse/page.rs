@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 use std::iter::once;
 use std::path::Path;
 
-use super::cases::{Case, SIZES, STRANGERS};
+use super::cases::{Case, SIZES};
 use super::run::Results;
-use super::verdict::{Tally, Verdict};
+use super::verdict::Verdict;
 use crate::machine_facts::MachineFacts;
 use crate::mallocs::Malloc;
 use xtask::records;
@@ -73,7 +73,7 @@ fn counts(results: &Results, malloc: &Malloc) -> impl Iterator<Item = String> {
 /// A table for each kind of blocks.
 pub(super) fn tables(results: &Results) -> String {
     let mut text = String::new();
-    for kind in SIZES.into_iter().chain([STRANGERS]) {
+    for kind in SIZES {
         let cases: Vec<&Case> = kind.cases(&results.cases).collect();
         if cases.is_empty() {
             continue;
@@ -92,11 +92,8 @@ pub(super) fn tables(results: &Results) -> String {
 
 /// The outcome of a case with each of `sizes`, once where all are the same.
 pub(super) fn cell(results: &Results, case: &Case, sizes: &[usize], malloc: &str) -> String {
-    let of_size = |size: &usize| {
-        let tally = results.tally(case, *size, malloc);
-        tally.map_or_else(|| Tally::default().text(), Tally::text)
-    };
-    let mut cells: Vec<String> = sizes.iter().map(of_size).collect();
+    let texts = sizes.iter().map(|size| results.tally(case, *size, malloc).text());
+    let mut cells: Vec<String> = texts.collect();
     cells.dedup();
     cells.join("; ")
 }

@@ -57,12 +57,11 @@ impl Results {
         Ok(Results { cases: cases.to_vec(), mallocs: mallocs.to_vec(), runs, outcomes })
     }
 
-    pub(super) fn tally(&self, case: &Case, size: usize, malloc: &str) -> Option<&Tally> {
-        let found = self
-            .outcomes
-            .iter()
-            .find(|one| one.case.name == case.name && one.size == size && one.malloc == malloc);
-        found.map(|one| &one.tally)
+    /// The outcomes of a case with a size; an empty tally where it was not run.
+    pub(super) fn tally(&self, case: &Case, size: usize, malloc: &str) -> Tally {
+        let mut of_case = self.outcomes.iter().filter(|one| one.case.name == case.name);
+        let found = of_case.find(|one| one.size == size && one.malloc == malloc);
+        found.map_or(Tally::default(), |one| one.tally)
     }
 }
 

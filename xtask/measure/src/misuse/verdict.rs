@@ -87,7 +87,7 @@ impl Verdict {
     }
 }
 
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Tally {
     counts: [usize; 10],
 }
