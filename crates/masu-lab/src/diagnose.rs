@@ -293,7 +293,7 @@ fn gathered(
         let own = programs.iter_mut().find(|program| program.is_command && program.path == *path);
         own.into_iter().for_each(|program| program.stops += stops);
     }
-    let wrapper = wrapper::name(&workload.program.path);
+    let wrapper = wrapper::name(&workload.program);
     let main = programs.iter().find(|program| wrapper.is_none() || !program.is_command);
     let samples = samples.ok().map(|samples| samples.calling(&own, &workload.program.path));
     let stops = calls.map_or(0, |calls| calls.stops);

@@ -12,8 +12,8 @@ use serde::Serialize;
 use crate::compare::Event;
 use crate::results::{LeftOut, Rounds, Row};
 use crate::statistics::{CONFIDENCE, Ratio};
-use crate::{CompareOptions, Comparison, Measure, Plan, Summary, Verdict, compare};
-use masu_run::{Error, Stop, Variant, Workload};
+use crate::{CompareOptions, Comparison, Measure, Plan, Summary, Verdict, compare, summary};
+use masu_run::{Ending, Error, Stop, Variant, Workload};
 
 mod rounds;
 mod values;
@@ -37,6 +37,10 @@ pub struct Proof {
     pub side_by_side: bool,
     /// The measurements of the reference.
     pub reference: Medians,
+    /// The usual ending of its runs: `returned 0`. None without a run that counts.
+    pub ending: Option<String>,
+    /// The last line that a run said on its standard error, if the usual ending is a failure.
+    pub said: Option<String>,
     /// The remedies, in the order of the request.
     pub remedies: Vec<Proved>,
     /// Runs made, warm-ups included.
@@ -269,7 +273,11 @@ fn of_comparison(labels: &[String], comparison: &Comparison) -> Proof {
     let primary = summary.map_or(Measure::Wall, |summary| summary.primary);
     let runs = table.map_or(0, |table| table.runs.len()) + labels.len();
     let stopped = comparison.stopped;
-    Proof { runs, stopped, ..Proof::of(labels, primary, summary, left_out) }
+    let counted = table.and_then(|table| summary::valid(&table.runs).first().copied());
+    let ending = counted.map(|run| run.ending.to_string());
+    let failed = counted.filter(|run| run.ending != Ending::Exited(0));
+    let said = failed.map(|run| run.stderr.said()).filter(|said| !said.is_empty());
+    Proof { ending, said, runs, stopped, ..Proof::of(labels, primary, summary, left_out) }
 }
 
 impl Proof {
@@ -329,6 +337,8 @@ impl Proof {
             rounds: 0,
             side_by_side: false,
             reference: medians(&reference, row(&reference)),
+            ending: None,
+            said: None,
             remedies: labels.iter().skip(1).map(proved).collect(),
             runs: 0,
             seconds: 0.0,

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use super::samples::Sampled;
-use super::thresholds::{BUSY_SHARE, LITTLE_SHARE, OWN_BYTES, OWN_REACH, STARVED_SHARE};
+use super::thresholds::{BUSY_SHARE, HUGE_PAGE, LITTLE_SHARE, OWN_BYTES, OWN_REACH, STARVED_SHARE};
 use masu_run::calls::{CallKind, Calls, Lock, Moves, Owner, Sampling, SmallWrites};
 use masu_run::prices::{Prices, Service};
 use masu_run::{Call, Ending, Scatter};
@@ -510,6 +510,13 @@ impl Facts {
         self.memory.peak_rss_bytes >= OWN_BYTES
             && malloc.is_some_and(|share| share < LITTLE_SHARE)
             && self.reach().is_some_and(|reach| reach < OWN_REACH)
+    }
+
+    /// Whether little is left for another malloc: a small heap, and samples that hardly meet the malloc.
+    pub(crate) fn has_little_heap(&self) -> bool {
+        let calls = self.calls.as_ref().filter(|calls| calls.sampled.is_none());
+        calls.is_some_and(|calls| calls.moves.asked_by_malloc_bytes() < HUGE_PAGE)
+            && self.sampled().is_some_and(|sampled| sampled.malloc_share < LITTLE_SHARE)
     }
 
     /// The part of the watched time that the program could use: it was neither stopped for counting nor, if others have

@@ -11,9 +11,16 @@ const PARTS: usize = 5;
 /// The share of the mean growth that every other part has at least.
 const EVEN_SHARE: f64 = 0.3;
 
+/// The share of the time that an orderly end may take: it frees, and memory falls or stays.
+const END_SHARE: f64 = 0.1;
+
 /// The growth of resident bytes at `(seconds, bytes)`, in the order of time; none if it is not steady.
 pub(super) fn of(curve: &[(f64, u64)]) -> Option<Growth> {
-    let (first, last) = (curve.first()?.0, curve.last()?.0);
+    let (first, end) = (curve.first()?.0, curve.last()?.0);
+    // Without the program's end, if it is short.
+    let most = curve.iter().map(|(_, bytes)| *bytes).max()?;
+    let peak = curve.iter().find(|(_, bytes)| *bytes == most)?.0;
+    let last = if end - peak <= END_SHARE * (end - first) { peak } else { end };
     let part_s = (last - first) / PARTS as f64;
     let at = |part: usize| -> Option<f64> {
         let until = first + part as f64 * part_s;
@@ -42,6 +49,8 @@ mod tests {
     fn growth_goes_on_to_the_end() {
         let growth = of(&curve(|at| 1e6 + 1e6 * at)).unwrap();
         assert!((growth.over_s - 8.0).abs() < 1e-9 && growth.bytes == 80_000_000, "{growth:?}");
+        // A program that frees all at its end.
+        assert!(of(&curve(|at| if at < 95.0 { 1e6 * at } else { 1e6 })).is_some());
         // A leak beside memory that comes and goes.
         assert!(of(&curve(|at| 1e8 + 1e6 * at + 2e6 * (at % 3.0))).is_some());
     }

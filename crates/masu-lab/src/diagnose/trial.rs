@@ -27,6 +27,7 @@ use masu_run::{Catalogue, Ending, Error, Libc, Row, Stop, Variant, Workload, mac
 mod gain;
 mod locality;
 mod pace;
+mod repeats;
 mod room;
 mod rounds;
 
@@ -146,7 +147,12 @@ impl Trial {
     }
 
     /// Draws the conclusions from the runs: a gain is a cause, and memory is fine only if no gain could hide.
+    /// Runs that did other work than the diagnosed one count as none.
     pub fn conclude(self, diagnosis: &mut Diagnosis, proof: Proof) {
+        if let Some(reason) = repeats::other_work(&proof, &diagnosis.facts) {
+            let reason = format!("whether another malloc or a setting gains: {reason}");
+            return not_tried(diagnosis, reason);
+        }
         let findings = std::mem::take(&mut diagnosis.findings);
         diagnosis.findings = with_trial(findings, &proof);
         locality::name(&mut diagnosis.findings, &proof, &diagnosis.facts);
@@ -271,12 +277,12 @@ fn malloc_first(variants: &mut [Variant], present: &str) {
 
 /// Notes why a program was not tried, as a sentence for [`Diagnosis::not_seen`]. Memory is called fine with low
 /// confidence then, and not at all if others use the machine: the counts and samples of one run beside them are too
-/// little.
+/// little, except where hardly anything is left for a malloc.
 pub fn not_tried(diagnosis: &mut Diagnosis, reason: String) {
     diagnosis.not_seen.push(reason);
     for one in diagnosis.findings.iter_mut().filter(|one| one.id == Id::MemoryIsFine) {
         one.confidence = Confidence::Low;
-        if !diagnosis.facts.others.is_busy() {
+        if !diagnosis.facts.others.is_busy() || diagnosis.facts.has_little_heap() {
             continue;
         }
         let title = "Whether another malloc or a setting gains is not known: other programs use the \
@@ -428,20 +434,32 @@ fn with_trial(findings: Vec<Finding>, proof: &Proof) -> Vec<Finding> {
     // A finding that names the remedy with the largest gain also says why, if it explains as much.
     let says_why = |finding: &Finding, gain: &Gain| {
         let explains = finding.share.is_none_or(|share| share >= EXPLAINS * gain.share);
-        let is_named = |one: &Remedy| {
-            let mut remedies = finding.remedies.iter();
-            one.variant.is_some() && remedies.any(|remedy| remedy.variant == one.variant)
-        };
+        let is_named = |one: &Remedy| finding.remedies.iter().any(|own| is_same_change(own, one));
         explains && !is_of_size(finding.id) && gain.remedies.iter().any(is_named)
     };
-    if let Some(gain) = gain.filter(|gain| !kept.iter().any(|one| says_why(one, gain))) {
-        let confidence = confidence_of(&gain);
-        let mut finding = Finding::new(Id::GainShown, confidence, gain.title).sharing(gain.share);
-        finding.evidence = evidence;
-        kept.push(finding.remedied(gain.remedies));
+    if let Some(gain) = gain {
+        if let Some(cause) = kept.iter_mut().find(|one| says_why(one, &gain)) {
+            let is_new = |one: &Remedy| cause.remedies.iter().all(|own| own.variant != one.variant);
+            let new: Vec<Remedy> = gain.remedies.into_iter().filter(is_new).collect();
+            cause.remedies.extend(new);
+        } else {
+            let confidence = confidence_of(&gain);
+            let finding = Finding::new(Id::GainShown, confidence, gain.title).sharing(gain.share);
+            kept.push(Finding { evidence, ..finding }.remedied(gain.remedies));
+        }
     }
     less_sure_than_memory(&mut kept);
     kept
+}
+
+/// Whether two remedies are the same variant, or the same malloc with other settings. Settings of glibc's malloc differ.
+fn is_same_change(one: &Remedy, other: &Remedy) -> bool {
+    let malloc = |remedy: &Remedy| -> Option<String> {
+        let variant = remedy.variant.as_deref()?;
+        let name = variant.split(':').next().filter(|name| *name != GLIBC);
+        Some(name.unwrap_or(variant).to_owned())
+    };
+    malloc(one).is_some_and(|name| malloc(other) == Some(name))
 }
 
 fn confidence_of(gain: &Gain) -> Confidence {

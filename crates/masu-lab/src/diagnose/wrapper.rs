@@ -5,6 +5,7 @@
 use std::path::Path;
 
 use super::facts::ProgramTime;
+use masu_run::Program;
 
 /// Names of commands that start other programs. Compiler drivers are not among them: a user who measures `gcc` means
 /// `gcc` itself.
@@ -49,22 +50,29 @@ const WRAPPERS: [&str; 38] = [
     "go",
 ];
 
-/// The name of the command, if it is a wrapper.
-pub(super) fn name(command: &Path) -> Option<String> {
-    let name = command.file_name()?.to_str()?;
-    WRAPPERS.contains(&name).then(|| name.to_owned())
+/// The name of the command, if it is a wrapper, or the script of one.
+pub(super) fn name(program: &Program) -> Option<String> {
+    let is_one = is_wrapper(&program.path) || is_wrapper(&program.binary);
+    is_one.then(|| program.path.file_name().unwrap_or_default().to_string_lossy().into_owned())
+}
+
+fn is_wrapper(command: &Path) -> bool {
+    let name = command.file_name().and_then(|name| name.to_str());
+    name.is_some_and(|name| WRAPPERS.contains(&name))
 }
 
 /// Keeps the mark of the command only on these programs of the first process: the command's own, and wrappers that it
 /// became. For example, rustup's `cargo` becomes the toolchain's.
 pub(super) fn mark(programs: &mut [ProgramTime], own: &Path) {
     for program in programs {
-        program.is_command &= program.path == own || name(&program.path).is_some();
+        program.is_command &= program.path == own || is_wrapper(&program.path);
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     #[test]
@@ -89,7 +97,17 @@ mod tests {
         for (path, is_one) in
             [("/bin/sh", true), ("/home/a/.cargo/bin/cargo", true), ("/usr/bin/gcc", false)]
         {
-            assert_eq!(name(Path::new(path)).is_some(), is_one, "{path}");
+            assert_eq!(is_wrapper(Path::new(path)), is_one, "{path}");
         }
+    }
+
+    #[test]
+    fn a_script_of_a_shell_is_a_wrapper_by_its_own_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let script = folder.path().join("start");
+        std::fs::write(&script, "#!/bin/sh\nexec sort\n").unwrap();
+        std::fs::set_permissions(&script, PermissionsExt::from_mode(0o755)).unwrap();
+        let program = Program::find(script.as_os_str()).unwrap();
+        assert_eq!(name(&program).as_deref(), Some("start"));
     }
 }

@@ -59,9 +59,10 @@ pub(super) fn many_allocations(facts: &Facts, found: &[Finding]) -> Option<Findi
     let mut finding = Finding::new(Id::ManyAllocations, confidence, title);
     if let (Some(sampled), Some(time_s)) = (sampled, sampled_s) {
         finding = finding.sharing(facts.share(time_s)).seeing(format!(
-            "{} of {} samples of its own code are in malloc and free: {} of {}",
+            "{} of {} samples of its own code are in {}: {} of {}",
             percent(sampled.malloc_share),
             count(sampled.samples as f64),
+            code_of_memory(sampled),
             seconds(time_s),
             seconds(facts.clock.whole_s(facts.cpus))
         ));
@@ -112,6 +113,11 @@ fn collects(sampled: &Sampled) -> bool {
         places.filter(|place| name(place) == of_run_time).map(|place| place.share).sum()
     };
     share(true) > share(false)
+}
+
+/// The code that samples call the malloc's, in words.
+pub(super) fn code_of_memory(sampled: &Sampled) -> &'static str {
+    if collects(sampled) { "its run-time's collector, malloc and free" } else { "malloc and free" }
 }
 
 /// A function that requests memory, in words: `parse (work.c:12) 43 %`.

@@ -9,6 +9,7 @@ use super::super::thresholds::{
 };
 use super::heap::touched_again;
 use super::locks::of_few_locks;
+use super::program::code_of_memory;
 use super::waits::Waits;
 use super::{explain, has};
 use masu_run::calls::{OwnMoves, Owner};
@@ -272,9 +273,9 @@ fn memory(facts: &Facts, found: &[Finding]) -> Option<Finding> {
         )
     };
     let mut finding = Finding::new(Id::MemoryIsFine, confidence, title).seeing(listing);
-    if let Some(share) = malloc_share {
-        finding =
-            finding.seeing(format!("malloc and free, by samples: {} of the run", percent(share)));
+    if let (Some(share), Some(sampled)) = (malloc_share, &facts.samples) {
+        let (code, share) = (code_of_memory(sampled), percent(share));
+        finding = finding.seeing(format!("{code}, by samples: {share} of the run"));
     }
     finding.evidence.extend(beyond);
     let asked = calls.moves.asked_by_malloc_bytes();
