@@ -3,7 +3,7 @@
 //! Relies on the [pool](crate::pool) for the helpers. Waking a thread costs both sides some microseconds, and each further
 //! one as much again. Nothing else tells how long a job will take: a first chunk can be long, and nobody does the
 //! rest at that time. So only a job whose like was short begins alone, and calls its helpers before the batch in which it
-//! would take longer than that: batches begin with one chunk and double.
+//! would take longer than that: batches begin with one chunk and double. If one chunk then takes long, others wait for it.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -13,6 +13,9 @@ use crate::pool::Help;
 
 /// The longest time of a short job.
 const SHORT: Duration = Duration::from_micros(10);
+
+/// A job with fewer chunks a worker calls its helpers at once: its first chunk could be a large part of the work.
+const MANY_CHUNKS: u64 = 16;
 
 /// The code whose last job was short, by a hash of its address: a job of other code with the same hash takes the place.
 static WAS_SHORT: [AtomicUsize; 64] = [const { AtomicUsize::new(0) }; 64];
@@ -32,14 +35,12 @@ impl<'h> Alone<'h> {
         Self { help: None, spent: Duration::ZERO, expected: Duration::ZERO }
     }
 
-    /// Calls the helpers, unless the last job of this code was short.
-    pub(crate) fn begin(help: &'h Help<'h>, code: usize) -> Self {
+    /// Calls the helpers, unless the last job of this code was short and this one has many `chunks` a worker.
+    pub(crate) fn begin(help: &'h Help<'h>, code: usize, chunks: u64) -> Self {
         // ORDERING: Relaxed, as in `learn`.
-        let expected = if place(code).load(Ordering::Relaxed) == code {
-            Duration::ZERO
-        } else {
-            Duration::MAX
-        };
+        let was_short = place(code).load(Ordering::Relaxed) == code;
+        let is_alone = was_short && chunks >= MANY_CHUNKS;
+        let expected = if is_alone { Duration::ZERO } else { Duration::MAX };
         let mut alone = Self { help: Some(help), spent: Duration::ZERO, expected };
         alone.begins();
         alone
@@ -50,12 +51,14 @@ impl<'h> Alone<'h> {
         if self.expected > SHORT
             && let Some(help) = self.help.take()
         {
-            prepare_barrier();
+            if help.is_there() {
+                prepare_barrier();
+            }
             help.call();
         }
     }
 
-    /// The next batch is at most twice as long as this one.
+    /// The next batch has at most twice as many chunks as this one.
     pub(crate) fn worked(&mut self, lap: Duration) {
         self.spent += lap;
         self.expected = self.spent + 2 * lap;

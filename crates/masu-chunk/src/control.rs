@@ -1,7 +1,9 @@
 //! Control of a running job: a token that cancels it, and a callback for its progress.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::sync::Mutex;
@@ -66,23 +68,24 @@ impl<'a> Reporter<'a> {
         Self { callback, state: Mutex::new(Reported { progress, last: Instant::now() }) }
     }
 
-    /// Adds finished chunks and items. Costs nothing without a callback.
-    pub(crate) fn add(&self, chunks: u64, items: u64) {
-        let Some(callback) = self.callback else { return };
+    /// Adds finished chunks and items. Costs nothing without a callback. `Err`: the callback panicked.
+    pub(crate) fn add(&self, chunks: u64, items: u64) -> thread::Result<()> {
+        let Some(callback) = self.callback else { return Ok(()) };
         let mut state = crate::sync::lock(&self.state);
         state.progress.chunks += chunks;
         state.progress.items += items;
-        if state.last.elapsed() >= INTERVAL {
-            state.last = Instant::now();
-            // Under the lock, so that calls come one after another and figures only grow.
-            callback(state.progress);
+        if state.last.elapsed() < INTERVAL {
+            return Ok(());
         }
+        state.last = Instant::now();
+        // Under the lock, so that calls come one after another and figures only grow.
+        catch_unwind(AssertUnwindSafe(|| callback(state.progress)))
     }
 
-    /// Calls the callback a last time, with the final figures.
-    pub(crate) fn finish(&self) {
-        if let Some(callback) = self.callback {
-            callback(crate::sync::lock(&self.state).progress);
-        }
+    /// Calls the callback a last time, with the final figures. `Err`: it panicked.
+    pub(crate) fn finish(&self) -> thread::Result<()> {
+        let Some(callback) = self.callback else { return Ok(()) };
+        let state = crate::sync::lock(&self.state);
+        catch_unwind(AssertUnwindSafe(|| callback(state.progress)))
     }
 }

@@ -23,7 +23,7 @@ pub struct Failure<E> {
 
 /// The cause of a chunk's failure.
 pub enum Cause<E> {
-    /// The function panicked with this payload.
+    /// The function, or the callback for the progress, panicked with this payload.
     Panic(Box<dyn Any + Send>),
     /// The function, or the taker of results, returned an error.
     Error(E),

@@ -64,8 +64,8 @@ impl Idle {
         // So one of them sees the other: no worker sleeps while there are chunks to take.
         fence(Ordering::SeqCst);
         if self.wants_attention() && has_more() {
-            // Under the lock, so that no worker is between its last check and its sleep. It wakes the next one itself,
-            // when it shares what it took.
+            // Under the lock, so that no worker is between its last check and its sleep. The one that wakes and finds
+            // something wakes the next one.
             let state = lock(&self.state);
             if state.asleep > 0 {
                 self.changed.notify_one();
@@ -104,11 +104,16 @@ impl Idle {
 
     fn sleep(&self, mut steal: impl FnMut() -> bool) -> bool {
         let mut state = lock(&self.state);
+        let mut was_woken = false;
         loop {
             if state.over {
                 return false;
             }
             if steal() {
+                // There may be more, also where this worker found a single chunk, of which it shares nothing.
+                if was_woken && state.asleep > 0 {
+                    self.changed.notify_one();
+                }
                 return true;
             }
             if self.ends_as_last(&mut state) {
@@ -117,6 +122,7 @@ impl Idle {
             state.asleep += 1;
             state = wait(&self.changed, state);
             state.asleep -= 1;
+            was_woken = true;
         }
     }
 
@@ -133,7 +139,8 @@ impl Idle {
         is_last
     }
 
-    /// A worker without chunks leaves: all that is left has begun, or an idle worker has just taken it.
+    /// A worker without chunks leaves: all that is left has begun, an idle worker has just taken it, or a busy one that
+    /// was asked to share does it itself.
     fn leave(&self) -> bool {
         let mut state = lock(&self.state);
         self.ends_as_last(&mut state);

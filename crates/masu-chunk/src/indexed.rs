@@ -6,8 +6,10 @@
 //! unchanged word. No lock, no atomic change, no allocation, no copy; a panic is caught around the batch, with its
 //! chunk.
 
+use std::any::Any;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::thread;
 
 use crate::alone::{self, Alone};
 use crate::batch::{Batch, Turn};
@@ -120,6 +122,8 @@ struct Total<L, E> {
     locals: Vec<L>,
     begun: Vec<Range<u64>>,
     causes: Vec<(u64, Cause<E>)>,
+    /// A panic of the callback for progress, after this chunk and perhaps further ones had given results.
+    callback: Option<(u64, Box<dyn Any + Send>)>,
     cancelled: bool,
     workers: Vec<(usize, Worker)>,
 }
@@ -143,6 +147,7 @@ where
         locals: Vec::new(),
         begun: Vec::new(),
         causes: Vec::new(),
+        callback: None,
         cancelled: false,
         workers: Vec::new(),
     };
@@ -158,14 +163,13 @@ where
     };
     let code = Job::<'_, S, W, G, R, E>::run as *const () as usize;
     pool::beside(workers, &|worker| job.run(worker, Alone::not()), |help| {
-        job.run(0, Alone::begin(help, code));
+        job.run(0, Alone::begin(help, code, job.cut.chunks / workers as u64));
     });
     let ran = job.finish();
-    let statistics = match &ran.ended {
-        Ok(statistics) => statistics,
-        Err(failure) => &failure.statistics,
-    };
-    alone::learn(code, statistics.busy());
+    // The length of a job that was stopped says nothing.
+    if let Ok(statistics) = &ran.ended {
+        alone::learn(code, statistics.busy());
+    }
     ran
 }
 
@@ -216,7 +220,7 @@ where
             let count = done.end - done.start;
             let lap = clock.worked(count);
             alone.worked(lap);
-            self.report(&done);
+            let heard = self.report(&done);
             let end = done.end + u64::from(failed.is_some());
             match begun.last_mut() {
                 Some(last) if last.end == done.start => last.end = end,
@@ -224,6 +228,11 @@ where
             }
             if let Some(cause) = failed {
                 lock(&self.total).causes.push((done.end, cause));
+                self.stop();
+                break;
+            }
+            if let Err(payload) = heard {
+                lock(&self.total).callback = Some((done.start, payload));
                 self.stop();
                 break;
             }
@@ -267,7 +276,8 @@ where
     /// Looks for other workers' chunks; `false`: there are none for it.
     fn look(&self, worker: usize) -> bool {
         let (steal, rob) = (|| self.spans.steal(worker), || self.spans.rob(worker));
-        self.idle.look(steal, rob, pool::is_wanted_elsewhere)
+        // Worker 0 is the job's own: nobody ends it otherwise.
+        self.idle.look(steal, rob, || worker > 0 && pool::is_wanted_within())
     }
 
     /// Wakes workers that could take some of this worker's chunks.
@@ -282,13 +292,14 @@ where
         self.spans.stop();
     }
 
-    fn report(&self, done: &Range<u64>) {
+    fn report(&self, done: &Range<u64>) -> thread::Result<()> {
         let end = (done.end * self.cut.size).min(self.cut.items);
-        self.reporter.add(done.end - done.start, end.saturating_sub(done.start * self.cut.size));
+        self.reporter.add(done.end - done.start, end.saturating_sub(done.start * self.cut.size))
     }
 
     fn finish(self) -> Ran<G::Local, E> {
-        let Total { locals, begun, mut causes, cancelled, mut workers } = into_inner(self.total);
+        let Total { locals, begun, mut causes, mut callback, cancelled, mut workers } =
+            into_inner(self.total);
         workers.sort_by_key(|(number, _)| *number);
         let workers = workers.into_iter().map(|(_, worker)| worker).collect();
         let statistics = Statistics { workers };
@@ -298,9 +309,11 @@ where
         let next = begun.first().filter(|range| range.start == 0).map_or(0, |range| range.end);
         let cause = match causes.into_iter().next() {
             Some(failed) => Some(failed),
+            None if callback.is_some() => callback.take().map(panicked),
             // A token cancelled after everything had begun stopped nothing.
             None if cancelled && next < self.cut.chunks => Some((next, Cause::Cancelled)),
-            None => None,
+            // Everything is done: the callback hears of it.
+            None => self.reporter.finish().err().map(|payload| panicked((0, payload))),
         };
         let ended = match cause {
             Some((index, cause)) => {
@@ -310,10 +323,7 @@ where
                 }
                 Err(Failure { place, cause, statistics })
             }
-            None => {
-                self.reporter.finish();
-                Ok(statistics)
-            }
+            None => Ok(statistics),
         };
         Ran { locals, begun, failed, ended }
     }
@@ -361,6 +371,10 @@ where
         }
     }
     Ok(())
+}
+
+fn panicked<E>((chunk, payload): (u64, Box<dyn Any + Send>)) -> (u64, Cause<E>) {
+    (chunk, Cause::Panic(payload))
 }
 
 /// Sorts ranges and joins those that touch.

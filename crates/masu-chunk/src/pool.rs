@@ -18,7 +18,7 @@ const THREADS_MAX: usize = 512;
 static POOL: OnceLock<(u32, Seats<Body>)> = OnceLock::new();
 
 thread_local! {
-    /// Whether this thread is in a job: a nested job starts no threads, it uses idle ones.
+    /// Whether this thread is in a job that called helpers: a nested job starts no threads then, it uses idle ones.
     static WITHIN: Cell<bool> = const { Cell::new(false) };
 
     /// The job in which this thread, a helper, has a seat.
@@ -45,8 +45,7 @@ pub(crate) fn beside<R>(
     body: &(dyn Fn(usize) + Sync),
     own: impl FnOnce(&Help<'_>) -> R,
 ) -> R {
-    let wanted = if is_forked_off() { 0 } else { workers.saturating_sub(1) };
-    own(&Help { body, wanted, offered: Cell::new(None) })
+    own(&Help { body, wanted: workers.saturating_sub(1), offered: Cell::new(None) })
 }
 
 /// The helpers that a job can call. Dropped, also when the job unwinds, it waits until all of them have left.
@@ -57,12 +56,17 @@ pub(crate) struct Help<'b> {
 }
 
 impl Help<'_> {
+    /// Whether any helpers are wanted.
+    pub(crate) fn is_there(&self) -> bool {
+        self.wanted > 0
+    }
+
     /// Calls the helpers, the first time. Returns the number of those on their way, which other jobs may need first.
     pub(crate) fn call(&self) -> usize {
         let offered = self.offered.take();
         let (offered, coming) = match offered {
             Some(offered) => (Some(offered), 0),
-            None if self.wanted == 0 => (None, 0),
+            None if self.wanted == 0 || is_forked_off() => (None, 0),
             None => self.offer(),
         };
         self.offered.set(offered);
@@ -93,10 +97,10 @@ pub(crate) fn is_forked_off() -> bool {
     POOL.get().is_some_and(|(process, _)| *process != std::process::id())
 }
 
-/// Whether this thread is a helper that could work on another job.
-pub(crate) fn is_wanted_elsewhere() -> bool {
+/// Whether this thread is a helper that could work on a newer job, as those within its own are.
+pub(crate) fn is_wanted_within() -> bool {
     let job = SEAT.get();
-    job.zip(POOL.get()).is_some_and(|(job, (_, seats))| seats.has_others(job))
+    job.zip(POOL.get()).is_some_and(|(job, (_, seats))| seats.has_newer(job))
 }
 
 struct Offered {

@@ -188,8 +188,11 @@ where
             return Next::Stop;
         }
         taker.items += items.end - items.start;
-        drop(taker);
-        self.reporter.add(1, items.end - items.start);
+        if let Err(payload) = self.reporter.add(1, items.end - items.start) {
+            taker.failed = Some((place, Cause::Panic(payload)));
+            self.stop();
+            return Next::Stop;
+        }
         Next::Go
     }
 
@@ -208,8 +211,12 @@ where
         let taker = into_inner(self.taker);
         match taker.failed {
             None => {
-                self.reporter.finish();
-                Ok(taker.statistics)
+                let statistics = taker.statistics;
+                self.reporter.finish().map(|()| statistics.clone()).map_err(|payload| {
+                    let (index, items) = (statistics.chunks(), taker.items..taker.items);
+                    let place = Place { index, items };
+                    Failure { place, cause: Cause::Panic(payload), statistics }
+                })
             }
             Some((place, cause)) => Err(Failure { place, cause, statistics: taker.statistics }),
         }

@@ -96,9 +96,10 @@ impl<B: Copy> Seats<B> {
         }
     }
 
-    /// Whether a job other than this one has free seats.
-    pub(crate) fn has_others(&self, job: u64) -> bool {
-        lock(&self.state).jobs.iter().any(|other| other.id != job && other.free > 0)
+    /// Whether a job that is newer than this one has free seats. A helper that goes only to newer ones does not go to and
+    /// fro.
+    pub(crate) fn has_newer(&self, job: u64) -> bool {
+        lock(&self.state).jobs.iter().any(|other| other.id > job && other.free > 0)
     }
 
     /// Leaves the seat: the helper does not touch the job any more.
