@@ -17,11 +17,14 @@ use rustix::io::Errno;
 use rustix::process::{self, Pid, PidfdFlags, Signal, WaitId, WaitIdOptions};
 use rustix::time::{ClockId, Timespec};
 
+use memory::{Mapping, Pages};
+
 pub(crate) mod attach;
 pub(crate) mod call;
 pub(crate) mod call_meter;
 pub mod calls;
 pub(crate) mod low_rss;
+pub(crate) mod memory;
 pub(crate) mod names;
 pub mod prices;
 pub mod sample;
@@ -32,6 +35,27 @@ pub(crate) mod trace;
 /// Turns a system call's −1 into the error it stands for.
 fn checked(result: libc::c_int) -> io::Result<libc::c_int> {
     if result == -1 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
+
+/// Starts a child of this process that calls `act` and ends with the number that `act` returns.
+///
+/// # Safety
+///
+/// - `act` calls only async-signal-safe functions.
+unsafe fn in_child(act: impl FnOnce() -> libc::c_int) -> io::Result<libc::pid_t> {
+    // SAFETY: The child calls only async-signal-safe functions (the condition) and never returns from here.
+    let pid = checked(unsafe { libc::fork() })?;
+    if pid == 0 {
+        let code = act();
+        // SAFETY: Nothing is left to be done.
+        unsafe { libc::_exit(code) };
+    }
+    Ok(pid)
+}
+
+/// The ending by which a child tells the result of a try; see [`Status::as_tried`].
+fn as_ending(tried: io::Result<()>) -> libc::c_int {
+    tried.err().map_or(0, |error| error.raw_os_error().unwrap_or(libc::EPERM))
 }
 
 pub fn effective_ids() -> (u32, u32) {
@@ -335,12 +359,9 @@ pub fn start_apart(command: &mut Command, traced: bool) {
                 libc::personality((persona & !libc::ADDR_NO_RANDOMIZE) as libc::c_ulong);
             }
             go_first();
-            if traced {
-                let none = std::ptr::null_mut::<libc::c_void>();
-                if libc::ptrace(libc::PTRACE_TRACEME, 0, none, none) == -1 {
-                    return Err(io::Error::from_raw_os_error(NOT_TRACED));
-                }
-            }
+        }
+        if traced {
+            trace::trace_me().map_err(|_| io::Error::from_raw_os_error(NOT_TRACED))?;
         }
         Ok(())
     };
@@ -443,26 +464,18 @@ pub(crate) fn release_freed_memory() {
 /// Has a process of its own write to `bytes` of new memory and end, and waits for it.
 pub(crate) fn touch_in_child(bytes: usize) -> io::Result<()> {
     let page = usize::try_from(os_page_bytes()).map_err(io::Error::other)?;
-    // SAFETY: The child calls only async-signal-safe functions and never returns from here.
-    let pid = checked(unsafe { libc::fork() })?;
-    if pid == 0 {
+    let act = || {
         // If there is less room than expected, this process must be the first to pay for it.
         go_first();
-        // SAFETY: A new mapping takes nothing from anyone, and only its own memory is written.
-        unsafe {
-            let protection = libc::PROT_READ | libc::PROT_WRITE;
-            let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-            let start = libc::mmap(std::ptr::null_mut(), bytes, protection, flags, -1, 0);
-            if start != libc::MAP_FAILED {
-                // If the kernel refuses, the writes take longer.
-                libc::madvise(start, bytes, libc::MADV_HUGEPAGE);
-                for offset in (0..bytes).step_by(page) {
-                    start.cast::<u8>().add(offset).write_volatile(1);
-                }
-            }
-            libc::_exit(0);
+        if let Ok(memory) = Mapping::new(bytes) {
+            // If the kernel refuses, the writes take longer.
+            let _ = memory.ask_for(Pages::Huge);
+            (0..bytes).step_by(page).for_each(|offset| memory.touch(offset));
         }
-    }
+        0
+    };
+    // SAFETY: All of this is system calls and writes to new memory.
+    let pid = unsafe { in_child(act) }?;
     wait_for(pid).map(drop)
 }
 

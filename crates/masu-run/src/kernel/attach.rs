@@ -3,13 +3,13 @@
 //! When the tracing thread ends, for any reason, the kernel lets all traced threads go on. So nothing is undone by
 //! hand. A child wakes the tracing thread: its end is reported like the others' stops.
 
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
 
 use super::calls::{CalledFrom, Stopped, known};
 use super::side_effects::{Outward, outward};
-use super::trace::{ask, machine};
-use super::{checked, kill, wait_for};
+use super::trace::{ask, machine, request_with};
+use super::{in_child, kill, wait_for};
 
 /// The kind of stop of a thread that is stopped at every call.
 #[derive(Debug, Clone, Copy)]
@@ -90,12 +90,10 @@ pub(crate) fn boundary(thread: libc::pid_t) -> io::Result<Boundary> {
     const GET_CALL_INFO: u32 = 0x420e;
     const BEGINS: u8 = 1;
     let mut info = CallInfo::default();
-    let bytes = std::ptr::without_provenance_mut::<libc::c_void>(size_of::<CallInfo>());
+    let bytes = size_of::<CallInfo>();
     // SAFETY: The kernel writes at most the given number of bytes, to a local that is as long.
-    let result = unsafe {
-        libc::ptrace(GET_CALL_INFO as _, thread, bytes, (&raw mut info).cast::<libc::c_void>())
-    };
-    checked(if result == -1 { -1 } else { 0 }).map_err(|error| match error.raw_os_error() {
+    let told = unsafe { request_with(GET_CALL_INFO, thread, bytes, (&raw mut info).cast()) };
+    told.map_err(|error| match error.raw_os_error() {
         Some(libc::EIO) => io::Error::new(
             io::ErrorKind::Unsupported,
             "the kernel does not tell at which call a thread has stopped; Linux 5.3 and newer do",
@@ -138,22 +136,15 @@ impl Bell {
     /// Hangs a bell that the calling thread hears among all other events that it waits for.
     pub(crate) fn hang() -> io::Result<(Bell, Rope)> {
         let (reader, writer) = io::pipe()?;
-        // SAFETY: The child calls only async-signal-safe functions and never returns from here.
-        let pid = checked(unsafe { libc::fork() })?;
-        if pid == 0 {
+        let act = || {
             // SAFETY: The descriptor is this process's copy, which would keep the pipe from ending.
             unsafe { libc::close(writer.as_raw_fd()) };
-            let mut nothing = 0_u8;
-            let place = (&raw mut nothing).cast::<libc::c_void>();
-            // SAFETY: The buffer is as long as is said. Whatever ends the read but a signal rings the bell; the
-            // place of the error number is this thread's own.
-            while unsafe {
-                libc::read(reader.as_raw_fd(), place, 1) == -1
-                    && *libc::__errno_location() == libc::EINTR
-            } {}
-            // SAFETY: Nothing is left to be done.
-            unsafe { libc::_exit(0) };
-        }
+            // Whatever ends the read but a signal rings the bell.
+            let _ = (&reader).read_exact(&mut [0]);
+            0
+        };
+        // SAFETY: All of this is system calls.
+        let pid = unsafe { in_child(act) }?;
         Ok((Bell { pid }, Rope(writer)))
     }
 

@@ -10,7 +10,7 @@ use std::os::unix::fs::FileExt;
 
 use super::call::Call;
 use super::trace::{machine, read_registers, resume_to_trap, write_registers};
-use super::{checked, wait_for};
+use super::{as_ending, checked, in_child, wait_for};
 
 /// The number of each call on this CPU; a call that is missing here does not exist on it.
 const NUMBERS: &[(Call, libc::c_long)] = &[
@@ -328,30 +328,21 @@ pub(crate) fn install_filter(pid: libc::pid_t) -> io::Result<()> {
 ///
 /// The kernel's reason to refuse a filter.
 pub fn try_filter() -> io::Result<()> {
-    let everything = libc::sock_filter {
-        code: (libc::BPF_RET | libc::BPF_K) as u16,
-        jt: 0,
-        jf: 0,
-        k: libc::SECCOMP_RET_ALLOW,
-    };
-    let mut filter = [everything];
-    let program = libc::sock_fprog { len: 1, filter: filter.as_mut_ptr() };
-    // SAFETY: The child calls only async-signal-safe functions and never returns from here.
-    let pid = checked(unsafe { libc::fork() })?;
-    if pid == 0 {
-        // SAFETY: The program is as long as it says and lives as long as this process.
-        unsafe {
-            let done = libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
-                && libc::syscall(
-                    libc::SYS_seccomp,
-                    libc::SECCOMP_SET_MODE_FILTER,
-                    0,
-                    &raw const program,
-                ) == 0;
-            libc::_exit(if done { 0 } else { *libc::__errno_location() });
-        }
-    }
+    let mut filter = filter();
+    // SAFETY: All of this is system calls.
+    let pid = unsafe { in_child(|| as_ending(filter_own_calls(&mut filter))) }?;
     wait_for(pid)?.0.as_tried()
+}
+
+/// Gives the calling thread this [`filter`]. Async-signal-safe.
+pub(super) fn filter_own_calls(filter: &mut [u8]) -> io::Result<()> {
+    let len = u16::try_from(filter.len() / INSTRUCTION).unwrap_or(u16::MAX);
+    let program = libc::sock_fprog { len, filter: filter.as_mut_ptr().cast() };
+    rustix::thread::set_no_new_privs(true)?;
+    let (call, mode) = (libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER);
+    // SAFETY: The program is as long as it says, and the kernel takes a copy.
+    let result = unsafe { libc::syscall(call, mode, 0, &raw const program) };
+    checked(if result == -1 { -1 } else { 0 }).map(drop)
 }
 
 #[cfg(test)]

@@ -16,10 +16,10 @@ use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
-use std::ptr::NonNull;
 
+use super::memory::Mapping;
 use super::os_page_bytes;
-use crate::mapping::Mapping;
+use crate::mapping;
 
 /// The report of the future program before it calls `exec`: the floor under its peak RSS, and the kernel's error if
 /// `exec` returned.
@@ -37,7 +37,7 @@ pub(crate) fn prepare(command: &mut Command, name: &OsStr) -> io::Result<ExecRep
         let parcel: &Parcel = &parcel;
         // Only an address and a number are captured: the hook itself lies in the heap that is about to go, and a larger
         // capture would be passed as a place there.
-        let (contents, pipe) = (parcel.start.cast().as_ptr(), writer.as_raw_fd());
+        let (contents, pipe) = (parcel.0.start().cast().as_ptr(), writer.as_raw_fd());
         // SAFETY: This is the process between `fork` and `exec`, and the parcel is mapped in it.
         unsafe { become_program(contents, pipe) }
     };
@@ -128,14 +128,9 @@ struct Contents {
 /// A mapping of its own with all that is needed once the heap is gone. The mapping is shared, so the kernel never
 /// merges it with its neighbors.
 #[derive(Debug)]
-struct Parcel {
-    start: NonNull<libc::c_void>,
-    bytes: usize,
-}
+struct Parcel(Mapping);
 
-// SAFETY: What the pointers point at is written before anyone else has them, and never again.
-unsafe impl Send for Parcel {}
-// SAFETY: As above.
+// SAFETY: The memory is written before anyone else has it, and never again.
 unsafe impl Sync for Parcel {}
 
 impl Parcel {
@@ -150,15 +145,8 @@ impl Parcel {
         // There are two numbers for each range and for their end, and one for each pointer and for both their ends.
         let numbers = 2 * (spare.len() + 1) + words.arguments.len() + words.environment.len() + 2;
         let bytes = FIRST + numbers * WORD + texts().map(<[u8]>::len).sum::<usize>();
-        // SAFETY: A new mapping at an address of the kernel's choice takes nothing from anyone.
-        let mapped = unsafe {
-            let protection = libc::PROT_READ | libc::PROT_WRITE;
-            let flags = libc::MAP_SHARED | libc::MAP_ANONYMOUS;
-            libc::mmap(std::ptr::null_mut(), bytes, protection, flags, -1, 0)
-        };
-        if mapped == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
+        let memory = Mapping::with(bytes, libc::MAP_SHARED | libc::MAP_ANONYMOUS, -1)?;
+        let mapped = memory.start().as_ptr();
         let numbers_at = mapped.addr() + FIRST;
         let mut next = numbers_at + numbers * WORD;
         let places = texts().map(|text| {
@@ -192,16 +180,7 @@ impl Parcel {
             std::ptr::copy_nonoverlapping(content.as_ptr(), at(0).cast(), content.len());
             std::ptr::copy_nonoverlapping(text.as_ptr(), at(content.len()).cast(), text.len());
         }
-        // SAFETY: The kernel maps nothing at null unless asked to.
-        let start = unsafe { NonNull::new_unchecked(mapped) };
-        Ok(Parcel { start, bytes })
-    }
-}
-
-impl Drop for Parcel {
-    fn drop(&mut self) {
-        // SAFETY: The mapping is ours, and the pointers into it go with it.
-        unsafe { libc::munmap(self.start.as_ptr(), self.bytes) };
+        Ok(Parcel(memory))
     }
 }
 
@@ -223,7 +202,8 @@ fn spare_of(maps: &str, here: usize, thread_local: usize) -> (Vec<Range<usize>>,
     let (mut heap, mut of_files, mut stack) = (Vec::new(), Vec::new(), None);
     // The end of the last mapping of a file.
     let mut file_end = 0;
-    for Mapping { start, end, access, offset, path } in Mapping::all(maps) {
+    for one in mapping::Mapping::all(maps) {
+        let mapping::Mapping { start, end, access, offset, path } = one;
         // Addresses of this process fit its `usize`.
         let (start, end) = (start as usize, end as usize);
         let has = |address| (start..end).contains(&address);

@@ -3,18 +3,16 @@
 //!
 //! The program break belongs to this process's malloc, so it is moved in a child that does nothing else.
 
-use std::io::{self, Read};
-use std::os::fd::AsRawFd;
-use std::ptr::NonNull;
+use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
-use rustix::process::Resource;
+use rustix::process::{Resource, Signal};
 use rustix::thread::{CpuSet, futex};
 use rustix::time::ClockId;
 
 use super::sample::{self, Attributes};
-use super::{Status, checked, nanoseconds, os_page_bytes, time, wait_for, wait4};
+use super::{Status, as_ending, in_child, nanoseconds, os_page_bytes, time, wait_for, wait4};
 
 /// Makes the cheapest system call that the C library does not answer by itself.
 pub(crate) fn system_call() {
@@ -28,66 +26,6 @@ pub(crate) fn faults_of_thread() -> u64 {
     // SAFETY: The pointer is to a local of the right type that lives through the call.
     unsafe { libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage) };
     u64::try_from(usage.ru_minflt).unwrap_or(0)
-}
-
-/// New memory that nobody has touched, unmapped when dropped.
-#[derive(Debug)]
-pub(crate) struct Mapping {
-    start: NonNull<u8>,
-    bytes: usize,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Pages {
-    /// OS pages, even where the kernel gives huge pages to every program.
-    Small,
-    /// Huge pages, where the kernel allows.
-    Huge,
-}
-
-impl Mapping {
-    /// Maps `bytes`, readable and writable.
-    pub(crate) fn new(bytes: usize) -> io::Result<Mapping> {
-        let protection = libc::PROT_READ | libc::PROT_WRITE;
-        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-        // SAFETY: A new mapping at an address of the kernel's choice takes nothing from anyone.
-        let start = unsafe { libc::mmap(std::ptr::null_mut(), bytes, protection, flags, -1, 0) };
-        if start == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::Other)?;
-        Ok(Mapping { start, bytes })
-    }
-
-    /// Asks for pages of this kind where nothing is touched yet.
-    pub(crate) fn ask_for(&self, pages: Pages) -> io::Result<()> {
-        let advice = match pages {
-            Pages::Small => libc::MADV_NOHUGEPAGE,
-            Pages::Huge => libc::MADV_HUGEPAGE,
-        };
-        // SAFETY: The range is this mapping's own; the advice changes no content.
-        let result = unsafe { libc::madvise(self.start.as_ptr().cast(), self.bytes, advice) };
-        checked(result).map(drop)
-    }
-
-    /// Writes to the byte at `offset`, which must lie within.
-    pub(crate) fn touch(&self, offset: usize) {
-        assert!(offset < self.bytes, "{offset} lies behind the mapping's {} bytes", self.bytes);
-        // SAFETY: The byte lies in the mapping, as was just checked, and nobody else knows of it.
-        unsafe { self.start.add(offset).write_volatile(1) };
-    }
-
-    /// The first offset from which the address is a multiple of `bytes`, a power of two.
-    pub(crate) fn aligned_offset(&self, bytes: usize) -> usize {
-        self.start.as_ptr().addr().wrapping_neg() & (bytes - 1)
-    }
-}
-
-impl Drop for Mapping {
-    fn drop(&mut self) {
-        // SAFETY: The mapping is ours, and nothing points into it any more.
-        unsafe { libc::munmap(self.start.as_ptr().cast(), self.bytes) };
-    }
 }
 
 /// Sleeps while `word` is `value`, at most for `patience`; may return earlier for no reason.
@@ -123,45 +61,48 @@ pub(crate) fn current_cpu() -> usize {
 /// Moves the program break of a child up by one OS page and back, `batches` times `pairs` times, and returns
 /// the nanoseconds of each batch.
 pub(crate) fn move_break_in_child(batches: u32, pairs: u32) -> io::Result<Vec<u64>> {
-    let (mut reader, writer) = io::pipe()?;
+    let (reader, writer) = io::pipe()?;
     let page = usize::try_from(os_page_bytes()).map_err(io::Error::other)?;
-    // SAFETY: The child calls only async-signal-safe functions and never returns from here.
-    let pid = checked(unsafe { libc::fork() })?;
-    if pid == 0 {
+    let act = || {
         // SAFETY: The process with a use for the break is the parent; this process has one thread and ends without
         // asking for memory.
         let begin = unsafe { libc::syscall(libc::SYS_brk, 0_usize) };
         let higher = begin.wrapping_add(page.cast_signed() as libc::c_long);
-        for _ in 0..batches {
-            let before = Clock::Cpu.nanoseconds();
-            let mut refused = false;
-            for _ in 0..pairs {
+        report(&writer, batches, Clock::Cpu, || {
+            (0..pairs).fold(true, |is_granted, _| {
                 // SAFETY: As above. The page is never touched.
-                refused |= unsafe { libc::syscall(libc::SYS_brk, higher) } != higher;
+                let moved = unsafe { libc::syscall(libc::SYS_brk, higher) };
                 // SAFETY: As above: back to where it was.
                 unsafe { libc::syscall(libc::SYS_brk, begin) };
-            }
-            if refused {
-                break;
-            }
-            let took = (Clock::Cpu.nanoseconds() - before).to_ne_bytes();
-            // SAFETY: The buffer is as long as it says.
-            unsafe { libc::write(writer.as_raw_fd(), took.as_ptr().cast(), took.len()) };
-        }
-        // SAFETY: Nothing is left to be done.
-        unsafe { libc::_exit(0) };
-    }
+                is_granted && moved == higher
+            })
+        });
+        0
+    };
+    // SAFETY: All of this is system calls.
+    let pid = unsafe { in_child(act) }?;
     drop(writer);
-    let mut times_bytes = Vec::new();
-    let read = reader.read_to_end(&mut times_bytes);
     wait_for(pid)?;
-    read?;
-    let took: Vec<u64> =
-        times_bytes.as_chunks().0.iter().map(|bytes| u64::from_ne_bytes(*bytes)).collect();
-    if took.is_empty() {
-        return Err(io::Error::from_raw_os_error(libc::ENOMEM));
+    let took = reported(reader)?;
+    if took.is_empty() { Err(io::Error::from_raw_os_error(libc::ENOMEM)) } else { Ok(took) }
+}
+
+/// Writes the nanoseconds of each of these batches into `pipe`, until one of them fails. Async-signal-safe if `batch`
+/// is; the pipe must have room.
+fn report(mut pipe: &PipeWriter, batches: u32, clock: Clock, mut batch: impl FnMut() -> bool) {
+    for _ in 0..batches {
+        let before = clock.nanoseconds();
+        if !batch() {
+            return;
+        }
+        let _ = pipe.write_all(&(clock.nanoseconds() - before).to_ne_bytes());
     }
-    Ok(took)
+}
+
+fn reported(mut pipe: PipeReader) -> io::Result<Vec<u64>> {
+    let mut bytes = Vec::new();
+    pipe.read_to_end(&mut bytes)?;
+    Ok(bytes.as_chunks().0.iter().map(|bytes| u64::from_ne_bytes(*bytes)).collect())
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -192,51 +133,29 @@ pub(crate) fn counted_calls_in_child(
     calls: u32,
     clock: Clock,
 ) -> io::Result<Vec<u64>> {
-    let (mut reader, writer) = io::pipe()?;
+    let (reader, writer) = io::pipe()?;
     let mut filter = super::calls::filter();
-    let program = libc::sock_fprog {
-        len: u16::try_from(filter.len() / size_of::<libc::sock_filter>())
-            .map_err(io::Error::other)?,
-        filter: filter.as_mut_ptr().cast(),
+    let act = || {
+        let prepared = super::trace::trace_me().and_then(|()| {
+            rustix::process::kill_process(rustix::process::getpid(), Signal::STOP)?;
+            super::calls::filter_own_calls(&mut filter)
+        });
+        if prepared.is_ok() {
+            report(&writer, batches, clock, || {
+                for _ in 0..calls {
+                    // SAFETY: Advice on no bytes changes nothing.
+                    unsafe { libc::syscall(libc::SYS_madvise, 0_usize, 0_usize, 0_usize) };
+                }
+                true
+            });
+        }
+        as_ending(prepared)
     };
-    // SAFETY: The child calls only async-signal-safe functions and never returns from here.
-    let pid = checked(unsafe { libc::fork() })?;
-    if pid == 0 {
-        let none = std::ptr::null_mut::<libc::c_void>();
-        // SAFETY: The requests take numbers; the program is as long as it says and was copied with the memory.
-        unsafe {
-            let traced = libc::ptrace(libc::PTRACE_TRACEME, 0, none, none) != -1
-                && libc::raise(libc::SIGSTOP) == 0
-                && libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
-                && libc::syscall(
-                    libc::SYS_seccomp,
-                    libc::SECCOMP_SET_MODE_FILTER,
-                    0,
-                    &raw const program,
-                ) == 0;
-            if !traced {
-                libc::_exit(*libc::__errno_location());
-            }
-        }
-        for _ in 0..batches {
-            let before = clock.nanoseconds();
-            for _ in 0..calls {
-                // SAFETY: Advice on no bytes changes nothing.
-                unsafe { libc::syscall(libc::SYS_madvise, 0_usize, 0_usize, 0_usize) };
-            }
-            let took = (clock.nanoseconds() - before).to_ne_bytes();
-            // SAFETY: The buffer is as long as it says.
-            unsafe { libc::write(writer.as_raw_fd(), took.as_ptr().cast(), took.len()) };
-        }
-        // SAFETY: Nothing is left to be done.
-        unsafe { libc::_exit(0) };
-    }
+    // SAFETY: All of this is system calls.
+    let pid = unsafe { in_child(act) }?;
     drop(writer);
-    let ended = answer_stops(pid);
-    let mut times_bytes = Vec::new();
-    reader.read_to_end(&mut times_bytes)?;
-    ended?.as_tried()?;
-    Ok(times_bytes.as_chunks().0.iter().map(|bytes| u64::from_ne_bytes(*bytes)).collect())
+    answer_stops(pid)?.as_tried()?;
+    reported(reader)
 }
 
 /// The time of a counting stop, in seconds: an estimate from few stops. Zeros where nothing may be counted.
@@ -286,16 +205,8 @@ fn answer_stops(pid: libc::pid_t) -> io::Result<Status> {
 ///
 /// The kernel's reason to refuse.
 pub fn try_tracing() -> io::Result<()> {
-    // SAFETY: The child calls only async-signal-safe functions and never returns from here.
-    let pid = checked(unsafe { libc::fork() })?;
-    if pid == 0 {
-        let none = std::ptr::null_mut::<libc::c_void>();
-        // SAFETY: The request ignores all else, and nothing of this process is left afterwards.
-        unsafe {
-            let result = libc::ptrace(libc::PTRACE_TRACEME, 0, none, none);
-            libc::_exit(if result == -1 { *libc::__errno_location() } else { 0 });
-        }
-    }
+    // SAFETY: This is one system call, and nothing of the child is left afterwards.
+    let pid = unsafe { in_child(|| as_ending(super::trace::trace_me())) }?;
     wait_for(pid)?.0.as_tried()
 }
 

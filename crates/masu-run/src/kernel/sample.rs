@@ -7,10 +7,10 @@
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
-use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::memory::Mapping;
 use super::{checked, os_page_bytes};
 
 /// Samples a second of CPU time, of each thread: a prime number, so that nothing runs in step with it.
@@ -315,16 +315,13 @@ fn configured_cpus() -> usize {
 
 #[derive(Debug)]
 struct Ring {
-    start: NonNull<u8>,
+    memory: Mapping,
     /// Bytes of the page in front.
     front: usize,
     /// Bytes of records, a power of two.
     bytes: usize,
     event: OwnedFd,
 }
-
-// SAFETY: The memory belongs to the ring and not to a thread, and the reader has the ring by `&mut`.
-unsafe impl Send for Ring {}
 
 impl Ring {
     /// The places in `perf_event_mmap_page` of the kernel's write position and of the read position.
@@ -337,23 +334,8 @@ impl Ring {
     fn of(event: OwnedFd) -> io::Result<Ring> {
         let front = usize::try_from(os_page_bytes()).map_err(io::Error::other)?;
         let bytes = Ring::BYTES.max(front);
-        let protection = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: A new mapping at an address of the kernel's choice takes nothing from anyone.
-        let start = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                front + bytes,
-                protection,
-                libc::MAP_SHARED,
-                event.as_raw_fd(),
-                0,
-            )
-        };
-        if start == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::Other)?;
-        Ok(Ring { start, front, bytes, event })
+        let memory = Mapping::with(front + bytes, libc::MAP_SHARED, event.as_raw_fd())?;
+        Ok(Ring { memory, front, bytes, event })
     }
 
     /// Sends the samples of another event of the same CPU to this ring.
@@ -369,7 +351,7 @@ impl Ring {
     fn counter(&self, at: usize) -> &AtomicU64 {
         // SAFETY: Both counters lie in the first page, aligned, for as long as the ring is mapped; the kernel
         // writes to one of them at any time, so it is read as an atomic.
-        unsafe { AtomicU64::from_ptr(self.start.as_ptr().add(at).cast()) }
+        unsafe { AtomicU64::from_ptr(self.memory.start().as_ptr().add(at).cast()) }
     }
 
     fn next(&mut self, record: &mut Vec<u8>) -> bool {
@@ -396,15 +378,8 @@ impl Ring {
             let place = from.wrapping_add(offset as u64) as usize & mask;
             // SAFETY: The place lies within the records, which are mapped; the kernel does not write there before
             // it learns that this was read.
-            to.push(unsafe { self.start.add(self.front + place).read() });
+            to.push(unsafe { self.memory.start().add(self.front + place).read() });
         }
-    }
-}
-
-impl Drop for Ring {
-    fn drop(&mut self) {
-        // SAFETY: The mapping is ours, and nothing points into it any more.
-        unsafe { libc::munmap(self.start.as_ptr().cast(), self.front + self.bytes) };
     }
 }
 

@@ -110,12 +110,32 @@ pub(crate) fn go_on(pid: libc::pid_t, signal: i32) {
     let _ = ask(libc::PTRACE_CONT as libc::c_uint, pid, signal as usize);
 }
 
+/// Makes the calling thread one that its parent traces. Async-signal-safe.
+pub(super) fn trace_me() -> io::Result<()> {
+    ask(libc::PTRACE_TRACEME as libc::c_uint, 0, 0)
+}
+
 /// A tracing request that takes a number and no address.
 pub(super) fn ask(request: libc::c_uint, thread: libc::pid_t, number: usize) -> io::Result<()> {
-    let none = std::ptr::null_mut::<libc::c_void>();
     let number = std::ptr::without_provenance_mut::<libc::c_void>(number);
     // SAFETY: The requests of these files take a number in place of the last pointer and ignore the other.
-    let result = unsafe { libc::ptrace(request as _, thread, none, number) };
+    unsafe { request_with(request, thread, 0, number) }
+}
+
+/// A tracing request, with what the kernel takes as its address and its data.
+///
+/// # Safety
+///
+/// - `data` is as the request wants it: a number, or a pointer to as many bytes as the kernel writes.
+pub(super) unsafe fn request_with(
+    request: libc::c_uint,
+    thread: libc::pid_t,
+    address: usize,
+    data: *mut libc::c_void,
+) -> io::Result<()> {
+    let address = std::ptr::without_provenance_mut::<libc::c_void>(address);
+    // SAFETY: The data are as wanted (the condition), and the address is a number.
+    let result = unsafe { libc::ptrace(request as _, thread, address, data) };
     checked(if result == -1 { -1 } else { 0 }).map(drop)
 }
 
@@ -123,13 +143,10 @@ pub(super) fn ask(request: libc::c_uint, thread: libc::pid_t, number: usize) -> 
 /// before.
 pub(crate) fn event_message(pid: libc::pid_t) -> io::Result<libc::pid_t> {
     let mut message: libc::c_ulong = 0;
-    let none = std::ptr::null_mut::<libc::c_void>();
+    let request = libc::PTRACE_GETEVENTMSG as libc::c_uint;
     // SAFETY: The kernel writes one `unsigned long` to the pointer, which is to a local of that
     // type.
-    let result = unsafe {
-        libc::ptrace(libc::PTRACE_GETEVENTMSG, pid, none, (&raw mut message).cast::<libc::c_void>())
-    };
-    checked(if result == -1 { -1 } else { 0 })?;
+    unsafe { request_with(request, pid, 0, (&raw mut message).cast()) }?;
     libc::pid_t::try_from(message).map_err(io::Error::other)
 }
 
@@ -180,13 +197,5 @@ fn transfer(request: libc::c_uint, pid: libc::pid_t, registers: &mut Registers) 
     let mut area =
         libc::iovec { iov_base: registers.as_mut_ptr().cast(), iov_len: size_of_val(registers) };
     // SAFETY: The area is as long as it says, and the array it points to lives through the call.
-    let result = unsafe {
-        libc::ptrace(
-            request as _,
-            pid,
-            GENERAL as *mut libc::c_void,
-            (&raw mut area).cast::<libc::c_void>(),
-        )
-    };
-    checked(if result == -1 { -1 } else { 0 }).map(drop)
+    unsafe { request_with(request, pid, GENERAL, (&raw mut area).cast()) }
 }

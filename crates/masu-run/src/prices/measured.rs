@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 
 use super::{BATCHES, Service, sample};
 use crate::kernel;
-use crate::kernel::prices::{self as door, Clock, Mapping, Pages};
+use crate::kernel::memory::{Mapping, Pages};
+use crate::kernel::prices::{self as door, Clock};
 use crate::kernel::terminal::terminal;
 
 const HUGE_PAGE: usize = 2 << 20;
