@@ -151,6 +151,15 @@ impl Default for Ending {
     }
 }
 
+impl From<Status> for Ending {
+    fn from(status: Status) -> Ending {
+        match status {
+            Status::Exited(code) => Ending::Exited(code),
+            Status::Signalled(signal) => Ending::Signalled(signal),
+        }
+    }
+}
+
 impl fmt::Display for Ending {
     /// The ending as a predicate: `returned 0`, `ran out of time`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -274,8 +283,18 @@ pub fn execute_watched(
     look: &mut dyn Look,
 ) -> Result<Run, Error> {
     let _alone = alone();
-    let (mut started, tree) = start(workload, variant, conditions, false)?;
-    let watched = started.watch(&tree, stop, look);
+    let (started, tree) = start(workload, variant, conditions, false)?;
+    watch_to_end(started, &tree, stop, look)
+}
+
+/// Watches a program until it and all that it started have ended.
+fn watch_to_end(
+    mut started: Started,
+    tree: &Tree,
+    stop: &Stop,
+    look: &mut dyn Look,
+) -> Result<Run, Error> {
+    let watched = started.watch(tree, stop, look);
     let (status, usage) = kernel::wait_for(tree.root).doing(|| "waiting for the program")?;
     Ok(assemble(watched?, status, usage.plus(tree.reap())))
 }
@@ -362,10 +381,7 @@ pub(crate) fn assemble(watched: Watched, status: Status, usage: Usage) -> Run {
     let cpu_s = usage.user_s + usage.sys_s;
     let Watched { queued_s, threads, interference, .. } = watched;
     Run {
-        ending: watched.cut.unwrap_or(match status {
-            Status::Exited(code) => Ending::Exited(code),
-            Status::Signalled(signal) => Ending::Signalled(signal),
-        }),
+        ending: watched.cut.unwrap_or_else(|| status.into()),
         wall_s: watched.wall.as_secs_f64(),
         user_s: usage.user_s,
         sys_s: usage.sys_s,

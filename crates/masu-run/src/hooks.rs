@@ -13,9 +13,8 @@ use std::time::Duration;
 
 use crate::error::Doing;
 use crate::execute::{Tree, alone};
-use crate::kernel::{self, Status};
 use crate::workload::unlinked_file;
-use crate::{Ending, Error, Stop};
+use crate::{Ending, Error, Stop, kernel, named};
 
 /// The interval at which a waiting hook checks whether it is to stop.
 const PATIENCE: Duration = Duration::from_millis(50);
@@ -35,22 +34,16 @@ pub struct Hooks {
     pub cleanup: Option<OsString>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Hook {
-    Setup,
-    Prepare,
-    Cleanup,
+named! {
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum Hook {
+        Setup = "setup",
+        Prepare = "prepare",
+        Cleanup = "cleanup",
+    }
 }
 
 impl Hook {
-    fn name(self) -> &'static str {
-        match self {
-            Hook::Setup => "setup",
-            Hook::Prepare => "prepare",
-            Hook::Cleanup => "cleanup",
-        }
-    }
-
     /// Runs `command` with `sh`, in `folder` if there is one, without input. Programs that it starts in the background
     /// go on and belong to no run. A stop kills it with all it has started, except the cleanup, because a stop leads to
     /// the cleanup.
@@ -93,11 +86,10 @@ impl Hook {
             tree.reap();
             return Err(Error::Stopped);
         }
-        let ending = match status {
-            Status::Exited(0) => return Ok(()),
-            Status::Exited(code) => Ending::Exited(code),
-            Status::Signalled(signal) => Ending::Signalled(signal),
-        };
+        let ending = Ending::from(status);
+        if ending == Ending::Exited(0) {
+            return Ok(());
+        }
         let reason = match last_line(&said) {
             Some(line) => format!("it {ending} and said: {line}"),
             None => format!("it {ending} and said nothing on standard error"),

@@ -4,7 +4,7 @@
 
 use std::ffi::CStr;
 use std::io;
-use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
@@ -66,16 +66,6 @@ pub fn effective_ids() -> (u32, u32) {
 pub(crate) fn has_capabilities(path: &Path) -> bool {
     let mut nothing: [u8; 0] = [];
     rustix::fs::getxattr(path, c"security.capability", &mut nothing).is_ok_and(|bytes| bytes > 0)
-}
-
-/// A second descriptor for the same open file, closed on exec.
-pub(crate) fn duplicate(descriptor: BorrowedFd<'_>) -> io::Result<OwnedFd> {
-    Ok(rustix::io::fcntl_dupfd_cloexec(descriptor, 3)?)
-}
-
-pub(crate) fn is_closed(descriptor: RawFd) -> bool {
-    // SAFETY: The call takes numbers only.
-    unsafe { libc::fcntl(descriptor, libc::F_GETFD) == -1 }
 }
 
 /// Opens a file of any kind without waiting, and makes no terminal this process's own.

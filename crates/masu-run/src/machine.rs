@@ -9,6 +9,8 @@ use crate::quantity::bytes;
 
 mod group;
 
+pub use group::{cpu_quota, memory_room, thread_room};
+
 /// The machine of a comparison. Facts that the machine does not tell are none.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Machine {
@@ -47,9 +49,7 @@ impl Machine {
             host_takes_free_memory: host_takes_free_memory(),
         }
     }
-}
 
-impl Machine {
     pub fn described(&self) -> Vec<(&'static str, String)> {
         let memory = self.memory_bytes.map(|size| bytes(size as f64));
         let host = "takes back free memory; before each run as much is touched as runs need";
@@ -86,22 +86,7 @@ pub fn host_takes_free_memory() -> bool {
 /// Memory in bytes that can be used without swapping, never more than control groups leave.
 pub fn memory_available() -> Option<u64> {
     let machine = memory("MemAvailable").or_else(|| memory("MemTotal"));
-    machine.into_iter().chain(group::room()).min()
-}
-
-/// The CPU time that control groups leave, in CPUs; none where they leave all.
-pub fn cpu_quota() -> Option<f64> {
-    group::cpus()
-}
-
-/// The bytes that control groups leave; none where they have no limit.
-pub fn memory_room() -> Option<u64> {
-    group::room()
-}
-
-/// The number of threads that control groups let start; none where they have no limit.
-pub fn thread_room() -> Option<u64> {
-    group::threads()
+    machine.into_iter().chain(memory_room()).min()
 }
 
 /// A figure of `/proc/meminfo` in bytes.

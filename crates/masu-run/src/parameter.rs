@@ -1,6 +1,6 @@
 //! Parameters: `-P NAME=A,B` puts each value in place of `{NAME}`, the program included.
 //!
-//! Only declared names and those of [`RESERVED`] are replaced, because many programs use braces (`awk '{print $1}'`,
+//! Only declared names and reserved ones are replaced, because many programs use braces (`awk '{print $1}'`,
 //! `find -exec {} +`). Values are put in once, from left to right, and not looked at again.
 
 use std::ffi::{OsStr, OsString};
@@ -12,7 +12,7 @@ use crate::{Error, Variant};
 
 /// Names that masu itself gives a value: the variant's label, the folder of a run, and for servers
 /// the port and the data folder.
-pub const RESERVED: [&str; 4] = ["variant", "scratch", "port", "dir"];
+const RESERVED: [&str; 4] = ["variant", "scratch", "port", "dir"];
 
 /// The values of `{NAME}` in one row or one table, in the order the parameters were declared.
 pub type Values = Vec<(String, String)>;

@@ -72,11 +72,11 @@ impl Input {
     /// [`Error::System`] when standard input cannot be read or the temporary file not written.
     pub fn own() -> Result<Input, Error> {
         let stdin = io::stdin();
-        if stdin.is_terminal() || crate::kernel::is_closed(stdin.as_raw_fd()) {
+        // A closed one was opened at the start of this process by the standard library, as `/dev/null`.
+        if stdin.is_terminal() {
             return Ok(Input::Empty);
         }
-        let descriptor =
-            crate::kernel::duplicate(stdin.as_fd()).doing(|| "reading standard input")?;
+        let descriptor = stdin.as_fd().try_clone_to_owned().doing(|| "reading standard input")?;
         Input::keep(File::from(descriptor))
     }
 

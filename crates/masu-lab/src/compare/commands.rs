@@ -67,7 +67,7 @@ impl<'a> Commands<'a> {
     /// The run of a row, made beside those of the other rows of the round, unless it was made with theirs.
     fn beside(&mut self, index: usize, stop: &Stop) -> Result<Run, Error> {
         if !self.made.iter().any(|(row, _)| *row == index) {
-            self.fresh.touch_for(self.round.len())?;
+            self.fresh.touch(self.round.len())?;
             let one = |row: &usize| {
                 let Row { variant, workload, .. } = &self.rows[*row];
                 let limits = self.limits.clone();
@@ -103,11 +103,11 @@ impl<'a> Commands<'a> {
         };
         let Some(scratch) = &self.scratch else {
             self.prepare(index, stop)?;
-            self.fresh.touch()?;
+            self.fresh.touch(1)?;
             return run(&self.rows[index], &conditions);
         };
         scratch.fresh(stop)?;
-        let prepared = self.prepare(index, stop).and_then(|()| self.fresh.touch());
+        let prepared = self.prepare(index, stop).and_then(|()| self.fresh.touch(1));
         let made = prepared.and_then(|()| run(&self.rows[index], &conditions));
         let removed = scratch.remove();
         let made = made?;

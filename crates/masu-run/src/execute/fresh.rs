@@ -27,19 +27,12 @@ impl Fresh {
         self.most = self.most.max(peak_rss_bytes);
     }
 
-    /// Touches as much as any run so far has needed, and a quarter more.
+    /// Touches as much as this many times any run so far has needed, and a quarter more.
     ///
     /// # Errors
     ///
     /// [`Error::System`] if the kernel starts no process for it.
-    pub fn touch(&self) -> Result<(), Error> {
-        self.touch_for(1)
-    }
-
-    /// # Errors
-    ///
-    /// As [`Fresh::touch`].
-    pub fn touch_for(&self, runs: usize) -> Result<(), Error> {
+    pub fn touch(&self, runs: usize) -> Result<(), Error> {
         let bytes = self.bytes(runs as u64, machine::memory_available().unwrap_or(0));
         if bytes == 0 {
             return Ok(());
@@ -81,7 +74,7 @@ mod tests {
 
     #[test]
     fn touching_waits_for_the_process_that_does_it() {
-        Fresh { host_takes: true, most: 1 << 20 }.touch().unwrap();
-        Fresh { host_takes: true, most: 0 }.touch().unwrap();
+        Fresh { host_takes: true, most: 1 << 20 }.touch(1).unwrap();
+        Fresh { host_takes: true, most: 0 }.touch(1).unwrap();
     }
 }

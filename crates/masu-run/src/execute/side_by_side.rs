@@ -8,7 +8,7 @@
 use std::sync::mpsc;
 use std::thread;
 
-use super::{Alone, Conditions, Run, Started, Tree, Unseen, alone, assemble, start};
+use super::{Alone, Conditions, Run, Started, Tree, Unseen, alone, start, watch_to_end};
 use crate::error::Doing;
 use crate::kernel::{self, prices};
 use crate::{Error, Stop, Variant, Workload};
@@ -43,19 +43,15 @@ pub fn execute_beside(wanted: &[Wanted<'_>], stop: &Stop) -> Result<Vec<Run>, Er
 
 fn watch_all(started: Vec<(Started, Tree)>, alone: &Alone, stop: &Stop) -> Result<Vec<Run>, Error> {
     thread::scope(|scope| {
-        let watch = |(mut started, tree): (Started, Tree)| {
+        let watch = |(started, tree): (Started, Tree)| {
             scope.spawn(move || {
                 alone.lend();
-                let watched = started.watch(&tree, stop, &mut Unseen);
-                let ended = kernel::wait_for(tree.root).doing(|| "waiting for the program");
-                let (status, usage) = ended?;
-                Ok(assemble(watched?, status, usage.plus(tree.reap())))
+                watch_to_end(started, &tree, stop, &mut Unseen)
             })
         };
         let watches: Vec<_> = started.into_iter().map(watch).collect();
         let joined = watches.into_iter().map(|watch| {
-            let run: Result<Run, Error> =
-                watch.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            let run = watch.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             run.map(|run| {
                 // The notes of a thread that stays on one CPU are about that CPU alone.
                 let (starved, queued_s, others_s, steal_s) = (false, None, None, None);

@@ -39,17 +39,17 @@ const MOUNT: &str = "/sys/fs/cgroup";
 
 /// The bytes that this process and its children can still take before a group's limit stops them; none where no group
 /// has a limit.
-pub(super) fn room() -> Option<u64> {
+pub fn memory_room() -> Option<u64> {
     room_in(&groups()?, Path::new(MOUNT))
 }
 
 /// The CPU time that groups leave to this process and its neighbors in them, in CPUs; none where no group has a quota.
-pub(super) fn cpus() -> Option<f64> {
+pub fn cpu_quota() -> Option<f64> {
     cpus_in(&groups()?, Path::new(MOUNT))
 }
 
 /// The number of threads that can still be started before a group's limit stops them; none where no group has a limit.
-pub(super) fn threads() -> Option<u64> {
+pub fn thread_room() -> Option<u64> {
     threads_in(&groups()?, Path::new(MOUNT))
 }
 

@@ -4,11 +4,10 @@
 //! which order each object is searched (`LD_DEBUG=scopes`): an object that is searched before the program was opened
 //! with that flag.
 
-use std::fs;
 use std::path::Path;
 
-use super::loader::folder;
-use crate::execute::{Conditions, execute_under};
+use super::loader::run_with_logs;
+use crate::execute::Conditions;
 use crate::{Libc, Limits, Stop, Variant, Workload};
 
 /// The first library that `workload` opens with that flag under `variant`, by name; none where there is none or nothing
@@ -22,15 +21,9 @@ pub fn culprit(
     if workload.program.libc != Libc::Glibc {
         return None;
     }
-    let folder = folder().ok()?;
-    let mut logged = variant.clone();
-    let log = folder.path().join("log").to_string_lossy().into_owned();
-    logged.variables.push(("LD_DEBUG".to_owned(), "scopes".to_owned()));
-    logged.variables.push(("LD_DEBUG_OUTPUT".to_owned(), log));
-    execute_under(workload, &logged, &Conditions::from(limits.clone()), stop).ok()?;
-    let logs = fs::read_dir(folder.path()).ok()?;
-    let texts = logs.flatten().filter_map(|entry| fs::read(entry.path()).ok());
-    texts.filter_map(|text| bound_deep(&String::from_utf8_lossy(&text))).next()
+    let conditions = Conditions::from(limits.clone());
+    let (_, logs) = run_with_logs(workload, variant, "scopes", &conditions, stop).ok()?;
+    logs.iter().find_map(|log| bound_deep(log))
 }
 
 /// The first object that `log` says is searched before the program is, with the C library among its dependencies, by its

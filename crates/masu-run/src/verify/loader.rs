@@ -4,10 +4,7 @@
 //! `malloc` was called; programs without such a log (static ones, or with another environment) stay unknown.
 
 use std::fs;
-use std::io;
 use std::path::Path;
-
-use tempfile::TempDir;
 
 use super::Evidence;
 use crate::error::Doing;
@@ -31,12 +28,7 @@ pub(super) fn run_logged(
                 .to_owned(),
         });
     }
-    let folder = folder().doing(|| "creating a folder for the loader's log")?;
-    let mut logged = variant.clone();
-    let log = folder.path().join("log").to_string_lossy().into_owned();
-    logged.variables.push(("LD_DEBUG".to_owned(), "bindings".to_owned()));
-    logged.variables.push(("LD_DEBUG_OUTPUT".to_owned(), log));
-    let run = execute_under(workload, &logged, conditions, stop)?;
+    let (run, logs) = run_with_logs(workload, variant, "bindings", conditions, stop)?;
     let mut evidence = Evidence {
         notes: vec![
             "tracing is not permitted here, so the loader's log was read instead; it proves less: \
@@ -45,9 +37,8 @@ pub(super) fn run_logged(
         ],
         ..Evidence::default()
     };
-    for entry in fs::read_dir(folder.path()).into_iter().flatten().flatten() {
-        let text = fs::read(entry.path()).unwrap_or_default();
-        match read_log(&String::from_utf8_lossy(&text), &library.to_string_lossy()) {
+    for log in logs {
+        match read_log(&log, &library.to_string_lossy()) {
             None => {}
             Some((name, Ok(()))) => evidence.served.push(name),
             Some((name, Err(reason))) => evidence.not_served.push(format!("{name}: {reason}")),
@@ -79,6 +70,22 @@ pub(super) fn read_log(log: &str, library: &str) -> Option<(String, Result<(), S
     Some((name.to_owned(), found))
 }
 
-pub(super) fn folder() -> io::Result<TempDir> {
-    tempfile::Builder::new().prefix("masu-loader-log-").tempdir()
+/// Runs `workload` once under `variant`, and returns what glibc's loader logs of this `subject` in each process.
+pub(super) fn run_with_logs(
+    workload: &Workload,
+    variant: &Variant,
+    subject: &str,
+    conditions: &Conditions,
+    stop: &Stop,
+) -> Result<(Run, Vec<String>), Error> {
+    let folder = tempfile::Builder::new().prefix("masu-loader-log-").tempdir();
+    let folder = folder.doing(|| "creating a folder for the loader's log")?;
+    let mut logged = variant.clone();
+    let log = folder.path().join("log").to_string_lossy().into_owned();
+    logged.variables.push(("LD_DEBUG".to_owned(), subject.to_owned()));
+    logged.variables.push(("LD_DEBUG_OUTPUT".to_owned(), log));
+    let run = execute_under(workload, &logged, conditions, stop)?;
+    let files = fs::read_dir(folder.path()).into_iter().flatten().flatten();
+    let logs = files.filter_map(|file| fs::read(file.path()).ok());
+    Ok((run, logs.map(|log| String::from_utf8_lossy(&log).into_owned()).collect()))
 }
