@@ -20,16 +20,17 @@ const HUGE_PAGE: usize = 2 << 20;
 pub(super) fn batches(service: Service) -> io::Result<(u32, Vec<f64>)> {
     let (batch, took) = match service {
         Service::SystemCall => (2_000, worked(2_000, system_call)?),
-        Service::PageFault => (256, sample(|| faults(256))?),
-        Service::PageReturn => (256, sample(|| returns(256))?),
+        Service::PageFault => (256, sample(|| Ok(faults_and_returns(256)?.0))?),
+        Service::PageReturn => (256, sample(|| Ok(faults_and_returns(256)?.1))?),
         Service::HugePageFault => (4, sample(|| huge_faults(4))?),
         Service::BreakPair => (200, break_pairs(200)?),
         Service::MapPair => (200, worked(200, || Mapping::new(256 << 10).map(drop))?),
         Service::Thread => (10, repeated(10, start_and_join)?),
         Service::ContextSwitch => (400, sample(|| switches(400))?),
         Service::FutexWake => (50, sample(|| wakes(50))?),
-        Service::SmallWrite => (1_000, small_writes(1_000)?),
-        Service::TerminalWrite => (100, terminal_writes(100)?),
+        Service::SmallWrite => (1_000, small_writes(1_000, io::pipe()?, LINE.len())?),
+        // A terminal shows the end of a line as two bytes.
+        Service::TerminalWrite => (100, small_writes(100, terminal()?, LINE.len() + 1)?),
         Service::CountedCall => (400, counted_calls(400, Clock::Wall)?),
         Service::CountedCallCpu => (400, counted_calls(400, Clock::Cpu)?),
     };
@@ -80,8 +81,8 @@ fn nanoseconds(time: Duration) -> f64 {
     time.as_nanos() as f64
 }
 
-/// Touches this many OS pages for the first time.
-fn faults(count: usize) -> io::Result<f64> {
+/// Touches this many OS pages for the first time and gives them back; returns the nanoseconds of each.
+fn faults_and_returns(count: usize) -> io::Result<(f64, f64)> {
     let page = usize::try_from(kernel::os_page_bytes()).map_err(io::Error::other)?;
     let memory = Mapping::new(count * page)?;
     // A kernel without huge pages refuses, and has small ones anyway.
@@ -90,48 +91,26 @@ fn faults(count: usize) -> io::Result<f64> {
     for index in 0..count {
         memory.touch(index * page);
     }
-    Ok(began.nanoseconds())
-}
-
-/// Gives back this many OS pages that were touched.
-fn returns(count: usize) -> io::Result<f64> {
-    let page = usize::try_from(kernel::os_page_bytes()).map_err(io::Error::other)?;
-    let memory = Mapping::new(count * page)?;
-    let _ = memory.ask_for(Pages::Small);
-    for index in 0..count {
-        memory.touch(index * page);
-    }
+    let faults = began.nanoseconds();
     let began = Work::begin();
     drop(memory);
-    Ok(began.nanoseconds())
+    Ok((faults, began.nanoseconds()))
 }
 
-/// Writes this many times into a pipe that is emptied between batches; the writes of a batch must fit into the pipe.
-fn small_writes(count: u32) -> io::Result<Vec<f64>> {
-    const PIECE: [u8; 16] = [b'x'; 16];
-    let (mut reader, mut writer) = io::pipe()?;
-    let mut read = vec![0; PIECE.len() * count as usize];
+const LINE: &[u8; 16] = b"xxxxxxxxxxxxxxx\n";
+
+/// Writes a line this many times to one end of something that is emptied from the other end between batches, where a
+/// line has `shown_bytes`; the writes of a batch must fit.
+fn small_writes(
+    count: u32,
+    (mut shown, mut written): (impl Read, impl Write),
+    shown_bytes: usize,
+) -> io::Result<Vec<f64>> {
+    let mut read = vec![0; shown_bytes * count as usize];
     sample(|| {
         let began = Instant::now();
         for _ in 0..count {
-            writer.write_all(&PIECE)?;
-        }
-        let took = nanoseconds(began.elapsed());
-        reader.read_exact(&mut read)?;
-        Ok(took)
-    })
-}
-
-/// Writes this many lines to a terminal that is emptied between batches.
-fn terminal_writes(count: u32) -> io::Result<Vec<f64>> {
-    const LINE: &[u8; 16] = b"xxxxxxxxxxxxxxx\n";
-    let (mut shown, mut terminal) = terminal()?;
-    // A terminal shows the end of a line as two bytes.
-    let mut read = vec![0; (LINE.len() + 1) * count as usize];
-    sample(|| {
-        let began = Instant::now();
-        for _ in 0..count {
-            terminal.write_all(LINE)?;
+            written.write_all(LINE)?;
         }
         let took = nanoseconds(began.elapsed());
         shown.read_exact(&mut read)?;
