@@ -301,8 +301,9 @@ impl Finder {
     fn add_system(&mut self) {
         let candidates =
             known::folders().into_iter().map(|folder| (folder.join("libc.so.6"), Libc::Glibc));
-        let musl = known::musl_loaders().into_iter().map(|path| (path, Libc::Musl));
-        for (path, libc) in candidates.chain(musl) {
+        // musl's loader is its C library too.
+        let musl = format!("/lib/ld-musl-{}.so.1", std::env::consts::ARCH);
+        for (path, libc) in candidates.chain([(PathBuf::from(musl), Libc::Musl)]) {
             if Image::read(&path).is_ok_and(|image| image.defines("malloc")) {
                 let name = if libc == Libc::Glibc { "glibc" } else { "musl" };
                 self.add(Allocator {

@@ -33,6 +33,12 @@ impl Stat {
     }
 }
 
+/// The numbers among the names in a folder: of the processes in `/proc`, of a process's threads in `/proc/PID/task`.
+pub(crate) fn numbers<T: FromStr>(folder: &str) -> impl Iterator<Item = T> + use<T> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
 /// The value behind `name` in lines such as those of `status`: `Name: value`.
 pub fn value<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)

@@ -15,6 +15,7 @@ mod system;
 pub use observer::{Observation, Observer, Rates, Thread};
 pub use system::{hidden, mappings};
 
+use crate::proc_files;
 use reach::Reach;
 
 /// A process that has a statistics page.
@@ -32,7 +33,7 @@ pub const VARIABLE: &str = "MASU_STATISTICS_PAGE";
 
 /// The processes that have a statistics page and that this user may look into, by number.
 pub fn find() -> Vec<Found> {
-    let mut found: Vec<Found> = system::processes()
+    let mut found: Vec<Found> = proc_files::numbers("/proc")
         .filter(|pid| Reach::find(*pid).is_ok_and(|reach| reach.read().is_ok()))
         .map(|pid| Found { pid, name: system::name(pid), command: system::command(pid) })
         .collect();

@@ -11,15 +11,6 @@ use masu_run::calls::{self, Call, Calls};
 use masu_run::execute::{Conditions, execute};
 use masu_run::{Catalogue, Ending, Input, Limits, Places, Run, Stop, Variant, Workload};
 
-/// The folder of the files that the tests compile and write.
-struct Folder(tempfile::TempDir);
-
-impl Folder {
-    fn new() -> Folder {
-        Folder(tempfile::tempdir().unwrap())
-    }
-}
-
 fn workload(words: Vec<OsString>) -> (Workload, Variant) {
     let workload = Workload::new(words, Input::Empty).unwrap();
     let catalogue = Catalogue::find(&Places::default());
@@ -58,12 +49,12 @@ fn by_strace(table: &Path, words: &[OsString]) -> HashMap<String, u64> {
 
 #[test]
 fn a_shells_processes_are_counted_as_strace_counts_them() {
-    let folder = Folder::new();
+    let folder = tempfile::tempdir().unwrap();
     // No child ends while the shell makes another: a signal makes `clone` begin again.
     let script = "for i in 1 2 3; do /bin/echo $i; done; cat /dev/zero | head -c 1; (exit 3); \
                   no-such-program; true";
     let (_, counted) = counted(shell(script));
-    let strace = by_strace(&folder.0.path().join("table"), &shell(script));
+    let strace = by_strace(&folder.path().join("table"), &shell(script));
     for call in [Call::Mmap, Call::Brk, Call::Clone, Call::Fork, Call::Vfork, Call::Execve] {
         let expected = strace.get(call.name()).copied().unwrap_or(0);
         assert_eq!(counted.total.of(call), expected, "{}: {strace:?}", call.name());
@@ -75,8 +66,8 @@ fn a_shells_processes_are_counted_as_strace_counts_them() {
 
 #[test]
 fn nothing_in_the_tree_gets_more_rights() {
-    let folder = Folder::new();
-    let status = folder.0.path().join("status");
+    let folder = tempfile::tempdir().unwrap();
+    let status = folder.path().join("status");
     let (_, _) =
         counted(shell(&format!("grep NoNewPrivs /proc/self/status > {}", status.display())));
     let status = fs::read_to_string(status).unwrap();
@@ -89,8 +80,8 @@ fn a_program_that_runs_without_its_rights_is_named() {
         eprintln!("skipped: only root makes a program with the rights of somebody else");
         return;
     }
-    let folder = Folder::new();
-    let program = folder.0.path().join("with-rights");
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("with-rights");
     fs::copy("/bin/true", &program).unwrap();
     let script = format!("chown 65534 {0} && chmod 4755 {0}", program.display());
     assert_eq!(run(shell(&script)).ending, Ending::Exited(0));

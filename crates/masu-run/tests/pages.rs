@@ -3,9 +3,8 @@
 //! It relies on the kernel's files in memory, which it makes and maps as masu does. Whatever they
 //! hold, a reader gets an answer within the time that is given to a page that is being written.
 
-use std::ffi::CStr;
 use std::fs::File;
-use std::os::fd::FromRawFd;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,8 +14,9 @@ use std::thread;
 use masu_run::Error;
 use masu_run::process::Observer;
 use masu_run::process::page::PAGE_BYTES;
+use rustix::fs::MemfdFlags;
 
-const NAME: &CStr = c"masu-statistics";
+const NAME: &str = "masu-statistics";
 
 /// A file in memory that is mapped, until this is dropped.
 struct Mapped {
@@ -26,11 +26,8 @@ struct Mapped {
 
 impl Mapped {
     fn holding(bytes: &[u8]) -> Mapped {
-        // SAFETY: The name is a string.
-        let descriptor = unsafe { libc::memfd_create(NAME.as_ptr(), libc::MFD_CLOEXEC) };
-        assert!(descriptor >= 0, "{}", std::io::Error::last_os_error());
-        // SAFETY: The descriptor was made just now, for this alone.
-        let file = unsafe { File::from_raw_fd(descriptor) };
+        let descriptor = rustix::fs::memfd_create(NAME, MemfdFlags::CLOEXEC).unwrap();
+        let file = File::from(descriptor);
         file.set_len(PAGE_BYTES as u64).unwrap();
         // SAFETY: A new mapping that replaces nothing; nobody reads through it.
         let start = unsafe {
@@ -39,7 +36,7 @@ impl Mapped {
                 PAGE_BYTES,
                 libc::PROT_READ,
                 libc::MAP_SHARED,
-                descriptor,
+                file.as_raw_fd(),
                 0,
             )
         };

@@ -171,14 +171,14 @@ impl<'a> Bounded<'a> {
     }
 
     pub(super) fn finish(self) -> Calls {
-        let unseen = self.shares.unseen();
+        let unseen = self.shares.unseen;
         let seen = self.kinds.calls() as f64 - unseen.calls;
-        let sampled = self.duty.samples_from_s().map(|from_s| Sampling {
+        let sampled = self.duty.samples_from_s.map(|from_s| Sampling {
             from_s,
             share: self.shares.seen(),
             calls_least: seen + unseen.least,
             calls_most: seen + unseen.most,
-            unseen_sys_s: self.shares.unseen_sys_s(),
+            unseen_sys_s: self.shares.unseen_sys_s,
             paused_s: self.duty.paused_s(self.began.elapsed().as_secs_f64()),
         });
         let saw_all = self.sees_all && sampled.is_none();
@@ -194,8 +194,8 @@ impl<'a> Bounded<'a> {
 
     fn turn(&mut self) {
         let now_s = self.began.elapsed().as_secs_f64();
-        if self.duty.samples_from_s().is_none() && self.duty.stops().is_multiple_of(ASKED_EVERY) {
-            self.duty.waited(waited_s() - self.waited_before_s);
+        if self.duty.samples_from_s.is_none() && self.duty.stops.is_multiple_of(ASKED_EVERY) {
+            self.duty.waited_s = waited_s() - self.waited_before_s;
         }
         // A filter's stops cannot be left out.
         if !self.sees_all || !self.duty.turn(now_s) {
@@ -221,7 +221,7 @@ impl<'a> Bounded<'a> {
         let is_open = self.duty.is_open();
         let meter = || CallMeter::start(self.tracepoint.as_ref()?.as_ref().ok()?, pid).ok();
         let thread = self.threads.entry(pid).or_insert_with(|| Thread::new(is_open, meter()));
-        if thread.windows.is_followed() == is_open {
+        if thread.windows.is_followed == is_open {
             return;
         }
         if thread.meter.is_none() {
@@ -309,7 +309,8 @@ fn progress_of(process: Pid, thread: Pid) -> Progress {
 
 impl Witness for Bounded<'_> {
     fn prepare(&mut self, root: Pid) -> io::Result<CallStops> {
-        if attach::tells_of_calls(root) {
+        // The root is stopped elsewhere than at a call, which is no error where the kernel tells of calls at all.
+        if attach::boundary(root).is_ok() {
             self.counter.meet(root);
             self.counter.note(root, Call::Execve);
             self.began = Instant::now();
@@ -329,9 +330,9 @@ impl Witness for Bounded<'_> {
     fn start(&mut self, pid: Pid, new: Pid) {
         self.counter.start(pid, new);
         if self.counter.live.len() > 1 {
-            self.duty.note_several_threads();
+            self.duty.has_several_threads = true;
         }
-        if self.duty.samples_from_s().is_some() {
+        if self.duty.samples_from_s.is_some() {
             let process = self.counter.process_of(new).unwrap_or(new);
             self.shared.wanted().threads.insert(new, process);
         }
@@ -349,11 +350,11 @@ impl Witness for Bounded<'_> {
 
     fn boundary(&mut self, pid: Pid) {
         self.counter.stopped(pid);
-        self.duty.note();
+        self.duty.stops += 1;
         self.turn();
         let boundary = attach::boundary(pid);
         let thread = self.threads.entry(pid).or_insert_with(|| Thread::new(true, None));
-        let (was_followed, is_open) = (thread.windows.is_followed(), self.duty.is_open());
+        let (was_followed, is_open) = (thread.windows.is_followed, self.duty.is_open());
         if was_followed {
             thread.windows.note(matches!(boundary, Ok(Boundary::Begins(_))), is_open);
         }
@@ -367,7 +368,7 @@ impl Witness for Bounded<'_> {
         let is_ours = self.shared.wanted().halted.remove(&pid);
         if is_ours {
             self.counter.stopped(pid);
-            self.duty.note();
+            self.duty.stops += 1;
             self.turn();
         }
         is_ours
@@ -376,7 +377,7 @@ impl Witness for Bounded<'_> {
     fn leaves(&mut self, pid: Pid) {
         let process = self.counter.process_of(pid).unwrap_or(pid);
         let Some(thread) = self.threads.get_mut(&pid) else { return };
-        if self.duty.samples_from_s().is_some() {
+        if self.duty.samples_from_s.is_some() {
             let now = thread.progress(process, pid);
             let times = thread.windows.end(now, &mut self.shares);
             self.stands_for(pid, times);

@@ -11,9 +11,9 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use super::Pid;
+use super::locks::is_malloc;
 use crate::kernel::calls::CalledFrom;
 use crate::mapping::{Mapping, maps};
-use crate::program::elf::is_malloc_library;
 
 /// The most processes that are known at once; all are forgotten when there are more.
 const KEPT_MAX: usize = 64;
@@ -86,9 +86,8 @@ fn mappings(maps: &str) -> Vec<(Range<u64>, bool)> {
 /// True if a file is a C library, its loader or a malloc.
 fn is_library(path: &Path) -> bool {
     let Some(name) = path.file_name().and_then(|name| name.to_str()) else { return false };
-    let masu = name.strip_prefix("libmasu").is_some_and(|rest| rest.starts_with(['.', '-']));
     let known = ["libc.so", "libc-2.", "ld-linux", "ld-2.", "ld-musl", "libc.musl", "libpthread"];
-    masu || is_malloc_library(name) || known.iter().any(|known| name.starts_with(known))
+    is_malloc(name) || known.iter().any(|known| name.starts_with(known))
 }
 
 #[cfg(test)]

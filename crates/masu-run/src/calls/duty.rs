@@ -47,13 +47,17 @@ pub(super) struct Duty {
     a_second: f64,
     /// The start of the phase, in seconds.
     since_s: f64,
-    stops: u64,
-    waited_s: f64,
-    samples_from_s: Option<f64>,
+    /// Stops since the start of the phase.
+    pub(super) stops: u64,
+    /// Seconds that the tracer has waited for a CPU since the start.
+    pub(super) waited_s: f64,
+    /// The time at which the program went over to samples, in seconds since the start.
+    pub(super) samples_from_s: Option<f64>,
     /// Seconds of pauses that are over, and of windows.
     paused_s: f64,
     windows_s: f64,
-    has_several_threads: bool,
+    /// True if there are several threads or processes.
+    pub(super) has_several_threads: bool,
 }
 
 impl Duty {
@@ -79,11 +83,6 @@ impl Duty {
         self.phase != Phase::Pause
     }
 
-    /// The time at which the program went over to samples, in seconds since the start.
-    pub(super) fn samples_from_s(&self) -> Option<f64> {
-        self.samples_from_s
-    }
-
     /// Seconds in which no calls were counted, until `now_s`.
     pub(super) fn paused_s(&self, now_s: f64) -> f64 {
         self.paused_s + if self.is_open() { 0.0 } else { now_s - self.since_s }
@@ -100,24 +99,6 @@ impl Duty {
     /// Seconds from the end of a window to the next.
     pub(super) fn pause_s(&self) -> f64 {
         if self.is_early() { EARLY_PAUSE_S } else { PAUSE_S }
-    }
-
-    pub(super) fn note(&mut self) {
-        self.stops += 1;
-    }
-
-    /// Notes the time that the tracer has waited for a CPU since the start.
-    pub(super) fn waited(&mut self, waited_s: f64) {
-        self.waited_s = waited_s;
-    }
-
-    /// Notes that there are several threads or processes.
-    pub(super) fn note_several_threads(&mut self) {
-        self.has_several_threads = true;
-    }
-
-    pub(super) fn stops(&self) -> u64 {
-        self.stops
     }
 
     /// Goes over to the next phase if it is time; true if it did.
@@ -159,7 +140,7 @@ mod tests {
             now_s += call_s;
             for _ in 0..if duty.is_open() { 2 } else { 0 } {
                 now_s += stop_s;
-                duty.note();
+                duty.stops += 1;
                 duty.turn(now_s);
             }
             duty.turn(now_s);
@@ -171,14 +152,14 @@ mod tests {
     fn a_program_of_few_calls_is_counted_whole() {
         let mut duty = Duty::new(STOP_S);
         run(&mut duty, STOP_S, 1e-3, 100_000);
-        assert_eq!(duty.samples_from_s(), None);
+        assert_eq!(duty.samples_from_s, None);
     }
 
     #[test]
     fn a_tracer_that_waits_for_a_cpu_goes_over_to_samples_soon() {
         let waits = |until_s: f64| {
             let mut duty = Duty::new(STOP_S);
-            duty.waited(1.5);
+            duty.waited_s = 1.5;
             duty.turn(until_s)
         };
         assert!(waits(0.3));
@@ -192,7 +173,7 @@ mod tests {
                 let mut duty = Duty::new(stop_s);
                 let took_s = run(&mut duty, stop_s, call_s, 5_000_000);
                 assert!(took_s < 3.0 * call_s * 5e6 + 2.0, "{stop_s}, {call_s}: {took_s}");
-                assert!(duty.samples_from_s().is_some());
+                assert!(duty.samples_from_s.is_some());
             }
         }
     }
@@ -202,15 +183,15 @@ mod tests {
         let pause_after = |windows: usize, several: bool| {
             let mut duty = Duty::new(STOP_S);
             if several {
-                duty.note_several_threads();
+                duty.has_several_threads = true;
             }
-            duty.waited(1.5);
+            duty.waited_s = 1.5;
             let mut now_s = 0.1;
             assert!(duty.turn(now_s));
             for _ in 0..windows {
                 now_s += 1.1 * duty.pause_s();
                 assert!(duty.turn(now_s) && duty.is_open());
-                (0..STOPS_MIN).for_each(|_| duty.note());
+                duty.stops += STOPS_MIN;
                 now_s += 1.1 * WINDOW_S;
                 assert!(duty.turn(now_s) && !duty.is_open());
             }
@@ -223,13 +204,11 @@ mod tests {
     #[test]
     fn a_window_waits_for_threads_that_hardly_come_to_a_call_but_not_for_long() {
         let mut duty = Duty::new(STOP_S);
-        duty.waited(1.5);
+        duty.waited_s = 1.5;
         assert!(duty.turn(0.1) && duty.turn(0.2) && duty.is_open());
-        for _ in 0..STOPS_MIN - 1 {
-            duty.note();
-        }
+        duty.stops = STOPS_MIN - 1;
         assert!(!duty.turn(0.25), "open for long enough, with too few stops");
-        duty.note();
+        duty.stops += 1;
         assert!(duty.turn(0.26) && !duty.is_open());
         assert!(duty.turn(0.4) && duty.turn(0.7) && !duty.is_open(), "none at all");
     }

@@ -164,8 +164,7 @@ impl LockOwners {
 /// library nor a malloc.
 fn owners(path: &Path) -> Option<(Owner, Owner)> {
     let name = path.file_name()?.to_str()?;
-    let masu = name.strip_prefix("libmasu").is_some_and(|rest| rest.starts_with(['.', '-']));
-    if masu || is_malloc_library(name) {
+    if is_malloc(name) {
         Some((Owner::Malloc, Owner::Malloc))
     } else if name.starts_with("libc.so") || name.starts_with("libc-2.") {
         Some((Owner::Malloc, Owner::CLibrary))
@@ -174,6 +173,12 @@ fn owners(path: &Path) -> Option<(Owner, Owner)> {
     } else {
         None
     }
+}
+
+/// True if the library with this file name is a malloc, masu among them.
+pub(super) fn is_malloc(name: &str) -> bool {
+    let masu = name.strip_prefix("libmasu").is_some_and(|rest| rest.starts_with(['.', '-']));
+    masu || is_malloc_library(name)
 }
 
 /// The malloc that a process with these mappings runs on: the library that is one, else that of the C library;

@@ -103,8 +103,9 @@ pub(super) struct Shares {
     stop_cpu_s: f64,
     seen_s: f64,
     unseen_s: f64,
-    unseen_sys_s: f64,
-    unseen: Estimate,
+    /// CPU seconds in the kernel while calls were not counted.
+    pub(super) unseen_sys_s: f64,
+    pub(super) unseen: Estimate,
     /// The work of threads that ended before a window met them; the calls of the next thread that ends stand for it.
     unmet: Progress,
 }
@@ -117,15 +118,6 @@ impl Shares {
     /// The share of the CPU time since samples began in which calls were counted.
     pub(super) fn seen(&self) -> f64 {
         self.seen_s / (self.seen_s + self.unseen_s).max(1e-9)
-    }
-
-    pub(super) fn unseen(&self) -> Estimate {
-        self.unseen
-    }
-
-    /// CPU seconds in the kernel while calls were not counted.
-    pub(super) fn unseen_sys_s(&self) -> f64 {
-        self.unseen_sys_s
     }
 
     /// Notes the unseen work of a thread.
@@ -153,7 +145,8 @@ struct Held {
 /// One thread.
 #[derive(Debug, Default)]
 pub(super) struct Windows {
-    is_followed: bool,
+    /// True while the thread is stopped at its calls.
+    pub(super) is_followed: bool,
     /// The progress when the thread was caught or let go.
     since: Progress,
     /// The unseen work that no calls stand for yet.
@@ -175,10 +168,6 @@ impl Windows {
     /// A thread that begins, at no progress; from `since` on the kernel may count its calls.
     pub(super) fn new(is_followed: bool, since: Progress) -> Windows {
         Windows { is_followed, since, ..Windows::default() }
-    }
-
-    pub(super) fn is_followed(&self) -> bool {
-        self.is_followed
     }
 
     /// Notes a stop, and if a call begins there; the stop at which the thread is let go belongs to no window.

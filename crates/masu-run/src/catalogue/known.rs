@@ -119,11 +119,6 @@ pub(super) fn folders() -> Vec<PathBuf> {
     folders
 }
 
-/// musl's loader, which is its C library too.
-pub(super) fn musl_loaders() -> Vec<PathBuf> {
-    vec![PathBuf::from(format!("/lib/ld-musl-{}.so.1", std::env::consts::ARCH))]
-}
-
 fn entries(folder: impl Into<PathBuf>) -> impl Iterator<Item = PathBuf> {
     fs::read_dir(folder.into()).into_iter().flatten().flatten().map(|entry| entry.path())
 }

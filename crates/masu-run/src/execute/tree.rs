@@ -186,8 +186,7 @@ pub fn name_with_pid(pid: Pid) -> String {
 }
 
 pub fn threads(pid: Pid) -> Vec<Pid> {
-    let entries = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
-    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+    proc_files::numbers(&format!("/proc/{pid}/task")).collect()
 }
 
 /// The processes whose parent is `pid`, zombies included.
@@ -210,9 +209,9 @@ fn listed_children(pid: Pid) -> Vec<Pid> {
 
 /// The same list, by asking every process of the machine for its parent.
 fn searched_children(parent: Pid) -> Vec<Pid> {
-    let all = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let pids = all.filter_map(|entry| entry.file_name().to_str()?.parse::<Pid>().ok());
-    pids.filter(|&pid| state_of(pid).is_some_and(|state| state.parent == parent)).collect()
+    proc_files::numbers("/proc")
+        .filter(|&pid| state_of(pid).is_some_and(|state| state.parent == parent))
+        .collect()
 }
 
 #[derive(Debug, Clone, Copy)]

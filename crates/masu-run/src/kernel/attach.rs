@@ -61,11 +61,6 @@ pub(crate) fn halt(process: libc::pid_t, thread: libc::pid_t) {
     unsafe { libc::syscall(libc::SYS_tgkill, process, thread, libc::SIGSTOP) };
 }
 
-/// True if the kernel reports at which call a stopped thread is; `thread` is stopped elsewhere.
-pub(crate) fn tells_of_calls(thread: libc::pid_t) -> bool {
-    boundary(thread).is_ok()
-}
-
 pub(crate) fn stops_processes(signal: i32) -> bool {
     [libc::SIGSTOP, libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU].contains(&signal)
 }

@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::page::{Cache, Class, Page, Total};
 use super::reach::Reach;
 use super::system;
-use crate::{Error, kernel};
+use crate::{Error, kernel, proc_files};
 
 /// Points of history that are kept.
 const HISTORY: usize = 512;
@@ -142,7 +142,7 @@ impl Observer {
 
     fn take_down(&mut self, page: Page) -> Observation {
         let now = Instant::now();
-        let resident_bytes = system::resident_bytes(self.pid);
+        let resident_bytes = proc_files::resident_bytes(&format!("/proc/{}", self.pid));
         if self.looks.is_multiple_of(HUGE_EVERY) {
             self.huge_bytes = system::huge_bytes(self.pid);
         }

@@ -11,11 +11,6 @@ use crate::{Error, kernel};
 /// The number of bytes after which names and lines are cut.
 const TEXT_BYTES: u64 = 4096;
 
-pub(super) fn processes() -> impl Iterator<Item = u32> {
-    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-}
-
 /// A small file whose length the process chooses, up to a limit.
 fn file(pid: u32, name: &str) -> Option<String> {
     let file = File::open(format!("/proc/{pid}/{name}")).ok()?;
@@ -57,10 +52,6 @@ pub(super) fn is_called(pid: u32, number: u64) -> bool {
         // The kernel has no namespaces.
         None => u64::from(pid) == number,
     }
-}
-
-pub(super) fn resident_bytes(pid: u32) -> Option<u64> {
-    proc_files::resident_bytes(&format!("/proc/{pid}"))
 }
 
 /// Bytes of the process that lie in huge pages. The kernel walks all memory of the process for that.
@@ -146,10 +137,13 @@ mod tests {
     #[test]
     fn this_process_is_known_to_itself() {
         let pid = std::process::id();
-        assert!(is_alive(pid) && processes().any(|other| other == pid));
+        assert!(is_alive(pid) && proc_files::numbers("/proc").any(|other: u32| other == pid));
         assert!(is_called(pid, u64::from(pid)) || !command(pid).is_empty());
         assert!(!name(pid).is_empty());
-        assert!(resident_bytes(pid).is_some_and(|bytes| bytes > 1 << 16));
+        assert!(
+            proc_files::resident_bytes(&format!("/proc/{pid}"))
+                .is_some_and(|bytes| bytes > 1 << 16)
+        );
         assert!(start(pid).is_some() && start(pid) == start(pid));
         assert!(!is_alive(u32::MAX) && start(u32::MAX).is_none());
     }

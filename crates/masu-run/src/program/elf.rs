@@ -161,11 +161,9 @@ impl Image {
         // A program with parts in C has a malloc too, for those.
         image.is_go =
             image.loader.is_none() && sections.section_by_name(endian, b".go.buildinfo").is_some();
-        for section in sections.iter() {
-            if let Some((entries, strings)) = section.dynamic(endian, data).map_err(broken)? {
-                let names = sections.strings(endian, data, strings).map_err(broken)?;
-                image.take_needed(endian, entries, &names);
-            }
+        if let Some((entries, strings)) = sections.dynamic(endian, data).map_err(broken)? {
+            let names = sections.strings(endian, data, strings).map_err(broken)?;
+            image.take_needed(endian, entries, &names);
         }
         for section in sections.iter() {
             let kind = section.sh_type(endian);

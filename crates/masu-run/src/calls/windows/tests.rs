@@ -88,7 +88,7 @@ impl Simulated {
     /// Works for this long; the thread may be caught while it does.
     fn work(&mut self, for_s: f64) {
         let at_s = self.opens_s - self.now_s;
-        if !self.windows.is_followed() && at_s < for_s {
+        if !self.windows.is_followed && at_s < for_s {
             // If the window was due while the thread slept, the thread is caught as soon as a check finds it at work.
             let into_s = if at_s > 0.0 { at_s } else { 0.01 * self.luck() };
             if into_s < for_s {
@@ -105,7 +105,7 @@ impl Simulated {
     fn call(&mut self, is_transfer: bool) {
         self.made += 1;
         self.progress.transfers += u64::from(is_transfer);
-        if self.windows.is_followed() {
+        if self.windows.is_followed {
             self.counted += 1;
             let in_window = self.now_s < self.closes_s;
             self.windows.note(true, in_window);
@@ -118,7 +118,7 @@ impl Simulated {
         }
         // The kernel counts the call behind the stop.
         self.progress.calls = self.progress.calls.map(|calls| calls + 1);
-        if self.windows.is_followed() {
+        if self.windows.is_followed {
             self.windows.note(false, false);
             self.stop();
         }
@@ -152,7 +152,7 @@ impl Simulated {
         let share = |calls: f64| calls / self.made as f64;
         // `counted` includes the calls that windows stood for.
         let all = (self.counted + times * (self.in_window + self.before)) as f64;
-        let Estimate { calls, least, most } = self.shares.unseen();
+        let Estimate { calls, least, most } = self.shares.unseen;
         (share(all), [share(all - calls + least), share(all - calls + most)])
     }
 }
@@ -264,7 +264,7 @@ fn what_only_cpu_time_among_stops_tells_is_uncertain() {
             thread.work(3e-7);
             thread.call(are_transfers);
         }
-        let Estimate { least, most, .. } = thread.shares.unseen();
+        let Estimate { least, most, .. } = thread.shares.unseen;
         most > 3.0 * least
     };
     assert!(rough(1_000_000, false) && !rough(1_000_000, true));
@@ -333,5 +333,5 @@ fn threads_that_no_window_met_are_counted_by_the_next_that_ends() {
     (0..20).for_each(|_| met.note(true, true));
     met.note(false, true);
     assert_eq!(met.end(at(20), &mut shares), 6);
-    assert_eq!(shares.unseen().calls, 120.0);
+    assert_eq!(shares.unseen.calls, 120.0);
 }
