@@ -109,6 +109,12 @@ pub fn about(duration: Duration) -> String {
 mod tests {
     use super::*;
 
+    fn assert_written(write: fn(f64) -> String, table: &[(f64, &str)]) {
+        for (value, text) in table {
+            assert_eq!(write(*value), *text);
+        }
+    }
+
     #[test]
     fn seconds_change_their_unit_where_digits_run_out() {
         let table = [
@@ -124,17 +130,7 @@ mod tests {
             (12.34, "12.34 s"),
             (123.4, "123 s"),
         ];
-        for (value, text) in table {
-            assert_eq!(seconds(value), text);
-        }
-    }
-
-    #[test]
-    fn a_share_of_nothing_has_no_sign() {
-        assert_eq!(
-            [percent(-0.0), percent(-0.000_4), percent(-0.001)],
-            ["0.0 %", "0.0 %", "-0.1 %"]
-        );
+        assert_written(seconds, &table);
     }
 
     #[test]
@@ -146,9 +142,7 @@ mod tests {
             (12_340.0, "12.3 µs"),
             (2_345_678.0, "2.35 ms"),
         ];
-        for (value, text) in table {
-            assert_eq!(nanoseconds(value), text);
-        }
+        assert_written(nanoseconds, &table);
     }
 
     #[test]
@@ -161,22 +155,18 @@ mod tests {
             (1.19 * 1_073_741_824.0, "1.19 GiB"),
             (5000.0 * 1_073_741_824.0, "5000 GiB"),
         ];
-        for (value, text) in table {
-            assert_eq!(bytes(value), text);
-        }
+        assert_written(bytes, &table);
     }
 
     #[test]
     fn counts_are_grouped_by_three() {
-        for (value, text) in [(0.0, "0"), (999.0, "999"), (1000.0, "1,000"), (1.5e7, "15,000,000")]
-        {
-            assert_eq!(count(value), text);
-        }
+        let table = [(0.0, "0"), (999.0, "999"), (1000.0, "1,000"), (1.5e7, "15,000,000")];
+        assert_written(count, &table);
     }
 
     #[test]
-    fn ratios_and_shares_keep_the_digits_that_matter() {
-        for (value, text) in [
+    fn ratios_shares_and_rates_keep_the_digits_that_matter() {
+        let ratios = [
             (0.8931, "0.893"),
             (0.9999, "1.000"),
             (1.0044, "1.004"),
@@ -188,33 +178,25 @@ mod tests {
             (0.0462, "0.046"),
             (0.000_431, "0.00043"),
             (0.000_999_6, "0.0010"),
-        ] {
-            assert_eq!(ratio(value), text);
-        }
-        for (value, text) in [(0.004, "0.4 %"), (0.02, "2 %"), (0.351, "35 %")] {
-            assert_eq!(percent(value), text);
-        }
-    }
-
-    #[test]
-    fn rates_keep_the_digits_that_matter() {
-        for (value, text) in [(0.0, "0.00/s"), (8.512, "8.51/s"), (85.12, "85.1/s")] {
-            assert_eq!(rate(value), text);
-        }
-        assert_eq!(rate(12_345.4), "12,345/s");
+        ];
+        assert_written(ratio, &ratios);
+        let shares = [(0.004, "0.4 %"), (0.02, "2 %"), (0.351, "35 %")];
+        assert_written(percent, &shares);
+        // A share of nothing has no sign.
+        assert_written(percent, &[(-0.0, "0.0 %"), (-0.000_4, "0.0 %"), (-0.001, "-0.1 %")]);
+        let rates = [(0.0, "0.00/s"), (8.512, "8.51/s"), (85.12, "85.1/s"), (12_345.4, "12,345/s")];
+        assert_written(rate, &rates);
     }
 
     #[test]
     fn durations_are_rough() {
         let table = [
-            (1, "a few seconds"),
-            (37, "about 40 seconds"),
-            (70, "about a minute"),
-            (360, "about 6 minutes"),
-            (7200, "about 2.0 hours"),
+            (1.0, "a few seconds"),
+            (37.0, "about 40 seconds"),
+            (70.0, "about a minute"),
+            (360.0, "about 6 minutes"),
+            (7200.0, "about 2.0 hours"),
         ];
-        for (value, text) in table {
-            assert_eq!(about(Duration::from_secs(value)), text);
-        }
+        assert_written(|seconds| about(Duration::from_secs_f64(seconds)), &table);
     }
 }

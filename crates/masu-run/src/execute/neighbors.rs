@@ -7,7 +7,7 @@
 
 use std::fs;
 
-use crate::{kernel, proc_files};
+use crate::kernel;
 
 /// The share of its time that a run may lose to neighbors: of the time its threads wanted a CPU, or
 /// of the whole where that is longer.
@@ -97,20 +97,17 @@ fn ticks_s(cpus: usize) -> f64 {
 
 impl Times {
     fn now() -> Option<Times> {
-        let allowed = fs::read_to_string("/proc/thread-self/status").ok()?;
-        let allowed = proc_files::value(&allowed, "Cpus_allowed_list")?;
-        Times::parse(&fs::read_to_string("/proc/stat").ok()?, &ranges(allowed)?)
+        let is_allowed = kernel::prices::allowed_cpus()?;
+        Times::parse(&fs::read_to_string("/proc/stat").ok()?, is_allowed)
     }
 
-    /// Adds up the lines of `/proc/stat` for the CPUs in `allowed`; none if it has no such line.
-    fn parse(stat: &str, allowed: &[(usize, usize)]) -> Option<Times> {
+    /// Adds up the lines of `/proc/stat` for the allowed CPUs; none if it has no such line.
+    fn parse(stat: &str, is_allowed: impl Fn(usize) -> bool) -> Option<Times> {
         let mut times = Times { busy_s: 0.0, steal_s: 0.0, cpus: 0 };
         for line in stat.lines() {
             let mut words = line.split_ascii_whitespace();
             let number = words.next().and_then(|word| word.strip_prefix("cpu")?.parse().ok());
-            let is_allowed =
-                |cpu: usize| allowed.iter().any(|(first, last)| (*first..=*last).contains(&cpu));
-            if !number.is_some_and(is_allowed) {
+            if !number.is_some_and(&is_allowed) {
                 continue;
             }
             let ticks: Vec<f64> = words.map_while(|word| word.parse().ok()).collect();
@@ -122,15 +119,6 @@ impl Times {
         }
         (times.cpus > 0).then_some(times)
     }
-}
-
-/// Understands the kernel's lists of CPUs: `0-3,8`.
-fn ranges(text: &str) -> Option<Vec<(usize, usize)>> {
-    let range = |part: &str| {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        Some((first.parse().ok()?, last.parse().ok()?))
-    };
-    text.split(',').map(range).collect()
 }
 
 fn load() -> Option<f64> {
@@ -150,12 +138,11 @@ mod tests {
         let tick_s = 1.0 / kernel::ticks_a_second();
         let stat = "cpu 9 9 9 9 9 9 9 9 9 9\ncpu0 1 2 4 1000 1000 8 16 32 0 0\n\
                     cpu1 1 1 1 1 1 1 1 1 0 0\ncpu10 5 5 5 5 5 5 5 5 0 0\nintr 7 7 7\n";
-        let times = Times::parse(stat, &ranges("0-1,7").unwrap()).unwrap();
+        let times = Times::parse(stat, |cpu| [0, 1, 7].contains(&cpu)).unwrap();
         assert_eq!(times.cpus, 2);
         assert!((times.busy_s - 36.0 * tick_s).abs() < 1e-9, "{times:?}");
         assert!((times.steal_s - 33.0 * tick_s).abs() < 1e-9, "{times:?}");
-        assert_eq!(Times::parse(stat, &[(3, 3)]), None);
-        assert_eq!(ranges("none"), None);
+        assert_eq!(Times::parse(stat, |cpu| cpu == 3), None);
     }
 
     #[test]

@@ -7,19 +7,13 @@ use std::time::Duration;
 
 const POINTS_MAX: usize = 100;
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Curve {
     points: Vec<(f64, u64)>,
     /// The number of looks that the last point stands for.
     looks: usize,
-    /// The number of looks that a full point stands for.
-    step: usize,
-}
-
-impl Default for Curve {
-    fn default() -> Curve {
-        Curve { points: Vec::new(), looks: 0, step: 1 }
-    }
+    /// The number of times that points were joined: a full point stands for two to this power of looks.
+    joins: u32,
 }
 
 impl Curve {
@@ -27,7 +21,7 @@ impl Curve {
         // Tenths of a millisecond: looks are farther apart, and every digit is kept for ever.
         let at_s = (at.as_secs_f64() * 1e4).round() / 1e4;
         match self.points.last_mut() {
-            Some(last) if self.looks < self.step => {
+            Some(last) if self.looks < 1 << self.joins => {
                 *last = (at_s, last.1.max(bytes));
                 self.looks += 1;
             }
@@ -48,7 +42,7 @@ impl Curve {
             Some((pair.last()?.0, bytes))
         });
         self.points = pairs.collect();
-        self.step *= 2;
+        self.joins += 1;
     }
 
     pub fn points(&self) -> Vec<(f64, u64)> {

@@ -19,6 +19,7 @@ use std::process::{Child, Command};
 
 use super::memory::Mapping;
 use super::os_page_bytes;
+use super::sample::configured_cpus;
 use crate::mapping;
 
 /// The report of the future program before it calls `exec`: the floor under its peak RSS, and the kernel's error if
@@ -73,9 +74,7 @@ impl ExecReport {
         if self.0.read_exact(&mut floor).is_err() {
             return (None, None);
         }
-        // SAFETY: The call takes and returns numbers only.
-        let cpus = u64::try_from(unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) }).unwrap_or(1);
-        let pages = BATCHES * (2 * cpus).max(32) + ARGUMENT_PAGES;
+        let pages = BATCHES * (2 * configured_cpus() as u64).max(32) + ARGUMENT_PAGES;
         let pending_report = u64::try_from(libc::c_long::from_ne_bytes(floor)).unwrap_or(0) * 1024;
         let floor = pending_report + pages * os_page_bytes();
         let failed = self.0.read_exact(&mut errno).is_ok();

@@ -48,10 +48,16 @@ pub(crate) fn stay_on(cpu: usize) -> io::Result<()> {
     Ok(rustix::thread::sched_setaffinity(None, &set)?)
 }
 
+/// A test whether the calling thread may run on a CPU.
+pub(crate) fn allowed_cpus() -> Option<impl Fn(usize) -> bool> {
+    let allowed = rustix::thread::sched_getaffinity(None).ok()?;
+    Some(move |cpu| cpu < CpuSet::MAX_CPU && allowed.is_set(cpu))
+}
+
 /// The first CPU other than `cpu` that the calling thread may run on.
 pub(crate) fn another_cpu(cpu: usize) -> Option<usize> {
-    let allowed = rustix::thread::sched_getaffinity(None).ok()?;
-    (0..CpuSet::MAX_CPU).find(|other| *other != cpu && allowed.is_set(*other))
+    let is_allowed = allowed_cpus()?;
+    (0..CpuSet::MAX_CPU).find(|other| *other != cpu && is_allowed(*other))
 }
 
 pub(crate) fn current_cpu() -> usize {

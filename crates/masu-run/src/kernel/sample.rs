@@ -307,7 +307,7 @@ pub(super) fn open(
 }
 
 /// CPUs that the machine may have, those that are off included.
-fn configured_cpus() -> usize {
+pub(super) fn configured_cpus() -> usize {
     // SAFETY: The call takes a number and returns one.
     let cpus = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) };
     usize::try_from(cpus).unwrap_or(1).max(1)

@@ -144,34 +144,19 @@ impl Page {
             .take(PAGE_BYTES / WORD_BYTES)
             .map(|word| u64::from_ne_bytes(*word))
             .collect();
-        if words.first() != Some(&u64::from_ne_bytes(MAGIC)) {
+        let [magic, version, ..] = words[..] else { return Err(NoPage::Foreign) };
+        if magic != u64::from_ne_bytes(MAGIC) {
             return Err(NoPage::Foreign);
         }
-        match words.get(1) {
-            Some(&VERSION) => {}
-            Some(other) => return Err(NoPage::Version(*other)),
-            None => return Err(NoPage::Foreign),
+        if version != VERSION {
+            return Err(NoPage::Version(version));
         }
         if words.len() < PAGE_BYTES / WORD_BYTES {
             return Err(NoPage::Foreign);
         }
-        let [
-            _,
-            _,
-            _,
-            sequence,
-            process,
-            time,
-            _,
-            totals,
-            classes,
-            class_words,
-            caches,
-            cache_words,
-        ] = words[..12]
-        else {
-            return Err(NoPage::Foreign);
-        };
+        let (sequence, process, time) = (words[3], words[4], words[5]);
+        let (totals, classes, class_words) = (words[7], words[8], words[9]);
+        let (caches, cache_words) = (words[10], words[11]);
         if !sequence.is_multiple_of(2) {
             return Err(NoPage::Torn);
         }
