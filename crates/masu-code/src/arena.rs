@@ -26,7 +26,7 @@ use crate::perf::Perf;
 use crate::process;
 use crate::quiescence::{Reader, Readers};
 use crate::state::{Loaded, State};
-use crate::sync::{Arc, Mutex, MutexGuard};
+use crate::sync::{Arc, Mutex, MutexGuard, hold};
 
 pub use entry::Entry;
 pub use generated::{InPlace, Memory};
@@ -65,7 +65,7 @@ impl RefUnwindSafe for Shared {}
 impl Shared {
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
         // Only the books' own assertions panic under the lock, before they change anything.
-        self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        hold(&self.state)
     }
 }
 

@@ -62,10 +62,6 @@ unsafe extern "C" {
 /// The list belongs to the process, not to an arena.
 static LIST: Mutex<()> = Mutex::new(());
 
-fn lock() -> MutexGuard<'static, ()> {
-    LIST.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-}
-
 /// The list's lock, if no thread has it.
 pub(crate) fn try_hold() -> Option<MutexGuard<'static, ()>> {
     sync::try_hold(&LIST)
@@ -112,7 +108,7 @@ pub(crate) fn register(symfile: Symfile) -> Known {
     let null = std::ptr::null_mut;
     let entry = CodeEntry { next: null(), previous: null(), symfile: start, size };
     let shown = Box::into_raw(Box::new(Shown { entry, _symfile: symfile }));
-    let _list = lock();
+    let _list = sync::hold(&LIST);
     let descriptor = &raw mut __jit_debug_descriptor;
     // SAFETY: All code of this library that changes the list holds its lock; another JIT that shares the two symbols
     // must have its own way to keep out of ours.
@@ -133,7 +129,7 @@ pub(crate) fn register(symfile: Symfile) -> Known {
 
 impl Drop for Known {
     fn drop(&mut self) {
-        let _list = lock();
+        let _list = sync::hold(&LIST);
         let descriptor = &raw mut __jit_debug_descriptor;
         // SAFETY: As in `register`; the entry is in the list until here.
         unsafe {

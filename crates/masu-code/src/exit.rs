@@ -42,7 +42,7 @@ static ARENAS: Mutex<Arenas> = Mutex::new(Arenas(Vec::new()));
 
 /// Registers the code range of an arena.
 pub(crate) fn add(range: Range<usize>, home: Weak<dyn Home>) {
-    let mut arenas = ARENAS.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let mut arenas = sync::hold(&ARENAS);
     arenas.0.retain(|(_, home)| home.strong_count() > 0);
     arenas.0.push((range, home));
 }
@@ -60,7 +60,7 @@ pub(crate) fn try_hold() -> Option<Held> {
 /// The object at an address, if an arena has it.
 fn noted(address: usize) -> Option<Noted> {
     let home = {
-        let arenas = ARENAS.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let arenas = sync::hold(&ARENAS);
         let mut holding = arenas.0.iter().filter(|(range, _)| range.contains(&address));
         holding.find_map(|(_, home)| home.upgrade())?
     };

@@ -4,8 +4,9 @@
 //! both writable and executable, so no caller can make such a page.
 
 use std::ffi::CStr;
+use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, FromRawFd};
 
 /// The access of a mapping. No value is both writable and executable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,7 +79,7 @@ pub(crate) unsafe fn map_file(
     address: Option<usize>,
     size: usize,
     access: Access,
-    file: &OwnedFd,
+    file: &File,
     offset: usize,
 ) -> io::Result<usize> {
     let flags = libc::MAP_SHARED | if address.is_some() { libc::MAP_FIXED } else { 0 };
@@ -128,7 +129,7 @@ pub(crate) fn unmap(address: usize, size: usize) {
 }
 
 /// A file of `size` zeros in memory, to be mapped more than once.
-pub(crate) fn memory_file(name: &CStr, size: usize) -> io::Result<OwnedFd> {
+pub(crate) fn memory_file(name: &CStr, size: usize) -> io::Result<File> {
     // Kernels from 6.3 on want a flag for files that will be executed; older kernels refuse the flag.
     const MFD_EXEC: libc::c_uint = 0x10;
     let create = |flags| {
@@ -143,19 +144,16 @@ pub(crate) fn memory_file(name: &CStr, size: usize) -> io::Result<OwnedFd> {
         return Err(io::Error::last_os_error());
     }
     // SAFETY: The descriptor is new and has no other owner.
-    let file = unsafe { OwnedFd::from_raw_fd(file) };
-    let size = libc::off_t::try_from(size).map_err(|_| io::ErrorKind::InvalidInput)?;
+    let file = unsafe { File::from_raw_fd(file) };
+    let size = size as u64;
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: There is room for the limit.
     unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &raw mut limit) };
-    if limit.rlim_cur < size.cast_unsigned() {
+    if limit.rlim_cur < size {
         // The kernel would end the process (SIGXFSZ).
         return Err(io::Error::from_raw_os_error(libc::EFBIG));
     }
-    // SAFETY: `ftruncate` of a file of ours.
-    if unsafe { libc::ftruncate(file.as_raw_fd(), size) } != 0 {
-        return Err(io::Error::last_os_error());
-    }
+    file.set_len(size)?;
     Ok(file)
 }
 
@@ -195,7 +193,7 @@ pub(crate) fn name(address: usize, size: usize, name: &'static CStr) {
 }
 
 /// A mapping that `perf` recognizes a jitdump by: one page of the file, executable, never run.
-pub(crate) fn map_marker(file: &std::fs::File) -> io::Result<usize> {
+pub(crate) fn map_marker(file: &File) -> io::Result<usize> {
     let (protection, flags) = (libc::PROT_READ | libc::PROT_EXEC, libc::MAP_PRIVATE);
     // SAFETY: A new mapping anywhere replaces none.
     let mapped = unsafe {

@@ -26,6 +26,9 @@ pub(crate) enum Region {
 }
 
 impl Region {
+    /// The regions, each at the place of its number.
+    pub(crate) const ALL: [Region; 3] = [Region::Text, Region::Sealed, Region::Data];
+
     pub(crate) fn name(self) -> &'static str {
         match self {
             Region::Text => "text",

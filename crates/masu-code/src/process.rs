@@ -15,10 +15,9 @@ pub(crate) fn symbol(name: &[u8]) -> Option<usize> {
     look_up(&name)
 }
 
+/// The same for a C string.
 fn look_up(name: &CStr) -> Option<usize> {
-    // SAFETY: The name is a C string; a null handle is the program's own scope.
-    let address = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
-    (!address.is_null()).then_some(address as usize)
+    symbol_of(libc::RTLD_DEFAULT as usize, name)
 }
 
 /// The address of a function that linkers put into each program (`libc_nonshared.a`).

@@ -14,7 +14,7 @@ use crate::memory::{Range, Region};
 use crate::outside::Outside;
 use crate::perf::Perf;
 use crate::quiescence::Readers;
-use crate::slots::{Shared, Slots};
+use crate::slots::{Shared, Slot, Slots};
 use crate::space::Space;
 use crate::storage::Storage;
 use crate::sync::{AtomicU64, Ordering, fence};
@@ -301,9 +301,8 @@ pub(crate) struct EntryState {
 }
 
 pub(crate) struct State {
-    text: Space,
-    pub(crate) sealed: Space,
-    data: Space,
+    /// The free bytes of each region.
+    spaces: [Space; 3],
     /// The end of each region's used part when the batch began; everything beyond is zeros.
     clean: [usize; 3],
     pub(crate) slots: Slots,
@@ -336,15 +335,11 @@ pub(crate) fn numbers(count: usize) -> u64 {
 
 impl State {
     pub(crate) fn new(range: Range, perf: Perf) -> State {
-        let space = |region| Space::new(range.bytes(region).len());
-        let (text, mut sealed, data) =
-            (space(Region::Text), space(Region::Sealed), space(Region::Data));
-        let slots = Slots::open(&range, &mut sealed);
+        let mut spaces = Region::ALL.map(|region| Space::new(range.bytes(region).len()));
+        let slots = Slots::open(&range, &mut spaces[Region::Sealed as usize]);
         State {
             range,
-            text,
-            sealed,
-            data,
+            spaces,
             clean: [0; 3],
             slots,
             published: HashMap::new(),
@@ -363,24 +358,12 @@ impl State {
     }
 
     pub(crate) fn space(&self, region: Region) -> &Space {
-        match region {
-            Region::Text => &self.text,
-            Region::Sealed => &self.sealed,
-            Region::Data => &self.data,
-        }
-    }
-
-    fn space_mut(&mut self, region: Region) -> &mut Space {
-        match region {
-            Region::Text => &mut self.text,
-            Region::Sealed => &mut self.sealed,
-            Region::Data => &mut self.data,
-        }
+        &self.spaces[region as usize]
     }
 
     /// Notes the fresh part of each region, before a batch takes any of it.
     pub(crate) fn note_clean(&mut self) {
-        self.clean = [Region::Text, Region::Sealed, Region::Data].map(|r| self.space(r).high());
+        self.clean = self.spaces.each_ref().map(Space::high);
     }
 
     /// The offset below which a region may hold old contents.
@@ -396,7 +379,7 @@ impl State {
         align: usize,
     ) -> Result<Bytes<usize>, Error> {
         let start = self.range.bytes(region).start;
-        let at = self.space_mut(region).allocate(size, align);
+        let at = self.spaces[region as usize].allocate(size, align);
         let at = at.ok_or_else(|| self.full(region, size))?;
         Ok(start + at..start + at + size)
     }
@@ -407,7 +390,7 @@ impl State {
             return;
         }
         let (start, page) = (self.range.bytes(region).start, self.range.page());
-        let hole = self.space_mut(region).free(bytes.start - start, bytes.len());
+        let hole = self.spaces[region as usize].free(bytes.start - start, bytes.len());
         let low = (bytes.start / page * page).max((start + hole.start).next_multiple_of(page));
         let high = bytes.end.next_multiple_of(page).min((start + hole.end) / page * page);
         if low < high {
@@ -424,7 +407,7 @@ impl State {
 
     /// Gives back everything that an object took.
     pub(crate) fn give_back(&mut self, taken: &Taken) {
-        for region in [Region::Text, Region::Sealed, Region::Data] {
+        for region in Region::ALL {
             self.free(region, taken.bytes(region));
         }
         for &shared in &taken.more().shared {
@@ -433,7 +416,13 @@ impl State {
     }
 
     pub(crate) fn release(&mut self, shared: Shared) {
-        self.slots.release(shared, &self.range, &mut self.text, &mut self.sealed);
+        let [text, sealed, _] = &mut self.spaces;
+        self.slots.release(shared, &self.range, text, sealed);
+    }
+
+    /// Room for a new GOT entry with one user.
+    pub(crate) fn take_slot(&mut self, slot: Slot) -> Option<usize> {
+        self.slots.take(slot, &self.range, &mut self.spaces[Region::Sealed as usize])
     }
 
     /// The name of the object that has a symbol.

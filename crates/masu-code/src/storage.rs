@@ -47,7 +47,7 @@ unsafe impl Send for Known {}
 static KNOWN: Mutex<Known> = Mutex::new(Known { modules: Vec::new(), threads: Vec::new() });
 
 fn known() -> MutexGuard<'static, Known> {
-    KNOWN.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    sync::hold(&KNOWN)
 }
 
 /// The lock, if no thread has it.

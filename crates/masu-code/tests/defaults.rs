@@ -3,7 +3,7 @@
 
 mod fixture;
 
-use std::ffi::{c_char, c_int, c_void};
+use std::ffi::{c_int, c_void};
 
 use fixture::{CC, Workshop, call, load, load_all, options, quiet};
 use masu_code::{Arena, Options, Place};
@@ -13,10 +13,6 @@ const DEFAULT: &[&str] = &["-O2", "-fPIE"];
 
 unsafe extern "C" {
     static optind: c_int;
-    fn strlen(text: *const c_char) -> usize;
-    fn exit(code: c_int) -> !;
-    fn fork() -> c_int;
-    fn waitpid(child: c_int, status: *mut c_int, flags: c_int) -> c_int;
 }
 
 /// The exit status of a child that runs `what`.
@@ -24,12 +20,12 @@ fn in_child(what: impl FnOnce()) -> c_int {
     let mut status = 0;
     // SAFETY: The child runs loaded code and the C library, and ends.
     unsafe {
-        let child = fork();
+        let child = libc::fork();
         if child == 0 {
             what();
-            exit(9);
+            libc::exit(9);
         }
-        assert_eq!(waitpid(child, &raw mut status, 0), child);
+        assert_eq!(libc::waitpid(child, &raw mut status, 0), child);
     }
     status >> 8 & 0xff
 }
@@ -74,7 +70,7 @@ fn addresses_of_functions_and_variables_are_the_processs_own() {
         long from_data(void) { return (long)in_data; }\n\
         long of_file(void) { struct stat s; return stat(\"/\", &s) + lstat(\"/\", &s) + S_ISDIR(s.st_mode); }\n\
         long weak(void) { extern int nobody(void) __attribute__((weak)); return nobody ? nobody() : 4; }";
-    let (function, variable) = (strlen as *const c_void as i64, &raw const optind as i64);
+    let (function, variable) = (libc::strlen as *const c_void as i64, &raw const optind as i64);
     for flags in [DEFAULT, &["-O0", "-fPIE"], &["-O2", "-fPIC"]] {
         let source = workshop.source(CC, "address.c", text, flags).private();
         let object = load(&arena, source);

@@ -1,6 +1,6 @@
 //! Code without object files: packed, or written in place, called through entries, freed one by one.
 //!
-//! Relies on machine code of two instructions that returns a number, and on `/proc/self/maps`.
+//! Relies on machine code of two instructions that returns a number.
 
 mod fixture;
 
@@ -37,16 +37,9 @@ fn each_way(test: impl Fn(&Arena)) {
     }
 }
 
-/// The access of a mapping, as `rwxp`.
+/// The access of an address, as `rwxp`.
 fn access(address: usize) -> String {
-    let maps = std::fs::read_to_string("/proc/self/maps").expect("maps can be read");
-    let find = |line: &str| {
-        let (range, rest) = line.split_once(' ')?;
-        let (start, end) = range.split_once('-')?;
-        let hex = |digits| usize::from_str_radix(digits, 16).ok();
-        (hex(start)? <= address && address < hex(end)?).then(|| rest[..4].to_owned())
-    };
-    maps.lines().find_map(find).expect("the address is mapped")
+    fixture::access(&fixture::mapping_of(address)).to_owned()
 }
 
 fn put(memory: &mut masu_code::InPlace, number: u16) -> (masu_code::Handle, usize) {

@@ -8,7 +8,7 @@ use std::ffi::CString;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use fixture::{Workshop, call, load, options, quiet};
+use fixture::{Workshop, call, holds_in_child, load, options, quiet};
 use masu_code::{Arena, Options, Resolver, Writing};
 
 fn with_resolver(resolver: Resolver) -> Arena {
@@ -105,21 +105,7 @@ fn a_child_may_load_whatever_other_threads_did_at_the_fork() {
                 }
             });
         }
-        let failed = (0..200).find(|_| {
-            // SAFETY: The child calls what needs no other thread, and ends at once.
-            let child = unsafe { libc::fork() };
-            if child == 0 {
-                // SAFETY: The signal ends the child if it waits forever.
-                unsafe { libc::alarm(20) };
-                let status = i32::from(!works());
-                // SAFETY: This ends the child without the parent's destructors.
-                unsafe { libc::_exit(status) };
-            }
-            let mut status = 0;
-            // SAFETY: The call waits for the child.
-            unsafe { libc::waitpid(child, &raw mut status, 0) };
-            status != 0
-        });
+        let failed = (0..200).find(|_| !holds_in_child(works));
         is_over.store(true, Ordering::Relaxed);
         assert_eq!(failed, None);
     });

@@ -2,7 +2,10 @@
 
 mod fixture;
 
-use fixture::{CC, WAYS, Workshop, call, executable_mappings, load, load_all};
+use fixture::{
+    CC, WAYS, Workshop, access, call, executable_mappings, holds_in_child, load, load_all,
+    mapping_of,
+};
 use masu_code::{Arena, Error, Handle, Memory, Options, Place, Tools, Writing};
 
 const SIZE: usize = 64 << 20;
@@ -43,16 +46,8 @@ fn text_and_read_only_data_cannot_be_written() {
         let object = load(&arena, &source);
         for name in ["f", "fixed"] {
             let address = arena.symbol(object, name).unwrap() as usize;
-            let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
-            let holds = |line: &&str| {
-                let (start, rest) = line.split_once('-').unwrap();
-                let end = rest.split_once(' ').unwrap().0;
-                let [start, end] =
-                    [start, end].map(|text| usize::from_str_radix(text, 16).unwrap());
-                (start..end).contains(&address)
-            };
-            let line = maps.lines().find(holds).unwrap();
-            assert!(!line.split_whitespace().nth(1).unwrap().contains('w'), "{line}");
+            let line = mapping_of(address);
+            assert!(!access(&line).contains('w'), "{line}");
             // The names of private memory are an option of the kernel's.
             if writing == Writing::Dual {
                 assert!(line.contains("masu-code"), "mappings are named: {line}");
@@ -110,9 +105,7 @@ fn a_forked_child_gets_an_error_where_code_is_shared_and_continues_elsewhere() {
     for &writing in WAYS {
         let arena = open(writing).unwrap();
         let object = load(&arena, &source);
-        // SAFETY: The child calls what needs no other thread, and ends at once.
-        let child = unsafe { libc::fork() };
-        if child == 0 {
+        let is_right = holds_in_child(|| {
             // SAFETY: No initializers.
             let refused = unsafe { arena.load(&source) };
             let is_right = match (writing, refused) {
@@ -120,14 +113,9 @@ fn a_forked_child_gets_an_error_where_code_is_shared_and_continues_elsewhere() {
                 (Writing::Batches, Ok(new)) => call(&arena, new, "f") == 5,
                 _ => false,
             };
-            let still = call(&arena, object, "f") == 5;
-            // SAFETY: This ends the child without the parent's destructors.
-            unsafe { libc::_exit(if is_right && still { 0 } else { 1 }) };
-        }
-        let mut status = 0;
-        // SAFETY: The call waits for the child.
-        unsafe { libc::waitpid(child, &raw mut status, 0) };
-        assert_eq!(status, 0, "{writing:?}");
+            is_right && call(&arena, object, "f") == 5
+        });
+        assert!(is_right, "{writing:?}");
         assert_eq!(call(&arena, object, "f"), 5);
     }
 }
@@ -230,19 +218,12 @@ fn an_arena_opens_without_proc() {
 /// Whether `check` holds in a child with a limit of its own. The child asks the dynamic linker nothing: another thread
 /// may hold its lock.
 fn holds_under(resource: libc::__rlimit_resource_t, most: u64, check: fn() -> bool) -> bool {
-    // SAFETY: The child opens arenas and ends at once.
-    let child = unsafe { libc::fork() };
-    if child == 0 {
+    holds_in_child(|| {
         let limit = libc::rlimit { rlim_cur: most, rlim_max: most };
         // SAFETY: The limit is the child's own.
         let is_set = unsafe { libc::setrlimit(resource, &raw const limit) } == 0;
-        // SAFETY: This ends the child without the parent's destructors.
-        unsafe { libc::_exit(i32::from(!(is_set && check()))) };
-    }
-    let mut status = 0;
-    // SAFETY: The call waits for the child.
-    unsafe { libc::waitpid(child, &raw mut status, 0) };
-    status == 0
+        is_set && check()
+    })
 }
 
 /// As [`open`], near this program's code.

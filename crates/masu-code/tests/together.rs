@@ -120,11 +120,7 @@ impl Together {
     /// Takes the arena's locks in a child.
     fn fork(&self) {
         self.each_round(|_| {
-            // SAFETY: The child calls what needs no other thread, and ends at once.
-            let child = unsafe { libc::fork() };
-            if child == 0 {
-                // SAFETY: The signal ends the child if it waits forever.
-                unsafe { libc::alarm(30) };
+            assert!(fixture::holds_in_child(|| {
                 // Another thread may have held libgcc's lock at the fork, so the child may load only objects that are
                 // refused.
                 let is_refused = self.writing != Writing::Dual || {
@@ -132,14 +128,8 @@ impl Together {
                     let loaded = unsafe { self.arena.load(&self.sources[2]) };
                     matches!(loaded, Err(Error::Forked))
                 };
-                let is_right = is_refused && self.arena.report().entries == ENTRIES;
-                // SAFETY: This ends the child without the parent's destructors.
-                unsafe { libc::_exit(i32::from(!is_right)) };
-            }
-            let mut status = 0;
-            // SAFETY: The call waits for the child.
-            unsafe { libc::waitpid(child, &raw mut status, 0) };
-            assert_eq!(status, 0);
+                is_refused && self.arena.report().entries == ENTRIES
+            }));
             std::thread::sleep(Duration::from_millis(10));
         });
     }

@@ -3,26 +3,21 @@
 
 mod fixture;
 
-use std::ffi::{CString, c_char, c_int, c_void};
+use std::ffi::{CString, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use fixture::{CC, CXX, Workshop, call, load};
 use masu_code::{Arena, Options, Source, Tools};
 
-unsafe extern "C" {
-    fn dlopen(name: *const c_char, flags: c_int) -> *mut c_void;
-    fn dlsym(library: *mut c_void, name: *const c_char) -> *mut c_void;
-}
-
 /// The address of a function of a library that stands for the program around the arena.
 fn outside(library: &std::path::Path, name: &str) -> *mut c_void {
     let path = CString::new(library.as_os_str().as_encoded_bytes()).unwrap();
     // SAFETY: The library is this test's.
-    let handle = unsafe { dlopen(path.as_ptr(), 0x102) };
+    let handle = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_GLOBAL) };
     assert!(!handle.is_null(), "{}", library.display());
     let name = CString::new(name).unwrap();
     // SAFETY: The handle is the library's.
-    unsafe { dlsym(handle, name.as_ptr()) }
+    unsafe { libc::dlsym(handle, name.as_ptr()) }
 }
 
 #[test]

@@ -302,44 +302,40 @@ impl<'a> Batch<'_, 'a> {
         })
     }
 
+    /// The address of a GOT entry or stub, where it exists; the object uses it from now on.
+    fn existing(&mut self, shared: Shared, plan: &mut Plan) -> Option<usize> {
+        if plan.taken.shares(shared) {
+            return self.state.slots.address(shared);
+        }
+        let address = self.state.slots.again(shared)?;
+        plan.taken.share(shared);
+        Some(address)
+    }
+
     fn slot(&mut self, slot: Slot, plan: &mut Plan) -> Result<usize, Error> {
         let shared = Shared::Slot(slot);
-        if plan.taken.shares(shared)
-            && let Some(address) = self.state.slots.address(shared)
-        {
+        if let Some(address) = self.existing(shared, plan) {
             return Ok(address);
         }
-        let address = match self.state.slots.again(shared) {
-            Some(address) => address,
-            None => {
-                let state = &mut *self.state;
-                let taken = state.slots.take(slot, &state.range, &mut state.sealed);
-                let address = taken.ok_or_else(|| state.full(Region::Sealed, 16))?;
-                self.new.push((shared, address));
-                address
-            }
-        };
+        let taken = self.state.take_slot(slot);
+        let address = taken.ok_or_else(|| self.state.full(Region::Sealed, 16))?;
+        self.new.push((shared, address));
         plan.taken.share(shared);
         Ok(address)
     }
 
     pub(super) fn stub(&mut self, slot: Slot, plan: &mut Plan) -> Result<usize, Error> {
         let shared = Shared::Stub(slot);
-        if plan.taken.shares(shared)
-            && let Some(address) = self.state.slots.address(shared)
-        {
-            return Ok(address);
-        }
-        let address = match self.state.slots.again(shared) {
+        let address = match self.existing(shared, plan) {
             Some(address) => address,
             None => {
                 let address = self.room_for_stub()?;
                 self.state.slots.stub(slot, address);
                 self.new.push((shared, address));
+                plan.taken.share(shared);
                 address
             }
         };
-        plan.taken.share(shared);
         // The stub's users are also users of the GOT entry that the stub reads.
         if !matches!(slot, Slot::Entry(_)) {
             self.slot(slot, plan)?;

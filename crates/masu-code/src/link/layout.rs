@@ -70,8 +70,6 @@ impl Pile {
     }
 }
 
-const REGIONS: [Region; 3] = [Region::Text, Region::Sealed, Region::Data];
-
 /// Puts the thread-local sections, or all others, on the piles of their regions; the error is a region without enough
 /// room.
 fn pile_up(
@@ -149,7 +147,7 @@ impl Batch<'_, '_> {
             self.take_pages(&all)?;
         }
         for (index, piles) in all.iter().enumerate() {
-            for region in REGIONS {
+            for region in Region::ALL {
                 if self.plans[index].taken.bytes(region).is_empty() {
                     let (pile, to) = (piles[region as usize], &mut self.plans[index].taken);
                     let high = self.state.space(region).high();
