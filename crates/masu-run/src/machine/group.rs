@@ -7,28 +7,29 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-struct Place {
-    /// The folder of the groups, below the mount.
-    folder: &'static str,
-    /// The controller that the first version lists in `/proc/self/cgroup`; none for the second.
-    controller: Option<&'static str>,
-}
-
 /// The names of the memory files.
 struct Names {
-    place: Place,
+    /// The controller that the first version lists in `/proc/self/cgroup`, which is also its folder below the mount;
+    /// [`SECOND`] for the second version.
+    controller: &'static str,
     limit: &'static str,
     used: &'static str,
     /// The line of `memory.stat` with the file pages that can go.
     idle: &'static str,
 }
 
-const SECOND: Place = Place { folder: "", controller: None };
+/// The second version lists one group for all controllers, and names none.
+const SECOND: &str = "";
 
 const MEMORY: [Names; 2] = [
-    Names { place: SECOND, limit: "memory.max", used: "memory.current", idle: "inactive_file" },
     Names {
-        place: Place { folder: "memory", controller: Some("memory") },
+        controller: SECOND,
+        limit: "memory.max",
+        used: "memory.current",
+        idle: "inactive_file",
+    },
+    Names {
+        controller: "memory",
         limit: "memory.limit_in_bytes",
         used: "memory.usage_in_bytes",
         idle: "total_inactive_file",
@@ -61,20 +62,19 @@ fn groups() -> Option<String> {
 /// `mount`.
 fn room_in(groups: &str, mount: &Path) -> Option<u64> {
     let rooms = MEMORY.iter().flat_map(|names| {
-        let folders = folders(groups, mount, &names.place);
+        let folders = folders(groups, mount, names.controller);
         folders.into_iter().filter_map(|folder| room_of(&folder, names))
     });
     rooms.min()
 }
 
 fn cpus_in(groups: &str, mount: &Path) -> Option<f64> {
-    let second = folders(groups, mount, &SECOND).into_iter().filter_map(|folder| {
+    let second = folders(groups, mount, SECOND).into_iter().filter_map(|folder| {
         let text = fs::read_to_string(folder.join("cpu.max")).ok()?;
         let (quota, period) = text.trim().split_once(' ')?;
         Some((quota.parse::<f64>().ok()?, period.parse::<f64>().ok()?))
     });
-    let first = Place { folder: "cpu", controller: Some("cpu") };
-    let first = folders(groups, mount, &first).into_iter().filter_map(|folder| {
+    let first = folders(groups, mount, "cpu").into_iter().filter_map(|folder| {
         // The file holds -1 where there is no quota.
         let quota = number(&folder, "cpu.cfs_quota_us").filter(|quota: &f64| *quota > 0.0)?;
         Some((quota, number(&folder, "cpu.cfs_period_us")?))
@@ -84,8 +84,7 @@ fn cpus_in(groups: &str, mount: &Path) -> Option<f64> {
 }
 
 fn threads_in(groups: &str, mount: &Path) -> Option<u64> {
-    let first = Place { folder: "pids", controller: Some("pids") };
-    let all = [SECOND, first].into_iter().flat_map(|place| folders(groups, mount, &place));
+    let all = [SECOND, "pids"].into_iter().flat_map(|one| folders(groups, mount, one));
     let rooms = all.filter_map(|folder| {
         // The file holds `max`, which is no number, where there is no limit.
         let limit: u64 = number(&folder, "pids.max")?;
@@ -94,19 +93,15 @@ fn threads_in(groups: &str, mount: &Path) -> Option<u64> {
     rooms.min()
 }
 
-/// The folders of the groups that limit this process at one place, its own first and then on the way up.
-fn folders(groups: &str, mount: &Path, place: &Place) -> Vec<PathBuf> {
+/// The folders of the groups of one controller that limit this process, its own first and then on the way up.
+fn folders(groups: &str, mount: &Path, controller: &str) -> Vec<PathBuf> {
     let own = groups.lines().find_map(|line| {
         let mut fields = line.splitn(3, ':');
-        let (number, controllers, path) = (fields.next()?, fields.next()?, fields.next()?);
-        let fits = match place.controller {
-            None => number == "0" && controllers.is_empty(),
-            Some(wanted) => controllers.split(',').any(|one| one == wanted),
-        };
-        fits.then_some(path)
+        let (controllers, path) = (fields.nth(1)?, fields.next()?);
+        controllers.split(',').any(|one| one == controller).then_some(path)
     });
     let Some(own) = own else { return Vec::new() };
-    let top = mount.join(place.folder);
+    let top = mount.join(controller);
     // A group that this mount does not show has no files there, but those above it may.
     let group = top.join(own.trim_start_matches('/'));
     let on_the_way = group.ancestors().take_while(|folder| folder.starts_with(&top));
