@@ -34,7 +34,6 @@ pub use offset::variables as offset_variables;
 pub use rss_curve::Curve;
 pub use side_by_side::execute_beside;
 pub use tree::Tree;
-use watch::Start;
 pub use watch::{Drain, Look, Started, Unseen, Watched};
 
 /// The result of one run of a workload under one variant; for a server, of one burst of load.
@@ -367,8 +366,15 @@ pub(crate) fn start(
     let stdout = shown.map(Into::into).or(child.stdout.take().map(Into::into));
     let pipes = (stdout, child.stderr.take());
     let (Some(stdout), Some(stderr)) = pipes else { unreachable!("both were asked for") };
-    let start = Start { began, neighbors, conditions, rss_floor_bytes };
-    let started = Started::new(root, start, stdout, stderr.into())?;
+    let started = Started {
+        began,
+        neighbors,
+        conditions,
+        rss_floor_bytes,
+        process: kernel::open_process(root).doing(|| "watching the program")?,
+        stdout: Drain::new(stdout, 0)?,
+        stderr: Drain::new(stderr.into(), Output::TAIL_BYTES)?,
+    };
     Ok((started, Tree::new(root, before)))
 }
 
@@ -379,29 +385,19 @@ pub fn default_memory_limit() -> Option<u64> {
 
 pub(crate) fn assemble(watched: Watched, status: Status, usage: Usage) -> Run {
     let cpu_s = usage.user_s + usage.sys_s;
-    let Watched { queued_s, threads, interference, .. } = watched;
+    let Watched { run, threads, interference, cut } = watched;
     Run {
-        ending: watched.cut.unwrap_or_else(|| status.into()),
-        wall_s: watched.wall.as_secs_f64(),
+        ending: cut.unwrap_or_else(|| status.into()),
         user_s: usage.user_s,
         sys_s: usage.sys_s,
-        peak_rss_bytes: watched.peak_rss_bytes.max(usage.max_rss_bytes),
+        peak_rss_bytes: run.peak_rss_bytes.max(usage.max_rss_bytes),
         minor_faults: usage.minor_faults,
         major_faults: usage.major_faults,
         voluntary_switches: usage.voluntary_switches,
         involuntary_switches: usage.involuntary_switches,
-        queued_s,
-        starved: interference.starved(watched.wall.as_secs_f64(), cpu_s, queued_s, threads),
-        steal_s: interference.steal_s,
+        starved: interference.starved(run.wall_s, cpu_s, run.queued_s, threads),
         others_s: interference.others_s(cpu_s),
-        load: interference.load,
-        offset_bytes: watched.offset_bytes,
-        rss_floor_bytes: watched.rss_floor_bytes,
-        rss_over_time: watched.rss_over_time,
-        stdout: watched.stdout,
-        stderr: watched.stderr,
-        left_behind: watched.left_behind,
-        ..Run::default()
+        ..run
     }
 }
 

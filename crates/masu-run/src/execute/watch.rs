@@ -15,7 +15,7 @@ use super::neighbors::{Interference, Neighbors};
 use super::pace::{Pace, USUAL};
 use super::rss_curve::Curve;
 use super::tree::{Pid, Sample, Tree, name_with_pid};
-use super::{Conditions, Ending, Output};
+use super::{Conditions, Ending, Output, Run};
 use crate::error::Doing;
 use crate::{Error, Stop, kernel};
 
@@ -37,54 +37,29 @@ impl Look for Unseen {
     fn look(&mut self, _at: Duration, _members: &[Pid]) {}
 }
 
-#[derive(Debug)]
-pub(crate) struct Start {
-    pub(crate) began: Instant,
-    pub(crate) neighbors: Neighbors,
-    pub(crate) conditions: Conditions,
-    pub(crate) rss_floor_bytes: Option<u64>,
-}
-
+/// A program that runs, and what is to be known of its start.
 #[derive(Debug)]
 pub struct Started {
-    start: Start,
-    process: OwnedFd,
-    stdout: Drain,
-    stderr: Drain,
+    pub(super) began: Instant,
+    pub(super) neighbors: Neighbors,
+    pub(super) conditions: Conditions,
+    pub(super) rss_floor_bytes: Option<u64>,
+    pub(super) process: OwnedFd,
+    pub(super) stdout: Drain,
+    pub(super) stderr: Drain,
 }
 
+/// The result of a watch.
 #[derive(Debug)]
 pub struct Watched {
-    pub(crate) wall: Duration,
-    pub(crate) peak_rss_bytes: u64,
-    pub(crate) rss_over_time: Vec<(f64, u64)>,
-    pub(crate) queued_s: Option<f64>,
-    pub(crate) threads: usize,
-    pub(crate) interference: Interference,
-    pub(crate) offset_bytes: u32,
-    pub(crate) rss_floor_bytes: Option<u64>,
-    pub(crate) cut: Option<Ending>,
-    pub(crate) left_behind: Vec<String>,
-    pub(crate) stdout: Output,
-    pub(crate) stderr: Output,
+    /// The run, without its ending and the kernel's figures.
+    pub(super) run: Run,
+    pub(super) threads: usize,
+    pub(super) interference: Interference,
+    pub(super) cut: Option<Ending>,
 }
 
 impl Started {
-    pub(crate) fn new(
-        root: Pid,
-        start: Start,
-        stdout: OwnedFd,
-        stderr: OwnedFd,
-    ) -> Result<Started, Error> {
-        let process = kernel::open_process(root).doing(|| "watching the program")?;
-        Ok(Started {
-            start,
-            process,
-            stdout: Drain::new(stdout, 0)?,
-            stderr: Drain::new(stderr, Output::TAIL_BYTES)?,
-        })
-    }
-
     /// Waits until the program ends or is cut short, then ends the processes that it left; the root stays a zombie.
     pub(crate) fn watch(
         &mut self,
@@ -101,7 +76,7 @@ impl Started {
         let wall = loop {
             let patience = next_look.saturating_duration_since(Instant::now());
             if self.wait(patience)? {
-                break self.start.began.elapsed();
+                break self.began.elapsed();
             }
             self.stdout.take()?;
             self.stderr.take()?;
@@ -111,7 +86,7 @@ impl Started {
             }
             let sample = tree.sample();
             peak_rss_bytes = peak_rss_bytes.max(sample.held.resident_bytes);
-            let at = look - self.start.began;
+            let at = look - self.began;
             rss_over_time.add(at, sample.held.resident_bytes);
             threads = threads.max(sample.threads);
             closer.look(at, &sample.members);
@@ -121,34 +96,35 @@ impl Started {
                     tree.kill();
                 }
             }
-            let limit = self.start.conditions.limits.memory_bytes;
+            let limit = self.conditions.limits.memory_bytes;
             next_look = look + pace.after(at, look.elapsed(), sample.held.bytes, limit);
         };
-        let interference = self.start.neighbors.interference();
+        let interference = self.neighbors.interference();
         tree.note_queued(tree.root);
         let left_behind = if cut.is_some() { Vec::new() } else { tree.left_behind() };
         tree.kill();
         self.take_rest()?;
-        Ok(Watched {
-            wall,
+        let run = Run {
+            wall_s: wall.as_secs_f64(),
             peak_rss_bytes,
             rss_over_time: rss_over_time.points(),
             queued_s: tree.queued_s(),
-            threads,
-            interference,
-            offset_bytes: self.start.conditions.offset_bytes,
-            rss_floor_bytes: self.start.rss_floor_bytes,
-            cut,
+            steal_s: interference.steal_s,
+            load: interference.load,
+            offset_bytes: self.conditions.offset_bytes,
+            rss_floor_bytes: self.rss_floor_bytes,
             left_behind,
             stdout: self.stdout.output(),
             stderr: self.stderr.output(),
-        })
+            ..Run::default()
+        };
+        Ok(Watched { run, threads, interference, cut })
     }
 
     /// The ending of the run if it must not go on.
     fn reason_to_cut(&self, sample: &Sample, stop: &Stop) -> Option<Ending> {
-        let limits = &self.start.conditions.limits;
-        let is_over = |limit: Duration| self.start.began.elapsed() > limit;
+        let limits = &self.conditions.limits;
+        let is_over = |limit: Duration| self.began.elapsed() > limit;
         if stop.requested() {
             Some(Ending::Stopped)
         } else if limits.time.is_some_and(is_over) {
