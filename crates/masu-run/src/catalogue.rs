@@ -79,10 +79,10 @@ impl Catalogue {
         }
         let ours = finder.found.len();
         for folder in &places.folders {
-            finder.add_folder(folder);
+            finder.add_folder(folder, |_| true);
         }
         for folder in known::folders() {
-            finder.add_known(&folder);
+            finder.add_folder(&folder, |file| known::of_file(file).is_some());
         }
         finder.found[ours..].sort_by(|a, b| a.name.cmp(&b.name));
         Catalogue { allocators: finder.found }
@@ -319,20 +319,10 @@ impl Finder {
         }
     }
 
-    /// Every library of `folder` that defines `malloc`.
-    fn add_folder(&mut self, folder: &Path) {
+    /// The libraries of `folder` that define `malloc` and whose names are wanted.
+    fn add_folder(&mut self, folder: &Path, is_wanted: impl Fn(&str) -> bool) {
         for path in libraries(folder) {
-            if let Ok(allocator) = by_path(&path) {
-                self.add(allocator);
-            }
-        }
-    }
-
-    /// The libraries of `folder` whose names are known.
-    fn add_known(&mut self, folder: &Path) {
-        for path in libraries(folder) {
-            let file = path.file_name().unwrap_or_default().to_string_lossy();
-            if known::of_file(&file).is_some()
+            if is_wanted(&path.file_name().unwrap_or_default().to_string_lossy())
                 && let Ok(allocator) = by_path(&path)
             {
                 self.add(allocator);

@@ -119,53 +119,6 @@ impl<'a> Tracer<'a> {
         Tracer { library, seen: Vec::new(), runs: HashMap::new(), images: HashMap::new() }
     }
 
-    /// A new program is about to run its loader in `pid`.
-    fn begin_program(&mut self, pid: Pid) {
-        let mut seen = Seen {
-            program: fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default(),
-            ..Seen::default()
-        };
-        // Under a tracer the kernel may withhold a setuid program's rights, and the loader would
-        // then not ignore the preload as it does otherwise.
-        let rights = privileges(&seen.program);
-        match start_of(pid) {
-            Ok(entry) => {
-                seen.place(pid, entry, &Place::Entry);
-                let lost = || self.library.and_then(|library| lost_preload(pid, library));
-                seen.obstacle = rights.or_else(lost);
-            }
-            Err(obstacle) => seen.obstacle = Some(rights.unwrap_or(obstacle)),
-        }
-        self.runs.insert(pid, self.seen.len());
-        self.seen.push(seen);
-    }
-
-    /// Answers a trap; false if it was none of ours.
-    fn on_breakpoint(&mut self, pid: Pid) -> bool {
-        let Some(&program) = self.runs.get(&pid) else { return false };
-        let Ok(counter) = ptrace::program_counter(pid) else { return false };
-        let address = counter - PASSED;
-        let Some(breakpoint) = self.seen[program].breakpoints.get(&address).cloned() else {
-            return false;
-        };
-        write_code(pid, address, &breakpoint.original);
-        if ptrace::set_program_counter(pid, address).is_err() {
-            return false;
-        }
-        match breakpoint.place {
-            Place::Entry => self.enter(pid, program),
-            Place::Elsewhere(path) => self.seen[program].elsewhere = Some(path),
-            Place::Library => {
-                let seen = &mut self.seen[program];
-                seen.served = true;
-                for (&address, breakpoint) in &seen.breakpoints {
-                    write_code(pid, address, &breakpoint.original);
-                }
-            }
-        }
-        true
-    }
-
     /// The loader is done: looks at the mapped libraries, and waits for the first allocation in any library that
     /// defines `malloc`, and in the program itself.
     fn enter(&mut self, pid: Pid, program: usize) {
@@ -199,8 +152,25 @@ impl<'a> Tracer<'a> {
 }
 
 impl Witness for Tracer<'_> {
+    /// A new program is about to run its loader in `pid`.
     fn begin(&mut self, pid: Pid) {
-        self.begin_program(pid);
+        let mut seen = Seen {
+            program: fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default(),
+            ..Seen::default()
+        };
+        // Under a tracer the kernel may withhold a setuid program's rights, and the loader would
+        // then not ignore the preload as it does otherwise.
+        let rights = privileges(&seen.program);
+        match start_of(pid) {
+            Ok(entry) => {
+                seen.place(pid, entry, &Place::Entry);
+                let lost = || self.library.and_then(|library| lost_preload(pid, library));
+                seen.obstacle = rights.or_else(lost);
+            }
+            Err(obstacle) => seen.obstacle = Some(rights.unwrap_or(obstacle)),
+        }
+        self.runs.insert(pid, self.seen.len());
+        self.seen.push(seen);
     }
 
     fn start(&mut self, pid: Pid, new: Pid) {
@@ -209,8 +179,30 @@ impl Witness for Tracer<'_> {
         }
     }
 
+    /// Answers a trap; false if it was none of ours.
     fn trap(&mut self, pid: Pid) -> bool {
-        self.on_breakpoint(pid)
+        let Some(&program) = self.runs.get(&pid) else { return false };
+        let Ok(counter) = ptrace::program_counter(pid) else { return false };
+        let address = counter - PASSED;
+        let Some(breakpoint) = self.seen[program].breakpoints.get(&address).cloned() else {
+            return false;
+        };
+        write_code(pid, address, &breakpoint.original);
+        if ptrace::set_program_counter(pid, address).is_err() {
+            return false;
+        }
+        match breakpoint.place {
+            Place::Entry => self.enter(pid, program),
+            Place::Elsewhere(path) => self.seen[program].elsewhere = Some(path),
+            Place::Library => {
+                let seen = &mut self.seen[program];
+                seen.served = true;
+                for (&address, breakpoint) in &seen.breakpoints {
+                    write_code(pid, address, &breakpoint.original);
+                }
+            }
+        }
+        true
     }
 
     fn end(&mut self, pid: Pid, _usage: &Usage) {

@@ -61,15 +61,11 @@ impl Attached {
             .spawn(move || count(root, &seized_sender))
             .doing(|| "starting the thread that counts")?;
         match hears.recv() {
-            Ok(Ok((rope, thread))) => Ok(Attached {
-                process,
-                rope: Some(rope),
-                counting: Some(counting),
-                thread,
-                _unstoppable: unstoppable,
-            }),
-            Ok(Err(Refusal::Ended)) => Err(Error::Ended { pid: process }),
-            Ok(Err(Refusal::Because(reason))) => Err(Error::Process { pid: process, reason }),
+            Ok(seized) => {
+                let (rope, thread) = seized?;
+                let (rope, counting) = (Some(rope), Some(counting));
+                Ok(Attached { process, rope, counting, thread, _unstoppable: unstoppable })
+            }
             // The counting thread had no bell.
             Err(_) => {
                 let ended = counting.join().expect("the counting thread does not panic");
@@ -108,17 +104,8 @@ impl Drop for Attached {
     }
 }
 
-#[derive(Debug)]
-enum Refusal {
-    Ended,
-    Because(String),
-}
-
 /// The counting thread. The threads that it traces are free when it has ended.
-fn count(
-    process: Pid,
-    seized_sender: &Sender<Result<(Rope, Pid), Refusal>>,
-) -> io::Result<Counted> {
+fn count(process: Pid, seized_sender: &Sender<Result<(Rope, Pid), Error>>) -> io::Result<Counted> {
     let (bell, rope) = Bell::hang()?;
     let mut follower = Follower { process, ..Follower::default() };
     let seized = follower.seize();
@@ -146,7 +133,8 @@ struct Follower {
 }
 
 impl Follower {
-    fn seize(&mut self) -> Result<(), Refusal> {
+    fn seize(&mut self) -> Result<(), Error> {
+        let pid = self.process.cast_unsigned();
         loop {
             let mut is_done = true;
             for thread in tree::threads(self.process) {
@@ -163,7 +151,8 @@ impl Follower {
                         // The kernel seized it when another one started it.
                         Some(Standing { tracer, .. }) if tracer == door::own_thread() => {}
                         Some(standing) if !standing.is_gone => {
-                            return Err(Refusal::Because(refused(self.process, &standing, &error)));
+                            let reason = refused(self.process, &standing, &error);
+                            return Err(Error::Process { pid, reason });
                         }
                         _ => continue,
                     },
@@ -172,7 +161,7 @@ impl Follower {
                 self.counter.meet(thread);
             }
             if is_done {
-                return if self.live.is_empty() { Err(Refusal::Ended) } else { Ok(()) };
+                return if self.live.is_empty() { Err(Error::Ended { pid }) } else { Ok(()) };
             }
         }
     }
