@@ -14,6 +14,8 @@ use crate::{Error, Libc, Program, Spec, Variant};
 mod known;
 mod version;
 
+use known::Known;
+
 pub(crate) const HARDENED: &str = "masu-secure";
 
 /// The names that a variant may begin with, whether the malloc is on this machine or not.
@@ -32,7 +34,7 @@ pub struct Places {
     pub folders: Vec<PathBuf>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Allocator {
     /// The malloc's name in variants: `jemalloc`, or `jemalloc-5.3.0` where another release has that name.
     /// Unique in the catalogue, except that `masu` and `masu-secure` appear once for each C library they are there for.
@@ -257,7 +259,7 @@ fn by_path(path: &Path) -> Result<Allocator, Error> {
         path: whole,
         preloaded: true,
         libc: image.libc,
-        notes: entry.and_then(|entry| entry.note).map(str::to_owned).into_iter().collect(),
+        notes: entry.map(Known::notes).unwrap_or_default(),
         tunables: entry
             .and_then(|entry| entry.tunable)
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
@@ -310,10 +312,8 @@ impl Finder {
                     name: name.to_owned(),
                     version: version::of_c_library(&path, libc),
                     path: fs::canonicalize(&path).unwrap_or(path),
-                    preloaded: false,
                     libc,
-                    notes: Vec::new(),
-                    tunables: Vec::new(),
+                    ..Allocator::default()
                 });
             }
         }

@@ -18,12 +18,13 @@ use crate::{Error, kernel};
 pub mod elf;
 
 /// The C library a program or a library is made for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Libc {
     Glibc,
     Musl,
     /// No C library is loaded: the program is linked statically, or brings its own loader.
+    #[default]
     Static,
 }
 

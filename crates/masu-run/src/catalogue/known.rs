@@ -11,9 +11,16 @@ pub(super) struct Known {
     /// The start of the file's name, up to and including `.so` and its main version.
     files: &'static [&'static str],
     pub(super) packages: &'static [&'static str],
-    pub(super) note: Option<&'static str>,
+    note: Option<&'static str>,
     /// A tunable of the C library it needs.
     pub(super) tunable: Option<(&'static str, &'static str)>,
+}
+
+impl Known {
+    /// The notes to read before the malloc's figures.
+    pub(super) fn notes(&self) -> Vec<String> {
+        self.note.map(str::to_owned).into_iter().collect()
+    }
 }
 
 const fn plain(
@@ -24,6 +31,10 @@ const fn plain(
     Known { name, files, packages, note: None, tunable: None }
 }
 
+const fn noted(note: &'static str, known: Known) -> Known {
+    Known { note: Some(note), ..known }
+}
+
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
     KNOWN.iter().map(|known| known.name)
 }
@@ -32,22 +43,13 @@ const CHECKS: &str = "a hardened allocator: part of its time buys checks";
 
 static KNOWN: [Known; 15] = [
     plain("masu", &["libmasu.so"], &[]),
-    Known {
-        name: HARDENED,
-        files: &["libmasu-secure.so"],
-        packages: &[],
-        note: Some(CHECKS),
-        tunable: None,
-    },
+    noted(CHECKS, plain(HARDENED, &["libmasu-secure.so"], &[])),
     plain("jemalloc", &["libjemalloc.so"], &["libjemalloc2"]),
     plain("tcmalloc", &["libtcmalloc_minimal.so"], &["libtcmalloc-minimal4"]),
-    Known {
-        name: "tcmalloc-full",
-        files: &["libtcmalloc.so"],
-        packages: &["libgoogle-perftools4"],
-        note: Some("gperftools with its profilers; tcmalloc is the same without them"),
-        tunable: None,
-    },
+    noted(
+        "gperftools with its profilers; tcmalloc is the same without them",
+        plain("tcmalloc-full", &["libtcmalloc.so"], &["libgoogle-perftools4"]),
+    ),
     Known {
         name: "tcmalloc-google",
         files: &["libtcmalloc_google.so", "libtcmalloc-google.so", "libgoogle_tcmalloc.so"],
@@ -61,13 +63,7 @@ static KNOWN: [Known; 15] = [
     plain("snmalloc", &["libsnmallocshim.so", "libsnmalloc.so"], &[]),
     plain("rpmalloc", &["librpmallocwrap.so", "librpmalloc.so"], &[]),
     plain("vespamalloc", &["libvespamalloc.so"], &[]),
-    Known {
-        name: "scudo",
-        files: &["libscudo.so", "libclang_rt.scudo_standalone"],
-        packages: &[],
-        note: Some(CHECKS),
-        tunable: None,
-    },
+    noted(CHECKS, plain("scudo", &["libscudo.so", "libclang_rt.scudo_standalone"], &[])),
     plain("hoard", &["libhoard.so"], &[]),
     plain("tbbmalloc", &["libtbbmalloc_proxy.so"], &["libtbbmalloc2"]),
 ];
@@ -84,8 +80,7 @@ pub(super) fn of_file(file: &str) -> Option<&'static Known> {
 
 /// The notes to read before the figures of the malloc called `name`.
 pub(super) fn notes_of(name: &str) -> Vec<String> {
-    let entry = KNOWN.iter().find(|known| known.name == name);
-    entry.and_then(|known| known.note).map(str::to_owned).into_iter().collect()
+    KNOWN.iter().find(|known| known.name == name).map(Known::notes).unwrap_or_default()
 }
 
 /// True if the Debian package called `name` is an allocator or musl.

@@ -19,9 +19,7 @@ fn allocator(name: &str, libc: Libc, preloaded: bool) -> Allocator {
         path: format!("/lib/lib{name}.so").into(),
         preloaded,
         libc,
-        version: None,
-        notes: Vec::new(),
-        tunables: Vec::new(),
+        ..Allocator::default()
     }
 }
 

@@ -10,7 +10,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use object::read::elf::{Dyn, FileHeader, ProgramHeader, SectionHeader, Sym};
-use object::read::{ReadCache, ReadRef, StringTable};
+use object::read::{ReadCache, ReadRef};
 use object::{Endianness, elf};
 
 use super::Libc;
@@ -23,7 +23,7 @@ const MACHINE: elf::Machine = elf::EM_X86_64;
 #[cfg(target_arch = "aarch64")]
 const MACHINE: elf::Machine = elf::EM_AARCH64;
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Image {
     /// The C library, known from the loader and the libraries it names.
     pub(crate) libc: Libc,
@@ -138,15 +138,7 @@ impl Image {
                 std::env::consts::ARCH
             ));
         }
-        let mut image = Image {
-            libc: Libc::Static,
-            loader: None,
-            needed: Vec::new(),
-            defined: Vec::new(),
-            imported: Vec::new(),
-            lowest: u64::MAX,
-            is_go: false,
-        };
+        let mut image = Image { lowest: u64::MAX, ..Image::default() };
         for segment in header.program_headers(endian, data).map_err(broken)? {
             if segment.p_type(endian) == elf::PT_LOAD {
                 image.lowest = image.lowest.min(segment.p_vaddr(endian));
@@ -163,7 +155,11 @@ impl Image {
             image.loader.is_none() && sections.section_by_name(endian, b".go.buildinfo").is_some();
         if let Some((entries, strings)) = sections.dynamic(endian, data).map_err(broken)? {
             let names = sections.strings(endian, data, strings).map_err(broken)?;
-            image.take_needed(endian, entries, &names);
+            let needed = entries
+                .iter()
+                .filter(|entry| entry.tag(endian) == elf::DT_NEEDED)
+                .filter_map(|entry| names.get(u32::try_from(entry.val(endian)).ok()?).ok());
+            image.needed = needed.map(|name| String::from_utf8_lossy(name).into_owned()).collect();
         }
         for section in sections.iter() {
             let kind = section.sh_type(endian);
@@ -180,20 +176,6 @@ impl Image {
             image.libc = library_libc(&image.needed);
         }
         Ok(image)
-    }
-
-    fn take_needed<'data, R: ReadRef<'data>>(
-        &mut self,
-        endian: Endianness,
-        entries: &[elf::Dyn64<Endianness>],
-        names: &StringTable<'data, R>,
-    ) {
-        let needed = entries
-            .iter()
-            .filter(|entry| entry.tag(endian) == elf::DT_NEEDED)
-            .filter_map(|entry| names.get(u32::try_from(entry.val(endian)).ok()?).ok())
-            .map(|name| String::from_utf8_lossy(name).into_owned());
-        self.needed.extend(needed);
     }
 
     /// Takes the telling ones of `symbols`; large libraries have hundreds of thousands.

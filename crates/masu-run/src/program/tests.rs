@@ -79,17 +79,21 @@ fn a_program_whose_loader_is_missing_names_it() {
     assert!(message.contains("its loader /xib"), "{message}");
 }
 
-#[test]
-fn bundled_mallocs_and_sanitizers_are_named() {
-    let image = |needed: &[&str], defined: &[&str], imported: &[&str]| elf::Image {
+/// A dynamic program with these libraries and functions.
+fn image(needed: &[&str], defined: &[&str], imported: &[&str]) -> elf::Image {
+    let owned = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
+    elf::Image {
         libc: Libc::Glibc,
         loader: Some("/lib/ld.so".into()),
-        needed: needed.iter().map(|&name| name.to_owned()).collect(),
+        needed: owned(needed),
         defined: defined.iter().map(|&name| (name.to_owned(), 1)).collect(),
-        imported: imported.iter().map(|&name| name.to_owned()).collect(),
-        lowest: 0,
-        is_go: false,
-    };
+        imported: owned(imported),
+        ..elf::Image::default()
+    }
+}
+
+#[test]
+fn bundled_mallocs_and_sanitizers_are_named() {
     let plain = image(&["libc.so.6"], &[], &["malloc"]);
     assert_eq!(plain.refusal(), None);
     for (image, word) in [
@@ -107,22 +111,12 @@ fn bundled_mallocs_and_sanitizers_are_named() {
 
 #[test]
 fn a_malloc_that_is_linked_is_reported_and_no_reason_to_refuse() {
-    let image = |needed: &[&str]| elf::Image {
-        libc: Libc::Glibc,
-        loader: Some("/lib/ld.so".into()),
-        needed: needed.iter().map(|&name| name.to_owned()).collect(),
-        defined: Vec::new(),
-        imported: vec!["malloc".to_owned()],
-        lowest: 0,
-        is_go: false,
-    };
-    let linked = image(&["libm.so.6", "libjemalloc.so.2", "libc.so.6"]);
+    let linked = image(&["libm.so.6", "libjemalloc.so.2", "libc.so.6"], &[], &["malloc"]);
     assert_eq!(linked.linked_malloc().as_deref(), Some("libjemalloc.so.2"));
     assert_eq!(linked.refusal(), None);
-    assert_eq!(image(&["libm.so.6", "libc.so.6"]).linked_malloc(), None);
+    assert_eq!(image(&["libm.so.6", "libc.so.6"], &[], &["malloc"]).linked_malloc(), None);
     assert_eq!(linked.jemalloc_call(), None);
-    let caller =
-        elf::Image { imported: vec!["malloc".to_owned(), "sdallocx".to_owned()], ..linked };
+    let caller = image(&["libc.so.6"], &[], &["malloc", "sdallocx"]);
     assert_eq!(caller.jemalloc_call(), Some("sdallocx"));
 }
 

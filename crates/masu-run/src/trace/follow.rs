@@ -59,7 +59,7 @@ pub(super) fn follow(root: Pid, witness: &mut impl Witness) -> io::Result<(Statu
     let mut follower = Follower { root, ..Follower::default() };
     let mut root_end = None;
     while let Some((pid, change)) = ptrace::next_change()? {
-        match change {
+        let signal = match change {
             Change::Ended(status, usage) => {
                 witness.end(pid, &usage);
                 follower.forget(pid);
@@ -69,6 +69,7 @@ pub(super) fn follow(root: Pid, witness: &mut impl Witness) -> io::Result<(Statu
                 if root_end.is_some() && follower.live.is_empty() {
                     break;
                 }
+                continue;
             }
             Change::Started(new) => {
                 if follower.live.contains(&pid) {
@@ -80,29 +81,34 @@ pub(super) fn follow(root: Pid, witness: &mut impl Witness) -> io::Result<(Statu
                 } else {
                     follower.newborn.insert(new);
                 }
-                follower.go_on(pid, 0, witness);
+                0
             }
             Change::Exec => {
                 follower.live.insert(pid);
                 witness.begin(pid);
-                follower.go_on(pid, 0, witness);
+                0
             }
             Change::Call => {
                 witness.call(pid);
-                follower.go_on(pid, 0, witness);
+                0
             }
-            Change::Signal(signal) => follower.on_signal(pid, signal, witness)?,
+            Change::Signal(signal) => match follower.on_signal(pid, signal, witness)? {
+                Some(signal) => signal,
+                None => continue,
+            },
             Change::Boundary => {
                 witness.boundary(pid);
-                follower.go_on(pid, 0, witness);
+                0
             }
             Change::Leaving => {
                 witness.leaves(pid);
                 // The thread is not to be caught any more.
                 ptrace::go_on(pid, 0);
+                continue;
             }
-            Change::Halted(_) | Change::Other => follower.go_on(pid, 0, witness),
-        }
+            Change::Halted(_) | Change::Other => 0,
+        };
+        follower.go_on(pid, signal, witness);
     }
     root_end.ok_or_else(|| io::Error::other("the program vanished while it was traced"))
 }
@@ -137,7 +143,13 @@ impl Follower {
         self.early.remove(&pid);
     }
 
-    fn on_signal(&mut self, pid: Pid, signal: i32, witness: &mut impl Witness) -> io::Result<()> {
+    /// The signal with which a thread that has met `signal` goes on, zero for none; none if it has to wait.
+    fn on_signal(
+        &mut self,
+        pid: Pid,
+        signal: i32,
+        witness: &mut impl Witness,
+    ) -> io::Result<Option<i32>> {
         if !self.is_rooted && pid == self.root {
             // This is the stop after the very first `exec`; no options were set yet that would mark it.
             self.is_rooted = true;
@@ -145,18 +157,17 @@ impl Follower {
             ptrace::follow(pid, self.calls)?;
             self.live.insert(pid);
             witness.begin(pid);
-            self.go_on(pid, 0, witness);
-        } else if signal == ptrace::STOP && self.newborn.remove(&pid) {
-            self.go_on(pid, 0, witness);
-        } else if !self.live.contains(&pid) {
-            self.early.insert(pid);
-        } else if signal == ptrace::TRAP && witness.trap(pid)
-            || signal == ptrace::STOP && witness.takes_away(pid)
-        {
-            self.go_on(pid, 0, witness);
-        } else {
-            self.go_on(pid, signal, witness);
+            return Ok(Some(0));
         }
-        Ok(())
+        if signal == ptrace::STOP && self.newborn.remove(&pid) {
+            return Ok(Some(0));
+        }
+        if !self.live.contains(&pid) {
+            self.early.insert(pid);
+            return Ok(None);
+        }
+        let is_ours = signal == ptrace::TRAP && witness.trap(pid)
+            || signal == ptrace::STOP && witness.takes_away(pid);
+        Ok(Some(if is_ours { 0 } else { signal }))
     }
 }

@@ -9,6 +9,7 @@ use std::time::Instant;
 use super::super::Call;
 use super::*;
 use crate::execute::alone;
+use crate::proc_files::Stat;
 
 /// The time after which a test ends that has failed.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -40,6 +41,11 @@ fn said(child: &mut Child) -> String {
 
 fn tell(child: &mut Child) {
     child.stdin.as_mut().expect("it is piped").write_all(b"go on\n").expect("it reads");
+}
+
+fn end(mut child: Child) {
+    child.kill().expect("it is a child");
+    child.wait().expect("it ends");
 }
 
 fn standing(child: &Child) -> Standing {
@@ -87,8 +93,7 @@ fn one_that_is_dropped_lets_the_process_go() {
     assert_eq!(standing(&child).tracer, 0);
     tell(&mut child);
     assert_eq!((said(&mut child), said(&mut child)), ("free".to_owned(), "done".to_owned()));
-    child.kill().expect("it is a child");
-    child.wait().expect("it ends");
+    end(child);
 }
 
 #[test]
@@ -99,28 +104,24 @@ fn a_stopped_process_stays_stopped_until_it_is_continued() {
         let status = Command::new("kill").args([name, &child.id().to_string()]).status();
         assert!(status.expect("kill starts").success());
     };
-    let state = || {
-        let stat = fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap_or_default();
-        stat.rsplit_once(") ").map(|(_, rest)| rest[..1].to_owned()).unwrap_or_default()
-    };
+    let state = || Stat::of(&format!("/proc/{}", child.id())).and_then(|stat| stat.state());
     signal("-STOP");
-    wait_until("it has stopped", || state() == "T");
+    wait_until("it has stopped", || state() == Some('T'));
     let attached = Attached::to(child.id()).expect("it is ours");
     drop(attached);
-    wait_until("it is stopped as before", || state() == "T" && standing(&child).tracer == 0);
+    wait_until("it is stopped as before", || state() == Some('T') && standing(&child).tracer == 0);
     let attached = Attached::to(child.id()).expect("it is ours");
     signal("-CONT");
     tell(&mut child);
     assert_eq!(said(&mut child), "went on");
     drop(attached);
-    child.kill().expect("it is a child");
-    child.wait().expect("it ends");
+    end(child);
 }
 
 #[test]
 fn a_traced_process_is_refused_with_the_name_of_the_tracer() {
     let _alone = alone();
-    let mut child = shell("true");
+    let child = shell("true");
     let attached = Attached::to(child.id()).expect("it is ours");
     let error = Attached::to(child.id()).expect_err("one can only").to_string();
     let tracer = format!("counting ({})", attached.thread);
@@ -128,8 +129,7 @@ fn a_traced_process_is_refused_with_the_name_of_the_tracer() {
     drop(attached);
     let error = Attached::to(std::process::id()).expect_err("nobody can").to_string();
     assert!(error.contains("itself"), "{error}");
-    child.kill().expect("it is a child");
-    child.wait().expect("it ends");
+    end(child);
     assert!(matches!(Attached::to(u32::MAX), Err(Error::Ended { pid: u32::MAX })));
     assert!(matches!(Attached::to(4_000_000), Err(Error::Ended { .. })));
 }
@@ -148,8 +148,7 @@ fn processes_that_come_and_go_are_each_counted_once() {
         let Counted { calls, .. } = attached.finish().expect("the kernel tells");
         assert_eq!((calls.processes, calls.total.of(Call::Write)), (11, 5), "{calls:?}");
     }
-    child.kill().expect("it is a child");
-    child.wait().expect("it ends");
+    end(child);
 }
 
 #[test]
