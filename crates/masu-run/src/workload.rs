@@ -90,14 +90,11 @@ impl Input {
             return Ok(Input::Empty);
         }
         let is_file = source.metadata().is_ok_and(|metadata| metadata.is_file());
-        if is_file && let Ok(start) = source.stream_position() {
-            let file = Arc::new(source);
-            let input = Input::File { file: Arc::clone(&file), start };
-            if input.open().is_ok() {
-                return Ok(input);
-            }
-            drop(input);
-            source = Arc::into_inner(file).expect("the only other holder was dropped above");
+        if is_file
+            && let Ok(start) = source.stream_position()
+            && open_again(&source, start).is_ok()
+        {
+            return Ok(Input::File { file: Arc::new(source), start });
         }
         Input::spool(source, unlinked_file()?)
     }
@@ -128,11 +125,16 @@ impl Input {
     /// [`Error::System`] if the file cannot be opened.
     pub fn reader(&self) -> Result<Option<File>, Error> {
         let Input::File { file, start } = self else { return Ok(None) };
-        let path = format!("/proc/self/fd/{}", file.as_raw_fd());
-        let mut again = File::open(&path).doing(|| "opening the kept standard input again")?;
-        again.seek(SeekFrom::Start(*start)).doing(|| "rewinding the kept standard input")?;
-        Ok(Some(again))
+        open_again(file, *start).map(Some)
     }
+}
+
+/// The same file from `start` on, at a position of its own.
+fn open_again(file: &File, start: u64) -> Result<File, Error> {
+    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+    let mut again = File::open(&path).doing(|| "opening the kept standard input again")?;
+    again.seek(SeekFrom::Start(start)).doing(|| "rewinding the kept standard input")?;
+    Ok(again)
 }
 
 /// True if this is `/dev/null`, under any name.

@@ -5,8 +5,8 @@
 //! descriptors: only a file with the page's name is opened, without waiting, and read up to the length of a page.
 
 use std::fs::{self, File, OpenOptions};
-use std::io;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -88,29 +88,19 @@ impl Reach {
                 (file, *start)
             }
         };
-        let mut bytes = vec![0; page::PAGE_BYTES];
-        let length = read_at(&file, &mut bytes, start).map_err(refused)?;
-        bytes.truncate(length);
-        let mut head = [0; 64];
-        let length = read_at(&file, &mut head, start).map_err(refused)?;
-        Ok((bytes, page::sequence(&head[..length])))
+        let bytes = read_at(&file, start, page::PAGE_BYTES).map_err(refused)?;
+        let head = read_at(&file, start, 64).map_err(refused)?;
+        Ok((bytes, page::sequence(&head)))
     }
 }
 
-/// Reads as far as there are bytes, at most all of `bytes`.
-fn read_at(file: &File, bytes: &mut [u8], start: u64) -> io::Result<usize> {
-    let mut length = 0;
-    while let Some(rest) = bytes.get_mut(length..).filter(|rest| !rest.is_empty()) {
-        match file.read_at(rest, start.saturating_add(length as u64)) {
-            Ok(0) => break,
-            Ok(more) => length += more,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            // There is nothing to read behind the mapping.
-            Err(_) if length > 0 => break,
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(length)
+/// Reads from `start` on as far as there are bytes, `most` of them at most.
+fn read_at(mut file: &File, start: u64, most: usize) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(most);
+    file.seek(SeekFrom::Start(start))?;
+    let read = file.take(most as u64).read_to_end(&mut bytes);
+    // An error behind some bytes says that there is nothing to read behind the mapping.
+    if bytes.is_empty() { read.map(|_| bytes) } else { Ok(bytes) }
 }
 
 /// Opens the target of a descriptor of the process, if it has a page's name.
@@ -149,6 +139,8 @@ fn without_page(maps: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::FileExt;
+
     use super::*;
 
     #[test]
@@ -167,9 +159,9 @@ mod tests {
     fn reading_ends_where_the_file_does() {
         let file = tempfile::tempfile().unwrap();
         file.write_all_at(b"short", 0).unwrap();
-        let mut bytes = [0; 64];
-        assert_eq!(read_at(&file, &mut bytes, 0).unwrap(), 5);
-        assert_eq!(read_at(&file, &mut bytes, 100).unwrap(), 0);
+        assert_eq!(read_at(&file, 0, 64).unwrap(), b"short");
+        assert_eq!(read_at(&file, 1, 2).unwrap(), b"ho");
+        assert_eq!(read_at(&file, 100, 64).unwrap(), b"");
     }
 
     #[test]

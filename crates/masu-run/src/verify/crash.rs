@@ -3,11 +3,10 @@
 //! A variant under which even `sh -c :` crashes is broken by itself. A program that ends in the same way under the
 //! reference does so by itself, and that may be measured.
 
-use std::ffi::OsStr;
 use std::time::Duration;
 
 use crate::execute::{Conditions, execute_under};
-use crate::{Ending, Error, Input, Limits, Program, Run, Stop, Variant, Workload, kernel};
+use crate::{Ending, Error, Input, Limits, Run, Stop, Variant, Workload, kernel};
 
 /// A program that does nothing but start; `true` would not even ask for memory.
 const HARMLESS: [&str; 3] = ["sh", "-c", ":"];
@@ -124,16 +123,10 @@ fn described(ending: &Ending) -> String {
 
 /// Runs the harmless program under `variant`; none if there is none with the same C library.
 fn harmless_run(workload: &Workload, variant: &Variant, stop: &Stop) -> Result<Option<Run>, Error> {
-    let program = Program::find(OsStr::new(HARMLESS[0])).ok();
-    let is_fit = |one: &Program| one.libc == workload.program.libc && one.refusal.is_none();
-    let Some(program) = program.filter(is_fit) else { return Ok(None) };
-    let harmless = Workload {
-        arguments: HARMLESS.map(Into::into).to_vec(),
-        program,
-        input: Input::Empty,
-        folder: None,
-        shuffles_heap: false,
-    };
+    let is_fit =
+        |one: &Workload| one.program.libc == workload.program.libc && one.program.refusal.is_none();
+    let harmless = Workload::new(HARMLESS, Input::Empty).ok().filter(is_fit);
+    let Some(harmless) = harmless else { return Ok(None) };
     let limits = Limits { time: Some(HARMLESS_TIME), memory_bytes: None };
     execute_under(&harmless, variant, &Conditions::from(limits), stop).map(Some)
 }
