@@ -26,7 +26,7 @@ pub(crate) enum Calls {
     Fini(u32),
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Section<'a> {
     pub(crate) name: &'a [u8],
     /// The region that the section is loaded into; `None` if the section is not loaded.
@@ -217,14 +217,11 @@ fn read_section<'a>(
             || calls.is_some());
     let mut section = Section {
         name,
-        region: None,
-        bytes: &[],
-        size: 0,
         align: 1,
-        relocations: &[],
         calls,
         is_frames,
         is_thread: has(elf::SHF_TLS),
+        ..Section::default()
     };
     if !loads {
         return Ok(section);

@@ -214,6 +214,7 @@ impl Taken {
     }
 }
 
+#[derive(Default)]
 pub(crate) struct Loaded {
     pub(crate) taken: Taken,
     pub(crate) symbols: Symbols,
@@ -241,21 +242,7 @@ pub(crate) struct Loaded {
 impl Loaded {
     /// An object that no tool knows and nothing leads to.
     pub(crate) fn new(taken: Taken, symbols: Symbols) -> Loaded {
-        Loaded {
-            taken,
-            symbols,
-            users: 0,
-            entries: 0,
-            pin: None,
-            table: 0,
-            known: None,
-            kept: None,
-            is_live: true,
-            has_initializers: false,
-            is_private: false,
-            is_inert: false,
-            escaped: false,
-        }
+        Loaded { taken, symbols, is_live: true, ..Loaded::default() }
     }
 
     /// Whether a copy could take the object's place: the object has no state, and only entries lead to it.
