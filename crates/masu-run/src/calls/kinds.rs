@@ -12,6 +12,7 @@ use std::time::Instant;
 use serde::Serialize;
 
 use super::Pid;
+use crate::kernel::calls::waits_for_others;
 use crate::kernel::names;
 
 /// The number of kinds that are kept for the page and for JSON.
@@ -19,26 +20,6 @@ const KEPT: usize = 8;
 
 /// The least time of a call, in seconds.
 const LEAST_S: f64 = 1e-7;
-
-/// Calls in which a thread may sleep for as long as others please: their time says nothing of the kernel's work.
-const WAITING: [&str; 16] = [
-    "futex",
-    "wait4",
-    "waitid",
-    "poll",
-    "ppoll",
-    "select",
-    "pselect6",
-    "epoll_wait",
-    "epoll_pwait",
-    "epoll_pwait2",
-    "nanosleep",
-    "clock_nanosleep",
-    "accept",
-    "accept4",
-    "rt_sigtimedwait",
-    "pause",
-];
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct CallKind {
@@ -117,7 +98,7 @@ impl Kinds {
         let cheapest = self.times.values().filter_map(Times::cheap_s).fold(f64::INFINITY, f64::min);
         let kind = |(number, times): (i64, Times)| {
             let name = names::of_call(number);
-            let each_s = times.cheap_s().filter(|_| !WAITING.contains(&name.as_str()));
+            let each_s = times.cheap_s().filter(|_| !waits_for_others(number));
             let each_s = each_s.map_or(LEAST_S, |each_s| (each_s - cheapest).max(LEAST_S));
             CallKind { name, calls: times.calls, seconds: each_s * times.calls as f64 }
         };

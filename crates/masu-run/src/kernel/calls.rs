@@ -177,17 +177,31 @@ const SLEEPS: &[(libc::c_long, Sleep)] = &[
     (libc::SYS_ppoll, Sleep::Ready),
     (libc::SYS_pselect6, Sleep::Ready),
     (libc::SYS_epoll_pwait, Sleep::Ready),
+    (libc::SYS_epoll_pwait2, Sleep::Ready),
     (libc::SYS_nanosleep, Sleep::Time),
     (libc::SYS_clock_nanosleep, Sleep::Time),
     (libc::SYS_wait4, Sleep::Child),
     (libc::SYS_waitid, Sleep::Child),
+    (libc::SYS_rt_sigtimedwait, Sleep::Other),
     #[cfg(target_arch = "x86_64")]
     (libc::SYS_poll, Sleep::Ready),
     #[cfg(target_arch = "x86_64")]
     (libc::SYS_select, Sleep::Ready),
     #[cfg(target_arch = "x86_64")]
     (libc::SYS_epoll_wait, Sleep::Ready),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_pause, Sleep::Other),
 ];
+
+fn known_sleep(number: i64) -> Option<Sleep> {
+    SLEEPS.iter().find(|(known, _)| *known == number).map(|(_, sleep)| *sleep)
+}
+
+/// True for a call in which a thread may sleep for as long as others please: its time says nothing of the kernel's
+/// work.
+pub(crate) fn waits_for_others(number: i64) -> bool {
+    number == libc::SYS_futex || known_sleep(number).is_some_and(|sleep| sleep != Sleep::Data)
+}
 
 /// The sleep that the line of `/proc/PID/task/TID/syscall` shows; none for a thread that runs, or is not in a call.
 pub fn sleeps_in(line: &str) -> Option<Sleep> {
@@ -202,8 +216,7 @@ pub fn sleeps_in(line: &str) -> Option<Sleep> {
         let is_lock = is_contended_lock(operation, value);
         return Some(if is_lock { Sleep::Lock(address) } else { Sleep::Signal });
     }
-    let found = SLEEPS.iter().find(|(known, _)| *known == number);
-    Some(found.map_or(Sleep::Other, |(_, sleep)| *sleep))
+    Some(known_sleep(number).unwrap_or(Sleep::Other))
 }
 
 /// The call at which the filter has stopped a thread; none if another process's filter wants the call traced.
