@@ -113,7 +113,7 @@ const RULES: &[Rule] = &[
     rule(549, "R_AARCH64_TLSLE_ADD_TPREL_HI12", (Thread, Zero), add(12, Fits::Unsigned)),
     rule(550, "R_AARCH64_TLSLE_ADD_TPREL_LO12", (Thread, Zero), add(0, Fits::Unsigned)),
     rule(551, "R_AARCH64_TLSLE_ADD_TPREL_LO12_NC", (Thread, Zero), add(0, Fits::Any)),
-    rewritten(562, "R_AARCH64_TLSDESC_ADR_PAGE21", (ThreadSlot, Frame), PAGE, Rewrite::No),
+    rule(562, "R_AARCH64_TLSDESC_ADR_PAGE21", (ThreadSlot, Frame), PAGE),
     rewritten(563, "R_AARCH64_TLSDESC_LD64_LO12", (ThreadSlot, Zero), low(3), Rewrite::DescriptorLoad),
     rewritten(564, "R_AARCH64_TLSDESC_ADD_LO12", (Nothing, Zero), Field::Nothing, Rewrite::Nop),
     rewritten(569, "R_AARCH64_TLSDESC_CALL", (Nothing, Zero), Field::Nothing, Rewrite::Nop),
