@@ -294,6 +294,10 @@ fn watch_to_end(
     look: &mut dyn Look,
 ) -> Result<Run, Error> {
     let watched = started.watch(tree, stop, look);
+    if watched.is_err() {
+        // Nothing ends the program any more, and it may run for ever.
+        tree.kill();
+    }
     let (status, usage) = kernel::wait_for(tree.root).doing(|| "waiting for the program")?;
     Ok(assemble(watched?, status, usage.plus(tree.reap())))
 }
