@@ -202,7 +202,7 @@ where
                 self.stop();
                 break;
             }
-            let Some(chunks) = self.spans.take(worker, pace.most()) else {
+            let Some(chunks) = self.spans.take(worker, pace.most(), pace.is_short()) else {
                 if self.look(worker) {
                     pace = Pace::new();
                     continue;

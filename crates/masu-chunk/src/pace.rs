@@ -11,25 +11,34 @@ use std::time::Duration;
 const BATCH_TIME: Range<Duration> = Duration::from_micros(10)..Duration::from_micros(40);
 
 /// The number of chunks that a worker takes at once.
-pub(crate) struct Pace(u32);
+pub(crate) struct Pace {
+    most: u32,
+    is_short: bool,
+}
 
 impl Pace {
     /// One: nothing is known of the chunks yet.
     pub(crate) fn new() -> Self {
-        Self(1)
+        Self { most: 1, is_short: false }
     }
 
     /// The current number.
     pub(crate) fn most(&self) -> u32 {
-        self.0
+        self.most
+    }
+
+    /// Whether the last batch was short, so that it does not matter where long chunks begin.
+    pub(crate) fn is_short(&self) -> bool {
+        self.is_short
     }
 
     /// Adapts to the duration of a whole batch.
     pub(crate) fn took(&mut self, lap: Duration) {
+        self.is_short = lap <= BATCH_TIME.end;
         if lap < BATCH_TIME.start {
-            self.0 = self.0.saturating_mul(2);
-        } else if lap > BATCH_TIME.end {
-            self.0 = (self.0 / 2).max(1);
+            self.most = self.most.saturating_mul(2);
+        } else if !self.is_short {
+            self.most = (self.most / 2).max(1);
         }
     }
 }

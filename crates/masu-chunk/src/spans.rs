@@ -57,13 +57,13 @@ impl Spans {
     }
 
     /// Takes a batch of up to `most` units: from the worker's own span at most half, so that others
-    /// find some; else from the common one. A worker that takes several at once, because they are short, moves half of
-    /// its share of the common span to its own: so neighbors in memory have one worker, and the common word rests.
-    pub(crate) fn take(&self, worker: usize, most: u32) -> Option<Range<u64>> {
+    /// find some; else from the common one. Where chunks are short, the worker moves half of its share of the common span
+    /// to its own: so neighbors in memory have one worker, and the common word rests.
+    pub(crate) fn take(&self, worker: usize, most: u32, are_short: bool) -> Option<Range<u64>> {
         let share = 2 * self.workers.len() as u32;
         let (own, batch) = &self.workers[worker];
         let units = take_front(own, most, 2).or_else(|| {
-            let stretch = if most > 1 { u32::MAX } else { 1 };
+            let stretch = if are_short { u32::MAX } else { most };
             let taken = take_front(&self.common, stretch, share)?;
             let middle = taken.end.min(taken.start.saturating_add(most));
             own.fill(&(middle..taken.end));

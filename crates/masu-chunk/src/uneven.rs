@@ -58,10 +58,10 @@ fn run(times: &[u64], workers: usize) -> u64 {
 
 /// Takes a batch, if there is one.
 fn begin(spans: &Spans, worker: &mut Simulated, number: usize, times: &[u64], now: u64) {
-    worker.batch = spans.take(number, worker.pace.most());
+    worker.batch = spans.take(number, worker.pace.most(), worker.pace.is_short());
     if worker.batch.is_none() && (spans.steal(number) || spans.rob(number)) {
         worker.pace = Pace::new();
-        worker.batch = spans.take(number, worker.pace.most());
+        worker.batch = spans.take(number, worker.pace.most(), worker.pace.is_short());
     }
     if let Some(batch) = &worker.batch {
         worker.began = now;

@@ -65,7 +65,7 @@ impl Job {
             return;
         }
         loop {
-            let Some(_) = self.spans.take(worker, most) else {
+            let Some(_) = self.spans.take(worker, most, true) else {
                 let (steal, rob) = (|| self.spans.steal(worker), || self.spans.rob(worker));
                 if self.idle.look(steal, rob, &is_wanted) {
                     continue;

@@ -90,8 +90,11 @@ pub const JOBS: [(&str, &str); 12] = [
     ("first", "the first call of a process, 100,000 numbers"),
 ];
 
-/// Makes the data of a job, then returns the job: a number that all executors agree on.
-pub fn prepare(name: &str) -> Box<dyn Fn(&mut dyn Peer) -> Option<u64>> {
+/// A job with its data: a number that all executors agree on; none where one has no way for it.
+pub type Job = Box<dyn Fn(&mut dyn Peer) -> Option<u64>>;
+
+/// Makes the data of a job, then returns the job.
+pub fn prepare(name: &str) -> Job {
     match name {
         "sums" => {
             let data: Vec<i64> = (1..=10_000_000).collect();
