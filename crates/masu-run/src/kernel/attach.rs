@@ -87,8 +87,8 @@ pub(crate) fn boundary(thread: libc::pid_t) -> io::Result<Boundary> {
     let mut info = CallInfo::default();
     let bytes = size_of::<CallInfo>();
     // SAFETY: The kernel writes at most the given number of bytes, to a local that is as long.
-    let told = unsafe { request_with(GET_CALL_INFO, thread, bytes, (&raw mut info).cast()) };
-    told.map_err(|error| match error.raw_os_error() {
+    let outcome = unsafe { request_with(GET_CALL_INFO, thread, bytes, (&raw mut info).cast()) };
+    outcome.map_err(|error| match error.raw_os_error() {
         Some(libc::EIO) => io::Error::new(
             io::ErrorKind::Unsupported,
             "the kernel does not tell at which call a thread has stopped; Linux 5.3 and newer do",
