@@ -160,7 +160,7 @@ impl Sampling {
 ///
 /// # Errors
 ///
-/// As [`execute`](crate::execute::execute), and [`Error::System`] where tracing or filters are not permitted.
+/// As [`execute`](crate::execute::execute), [`Error::NotTraced`] and, where filters are not permitted, [`Error::System`].
 pub fn count(
     workload: &Workload,
     variant: &Variant,

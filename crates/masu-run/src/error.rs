@@ -25,6 +25,12 @@ pub enum Error {
     /// The command could not be looked up or cannot be run on this machine.
     #[error("{command}: {reason}")]
     Program { command: String, reason: String },
+    /// The system lets nothing be traced.
+    #[error(
+        "{command}: cannot be traced: ptrace is forbidden here; allow it (in a container --cap-add SYS_PTRACE, or a \
+         seccomp profile that has ptrace)"
+    )]
+    NotTraced { command: String },
     /// The program runs, but no other malloc can be put under it.
     #[error("{}: no malloc can be preloaded: {reason}", program.display())]
     NoPreload { program: PathBuf, reason: String },

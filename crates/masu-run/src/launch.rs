@@ -87,10 +87,7 @@ pub fn command(workload: &Workload, variant: &Variant, folder: Option<&Path>) ->
 pub fn refused(workload: &Workload, source: io::Error) -> Error {
     let command = workload.program.path.display().to_string();
     if source.raw_os_error() == Some(kernel::NOT_TRACED) {
-        let reason = "cannot be traced, and only a traced run proves which malloc serves it: \
-                      ptrace is forbidden here; allow it (in a container --cap-add SYS_PTRACE, or \
-                      a seccomp profile that has ptrace)";
-        return Error::Program { command, reason: reason.to_owned() };
+        return Error::NotTraced { command };
     }
     let hint = match source.kind() {
         ErrorKind::PermissionDenied => {

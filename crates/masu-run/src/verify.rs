@@ -5,8 +5,6 @@
 //! served; every other is accounted for by name. Where tracing is not permitted, glibc's loader logs instead
 //! (`loader.rs`), which proves less, and the evidence says so.
 
-use std::io::ErrorKind;
-
 use serde::{Deserialize, Serialize};
 
 use crate::execute::{Conditions, execute_under};
@@ -74,7 +72,7 @@ pub fn verify_under(
     })?;
     let (run, evidence) = match run_traced(workload, variant, conditions, stop) {
         Ok((run, seen)) => (run, judge(&seen)),
-        Err(Error::System { source, .. }) if source.kind() == ErrorKind::PermissionDenied => {
+        Err(Error::NotTraced { .. }) => {
             loader::run_logged(workload, variant, library, conditions, stop)?
         }
         Err(error) => return Err(error),

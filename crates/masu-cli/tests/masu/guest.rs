@@ -1,4 +1,4 @@
-//! `masu diagnose` as a guest in someone's system: with no rights, in a sandbox, killed in the middle.
+//! `masu diagnose` and `masu compare` as guests in someone's system: with no rights, in a sandbox, killed in the middle.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -78,12 +78,17 @@ fn a_user_without_rights_or_home_gets_a_diagnosis() {
     diagnosis(&command.output().expect("masu starts"));
 }
 
-/// `masu diagnose` on a program that writes 3,000 lines, where these calls are refused.
-fn sandboxed(folder: &Folder, refused: &[&str], options: &[&str]) -> Output {
+/// masu with these arguments, on a program that writes 3,000 lines, where these calls are refused.
+fn masu_sandboxed(folder: &Folder, refused: &[&str], arguments: &[&str]) -> Output {
     let mut command = Command::new(folder.sandbox());
-    command.args(refused).arg("--").arg(env!("CARGO_BIN_EXE_masu")).arg("diagnose").args(options);
+    command.args(refused).arg("--").arg(env!("CARGO_BIN_EXE_masu")).args(arguments);
     let script = "i=0; while [ $i -lt 3000 ]; do echo $i; i=$((i+1)); done";
     command.args(["--", "sh", "-c", script]).output().expect("the sandbox starts")
+}
+
+/// `masu diagnose` there.
+fn sandboxed(folder: &Folder, refused: &[&str], options: &[&str]) -> Output {
+    masu_sandboxed(folder, refused, &[&["diagnose"], options].concat())
 }
 
 #[test]
@@ -107,6 +112,17 @@ fn a_sandbox_without_tracing_is_reported_once() {
     let page = sandboxed(&folder, &refused, &[]);
     let page = String::from_utf8_lossy(&page.stdout).into_owned();
     assert_eq!(page.matches("system calls:").count(), 1, "{page}");
+}
+
+#[test]
+fn without_tracing_the_loaders_log_proves_the_malloc_of_a_comparison() {
+    let folder = Folder::new();
+    let arguments = ["compare", "--runs", "3", "-a", "system", "-a", "masu"];
+    let output = masu_sandboxed(&folder, &["ptrace"], &arguments);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    let page = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(page.contains("tracing is not permitted here"), "{page}");
 }
 
 /// `masu diagnose` on a line of output in namespaces of its own, the first of which makes this user their root;
