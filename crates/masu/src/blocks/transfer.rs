@@ -208,11 +208,11 @@ fn lines() -> impl Iterator<Item = (Class, &'static Line)> {
     Class::all().filter_map(|class| Some((class, line(class)?)))
 }
 
-/// Flushes all blocks.
+/// Flushes as many blocks as there may be: other threads may put more in at the same time.
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.trim.transfer_trim")]
 pub(crate) fn trim() {
-    lines().for_each(|(class, line)| line.flush(class, u32::MAX));
+    lines().for_each(|(class, line)| line.flush(class, BLOCKS_MAX as u32));
 }
 
 /// The counts of a class.

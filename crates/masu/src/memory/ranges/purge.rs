@@ -43,10 +43,14 @@ impl Held<'_> {
     #[inline(never)]
     #[unsafe(link_section = ".text.masu_cold.purge.purge_down_to")]
     pub(super) fn purge_down_to(&mut self, bytes: usize) -> bool {
-        let mut any = false;
-        while let Some(run) = self.send_away(bytes, usize::MAX) {
+        // No more than that is dirty now: other threads may free memory as fast as this one purges it.
+        let mut surplus = self.dirty_bytes.saturating_sub(bytes);
+        let any = surplus > 0;
+        while surplus > 0
+            && let Some(run) = self.send_away(bytes, surplus)
+        {
+            surplus = surplus.saturating_sub(run.dirty.get() as usize);
             self.purge(&[Some(run)]);
-            any = true;
         }
         any
     }

@@ -8,6 +8,7 @@ use super::*;
 use crate::options;
 use crate::platform::kernel;
 use std::boxed::Box;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::vec::Vec;
 
 #[test]
@@ -52,6 +53,49 @@ fn the_longest_dirty_runs_are_purged_first_and_no_more_than_needed() {
         assert!(ranges.purge_down_to(0));
         assert_eq!(ranges.dirty_bytes(), 0);
         assert!(!ranges.purge_down_to(0), "nothing is left");
+    });
+}
+
+#[test]
+fn a_purge_ends_although_another_thread_frees_as_fast() {
+    const RUNS: usize = 1024;
+    let ranges: &'static SharedRanges = Box::leak(Box::new(SharedRanges::new()));
+    // Each between live ones.
+    let dirty = |held: &mut Held<'_>| -> Vec<usize> {
+        let runs = (0..RUNS).map(|_| [1, 1].map(|slices| run_of(held, slices))[0]);
+        runs.map(Slice::address).collect()
+    };
+    let insert = |held: &mut Held<'_>, address: &usize| {
+        // SAFETY: It is the address of a run that was handed out.
+        let run = unsafe { Slice::at(*address) };
+        // SAFETY: The run is this test's.
+        unsafe { run.start().write_volatile(1) };
+        held.insert(run, 1, SLICE_BYTES, false);
+    };
+    let mut held = ranges.lock();
+    let (own, others) = (dirty(&mut held), dirty(&mut held));
+    own.iter().for_each(|address| insert(&mut held, address));
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut left = others.iter();
+            while !is_over.load(Ordering::SeqCst) {
+                let mut held = ranges.lock_in_others();
+                // The other thread is in a system call.
+                if held.away.first().is_some() {
+                    left.next().into_iter().for_each(|address| insert(&mut held, address));
+                }
+            }
+        });
+        while !held.guard.has_sleepers() {
+            std::thread::yield_now();
+        }
+        let (_, before) = kernel::advised_here();
+        held.purge_down_to(0);
+        let (_, after) = kernel::advised_here();
+        is_over.store(true, Ordering::SeqCst);
+        drop(held);
+        assert_eq!((after - before) / SLICE_BYTES, RUNS, "what was dirty when it began");
     });
 }
 
