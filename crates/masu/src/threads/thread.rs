@@ -88,6 +88,9 @@ fn start_with_new_cache() -> Option<&'static ThreadCache> {
             key.set(ptr::from_ref(cache).cast());
         }
         cache.notice_profile();
+    } else {
+        // It tries again with its next call, and is counted again then.
+        all::note_end();
     }
     // Even without memory for a cache: requests that fail take locks, which a child must not find taken.
     if !watches_fork {
@@ -131,4 +134,40 @@ unsafe extern "C" fn end(cache: *mut c_void) {
     idle::put(cache);
     all::note_end();
     shard::purge_steps_at_exit();
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    extern crate std;
+
+    use std::process::Command;
+
+    use super::*;
+    use crate::memory::metadata;
+    use crate::options;
+
+    #[test]
+    #[cfg_attr(miri, ignore = "starts a process")]
+    fn a_thread_without_a_cache_is_not_counted() {
+        let program = std::env::current_exe().expect("a test is a program");
+        let check = "threads::thread::tests::calls_without_memory";
+        let output = Command::new(program).args(["--exact", check, "--ignored"]).output();
+        let output = output.expect("this program starts");
+        let printed = std::string::String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && printed.contains("1 passed"), "{printed}");
+    }
+
+    #[test]
+    #[ignore = "run by the test above, in a process of its own"]
+    fn calls_without_memory() {
+        assert!(cache().is_some());
+        options::set("memory_limit", Some(1 << 20)).expect("an option");
+        for words in [metadata::WORDS_MAX, metadata::WORDS_MIN] {
+            while metadata::words(words).is_some() {}
+        }
+        let before = all::threads();
+        let calls = std::thread::spawn(|| (0..100).all(|_| cache().is_none()));
+        assert!(calls.join().expect("it ends"), "there is no memory for a cache");
+        assert_eq!(all::threads(), before);
+    }
 }
