@@ -57,6 +57,7 @@ impl Page {
         else {
             // SAFETY: The array was taken just now.
             unsafe { metadata::give_back(NonNull::from(&mut words[0]), words.len()) };
+            leave_guarded(guarded);
             return None;
         };
         for distance in 0..slices {
@@ -118,9 +119,8 @@ impl Page {
             let guard = unsafe { self.0.ahead(slices) };
             // SAFETY: It was handed out with the page.
             let _ = unsafe { stripes::first().free_closed(guard, all - slices) };
-            // ORDERING: Relaxed: a count.
-            GUARDED.fetch_sub(1, Ordering::Relaxed);
         }
+        leave_guarded(all > slices);
     }
 
     fn records(self) -> *const Cell<u16> {
@@ -191,11 +191,14 @@ impl Page {
 fn enter_guarded() -> bool {
     // ORDERING: Relaxed: a count.
     let enters = GUARDED.fetch_add(1, Ordering::Relaxed) < GUARDED_MAX;
-    if !enters {
-        // ORDERING: Relaxed, as above.
-        GUARDED.fetch_sub(1, Ordering::Relaxed);
-    }
+    leave_guarded(!enters);
     enters
+}
+
+/// Counts one page with a guard less, if it is one.
+fn leave_guarded(is_guarded: bool) {
+    // ORDERING: Relaxed: a count.
+    GUARDED.fetch_sub(usize::from(is_guarded), Ordering::Relaxed);
 }
 
 /// The page that contains `address` now.
@@ -210,7 +213,35 @@ pub(crate) unsafe fn page_at(address: usize) -> Page {
 
 #[cfg(test)]
 mod tests {
+    extern crate std;
+
+    use std::process::Command;
+
     use super::*;
+    use crate::options;
+
+    #[test]
+    #[cfg_attr(miri, ignore = "starts a process")]
+    fn a_page_without_memory_counts_as_none_with_a_guard() {
+        let program = std::env::current_exe().expect("a test is a program");
+        let check = "blocks::page::hardened::tests::pages_without_memory";
+        let output = Command::new(program).args(["--exact", check, "--ignored"]).output();
+        let output = output.expect("this program starts");
+        let printed = std::string::String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && printed.contains("1 passed"), "{printed}");
+    }
+
+    #[test]
+    #[ignore = "run by the test above, in a process of its own"]
+    fn pages_without_memory() {
+        // Metadata have a slice from here on.
+        assert!(metadata::words(metadata::WORDS_MIN).is_some());
+        options::set("memory_limit", Some(1 << 20)).expect("an option");
+        while stripes::first().lock().allocate(1, 1, Kind::Page).is_some() {}
+        let before = GUARDED.load(Ordering::Relaxed);
+        assert!(Page::create_hardened(Class::of_size(5_000), 0, true).is_none());
+        assert_eq!(GUARDED.load(Ordering::Relaxed), before);
+    }
 
     #[test]
     fn a_page_released_among_others_returns_its_guard() {
