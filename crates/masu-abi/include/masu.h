@@ -192,7 +192,7 @@ struct masu_statistics {
     size_t metadata_bytes;
     /* Shards whose pages hold live blocks. */
     size_t shards;
-    /* Thread caches in use. */
+    /* Thread caches in use, without those that a fork left behind. */
     size_t threads;
     /* Thread caches whose thread has ended, kept for the next one. */
     size_t idle_caches;

@@ -325,3 +325,33 @@ fn json_has_every_number_and_balanced_brackets() {
     }
     assert!(!text.contains(",,") && !text.contains("[,") && !text.contains(",]"), "{text}");
 }
+
+#[test]
+#[cfg_attr(miri, ignore = "starts a process")]
+fn a_child_counts_no_thread_that_fork_left_behind() {
+    let _turn = alone();
+    let (begun, is_over) = (Barrier::new(2), Barrier::new(2));
+    let status = thread::scope(|scope| {
+        scope.spawn(|| {
+            Block::of(c::malloc(100)).free();
+            begun.wait();
+            is_over.wait();
+        });
+        begun.wait();
+        Block::of(c::malloc(100)).free();
+        // SAFETY: The child uses masu alone, and ends.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            let others = statistics::threads().filter(|thread| thread.state == 2).count();
+            let is_alone = statistics::now().threads == 1 && others >= 1;
+            // SAFETY: It ends the child and nothing else.
+            unsafe { libc::_exit(i32::from(!is_alone)) };
+        }
+        is_over.wait();
+        let mut status = -1;
+        // SAFETY: The status is this function's.
+        assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+        status
+    });
+    assert_eq!(status, 0);
+}

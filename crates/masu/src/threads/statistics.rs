@@ -84,7 +84,7 @@ structure! {
         metadata_bytes,
         /// Shards with live blocks in their pages.
         shards,
-        /// Thread caches in use.
+        /// Thread caches in use, without those that a `fork` left behind.
         threads,
         /// Thread caches whose thread has ended, kept for the next one.
         idle_caches,
@@ -309,6 +309,7 @@ impl Statistics {
         add(&mut self.shard_blocks, &cache.returned_blocks);
         match traffic.user() {
             User::Nobody => self.idle_caches += 1,
+            _ if all::is_orphaned(cache) => {}
             User::Unknown | User::Thread(_) => self.threads += 1,
         }
     }
