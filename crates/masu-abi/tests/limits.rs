@@ -22,6 +22,7 @@ groups! { program();
     addresses_come_and_go_under_a_limit
     a_foreign_block_between_ours_is_not_ours
     what_is_kept_is_given_up_first
+    what_is_kept_makes_room_for_a_longer_block
     freed_memory_goes_back
     numbers_follow_the_program
     settings_are_accepted

@@ -273,6 +273,23 @@ static void what_is_kept_is_given_up_first(void)
     }
 }
 
+/* A block longer than all that is reserved: what is given up makes room for it, with what was never taken. */
+static void what_is_kept_makes_room_for_a_longer_block(void)
+{
+    enum { COUNT = 400 };
+    static char *blocks[COUNT];
+    limit_addresses(addresses() + 1000 * MIB);
+    for (int i = 0; i < COUNT; i++)
+        CHECK((blocks[i] = malloc(MIB)) != NULL);
+    /* The page of this block lies behind them, and stays when it is empty. */
+    void *small = malloc(3000);
+    CHECK(small);
+    for (int i = 0; i < COUNT; i++)
+        free(blocks[i]);
+    free(small);
+    CHECK(malloc(700 * MIB) != NULL);
+}
+
 /* --- Reports and settings --- */
 
 static void freed_memory_goes_back(void)
@@ -356,6 +373,7 @@ static const struct group groups[] = {
     GROUP(addresses_come_and_go_under_a_limit),
     GROUP(a_foreign_block_between_ours_is_not_ours),
     GROUP(what_is_kept_is_given_up_first),
+    GROUP(what_is_kept_makes_room_for_a_longer_block),
     GROUP(freed_memory_goes_back),
     GROUP(numbers_follow_the_program),
     GROUP(reports_are_printed),

@@ -386,6 +386,17 @@ pub(crate) fn free_address() -> usize {
     start.as_ptr().addr()
 }
 
+/// Whether the kernel has `length` bytes of addresses in a row for this process now.
+#[cold]
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.reclaim.kernel_has_addresses")]
+pub(crate) fn has_addresses(length: usize) -> bool {
+    let Ok(start) = map(length, Protection::None) else { return false };
+    // SAFETY: The mapping was made just now and nothing else knows of it.
+    let _ = unsafe { unmap_unused(start, length) };
+    true
+}
+
 /// Sleeps while `word` holds `expected`, until [`wake_one`], a signal, or spuriously.
 ///
 /// The sleep ends after a second at the latest: a filter may refuse [`wake_one`].

@@ -7,6 +7,7 @@
 use crate::blocks::{owner, shard, slot, transfer};
 use crate::memory::ranges::stripes;
 use crate::platform::fault::{self, Fault};
+use crate::platform::kernel;
 use crate::settings;
 use crate::threads::cache::idle;
 use crate::threads::thread;
@@ -40,8 +41,9 @@ pub(crate) fn retry(size: usize, ask: &dyn Fn() -> *mut u8) -> *mut u8 {
 #[unsafe(link_section = ".text.masu_cold.reclaim.reclaim")]
 fn reclaim(size: usize) -> bool {
     let before = stripes::read();
-    // No more than that can be reclaimed.
-    if size > before.reserved_bytes {
+    // No more than what is reserved can be reclaimed; the rest must be had from the kernel.
+    let rest = size.saturating_sub(before.reserved_bytes);
+    if rest > 0 && !kernel::has_addresses(rest) {
         return false;
     }
     flush_all();
