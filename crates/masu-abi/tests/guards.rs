@@ -206,6 +206,7 @@ succeeds! {
     plain_handler_before: "0"
     handler_after: "1"
     full: "1"
+    exact_after_realloc: "1"
     on_and_off: "0", "1", "3"
     slots_come_late: "0"
     forks: "1"

@@ -179,6 +179,17 @@ static void handler_after(void) {
     CHECK(caught == 1);
 }
 
+/* A block that realloc moves is as long as was asked, however little it grows. */
+static void exact_after_realloc(void) {
+    char *block = malloc(300);
+    CHECK(block);
+    for (size_t wanted = 301; wanted < 6000; wanted += wanted / 16 + 1) {
+        CHECK(block = realloc(block, wanted));
+        CHECK(malloc_usable_size(block) == wanted);
+    }
+    free(block);
+}
+
 /* What is right. */
 static void *churn(void *argument) {
     unsigned random = (unsigned)(uintptr_t)argument;
@@ -317,7 +328,7 @@ int main(int argc, char **argv) {
     RUN(free_misaligned) RUN(free_beyond) RUN(realloc_freed) RUN(size_of_freed) RUN(freed_by_realloc)
     RUN(written_behind) RUN(written_before) RUN(elsewhere) RUN(sent)
     RUN(handler_before) RUN(plain_handler_before) RUN(handler_after)
-    RUN(exercise) RUN(count) RUN(on_and_off) RUN(slots_come_late) RUN(full) RUN(forks) RUN(forks_beside_threads)
+    RUN(exact_after_realloc) RUN(exercise) RUN(count) RUN(on_and_off) RUN(slots_come_late) RUN(full) RUN(forks) RUN(forks_beside_threads)
     return 3;
     return 0;
 }

@@ -43,10 +43,17 @@ pub(crate) fn cached_counted(size: usize) -> *mut u8 {
 /// Allocates `size` bytes aligned to 16; null without memory.
 #[inline]
 pub(crate) fn allocate(size: usize) -> *mut u8 {
-    if size <= TABLE_LIMIT {
-        allocate_class(Class::of_size(size), size, MIN_ALIGN, FreedBy::Map)
-    } else if size <= LARGEST_SMALL {
-        allocate_class(Class::of_size(size), size, MIN_ALIGN, FreedBy::MapPlain)
+    allocate_in(size, size)
+}
+
+/// The same in a block of a class for `room` bytes, which are more than `size` only where it is small. A guarded block is as
+/// long as `size` all the same.
+#[inline]
+fn allocate_in(room: usize, size: usize) -> *mut u8 {
+    if room <= TABLE_LIMIT {
+        allocate_class(Class::of_size(room), size, MIN_ALIGN, FreedBy::Map)
+    } else if room <= LARGEST_SMALL {
+        allocate_class(Class::of_size(room), size, MIN_ALIGN, FreedBy::MapPlain)
     } else {
         large::allocate(size, MIN_ALIGN, false)
     }
@@ -333,7 +340,7 @@ pub(crate) unsafe fn resize(block: NonNull<u8>, size: usize) -> Result<*mut u8, 
     let new = if grows_large(old_size, size) {
         large::allocate_copy(size, MIN_ALIGN, old_size)
     } else {
-        allocate(with_room(old_size, size))
+        allocate_in(with_room(old_size, size), size)
     };
     if !new.is_null() {
         // SAFETY: Both blocks are that long and do not overlap.
