@@ -234,15 +234,15 @@ pub(crate) fn remove(address: usize) {
     }
 }
 
-/// Changes a sampled block to `bytes`, of which `more` are new.
+/// Changes a sampled block to `bytes`, of which `more` are new; returns whether the block is in the profile.
 #[cold]
 #[inline(never)]
-pub(crate) fn resize(address: usize, bytes: usize, more: usize) {
-    if is_running()
-        && let Some(profile) = PROFILE.lock().as_deref_mut()
-    {
-        profile.samples.resize(address, bytes, more);
-    }
+pub(crate) fn resize(address: usize, bytes: usize, more: usize) -> bool {
+    is_running()
+        && PROFILE
+            .lock()
+            .as_deref_mut()
+            .is_some_and(|profile| profile.samples.resize(address, bytes, more))
 }
 
 /// Whether the environment requests a profile; reads the files' prefix. In a build without profiles it is a constant

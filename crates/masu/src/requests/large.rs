@@ -71,7 +71,11 @@ fn count(first: &'static Slice, size: usize) {
 #[unsafe(link_section = ".text.masu_cold.profile.large_count_slow")]
 fn count_slow(first: &'static Slice, size: usize, more: usize) {
     if first.sampled.get() != 0 {
-        return sampling::resize(first.address(), size, more);
+        if sampling::resize(first.address(), size, more) {
+            return;
+        }
+        // It was in an earlier profile.
+        first.sampled.set(0);
     }
     if let Some(cache) = slot::get().cache()
         && !cache.passes(more)

@@ -173,6 +173,23 @@ fn figures_are_exact_when_every_byte_is_sampled() {
     assert!(freed.abs() < 100_000, "{freed}");
 }
 
+/// A block that was in an earlier profile is not known to this one, until it grows.
+#[test]
+fn a_block_of_an_earlier_profile_is_in_the_next_one_once_it_grows() {
+    const BYTES: usize = 8 << 20;
+    let _taken = Taken::start(1);
+    let mut block: Vec<u8> = Vec::with_capacity(BYTES);
+    // It grows in place, into the memory of another one that is freed.
+    let behind: Vec<u8> = Vec::with_capacity(3 * BYTES);
+    profile::stop();
+    profile::start(Some(1)).expect("none is taken");
+    let before = now();
+    drop(black_box(behind));
+    block.reserve_exact(2 * BYTES);
+    let live = now().live_bytes - before.live_bytes;
+    assert!(is_close(live, 2 * BYTES as i64, 0.02), "{live}");
+}
+
 /// A heap ends without freeing its blocks one by one, so its blocks must not be in a profile.
 #[test]
 fn growing_blocks_of_heaps_are_in_no_profile() {

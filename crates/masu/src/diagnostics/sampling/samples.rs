@@ -168,9 +168,9 @@ impl Samples {
         self.free_block = block;
     }
 
-    /// Changes a sampled block to `bytes`, with `more` exposed since.
-    pub(super) fn resize(&mut self, address: usize, bytes: usize, more: usize) {
-        let Some(block) = self.find(address) else { return };
+    /// Changes a sampled block to `bytes`, with `more` exposed since; returns whether there is such a block.
+    pub(super) fn resize(&mut self, address: usize, bytes: usize, more: usize) -> bool {
+        let Some(block) = self.find(address) else { return false };
         let stack = self.store.get(block + block::STACK);
         let old = self.extent(block);
         let new = Extent { bytes, exposed_bytes: old.exposed_bytes + more };
@@ -187,6 +187,7 @@ impl Samples {
         }
         self.store.set(block + block::BYTES, new.bytes);
         self.store.set(block + block::EXPOSED_BYTES, new.exposed_bytes);
+        true
     }
 
     /// The entry of this stack, made if there is none.
