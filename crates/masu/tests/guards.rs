@@ -108,6 +108,28 @@ fn misuse_ends_the_program_with_a_report() {
 
 #[test]
 #[ignore = "sets options; run by the test below"]
+fn guarded_beside_blocks_in_pages() {
+    const SIZE: usize = 512;
+    allocate(SIZE);
+    options::set("guard_rate", Some(1)).expect("a rate");
+    (0..200).for_each(|_| _ = allocate(SIZE));
+    let guarded = statistics::now().guarded_blocks;
+    let class = statistics::classes().find(|class| class.size == SIZE).expect("a class");
+    let in_caches = class.thread_cached_blocks + class.transfer_blocks;
+    let in_pages = class.live_blocks - guarded + in_caches + class.free_blocks;
+    assert!(guarded > 10, "{guarded}");
+    assert_eq!(in_pages * SIZE + class.tail_bytes, class.pages * class.page_bytes, "{class:?}");
+}
+
+/// Guarded blocks lie in no page, and so take none of those that are free there.
+#[test]
+fn guarded_blocks_leave_the_free_ones_of_pages_as_they_are() {
+    let output = child("guarded_beside_blocks_in_pages", 0);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+}
+
+#[test]
+#[ignore = "sets options; run by the test below"]
 fn many_guarded_under_a_limit() {
     const SIZE: usize = 32 << 10;
     const BLOCKS: usize = 100;

@@ -538,8 +538,10 @@ pub(crate) fn trim() {
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Counts {
     pub(crate) pages: usize,
-    /// Blocks out of pages, live or in caches.
+    /// Blocks out of pages, live or in caches, and guarded ones.
     pub(crate) handed_out: usize,
+    /// The guarded ones among them, which lie in no page.
+    pub(crate) guarded: usize,
     /// Blocks ever taken from pages.
     pub(crate) taken: usize,
 }
@@ -548,12 +550,14 @@ pub(crate) struct Counts {
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.statistics.shard_counts")]
 pub(crate) fn counts(class: Class) -> Counts {
-    let (handed_out, taken) = guards::counts_of(class);
-    Shard::all().fold(Counts { pages: 0, handed_out, taken }, |sum, shard| {
+    let (guarded, taken) = guards::counts_of(class);
+    let first = Counts { pages: 0, handed_out: guarded, guarded, taken };
+    Shard::all().fold(first, |sum, shard| {
         let pages = shard.pages(class).lock();
         Counts {
             pages: sum.pages + pages.pages as usize,
             handed_out: sum.handed_out + pages.handed_out,
+            guarded,
             taken: sum.taken.wrapping_add(pages.taken),
         }
     })

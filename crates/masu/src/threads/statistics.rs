@@ -235,7 +235,8 @@ impl ClassStatistics {
         row.live_blocks = pages.handed_out.saturating_sub(in_caches + transfer.kept);
         row.thread_cached_blocks = in_caches;
         row.transfer_blocks = transfer.kept;
-        row.free_blocks = (pages.pages * class.page_blocks()).saturating_sub(pages.handed_out);
+        let in_pages = pages.pages * class.page_blocks() + pages.guarded;
+        row.free_blocks = in_pages.saturating_sub(pages.handed_out);
         row.pages = pages.pages;
         row.tail_bytes = pages.pages * (page_bytes - class.page_blocks() * class.size());
         row.taken_blocks = pages.taken;
