@@ -45,7 +45,8 @@ const fn unpack(word: u64) -> Range<u32> {
 impl Spans {
     /// Chunks 0 to `chunks` − 1.
     pub(crate) fn new(chunks: u64, workers: usize) -> Self {
-        let shift = (u64::BITS - chunks.leading_zeros()).saturating_sub(u32::BITS);
+        // At most 2^31 units. With one bit more, rounding up could make 2^32 of them, which 32 bits hold as none.
+        let shift = (u64::BITS - chunks.leading_zeros()).saturating_sub(u32::BITS - 1);
         let span = |range| Span(AtomicU64::new(pack(&range)));
         let common = span(0..chunks.div_ceil(1 << shift) as u32);
         let workers = (0..workers).map(|_| (span(0..0), Batch::new())).collect();
@@ -70,7 +71,8 @@ impl Spans {
             Some(taken.start..middle)
         })?;
         let start = u64::from(units.start) << self.shift;
-        let chunks = start..(u64::from(units.end) << self.shift).min(self.chunks);
+        let end = u64::try_from(u128::from(units.end) << self.shift).unwrap_or(u64::MAX);
+        let chunks = start..end.min(self.chunks);
         batch.begin(&chunks);
         Some(chunks)
     }

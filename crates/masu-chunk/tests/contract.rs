@@ -373,3 +373,13 @@ fn each_chunk_is_done_once_however_uneven_they_are() {
         assert!(done.iter().all(|done| done.load(Ordering::Relaxed) == 1), "job {job}");
     }
 }
+
+#[test]
+fn a_job_of_any_number_of_chunks_is_begun() {
+    // Units of several chunks are rounded up: these numbers of chunks reach the next power of two.
+    for chunks in [(1 << 33) - 1, (1 << 40) - 1, u64::MAX] {
+        let executor = Executor::new().chunk(1).workers(2);
+        let ended = executor.range(0..chunks).try_for_each(|_| Err("begun"));
+        assert!(matches!(ended.unwrap_err().cause, Cause::Error("begun")), "{chunks}");
+    }
+}
