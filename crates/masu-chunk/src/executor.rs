@@ -107,12 +107,13 @@ impl<'a> Executor<'a> {
     }
 
     pub(crate) fn window_or_default(&self, workers: usize) -> usize {
-        self.window_or(2 * workers)
+        self.window_or(workers.saturating_mul(2))
     }
 
     pub(crate) fn chunk_of(&self, items: u64, item_bytes: usize) -> u64 {
         let fits = (CHUNK_BYTES / (item_bytes as u64).max(1)).max(1);
-        let shared = items.div_ceil(self.workers_or_default() as u64 * CHUNKS_A_WORKER);
+        let least = (self.workers_or_default() as u64).saturating_mul(CHUNKS_A_WORKER);
+        let shared = items.div_ceil(least);
         self.chunk.map_or(fits.min(shared).max(1), |chunk| chunk.get() as u64)
     }
 

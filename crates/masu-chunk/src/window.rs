@@ -40,7 +40,8 @@ pub(crate) enum Next {
 impl<R> Window<R> {
     /// A window for at most `limit` chunks at a time.
     pub(crate) fn new(limit: usize, in_order: bool) -> Self {
-        let ready = VecDeque::with_capacity(limit);
+        // A limit may be any number, so room for few is taken ahead.
+        let ready = VecDeque::with_capacity(limit.min(1 << 10));
         let state = State { ready, base: 0, delivered: 0, delivering: false, closed: false };
         let limit = limit.max(1) as u64;
         Self { state: Mutex::new(state), room: Condvar::new(), limit, in_order }
@@ -49,7 +50,7 @@ impl<R> Window<R> {
     /// Waits until chunk `index` may begin. `false`: never, the window is closed.
     pub(crate) fn admit(&self, index: u64) -> bool {
         let mut state = lock(&self.state);
-        while !state.closed && index >= state.delivered + self.limit {
+        while !state.closed && index >= state.delivered.saturating_add(self.limit) {
             state = wait(&self.room, state);
         }
         !state.closed

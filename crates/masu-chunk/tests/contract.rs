@@ -383,3 +383,13 @@ fn a_job_of_any_number_of_chunks_is_begun() {
         assert!(matches!(ended.unwrap_err().cause, Cause::Error("begun")), "{chunks}");
     }
 }
+
+#[test]
+fn settings_may_be_as_large_as_numbers_are() {
+    let executor = Executor::new().workers(2).chunk(1).window(usize::MAX);
+    let results = executor.iter(0..1000).map(|chunk| chunk[0]).unwrap().value;
+    assert_eq!(results, (0..1000).collect::<Vec<_>>());
+    // Three chunks have three workers at most.
+    let executor = Executor::new().workers(usize::MAX);
+    assert_eq!(executor.range(0..3).map(|chunk| chunk.start).unwrap().value, [0, 1, 2]);
+}

@@ -100,7 +100,7 @@ impl<P: Pull, R, T: FnMut(Place, R) -> Result<(), String>> Dealer<'_, P, R, T> {
         if self.absent > 0 {
             return;
         }
-        while self.failed.is_none() && self.next < self.delivered + self.window() {
+        while self.failed.is_none() && self.next < self.delivered.saturating_add(self.window()) {
             // The emptiest first, so that each member gets its share of little data.
             let room = |process: &usize| self.free[*process];
             let Some(to) = (0..self.free.len()).max_by_key(room) else { return };
