@@ -108,6 +108,21 @@ impl<R: Read + Send> Records<R> {
         Self { blocks, delimiter, longest, rest: Vec::new(), ended: false }
     }
 
+    /// The beginning of the first record over the limit, among whole records.
+    fn first_too_long(&self, records: &[u8]) -> Option<usize> {
+        if records.len() <= self.longest {
+            return None;
+        }
+        let mut start = 0;
+        for record in records.split_inclusive(|&byte| byte == self.delimiter) {
+            if record.len() - 1 > self.longest {
+                return Some(start);
+            }
+            start += record.len();
+        }
+        None
+    }
+
     fn too_long(&self) -> io::Error {
         let Self { delimiter, longest, .. } = self;
         let delimiter = delimiter.escape_ascii();
@@ -137,6 +152,11 @@ impl<R: Read + Send> Pull for Records<R> {
             self.ended = count == 0;
             let found = bytes[known..].iter().rposition(|&byte| byte == self.delimiter);
             if let Some(at) = found.map(|at| known + at + 1) {
+                // The records before one that is too long come first; the next call finds that one in the rest.
+                let at = self.first_too_long(&bytes[..at]).unwrap_or(at);
+                if at == 0 {
+                    return Err(self.too_long());
+                }
                 self.rest.extend_from_slice(&bytes[at..]);
                 bytes.truncate(at);
                 break;

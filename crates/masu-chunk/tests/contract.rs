@@ -393,3 +393,23 @@ fn settings_may_be_as_large_as_numbers_are() {
     let executor = Executor::new().workers(usize::MAX);
     assert_eq!(executor.range(0..3).map(|chunk| chunk.start).unwrap().value, [0, 1, 2]);
 }
+
+#[test]
+fn a_record_over_the_limit_is_an_error_wherever_its_reader_cuts_it() {
+    let input = b"one\ntwo\nmuch_longer\nfour\n";
+    for size in [1, 4, 1000] {
+        for most in [1, 5, 1000] {
+            let mut taken = Vec::new();
+            let take = |_, bytes: Vec<u8>| {
+                taken.extend(bytes);
+                Ok::<(), Infallible>(())
+            };
+            let executor = Executor::new().chunk(size).workers(2);
+            let records = executor.records_up_to(Dribble(input, most, None), b'\n', 8);
+            let ended = records.deliver(|chunk| Ok(chunk.to_vec()), take);
+            let said = records_error(ended.map(|_| ()));
+            assert!(said.contains("within 8 bytes"), "{size}, {most}: {said}");
+            assert_eq!(taken, b"one\ntwo\n", "{size}, {most}");
+        }
+    }
+}
