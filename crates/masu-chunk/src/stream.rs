@@ -15,7 +15,7 @@ use crate::failure::{Cause, Failure};
 use crate::limit::Limit;
 use crate::place::{Chunk, Place};
 use crate::pool;
-use crate::statistics::{Clock, Statistics};
+use crate::statistics::{Clock, Statistics, Worker};
 use crate::sync::{AtomicUsize, Mutex, Ordering, into_inner, lock};
 use crate::window::{Next, Window};
 
@@ -58,7 +58,7 @@ struct Job<'a, P, W, T, R, E> {
 struct Taker<T, E> {
     take: T,
     failed: Option<(Place, Cause<E>)>,
-    statistics: Statistics,
+    workers: Vec<(usize, Worker)>,
     /// Items of the chunks delivered.
     items: u64,
 }
@@ -78,18 +78,18 @@ where
     let total = source.total();
     let workers = executor.workers_or_default();
     let concurrency = executor.concurrency_or(workers);
-    let (failed, statistics) = (None, Statistics::default());
+    let (failed, ended) = (None, Vec::new());
     let job = Job {
         executor,
         feed: Mutex::new(Feed { source, index: 0, items: 0, ended: false }),
         window: Window::new(executor.window_or_default(workers), executor.in_order()),
         limit: Limit::new(concurrency, workers),
         work,
-        taker: Mutex::new(Taker { take, failed, statistics, items: 0 }),
+        taker: Mutex::new(Taker { take, failed, workers: ended, items: 0 }),
         reporter: executor.reporter(total),
         stopping: AtomicUsize::new(0),
     };
-    pool::run(workers, &|_| job.run());
+    pool::run(workers, &|worker| job.run(worker));
     job.finish()
 }
 
@@ -101,7 +101,7 @@ where
     R: Send,
     E: Send,
 {
-    fn run(&self) {
+    fn run(&self, worker: usize) {
         let mut clock = Clock::start();
         while let Some((place, pulled)) = self.next() {
             let index = place.index;
@@ -127,9 +127,9 @@ where
             self.window.put(index, (place, made), |made| self.take(made));
             clock.worked(1);
         }
-        let worker = clock.finish();
-        if worker.chunks > 0 {
-            lock(&self.taker).statistics.workers.push(worker);
+        let worked = clock.finish();
+        if worked.chunks > 0 {
+            lock(&self.taker).workers.push((worker, worked));
         }
     }
 
@@ -208,17 +208,17 @@ where
     }
 
     fn finish(self) -> Result<Statistics, Failure<E>> {
-        let taker = into_inner(self.taker);
+        let mut taker = into_inner(self.taker);
+        taker.workers.sort_by_key(|(number, _)| *number);
+        let workers = taker.workers.into_iter().map(|(_, worker)| worker).collect();
+        let statistics = Statistics { workers };
         match taker.failed {
-            None => {
-                let statistics = taker.statistics;
-                self.reporter.finish().map(|()| statistics.clone()).map_err(|payload| {
-                    let (index, items) = (statistics.chunks(), taker.items..taker.items);
-                    let place = Place { index, items };
-                    Failure { place, cause: Cause::Panic(payload), statistics }
-                })
-            }
-            Some((place, cause)) => Err(Failure { place, cause, statistics: taker.statistics }),
+            None => self.reporter.finish().map(|()| statistics.clone()).map_err(|payload| {
+                let (index, items) = (statistics.chunks(), taker.items..taker.items);
+                let place = Place { index, items };
+                Failure { place, cause: Cause::Panic(payload), statistics }
+            }),
+            Some((place, cause)) => Err(Failure { place, cause, statistics }),
         }
     }
 }

@@ -413,3 +413,18 @@ fn a_record_over_the_limit_is_an_error_wherever_its_reader_cuts_it() {
         }
     }
 }
+
+#[test]
+fn the_calling_thread_is_the_first_of_a_streams_workers() {
+    let caller = thread::current().id();
+    for _ in 0..300 {
+        let own = AtomicU64::new(0);
+        let executor = Executor::new().chunk(1).workers(3).unordered();
+        let statistics = executor.iter(0..40).for_each(|_| {
+            let is_own = thread::current().id() == caller;
+            own.fetch_add(u64::from(is_own), Ordering::Relaxed);
+        });
+        let (own, workers) = (own.into_inner(), statistics.unwrap().workers);
+        assert!(own == 0 || workers[0].chunks == own, "{own}: {workers:?}");
+    }
+}
