@@ -63,7 +63,7 @@ impl Tools {
 }
 
 /// Resolves a symbol that neither a loaded object nor the process defines, to its address. Any thread may call it, and
-/// it may use the arena; it is asked again for symbols that it does not know.
+/// it may use the arena; each load asks it again.
 pub type Resolver = Box<dyn Fn(&[u8]) -> Option<usize> + Send + Sync>;
 
 /// The options of an arena.

@@ -18,10 +18,11 @@ pub(crate) struct Wanted {
     is_variable: bool,
 }
 
-/// The process's answer for a name. The answer `None` is remembered only for the batch that asked, because a library
-/// may bring the name later.
+/// The answer for a name. `None` and the resolver's answers are remembered only for the batch that asked: a library may
+/// bring the name later, and the resolver may lead to code that is freed.
 pub(crate) enum Answer {
     Address(Box<[u8]>, Option<usize>),
+    Resolved(Box<[u8]>, usize),
     Variable(Box<[u8]>, Option<ThreadLocal>),
 }
 
@@ -42,8 +43,11 @@ pub(crate) fn ask(wanted: Vec<Wanted>, resolver: Option<&Resolver>) -> Vec<Answe
         }
         let found = exit::instead_of(&name).or_else(|| process::symbol(&name));
         let found = found.or_else(|| process::static_symbol(&name));
-        let found = found.or_else(|| resolver.and_then(|resolver| resolver(&name)));
-        Answer::Address(name, found)
+        let resolved = || resolver.and_then(|resolver| resolver(&name));
+        match found.is_none().then(resolved).flatten() {
+            Some(address) => Answer::Resolved(name, address),
+            None => Answer::Address(name, found),
+        }
     };
     wanted.into_iter().map(answer).collect()
 }
@@ -80,16 +84,21 @@ impl Outside {
         for answer in answers {
             match answer {
                 Answer::Address(name, found) => drop(self.addresses.insert(name.clone(), *found)),
+                Answer::Resolved(name, address) => {
+                    self.addresses.insert(name.clone(), Some(*address));
+                }
                 Answer::Variable(name, found) => drop(self.variables.insert(name.clone(), *found)),
             }
         }
     }
 
-    /// Forgets the names that the process lacked; returns the names that the batch still needs.
+    /// Forgets the names that the process lacks; returns the names that the batch still needs.
     pub(crate) fn settle(&mut self, answers: &[Answer]) -> Vec<Wanted> {
         for answer in answers {
             match answer {
-                Answer::Address(name, None) => drop(self.addresses.remove(name)),
+                Answer::Address(name, None) | Answer::Resolved(name, _) => {
+                    self.addresses.remove(name);
+                }
                 Answer::Variable(name, None) => drop(self.variables.remove(name)),
                 _ => {}
             }

@@ -6,7 +6,7 @@ mod fixture;
 
 use std::ffi::CString;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use fixture::{Workshop, call, holds_in_child, load, options, quiet};
 use masu_code::{Arena, Options, Resolver, Writing};
@@ -109,4 +109,26 @@ fn a_child_may_load_whatever_other_threads_did_at_the_fork() {
         is_over.store(true, Ordering::Relaxed);
         assert_eq!(failed, None);
     });
+}
+
+#[test]
+fn a_resolver_is_asked_for_each_load_and_may_answer_otherwise() {
+    static KNOWS: AtomicUsize = AtomicUsize::new(0);
+    extern "C" fn one() -> i64 {
+        1
+    }
+    extern "C" fn two() -> i64 {
+        2
+    }
+    let workshop = Workshop::open();
+    let arena =
+        with_resolver(Box::new(|name| (name == b"method").then(|| KNOWS.load(Ordering::Relaxed))));
+    let source = workshop.c("user.c", "long method(void); long f(void) { return method(); }");
+    let source = source.private();
+    // A method of a JIT has another address when it was compiled again, and the old code may be gone.
+    let methods = [one as *const () as usize, two as *const () as usize];
+    for (method, returned) in methods.into_iter().zip([1, 2]) {
+        KNOWS.store(method, Ordering::Relaxed);
+        assert_eq!(call(&arena, load(&arena, &source), "f"), returned);
+    }
 }
