@@ -15,12 +15,12 @@ mod tests;
 
 use std::any::Any;
 use std::ffi::c_void;
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 use std::panic::RefUnwindSafe;
 
 use crate::error::Error;
 use crate::exit::{self, Home};
-use crate::memory::{Range, Region};
+use crate::memory::{self, Region};
 use crate::options::{Options, Resolver};
 use crate::perf::Perf;
 use crate::process;
@@ -126,7 +126,7 @@ impl Arena {
     ///
     /// [`Error::Options`] and [`Error::Kernel`]. Both say which option or call the machine refused.
     pub fn open(options: Options) -> Result<Arena, Error> {
-        let range = Range::open(&options)?;
+        let range = memory::Range::open(&options)?;
         let Options { tools, keep, resolver, .. } = options;
         let perf = Perf::open(tools.perf_map, tools.jitdump.as_deref())
             .map_err(|error| Error::kernel("cannot open perf's file", error))?;
@@ -246,13 +246,13 @@ impl Arena {
     pub fn collect(&self) -> usize {
         let mut count = 0;
         loop {
-            let passed = {
+            let (passed, range) = {
                 let mut state = self.shared.lock();
                 if state.waiting == 0 || !state.range.is_ours() {
                     return count;
                 }
                 state.retire(&self.shared.readers);
-                state.take_passed(&self.shared.readers)
+                (state.take_passed(&self.shared.readers), state.range.all())
             };
             if passed.is_empty() {
                 return count;
@@ -261,7 +261,7 @@ impl Arena {
             // As at a program's end: the object that was initialized last goes first.
             for loaded in passed.iter().rev() {
                 // SAFETY: The object is still in memory, and nothing else leads to it.
-                unsafe { run_destructors(loaded) };
+                unsafe { run_destructors(loaded, &range) };
             }
             self.shared.lock().reclaim(passed);
         }
@@ -273,19 +273,30 @@ impl Arena {
     }
 }
 
+/// Runs the destructors of an object that was taken out of the books of the arena at these addresses.
+///
 /// # Safety
 ///
 /// - The object is in memory, and its initializers ran.
-unsafe fn run_destructors(loaded: &Loaded) {
+unsafe fn run_destructors(loaded: &Loaded, arena: &Range<usize>) {
     let more = loaded.taken.more();
-    if more.handle != 0 {
-        // SAFETY: The caller's condition.
-        unsafe { process::finalize(more.handle) };
-    }
-    for &address in more.fini.iter().rev() {
-        // SAFETY: `.fini_array` holds functions without arguments.
-        unsafe { process::call(address) };
-    }
+    // Its array of destructors is in its read-only data, so that no other object has this key.
+    let key = if more.handle != 0 { more.handle } else { loaded.taken.sealed.start };
+    exit::ending(arena, key, || {
+        if more.handle != 0 {
+            // SAFETY: The caller's condition.
+            unsafe { process::finalize(key) };
+        }
+        for &address in more.fini.iter().rev() {
+            // SAFETY: `.fini_array` holds functions without arguments.
+            unsafe { process::call(address) };
+        }
+        if !more.fini.is_empty() {
+            // Destructors may have registered further functions, as those of a library may.
+            // SAFETY: As above.
+            unsafe { process::finalize(key) };
+        }
+    });
 }
 
 pub(crate) fn refuse_fork(state: &State) -> Result<(), Error> {
@@ -330,9 +341,10 @@ impl Drop for Shared {
         let state = self.state.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner());
         let objects = std::mem::take(&mut state.objects);
         if state.range.is_ours() {
+            let range = state.range.all();
             for loaded in objects.values().rev() {
                 // SAFETY: The memory is freed only below, and nothing leads into it any more.
-                unsafe { run_destructors(loaded) };
+                unsafe { run_destructors(loaded, &range) };
             }
         }
         let tables: Vec<_> = objects.values().flat_map(|loaded| loaded.tables()).collect();

@@ -6,6 +6,7 @@
 //! belongs to the object that holds the noted function, because that object must not be unloaded before.
 
 use std::any::Any;
+use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 use std::ops::Range;
 
@@ -68,8 +69,27 @@ fn noted(address: usize) -> Option<Noted> {
     Some(Noted { handle, _stays: (pin, home) })
 }
 
+thread_local! {
+    /// The first and last address of an arena, and the key of the object of it whose destructors this thread runs.
+    static ENDING: Cell<[usize; 3]> = const { Cell::new([0; 3]) };
+}
+
+/// Runs the destructors of an object that is found by its addresses no more. The functions of the arena that they
+/// register get the object's key.
+pub(crate) fn ending(arena: &Range<usize>, key: usize, destructors: impl FnOnce()) {
+    let before = ENDING.replace([arena.start, arena.end, key]);
+    destructors();
+    ENDING.set(before);
+}
+
 fn handle(address: usize) -> usize {
-    noted(address).map_or(0, |noted| noted.handle)
+    noted(address).map_or_else(
+        || {
+            let [start, end, key] = ENDING.get();
+            if (start..end).contains(&address) { key } else { 0 }
+        },
+        |noted| noted.handle,
+    )
 }
 
 extern "C" fn at_exit(function: usize) -> c_int {

@@ -5,7 +5,7 @@ mod fixture;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use fixture::{CC, WAYS, Workshop, call, load, load_all, options, quiet};
+use fixture::{CC, CXX, WAYS, Workshop, call, load, load_all, options, quiet};
 use masu_code::{Arena, Handle, Options, Source, Writing};
 
 /// An object whose `f` returns a number.
@@ -337,4 +337,33 @@ fn an_entry_keeps_an_object_that_was_moved() {
     assert_eq!(unsafe { entry.get::<extern "C" fn() -> i64>() }(), 2);
     entry.replace_at(std::ptr::null()).unwrap();
     assert_eq!((arena.collect(), arena.waiting()), (1, 0));
+}
+
+#[test]
+fn what_destructors_note_for_the_end_runs_before_their_object_is_freed() {
+    static ENDED: AtomicU64 = AtomicU64::new(0);
+    extern "C" fn note() {
+        ENDED.fetch_add(1, Ordering::Relaxed);
+    }
+    let workshop = Workshop::open();
+    let in_c = "#include <stdlib.h>\nvoid note(void); static void late(void) { note(); }\n\
+        __attribute__((destructor)) static void end(void) { atexit(late); }";
+    // A static variable that the destructor is the first to use.
+    let in_cxx = "extern \"C\" void note(); struct Log { ~Log() { note(); } void say() {} };\n\
+        static Log &log() { static Log one; return one; }\n\
+        __attribute__((destructor)) static void end() { log().say(); }";
+    let flags = ["-O2", "-fPIC", "-fno-exceptions", "-fno-threadsafe-statics"];
+    let sources = [workshop.c("ends.c", in_c), workshop.source(CXX, "ends.cpp", in_cxx, &flags)];
+    for (source, before) in sources.iter().zip([0, 2]) {
+        let resolver: masu_code::Resolver =
+            Box::new(|name| (name == b"note").then_some(note as *const () as usize));
+        let arena = Arena::open(Options { resolver: Some(resolver), ..options() }).unwrap();
+        let object = load(&arena, source);
+        arena.unload(object).unwrap();
+        assert_eq!(ENDED.load(Ordering::Relaxed), before + 1, "{}", source.name());
+        // The object ends with its arena.
+        load(&arena, source);
+        drop(arena);
+        assert_eq!(ENDED.load(Ordering::Relaxed), before + 2, "{}", source.name());
+    }
 }
