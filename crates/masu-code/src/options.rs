@@ -45,7 +45,8 @@ pub struct Tools {
     pub unwinder: bool,
     /// `perf report`, by `/tmp/perf-PID.map`.
     pub perf_map: bool,
-    /// `perf inject --jit`, by `jit-PID.dump` in this folder.
+    /// `perf inject --jit`, by `jit-PID.dump` in this folder, which the arenas of a process share. A forked child's loads
+    /// are in neither file.
     pub jitdump: Option<PathBuf>,
 }
 

@@ -3,13 +3,15 @@
 //! Relies on the formats in the kernel's `tools/perf/Documentation` (`jit-interface.txt`,
 //! `jitdump-specification.txt`). `perf` finds a jitdump by an executable mapping of its
 //! first page, though nothing in it runs; this is the arena's second executable
-//! mapping.
+//! mapping. Both files have a process in their names, and are of that process alone: a forked child writes nothing.
+//! The arenas of a process share them.
 
 use std::fs::File;
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::kernel;
+use crate::sync::{self, AtomicU64, Mutex, MutexGuard, Ordering};
 
 /// A function as `perf` has it.
 pub(crate) struct Named<'a> {
@@ -21,6 +23,7 @@ pub(crate) struct Named<'a> {
 
 #[derive(Debug, Default)]
 pub(crate) struct Perf {
+    process: u32,
     map: Option<File>,
     dump: Option<Dump>,
 }
@@ -29,33 +32,35 @@ pub(crate) struct Perf {
 struct Dump {
     file: File,
     marker: usize,
-    count: u64,
+}
+
+/// The dumps that have a header of this process.
+static BEGUN: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+/// The lock of the list of dumps, if no thread has it.
+pub(crate) fn try_hold() -> Option<MutexGuard<'static, impl Sized>> {
+    sync::try_hold(&BEGUN)
 }
 
 impl Perf {
     /// Opens the requested files.
     pub(crate) fn open(map: bool, dump: Option<&Path>) -> io::Result<Perf> {
         let process = std::process::id();
-        let mut perf = Perf::default();
+        let mut perf = Perf { process, ..Perf::default() };
         if map {
             let mut file = File::options();
             let name = format!("/tmp/perf-{process}.map");
             perf.map = Some(file.append(true).create(true).open(name)?);
         }
         if let Some(folder) = dump {
-            let mut file = File::options();
-            let path = folder.join(format!("jit-{process}.dump"));
-            let mut file = file.read(true).write(true).create(true).truncate(true).open(path)?;
-            file.write_all(&header(process))?;
-            let marker = kernel::map_marker(&file)?;
-            perf.dump = Some(Dump { file, marker, count: 0 });
+            perf.dump = Some(Dump::open(folder.join(format!("jit-{process}.dump")), process)?);
         }
         Ok(perf)
     }
 
-    /// Whether any file is open.
+    /// Whether any file is open, and this process's own.
     pub(crate) fn is_on(&self) -> bool {
-        self.map.is_some() || self.dump.is_some()
+        (self.map.is_some() || self.dump.is_some()) && self.process == std::process::id()
     }
 
     /// Writes new functions, with one write a file.
@@ -71,13 +76,35 @@ impl Perf {
         }
         if let Some(dump) = &mut self.dump {
             let mut records = Vec::new();
-            for function in functions {
-                dump.count += 1;
-                record(&mut records, function, dump.count);
+            // ORDERING: Relaxed: only the numbers must differ.
+            let first = COUNT.fetch_add(functions.len() as u64, Ordering::Relaxed);
+            for (function, number) in functions.iter().zip(first..) {
+                record(&mut records, function, number);
             }
             dump.file.write_all(&records)?;
         }
         Ok(())
+    }
+}
+
+/// The number of the next function in any dump of the process.
+static COUNT: AtomicU64 = AtomicU64::new(1);
+
+impl Dump {
+    /// Begins a dump, or goes on with one that another arena of this process began.
+    fn open(path: PathBuf, process: u32) -> io::Result<Dump> {
+        let mut begun = sync::hold(&BEGUN);
+        let mut file = File::options().read(true).append(true).create(true).open(&path)?;
+        let is_begun = begun.contains(&path);
+        if !is_begun || file.metadata()?.len() == 0 {
+            file.set_len(0)?;
+            file.write_all(&header(process))?;
+        }
+        let marker = kernel::map_marker(&file)?;
+        if !is_begun {
+            begun.push(path);
+        }
+        Ok(Dump { file, marker })
     }
 }
 

@@ -184,3 +184,57 @@ fn perf_names_loaded_functions_by_the_map_and_by_the_jitdump() {
     assert_eq!(word(40) >> 32, 16 + 8 + 32 + 5 + word(40 + 16 + 8 + 16), "the record's size");
     assert!(dump.windows(5).any(|bytes| bytes == b"step\0"));
 }
+
+/// The records of a jitdump: the names of the functions, and the numbers of the records.
+fn records(path: &std::path::Path) -> Vec<(String, u64)> {
+    let dump = std::fs::read(path).unwrap();
+    let word = |at: usize| u64::from_le_bytes(dump[at..at + 8].try_into().unwrap());
+    let (mut at, mut found) = (40, Vec::new());
+    while at < dump.len() {
+        assert_eq!(word(at) as u32, 0, "a load of code");
+        let name = dump[at + 56..].split(|&byte| byte == 0).next().unwrap();
+        found.push((String::from_utf8(name.to_vec()).unwrap(), word(at + 48)));
+        let size = (word(at) >> 32) as usize;
+        assert!(size > 56, "a record has a size");
+        at += size;
+    }
+    assert_eq!((&dump[..4], at), (&b"DTiJ"[..], dump.len()));
+    found
+}
+
+#[test]
+fn arenas_with_one_folder_share_a_jitdump() {
+    let workshop = Workshop::open();
+    let sources = ["one", "two", "three"].map(|name| {
+        workshop.c(&format!("{name}.c"), &format!("long {name}(void) {{ return 1; }}"))
+    });
+    let open = || {
+        let tools = Tools { jitdump: Some(workshop.path("")), ..Tools::none() };
+        Arena::open(Options { tools, ..Options::default() }).unwrap()
+    };
+    let first = open();
+    load(&first, &sources[0]);
+    let second = open();
+    load(&second, &sources[1]);
+    load(&first, &sources[2]);
+    drop((first, second));
+    load(&open(), &sources[0]);
+    let dump = workshop.path(&format!("jit-{}.dump", std::process::id()));
+    let (names, mut numbers): (Vec<String>, Vec<u64>) = records(&dump).into_iter().unzip();
+    assert_eq!(names, ["one", "two", "three", "one"]);
+    numbers.dedup();
+    assert_eq!(numbers.len(), 4, "perf knows functions by their numbers");
+}
+
+#[test]
+fn code_of_a_forked_child_is_not_in_its_parents_files() {
+    let workshop = Workshop::open();
+    let tools = Tools { jitdump: Some(workshop.path("")), ..Tools::none() };
+    let writing = masu_code::Writing::Batches;
+    let arena = Arena::open(Options { tools, writing, ..Options::default() }).unwrap();
+    let source = workshop.c("one.c", "long one(void) { return 1; }").private();
+    let is_loaded = || call(&arena, load(&arena, &source), "one") == 1;
+    assert!(is_loaded() && fixture::holds_in_child(is_loaded));
+    let dump = workshop.path(&format!("jit-{}.dump", std::process::id()));
+    assert_eq!(records(&dump).len(), 1);
+}

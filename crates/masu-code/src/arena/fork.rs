@@ -12,6 +12,7 @@ use std::time::Duration;
 use super::Shared;
 use crate::debugger;
 use crate::exit::{self, Home};
+use crate::perf;
 use crate::process;
 use crate::storage;
 use crate::sync::{Arc, try_hold};
@@ -41,6 +42,7 @@ extern "C" fn before() {
     }
     locks.push(Box::new(wait(storage::try_hold)));
     locks.push(Box::new(wait(debugger::try_hold)));
+    locks.push(Box::new(wait(perf::try_hold)));
     // A thread whose thread-local variables are gone forks as if there were no handlers.
     let _ = HELD.try_with(|held| held.set(Some(Held { _locks: locks, arenas })));
 }
