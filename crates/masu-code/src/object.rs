@@ -148,12 +148,12 @@ impl<'a> Object<'a> {
         for header in table.iter() {
             match header.sh_type(LITTLE) {
                 elf::SHT_RELA => attach(name, &mut sections, header, data)?,
-                elf::SHT_REL if header.info_link(LITTLE) != SectionIndex(0) => {
+                elf::SHT_REL | elf::SHT_CREL if header.info_link(LITTLE) != SectionIndex(0) => {
                     let target = sections.get(header.info_link(LITTLE).0);
                     if target.is_some_and(|section| section.region.is_some()) {
                         return Err(Error::malformed(
                             name,
-                            "relocations without addends (SHT_REL)",
+                            "relocations in another form than SHT_RELA",
                         ));
                     }
                 }
@@ -284,6 +284,10 @@ fn attach<'a>(
     let relocations = header.rela(LITTLE, data);
     let relocations = relocations.ok().flatten().map(|(relocations, _)| relocations);
     let name = show(section.name);
+    if !section.relocations.is_empty() {
+        let why = format!("section {name} has two tables of relocations");
+        return Err(Error::malformed(object, why));
+    }
     section.relocations = relocations.ok_or_else(|| {
         Error::malformed(object, format!("the relocations of section {name} are cut off"))
     })?;

@@ -213,3 +213,22 @@ fn a_branch_to_a_far_absolute_symbol_has_a_stub_in_every_way() {
         assert_eq!(arena.report().stubs, 2);
     }
 }
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn relocations_that_would_be_left_out_are_refused() {
+    let (workshop, arena) = (Workshop::open(), quiet());
+    let text = "extern char **environ; long f(void) { return (long)environ; }";
+    let object = std::fs::read(workshop.compile(CC, "f.c", text, &["-O2", "-fPIC"])).unwrap();
+    let word = |at: usize| u64::from_le_bytes(object[at..at + 8].try_into().unwrap()) as usize;
+    // The headers of tables of relocations (SHT_RELA): that of the code, and that of the unwind table.
+    let headers = (word(40)..object.len()).step_by(64);
+    let tables: Vec<usize> = headers.filter(|&at| object[at + 4] == 4).collect();
+    let mut twice = object.clone();
+    twice.copy_within(tables[0] + 44..tables[0] + 48, tables[1] + 44);
+    assert_says(&refused(&arena, &[Source::new("twice.o", twice)]), &["twice.o", "two tables"]);
+    let mut short = object.clone();
+    // SHT_CREL, the form that few linkers know.
+    short[tables[0] + 4..][..4].copy_from_slice(&0x4000_0014_u32.to_le_bytes());
+    assert_says(&refused(&arena, &[Source::new("short.o", short)]), &["short.o", "SHT_RELA"]);
+}
