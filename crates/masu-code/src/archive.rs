@@ -105,7 +105,13 @@ impl Archive {
     fn source(&self, member: &ArchiveMember<'_>) -> Result<Option<Source>, Error> {
         let of = String::from_utf8_lossy(member.name());
         let mut source = if member.is_thin() {
-            Source::file(self.folder.join(of.as_ref()))?
+            let path = self.folder.join(of.as_ref());
+            // A device may have no end.
+            if std::fs::metadata(&path).is_ok_and(|file| !file.is_file()) {
+                let why = format!("its member {} is no regular file", path.display());
+                return Err(Error::malformed(&self.name, why));
+            }
+            Source::file(path)?
         } else {
             let data = member.data(&**self.data).map_err(|error| self.wrong(error))?;
             if !data.starts_with(b"\x7fELF") {
@@ -119,19 +125,30 @@ impl Archive {
     }
 
     /// The member that defines a symbol, by the library's own index.
-    fn member_with(
-        &self,
-        symbol: &[u8],
-        taken: &mut HashSet<u64>,
-    ) -> Result<Option<Source>, Error> {
+    fn member_with(&self, symbol: &[u8], taken: &mut Taken) -> Result<Option<Source>, Error> {
         let Some(&offset) = self.index.get(symbol) else { return Ok(None) };
-        if !taken.insert(offset) {
+        if !taken.members.insert(offset) {
             return Ok(None);
         }
         let archive = self.parse()?;
         let member = archive.member(ArchiveOffset(offset)).map_err(|error| self.wrong(error))?;
+        if !member.is_thin() {
+            // Each member is copied, so that those of a small library could take all memory.
+            taken.bytes = taken.bytes.saturating_add(member.size());
+            if taken.bytes > self.data.len() as u64 {
+                return Err(Error::malformed(&self.name, "its members lie over each other"));
+            }
+        }
         self.source(&member)
     }
+}
+
+/// The members that were taken of a library.
+#[derive(Default, Clone)]
+struct Taken {
+    members: HashSet<u64>,
+    /// The bytes of those that lie in the library.
+    bytes: u64,
 }
 
 impl Source {
@@ -158,7 +175,7 @@ pub(crate) fn add_needed(
             return Err(Error::malformed(&archive.name, why));
         }
     }
-    let mut taken = vec![HashSet::new(); archives.len()];
+    let mut taken = vec![Taken::default(); archives.len()];
     let mut symbols = Symbols::default();
     sources.iter().try_for_each(|source| symbols.note(source))?;
     while let Some(symbol) = symbols.wanted.pop_front() {

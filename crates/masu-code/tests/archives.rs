@@ -106,6 +106,10 @@ fn what_is_wrong_with_a_library_is_named() {
     std::fs::remove_file(workshop.path("count.c.o")).unwrap();
     let gone = said(&[thin]);
     assert!(gone.contains("cannot read") && gone.contains("count.c.o"), "{gone}");
+    // A device may have no end, and a pipe may never say anything.
+    std::os::unix::fs::symlink("/dev/null", workshop.path("count.c.o")).unwrap();
+    let device = said(&[file("libthin.a").unwrap()]);
+    assert!(device.contains("count.c.o") && device.contains("regular file"), "{device}");
     assert!(matches!(file("f.c.o"), Err(Error::Malformed { .. })));
     assert_eq!(arena.report().objects, 0);
 }

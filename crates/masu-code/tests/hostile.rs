@@ -244,3 +244,45 @@ fn an_index_of_pieces_of_one_name_takes_no_memory_without_end() {
     let error = masu_code::Archive::new("names.a", &library).unwrap_err();
     assert!(error.to_string().contains("names"), "{error}");
 }
+
+/// A static library with the symbols `s0`, `s1`… Each member begins behind the header of the one before, and reaches to
+/// the end of the library.
+fn nested(count: usize) -> Vec<u8> {
+    let header = |name: &str, size: usize| {
+        format!("{name:<16}{:<12}{:<6}{:<6}{:<8}{size:<10}`\n", 0, 0, 0, 0).into_bytes()
+    };
+    let names: Vec<u8> = (0..count).flat_map(|name| format!("s{name}\0").into_bytes()).collect();
+    let size = (4 + 4 * count + names.len()).next_multiple_of(2);
+    // A header of an object without sections, behind each member's.
+    let object = [
+        &[0x7f, b'E', b'L', b'F', 2, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 62, 0, 1][..],
+        &[0; 43],
+    ];
+    let (object, step) = (object.concat(), 60 + 64);
+    let (first, end) = (8 + 60 + size, 8 + 60 + size + count * step);
+    let at = |member: usize| first + member * step;
+    let mut library = [&b"!<arch>\n"[..], &header("/", size)].concat();
+    library.extend((count as u32).to_be_bytes());
+    (0..count).for_each(|member| library.extend((at(member) as u32).to_be_bytes()));
+    library.extend(names);
+    library.resize(first, 0);
+    for member in 0..count {
+        library.extend(header("m/", end - at(member) - 60));
+        library.extend(&object);
+    }
+    library
+}
+
+#[test]
+fn members_that_lie_in_each_other_take_no_memory_without_end() {
+    let (workshop, arena) = (Workshop::open(), quiet());
+    let count = 200;
+    let calls: String = (0..count).map(|name| format!("s{name}(); ")).collect();
+    let declared: String = (0..count).map(|name| format!("void s{name}(void); ")).collect();
+    let user = workshop.c("user.c", &format!("{declared} void f(void) {{ {calls} }}"));
+    // The 200 members of 25 KB would be copies of 2.5 MB, those of ten times as many 100 times as much.
+    let library = masu_code::Archive::new("nested.a", &nested(count)).unwrap();
+    // SAFETY: No initializers.
+    let error = unsafe { arena.load_with([user], &[library]) }.unwrap_err();
+    assert!(error.to_string().contains("over each other"), "{error}");
+}
