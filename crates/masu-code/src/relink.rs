@@ -48,7 +48,9 @@ pub unsafe fn relink(
 
 fn link(driver: &str, objects: &[PathBuf], path: &Path) -> Result<(), Error> {
     // Thousands of objects do not fit a command line: their names go into a file next to the library.
-    let list = path.with_extension("list");
+    let mut list = path.as_os_str().to_owned();
+    list.push(".list");
+    let list = PathBuf::from(list);
     let mut names = String::new();
     for object in objects {
         let name = object.display().to_string().replace('\\', "\\\\").replace('"', "\\\"");

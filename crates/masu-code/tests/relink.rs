@@ -82,7 +82,7 @@ fn many_objects_become_one_library_while_threads_call_them() {
     arena.collect();
     assert_eq!((arena.report().objects, arena.waiting()), (0, 0));
     // The list of files for the linker is removed.
-    assert!(!workshop.path("first.list").exists());
+    assert!(!workshop.path("first.so.list").exists());
 }
 
 #[test]
@@ -109,4 +109,14 @@ fn an_error_while_the_library_is_made_is_reported() {
     let library = linked(&workshop, good, "good.so").unwrap();
     let error = library.symbol("nobody").unwrap_err().to_string();
     assert!(error.contains("good.so") && error.contains("`nobody`"), "{error}");
+}
+
+#[test]
+fn libraries_that_differ_in_the_end_of_their_names_are_linked_at_once() {
+    let workshop = Workshop::open();
+    std::fs::write(workshop.path("methods.list"), "another file").unwrap();
+    let object = vec![workshop.compile(CC, "a.c", "long f(void) { return 1; }", &["-fPIC"])];
+    linked(&workshop, object, "methods.1").unwrap();
+    let kept = std::fs::read_to_string(workshop.path("methods.list"));
+    assert_eq!(kept.ok().as_deref(), Some("another file"));
 }
