@@ -364,7 +364,7 @@ impl Counter {
         if self.live.contains_key(&pid) {
             return;
         }
-        let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        let status = proc_files::text(format!("/proc/{pid}/status")).unwrap_or_default();
         let process = proc_files::value(&status, "Tgid")
             .and_then(|number| number.parse().ok())
             .unwrap_or(pid);

@@ -28,11 +28,6 @@ impl<'a> Mapping<'a> {
     }
 }
 
-/// The text of a process's `maps`; empty where it is gone.
-pub(crate) fn maps(process: i32) -> String {
-    std::fs::read_to_string(format!("/proc/{process}/maps")).unwrap_or_default()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

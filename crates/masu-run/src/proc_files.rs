@@ -3,9 +3,24 @@
 //! A kernel may keep fewer of them; a process that has ended has none.
 
 use std::fs;
+use std::path::Path;
 use std::str::FromStr;
+use std::string::FromUtf8Error;
 
 use crate::kernel;
+
+/// The text of a file. The names in it, of programs and of files, may be no UTF-8: what is not, is replaced. The kernel
+/// cuts the name of a process off after 15 bytes, perhaps within a letter.
+pub fn text(path: impl AsRef<Path>) -> Option<String> {
+    let bytes = fs::read(path).ok()?;
+    let replaced = |error: FromUtf8Error| String::from_utf8_lossy(error.as_bytes()).into_owned();
+    Some(String::from_utf8(bytes).unwrap_or_else(replaced))
+}
+
+/// The text of a process's `maps`; empty where it is gone.
+pub(crate) fn maps(process: i32) -> String {
+    text(format!("/proc/{process}/maps")).unwrap_or_default()
+}
 
 #[derive(Debug)]
 pub struct Stat {
@@ -15,7 +30,7 @@ pub struct Stat {
 
 impl Stat {
     pub fn of(folder: &str) -> Option<Stat> {
-        Stat::parse(&fs::read_to_string(format!("{folder}/stat")).ok()?)
+        Stat::parse(&text(format!("{folder}/stat"))?)
     }
 
     fn parse(line: &str) -> Option<Stat> {
@@ -82,7 +97,7 @@ pub struct Switches {
 
 impl Switches {
     pub fn of(folder: &str) -> Option<Switches> {
-        let status = fs::read_to_string(format!("{folder}/status")).ok()?;
+        let status = text(format!("{folder}/status"))?;
         let count = |name| value(&status, name).and_then(|it| it.parse().ok()).unwrap_or(0);
         Some(Switches {
             voluntary: count("voluntary_ctxt_switches"),

@@ -6,12 +6,13 @@
 //! time, and may have an allocator of its own in the same mapping, so the walk may read a size that never was one. A
 //! size that does not lead to another block ends the walk, and a walk that ends early says nothing.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
 use super::facts::Heap;
 use masu_run::execute::tree::Pid;
+use masu_run::proc_files;
 
 /// The most bytes of a heap that are walked through.
 const WALKED_MAX: u64 = 64 << 20;
@@ -28,7 +29,7 @@ const BLOCK_MIN: u64 = 32;
 /// Walks through the heap of a process that runs on glibc's malloc; none if there is no such heap, or if it is smaller
 /// than a walk must be.
 pub(super) fn walk(process: Pid) -> Option<Heap> {
-    let maps = fs::read_to_string(format!("/proc/{process}/maps")).ok()?;
+    let maps = proc_files::text(format!("/proc/{process}/maps"))?;
     let range = heap_in(&maps)?;
     let memory = File::open(format!("/proc/{process}/mem")).ok()?;
     walk_in(range, &mut |at, piece| memory.read_exact_at(piece, at).is_ok())

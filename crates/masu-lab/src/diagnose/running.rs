@@ -22,7 +22,7 @@ use masu_run::calls::locks::malloc_in;
 use masu_run::execute::tree::{Pid, rss_bytes, state_of, threads};
 use masu_run::execute::{self, Curve, Look, Neighbors, Run};
 use masu_run::prices::Service;
-use masu_run::proc_files::{Scheduled, Stat, Switches};
+use masu_run::proc_files::{self, Scheduled, Stat, Switches};
 use masu_run::process::{Observer, mappings};
 use masu_run::quantity::seconds;
 use masu_run::{Catalogue, Error, Machine, Places, Prices, Program, Stop, kernel};
@@ -66,7 +66,7 @@ pub fn diagnose_running(
     let process = Pid::try_from(pid).map_err(|_| Error::Ended { pid })?;
     Counters::of(process).ok_or(Error::Ended { pid })?;
     let maps = mappings(pid, "maps")?;
-    let command = fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let command = proc_files::text(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let program = fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
     let is_on_masu = Observer::new(pid).is_ok();
     let (mut looks, mut pages) = (Looks::default(), Pages::default());
@@ -157,7 +157,7 @@ pub fn diagnose_running(
     curve.iter().for_each(|(at_s, bytes)| thinned.add(Duration::from_secs_f64(*at_s), *bytes));
     facts.rss_over_time = thinned.points();
     facts.build = build::of(&program);
-    let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+    let name = proc_files::text(format!("/proc/{pid}/comm")).unwrap_or_default();
     let known_as = program.with_file_name(name.trim_end());
     facts.samples = facts.samples.map(|samples| samples.calling(&program, &known_as));
     // Another malloc takes a new start, and only the file matters for that.

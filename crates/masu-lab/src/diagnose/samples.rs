@@ -15,6 +15,7 @@ use super::malloc_code::MallocCode;
 use crate::heap::names::File;
 use masu_run::execute::tree::{Pid, threads};
 use masu_run::kernel::sample::{Sampler, Switch};
+use masu_run::proc_files;
 use masu_run::quantity::percent;
 
 /// The most places that are kept apart, each with its caller.
@@ -194,7 +195,7 @@ impl Samples {
                     return known;
                 }
                 read.push(process);
-                let map = fs::read_to_string(format!("/proc/{process}/maps")).ok()?;
+                let map = proc_files::text(format!("/proc/{process}/maps"))?;
                 let mappings = code(&map, files);
                 if mappings.is_empty() {
                     return None;

@@ -459,13 +459,13 @@ fn asleep(process: Pid, thread: Pid) -> Option<Sleep> {
 
 /// The name of a thread; `path` is its folder in `/proc`.
 fn name_of(path: &str) -> String {
-    fs::read_to_string(format!("{path}/comm")).unwrap_or_default().trim_end().to_owned()
+    proc_files::text(format!("{path}/comm")).unwrap_or_default().trim_end().to_owned()
 }
 
 /// The number of glibc's arenas that a process has, without the first: writable memory of no file that begins at a
 /// multiple of 64 MiB, as arenas do.
 fn arenas(process: Pid) -> usize {
-    let maps = fs::read_to_string(format!("/proc/{process}/maps")).unwrap_or_default();
+    let maps = proc_files::text(format!("/proc/{process}/maps")).unwrap_or_default();
     if !maps.contains("/libc.so") && !maps.contains("/libc-2.") {
         return 0;
     }

@@ -5,11 +5,12 @@
 //! page there, so only huge pages that are there from end to end are read. A page of zeros may be in use; a program
 //! that holds many of them is rare.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::os::unix::fs::FileExt;
 
 use masu_run::execute::tree::Pid;
 use masu_run::kernel;
+use masu_run::proc_files;
 
 const HUGE_PAGE: u64 = 2 << 20;
 
@@ -27,7 +28,7 @@ impl Unused {
     /// Reads some of a process's huge pages.
     pub(super) fn look(&mut self, process: Pid) {
         let path = |name: &str| format!("/proc/{process}/{name}");
-        let smaps = fs::read_to_string(path("smaps")).unwrap_or_default();
+        let smaps = proc_files::text(path("smaps")).unwrap_or_default();
         let (Ok(map), Ok(memory)) = (File::open(path("pagemap")), File::open(path("mem"))) else {
             return;
         };

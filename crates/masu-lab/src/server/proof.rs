@@ -11,6 +11,7 @@ use super::running::Running;
 use super::{Servers, ready};
 use masu_run::execute::Ending;
 use masu_run::execute::last_error::last_error;
+use masu_run::proc_files;
 use masu_run::program::elf::is_malloc_library;
 use masu_run::verify::verify;
 use masu_run::{Error, Evidence, Row, Run, Stop};
@@ -85,7 +86,7 @@ fn judge(
 
 /// A remark on processes of the server without the variant's library, or with a malloc in its place.
 pub(super) fn is_mapped(row: &Row, running: &Running) -> Result<Option<String>, Error> {
-    let maps = |pid: &i32| fs::read_to_string(format!("/proc/{pid}/maps")).ok();
+    let maps = |pid: &i32| proc_files::text(format!("/proc/{pid}/maps"));
     let maps: Vec<String> = running.family.alive().iter().filter_map(maps).collect();
     let Some(library) = &row.variant.library else {
         // Another remark already covers a program that is itself linked with the malloc.

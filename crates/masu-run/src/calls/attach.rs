@@ -22,7 +22,7 @@ use crate::execute::tree;
 use crate::kernel::Usage;
 use crate::kernel::attach::{self as door, Begun, Bell, Boundary, Rope, Unstoppable};
 use crate::kernel::trace::{self, Change};
-use crate::proc_files::value;
+use crate::proc_files::{self, value};
 use crate::trace::Witness;
 
 /// A process whose calls are counted until this is finished or dropped, or the process ends.
@@ -252,7 +252,7 @@ struct Standing {
 impl Standing {
     /// None if the thread is gone.
     fn of(process: Pid, thread: Pid) -> Option<Standing> {
-        let status = fs::read_to_string(format!("/proc/{process}/task/{thread}/status")).ok()?;
+        let status = proc_files::text(format!("/proc/{process}/task/{thread}/status"))?;
         Some(Standing::read(&status))
     }
 

@@ -13,7 +13,8 @@ use std::path::Path;
 use super::Pid;
 use super::locks::is_malloc;
 use crate::kernel::calls::CalledFrom;
-use crate::mapping::{Mapping, maps};
+use crate::mapping::Mapping;
+use crate::proc_files::maps;
 
 /// The most processes that are known at once; all are forgotten when there are more.
 const KEPT_MAX: usize = 64;

@@ -12,7 +12,8 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::Pid;
-use crate::mapping::{Mapping, maps};
+use crate::mapping::Mapping;
+use crate::proc_files::maps;
 use crate::program::elf::is_malloc_library;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]

@@ -180,7 +180,7 @@ pub fn with_descendants(mut members: Vec<Pid>) -> Vec<Pid> {
 
 /// The name the kernel knows a process by, with its pid: `sed (4711)`.
 pub fn name_with_pid(pid: Pid) -> String {
-    let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+    let name = proc_files::text(format!("/proc/{pid}/comm")).unwrap_or_default();
     let name = name.trim_end();
     format!("{} ({pid})", if name.is_empty() { "process" } else { name })
 }
@@ -243,7 +243,7 @@ pub fn swapped_bytes(pid: Pid) -> u64 {
     if !HAS_SWAP.get_or_init(has_swap) {
         return 0;
     }
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let status = proc_files::text(format!("/proc/{pid}/status")).unwrap_or_default();
     proc_files::size(&status, "VmSwap").unwrap_or(0)
 }
 
@@ -258,9 +258,10 @@ pub fn is_alive(pid: Pid) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::ffi::CString;
+    use std::ffi::{CString, OsStr};
     use std::io::{BufRead, BufReader, Write};
     use std::os::unix::ffi::OsStrExt;
+    use std::os::unix::process::CommandExt;
     use std::process::{Child, Command, Stdio};
 
     use super::*;
@@ -277,6 +278,25 @@ mod tests {
         searched.sort_unstable();
         assert!(searched.contains(&child.id().cast_signed()), "{searched:?}");
         assert_eq!(listed, searched);
+    }
+
+    #[test]
+    fn a_program_whose_name_is_no_text_lives_until_it_is_killed() {
+        let _alone = super::super::alone();
+        let folder = tempfile::tempdir().unwrap();
+        // The kernel names a process by the link that started it.
+        let link = folder.path().join(OsStr::from_bytes(b"\xffsleep"));
+        let sleep = crate::Program::find(OsStr::new("sleep")).unwrap().path;
+        std::os::unix::fs::symlink(sleep, &link).unwrap();
+        let mut child = Command::new(&link).arg0("sleep").arg("1000").spawn().unwrap();
+        let pid = child.id().cast_signed();
+        let (lives, name) = (is_alive(pid), name_with_pid(pid));
+        kill_all(|| vec![pid]);
+        let is_killed = !is_alive(pid);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(lives && is_killed);
+        assert_eq!(name, format!("\u{fffd}sleep ({pid})"));
     }
 
     #[test]

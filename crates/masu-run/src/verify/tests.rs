@@ -194,3 +194,12 @@ fn a_program_that_allocates_nothing_is_no_failure_but_said() {
     assert_eq!(evidence.idle, ["p"]);
     assert!(evidence.notes[0].contains("never asked"));
 }
+
+#[test]
+fn a_program_in_a_file_whose_name_is_no_text_is_seen_to_be_served() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = "p=$(printf \"$0/\\377sed\"); cp \"$(command -v sed)\" \"$p\" && \"$p\" -n '$='";
+    let (run, evidence) = proof(&["sh", "-c", script, folder.path().to_str().unwrap()]);
+    assert_eq!(run.ending, Ending::Exited(0), "{run:?}");
+    assert!(evidence.served.contains(&"\u{fffd}sed".to_owned()), "{evidence:?}");
+}
