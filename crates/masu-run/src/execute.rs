@@ -374,6 +374,7 @@ pub(crate) fn start(
         began,
         neighbors,
         conditions,
+        is_traced: traced,
         rss_floor_bytes,
         process: kernel::open_process(root).doing(|| "watching the program")?,
         stdout: Drain::new(stdout, 0)?,

@@ -166,3 +166,14 @@ fn the_program_goes_first_should_memory_run_out() {
     let run = run(&["sh", "-c", "read worst < /proc/self/oom_score_adj; exit $((worst / 10))"]);
     assert_eq!(run.ending, Ending::Exited(100));
 }
+
+#[test]
+fn orphans_that_have_ended_are_gone_while_the_run_goes_on() {
+    let list = tempfile::NamedTempFile::new().unwrap().into_temp_path();
+    let script = "i=0; while [ $i -lt 20 ]; do (: & echo $! >> $0); i=$((i+1)); done; \
+                  for p in $(cat $0); do while [ -e /proc/$p ]; do sleep 0.01; done; done";
+    let limits = Limits { time: Some(Duration::from_secs(60)), memory_bytes: None };
+    let words = ["sh", "-c", script, list.to_str().unwrap()];
+    let run = run_with(&words, Input::Empty, &limits, &Stop::never());
+    assert_eq!((run.ending, run.left_behind.len()), (Ending::Exited(0), 0));
+}

@@ -4,7 +4,7 @@
 //! A run's processes are the root's descendants, plus our children that were not there before the run, unless they are
 //! in a *session* that was: servers that were started earlier lose children to us too.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, HashMap};
 use std::fs;
 use std::path::Path;
@@ -25,6 +25,10 @@ pub struct Tree {
     sessions_before: BTreeSet<Pid>,
     /// The nanoseconds that each thread had waited for a CPU at the last look.
     queued: RefCell<HashMap<Pid, u64>>,
+    /// The same of processes that were reaped, all together.
+    queued_before: Cell<u64>,
+    /// The usage of processes that were reaped.
+    reaped: Cell<Usage>,
 }
 
 #[derive(Debug, Default)]
@@ -75,7 +79,9 @@ impl Tree {
         let older = with_descendants(before.clone());
         let sessions = older.into_iter().filter_map(|pid| Some(state_of(pid)?.session));
         let sessions_before = sessions.filter(|session| *session != root).collect();
-        Tree { root, before, sessions_before, queued: RefCell::default() }
+        let (queued, queued_before, reaped) =
+            (RefCell::default(), Cell::default(), Cell::default());
+        Tree { root, before, sessions_before, queued, queued_before, reaped }
     }
 
     /// Excludes another run whose first process is `root`, and which began after this one.
@@ -135,7 +141,7 @@ impl Tree {
     /// A thread that came and went between two looks is not counted.
     pub(crate) fn queued_s(&self) -> Option<f64> {
         let queued = self.queued.borrow();
-        let nanoseconds: u64 = queued.values().sum();
+        let nanoseconds = queued.values().sum::<u64>() + self.queued_before.get();
         (!queued.is_empty()).then(|| nanoseconds as f64 / 1e9)
     }
 
@@ -150,9 +156,22 @@ impl Tree {
         kill_all(|| self.members());
     }
 
-    /// Reaps the ended processes of the run, the root excepted, and returns their usage.
+    /// Reaps those of `members` that lost their parent and have ended. A run may leave very many, and until they are
+    /// reaped they count as processes.
+    pub(crate) fn reap_orphans(&self, members: &[Pid]) {
+        for &pid in members.iter().filter(|pid| **pid != self.root) {
+            let Some(usage) = kernel::reap(pid) else { continue };
+            self.reaped.set(self.reaped.get().plus(usage));
+            // Another process may get the number.
+            let queued = self.queued.borrow_mut().remove(&pid).unwrap_or(0);
+            self.queued_before.set(self.queued_before.get() + queued);
+        }
+    }
+
+    /// Reaps the ended processes of the run, the root excepted, and returns their usage and that of those reaped before.
     pub(crate) fn reap(&self) -> Usage {
-        self.adopted().into_iter().filter_map(kernel::reap).fold(Usage::default(), Usage::plus)
+        self.reap_orphans(&self.adopted());
+        self.reaped.take()
     }
 }
 

@@ -43,6 +43,8 @@ pub struct Started {
     pub(super) began: Instant,
     pub(super) neighbors: Neighbors,
     pub(super) conditions: Conditions,
+    /// True if a tracer reaps the processes.
+    pub(super) is_traced: bool,
     pub(super) rss_floor_bytes: Option<u64>,
     pub(super) process: OwnedFd,
     pub(super) stdout: Drain,
@@ -90,6 +92,9 @@ impl Started {
             rss_over_time.add(at, sample.held.resident_bytes);
             threads = threads.max(sample.threads);
             closer.look(at, &sample.members);
+            if !self.is_traced {
+                tree.reap_orphans(&sample.members);
+            }
             if cut.is_none() {
                 cut = self.reason_to_cut(&sample, stop);
                 if cut.is_some() {
