@@ -6,9 +6,10 @@ use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::process::Command;
 
 use masu_run::calls::{self, Call, Calls};
-use masu_run::execute::{Conditions, execute};
+use masu_run::execute::{Conditions, alone, execute};
 use masu_run::{Catalogue, Ending, Input, Limits, Places, Run, Stop, Variant, Workload};
 
 fn workload(words: Vec<OsString>) -> (Workload, Variant) {
@@ -89,4 +90,24 @@ fn a_program_that_runs_without_its_rights_is_named() {
     let named: Vec<_> = counted.privileged.iter().map(|(path, _)| path.clone()).collect();
     assert_eq!(named, [program], "{counted:?}");
     assert!(counted.privileged[0].1.contains("setuid"), "{counted:?}");
+}
+
+#[test]
+fn the_tracer_waits_for_no_other_child_where_a_thread_runs_a_program() {
+    const SOURCE: &str = "#include <pthread.h>\n#include <unistd.h>\n\
+        static void *run(void *none) { execl(\"/bin/true\", \"true\", (char *)0); return none; }\n\
+        int main(void) { pthread_t thread; pthread_create(&thread, 0, run, 0); for (;;) pause(); }\n";
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let [source, program] = ["run.c", "run"].map(|name| folder.path().join(name));
+    fs::write(&source, SOURCE).unwrap();
+    let files = ["-o".into(), program.clone().into(), source.into()];
+    let compiler = ["cc", "-pthread"].map(OsString::from).into_iter().chain(files);
+    assert_eq!(run(compiler.collect()).ending, Ending::Exited(0), "this test needs cc");
+    let mut other = Command::new("sleep").arg("60").spawn().unwrap();
+    let (run, counted) = counted(vec![program.into()]);
+    assert_eq!(other.try_wait().unwrap(), None, "the tracer waited for it");
+    other.kill().unwrap();
+    other.wait().unwrap();
+    assert_eq!((run.ending, counted.programs_begun), (Ending::Exited(0), 2));
 }

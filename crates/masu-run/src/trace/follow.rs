@@ -84,6 +84,11 @@ pub(super) fn follow(root: Pid, witness: &mut impl Witness) -> io::Result<(Statu
                 0
             }
             Change::Exec => {
+                // A thread that is not the first of its process takes the first one's number and reports no end.
+                let before = ptrace::event_message(pid).unwrap_or(pid);
+                if before != pid {
+                    follower.forget(before);
+                }
                 follower.live.insert(pid);
                 witness.begin(pid);
                 0
