@@ -92,6 +92,10 @@ pub(crate) fn run_witnessed(
     let (watched, traced) = std::thread::scope(|scope| {
         let watching = scope.spawn(move || {
             let watched = started.watch(&tree, stop, look);
+            if watched.is_err() {
+                // Nothing ends the program any more, and it may run for ever.
+                tree.kill();
+            }
             (watched, tree)
         });
         let traced = follow::follow(root, witness);
