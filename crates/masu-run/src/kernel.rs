@@ -92,11 +92,19 @@ static STOP_SIGNAL: AtomicI32 = AtomicI32::new(0);
 static STOPPED_NS: AtomicU64 = AtomicU64::new(0);
 
 /// Installs handlers for SIGINT, SIGTERM and SIGHUP that raise the returned flag. A signal that
-/// comes [later](is_again) ends the process as if there were no handler.
+/// comes [later](is_again) ends the process as if there were no handler. SIGHUP stays ignored where it was when this
+/// process began: `nohup` asks for that.
 pub(crate) fn catch_stop_signals() -> io::Result<&'static AtomicBool> {
     for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
         // SAFETY: All-zero is a valid `sigaction`: no flags, an empty mask.
         let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+        // SAFETY: The action is a local that the kernel writes to.
+        checked(unsafe { libc::sigaction(signal, std::ptr::null(), &raw mut action) })?;
+        if signal == libc::SIGHUP && action.sa_sigaction == libc::SIG_IGN {
+            continue;
+        }
+        // SAFETY: As above.
+        action = unsafe { std::mem::zeroed() };
         action.sa_sigaction = on_stop_signal as *const () as libc::sighandler_t;
         action.sa_flags = libc::SA_RESTART;
         // SAFETY: The action is initialized, its handler is async-signal-safe.
@@ -499,6 +507,19 @@ mod tests {
         start_apart(&mut command, false);
         // 2: the kernel does not let the file be read.
         assert_ne!(command.status().expect("it starts").code(), Some(1));
+    }
+
+    #[test]
+    fn a_hang_up_that_is_ignored_stays_ignored() {
+        // SAFETY: To ignore a signal, and to take its default, runs no code of this process's.
+        let set = |signal, to| unsafe { libc::signal(signal, to) };
+        let before = set(libc::SIGHUP, libc::SIG_IGN);
+        catch_stop_signals().unwrap();
+        let [hang_up, interrupt, _] =
+            [libc::SIGHUP, libc::SIGINT, libc::SIGTERM].map(|signal| set(signal, libc::SIG_DFL));
+        set(libc::SIGHUP, before);
+        assert_eq!(hang_up, libc::SIG_IGN);
+        assert_ne!(interrupt, libc::SIG_DFL);
     }
 
     #[test]

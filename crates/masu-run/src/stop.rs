@@ -29,7 +29,7 @@ impl Stop {
 
     /// A flag raised by SIGINT (Ctrl-C), SIGTERM and SIGHUP, whose handlers this installs for the
     /// whole process. A second signal ends the process at once, half a second after the first or
-    /// later: `timeout` sends each twice.
+    /// later: `timeout` sends each twice. SIGHUP stays ignored where it is, as under `nohup`.
     ///
     /// # Errors
     ///
