@@ -140,7 +140,17 @@ impl Request {
         let made = compare(&self.plan, &self.options, &stop, &mut |event| progress.observe(&event));
         progress.finish();
         let comparison = made?;
-        print(&comparison)?;
+        // A reader that has seen enough of the page does not make a gate pass.
+        let printed = print(&comparison);
+        let ending = self.judged(&comparison)?;
+        if ending == Ending::Done {
+            printed?;
+        }
+        Ok(ending)
+    }
+
+    /// Says where the runs are, and applies the gate or the criterion.
+    fn judged(&self, comparison: &Comparison) -> Result<Ending> {
         let file = self.options.results.path().map(std::path::Path::display);
         if comparison.stopped {
             if let Some(file) = file {
@@ -153,8 +163,8 @@ impl Request {
             notices::say(format_args!("Every run is in {file}."));
         }
         match (self.gate, &self.options.decide) {
-            (Some(limit), _) => judge(&comparison, limit),
-            (None, Some(criterion)) => decided(&comparison, criterion),
+            (Some(limit), _) => judge(comparison, limit),
+            (None, Some(criterion)) => decided(comparison, criterion),
             (None, None) => Ok(Ending::Done),
         }
     }

@@ -103,6 +103,19 @@ fn a_criterion_is_kept_and_its_verdict_is_the_exit_code() {
 }
 
 #[test]
+fn a_gate_fails_though_nobody_reads_the_page() {
+    let arguments = "compare -n 8 -a system -P t=0,0.05 --fail-if-slower 1 -- sleep {t}";
+    let arguments: Vec<&str> = arguments.split(' ').collect();
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut command = masu(&arguments);
+    command.stdin(Stdio::null()).stdout(writer).stderr(Stdio::piped());
+    let output = command.spawn().unwrap().wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(1) && said.contains("Gate failed"), "{output:?}");
+}
+
+#[test]
 fn a_file_alone_is_enough_to_go_on() {
     let folder = tempfile::tempdir().unwrap();
     let results = folder.path().join("runs.jsonl");
