@@ -29,10 +29,9 @@ pub(crate) fn perform(arguments: arguments::Diagnose) -> Result<Ending> {
     }
     let format = format_of(arguments.json, arguments.output.as_deref())?;
     let output = arguments.output.clone();
-    let stop = Stop::on_signals()?;
     let diagnosis = match arguments.pid {
-        Some(pid) => of_process(pid, &arguments, &stop)?,
-        None => of_command(arguments, &stop)?,
+        Some(pid) => of_process(pid, &arguments)?,
+        None => of_command(arguments)?,
     };
     // A file has room for the whole command.
     let columns = if output.is_some() { usize::MAX } else { report::width() };
@@ -42,7 +41,8 @@ pub(crate) fn perform(arguments: arguments::Diagnose) -> Result<Ending> {
     Ok(if diagnose::was_stopped(&diagnosis) { Ending::Stopped } else { Ending::Done })
 }
 
-fn of_process(pid: u32, arguments: &arguments::Diagnose, stop: &Stop) -> Result<Diagnosis> {
+fn of_process(pid: u32, arguments: &arguments::Diagnose) -> Result<Diagnosis> {
+    let stop = Stop::on_signals()?;
     let patience = arguments.patience.unwrap_or(USUAL_PATIENCE);
     let hold = if arguments.attach { Hold::Attached } else { Hold::None };
     notices::say(notice(&match hold {
@@ -53,10 +53,10 @@ fn of_process(pid: u32, arguments: &arguments::Diagnose, stop: &Stop) -> Result<
             patience.as_secs_f64()
         ),
     }));
-    Ok(diagnose::diagnose_running(pid, patience, hold, stop)?)
+    Ok(diagnose::diagnose_running(pid, patience, hold, &stop)?)
 }
 
-fn of_command(arguments: arguments::Diagnose, stop: &Stop) -> Result<Diagnosis> {
+fn of_command(arguments: arguments::Diagnose) -> Result<Diagnosis> {
     let arguments::Diagnose {
         variant,
         inside,
@@ -68,7 +68,10 @@ fn of_command(arguments: arguments::Diagnose, stop: &Stop) -> Result<Diagnosis> 
         words,
         ..
     } = arguments;
-    let workload = Workload::new(words, own_input()?)?;
+    let input = own_input()?;
+    // Until here a signal ends masu: nothing would look at a request to stop while input is read.
+    let stop = &Stop::on_signals()?;
+    let workload = Workload::new(words, input)?;
     let asked = std::slice::from_ref(&variant);
     let mut catalogue = embedded::catalogue_for(asked, &workload.program)?;
     let variant = catalogue.resolve(&variant, &workload.program)?;

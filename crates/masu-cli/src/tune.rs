@@ -40,11 +40,12 @@ const FIRST_LOOK: u32 = 10;
 impl Request {
     pub(crate) fn prepare(arguments: arguments::Tune) -> Result<Self> {
         let format = format_of(arguments.json, arguments.output.as_deref())?;
-        let stop = Stop::on_signals()?;
         let words = arguments.program.words.clone();
         let first = words.first().cloned().unwrap_or_default();
         let variants = if arguments.variants.is_empty() { None } else { Some(named(&arguments)) };
         let input = own_input()?;
+        // Until here a signal ends masu: nothing would look at a request to stop while input is read.
+        let stop = Stop::on_signals()?;
         let variants = match variants {
             Some(variants) => variants,
             None => {

@@ -1,10 +1,14 @@
 //! `masu diagnose` from outside: a page, JSON, a process that runs, and its refusals.
 
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
+use crate::ending::{is_gone, wait_until};
 use crate::guest::Folder;
 use crate::{json, masu, printed};
 
@@ -139,5 +143,21 @@ fn a_narrow_page_is_not_wider_than_it_may_be() {
         let page = printed(command.env("COLUMNS", columns));
         let widest = page.lines().map(|line| line.chars().count()).max().unwrap();
         assert!(widest <= columns.parse().unwrap(), "{widest}: {page}");
+    }
+}
+
+#[test]
+fn a_signal_ends_it_while_it_reads_its_input() {
+    for command in ["diagnose", "tune"] {
+        let mut masu = masu(&[command, "--", "cat"]);
+        masu.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = masu.spawn().unwrap();
+        // The input does not end before this goes.
+        let _input = child.stdin.take();
+        let mut said = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
+        assert!(said.any(|line| line.starts_with("Reading standard input")));
+        kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+        wait_until("masu ends", || is_gone(&child.id().to_string()));
+        assert_eq!(child.wait().unwrap().signal(), Some(Signal::TERM.as_raw()), "{command}");
     }
 }
