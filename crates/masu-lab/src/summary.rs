@@ -157,7 +157,11 @@ impl Table<'_> {
             return Verdict::Reference;
         }
         let of = self.rounds[0].intersection(&self.rounds[index]).count();
-        let failed = of - self.pairs(index, Measure::Wall).len().min(of);
+        // A burst in which no request was answered has no latency: it counts as failed, for the remaining ones may be
+        // a selection. A measure that no run has is another matter.
+        let has_primary = self.measures.contains(&self.primary);
+        let counted = if has_primary { self.primary } else { Measure::Wall };
+        let failed = of - self.pairs(index, counted).len().min(of);
         if failed * ROUNDS_A_FAILURE > of {
             return Verdict::RunsFailed { failed, of };
         }

@@ -1,7 +1,7 @@
 //! Tests of the table on made-up runs.
 
 use super::*;
-use masu_run::execute::Output;
+use masu_run::execute::{Burst, Latencies, Output};
 
 fn run(variant: usize, round: usize, wall_s: f64) -> Run {
     Run {
@@ -148,6 +148,25 @@ fn a_measure_that_is_often_zero_has_no_ratio_and_says_so() {
     let summary = summarize(&labels, Measure::MajorFaults, Look::ONLY, &runs);
     assert_eq!(summary.rows[1].estimate(Measure::MajorFaults).unwrap().ratio, None);
     assert!(warned(&summary, "zero in 20 of 30 rounds"), "{:?}", summary.warnings);
+}
+
+#[test]
+fn bursts_in_which_nothing_was_answered_are_failures_where_latency_decides() {
+    let mut runs: Vec<Run> =
+        (0..30).flat_map(|round| [run(0, round, 2.0), run(1, round, 2.0)]).collect();
+    for run in &mut runs {
+        // The other variant answers fast, or not at all.
+        let is_refused = run.variant == 1 && run.round.is_some_and(|round| round % 3 == 0);
+        let p99 = if run.variant == 0 { 0.2 } else { 0.1 };
+        let latency_s = (!is_refused).then(|| Latencies { p99, ..Latencies::default() });
+        run.burst = Some(Burst { latency_s, ..Burst::default() });
+    }
+    let labels = ["reference".to_owned(), "other".to_owned()];
+    let made = |runs: &[Run]| summarize(&labels, Measure::LatencyP99, Look::ONLY, runs);
+    let selected = made(&runs);
+    assert_eq!(selected.rows[1].verdict, Verdict::RunsFailed { failed: 10, of: 30 });
+    runs.retain(|run| run.round.is_some_and(|round| round % 3 != 0));
+    assert_eq!(made(&runs).rows[1].verdict, Verdict::Faster);
 }
 
 #[test]
