@@ -224,8 +224,14 @@ pub fn read(path: &Path) -> Result<Vec<Record>, Error> {
 fn understand(path: &Path, bytes: &[u8]) -> Result<Vec<Record>, Error> {
     let wrong =
         |line: usize, reason: String| Error::Results { path: path.to_owned(), line, reason };
-    let text = std::str::from_utf8(bytes)
-        .map_err(|_| wrong(1, "this is no results file: it is not even text".to_owned()))?;
+    let text = match std::str::from_utf8(bytes) {
+        Ok(text) => text,
+        // The last line was cut off within a letter.
+        Err(error) if error.error_len().is_none() => {
+            std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default()
+        }
+        Err(_) => return Err(wrong(1, "this is no results file: it is not even text".to_owned())),
+    };
     let mut records = Vec::new();
     for (index, line) in text.split_inclusive('\n').enumerate() {
         if index == 0 {

@@ -63,6 +63,16 @@ fn a_last_line_that_was_cut_off_is_left_out() {
 }
 
 #[test]
+fn a_file_that_was_cut_off_within_a_letter_is_read() {
+    let mut bytes = serde_json::to_vec(&Record::Header(header())).unwrap();
+    bytes.extend("\n{\"record\":\"run\",\"left_behind\":[\"ß".as_bytes());
+    bytes.pop();
+    let path = NamedTempFile::new().unwrap().into_temp_path();
+    fs::write(&path, bytes).unwrap();
+    assert_eq!(read(&path).unwrap().len(), 1);
+}
+
+#[test]
 fn other_files_and_later_versions_are_refused() {
     assert!(read_text("").unwrap_err().contains("empty"));
     assert!(read_text("hello\n").unwrap_err().contains("no results file"));
