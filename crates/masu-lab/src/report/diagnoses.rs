@@ -201,10 +201,10 @@ fn brief(finding: &SavedFinding) -> String {
 }
 
 fn is_diagnosis(path: &Path) -> bool {
-    let mut beginning = String::new();
-    let read =
-        File::open(path).and_then(|file| file.take(BEGINNING).read_to_string(&mut beginning));
-    (read.is_ok() || !beginning.is_empty()) && beginning.contains(SCHEMA)
+    let mut beginning = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(BEGINNING).read_to_end(&mut beginning));
+    // A command's letters may be cut where the beginning ends.
+    (read.is_ok() || !beginning.is_empty()) && String::from_utf8_lossy(&beginning).contains(SCHEMA)
 }
 
 #[cfg(test)]
@@ -269,5 +269,15 @@ mod tests {
         assert!(mixed.contains("it is no diagnosis"), "{mixed}");
         fs::write(&other, format!("{{\"schema\": \"{SCHEMA}\"}}")).unwrap();
         assert!(read(&[&other]).unwrap_err().to_string().contains("cannot be read"));
+    }
+
+    #[test]
+    fn a_diagnosis_is_known_whatever_letters_its_command_has() {
+        let file = tempfile::NamedTempFile::new().unwrap().into_temp_path();
+        for start in ["", "."] {
+            let command = format!("{start}{}", "ж".repeat(100));
+            fs::write(&file, saved(1.0, &[]).replace("./job", &command)).unwrap();
+            assert!(Diagnoses::read(&[file.to_path_buf()]).unwrap().is_some());
+        }
     }
 }
