@@ -198,15 +198,27 @@ pub fn ratio(pairs: &[(f64, f64)], others: usize, level: Level) -> Option<Ratio>
     if pairs.iter().all(|(reference, value)| *reference == 0.0 && *value == 0.0) {
         return None;
     }
-    let difference = |(reference, value): &(f64, f64)| match (*reference > 0.0, *value > 0.0) {
-        (true, true) => (value / reference).ln(),
-        (true, false) => -BEYOND,
-        (false, true) => BEYOND,
-        (false, false) => 0.0,
+    // The two boundless differences, down and up, are of these sizes.
+    let differences = |down: f64, up: f64| -> Vec<f64> {
+        let difference = |(reference, value): &(f64, f64)| match (*reference > 0.0, *value > 0.0) {
+            (true, true) => (value / reference).ln(),
+            (true, false) => -down * BEYOND,
+            (false, true) => up * BEYOND,
+            (false, false) => 0.0,
+        };
+        pairs.iter().map(difference).collect()
     };
-    let differences: Vec<f64> = pairs.iter().map(difference).collect();
-    let (center, interval) = signed_rank::center(&differences, level.of_each(others))?;
-    let (low, high) = interval.unwrap_or((center, center));
+    let centered = |down, up| signed_rank::center(&differences(down, up), level.of_each(others));
+    let (center, interval) = centered(1.0, 1.0)?;
+    let has = |boundless: f64| differences(1.0, 1.0).contains(&boundless);
+    // The average of one of each kind may be anything: it lies outside on either side of the interval.
+    let ends = match interval {
+        Some(_) if has(-BEYOND) && has(BEYOND) => {
+            Some((centered(4.0, 1.0)?.1?.0, centered(1.0, 4.0)?.1?.1))
+        }
+        ends => ends,
+    };
+    let (low, high) = ends.unwrap_or((center, center));
     // The average of two averages of pairs may hold a quarter of a boundless difference, less a little
     // where the other differences have the other sign: still far beyond the range of numbers.
     if [center, low, high].iter().any(|end| end.abs() > BEYOND / 8.0) {
@@ -214,8 +226,8 @@ pub fn ratio(pairs: &[(f64, f64)], others: usize, level: Level) -> Option<Ratio>
     }
     Some(Ratio {
         estimate: center.exp(),
-        interval: interval.map(|(low, high)| (low.exp(), high.exp())),
-        pairs: differences.len(),
+        interval: ends.map(|(low, high)| (low.exp(), high.exp())),
+        pairs: pairs.len(),
     })
 }
 

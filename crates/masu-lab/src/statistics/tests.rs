@@ -71,6 +71,13 @@ fn zeros_count_as_less_than_anything_and_never_leave_a_choice() {
 }
 
 #[test]
+fn zeros_on_either_side_in_turn_are_no_proof_of_equality() {
+    // Ups and downs without bound cancel out in the averages, and say nothing of the size of a difference.
+    let pairs: Vec<(f64, f64)> = [(0.0, 1.0), (1.0, 0.0)].repeat(50);
+    assert_eq!(ratio(&pairs, 1, TABLE), None);
+}
+
+#[test]
 fn medians_and_spreads_interpolate() {
     assert_eq!(median(&[]), None);
     assert_eq!(median(&[3.0, 1.0, 2.0]), Some(2.0));
