@@ -128,3 +128,14 @@ fn a_function_that_is_chosen_when_it_is_loaded_is_called_and_has_one_address() {
         }
     }
 }
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn a_distance_in_data_is_no_call_whatever_byte_lies_before_it() {
+    let (workshop, arena) = (Workshop::open(), quiet());
+    // Before the distance is the first byte of a call.
+    let text = "__asm__(\".data; .balign 8; .skip 7; .byte 0xe8; distance: .quad optind - distance; .text\");\n\
+        extern long distance; long f(void) { return (long)&distance + distance; }";
+    let object = load(&arena, workshop.c("distance.c", text));
+    assert_eq!(call(&arena, object, "f"), &raw const optind as i64);
+}

@@ -275,8 +275,11 @@ impl<'a> Batch<'_, 'a> {
                 _ => 0,
             },
             Quantity::Symbol | Quantity::Branch => {
+                let section = &self.inputs[place.object].object.sections[place.section];
                 let branches = rule.quantity == Quantity::Branch
                     || HOST.machine == x86_64::CPU.machine
+                        && section.region == Some(Region::Text)
+                        && matches!(rule.field, Field::Bytes(4, _))
                         && rule.origin == Origin::Place
                         && x86_64::is_branch(place.bytes, offset);
                 let goal = (address as i128 + i128::from(addend)).unsigned_abs();
