@@ -77,8 +77,8 @@ struct Common {
 }
 
 /// Whether a table that will be at `start`, relocated, can be trusted to an unwinder: every length inside it, zeros at
-/// its end, every frame with a common entry before it, every augmentation known, and every frame of code that is in one
-/// of `texts`. Returns the frames of code that is not empty. The error says where the fault is.
+/// its end, every frame with a common entry before it, every augmentation known, every frame of code that is in one
+/// of `texts`, and no code with two frames. Returns the frames of code that is not empty. The error says where the fault is.
 pub(crate) fn check(
     table: &[u8],
     start: usize,
@@ -93,6 +93,9 @@ pub(crate) fn check(
         if length == 0 {
             // The end, which no entry reaches over; compilers put nothing behind it.
             let is_end = table[at..].iter().all(|&byte| byte == 0);
+            if is_end && is_twice(&frames) {
+                return Err("the unwind table has two frames of the same code".to_owned());
+            }
             return if is_end { Ok(frames) } else { Err(wrong()) };
         }
         let (body, end) = (at + 4, at.saturating_add(4).saturating_add(length));
@@ -116,6 +119,14 @@ pub(crate) fn check(
         }
         at = end;
     }
+}
+
+/// Whether some code has two frames. Compilers write none, and many long ones would be registered at each place of it.
+fn is_twice(frames: &[Frame]) -> bool {
+    let mut codes: Vec<(usize, usize)> =
+        frames.iter().map(|frame| (frame.code.start, frame.code.end)).collect();
+    codes.sort_unstable();
+    codes.windows(2).any(|pair| pair[1].0 < pair[0].1)
 }
 
 /// Whether the code of some frames, from the first to the last, overlaps that of others.
@@ -254,6 +265,19 @@ mod tests {
         for length in 0..table().len() {
             assert!(check_there(&table()[..length]).is_err(), "{length}");
         }
+    }
+
+    #[test]
+    fn two_frames_of_the_same_code_are_refused() {
+        let mut twice = table();
+        // The same frame, 20 bytes behind.
+        twice.splice(40..40, [16, 0, 0, 0, 44, 0, 0, 0, 0x0c, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0]);
+        let why = check(&twice, START, &[CODE]).expect_err("they overlap");
+        assert!(why.contains("the same code"), "{why}");
+        // One byte each, side by side.
+        (twice[32], twice[52]) = (1, 1);
+        twice[48] += 1;
+        assert_eq!(check(&twice, START, &[CODE]).map(|frames| frames.len()), Ok(2));
     }
 
     #[test]
