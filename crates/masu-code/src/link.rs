@@ -82,6 +82,19 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
+    /// The room of a common symbol, if it is here.
+    pub(crate) fn common(&self, symbol: usize) -> Option<&Bytes<usize>> {
+        // Both lists are in the order of the symbols, of which there may be millions.
+        let place = self.commons.binary_search_by_key(&symbol, |(symbol, _)| *symbol).ok()?;
+        Some(&self.commons[place].1)
+    }
+
+    /// The stub of a function that is chosen at load time.
+    pub(crate) fn chosen(&self, symbol: usize) -> Option<usize> {
+        let place = self.choices.binary_search_by_key(&symbol, |choice| choice.symbol).ok()?;
+        Some(self.choices[place].stub)
+    }
+
     /// Whether another object has the section.
     fn drops(&self, section: usize) -> bool {
         self.dropped.get(section).is_some_and(|&dropped| dropped)

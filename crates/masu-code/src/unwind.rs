@@ -78,7 +78,7 @@ struct Common {
 
 /// Whether a table that will be at `start`, relocated, can be trusted to an unwinder: every length inside it, zeros at
 /// its end, every frame with a common entry before it, every augmentation known, every frame of code that is in one
-/// of `texts`, and no code with two frames. Returns the frames of code that is not empty. The error says where the fault is.
+/// of `texts`, which are in order, and no code with two frames. Returns the frames of code that is not empty. The error says where the fault is.
 pub(crate) fn check(
     table: &[u8],
     start: usize,
@@ -106,10 +106,12 @@ pub(crate) fn check(
             commons.push(common(at, &mut reader).ok_or_else(wrong)?);
         } else {
             let parent = body.checked_sub(identity);
-            let parent = commons.iter().rev().find(|common| Some(common.at) == parent);
-            let code = frame(parent.ok_or_else(wrong)?, &mut reader, start).ok_or_else(wrong)?;
-            let is_inside = |text: &Bytes<usize>| text.start <= code.start && code.end <= text.end;
-            if code.start != 0 && !texts.iter().any(is_inside) {
+            let parent = parent.and_then(|at| commons.binary_search_by_key(&at, |it| it.at).ok());
+            let parent = &commons[parent.ok_or_else(wrong)?];
+            let code = frame(parent, &mut reader, start).ok_or_else(wrong)?;
+            let before = texts.partition_point(|text| text.start <= code.start);
+            let text = before.checked_sub(1).and_then(|last| texts.get(last));
+            if code.start != 0 && text.is_none_or(|text| code.end > text.end) {
                 let why = "the unwind table is about code that is not the object's own, at offset";
                 return Err(format!("{why} {at:#x}"));
             }

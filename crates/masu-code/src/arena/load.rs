@@ -288,8 +288,8 @@ fn symbols(input: &Input<'_>, plan: &Plan) -> Symbols {
             }
             Home::Section(home) if plan.sections[home] != 0 => plan.sections[home],
             Home::Absolute => 0,
-            Home::Common => match plan.commons.iter().find(|(common, _)| *common == number) {
-                Some((_, at)) => at.start.wrapping_sub(symbol.value as usize),
+            Home::Common => match plan.common(number) {
+                Some(at) => at.start.wrapping_sub(symbol.value as usize),
                 None => continue,
             },
             _ => continue,
@@ -298,8 +298,8 @@ fn symbols(input: &Input<'_>, plan: &Plan) -> Symbols {
         if symbol.name.is_empty() || symbol.is_local && !is_function {
             continue;
         }
-        let chosen = plan.choices.iter().find(|choice| choice.symbol == number);
-        let address = chosen.map_or(base.wrapping_add(symbol.value as usize), |choice| choice.stub);
+        let address = plan.chosen(number);
+        let address = address.unwrap_or(base.wrapping_add(symbol.value as usize));
         symbols.push((symbol.name, symbol.is_local, address));
     }
     Symbols::new(input.name, symbols)

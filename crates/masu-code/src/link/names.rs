@@ -40,9 +40,7 @@ fn strength(symbol: &Symbol<'_>, plan: &Plan, number: usize) -> Option<Strength>
     }
     match symbol.home {
         Home::Undefined => None,
-        Home::Common => {
-            plan.commons.iter().any(|(symbol, _)| *symbol == number).then_some(Strength::Common)
-        }
+        Home::Common => plan.common(number).is_some().then_some(Strength::Common),
         // Another object has the section, or the section is not loaded.
         Home::Section(home) if plan.sections[home] == 0 => None,
         Home::Section(_) | Home::Absolute if symbol.is_weak => Some(Strength::Weak),
@@ -155,9 +153,8 @@ impl<'a> Batch<'_, 'a> {
             Home::Undefined => None,
             Home::Absolute => Some(Target::Address(symbol.value as usize, symbol.size)),
             Home::Common => {
-                let mut commons = plans[index].commons.iter();
-                let common = commons.find(|(common, _)| *common == number);
-                common.map(|(_, at)| Target::Address(at.start, symbol.size))
+                let common = plans[index].common(number);
+                common.map(|at| Target::Address(at.start, symbol.size))
             }
             Home::Section(home) if plans[index].drops(home) => {
                 if symbol.is_local {
@@ -243,8 +240,8 @@ impl<'a> Batch<'_, 'a> {
         match symbol.home {
             Home::Section(home) => in_section(plan, input, home, here.symbol),
             Home::Common => {
-                let at = plan.commons.iter().find(|(number, _)| *number == here.symbol);
-                Target::Address(at.map_or(0, |(_, at)| at.start), symbol.size)
+                let at = plan.common(here.symbol);
+                Target::Address(at.map_or(0, |at| at.start), symbol.size)
             }
             Home::Absolute | Home::Undefined => Target::Address(symbol.value as usize, symbol.size),
         }
@@ -274,8 +271,8 @@ impl<'a> Batch<'_, 'a> {
 /// The target for a symbol of a loaded section.
 fn in_section(plan: &Plan, input: &Input<'_>, home: usize, number: usize) -> Target {
     let symbol = &input.object.symbols[number];
-    if let Some(choice) = plan.choices.iter().find(|choice| choice.symbol == number) {
-        return Target::Address(choice.stub, symbol.size);
+    if let Some(stub) = plan.chosen(number) {
+        return Target::Address(stub, symbol.size);
     }
     let address = plan.sections[home].wrapping_add(symbol.value as usize);
     match &plan.taken.more().storage {
