@@ -286,3 +286,16 @@ fn members_that_lie_in_each_other_take_no_memory_without_end() {
     let error = unsafe { arena.load_with([user], &[library]) }.unwrap_err();
     assert!(error.to_string().contains("over each other"), "{error}");
 }
+
+#[test]
+fn functions_that_lie_over_each_other_do_not_fill_the_disk() {
+    let workshop = Workshop::open();
+    let tools = masu_code::Tools { jitdump: Some(workshop.path("")), ..masu_code::Tools::none() };
+    let arena = masu_code::Arena::open(masu_code::Options { tools, ..fixture::options() }).unwrap();
+    // A hundred functions of 8 bytes at the beginning of 16 bytes.
+    // SAFETY: No initializers.
+    unsafe { arena.load(Source::new("names.o", names(100, 120)).private()) }.unwrap();
+    let dump = std::fs::read(workshop.path(&format!("jit-{}.dump", std::process::id()))).unwrap();
+    let told = dump.windows(8).filter(|bytes| **bytes == [0xff; 8]).count();
+    assert_eq!(told, 16 * 16 / 8);
+}

@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::kernel;
 use crate::link::{Batch, Input, Plan};
 use crate::memory::Region;
-use crate::object::{Calls, Home, Kind, Object};
+use crate::object::{Calls, Home, Kind, NAMES, Object};
 use crate::outside;
 use crate::perf::Named;
 use crate::process;
@@ -321,6 +321,10 @@ fn tell_perf(state: &mut State, object: &Object<'_>, sections: &[usize]) {
         return;
     }
     let mut named = Vec::new();
+    let all = object.sections.iter().zip(sections).filter(|(_, start)| **start != 0);
+    let text = all.filter(|(section, _)| section.region == Some(Region::Text));
+    // Functions may have some names, but those of a small object must not be copies of all its code.
+    let mut left = text.map(|(section, _)| section.size).sum::<usize>().saturating_mul(NAMES);
     for symbol in object.symbols.iter().filter(|symbol| symbol.kind == Kind::Function) {
         let Home::Section(home) = symbol.home else { continue };
         let section = &object.sections[home];
@@ -329,6 +333,8 @@ fn tell_perf(state: &mut State, object: &Object<'_>, sections: &[usize]) {
             continue;
         }
         let size = usize::try_from(symbol.size).unwrap_or(0).min(section.size - offset);
+        let Some(rest) = left.checked_sub(size) else { continue };
+        left = rest;
         // SAFETY: The section was just written there, and nothing writes it while the lock is held.
         let code = unsafe { std::slice::from_raw_parts((start + offset) as *const u8, size) };
         named.push(Named { address: start + offset, size, name: symbol.name, code });
