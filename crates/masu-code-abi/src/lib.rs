@@ -69,6 +69,48 @@ unsafe fn bytes<'a>(bytes: *const c_void, size: usize) -> &'a [u8] {
     unsafe { std::slice::from_raw_parts(bytes.cast::<u8>(), size) }
 }
 
+/// The value that a pointer leads to; the error names the argument.
+///
+/// # Safety
+///
+/// - The pointer is null, or leads to a value that stays during the call.
+unsafe fn given<'a, T>(pointer: *const T, argument: &str) -> Result<&'a T, Error> {
+    let what = || Error::Unsupported { object: argument.to_owned(), what: "it is NULL".to_owned() };
+    // SAFETY: The caller's condition.
+    unsafe { pointer.as_ref() }.ok_or_else(what)
+}
+
+/// # Safety
+///
+/// - The arena is open, or null.
+unsafe fn opened<'a>(arena: *const Arena) -> Result<&'a Arena, Error> {
+    // SAFETY: The caller's condition.
+    unsafe { given(arena, "the arena") }
+}
+
+/// # Safety
+///
+/// - The entry is open, or null.
+unsafe fn entered<'a>(entry: *const Entry) -> Result<&'a Entry, Error> {
+    // SAFETY: The caller's condition.
+    unsafe { given(entry, "the entry") }
+}
+
+/// An array of so many values; the pointer may be null where there are none.
+///
+/// # Safety
+///
+/// - There are as many values, or the pointer is null.
+unsafe fn array<'a, T>(first: *const T, count: usize, argument: &str) -> Result<&'a [T], Error> {
+    if count == 0 {
+        return Ok(&[]);
+    }
+    // SAFETY: The caller's condition.
+    let first = unsafe { given(first, argument)? };
+    // SAFETY: As above.
+    Ok(unsafe { std::slice::from_raw_parts(first, count) })
+}
+
 fn options(given: &COptions) -> Result<Options, Error> {
     let wrong =
         |what: &str, value: c_int| Error::Options(format!("{what} {value}: see masu_code.h"));
@@ -141,7 +183,7 @@ unsafe fn close<T>(given: *mut T) {
 /// - As for [`Arena::load`]; the arena is open.
 unsafe fn load(arena: *const Arena, source: Result<Source, Error>) -> u64 {
     // SAFETY: The caller's conditions.
-    or(source.and_then(|source| unsafe { (*arena).load(source) }).map(u64::from), 0)
+    or(source.and_then(|source| unsafe { opened(arena)?.load(source) }).map(u64::from), 0)
 }
 
 /// # Safety
@@ -204,18 +246,26 @@ pub(crate) unsafe extern "C" fn masu_code_load_all(
     sizes: *const usize,
     handles: *mut u64,
 ) -> c_int {
-    let source = |index: usize| {
+    let sources = || -> Result<Vec<Source>, Error> {
         // SAFETY: The caller's conditions: there are `count` of each.
-        let (name, object, size) =
-            unsafe { (*names.add(index), *objects.add(index), *sizes.add(index)) };
+        let names = unsafe { array(names, count, "the names")? };
         // SAFETY: As above.
-        let name = unsafe { text(name) }?;
+        let objects = unsafe { array(objects, count, "the objects' bytes")? };
         // SAFETY: As above.
-        Ok(Source::new(name, unsafe { bytes(object, size) }))
+        let sizes = unsafe { array(sizes, count, "the sizes")? };
+        // SAFETY: As above.
+        unsafe { array(handles, count, "the room for objects")? };
+        let each = names.iter().zip(objects).zip(sizes);
+        each.map(|((&name, &object), &size)| {
+            // SAFETY: As above.
+            let name = unsafe { text(name) }?;
+            // SAFETY: As above.
+            Ok(Source::new(name, unsafe { bytes(object, size) }))
+        })
+        .collect()
     };
-    let sources = (0..count).map(source).collect::<Result<Vec<Source>, Error>>();
     // SAFETY: The caller's conditions.
-    let loaded = sources.and_then(|sources| unsafe { (*arena).load_all(sources) });
+    let loaded = sources().and_then(|sources| unsafe { opened(arena)?.load_all(sources) });
     let done = loaded.map(|loaded| {
         for (index, handle) in loaded.iter().enumerate() {
             // SAFETY: As above.
@@ -238,17 +288,24 @@ pub(crate) unsafe extern "C" fn masu_code_load_code(
     name: *const c_char,
     size: usize,
     align: usize,
-    write: Write,
+    write: Option<Write>,
     context: *mut c_void,
 ) -> u64 {
+    let Some(function) = write else {
+        let what = "it is NULL".to_owned();
+        return or(
+            Err(Error::Unsupported { object: "the function that writes".to_owned(), what }),
+            0,
+        );
+    };
     let write = |address: usize, bytes: &mut [u8]| {
         let (to, size) = (bytes.as_mut_ptr().cast(), bytes.len());
         // SAFETY: The caller's condition.
-        unsafe { write(to, size, address as *const c_void, context) };
+        unsafe { function(to, size, address as *const c_void, context) };
     };
     // SAFETY: The caller's conditions.
     let loaded =
-        unsafe { text(name).and_then(|name| (*arena).load_code(name, size, align, write)) };
+        unsafe { text(name).and_then(|name| opened(arena)?.load_code(name, size, align, write)) };
     or(loaded.map(u64::from), 0)
 }
 
@@ -262,7 +319,8 @@ pub(crate) unsafe extern "C" fn masu_code_symbol(
     name: *const c_char,
 ) -> *const c_void {
     // SAFETY: The caller's conditions.
-    let found = unsafe { text(name).and_then(|name| (*arena).symbol(Handle::from(object), name)) };
+    let found =
+        unsafe { text(name).and_then(|name| opened(arena)?.symbol(Handle::from(object), name)) };
     or(found, std::ptr::null())
 }
 
@@ -275,7 +333,7 @@ pub(crate) unsafe extern "C" fn masu_code_find(
     name: *const c_char,
 ) -> *const c_void {
     // SAFETY: The caller's conditions.
-    let found = unsafe { text(name).map(|name| ((*arena).find(name), name)) };
+    let found = unsafe { text(name).and_then(|name| Ok((opened(arena)?.find(name), name))) };
     let found = found.and_then(|(found, name)| {
         let (object, symbol) = ("the arena".to_owned(), name.to_owned());
         found.ok_or(Error::NoSymbol { object, symbol })
@@ -289,7 +347,10 @@ pub(crate) unsafe extern "C" fn masu_code_find(
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn masu_code_unload(arena: *const Arena, object: u64) -> c_int {
     // SAFETY: The caller's condition.
-    or(unsafe { (*arena).unload(Handle::from(object)) }.map(|()| 0), -1)
+    or(
+        unsafe { opened(arena) }.and_then(|arena| arena.unload(Handle::from(object))).map(|()| 0),
+        -1,
+    )
 }
 
 /// # Safety
@@ -301,13 +362,11 @@ pub(crate) unsafe extern "C" fn masu_code_unload_all(
     count: usize,
     objects: *const u64,
 ) -> c_int {
-    let handle = |index: usize| {
-        // SAFETY: The caller's condition.
-        Handle::from(unsafe { *objects.add(index) })
-    };
-    let handles: Vec<Handle> = (0..count).map(handle).collect();
+    // SAFETY: The caller's condition.
+    let handles = unsafe { array(objects, count, "the objects") };
+    let handles = handles.map(|all| all.iter().copied().map(Handle::from).collect::<Vec<_>>());
     // SAFETY: As above.
-    or(unsafe { (*arena).unload_all(&handles) }.map(|()| 0), -1)
+    or(handles.and_then(|handles| unsafe { opened(arena)?.unload_all(&handles) }).map(|()| 0), -1)
 }
 
 /// # Safety
@@ -316,7 +375,7 @@ pub(crate) unsafe extern "C" fn masu_code_unload_all(
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn masu_code_collect(arena: *const Arena) -> usize {
     // SAFETY: The caller's condition.
-    unsafe { (*arena).collect() }
+    or(unsafe { opened(arena) }.map(Arena::collect), 0)
 }
 
 /// # Safety
@@ -325,7 +384,7 @@ pub(crate) unsafe extern "C" fn masu_code_collect(arena: *const Arena) -> usize 
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn masu_code_compact(arena: *const Arena) -> c_long {
     // SAFETY: The caller's condition.
-    let moved = unsafe { (*arena).compact() };
+    let moved = unsafe { opened(arena) }.and_then(Arena::compact);
     or(moved.map(|moved| c_long::try_from(moved).unwrap_or(c_long::MAX)), -1)
 }
 
@@ -335,7 +394,7 @@ pub(crate) unsafe extern "C" fn masu_code_compact(arena: *const Arena) -> c_long
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn masu_code_reader_open(arena: *const Arena) -> *mut Reader {
     // SAFETY: The caller's condition.
-    pointer(Ok(unsafe { (*arena).reader() }))
+    pointer(unsafe { opened(arena) }.map(Arena::reader))
 }
 
 /// # Safety
@@ -353,7 +412,7 @@ pub(crate) unsafe extern "C" fn masu_code_reader_close(reader: *mut Reader) {
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn masu_code_quiescent(reader: *const Reader) {
     // SAFETY: The caller's condition.
-    unsafe { (*reader).quiescent() };
+    or(unsafe { given(reader, "the reader") }.map(Reader::quiescent), ());
 }
 
 /// # Safety
@@ -362,7 +421,7 @@ pub(crate) unsafe extern "C" fn masu_code_quiescent(reader: *const Reader) {
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn masu_code_away(reader: *const Reader) {
     // SAFETY: The caller's condition.
-    unsafe { (*reader).away() };
+    or(unsafe { given(reader, "the reader") }.map(Reader::away), ());
 }
 
 /// # Safety
@@ -371,7 +430,7 @@ pub(crate) unsafe extern "C" fn masu_code_away(reader: *const Reader) {
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn masu_code_back(reader: *const Reader) {
     // SAFETY: The caller's condition.
-    unsafe { (*reader).back() };
+    or(unsafe { given(reader, "the reader") }.map(Reader::back), ());
 }
 
 /// # Safety
@@ -387,11 +446,9 @@ pub(crate) unsafe extern "C" fn masu_code_entry_open(
     // SAFETY: The caller's conditions.
     let names = unsafe { text(name).and_then(|name| Ok((name, text(symbol)?))) };
     // SAFETY: As above.
-    pointer(
-        names.and_then(|(name, symbol)| unsafe {
-            (*arena).entry(name, Handle::from(object), symbol)
-        }),
-    )
+    pointer(names.and_then(|(name, symbol)| unsafe {
+        opened(arena)?.entry(name, Handle::from(object), symbol)
+    }))
 }
 
 /// # Safety
@@ -404,7 +461,7 @@ pub(crate) unsafe extern "C" fn masu_code_entry_at(
     address: *const c_void,
 ) -> *mut Entry {
     // SAFETY: The caller's conditions.
-    pointer(unsafe { text(name).and_then(|name| (*arena).entry_at(name, address)) })
+    pointer(unsafe { text(name).and_then(|name| opened(arena)?.entry_at(name, address)) })
 }
 
 /// # Safety
@@ -413,7 +470,7 @@ pub(crate) unsafe extern "C" fn masu_code_entry_at(
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn masu_code_entry_get(entry: *const Entry) -> *const c_void {
     // SAFETY: The caller's condition.
-    unsafe { (*entry).address() }
+    or(unsafe { entered(entry) }.map(Entry::address), std::ptr::null())
 }
 
 /// # Safety
@@ -426,8 +483,9 @@ pub(crate) unsafe extern "C" fn masu_code_entry_replace(
     symbol: *const c_char,
 ) -> c_int {
     // SAFETY: The caller's conditions.
-    let done =
-        unsafe { text(symbol).and_then(|symbol| (*entry).replace(Handle::from(object), symbol)) };
+    let done = unsafe {
+        text(symbol).and_then(|symbol| entered(entry)?.replace(Handle::from(object), symbol))
+    };
     or(done.map(|()| 0), -1)
 }
 
@@ -440,7 +498,7 @@ pub(crate) unsafe extern "C" fn masu_code_entry_replace_at(
     address: *const c_void,
 ) -> c_int {
     // SAFETY: The caller's condition.
-    or(unsafe { (*entry).replace_at(address) }.map(|()| 0), -1)
+    or(unsafe { entered(entry) }.and_then(|entry| entry.replace_at(address)).map(|()| 0), -1)
 }
 
 /// # Safety

@@ -83,6 +83,18 @@ fn threads_end_after_the_library_was_closed_and_may_call_it_until_then() {
 }
 
 #[test]
+fn a_call_with_null_fails_and_says_so() {
+    let workshop = Workshop::open();
+    let program = link(&workshop, "nothing", &text("nothing.c"));
+    let said = workshop.run(&program, &[]);
+    let lines: Vec<&str> = said.lines().collect();
+    assert_eq!(lines[..5], ["0", "0 0 -1", "0 0 -1", "-1 0 -1", "0 -1 -1"]);
+    assert_eq!(lines[5], "the entry: it is NULL");
+    assert_eq!((lines[6], lines[8]), ("0 -1", "-1"));
+    assert!(lines[7].ends_with("NULL"), "{said}");
+}
+
+#[test]
 fn the_header_and_the_library_have_the_same_functions() {
     let header = include_str!("../include/masu_code.h");
     let in_header = |line: &str| {
