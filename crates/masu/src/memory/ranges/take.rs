@@ -410,6 +410,8 @@ impl Held<'_> {
         if self.settles {
             self.purge_down_to(bytes);
         } else {
+            // An earlier debt stays.
+            let bytes = self.owed_down_to.map_or(bytes, |owed| owed.min(bytes));
             self.owe_down_to(bytes);
         }
     }

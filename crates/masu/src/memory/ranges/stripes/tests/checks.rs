@@ -303,6 +303,18 @@ fn a_debt_does_not_wait_behind_a_busy_stripe() {
 }
 
 #[test]
+#[ignore = "run by the test of this name, in a process of its own"]
+fn a_limit_leaves_a_debt_as_it_was() {
+    leave_dirty(first(), 8);
+    options::set("memory_limit", Some(read().live_bytes + 64 * MIB)).expect("an option");
+    // It holds other locks, and so purges nothing itself.
+    let mut ranges = first().lock_in_others();
+    ranges.owe_down_to(0);
+    assert!(ranges.allocate(1, 1, Kind::Metadata).is_some());
+    assert_eq!(ranges.owed_down_to, Some(0));
+}
+
+#[test]
 fn the_next_bit_is_found_around_the_end() {
     let found = [(0, 1), (1, 0b1011), (2, 0b1011), (4, 0b1011), (63, 0b10), (200, 1 << 7)];
     let expected = [0, 1, 3, 0, 1, 7];
