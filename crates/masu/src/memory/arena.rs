@@ -510,7 +510,7 @@ fn prepare() -> usize {
         let is_few = limit <= 64 * ARENA_BYTES;
         pieces::limit_to(if is_few { limit } else { limit.min(kernel::locked_memory_limit()) });
     }
-    let near = near.unwrap_or_else(kernel::free_address);
+    let near = near.or_else(|| kernel::free_address(SLICE_BYTES)).unwrap_or(1 << 46);
     NEXT_ADDRESS.store(near & !(ARENA_BYTES - 1), Ordering::Relaxed);
     let shorter = (limit / 32).next_power_of_two();
     let length = shorter.clamp(SHORTEST_ARENA_BYTES, ARENA_BYTES);

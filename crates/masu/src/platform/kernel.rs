@@ -375,26 +375,14 @@ fn limit(resource: usize) -> usize {
     limits[0]
 }
 
-/// An address where nothing is mapped now, chosen by the kernel.
-pub(crate) fn free_address() -> usize {
-    const PROBE_BYTES: usize = 64 << 10;
-    let Ok(start) = map(PROBE_BYTES, Protection::None) else {
-        return 1 << 46;
-    };
-    // SAFETY: The mapping was made just now and nothing else knows of it.
-    let _ = unsafe { unmap_unused(start, PROBE_BYTES) };
-    start.as_ptr().addr()
-}
-
-/// Whether the kernel has `length` bytes of addresses in a row for this process now.
+/// An address from which on nothing is mapped for `length` bytes now, chosen by the kernel; `None` where there is none.
 #[cold]
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.reclaim.kernel_has_addresses")]
-pub(crate) fn has_addresses(length: usize) -> bool {
-    let Ok(start) = map(length, Protection::None) else { return false };
+pub(crate) fn free_address(length: usize) -> Option<usize> {
+    let start = map(length, Protection::None).ok()?;
     // SAFETY: The mapping was made just now and nothing else knows of it.
     let _ = unsafe { unmap_unused(start, length) };
-    true
+    Some(start.as_ptr().addr())
 }
 
 /// Sleeps while `word` holds `expected`, until [`wake_one`], a signal, or spuriously.

@@ -43,7 +43,7 @@ fn reclaim(size: usize) -> bool {
     let before = stripes::read();
     // No more than what is reserved can be reclaimed; the rest must be had from the kernel.
     let rest = size.saturating_sub(before.reserved_bytes);
-    if rest > 0 && !kernel::has_addresses(rest) {
+    if rest > 0 && kernel::free_address(rest).is_none() {
         return false;
     }
     flush_all();
