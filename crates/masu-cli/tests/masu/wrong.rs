@@ -178,11 +178,14 @@ fn results_stay_until_there_are_new_ones_and_resume_alone_takes_no_option() {
 fn whoever_ends_masu_leaves_neither_folders_nor_processes() {
     for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
         let surroundings = Surroundings::new();
-        let line = "compare -n 100000 -a system -a masu --scratch --json runs.jsonl -- sh -c";
-        let arguments: Vec<&str> = line.split(' ').collect();
-        let mut command = surroundings.masu(&arguments);
-        // A grandchild in a session of its own, as a daemon would be.
-        command.arg("setsid sleep 1000 & sleep 0.01").stdout(Stdio::piped());
+        // SIGHUP is ignored where these tests run under nohup. A grandchild in a session of its own, as a daemon would be.
+        let script = format!(
+            "exec env --default-signal=HUP '{}' compare -n 100000 -a system -a masu --scratch --json runs.jsonl \
+             -- sh -c 'setsid sleep 1000 & sleep 0.01'",
+            env!("CARGO_BIN_EXE_masu")
+        );
+        let mut command = surroundings.shell(&script);
+        command.stdout(Stdio::piped());
         let mut child = surroundings.in_a_group(command).spawn().unwrap();
         surroundings.wait_for(&mut child, "runs.jsonl", "\"record\":\"run\"");
         kill_process_group(Pid::from_child(&child), signal).unwrap();
