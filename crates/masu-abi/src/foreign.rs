@@ -1,10 +1,10 @@
 //! Pointers that masu did not hand out: passed to the program's next malloc, usually glibc's.
 //!
-//! Such pointers reach `free` where a library was loaded with `RTLD_DEEPBIND`, took `malloc` from a handle of
-//! `libc.so.6`, or comes from another linker namespace. It relies on the dynamic linker to find the next malloc's
-//! functions, at the first foreign pointer, because most programs never have one. The hard idea: the dynamic linker may
-//! itself allocate and free during the search. A foreign pointer that it frees then is leaked, which does not start a
-//! second search.
+//! Such pointers reach `free` where a library was loaded with `RTLD_DEEPBIND`, or took `malloc` from a handle of
+//! `libc.so.6`. Another linker namespace (`dlmopen`) has a malloc of its own, which is not found. It relies on the
+//! dynamic linker to find the next malloc's functions, at the first foreign pointer, because most programs never have
+//! one. The hard idea: the dynamic linker may itself allocate and free during the search. A foreign pointer that it
+//! frees then is leaked, which does not start a second search.
 
 use core::ffi::{CStr, c_void};
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};

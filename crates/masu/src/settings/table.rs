@@ -53,7 +53,7 @@ macro_rules! option_rows {
         $take! {
             /// The most that one thread's cache of free blocks may hold, in bytes. A smaller cache saves memory in
             /// programs with many threads. A larger one saves time where threads free much before they allocate again.
-            /// With 0 nothing is cached: every block comes from a page, under a lock.
+            /// With 0 only blocks of heaps are cached: every other one comes from a page, under a lock.
             CacheSize, cache_size(bytes: usize), "MASU_CACHE_SIZE",
             Bytes 0 to BYTES_MAX, accepts "a number of bytes, such as 65536, 64K or 1M",
             default "about 512K, and 1M once there is a second thread; a share of 64M where there are more than 64 threads and than CPUs, at least 128K, unless the thread is busy; or half of what is live, shared by all threads, where that is more. Blocks of one size take at most a sixteenth of it, of up to 8K a sixteenth of an eighth of what is live",
