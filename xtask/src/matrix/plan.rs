@@ -203,6 +203,7 @@ pub(super) const LEFT_OUT: &[LeftOut] = &[
     left_out("unit", "memory::ranges::stripes::tests", STARTED, Place::QemuUser),
     left_out("unit", "platform::bounds::tests", STARTED, Place::QemuUser),
     left_out("unit", "threads::fork::tests", STARTED, Place::QemuUser),
+    left_out("unit", "threads::thread::tests", STARTED, Place::QemuUser),
     left_out("oracle", "os_pages", STARTED, Place::QemuUser),
     left_out("oracle", "combinations", STARTED, Place::QemuUser),
     left_out("heaps", "misuse_ends_the_program", STARTED, Place::QemuUser),
