@@ -296,6 +296,6 @@ fn functions_that_lie_over_each_other_do_not_fill_the_disk() {
     // SAFETY: No initializers.
     unsafe { arena.load(Source::new("names.o", names(100, 120)).private()) }.unwrap();
     let dump = std::fs::read(workshop.path(&format!("jit-{}.dump", std::process::id()))).unwrap();
-    let told = dump.windows(8).filter(|bytes| **bytes == [0xff; 8]).count();
-    assert_eq!(told, 16 * 16 / 8);
+    let copies = dump.windows(8).filter(|bytes| **bytes == [0xff; 8]).count();
+    assert_eq!(copies, 16 * 16 / 8);
 }

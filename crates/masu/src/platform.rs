@@ -21,6 +21,10 @@ pub(crate) mod bounds;
 // Locks and lock-free structures.
 pub(crate) mod sync;
 
+// Tests in a process of their own.
+#[cfg(all(test, not(loom)))]
+pub(crate) mod alone;
+
 // The program's environment.
 pub(crate) mod environment;
 

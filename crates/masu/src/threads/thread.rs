@@ -140,21 +140,15 @@ unsafe extern "C" fn end(cache: *mut c_void) {
 mod tests {
     extern crate std;
 
-    use std::process::Command;
-
     use super::*;
     use crate::memory::metadata;
     use crate::options;
+    use crate::platform::alone;
 
     #[test]
     #[cfg_attr(miri, ignore = "starts a process")]
     fn a_thread_without_a_cache_is_not_counted() {
-        let program = std::env::current_exe().expect("a test is a program");
-        let check = "threads::thread::tests::calls_without_memory";
-        let output = Command::new(program).args(["--exact", check, "--ignored"]).output();
-        let output = output.expect("this program starts");
-        let printed = std::string::String::from_utf8_lossy(&output.stdout);
-        assert!(output.status.success() && printed.contains("1 passed"), "{printed}");
+        alone::passes("threads::thread::tests::calls_without_memory");
     }
 
     #[test]

@@ -213,22 +213,14 @@ pub(crate) unsafe fn page_at(address: usize) -> Page {
 
 #[cfg(test)]
 mod tests {
-    extern crate std;
-
-    use std::process::Command;
-
     use super::*;
     use crate::options;
+    use crate::platform::alone;
 
     #[test]
     #[cfg_attr(miri, ignore = "starts a process")]
     fn a_page_without_memory_counts_as_none_with_a_guard() {
-        let program = std::env::current_exe().expect("a test is a program");
-        let check = "blocks::page::hardened::tests::pages_without_memory";
-        let output = Command::new(program).args(["--exact", check, "--ignored"]).output();
-        let output = output.expect("this program starts");
-        let printed = std::string::String::from_utf8_lossy(&output.stdout);
-        assert!(output.status.success() && printed.contains("1 passed"), "{printed}");
+        alone::passes("blocks::page::hardened::tests::pages_without_memory");
     }
 
     #[test]

@@ -7,23 +7,14 @@ extern crate std;
 
 mod checks;
 
-use std::process::Command;
-
-fn passes_alone(check: &str) {
-    let program = std::env::current_exe().expect("this program has a file");
-    let name = std::format!("memory::ranges::stripes::tests::checks::{check}");
-    let output = Command::new(program).args(["--exact", &name, "--ignored"]).output();
-    let output = output.expect("this program starts");
-    let printed = std::string::String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success() && printed.contains("1 passed"), "{printed}");
-}
+use crate::platform::alone;
 
 /// A test for each of the checks.
 macro_rules! each_alone {
     ($($check:ident)+) => {$(
         #[test]
         fn $check() {
-            passes_alone(stringify!($check));
+            alone::passes(concat!("memory::ranges::stripes::tests::checks::", stringify!($check)));
         }
     )+};
 }
