@@ -28,6 +28,15 @@ groups! { program();
     settings_are_accepted
 }
 
+#[test]
+fn what_options_keep_makes_room_for_a_longer_block() {
+    for retain in [Some("4G"), None] {
+        let mut command = library::preloaded(program());
+        command.arg("what_options_keep_makes_room_for_a_longer_block");
+        library::succeeds(command.envs(retain.map(|bytes| ("MASU_RETAIN", bytes))));
+    }
+}
+
 /// The program's exit code if it may not lock memory.
 const NOT_PERMITTED: Option<i32> = Some(77);
 

@@ -290,6 +290,29 @@ static void what_is_kept_makes_room_for_a_longer_block(void)
     CHECK(malloc(700 * MIB) != NULL);
 }
 
+/* The same where an option keeps all of it, and under a limit on data in place of addresses. */
+static void what_options_keep_makes_room_for_a_longer_block(void)
+{
+    enum { COUNT = 400 };
+    static char *blocks[COUNT];
+    struct rlimit limit = {1000 * MIB, 1000 * MIB};
+    if (getenv("MASU_RETAIN"))
+        limit_addresses(addresses() + 1000 * MIB);
+    else
+        CHECK(setrlimit(RLIMIT_DATA, &limit) == 0);
+    for (int round = 0; round < 2; round++) {
+        for (int i = 0; i < COUNT; i++)
+            CHECK((blocks[i] = malloc(MIB)) != NULL);
+        for (int i = 0; i < COUNT; i++)
+            free(blocks[i]);
+        char *block = malloc(700 * MIB);
+        CHECK(block);
+        block[0] = block[700 * MIB - 1] = 1;
+        free(block);
+        work((unsigned)round, 1000);
+    }
+}
+
 /* --- Reports and settings --- */
 
 static void freed_memory_goes_back(void)
@@ -374,6 +397,7 @@ static const struct group groups[] = {
     GROUP(a_foreign_block_between_ours_is_not_ours),
     GROUP(what_is_kept_is_given_up_first),
     GROUP(what_is_kept_makes_room_for_a_longer_block),
+    GROUP(what_options_keep_makes_room_for_a_longer_block),
     GROUP(freed_memory_goes_back),
     GROUP(numbers_follow_the_program),
     GROUP(reports_are_printed),

@@ -28,12 +28,15 @@ impl Held<'_> {
         purged
     }
 
-    /// Returns all free memory for a request that would fail otherwise, also the growing arena if nothing of it is live;
-    /// returns whether there was any.
+    /// Returns all free memory for a request that would fail otherwise, also the growing arena, or what of it lies behind
+    /// the live part; returns whether there was any.
     pub(super) fn give_up(&mut self) -> bool {
         let any = self.purge_down_to(0);
         let growing = self.arena.and_then(Arena::free_end);
-        growing.is_some_and(|run| self.release_growing(run)) || any
+        // The hardened build has a guard at the end.
+        growing.is_some_and(|run| self.release_growing(run))
+            || !cfg!(feature = "secure") && self.shrink_if(|_, _| true)
+            || any
     }
 
     /// Purges free memory, longest runs first, until at most `bytes` of it are dirty. Returns whether anything was purged.
@@ -163,16 +166,25 @@ impl Held<'_> {
     #[inline(never)]
     #[unsafe(link_section = ".text.masu_cold.purge.purge_shrink")]
     fn shrink(&mut self) {
+        self.shrink_if(Arena::ends_in);
+    }
+
+    /// Returns the addresses behind the live part of the growing arena, if its last free run `goes`; returns whether it did.
+    #[inline(never)]
+    #[unsafe(link_section = ".text.masu_cold.purge.purge_shrink_if")]
+    fn shrink_if(&mut self, goes: fn(&Arena, &Slice) -> bool) -> bool {
         let _growth = self.lock_growth();
         // Another thread may have taken it, or made another arena the growing one.
         if let Some(arena) = self.arena
             && let Some(run) = arena.free_end()
-            && arena.ends_in(run)
+            && goes(arena, run)
         {
             self.remove(run);
             arena.shrink_to(run);
             self.guard.unlocked(|| arena.unmap_behind());
+            return true;
         }
+        false
     }
 
     /// Unmaps the last `less` slices of a block in an arena of its own, whose contents are gone, unless something lies behind
