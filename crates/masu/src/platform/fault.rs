@@ -10,6 +10,7 @@ macro_rules! faults {
     ($($(#[$doc:meta])* $name:ident: $line:literal)*) => {
         /// The reason why the program ends.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[repr(u8)]
         pub(crate) enum Fault {
             $($(#[$doc])* $name,)*
         }
@@ -59,7 +60,7 @@ const fn line(text: &str) -> [u8; LINE_BYTES] {
 /// Ends the program.
 #[cold]
 #[inline(never)]
-pub(crate) fn stop(fault: Fault) -> ! {
+pub(crate) extern "C" fn stop(fault: Fault) -> ! {
     let line = &LINES[fault as usize];
     let length = line.iter().take_while(|&&byte| byte != 0).count();
     kernel::write_error(line.get(..length).unwrap_or(line));

@@ -164,13 +164,18 @@ impl DerefMut for Held<'_> {
 }
 
 impl Drop for Held<'_> {
-    // Not inlined: one copy for all callers.
-    #[inline(never)]
+    #[inline(always)]
     fn drop(&mut self) {
-        self.end_call();
-        // SAFETY: The guard is not used after this.
-        unsafe { ManuallyDrop::drop(&mut self.guard) };
+        release(self);
     }
+}
+
+// One copy for all callers.
+#[inline(never)]
+extern "C" fn release(held: &mut Held<'_>) {
+    held.end_call();
+    // SAFETY: The guard is not used after this.
+    unsafe { ManuallyDrop::drop(&mut held.guard) };
 }
 
 impl Held<'_> {
@@ -212,7 +217,7 @@ impl Held<'_> {
 
     /// [`Held::bring_home`] if the stripe at `place` gave the right.
     #[inline(never)]
-    fn bring_home_from(&mut self, place: usize, parked: &Parked) {
+    extern "C" fn bring_home_from(&mut self, place: usize, parked: &Parked) {
         match stripes::at(place) {
             // The number of stripes has grown since, or this thread frees another one's memory.
             Some(other) if other != self.shared => {

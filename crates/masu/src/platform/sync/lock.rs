@@ -110,6 +110,7 @@ pub(crate) struct Guard<'a, T, const SHARED: bool = true> {
 
 impl<T, const SHARED: bool> Guard<'_, T, SHARED> {
     /// Runs `work` without the lock; other threads may have changed the value when it returns.
+    #[inline]
     pub(crate) fn unlocked<R>(&mut self, work: impl FnOnce() -> R) -> R {
         if self.releases {
             if SHARED {

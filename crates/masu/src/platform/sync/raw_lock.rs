@@ -58,9 +58,10 @@ impl RawLock {
     }
 
     /// Waits for the lock and takes it.
+    // `extern "C"`, as elsewhere: callers are compiled apart and know by it that it does not unwind, so they are shorter.
     #[cold]
     #[inline(never)]
-    pub(crate) fn acquire_slow(&self) {
+    pub(crate) extern "C" fn acquire_slow(&self) {
         for _ in 0..SPINS {
             // ORDERING: Relaxed: the exchange in `try_acquire` orders.
             if self.state.load(Ordering::Relaxed) == FREE && self.try_acquire() {
@@ -190,7 +191,7 @@ impl RawLock {
     /// The same out of line, for callers with long work.
     #[cold]
     #[inline(never)]
-    pub(crate) fn release_slow(&self) {
+    pub(crate) extern "C" fn release_slow(&self) {
         self.release();
     }
 }
