@@ -342,7 +342,12 @@ impl Ranges {
     /// # Safety
     ///
     /// - It was handed out by `allocate` as one run or a part of one, and nothing uses it any more.
-    pub(crate) unsafe extern "C" fn free(&mut self, first: &'static Slice, slices: usize, dirty: usize) {
+    pub(crate) unsafe extern "C" fn free(
+        &mut self,
+        first: &'static Slice,
+        slices: usize,
+        dirty: usize,
+    ) {
         self.live_slices -= slices;
         let arena = first.arena();
         if arena.is_dedicated() {

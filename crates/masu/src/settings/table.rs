@@ -85,8 +85,8 @@ macro_rules! option_rows {
             holds "as for `retain`";
 
             /// The most memory that blocks may take, in bytes, free memory that is kept included. At the limit free
-            /// memory is returned to the kernel, then allocations fail. Threads that take memory from the kernel at the same
-            /// time may pass it by one request each. Mappings of the program, its stacks and its libraries do not count.
+            /// memory is returned to the kernel, then allocations fail. Mappings of the program, its stacks and its libraries do not
+            /// count.
             MemoryLimit, memory_limit(bytes: usize), "MASU_MEMORY_LIMIT",
             Bytes 1048576 to BYTES_MAX, accepts "a number of bytes, at least 1M",
             default "none",

@@ -10,6 +10,7 @@
 use core::{mem, ptr};
 
 use super::held::{Held, SharedRanges};
+use super::take::CLAIMED;
 use super::{Ranges, now_ms};
 use crate::memory::arena;
 use crate::memory::slice::Slice;
@@ -331,6 +332,8 @@ pub(crate) fn each_lock(visit: Visit<'_>) {
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.fork.stripes_take_back_after_fork")]
 pub(crate) unsafe fn take_back_after_fork() {
+    // ORDERING: Relaxed: there is one thread.
+    CLAIMED.store(0, Ordering::Relaxed);
     // SAFETY: The caller's condition.
     all().iter().for_each(|stripe| unsafe { stripe.take_back_after_fork() });
 }

@@ -12,11 +12,14 @@ use super::usage::{self, USAGE};
 use super::{Filling, LOOKS, Run, stripes};
 use crate::memory::arena::{self, Arena};
 use crate::memory::slice::{Kind, SLICE_BYTES, Slice};
-use crate::platform::sync::{Guard, Ordering};
+use crate::platform::sync::{AtomicUsize, Guard, Ordering};
 use crate::settings;
 
 /// Shorter blocks fill no huge page of any system.
 const FILLED_SLICES_MIN: usize = (2 << 20) / SLICE_BYTES;
+
+/// Slices of the memory limit that threads were promised and did not get yet. A child of `fork` begins with none.
+pub(super) static CLAIMED: AtomicUsize = AtomicUsize::new(0);
 
 /// The arenas that may give a run.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -85,17 +88,16 @@ impl Held<'_> {
         let padding = (align / SLICE_BYTES).saturating_sub(1);
         let padded = slices.checked_add(padding)?;
         let filling = filling.with_padding(slices, padding);
-        if !self.is_within_limit(padded) {
-            return None;
-        }
-        let run = match self.take_ready(padded) {
-            Some(run) => run,
-            None if stripes::count() > 1 => {
-                return self.take_among_many(padded, filling, slices, align, kind);
-            }
-            None => self.take_slow(padded, filling, kind)?,
+        let claimed = self.claim(padded)?;
+        let ready = self.take_ready(padded);
+        let run = if ready.is_none() && stripes::count() > 1 {
+            self.take_among_many(padded, filling, slices, align, kind)
+        } else {
+            let run = ready.or_else(|| self.take_slow(padded, filling, kind));
+            run.map(|run| self.hand_out(run, padded, slices, align, kind))
         };
-        Some(self.hand_out(run, padded, slices, align, kind))
+        self.drop_claim(claimed);
+        run
     }
 
     /// Hands out the aligned part of a run if none is ready and there are other stripes: from an idle one first, rather than
@@ -335,11 +337,17 @@ impl Held<'_> {
     /// Enlarges a run in place, from `slices` to `wanted` slices, if the slices behind it are free; returns whether they were.
     #[inline(never)]
     pub(crate) fn grow(&mut self, first: &'static Slice, slices: usize, wanted: usize) -> bool {
-        let arena = first.arena();
         let more = wanted - slices;
-        if !self.is_within_limit(more) {
-            return false;
-        }
+        let Some(claimed) = self.claim(more) else { return false };
+        let grown = self.grow_by(first, slices, more);
+        self.drop_claim(claimed);
+        grown
+    }
+
+    /// [`Held::grow`] by slices that are within the memory limit.
+    #[inline]
+    fn grow_by(&mut self, first: &'static Slice, slices: usize, more: usize) -> bool {
+        let arena = first.arena();
         // SAFETY: The run lies in this arena, so behind it is another slice or the arena's end.
         if !arena.is_dedicated() && unsafe { first.ahead_or_end(slices) }.is_none() {
             return false;
@@ -349,7 +357,7 @@ impl Held<'_> {
             || self.commit_behind(arena, first, slices, more);
         // Other threads may have taken the slices behind it.
         is_ready && self.grow_into(arena, first, slices, more) && {
-            first.count.set(wanted as u32);
+            first.count.set((slices + more) as u32);
             true
         }
     }
@@ -377,20 +385,38 @@ impl Held<'_> {
             || self.commit(arena, more, Growth { huge, ..Growth::SMALL })
     }
 
-    /// Whether `more` slices fit the memory limit, if there is one: returns free memory if it must.
+    /// Claims `more` slices of the memory limit, if there is one: returns free memory if it must. Until [`Held::drop_claim`]
+    /// takes what this returns, no other thread is given them, although this one lets the lock go in between.
     #[inline]
-    fn is_within_limit(&mut self, more: usize) -> bool {
-        settings::memory_limit().is_none_or(|limit| self.is_within(limit, more))
+    fn claim(&mut self, more: usize) -> Option<usize> {
+        settings::memory_limit().map_or(Some(0), |limit| self.claim_within(limit, more))
+    }
+
+    #[inline]
+    fn drop_claim(&mut self, claimed: usize) {
+        if claimed > 0 {
+            self.shared.live_bytes.set(self.live_bytes());
+            // ORDERING: Release: a thread that sees that the claim is dropped sees the live bytes.
+            if CLAIMED.fetch_sub(claimed, Ordering::Release) < claimed {
+                // A handler of a signal that came in between forked, and this is the child.
+                // ORDERING: Relaxed: claims of other threads since then are counted as dropped.
+                CLAIMED.store(0, Ordering::Relaxed);
+            }
+        }
     }
 
     #[cold]
     #[inline(never)]
-    #[unsafe(link_section = ".text.masu_cold.refused.take_is_within")]
-    fn is_within(&mut self, limit: usize, more: usize) -> bool {
-        // Other stripes hand out nothing under a limit, but may have done so before, and keep what is freed.
+    #[unsafe(link_section = ".text.masu_cold.refused.take_claim_within")]
+    fn claim_within(&mut self, limit: usize, more: usize) -> Option<usize> {
+        // ORDERING: Acquire pairs with the Release in `drop_claim`.
+        let claimed = CLAIMED.load(Ordering::Acquire) + more;
+        // Other stripes let blocks grow under a limit, but hand out none. They may have done so before, and keep what is freed.
         let others = stripes::others(self.shared);
         let live_bytes = self.live_bytes() + others.live;
-        let Some(room) = limit.checked_sub(live_bytes + more * SLICE_BYTES) else { return false };
+        let room = limit.checked_sub(live_bytes + claimed * SLICE_BYTES)?;
+        // ORDERING: Relaxed: the lock of the first stripe orders claims, but for blocks that grow in others.
+        CLAIMED.fetch_add(more, Ordering::Relaxed);
         let settles = self.settles;
         if others.dirty > 0 && self.dirty_bytes() + others.dirty > room {
             let this = self.shared;
@@ -400,7 +426,7 @@ impl Held<'_> {
             });
         }
         self.keep_down_to(room);
-        true
+        Some(more)
     }
 
     /// Keeps at most so many bytes of free memory: purges the rest now, or owes it.

@@ -315,6 +315,29 @@ fn a_limit_leaves_a_debt_as_it_was() {
 }
 
 #[test]
+#[ignore = "run by the test of this name, in a process of its own"]
+fn a_limit_holds_for_threads_that_ask_at_once() {
+    let ready = take(first(), 32 * MIB_SLICES).expect("memory");
+    let behind = take(first(), 1).expect("memory");
+    free(ready);
+    options::set("memory_limit", Some(read().live_bytes + 64 * MIB)).expect("an option");
+    let growth = GROWTH.0.lock();
+    let given = thread::scope(|scope| {
+        let asking = scope.spawn(|| take(first(), 40 * MIB_SLICES).is_some());
+        while !growth.has_sleepers() && !asking.is_finished() {
+            thread::yield_now();
+        }
+        // That was found to be within the limit, and waits for memory.
+        let own = take(first(), 32 * MIB_SLICES).is_some();
+        drop(growth);
+        [asking.join().expect("it ends"), own]
+    });
+    assert_eq!(given, [true, false]);
+    assert!(take(first(), 16 * MIB_SLICES).is_some(), "the claim is dropped");
+    free(behind);
+}
+
+#[test]
 fn the_next_bit_is_found_around_the_end() {
     let found = [(0, 1), (1, 0b1011), (2, 0b1011), (4, 0b1011), (63, 0b10), (200, 1 << 7)];
     let expected = [0, 1, 3, 0, 1, 7];
