@@ -132,7 +132,7 @@ pub(super) fn make(
         return Ok(());
     }
     let writing = || format!("writing {}", path.display());
-    // Of the file as it was, and this may be cut off.
+    // It is about the file as it was, and the new one may be cut off.
     let _ = fs::remove_file(&stamp);
     let mut file = BufWriter::new(File::create(path).doing(writing)?);
     for number in 1..=wanted {

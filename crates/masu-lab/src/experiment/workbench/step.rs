@@ -112,7 +112,7 @@ fn last_words(log: &Path) -> String {
     let text = fs::read(log).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
     let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty());
-    // Of cargo, Maven, apt and a virtual machine; compilers have the place before it.
+    // Cargo, Maven, apt and virtual machines begin so; compilers have the place before it.
     let starts = ["error", "[ERROR]", "E: ", "Exception in thread"];
     let is_error =
         |line: &&str| starts.iter().any(|it| line.starts_with(it)) || line.contains(" error: ");
