@@ -15,7 +15,6 @@ mod install;
 mod interface;
 mod matrix;
 mod package;
-mod picture;
 mod release;
 mod sanitize;
 mod suites;
@@ -55,8 +54,6 @@ enum Chore {
     /// The images and the pod of docs/containers.md, built and run without a daemon, as root (ten minutes)
     Containers,
     Docs(docs::Request),
-    /// A real comparison as a drawing, docs/compare.svg (about two minutes)
-    Picture,
     /// The page of figures, docs/benchmarks.md, from the records
     Benchmarks,
     Matrix(matrix::Request),
@@ -105,7 +102,6 @@ fn perform(chore: Chore) -> Result<()> {
         Chore::Release(request) => release::run(root, &request),
         Chore::Containers => containers::run(root),
         Chore::Docs(request) => docs::run(root, &request),
-        Chore::Picture => picture::run(root),
         Chore::Benchmarks => benchmarks::run(root),
         Chore::Matrix(request) => matrix::run(root, &request),
         Chore::Boot { words } => boot(root, &words),
