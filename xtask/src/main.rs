@@ -74,14 +74,13 @@ enum Chore {
 }
 
 /// The chores of `xtask-measure`. For more: `cargo xtask bench --help`.
-const MEASURING: [(&str, &str); 8] = [
+const MEASURING: [(&str, &str); 7] = [
     ("peers", "Build every malloc to compare with, and prove each"),
     ("bench", "Allocation patterns and real programs under every malloc"),
     ("rust", "Rust programs under every allocator that is a crate"),
     ("causes", "masu diagnose on programs whose cause is known"),
     ("judge", "masu diagnose on real programs, beside what other mallocs give them"),
     ("misuse", "Misuse of memory under each malloc: found, survived or fatal"),
-    ("pauses", "The longest calls of malloc and free under each malloc"),
     ("scale", "Cache lines moved and locks held between threads of each malloc"),
 ];
 
