@@ -3,20 +3,18 @@
 //! Relies on the script, which is embedded, and on GNU sed. Calls are counted in runs of their own and multiplied by
 //! this machine's price, because the cost of a `brk` depends on the platform.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::format::{malloc, measure_named};
 use super::page_file::{Figures, Known};
 use super::series::row;
-use super::workbench::{in_one_table, set, workload};
+use super::workbench::{in_one_table, set, workload, write};
 use super::{Experiment, Series, Workbench};
 use crate::Measure;
 use crate::suite::Suite;
 use crate::tables::Table;
 use masu_run::calls::Call;
-use masu_run::error::Doing;
 use masu_run::prices::Service;
 use masu_run::{Calls, Error, Variant};
 
@@ -44,7 +42,7 @@ pub(super) const BRK: Experiment = Experiment {
 
 fn run(bench: &mut Workbench<'_>) -> Result<super::Measured, Error> {
     let script = bench.cache().join("primes49.sed");
-    fs::write(&script, SCRIPT).doing(|| format!("writing {}", script.display()))?;
+    write(&script, SCRIPT)?;
     let mut sizes = Vec::new();
     if is_gnu_sed(bench, &script) {
         let numbers: &[u32] = bench.choose(&[5], &[36], &[50], &[50, 100]);
@@ -94,7 +92,7 @@ struct Size {
 /// Measures the list of `number` primes; none after a failure, which is noted.
 fn measure(bench: &mut Workbench<'_>, script: &Path, number: u32) -> Result<Option<Size>, Error> {
     let input = bench.cache().join(format!("{number}.txt"));
-    fs::write(&input, format!("{number}\n")).doing(|| format!("writing {}", input.display()))?;
+    write(&input, &format!("{number}\n"))?;
     let mut suite = Suite::parse(&bench.cache().join("brk.toml"), SUITE)?;
     set(&mut suite, "script", script)?;
     set(&mut suite, "input", &input)?;

@@ -52,6 +52,8 @@ impl Cargo {
         for name in ["RUSTFLAGS", "CARGO_BUILD_TARGET", "CARGO_ENCODED_RUSTFLAGS", "LD_PRELOAD"] {
             command.env_remove(name);
         }
+        // A cache of what was compiled would take the time that is to be measured; this overrules a setting, too.
+        command.env("RUSTC_WRAPPER", "");
         command
     }
 
