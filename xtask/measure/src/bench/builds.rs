@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, bail};
 use masu_lab::{Catalogue, Libc, Places, Program, Variant};
 
-use crate::mallocs::OURS;
+use super::figures::OURS;
 use xtask::{commands, machine};
 
 const MUSL_COMPILER: &str = "musl-gcc";

@@ -9,8 +9,9 @@ use masu_lab::tables::Table;
 use masu_lab::{Ending, Run};
 
 use super::pattern::Pattern;
-use crate::mallocs::OURS;
 use xtask::benchmarks::MEMORY_ONLY;
+
+pub(crate) const OURS: &str = "masu";
 
 /// The catalogue's name of the library of `workloads/floor`, which is no malloc and no peer.
 pub(super) const FLOOR: &str = "floor";

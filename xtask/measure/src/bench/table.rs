@@ -12,9 +12,8 @@ use masu_lab::results::{Row, Summary};
 use masu_lab::statistics::{Measure, Ratio};
 use xtask::table::{Cells, Table};
 
-use super::figures::{Figures, Standing, geometric_mean, hardest, is_peer};
+use super::figures::{Figures, OURS, Standing, geometric_mean, hardest, is_peer};
 use super::programs;
-use crate::mallocs::OURS;
 
 const FAILS: &str = "fails";
 

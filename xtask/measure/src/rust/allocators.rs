@@ -3,7 +3,7 @@
 //! The workload's manifest has exact versions, so that a record made today and one made next year compare the same
 //! code.
 
-use crate::mallocs::OURS;
+use crate::bench::figures::OURS;
 
 /// The allocator that every ratio is taken to.
 pub(super) const REFERENCE: &str = "mimalloc";
