@@ -260,6 +260,8 @@ fn standing(heading: &str, section: &str) -> Option<String> {
         match numbers.collect::<Vec<_>>()[..] {
             [ratio, low, _] if low > 1.0 => losses.push((ratio, format!("{name} {last}"))),
             [_, _, high] if high < 1.0 => ahead += 1,
+            // A run of masu's, or every peer's, failed: there is nothing to be level with.
+            [] => losses.push((f64::INFINITY, format!("{name} {last}"))),
             [ratio] => {
                 without_interval += 1;
                 if ratio > MEDIAN_LOSS {
@@ -361,10 +363,10 @@ mod tests {
     fn rows_of_time_are_ahead_level_or_behind() {
         let table = "\n| pattern | glibc, ms | masu / best peer |\n|---|---:|---:|\n\
                      | a | 1 | 0.5 (0.4–0.6) x |\n| b | 1 | 1.1 (1.05–1.2) y |\n| c | 1 | 2.0 (1.5–3) z |\n\
-                     | d | 1 | 1.0 (0.9–1.1) x |\n| e | 1 | – |\n\
+                     | d | 1 | 1.0 (0.9–1.1) x |\n| e | 1 | fails |\n\
                      | small-program | 1 | 1.1 (1.05–1.2) y |\n";
         let shown = standing("Patterns: wall time", table).unwrap();
-        assert_eq!(shown, "1 | 2 | c 2.0 (1.5–3) z; b 1.1 (1.05–1.2) y");
+        assert_eq!(shown, "1 | 1 | e fails; c 2.0 (1.5–3) z; b 1.1 (1.05–1.2) y");
         assert_eq!(standing("Patterns: peak RSS, MB", table), None);
         assert_eq!(standing("Patterns: wall time", "| a | b |\n|---|---|\n"), None);
     }

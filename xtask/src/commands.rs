@@ -7,18 +7,16 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::process_stat;
-
 /// Announces a step, takes it, and says how long it took.
 pub fn step<T>(name: &str, step: impl FnOnce() -> Result<T>) -> Result<T> {
     println!("==> {name}");
-    let (start, cpu) = (Instant::now(), process_stat::cpu_s());
+    let (start, cpu) = (Instant::now(), cpu_s());
     let done = step();
     let seconds = start.elapsed().as_secs_f64();
     match done {
         Ok(value) => {
             // On a machine that others use, too, this says more.
-            let used = process_stat::cpu_s().zip(cpu).map_or(0.0, |(now, then)| now - then);
+            let used = cpu_s().zip(cpu).map_or(0.0, |(now, then)| now - then);
             println!("==> {name}: done in {seconds:.1} s, {used:.1} s of CPU");
             Ok(value)
         }
@@ -26,6 +24,16 @@ pub fn step<T>(name: &str, step: impl FnOnce() -> Result<T>) -> Result<T> {
             Err(error).with_context(|| format!("step \"{name}\" failed after {seconds:.1} s"))
         }
     }
+}
+
+/// CPU seconds that this process and those that it started and saw end have used: the fields 14 to 17 of proc(5)'s
+/// `stat`, in hundredths.
+fn cpu_s() -> Option<f64> {
+    let line = std::fs::read_to_string("/proc/self/stat").ok()?;
+    // The name before the third field may hold anything.
+    let fields = line.rsplit_once(") ")?.1.split(' ').skip(14 - 3).take(4);
+    let hundredths = fields.map(|field| field.parse::<u32>().ok()).sum::<Option<u32>>()?;
+    Some(f64::from(hundredths) / 100.0)
 }
 
 /// A cargo command in the workspace, by the cargo that runs this chore.

@@ -33,8 +33,8 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     files::empty_folder(&folder)?;
     let place = Place { root, folder };
     let tried = place.try_all();
-    fs::remove_dir_all(&place.folder).with_context(|| place.folder.display().to_string())?;
-    tried
+    let removed = fs::remove_dir_all(&place.folder);
+    tried.and(removed.with_context(|| place.folder.display().to_string()))
 }
 
 struct Place<'a> {

@@ -26,7 +26,7 @@ const STYLE: &str = "docs/book.css";
 /// The pages of docs/ as a book in target/book, by mdBook
 #[derive(Debug, clap::Parser)]
 pub(crate) struct Request {
-    /// Check its links and look at it in Chromium: wide and narrow, light and dark, without scripts; pictures are left
+    /// Check its links, and in Chromium the width of its pages on a phone and a desk, without scripts
     #[arg(long)]
     pub(crate) look: bool,
 }
@@ -40,7 +40,7 @@ pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     commands::run(build.arg(&sources).arg("--dest-dir").arg(&book))?;
     println!("{}", book.join("index.html").display());
     if request.look {
-        book_check::look(&book, &target.join("book-pictures"))?;
+        book_check::look(&book, &target.join("book-look"))?;
     }
     Ok(())
 }

@@ -12,7 +12,6 @@
 
 pub mod links;
 pub mod options;
-pub mod process_stat;
 pub mod table;
 
 pub mod commands;

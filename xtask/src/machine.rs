@@ -156,12 +156,14 @@ struct NothingStarts(Option<&'static Path>);
 impl NothingStarts {
     /// The program that Debian asks whether a service may be started (invoke-rc.d(8)).
     const POLICY: &str = "/usr/sbin/policy-rc.d";
+    const TEXT: &str = "#!/bin/sh\n# Of `cargo xtask`, while it installs.\nexit 101\n";
 
     fn new() -> NothingStarts {
         let policy = Path::new(NothingStarts::POLICY);
-        // A policy that is there is the machine's own.
-        let is_written = !policy.exists()
-            && fs::write(policy, "#!/bin/sh\nexit 101\n").is_ok()
+        // Another policy is the machine's own; this one was left by a call that was cut off.
+        let is_left = fs::read(policy).is_ok_and(|text| text == NothingStarts::TEXT.as_bytes());
+        let is_written = (is_left || !policy.exists())
+            && fs::write(policy, NothingStarts::TEXT).is_ok()
             && fs::set_permissions(policy, Permissions::from_mode(0o755)).is_ok();
         NothingStarts(is_written.then_some(policy))
     }

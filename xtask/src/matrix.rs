@@ -185,7 +185,8 @@ fn command(root: &Path, target: &Target, group: &Group) -> Result<Command> {
         // Its tests start compilers: a child of `fork` may wait for ever for what another of qemu's threads had.
         cargo.arg("--test-threads=1");
     }
-    Ok(commands::behind(&["timeout", PATIENCE_S], &cargo))
+    // `timeout` leaves the terminal's group of processes: without setpriv, Ctrl-C would leave the tests running.
+    Ok(commands::behind(&["setpriv", "--pdeathsig", "TERM", "timeout", PATIENCE_S], &cargo))
 }
 
 /// The command that runs a guest's program, words with spaces between.

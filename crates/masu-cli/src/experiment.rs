@@ -39,17 +39,22 @@ pub(crate) fn perform(arguments: &arguments::Experiment) -> Result<Ending> {
     let stop = Stop::on_signals()?;
     notices::say(notice("Looking at this machine."));
     let checkup = Checkup::here(&embedded::whole_catalogue().0);
-    let mut ending = Ending::Done;
-    for experiment in chosen {
-        let made = run(experiment, arguments, &cache, source.as_deref(), &checkup, &stop);
-        match made.map_err(|error| error.downcast::<LabError>()) {
-            Ok(written) => tell(experiment, &written)?,
-            Err(Ok(LabError::Stopped)) => notices::say(notice("Stopped before its first run.")),
-            Err(Ok(error)) => return Err(error).context(experiment.name),
-            Err(Err(error)) => return Err(error).context(experiment.name),
+    let mut failed = None;
+    for experiment in &chosen {
+        match run(experiment, arguments, &cache, source.as_deref(), &checkup, &stop) {
+            Err(LabError::Stopped) => notices::say(notice("Stopped before its first run.")),
+            made => {
+                let said = made.map_err(Into::into).and_then(|written| tell(experiment, &written));
+                if let Err(error) = said {
+                    // The others go on, so this is said now.
+                    if chosen.len() > 1 {
+                        notices::say(notice(&format!("{}: {error}", experiment.name)));
+                    }
+                    failed = failed.or(Some(error.context(experiment.name)));
+                }
+            }
         }
         if stop.requested() {
-            ending = Ending::Stopped;
             break;
         }
     }
@@ -58,7 +63,10 @@ pub(crate) fn perform(arguments: &arguments::Experiment) -> Result<Ending> {
         cache.folder().display(),
         bytes(cache.size())
     )));
-    Ok(ending)
+    match failed {
+        Some(error) => Err(error),
+        None => Ok(if stop.requested() { Ending::Stopped } else { Ending::Done }),
+    }
 }
 
 fn chosen(arguments: &arguments::Experiment) -> Result<Vec<&'static Experiment>> {
@@ -106,7 +114,7 @@ fn run(
     source: Option<&Path>,
     checkup: &Checkup,
     stop: &Stop,
-) -> Result<Written> {
+) -> Result<Written, LabError> {
     let depth = depth(arguments);
     notices::say("");
     notices::say(format_args!(
@@ -129,7 +137,7 @@ fn run(
         tell: &mut tell,
     };
     let mut bench = Workbench::open(experiment, asked)?;
-    Ok(experiment::perform(experiment, &mut bench)?)
+    experiment::perform(experiment, &mut bench)
 }
 
 fn hear(news: &News<'_>, progress: &mut Option<Progress>) {

@@ -6,13 +6,11 @@
 //! is compared with an interval of today's figures, and the sentence on top of the page counts them. No part of that
 //! sentence is written beforehand.
 
-use std::fs;
 use std::path::PathBuf;
 
 use crate::page::{Block, Figure, Form, Page, Sheet};
 use crate::report;
 use masu_run::Error;
-use masu_run::error::Doing;
 
 mod brk;
 mod build;
@@ -97,15 +95,12 @@ pub fn perform(experiment: &Experiment, bench: &mut Workbench<'_>) -> Result<Wri
     bench.put_aside()?;
     let verdict = outcome.verdict.clone();
     let page = bench.page(experiment, outcome);
-    let write = |path: PathBuf, text: String| {
-        fs::write(&path, text).doing(|| format!("writing {}", path.display()))?;
-        Ok::<PathBuf, Error>(path)
-    };
-    let html = write(bench.output("html"), page.render(Form::Html, experiment.name))?;
-    let markdown = write(bench.output("md"), page.render(Form::Markdown, experiment.name))?;
+    let [html, markdown] = ["html", "md"].map(|end| bench.output(end));
+    workbench::write(&html, &page.render(Form::Html, experiment.name))?;
+    workbench::write(&markdown, &page.render(Form::Markdown, experiment.name))?;
     for figure in page.figures() {
-        let name = bench.output("md").with_file_name(figure.file(experiment.name));
-        write(name, report::standalone(&figure.svg))?;
+        let plot = markdown.with_file_name(figure.file(experiment.name));
+        workbench::write(&plot, &report::standalone(&figure.svg))?;
     }
     Ok(Written { html, markdown, verdict })
 }

@@ -10,10 +10,10 @@ use anyhow::{Context, Result, bail, ensure};
 use masu_lab::{Catalogue, Libc, Places, Program, Spec, Variant};
 
 use crate::bench::builds;
+pub(crate) use crate::bench::figures::OURS;
 use crate::peers;
 use xtask::{commands, machine};
 
-pub(crate) const OURS: &str = "masu";
 pub(crate) const SECURE: &str = "masu-secure";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

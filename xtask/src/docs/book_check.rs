@@ -1,22 +1,18 @@
-//! The book as readers get it: its links, and its pages drawn by Chromium on a phone and on a desk, in light and in dark, without
-//! scripts.
+//! The book as readers get it: its links, and the width of its pages in Chromium on a phone and on a desk, without scripts.
 //!
 //! It relies on Chromium without a window. Each page lies in a frame that may run no script, as wide as the reader's window; the page
-//! around the frames measures them. Pages that cannot be measured are left as pictures, for somebody to look at.
+//! around the frames measures them.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use anyhow::{Result, ensure};
 
 use crate::{commands, files, links, machine};
 
-/// Widths of readers' windows, in the units of style sheets.
-const WIDTHS: [(&str, u32); 2] = [("phone", 390), ("desk", 1280)];
-
-/// Drawn for somebody to look at.
-const PICTURED: [&str; 3] = ["index.html", "docs/compare.html", "docs/benchmarks.html"];
+/// Widths of readers' windows, a phone's and a desk's, in the units of style sheets.
+const WIDTHS: [u32; 2] = [390, 1280];
 
 pub(super) fn look(book: &Path, out: &Path) -> Result<()> {
     let pages = pages(book)?;
@@ -24,22 +20,7 @@ pub(super) fn look(book: &Path, out: &Path) -> Result<()> {
     ensure!(broken.is_empty(), "links that lead nowhere:\n{}", broken.join("\n"));
     machine::provide_all(&[machine::BROWSER])?;
     measure(book, &pages, out)?;
-    for page in PICTURED {
-        for (name, width) in WIDTHS {
-            for (colors, number) in [("dark", 0), ("light", 1)] {
-                let picture = out.join(format!(
-                    "{}-{name}-{colors}.png",
-                    page.trim_end_matches(".html").replace('/', "-")
-                ));
-                let mut draw = browser(&format!("{width},1400"));
-                draw.arg(format!("--blink-settings=preferredColorScheme={number}"));
-                draw.arg(format!("--screenshot={}", picture.display()));
-                commands::run(draw.arg(book.join(page)).stdout(Stdio::null()))?;
-                ensure!(picture.is_file(), "Chromium left no {}", picture.display());
-            }
-        }
-    }
-    println!("{} pages have their links and their width; pictures: {}", pages.len(), out.display());
+    println!("{} pages have their links and their width", pages.len());
     Ok(())
 }
 
@@ -83,22 +64,6 @@ fn targets(text: &str) -> impl Iterator<Item = &str> {
     all.filter(|target| !target.contains("://") && !target.starts_with("mailto:"))
 }
 
-/// Chromium without a window, as wide and high as `size` says.
-fn browser(size: &str) -> Command {
-    let mut browser = Command::new("chromium");
-    browser.args([
-        "--headless",
-        "--disable-gpu",
-        "--hide-scrollbars",
-        "--allow-file-access-from-files",
-    ]);
-    if machine::is_root() {
-        browser.arg("--no-sandbox");
-    }
-    browser.arg(format!("--window-size={size}")).stderr(Stdio::null());
-    browser
-}
-
 /// Says of each page in each width how far it reaches beyond its window, and how wide its text is.
 const MEASURE: &str = include_str!("book_check/measure.html");
 
@@ -108,14 +73,23 @@ fn measure(book: &Path, pages: &[PathBuf], out: &Path) -> Result<()> {
         let _ = write!(list, "'file://{}',", book.join(page).display());
         list
     });
-    let widths = WIDTHS.map(|(_, width)| width.to_string()).join(",");
+    let widths = WIDTHS.map(|width| width.to_string()).join(",");
     let script =
         MEASURE.replace("WIDTHS", &format!("[{widths}]")).replace("PAGES", &format!("[{list}]"));
     let around = out.join("measure.html");
     files::write(&around, script)?;
-    let mut ask = browser("1300,900");
-    ask.args(["--virtual-time-budget=600000", "--dump-dom"]).arg(&around);
-    let printed = commands::output(&mut ask)?;
+    let mut ask = Command::new("chromium");
+    ask.args([
+        "--headless",
+        "--disable-gpu",
+        "--hide-scrollbars",
+        "--allow-file-access-from-files",
+    ]);
+    if machine::is_root() {
+        ask.arg("--no-sandbox");
+    }
+    ask.args(["--window-size=1300,900", "--virtual-time-budget=600000", "--dump-dom"]);
+    let printed = commands::output(ask.arg(&around))?;
     let lines = printed.lines().filter_map(|line| line.find("page ").map(|at| &line[at..]));
     let measured: Vec<(&str, bool)> =
         lines.filter_map(|line| Some((line, is_right(line)?))).collect();

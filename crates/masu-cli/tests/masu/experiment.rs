@@ -1,6 +1,7 @@
 //! `masu experiment` from outside: the list, the refusals, and the smallest experiment in its smallest form.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use crate::{masu, printed};
@@ -23,6 +24,33 @@ fn brk_is_rerun_and_its_pages_say_what_came_of_it() {
 
     printed(&mut masu(&["experiment", "--clean", "--cache", cache.to_str().unwrap()]));
     assert!(!cache.exists() && output.exists());
+}
+
+#[test]
+fn what_fails_is_named_on_the_page() {
+    let place = tempfile::tempdir().unwrap();
+    let [output, cache, tools] = ["out", "cache", "tools"].map(|name| place.path().join(name));
+    fs::create_dir(&tools).unwrap();
+    // It makes the list for the check, whose input is a pipe, and never again.
+    let sed =
+        "#!/bin/sh\necho 19,29,41,43,47\n[ -p /dev/stdin ] || { echo 'no memory' >&2; exit 3; }\n";
+    fs::write(tools.join("sed"), sed).unwrap();
+    fs::set_permissions(tools.join("sed"), fs::Permissions::from_mode(0o755)).unwrap();
+    let path = format!("{}:{}", tools.display(), std::env::var("PATH").unwrap());
+    let page = || {
+        let folders = ["--output", output.to_str().unwrap(), "--cache", cache.to_str().unwrap()];
+        let mut run = masu(&["experiment", "brk", "--tiny"]);
+        let run = run.args(folders).env("PATH", &path).output().unwrap();
+        assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+        fs::read_to_string(output.join("brk.md")).unwrap()
+    };
+    let failed = page();
+    assert!(failed.contains("the program returned 3: no memory"), "{failed}");
+    assert!(failed.contains("no claim could be decided"), "{failed}");
+    let input = cache.join("brk/5.txt");
+    fs::remove_file(&input).unwrap();
+    fs::create_dir(&input).unwrap();
+    assert!(page().contains("Is a directory"), "the input cannot be written");
 }
 
 /// Checks the Markdown page and the files that it links to.

@@ -3,20 +3,18 @@
 //! Relies on the script, which is embedded, and on GNU sed. Calls are counted in runs of their own and multiplied by
 //! this machine's price, because the cost of a `brk` depends on the platform.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::format::{malloc, measure_named};
 use super::page_file::{Figures, Known};
 use super::series::row;
-use super::workbench::{in_one_table, set, workload};
+use super::workbench::{in_one_table, set, workload, write};
 use super::{Experiment, Series, Workbench};
 use crate::Measure;
 use crate::suite::Suite;
 use crate::tables::Table;
 use masu_run::calls::Call;
-use masu_run::error::Doing;
 use masu_run::prices::Service;
 use masu_run::{Calls, Error, Variant};
 
@@ -44,17 +42,18 @@ pub(super) const BRK: Experiment = Experiment {
 
 fn run(bench: &mut Workbench<'_>) -> Result<super::Measured, Error> {
     let script = bench.cache().join("primes49.sed");
-    fs::write(&script, SCRIPT).doing(|| format!("writing {}", script.display()))?;
+    write(&script, SCRIPT)?;
     let mut sizes = Vec::new();
     if is_gnu_sed(bench, &script) {
         let numbers: &[u32] = bench.choose(&[5], &[36], &[50], &[50, 100]);
         for number in numbers {
-            sizes.extend(measure(bench, &script, *number)?);
+            let size = measure(bench, &script, *number);
+            sizes.extend(bench.noted(&format!("N={number}"), size).flatten());
         }
     }
     let mut diagnosis = Vec::new();
     if let Some(size) = sizes.first() {
-        diagnosis = bench.diagnosis("The script as it is", &sed(&script), Some(&size.input))?;
+        diagnosis = bench.diagnosis("The script as it is", &sed(&script), Some(&size.input));
     }
     Ok((Box::new(Measured(sizes)), diagnosis))
 }
@@ -71,8 +70,8 @@ fn is_gnu_sed(bench: &mut Workbench<'_>, script: &Path) -> bool {
     }
     let said =
         Command::new("sh").arg("-c").arg("echo 5 | sed -rf \"$1\"").arg("sh").arg(script).output();
-    let list = said.map(|said| String::from_utf8_lossy(&said.stdout).into_owned());
-    let is_right = list.is_ok_and(|list| list.starts_with(BEGINNING));
+    let is_right = said
+        .is_ok_and(|said| said.status.success() && said.stdout.starts_with(BEGINNING.as_bytes()));
     if !is_right {
         let reason = format!("the `sed` here does not make the author's list; {install}");
         bench.miss("everything here", reason);
@@ -86,14 +85,14 @@ struct Size {
     table: Table,
     /// The rows' calls, in the table's order.
     calls: Vec<Option<Calls>>,
-    /// The seconds that a `brk` up and down takes here, and those of an `mmap` and `munmap`.
-    prices_s: (f64, f64),
+    /// The seconds that a `brk` up and down takes here, and those of an `mmap` and `munmap`, as far as they are known.
+    prices_s: [Option<f64>; 2],
 }
 
 /// Measures the list of `number` primes; none after a failure, which is noted.
 fn measure(bench: &mut Workbench<'_>, script: &Path, number: u32) -> Result<Option<Size>, Error> {
     let input = bench.cache().join(format!("{number}.txt"));
-    fs::write(&input, format!("{number}\n")).doing(|| format!("writing {}", input.display()))?;
+    write(&input, &format!("{number}\n"))?;
     let mut suite = Suite::parse(&bench.cache().join("brk.toml"), SUITE)?;
     set(&mut suite, "script", script)?;
     set(&mut suite, "input", &input)?;
@@ -106,15 +105,16 @@ fn measure(bench: &mut Workbench<'_>, script: &Path, number: u32) -> Result<Opti
         bench.add_found(entry, "sed");
     }
     let part = format!("n{number}");
-    let Some(table) = bench.table(&suite, &part)? else { return Ok(None) };
+    let Some(table) = bench.table(&suite, &part) else { return Ok(None) };
     bench.say("counting the calls, a run of each");
     let counted = workload(&sed(script), Some(&input))?;
     let mut calls = Vec::new();
-    for variant in &table.case.variants {
-        calls.push(bench.count(&counted, variant));
+    for (index, variant) in table.case.variants.iter().enumerate() {
+        let has_run = !Series::of(&table, Some(index), Measure::Wall).is_empty();
+        calls.push(has_run.then(|| bench.count(&counted, variant)).flatten());
     }
-    let price = |service| bench.prices().of(service).unwrap_or(0.0) / 1e9;
-    let prices_s = (price(Service::BreakPair), price(Service::MapPair));
+    let price = |service| Some(bench.prices().of(service)? / 1e9);
+    let prices_s = [price(Service::BreakPair), price(Service::MapPair)];
     Ok(Some(Size { number, input, table, calls, prices_s }))
 }
 
@@ -131,8 +131,8 @@ impl Size {
     /// The seconds of a row's system calls for memory, at this machine's prices.
     fn price_s(&self, variant: &str) -> Option<f64> {
         let (breaks, maps) = (self.calls(variant, &[Call::Brk])?, self.calls(variant, &MAPPING)?);
-        let (pair_s, map_s) = self.prices_s;
-        Some(breaks as f64 / 2.0 * pair_s + maps as f64 / 2.0 * map_s)
+        let [pair_s, map_s] = self.prices_s;
+        Some(breaks as f64 / 2.0 * pair_s? + maps as f64 / 2.0 * map_s?)
     }
 
     /// `brk VARIANT`, `wall VARIANT`; `kernel VARIANT` is a time that may be too short for the kernel's clock.
@@ -142,8 +142,8 @@ impl Size {
             ("brk", _) => calls(&[Call::Brk]),
             ("maps", _) => calls(&MAPPING),
             ("calls", _) => calls(&[&[Call::Brk][..], &MAPPING].concat()),
-            ("price", "brk") => Some(self.prices_s.0),
-            ("price", "maps") => Some(self.prices_s.1),
+            ("price", "brk") => self.prices_s[0],
+            ("price", "maps") => self.prices_s[1],
             ("price", _) => self.price_s(variant),
             ("runs", _) => Some(self.series(variant, Measure::Wall).len() as f64),
             ("kernel", _) => {
@@ -219,7 +219,7 @@ mod tests {
     fn every_figure_of_a_claim_is_known() {
         let table = fixtures::of_commands().sources.remove(0).tables.remove(0);
         let (input, calls) = (PathBuf::new(), Vec::new());
-        let size = Size { number: 50, input, table, calls, prices_s: (1e-6, 2e-6) };
+        let size = Size { number: 50, input, table, calls, prices_s: [Some(1e-6), Some(2e-6)] };
         let report = crate::experiment::field_report::FieldReport::parse(BRK.report);
         report.check(&Measured(vec![size]));
     }

@@ -52,6 +52,8 @@ impl Cargo {
         for name in ["RUSTFLAGS", "CARGO_BUILD_TARGET", "CARGO_ENCODED_RUSTFLAGS", "LD_PRELOAD"] {
             command.env_remove(name);
         }
+        // A cache of what was compiled would take the time that is to be measured; this overrules a setting, too.
+        command.env("RUSTC_WRAPPER", "");
         command
     }
 
@@ -61,20 +63,18 @@ impl Cargo {
         bench: &mut Workbench<'_>,
         what: &str,
         arguments: &[&str],
-    ) -> Result<Option<PathBuf>, Error> {
+    ) -> Option<PathBuf> {
         let folder = bench.cache().join("build-tree");
         let arguments = [&["build", "--locked"][..], arguments].concat();
-        let made =
-            bench.step(&format!("building {what}"), &mut self.command(&arguments, &folder))?;
-        Ok(made.map(|_| folder))
+        bench.step(&format!("building {what}"), &mut self.command(&arguments, &folder))?;
+        Some(folder)
     }
 
     /// Fetches the packages of the package at `manifest`, so that no download counts in a build's time.
-    pub(super) fn fetch(&self, bench: &mut Workbench<'_>, manifest: &str) -> Result<bool, Error> {
+    pub(super) fn fetch(&self, bench: &mut Workbench<'_>, manifest: &str) {
         let folder = bench.cache();
         let arguments = ["fetch", "--locked", "--manifest-path", manifest];
-        let what = "fetching packages (through cargo)";
-        Ok(bench.step(what, &mut self.command(&arguments, &folder))?.is_some())
+        bench.step("fetching packages (through cargo)", &mut self.command(&arguments, &folder));
     }
 
     /// Whether there is a standard library for `target`, and the compilers that `features` need.
@@ -125,7 +125,7 @@ impl Cargo {
         if let Some(target) = target {
             command.env(format!("CC_{}", target.replace('-', "_")), "musl-gcc");
         }
-        let Some(took) = bench.step(&format!("building {name}"), &mut command)? else {
+        let Some(took) = bench.step(&format!("building {name}"), &mut command) else {
             return Ok(None);
         };
         let seconds: f64 = known.unwrap_or(took.as_secs_f64());

@@ -31,35 +31,34 @@ pub(super) const CODE: Experiment = Experiment {
 };
 
 fn run(bench: &mut Workbench<'_>) -> Result<super::Measured, Error> {
-    let Some(programs) = prepare(bench)? else {
+    let Some(programs) = prepare(bench) else {
         return Ok((Box::new(Measured::default()), Vec::new()));
     };
     let program = programs.join("layout");
-    let layouts = Layouts::measure(bench, &program)?;
+    let layouts = Layouts::measure(bench, &program);
+    let layouts = bench.noted("the layouts", layouts).flatten();
     let shim = programs.join("libmjit.so");
     let asked = ruby::asked(bench.depth());
-    let ruby = Ruby::measure(bench, &shim)?;
+    let ruby = Ruby::measure(bench, &shim);
+    let ruby = bench.noted("Ruby's MJIT", ruby).flatten();
     let slow = ruby.as_ref().and_then(|ruby| ruby.slow(bench, &shim));
     let slow = slow.or_else(|| Some(layouts.as_ref()?.slow(&program)));
     let mut diagnosis = Vec::new();
     if let Some((what, words)) = slow {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        diagnosis = bench.diagnosis(&what, &words, None)?;
+        diagnosis = bench.diagnosis(&what, &words, None);
     }
     Ok((Box::new(Measured { layouts, ruby, asked }), diagnosis))
 }
 
-fn prepare(bench: &mut Workbench<'_>) -> Result<Option<PathBuf>, Error> {
+fn prepare(bench: &mut Workbench<'_>) -> Option<PathBuf> {
     let what = "the layouts and the library for Ruby";
-    let Some(cargo) = Cargo::find(bench, what) else { return Ok(None) };
+    let cargo = Cargo::find(bench, what)?;
     let install = "install gcc, which compiles the methods (Debian: apt install gcc)";
-    if bench.tool("gcc", what, install).is_none() {
-        return Ok(None);
-    }
+    bench.tool("gcc", what, install)?;
     let mut arguments = vec!["--release", "--package", "masu-code"];
     arguments.extend(["layout", "mjit"].into_iter().flat_map(|name| ["--example", name]));
-    let target = cargo.of_tree(bench, what, &arguments)?;
-    Ok(target.map(|target| target.join("release/examples")))
+    Some(cargo.of_tree(bench, what, &arguments)?.join("release/examples"))
 }
 
 /// A figure that the runs of the row with these values noted in `file`; `own` are the names of the row in a line.

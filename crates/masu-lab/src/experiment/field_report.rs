@@ -124,8 +124,9 @@ fn counted(
         return (unit(one), Some(one));
     }
     let Some(other) = number(over) else { return (unknown(), None) };
-    let times = one / if other > 0.0 { other } else { 1.0 };
-    (format!("{} instead of {}", unit(one), unit(other)), Some(times))
+    // Beside nothing, a number is neither more nor less by any factor.
+    let times = (other > 0.0).then_some(one / other);
+    (format!("{} instead of {}", unit(one), unit(other)), times)
 }
 
 #[cfg(test)]
@@ -146,5 +147,37 @@ impl FieldReport {
         let is_whole = |row: &crate::page::SheetRow| row.cells.len() + 1 == table.columns.len();
         assert!(table.rows.iter().all(is_whole), "{table:?}");
         assert!(outcome.by_hand.len() > 3);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Figures whose names are numbers.
+    struct Numbers;
+
+    impl Figures for Numbers {
+        fn known(&self, name: &str) -> Option<Known> {
+            Some(Known::Number(name.parse().ok()))
+        }
+
+        fn rows(&self, _: &str) -> Vec<(String, String)> {
+            Vec::new()
+        }
+
+        fn is_empty(&self) -> bool {
+            false
+        }
+    }
+
+    #[test]
+    fn a_count_beside_none_decides_nothing() {
+        let number = |of, over| counted(&Numbers, of, over, written("count")).1;
+        assert_eq!(
+            [number("3", ""), number("3", "6"), number("3", "?")],
+            [Some(3.0), Some(0.5), None]
+        );
+        assert_eq!([number("3", "0"), number("0", "0")], [None, None]);
     }
 }

@@ -1,7 +1,7 @@
 //! The files of an earlier experiment, kept: a rerun moves them into a folder of their own, page, plots and runs
 //! together.
 //!
-//! Relies on the names of an experiment's files: its own name, followed by a dot or a dash.
+//! Relies on the names that an experiment gives its files: the folder may hold a user's own beside them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,9 +17,7 @@ pub(super) fn put_aside(output: &Path, name: &str) -> Result<Option<PathBuf>, Er
     for entry in fs::read_dir(output).doing(reading)? {
         let entry = entry.doing(reading)?;
         let about = entry.metadata().doing(reading)?;
-        let file = entry.file_name().to_string_lossy().into_owned();
-        let rest = file.strip_prefix(name);
-        if about.is_file() && rest.is_some_and(|rest| rest.starts_with(['.', '-'])) {
+        if about.is_file() && is_written(&entry.file_name().to_string_lossy(), name) {
             files.push((entry.path(), about.modified().unwrap_or(SystemTime::UNIX_EPOCH)));
         }
     }
@@ -42,16 +40,27 @@ pub(super) fn put_aside(output: &Path, name: &str) -> Result<Option<PathBuf>, Er
     Ok(Some(folder))
 }
 
+/// Whether the experiment `name` writes a file that is called so: a page, a plot, or runs.
+fn is_written(file: &str, name: &str) -> bool {
+    let rest = file.strip_prefix(name).unwrap_or_default();
+    [".html", ".md"].contains(&rest)
+        || rest.starts_with('-') && rest.ends_with(".svg")
+        || rest.starts_with('.') && rest.ends_with(".jsonl")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Files of other experiments, and of the user.
+    const OTHERS: [&str; 5] = ["quote.md", "brkless.md", "brk.c", "brk-notes.txt", "brk"];
 
     #[test]
     fn the_files_of_one_experiment_are_kept_together_and_others_stay() {
         let place = tempfile::tempdir().unwrap();
         let output = place.path();
         for round in ["first", "second"] {
-            for name in ["brk.html", "brk-wall.svg", "brk.n50.jsonl", "quote.md", "brkless.md"] {
+            for name in ["brk.html", "brk-wall.svg", "brk.n50.jsonl"].iter().chain(&OTHERS) {
                 fs::write(output.join(name), round).unwrap();
             }
             assert!(put_aside(output, "brk").unwrap().is_some());
@@ -68,6 +77,6 @@ mod tests {
             .collect();
         said.sort();
         assert_eq!(said, ["first", "second"]);
-        assert!(output.join("quote.md").exists() && output.join("brkless.md").exists());
+        assert!(OTHERS.iter().all(|name| output.join(name).exists()));
     }
 }

@@ -94,8 +94,8 @@ pub(super) fn limits(checkup: &Checkup) -> Vec<String> {
     let facts = checkup.facts.iter().filter(|fact| fact.standing == Standing::Limits);
     let mut limits: Vec<String> = facts
         .map(|fact| {
-            let remedy = fact.remedy.as_deref().unwrap_or_default();
-            format!("{}: {}; {remedy}", fact.name, fact.value)
+            let remedy = fact.remedy.iter().map(|remedy| format!("; {remedy}"));
+            format!("{}: {}{}", fact.name, fact.value, remedy.collect::<String>())
         })
         .collect();
     limits.extend(checkup.prices.known.iter().filter_map(|price| price.remark.clone()));

@@ -13,9 +13,11 @@ use super::page_file::{Figures, Known};
 use super::series::row;
 use super::workbench::{in_one_table, set};
 use super::{Block, Depth, Experiment, Series, Workbench};
+use crate::report;
 use crate::suite::Suite;
 use crate::tables::Table;
 use masu_run::error::Doing;
+use masu_run::machine::memory_available;
 use masu_run::{Error, Parameter};
 
 mod cpu_use;
@@ -39,6 +41,9 @@ const STEPS: [(&str, &str); 8] = [
 /// The steps of which two copies run at once.
 const COPIED: [&str; 3] = ["threads", "pool", "ours"];
 
+/// The memory that must be available for a billion numbers, which are 8 GB: a run may hold three quarters of it.
+const BILLION_BYTES: u64 = 11 << 30;
+
 /// The workers of every step, except where their number is the question.
 const WORKERS: u64 = 4;
 
@@ -52,12 +57,12 @@ pub(super) const PARALLEL: Experiment = Experiment {
 };
 
 fn run(bench: &mut Workbench<'_>) -> Result<super::Measured, Error> {
-    let Some(target) = prepare(bench)? else {
+    let Some(target) = prepare(bench) else {
         return Ok((Box::new(Measured::default()), Vec::new()));
     };
     let figures = bench.cache().join("figures");
     let suite = suite(bench, &target, &figures)?;
-    let comparison = bench.compare(&suite, "runs")?;
+    let comparison = bench.compare(&suite, "runs");
     let tables = comparison.map(|comparison| comparison.tables).unwrap_or_default();
     let program = target.join("release/examples/steps");
     let mut watched = Vec::new();
@@ -65,9 +70,9 @@ fn run(bench: &mut Workbench<'_>) -> Result<super::Measured, Error> {
         let (items, workers) = (items(bench).to_string(), WORKERS.to_string());
         let words = [step, "--workers", &workers, "--print", "--items", &items];
         let words = [&[program.to_str().unwrap_or("steps")], &words[..]].concat();
-        watched.extend(Watched::watch(bench, what, &words)?);
+        watched.extend(Watched::watch(bench, what, &words));
     }
-    let diagnosis = diagnoses(bench, &target)?;
+    let diagnosis = diagnoses(bench, &target);
     let (items, turns, most) = (items(bench), turns(bench), most(bench));
     let measured = Measured { tables, watched, figures, items, turns, most };
     Ok((Box::new(measured), diagnosis))
@@ -75,7 +80,7 @@ fn run(bench: &mut Workbench<'_>) -> Result<super::Measured, Error> {
 
 /// The diagnoses of the report's slow configurations: not optimized, every result printed, and once as the author
 /// ran it, through cargo.
-fn diagnoses(bench: &mut Workbench<'_>, target: &Path) -> Result<Vec<Block>, Error> {
+fn diagnoses(bench: &mut Workbench<'_>, target: &Path) -> Vec<Block> {
     let (items, workers) = (items(bench).to_string(), WORKERS.to_string());
     let asked = ["--workers", &workers, "--print", "--items", &items];
     let program = target.join("debug/examples/steps");
@@ -103,9 +108,9 @@ fn diagnoses(bench: &mut Workbench<'_>, target: &Path) -> Result<Vec<Block>, Err
     let mut blocks = Vec::new();
     for (what, words) in commands {
         let words = [words.as_slice(), &asked].concat();
-        blocks.extend(bench.diagnosis(what, &words, None)?);
+        blocks.extend(bench.diagnosis(what, &words, None));
     }
-    Ok(blocks)
+    blocks
 }
 
 fn items(bench: &Workbench<'_>) -> u64 {
@@ -122,13 +127,12 @@ fn most(bench: &Workbench<'_>) -> u64 {
 }
 
 /// Builds the steps, debug and release; returns their folder.
-fn prepare(bench: &mut Workbench<'_>) -> Result<Option<PathBuf>, Error> {
-    let Some(cargo) = Cargo::find(bench, "the report's steps") else { return Ok(None) };
+fn prepare(bench: &mut Workbench<'_>) -> Option<PathBuf> {
+    let cargo = Cargo::find(bench, "the report's steps")?;
     let example = ["--package", "masu-chunk", "--example", "steps"];
     let release = [&["--release"][..], &example].concat();
-    let made = cargo.of_tree(bench, "the steps, release", &release)?;
-    let debug = cargo.of_tree(bench, "the steps, debug", &example)?;
-    Ok(made.and(debug))
+    cargo.of_tree(bench, "the steps, release", &release)?;
+    cargo.of_tree(bench, "the steps, debug", &example)
 }
 
 fn suite(bench: &mut Workbench<'_>, target: &Path, figures: &Path) -> Result<Suite, Error> {
@@ -148,7 +152,16 @@ fn suite(bench: &mut Workbench<'_>, target: &Path, figures: &Path) -> Result<Sui
         suite.set(&Parameter { name: name.to_owned(), values: vec![value.to_string()] })?;
     }
     in_one_table(&mut suite, bench.choose(1, 8, 8, 8));
-    if bench.depth() != Depth::Full {
+    let is_full = bench.depth() == Depth::Full;
+    let has_room = memory_available().is_none_or(|available| available >= BILLION_BYTES);
+    if is_full && !has_room {
+        let needed = report::bytes(BILLION_BYTES as f64);
+        bench.miss(
+            "a billion items",
+            format!("their runs need {needed} of memory that is available"),
+        );
+    }
+    if !is_full || !has_room {
         suite.entries.retain(|entry| entry.name != "billion");
     }
     let program = target.join("release/examples/steps");

@@ -42,13 +42,13 @@ fn run(bench: &mut Workbench<'_>) -> Result<super::Measured, Error> {
         return Ok((Box::new(Measured::default()), Vec::new()));
     };
     let suite = inputs::suite(bench, &made)?;
-    let comparison = bench.compare(&suite, "runs")?;
+    let comparison = bench.compare(&suite, "runs");
     let mut diagnosis = Vec::new();
     if made.has("gnu") {
         let program = made.folder.join("gnu");
         let words = [program.to_str().unwrap_or("gnu"), "4"];
         let what = "xquo with 4 workers, as it is";
-        diagnosis = bench.diagnosis(what, &words, Some(&made.records))?;
+        diagnosis = bench.diagnosis(what, &words, Some(&made.records));
     }
     let tables = comparison.map(|comparison| comparison.tables).unwrap_or_default();
     let workers = inputs::workers(bench).iter().map(ToString::to_string).collect();

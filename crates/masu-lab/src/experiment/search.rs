@@ -43,13 +43,18 @@ fn run(bench: &mut Workbench<'_>) -> Result<super::Measured, Error> {
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     let mut measured = Measured { cpus, size: Size::of(bench), ..Measured::default() };
     let mut diagnosis = Vec::new();
-    if let Some(solr) = Solr::prepare(bench, measured.size)? {
-        measured.solr = solr.measure(bench)?;
+    let solr = Solr::prepare(bench, measured.size);
+    if let Some(solr) = bench.noted("Solr", solr).flatten() {
+        let table = solr.measure(bench);
+        measured.solr = bench.noted("Solr", table).flatten();
         if bench.depth() != Depth::Tiny {
-            diagnosis = solr.diagnosis(bench)?;
+            let made = solr.diagnosis(bench);
+            diagnosis = bench.noted("Solr's diagnosis", made).unwrap_or_default();
         }
     }
-    measured.mariadb = mariadb::measure(bench)?;
-    measured.scaling = scaling::measure(bench)?;
+    let mariadb = mariadb::measure(bench);
+    measured.mariadb = bench.noted("MariaDB", mariadb).flatten();
+    let scaling = scaling::measure(bench);
+    measured.scaling = bench.noted("the test of malloc and free", scaling).flatten();
     Ok((Box::new(measured), diagnosis))
 }

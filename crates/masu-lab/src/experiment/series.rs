@@ -8,11 +8,11 @@ use std::path::Path;
 
 use serde_json::Value;
 
+use crate::Measure;
 use crate::statistics::{self, Level, Ratio};
 use crate::tables::Table;
-use crate::{Measure, summary};
-use masu_run::Run;
 use masu_run::parameter;
+use masu_run::{Ending, Run};
 
 /// One figure of one row, in each round whose run counts.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -23,6 +23,12 @@ pub(super) fn row(table: &Table, variant: &str, values: &[(&str, &str)]) -> Opti
         values.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     let label = format!("{variant}{}", parameter::label(&values));
     table.case.variants.iter().position(|variant| variant.label == label)
+}
+
+/// The runs of the row at `index` in which the program did its work.
+fn succeeded(table: &Table, index: Option<usize>) -> impl Iterator<Item = &Run> {
+    let own = table.runs.iter().filter(move |run| Some(run.variant) == index);
+    own.filter(|run| run.ending == Ending::Exited(0))
 }
 
 impl Series {
@@ -37,7 +43,7 @@ impl Series {
         index: Option<usize>,
         figure: impl Fn(&Run) -> Option<f64>,
     ) -> Series {
-        let own = summary::valid(&table.runs).into_iter().filter(|run| Some(run.variant) == index);
+        let own = succeeded(table, index).filter(|run| !run.replaced);
         Series(own.filter_map(|run| Some((run.round?, figure(run)?))).collect())
     }
 
@@ -54,11 +60,10 @@ impl Series {
         let lines = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
         let lines: Vec<Option<f64>> =
             lines.filter(is_own).map(|line| line.get(key)?.as_f64()).collect();
-        let own: Vec<_> = table.runs.iter().filter(|run| Some(run.variant) == index).collect();
+        // A run that failed has noted nothing.
+        let own: Vec<&Run> = succeeded(table, index).collect();
         let Some(first) = lines.len().checked_sub(own.len()) else { return Series::default() };
-        let valid = summary::valid(&table.runs);
-        let counts = |run: &Run| valid.iter().any(|one| std::ptr::eq(*one, run));
-        let noted = own.iter().zip(&lines[first..]).filter(|(run, _)| counts(run));
+        let noted = own.iter().zip(&lines[first..]).filter(|(run, _)| !run.replaced);
         Series(noted.filter_map(|(run, value)| Some((run.round?, (*value)?))).collect())
     }
 
@@ -118,7 +123,6 @@ impl FromIterator<(usize, f64)> for Series {
 mod tests {
     use super::*;
     use crate::report::fixtures;
-    use masu_run::execute::Ending;
 
     fn series(figures: &[f64]) -> Series {
         figures.iter().copied().enumerate().collect()
@@ -143,9 +147,9 @@ mod tests {
     #[test]
     fn the_last_of_the_noted_lines_are_the_timed_runs() {
         let mut table = fixtures::of_commands().sources.remove(0).tables.remove(0);
-        table.runs = (0..3).map(|round| fixtures::run(0, round, 1.0)).collect();
+        table.runs = (0..4).map(|round| fixtures::run(0, round, 1.0)).collect();
         table.runs[1].replaced = true;
-        table.runs[1].ending = Ending::Exited(0);
+        table.runs[3].ending = Ending::Exited(101);
         let file = tempfile::NamedTempFile::new().unwrap().into_temp_path();
         let text = "{\"ms\":900}\n{\"ms\":1}\n{\"ms\":7,\"other\":0}\n{\"ms\":2}\n{\"ms\":3.5}\n";
         std::fs::write(&file, text).unwrap();

@@ -18,7 +18,7 @@ use crate::tables::Table;
 use crate::{Checkup, CompareOptions, Comparison, Plan, Suite, compare};
 use masu_run::calls::{self, Calls};
 use masu_run::error::Doing;
-use masu_run::execute::{self, Conditions};
+use masu_run::execute::{self, Conditions, Ending};
 use masu_run::{
     Error, Input, Libc, Limits, Parameter, Prices, Program, Run, Spec, Stop, Variant, Workload,
 };
@@ -113,7 +113,8 @@ impl<'a> Workbench<'a> {
     ///
     /// # Errors
     ///
-    /// [`Error::System`] where a folder cannot be made.
+    /// [`Error::System`] where a folder cannot be made or written into; [`Error::Request`] where the path of one is no
+    /// text, which commands and suites take paths for.
     pub fn open(experiment: &Experiment, asked: Asked<'a>) -> Result<Workbench<'a>, Error> {
         let bench = Workbench {
             name: experiment.name,
@@ -124,6 +125,14 @@ impl<'a> Workbench<'a> {
         };
         for folder in [&bench.asked.output, &bench.cache()] {
             fs::create_dir_all(folder).doing(|| format!("making {}", folder.display()))?;
+            tempfile::tempfile_in(folder).doing(|| format!("writing into {}", folder.display()))?;
+        }
+        for folder in [Some(&bench.asked.cache), bench.asked.source.as_ref()].into_iter().flatten()
+        {
+            if folder.to_str().is_none() {
+                let folder = folder.display();
+                return Err(Error::Request(format!("{folder} is no UTF-8; choose another folder")));
+            }
         }
         Ok(bench)
     }
@@ -189,11 +198,11 @@ impl<'a> Workbench<'a> {
         }
     }
 
-    /// The value of `made`; none where the experiment is over, or after an error, which is noted as missing for `what`.
-    fn kept<T>(&mut self, what: &str, made: Result<T, Error>) -> Option<T> {
+    /// The value of `made`; none after an error, which is noted as missing for `what`, unless the experiment is over.
+    pub(super) fn noted<T>(&mut self, what: &str, made: Result<T, Error>) -> Option<T> {
         match made {
-            _ if self.is_over() => None,
             Ok(made) => Some(made),
+            Err(_) if self.is_over() => None,
             Err(error) => {
                 self.miss(what, error.to_string());
                 None
@@ -221,9 +230,12 @@ impl<'a> Workbench<'a> {
 
     /// Moves the files of an earlier experiment aside, before this one writes its first file.
     pub(super) fn put_aside(&mut self) -> Result<(), Error> {
-        if !std::mem::replace(&mut self.is_put_aside, true)
-            && let Some(folder) = kept_files::put_aside(&self.asked.output, self.name)?
-        {
+        if self.is_put_aside {
+            return Ok(());
+        }
+        let kept = kept_files::put_aside(&self.asked.output, self.name)?;
+        self.is_put_aside = true;
+        if let Some(folder) = kept {
             self.say(&format!("what was there is kept in {}", folder.display()));
         }
         Ok(())
@@ -242,49 +254,38 @@ impl<'a> Workbench<'a> {
 
     /// Measures `suite`; the results stay in the file named after the experiment and `part`. None where it cannot be
     /// measured, which is noted. A stopped comparison has the results so far.
-    pub(super) fn compare(
-        &mut self,
-        suite: &Suite,
-        part: &str,
-    ) -> Result<Option<Comparison>, Error> {
+    pub(super) fn compare(&mut self, suite: &Suite, part: &str) -> Option<Comparison> {
         if self.is_over() {
-            return Ok(None);
+            return None;
         }
-        self.put_aside()?;
         let results = self.output(&format!("{part}.jsonl"));
         let options =
             CompareOptions { results: Destination::New(results), ..CompareOptions::default() };
+        let put_aside = self.put_aside();
         let Asked { mallocs, stop, tell, .. } = &mut self.asked;
-        let made = Plan::make(suite, *mallocs).and_then(|plan| {
+        let made = put_aside.and_then(|()| Plan::make(suite, *mallocs)).and_then(|plan| {
             compare(&plan, &options, stop, &mut |event| tell(News::Comparing(event)))
         });
         (self.asked.tell)(News::Compared);
-        match made {
-            Ok(comparison) => {
-                self.is_over();
-                self.has_runs |= comparison.tables.iter().any(|table| !table.runs.is_empty());
-                for table in &comparison.tables {
-                    for left_out in &table.case.left_out {
-                        // The variant is noted once, whatever the values of its parameters.
-                        let (variant, _) =
-                            left_out.label.split_once(' ').unwrap_or((&left_out.label, ""));
-                        let what = format!("{} under {variant}", table.case.name);
-                        self.miss(what, left_out.reason.clone());
-                    }
-                }
-                Ok(Some(comparison))
+        let comparison = self.noted(part, made)?;
+        self.is_over();
+        for table in &comparison.tables {
+            self.has_runs |= !table.runs.is_empty();
+            for left_out in &table.case.left_out {
+                // The variant is noted once, whatever the values of its parameters.
+                let (variant, _) = left_out.label.split_once(' ').unwrap_or((&left_out.label, ""));
+                let what = format!("{} under {variant}", table.case.name);
+                self.miss(what, left_out.reason.clone());
             }
-            Err(_) if self.is_over() => Ok(None),
-            Err(error) => {
-                self.miss(part, error.to_string());
-                Ok(None)
+            for (what, reason) in failures(table) {
+                self.miss(what, reason);
             }
         }
+        Some(comparison)
     }
 
-    pub(super) fn table(&mut self, suite: &Suite, part: &str) -> Result<Option<Table>, Error> {
-        let comparison = self.compare(suite, part)?;
-        Ok(comparison.and_then(|comparison| comparison.tables.into_iter().next()))
+    pub(super) fn table(&mut self, suite: &Suite, part: &str) -> Option<Table> {
+        self.compare(suite, part)?.tables.into_iter().next()
     }
 
     /// A diagnosis of one run as parts of a page that call it `what`; empty where it cannot be made.
@@ -293,46 +294,36 @@ impl<'a> Workbench<'a> {
         what: &str,
         words: &[&str],
         input: Option<&Path>,
-    ) -> Result<Vec<Block>, Error> {
+    ) -> Vec<Block> {
         self.say("diagnosing");
-        let diagnosis = self.examine(words, input)?;
-        Ok(diagnosis.map(|diagnosis| format::diagnosis(what, &diagnosis)).unwrap_or_default())
+        let diagnosis = self.examine(words, input);
+        diagnosis.map(|diagnosis| format::diagnosis(what, &diagnosis)).unwrap_or_default()
     }
 
     /// A diagnosis of one run of a command as it is; none where that is not possible, which is noted.
-    pub(super) fn examine(
-        &mut self,
-        words: &[&str],
-        input: Option<&Path>,
-    ) -> Result<Option<Diagnosis>, Error> {
+    pub(super) fn examine(&mut self, words: &[&str], input: Option<&Path>) -> Option<Diagnosis> {
         if self.is_over() {
-            return Ok(None);
+            return None;
         }
-        let workload = workload(words, input)?;
-        let mallocs = (self.asked.mallocs)(workload.program.libc);
-        let variant = mallocs.catalogue.resolve(&system(), &workload.program)?;
         let limits = Limits { time: Some(Duration::from_secs(600)), memory_bytes: None };
         let options = DiagnoseOptions { limits, ..DiagnoseOptions::default() };
-        let stop = self.asked.stop;
-        let made = diagnose::diagnose(
-            &workload,
-            &variant,
-            &mallocs.catalogue,
-            &options,
-            stop,
-            &mut |_| {},
-        );
-        Ok(self.kept("the diagnosis", made))
+        let Asked { mallocs, stop, .. } = &mut self.asked;
+        let made = workload(words, input).and_then(|workload| {
+            let catalogue = mallocs(workload.program.libc).catalogue;
+            let variant = catalogue.resolve(&system(), &workload.program)?;
+            diagnose::diagnose(&workload, &variant, &catalogue, &options, stop, &mut |_| {})
+        });
+        self.noted("the diagnosis", made).filter(|_| !self.is_over())
     }
 
-    /// One run of `workload` as it is; none where it is stopped or cannot be run, which is noted as missing for `what`.
+    /// One run of `workload` as it is; none where it is stopped or fails, which is noted as missing for `what`.
     pub(super) fn run_once(&mut self, what: &str, workload: &Workload) -> Option<Run> {
         if self.is_over() {
             return None;
         }
         let made =
             execute::execute(workload, &Variant::default(), &Limits::default(), self.asked.stop);
-        self.kept(what, made)
+        self.succeeded(what, made)
     }
 
     /// The system calls of one run of `workload` under `variant`; none where they cannot be counted.
@@ -342,8 +333,20 @@ impl<'a> Workbench<'a> {
         }
         let conditions = Conditions::from(Limits::default());
         let counted = calls::count(workload, variant, &conditions, self.asked.stop);
-        let (_, calls) = self.kept(&format!("the calls under {}", variant.label), counted)?;
-        Some(calls)
+        let what = format!("the calls under {}", variant.label);
+        let (run, calls) = self.noted(&what, counted)?;
+        self.succeeded(&what, Ok(run)).map(|_| calls)
+    }
+
+    /// The run if it did its work; else the reason is noted as missing for `what`, unless the experiment is over.
+    fn succeeded(&mut self, what: &str, made: Result<Run, Error>) -> Option<Run> {
+        let run = self.noted(what, made)?;
+        match run.ending {
+            Ending::Exited(0) => return Some(run),
+            _ if self.is_over() => {}
+            _ => self.miss(what, failure(&run)),
+        }
+        None
     }
 
     pub(super) fn page(&self, experiment: &Experiment, outcome: Outcome) -> Page {
@@ -352,6 +355,30 @@ impl<'a> Workbench<'a> {
         let limits = outcome::limits(checkup);
         outcome.page(experiment, &date, &checkup.machine, limits, &self.missing)
     }
+}
+
+/// The rows of `table` with runs that failed, and the reason; rows with one reason together.
+fn failures(table: &Table) -> Vec<(String, String)> {
+    let mut rows: Vec<(String, Vec<&str>)> = Vec::new();
+    for (index, variant) in table.case.variants.iter().enumerate() {
+        let mut own = table.runs.iter().filter(|run| run.variant == index);
+        let Some(failed) = own.find(|run| run.ending != Ending::Exited(0)) else { continue };
+        let reason = failure(failed);
+        match rows.iter_mut().find(|(known, _)| *known == reason) {
+            Some((_, labels)) => labels.push(&variant.label),
+            None => rows.push((reason, vec![&variant.label])),
+        }
+    }
+    let named = |(reason, labels): (String, Vec<&str>)| {
+        (format!("runs of {} under {}", table.case.name, labels.join(", ")), reason)
+    };
+    rows.into_iter().map(named).collect()
+}
+
+/// The ending of a run that failed, with the program's last words.
+fn failure(run: &Run) -> String {
+    let last = run.stderr.tail.lines().rfind(|line| !line.trim().is_empty());
+    format!("the program {}: {}", run.ending, last.unwrap_or("it said nothing"))
 }
 
 /// The program's own malloc.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, bail};
 use masu_lab::{Catalogue, Libc, Places, Program, Variant};
 
-use super::figures;
+use super::figures::OURS;
 use xtask::{commands, machine};
 
 const MUSL_COMPILER: &str = "musl-gcc";
@@ -76,7 +76,7 @@ pub(crate) fn catalogue(library: &Library, others: Vec<PathBuf>) -> Catalogue {
 pub(super) fn variants(library: &Library, program: &Path) -> Result<Vec<Variant>> {
     let program = Program::find(program.as_os_str())?;
     let variants = catalogue(library, Vec::new()).variants_for(&program);
-    if !variants.iter().any(|variant| variant.label == figures::OURS) || variants.len() < 2 {
+    if !variants.iter().any(|variant| variant.label == OURS) || variants.len() < 2 {
         bail!("there is no malloc to compare masu with, or no masu");
     }
     Ok(variants)

@@ -11,7 +11,7 @@ use masu_lab::{Ending, Run};
 use super::pattern::Pattern;
 use xtask::benchmarks::MEMORY_ONLY;
 
-pub(super) const OURS: &str = "masu";
+pub(crate) const OURS: &str = "masu";
 
 /// The catalogue's name of the library of `workloads/floor`, which is no malloc and no peer.
 pub(super) const FLOOR: &str = "floor";

@@ -7,28 +7,20 @@ use super::judge::{Judged, Verdict};
 use super::table::Group;
 use crate::findings::listed;
 use crate::machine_facts::MachineFacts;
-use xtask::process_stat;
 use xtask::records;
 use xtask::table::{Cells, Table};
 
 /// The part of the page that is made: all but its words by hand.
 pub(super) fn text(judged: &[Judged], commit: &str) -> String {
     let MachineFacts { cpu, cpus, system, .. } = MachineFacts::here();
-    let priority = if goes_first() { ", with real-time priority" } else { "" };
     let mut text = format!(
-        "Run on {} at {commit}: {cpu}, {cpus} CPUs, {system}; load {} at the end{priority}.\n",
+        "Run on {} at {commit}: {cpu}, {cpus} CPUs, {system}; load {} at the end.\n",
         records::today(),
         records::load()
     );
     text.push_str(&tables(judged));
     text.push_str(&misses(judged));
     text
-}
-
-/// Whether this process, and so every process that it starts, has a real-time policy: the 41st field of proc(5)'s
-/// `stat`.
-fn goes_first() -> bool {
-    matches!(process_stat::field(41), Some(1 | 2))
 }
 
 /// A table for each group that was run, with how many of it are right.

@@ -3,10 +3,10 @@
 //! The workload's manifest has exact versions, so that a record made today and one made next year compare the same
 //! code.
 
+use crate::bench::figures::OURS;
+
 /// The allocator that every ratio is taken to.
 pub(super) const REFERENCE: &str = "mimalloc";
-
-pub(super) const OURS: &str = "masu";
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Allocator {
@@ -16,6 +16,13 @@ pub(super) struct Allocator {
     pub(super) is_foreign: bool,
     /// Tunables of glibc that the allocator needs to run as its authors mean it to.
     pub(super) tunables: &'static [(&'static str, &'static str)],
+}
+
+impl Allocator {
+    /// Whether the tables say nothing without it.
+    pub(super) fn is_needed(&self) -> bool {
+        [OURS, REFERENCE].contains(&self.name)
+    }
 }
 
 const PLAIN: Allocator = Allocator { name: "", package: None, is_foreign: false, tunables: &[] };

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use super::allocators::{ALLOCATORS, Allocator, OURS, REFERENCE};
+use super::allocators::{ALLOCATORS, Allocator};
 use xtask::commands;
 
 /// The C library that a program is built on.
@@ -96,8 +96,7 @@ pub(super) fn all(root: &Path, folder: &Path, libcs: &[Libc]) -> Result<Built> {
             let reason = programs.iter().find_map(failed);
             let reason = reason.as_deref().map_or("it is not built for it", str::trim);
             let name = format!("{} on {}", allocator.name, libc.name());
-            let is_needed = [OURS, REFERENCE].contains(&allocator.name);
-            if is_needed && libcs.first() == Some(&libc) {
+            if allocator.is_needed() && libcs.first() == Some(&libc) {
                 bail!("there is no {name}: {reason}");
             }
             println!("going on without {name}: {reason}");

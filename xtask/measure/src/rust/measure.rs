@@ -9,7 +9,6 @@ use masu_lab::results::Rounds;
 use masu_lab::statistics::Measure;
 use masu_lab::{Input, Limits, Plan, Row, Variant, Workload};
 
-use super::allocators::{OURS, REFERENCE};
 use super::build::{Libc, Linking, Program};
 use crate::bench::figures::Figures;
 use crate::bench::pattern::{self, Pattern};
@@ -96,8 +95,8 @@ fn case(
         let label = program.allocator.name.to_owned();
         let allocator = "system".to_owned();
         let variant = Variant { label, allocator, tunables, ..Variant::default() };
-        let is_needed = [OURS, REFERENCE].contains(&program.allocator.name);
-        Ok(Row { variant, workload: Workload::new(words, Input::Empty)?, optional: !is_needed })
+        let optional = !program.allocator.is_needed();
+        Ok(Row { variant, workload: Workload::new(words, Input::Empty)?, optional })
     };
     Ok(Prepared {
         name: format!("{}, {}, {}", pattern.name, libc.name(), linking.name()),

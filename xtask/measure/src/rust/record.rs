@@ -5,10 +5,10 @@
 
 use masu_lab::statistics::Measure;
 
-use super::allocators::{ALLOCATORS, OURS};
+use super::allocators::ALLOCATORS;
 use super::build::{Built, Libc, Linking};
 use super::measure::{Measured, Table};
-use crate::bench::figures::Figures;
+use crate::bench::figures::{Figures, OURS};
 use crate::bench::table::{Against, ratios};
 use crate::machine_facts::MachineFacts;
 use xtask::{records, registry};

@@ -47,13 +47,13 @@ impl Layouts {
         let most = counts.last().copied().unwrap_or("100");
         let mut command = Command::new(program);
         command.arg("prepare").arg(&folder).arg(most);
-        if bench.step(&format!("compiling {most} functions"), &mut command)?.is_none() {
+        if bench.step(&format!("compiling {most} functions"), &mut command).is_none() {
             return Ok(None);
         }
         // Figures of an earlier experiment would be taken for those of this one.
         let _ = fs::remove_file(folder.join("figures.jsonl"));
         let suite = suite(bench, program, &folder, counts)?;
-        let table = bench.table(&suite, "layouts")?;
+        let table = bench.table(&suite, "layouts");
         Ok(table.map(|table| Layouts { table, folder, counts }))
     }
 

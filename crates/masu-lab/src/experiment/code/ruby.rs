@@ -63,7 +63,7 @@ pub(super) struct Ruby {
 impl Ruby {
     /// Measures; none where that cannot be done, which is noted. `shim` is the library for the arena.
     pub(super) fn measure(bench: &mut Workbench<'_>, shim: &Path) -> Result<Option<Ruby>, Error> {
-        if !is_there(bench)? {
+        if !is_there(bench) {
             return Ok(None);
         }
         let folder = bench.cache().join("ruby");
@@ -86,7 +86,7 @@ impl Ruby {
         for parameter in parameters.filter(|parameter| parameter.name == "methods") {
             parameter.values.clone_from(&methods);
         }
-        let table = bench.table(&suite, "ruby")?;
+        let table = bench.table(&suite, "ruby");
         Ok(table.map(|table| Ruby { table, noted, many, requests }))
     }
 
@@ -178,18 +178,15 @@ pub(super) fn asked(depth: Depth) -> Vec<(&'static str, String)> {
 }
 
 /// Whether Ruby exists with all that MJIT needs; a missing part is noted.
-fn is_there(bench: &mut Workbench<'_>) -> Result<bool, Error> {
+fn is_there(bench: &mut Workbench<'_>) -> bool {
     let packages = [PROGRAM, "ruby3.1-dev", "gcc"];
     let is_complete = || {
         let mut ruby = Command::new(PROGRAM);
         ruby.args(["--disable=gems", "-rrbconfig", "-e", IS_COMPLETE]);
         ruby.output().is_ok_and(|output| output.status.success())
     };
-    if is_complete() {
-        return Ok(true);
-    }
     let why = format!("there is no `{PROGRAM}` here with MJIT's header and its compiler");
-    Ok(bench.provide(WHAT, &why, &packages)? && is_complete())
+    is_complete() || bench.provide(WHAT, &why, &packages) && is_complete()
 }
 
 #[cfg(test)]

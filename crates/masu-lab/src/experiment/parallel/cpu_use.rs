@@ -10,14 +10,17 @@ use std::time::{Duration, Instant};
 use crate::experiment::workbench::workload;
 use crate::experiment::{Block, Figure, Sheet, Workbench};
 use crate::report::{self, Chart, Line, count};
+use masu_run::Run;
 use masu_run::quantity::percent;
-use masu_run::{Error, Run};
 
 /// The time between two readings of the CPUs' counters. Their unit is a hundredth of a second.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// The number of parts into which a run's time is divided.
 const PARTS: usize = 8;
+
+/// The most CPUs of which a reader takes in each by itself.
+const CPUS_SHOWN: usize = 16;
 
 pub(super) struct Watched {
     what: String,
@@ -26,7 +29,7 @@ pub(super) struct Watched {
     looks: Vec<(Duration, Vec<Books>)>,
     /// The functions that took most time in the program's own code; empty where they cannot be seen.
     functions: String,
-    /// The time that the threads waited for locks, over the CPU time of all threads.
+    /// The time that the threads waited for locks, over the CPU time of all threads, if that was seen.
     locks: Option<f64>,
 }
 
@@ -40,14 +43,10 @@ struct Books {
 
 impl Watched {
     /// Watches a run of `words`; none where it is stopped or cannot be run.
-    pub(super) fn watch(
-        bench: &mut Workbench<'_>,
-        what: &str,
-        words: &[&str],
-    ) -> Result<Option<Watched>, Error> {
+    pub(super) fn watch(bench: &mut Workbench<'_>, what: &str, words: &[&str]) -> Option<Watched> {
         let is_over = AtomicBool::new(false);
         let began = Instant::now();
-        let workload = workload(words, None)?;
+        let workload = bench.noted(what, workload(words, None))?;
         let (run, looks) = std::thread::scope(|scope| {
             let looking = scope.spawn(|| {
                 let mut looks = Vec::new();
@@ -64,20 +63,17 @@ impl Watched {
             is_over.store(true, Ordering::Relaxed);
             (run, looking.join().unwrap_or_default())
         });
-        let Some(run) = run else { return Ok(None) };
-        let Some(diagnosis) = bench.examine(words, None)? else { return Ok(None) };
-        let facts = diagnosis.facts;
-        let functions = facts.samples.as_ref().map(crate::diagnose::samples::Sampled::listing);
-        // The sum of an empty list would be a negative zero.
-        let waited = facts.threads.lock_waited.iter().fold(0.0, |sum, (_, time)| sum + time);
-        let cpu_s = facts.clock.user_s + facts.clock.sys_s;
-        Ok(Some(Watched {
-            what: what.to_owned(),
-            run,
-            looks,
-            functions: functions.unwrap_or_default(),
-            locks: (cpu_s > 0.0).then_some(waited / cpu_s),
-        }))
+        let run = run?;
+        let facts = bench.examine(words, None).map(|diagnosis| diagnosis.facts);
+        let samples = facts.as_ref().and_then(|facts| facts.samples.as_ref());
+        let functions = samples.map(crate::diagnose::samples::Sampled::listing).unwrap_or_default();
+        let locks = facts.and_then(|facts| {
+            // The sum of an empty list would be a negative zero.
+            let waited = facts.threads.lock_waited.iter().fold(0.0, |sum, (_, time)| sum + time);
+            let cpu_s = facts.clock.user_s + facts.clock.sys_s;
+            (cpu_s > 0.0).then_some(waited / cpu_s)
+        });
+        Some(Watched { what: what.to_owned(), run, looks, functions, locks })
     }
 
     /// Shares of the whole run: user, system, idle; of all CPUs, or of one.
@@ -103,7 +99,7 @@ pub(super) fn blocks(watched: &[Watched]) -> Vec<Block> {
         let cell = |share: Option<f64>| share.map(percent).unwrap_or_default();
         let all = one.shares(None);
         let each = (0..).map_while(|cpu| one.shares(Some(cpu)));
-        let each: Vec<String> = each.map(|[.., idle]| percent(1.0 - idle)).collect();
+        let each: Vec<f64> = each.map(|[.., idle]| 1.0 - idle).collect();
         let switches =
             [voluntary_switches, involuntary_switches].map(|number| count(number as f64));
         vec![
@@ -113,7 +109,7 @@ pub(super) fn blocks(watched: &[Watched]) -> Vec<Block> {
             cell(all.map(|[user, ..]| user)),
             cell(all.map(|[_, system, _]| system)),
             cell(all.map(|[.., idle]| idle)),
-            each.join(", "),
+            by_cpu(each),
             switches.join(" + "),
             cell(one.locks),
             one.functions.replace('`', ""),
@@ -142,7 +138,7 @@ pub(super) fn blocks(watched: &[Watched]) -> Vec<Block> {
         .collect();
     let ticks: Vec<String> =
         (1..=cpus.first().map_or(0, Vec::len)).map(|part| part.to_string()).collect();
-    if ticks.len() > 1 {
+    if ticks.len() > 1 && cpus.len() <= CPUS_SHOWN {
         let lines = cpus.into_iter().enumerate();
         let lines: Vec<Line> = lines
             .map(|(cpu, points)| Line { label: format!("CPU {cpu}"), points, is_ours: false })
@@ -159,6 +155,17 @@ pub(super) fn blocks(watched: &[Watched]) -> Vec<Block> {
         }));
     }
     blocks
+}
+
+/// The busy share of each CPU; of many the lowest, the middle and the highest.
+fn by_cpu(mut each: Vec<f64>) -> String {
+    if each.len() > CPUS_SHOWN {
+        each.sort_by(f64::total_cmp);
+        let [low, middle, high] =
+            [0, each.len() / 2, each.len() - 1].map(|index| percent(each[index]));
+        return format!("{low} to {high}, half of {} CPUs over {middle}", each.len());
+    }
+    each.into_iter().map(percent).collect::<Vec<_>>().join(", ")
 }
 
 /// The shares of CPUs between two readings: user, system, idle.
@@ -208,5 +215,8 @@ mod tests {
         assert_eq!(shares(&first, &last, None), Some([0.2, 0.1, 0.7]));
         assert_eq!(shares(&first, &first, None), None);
         assert_eq!(shares(&first, &last, Some(2)), None);
+        assert_eq!(by_cpu(vec![0.5, 0.25]), "50 %, 25 %");
+        let many = by_cpu((0..64).map(|cpu| f64::from(cpu) / 100.0).collect());
+        assert_eq!(many, "0.0 % to 63 %, half of 64 CPUs over 32 %");
     }
 }

@@ -70,7 +70,10 @@ pub(super) fn prepare(bench: &mut Workbench<'_>) -> Result<Option<Made>, Error> 
         };
         let mut command = Command::new("sh");
         command.args(["-c", script, "sh"]).args([&quoter, &records, &quoted]);
-        bench.step("quoting the records", &mut command)?;
+        if bench.step("quoting the records", &mut command).is_none() {
+            // A part of them, or those of an earlier experiment.
+            let _ = fs::remove_file(&quoted);
+        }
     }
     let made = Made { folder, records, quoted, lines, built };
     let has_any = PROGRAMS.iter().any(|(name, _)| made.has(name));
@@ -79,14 +82,15 @@ pub(super) fn prepare(bench: &mut Workbench<'_>) -> Result<Option<Made>, Error> 
 
 fn build(bench: &mut Workbench<'_>, cargo: &Cargo, to: &Path) -> Result<Vec<Built>, Error> {
     let mut built = Vec::new();
-    cargo.fetch(bench, MANIFEST)?;
+    cargo.fetch(bench, MANIFEST);
     let musl = format!("{}-unknown-linux-musl", std::env::consts::ARCH);
     let has_musl = cargo.has_target(bench, &musl);
+    // Programs that an earlier experiment built may differ from those built now.
+    let names = PROGRAMS.iter().flat_map(|(name, _)| [(*name).to_owned(), format!("jsonl-{name}")]);
+    for stale in names.chain(["xquo".to_owned()]) {
+        let _ = fs::remove_file(to.join(stale));
+    }
     for (name, features) in PROGRAMS {
-        // A program that an earlier experiment built may differ from one built now.
-        for stale in [name.to_owned(), format!("jsonl-{name}")] {
-            let _ = fs::remove_file(to.join(stale));
-        }
         let is_musl = name.starts_with("musl");
         if is_musl && !has_musl {
             continue;
@@ -110,7 +114,7 @@ fn build(bench: &mut Workbench<'_>, cargo: &Cargo, to: &Path) -> Result<Vec<Buil
         }
     }
     let package = ["--release", "--package", "masu-xquo"];
-    if let Some(folder) = cargo.of_tree(bench, "our xquo", &package)? {
+    if let Some(folder) = cargo.of_tree(bench, "our xquo", &package) {
         let (made, put) = (folder.join("release/xquo"), to.join("xquo"));
         fs::copy(&made, &put).doing(|| format!("copying {}", made.display()))?;
     }
@@ -128,6 +132,8 @@ pub(super) fn make(
         return Ok(());
     }
     let writing = || format!("writing {}", path.display());
+    // It is about the file as it was, and the new one may be cut off.
+    let _ = fs::remove_file(&stamp);
     let mut file = BufWriter::new(File::create(path).doing(writing)?);
     for number in 1..=wanted {
         write(&mut file, number).doing(writing)?;
@@ -188,5 +194,10 @@ mod tests {
         let path = folder.path().join("records");
         make(&path, 2, |to, number| write!(to, "test'{number}\u{8}''{number}\0")).unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"test'1\x08''1\0test'2\x08''2\0");
+        // Records that were cut off are none, neither the new ones nor those of before.
+        let full = |_: &mut dyn Write, _| Err(std::io::ErrorKind::StorageFull.into());
+        make(&path, 3, full).unwrap_err();
+        make(&path, 2, |to, number| write!(to, "{number}")).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"12");
     }
 }

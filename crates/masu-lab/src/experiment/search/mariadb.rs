@@ -20,27 +20,24 @@ const PACKAGES: [&str; 2] = ["mariadb-server-core", "sysbench"];
 
 /// The table of the servers; none where they cannot be measured, which is noted.
 pub(super) fn measure(bench: &mut Workbench<'_>) -> Result<Option<Table>, Error> {
-    let Some(server) = provide(bench)? else { return Ok(None) };
+    let Some(server) = provide(bench) else { return Ok(None) };
     let folder = bench.cache();
     write(&folder.join("mariadb-tables.sh"), TABLES)?;
     let mut suite = Suite::parse(&folder.join("mariadb.toml"), SUITE)?;
     set(&mut suite, "mariadbd", &server)?;
     set(&mut suite, "data", &folder.join("tables"))?;
     suite.rounds = Rounds::Fixed(bench.depth().choose(ROUNDS));
-    bench.table(&suite, "mariadb")
+    Ok(bench.table(&suite, "mariadb"))
 }
 
 /// The server's program, installed if the user allowed it; none where it is missing, which is noted.
-fn provide(bench: &mut Workbench<'_>) -> Result<Option<PathBuf>, Error> {
+fn provide(bench: &mut Workbench<'_>) -> Option<PathBuf> {
     let path = |name: &str| Program::find(name.as_ref()).ok().map(|program| program.path);
     // Most distributions install the server outside the search path of users who are not root.
     let server = || path("mariadbd").or_else(|| path("/usr/sbin/mariadbd"));
     let found = || server().filter(|_| path("sysbench").is_some());
-    if let Some(server) = found() {
-        return Ok(Some(server));
-    }
     let why = "there is no `mariadbd` or no `sysbench` here";
-    Ok(if bench.provide("MariaDB", why, &PACKAGES)? { found() } else { None })
+    found().or_else(|| bench.provide("MariaDB", why, &PACKAGES).then(found)?)
 }
 
 #[cfg(test)]

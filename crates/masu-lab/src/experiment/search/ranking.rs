@@ -4,59 +4,38 @@ use super::{Measured, REFERENCE};
 use crate::Measure;
 use crate::experiment::series::row;
 use crate::experiment::{Block, Expect, Held, Series, claim};
-use crate::statistics::Ratio;
 use crate::tables::Table;
 
 const OURS: &str = "masu";
 
-/// One measure of masu compared with the best other malloc's.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Standing {
-    /// The best other malloc by its median.
-    pub(super) best: String,
-    /// Masu's over the best other malloc's.
-    pub(super) ratio: Option<Ratio>,
-    /// Whether masu's is better: yes, no, or undecided by the runs.
-    pub(super) is_no_worse: Held,
-}
-
-/// The comparison of masu in `measure`; none where masu or all others are missing.
-pub(super) fn of(table: &Table, measure: Measure) -> Option<Standing> {
+/// Masu in `measure` beside the best of the others by its median, in words; `what` names the measured program and
+/// quantity. None where masu or all others are missing.
+fn standing(table: &Table, what: &str, measure: Measure) -> Option<String> {
     let series = |label: &str| Series::of(table, row(table, label, &[]), measure);
     let ours = series(OURS);
     ours.median()?;
     let others = table.case.variants.iter().map(|variant| variant.label.as_str());
     let others = others.filter(|label| *label != OURS);
     let known = others.filter_map(|label| Some((label, series(label).median()?)));
-    let (best, _) = known.reduce(|best, one| {
-        let is_better = if measure.is_better_larger() { one.1 > best.1 } else { one.1 < best.1 };
-        if is_better { one } else { best }
-    })?;
+    let by_median = |one: &(&str, f64), other: &(&str, f64)| one.1.total_cmp(&other.1);
+    let (best, most, better) = if measure.is_better_larger() {
+        (known.max_by(by_median)?.0, "most", Expect::Above(1.0))
+    } else {
+        (known.min_by(by_median)?.0, "least", Expect::Below(1.0))
+    };
     let ratio = ours.over(&series(best));
-    let better = if measure.is_better_larger() { Expect::Above(1.0) } else { Expect::Below(1.0) };
-    let is_no_worse = match ratio.and_then(|ratio| ratio.interval) {
-        Some(interval) => better.judge(interval),
-        None => Held::Undecided,
+    let interval = ratio.as_ref().and_then(|ratio| ratio.interval);
+    let meaning = match interval.map(|interval| better.judge(interval)) {
+        Some(Held::Yes) => "masu is better",
+        Some(Held::No) => "**masu is worse**",
+        Some(Held::Undecided) => "no difference shown",
+        None => "too few runs to tell",
     };
-    Some(Standing { best: best.to_owned(), ratio, is_no_worse })
-}
-
-/// The comparison in words; `what` names the measured program and quantity.
-pub(super) fn sentence(what: &str, measure: Measure, standing: &Standing) -> String {
-    let ratio = claim::written(standing.ratio.as_ref());
-    let least = if measure.is_better_larger() { "most" } else { "least" };
-    let meaning = match (
-        standing.is_no_worse,
-        standing.ratio.is_some_and(|ratio| ratio.interval.is_some()),
-    ) {
-        (Held::Yes, _) => "masu is better",
-        (Held::No, _) => "**masu is worse**",
-        (Held::Undecided, true) => "no difference shown",
-        (Held::Undecided, false) => "too few runs to tell",
-    };
-    let best = &standing.best;
+    let ratio = claim::written(ratio.as_ref());
     let note = if best == REFERENCE { ", the system's own" } else { "" };
-    format!("{what}: {ratio} that of {best}{note}, which has the {least} of the others: {meaning}")
+    Some(format!(
+        "{what}: {ratio} that of {best}{note}, which has the {most} of the others: {meaning}"
+    ))
 }
 
 /// The section on masu: its comparison with the best of the others.
@@ -85,8 +64,7 @@ pub(super) fn blocks(measured: &Measured) -> Vec<Block> {
     for (table, server, measures) in tables {
         let Some(table) = table else { continue };
         for (what, measure) in measures {
-            let Some(standing) = of(table, measure) else { continue };
-            points.push(sentence(&format!("{server}, {what}"), measure, &standing));
+            points.extend(standing(table, &format!("{server}, {what}"), measure));
         }
     }
     if points.is_empty() {
@@ -103,26 +81,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_best_is_chosen_by_measure_and_masu_is_held_against_it() {
-        let table = servers(&[("glibc", 1.0), ("jemalloc", 0.8), ("tcmalloc", 0.9), ("masu", 0.7)]);
-        let throughput = of(&table, Measure::Throughput).unwrap();
-        assert_eq!((throughput.best.as_str(), throughput.is_no_worse), ("jemalloc", Held::Yes));
-        assert!(sentence("queries", Measure::Throughput, &throughput).contains("masu is better"));
-        let latency = of(&table, Measure::LatencyP50).unwrap();
-        assert_eq!((latency.best.as_str(), latency.is_no_worse), ("jemalloc", Held::Yes));
-    }
-
-    #[test]
-    fn a_loss_of_masu_is_reported() {
-        let table = servers(&[("glibc", 1.0), ("jemalloc", 0.8), ("masu", 1.1)]);
-        let standing = of(&table, Measure::Throughput).unwrap();
-        assert_eq!(standing.is_no_worse, Held::No);
-        assert!(sentence("queries", Measure::Throughput, &standing).contains("**masu is worse**"));
-    }
-
-    #[test]
-    fn without_masu_or_without_others_nothing_is_said() {
-        assert_eq!(of(&servers(&[("glibc", 1.0)]), Measure::Throughput), None);
-        assert_eq!(of(&servers(&[("masu", 1.0)]), Measure::Throughput), None);
+    fn masu_is_held_against_the_best_of_each_measure() {
+        let said = |masu, measure| {
+            let all = [("glibc", 1.0), ("jemalloc", 0.8), ("tcmalloc", 0.9), ("masu", masu)];
+            standing(&servers(&all), "Solr", measure).unwrap()
+        };
+        let better = said(0.7, Measure::Throughput);
+        assert!(better.contains("of jemalloc, which has the most"), "{better}");
+        assert!(better.ends_with("masu is better"), "{better}");
+        let latency = said(0.7, Measure::LatencyP50);
+        assert!(latency.contains("of jemalloc, which has the least"), "{latency}");
+        assert!(said(1.1, Measure::Throughput).ends_with("**masu is worse**"));
+        let alone = |label| standing(&servers(&[(label, 1.0)]), "Solr", Measure::Throughput);
+        assert_eq!(["glibc", "masu"].map(alone), [None, None]);
     }
 }

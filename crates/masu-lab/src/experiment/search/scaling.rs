@@ -26,13 +26,13 @@ pub(super) fn measure(bench: &mut Workbench<'_>) -> Result<Option<Table>, Error>
     write(&source, SOURCE)?;
     let mut compile = Command::new("cc");
     compile.args(["-O2", "-pthread", "-o"]).arg(&program).arg(&source);
-    if bench.step("compiling the test of malloc and free", &mut compile)?.is_none() {
+    if bench.step("compiling the test of malloc and free", &mut compile).is_none() {
         return Ok(None);
     }
     let mut suite = Suite::parse(&folder.join("scaling.toml"), SUITE)?;
     set(&mut suite, "scaling", &program)?;
     suite.rounds = Rounds::Fixed(bench.choose(1, 11, 20, 30));
-    bench.table(&suite, "scaling")
+    Ok(bench.table(&suite, "scaling"))
 }
 
 #[cfg(test)]

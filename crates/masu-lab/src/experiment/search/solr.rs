@@ -151,7 +151,7 @@ impl Solr {
         if note.exists() {
             fs::remove_file(&note).doing(|| format!("removing {}", note.display()))?;
         }
-        if bench.step(what, make)?.is_none() {
+        if bench.step(what, make).is_none() {
             return Ok(false);
         }
         write(&note, from)?;
@@ -195,7 +195,7 @@ impl Solr {
         for server in suite.entries.iter_mut().filter_map(|entry| entry.server.as_mut()) {
             server.burst = burst;
         }
-        bench.table(&suite, "solr")
+        Ok(bench.table(&suite, "solr"))
     }
 
     /// The lab's diagnosis of a whole run of the server, from its start through some queries to its end.
@@ -213,7 +213,7 @@ impl Solr {
         let what = "Solr from its start through some queries to its end";
         let diagnosis = bench.diagnosis(what, &words, None);
         remove(&work)?;
-        diagnosis
+        Ok(diagnosis)
     }
 }
 

@@ -20,27 +20,27 @@ impl Workbench<'_> {
         &mut self,
         what: &str,
         command: &mut Command,
-    ) -> Result<Option<Duration>, Error> {
+    ) -> Option<Duration> {
         if self.is_over() {
-            return Ok(None);
+            return None;
         }
         (self.asked.tell)(News::Begins(what));
         let began = Instant::now();
         let log = self.cache().join(format!("{}.log", file_name(what)));
-        let failed = self.run(command, &log)?;
+        let failed = self.run(command, &log);
         if self.is_over() {
-            return Ok(None);
+            return None;
         }
-        match failed {
-            None => {
+        let reason = match failed {
+            Ok(None) => {
                 (self.asked.tell)(News::Done(began.elapsed()));
-                Ok(Some(began.elapsed()))
+                return Some(began.elapsed());
             }
-            Some(reason) => {
-                self.miss(what, format!("{reason}; all it said is in {}", log.display()));
-                Ok(None)
-            }
-        }
+            Ok(Some(reason)) => format!("{reason}; all it said is in {}", log.display()),
+            Err(error) => error.to_string(),
+        };
+        self.miss(what, reason);
+        None
     }
 
     /// Runs `command` and returns the reason of its failure, if it failed.
@@ -78,14 +78,14 @@ impl Workbench<'_> {
         what: &str,
         why: &str,
         packages: &[&str],
-    ) -> Result<bool, Error> {
+    ) -> bool {
         let packages = packages.join(" ");
         let may_install = is_root() && Program::find("apt-get".as_ref()).is_ok();
         if !self.asked.install || !may_install {
             let remedy = "on Debian, as root, `masu experiment --install` does that, or";
             let by_hand = format!("apt-get install --no-install-recommends {packages}");
             self.miss(what, format!("{why}; {remedy} `{by_hand}`"));
-            return Ok(false);
+            return false;
         }
         // The list of packages may be old or empty, so a first failure is answered with a fresh one.
         let script = format!(
@@ -94,7 +94,7 @@ impl Workbench<'_> {
         );
         let mut install = Command::new("sh");
         install.args(["-c", &script]).env("DEBIAN_FRONTEND", "noninteractive");
-        Ok(self.step(&format!("installing Debian's {packages}"), &mut install)?.is_some())
+        self.step(&format!("installing Debian's {packages}"), &mut install).is_some()
     }
 }
 
@@ -107,13 +107,16 @@ fn file_name(what: &str) -> String {
     what.chars().map(|c| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' }).collect()
 }
 
-/// The line of a log with the error, or its last line.
+/// The line of a log with the first error, or its last line.
 fn last_words(log: &Path) -> String {
     let text = fs::read(log).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
     let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty());
-    let error = lines().find(|line| line.starts_with("error"));
-    error.or_else(|| lines().next_back()).unwrap_or("it said nothing").to_owned()
+    // Cargo, Maven, apt and virtual machines begin so; compilers have the place before it.
+    let starts = ["error", "[ERROR]", "E: ", "Exception in thread"];
+    let is_error =
+        |line: &&str| starts.iter().any(|it| line.starts_with(it)) || line.contains(" error: ");
+    lines().find(is_error).or_else(|| lines().next_back()).unwrap_or("it said nothing").to_owned()
 }
 
 #[cfg(test)]
@@ -121,12 +124,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_reason_of_a_failed_build_is_its_first_error() {
+    fn the_reason_of_a_failed_step_is_its_first_error() {
         let path = tempfile::NamedTempFile::new().unwrap().into_temp_path();
-        fs::write(&path, "Compiling a\nerror: no linker\nwarning: more\n\n").unwrap();
-        let said = last_words(&path);
-        fs::write(&path, "one\ntwo\n").unwrap();
-        assert_eq!((said.as_str(), &*last_words(&path)), ("error: no linker", "two"));
+        for (log, reason) in [
+            ("Compiling a\nerror: no linker\nwarning: more\n\n", "error: no linker"),
+            (
+                "[INFO] b\n[ERROR] no network\n[ERROR] \n[ERROR] [Help 1] http\n",
+                "[ERROR] no network",
+            ),
+            ("a.c:1:2: error: no `x`\n x\n1 error\n", "a.c:1:2: error: no `x`"),
+            ("Reading\nE: no package\nW: old\n", "E: no package"),
+            ("Exception in thread \"main\" Full\n\tat a.b\n", "Exception in thread \"main\" Full"),
+            ("one\ntwo\n", "two"),
+            ("\n", "it said nothing"),
+        ] {
+            fs::write(&path, log).unwrap();
+            assert_eq!(last_words(&path), reason);
+        }
         assert_eq!(last_words(Path::new("/no/such/log")), "it said nothing");
     }
 
