@@ -15,6 +15,7 @@ mod install;
 mod interface;
 mod matrix;
 mod package;
+mod picture;
 mod release;
 mod sanitize;
 mod suites;
@@ -54,6 +55,8 @@ enum Chore {
     /// The images and the pod of docs/containers.md, built and run without a daemon, as root (ten minutes)
     Containers,
     Docs(docs::Request),
+    /// A real comparison as a drawing, docs/compare.svg (about two minutes)
+    Picture,
     /// The page of figures, docs/benchmarks.md, from the records
     Benchmarks,
     Matrix(matrix::Request),
@@ -74,13 +77,14 @@ enum Chore {
 }
 
 /// The chores of `xtask-measure`. For more: `cargo xtask bench --help`.
-const MEASURING: [(&str, &str); 7] = [
+const MEASURING: [(&str, &str); 8] = [
     ("peers", "Build every malloc to compare with, and prove each"),
     ("bench", "Allocation patterns and real programs under every malloc"),
     ("rust", "Rust programs under every allocator that is a crate"),
     ("causes", "masu diagnose on programs whose cause is known"),
     ("judge", "masu diagnose on real programs, beside what other mallocs give them"),
     ("misuse", "Misuse of memory under each malloc: found, survived or fatal"),
+    ("pauses", "The longest calls of malloc and free under each malloc"),
     ("scale", "Cache lines moved and locks held between threads of each malloc"),
 ];
 
@@ -101,6 +105,7 @@ fn perform(chore: Chore) -> Result<()> {
         Chore::Release(request) => release::run(root, &request),
         Chore::Containers => containers::run(root),
         Chore::Docs(request) => docs::run(root, &request),
+        Chore::Picture => picture::run(root),
         Chore::Benchmarks => benchmarks::run(root),
         Chore::Matrix(request) => matrix::run(root, &request),
         Chore::Boot { words } => boot(root, &words),

@@ -13,7 +13,7 @@ use anyhow::{Context, Result, bail};
 use crate::{commands, machine};
 
 /// The number of primes that the script lists: a run takes about half a second.
-const PRIMES: &str = "30";
+pub(crate) const PRIMES: &str = "30";
 
 /// Runs of each malloc: few enough for a minute in all, enough for a verdict on five mallocs.
 const RUNS: &str = "12";
@@ -55,7 +55,7 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     Ok(())
 }
 
-fn build(root: &Path) -> Result<()> {
+pub(crate) fn build(root: &Path) -> Result<()> {
     let build = ["build", "--locked", "--package", "masu-cli", "--no-default-features"];
     let mut build = commands::cargo(root, &build);
     // Data that makes the next build quick would cost this build time.
@@ -64,7 +64,7 @@ fn build(root: &Path) -> Result<()> {
 }
 
 /// The comparison, once masu is built.
-fn comparison(root: &Path) -> Result<Command> {
+pub(crate) fn comparison(root: &Path) -> Result<Command> {
     let mut command = Command::new(commands::target_folder()?.join("debug/masu"));
     command.args(["compare", "-n", RUNS, "--", "sed", "-rf", "workloads/primes49.sed"]);
     // `cargo run` sets this for the programs it builds; sed would only search longer with it.

@@ -6,9 +6,11 @@
 //! (`verdict.rs`). The hard idea is that a judge must not learn from the programs that it judges: every second
 //! program is in the half with which the diagnosis may be improved, and the others are read when that is done.
 
+mod busy;
 mod diagnosis;
 mod measured;
 mod page;
+mod tune;
 mod verdict;
 
 use std::path::{Path, PathBuf};
@@ -63,6 +65,14 @@ pub(crate) struct Request {
     /// Write benches/record/checks/judgement.md: of everything
     #[arg(long, conflicts_with = "only")]
     record: bool,
+    /// Instead: masu tune, and whether what it names is within 3 % of the best of all candidates (4 minutes a program;
+    /// six, or those of --only)
+    #[arg(long, conflicts_with_all = ["again", "kept", "record", "beside"])]
+    tuned: bool,
+    /// Instead: diagnose each twice, alone and beside so many busy loops, and count what changes; with --kept only
+    /// beside them, held against what was said before
+    #[arg(long, value_name = "LOOPS", value_parser = options::times, conflicts_with_all = ["again", "record"])]
+    beside: Option<usize>,
 }
 
 impl Request {
@@ -102,6 +112,12 @@ pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     };
     let stop = Stop::on_signals()?;
     let names = request.choose(&bench.programs.suite)?;
+    if request.tuned {
+        return tune::run(&bench, names, request, &stop);
+    }
+    if let Some(loops) = request.beside {
+        return busy::run(&bench, names, loops, request.kept, &stop);
+    }
     let mut judged = Vec::new();
     for (name, half) in names {
         println!("==> {name}");

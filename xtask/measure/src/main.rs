@@ -10,6 +10,7 @@ mod machine_facts;
 mod mallocs;
 mod misuse;
 mod parallel;
+mod pauses;
 mod peers;
 mod rust;
 mod scale;
@@ -28,6 +29,7 @@ enum Chore {
     Causes(causes::Request),
     Judge(judge::Request),
     Misuse(misuse::Request),
+    Pauses(pauses::Request),
     Peers(peers::Request),
     Rust(rust::Request),
     Scale(scale::Request),
@@ -39,6 +41,7 @@ fn perform(chore: &Chore) -> Result<()> {
         Chore::Causes(request) => causes::run(root()?, request),
         Chore::Judge(request) => judge::run(root()?, request),
         Chore::Misuse(request) => misuse::run(root()?, request),
+        Chore::Pauses(request) => pauses::run(root()?, request),
         Chore::Peers(request) => peers::run(root()?, request),
         Chore::Rust(request) => rust::run(root()?, request),
         Chore::Scale(request) => scale::run(root()?, request),

@@ -26,10 +26,14 @@ pub(super) struct Said {
 /// Diagnoses the workload; returns the printed diagnosis and its duration in seconds.
 pub(super) fn diagnose(masu: &Path, workload: &Workload) -> Result<(Value, f64)> {
     let began = Instant::now();
+    Ok((ask(masu, &["diagnose"], workload)?, began.elapsed().as_secs_f64()))
+}
+
+/// The command's answer about the workload as JSON, to the request in `words`.
+pub(super) fn ask(masu: &Path, words: &[&str], workload: &Workload) -> Result<Value> {
     let folder = workload.folder.as_deref().context("a program without a folder")?;
-    let answer = findings::ask(masu, &["diagnose"], &workload.arguments, folder)?;
-    let diagnosis = serde_json::from_str(&answer).context("what masu printed is no JSON")?;
-    Ok((diagnosis, began.elapsed().as_secs_f64()))
+    let answer = findings::ask(masu, words, &workload.arguments, folder)?;
+    serde_json::from_str(&answer).context("what masu printed is no JSON")
 }
 
 /// The reason of a program's failure, with its last line of output; none for a program that did not fail.

@@ -3,7 +3,9 @@
 use clap::Parser;
 use serde_json::{Value, json};
 
+use super::busy::Change;
 use super::diagnosis::Said;
+use super::tune;
 use super::verdict::{Judged, Verdict, effects};
 use super::{Half, Request, page};
 use masu_lab::Suite;
@@ -123,7 +125,9 @@ fn every_second_program_is_of_the_half_that_may_be_learned_from() {
     let suite = Suite::read(&root.join(super::FILE)).unwrap();
     let all = Request::default().choose(&suite).unwrap();
     assert!(all.len() >= 40);
-    assert!(all.contains(&("gawk".to_owned(), Half::Tuning)));
+    for name in ["gawk", "imagemagick", "clang++", "graphviz", "xmllint", "arrays"] {
+        assert!(all.contains(&(name.to_owned(), Half::Tuning)), "{name}");
+    }
     let parse = |words: &str| Request::try_parse_from(words.split(' '));
     let only = parse("judge --only mawk").unwrap();
     assert_eq!(only.choose(&suite).unwrap(), [("mawk".to_owned(), Half::Judging)]);
@@ -140,4 +144,52 @@ fn the_page_counts_what_is_wrong() {
     assert!(text.contains("1 of 2 right, 0 left open, 0 not decided"), "{text}");
     assert!(text.contains("denied: 0 high, 0 medium, 1 low"), "{text}");
     assert!(text.contains("| a | 0.50 s | 8 s | 1.50 |"), "{text}");
+}
+
+#[test]
+fn what_tune_names_is_held_against_the_best_of_all() {
+    let all = effects(&[&proof(&[("a", 0.70), ("b", 0.72), ("c", 0.78), ("d", 0.9)])]).unwrap();
+    let of = |named| tune::Verdict::of(named, &all).unwrap().0;
+    assert_eq!(of(Some("a")), tune::Verdict::Near);
+    assert_eq!(of(Some("b")), tune::Verdict::Near);
+    assert_eq!(of(Some("c")), tune::Verdict::Open, "0.75 is within 3 % of 0.73");
+    assert_eq!(of(Some("d")), tune::Verdict::Far);
+    assert_eq!(of(None), tune::Verdict::Far);
+    assert!(tune::Verdict::of(Some("e"), &all).unwrap_err().to_string().contains("e, which"));
+    let none = effects(&[&proof(&[("a", 1.1)])]).unwrap();
+    assert_eq!(tune::Verdict::of(None, &none).unwrap(), (tune::Verdict::Near, None));
+}
+
+#[test]
+fn another_first_finding_beside_loops_is_a_change() {
+    let fine = |confidence| said(&[("memory-is-fine", confidence, &[])]);
+    let lock = said(&[("malloc-lock", "medium", &["masu"]), ("memory-is-fine", "low", &[])]);
+    assert_eq!(Change::of(&fine("high"), &fine("low")), Change::Same);
+    let open = said(&[("memory-open", "low", &[])]);
+    assert_eq!(Change::of(&fine("high"), &open), Change::Open);
+    let computes = said(&[("cpu-bound", "low", &[]), ("memory-is-fine", "low", &[])]);
+    assert_eq!(Change::of(&fine("high"), &computes), Change::Answer);
+    assert_eq!(Change::of(&lock, &said(&[("gain-shown", "high", &["masu"])])), Change::Answer);
+    assert_eq!(Change::of(&fine("high"), &lock), Change::Changed);
+    assert_eq!(Change::of(&lock, &fine("high")), Change::High);
+}
+
+#[test]
+fn a_user_acts_alike_where_both_name_a_remedy_against_lost_time_or_the_same_one() {
+    let one = |id, variants: &[&str]| said(&[(id, "high", variants)]);
+    let change = |id, variants: &[&str], other, others: &[&str]| {
+        Change::of(&one(id, variants), &one(other, others))
+    };
+    let huge = "masu:huge_pages_from=0";
+    assert_eq!(change("locality", &["masu", huge], "gain-shown", &[huge]), Change::Answer);
+    assert_eq!(change("locality", &["masu"], "gain-shown", &["jemalloc"]), Change::Answer);
+    // A gain that is denied is another answer, however sure, and so is one where there was none.
+    assert_eq!(change("gain-shown", &["masu"], "memory-is-fine", &[]), Change::High);
+    assert_eq!(change("cpu-bound", &[], "gain-shown", &["masu"]), Change::High);
+    // A finding that is left open beside the loops promises nothing, and a smaller program is not a faster one.
+    assert_eq!(change("gain-shown", &["masu"], "memory-open", &["masu"]), Change::Open);
+    assert_eq!(change("memory-open", &["masu"], "gain-shown", &["masu"]), Change::High);
+    assert_eq!(change("retention", &["masu"], "gain-shown", &["jemalloc"]), Change::High);
+    assert_eq!(change("serial-phase", &[], "cpu-bound", &[]), Change::High);
+    assert_eq!(Change::of(&said(&[]), &said(&[])), Change::Same);
 }

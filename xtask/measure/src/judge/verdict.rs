@@ -16,14 +16,14 @@ const MUST_BE_SEEN: f64 = 0.08;
 const GETS: f64 = 0.5;
 
 /// The finding that memory is not the problem.
-const FINE: &str = "memory-is-fine";
+pub(super) const FINE: &str = "memory-is-fine";
 
 /// The finding that the diagnosis cannot tell, with the variants that may gain. It promises nothing, so it is neither
 /// right nor false.
-const OPEN: &str = "memory-open";
+pub(super) const OPEN: &str = "memory-open";
 
 /// Findings whose remedies make a program smaller and not faster.
-const OF_SIZE: [&str; 3] = ["retention", "huge-page-waste", "growth"];
+pub(super) const OF_SIZE: [&str; 3] = ["retention", "huge-page-waste", "growth"];
 
 /// The effect of a variant on the program, relative to the program as it is.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
