@@ -6,10 +6,10 @@
 use std::collections::BTreeSet;
 
 use super::measure;
-use super::proof::statements;
+use super::proof::{lacks_ratio, statements};
 use crate::Measure;
 use crate::page::{Block, Page, Statement, Text, Tone, width};
-use crate::prove::{Proof, Shown};
+use crate::prove::{Proof, Proved, Shown};
 use crate::results::LeftOut;
 use crate::statistics::Ratio;
 use crate::suite::written_budget;
@@ -243,14 +243,23 @@ fn leave_it(page: &mut Page, tuning: &Tuning, proof: &Proof) {
         return;
     }
     let what = measure::name(proof.primary);
-    let few = proof.remedies.iter().any(|it| matches!(it.shown, Shown::TooFewRuns { .. }));
+    let few = |it: &Proved| {
+        matches!(it.shown, Shown::TooFewRuns { .. }) && !lacks_ratio(&it.shown, proof)
+    };
+    let has_none =
+        |it: &Proved| matches!(it.shown, Shown::TooFewRuns { .. } | Shown::RunsFailed { .. });
     let seen = proof.remedies.iter().filter_map(|it| match it.shown {
         Shown::NoDifference { could_have_seen } => Some(could_have_seen),
         _ => None,
     });
     let seen = seen.fold(None, |most: Option<f64>, one| Some(most.map_or(one, |it| it.max(one))));
     let text = match seen {
-        _ if few => "There were too few runs to tell; allow more time.".to_owned(),
+        _ if proof.remedies.iter().any(few) => {
+            "There were too few runs to tell; allow more time.".to_owned()
+        }
+        _ if proof.remedies.iter().any(has_none) => {
+            format!("No gain in {what} was shown, and none is ruled out where there is no verdict.")
+        }
         Some(seen) if seen >= 1.0 => {
             format!(
                 "The runs differ too much to show a gain in {what}; allow more time, or a quieter hour."
@@ -420,6 +429,21 @@ mod tests {
         assert!(page.contains("There may be peak resident memory to gain"), "{page}");
         assert!(page.contains("--primary peak_rss"), "{page}");
         assert!(!page.contains("In a shell"), "{page}");
+    }
+
+    #[test]
+    fn runs_that_failed_rule_no_gain_out() {
+        for shown in [
+            Shown::RunsFailed { failed: 9, of: 30 },
+            // It was zero in all rounds.
+            Shown::TooFewRuns { pairs: 0, needed: 9 },
+        ] {
+            let mut tuning = fixture(false);
+            tuning.confirmation.as_mut().unwrap().remedies[0].shown = shown;
+            let page = page(&tuning).replace('\n', " ");
+            assert!(page.contains("none is ruled out where there is no verdict"), "{page}");
+            assert!(!page.contains("Leave it as it is") && !page.contains("too few"), "{page}");
+        }
     }
 
     #[test]
