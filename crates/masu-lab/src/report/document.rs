@@ -1,7 +1,6 @@
 //! The source of a report: one or several comparisons, each with the tables of its cases.
 
-use std::path::{Path, PathBuf};
-
+use super::Content;
 use crate::page::width;
 use crate::results::{self, Rounds};
 use crate::summary::{Criterion, Decision, decide};
@@ -29,20 +28,15 @@ pub struct Document {
 }
 
 impl Document {
-    /// Reads results files; several must have compared the same thing, at least in part. If a comparison is given
+    /// The comparisons in `files`; several must have compared the same thing, at least in part. If a comparison is given
     /// twice, the longer file is taken, and a note says so.
-    ///
-    /// # Errors
-    ///
-    /// The errors of [`results::read`]; [`Error::Results`] for a file without a case; [`Error::Request`] without files,
-    /// or for files that have nothing in common.
-    pub fn read(paths: &[PathBuf]) -> Result<Document, Error> {
-        if paths.is_empty() {
+    pub(super) fn of(files: &[Content]) -> Result<Document, Error> {
+        if files.is_empty() {
             return Err(Error::Request("no results file given".to_owned()));
         }
         let mut document = Document { sources: Vec::new(), notes: Vec::new() };
-        for path in paths {
-            document.add(Source::read(path)?);
+        for file in files {
+            document.add(Source::of(file)?);
         }
         document.check_common_ground()?;
         Ok(document)
@@ -80,10 +74,10 @@ impl From<&Comparison> for Document {
 }
 
 impl Source {
-    fn read(path: &Path) -> Result<Source, Error> {
-        let source = Source::from_records(results::read(path)?).map_err(|reason| {
+    fn of((path, bytes): &Content) -> Result<Source, Error> {
+        let source = Source::from_records(results::understand(path, bytes)?).map_err(|reason| {
             let reason = reason.to_owned();
-            Error::Results { path: path.to_owned(), line: 1, reason }
+            Error::Results { path: path.clone(), line: 1, reason }
         })?;
         Ok(Source { file: Some(path.display().to_string()), ..source })
     }
