@@ -16,7 +16,8 @@ const TICKS: f64 = 6.0;
 impl Axis {
     /// A linear axis: equal differences are equal distances. Values from `low` to `high` lie from `from` to `to`.
     pub(super) fn linear(low: f64, high: f64, from: f64, to: f64) -> Axis {
-        let high = if high > low { high } else { low + low.abs().max(1e-9) * 0.1 };
+        let empty = if low == 0.0 { 1.0 } else { low.abs() * 0.1 };
+        let high = if high > low { high } else { low + empty };
         Axis { low, high, from, to, is_logarithmic: false, unit: 1.0 }
     }
 
@@ -61,8 +62,24 @@ impl Axis {
         self.high
     }
 
+    /// The ticks with their names. Names with too few digits for the steps stand at the roundest ticks alone.
+    pub(super) fn named(&self, name: impl Fn(f64) -> String) -> Vec<(f64, String)> {
+        let digits = |tick: f64| format!("{:.12}", tick / self.unit).trim_end_matches('0').len();
+        let zero = name(0.0);
+        let mut named: Vec<(f64, String)> = Vec::new();
+        for tick in self.ticks() {
+            let name = Some(name(tick)).filter(|name| *name != zero).unwrap_or("0".to_owned());
+            match named.last_mut().filter(|(_, last)| *last == name) {
+                Some((kept, _)) if digits(tick) < digits(*kept) => *kept = tick,
+                Some(_) => {}
+                None => named.push((tick, name)),
+            }
+        }
+        named
+    }
+
     /// Round values within the axis, few enough to be labelled.
-    pub(super) fn ticks(&self) -> Vec<f64> {
+    fn ticks(&self) -> Vec<f64> {
         if self.is_logarithmic && self.high / self.low > 6.0 {
             self.decades()
         } else {
@@ -138,6 +155,31 @@ mod tests {
         let axis = Axis::linear(0.0, 1.1 * 1024.0 * mebibyte, 0.0, 1.0).of_bytes();
         let ticks: Vec<f64> = axis.ticks().iter().map(|tick| tick / mebibyte).collect();
         assert_eq!(ticks, [0.0, 200.0, 400.0, 600.0, 800.0, 1000.0]);
+    }
+
+    #[test]
+    fn no_name_stands_at_two_ticks() {
+        use masu_run::quantity::{bytes, count, seconds};
+        let mebibyte = 1_048_576.0;
+        let close = Axis::linear(33.06 * mebibyte, 33.21 * mebibyte, 0.0, 1.0).of_bytes();
+        let named = |axis: Axis, unit: fn(f64) -> String, scale: f64| -> Vec<(String, String)> {
+            let named = axis.named(unit).into_iter();
+            named.map(|(tick, name)| (format!("{:.3}", tick / scale), name)).collect()
+        };
+        let expected = |pairs: &[(&str, &str)]| -> Vec<(String, String)> {
+            pairs.iter().map(|(tick, name)| ((*tick).to_owned(), (*name).to_owned())).collect()
+        };
+        assert_eq!(
+            named(close, bytes, mebibyte),
+            expected(&[("33.100", "33.1 MiB"), ("33.200", "33.2 MiB")])
+        );
+        let few = Axis::linear(0.0, 2.0, 0.0, 1.0);
+        let counted = [("0.000", "0"), ("1.000", "1"), ("2.000", "2")];
+        assert_eq!(named(few, count, 1.0), expected(&counted));
+        let same = Axis::linear(1.2031, 1.2034, 0.0, 1.0);
+        assert_eq!(named(same, seconds, 1.0), expected(&[("1.203", "1.20 s")]));
+        let none = Axis::linear(0.0, 0.0, 0.0, 1.0);
+        assert_eq!(named(none, count, 1.0), expected(&counted[..2]));
     }
 
     #[test]

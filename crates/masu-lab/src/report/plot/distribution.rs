@@ -68,7 +68,7 @@ fn axis(values: &[f64], from: f64, to: f64) -> Option<Axis> {
     let low = values.iter().copied().min_by(f64::total_cmp)?;
     let high = values.iter().copied().max_by(f64::total_cmp)?;
     // An empty range would make the last digit's noise look like a spread.
-    let air = ((high - low) * 0.04).max(high.abs() * 0.002).max(1e-9);
+    let air = ((high - low) * 0.04).max(high.abs() * 0.002);
     Some(Axis::linear((low - air).max(0.0), high + air, from, to))
 }
 

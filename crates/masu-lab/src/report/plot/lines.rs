@@ -45,10 +45,10 @@ pub fn lines(id: &str, chart: &Chart<'_>) -> String {
     let bottom = TOP + HEIGHT.max(APART * float(chart.lines.len()));
     let mut svg = Svg::new(WIDTH, bottom + BELOW);
     let axis = axis(chart.lines, bottom);
-    for tick in axis.ticks() {
+    for (tick, name) in axis.named(chart.unit) {
         let y = axis.at(tick);
         svg.line((LEFT, y), (RIGHT, y), "grid");
-        svg.text(LEFT - 8.0, y + 4.0, "tick", "end", &(chart.unit)(tick));
+        svg.text(LEFT - 8.0, y + 4.0, "tick", "end", &name);
     }
     let step = (RIGHT - LEFT - 40.0) / float(chart.ticks.len().saturating_sub(1).max(1));
     let x = |index: usize| LEFT + 20.0 + step * float(index);
