@@ -42,27 +42,21 @@ impl Document {
         Ok(document)
     }
 
-    fn add(&mut self, source: Source) {
+    fn add(&mut self, mut source: Source) {
         let Some(twin) = self.sources.iter_mut().find(|known| known.is_same(&source)) else {
             self.sources.push(source);
             return;
         };
         if source.runs() > twin.runs() {
-            let shorter = std::mem::replace(twin, source);
-            self.notes.push(twice(&shorter, twin));
-        } else {
-            self.notes.push(twice(&source, twin));
+            std::mem::swap(twin, &mut source);
         }
+        let name = |source: &Source| source.file.clone().unwrap_or_default();
+        self.notes.push(format!(
+            "{} holds the same comparison as {} and is left out: one comparison counts once",
+            name(&source),
+            name(twin)
+        ));
     }
-}
-
-fn twice(left_out: &Source, taken: &Source) -> String {
-    let name = |source: &Source| source.file.clone().unwrap_or_default();
-    format!(
-        "{} holds the same comparison as {} and is left out: one comparison counts once",
-        name(left_out),
-        name(taken)
-    )
 }
 
 impl From<&Comparison> for Document {

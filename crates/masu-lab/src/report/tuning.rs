@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 
+use super::drawn::capital;
 use super::measure;
 use super::proof::{lacks_ratio, statements};
 use crate::Measure;
@@ -30,7 +31,7 @@ pub fn tuned(tuning: &Tuning, forms: &[Form]) -> Page {
         "Tuned for {}: {}, {} runs in {:.0} s of {:.0} s, {}.{}",
         measure::name(tuning.goal.primary()),
         how_many(tuning),
-        quantity::count(small(tuning.runs)),
+        quantity::count(tuning.runs as f64),
         tuning.spent_s,
         tuning.budget_s,
         if tuning.stages == 1 { "1 stage".to_owned() } else { format!("{} stages", tuning.stages) },
@@ -112,12 +113,7 @@ fn how_sure(tuning: &Tuning) -> String {
     if unknown > 0 {
         said.push(format!("nothing is known of what was not tried ({unknown})"));
     }
-    let mut said = said.join("; ");
-    if let Some(first) = said.get_mut(..1) {
-        first.make_ascii_uppercase();
-        said = format!(" {said}.");
-    }
-    said
+    if said.is_empty() { String::new() } else { format!(" {}.", capital(&said.join("; "))) }
 }
 
 /// Whether the program never asked for memory: then more runs can show nothing either.
@@ -331,10 +327,6 @@ fn pasted(page: &mut Page, change: &Change, form: Form) {
     page.push(Block::Gap);
     page.heading(2, heading);
     page.push(Block::Code(pasted.text.lines().map(str::to_owned).collect()));
-}
-
-fn small(count: usize) -> f64 {
-    count as f64
 }
 
 #[cfg(test)]

@@ -159,27 +159,19 @@ mod tests {
 
     #[test]
     fn no_name_stands_at_two_ticks() {
-        use masu_run::quantity::{bytes, count, seconds};
-        let mebibyte = 1_048_576.0;
-        let close = Axis::linear(33.06 * mebibyte, 33.21 * mebibyte, 0.0, 1.0).of_bytes();
-        let named = |axis: Axis, unit: fn(f64) -> String, scale: f64| -> Vec<(String, String)> {
-            let named = axis.named(unit).into_iter();
-            named.map(|(tick, name)| (format!("{:.3}", tick / scale), name)).collect()
-        };
-        let expected = |pairs: &[(&str, &str)]| -> Vec<(String, String)> {
-            pairs.iter().map(|(tick, name)| ((*tick).to_owned(), (*name).to_owned())).collect()
-        };
-        assert_eq!(
-            named(close, bytes, mebibyte),
-            expected(&[("33.100", "33.1 MiB"), ("33.200", "33.2 MiB")])
-        );
-        let few = Axis::linear(0.0, 2.0, 0.0, 1.0);
-        let counted = [("0.000", "0"), ("1.000", "1"), ("2.000", "2")];
-        assert_eq!(named(few, count, 1.0), expected(&counted));
-        let same = Axis::linear(1.2031, 1.2034, 0.0, 1.0);
-        assert_eq!(named(same, seconds, 1.0), expected(&[("1.203", "1.20 s")]));
-        let none = Axis::linear(0.0, 0.0, 0.0, 1.0);
-        assert_eq!(named(none, count, 1.0), expected(&counted[..2]));
+        use masu_run::quantity::{count, seconds};
+        type Case = (f64, f64, fn(f64) -> String, &'static [(f64, &'static str)]);
+        let cases: [Case; 4] = [
+            (33.06, 33.21, |value| format!("{value:.1}"), &[(33.1, "33.1"), (33.2, "33.2")]),
+            (0.0, 2.0, count, &[(0.0, "0"), (1.0, "1"), (2.0, "2")]),
+            (1.2031, 1.2034, seconds, &[(1.2031, "1.20 s")]),
+            (0.0, 0.0, count, &[(0.0, "0"), (1.0, "1")]),
+        ];
+        for (low, high, name, expected) in cases {
+            let named = Axis::linear(low, high, 0.0, 1.0).named(name);
+            let rounded = named.iter().map(|(tick, name)| ((tick * 1e4).round() / 1e4, &**name));
+            assert_eq!(rounded.collect::<Vec<_>>(), expected);
+        }
     }
 
     #[test]
