@@ -350,8 +350,8 @@ fn judge(comparison: &Comparison, limit: f64) -> Result<Ending> {
     if ending == Ending::Done && !without_verdict.is_empty() {
         let who = without_verdict.join(", ");
         bail!(
-            "the gate cannot judge {who}: too few runs for a verdict (ask for more with -n), or too \
-             many that failed (the table says how)"
+            "the gate cannot judge {who}: too few runs for a verdict (ask for more with -n), too many \
+             that failed, or no ratio (the page says which)"
         );
     }
     Ok(ending)

@@ -46,18 +46,39 @@ impl Progress {
     }
 
     pub(crate) fn observe(&self, event: &Event<'_>) {
-        match &self.bar {
-            Some(bar) => draw(bar, event),
-            None => tell(event),
-        }
-        let patient = match event {
-            Event::WarmUp { variant, is_server, .. } => {
+        let mut waiting = None;
+        match event {
+            Event::WarmUp { case, variant, is_server, done, of } => {
+                self.draw(*done, *of, format!("warming up {case}: {}", variant.label));
                 let line = slow_warm_up(&variant.label, *is_server);
-                Some(Waiting::new(PATIENCE, self.bar.clone(), line))
+                waiting = Some(Waiting::new(PATIENCE, self.bar.clone(), line));
             }
-            _ => None,
-        };
-        self.waiting.replace(patient);
+            Event::LeftOut { case, left_out: LeftOut { label, reason } } => {
+                self.say(&format!("{case}: going on without {label}: {reason}"));
+            }
+            Event::Planned { runs, estimate, resumed } => {
+                announced(*runs, *estimate, *resumed).iter().for_each(|line| self.say(line));
+            }
+            Event::Running { case, variant, done, of, remaining } => {
+                let left = format!("{} left", about(*remaining));
+                let all = of.unwrap_or(*done + 1);
+                self.draw(*done, all, format!("{left}, {case}: {}", variant.label));
+                let is_due = of.is_some_and(|of| is_step(*done, of)) && *remaining > WORTH_TELLING;
+                if self.bar.is_none() && is_due {
+                    self.say(&format!("{done} of {all} runs done, {left}"));
+                }
+            }
+            _ => {}
+        }
+        self.waiting.replace(waiting);
+    }
+
+    fn draw(&self, done: usize, of: usize, message: String) {
+        let Some(bar) = &self.bar else { return };
+        bar.set_length(of as u64);
+        bar.set_position(done as u64);
+        bar.set_message(message);
+        bar.tick();
     }
 
     /// Says `line`, above the bar where there is one.
@@ -144,64 +165,26 @@ impl Drop for Ticking {
     }
 }
 
-fn draw(bar: &ProgressBar, event: &Event<'_>) {
-    let at = |done: usize, of: usize, message: String| {
-        bar.set_length(of as u64);
-        bar.set_position(done as u64);
-        bar.set_message(message);
-        bar.tick();
-    };
-    match event {
-        Event::WarmUp { case, variant, done, of, .. } => {
-            at(*done, *of, format!("warming up {case}: {}", variant.label));
-        }
-        Event::LeftOut { case, left_out } => bar.suspend(|| tell_left_out(case, left_out)),
-        Event::Planned { runs, estimate, resumed } => {
-            bar.suspend(|| announce(*runs, *estimate, *resumed));
-        }
-        Event::Running { case, variant, done, of, remaining } => {
-            let of = of.unwrap_or(*done + 1);
-            at(*done, of, format!("{} left, {case}: {}", about(*remaining), variant.label));
-        }
-        _ => {}
-    }
-}
-
-fn tell(event: &Event<'_>) {
-    match event {
-        Event::LeftOut { case, left_out } => tell_left_out(case, left_out),
-        Event::Planned { runs, estimate, resumed } => announce(*runs, *estimate, *resumed),
-        Event::Running { done, of: Some(of), remaining, .. }
-            if is_step(*done, *of) && *remaining > WORTH_TELLING =>
-        {
-            notices::say(format_args!("{done} of {of} runs done, {} left", about(*remaining)));
-        }
-        _ => {}
-    }
-}
-
-fn tell_left_out(case: &str, left_out: &LeftOut) {
-    let LeftOut { label, reason } = left_out;
-    notices::say(notice(&format!("{case}: going on without {label}: {reason}")));
-}
-
 /// True if run `done` of `of` is the first past another part of the whole.
 fn is_step(done: usize, of: usize) -> bool {
     done > 0 && done < of && done * PLAIN_STEPS / of > (done - 1) * PLAIN_STEPS / of
 }
 
-fn announce(runs: Option<usize>, estimate: Duration, resumed: usize) {
+/// The announcement of the timed runs.
+fn announced(runs: Option<usize>, estimate: Duration, resumed: usize) -> Vec<String> {
+    let mut lines = Vec::new();
     if resumed > 0 {
-        notices::say(format_args!("{} there already.", some(resumed, "run is", "runs are")));
+        lines.push(format!("{} there already.", some(resumed, "run is", "runs are")));
         if runs == Some(0) {
-            return;
+            return lines;
         }
     }
     let text = match runs {
         Some(runs) => format!("{}, {}", some(runs, "run", "runs"), about(estimate)),
         None => format!("As many runs as it takes, at most {}", about(estimate)),
     };
-    notices::say(notice(&format!("{text}; Ctrl-C ends early and shows what there is.")));
+    lines.push(format!("{text}; Ctrl-C ends early and shows what there is."));
+    lines
 }
 
 fn some(count: usize, one: &str, many: &str) -> String {

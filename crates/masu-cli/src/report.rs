@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use console::Term;
 use masu_lab::page::{Form, Page, set_width};
-use masu_lab::report::{Diagnoses, Document, Format, render};
+use masu_lab::report::{Format, Saved, render};
 
 use crate::arguments;
 use crate::exit::Ending;
@@ -26,14 +26,9 @@ pub(crate) fn fit_terminal() {
 }
 
 pub(crate) struct Request {
-    what: What,
+    saved: Saved,
     format: Format,
     output: Option<PathBuf>,
-}
-
-enum What {
-    Comparisons(Document),
-    Diagnoses(Diagnoses),
 }
 
 impl Request {
@@ -48,23 +43,20 @@ impl Request {
             }
         };
         refuse_to_replace(&files, output.as_deref(), "results")?;
-        let what = match Diagnoses::read(&files)? {
-            Some(_) if format == Format::Csv => {
-                bail!("CSV is for the runs of a comparison; these files are diagnoses")
-            }
-            Some(diagnoses) => What::Diagnoses(diagnoses),
-            None => What::Comparisons(Document::read(&files)?),
-        };
-        Ok(Self { what, format, output })
+        let saved = Saved::read(&files)?;
+        if format == Format::Csv && matches!(saved, Saved::Diagnoses(_)) {
+            bail!("CSV is for the runs of a comparison; these files are diagnoses");
+        }
+        Ok(Self { saved, format, output })
     }
 
     pub(crate) fn perform(self) -> Result<Ending> {
         let output = self.output.as_deref();
-        match &self.what {
-            What::Comparisons(document) => {
+        match &self.saved {
+            Saved::Comparisons(document) => {
                 write(render(document, self.format), self.format, output)?;
             }
-            What::Diagnoses(diagnoses) => {
+            Saved::Diagnoses(diagnoses) => {
                 let json = || serde_json::to_string_pretty(diagnoses);
                 write_page(&diagnoses.page(), json, self.format, output)?;
             }

@@ -76,7 +76,8 @@ fn follow(
         if once {
             return Ok(());
         }
-        next += interval;
+        // A look that is late, as after Ctrl-Z, is not made up for.
+        next = Instant::now().max(next + interval);
         thread::sleep(next.saturating_duration_since(Instant::now()));
     }
 }

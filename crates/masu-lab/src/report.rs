@@ -3,12 +3,12 @@
 //! Nothing is judged here. A comparison that was just made and a results file that was read back both become a
 //! [`Document`], shown by the same code.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use crate::Measure;
 use crate::heap::{Profile, Shape, What};
 use crate::page::Form;
-use crate::results::Row;
+use crate::results::{self, Row};
+use crate::{Error, Measure};
 use document::Detail;
 use masu_run::named;
 
@@ -80,6 +80,33 @@ impl Format {
             "json" => Some(Format::Json),
             _ => None,
         }
+    }
+}
+
+/// A file's path and its content.
+type Content = (PathBuf, Vec<u8>);
+
+/// Saved results, read back.
+#[derive(Debug, Clone)]
+pub enum Saved {
+    Comparisons(Document),
+    Diagnoses(Diagnoses),
+}
+
+impl Saved {
+    /// Reads the files at `paths`, each once: it may be a pipe, or `-` for standard input.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::System`] for a file that cannot be read; [`Error::Results`] for one that holds no results, or none that
+    /// this version can read; [`Error::Request`] without files, and for files that have nothing in common.
+    pub fn read(paths: &[PathBuf]) -> Result<Saved, Error> {
+        let content = |path: &PathBuf| Ok((path.clone(), results::contents(path)?));
+        let files = paths.iter().map(content).collect::<Result<Vec<Content>, Error>>()?;
+        Ok(match Diagnoses::of(&files)? {
+            Some(diagnoses) => Saved::Diagnoses(diagnoses),
+            None => Saved::Comparisons(Document::of(&files)?),
+        })
     }
 }
 

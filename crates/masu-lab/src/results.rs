@@ -211,17 +211,22 @@ pub enum Record {
 /// [`Error::System`] when the file cannot be read; [`Error::Results`] for a line that is no record,
 /// a file that does not begin with a header, or one written by a later version.
 pub fn read(path: &Path) -> Result<Vec<Record>, Error> {
+    understand(path, &contents(path)?)
+}
+
+/// The content of the file at `path`, or of standard input where it is `-`.
+pub(crate) fn contents(path: &Path) -> Result<Vec<u8>, Error> {
     let read = if path == Path::new("-") {
         let mut bytes = Vec::new();
         io::stdin().read_to_end(&mut bytes).map(|_| bytes)
     } else {
         fs::read(path)
     };
-    understand(path, &read.doing(|| format!("reading {}", path.display()))?)
+    read.doing(|| format!("reading {}", path.display()))
 }
 
 /// The records in `bytes`, the content of `path`.
-fn understand(path: &Path, bytes: &[u8]) -> Result<Vec<Record>, Error> {
+pub(crate) fn understand(path: &Path, bytes: &[u8]) -> Result<Vec<Record>, Error> {
     let wrong =
         |line: usize, reason: String| Error::Results { path: path.to_owned(), line, reason };
     let text = match std::str::from_utf8(bytes) {

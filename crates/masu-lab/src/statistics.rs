@@ -104,6 +104,27 @@ impl Measure {
     pub(crate) fn is_better_larger(self) -> bool {
         self == Measure::Throughput
     }
+
+    /// The side of 1 on which the interval of `ratio` lies, whether or not this measure carries the verdict.
+    pub(crate) fn side(self, ratio: &Ratio) -> Side {
+        let (less, more) = match self.is_better_larger() {
+            false => (Side::Better, Side::Worse),
+            true => (Side::Worse, Side::Better),
+        };
+        match ratio.interval {
+            Some((_, high)) if high < 1.0 => less,
+            Some((low, _)) if low > 1.0 => more,
+            _ => Side::Open,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Side {
+    Better,
+    Worse,
+    /// The interval contains 1, or there is none.
+    Open,
 }
 
 /// One measure of one variant over all its valid runs.
@@ -189,6 +210,9 @@ pub fn pairs_needed(others: usize, level: Level) -> usize {
 /// A difference of logarithms beyond the range of numbers: one value of a pair is zero and the other is not.
 const BEYOND: f64 = 1e6;
 
+/// The steps of a difference of logarithms in one.
+const STEPS: f64 = (1_u64 << 40) as f64;
+
 /// The ratio of the second to the first of each pair, in a table of `others` such ratios that err at
 /// `level` together. Two zeros are equal, and one zero is smaller than anything else: ranks need
 /// no more. None where zeros are so many that the estimate or an end
@@ -201,7 +225,9 @@ pub fn ratio(pairs: &[(f64, f64)], others: usize, level: Level) -> Option<Ratio>
     // The two boundless differences, down and up, are of these sizes.
     let differences = |down: f64, up: f64| -> Vec<f64> {
         let difference = |(reference, value): &(f64, f64)| match (*reference > 0.0, *value > 0.0) {
-            (true, true) => (value / reference).ln(),
+            // Multiples of 2⁻⁴⁰: an up and a down of one size cancel out, and do not leave a rounding error that would
+            // look like a difference.
+            (true, true) => ((value.ln() - reference.ln()) * STEPS).round() / STEPS,
             (true, false) => -down * BEYOND,
             (false, true) => up * BEYOND,
             (false, false) => 0.0,
@@ -216,6 +242,7 @@ pub fn ratio(pairs: &[(f64, f64)], others: usize, level: Level) -> Option<Ratio>
         Some(_) if has(-BEYOND) && has(BEYOND) => {
             Some((centered(4.0, 1.0)?.1?.0, centered(1.0, 4.0)?.1?.1))
         }
+        None if has(-BEYOND) && has(BEYOND) => return None,
         ends => ends,
     };
     let (low, high) = ends.unwrap_or((center, center));
@@ -235,18 +262,14 @@ pub fn ratio(pairs: &[(f64, f64)], others: usize, level: Level) -> Option<Ratio>
 pub fn verdict(measure: Measure, ratio: Option<&Ratio>, others: usize, level: Level) -> Verdict {
     let needed = pairs_needed(others, level);
     match ratio {
-        Some(Ratio { interval: Some((low, high)), pairs, .. }) if *pairs >= needed => {
-            let (less, more) = match measure.is_better_larger() {
-                false => (Verdict::Faster, Verdict::Slower),
-                true => (Verdict::Slower, Verdict::Faster),
-            };
-            if *high < 1.0 {
-                less
-            } else if *low > 1.0 {
-                more
-            } else {
-                let could_have_seen = visible(*low, *high, others, level);
-                Verdict::NoDifferenceShown { could_have_seen }
+        Some(ratio @ Ratio { interval: Some((low, high)), pairs, .. }) if *pairs >= needed => {
+            match measure.side(ratio) {
+                Side::Better => Verdict::Faster,
+                Side::Worse => Verdict::Slower,
+                Side::Open => {
+                    let could_have_seen = visible(*low, *high, others, level);
+                    Verdict::NoDifferenceShown { could_have_seen }
+                }
             }
         }
         other => Verdict::TooFewRuns { pairs: other.map_or(0, |ratio| ratio.pairs), needed },

@@ -56,6 +56,7 @@ pub(crate) fn summarize_measures(
     let mut warnings = warnings::of_runs(labels, runs, &valid);
     warnings.extend(neighbors::warnings(labels, runs, &valid));
     warnings.extend(series::warnings(&series, labels.len()));
+    warnings.extend(table.missing());
     warnings.extend((1..labels.len()).filter_map(|index| table.zeros(index)));
     let mut notes: Vec<String> =
         warnings::hidden_peaks(labels, &table.series).into_iter().collect();
@@ -169,6 +170,16 @@ impl Table<'_> {
         let ratio: Option<&Ratio> = primary.and_then(|estimate| estimate.ratio.as_ref());
         let others = self.labels.len().saturating_sub(1);
         statistics::verdict(self.primary, ratio, others, self.look.level)
+    }
+
+    /// The reason why no variant has a ratio of the primary measure: no run has a value of it.
+    fn missing(&self) -> Option<String> {
+        let is_measured =
+            self.measures.contains(&self.primary) || self.series.iter().all(Vec::is_empty);
+        (!is_measured).then(|| {
+            let name = self.primary.name();
+            format!("no run that counts has a value of `{name}`, which decides; let another measure decide")
+        })
     }
 
     /// The reason why variant `index` has no ratio of the primary measure although it was measured.

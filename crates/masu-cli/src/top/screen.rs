@@ -1,11 +1,9 @@
 //! The screen of `masu top`: keys in, figures out.
 //!
-//! [`Canvas`] restores the terminal however this ends. Bold and reversed text show on every terminal; where the locale
-//! is not UTF-8, curves are drawn in ASCII.
+//! [`Canvas`] restores the terminal however this ends. Bold and reversed text show on every terminal.
 
 mod canvas;
 
-use std::env;
 use std::io;
 use std::time::{Duration, Instant};
 
@@ -43,12 +41,7 @@ const BOLD: Style = Style::new().bold();
 const REVERSED: Style = Style::new().invert();
 
 /// The heights of a point of a curve, from nothing to a full line.
-type Heights = [char; 9];
-
-const BLOCKS: Heights = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
-
-/// For terminals that know ASCII only.
-const ASCII: Heights = [' ', '.', '-', '-', '=', '+', '+', '#', '#'];
+const HEIGHTS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Shown {
@@ -68,7 +61,6 @@ struct Screen<'a> {
     sorted: [(usize, bool); 2],
     first_row: usize,
     holds: bool,
-    heights: Heights,
 }
 
 #[derive(PartialEq, Eq)]
@@ -88,16 +80,8 @@ pub(super) fn show(observer: &mut Observer, interval: Duration, stop: &Stop) -> 
         sorted: [(2, true), (4, true)],
         first_row: 0,
         holds: false,
-        heights: if is_utf8() { BLOCKS } else { ASCII },
     };
     screen.run(&mut Canvas::open()?, stop)
-}
-
-/// True if the locale's characters are UTF-8: the first of these variables that is set decides.
-fn is_utf8() -> bool {
-    let set = ["LC_ALL", "LC_CTYPE", "LANG"].iter().filter_map(|name| env::var(name).ok());
-    let said = set.into_iter().find(|value| !value.is_empty()).unwrap_or_default();
-    said.to_ascii_lowercase().replace('-', "").contains("utf8")
 }
 
 impl Screen<'_> {
@@ -185,7 +169,7 @@ impl Screen<'_> {
         lines.extend(table::whole(&seen).into_iter().map(|line| Line::new(PLAIN, line)));
         let points: Vec<_> = self.observer.history().collect();
         let mut curve = |name: &str, values: Vec<u64>| {
-            let drawn = curve(&values, size.columns.saturating_sub(LABEL), &self.heights);
+            let drawn = curve(&values, size.columns.saturating_sub(LABEL));
             lines.push(Line::new(PLAIN, format!("{name:LABEL$}{drawn}")));
         };
         curve("live", points.iter().map(|point| point.live_bytes).collect());
@@ -227,23 +211,23 @@ impl Screen<'_> {
 const LABEL: usize = 9;
 
 /// A curve of the latest values, one a column, the greatest of them at its full height.
-fn curve(values: &[u64], columns: usize, heights: &Heights) -> String {
+fn curve(values: &[u64], columns: usize) -> String {
     let latest = &values[values.len().saturating_sub(columns)..];
     let greatest = latest.iter().copied().max().unwrap_or(0).max(1);
-    let full = heights.len() - 1;
+    let full = HEIGHTS.len() - 1;
     let height = |value: u64| (u128::from(value) * full as u128 / u128::from(greatest)) as usize;
-    latest.iter().map(|value| heights[height(*value).min(full)]).collect()
+    latest.iter().map(|value| HEIGHTS[height(*value).min(full)]).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{ASCII, curve};
+    use super::curve;
 
     #[test]
     fn a_curve_shows_the_latest_values_as_parts_of_the_greatest() {
-        assert_eq!(curve(&[9, 0, 4, 8], 3, &ASCII), " =#");
-        assert_eq!(curve(&[0, 0], 5, &ASCII), "  ");
-        assert_eq!(curve(&[u64::MAX, 1], 2, &ASCII), "# ");
-        assert_eq!(curve(&[], 5, &ASCII), "");
+        assert_eq!(curve(&[9, 0, 4, 8], 3), " ▄█");
+        assert_eq!(curve(&[0, 0], 5), "  ");
+        assert_eq!(curve(&[u64::MAX, 1], 2), "█ ");
+        assert_eq!(curve(&[], 5), "");
     }
 }

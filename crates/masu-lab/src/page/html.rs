@@ -16,7 +16,8 @@ struct File<'a> {
 
 pub(super) fn page(page: &Page) -> String {
     let file = File { page };
-    file.render().expect("a template that only writes strings into a string has no way to fail")
+    let text = file.render();
+    text.expect("a template that only writes strings into a string has no way to fail") + "\n"
 }
 
 /// The filters of the template.

@@ -227,14 +227,15 @@ fn fitting(widths: &[usize]) -> Vec<Vec<(usize, usize)>> {
     tables
 }
 
-/// `text` with control characters spelled out, `\u{1b}`: shown, never obeyed.
+/// `text` with characters that steer a page spelled out, `\u{1b}`: shown, never obeyed.
 pub(crate) fn visible(text: &str) -> Cow<'_, str> {
-    if !text.contains(char::is_control) {
+    // Besides control characters, those that turn the direction of what follows, and ends of lines.
+    let steers =
+        |c: char| c.is_control() || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    if !text.contains(steers) {
         return Cow::Borrowed(text);
     }
-    let spelt = |c: char| {
-        if c.is_control() { c.escape_default().to_string() } else { c.to_string() }
-    };
+    let spelt = |c: char| if steers(c) { c.escape_default().to_string() } else { c.to_string() };
     Cow::Owned(text.chars().map(spelt).collect())
 }
 
@@ -297,7 +298,7 @@ mod tests {
                  thirteen 14\n"
                     .to_owned(),
             ),
-            ("a\u{1b}[31mb", "c\u{7}", "a\\u{1b}[31mb    c\\u{7}\n".to_owned()),
+            ("a\u{1b}[31mb", "c\u{202e}", "a\\u{1b}[31mb    c\\u{202e}\n".to_owned()),
             ("glibc:top_pad=64M", &long, format!("glibc:top_pad=64M\n{indent}a\n{indent}{word}\n")),
         ];
         for (label, words, expected) in cases {

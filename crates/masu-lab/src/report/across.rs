@@ -110,7 +110,7 @@ impl Across<'_> {
             (better, "better"),
             (worse, "worse"),
             (open, "no difference shown"),
-            (too_few, "too few runs for a verdict"),
+            (too_few, "no verdict"),
         ];
         let there: Vec<(usize, &str)> =
             parts.into_iter().filter(|(number, _)| *number > 0).collect();

@@ -232,7 +232,7 @@ fn together(page: &mut Page, document: &Document, detail: Detail) {
     }
     let first = document.sources.iter().find_map(|source| source.file.as_deref());
     if let Some(first) = first.filter(|_| !is_full) {
-        page.say(format!("One of them in full: masu report {first}"), Tone::Dim);
+        page.say(format!("One of them in full: masu report {}", quoted(first)), Tone::Dim);
     }
 }
 
@@ -337,7 +337,7 @@ fn reading(page: &mut Page, document: &Document) {
     );
     page.heading(3, "How it was measured");
     let mut text = "Each variant first made a warm-up run in which its library was seen to be loaded and to serve \
-        allocations. The timed runs took turns in random, balanced order. Output went into a pipe that is read and \
+        allocations. The timed runs took turns, in an order drawn for each round. Output went into a pipe that is read and \
         hashed. Wall-clock time is from the start of the program to its end; CPU time and page faults are those the \
         kernel counts for the program and the children it waited for; peak memory is the larger of the largest process \
         (exact) and the largest sampled sum over all processes."

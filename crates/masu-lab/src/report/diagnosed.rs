@@ -6,7 +6,7 @@ use crate::Measure;
 use crate::diagnose::{Diagnosis, Facts, Finding, Id, Kind, Remedy, RemedyKind};
 use crate::page::{Block, Heading, Page, Point, Text, Tone};
 use masu_run::Run;
-use masu_run::quantity::bytes;
+use masu_run::quantity::{bytes, seconds};
 use masu_run::workload::{COMMAND_LINES, shortened};
 
 mod terms;
@@ -155,7 +155,6 @@ fn remedied(remedy: &Remedy, command: &[String], columns: usize) -> Point {
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "bytes stay far below 2^53")]
 fn ran(diagnosis: &Diagnosis) -> String {
     let Facts { ending, clock, memory, threads, calls, .. } = &diagnosis.facts;
     let peak = memory.peak_rss_bytes as f64;
@@ -220,14 +219,6 @@ const GREW: u64 = 64 << 20;
 
 /// The use of CPUs by others is mentioned from this share on.
 const BUSY_SAID: f64 = 0.1;
-
-fn seconds(value: f64) -> String {
-    match value {
-        _ if value < 0.0995 => format!("{:.0} ms", value * 1e3),
-        _ if value < 9.995 => format!("{value:.2} s"),
-        _ => format!("{value:.1} s"),
-    }
-}
 
 #[cfg(test)]
 mod tests {
@@ -327,7 +318,7 @@ mod tests {
             line.to_owned()
         };
         assert_eq!(said(0.05, 0.4), "");
-        assert!(said(0.2, 0.1).contains("waited 20.0 s for one and had one for 26.5 s."));
+        assert!(said(0.2, 0.1).contains("waited 20.00 s for one and had one for 26.48 s."));
         assert!(said(0.5, 0.2).contains("less sure"));
         assert!(said(0.93, 0.9).contains("Little of what follows is sure"));
     }

@@ -4,22 +4,19 @@
 //! is called faster here.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::Read;
-use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::Content;
 use super::across::name as letter;
 use crate::page::{Block, Page, Sheet, Statement, Text, Tone, width};
 use masu_run::Error;
-use masu_run::error::Doing;
 use masu_run::quantity::{bytes, count, percent, ratio, seconds};
 use masu_run::workload::{COMMAND_LINES, shortened};
 
 /// The beginning of a saved diagnosis, and the number of bytes in which it stands.
 const SCHEMA: &str = "masu-diagnosis";
-const BEGINNING: u64 = 200;
+const BEGINNING: usize = 200;
 
 /// Saved diagnoses, in the order in which they were given.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -85,31 +82,25 @@ const QUANTITIES: [Quantity; 6] = [
 ];
 
 impl Diagnoses {
-    /// Reads `paths`; none if the first is no diagnosis.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Request`] for a file that is no diagnosis beside one that is, or that this version cannot read;
-    /// [`Error::System`] for a file that cannot be read at all.
-    pub fn read(paths: &[PathBuf]) -> Result<Option<Diagnoses>, Error> {
-        if !paths.first().is_some_and(|first| is_diagnosis(first)) {
+    /// The diagnoses in `files`; none if the first is no diagnosis.
+    pub(super) fn of(files: &[Content]) -> Result<Option<Diagnoses>, Error> {
+        if !files.first().is_some_and(|(_, bytes)| is_diagnosis(bytes)) {
             return Ok(None);
         }
-        let read = |path: &PathBuf| {
+        let understand = |(path, bytes): &Content| {
             let file = path.display().to_string();
-            if !is_diagnosis(path) {
+            if !is_diagnosis(bytes) {
                 let reason = format!(
                     "{file}: it is no diagnosis (masu diagnose --json), as the first file is"
                 );
                 return Err(Error::Request(reason));
             }
-            let text = std::fs::read(path).doing(|| format!("reading {file}"))?;
-            let saved: Saved = serde_json::from_slice(&text).map_err(|error| {
+            let saved: Saved = serde_json::from_slice(bytes).map_err(|error| {
                 Error::Request(format!("{file}: a diagnosis that cannot be read: {error}"))
             })?;
             Ok(Saved { file, ..saved })
         };
-        let diagnoses = paths.iter().map(read).collect::<Result<Vec<Saved>, Error>>()?;
+        let diagnoses = files.iter().map(understand).collect::<Result<Vec<Saved>, Error>>()?;
         Ok(Some(Diagnoses { diagnoses }))
     }
 
@@ -200,17 +191,13 @@ fn brief(finding: &SavedFinding) -> String {
     }
 }
 
-fn is_diagnosis(path: &Path) -> bool {
-    let mut beginning = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(BEGINNING).read_to_end(&mut beginning));
+fn is_diagnosis(bytes: &[u8]) -> bool {
     // A command's letters may be cut where the beginning ends.
-    (read.is_ok() || !beginning.is_empty()) && String::from_utf8_lossy(&beginning).contains(SCHEMA)
+    String::from_utf8_lossy(&bytes[..bytes.len().min(BEGINNING)]).contains(SCHEMA)
 }
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use super::*;
     use crate::diagnose::facts::{Clock, Memory};
     use crate::diagnose::{Confidence, Diagnosis, Facts, Finding, Id};
@@ -248,15 +235,11 @@ mod tests {
 
     #[test]
     fn what_went_came_and_stayed_stands_beside_what_each_took() {
-        let folder = tempfile::tempdir().unwrap();
-        let [before, after, other] = ["before", "after", "other"].map(|it| folder.path().join(it));
-        fs::write(&before, saved(2.0, &[Id::HeapCallStorm, Id::CpuBound])).unwrap();
-        fs::write(&after, saved(1.0, &[Id::CpuBound, Id::MemoryIsFine])).unwrap();
-        fs::write(&other, "{}").unwrap();
-        let read = |paths: &[&PathBuf]| {
-            Diagnoses::read(&paths.iter().map(|it| (*it).clone()).collect::<Vec<_>>())
-        };
-        let both = read(&[&before, &after]).unwrap().unwrap();
+        let file = |text: String| ("file".into(), text.into_bytes());
+        let before = || file(saved(2.0, &[Id::HeapCallStorm, Id::CpuBound]));
+        let after = file(saved(1.0, &[Id::CpuBound, Id::MemoryIsFine]));
+        let other = || file("{}".to_owned());
+        let both = Diagnoses::of(&[before(), after]).unwrap().unwrap();
         let text = anstream::adapter::strip_str(&both.page().render(Form::Text, "")).to_string();
         for line in ["./job", "×0.500", "gone; A 20 % (high), B –", "new; A –, B 20 % (high)"]
         {
@@ -264,20 +247,18 @@ mod tests {
         }
         assert!(text.contains("cpu-bound       A 20 % (high), B 20 % (high): Title"), "{text}");
         assert!(both.page().render(Form::Html, "").contains("Diagnoses side by side"));
-        assert!(read(&[&other, &before]).unwrap().is_none());
-        let mixed = read(&[&before, &other]).unwrap_err().to_string();
+        assert!(Diagnoses::of(&[other(), before()]).unwrap().is_none());
+        let mixed = Diagnoses::of(&[before(), other()]).unwrap_err().to_string();
         assert!(mixed.contains("it is no diagnosis"), "{mixed}");
-        fs::write(&other, format!("{{\"schema\": \"{SCHEMA}\"}}")).unwrap();
-        assert!(read(&[&other]).unwrap_err().to_string().contains("cannot be read"));
+        let bare = file(format!("{{\"schema\": \"{SCHEMA}\"}}"));
+        assert!(Diagnoses::of(&[bare]).unwrap_err().to_string().contains("cannot be read"));
     }
 
     #[test]
     fn a_diagnosis_is_known_whatever_letters_its_command_has() {
-        let file = tempfile::NamedTempFile::new().unwrap().into_temp_path();
         for start in ["", "."] {
             let command = format!("{start}{}", "ж".repeat(100));
-            fs::write(&file, saved(1.0, &[]).replace("./job", &command)).unwrap();
-            assert!(Diagnoses::read(&[file.to_path_buf()]).unwrap().is_some());
+            assert!(is_diagnosis(saved(1.0, &[]).replace("./job", &command).as_bytes()));
         }
     }
 }

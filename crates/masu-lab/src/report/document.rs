@@ -1,7 +1,6 @@
 //! The source of a report: one or several comparisons, each with the tables of its cases.
 
-use std::path::{Path, PathBuf};
-
+use super::Content;
 use crate::page::width;
 use crate::results::{self, Rounds};
 use crate::summary::{Criterion, Decision, decide};
@@ -29,46 +28,35 @@ pub struct Document {
 }
 
 impl Document {
-    /// Reads results files; several must have compared the same thing, at least in part. If a comparison is given
+    /// The comparisons in `files`; several must have compared the same thing, at least in part. If a comparison is given
     /// twice, the longer file is taken, and a note says so.
-    ///
-    /// # Errors
-    ///
-    /// The errors of [`results::read`]; [`Error::Results`] for a file without a case; [`Error::Request`] without files,
-    /// or for files that have nothing in common.
-    pub fn read(paths: &[PathBuf]) -> Result<Document, Error> {
-        if paths.is_empty() {
+    pub(super) fn of(files: &[Content]) -> Result<Document, Error> {
+        if files.is_empty() {
             return Err(Error::Request("no results file given".to_owned()));
         }
         let mut document = Document { sources: Vec::new(), notes: Vec::new() };
-        for path in paths {
-            document.add(Source::read(path)?);
+        for file in files {
+            document.add(Source::of(file)?);
         }
         document.check_common_ground()?;
         Ok(document)
     }
 
-    fn add(&mut self, source: Source) {
+    fn add(&mut self, mut source: Source) {
         let Some(twin) = self.sources.iter_mut().find(|known| known.is_same(&source)) else {
             self.sources.push(source);
             return;
         };
         if source.runs() > twin.runs() {
-            let shorter = std::mem::replace(twin, source);
-            self.notes.push(twice(&shorter, twin));
-        } else {
-            self.notes.push(twice(&source, twin));
+            std::mem::swap(twin, &mut source);
         }
+        let name = |source: &Source| source.file.clone().unwrap_or_default();
+        self.notes.push(format!(
+            "{} holds the same comparison as {} and is left out: one comparison counts once",
+            name(&source),
+            name(twin)
+        ));
     }
-}
-
-fn twice(left_out: &Source, taken: &Source) -> String {
-    let name = |source: &Source| source.file.clone().unwrap_or_default();
-    format!(
-        "{} holds the same comparison as {} and is left out: one comparison counts once",
-        name(left_out),
-        name(taken)
-    )
 }
 
 impl From<&Comparison> for Document {
@@ -80,10 +68,10 @@ impl From<&Comparison> for Document {
 }
 
 impl Source {
-    fn read(path: &Path) -> Result<Source, Error> {
-        let source = Source::from_records(results::read(path)?).map_err(|reason| {
+    fn of((path, bytes): &Content) -> Result<Source, Error> {
+        let source = Source::from_records(results::understand(path, bytes)?).map_err(|reason| {
             let reason = reason.to_owned();
-            Error::Results { path: path.to_owned(), line: 1, reason }
+            Error::Results { path: path.clone(), line: 1, reason }
         })?;
         Ok(Source { file: Some(path.display().to_string()), ..source })
     }

@@ -4,7 +4,6 @@
 
 use crate::Measure;
 use crate::results::Summary;
-use crate::statistics::Ratio;
 use masu_run::quantity;
 
 /// The measures beside the primary measure of a command, as far as there is room.
@@ -67,43 +66,9 @@ pub(super) fn value(measure: Measure, figure: f64) -> String {
     words(measure).2(figure)
 }
 
-/// The side of 1 on which an interval lies, no matter whether its measure carries the verdict.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Side {
-    /// The whole interval lies on the better side of 1.
-    Better,
-    /// The whole interval lies on the worse side of 1.
-    Worse,
-    /// The interval contains 1, or there is none.
-    Open,
-}
-
-pub(super) fn side(measure: Measure, ratio: &Ratio) -> Side {
-    let (less, more) = match measure.is_better_larger() {
-        false => (Side::Better, Side::Worse),
-        true => (Side::Worse, Side::Better),
-    };
-    match ratio.interval {
-        Some((_, high)) if high < 1.0 => less,
-        Some((low, _)) if low > 1.0 => more,
-        _ => Side::Open,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn an_interval_speaks_only_when_it_leaves_out_1() {
-        let ratio = |interval| Ratio { estimate: 1.0, interval, pairs: 9 };
-        assert_eq!(side(Measure::Wall, &ratio(Some((0.8, 0.99)))), Side::Better);
-        assert_eq!(side(Measure::Wall, &ratio(Some((1.01, 1.2)))), Side::Worse);
-        assert_eq!(side(Measure::Throughput, &ratio(Some((1.01, 1.2)))), Side::Better);
-        assert_eq!(side(Measure::Throughput, &ratio(Some((0.8, 0.99)))), Side::Worse);
-        assert_eq!(side(Measure::Wall, &ratio(Some((0.8, 1.0)))), Side::Open);
-        assert_eq!(side(Measure::Wall, &ratio(None)), Side::Open);
-    }
 
     #[test]
     fn every_heading_fits_its_column() {

@@ -146,12 +146,8 @@ mod tests {
     }
 
     #[test]
-    fn one_case_needs_no_overview() {
+    fn one_case_or_cases_of_the_reference_alone_need_no_overview() {
         assert!(overviews(&fixtures::of_commands().sources[0]).is_empty());
-    }
-
-    #[test]
-    fn cases_of_the_reference_alone_need_no_overview() {
         let case = |name: &str| {
             let case = fixtures::a_case(name, &["glibc"], Measure::Wall);
             fixtures::table(case, fixtures::rounds(1, fixtures::run))

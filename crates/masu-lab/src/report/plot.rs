@@ -71,6 +71,9 @@ const LINE: f64 = 15.0;
 const BELOW: f64 = 24.0;
 const NOTES: f64 = 14.0;
 
+/// The width of a letter of a tick's name.
+const TICK_LETTER: f64 = 6.0;
+
 /// The number of characters that fit into a line of a label.
 const LABEL_CHARACTERS: usize = 25;
 
@@ -104,7 +107,7 @@ impl Rows {
     }
 
     fn top(&self, index: usize) -> f64 {
-        8.0 + self.above + (self.height + self.above) * float(index)
+        8.0 + self.above + (self.height + self.above) * index as f64
     }
 
     fn middle(&self, index: usize) -> f64 {
@@ -144,7 +147,7 @@ impl Rows {
         match self.screen {
             Screen::Wide => svg.text(RIGHT + from, y, class, "start", text),
             Screen::Narrow => {
-                let x = self.screen.width() - 4.0 - FIGURE * float(behind);
+                let x = self.screen.width() - 4.0 - FIGURE * behind as f64;
                 svg.text(x, self.line_above(index), class, "end", text);
             }
         }
@@ -154,22 +157,19 @@ impl Rows {
     fn svg(&self, notes: f64) -> Svg {
         let mut svg = Svg::new(self.screen.width(), self.bottom() + BELOW + notes);
         for (index, lines) in self.labels.iter().enumerate() {
-            if self.screen == Screen::Narrow {
-                let first = self.line_above(index) - LINE * float(lines.len() - 1);
-                for (line, text) in lines.iter().enumerate() {
-                    svg.text(
-                        self.screen.left(),
-                        first + LINE * float(line),
-                        "label",
-                        "start",
-                        text,
-                    );
+            let (x, first, anchor) = match self.screen {
+                Screen::Wide => {
+                    let first = self.middle(index) - height_of(lines.len()) / 2.0 + LINE - 4.0;
+                    (LEFT - 14.0, first, "end")
                 }
-                continue;
-            }
-            let first = self.middle(index) - height_of(lines.len()) / 2.0 + LINE - 4.0;
+                Screen::Narrow => (
+                    self.screen.left(),
+                    self.line_above(index) - height_of(lines.len() - 1),
+                    "start",
+                ),
+            };
             for (line, text) in lines.iter().enumerate() {
-                svg.text(LEFT - 14.0, first + LINE * float(line), "label", "end", text);
+                svg.text(x, first + height_of(line), "label", anchor, text);
             }
         }
         svg
@@ -178,20 +178,25 @@ impl Rows {
     /// The axis below the rows, with a faint line through them at each tick.
     fn axis(&self, svg: &mut Svg, axis: &Axis, name: impl Fn(f64) -> String) {
         let bottom = self.bottom();
-        for tick in axis.ticks() {
+        let mut free = f64::NEG_INFINITY;
+        for (tick, name) in axis.named(name) {
             let x = axis.at(tick);
             for (top, bottom) in self.spans() {
                 svg.line((x, top), (x, bottom), "grid");
             }
-            let name = if tick == 0.0 { "0".to_owned() } else { name(tick) };
-            svg.text(x, bottom + 15.0, "tick", "middle", &name);
+            let half = TICK_LETTER * name.chars().count() as f64 / 2.0;
+            // A name that would overlap the one before is left out.
+            if x - half >= free {
+                svg.text(x, bottom + 15.0, "tick", "middle", &name);
+                free = x + half + TICK_LETTER;
+            }
         }
         svg.line((axis.start(), bottom), (axis.end(), bottom), "axis");
     }
 }
 
 fn height_of(lines: usize) -> f64 {
-    LINE * float(lines)
+    LINE * lines as f64
 }
 
 /// A label in lines that fit, broken behind the punctuation of variants if possible. A label that does not fit is cut
@@ -229,14 +234,25 @@ fn shortened(lines: Vec<String>) -> Vec<String> {
     kept
 }
 
-/// A small number for arithmetic with coordinates.
-fn float(number: usize) -> f64 {
-    number as f64
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_of_ticks_do_not_overlap() {
+        let rows = Rows::new(["a"].into_iter(), 10.0, Screen::Narrow);
+        let axis = Axis::logarithmic(1e-9, 1.0, rows.screen.left(), rows.screen.right());
+        let mut svg = rows.svg(0.0);
+        rows.axis(&mut svg, &axis, |tick| format!("×{}", masu_run::quantity::ratio(tick)));
+        let text = svg.finish("a", "", "");
+        let tree = roxmltree::Document::parse(&text).unwrap();
+        let ticks = tree.descendants().filter(|it| it.attribute("class") == Some("tick"));
+        let places: Vec<f64> =
+            ticks.map(|tick| tick.attribute("x").unwrap().parse().unwrap()).collect();
+        // The shortest names that can stand beside each other have six letters.
+        assert!(places.len() >= 3, "{text}");
+        assert!(places.windows(2).all(|it| it[1] - it[0] > 6.0 * TICK_LETTER), "{text}");
+    }
 
     #[test]
     fn a_label_breaks_where_a_variant_can_be_read_on() {

@@ -12,7 +12,7 @@ pub(super) fn statements(page: &mut Page, proof: &Proof, name: impl Fn(&str) -> 
     let as_it_is = as_it_is(reference, proof.primary);
     let first = Statement::new(&name(&reference.label), as_it_is, Tone::Dim);
     let remedies = proof.remedies.iter().map(|remedy| {
-        let (words, tone) = words(remedy, proof.primary);
+        let (words, tone) = words(remedy, proof);
         Statement::new(&name(&remedy.medians.label), words, tone)
     });
     page.push(Block::Statements(std::iter::once(first).chain(remedies).collect()));
@@ -44,13 +44,22 @@ fn as_it_is(reference: &Medians, primary: Measure) -> String {
     format!("the reference: {}", figures_text.join(", "))
 }
 
-fn words(remedy: &Proved, primary: Measure) -> (String, Tone) {
+/// Whether more runs would give no ratio either: what decides is zero or not known.
+pub(super) fn lacks_ratio(shown: &Shown, proof: &Proof) -> bool {
+    let is_made = |needed: usize| proof.rounds >= needed && !proof.stopped;
+    matches!(shown, Shown::TooFewRuns { pairs: 0, needed } if is_made(*needed))
+}
+
+fn words(remedy: &Proved, proof: &Proof) -> (String, Tone) {
     let (verdict, style) = match &remedy.shown {
         Shown::Gain => ("gain shown".to_owned(), Tone::Better),
         Shown::Worse => ("worse".to_owned(), Tone::Worse),
         Shown::NoDifference { could_have_seen } => {
             let seen = quantity::percent(*could_have_seen);
             (format!("no difference shown, could have seen {seen}"), Tone::Plain)
+        }
+        shown if lacks_ratio(shown, proof) => {
+            ("no verdict, there is no ratio".to_owned(), Tone::Plain)
         }
         Shown::TooFewRuns { pairs, needed } => {
             (format!("too few runs for a verdict, {pairs} where it takes {needed}"), Tone::Dim)
@@ -61,7 +70,7 @@ fn words(remedy: &Proved, primary: Measure) -> (String, Tone) {
         ),
         Shown::LeftOut { reason } => return (format!("left out: {reason}"), Tone::Dim),
     };
-    let time = if primary == Measure::Cpu { Measure::Cpu } else { Measure::Wall };
+    let time = if proof.primary == Measure::Cpu { Measure::Cpu } else { Measure::Wall };
     let figures: Vec<String> = [time, Measure::PeakRss]
         .into_iter()
         .filter_map(|it| Some(format!("{} {}", measure::heading(it), remedy.ratio(it)?.written())))

@@ -88,28 +88,23 @@ mod tests {
     }
 
     #[test]
-    fn what_is_set_is_said_with_its_traps_and_only_of_variants_that_set_something() {
+    fn what_is_set_is_said_with_its_traps_and_a_named_library_with_its_path() {
         let mut knob = fixtures::variant("glibc:top_pad=1M");
         knob.tunables.push(("glibc.malloc.top_pad".to_owned(), "1048576".to_owned()));
-        let variants = [fixtures::variant("glibc"), knob];
-        let lines = lines(&variants);
-        let [(label, text)] = &lines[..] else { panic!("{lines:?}") };
-        assert_eq!(*label, "glibc:top_pad=1M");
-        let (sets, trap) = text.split_once("; ").unwrap();
-        assert_eq!(sets, "sets GLIBC_TUNABLES=glibc.malloc.top_pad=1048576");
-        assert!(trap.contains("`top_pad` alone"), "{text}");
-    }
-
-    #[test]
-    fn a_library_with_a_name_is_said_with_its_path() {
         let of = |label: &str| Variant {
             label: label.to_owned(),
             allocator: "masu".to_owned(),
             library: Some("/opt/libmasu.so".into()),
             ..Variant::default()
         };
-        let variants = ["new", "/opt/libmasu.so", "masu", "masu:retain=1M"].map(of);
-        assert_eq!(lines(&variants), [("new", "is /opt/libmasu.so".to_owned())]);
+        let [named, path, plain] = ["new", "/opt/libmasu.so", "masu:retain=1M"].map(of);
+        let variants = [fixtures::variant("glibc"), knob, named, path, plain];
+        let lines = lines(&variants);
+        let [("glibc:top_pad=1M", text), ("new", is)] = &lines[..] else { panic!("{lines:?}") };
+        let (sets, trap) = text.split_once("; ").unwrap();
+        assert_eq!(sets, "sets GLIBC_TUNABLES=glibc.malloc.top_pad=1048576");
+        assert!(trap.contains("`top_pad` alone"), "{text}");
+        assert_eq!(is, "is /opt/libmasu.so");
     }
 
     #[test]

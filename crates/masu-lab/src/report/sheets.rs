@@ -2,13 +2,13 @@
 
 use super::across::{self, Across, Group};
 use super::document::Detail;
-use super::measure::{self, Side};
+use super::measure;
 use super::overview::{Overview, once};
 use super::plot::{LATENCIES, largest, latency_median, mean, median_run};
 use crate::Measure;
 use crate::page::{Cell, Column, Mark, Sheet, SheetRow, Text, Tone};
 use crate::results::Row;
-use crate::statistics::Estimate;
+use crate::statistics::{Estimate, Side};
 use crate::tables::{Source, Table};
 use masu_run::quantity;
 use masu_run::{Evidence, Run, Variant};
@@ -90,7 +90,7 @@ fn is_of_ticks(estimate: &Estimate) -> bool {
         return false;
     };
     matches!(measure, Measure::User | Measure::Sys)
-        && measure::side(*measure, ratio) == Side::Open
+        && measure.side(ratio) == Side::Open
         && median.max(median / ratio.estimate) < TICKS_S
 }
 
@@ -106,7 +106,7 @@ fn ratio(estimate: &Estimate) -> Cell {
     let interval = ratio.interval.map_or_else(String::new, |(low, high)| {
         format!("{}–{}", quantity::ratio(low), quantity::ratio(high))
     });
-    let tone = match measure::side(estimate.measure, ratio) {
+    let tone = match estimate.measure.side(ratio) {
         Side::Better => Tone::Better,
         Side::Worse => Tone::Worse,
         Side::Open => Tone::Dim,

@@ -5,11 +5,12 @@
 
 use std::collections::BTreeSet;
 
+use super::drawn::capital;
 use super::measure;
-use super::proof::statements;
+use super::proof::{lacks_ratio, statements};
 use crate::Measure;
 use crate::page::{Block, Page, Statement, Text, Tone, width};
-use crate::prove::{Proof, Shown};
+use crate::prove::{Proof, Proved, Shown};
 use crate::results::LeftOut;
 use crate::statistics::Ratio;
 use crate::suite::written_budget;
@@ -30,7 +31,7 @@ pub fn tuned(tuning: &Tuning, forms: &[Form]) -> Page {
         "Tuned for {}: {}, {} runs in {:.0} s of {:.0} s, {}.{}",
         measure::name(tuning.goal.primary()),
         how_many(tuning),
-        quantity::count(small(tuning.runs)),
+        quantity::count(tuning.runs as f64),
         tuning.spent_s,
         tuning.budget_s,
         if tuning.stages == 1 { "1 stage".to_owned() } else { format!("{} stages", tuning.stages) },
@@ -112,12 +113,7 @@ fn how_sure(tuning: &Tuning) -> String {
     if unknown > 0 {
         said.push(format!("nothing is known of what was not tried ({unknown})"));
     }
-    let mut said = said.join("; ");
-    if let Some(first) = said.get_mut(..1) {
-        first.make_ascii_uppercase();
-        said = format!(" {said}.");
-    }
-    said
+    if said.is_empty() { String::new() } else { format!(" {}.", capital(&said.join("; "))) }
 }
 
 /// Whether the program never asked for memory: then more runs can show nothing either.
@@ -243,14 +239,23 @@ fn leave_it(page: &mut Page, tuning: &Tuning, proof: &Proof) {
         return;
     }
     let what = measure::name(proof.primary);
-    let few = proof.remedies.iter().any(|it| matches!(it.shown, Shown::TooFewRuns { .. }));
+    let few = |it: &Proved| {
+        matches!(it.shown, Shown::TooFewRuns { .. }) && !lacks_ratio(&it.shown, proof)
+    };
+    let has_none =
+        |it: &Proved| matches!(it.shown, Shown::TooFewRuns { .. } | Shown::RunsFailed { .. });
     let seen = proof.remedies.iter().filter_map(|it| match it.shown {
         Shown::NoDifference { could_have_seen } => Some(could_have_seen),
         _ => None,
     });
     let seen = seen.fold(None, |most: Option<f64>, one| Some(most.map_or(one, |it| it.max(one))));
     let text = match seen {
-        _ if few => "There were too few runs to tell; allow more time.".to_owned(),
+        _ if proof.remedies.iter().any(few) => {
+            "There were too few runs to tell; allow more time.".to_owned()
+        }
+        _ if proof.remedies.iter().any(has_none) => {
+            format!("No gain in {what} was shown, and none is ruled out where there is no verdict.")
+        }
         Some(seen) if seen >= 1.0 => {
             format!(
                 "The runs differ too much to show a gain in {what}; allow more time, or a quieter hour."
@@ -322,10 +327,6 @@ fn pasted(page: &mut Page, change: &Change, form: Form) {
     page.push(Block::Gap);
     page.heading(2, heading);
     page.push(Block::Code(pasted.text.lines().map(str::to_owned).collect()));
-}
-
-fn small(count: usize) -> f64 {
-    count as f64
 }
 
 #[cfg(test)]
@@ -420,6 +421,21 @@ mod tests {
         assert!(page.contains("There may be peak resident memory to gain"), "{page}");
         assert!(page.contains("--primary peak_rss"), "{page}");
         assert!(!page.contains("In a shell"), "{page}");
+    }
+
+    #[test]
+    fn runs_that_failed_rule_no_gain_out() {
+        for shown in [
+            Shown::RunsFailed { failed: 9, of: 30 },
+            // It was zero in all rounds.
+            Shown::TooFewRuns { pairs: 0, needed: 9 },
+        ] {
+            let mut tuning = fixture(false);
+            tuning.confirmation.as_mut().unwrap().remedies[0].shown = shown;
+            let page = page(&tuning).replace('\n', " ");
+            assert!(page.contains("none is ruled out where there is no verdict"), "{page}");
+            assert!(!page.contains("Leave it as it is") && !page.contains("too few"), "{page}");
+        }
     }
 
     #[test]

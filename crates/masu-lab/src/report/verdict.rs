@@ -24,6 +24,10 @@ pub(super) fn words(row: &Row, primary: Measure) -> (String, Tone) {
             format!("no verdict: in {failed} of {of} rounds its run or the reference's failed"),
             Tone::Plain,
         ),
+        // More runs would not give one.
+        Verdict::TooFewRuns { pairs: 0, needed } if row.valid_runs >= needed => {
+            ("no verdict: there is no ratio; below it says why".to_owned(), Tone::Plain)
+        }
         Verdict::TooFewRuns { pairs, needed } => (
             format!("too few runs for a verdict: {pairs}, it takes {needed} (-n {needed})"),
             Tone::Dim,
@@ -66,6 +70,9 @@ fn difference(ratio: Option<Ratio>, primary: Measure, plainly: &str) -> String {
     let is_turned_over = is_time(primary) && ratio.estimate < 1.0;
     let turned = |value: f64| quantity::ratio(if is_turned_over { 1.0 / value } else { value });
     let times = turned(ratio.estimate);
+    if times == quantity::ratio(1.0) {
+        return format!("{plainly}, by less than 0.1 %");
+    }
     let text = match primary {
         _ if is_turned_over => format!("{times}× as fast"),
         _ if is_time(primary) => format!("takes {times}× the time"),
@@ -107,5 +114,8 @@ mod tests {
         let slower = Ratio { estimate: 1.2, interval: None, pairs: 20 };
         assert_eq!(difference(Some(slower), Measure::Wall, ""), "takes 1.200× the time");
         assert_eq!(difference(None, Measure::Wall, "better"), "better");
+        let tiny = Ratio { estimate: 0.9997, interval: Some((0.9996, 0.9998)), pairs: 20 };
+        let said = difference(Some(tiny), Measure::PeakRss, "better");
+        assert_eq!(said, "better, by less than 0.1 %");
     }
 }

@@ -5,6 +5,7 @@
 //! conservative when the parent distribution is long-tailed?", Journal of the American Statistical Association 78,
 //! 1983). It is weaker than ranks, so it serves a diagnosis, which has seconds, and no comparison.
 
+use super::signed_rank::bisected;
 use super::{Level, Ratio};
 
 /// With fewer pairs than this there is no interval.
@@ -34,16 +35,7 @@ pub(crate) fn ratio_of_few(pairs: &[(f64, f64)], others: usize, level: Level) ->
 
 /// The value that Student's t with `degrees` degrees of freedom exceeds with probability `tail`, by bisection.
 fn quantile(degrees: usize, tail: f64) -> f64 {
-    let (mut low, mut high) = (0.0, 1e6);
-    for _ in 0..100 {
-        let middle = f64::midpoint(low, high);
-        if beyond(degrees, middle) > tail {
-            low = middle;
-        } else {
-            high = middle;
-        }
-    }
-    high
+    bisected(1e6, |t| beyond(degrees, t) > tail)
 }
 
 /// The probability that Student's t with `degrees` degrees of freedom exceeds `t`, which is not negative.

@@ -10,84 +10,30 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-/// Above this many differences the distribution is approximated by a normal one, and averages are no longer listed.
+/// Above this many differences the distribution is approximated by a normal one.
 const EXACT_MAX: usize = 200;
 
 /// The center of `differences` and the interval that covers it except with probability `alpha`;
 /// no interval where the differences are too few for one. None without differences.
 pub(super) fn center(differences: &[f64], alpha: f64) -> Option<(f64, Option<(f64, f64)>)> {
-    let averages = Averages::of(differences);
-    let all = averages.len();
-    if all == 0 {
-        return None;
-    }
-    let middle = all / 2;
-    let estimate = if all % 2 == 1 {
-        averages.nth(middle)
-    } else {
-        f64::midpoint(averages.nth(middle - 1), averages.nth(middle))
-    };
-    let cut = cut(differences.len(), alpha);
-    let interval = (cut > 0).then(|| (averages.nth(cut - 1), averages.nth(all - cut)));
+    let mut sorted = differences.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let all = sorted.len() * (sorted.len() + 1) / 2;
+    let last = all.checked_sub(1)?;
+    let nth = |place| nth_average(&sorted, place);
+    let estimate = f64::midpoint(nth(last / 2), nth(all / 2));
+    let cut = cut(sorted.len(), alpha);
+    let interval = (cut > 0).then(|| (nth(cut - 1), nth(all - cut)));
     Some((estimate, interval))
 }
 
-/// The averages of all pairs of differences, each with itself too, of which any can be found by its
-/// place in ascending order.
-enum Averages {
-    Listed(Vec<f64>),
-    /// Only the differences, sorted: ten thousand have fifty million averages, but the differences
-    /// are enough to count the averages below any value, and counting finds each average by its place.
-    Counted(Vec<f64>),
-}
-
-impl Averages {
-    fn of(differences: &[f64]) -> Averages {
-        if differences.len() > EXACT_MAX {
-            Averages::counted(differences)
-        } else {
-            Averages::listed(differences)
-        }
-    }
-
-    fn listed(differences: &[f64]) -> Averages {
-        let mut averages = Vec::with_capacity(differences.len() * (differences.len() + 1) / 2);
-        for (index, first) in differences.iter().enumerate() {
-            let seconds = &differences[..=index];
-            averages.extend(seconds.iter().map(|second| f64::midpoint(*first, *second)));
-        }
-        averages.sort_unstable_by(f64::total_cmp);
-        Averages::Listed(averages)
-    }
-
-    fn counted(differences: &[f64]) -> Averages {
-        let mut sorted = differences.to_vec();
-        sorted.sort_unstable_by(f64::total_cmp);
-        Averages::Counted(sorted)
-    }
-
-    fn len(&self) -> usize {
-        match self {
-            Averages::Listed(averages) => averages.len(),
-            Averages::Counted(sorted) => sorted.len() * (sorted.len() + 1) / 2,
-        }
-    }
-
-    /// The average at `place`, counted from zero.
-    fn nth(&self, place: usize) -> f64 {
-        match self {
-            Averages::Listed(averages) => averages[place],
-            Averages::Counted(sorted) => nth_average(sorted, place),
-        }
-    }
-}
-
-/// The average of two of `sorted` at `place` in ascending order: the smallest value that more than
-/// `place` averages do not exceed, found by halving the numbers that a float can be.
+/// The average of two of `sorted`, or of one with itself, at `place` in ascending order: the smallest value that more
+/// than `place` averages do not exceed, found by halving the numbers that a float can be. Ten thousand differences have
+/// fifty million averages, which nobody needs to list.
 fn nth_average(sorted: &[f64], place: usize) -> f64 {
     let (mut low, mut high) = (ordinal(sorted[0]), ordinal(sorted[sorted.len() - 1]));
     while low < high {
-        let middle = low + (high - low).div_euclid(2);
+        let middle = low + ((high - low) >> 1);
         if not_above(sorted, value(middle)) > place {
             high = middle;
         } else {
@@ -187,10 +133,15 @@ pub(crate) fn normal_tail(x: f64) -> f64 {
 
 /// The quantile of the standard normal distribution for `probability` above one half, by bisection of its tail.
 pub(super) fn normal_quantile(probability: f64) -> f64 {
-    let (mut low, mut high) = (0.0, 10.0);
-    for _ in 0..60 {
+    bisected(10.0, |x| normal_tail(x) > 1.0 - probability)
+}
+
+/// The least number from zero to `most` that is not too small, by halving.
+pub(super) fn bisected(most: f64, is_too_small: impl Fn(f64) -> bool) -> f64 {
+    let (mut low, mut high) = (0.0, most);
+    for _ in 0..100 {
         let middle = f64::midpoint(low, high);
-        if normal_tail(middle) > 1.0 - probability {
+        if is_too_small(middle) {
             low = middle;
         } else {
             high = middle;
@@ -239,7 +190,7 @@ mod tests {
         let mut random = masu_run::random::Random::new(8);
         for n in 1..30 {
             // Halves and repetitions, of both signs and zero: ties are the hard case.
-            let differences: Vec<f64> = (0..n)
+            let mut differences: Vec<f64> = (0..n)
                 .map(|_| f64::from(u8::try_from(random.below(9)).unwrap()) / 2.0 - 2.0)
                 .collect();
             let mut listed: Vec<f64> = (0..n)
@@ -247,11 +198,10 @@ mod tests {
                 .map(|(i, j)| f64::midpoint(differences[i], differences[j]))
                 .collect();
             listed.sort_by(f64::total_cmp);
-            for averages in [Averages::listed(&differences), Averages::counted(&differences)] {
-                let all = 0..averages.len();
-                let found: Vec<f64> = all.map(|place| averages.nth(place)).collect();
-                assert_eq!(found, listed);
-            }
+            differences.sort_by(f64::total_cmp);
+            let found: Vec<f64> =
+                (0..listed.len()).map(|place| nth_average(&differences, place)).collect();
+            assert_eq!(found, listed);
         }
     }
 

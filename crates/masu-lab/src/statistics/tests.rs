@@ -15,10 +15,15 @@ fn one_wild_run_decides_nothing() {
 }
 
 #[test]
-fn more_is_better_where_it_is_a_throughput() {
-    let more = ratio(&[(1.0, 2.0); 20], 1, TABLE);
-    assert_eq!(verdict(Measure::Throughput, more.as_ref(), 1, TABLE), Verdict::Faster);
-    assert_eq!(verdict(Measure::Wall, more.as_ref(), 1, TABLE), Verdict::Slower);
+fn an_interval_that_leaves_out_1_lies_on_a_side_and_of_a_throughput_more_is_better() {
+    let side =
+        |measure: Measure, interval| measure.side(&Ratio { estimate: 1.0, interval, pairs: 9 });
+    assert_eq!(side(Measure::Wall, Some((0.8, 0.99))), Side::Better);
+    assert_eq!(side(Measure::Wall, Some((1.01, 1.2))), Side::Worse);
+    assert_eq!(side(Measure::Throughput, Some((1.01, 1.2))), Side::Better);
+    assert_eq!(side(Measure::Throughput, Some((0.8, 0.99))), Side::Worse);
+    assert_eq!(side(Measure::Wall, Some((0.8, 1.0))), Side::Open);
+    assert_eq!(side(Measure::Wall, None), Side::Open);
 }
 
 #[test]
@@ -73,8 +78,24 @@ fn zeros_count_as_less_than_anything_and_never_leave_a_choice() {
 #[test]
 fn zeros_on_either_side_in_turn_are_no_proof_of_equality() {
     // Ups and downs without bound cancel out in the averages, and say nothing of the size of a difference.
-    let pairs: Vec<(f64, f64)> = [(0.0, 1.0), (1.0, 0.0)].repeat(50);
-    assert_eq!(ratio(&pairs, 1, TABLE), None);
+    for times in [1, 3, 50] {
+        let pairs: Vec<(f64, f64)> = [(0.0, 1.0), (1.0, 0.0)].repeat(times);
+        assert_eq!(ratio(&pairs, 1, TABLE), None);
+    }
+}
+
+#[test]
+fn ups_and_downs_of_one_size_cancel_out() {
+    // Where an end of the interval is an up beside a down, it is 1, whichever numbers they came from.
+    for (least, most) in [(42.0, 43.0), (47.0, 48.0), (55.0, 56.0), (100.0, 101.0)] {
+        let mut pairs = vec![(most, least); 13];
+        pairs.extend([(least, most); 4]);
+        pairs.extend([(least, least); 3]);
+        let down = ratio(&pairs, 1, TABLE).unwrap();
+        assert_eq!(down.interval.unwrap().1, 1.0, "{least} {most}");
+        pairs.iter_mut().for_each(|(reference, value)| std::mem::swap(reference, value));
+        assert_eq!(ratio(&pairs, 1, TABLE).unwrap().interval.unwrap().0, 1.0, "{least} {most}");
+    }
 }
 
 #[test]

@@ -122,26 +122,7 @@ pub struct Decision {
     pub conditions: Vec<(Condition, Option<Ratio>, Held)>,
 }
 
-/// The decision on `criterion` by the figures of `summary`.
-///
-/// ```
-/// use masu_lab::Run;
-/// use masu_lab::statistics::{Look, Measure};
-/// use masu_lab::summary::{Held, decide, summarize};
-///
-/// let labels = ["system".to_owned(), "masu".to_owned()];
-/// let run = |round, variant, wall_s| {
-///     let mut run = Run::default();
-///     (run.round, run.variant, run.wall_s) = (Some(round), variant, wall_s);
-///     run
-/// };
-/// let runs: Vec<Run> = (0..10).flat_map(|round| [run(round, 0, 1.0), run(round, 1, 0.9)]).collect();
-/// let summary = summarize(&labels, Measure::Wall, Look::ONLY, &runs);
-/// let held = |text: &str| decide(&summary, &text.parse().unwrap()).holds;
-/// assert_eq!(held("masu if wall <= 0.95"), Held::Yes);
-/// assert_eq!(held("masu if wall <= 0.85"), Held::No);
-/// assert_eq!(held("jemalloc if wall <= 0.85"), Held::Unknown);
-/// ```
+/// The decision on `criterion` by the figures of `summary`; `gate` has an example of one.
 pub fn decide(summary: &Summary, criterion: &Criterion) -> Decision {
     let row = summary.rows.iter().skip(1).find(|row| row.variant == criterion.variant);
     let has_verdict = row.is_some_and(|row| {

@@ -64,9 +64,8 @@ pub(super) fn cpu_beside(rows: &[Row], primary: Measure, valid: &[&Run]) -> Opti
         return None;
     }
     let of = |row: &Row| {
-        let ratio = row.estimate(Measure::Cpu)?.ratio?;
-        let (low, high) = ratio.interval?;
-        Some(format!("`{}` ×{:.3} ({low:.3}–{high:.3})", row.variant, ratio.estimate))
+        let ratio = row.estimate(Measure::Cpu)?.ratio.filter(|ratio| ratio.interval.is_some())?;
+        Some(format!("`{}` {}", row.variant, ratio.written()))
     };
     let ratios: Vec<String> = rows.iter().skip(1).filter_map(of).collect();
     let beside = if ratios.is_empty() {

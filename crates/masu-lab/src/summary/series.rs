@@ -34,6 +34,7 @@ const GAP_MIN: f64 = 0.02;
 /// The primary measure of one variant's valid runs, in the order in which they were made.
 pub(super) struct Series<'a> {
     label: &'a str,
+    primary: Measure,
     runs: Vec<(&'a Run, f64)>,
     median: f64,
 }
@@ -45,7 +46,7 @@ impl<'a> Series<'a> {
             runs.iter().filter_map(|run| Some((*run, primary.of(run)?))).collect();
         let values: Vec<f64> = runs.iter().map(|(_, value)| *value).collect();
         let median = statistics::median(&values).filter(|median| *median > 0.0)?;
-        (runs.len() >= RUNS_MIN).then_some(Series { label, runs, median })
+        (runs.len() >= RUNS_MIN).then_some(Series { label, primary, runs, median })
     }
 
     fn relative(&self) -> Vec<f64> {
@@ -161,7 +162,7 @@ fn two_speeds(series: &Series) -> Option<String> {
         share(low),
         center(&relative[split..]),
         share(high),
-        cause_of_two_speeds(low, high),
+        cause_of_two_speeds(series.primary, low, high),
     ))
 }
 
@@ -185,7 +186,13 @@ fn widest_gap(values: &[f64]) -> Option<usize> {
 }
 
 /// The difference between the two clusters besides time, and its likely cause.
-fn cause_of_two_speeds(low: &[(&Run, f64)], high: &[(&Run, f64)]) -> String {
+fn cause_of_two_speeds(primary: Measure, low: &[(&Run, f64)], high: &[(&Run, f64)]) -> String {
+    use Measure::{MajorFaults, MinorFaults, PeakRss, Switches};
+    if matches!(primary, PeakRss | MinorFaults | MajorFaults | Switches) {
+        return "it is no time, so look for what differs between the runs (addresses, threads that meet, huge \
+                pages granted now and then) rather than at the machine"
+            .to_owned();
+    }
     let faults = |part: &[(&Run, f64)]| {
         let faults: Vec<f64> = part.iter().map(|(run, _)| run.minor_faults as f64).collect();
         statistics::median(&faults).unwrap_or_default()

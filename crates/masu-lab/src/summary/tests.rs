@@ -75,12 +75,15 @@ fn a_variant_that_always_crashes_does_not_set_the_standard() {
 fn a_variant_that_always_fails_gets_no_verdict() {
     let summary = summary(|run| {
         if run.variant == 1 {
-            run.ending = Ending::OutOfMemory { process: "p (1)".to_owned(), bytes: 1 << 30 };
+            let round = run.round.unwrap();
+            let process = format!("p ({round})");
+            run.ending = Ending::OutOfMemory { process, bytes: (1 << 30) + round as u64 };
         }
     });
     assert_eq!(summary.rows[1].verdict, Verdict::RunsFailed { failed: 10, of: 10 });
     assert_eq!(summary.rows[1].estimates[0].median, None);
     assert!(warned(&summary, "(10 runs)") && warned(&summary, "more memory"));
+    assert_eq!(summary.warnings.len(), 1, "{:?}", summary.warnings);
 }
 
 #[test]
@@ -95,7 +98,7 @@ fn where_slow_runs_are_cut_short_the_fast_ones_give_no_verdict() {
         assert_eq!(hangs.rows[1].verdict, Verdict::RunsFailed { failed: 4, of: 10 });
         let Gate::Undecided(undecided) = gate(&hangs, 5.0) else { panic!("passed: {hangs:?}") };
         assert_eq!(undecided[0].could_have_seen, None);
-        assert_eq!(undecided[0].ratio.unwrap().interval, None);
+        assert_eq!(hangs.rows[1].estimates[0].ratio.unwrap().interval, None);
     }
     // A round that was stopped in the middle is no failure.
     let stopped = summary(|run| {
@@ -148,6 +151,11 @@ fn a_measure_that_is_often_zero_has_no_ratio_and_says_so() {
     let summary = summarize(&labels, Measure::MajorFaults, Look::ONLY, &runs);
     assert_eq!(summary.rows[1].estimate(Measure::MajorFaults).unwrap().ratio, None);
     assert!(warned(&summary, "zero in 20 of 30 rounds"), "{:?}", summary.warnings);
+    // More runs would not give a verdict, and no page may ask for them.
+    let said = crate::report::verdict(&summary.rows[1], Measure::MajorFaults);
+    assert_eq!(said, "no verdict: there is no ratio; below it says why");
+    let without = summarize(&labels, Measure::LatencyP99, Look::ONLY, &runs);
+    assert!(warned(&without, "no run that counts has a value of `latency_p99`"), "{without:?}");
 }
 
 #[test]

@@ -49,7 +49,7 @@ fn endings(labels: &[String], runs: &[Run], valid: &[&Run]) -> Vec<String> {
             continue;
         }
         let same = |(first, _): &&mut (&Run, usize)| {
-            first.variant == run.variant && first.ending == run.ending
+            first.variant == run.variant && is_alike(&first.ending, &run.ending)
         };
         match known.iter_mut().find(same) {
             Some((_, times)) => *times += 1,
@@ -69,6 +69,12 @@ fn endings(labels: &[String], runs: &[Run], valid: &[&Run]) -> Vec<String> {
         if times == 1 { text } else { format!("{text} ({times} runs)") }
     };
     known.into_iter().map(line).collect()
+}
+
+/// Whether two endings are one to a reader: each run over the memory limit has another process and other bytes.
+fn is_alike(one: &Ending, other: &Ending) -> bool {
+    let is_over = |ending: &Ending| matches!(ending, Ending::OutOfMemory { .. });
+    one == other || is_over(one) && is_over(other)
 }
 
 fn advice(ending: &Ending) -> &'static str {

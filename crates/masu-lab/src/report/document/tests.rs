@@ -1,19 +1,13 @@
 //! Tests that results files become documents, even if they were cut off, and that other files are refused.
 
-use std::fs;
-
-use tempfile::{NamedTempFile, TempPath};
-
 use super::*;
 use crate::report::fixtures;
 use crate::results::Record;
 
-fn file(records: &[Record]) -> TempPath {
+fn file(records: &[Record]) -> Content {
     let lines: Vec<String> =
         records.iter().map(|record| serde_json::to_string(record).unwrap() + "\n").collect();
-    let path = NamedTempFile::new().unwrap().into_temp_path();
-    fs::write(&path, lines.concat()).unwrap();
-    path
+    (format!("{}.jsonl", records.len()).into(), lines.concat().into_bytes())
 }
 
 /// The records of a made-up comparison, its summary last.
@@ -29,10 +23,10 @@ fn records() -> Vec<Record> {
 #[test]
 fn what_was_cut_off_is_summarized_from_its_runs() {
     let mut records = records();
-    let whole = Source::read(&file(&records)).unwrap();
+    let whole = Source::of(&file(&records)).unwrap();
     assert_eq!(whole.tables[0].extent, Extent::Whole);
     records.pop();
-    let cut = Source::read(&file(&records)).unwrap();
+    let cut = Source::of(&file(&records)).unwrap();
     assert_eq!(cut.tables[0].extent, Extent::CutOff);
     assert_eq!(cut.tables[0].summary, whole.tables[0].summary);
     assert!(cut.tables[0].shortfall(&cut.header).unwrap().1.contains("60 of 60 runs"));
@@ -45,13 +39,13 @@ fn what_has_fewer_rounds_than_were_asked_for_was_stopped() {
     for (name, runs) in [("a run", 1), ("a round", 3)] {
         let mut fewer = records.clone();
         fewer.drain(fewer.len() - 1 - runs..fewer.len() - 1);
-        let stopped = Source::read(&file(&fewer)).unwrap();
+        let stopped = Source::of(&file(&fewer)).unwrap();
         assert_eq!(stopped.tables[0].extent, Extent::Stopped, "{name}");
     }
     let Record::Header(header) = &mut records[0] else { unreachable!("it stands first") };
     header.rounds = Rounds::Budget { seconds: 60.0, precision: 0.01 };
     records.drain(records.len() - 4..records.len() - 1);
-    let budget = Source::read(&file(&records)).unwrap();
+    let budget = Source::of(&file(&records)).unwrap();
     assert_eq!(budget.tables[0].extent, Extent::Whole, "a budget ends after any round");
 }
 
@@ -68,8 +62,7 @@ fn absurd_rounds_are_shown_and_do_no_harm() {
             run.round = Some(usize::MAX);
         }
     }
-    let file = file(&records);
-    let document = Document::read(std::slice::from_ref(&file.to_path_buf())).unwrap();
+    let document = Document::of(&[file(&records)]).unwrap();
     for format in crate::report::Format::ALL {
         assert!(!crate::report::render(&document, format).is_empty());
     }
@@ -81,18 +74,17 @@ fn one_comparison_counts_once_and_its_longer_file_is_taken() {
     let whole = file(&records);
     records.truncate(30);
     let cut = file(&records);
-    let document = Document::read(&[&cut, &whole, &whole].map(|path| path.to_path_buf())).unwrap();
+    let document = Document::of(&[cut, whole.clone(), whole]).unwrap();
     assert_eq!(document.sources.len(), 1);
     assert_eq!(document.sources[0].tables[0].extent, Extent::Whole);
     assert_eq!(document.notes.len(), 2);
-    let shorter = format!("{} holds the same", cut.display());
-    assert!(document.notes[0].contains(&shorter), "{}", document.notes[0]);
-    assert!(Document::read(&[]).unwrap_err().to_string().contains("no results file given"));
+    assert!(document.notes[0].contains("30.jsonl holds the same"), "{}", document.notes[0]);
+    assert!(Document::of(&[]).unwrap_err().to_string().contains("no results file given"));
 }
 
 #[test]
 fn what_holds_no_case_or_a_second_header_is_refused() {
-    let refusal = |records: &[Record]| Source::read(&file(records)).unwrap_err().to_string();
+    let refusal = |records: &[Record]| Source::of(&file(records)).unwrap_err().to_string();
     let none = refusal(&[Record::Header(fixtures::header(Vec::new()))]);
     assert!(none.contains("names no case"), "{none}");
     let mut two = records();

@@ -16,7 +16,8 @@ const TICKS: f64 = 6.0;
 impl Axis {
     /// A linear axis: equal differences are equal distances. Values from `low` to `high` lie from `from` to `to`.
     pub(super) fn linear(low: f64, high: f64, from: f64, to: f64) -> Axis {
-        let high = if high > low { high } else { low + low.abs().max(1e-9) * 0.1 };
+        let empty = if low == 0.0 { 1.0 } else { low.abs() * 0.1 };
+        let high = if high > low { high } else { low + empty };
         Axis { low, high, from, to, is_logarithmic: false, unit: 1.0 }
     }
 
@@ -61,8 +62,24 @@ impl Axis {
         self.high
     }
 
+    /// The ticks with their names. Names with too few digits for the steps stand at the roundest ticks alone.
+    pub(super) fn named(&self, name: impl Fn(f64) -> String) -> Vec<(f64, String)> {
+        let digits = |tick: f64| format!("{:.12}", tick / self.unit).trim_end_matches('0').len();
+        let zero = name(0.0);
+        let mut named: Vec<(f64, String)> = Vec::new();
+        for tick in self.ticks() {
+            let name = Some(name(tick)).filter(|name| *name != zero).unwrap_or("0".to_owned());
+            match named.last_mut().filter(|(_, last)| *last == name) {
+                Some((kept, _)) if digits(tick) < digits(*kept) => *kept = tick,
+                Some(_) => {}
+                None => named.push((tick, name)),
+            }
+        }
+        named
+    }
+
     /// Round values within the axis, few enough to be labelled.
-    pub(super) fn ticks(&self) -> Vec<f64> {
+    fn ticks(&self) -> Vec<f64> {
         if self.is_logarithmic && self.high / self.low > 6.0 {
             self.decades()
         } else {
@@ -138,6 +155,23 @@ mod tests {
         let axis = Axis::linear(0.0, 1.1 * 1024.0 * mebibyte, 0.0, 1.0).of_bytes();
         let ticks: Vec<f64> = axis.ticks().iter().map(|tick| tick / mebibyte).collect();
         assert_eq!(ticks, [0.0, 200.0, 400.0, 600.0, 800.0, 1000.0]);
+    }
+
+    #[test]
+    fn no_name_stands_at_two_ticks() {
+        use masu_run::quantity::{count, seconds};
+        type Case = (f64, f64, fn(f64) -> String, &'static [(f64, &'static str)]);
+        let cases: [Case; 4] = [
+            (33.06, 33.21, |value| format!("{value:.1}"), &[(33.1, "33.1"), (33.2, "33.2")]),
+            (0.0, 2.0, count, &[(0.0, "0"), (1.0, "1"), (2.0, "2")]),
+            (1.2031, 1.2034, seconds, &[(1.2031, "1.20 s")]),
+            (0.0, 0.0, count, &[(0.0, "0"), (1.0, "1")]),
+        ];
+        for (low, high, name, expected) in cases {
+            let named = Axis::linear(low, high, 0.0, 1.0).named(name);
+            let rounded = named.iter().map(|(tick, name)| ((tick * 1e4).round() / 1e4, &**name));
+            assert_eq!(rounded.collect::<Vec<_>>(), expected);
+        }
     }
 
     #[test]

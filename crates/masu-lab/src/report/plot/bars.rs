@@ -68,7 +68,7 @@ mod tests {
         let rects = tree.descendants().filter(|it| it.tag_name().name() == "rect").count();
         assert_eq!(rects, 2);
         assert!(text.contains("3 calls") && text.contains("not measured"), "{text}");
-        assert!(text.contains("b &amp; c"));
+        assert!(text.contains("b &#38; c"));
         let memory = [Bar { label: "e".to_owned(), value: Some(1.4 * 1024_f64.powi(3)) }];
         let text = bars_of_bytes("z", "memory", &memory);
         assert!(text.contains(">1.40 GiB<") && text.contains(">512 MiB<"), "{text}");

@@ -68,7 +68,7 @@ fn axis(values: &[f64], from: f64, to: f64) -> Option<Axis> {
     let low = values.iter().copied().min_by(f64::total_cmp)?;
     let high = values.iter().copied().max_by(f64::total_cmp)?;
     // An empty range would make the last digit's noise look like a spread.
-    let air = ((high - low) * 0.04).max(high.abs() * 0.002).max(1e-9);
+    let air = ((high - low) * 0.04).max(high.abs() * 0.002);
     Some(Axis::linear((low - air).max(0.0), high + air, from, to))
 }
 
@@ -92,12 +92,11 @@ fn swarm(values: &[f64], axis: &Axis, middle: f64) -> Vec<Point> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::plot::float;
 
     #[test]
     fn dots_do_not_hide_each_other_while_there_is_room() {
         let axis = Axis::linear(0.0, 100.0, 0.0, 100.0);
-        let values: Vec<f64> = (0..40).map(|index| float(index / 8) * 20.0 + 1.0).collect();
+        let values: Vec<f64> = (0..40).map(|index| (index / 8) as f64 * 20.0 + 1.0).collect();
         let points = swarm(&values, &axis, 50.0);
         assert_eq!(points.len(), 40);
         for (index, one) in points.iter().enumerate() {

@@ -6,8 +6,8 @@
 use super::axis::Axis;
 use super::{NOTES, Rows, Screen};
 use crate::Measure;
-use crate::report::measure::{self, Side};
-use crate::statistics::Ratio;
+use crate::report::measure;
+use crate::statistics::{Ratio, Side};
 use masu_run::quantity;
 
 #[derive(Debug, Clone)]
@@ -45,7 +45,7 @@ pub(in crate::report) fn intervals(
             places.figure(&mut svg, index, (12.0, y + 4.0), 0, ("figure dim", row.instead));
             continue;
         };
-        let class = class(measure::side(of, ratio));
+        let class = class(of.side(ratio));
         if let Some((low, high)) = ratio.interval {
             bar(&mut svg, &axis, (low, high), y, class);
         }
@@ -112,6 +112,9 @@ fn axis(rows: &[Interval], screen: Screen) -> Axis {
 
 /// A tick without zeros at its end: `0.95`, `1`, `20`.
 fn trimmed(tick: f64) -> String {
-    let text = format!("{tick:.4}");
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    let text = quantity::ratio(tick);
+    match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => text,
+    }
 }

@@ -3,9 +3,9 @@
 //! Names that would overlap are moved apart, in the order of the lines' ends, and a thin line leads from each to its
 //! end: no legend is needed.
 
+use super::WIDTH;
 use super::axis::Axis;
 use super::svg::{Point, Svg};
-use super::{WIDTH, float};
 
 #[derive(Debug, Clone)]
 pub struct Chart<'a> {
@@ -42,16 +42,16 @@ const NAME: usize = 30;
 /// The plot; the axis of the figures is logarithmic if they span a wide range. `id` must be unique in a page.
 pub fn lines(id: &str, chart: &Chart<'_>) -> String {
     // Every name has a place, however many names there are.
-    let bottom = TOP + HEIGHT.max(APART * float(chart.lines.len()));
+    let bottom = TOP + HEIGHT.max(APART * chart.lines.len() as f64);
     let mut svg = Svg::new(WIDTH, bottom + BELOW);
     let axis = axis(chart.lines, bottom);
-    for tick in axis.ticks() {
+    for (tick, name) in axis.named(chart.unit) {
         let y = axis.at(tick);
         svg.line((LEFT, y), (RIGHT, y), "grid");
-        svg.text(LEFT - 8.0, y + 4.0, "tick", "end", &(chart.unit)(tick));
+        svg.text(LEFT - 8.0, y + 4.0, "tick", "end", &name);
     }
-    let step = (RIGHT - LEFT - 40.0) / float(chart.ticks.len().saturating_sub(1).max(1));
-    let x = |index: usize| LEFT + 20.0 + step * float(index);
+    let step = (RIGHT - LEFT - 40.0) / chart.ticks.len().saturating_sub(1).max(1) as f64;
+    let x = |index: usize| LEFT + 20.0 + step * index as f64;
     for (index, tick) in chart.ticks.iter().enumerate() {
         svg.line((x(index), bottom), (x(index), bottom + 4.0), "axis");
         svg.text(x(index), bottom + 18.0, "tick", "middle", tick);

@@ -44,12 +44,12 @@ pub(in crate::report) fn memory(
     let across = Axis::linear(0.0, time, screen.left() + 6.0, screen.right() - 10.0);
     rows.axis(&mut svg, &across, quantity::seconds);
     let curve = |run: &Run, up: &Axis| -> Vec<Point> {
-        let place = |(seconds, bytes): &(f64, u64)| (across.at(*seconds), up.at(float(*bytes)));
+        let place = |(seconds, bytes): &(f64, u64)| (across.at(*seconds), up.at(*bytes as f64));
         run.rss_over_time.iter().map(place).collect()
     };
     for (variant, run) in curves.iter().enumerate() {
         let (top, bottom) = (rows.top(variant) + 8.0, rows.top(variant) + rows.height - 4.0);
-        let up = Axis::linear(0.0, float(most), bottom, top);
+        let up = Axis::linear(0.0, most as f64, bottom, top);
         svg.line((screen.left(), bottom), (screen.right() - 4.0, bottom), "grid");
         let Some(run) = run else {
             rows.figure(&mut svg, variant, (12.0, bottom - 24.0), 0, ("figure dim", "not sampled"));
@@ -64,7 +64,7 @@ pub(in crate::report) fn memory(
             svg.polyline(&curve(reference, &up), "reference");
         }
         svg.polyline(&line, "curve");
-        let text = format!("peak {}", quantity::bytes(float(largest(run))));
+        let text = format!("peak {}", quantity::bytes(largest(run) as f64));
         rows.figure(&mut svg, variant, (12.0, bottom - 32.0), 1, ("figure", &text));
         let text = format!("mean {}", quantity::bytes(mean(run)));
         rows.figure(&mut svg, variant, (12.0, bottom - 16.0), 0, ("figure dim", &text));
@@ -85,14 +85,10 @@ pub(in crate::report) fn largest(run: &Run) -> u64 {
 pub(in crate::report) fn mean(run: &Run) -> f64 {
     let steps = || run.rss_over_time.windows(2);
     let area: f64 = steps()
-        .map(|pair| (pair[1].0 - pair[0].0) * (float(pair[0].1) + float(pair[1].1)) / 2.0)
+        .map(|pair| (pair[1].0 - pair[0].0) * (pair[0].1 as f64 + pair[1].1 as f64) / 2.0)
         .sum();
     let time: f64 = steps().map(|pair| pair[1].0 - pair[0].0).sum();
-    if time > 0.0 { area / time } else { float(largest(run)) }
-}
-
-fn float(bytes: u64) -> f64 {
-    bytes as f64
+    if time > 0.0 { area / time } else { largest(run) as f64 }
 }
 
 #[cfg(test)]

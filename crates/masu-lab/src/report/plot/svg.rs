@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use askama::filters::{Html, escape};
+
 use crate::page::visible;
 
 #[derive(Debug)]
@@ -120,18 +122,7 @@ fn short(value: f64) -> String {
 
 /// `text` as it may stand in an element or an attribute.
 fn escaped(text: &str) -> String {
-    let mut safe = String::with_capacity(text.len());
-    for c in visible(text).chars() {
-        match c {
-            '<' => safe.push_str("&lt;"),
-            '>' => safe.push_str("&gt;"),
-            '&' => safe.push_str("&amp;"),
-            '"' => safe.push_str("&quot;"),
-            '\'' => safe.push_str("&#39;"),
-            _ => safe.push(c),
-        }
-    }
-    safe
+    escape(visible(text), Html).map_or_else(|never| match never {}, |safe| safe.to_string())
 }
 
 #[cfg(test)]

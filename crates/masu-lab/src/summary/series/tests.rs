@@ -124,6 +124,10 @@ fn two_speeds_are_named_with_centres_shares_and_their_likely_cause() {
         }
     });
     assert!(only(&huge, "two speeds: ").contains("400 and 25000"), "{huge:?}");
+    let mut runs = Comparison::of(&[1.0; 5]).runs(&mut Machine::new(Noise::Normal(0.01), 1), 30);
+    runs.iter_mut().for_each(|run| run.minor_faults = 42 + u64::from(slow(run)));
+    let counted = summary_of(5, Measure::MinorFaults, Look::ONLY, &runs).warnings;
+    assert!(only(&counted, "two speeds: ").contains("it is no time"), "{counted:?}");
 }
 
 #[test]
