@@ -326,12 +326,10 @@ pub(crate) unsafe fn resize(block: NonNull<u8>, size: usize) -> Result<*mut u8, 
 pub(crate) unsafe fn resize_layout(block: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
     let Some(start) = NonNull::new(block) else { return ptr::null_mut() };
     let expected = Expected { size: Some(layout.size()), align: layout.align() };
-    // SAFETY: The caller's condition.
-    let new = unsafe { resize_expected(start, new_size, expected, layout.align(), Call::Dealloc) };
-    if new.is_null() {
-        reclaim::out_of_memory();
-    }
-    new
+    // SAFETY: The caller's condition: until the resize succeeds, the block is intact.
+    let resize =
+        || unsafe { resize_expected(start, new_size, expected, layout.align(), Call::Dealloc) };
+    reclaim::or_retry(new_size, resize)
 }
 
 /// # Safety
