@@ -311,7 +311,7 @@ pub(crate) unsafe fn usable_size(block: NonNull<u8>) -> Result<usize, Foreign> {
 pub(crate) unsafe fn resize(block: NonNull<u8>, size: usize) -> Result<*mut u8, Foreign> {
     if code_of(block.addr().get()) == HEAP {
         // SAFETY: The class map says that the block is a heap's; the rest is the caller's condition.
-        return Ok(unsafe { heap::resize(block, size) });
+        return Ok(unsafe { heap::resize(block, size, MIN_ALIGN) });
     }
     // SAFETY: The caller's condition.
     Ok(unsafe { resize_expected(block, size, Expected::ANY, MIN_ALIGN, Call::Realloc) })
