@@ -64,6 +64,19 @@ static FOREIGN: AtomicPtr<Foreign> = AtomicPtr::new(ptr::null_mut());
 
 /// Sets the functions for pointers that masu did not hand out. Without them a foreign pointer ends the program with a
 /// message.
+///
+/// ```
+/// # use masu::c::Foreign;
+/// # unsafe extern "C" fn free(_: *mut u8) {}
+/// # unsafe extern "C" fn realloc(_: *mut u8, _: usize) -> *mut u8 {
+/// #     std::ptr::null_mut()
+/// # }
+/// # unsafe extern "C" fn usable_size(_: *mut u8) -> usize {
+/// #     0
+/// # }
+/// static OTHER: Foreign = Foreign { free, realloc, usable_size };
+/// masu::c::set_foreign(&OTHER);
+/// ```
 pub fn set_foreign(foreign: &'static Foreign) {
     // ORDERING: Release publishes the structure behind the reference; it pairs with the Acquire below.
     FOREIGN.store(ptr::from_ref(foreign).cast_mut(), Ordering::Release);

@@ -13,6 +13,14 @@ use crate::threads::cache::heap_cache::HeapCache;
 use crate::threads::thread;
 
 /// An opaque heap.
+///
+/// ```
+/// use masu::c::heap;
+/// use std::ptr::NonNull;
+///
+/// let heap = NonNull::new(heap::new()).expect("there is memory");
+/// unsafe { heap::destroy(heap) };
+/// ```
 #[derive(Debug)]
 #[repr(C)]
 pub struct CHeap {
@@ -36,8 +44,7 @@ unsafe fn owner_of(heap: NonNull<CHeap>) -> &'static Owner {
 /// use std::ptr::NonNull;
 ///
 /// let heap = NonNull::new(heap::new()).expect("there is memory");
-/// let _block = unsafe { heap::malloc(heap, 100) };
-/// unsafe { heap::destroy(heap) }; // and the block with it
+/// unsafe { heap::destroy(heap) };
 /// ```
 #[must_use]
 pub fn new() -> *mut CHeap {
@@ -48,6 +55,14 @@ pub fn new() -> *mut CHeap {
 }
 
 /// Destroys a heap and frees all its blocks.
+///
+/// ```
+/// # use masu::c::heap;
+/// # use std::ptr::NonNull;
+/// let heap = NonNull::new(heap::new()).expect("there is memory");
+/// let _block = unsafe { heap::malloc(heap, 100) };
+/// unsafe { heap::destroy(heap) }; // and the block with it
+/// ```
 ///
 /// # Safety
 ///
@@ -209,6 +224,15 @@ pub fn of(block: *mut u8) -> *mut CHeap {
 }
 
 /// The statistics of a heap now.
+///
+/// ```
+/// # use masu::c::heap;
+/// # use std::ptr::NonNull;
+/// let heap = NonNull::new(heap::new()).expect("there is memory");
+/// let _block = unsafe { heap::malloc(heap, 100) };
+/// assert_eq!(unsafe { heap::statistics(heap) }.live_blocks, 1);
+/// # unsafe { heap::destroy(heap) };
+/// ```
 ///
 /// # Safety
 ///
