@@ -11,87 +11,48 @@ use alloc_core::c;
 use crate::libc::{self, EINVAL, File};
 use crate::masu::statistics::masu_statistics_text_to;
 
-/// The result of `mallinfo2(3)`; the field names are glibc's, which counts bytes unless noted.
+/// glibc's `struct mallinfo2` of sizes, and its `struct mallinfo` of numbers that may be too small for them.
 #[repr(C)]
-pub struct MallInfo2 {
-    /// Bytes of the heap: in use and free, blocks of their own mapping left out.
-    arena: usize,
-    /// Free ranges, a count.
-    ordblks: usize,
-    /// Free small blocks, a count.
-    smblks: usize,
-    /// Blocks of their own mapping, a count.
-    hblks: usize,
-    /// Bytes in blocks of their own mapping.
-    hblkhd: usize,
-    /// Always 0, in glibc too.
-    usmblks: usize,
-    /// Bytes in free small blocks.
-    fsmblks: usize,
-    /// Bytes in use, blocks of their own mapping left out.
-    uordblks: usize,
-    /// Free bytes in the heap.
-    fordblks: usize,
-    /// The most bytes that `malloc_trim` could return.
-    keepcost: usize,
-}
-
-/// The result of `mallinfo(3)`: as [`MallInfo2`], each field at most `INT_MAX`.
-#[repr(C)]
-pub struct MallInfo {
-    arena: c_int,
-    ordblks: c_int,
-    smblks: c_int,
-    hblks: c_int,
-    hblkhd: c_int,
-    usmblks: c_int,
-    fsmblks: c_int,
-    uordblks: c_int,
-    fordblks: c_int,
-    keepcost: c_int,
-}
+pub struct MallInfo<Number>([Number; 10]);
 
 /// `mallinfo2(3)`: the allocator's numbers now, in bytes and counts.
 #[unsafe(no_mangle)]
-pub extern "C" fn mallinfo2() -> MallInfo2 {
+pub extern "C" fn mallinfo2() -> MallInfo<usize> {
     let now = c::statistics();
     let in_use = now.live_bytes.saturating_sub(now.large_bytes);
-    MallInfo2 {
-        arena: in_use + now.free_bytes,
-        ordblks: 0,
-        smblks: now.cached_blocks,
-        hblks: now.large_blocks,
-        hblkhd: now.large_bytes,
-        usmblks: 0,
-        fsmblks: now.cached_bytes,
-        uordblks: in_use,
-        fordblks: now.free_bytes,
-        keepcost: now.free_bytes,
-    }
+    // COUPLING: the order of the fields in <malloc.h>.
+    MallInfo([
+        // `arena`: bytes of the heap, in use and free, blocks of their own mapping left out.
+        in_use + now.free_bytes,
+        // `ordblks`: free ranges, a count.
+        0,
+        // `smblks`: free small blocks, a count.
+        now.cached_blocks,
+        // `hblks` and `hblkhd`: blocks of their own mapping, a count, and their bytes.
+        now.large_blocks,
+        now.large_bytes,
+        // `usmblks`: always 0, in glibc too.
+        0,
+        // `fsmblks`: bytes in free small blocks.
+        now.cached_bytes,
+        // `uordblks`: bytes in use, blocks of their own mapping left out.
+        in_use,
+        // `fordblks`: free bytes in the heap.
+        now.free_bytes,
+        // `keepcost`: the most bytes that `malloc_trim` could return.
+        now.free_bytes,
+    ])
 }
 
 /// `mallinfo(3)`: as [`mallinfo2`], with fields that stop at `INT_MAX` (glibc's wrap around).
 #[unsafe(no_mangle)]
-pub extern "C" fn mallinfo() -> MallInfo {
-    let wide = mallinfo2();
-    let narrow = |count: usize| c_int::try_from(count).unwrap_or(c_int::MAX);
-    MallInfo {
-        arena: narrow(wide.arena),
-        ordblks: narrow(wide.ordblks),
-        smblks: narrow(wide.smblks),
-        hblks: narrow(wide.hblks),
-        hblkhd: narrow(wide.hblkhd),
-        usmblks: narrow(wide.usmblks),
-        fsmblks: narrow(wide.fsmblks),
-        uordblks: narrow(wide.uordblks),
-        fordblks: narrow(wide.fordblks),
-        keepcost: narrow(wide.keepcost),
-    }
+pub extern "C" fn mallinfo() -> MallInfo<c_int> {
+    MallInfo(mallinfo2().0.map(|number| c_int::try_from(number).unwrap_or(c_int::MAX)))
 }
 
 /// A second name of [`mallinfo`].
 #[unsafe(no_mangle)]
-pub extern "C" fn __libc_mallinfo() -> MallInfo {
+pub extern "C" fn __libc_mallinfo() -> MallInfo<c_int> {
     mallinfo()
 }
 
@@ -160,7 +121,3 @@ pub unsafe extern "C" fn malloc_info(options: c_int, stream: *mut File) -> c_int
     };
     if printed < 0 { -1 } else { 0 }
 }
-
-// COUPLING: glibc's `struct mallinfo` and `struct mallinfo2` in <malloc.h>.
-const _: () = assert!(size_of::<MallInfo>() == 10 * size_of::<c_int>());
-const _: () = assert!(size_of::<MallInfo2>() == 10 * size_of::<usize>());

@@ -24,7 +24,6 @@
 
 use crate::diagnostics::sampling;
 pub use crate::diagnostics::sampling::{INTERVAL_BYTES, Refusal, own_bytes, stop, write};
-use crate::settings;
 use crate::threads::{cache, thread};
 
 /// Starts an empty profile: one byte in `interval_bytes` is sampled on average, and with it its block. `None` takes the
@@ -66,16 +65,4 @@ pub fn start(interval_bytes: Option<usize>) -> Result<(), Refusal> {
 #[must_use]
 pub fn interval() -> Option<usize> {
     sampling::current().map(|(interval, _)| interval)
-}
-
-/// Whether to report live blocks at exit (`MASU_PROFILE_LEAKS`), for a profile that `MASU_PROFILE` started.
-///
-/// ```
-/// if masu::profile::reports_leaks() {
-///     println!("live blocks are reported at exit");
-/// }
-/// ```
-#[must_use]
-pub fn reports_leaks() -> bool {
-    settings::profile_leaks()
 }

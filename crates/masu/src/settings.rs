@@ -14,7 +14,7 @@
 #[macro_use]
 mod table;
 mod constructor;
-mod line;
+pub(crate) mod line;
 mod rule;
 mod variables;
 

@@ -193,7 +193,7 @@ pub unsafe fn realloc(heap: NonNull<CHeap>, block: *mut u8, size: usize) -> *mut
     // SAFETY: The caller's condition.
     if ptr::eq(unsafe { heap::owner_of_block(old) }, owner) {
         // SAFETY: The block is a heap's, and the caller's condition.
-        return or_retry(size, || unsafe { heap::resize(old, size) });
+        return or_retry(size, || unsafe { heap::resize(old, size, MIN_ALIGN) });
     }
     // SAFETY: The caller's condition.
     let old_size = unsafe { super::usable_size(block) };

@@ -322,7 +322,7 @@ pub(crate) unsafe fn resize(block: NonNull<u8>, size: usize) -> Result<*mut u8, 
     let old_size = match what {
         Pointer::Foreign => return Err(Foreign),
         // SAFETY: The block is a heap's; the rest is the caller's condition.
-        Pointer::Heap => return Ok(unsafe { heap::resize(block, size) }),
+        Pointer::Heap => return Ok(unsafe { heap::resize(block, size, MIN_ALIGN) }),
         Pointer::Large(first) if size > LARGEST_ALWAYS_SMALL => {
             // SAFETY: The block is large; the rest is the caller's condition.
             return Ok(unsafe { resize_large(first, size) });

@@ -224,7 +224,7 @@ impl Heap {
         if by_table == (false, false) {
             self.expect(block, Fault::UsedFreed);
             // SAFETY: The caller's condition.
-            let resize = || unsafe { blocks::resize_aligned(block, new_size, align) };
+            let resize = || unsafe { resize(block, new_size, align) };
             return NonNull::new(or_retry(new_size, resize));
         }
         if by_table == (true, true) && Class::of_size(old_size) == Class::of_size(new_size) {

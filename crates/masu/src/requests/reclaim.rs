@@ -54,7 +54,7 @@ fn reclaim(size: usize) -> bool {
 /// Ends the program, if the option `abort_on_oom` is set.
 #[cold]
 #[inline(never)]
-pub(crate) fn out_of_memory() {
+fn out_of_memory() {
     // This may be the first request of the program.
     thread::read_options_once();
     if settings::aborts_on_oom() {

@@ -311,7 +311,7 @@ pub(crate) unsafe fn usable_size(block: NonNull<u8>) -> Result<usize, Foreign> {
 pub(crate) unsafe fn resize(block: NonNull<u8>, size: usize) -> Result<*mut u8, Foreign> {
     if code_of(block.addr().get()) == HEAP {
         // SAFETY: The class map says that the block is a heap's; the rest is the caller's condition.
-        return Ok(unsafe { heap::resize(block, size) });
+        return Ok(unsafe { heap::resize(block, size, MIN_ALIGN) });
     }
     // SAFETY: The caller's condition.
     Ok(unsafe { resize_expected(block, size, Expected::ANY, MIN_ALIGN, Call::Realloc) })
@@ -326,12 +326,10 @@ pub(crate) unsafe fn resize(block: NonNull<u8>, size: usize) -> Result<*mut u8, 
 pub(crate) unsafe fn resize_layout(block: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
     let Some(start) = NonNull::new(block) else { return ptr::null_mut() };
     let expected = Expected { size: Some(layout.size()), align: layout.align() };
-    // SAFETY: The caller's condition.
-    let new = unsafe { resize_expected(start, new_size, expected, layout.align(), Call::Dealloc) };
-    if new.is_null() {
-        reclaim::out_of_memory();
-    }
-    new
+    // SAFETY: The caller's condition: until the resize succeeds, the block is intact.
+    let resize =
+        || unsafe { resize_expected(start, new_size, expected, layout.align(), Call::Dealloc) };
+    reclaim::or_retry(new_size, resize)
 }
 
 /// # Safety

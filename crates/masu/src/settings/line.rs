@@ -1,29 +1,35 @@
 //! A line of text for standard error, built on the stack.
 //!
-//! Relies on the kernel door. It replaces `core::fmt`, because the code that reads the environment must stay small. Text
-//! that does not fit is cut off.
+//! Relies on the kernel door. It replaces `core::fmt`, because the code that reads the environment must stay small, and a
+//! report of misuse neither formats nor allocates. Text that does not fit is cut off.
 
 use crate::platform::bounds::Bounded;
 use crate::platform::kernel;
 
-/// Longer than any line that masu writes.
-const ROOM: usize = 256;
+/// Longer than any line that masu writes, except for one with the name of an object.
+const ROOM: usize = 512;
 
 #[derive(Debug)]
-pub(super) struct Line {
+pub(crate) struct Line {
     bytes: [u8; ROOM],
     length: usize,
 }
 
 impl Line {
-    pub(super) const fn new() -> Line {
+    pub(crate) const fn new() -> Line {
         Line { bytes: [0; ROOM], length: 0 }
     }
 
+    pub(crate) fn text(&mut self, text: &str) -> &mut Line {
+        self.raw(text.as_bytes())
+    }
+
+    /// Appends a text of unknown encoding.
     #[cold]
     #[inline(never)]
-    pub(super) fn text(&mut self, text: &[u8]) -> &mut Line {
-        let room = self.bytes.iter_mut().skip(self.length);
+    pub(crate) fn raw(&mut self, text: &[u8]) -> &mut Line {
+        // Keeps room for the newline.
+        let room = self.bytes.iter_mut().take(ROOM - 1).skip(self.length);
         for (to, from) in room.zip(text) {
             *to = *from;
             self.length += 1;
@@ -34,30 +40,46 @@ impl Line {
     /// Appends a text in capitals.
     #[cold]
     #[inline(never)]
-    pub(super) fn capitals(&mut self, text: &[u8]) -> &mut Line {
+    pub(crate) fn capitals(&mut self, text: &[u8]) -> &mut Line {
         for byte in text {
-            self.text(&[byte.to_ascii_uppercase()]);
+            self.raw(&[byte.to_ascii_uppercase()]);
         }
         self
     }
 
     /// Appends a number in decimal.
-    #[cold]
-    #[inline(never)]
-    pub(super) fn number(&mut self, number: usize) -> &mut Line {
-        if number >= 10 {
-            self.number(number / 10);
-        }
-        self.text(&[b'0' + (number % 10) as u8])
+    pub(crate) fn number(&mut self, number: usize) -> &mut Line {
+        self.digits(number, 10)
     }
 
-    /// Appends a number of bytes, with a unit where that is exact.
+    /// Appends an address in hexadecimal.
+    pub(crate) fn address(&mut self, address: usize) -> &mut Line {
+        self.text("0x").digits(address, 16)
+    }
+
     #[cold]
     #[inline(never)]
-    pub(super) fn bytes(&mut self, bytes: usize) -> &mut Line {
-        for (shift, unit) in [(30, b"G"), (20, b"M"), (10, b"K")] {
+    fn digits(&mut self, number: usize, base: usize) -> &mut Line {
+        if number >= base {
+            self.digits(number / base, base);
+        }
+        self.raw(&[*b"0123456789abcdef".at(number % base)])
+    }
+
+    /// Appends a number of bytes, with the word.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn count(&mut self, bytes: usize) -> &mut Line {
+        self.number(bytes).text(if bytes == 1 { " byte" } else { " bytes" })
+    }
+
+    /// Appends a number of bytes in the form of a variable, with a unit where that is exact.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn size(&mut self, bytes: usize) -> &mut Line {
+        for (shift, unit) in [(30, b'G'), (20, b'M'), (10, b'K')] {
             if bytes > 0 && bytes.trailing_zeros() >= shift {
-                return self.number(bytes >> shift).text(unit);
+                return self.number(bytes >> shift).raw(&[unit]);
             }
         }
         self.number(bytes)
@@ -65,18 +87,23 @@ impl Line {
 
     /// The line so far.
     #[cfg(test)]
-    #[cold]
-    #[inline(never)]
-    pub(super) fn as_bytes(&self) -> &[u8] {
+    pub(crate) fn as_bytes(&self) -> &[u8] {
         &self.bytes[..self.length]
     }
 
-    /// Writes the line to standard error.
+    /// The line with a newline behind it.
     #[cold]
     #[inline(never)]
-    pub(super) fn write(&mut self) {
-        self.length = self.length.min(ROOM - 1);
-        self.text(b"\n");
-        kernel::write_error(self.bytes.at(..self.length));
+    pub(crate) fn end(&mut self) -> &[u8] {
+        *self.bytes.at_mut(self.length) = b'\n';
+        self.bytes.at(..=self.length)
+    }
+
+    /// Writes the line to standard error; the next one begins.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn write(&mut self) {
+        kernel::write_error(self.end());
+        self.length = 0;
     }
 }

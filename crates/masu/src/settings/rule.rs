@@ -116,23 +116,21 @@ impl Rule {
     pub(super) fn write_accepted(&self, line: &mut Line) {
         let (least, most) = (self.least as usize, self.most);
         match self.unit {
-            Unit::Switch => line.text(b"0 or 1"),
+            Unit::Switch => line.text("0 or 1"),
             Unit::Milliseconds => line
-                .text(b"a number of milliseconds from ")
+                .text("a number of milliseconds from ")
                 .number(least)
-                .text(b" to ")
+                .text(" to ")
                 .number(most)
-                .text(b", or -1 for never"),
-            Unit::Count => line.text(b"a count from ").number(least).text(b" to ").number(most),
+                .text(", or -1 for never"),
+            Unit::Count => line.text("a count from ").number(least).text(" to ").number(most),
             Unit::Bytes if least == 0 && most == super::table::BYTES_MAX => {
-                line.text(b"a number of bytes, such as 65536, 64K or 1M")
+                line.text("a number of bytes, such as 65536, 64K or 1M")
             }
             Unit::Bytes if most == super::table::BYTES_MAX => {
-                line.text(b"a number of bytes, at least ").bytes(least)
+                line.text("a number of bytes, at least ").size(least)
             }
-            Unit::Bytes => {
-                line.text(b"a number of bytes from ").bytes(least).text(b" to ").bytes(most)
-            }
+            Unit::Bytes => line.text("a number of bytes from ").size(least).text(" to ").size(most),
         };
     }
 
@@ -141,7 +139,7 @@ impl Rule {
     #[inline(never)]
     pub(super) fn write_value(&self, line: &mut Line, value: usize) {
         match self.unit {
-            Unit::Bytes => line.bytes(value),
+            Unit::Bytes => line.size(value),
             Unit::Count | Unit::Milliseconds | Unit::Switch => line.number(value),
         };
     }

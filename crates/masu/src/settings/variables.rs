@@ -108,9 +108,9 @@ fn is_no_option(end: &[u8]) -> bool {
 #[unsafe(link_section = ".text.masu_cold.options.variables_warn_invalid")]
 fn warn_invalid(rule: &Rule) {
     let mut line = Line::new();
-    line.text(b"masu: ").text(PREFIX).capitals(rule.name()).text(b" must be ");
+    line.text("masu: ").raw(PREFIX).capitals(rule.name()).text(" must be ");
     rule.write_accepted(&mut line);
-    line.text(b"; its default holds").write();
+    line.text("; its default holds").write();
 }
 
 /// Warns of a variable that is no option.
@@ -119,15 +119,15 @@ fn warn_invalid(rule: &Rule) {
 #[unsafe(link_section = ".text.masu_cold.options.variables_warn_unknown")]
 fn warn_unknown(end: &[u8]) {
     let mut line = Line::new();
-    line.text(b"masu: there is no option ").text(PREFIX);
+    line.text("masu: there is no option ").raw(PREFIX);
     for byte in end.iter().take(LONGEST) {
         // No byte that a terminal would interpret.
-        line.text(&[if byte.is_ascii_graphic() { *byte } else { b'?' }]);
+        line.raw(&[if byte.is_ascii_graphic() { *byte } else { b'?' }]);
     }
     if let Some(rule) = nearest(end) {
-        line.text(b"; is ").text(PREFIX).capitals(rule.name()).text(b" meant?");
+        line.text("; is ").raw(PREFIX).capitals(rule.name()).text(" meant?");
     } else {
-        line.text(b"; `masu list --options` shows those there are");
+        line.text("; `masu list --options` shows those there are");
     }
     line.write();
 }
@@ -140,15 +140,15 @@ fn list() {
     for (place, rule) in rule::all().iter().enumerate() {
         let Some(value) = super::value(place) else { continue };
         let mut line = Line::new();
-        line.text(b"masu: ").text(rule.name()).text(b" is ");
+        line.text("masu: ").raw(rule.name()).text(" is ");
         rule.write_value(&mut line, value);
         let source = SOURCES.lock().of[place];
         let source = match source {
-            Source::Environment => b" by the environment".as_slice(),
-            Source::Built => b" by the program as it was built",
-            Source::Program => b" by the program",
-            Source::Glibc => b" by a setting of glibc's",
-            Source::Nobody => b"",
+            Source::Environment => " by the environment",
+            Source::Built => " by the program as it was built",
+            Source::Program => " by the program",
+            Source::Glibc => " by a setting of glibc's",
+            Source::Nobody => "",
         };
         line.text(source).write();
     }

@@ -14,7 +14,7 @@ macro_rules! call {
 
 pub(crate) mod changed;
 
-use std::alloc::Layout;
+use std::alloc::{GlobalAlloc, Layout};
 use std::fs;
 use std::ptr;
 use std::sync::Barrier;
@@ -32,7 +32,7 @@ fn child() {
         cached late freed freed_small freed_arena threads grown grown_little
         moved not_moved grown_after_dense grown_after_sparse zeroed_after_filled zeroed_after_sparse zeroed_again
         little_used_small little_used_large little_used_long protected wiped sharing
-        transferred limited limited_heap reserved without_memory
+        transferred limited limited_heap limited_grown reserved without_memory
     }
 }
 
@@ -461,6 +461,23 @@ fn limited_heap() {
     report("served", usize::from(heap.alloc(layout).is_some()));
 }
 
+/// A block grows by its layout, to more than is left beside an empty page of each class that a heap keeps.
+fn limited_grown() {
+    const MASU: masu::Masu = masu::Masu::new();
+    let layout = |size| Layout::from_size_align(size, 16).expect("a fine layout");
+    let heap = masu::Heap::new();
+    for size in (1..=64).map(|step| step << 10) {
+        let block = heap.alloc(layout(size)).expect("memory");
+        // SAFETY: The block is the heap's, of this layout, and not used any more.
+        unsafe { heap.dealloc(block, layout(size)) };
+    }
+    let kept = heap.statistics().committed_bytes;
+    report("kept", kept);
+    // SAFETY: The layout is not empty, and the block has it.
+    let grown = unsafe { MASU.realloc(MASU.alloc(layout(100)), layout(100), 15 * MIB - kept / 2) };
+    report("served", usize::from(!grown.is_null()));
+}
+
 fn reserved() {
     let small = block(64);
     report("bytes", masu::c::statistics().reserved_bytes);
@@ -470,7 +487,6 @@ fn reserved() {
 }
 
 fn without_memory() {
-    use std::alloc::{GlobalAlloc, Layout};
     const MASU: masu::Masu = masu::Masu::new();
     // More bytes than there are addresses.
     const TOO_MUCH: usize = 1 << 62;

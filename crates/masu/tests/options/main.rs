@@ -299,6 +299,13 @@ fn a_heap_gets_what_caches_keep_before_its_request_fails() {
 }
 
 #[test]
+fn a_block_grows_by_its_layout_into_what_a_heap_keeps() {
+    let report = run("limited_grown", &[("MASU_MEMORY_LIMIT", "16M")]);
+    assert!(report.get("kept") > 3 * MIB, "{} bytes in empty pages", report.get("kept"));
+    assert_eq!(report.get("served"), 1);
+}
+
+#[test]
 fn addresses_are_reserved_in_arenas_of_the_requested_size() {
     let reserved = |variables: &[_]| run("reserved", variables).get("bytes");
     if reserved(&[]) != 1 << 30 {

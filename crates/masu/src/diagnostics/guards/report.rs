@@ -7,6 +7,7 @@
 use super::slots::{FRAMES_MAX, Slot, State};
 use crate::platform::kernel;
 use crate::platform::libc::{self, Segment};
+use crate::settings::line::Line;
 
 /// The kind of misuse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,65 +24,6 @@ pub(super) enum Misuse {
     Written,
 }
 
-/// Longer than any line without a long object name.
-const ROOM: usize = 512;
-
-/// A line being built.
-struct Line {
-    bytes: [u8; ROOM],
-    length: usize,
-}
-
-impl Line {
-    fn new() -> Line {
-        Line { bytes: [0; ROOM], length: 0 }
-    }
-
-    #[inline(never)]
-    fn bytes(&mut self, bytes: &[u8]) -> &mut Line {
-        // Keeps room for the newline.
-        let room = &mut self.bytes[self.length..ROOM - 1];
-        let count = bytes.len().min(room.len());
-        room[..count].copy_from_slice(&bytes[..count]);
-        self.length += count;
-        self
-    }
-
-    fn text(&mut self, text: &str) -> &mut Line {
-        self.bytes(text.as_bytes())
-    }
-
-    #[inline(never)]
-    fn number(&mut self, mut number: usize, base: usize) -> &mut Line {
-        let mut digits = [0; 20];
-        let mut at = digits.len();
-        loop {
-            at -= 1;
-            digits[at] = b"0123456789abcdef"[number % base];
-            number /= base;
-            if number == 0 {
-                return self.bytes(&digits[at..]);
-            }
-        }
-    }
-
-    fn address(&mut self, address: usize) -> &mut Line {
-        self.text("0x").number(address, 16)
-    }
-
-    #[inline(never)]
-    fn count(&mut self, bytes: usize) -> &mut Line {
-        self.number(bytes, 10).text(if bytes == 1 { " byte" } else { " bytes" })
-    }
-
-    #[inline(never)]
-    fn write(&mut self) {
-        self.bytes[self.length] = b'\n';
-        kernel::write_error(&self.bytes[..=self.length]);
-        self.length = 0;
-    }
-}
-
 /// Writes the report about `address`, in this slot; `frames` is the stack of the misuse.
 #[cold]
 #[inline(never)]
@@ -90,19 +32,19 @@ pub(super) fn write(slot: &Slot, address: usize, misuse: Misuse, frames: &[usize
     let thread = kernel::thread_number();
     if slot.state() == State::Unused {
         line.text("masu: an access between guarded blocks: ").address(address);
-        line.text(" lies where there was none yet (thread ").number(thread, 10).text(")").write();
+        line.text(" lies where there was none yet (thread ").number(thread).text(")").write();
         return stack(&mut line, frames);
     }
     describe(&mut line, slot, address, misuse);
-    line.text(" (thread ").number(thread, 10).text(")").write();
+    line.text(" (thread ").number(thread).text(")").write();
     stack(&mut line, frames);
     let mut kept = [0; FRAMES_MAX];
     let (thread, count) = slot.allocated(&mut kept);
-    line.text("  allocated by thread ").number(thread, 10).text(":").write();
+    line.text("  allocated by thread ").number(thread).text(":").write();
     stack(&mut line, &kept[..count]);
     let (thread, count) = slot.freed(&mut kept);
     if count > 0 {
-        line.text("  freed by thread ").number(thread, 10).text(":").write();
+        line.text("  freed by thread ").number(thread).text(":").write();
         stack(&mut line, &kept[..count]);
     }
     line.text("masu: end of the report; `addr2line -e OBJECT PLACE` says which line of the source")
@@ -146,14 +88,14 @@ fn describe(line: &mut Line, slot: &Slot, address: usize, misuse: Misuse) {
 /// Writes each frame with its object.
 fn stack(line: &mut Line, frames: &[usize]) {
     for (index, frame) in frames.iter().enumerate() {
-        line.text("    #").number(index, 10).text(" ").address(*frame);
+        line.text("    #").number(index).text(" ").address(*frame);
         libc::for_each_object(&mut |object| {
             let holds = object.segments().iter().any(|segment| {
                 let start = object.address.wrapping_add(segment.address);
                 segment.kind == Segment::LOADED && frame.wrapping_sub(start) < segment.length
             });
             if holds {
-                line.text(" ").bytes(object.name().to_bytes()).text("+");
+                line.text(" ").raw(object.name().to_bytes()).text("+");
                 line.address(frame.wrapping_sub(object.address));
             }
             !holds

@@ -7,7 +7,7 @@ use core::ptr::{self, NonNull};
 
 use crate::blocks::owner::{Owner, owner_of};
 use crate::memory::arena::{self, Place};
-use crate::memory::class::{Class, FOREIGN, HEAP, LARGEST_ALWAYS_SMALL, MIN_ALIGN, grows_large};
+use crate::memory::class::{Class, FOREIGN, HEAP, LARGEST_ALWAYS_SMALL, grows_large};
 use crate::memory::map;
 use crate::memory::ranges::Filling;
 use crate::memory::slice::{Kind, Slice};
@@ -92,24 +92,14 @@ unsafe fn free_slow(block: NonNull<u8>) {
     }
 }
 
-/// Changes the size of a heap's block, keeping its contents up to the smaller size and an alignment of 16. The block
-/// stays in its heap. Null without memory; the block is then intact.
+/// Changes the size of a heap's block, keeping its contents up to the smaller size and this alignment, no more than it has.
+/// The block stays in its heap. Null without memory; the block is then intact.
 ///
 /// # Safety
 ///
 /// - As [`free`]; after success the old pointer is not used any more.
 #[inline(never)]
-pub(crate) unsafe fn resize(block: NonNull<u8>, size: usize) -> *mut u8 {
-    // SAFETY: The caller's condition.
-    unsafe { resize_aligned(block, size, MIN_ALIGN) }
-}
-
-/// The same, keeping the given alignment.
-///
-/// # Safety
-///
-/// - As [`resize`].
-pub(super) unsafe fn resize_aligned(block: NonNull<u8>, size: usize, align: usize) -> *mut u8 {
+pub(crate) unsafe fn resize(block: NonNull<u8>, size: usize, align: usize) -> *mut u8 {
     let what = OfHeap::at(block, Fault::UsedFreed);
     let (owner, old_size) = (what.owner(), what.usable_size());
     let stays = match what {

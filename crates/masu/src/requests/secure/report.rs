@@ -9,6 +9,7 @@ use crate::memory::slice::{Kind, Slice};
 use crate::platform::fault;
 use crate::platform::kernel;
 use crate::platform::libc;
+use crate::settings::line::Line;
 
 /// The call that was passed a wrong pointer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,89 +52,54 @@ pub(crate) enum Reason {
     },
 }
 
-/// A message being built.
-struct Message {
-    bytes: [u8; 256],
-    length: usize,
-}
-
-impl Message {
-    fn text(&mut self, text: &str) -> &mut Message {
-        let left = self.bytes.len() - self.length;
-        let count = text.len().min(left);
-        self.bytes[self.length..self.length + count].copy_from_slice(&text.as_bytes()[..count]);
-        self.length += count;
-        self
-    }
-
-    fn number(&mut self, number: usize, base: usize) -> &mut Message {
-        let mut digits = [0; 20];
-        let (mut at, mut left) = (digits.len(), number);
-        loop {
-            at -= 1;
-            digits[at] = b"0123456789abcdef"[left % base];
-            left /= base;
-            if left == 0 {
-                break;
-            }
-        }
-        self.text(core::str::from_utf8(&digits[at..]).unwrap_or_default())
-    }
-
-    fn bytes_of(&mut self, count: usize) -> &mut Message {
-        self.number(count, 10).text(if count == 1 { " byte" } else { " bytes" })
-    }
-}
-
 /// Ends the program with a message about `pointer`, which was passed to `call`.
 #[cold]
 #[inline(never)]
 pub(crate) fn stop(call: Call, pointer: usize, reason: Reason) -> ! {
-    let mut message = Message { bytes: [0; 256], length: 0 };
-    message.text("masu: ").text(call.name()).text("(0x").number(pointer, 16).text("): ");
+    let mut message = Line::new();
+    message.text("masu: ").text(call.name()).text("(").address(pointer).text("): ");
     match reason {
         Reason::Wrong(wrong) => describe(&mut message, pointer, wrong),
         Reason::Overrun { size } => {
-            message.text("written beyond its end: a block of ").bytes_of(size);
+            message.text("written beyond its end: a block of ").count(size);
         }
         Reason::OtherSize { size, expected } if size == expected => {
-            message.text("not aligned as it was freed: a block of ").bytes_of(size);
+            message.text("not aligned as it was freed: a block of ").count(size);
         }
         Reason::OtherSize { size, expected } => {
-            message.text("freed as ").bytes_of(expected).text(": a block of ").bytes_of(size);
+            message.text("freed as ").count(expected).text(": a block of ").count(size);
         }
     }
-    message.text("\n");
-    fault::abort_with(&message.bytes[..message.length])
+    fault::abort_with(message.end())
 }
 
-fn describe(message: &mut Message, pointer: usize, wrong: Wrong) {
+fn describe(message: &mut Line, pointer: usize, wrong: Wrong) {
     match wrong {
         Wrong::NoPage => place(message, pointer),
         Wrong::BehindLast => {
             message.text("lies behind the last block of a page, in none");
         }
         Wrong::Inside { offset, size, live } => {
-            message.text("lies ").bytes_of(offset).text(" into a ");
-            message.text(if live { "block of " } else { "free block of at most " }).bytes_of(size);
+            message.text("lies ").count(offset).text(" into a ");
+            message.text(if live { "block of " } else { "free block of at most " }).count(size);
         }
         Wrong::FreedTwice { size } => {
-            message.text("freed twice: a block of at most ").bytes_of(size);
+            message.text("freed twice: a block of at most ").count(size);
         }
         Wrong::IsFree { size } => {
             message
                 .text("is free, by an earlier free if it ever was a block: at most ")
-                .bytes_of(size);
+                .count(size);
         }
         Wrong::Written { block, offset, size } => {
-            message.text("a free block was written to, ").bytes_of(offset).text(" into it: 0x");
-            message.number(block, 16).text(", at most ").bytes_of(size);
+            message.text("a free block was written to, ").count(offset).text(" into it: ");
+            message.address(block).text(", at most ").count(size);
         }
     }
 }
 
 /// Describes an address in no page of blocks.
-fn place(message: &mut Message, pointer: usize) {
+fn place(message: &mut Line, pointer: usize) {
     match arena::place_of(pointer) {
         Place::In(slice) => in_arena(message, pointer, slice),
         Place::Beyond => {
@@ -147,17 +113,17 @@ fn place(message: &mut Message, pointer: usize) {
 }
 
 /// Describes an address in an arena, in this slice.
-fn in_arena(message: &mut Message, pointer: usize, slice: &'static Slice) {
+fn in_arena(message: &mut Line, pointer: usize, slice: &'static Slice) {
     if let Some((first, is_live)) = large_around(slice) {
         let size = first.belongs().number.get();
         let offset = pointer.wrapping_sub(first.address());
         if offset < size {
-            message.text("lies ").bytes_of(offset).text(" into a ");
+            message.text("lies ").count(offset).text(" into a ");
             message.text(if is_live { "block of " } else { "block that was freed, of " });
         } else {
             message.text("lies beside a block of ");
         }
-        message.bytes_of(size);
+        message.count(size);
         return;
     }
     message.text("is no block of masu's");

@@ -75,37 +75,22 @@ impl Threads {
 #[unsafe(link_section = ".text.masu_cold.profile.all_start_profile")]
 pub(crate) fn start_profile(interval_bytes: Option<usize>) -> Result<(), Refusal> {
     let interval_bytes = sampling::interval_for(interval_bytes)?;
+    let threads = THREADS.lock();
     // Before a thread can sample.
-    prepare_samples();
-    sampling::begin(interval_bytes)?;
-    count_all();
-    Ok(())
-}
-
-/// Makes the pages for sampled blocks, for a profile that is about to start.
-#[cold]
-#[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.profile.all_prepare_samples")]
-fn prepare_samples() {
-    let _threads = THREADS.lock();
     shard::prepare_samples();
-}
-
-/// Has all threads' requests counted, for the profile that has just started. A thread that starts later counts by
-/// itself.
-#[cold]
-#[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.profile.all_count_all")]
-fn count_all() {
+    drop(threads);
+    sampling::begin(interval_bytes)?;
     if guards::are_on() {
         // A thread that counts for guards may have seen the profile's session before its interval.
         sampling::renew();
     }
+    // A thread that starts later counts by itself.
     THREADS.lock().iter().for_each(ThreadCache::begin_counting);
     // This thread counts at once.
     if let Some(cache) = slot::get().cache() {
         cache.notice_profile();
     }
+    Ok(())
 }
 
 /// Applies the option `guard_rate`, if it changed. This thread notices later, like the others: it may be inside a slow
