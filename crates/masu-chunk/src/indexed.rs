@@ -70,9 +70,9 @@ pub(crate) unsafe trait Gather<R>: Sync {
 /// Data cut into chunks.
 pub(crate) struct Cut<'a, S> {
     pub(crate) source: &'a S,
-    items: u64,
+    pub(crate) items: u64,
     /// Items a chunk.
-    pub(crate) size: u64,
+    size: u64,
     pub(crate) chunks: u64,
 }
 
@@ -90,9 +90,32 @@ impl<'a, S: Indexed> Cut<'a, S> {
         Self { source, items, size, chunks: items.div_ceil(size) }
     }
 
+    /// The first item of a chunk; of the one behind the last, the number of items.
+    fn start(&self, chunk: u64) -> u64 {
+        chunk.saturating_mul(self.size).min(self.items)
+    }
+
+    /// The items of some chunks.
+    pub(crate) fn of(&self, chunks: &Range<u64>) -> Range<u64> {
+        self.start(chunks.start)..self.start(chunks.end)
+    }
+
     fn place(&self, index: u64) -> Place {
-        let start = index * self.size;
-        Place { index, items: start..self.size.saturating_add(start).min(self.items) }
+        Place { index, items: self.of(&(index..index + 1)) }
+    }
+
+    /// Drops the items that no function got.
+    pub(crate) fn discard_rest(&self, begun: &[Range<u64>]) {
+        let end = self.chunks..self.chunks;
+        let mut next = 0;
+        for chunks in begun.iter().chain([&end]) {
+            let rest = self.of(&(next..chunks.start));
+            if !rest.is_empty() {
+                // SAFETY: No chunk between the begun ones was ever handed out, and the job is over.
+                unsafe { self.source.discard(rest) };
+            }
+            next = chunks.end;
+        }
     }
 }
 
@@ -293,8 +316,8 @@ where
     }
 
     fn report(&self, done: &Range<u64>) -> thread::Result<()> {
-        let end = (done.end * self.cut.size).min(self.cut.items);
-        self.reporter.add(done.end - done.start, end.saturating_sub(done.start * self.cut.size))
+        let items = self.cut.of(done);
+        self.reporter.add(done.end - done.start, items.end - items.start)
     }
 
     fn finish(self) -> Ran<G::Local, E> {

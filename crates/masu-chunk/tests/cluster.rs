@@ -6,7 +6,7 @@
 use std::env;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::ops::Range;
 use std::process::{self, Child, Command, Stdio};
 use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
@@ -76,6 +76,9 @@ fn outcome(job: &str, cluster: &Cluster, process: usize) -> Option<String> {
         "unordered" => {
             let sums = cluster.clone().unordered().range(0..1_000_000).reduce(sum, |a, b| a + b);
             format!("{sums:?}")
+        }
+        "patient" => {
+            format!("{:?}", cluster.clone().patience(Duration::MAX).range(0..1050).map(sum))
         }
         "nothing" => {
             let none = cluster.range(5..5).reduce(sum, |a, b| a + b).unwrap();
@@ -202,11 +205,12 @@ fn said(mut child: Child, mut rest: impl Read) -> String {
 fn all_say(job: &str) -> Vec<String> {
     let addresses = addresses(3);
     let children: Vec<_> = (0..3).map(|process| start(process, &addresses, job)).collect();
-    let say = |mut child: Child| {
-        let output = child.stdout.take().unwrap();
-        said(child, output)
-    };
     children.into_iter().map(say).collect()
+}
+
+fn say(mut child: Child) -> String {
+    let output = child.stdout.take().unwrap();
+    said(child, output)
 }
 
 #[test]
@@ -275,11 +279,22 @@ fn a_slice_that_is_shorter_in_another_process_is_reported() {
 fn a_process_that_never_comes_is_an_error() {
     let addresses = addresses(2);
     for process in 0..2 {
-        let mut child = start(process, &addresses, "absent");
-        let output = child.stdout.take().unwrap();
-        let said = said(child, output);
+        let said = say(start(process, &addresses, "absent"));
         assert!(said.starts_with("Err(Connect { address: \"127.0.0.1:"), "{said}");
     }
+}
+
+#[test]
+fn a_silent_stranger_keeps_nobody_waiting() {
+    let addresses = addresses(2);
+    let first = start(0, &addresses, "patient");
+    let address = addresses.split(',').next().unwrap();
+    let begin = Instant::now();
+    let mut tries = std::iter::repeat_with(|| TcpStream::connect(address));
+    let _stranger = tries.find(|it| it.is_ok() || begin.elapsed() > HANGS).unwrap().unwrap();
+    let second = start(1, &addresses, "patient");
+    assert!(say(first).starts_with("Ok(Some([4950, "));
+    assert_eq!(say(second), "Ok(None)");
 }
 
 #[test]

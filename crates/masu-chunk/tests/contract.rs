@@ -382,6 +382,8 @@ fn a_job_of_any_number_of_chunks_is_begun() {
         let ended = executor.range(0..chunks).try_for_each(|_| Err("begun"));
         assert!(matches!(ended.unwrap_err().cause, Cause::Error("begun")), "{chunks}");
     }
+    let two = Executor::new().chunk(1 << 63).workers(1).range(0..u64::MAX).for_each(|_| ());
+    assert_eq!(two.unwrap().chunks(), 2);
 }
 
 #[test]
@@ -389,9 +391,18 @@ fn settings_may_be_as_large_as_numbers_are() {
     let executor = Executor::new().workers(2).chunk(1).window(usize::MAX);
     let results = executor.iter(0..1000).map(|chunk| chunk[0]).unwrap().value;
     assert_eq!(results, (0..1000).collect::<Vec<_>>());
+    let executor = Executor::new().workers(2).chunk(usize::MAX);
+    for length in [0, 3, 1 << 20] {
+        let data = b"abc\n".repeat(length);
+        let blocks = executor.blocks(&data[..]).map(|chunk| chunk.to_vec()).unwrap().value;
+        let records = executor.records(&data[..], b'\n').map(|chunk| chunk.to_vec()).unwrap().value;
+        assert!(blocks.concat() == data && records.concat() == data);
+    }
     // Three chunks have three workers at most.
     let executor = Executor::new().workers(usize::MAX);
     assert_eq!(executor.range(0..3).map(|chunk| chunk.start).unwrap().value, [0, 1, 2]);
+    let ended = executor.chunk(1).range(0..u64::MAX).try_for_each(|_| Err("begun"));
+    assert!(matches!(ended.unwrap_err().cause, Cause::Error("begun")));
 }
 
 #[test]

@@ -29,7 +29,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Ending> {
         ));
     }
     output::widen();
-    let delimiter = arguments.in_delimiter.0;
+    let delimiter = arguments.in_delimiter;
     let quoter = Quoter::new(delimiter, arguments.out_delimiter.byte(), !arguments.no_escape);
     let stream = Stream { quoter, delimiter };
     let mut input = Input::new();

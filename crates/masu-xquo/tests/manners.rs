@@ -2,8 +2,10 @@
 
 mod process;
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{Read, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::process::{Command, Stdio};
 
 use process::{outcome, xquo};
@@ -98,6 +100,9 @@ fn the_input_delimiter_is_a_choice() {
     assert_eq!(quoted("lf", b"a b\n\nc"), b"'a b'\n''\n'c'\n");
     assert_eq!(quoted("tab", b"a\tb"), b"'a'\n'b'\n");
     assert_eq!(quoted(":", b"a:b\n"), b"'a'\n'b'$'\\n'''\n");
+    let mut any = xquo(&["-i"]);
+    any.arg(OsStr::from_bytes(b"\xff"));
+    assert_eq!(outcome(any, b"a\xffb").stdout, b"'a'\n'b'\n");
     let output = outcome(xquo(&["-i", "ab"]), b"");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(2));

@@ -361,9 +361,10 @@ fn needs(name: &str, region: Region, size: usize, align: usize) -> Result<(usize
     if !align.is_power_of_two() || align > PART {
         return Err(refuse(format!("alignment {align}: powers of two up to {PART} can be used")));
     }
-    let possible = Some(size.max(1)).filter(|&size| size <= HOST.largest);
-    let needs = possible.and_then(|size| link::needs_of_block(size, align, region));
-    needs.ok_or_else(|| refuse(format!("no block can have {size} bytes")))
+    if size > HOST.largest {
+        return Err(refuse(format!("no block can have {size} bytes")));
+    }
+    Ok(link::needs_of_block(size.max(1), align, region))
 }
 
 /// Makes a block an object whose symbol is at `start`, with a pin that keeps it.

@@ -180,6 +180,12 @@ impl<'a> Batch<'_, 'a> {
             (Target::Discarded, _) => return Err(Error::Discarded(at())),
             (_, field) => field,
         };
+        if rule.quantity != Quantity::Branch
+            && let Target::Address(address, _) = target
+            && let Some((_, is_taken)) = self.entries.get_mut(&address)
+        {
+            *is_taken = true;
+        }
         let addend = relocation.r_addend.get(LittleEndian);
         let here = place.start + offset;
         if let (Rewrite::GotLoad, Target::Address(address, _), -4) = (rule.rewrite, target, addend)
@@ -349,6 +355,7 @@ impl<'a> Batch<'_, 'a> {
     /// The stub that jumps to the target of an entry.
     pub(super) fn entry_stub(&mut self, entry: usize, plan: &mut Plan) -> Result<Target, Error> {
         let address = self.stub(Slot::Entry(entry), plan)?;
+        self.entries.entry(address).or_insert((entry, false));
         Ok(Target::Address(address, STUB as u64))
     }
 
