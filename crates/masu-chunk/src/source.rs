@@ -313,7 +313,7 @@ where
 
 impl<S: Indexed> Drop for Parts<'_, S> {
     fn drop(&mut self) {
-        self.cut.discard_rest(&[0..self.next]);
+        self.cut.discard_rest(std::slice::from_ref(&(0..self.next)));
     }
 }
 
