@@ -168,7 +168,7 @@ fn perf_names_loaded_functions_by_the_map_and_by_the_jitdump() {
     let workshop = Workshop::open();
     let object = workshop.compile(CC, "work.c", WORK, &["-O1", "-fno-inline", "-fPIC"]);
     let map = format!("/tmp/perf-{}.map", std::process::id());
-    // What an earlier process of this number left goes, and what another JIT of this process wrote stays.
+    // Lines of an earlier process of this number go, and those of another JIT of this process stay.
     for (written, stays) in [(SystemTime::UNIX_EPOCH, false), (SystemTime::now(), true)] {
         std::fs::write(&map, "1 1 other\n").unwrap();
         File::open(&map).unwrap().set_modified(written).unwrap();
