@@ -108,11 +108,8 @@ impl Cluster {
     /// Workers of this process; 0 means 1. Processes may have different numbers.
     ///
     /// ```
-    /// # use masu_chunk::cluster::{Cluster, ClusterError};
-    /// # let alone = Cluster::new(vec!["127.0.0.1:0".into()], 0);
-    /// let cluster = alone.workers(2);
-    /// assert_eq!(cluster.range(0..10).reduce(|chunk| chunk.into_inner().count(), |a, b| a + b)?, Some(10));
-    /// # Ok::<(), ClusterError>(())
+    /// # let cluster = masu_chunk::cluster::Cluster::new(vec!["127.0.0.1:0".into()], 0);
+    /// let cluster = cluster.workers(2);
     /// ```
     #[must_use]
     pub fn workers(self, workers: usize) -> Self {
@@ -138,11 +135,8 @@ impl Cluster {
     /// for each worker of all processes. The first process's setting applies.
     ///
     /// ```
-    /// # use masu_chunk::cluster::{Cluster, ClusterError};
-    /// # let alone = Cluster::new(vec!["127.0.0.1:0".into()], 0);
-    /// let cluster = alone.window(8);
-    /// assert_eq!(cluster.range(0..10).reduce(|chunk| chunk.into_inner().count(), |a, b| a + b)?, Some(10));
-    /// # Ok::<(), ClusterError>(())
+    /// # let cluster = masu_chunk::cluster::Cluster::new(vec!["127.0.0.1:0".into()], 0);
+    /// let cluster = cluster.window(8);
     /// ```
     #[must_use]
     pub fn window(self, chunks: usize) -> Self {
@@ -152,11 +146,8 @@ impl Cluster {
     /// Results come in the order in which they are made.
     ///
     /// ```
-    /// # use masu_chunk::cluster::{Cluster, ClusterError};
-    /// # let alone = Cluster::new(vec!["127.0.0.1:0".into()], 0);
-    /// let cluster = alone.unordered();
-    /// assert_eq!(cluster.range(0..10).reduce(|chunk| chunk.into_inner().count(), |a, b| a + b)?, Some(10));
-    /// # Ok::<(), ClusterError>(())
+    /// # let cluster = masu_chunk::cluster::Cluster::new(vec!["127.0.0.1:0".into()], 0);
+    /// let cluster = cluster.unordered();
     /// ```
     #[must_use]
     pub fn unordered(self) -> Self {
@@ -166,11 +157,8 @@ impl Cluster {
     /// The time to wait for the other processes; 30 seconds by default.
     ///
     /// ```
-    /// # use masu_chunk::cluster::{Cluster, ClusterError};
-    /// # let alone = Cluster::new(vec!["127.0.0.1:0".into()], 0);
-    /// let cluster = alone.patience(std::time::Duration::from_secs(5));
-    /// assert_eq!(cluster.range(0..10).reduce(|chunk| chunk.into_inner().count(), |a, b| a + b)?, Some(10));
-    /// # Ok::<(), ClusterError>(())
+    /// # let cluster = masu_chunk::cluster::Cluster::new(vec!["127.0.0.1:0".into()], 0);
+    /// let cluster = cluster.patience(std::time::Duration::from_secs(5));
     /// ```
     #[must_use]
     pub fn patience(self, patience: Duration) -> Self {

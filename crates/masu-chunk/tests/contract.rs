@@ -280,20 +280,14 @@ fn progress_ends_with_everything() {
 
 #[test]
 fn a_panic_of_the_progress_is_a_failure_and_items_are_dropped_once() {
-    let dropped: Vec<AtomicUsize> = (0..2000).map(|_| AtomicUsize::new(0)).collect();
-    struct Counted<'a>(&'a AtomicUsize);
-    impl Drop for Counted<'_> {
-        fn drop(&mut self) {
-            self.0.fetch_add(1, Ordering::SeqCst);
-        }
-    }
+    let alive = AtomicI64::new(0);
     let hear = |_| panic!("heard enough");
     let executor = Executor::new().chunk(10).workers(4).progress(&hear);
-    let items: Vec<Counted<'_>> = dropped.iter().map(Counted).collect();
+    let items: Vec<_> = (0..2000).map(|number| Counted::new(&alive, number)).collect();
     // Some calls come while there is work, and if that was too quick, the last one does.
     let failure = executor.vec(items).map(|_| thread::sleep(Duration::from_millis(1))).unwrap_err();
     assert_eq!(failure.cause.panic_message(), Some("heard enough"));
-    assert!(dropped.iter().all(|count| count.load(Ordering::SeqCst) == 1));
+    assert_eq!(alive.load(Ordering::Relaxed), 0);
     let failure = executor.iter(0..100).for_each(|_| ()).unwrap_err();
     assert_eq!(failure.cause.panic_message(), Some("heard enough"));
 }

@@ -58,26 +58,18 @@ unsafe fn text<'a>(text: *const c_char) -> Result<&'a str, Error> {
     text.to_str().map_err(|_| Error::Options("a name is not UTF-8".to_owned()))
 }
 
-/// # Safety
-///
-/// - There are `size` bytes, or the pointer is null.
-unsafe fn bytes<'a>(bytes: *const c_void, size: usize) -> &'a [u8] {
-    if bytes.is_null() {
-        return &[];
-    }
-    // SAFETY: The caller's condition.
-    unsafe { std::slice::from_raw_parts(bytes.cast::<u8>(), size) }
-}
-
 /// The value that a pointer leads to; the error names the argument.
 ///
 /// # Safety
 ///
 /// - The pointer is null, or leads to a value that stays during the call.
 unsafe fn given<'a, T>(pointer: *const T, argument: &str) -> Result<&'a T, Error> {
-    let what = || Error::Unsupported { object: argument.to_owned(), what: "it is NULL".to_owned() };
     // SAFETY: The caller's condition.
-    unsafe { pointer.as_ref() }.ok_or_else(what)
+    unsafe { pointer.as_ref() }.ok_or_else(|| is_null(argument))
+}
+
+fn is_null(argument: &str) -> Error {
+    Error::Unsupported { object: argument.to_owned(), what: "it is NULL".to_owned() }
 }
 
 /// # Safety
@@ -180,6 +172,14 @@ unsafe fn close<T>(given: *mut T) {
 
 /// # Safety
 ///
+/// - The name is a C string, the bytes are `size`, or the pointers are null.
+unsafe fn source(name: *const c_char, object: *const c_void, size: usize) -> Result<Source, Error> {
+    // SAFETY: The caller's conditions.
+    unsafe { Ok(Source::new(text(name)?, array(object.cast::<u8>(), size, "the object's bytes")?)) }
+}
+
+/// # Safety
+///
 /// - As for [`Arena::load`]; the arena is open.
 unsafe fn load(arena: *const Arena, source: Result<Source, Error>) -> u64 {
     // SAFETY: The caller's conditions.
@@ -197,10 +197,7 @@ pub(crate) unsafe extern "C" fn masu_code_load(
     size: usize,
 ) -> u64 {
     // SAFETY: The caller's conditions.
-    let source =
-        unsafe { text(name) }.map(|name| Source::new(name, unsafe { bytes(object, size) }));
-    // SAFETY: As above.
-    unsafe { load(arena, source) }
+    unsafe { load(arena, source(name, object, size)) }
 }
 
 /// # Safety
@@ -214,10 +211,7 @@ pub(crate) unsafe extern "C" fn masu_code_load_private(
     size: usize,
 ) -> u64 {
     // SAFETY: The caller's conditions.
-    let source =
-        unsafe { text(name) }.map(|name| Source::new(name, unsafe { bytes(object, size) }));
-    // SAFETY: As above.
-    unsafe { load(arena, source.map(Source::private)) }
+    unsafe { load(arena, source(name, object, size).map(Source::private)) }
 }
 
 /// # Safety
@@ -256,13 +250,8 @@ pub(crate) unsafe extern "C" fn masu_code_load_all(
         // SAFETY: As above.
         unsafe { array(handles, count, "the room for objects")? };
         let each = names.iter().zip(objects).zip(sizes);
-        each.map(|((&name, &object), &size)| {
-            // SAFETY: As above.
-            let name = unsafe { text(name) }?;
-            // SAFETY: As above.
-            Ok(Source::new(name, unsafe { bytes(object, size) }))
-        })
-        .collect()
+        // SAFETY: As above.
+        each.map(|((&name, &object), &size)| unsafe { source(name, object, size) }).collect()
     };
     // SAFETY: The caller's conditions.
     let loaded = sources().and_then(|sources| unsafe { opened(arena)?.load_all(sources) });
@@ -291,22 +280,17 @@ pub(crate) unsafe extern "C" fn masu_code_load_code(
     write: Option<Write>,
     context: *mut c_void,
 ) -> u64 {
-    let Some(function) = write else {
-        let what = "it is NULL".to_owned();
-        return or(
-            Err(Error::Unsupported { object: "the function that writes".to_owned(), what }),
-            0,
-        );
+    let load = || {
+        let function = write.ok_or_else(|| is_null("the function that writes"))?;
+        let write = |address: usize, bytes: &mut [u8]| {
+            let (to, size) = (bytes.as_mut_ptr().cast(), bytes.len());
+            // SAFETY: The caller's condition.
+            unsafe { function(to, size, address as *const c_void, context) };
+        };
+        // SAFETY: The caller's conditions.
+        unsafe { opened(arena)?.load_code(text(name)?, size, align, write) }
     };
-    let write = |address: usize, bytes: &mut [u8]| {
-        let (to, size) = (bytes.as_mut_ptr().cast(), bytes.len());
-        // SAFETY: The caller's condition.
-        unsafe { function(to, size, address as *const c_void, context) };
-    };
-    // SAFETY: The caller's conditions.
-    let loaded =
-        unsafe { text(name).and_then(|name| opened(arena)?.load_code(name, size, align, write)) };
-    or(loaded.map(u64::from), 0)
+    or(load().map(u64::from), 0)
 }
 
 /// # Safety

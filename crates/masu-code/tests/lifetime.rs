@@ -93,7 +93,8 @@ fn entries_are_symbols_and_replacing_one_reaches_its_callers() {
         assert_eq!(call(&arena, caller, "f"), 202);
         assert!(returns_from_slot(&entry));
         // Own weak definitions give way to entries.
-        ["second", "third", "fourth"].map(|name| arena.entry(name, one, "f").unwrap());
+        let _others =
+            ["second", "third", "fourth"].map(|name| arena.entry(name, one, "f").unwrap());
         let weak = "#define WEAK(name) __attribute__((weak)) long name(void) { return 5; }\n\
                     WEAK(method) WEAK(second) WEAK(third) WEAK(fourth)\n\
                     long g(void) { return method() * 100 + second() * 10 + third() + fourth(); }";
