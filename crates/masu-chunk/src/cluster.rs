@@ -13,8 +13,9 @@ use std::ops::Range;
 use std::time::Duration;
 
 use crate::executor::Executor;
+use crate::job::RECORD_BYTES;
 use crate::place::{Chunk, Place};
-use crate::reader::{Blocks, Items};
+use crate::reader::{Blocks, Items, Records};
 
 mod dealer;
 mod job;
@@ -246,7 +247,8 @@ impl Cluster {
         reader: R,
         delimiter: u8,
     ) -> ClusterJob<'_, SpreadRecords<R>> {
-        let records = self.executor.whole_records(reader, delimiter);
+        let size = self.executor.bytes_of_block();
+        let records = Records::new(reader, delimiter, size, RECORD_BYTES);
         ClusterJob { cluster: self, source: SpreadRecords(records) }
     }
 }

@@ -108,10 +108,6 @@ impl<'a> Executor<'a> {
         self.concurrency.map_or(workers, NonZero::get)
     }
 
-    pub(crate) fn window_or_default(&self, workers: usize) -> usize {
-        self.window_or(2 * workers)
-    }
-
     pub(crate) fn chunk_of(&self, items: u64, item_bytes: usize) -> u64 {
         let fits = (CHUNK_BYTES / (item_bytes as u64).max(1)).max(1);
         let least = self.workers_or_default() as u64 * CHUNKS_A_WORKER;

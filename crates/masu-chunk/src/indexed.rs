@@ -8,14 +8,13 @@
 
 use std::any::Any;
 use std::ops::Range;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
 
 use crate::alone::{self, Alone};
 use crate::batch::{Batch, Turn};
 use crate::control::Reporter;
 use crate::executor::Executor;
-use crate::failure::{Cause, Failure};
+use crate::failure::{Cause, Failure, caught};
 use crate::idle::Idle;
 use crate::pace::Pace;
 use crate::place::{Chunk, Place};
@@ -276,7 +275,7 @@ where
     /// Does chunks until the end of the batch, which may move, or until one fails.
     fn work_off(&self, worker: usize, chunks: Range<u64>, local: &mut G::Local) -> Worked<E> {
         let batch = self.spans.batch(worker);
-        let ended = catch_unwind(AssertUnwindSafe(|| {
+        let ended = caught(|| {
             loop {
                 // SAFETY: The batch lets this worker alone do each of its chunks, once: the one that it
                 // is at, and each that it lets it go on to.
@@ -287,13 +286,8 @@ where
                     Turn::Over => return Ok(()),
                 }
             }
-        }));
-        let failed = match ended {
-            Ok(Ok(())) => None,
-            Ok(Err(error)) => Some(Cause::Error(error)),
-            Err(payload) => Some(Cause::Panic(payload)),
-        };
-        Worked { done: chunks.start..batch.at(), failed }
+        });
+        Worked { done: chunks.start..batch.at(), failed: ended.err() }
     }
 
     /// Looks for other workers' chunks; `false`: there are none for it.

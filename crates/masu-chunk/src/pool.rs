@@ -146,6 +146,10 @@ struct Seat {
 
 impl Drop for Seat {
     fn drop(&mut self) {
+        // A user's value whose drop panics ends the thread.
+        if thread::panicking() {
+            self.seats.dismiss();
+        }
         self.seats.get_up(self.job);
     }
 }

@@ -3,8 +3,8 @@
 use std::convert::Infallible;
 use std::io::{self, Read};
 use std::panic;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Barrier, Mutex};
 use std::thread;
 use std::time::Duration;
 
@@ -431,5 +431,34 @@ fn the_calling_thread_is_the_first_of_a_streams_workers() {
         });
         let (own, workers) = (own.into_inner(), statistics.unwrap().workers);
         assert!(own == 0 || workers[0].chunks == own, "{own}: {workers:?}");
+    }
+}
+
+/// Its drop panics.
+struct Bomb;
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        panic::resume_unwind(Box::new("in a drop"));
+    }
+}
+
+#[test]
+fn helpers_that_a_panic_in_a_drop_ended_are_replaced() {
+    let caller = thread::current().id();
+    // More jobs than there can be helpers.
+    for _ in 0..600 {
+        let both = Barrier::new(2);
+        let work = |_| {
+            both.wait();
+            if thread::current().id() == caller {
+                return Err("ends the job");
+            }
+            // Mostly, the job is over when the helper has its result.
+            thread::sleep(Duration::from_millis(1));
+            Ok(Bomb)
+        };
+        let executor = Executor::new().chunk(1).workers(2).unordered();
+        executor.iter(0..2).deliver(work, |_, _| Ok(())).unwrap_err();
     }
 }
