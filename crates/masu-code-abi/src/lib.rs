@@ -58,6 +58,10 @@ unsafe fn text<'a>(text: *const c_char) -> Result<&'a str, Error> {
     text.to_str().map_err(|_| Error::Options("a name is not UTF-8".to_owned()))
 }
 
+/// The arguments of most functions, as an error calls them.
+const ARENA: &str = "the arena";
+const ENTRY: &str = "the entry";
+
 /// The value that a pointer leads to; the error names the argument.
 ///
 /// # Safety
@@ -70,22 +74,6 @@ unsafe fn given<'a, T>(pointer: *const T, argument: &str) -> Result<&'a T, Error
 
 fn is_null(argument: &str) -> Error {
     Error::Unsupported { object: argument.to_owned(), what: "it is NULL".to_owned() }
-}
-
-/// # Safety
-///
-/// - The arena is open, or null.
-unsafe fn opened<'a>(arena: *const Arena) -> Result<&'a Arena, Error> {
-    // SAFETY: The caller's condition.
-    unsafe { given(arena, "the arena") }
-}
-
-/// # Safety
-///
-/// - The entry is open, or null.
-unsafe fn entered<'a>(entry: *const Entry) -> Result<&'a Entry, Error> {
-    // SAFETY: The caller's condition.
-    unsafe { given(entry, "the entry") }
 }
 
 /// An array of so many values; the pointer may be null where there are none.
@@ -183,7 +171,7 @@ unsafe fn source(name: *const c_char, object: *const c_void, size: usize) -> Res
 /// - As for [`Arena::load`]; the arena is open.
 unsafe fn load(arena: *const Arena, source: Result<Source, Error>) -> u64 {
     // SAFETY: The caller's conditions.
-    or(source.and_then(|source| unsafe { opened(arena)?.load(source) }).map(u64::from), 0)
+    or(source.and_then(|source| unsafe { given(arena, ARENA)?.load(source) }).map(u64::from), 0)
 }
 
 /// # Safety
@@ -254,7 +242,7 @@ pub(crate) unsafe extern "C" fn masu_code_load_all(
         each.map(|((&name, &object), &size)| unsafe { source(name, object, size) }).collect()
     };
     // SAFETY: The caller's conditions.
-    let loaded = sources().and_then(|sources| unsafe { opened(arena)?.load_all(sources) });
+    let loaded = sources().and_then(|sources| unsafe { given(arena, ARENA)?.load_all(sources) });
     let done = loaded.map(|loaded| {
         for (index, handle) in loaded.iter().enumerate() {
             // SAFETY: As above.
@@ -288,7 +276,7 @@ pub(crate) unsafe extern "C" fn masu_code_load_code(
             unsafe { function(to, size, address as *const c_void, context) };
         };
         // SAFETY: The caller's conditions.
-        unsafe { opened(arena)?.load_code(text(name)?, size, align, write) }
+        unsafe { given(arena, ARENA)?.load_code(text(name)?, size, align, write) }
     };
     or(load().map(u64::from), 0)
 }
@@ -303,8 +291,9 @@ pub(crate) unsafe extern "C" fn masu_code_symbol(
     name: *const c_char,
 ) -> *const c_void {
     // SAFETY: The caller's conditions.
-    let found =
-        unsafe { text(name).and_then(|name| opened(arena)?.symbol(Handle::from(object), name)) };
+    let found = unsafe {
+        text(name).and_then(|name| given(arena, ARENA)?.symbol(Handle::from(object), name))
+    };
     or(found, std::ptr::null())
 }
 
@@ -317,7 +306,7 @@ pub(crate) unsafe extern "C" fn masu_code_find(
     name: *const c_char,
 ) -> *const c_void {
     // SAFETY: The caller's conditions.
-    let found = unsafe { text(name).and_then(|name| Ok((opened(arena)?.find(name), name))) };
+    let found = unsafe { text(name).and_then(|name| Ok((given(arena, ARENA)?.find(name), name))) };
     let found = found.and_then(|(found, name)| {
         let (object, symbol) = ("the arena".to_owned(), name.to_owned());
         found.ok_or(Error::NoSymbol { object, symbol })
@@ -332,7 +321,9 @@ pub(crate) unsafe extern "C" fn masu_code_find(
 pub(crate) unsafe extern "C" fn masu_code_unload(arena: *const Arena, object: u64) -> c_int {
     // SAFETY: The caller's condition.
     or(
-        unsafe { opened(arena) }.and_then(|arena| arena.unload(Handle::from(object))).map(|()| 0),
+        unsafe { given(arena, ARENA) }
+            .and_then(|arena| arena.unload(Handle::from(object)))
+            .map(|()| 0),
         -1,
     )
 }
@@ -350,7 +341,12 @@ pub(crate) unsafe extern "C" fn masu_code_unload_all(
     let handles = unsafe { array(objects, count, "the objects") };
     let handles = handles.map(|all| all.iter().copied().map(Handle::from).collect::<Vec<_>>());
     // SAFETY: As above.
-    or(handles.and_then(|handles| unsafe { opened(arena)?.unload_all(&handles) }).map(|()| 0), -1)
+    or(
+        handles
+            .and_then(|handles| unsafe { given(arena, ARENA)?.unload_all(&handles) })
+            .map(|()| 0),
+        -1,
+    )
 }
 
 /// # Safety
@@ -359,7 +355,7 @@ pub(crate) unsafe extern "C" fn masu_code_unload_all(
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn masu_code_collect(arena: *const Arena) -> usize {
     // SAFETY: The caller's condition.
-    or(unsafe { opened(arena) }.map(Arena::collect), 0)
+    or(unsafe { given(arena, ARENA) }.map(Arena::collect), 0)
 }
 
 /// # Safety
@@ -368,7 +364,7 @@ pub(crate) unsafe extern "C" fn masu_code_collect(arena: *const Arena) -> usize 
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn masu_code_compact(arena: *const Arena) -> c_long {
     // SAFETY: The caller's condition.
-    let moved = unsafe { opened(arena) }.and_then(Arena::compact);
+    let moved = unsafe { given(arena, ARENA) }.and_then(Arena::compact);
     or(moved.map(|moved| c_long::try_from(moved).unwrap_or(c_long::MAX)), -1)
 }
 
@@ -378,7 +374,7 @@ pub(crate) unsafe extern "C" fn masu_code_compact(arena: *const Arena) -> c_long
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn masu_code_reader_open(arena: *const Arena) -> *mut Reader {
     // SAFETY: The caller's condition.
-    pointer(unsafe { opened(arena) }.map(Arena::reader))
+    pointer(unsafe { given(arena, ARENA) }.map(Arena::reader))
 }
 
 /// # Safety
@@ -431,7 +427,7 @@ pub(crate) unsafe extern "C" fn masu_code_entry_open(
     let names = unsafe { text(name).and_then(|name| Ok((name, text(symbol)?))) };
     // SAFETY: As above.
     pointer(names.and_then(|(name, symbol)| unsafe {
-        opened(arena)?.entry(name, Handle::from(object), symbol)
+        given(arena, ARENA)?.entry(name, Handle::from(object), symbol)
     }))
 }
 
@@ -445,7 +441,7 @@ pub(crate) unsafe extern "C" fn masu_code_entry_at(
     address: *const c_void,
 ) -> *mut Entry {
     // SAFETY: The caller's conditions.
-    pointer(unsafe { text(name).and_then(|name| opened(arena)?.entry_at(name, address)) })
+    pointer(unsafe { text(name).and_then(|name| given(arena, ARENA)?.entry_at(name, address)) })
 }
 
 /// # Safety
@@ -454,7 +450,7 @@ pub(crate) unsafe extern "C" fn masu_code_entry_at(
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn masu_code_entry_get(entry: *const Entry) -> *const c_void {
     // SAFETY: The caller's condition.
-    or(unsafe { entered(entry) }.map(Entry::address), std::ptr::null())
+    or(unsafe { given(entry, ENTRY) }.map(Entry::address), std::ptr::null())
 }
 
 /// # Safety
@@ -468,7 +464,7 @@ pub(crate) unsafe extern "C" fn masu_code_entry_replace(
 ) -> c_int {
     // SAFETY: The caller's conditions.
     let done = unsafe {
-        text(symbol).and_then(|symbol| entered(entry)?.replace(Handle::from(object), symbol))
+        text(symbol).and_then(|symbol| given(entry, ENTRY)?.replace(Handle::from(object), symbol))
     };
     or(done.map(|()| 0), -1)
 }
@@ -482,7 +478,7 @@ pub(crate) unsafe extern "C" fn masu_code_entry_replace_at(
     address: *const c_void,
 ) -> c_int {
     // SAFETY: The caller's condition.
-    or(unsafe { entered(entry) }.and_then(|entry| entry.replace_at(address)).map(|()| 0), -1)
+    or(unsafe { given(entry, ENTRY) }.and_then(|entry| entry.replace_at(address)).map(|()| 0), -1)
 }
 
 /// # Safety
