@@ -13,8 +13,9 @@ use std::ops::Range;
 use std::time::Duration;
 
 use crate::executor::Executor;
+use crate::job::RECORD_BYTES;
 use crate::place::{Chunk, Place};
-use crate::reader::{Blocks, Items};
+use crate::reader::{Blocks, Items, Records};
 
 mod dealer;
 mod job;
@@ -108,11 +109,8 @@ impl Cluster {
     /// Workers of this process; 0 means 1. Processes may have different numbers.
     ///
     /// ```
-    /// # use masu_chunk::cluster::{Cluster, ClusterError};
-    /// # let alone = Cluster::new(vec!["127.0.0.1:0".into()], 0);
-    /// let cluster = alone.workers(2);
-    /// assert_eq!(cluster.range(0..10).reduce(|chunk| chunk.into_inner().count(), |a, b| a + b)?, Some(10));
-    /// # Ok::<(), ClusterError>(())
+    /// # let cluster = masu_chunk::cluster::Cluster::new(vec!["127.0.0.1:0".into()], 0);
+    /// let cluster = cluster.workers(2);
     /// ```
     #[must_use]
     pub fn workers(self, workers: usize) -> Self {
@@ -123,11 +121,10 @@ impl Cluster {
     /// process's setting applies.
     ///
     /// ```
-    /// # use masu_chunk::cluster::{Cluster, ClusterError};
-    /// # let alone = Cluster::new(vec!["127.0.0.1:0".into()], 0);
+    /// # let alone = masu_chunk::cluster::Cluster::new(vec!["127.0.0.1:0".into()], 0);
     /// let cluster = alone.chunk(3);
     /// assert_eq!(cluster.range(0..10).reduce(|chunk| chunk.into_inner().count(), |a, b| a + b)?, Some(10));
-    /// # Ok::<(), ClusterError>(())
+    /// # Ok::<(), masu_chunk::cluster::ClusterError>(())
     /// ```
     #[must_use]
     pub fn chunk(self, items: usize) -> Self {
@@ -138,11 +135,8 @@ impl Cluster {
     /// for each worker of all processes. The first process's setting applies.
     ///
     /// ```
-    /// # use masu_chunk::cluster::{Cluster, ClusterError};
-    /// # let alone = Cluster::new(vec!["127.0.0.1:0".into()], 0);
-    /// let cluster = alone.window(8);
-    /// assert_eq!(cluster.range(0..10).reduce(|chunk| chunk.into_inner().count(), |a, b| a + b)?, Some(10));
-    /// # Ok::<(), ClusterError>(())
+    /// # let cluster = masu_chunk::cluster::Cluster::new(vec!["127.0.0.1:0".into()], 0);
+    /// let cluster = cluster.window(8);
     /// ```
     #[must_use]
     pub fn window(self, chunks: usize) -> Self {
@@ -152,11 +146,8 @@ impl Cluster {
     /// Results come in the order in which they are made.
     ///
     /// ```
-    /// # use masu_chunk::cluster::{Cluster, ClusterError};
-    /// # let alone = Cluster::new(vec!["127.0.0.1:0".into()], 0);
-    /// let cluster = alone.unordered();
-    /// assert_eq!(cluster.range(0..10).reduce(|chunk| chunk.into_inner().count(), |a, b| a + b)?, Some(10));
-    /// # Ok::<(), ClusterError>(())
+    /// # let cluster = masu_chunk::cluster::Cluster::new(vec!["127.0.0.1:0".into()], 0);
+    /// let cluster = cluster.unordered();
     /// ```
     #[must_use]
     pub fn unordered(self) -> Self {
@@ -166,11 +157,8 @@ impl Cluster {
     /// The time to wait for the other processes; 30 seconds by default.
     ///
     /// ```
-    /// # use masu_chunk::cluster::{Cluster, ClusterError};
-    /// # let alone = Cluster::new(vec!["127.0.0.1:0".into()], 0);
-    /// let cluster = alone.patience(std::time::Duration::from_secs(5));
-    /// assert_eq!(cluster.range(0..10).reduce(|chunk| chunk.into_inner().count(), |a, b| a + b)?, Some(10));
-    /// # Ok::<(), ClusterError>(())
+    /// # let cluster = masu_chunk::cluster::Cluster::new(vec!["127.0.0.1:0".into()], 0);
+    /// let cluster = cluster.patience(std::time::Duration::from_secs(5));
     /// ```
     #[must_use]
     pub fn patience(self, patience: Duration) -> Self {
@@ -180,11 +168,10 @@ impl Cluster {
     /// Numbers: chunks are ranges of them. The numbers may be indexes into data that every process can reach.
     ///
     /// ```
-    /// # use masu_chunk::cluster::{Cluster, ClusterError};
-    /// # let alone = Cluster::new(vec!["127.0.0.1:0".into()], 0);
+    /// # let alone = masu_chunk::cluster::Cluster::new(vec!["127.0.0.1:0".into()], 0);
     /// let sum = alone.range(0..100).reduce(|chunk| chunk.into_inner().sum::<u64>(), |a, b| a + b)?;
     /// assert_eq!(sum, Some(4950));
-    /// # Ok::<(), ClusterError>(())
+    /// # Ok::<(), masu_chunk::cluster::ClusterError>(())
     /// ```
     pub fn range(&self, range: Range<u64>) -> ClusterJob<'_, SpreadNumbers> {
         ClusterJob { cluster: self, source: SpreadNumbers(range) }
@@ -193,12 +180,11 @@ impl Cluster {
     /// A slice that every process has, the same in each: chunks are parts of it, no item is sent.
     ///
     /// ```
-    /// # use masu_chunk::cluster::{Cluster, ClusterError};
-    /// # let alone = Cluster::new(vec!["127.0.0.1:0".into()], 0);
+    /// # let alone = masu_chunk::cluster::Cluster::new(vec!["127.0.0.1:0".into()], 0);
     /// let words = ["rice", "box"];
     /// let lengths = alone.clone().chunk(1).slice(&words).map(|chunk| chunk[0].len())?;
     /// assert_eq!(lengths, Some(vec![4, 3]));
-    /// # Ok::<(), ClusterError>(())
+    /// # Ok::<(), masu_chunk::cluster::ClusterError>(())
     /// ```
     pub fn slice<'d, T: Sync>(&self, items: &'d [T]) -> ClusterJob<'_, SpreadSlice<'d, T>> {
         ClusterJob { cluster: self, source: SpreadSlice(items) }
@@ -208,11 +194,10 @@ impl Cluster {
     /// other processes are not used.
     ///
     /// ```
-    /// # use masu_chunk::cluster::{Cluster, ClusterError};
-    /// # let alone = Cluster::new(vec!["127.0.0.1:0".into()], 0);
+    /// # let alone = masu_chunk::cluster::Cluster::new(vec!["127.0.0.1:0".into()], 0);
     /// let many = alone.iter(1..=3).reduce(|chunk| chunk.len(), |a, b| a + b)?;
     /// assert_eq!(many, Some(3));
-    /// # Ok::<(), ClusterError>(())
+    /// # Ok::<(), masu_chunk::cluster::ClusterError>(())
     /// ```
     pub fn iter<I>(&self, items: I) -> ClusterJob<'_, SpreadItems<I::IntoIter>>
     where
@@ -228,11 +213,10 @@ impl Cluster {
     /// of other processes are not read.
     ///
     /// ```
-    /// # use masu_chunk::cluster::{Cluster, ClusterError};
-    /// # let alone = Cluster::new(vec!["127.0.0.1:0".into()], 0);
+    /// # let alone = masu_chunk::cluster::Cluster::new(vec!["127.0.0.1:0".into()], 0);
     /// let bytes = alone.blocks(&b"some bytes"[..]).reduce(|chunk| chunk.len(), |a, b| a + b)?;
     /// assert_eq!(bytes, Some(10));
-    /// # Ok::<(), ClusterError>(())
+    /// # Ok::<(), masu_chunk::cluster::ClusterError>(())
     /// ```
     pub fn blocks<R: Read + Send>(&self, reader: R) -> ClusterJob<'_, SpreadBlocks<R>> {
         let blocks = Blocks::new(reader, self.executor.bytes_of_block());
@@ -243,22 +227,22 @@ impl Cluster {
     /// of other processes are not read.
     ///
     /// ```
-    /// # use masu_chunk::cluster::{Cluster, ClusterError};
-    /// # let alone = Cluster::new(vec!["127.0.0.1:0".into()], 0);
+    /// # let alone = masu_chunk::cluster::Cluster::new(vec!["127.0.0.1:0".into()], 0);
     /// let text = &b"a\nb\n"[..];
     /// let lines = alone.records(text, b'\n').reduce(
     ///     |chunk| chunk.iter().filter(|&&byte| byte == b'\n').count(),
     ///     |a, b| a + b,
     /// )?;
     /// assert_eq!(lines, Some(2));
-    /// # Ok::<(), ClusterError>(())
+    /// # Ok::<(), masu_chunk::cluster::ClusterError>(())
     /// ```
     pub fn records<R: Read + Send>(
         &self,
         reader: R,
         delimiter: u8,
     ) -> ClusterJob<'_, SpreadRecords<R>> {
-        let records = self.executor.whole_records(reader, delimiter);
+        let size = self.executor.bytes_of_block();
+        let records = Records::new(reader, delimiter, size, RECORD_BYTES);
         ClusterJob { cluster: self, source: SpreadRecords(records) }
     }
 }
@@ -285,11 +269,10 @@ impl<S: Spread> ClusterJob<'_, S> {
     /// The results of all chunks; in order, unless the cluster is unordered.
     ///
     /// ```
-    /// # use masu_chunk::cluster::{Cluster, ClusterError};
-    /// # let alone = Cluster::new(vec!["127.0.0.1:0".into()], 0);
+    /// # let alone = masu_chunk::cluster::Cluster::new(vec!["127.0.0.1:0".into()], 0);
     /// let lengths = alone.chunk(5).range(0..10).map(|chunk| chunk.into_inner().count())?;
     /// assert_eq!(lengths, Some(vec![5, 5]));
-    /// # Ok::<(), ClusterError>(())
+    /// # Ok::<(), masu_chunk::cluster::ClusterError>(())
     /// ```
     ///
     /// # Errors
@@ -306,8 +289,7 @@ impl<S: Spread> ClusterJob<'_, S> {
     /// The results of all chunks; in order, unless the cluster is unordered.
     ///
     /// ```
-    /// # use masu_chunk::cluster::{Cluster, ClusterError};
-    /// # let alone = Cluster::new(vec!["127.0.0.1:0".into()], 0);
+    /// # let alone = masu_chunk::cluster::Cluster::new(vec!["127.0.0.1:0".into()], 0);
     /// let failed = alone.range(0..10).try_map(|_| Err::<u8, _>("no"));
     /// assert!(failed.is_err());
     /// ```
@@ -332,11 +314,10 @@ impl<S: Spread> ClusterJob<'_, S> {
     /// from first to last in process 0; unordered, each process combines its own and sends one result.
     ///
     /// ```
-    /// # use masu_chunk::cluster::{Cluster, ClusterError};
-    /// # let alone = Cluster::new(vec!["127.0.0.1:0".into()], 0);
+    /// # let alone = masu_chunk::cluster::Cluster::new(vec!["127.0.0.1:0".into()], 0);
     /// let most = alone.range(0..10).reduce(|chunk| chunk.into_inner().max(), |a, b| a.max(b))?;
     /// assert_eq!(most, Some(Some(9)));
-    /// # Ok::<(), ClusterError>(())
+    /// # Ok::<(), masu_chunk::cluster::ClusterError>(())
     /// ```
     ///
     /// # Errors
@@ -353,11 +334,10 @@ impl<S: Spread> ClusterJob<'_, S> {
     /// All results combined into one; see [`Self::reduce`].
     ///
     /// ```
-    /// # use masu_chunk::cluster::{Cluster, ClusterError};
-    /// # let alone = Cluster::new(vec!["127.0.0.1:0".into()], 0);
+    /// # let alone = masu_chunk::cluster::Cluster::new(vec!["127.0.0.1:0".into()], 0);
     /// let sum = alone.range(0..4).try_reduce(|chunk| Ok::<_, String>(chunk.into_inner().sum::<u64>()), |a, b| a + b)?;
     /// assert_eq!(sum, Some(6));
-    /// # Ok::<(), ClusterError>(())
+    /// # Ok::<(), masu_chunk::cluster::ClusterError>(())
     /// ```
     ///
     /// # Errors
@@ -388,10 +368,9 @@ impl<S: Spread> ClusterJob<'_, S> {
     /// Calls the function on every chunk.
     ///
     /// ```
-    /// # use masu_chunk::cluster::{Cluster, ClusterError};
-    /// # let alone = Cluster::new(vec!["127.0.0.1:0".into()], 0);
+    /// # let alone = masu_chunk::cluster::Cluster::new(vec!["127.0.0.1:0".into()], 0);
     /// alone.range(0..10).for_each(|chunk| println!("{:?}", chunk.into_inner()))?;
-    /// # Ok::<(), ClusterError>(())
+    /// # Ok::<(), masu_chunk::cluster::ClusterError>(())
     /// ```
     ///
     /// # Errors
@@ -407,8 +386,7 @@ impl<S: Spread> ClusterJob<'_, S> {
     /// Calls the function on every chunk.
     ///
     /// ```
-    /// # use masu_chunk::cluster::{Cluster, ClusterError};
-    /// # let alone = Cluster::new(vec!["127.0.0.1:0".into()], 0);
+    /// # let alone = masu_chunk::cluster::Cluster::new(vec!["127.0.0.1:0".into()], 0);
     /// let failed = alone.range(0..10).try_for_each(|_| Err("no"));
     /// assert!(failed.is_err());
     /// ```
@@ -428,8 +406,7 @@ impl<S: Spread> ClusterJob<'_, S> {
     /// been taken.
     ///
     /// ```
-    /// # use masu_chunk::cluster::{Cluster, ClusterError};
-    /// # let alone = Cluster::new(vec!["127.0.0.1:0".into()], 0);
+    /// # let alone = masu_chunk::cluster::Cluster::new(vec!["127.0.0.1:0".into()], 0);
     /// let mut taken = Vec::new();
     /// alone.chunk(5).range(0..10).deliver(
     ///     |chunk| Ok::<_, String>(chunk.into_inner().sum::<u64>()),
@@ -439,7 +416,7 @@ impl<S: Spread> ClusterJob<'_, S> {
     ///     },
     /// )?;
     /// assert_eq!(taken, [10, 35]);
-    /// # Ok::<(), ClusterError>(())
+    /// # Ok::<(), masu_chunk::cluster::ClusterError>(())
     /// ```
     ///
     /// # Errors

@@ -9,6 +9,7 @@ use std::sync::OnceLock;
 use std::thread;
 
 use crate::control::{Cancel, Progress, Reporter};
+use crate::pool;
 
 /// Default bytes a chunk: half of a small core's first-level cache.
 const CHUNK_BYTES: u64 = 16 << 10;
@@ -40,7 +41,8 @@ impl<'a> Executor<'a> {
         Self::default()
     }
 
-    /// The number of threads that work, the calling one included; 0 means 1. The default is one a core.
+    /// The number of threads that work, the calling one included; 0 means 1, and 513 is the most. The default is one a
+    /// core.
     #[must_use]
     pub fn workers(mut self, workers: usize) -> Self {
         self.workers = Some(NonZero::new(workers).unwrap_or(NonZero::<usize>::MIN));
@@ -93,7 +95,7 @@ impl<'a> Executor<'a> {
     }
 
     pub(crate) fn workers_or_default(&self) -> usize {
-        self.workers.map_or_else(cores, NonZero::get)
+        self.workers.map_or_else(cores, NonZero::get).min(pool::WORKERS_MAX)
     }
 
     /// Workers of a job in which all that a worker does is in the function.
@@ -106,13 +108,9 @@ impl<'a> Executor<'a> {
         self.concurrency.map_or(workers, NonZero::get)
     }
 
-    pub(crate) fn window_or_default(&self, workers: usize) -> usize {
-        self.window_or(workers.saturating_mul(2))
-    }
-
     pub(crate) fn chunk_of(&self, items: u64, item_bytes: usize) -> u64 {
         let fits = (CHUNK_BYTES / (item_bytes as u64).max(1)).max(1);
-        let least = (self.workers_or_default() as u64).saturating_mul(CHUNKS_A_WORKER);
+        let least = self.workers_or_default() as u64 * CHUNKS_A_WORKER;
         let shared = items.div_ceil(least);
         self.chunk.map_or(fits.min(shared).max(1), |chunk| chunk.get() as u64)
     }

@@ -4,6 +4,7 @@ use std::any::Any;
 use std::error::Error;
 use std::fmt;
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::place::Place;
 use crate::statistics::Statistics;
@@ -44,6 +45,14 @@ impl<E> Failure<E> {
             Cause::Panic(payload) => std::panic::resume_unwind(payload),
             cause => Err(Self { cause, ..self }),
         }
+    }
+}
+
+/// The result of a user's function, whose panic is a cause, too.
+pub(crate) fn caught<R, E>(function: impl FnOnce() -> Result<R, E>) -> Result<R, Cause<E>> {
+    match catch_unwind(AssertUnwindSafe(function)) {
+        Ok(returned) => returned.map_err(Cause::Error),
+        Err(payload) => Err(Cause::Panic(payload)),
     }
 }
 

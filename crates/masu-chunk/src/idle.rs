@@ -44,12 +44,6 @@ impl Idle {
         !state.over
     }
 
-    /// Whether a worker looks for chunks, or all must stop.
-    fn wants_attention(&self) -> bool {
-        // ORDERING: Relaxed, with the fence in `share`.
-        self.attention.load(Ordering::Relaxed) != 0
-    }
-
     /// Whether nothing more may begin.
     pub(crate) fn is_stopped(&self) -> bool {
         // ORDERING: Relaxed: the locks of the stopped batches decide the order.
@@ -63,7 +57,7 @@ impl Idle {
         // idle one changed `attention` and then reads the spans, each with a SeqCst fence between.
         // So one of them sees the other: no worker sleeps while there are chunks to take.
         fence(Ordering::SeqCst);
-        if self.wants_attention() && has_more() {
+        if self.attention.load(Ordering::Relaxed) != 0 && has_more() {
             // Under the lock, so that no worker is between its last check and its sleep. The one that wakes and finds
             // something wakes the next one.
             let state = lock(&self.state);

@@ -8,14 +8,13 @@
 
 use std::any::Any;
 use std::ops::Range;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
 
 use crate::alone::{self, Alone};
 use crate::batch::{Batch, Turn};
 use crate::control::Reporter;
 use crate::executor::Executor;
-use crate::failure::{Cause, Failure};
+use crate::failure::{Cause, Failure, caught};
 use crate::idle::Idle;
 use crate::pace::Pace;
 use crate::place::{Chunk, Place};
@@ -70,9 +69,9 @@ pub(crate) unsafe trait Gather<R>: Sync {
 /// Data cut into chunks.
 pub(crate) struct Cut<'a, S> {
     pub(crate) source: &'a S,
-    items: u64,
+    pub(crate) items: u64,
     /// Items a chunk.
-    pub(crate) size: u64,
+    size: u64,
     pub(crate) chunks: u64,
 }
 
@@ -90,9 +89,32 @@ impl<'a, S: Indexed> Cut<'a, S> {
         Self { source, items, size, chunks: items.div_ceil(size) }
     }
 
+    /// The first item of a chunk; of the one behind the last, the number of items.
+    fn start(&self, chunk: u64) -> u64 {
+        chunk.saturating_mul(self.size).min(self.items)
+    }
+
+    /// The items of some chunks.
+    pub(crate) fn of(&self, chunks: &Range<u64>) -> Range<u64> {
+        self.start(chunks.start)..self.start(chunks.end)
+    }
+
     fn place(&self, index: u64) -> Place {
-        let start = index * self.size;
-        Place { index, items: start..self.size.saturating_add(start).min(self.items) }
+        Place { index, items: self.of(&(index..index + 1)) }
+    }
+
+    /// Drops the items that no function got.
+    pub(crate) fn discard_rest(&self, begun: &[Range<u64>]) {
+        let end = self.chunks..self.chunks;
+        let mut next = 0;
+        for chunks in begun.iter().chain([&end]) {
+            let rest = self.of(&(next..chunks.start));
+            if !rest.is_empty() {
+                // SAFETY: No chunk between the begun ones was ever handed out, and the job is over.
+                unsafe { self.source.discard(rest) };
+            }
+            next = chunks.end;
+        }
     }
 }
 
@@ -253,7 +275,7 @@ where
     /// Does chunks until the end of the batch, which may move, or until one fails.
     fn work_off(&self, worker: usize, chunks: Range<u64>, local: &mut G::Local) -> Worked<E> {
         let batch = self.spans.batch(worker);
-        let ended = catch_unwind(AssertUnwindSafe(|| {
+        let ended = caught(|| {
             loop {
                 // SAFETY: The batch lets this worker alone do each of its chunks, once: the one that it
                 // is at, and each that it lets it go on to.
@@ -264,13 +286,8 @@ where
                     Turn::Over => return Ok(()),
                 }
             }
-        }));
-        let failed = match ended {
-            Ok(Ok(())) => None,
-            Ok(Err(error)) => Some(Cause::Error(error)),
-            Err(payload) => Some(Cause::Panic(payload)),
-        };
-        Worked { done: chunks.start..batch.at(), failed }
+        });
+        Worked { done: chunks.start..batch.at(), failed: ended.err() }
     }
 
     /// Looks for other workers' chunks; `false`: there are none for it.
@@ -293,8 +310,8 @@ where
     }
 
     fn report(&self, done: &Range<u64>) -> thread::Result<()> {
-        let end = (done.end * self.cut.size).min(self.cut.items);
-        self.reporter.add(done.end - done.start, end.saturating_sub(done.start * self.cut.size))
+        let items = self.cut.of(done);
+        self.reporter.add(done.end - done.start, items.end - items.start)
     }
 
     fn finish(self) -> Ran<G::Local, E> {

@@ -136,7 +136,6 @@ pub(crate) fn collect<S: Each, R: Send, E: Send>(
     let mut results: Vec<R> = Vec::with_capacity(items);
     let slots = Slots::new(&mut results);
     let cut = at.cut(executor);
-    let size = cut.size;
     let fill = |chunk: Chunk<S::Data<'_>>| {
         let Range { start, end } = chunk.place().items;
         // SAFETY: There is a slot for each item, and this chunk alone has these items.
@@ -156,12 +155,11 @@ pub(crate) fn collect<S: Each, R: Send, E: Send>(
             Ok((results, statistics))
         }
         Err(failure) => {
-            at.discard_rest(&ran.begun, size);
+            cut.discard_rest(&ran.begun);
             let is_whole = |chunk: &u64| ran.failed.binary_search(chunk).is_err();
             for chunk in ran.begun.into_iter().flatten().filter(is_whole) {
-                let start = chunk * size;
                 // SAFETY: All slots of this chunk were written, and are dropped here only.
-                unsafe { drop_all(slots.of(start..(start + size).min(items as u64))) };
+                unsafe { drop_all(slots.of(cut.of(&(chunk..chunk + 1)))) };
             }
             Err(failure)
         }

@@ -14,7 +14,7 @@ use crate::source::{At, Numbers, Slice, SliceMut, Source, Stream, Vector};
 use crate::statistics::Statistics;
 
 /// The default limit of a record, in bytes.
-const RECORD_BYTES: usize = 16 << 20;
+pub(crate) const RECORD_BYTES: usize = 16 << 20;
 
 impl Executor<'_> {
     /// A slice: chunks are parts of it, nothing is copied.
@@ -61,8 +61,7 @@ impl Executor<'_> {
     /// A record of more than 16 MiB is an error, so that memory stays bounded;
     /// [`Self::records_up_to`] sets another limit.
     pub fn records<R: Read + Send>(&self, reader: R, delimiter: u8) -> Job<'_, Stream<Records<R>>> {
-        let records = self.whole_records(reader, delimiter);
-        Job { executor: self, source: Stream(records) }
+        self.records_up_to(reader, delimiter, RECORD_BYTES)
     }
 
     /// [`Self::records`] with records of up to so many bytes.
@@ -78,10 +77,6 @@ impl Executor<'_> {
 
     fn at<S, T>(&self, source: S) -> Job<'_, At<S>> {
         Job { executor: self, source: At { source, item_bytes: size_of::<T>() } }
-    }
-
-    pub(crate) fn whole_records<R: Read + Send>(&self, reader: R, delimiter: u8) -> Records<R> {
-        Records::new(reader, delimiter, self.bytes_of_block(), RECORD_BYTES)
     }
 }
 

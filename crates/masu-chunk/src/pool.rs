@@ -13,7 +13,10 @@ mod seats;
 use seats::{Seats, Taken};
 
 /// The most helpers that are ever started.
-const THREADS_MAX: usize = 512;
+const HELPERS_MAX: usize = 512;
+
+/// The most workers that a job can have.
+pub(crate) const WORKERS_MAX: usize = HELPERS_MAX + 1;
 
 static POOL: OnceLock<(u32, Seats<Body>)> = OnceLock::new();
 
@@ -120,7 +123,7 @@ impl Drop for Offered {
 /// Starts one more helper; `false` if there are enough or the system refuses, and the job has fewer
 /// workers.
 fn start(seats: &'static Seats<Body>) -> bool {
-    let Some(number) = seats.hire(THREADS_MAX) else { return false };
+    let Some(number) = seats.hire(HELPERS_MAX) else { return false };
     let started = thread::Builder::new().name(format!("masu-chunk-{number}")).spawn(move || {
         WITHIN.set(true);
         loop {
@@ -143,6 +146,10 @@ struct Seat {
 
 impl Drop for Seat {
     fn drop(&mut self) {
+        // A user's value whose drop panics ends the thread.
+        if thread::panicking() {
+            self.seats.dismiss();
+        }
         self.seats.get_up(self.job);
     }
 }

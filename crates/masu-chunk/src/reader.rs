@@ -54,26 +54,40 @@ impl Drop for Block {
     }
 }
 
+/// The room for the first read, in bytes. A read that fills its room doubles that of the next one, up to the size of a
+/// chunk, so that a chunk may have any size and costs no more memory than there is data.
+const FIRST: usize = 128 << 10;
+
 /// A reader cut into blocks.
 pub struct Blocks<R> {
     reader: R,
     size: usize,
+    room: usize,
     before: Option<u8>,
     spare: Spare,
 }
 
 impl<R: Read + Send> Blocks<R> {
     pub(crate) fn new(reader: R, size: usize) -> Self {
-        Self { reader, size: size.max(1), before: None, spare: Spare::default() }
+        let size = size.max(1);
+        Self { reader, size, room: size.min(FIRST), before: None, spare: Spare::default() }
     }
-}
 
-fn read(reader: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
-    loop {
-        match reader.read(buffer) {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            read => return read,
+    /// Reads once, and appends what that gives; returns the number of bytes.
+    fn read(&mut self, bytes: &mut Vec<u8>) -> io::Result<usize> {
+        let known = bytes.len();
+        bytes.resize(known + self.room, 0);
+        let count = loop {
+            match self.reader.read(&mut bytes[known..]) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                read => break read?,
+            }
+        };
+        bytes.truncate(known + count);
+        if count == self.room {
+            self.room = self.size.min(2 * self.room);
         }
+        Ok(count)
     }
 }
 
@@ -83,10 +97,9 @@ impl<R: Read + Send> Pull for Blocks<R> {
 
     fn pull(&mut self) -> io::Result<Option<(Block, u64)>> {
         let mut bytes = lock(&self.spare).pop().unwrap_or_default();
-        bytes.resize(self.size, 0);
-        let count = read(&mut self.reader, &mut bytes)?;
-        let Some(&last) = bytes[..count].last() else { return Ok(None) };
-        bytes.truncate(count);
+        bytes.clear();
+        let count = self.read(&mut bytes)?;
+        let Some(&last) = bytes.last() else { return Ok(None) };
         let before = self.before.replace(last);
         Ok(Some((Block { bytes, before, spare: Arc::clone(&self.spare) }, count as u64)))
     }
@@ -146,10 +159,7 @@ impl<R: Read + Send> Pull for Records<R> {
             if known > self.longest {
                 return Err(self.too_long());
             }
-            bytes.resize(known.max(self.blocks.size / 2) + self.blocks.size, 0);
-            let count = read(&mut self.blocks.reader, &mut bytes[known..])?;
-            bytes.truncate(known + count);
-            self.ended = count == 0;
+            self.ended = self.blocks.read(&mut bytes)? == 0;
             let found = bytes[known..].iter().rposition(|&byte| byte == self.delimiter);
             if let Some(at) = found.map(|at| known + at + 1) {
                 // The records before one that is too long come first; the next call finds that one in the rest.

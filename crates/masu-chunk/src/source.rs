@@ -73,20 +73,6 @@ impl<S: Indexed> At<S> {
         let items = self.source.items();
         Cut::new(&self.source, executor.chunk_of(items, self.item_bytes))
     }
-
-    /// Drops the items that no function got.
-    pub(crate) fn discard_rest(&self, begun: &[Range<u64>], size: u64) {
-        let items = self.source.items();
-        let mut next = 0;
-        for range in begun.iter().chain([&(u64::MAX / size..u64::MAX / size)]) {
-            let start = range.start.saturating_mul(size).min(items);
-            if next < start {
-                // SAFETY: No chunk between the begun ones was ever handed out, and the job is over.
-                unsafe { self.source.discard(next..start) };
-            }
-            next = range.end.saturating_mul(size).min(items);
-        }
-    }
 }
 
 impl<S: Indexed> Source for At<S>
@@ -111,7 +97,7 @@ where
             return grown.map(|(all, statistics)| (all.unwrap_or_default(), statistics));
         }
         let cut = self.cut(executor);
-        let (size, chunks) = (cut.size, cut.chunks as usize);
+        let chunks = cut.chunks as usize;
         let mut results: Vec<R> = Vec::with_capacity(chunks);
         let slots = Slots::new(&mut results);
         let ran = indexed::run(executor, cut, work, &slots);
@@ -122,7 +108,7 @@ where
                 Ok((results, statistics))
             }
             Err(failure) => {
-                self.discard_rest(&ran.begun, size);
+                cut.discard_rest(&ran.begun);
                 let has_result = |index: &u64| ran.failed.binary_search(index).is_err();
                 if mem::needs_drop::<R>() {
                     for index in ran.begun.into_iter().flatten().filter(has_result) {
@@ -151,7 +137,7 @@ where
         take: impl FnMut(Place, R) -> Result<(), E> + Send,
     ) -> Result<Statistics, Failure<E>> {
         let cut = self.cut(executor);
-        let parts = Parts { at: &self, size: cut.size, next: 0 };
+        let parts = Parts { cut, next: 0 };
         stream::deliver(executor, parts, work, take)
     }
 }
@@ -165,12 +151,11 @@ fn indexed_locals<S: Indexed, R: Send, E: Send, V: Send>(
     join: impl Fn(V, V) -> V,
 ) -> With<Option<V>, E> {
     let cut = at.cut(executor);
-    let size = cut.size;
     let ran = indexed::run(executor, cut, work, &gather);
     match ran.ended {
         Ok(statistics) => Ok((ran.locals.into_iter().flatten().reduce(join), statistics)),
         Err(failure) => {
-            at.discard_rest(&ran.begun, size);
+            cut.discard_rest(&ran.begun);
             Err(failure)
         }
     }
@@ -298,8 +283,8 @@ impl<P: Pull> Source for Stream<P> {
 
 /// Indexed data as a stream of chunks. The rest is discarded at the end.
 struct Parts<'a, S: Indexed> {
-    at: &'a At<S>,
-    size: u64,
+    cut: Cut<'a, S>,
+    /// The next chunk.
     next: u64,
 }
 
@@ -310,30 +295,25 @@ where
     type Data = S::Data<'a>;
 
     fn pull(&mut self) -> io::Result<Option<(S::Data<'a>, u64)>> {
-        let items = self.at.source.items();
-        let range = self.next..self.next.saturating_add(self.size).min(items);
-        if range.is_empty() {
+        if self.next == self.cut.chunks {
             return Ok(None);
         }
-        self.next = range.end;
-        let count = range.end - range.start;
+        let items = self.cut.of(&(self.next..self.next + 1));
+        self.next += 1;
+        let count = items.end - items.start;
         // SAFETY: `next` only grows, so no item is handed out twice, and the data is borrowed for
         // `'a` and touched by nobody else.
-        Ok(Some((unsafe { self.at.source.part(range) }, count)))
+        Ok(Some((unsafe { self.cut.source.part(items) }, count)))
     }
 
     fn total(&self) -> Option<u64> {
-        Some(self.at.source.items())
+        Some(self.cut.items)
     }
 }
 
 impl<S: Indexed> Drop for Parts<'_, S> {
     fn drop(&mut self) {
-        let rest = self.next..self.at.source.items();
-        if !rest.is_empty() {
-            // SAFETY: These items were never handed out.
-            unsafe { self.at.source.discard(rest) };
-        }
+        self.cut.discard_rest(std::slice::from_ref(&(0..self.next)));
     }
 }
 

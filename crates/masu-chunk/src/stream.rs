@@ -11,7 +11,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::control::Reporter;
 use crate::executor::Executor;
-use crate::failure::{Cause, Failure};
+use crate::failure::{Cause, Failure, caught};
 use crate::limit::Limit;
 use crate::place::{Chunk, Place};
 use crate::pool;
@@ -82,7 +82,7 @@ where
     let job = Job {
         executor,
         feed: Mutex::new(Feed { source, index: 0, items: 0, ended: false }),
-        window: Window::new(executor.window_or_default(workers), executor.in_order()),
+        window: Window::new(executor.window_or(2 * workers), executor.in_order()),
         limit: Limit::new(concurrency, workers),
         work,
         taker: Mutex::new(Taker { take, failed, workers: ended, items: 0 }),
@@ -115,11 +115,7 @@ where
             self.limit.enter();
             clock.waited();
             let chunk = Chunk::new(place.clone(), data);
-            let made = match catch_unwind(AssertUnwindSafe(|| (self.work)(chunk))) {
-                Ok(Ok(result)) => Ok(result),
-                Ok(Err(error)) => Err(Cause::Error(error)),
-                Err(payload) => Err(Cause::Panic(payload)),
-            };
+            let made = caught(|| (self.work)(chunk));
             self.limit.leave();
             if made.is_err() {
                 self.stop();
@@ -147,53 +143,31 @@ where
         }
         let pulled = catch_unwind(AssertUnwindSafe(|| feed.source.pull()));
         feed.index += 1;
-        match pulled {
-            Ok(Ok(Some((data, items)))) => {
-                feed.items += items;
-                Some((Place { index, items: start..start + items }, Ok(data)))
-            }
-            Ok(Ok(None)) => {
-                feed.ended = true;
-                None
-            }
-            Ok(Err(error)) => {
-                feed.ended = true;
-                Some((nowhere, Err(Cause::Read(error))))
-            }
-            Err(payload) => {
-                feed.ended = true;
-                Some((nowhere, Err(Cause::Panic(payload))))
-            }
+        if let Ok(Ok(Some((data, items)))) = pulled {
+            feed.items += items;
+            return Some((Place { index, items: start..feed.items }, Ok(data)));
         }
+        feed.ended = true;
+        let cause = match pulled {
+            Ok(read) => Cause::Read(read.err()?),
+            Err(payload) => Cause::Panic(payload),
+        };
+        Some((nowhere, Err(cause)))
     }
 
     /// Passes one result on; called by one worker at a time.
     fn take(&self, (place, made): Made<R, E>) -> Next {
         let mut taker = lock(&self.taker);
         let items = place.items.clone();
-        let taken = match made {
-            Ok(result) => {
-                let take = AssertUnwindSafe(|| (taker.take)(place.clone(), result));
-                match catch_unwind(take) {
-                    Ok(Ok(())) => Ok(()),
-                    Ok(Err(error)) => Err(Cause::Error(error)),
-                    Err(payload) => Err(Cause::Panic(payload)),
-                }
-            }
-            Err(cause) => Err(cause),
-        };
-        if let Err(cause) = taken {
-            taker.failed = Some((place, cause));
-            self.stop();
-            return Next::Stop;
-        }
-        taker.items += items.end - items.start;
-        if let Err(payload) = self.reporter.add(1, items.end - items.start) {
-            taker.failed = Some((place, Cause::Panic(payload)));
-            self.stop();
-            return Next::Stop;
-        }
-        Next::Go
+        let taken = made.and_then(|result| caught(|| (taker.take)(place.clone(), result)));
+        let taken = taken.and_then(|()| {
+            taker.items += items.end - items.start;
+            self.reporter.add(1, items.end - items.start).map_err(Cause::Panic)
+        });
+        let Err(cause) = taken else { return Next::Go };
+        taker.failed = Some((place, cause));
+        self.stop();
+        Next::Stop
     }
 
     fn stop(&self) {

@@ -6,7 +6,7 @@
 use std::env;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::ops::Range;
 use std::process::{self, Child, Command, Stdio};
 use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
@@ -76,6 +76,9 @@ fn outcome(job: &str, cluster: &Cluster, process: usize) -> Option<String> {
         "unordered" => {
             let sums = cluster.clone().unordered().range(0..1_000_000).reduce(sum, |a, b| a + b);
             format!("{sums:?}")
+        }
+        "patient" => {
+            format!("{:?}", cluster.clone().patience(Duration::MAX).range(0..1050).map(sum))
         }
         "nothing" => {
             let none = cluster.range(5..5).reduce(sum, |a, b| a + b).unwrap();
@@ -202,44 +205,31 @@ fn said(mut child: Child, mut rest: impl Read) -> String {
 fn all_say(job: &str) -> Vec<String> {
     let addresses = addresses(3);
     let children: Vec<_> = (0..3).map(|process| start(process, &addresses, job)).collect();
-    let say = |mut child: Child| {
-        let output = child.stdout.take().unwrap();
-        said(child, output)
-    };
     children.into_iter().map(say).collect()
+}
+
+fn say(mut child: Child) -> String {
+    let output = child.stdout.take().unwrap();
+    said(child, output)
 }
 
 #[test]
 fn results_come_to_the_first_process_in_order_whatever_the_data_is() {
     let sums: Vec<u64> =
         (0..1050).collect::<Vec<u64>>().chunks(100).map(|c| c.iter().sum()).collect();
-    let expected = format!("Ok(Some({sums:?}))");
-    for data in ["range", "slice", "iterator"] {
-        assert_eq!(all_say(data), [expected.as_str(), "Ok(None)", "Ok(None)"], "{data}");
-    }
-}
-
-#[test]
-fn a_reader_of_the_first_process_is_cut_as_in_one_process() {
-    for data in ["records", "blocks"] {
-        assert_eq!(all_say(data), ["Some(true)", "None", "None"], "{data}");
-    }
-}
-
-#[test]
-fn an_unordered_reduction_sends_one_result_a_process() {
-    assert_eq!(all_say("unordered"), ["Ok(Some(499999500000))", "Ok(None)", "Ok(None)"]);
-}
-
-#[test]
-fn a_second_job_of_the_same_cluster_works_and_nothing_is_nothing() {
-    assert_eq!(all_say("nothing"), ["None Some(5)", "None None", "None None"]);
-}
-
-#[test]
-fn no_more_is_read_than_the_window_has_room_for_and_the_taker_ends_the_job() {
-    for said in all_say("window") {
-        assert_eq!(said, "chunk 40, which is 4000 to 4099, failed: enough true true");
+    let sums = format!("Ok(Some({sums:?}))");
+    for (job, first, other) in [
+        ("range", sums.as_str(), "Ok(None)"),
+        ("slice", &sums, "Ok(None)"),
+        ("iterator", &sums, "Ok(None)"),
+        ("records", "Some(true)", "None"),
+        ("blocks", "Some(true)", "None"),
+        // Each process sends one result.
+        ("unordered", "Ok(Some(499999500000))", "Ok(None)"),
+        // Two jobs of the same cluster.
+        ("nothing", "None Some(5)", "None None"),
+    ] {
+        assert_eq!(all_say(job), [first, other, other], "{job}");
     }
 }
 
@@ -251,23 +241,15 @@ fn results_before_an_error_are_taken() {
 }
 
 #[test]
-fn a_panic_is_reported_in_every_process_with_its_place() {
-    for said in all_say("panic") {
-        assert_eq!(said, "chunk 57, which is 5700 to 5799, panicked: no chunk 57");
-    }
-}
-
-#[test]
-fn data_that_cannot_be_read_is_reported_in_every_process() {
-    for said in all_say("unreadable") {
-        assert!(said.starts_with("chunk 0, which begins at 0, cannot be read: Is a dir"), "{said}");
-    }
-}
-
-#[test]
-fn a_slice_that_is_shorter_in_another_process_is_reported() {
-    for said in all_say("different") {
-        assert!(said.contains("the slice of this process has 100 items"), "{said}");
+fn a_failure_is_reported_in_every_process_with_its_place() {
+    for (job, says) in [
+        // No more is read than the window has room for, and the taker ends the job.
+        ("window", "chunk 40, which is 4000 to 4099, failed: enough true true"),
+        ("panic", "chunk 57, which is 5700 to 5799, panicked: no chunk 57"),
+        ("unreadable", "chunk 0, which begins at 0, cannot be read: Is a dir"),
+        ("different", ", failed: the slice of this process has 100 items"),
+    ] {
+        all_say(job).iter().for_each(|said| assert!(said.contains(says), "{job}: {said}"));
     }
 }
 
@@ -275,11 +257,22 @@ fn a_slice_that_is_shorter_in_another_process_is_reported() {
 fn a_process_that_never_comes_is_an_error() {
     let addresses = addresses(2);
     for process in 0..2 {
-        let mut child = start(process, &addresses, "absent");
-        let output = child.stdout.take().unwrap();
-        let said = said(child, output);
+        let said = say(start(process, &addresses, "absent"));
         assert!(said.starts_with("Err(Connect { address: \"127.0.0.1:"), "{said}");
     }
+}
+
+#[test]
+fn a_silent_stranger_keeps_nobody_waiting() {
+    let addresses = addresses(2);
+    let first = start(0, &addresses, "patient");
+    let address = addresses.split(',').next().unwrap();
+    let begin = Instant::now();
+    let mut tries = std::iter::repeat_with(|| TcpStream::connect(address));
+    let _stranger = tries.find(|it| it.is_ok() || begin.elapsed() > HANGS).unwrap().unwrap();
+    let second = start(1, &addresses, "patient");
+    assert!(say(first).starts_with("Ok(Some([4950, "));
+    assert_eq!(say(second), "Ok(None)");
 }
 
 #[test]

@@ -3,8 +3,8 @@
 use std::convert::Infallible;
 use std::io::{self, Read};
 use std::panic;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Barrier, Mutex};
 use std::thread;
 use std::time::Duration;
 
@@ -72,12 +72,16 @@ fn results_come_in_order_for_any_lengths_chunks_and_workers() {
 #[test]
 fn without_order_every_result_comes_once() {
     let executor = Executor::new().chunk(3).workers(4).unordered();
-    let mut results = executor.range(0..1000).map(|chunk| chunk.place().index).unwrap().value;
-    results.sort_unstable();
-    assert_eq!(results, (0..334).collect::<Vec<_>>());
-    let mut results = executor.iter(0..1000).map(|chunk| chunk.place().index).unwrap().value;
-    results.sort_unstable();
-    assert_eq!(results, (0..334).collect::<Vec<_>>());
+    let of_range = executor.range(0..1000).map(|chunk| chunk.place().index);
+    let of_iterator = executor.iter(0..1000).map(|chunk| chunk.place().index);
+    for results in [of_range, of_iterator] {
+        let mut results = results.unwrap().value;
+        results.sort_unstable();
+        assert_eq!(results, (0..334).collect::<Vec<_>>());
+    }
+    let sum =
+        executor.range(0..100_000).reduce(|chunk| chunk.into_inner().sum(), |a, b: u64| a + b);
+    assert_eq!(sum.unwrap().value, Some(4_999_950_000));
 }
 
 #[test]
@@ -92,14 +96,6 @@ fn an_ordered_reduction_combines_from_first_to_last() {
     }
     let nothing = Executor::new().range(5..5).reduce(|_| 1, |a, b| a + b).unwrap();
     assert_eq!(nothing.value, None);
-}
-
-#[test]
-fn an_unordered_reduction_loses_nothing() {
-    let executor = Executor::new().workers(4).chunk(7).unordered();
-    let sum =
-        executor.range(0..100_000).reduce(|chunk| chunk.into_inner().sum(), |a, b: u64| a + b);
-    assert_eq!(sum.unwrap().value, Some(4_999_950_000));
 }
 
 #[test]
@@ -280,20 +276,14 @@ fn progress_ends_with_everything() {
 
 #[test]
 fn a_panic_of_the_progress_is_a_failure_and_items_are_dropped_once() {
-    let dropped: Vec<AtomicUsize> = (0..2000).map(|_| AtomicUsize::new(0)).collect();
-    struct Counted<'a>(&'a AtomicUsize);
-    impl Drop for Counted<'_> {
-        fn drop(&mut self) {
-            self.0.fetch_add(1, Ordering::SeqCst);
-        }
-    }
+    let alive = AtomicI64::new(0);
     let hear = |_| panic!("heard enough");
     let executor = Executor::new().chunk(10).workers(4).progress(&hear);
-    let items: Vec<Counted<'_>> = dropped.iter().map(Counted).collect();
+    let items: Vec<_> = (0..2000).map(|number| Counted::new(&alive, number)).collect();
     // Some calls come while there is work, and if that was too quick, the last one does.
     let failure = executor.vec(items).map(|_| thread::sleep(Duration::from_millis(1))).unwrap_err();
     assert_eq!(failure.cause.panic_message(), Some("heard enough"));
-    assert!(dropped.iter().all(|count| count.load(Ordering::SeqCst) == 1));
+    assert_eq!(alive.load(Ordering::Relaxed), 0);
     let failure = executor.iter(0..100).for_each(|_| ()).unwrap_err();
     assert_eq!(failure.cause.panic_message(), Some("heard enough"));
 }
@@ -327,18 +317,6 @@ fn records_are_whole_and_together_they_are_the_input() {
             assert!(chunks[1..].iter().all(|(before, _)| *before == Some(b'\n')));
         }
     }
-}
-
-#[test]
-fn a_record_that_would_not_fit_into_memory_is_an_error() {
-    let executor = Executor::new();
-    let records = executor.records_up_to(io::repeat(b'x'), b'\n', 1 << 20);
-    let failure = records_error(records.for_each(|_| ()).map(|_| ()));
-    assert!(failure.contains("no delimiter `\\n` within 1048576 bytes"), "{failure}");
-}
-
-fn records_error(outcome: Result<(), Failure<Infallible>>) -> String {
-    outcome.err().map(|failure| failure.to_string()).unwrap_or_default()
 }
 
 #[test]
@@ -382,6 +360,8 @@ fn a_job_of_any_number_of_chunks_is_begun() {
         let ended = executor.range(0..chunks).try_for_each(|_| Err("begun"));
         assert!(matches!(ended.unwrap_err().cause, Cause::Error("begun")), "{chunks}");
     }
+    let two = Executor::new().chunk(1 << 63).workers(1).range(0..u64::MAX).for_each(|_| ());
+    assert_eq!(two.unwrap().chunks(), 2);
 }
 
 #[test]
@@ -389,9 +369,18 @@ fn settings_may_be_as_large_as_numbers_are() {
     let executor = Executor::new().workers(2).chunk(1).window(usize::MAX);
     let results = executor.iter(0..1000).map(|chunk| chunk[0]).unwrap().value;
     assert_eq!(results, (0..1000).collect::<Vec<_>>());
+    let executor = Executor::new().workers(2).chunk(usize::MAX);
+    for length in [0, 3, 1 << 20] {
+        let data = b"abc\n".repeat(length);
+        let blocks = executor.blocks(&data[..]).map(|chunk| chunk.to_vec()).unwrap().value;
+        let records = executor.records(&data[..], b'\n').map(|chunk| chunk.to_vec()).unwrap().value;
+        assert!(blocks.concat() == data && records.concat() == data);
+    }
     // Three chunks have three workers at most.
     let executor = Executor::new().workers(usize::MAX);
     assert_eq!(executor.range(0..3).map(|chunk| chunk.start).unwrap().value, [0, 1, 2]);
+    let ended = executor.chunk(1).range(0..u64::MAX).try_for_each(|_| Err("begun"));
+    assert!(matches!(ended.unwrap_err().cause, Cause::Error("begun")));
 }
 
 #[test]
@@ -407,11 +396,15 @@ fn a_record_over_the_limit_is_an_error_wherever_its_reader_cuts_it() {
             let executor = Executor::new().chunk(size).workers(2);
             let records = executor.records_up_to(Dribble(input, most, None), b'\n', 8);
             let ended = records.deliver(|chunk| Ok(chunk.to_vec()), take);
-            let said = records_error(ended.map(|_| ()));
+            let said = ended.unwrap_err().to_string();
             assert!(said.contains("within 8 bytes"), "{size}, {most}: {said}");
             assert_eq!(taken, b"one\ntwo\n", "{size}, {most}");
         }
     }
+    // One that would not fit into memory.
+    let endless = Executor::new().records_up_to(io::repeat(b'x'), b'\n', 1 << 20).for_each(|_| ());
+    let said = endless.unwrap_err().to_string();
+    assert!(said.contains("no delimiter `\\n` within 1048576 bytes"), "{said}");
 }
 
 #[test]
@@ -426,5 +419,34 @@ fn the_calling_thread_is_the_first_of_a_streams_workers() {
         });
         let (own, workers) = (own.into_inner(), statistics.unwrap().workers);
         assert!(own == 0 || workers[0].chunks == own, "{own}: {workers:?}");
+    }
+}
+
+/// Its drop panics.
+struct Bomb;
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        panic::resume_unwind(Box::new("in a drop"));
+    }
+}
+
+#[test]
+fn helpers_that_a_panic_in_a_drop_ended_are_replaced() {
+    let caller = thread::current().id();
+    // More jobs than there can be helpers.
+    for _ in 0..600 {
+        let both = Barrier::new(2);
+        let work = |_| {
+            both.wait();
+            if thread::current().id() == caller {
+                return Err("ends the job");
+            }
+            // Mostly, the job is over when the helper has its result.
+            thread::sleep(Duration::from_millis(1));
+            Ok(Bomb)
+        };
+        let executor = Executor::new().chunk(1).workers(2).unordered();
+        executor.iter(0..2).deliver(work, |_, _| Ok(())).unwrap_err();
     }
 }

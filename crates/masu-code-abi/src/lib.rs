@@ -58,16 +58,9 @@ unsafe fn text<'a>(text: *const c_char) -> Result<&'a str, Error> {
     text.to_str().map_err(|_| Error::Options("a name is not UTF-8".to_owned()))
 }
 
-/// # Safety
-///
-/// - There are `size` bytes, or the pointer is null.
-unsafe fn bytes<'a>(bytes: *const c_void, size: usize) -> &'a [u8] {
-    if bytes.is_null() {
-        return &[];
-    }
-    // SAFETY: The caller's condition.
-    unsafe { std::slice::from_raw_parts(bytes.cast::<u8>(), size) }
-}
+/// The arguments of most functions, as an error calls them.
+const ARENA: &str = "the arena";
+const ENTRY: &str = "the entry";
 
 /// The value that a pointer leads to; the error names the argument.
 ///
@@ -75,25 +68,12 @@ unsafe fn bytes<'a>(bytes: *const c_void, size: usize) -> &'a [u8] {
 ///
 /// - The pointer is null, or leads to a value that stays during the call.
 unsafe fn given<'a, T>(pointer: *const T, argument: &str) -> Result<&'a T, Error> {
-    let what = || Error::Unsupported { object: argument.to_owned(), what: "it is NULL".to_owned() };
     // SAFETY: The caller's condition.
-    unsafe { pointer.as_ref() }.ok_or_else(what)
+    unsafe { pointer.as_ref() }.ok_or_else(|| is_null(argument))
 }
 
-/// # Safety
-///
-/// - The arena is open, or null.
-unsafe fn opened<'a>(arena: *const Arena) -> Result<&'a Arena, Error> {
-    // SAFETY: The caller's condition.
-    unsafe { given(arena, "the arena") }
-}
-
-/// # Safety
-///
-/// - The entry is open, or null.
-unsafe fn entered<'a>(entry: *const Entry) -> Result<&'a Entry, Error> {
-    // SAFETY: The caller's condition.
-    unsafe { given(entry, "the entry") }
+fn is_null(argument: &str) -> Error {
+    Error::Unsupported { object: argument.to_owned(), what: "it is NULL".to_owned() }
 }
 
 /// An array of so many values; the pointer may be null where there are none.
@@ -180,10 +160,18 @@ unsafe fn close<T>(given: *mut T) {
 
 /// # Safety
 ///
+/// - The name is a C string, the bytes are `size`, or the pointers are null.
+unsafe fn source(name: *const c_char, object: *const c_void, size: usize) -> Result<Source, Error> {
+    // SAFETY: The caller's conditions.
+    unsafe { Ok(Source::new(text(name)?, array(object.cast::<u8>(), size, "the object's bytes")?)) }
+}
+
+/// # Safety
+///
 /// - As for [`Arena::load`]; the arena is open.
 unsafe fn load(arena: *const Arena, source: Result<Source, Error>) -> u64 {
     // SAFETY: The caller's conditions.
-    or(source.and_then(|source| unsafe { opened(arena)?.load(source) }).map(u64::from), 0)
+    or(source.and_then(|source| unsafe { given(arena, ARENA)?.load(source) }).map(u64::from), 0)
 }
 
 /// # Safety
@@ -197,10 +185,7 @@ pub(crate) unsafe extern "C" fn masu_code_load(
     size: usize,
 ) -> u64 {
     // SAFETY: The caller's conditions.
-    let source =
-        unsafe { text(name) }.map(|name| Source::new(name, unsafe { bytes(object, size) }));
-    // SAFETY: As above.
-    unsafe { load(arena, source) }
+    unsafe { load(arena, source(name, object, size)) }
 }
 
 /// # Safety
@@ -214,10 +199,7 @@ pub(crate) unsafe extern "C" fn masu_code_load_private(
     size: usize,
 ) -> u64 {
     // SAFETY: The caller's conditions.
-    let source =
-        unsafe { text(name) }.map(|name| Source::new(name, unsafe { bytes(object, size) }));
-    // SAFETY: As above.
-    unsafe { load(arena, source.map(Source::private)) }
+    unsafe { load(arena, source(name, object, size).map(Source::private)) }
 }
 
 /// # Safety
@@ -256,16 +238,11 @@ pub(crate) unsafe extern "C" fn masu_code_load_all(
         // SAFETY: As above.
         unsafe { array(handles, count, "the room for objects")? };
         let each = names.iter().zip(objects).zip(sizes);
-        each.map(|((&name, &object), &size)| {
-            // SAFETY: As above.
-            let name = unsafe { text(name) }?;
-            // SAFETY: As above.
-            Ok(Source::new(name, unsafe { bytes(object, size) }))
-        })
-        .collect()
+        // SAFETY: As above.
+        each.map(|((&name, &object), &size)| unsafe { source(name, object, size) }).collect()
     };
     // SAFETY: The caller's conditions.
-    let loaded = sources().and_then(|sources| unsafe { opened(arena)?.load_all(sources) });
+    let loaded = sources().and_then(|sources| unsafe { given(arena, ARENA)?.load_all(sources) });
     let done = loaded.map(|loaded| {
         for (index, handle) in loaded.iter().enumerate() {
             // SAFETY: As above.
@@ -291,22 +268,17 @@ pub(crate) unsafe extern "C" fn masu_code_load_code(
     write: Option<Write>,
     context: *mut c_void,
 ) -> u64 {
-    let Some(function) = write else {
-        let what = "it is NULL".to_owned();
-        return or(
-            Err(Error::Unsupported { object: "the function that writes".to_owned(), what }),
-            0,
-        );
+    let load = || {
+        let function = write.ok_or_else(|| is_null("the function that writes"))?;
+        let write = |address: usize, bytes: &mut [u8]| {
+            let (to, size) = (bytes.as_mut_ptr().cast(), bytes.len());
+            // SAFETY: The caller's condition.
+            unsafe { function(to, size, address as *const c_void, context) };
+        };
+        // SAFETY: The caller's conditions.
+        unsafe { given(arena, ARENA)?.load_code(text(name)?, size, align, write) }
     };
-    let write = |address: usize, bytes: &mut [u8]| {
-        let (to, size) = (bytes.as_mut_ptr().cast(), bytes.len());
-        // SAFETY: The caller's condition.
-        unsafe { function(to, size, address as *const c_void, context) };
-    };
-    // SAFETY: The caller's conditions.
-    let loaded =
-        unsafe { text(name).and_then(|name| opened(arena)?.load_code(name, size, align, write)) };
-    or(loaded.map(u64::from), 0)
+    or(load().map(u64::from), 0)
 }
 
 /// # Safety
@@ -319,8 +291,9 @@ pub(crate) unsafe extern "C" fn masu_code_symbol(
     name: *const c_char,
 ) -> *const c_void {
     // SAFETY: The caller's conditions.
-    let found =
-        unsafe { text(name).and_then(|name| opened(arena)?.symbol(Handle::from(object), name)) };
+    let found = unsafe {
+        text(name).and_then(|name| given(arena, ARENA)?.symbol(Handle::from(object), name))
+    };
     or(found, std::ptr::null())
 }
 
@@ -333,7 +306,7 @@ pub(crate) unsafe extern "C" fn masu_code_find(
     name: *const c_char,
 ) -> *const c_void {
     // SAFETY: The caller's conditions.
-    let found = unsafe { text(name).and_then(|name| Ok((opened(arena)?.find(name), name))) };
+    let found = unsafe { text(name).and_then(|name| Ok((given(arena, ARENA)?.find(name), name))) };
     let found = found.and_then(|(found, name)| {
         let (object, symbol) = ("the arena".to_owned(), name.to_owned());
         found.ok_or(Error::NoSymbol { object, symbol })
@@ -348,7 +321,9 @@ pub(crate) unsafe extern "C" fn masu_code_find(
 pub(crate) unsafe extern "C" fn masu_code_unload(arena: *const Arena, object: u64) -> c_int {
     // SAFETY: The caller's condition.
     or(
-        unsafe { opened(arena) }.and_then(|arena| arena.unload(Handle::from(object))).map(|()| 0),
+        unsafe { given(arena, ARENA) }
+            .and_then(|arena| arena.unload(Handle::from(object)))
+            .map(|()| 0),
         -1,
     )
 }
@@ -366,7 +341,12 @@ pub(crate) unsafe extern "C" fn masu_code_unload_all(
     let handles = unsafe { array(objects, count, "the objects") };
     let handles = handles.map(|all| all.iter().copied().map(Handle::from).collect::<Vec<_>>());
     // SAFETY: As above.
-    or(handles.and_then(|handles| unsafe { opened(arena)?.unload_all(&handles) }).map(|()| 0), -1)
+    or(
+        handles
+            .and_then(|handles| unsafe { given(arena, ARENA)?.unload_all(&handles) })
+            .map(|()| 0),
+        -1,
+    )
 }
 
 /// # Safety
@@ -375,7 +355,7 @@ pub(crate) unsafe extern "C" fn masu_code_unload_all(
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn masu_code_collect(arena: *const Arena) -> usize {
     // SAFETY: The caller's condition.
-    or(unsafe { opened(arena) }.map(Arena::collect), 0)
+    or(unsafe { given(arena, ARENA) }.map(Arena::collect), 0)
 }
 
 /// # Safety
@@ -384,7 +364,7 @@ pub(crate) unsafe extern "C" fn masu_code_collect(arena: *const Arena) -> usize 
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn masu_code_compact(arena: *const Arena) -> c_long {
     // SAFETY: The caller's condition.
-    let moved = unsafe { opened(arena) }.and_then(Arena::compact);
+    let moved = unsafe { given(arena, ARENA) }.and_then(Arena::compact);
     or(moved.map(|moved| c_long::try_from(moved).unwrap_or(c_long::MAX)), -1)
 }
 
@@ -394,7 +374,7 @@ pub(crate) unsafe extern "C" fn masu_code_compact(arena: *const Arena) -> c_long
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn masu_code_reader_open(arena: *const Arena) -> *mut Reader {
     // SAFETY: The caller's condition.
-    pointer(unsafe { opened(arena) }.map(Arena::reader))
+    pointer(unsafe { given(arena, ARENA) }.map(Arena::reader))
 }
 
 /// # Safety
@@ -447,7 +427,7 @@ pub(crate) unsafe extern "C" fn masu_code_entry_open(
     let names = unsafe { text(name).and_then(|name| Ok((name, text(symbol)?))) };
     // SAFETY: As above.
     pointer(names.and_then(|(name, symbol)| unsafe {
-        opened(arena)?.entry(name, Handle::from(object), symbol)
+        given(arena, ARENA)?.entry(name, Handle::from(object), symbol)
     }))
 }
 
@@ -461,7 +441,7 @@ pub(crate) unsafe extern "C" fn masu_code_entry_at(
     address: *const c_void,
 ) -> *mut Entry {
     // SAFETY: The caller's conditions.
-    pointer(unsafe { text(name).and_then(|name| opened(arena)?.entry_at(name, address)) })
+    pointer(unsafe { text(name).and_then(|name| given(arena, ARENA)?.entry_at(name, address)) })
 }
 
 /// # Safety
@@ -470,7 +450,7 @@ pub(crate) unsafe extern "C" fn masu_code_entry_at(
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn masu_code_entry_get(entry: *const Entry) -> *const c_void {
     // SAFETY: The caller's condition.
-    or(unsafe { entered(entry) }.map(Entry::address), std::ptr::null())
+    or(unsafe { given(entry, ENTRY) }.map(Entry::address), std::ptr::null())
 }
 
 /// # Safety
@@ -484,7 +464,7 @@ pub(crate) unsafe extern "C" fn masu_code_entry_replace(
 ) -> c_int {
     // SAFETY: The caller's conditions.
     let done = unsafe {
-        text(symbol).and_then(|symbol| entered(entry)?.replace(Handle::from(object), symbol))
+        text(symbol).and_then(|symbol| given(entry, ENTRY)?.replace(Handle::from(object), symbol))
     };
     or(done.map(|()| 0), -1)
 }
@@ -498,7 +478,7 @@ pub(crate) unsafe extern "C" fn masu_code_entry_replace_at(
     address: *const c_void,
 ) -> c_int {
     // SAFETY: The caller's condition.
-    or(unsafe { entered(entry) }.and_then(|entry| entry.replace_at(address)).map(|()| 0), -1)
+    or(unsafe { given(entry, ENTRY) }.and_then(|entry| entry.replace_at(address)).map(|()| 0), -1)
 }
 
 /// # Safety

@@ -7,6 +7,7 @@ use std::ffi::CStr;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd};
+use std::time::Duration;
 
 /// The access of a mapping. No value is both writable and executable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -202,13 +203,27 @@ pub(crate) fn map_marker(file: &File) -> io::Result<usize> {
     checked(mapped)
 }
 
-/// Nanoseconds of the monotonic clock, which `perf record -k mono` uses too.
-pub(crate) fn monotonic_ns() -> u64 {
+/// The monotonic clock, which `perf record -k mono` uses too.
+pub(crate) fn monotonic() -> Duration {
+    clock(libc::CLOCK_MONOTONIC)
+}
+
+/// The time since this process began, rounded up.
+pub(crate) fn age() -> Option<Duration> {
+    let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
+    // The program's name, in parentheses, may hold anything. The start is the twentieth field behind it.
+    let ticks: u64 = stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()?;
+    // SAFETY: `sysconf` has no conditions.
+    let a_second = u64::try_from(unsafe { libc::sysconf(libc::_SC_CLK_TCK) }).ok()?;
+    let start = Duration::from_millis((ticks * 1000).checked_div(a_second)?);
+    clock(libc::CLOCK_BOOTTIME).checked_sub(start)
+}
+
+fn clock(clock: libc::clockid_t) -> Duration {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: The call fills a struct of ours.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
-    u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000_000
-        + u64::try_from(time.tv_nsec).unwrap_or(0)
+    unsafe { libc::clock_gettime(clock, &raw mut time) };
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
 /// Whether a debugger holds this process.

@@ -11,6 +11,7 @@ mod names;
 
 pub(crate) use layout::needs_of_block;
 
+use std::collections::HashMap;
 use std::ops::Range as Bytes;
 
 use crate::error::{Error, Site};
@@ -18,7 +19,7 @@ use crate::memory::Region;
 use crate::object::{Object, Rela};
 use crate::process::ThreadLocal;
 use crate::relocation::{CPUS, HOST};
-use crate::slots::Shared;
+use crate::slots::{Shared, Slot};
 use crate::source::Source;
 use crate::state::{State, Taken};
 use crate::unwind::Frame;
@@ -112,6 +113,8 @@ pub(crate) struct Batch<'s, 'a> {
     pub(crate) new: Vec<(Shared, usize)>,
     /// The piece of text of the whole batch, where text is written in batches.
     pub(crate) piece: Bytes<usize>,
+    /// The stubs of entries that the batch uses, by address: the entry, and whether the stub's address is taken.
+    entries: HashMap<usize, (usize, bool)>,
     /// The batch's definitions for others.
     defined: names::Defined<'a>,
     /// Whether the text replaces earlier code.
@@ -127,8 +130,9 @@ impl<'s, 'a> Batch<'s, 'a> {
         let plans = inputs.iter().map(|_| Plan::default()).collect();
         let (stubs, piece) = (0..0, 0..0);
         let (new, reuses_text) = (Vec::new(), false);
-        let defined = names::Defined::new();
-        let mut batch = Batch { state, inputs, plans, stubs, new, piece, defined, reuses_text };
+        let (entries, defined) = (HashMap::new(), names::Defined::new());
+        let mut batch =
+            Batch { state, inputs, plans, stubs, new, piece, entries, defined, reuses_text };
         batch.choose_groups();
         batch.place()?;
         batch.make_choices()?;
@@ -141,6 +145,10 @@ impl<'s, 'a> Batch<'s, 'a> {
     /// The plans; the caller owns everything they took.
     pub(crate) fn finish(mut self) -> Vec<Plan> {
         self.give_stubs_back();
+        // Others may have a stub's address: it stays as long as its entry, which is a user for good.
+        for &(entry, _) in self.entries.values().filter(|(_, is_taken)| *is_taken) {
+            self.state.slots.again(Shared::Stub(Slot::Entry(entry)));
+        }
         std::mem::take(&mut self.plans)
     }
 

@@ -93,6 +93,9 @@ pub(crate) struct Object<'a> {
 /// The most sections or symbols an object may have: far more than compilers write.
 const MOST: usize = 1 << 22;
 
+/// The most bytes of a section or a common symbol: no arena has more.
+const LARGEST: usize = 1 << 30;
+
 /// The most bytes of names for each byte of the file. Names may share their ends in the string table, so that those of a
 /// small file could take all memory when they are copied.
 pub(crate) const NAMES: usize = 16;
@@ -199,6 +202,12 @@ fn show(name: &[u8]) -> String {
     String::from_utf8_lossy(name).into_owned()
 }
 
+fn too_large(object: &str, kind: &str, name: &[u8]) -> Error {
+    let what =
+        format!("{kind} {}: it has more than 1 GiB, which no arena has room for", show(name));
+    Error::Unsupported { object: object.to_owned(), what }
+}
+
 fn read_section<'a>(
     object: &str,
     name: &'a [u8],
@@ -229,7 +238,10 @@ fn read_section<'a>(
     if has(elf::SHF_COMPRESSED) {
         return Err(wrong("it is compressed and to be loaded"));
     }
-    section.size = usize::try_from(header.sh_size(LITTLE)).map_err(|_| wrong("its size"))?;
+    section.size = header.sh_size(LITTLE) as usize;
+    if section.size > LARGEST {
+        return Err(too_large(object, "section", name));
+    }
     let align = header.sh_addralign(LITTLE).max(1);
     if !align.is_power_of_two() || align > PART as u64 {
         return Err(wrong(&format!("its alignment {align} is no power of two up to 256 KiB")));
@@ -332,6 +344,9 @@ fn read_symbol<'a>(
     }
     if home == Home::Common && (!value.max(1).is_power_of_two() || value > PART as u64) {
         return Err(wrong("its alignment is no power of two up to 256 KiB"));
+    }
+    if home == Home::Common && size > LARGEST as u64 {
+        return Err(too_large(object, "symbol", name));
     }
     let bind = symbol.st_bind();
     let is_hidden = matches!(symbol.st_visibility(), elf::STV_HIDDEN | elf::STV_INTERNAL);

@@ -9,6 +9,7 @@
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crate::kernel;
 use crate::sync::{self, AtomicU64, Mutex, MutexGuard, Ordering};
@@ -34,6 +35,9 @@ struct Dump {
     marker: usize,
 }
 
+/// The most by which the time in a file and the process's age may be wrong.
+const CLOCKS: Duration = Duration::from_millis(50);
+
 /// The dumps that have a header of this process.
 static BEGUN: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
@@ -48,9 +52,15 @@ impl Perf {
         let process = std::process::id();
         let mut perf = Perf { process, ..Perf::default() };
         if map {
-            let mut file = File::options();
             let name = format!("/tmp/perf-{process}.map");
-            perf.map = Some(file.append(true).create(true).open(name)?);
+            let mut file = File::options();
+            let file = file.append(true).create(true).open(name)?;
+            // An earlier process of this number may have left it. Other JITs of this process write into it, too.
+            let written = file.metadata()?.modified()?.elapsed().unwrap_or_default();
+            if kernel::age().is_some_and(|age| written > age + CLOCKS) {
+                file.set_len(0)?;
+            }
+            perf.map = Some(file);
         }
         if let Some(folder) = dump {
             perf.dump = Some(Dump::open(folder.join(format!("jit-{process}.dump")), process)?);
@@ -122,7 +132,7 @@ fn header(process: u32) -> Vec<u8> {
     for word in [LITTLE_ENDIAN_MAGIC, 1, 40, machine, 0, process] {
         header.extend(word.to_ne_bytes());
     }
-    header.extend(kernel::monotonic_ns().to_ne_bytes());
+    header.extend((kernel::monotonic().as_nanos() as u64).to_ne_bytes());
     header.extend(0_u64.to_ne_bytes());
     header
 }
@@ -134,7 +144,7 @@ fn record(to: &mut Vec<u8>, function: &Named<'_>, index: u64) {
     let (process, thread) = (std::process::id(), 0_u32);
     to.extend(0_u32.to_ne_bytes());
     to.extend(u32::try_from(size).unwrap_or(u32::MAX).to_ne_bytes());
-    to.extend(kernel::monotonic_ns().to_ne_bytes());
+    to.extend((kernel::monotonic().as_nanos() as u64).to_ne_bytes());
     to.extend(process.to_ne_bytes());
     to.extend(thread.to_ne_bytes());
     for word in [*address as u64, *address as u64, code.len() as u64, index] {

@@ -27,6 +27,10 @@ pub struct Library {
 ///
 /// The handle's result: [`Error::Relink`] with the message of the linker or the dynamic linker.
 ///
+/// # Panics
+///
+/// If the system refuses a thread.
+///
 /// # Safety
 ///
 /// - The objects' initializers are sound to run; the objects are position-independent.
@@ -37,6 +41,9 @@ pub unsafe fn relink(
 ) -> JoinHandle<Result<Library, Error>> {
     let driver = driver.to_owned();
     std::thread::spawn(move || {
+        // The dynamic linker looks for a name without a folder elsewhere.
+        let path = std::path::absolute(&path)
+            .map_err(|error| Error::Relink(format!("{}: {error}", path.display())))?;
         link(&driver, &objects, &path)?;
         let file = CString::new(path.as_os_str().as_encoded_bytes())
             .map_err(|_| Error::Relink(format!("{}: a name with a zero", path.display())))?;
@@ -51,10 +58,14 @@ fn link(driver: &str, objects: &[PathBuf], path: &Path) -> Result<(), Error> {
     let mut list = path.as_os_str().to_owned();
     list.push(".list");
     let list = PathBuf::from(list);
-    let mut names = String::new();
+    let mut names = Vec::new();
     for object in objects {
-        let name = object.display().to_string().replace('\\', "\\\\").replace('"', "\\\"");
-        names.push_str(&format!("\"{name}\"\n"));
+        names.push(b'"');
+        for &byte in object.as_os_str().as_encoded_bytes() {
+            names.extend(matches!(byte, b'\\' | b'"').then_some(b'\\'));
+            names.push(byte);
+        }
+        names.extend(b"\"\n");
     }
     std::fs::write(&list, names)
         .map_err(|error| Error::kernel(format!("cannot write {}", list.display()), error))?;

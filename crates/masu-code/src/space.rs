@@ -201,18 +201,6 @@ mod tests {
     }
 
     #[test]
-    fn what_was_freed_joins_into_one_hole() {
-        let mut space = Space::new(640);
-        let all: Vec<usize> = (0..10).map(|_| space.allocate(64, 16).unwrap()).collect();
-        assert_eq!(space.allocate(1, 1), None);
-        for index in [3, 5, 4, 0, 9, 1, 2, 8, 6, 7] {
-            space.free(all[index], 64);
-        }
-        assert_eq!((space.largest(), space.free_bytes()), (640, 640));
-        assert_eq!(space.inner_holes(), (0, 0));
-    }
-
-    #[test]
     #[should_panic(expected = "freed twice")]
     fn freeing_twice_is_noticed() {
         let mut space = Space::new(100);

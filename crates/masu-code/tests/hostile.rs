@@ -143,11 +143,18 @@ fn an_unwind_table_without_an_end_is_refused_whatever_lies_behind_it() {
 #[test]
 fn sizes_that_cannot_be_are_refused() {
     let (workshop, arena) = (Workshop::open(), quiet());
-    let text = "char huge[1ull << 40]; long f(void) { return huge[5]; }";
-    let huge = workshop.source(CC, "huge.c", text, &["-O2", "-fPIC"]);
-    // SAFETY: No initializers.
-    let error = unsafe { arena.load(&huge) }.unwrap_err();
-    assert!(matches!(error, masu_code::Error::Full { .. }), "{error}");
+    let text = "char huge[SIZE]; long f(void) { return huge[5]; }";
+    for (size, common, says) in [
+        ("1ull << 40", "-fno-common", "section .bss: it has more than 1 GiB"),
+        ("1ull << 40", "-fcommon", "symbol huge: it has more than 1 GiB"),
+        ("1ull << 30", "-fno-common", "the arena is full: 1073741824 bytes of writable data"),
+    ] {
+        let size = format!("-DSIZE={size}");
+        let huge = workshop.source(CC, "huge.c", text, &["-O2", "-fPIC", common, &size]);
+        // SAFETY: No initializers.
+        let error = unsafe { arena.load(&huge) }.unwrap_err();
+        assert!(error.to_string().contains(says), "{error}");
+    }
 }
 
 /// An object with a function of `count` names; each name is the end of one string.

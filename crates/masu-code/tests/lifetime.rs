@@ -92,6 +92,22 @@ fn entries_are_symbols_and_replacing_one_reaches_its_callers() {
         entry.replace(two, "f").unwrap();
         assert_eq!(call(&arena, caller, "f"), 202);
         assert!(returns_from_slot(&entry));
+        // Own weak definitions give way to entries.
+        let _others =
+            ["second", "third", "fourth"].map(|name| arena.entry(name, one, "f").unwrap());
+        let weak = "#define WEAK(name) __attribute__((weak)) long name(void) { return 5; }\n\
+                    WEAK(method) WEAK(second) WEAK(third) WEAK(fourth)\n\
+                    long g(void) { return method() * 100 + second() * 10 + third() + fourth(); }";
+        let weak = load(&arena, workshop.c("weak.c", weak));
+        assert_eq!(call(&arena, weak, "g"), 212);
+        // The address of the entry lasts as long as the entry, though the object that took it is gone.
+        let taken = arena.symbol(caller, "taken").unwrap().cast::<extern "C" fn() -> i64>();
+        // SAFETY: The variable has this type.
+        let taken = unsafe { taken.read() };
+        arena.unload_all(&[caller, weak]).unwrap();
+        let other = returns(&workshop, 3);
+        load_all(&arena, [&other; 8]);
+        assert_eq!(taken(), 2);
     }
 }
 

@@ -4,6 +4,8 @@
 
 mod fixture;
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -115,8 +117,15 @@ fn an_error_while_the_library_is_made_is_reported() {
 fn libraries_that_differ_in_the_end_of_their_names_are_linked_at_once() {
     let workshop = Workshop::open();
     std::fs::write(workshop.path("methods.list"), "another file").unwrap();
-    let object = vec![workshop.compile(CC, "a.c", "long f(void) { return 1; }", &["-fPIC"])];
-    linked(&workshop, object, "methods.1").unwrap();
+    let object = workshop.compile(CC, "a.c", "long f(void) { return 1; }", &["-fPIC"]);
+    let renamed = workshop.path("").join(OsStr::from_bytes(b"\xff.o"));
+    std::fs::rename(object, &renamed).unwrap();
+    linked(&workshop, vec![renamed.clone()], "methods.1").unwrap();
+    // A name without a folder is that of a file here, as for the linker.
+    std::env::set_current_dir(workshop.path("")).unwrap();
+    // SAFETY: The method has no initializers.
+    let here = unsafe { relink(CC, vec![renamed], "here.so".into()) };
+    here.join().unwrap().unwrap();
     let kept = std::fs::read_to_string(workshop.path("methods.list"));
     assert_eq!(kept.ok().as_deref(), Some("another file"));
 }

@@ -4,7 +4,9 @@
 mod fixture;
 
 use std::ffi::{CString, c_void};
+use std::fs::File;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::SystemTime;
 
 use fixture::{CC, CXX, Workshop, call, load};
 use masu_code::{Arena, Options, Source, Tools};
@@ -165,19 +167,22 @@ const WORK: &str = "long total;\n\
 fn perf_names_loaded_functions_by_the_map_and_by_the_jitdump() {
     let workshop = Workshop::open();
     let object = workshop.compile(CC, "work.c", WORK, &["-O1", "-fno-inline", "-fPIC"]);
-    let jitdump = Some(workshop.path(""));
-    let arena = Arena::open(Options {
-        tools: Tools { perf_map: true, jitdump, ..Tools::none() },
-        ..Options::default()
-    })
-    .unwrap();
-    let loaded = load(&arena, Source::file(&object).unwrap());
     let map = format!("/tmp/perf-{}.map", std::process::id());
-    let lines = std::fs::read_to_string(&map).unwrap();
-    let address = arena.symbol(loaded, "step").unwrap() as usize;
-    let line = lines.lines().find(|line| line.ends_with(" step")).expect("step is in the map");
-    assert!(line.starts_with(&format!("{address:x} ")), "{line}");
-    std::fs::remove_file(map).unwrap();
+    // Lines of an earlier process of this number go, and those of another JIT of this process stay.
+    for (written, stays) in [(SystemTime::UNIX_EPOCH, false), (SystemTime::now(), true)] {
+        std::fs::write(&map, "1 1 other\n").unwrap();
+        File::open(&map).unwrap().set_modified(written).unwrap();
+        let jitdump = Some(workshop.path(""));
+        let tools = Tools { perf_map: true, jitdump, ..Tools::none() };
+        let arena = Arena::open(Options { tools, ..Options::default() }).unwrap();
+        let loaded = load(&arena, Source::file(&object).unwrap());
+        let lines = std::fs::read_to_string(&map).unwrap();
+        let address = arena.symbol(loaded, "step").unwrap() as usize;
+        let line = lines.lines().find(|line| line.ends_with(" step")).expect("step is in the map");
+        assert!(line.starts_with(&format!("{address:x} ")), "{line}");
+        assert_eq!(lines.contains("other"), stays, "{lines}");
+        std::fs::remove_file(&map).unwrap();
+    }
     let dump = std::fs::read(workshop.path(&format!("jit-{}.dump", std::process::id()))).unwrap();
     let word = |at: usize| u64::from_le_bytes(dump[at..at + 8].try_into().unwrap());
     assert_eq!((&dump[..4], word(40) as u32), (&b"DTiJ"[..], 0));

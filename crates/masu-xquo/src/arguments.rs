@@ -1,7 +1,9 @@
 //! The command line.
 
-use std::str::FromStr;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
 
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Parser, ValueEnum};
 use clap_complete::Shell;
 
@@ -30,8 +32,9 @@ pub(crate) struct Arguments {
     pub(crate) out_delimiter: OutDelimiter,
 
     /// The end of each record of the input: null, lf, tab, or any one byte
-    #[arg(short, long, default_value = "null", value_name = "DELIMITER")]
-    pub(crate) in_delimiter: InDelimiter,
+    #[arg(short, long, default_value = "null", value_name = "DELIMITER",
+        value_parser = OsStringValueParser::new().try_map(in_delimiter))]
+    pub(crate) in_delimiter: u8,
 
     /// The number of pieces to quote at once; more than there are cores are not used, 0 means 1
     #[arg(short, long, default_value_t = 1, value_name = "N")]
@@ -83,19 +86,12 @@ impl OutDelimiter {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct InDelimiter(pub(crate) u8);
-
-impl FromStr for InDelimiter {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match (text, text.as_bytes()) {
-            ("null", _) => Ok(Self(0)),
-            ("lf", _) => Ok(Self(b'\n')),
-            ("tab", _) => Ok(Self(b'\t')),
-            (_, &[byte]) => Ok(Self(byte)),
-            _ => Err("it is null, lf, tab, or one byte such as `,`".to_owned()),
-        }
+fn in_delimiter(text: OsString) -> Result<u8, &'static str> {
+    match text.as_bytes() {
+        b"null" => Ok(0),
+        b"lf" => Ok(b'\n'),
+        b"tab" => Ok(b'\t'),
+        &[byte] => Ok(byte),
+        _ => Err("it is null, lf, tab, or one byte such as `,`"),
     }
 }

@@ -28,11 +28,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Ending> {
              or type them with -t; `xquo --help` says more",
         ));
     }
-    output::widen();
-    let delimiter = arguments.in_delimiter.0;
+    output::widen(rustix::stdio::stdin());
+    output::widen(rustix::stdio::stdout());
+    let delimiter = arguments.in_delimiter;
     let quoter = Quoter::new(delimiter, arguments.out_delimiter.byte(), !arguments.no_escape);
     let stream = Stream { quoter, delimiter };
-    let mut input = Input::new();
+    let mut input = Input;
     let mut last = None;
     let outcome = match stream.alone(&mut input, &mut last) {
         Ok(true) => stream.together(arguments.workers, input, &mut last),

@@ -7,25 +7,11 @@
 use std::io::{self, Read};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::pipe::{fcntl_getpipe_size, fcntl_setpipe_size};
-
-/// The size requested for a pipe on either side.
-pub(crate) const PIPE_BYTES: usize = 1 << 20;
 
 /// Standard input, unbuffered.
 pub(crate) struct Input;
 
 impl Input {
-    /// Standard input; a pipe is enlarged.
-    pub(crate) fn new() -> Self {
-        let input = rustix::stdio::stdin();
-        if fcntl_getpipe_size(input).is_ok_and(|size| size < PIPE_BYTES) {
-            // Failure only makes it slower.
-            let _ = fcntl_setpipe_size(input, PIPE_BYTES);
-        }
-        Self
-    }
-
     /// Whether a read would return at once; `patient`: waits until it does.
     fn is_ready(patient: bool) -> bool {
         let input = rustix::stdio::stdin();

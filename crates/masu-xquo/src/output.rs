@@ -1,19 +1,20 @@
 //! Standard output, in large writes.
 
 use std::io;
+use std::os::fd::BorrowedFd;
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::pipe::{fcntl_getpipe_size, fcntl_setpipe_size};
 
-use crate::input::PIPE_BYTES;
+/// The size requested for a pipe on either side.
+const PIPE_BYTES: usize = 1 << 20;
 
-/// Enlarges a pipe on standard output, so that reader and writer switch less often.
-pub(crate) fn widen() {
-    let output = rustix::stdio::stdout();
-    if fcntl_getpipe_size(output).is_ok_and(|size| size < PIPE_BYTES) {
+/// Enlarges a pipe, so that reader and writer switch less often.
+pub(crate) fn widen(pipe: BorrowedFd<'_>) {
+    if fcntl_getpipe_size(pipe).is_ok_and(|size| size < PIPE_BYTES) {
         // Failure only makes it slower.
-        let _ = fcntl_setpipe_size(output, PIPE_BYTES);
+        let _ = fcntl_setpipe_size(pipe, PIPE_BYTES);
     }
 }
 

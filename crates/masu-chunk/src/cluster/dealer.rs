@@ -107,7 +107,7 @@ impl<P: Pull, R, T: FnMut(Place, R) -> Result<(), String>> Dealer<'_, P, R, T> {
             let Some(feed) = self.feed.as_mut().filter(|_| self.free[to] > 0) else { return };
             let pulled = catch_unwind(AssertUnwindSafe(|| feed.pull()));
             let (index, start) = (self.next, self.items);
-            match pulled {
+            let said = match pulled {
                 Ok(Ok(Some((sent, count)))) => {
                     self.next += 1;
                     self.items += count;
@@ -115,17 +115,13 @@ impl<P: Pull, R, T: FnMut(Place, R) -> Result<(), String>> Dealer<'_, P, R, T> {
                     let place = Place { index, items: start..self.items };
                     self.mail.send(Letter::Order(to, Order::chunk(&place, sent)));
                     self.open.insert(index, place);
+                    continue;
                 }
-                Ok(Ok(None)) => self.feed = None,
-                Ok(Err(error)) => {
-                    let place = Place { index, items: start..start };
-                    self.fail(Failed::new(&place, format!("cannot be read: {error}")));
-                }
-                Err(payload) => {
-                    let place = Place { index, items: start..start };
-                    self.fail(Failed::new(&place, panicked(payload)));
-                }
-            }
+                Ok(Ok(None)) => return self.feed = None,
+                Ok(Err(error)) => format!("cannot be read: {error}"),
+                Err(payload) => panicked(payload),
+            };
+            self.fail(Failed::new(&Place { index, items: start..start }, said));
         }
     }
 
@@ -163,10 +159,8 @@ impl<P: Pull, R, T: FnMut(Place, R) -> Result<(), String>> Dealer<'_, P, R, T> {
             let (place, result) = entry.remove();
             self.delivered += 1;
             let take = AssertUnwindSafe(|| (self.take)(place.clone(), result));
-            match catch_unwind(take) {
-                Ok(Ok(())) => {}
-                Ok(Err(said)) => self.fail(Failed::new(&place, said)),
-                Err(payload) => self.fail(Failed::new(&place, panicked(payload))),
+            if let Err(said) = catch_unwind(take).unwrap_or_else(|payload| Err(panicked(payload))) {
+                self.fail(Failed::new(&place, said));
             }
         }
     }

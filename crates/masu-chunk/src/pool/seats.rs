@@ -124,7 +124,7 @@ impl<B: Copy> Seats<B> {
         })
     }
 
-    /// Removes a helper that could not be started.
+    /// Removes a helper that could not be started, or ends.
     pub(crate) fn dismiss(&self) {
         lock(&self.state).helpers -= 1;
     }

@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::kernel;
 use crate::link;
 use crate::memory::{PART, Region};
-use crate::perf::Named;
+use crate::perf::{Named, Perf};
 use crate::relocation::HOST;
 use crate::state::{Loaded, State, Symbols, Taken, numbers};
 use crate::sync::Arc;
@@ -107,7 +107,7 @@ impl Arena {
             kernel::synchronize_cores();
         }
         let mut state = self.shared.lock();
-        tell_perf(&mut state, &[(name.as_bytes(), at..at + size)]);
+        tell_perf(&mut state.perf, [(name, at..at + size)]);
         if size > MANY {
             state.range.forget_alias(&(at..at + size));
         }
@@ -316,18 +316,14 @@ impl InPlace {
             state.free(region, &rest);
         }
         let blocks = std::mem::take(&mut self.blocks);
-        if state.perf.is_on() {
-            let text = state.range.bytes(Region::Text);
-            let code = blocks.iter().filter(|block| text.contains(&block.bytes.start));
-            let name = |block: &Block| {
-                Some(state.objects.get(&block.object.0)?.symbols.object().to_owned())
-            };
-            let named: Vec<(String, Bytes<usize>)> =
-                code.filter_map(|block| Some((name(block)?, block.bytes.clone()))).collect();
-            let named: Vec<_> =
-                named.iter().map(|(name, at)| (name.as_bytes(), at.clone())).collect();
-            tell_perf(&mut state, &named);
-        }
+        let text = state.range.bytes(Region::Text);
+        let State { perf, objects, .. } = &mut *state;
+        let code = blocks.iter().filter(|block| text.contains(&block.bytes.start));
+        let named = code.filter_map(|block| {
+            let name = objects.get(&block.object.0)?.symbols.object();
+            Some((name, block.bytes.clone()))
+        });
+        tell_perf(perf, named);
         drop(state);
         drop(blocks);
         self.arena.collect();
@@ -361,9 +357,10 @@ fn needs(name: &str, region: Region, size: usize, align: usize) -> Result<(usize
     if !align.is_power_of_two() || align > PART {
         return Err(refuse(format!("alignment {align}: powers of two up to {PART} can be used")));
     }
-    let possible = Some(size.max(1)).filter(|&size| size <= HOST.largest);
-    let needs = possible.and_then(|size| link::needs_of_block(size, align, region));
-    needs.ok_or_else(|| refuse(format!("no block can have {size} bytes")))
+    if size > HOST.largest {
+        return Err(refuse(format!("no block can have {size} bytes")));
+    }
+    Ok(link::needs_of_block(size.max(1), align, region))
 }
 
 /// Makes a block an object whose symbol is at `start`, with a pin that keeps it.
@@ -385,15 +382,15 @@ fn enter(
     (Handle(number), pin)
 }
 
-fn tell_perf(state: &mut State, functions: &[(&[u8], Bytes<usize>)]) {
-    if !state.perf.is_on() {
+fn tell_perf<'a>(perf: &mut Perf, functions: impl IntoIterator<Item = (&'a str, Bytes<usize>)>) {
+    if !perf.is_on() {
         return;
     }
-    let named = functions.iter().map(|(name, at)| {
+    let named = functions.into_iter().map(|(name, at)| {
         // SAFETY: The code was just written, and a pin keeps it.
         let code = unsafe { std::slice::from_raw_parts(at.start as *const u8, at.len()) };
-        Named { address: at.start, size: at.len(), name, code }
+        Named { address: at.start, size: at.len(), name: name.as_bytes(), code }
     });
     // A full disk must not keep code from running.
-    let _ = state.perf.tell(&named.collect::<Vec<_>>());
+    let _ = perf.tell(&named.collect::<Vec<_>>());
 }

@@ -180,6 +180,12 @@ impl<'a> Batch<'_, 'a> {
             (Target::Discarded, _) => return Err(Error::Discarded(at())),
             (_, field) => field,
         };
+        if rule.quantity != Quantity::Branch
+            && let Target::Address(address, _) = target
+            && let Some((_, is_taken)) = self.entries.get_mut(&address)
+        {
+            *is_taken = true;
+        }
         let addend = relocation.r_addend.get(LittleEndian);
         let here = place.start + offset;
         if let (Rewrite::GotLoad, Target::Address(address, _), -4) = (rule.rewrite, target, addend)
@@ -349,6 +355,7 @@ impl<'a> Batch<'_, 'a> {
     /// The stub that jumps to the target of an entry.
     pub(super) fn entry_stub(&mut self, entry: usize, plan: &mut Plan) -> Result<Target, Error> {
         let address = self.stub(Slot::Entry(entry), plan)?;
+        self.entries.entry(address).or_insert((entry, false));
         Ok(Target::Address(address, STUB as u64))
     }
 
@@ -378,31 +385,22 @@ impl<'a> Batch<'_, 'a> {
         let pages = self.sealed_pages(slots);
         self.begin_sealed(&pages)?;
         for &(shared, address) in &self.new {
-            let mut bytes = [0; STUB];
-            let size = match shared {
-                Shared::Slot(Slot::Address(value)) => {
-                    bytes[..8].copy_from_slice(&value.to_le_bytes());
-                    8
-                }
-                // The entry was filled in when the function was chosen.
-                Shared::Slot(Slot::Chosen(_)) => 8,
-                Shared::Slot(Slot::Thread(value)) => {
-                    bytes[..8].copy_from_slice(&value.to_le_bytes());
-                    8
-                }
-                Shared::Slot(Slot::Pair(module, offset)) => {
-                    bytes[..8].copy_from_slice(&module.to_le_bytes());
-                    bytes[8..].copy_from_slice(&offset.to_le_bytes());
-                    16
-                }
+            let words = |one: u64, other: u64| -> [u8; STUB] {
+                (u128::from(other) << 64 | u128::from(one)).to_le_bytes()
+            };
+            let (bytes, size) = match shared {
+                Shared::Slot(Slot::Address(value)) => (words(value as u64, 0), 8),
+                // It is filled in when the function is chosen.
+                Shared::Slot(Slot::Chosen(_)) => (words(0, 0), 8),
+                Shared::Slot(Slot::Thread(value)) => (words(value.cast_unsigned(), 0), 8),
+                Shared::Slot(Slot::Pair(module, offset)) => (words(module, offset), 16),
                 Shared::Slot(Slot::Entry(_)) => continue,
                 Shared::Stub(slot) => {
                     let reads = match slot {
                         Slot::Entry(entry) => Some(entry),
                         slot => self.state.slots.address(Shared::Slot(slot)),
                     };
-                    bytes = (HOST.stub)(address, reads.unwrap_or(0));
-                    STUB
+                    ((HOST.stub)(address, reads.unwrap_or(0)), STUB)
                 }
             };
             let written = self.state.range.written(address) as *mut u8;

@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::memory::Region;
 use crate::object::{Home, Kind, Section};
 use crate::relocation::STUB;
-use crate::state::{Published, State};
+use crate::state::Published;
 use crate::storage::Storage;
 
 /// The alignment of text, in bytes.
@@ -20,20 +20,20 @@ const PACK: usize = 16;
 const LONG: usize = 4096;
 
 /// The bytes that a section of text takes, with spacing.
-fn spaced(size: usize) -> Option<usize> {
-    let size = size.checked_next_multiple_of(PACK)?;
+fn spaced(size: usize) -> usize {
+    let size = size.next_multiple_of(PACK);
     let trap = size > 0 && size < LONG && size.is_multiple_of(128);
-    size.checked_add(if trap { PACK } else { 0 })
+    size + if trap { PACK } else { 0 }
 }
 
 /// The unit of an object's part of a region, so that no hole is too small to be used.
 const GRAIN: usize = 8;
 
 /// Size and alignment of a block without an object file.
-pub(crate) fn needs_of_block(size: usize, align: usize, region: Region) -> Option<(usize, usize)> {
+pub(crate) fn needs_of_block(size: usize, align: usize, region: Region) -> (usize, usize) {
     match region {
-        Region::Text => Some((spaced(size)?, align.max(PACK))),
-        _ => Some((size.checked_next_multiple_of(GRAIN)?, align.max(GRAIN))),
+        Region::Text => (spaced(size), align.max(PACK)),
+        _ => (size.next_multiple_of(GRAIN), align.max(GRAIN)),
     }
 }
 
@@ -41,19 +41,20 @@ pub(crate) fn needs_of_block(size: usize, align: usize, region: Region) -> Optio
 pub(crate) const END_OF_FRAMES: usize = 4;
 
 /// Size and alignment of a section in its region.
-fn needs(section: &Section<'_>, region: Region) -> Option<(usize, usize)> {
+fn needs(section: &Section<'_>, region: Region) -> (usize, usize) {
     let (size, align) = if section.is_frames {
-        (section.size.checked_add(END_OF_FRAMES)?, section.align.max(8))
+        (section.size + END_OF_FRAMES, section.align.max(8))
     } else {
         (section.size, section.align)
     };
     match region {
-        Region::Text => Some((spaced(size)?, align.max(PACK))),
-        _ => Some((size, align)),
+        Region::Text => (spaced(size), align.max(PACK)),
+        _ => (size, align),
     }
 }
 
-/// Sections of one region, one behind the other: size and alignment of the whole.
+/// Sections of one region, one behind the other: size and alignment of the whole. A reader of objects limits the size of
+/// each and their number, so that no sum overflows.
 #[derive(Debug, Default, Clone, Copy)]
 struct Pile {
     size: usize,
@@ -62,30 +63,22 @@ struct Pile {
 
 impl Pile {
     /// The place of the next piece.
-    fn put(&mut self, size: usize, align: usize) -> Option<usize> {
-        let at = self.size.checked_next_multiple_of(align)?;
-        self.size = at.checked_add(size)?;
+    fn put(&mut self, size: usize, align: usize) -> usize {
+        let at = self.size.next_multiple_of(align);
+        self.size = at + size;
         self.align = self.align.max(align);
-        Some(at)
+        at
     }
 }
 
-/// Puts the thread-local sections, or all others, on the piles of their regions; the error is a region without enough
-/// room.
-fn pile_up(
-    input: &Input<'_>,
-    plan: &mut Plan,
-    piles: &mut [Pile; 3],
-    thread: bool,
-) -> Result<(), Region> {
+/// Puts the thread-local sections, or all others, on the piles of their regions.
+fn pile_up(input: &Input<'_>, plan: &mut Plan, piles: &mut [Pile; 3], thread: bool) {
     let sections = input.object.sections.iter().enumerate();
     for (number, section) in sections.filter(|(_, section)| section.is_thread == thread) {
         let Some(region) = section.region.filter(|_| !plan.drops(number)) else { continue };
-        let pile = &mut piles[region as usize];
-        let at = needs(section, region).and_then(|(size, align)| pile.put(size, align));
-        plan.sections[number] = at.ok_or(region)?;
+        let (size, align) = needs(section, region);
+        plan.sections[number] = piles[region as usize].put(size, align);
     }
-    Ok(())
 }
 
 impl Batch<'_, '_> {
@@ -121,25 +114,21 @@ impl Batch<'_, '_> {
             let plan = &mut self.plans[index];
             let mut piles = [Pile { size: 0, align: 1 }; 3];
             plan.sections = vec![0; input.object.sections.len()];
-            pile_up(input, plan, &mut piles, false)
-                .map_err(|region| self.state.full(region, usize::MAX))?;
-            let sealed = piles[Region::Sealed as usize];
+            pile_up(input, plan, &mut piles, false);
             let threads = input.object.sections.iter().filter(|section| section.is_thread);
             if let Some(align) = threads.map(|section| section.align).max() {
                 // The image that each thread copies is one piece.
-                let start = piles[Region::Sealed as usize].put(0, align).unwrap_or(sealed.size);
-                pile_up(input, plan, &mut piles, true)
-                    .map_err(|region| self.state.full(region, usize::MAX))?;
+                let start = piles[Region::Sealed as usize].put(0, align);
+                pile_up(input, plan, &mut piles, true);
                 plan.image = (start..piles[Region::Sealed as usize].size, align);
             }
             for Common { symbol, size, align } in commons {
                 let at = piles[Region::Data as usize].put(size, align);
-                let at = at.ok_or_else(|| self.state.full(Region::Data, usize::MAX))?;
                 plan.commons.push((symbol, at..at + size));
             }
             let wants = input.object.symbols.iter().any(|symbol| symbol.name == b"__dso_handle");
-            if wants && let Some(at) = piles[Region::Data as usize].put(8, 8) {
-                plan.taken.more_mut().handle = at;
+            if wants {
+                plan.taken.more_mut().handle = piles[Region::Data as usize].put(8, 8);
             }
             all.push(piles);
         }
@@ -151,8 +140,7 @@ impl Batch<'_, '_> {
                 if self.plans[index].taken.bytes(region).is_empty() {
                     let (pile, to) = (piles[region as usize], &mut self.plans[index].taken);
                     let high = self.state.space(region).high();
-                    let size = pile.size.checked_next_multiple_of(GRAIN);
-                    let size = size.ok_or_else(|| self.state.full(region, pile.size))?;
+                    let size = pile.size.next_multiple_of(GRAIN);
                     let taken = self.state.take(region, size, pile.align)?;
                     let start = self.state.range.bytes(region).start;
                     self.reuses_text |=
@@ -169,22 +157,20 @@ impl Batch<'_, '_> {
     /// with room for as many stubs as there can be.
     fn take_pages(&mut self, all: &[[Pile; 3]]) -> Result<(), Error> {
         let mut whole = Pile { size: 0, align: 1 };
-        let full = |state: &State| state.full(Region::Text, usize::MAX);
-        let mut places = Vec::new();
-        for piles in all {
-            let Pile { size, align } = piles[Region::Text as usize];
-            places.push(whole.put(size, align).ok_or_else(|| full(self.state))?);
-        }
-        // Symbols that may be too far away for a branch, or whose function is chosen at load time.
+        let texts = all.iter().map(|piles| piles[Region::Text as usize]);
+        let places: Vec<_> = texts.map(|text| whole.put(text.size, text.align)).collect();
+        // Symbols that may be too far away for a branch or an entry's, or whose function is chosen at load time.
         let far = |symbol: &&crate::object::Symbol<'_>| {
-            matches!(symbol.home, Home::Undefined | Home::Absolute) || symbol.kind == Kind::Indirect
+            matches!(symbol.home, Home::Undefined | Home::Absolute)
+                || symbol.is_weak
+                || symbol.kind == Kind::Indirect
         };
         let symbols = self.inputs.iter().flat_map(|input| &input.object.symbols);
         let count = symbols.filter(far).count();
-        let stubs = whole.put(count * STUB, STUB).ok_or_else(|| full(self.state))?;
+        let stubs = whole.put(count * STUB, STUB);
         let page = self.state.range.page();
         let used = whole.size;
-        let size = used.checked_next_multiple_of(page).ok_or_else(|| full(self.state))?;
+        let size = used.next_multiple_of(page);
         let high = self.state.space(Region::Text).high();
         let piece = self.state.take(Region::Text, size, page.max(whole.align))?;
         self.reuses_text =
@@ -262,8 +248,7 @@ fn commons(inputs: &[Input<'_>], published: &Published) -> Vec<Vec<Common>> {
             if symbol.home != Home::Common {
                 continue;
             }
-            let size = usize::try_from(symbol.size).unwrap_or(usize::MAX);
-            let align = symbol.value.max(1) as usize;
+            let (size, align) = (symbol.size as usize, symbol.value.max(1) as usize);
             if !input.is_private && !symbol.is_local {
                 match places.get(symbol.name) {
                     None if published.contains_key(symbol.name) => continue,
@@ -293,13 +278,12 @@ mod tests {
     #[test]
     fn functions_of_one_size_are_never_a_power_of_two_apart() {
         for size in 1..LONG - PACK {
-            let spaced = spaced(size).unwrap();
+            let spaced = spaced(size);
             assert!(spaced >= size && spaced <= size + 2 * PACK && spaced.is_multiple_of(PACK));
             assert!(
                 spaced < 128 || !spaced.is_power_of_two() && !spaced.is_multiple_of(128),
                 "{size}"
             );
         }
-        assert_eq!(spaced(usize::MAX), None);
     }
 }
