@@ -516,11 +516,11 @@ impl ClassPages {
     }
 }
 
-/// Ends the passes through sparse pages, and releases the empty pages that were kept.
+/// Purges the free memory inside pages, and releases the empty pages that were kept.
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.trim.shard_trim")]
 pub(crate) fn trim() {
-    sparse::finish();
+    sparse::purge_all();
     for shard in Shard::all() {
         for class in Class::all() {
             loop {

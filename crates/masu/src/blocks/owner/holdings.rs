@@ -284,9 +284,9 @@ impl Holdings {
         Class::all().filter(move |class| occupied & (1 << class.page_index()) != 0)
     }
 
-    /// Finishes the pass through sparse pages, and releases the empty pages that were kept, and the mixed slice if it
-    /// is empty.
+    /// Purges the free memory inside pages, and releases the empty pages that were kept, and the mixed slice if it is empty.
     pub(super) fn trim(&mut self) {
+        (self.to_pass, self.place) = (self.occupied, None);
         while self.is_passing() {
             self.take_step();
         }

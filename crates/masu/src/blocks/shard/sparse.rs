@@ -158,11 +158,21 @@ pub(crate) fn purge_steps_at_exit() {
     }
 }
 
-/// Finishes all passes. Their number is no sign of the end: in a child of a `fork` that could not have a lock, it may be wrong.
+/// Purges the free memory inside all pages, however many blocks of their class are live. The number of passes is no sign of
+/// the end: in a child of a `fork` that could not have a lock, it may be wrong.
 #[cold]
 #[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.trim.sparse_finish")]
-pub(super) fn finish() {
+#[unsafe(link_section = ".text.masu_cold.trim.sparse_purge_all")]
+pub(super) fn purge_all() {
+    for (shard, class) in
+        Shard::all().flat_map(|shard| Class::all().map(move |class| (shard, class)))
+    {
+        let mut pages = shard.pages(class).lock();
+        pages.place = Place::of(pages.partial.first());
+        if pages.place != Place::NONE {
+            shard.note_pass(class, true);
+        }
+    }
     while any_pass().is_some() {
         take_pass_step();
     }
