@@ -273,6 +273,9 @@ static void what_is_kept_is_given_up_first(void)
     }
 }
 
+/* Of libmasu.so, which is preloaded. */
+extern int masu_option_set(const char *name, size_t value) __attribute__((weak));
+
 /* A block longer than all that is reserved: what is given up makes room for it, with what was never taken. */
 static void what_is_kept_makes_room_for_a_longer_block(void)
 {
@@ -287,6 +290,16 @@ static void what_is_kept_makes_room_for_a_longer_block(void)
     for (int i = 0; i < COUNT; i++)
         free(blocks[i]);
     free(small);
+    blocks[0] = malloc(700 * MIB);
+    CHECK(blocks[0]);
+    free(blocks[0]);
+    /* The same where an option keeps what is free, and something is live before it. */
+    CHECK(masu_option_set && masu_option_set("retain", 512 * MIB) == 0);
+    CHECK(malloc(MIB));
+    for (int i = 0; i < COUNT; i++)
+        CHECK((blocks[i] = malloc(MIB)) != NULL);
+    for (int i = 0; i < COUNT; i++)
+        free(blocks[i]);
     CHECK(malloc(700 * MIB) != NULL);
 }
 

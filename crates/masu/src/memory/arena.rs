@@ -12,6 +12,8 @@ mod pieces;
 use core::mem::offset_of;
 use core::ptr::{self, NonNull};
 
+pub(crate) use pieces::SHRINKS_BY_PIECES;
+
 use crate::memory::class::FOREIGN;
 use crate::memory::map;
 use crate::memory::slice::{

@@ -20,7 +20,7 @@ const PIECE_BYTES_MAX: usize = 64 << 20;
 /// A piece is one part in this many of the limit.
 const PIECE_SHARE: usize = 128;
 /// This many free pieces at the end go back to the kernel.
-const SHRINKS_BY_PIECES: usize = 4;
+pub(crate) const SHRINKS_BY_PIECES: usize = 4;
 /// Where the bitmaps begin, and a hole before them ends.
 const HOLE_END: usize = BITMAPS_AT / SLICE_BYTES;
 
@@ -144,11 +144,12 @@ impl Arena {
         is_reserved
     }
 
-    /// Whether a free run lies at the end of the used part and is long enough to go back. Under the ranges' lock.
-    pub(crate) fn ends_in(&self, run: &Slice) -> bool {
+    /// Whether addresses are limited, and a free run of so many pieces at least lies at the end of the used part. Under the
+    /// ranges' lock.
+    pub(crate) fn ends_in(&self, run: &Slice, pieces: usize) -> bool {
         let count = run.count.get() as usize;
         run.index() + count == self.front.get()
-            && limit().is_some_and(|limit| count >= SHRINKS_BY_PIECES * piece_slices(limit))
+            && limit().is_some_and(|limit| count >= pieces * piece_slices(limit))
     }
 
     /// The free run at the end of the used part. Under the ranges' lock.
