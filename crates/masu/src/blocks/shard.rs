@@ -520,9 +520,10 @@ impl ClassPages {
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.trim.shard_trim")]
 pub(crate) fn trim() {
-    sparse::purge_all();
     for shard in Shard::all() {
         for class in Class::all() {
+            shard.pages(class).lock().pass_through_all(shard, class);
+            sparse::finish();
             loop {
                 // Not in the condition: the guard would live through the release.
                 let empty = shard.pages(class).lock().take_empty(class);

@@ -289,18 +289,6 @@ impl Arena {
         });
     }
 
-    /// [`Arena::unmap`] for an arena of which nothing was handed out.
-    ///
-    /// # Safety
-    ///
-    /// - The conditions of [`Arena::unmap`].
-    pub(crate) unsafe fn unmap_unused(&'static self) {
-        self.for_each_part(|part, bytes| {
-            // SAFETY: The caller's condition, as above.
-            let _ = unsafe { kernel::unmap_unused(part, bytes) };
-        });
-    }
-
     pub(crate) fn address(&self) -> usize {
         ptr::from_ref(self).addr()
     }

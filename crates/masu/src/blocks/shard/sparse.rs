@@ -146,6 +146,16 @@ fn is_under_way() -> bool {
     stripes::passes().load(Ordering::Relaxed) != 0
 }
 
+/// Finishes all passes. Their number is no sign of the end: in a child of a `fork` that could not have a lock, it may be wrong.
+#[cold]
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.trim.sparse_finish")]
+pub(super) fn finish() {
+    while any_pass().is_some() {
+        take_pass_step();
+    }
+}
+
 /// Takes many steps at the end of a thread, because it makes no more slow calls and its blocks were just flushed.
 #[cold]
 #[inline(never)]
@@ -155,26 +165,6 @@ pub(crate) fn purge_steps_at_exit() {
     while steps > 0 && is_due() {
         purge_step();
         steps -= 1;
-    }
-}
-
-/// Purges the free memory inside all pages, however many blocks of their class are live. The number of passes is no sign of
-/// the end: in a child of a `fork` that could not have a lock, it may be wrong.
-#[cold]
-#[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.trim.sparse_purge_all")]
-pub(super) fn purge_all() {
-    for (shard, class) in
-        Shard::all().flat_map(|shard| Class::all().map(move |class| (shard, class)))
-    {
-        let mut pages = shard.pages(class).lock();
-        pages.place = Place::of(pages.partial.first());
-        if pages.place != Place::NONE {
-            shard.note_pass(class, true);
-        }
-    }
-    while any_pass().is_some() {
-        take_pass_step();
     }
 }
 
@@ -301,6 +291,13 @@ impl ClassPages {
         }
         self.handed_out_at_purge = handed_out;
         self.left_alone.fade();
+        self.pass_through_all(shard, class);
+    }
+
+    /// Begins a pass, however many blocks are live.
+    #[inline(never)]
+    #[unsafe(link_section = ".text.masu_cold.purge.sparse_pass_through_all")]
+    pub(super) fn pass_through_all(&mut self, shard: Shard, class: Class) {
         self.place = Place::of(self.partial.first());
         shard.note_pass(class, true);
     }
