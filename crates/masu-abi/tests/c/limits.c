@@ -303,6 +303,20 @@ static void what_is_kept_makes_room_for_a_longer_block(void)
     CHECK(malloc(700 * MIB) != NULL);
 }
 
+/* Nothing of the allocator's own lies amid the blocks for good, so what they leave is one piece. */
+static void addresses_of_small_blocks_are_one_piece_again(void)
+{
+    enum { COUNT = 420000 };
+    limit_addresses(addresses() + 700 * MIB);
+    char **blocks = malloc(COUNT * sizeof *blocks);
+    CHECK(blocks);
+    for (int i = 0; i < COUNT; i++)
+        CHECK((blocks[i] = malloc(1000)) != NULL);
+    for (int i = 0; i < COUNT; i++)
+        free(blocks[i]);
+    CHECK(malloc(600 * MIB) != NULL);
+}
+
 /* --- Reports and settings --- */
 
 static void freed_memory_goes_back(void)
@@ -387,6 +401,7 @@ static const struct group groups[] = {
     GROUP(a_foreign_block_between_ours_is_not_ours),
     GROUP(what_is_kept_is_given_up_first),
     GROUP(what_is_kept_makes_room_for_a_longer_block),
+    GROUP(addresses_of_small_blocks_are_one_piece_again),
     GROUP(freed_memory_goes_back),
     GROUP(numbers_follow_the_program),
     GROUP(reports_are_printed),
