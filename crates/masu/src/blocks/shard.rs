@@ -521,9 +521,11 @@ impl ClassPages {
 #[unsafe(link_section = ".text.masu_cold.trim.shard_trim")]
 pub(crate) fn trim() {
     for shard in Shard::all() {
+        Class::all().for_each(|class| shard.pages(class).lock().pass_through_all(shard, class));
+    }
+    sparse::finish();
+    for shard in Shard::all() {
         for class in Class::all() {
-            shard.pages(class).lock().pass_through_all(shard, class);
-            sparse::finish();
             loop {
                 // Not in the condition: the guard would live through the release.
                 let empty = shard.pages(class).lock().take_empty(class);

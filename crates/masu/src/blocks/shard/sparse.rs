@@ -294,12 +294,14 @@ impl ClassPages {
         self.pass_through_all(shard, class);
     }
 
-    /// Begins a pass, however many blocks are live.
+    /// Begins a pass if there are pages, however many blocks are live.
     #[inline(never)]
     #[unsafe(link_section = ".text.masu_cold.purge.sparse_pass_through_all")]
     pub(super) fn pass_through_all(&mut self, shard: Shard, class: Class) {
         self.place = Place::of(self.partial.first());
-        shard.note_pass(class, true);
+        if self.place != Place::NONE {
+            shard.note_pass(class, true);
+        }
     }
 
     /// Sends the next pages away that are worth purging; none where the step or the pass is over.
