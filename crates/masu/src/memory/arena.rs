@@ -283,7 +283,8 @@ impl Arena {
     ///
     /// - Nothing uses its memory or holds a reference to its slices any more, and it left the table.
     pub(crate) unsafe fn unmap(&'static self) {
-        self.for_each_part(|part, bytes| {
+        let (start, hole, end) = (NonNull::from(self).cast(), self.hole.get(), self.reserved.get());
+        pieces::for_each_part(start, hole, end, |part, bytes| {
             // SAFETY: The caller's condition; the range was reserved for this arena.
             unsafe { kernel::unmap(part, bytes) };
         });

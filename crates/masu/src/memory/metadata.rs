@@ -126,7 +126,7 @@ impl Metadata {
 fn take_slices() -> Option<(usize, usize)> {
     let all = GUARD_SLICES + SLICES + GUARD_SLICES;
     let run = stripes::first().lock_in_others().allocate(all, 1, Kind::Metadata)?;
-    if GUARD_SLICES > 0 {
+    if cfg!(feature = "secure") {
         // SAFETY: The run was handed out to this function.
         for guard in [run.first, unsafe { run.first.ahead(GUARD_SLICES + SLICES) }] {
             // SAFETY: Nothing uses it. If refused, there is no guard.

@@ -80,11 +80,6 @@ impl Step {
         Step { ranges: step_ranges(), bytes: STEP_BYTES, pages: STEP_PAGES }
     }
 
-    /// Ends the step after its first call where a call takes many ranges: the wait for other CPUs is most of such a call.
-    fn end(&mut self) {
-        self.ranges = 0;
-    }
-
     fn is_over(&self) -> bool {
         self.ranges == 0 || self.bytes == 0 || self.pages == 0
     }
@@ -232,7 +227,8 @@ impl Shard {
             // SAFETY: The pages are away, so no block of them is handed out.
             unsafe { away.purge.run() };
             if kernel::batches_purges() {
-                step.end();
+                // The wait for other CPUs is most of such a call, so that one is a step.
+                step.ranges = 0;
             }
         }
     }

@@ -66,11 +66,6 @@ pub(super) fn is_in_hole(index: usize, hole: usize) -> bool {
 }
 
 impl Arena {
-    /// Calls `act` with each reserved part.
-    pub(super) fn for_each_part(&'static self, act: impl FnMut(NonNull<u8>, usize)) {
-        for_each_part(NonNull::from(self).cast(), self.hole.get(), self.reserved.get(), act);
-    }
-
     /// Reserves an arena for a run of at least `slices` slices, where addresses are limited.
     ///
     /// # Errors
