@@ -23,6 +23,7 @@ groups! { program();
     a_foreign_block_between_ours_is_not_ours
     what_is_kept_is_given_up_first
     what_is_kept_makes_room_for_a_longer_block
+    addresses_of_small_blocks_are_one_piece_again
     freed_memory_goes_back
     numbers_follow_the_program
     settings_are_accepted

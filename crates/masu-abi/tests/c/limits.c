@@ -273,6 +273,9 @@ static void what_is_kept_is_given_up_first(void)
     }
 }
 
+/* Of libmasu.so, which is preloaded. */
+extern int masu_option_set(const char *name, size_t value) __attribute__((weak));
+
 /* A block longer than all that is reserved: what is given up makes room for it, with what was never taken. */
 static void what_is_kept_makes_room_for_a_longer_block(void)
 {
@@ -287,6 +290,16 @@ static void what_is_kept_makes_room_for_a_longer_block(void)
     for (int i = 0; i < COUNT; i++)
         free(blocks[i]);
     free(small);
+    blocks[0] = malloc(700 * MIB);
+    CHECK(blocks[0]);
+    free(blocks[0]);
+    /* The same where an option keeps what is free, and something is live before it. */
+    CHECK(masu_option_set && masu_option_set("retain", 512 * MIB) == 0);
+    CHECK(malloc(MIB));
+    for (int i = 0; i < COUNT; i++)
+        CHECK((blocks[i] = malloc(MIB)) != NULL);
+    for (int i = 0; i < COUNT; i++)
+        free(blocks[i]);
     CHECK(malloc(700 * MIB) != NULL);
 }
 
@@ -311,6 +324,20 @@ static void what_options_keep_makes_room_for_a_longer_block(void)
         free(block);
         work((unsigned)round, 1000);
     }
+}
+
+/* Nothing of the allocator's own lies amid the blocks for good, so what they leave is one piece. */
+static void addresses_of_small_blocks_are_one_piece_again(void)
+{
+    enum { COUNT = 420000 };
+    limit_addresses(addresses() + 700 * MIB);
+    char **blocks = malloc(COUNT * sizeof *blocks);
+    CHECK(blocks);
+    for (int i = 0; i < COUNT; i++)
+        CHECK((blocks[i] = malloc(1000)) != NULL);
+    for (int i = 0; i < COUNT; i++)
+        free(blocks[i]);
+    CHECK(malloc(600 * MIB) != NULL);
 }
 
 /* --- Reports and settings --- */
@@ -398,6 +425,7 @@ static const struct group groups[] = {
     GROUP(what_is_kept_is_given_up_first),
     GROUP(what_is_kept_makes_room_for_a_longer_block),
     GROUP(what_options_keep_makes_room_for_a_longer_block),
+    GROUP(addresses_of_small_blocks_are_one_piece_again),
     GROUP(freed_memory_goes_back),
     GROUP(numbers_follow_the_program),
     GROUP(reports_are_printed),

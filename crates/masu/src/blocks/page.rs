@@ -67,26 +67,31 @@ impl Page {
     }
 
     fn allocate(class: Class, kind: Kind) -> Option<Page> {
-        let slices = class.page_slices();
         let mut ranges = slot::ranges().lock();
         ranges.bring_home(slot::parked());
-        let run = ranges.allocate(slices, 1, kind)?;
+        let run = ranges.allocate(class.page_slices(), 1, kind)?;
         drop(ranges);
-        for distance in 0..slices {
-            // SAFETY: The slice lies in the run just handed out.
-            let slice = unsafe { run.first.ahead(distance) };
+        Some(Page::begin(run.first, class, kind))
+    }
+
+    /// A page in a run that was just handed out, all blocks free.
+    #[inline(always)]
+    fn begin(first: &'static Slice, class: Class, kind: Kind) -> Page {
+        for distance in 0..class.page_slices() {
+            // SAFETY: The slice lies in the run.
+            let slice = unsafe { first.ahead(distance) };
             slice.back.set(distance as u32);
             slice.kind.set(kind);
             slice.purged.set(0);
         }
-        let page = Page(run.first);
+        let page = Page(first);
         page.0.sampled.set(0);
         page.0.free_blocks.set(class.page_blocks() as u32);
         page.0.first_free.set(0);
         page.0.dirty.set(0);
         page.set_away(false);
         page.set_all_free(class);
-        Some(page)
+        page
     }
 
     /// The bitmap of the page's blocks: a set bit is a free one. It lies in the slice's own record if it fits, so that taking

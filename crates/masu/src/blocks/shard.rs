@@ -516,10 +516,13 @@ impl ClassPages {
     }
 }
 
-/// Ends the passes through sparse pages, and releases the empty pages that were kept.
+/// Purges the free memory inside pages, and releases the empty pages that were kept.
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.trim.shard_trim")]
 pub(crate) fn trim() {
+    for shard in Shard::all() {
+        Class::all().for_each(|class| shard.pages(class).lock().pass_through_all(shard, class));
+    }
     sparse::finish();
     for shard in Shard::all() {
         for class in Class::all() {

@@ -12,6 +12,8 @@ mod pieces;
 use core::mem::offset_of;
 use core::ptr::{self, NonNull};
 
+pub(crate) use pieces::SHRINKS_BY_PIECES;
+
 use crate::memory::class::FOREIGN;
 use crate::memory::map;
 use crate::memory::slice::{
@@ -281,21 +283,10 @@ impl Arena {
     ///
     /// - Nothing uses its memory or holds a reference to its slices any more, and it left the table.
     pub(crate) unsafe fn unmap(&'static self) {
-        self.for_each_part(|part, bytes| {
+        let (start, hole, end) = (NonNull::from(self).cast(), self.hole.get(), self.reserved.get());
+        pieces::for_each_part(start, hole, end, |part, bytes| {
             // SAFETY: The caller's condition; the range was reserved for this arena.
             unsafe { kernel::unmap(part, bytes) };
-        });
-    }
-
-    /// [`Arena::unmap`] for an arena of which nothing was handed out.
-    ///
-    /// # Safety
-    ///
-    /// - The conditions of [`Arena::unmap`].
-    pub(crate) unsafe fn unmap_unused(&'static self) {
-        self.for_each_part(|part, bytes| {
-            // SAFETY: The caller's condition, as above.
-            let _ = unsafe { kernel::unmap_unused(part, bytes) };
         });
     }
 

@@ -95,4 +95,9 @@ impl<const DIRTY: bool> List<DIRTY> {
     pub(crate) fn iter(&self) -> impl Iterator<Item = &'static Slice> + use<DIRTY> {
         core::iter::successors(self.first, |slice| Self::links(slice).next.get())
     }
+
+    /// The same, last to first.
+    pub(crate) fn iter_back(&self) -> impl Iterator<Item = &'static Slice> + use<DIRTY> {
+        core::iter::successors(self.last, |slice| Self::links(slice).previous.get())
+    }
 }

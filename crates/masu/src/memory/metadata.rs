@@ -3,15 +3,16 @@
 //! Relies on ranges, from which it takes slices forever. Arrays have lengths that are powers of two and are reused from a
 //! free list for each length. Nothing is returned to the ranges; metadata stay small because the caches' budgets bound the
 //! arrays. Where many threads run at once, they take arrays from several pools; an array may be freed to any.
-
-#[cfg_attr(feature = "secure", path = "metadata/guarded.rs")]
-mod slices;
+//!
+//! Slices are taken several at a time, because each that is taken later lies amid blocks, and parts what is free when they
+//! are gone. In the hardened build they lie between two inaccessible ones, so that no block overruns into them.
 
 use core::ptr::{self, NonNull};
 
 use crate::memory::ranges::stripes;
-use crate::memory::slice::SLICE_BYTES;
+use crate::memory::slice::{Kind, SLICE_BYTES};
 use crate::platform::bounds::Bounded;
+use crate::platform::kernel::{self, Protection};
 use crate::platform::sync::{Guard, Lock, Ordering, Visit};
 use crate::settings::SHARDS_MAX;
 
@@ -19,6 +20,9 @@ use crate::settings::SHARDS_MAX;
 pub(crate) const WORDS_MAX: usize = SLICE_BYTES / size_of::<usize>();
 /// The shortest array: a cache line.
 pub(crate) const WORDS_MIN: usize = 8;
+/// Slices taken at a time, and inaccessible ones on either side.
+const SLICES: usize = 4;
+const GUARD_SLICES: usize = cfg!(feature = "secure") as usize;
 const LENGTHS: usize = (WORDS_MAX / WORDS_MIN).ilog2() as usize + 1;
 
 /// In this order, and from the start of a line, what most threads need is on the lock's line.
@@ -110,12 +114,27 @@ impl Metadata {
     fn carve(&mut self, count: usize) -> Option<NonNull<usize>> {
         let bytes = count * size_of::<usize>();
         if self.end - self.next < bytes {
-            (self.next, self.end) = slices::take()?;
+            (self.next, self.end) = take_slices()?;
         }
         let start = ptr::with_exposed_provenance_mut(self.next);
         self.next += bytes;
         NonNull::new(start)
     }
+}
+
+/// Takes slices forever; returns their start and end. `None` without memory.
+fn take_slices() -> Option<(usize, usize)> {
+    let all = GUARD_SLICES + SLICES + GUARD_SLICES;
+    let run = stripes::first().lock_in_others().allocate(all, 1, Kind::Metadata)?;
+    if cfg!(feature = "secure") {
+        // SAFETY: The run was handed out to this function.
+        for guard in [run.first, unsafe { run.first.ahead(GUARD_SLICES + SLICES) }] {
+            // SAFETY: Nothing uses it. If refused, there is no guard.
+            let _ = unsafe { kernel::protect(guard.start(), SLICE_BYTES, Protection::None) };
+        }
+    }
+    let start = run.first.address() + GUARD_SLICES * SLICE_BYTES;
+    Some((start, start + SLICES * SLICE_BYTES))
 }
 
 /// Stores a value forever, on cache lines of its own. `None` without memory.

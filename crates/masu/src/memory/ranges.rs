@@ -20,7 +20,7 @@ pub(crate) mod usage;
 
 use core::ptr;
 
-use crate::memory::arena::Arena;
+use crate::memory::arena::{Arena, SHRINKS_BY_PIECES};
 use crate::memory::class::FOREIGN;
 use crate::memory::list::List;
 use crate::memory::map;
@@ -361,7 +361,7 @@ impl Ranges {
         let most = budget.saturating_add(self.grace_bytes());
         let keeps = kept::is_set() && self.dirty_bytes <= most;
         if !keeps && !self.release_whole(run) {
-            self.shrinks |= arena.ends_in(run);
+            self.shrinks |= arena.ends_in(run, SHRINKS_BY_PIECES);
             self.owe_after_grace(budget, most, dirty);
         }
     }

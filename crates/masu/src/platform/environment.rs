@@ -119,13 +119,9 @@ mod tests {
     }
 
     #[test]
-    fn an_absent_list_is_no_environment() {
+    fn the_current_environment_is_the_program_s_and_an_absent_list_is_none() {
         // SAFETY: Null is allowed.
         assert!(unsafe { Environment::at(ptr::null()) }.is_none());
-    }
-
-    #[test]
-    fn the_current_environment_is_the_program_s() {
         let environment = Environment::current().expect("tests are not secure");
         assert!(environment.get("PATH").is_some_and(|value| !value.is_empty()));
     }

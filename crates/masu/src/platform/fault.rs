@@ -15,11 +15,8 @@ macro_rules! faults {
             $($(#[$doc])* $name,)*
         }
 
-        /// The line of each fault. In the cold segment, because the constants that every program maps fill their OS
-        /// pages; and rows of one length, because pointers to lines would be relocated in every program.
-        #[unsafe(link_section = ".rodata.masu_cold.fault")]
-        static LINES: [[u8; LINE_BYTES]; [$($line),*].len()] =
-            [$(line(concat!("masu: ", $line, "; stopping\n"))),*];
+        /// The lines of the faults, one behind the other: pointers to lines would be relocated in every program.
+        const TEXT: &[u8] = concat!($("masu: ", $line, "; stopping\n"),*).as_bytes();
     };
 }
 
@@ -48,22 +45,16 @@ faults! {
     OutOfBounds: "its own data was overwritten"
 }
 
-const LINE_BYTES: usize = 96;
-
-/// A line, with zeros up to the length of all.
-const fn line(text: &str) -> [u8; LINE_BYTES] {
-    let mut line = [0; LINE_BYTES];
-    line.split_at_mut(text.len()).0.copy_from_slice(text.as_bytes());
-    line
-}
+/// In the cold segment, because the constants that every program maps fill their OS pages.
+#[unsafe(link_section = ".rodata.masu_cold.fault")]
+static LINES: [u8; TEXT.len()] = *TEXT.first_chunk().unwrap();
 
 /// Ends the program.
 #[cold]
 #[inline(never)]
 pub(crate) extern "C" fn stop(fault: Fault) -> ! {
-    let line = &LINES[fault as usize];
-    let length = line.iter().take_while(|&&byte| byte != 0).count();
-    kernel::write_error(line.get(..length).unwrap_or(line));
+    let mut lines = LINES.split_inclusive(|byte| *byte == b'\n');
+    kernel::write_error(lines.nth(fault as usize).unwrap_or_default());
     libc::abort()
 }
 

@@ -467,6 +467,7 @@ pub(crate) fn is_readable(address: usize) -> bool {
 
 /// The size of an OS page in bytes: 4, 16 or 64 KiB, known only at run time. Most ranges passed to this door are
 /// multiples of slices and need not ask.
+#[inline(never)]
 pub(crate) fn page_size() -> usize {
     static SIZE: AtomicUsize = AtomicUsize::new(0);
     // ORDERING: Relaxed on both accesses: no other memory depends on the value.

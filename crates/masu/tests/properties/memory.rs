@@ -79,6 +79,50 @@ fn memory_of_a_program_that_shrank_to_a_tenth_is_purged() {
     assert!(shrunk <= start + (80 << 20), "26 MB live: {start} to {shrunk}");
 }
 
+/// Blocks of 1,000 bytes from `make`, written: the first half, and one in 64 of the others, which `free` frees. Returns the
+/// bytes that are resident less after a trim.
+fn trimmed_inside_pages<B>(
+    make: impl Fn() -> B,
+    write: impl Fn(&mut B),
+    free: impl Fn(B),
+) -> usize {
+    const COUNT: usize = 64 << 10;
+    let mut blocks: Vec<B> = (0..COUNT).map(|_| make()).collect();
+    blocks.iter_mut().for_each(write);
+    let (live, freed): (Vec<_>, Vec<_>) =
+        blocks.into_iter().enumerate().partition(|(n, _)| *n < COUNT / 2 || n % 64 == 0);
+    freed.into_iter().for_each(|(_, block)| free(block));
+    let before = resident_bytes();
+    masu::c::trim(0);
+    let after = resident_bytes();
+    live.into_iter().for_each(|(_, block)| free(block));
+    before.saturating_sub(after)
+}
+
+#[test]
+fn a_trim_purges_inside_pages_although_most_blocks_are_live() {
+    let _turn = alone();
+    // SAFETY: The call reads a constant.
+    if unsafe { libc::sysconf(libc::_SC_PAGESIZE) } > 16 << 10 {
+        return;
+    }
+    masu::c::trim(0);
+    let by_shards =
+        trimmed_inside_pages(|| Block::new(1000), |block| block.bytes().fill(1), std::mem::drop);
+    let heap = masu::Heap::new();
+    let layout = std::alloc::Layout::from_size_align(1000, 8).expect("a layout");
+    let in_heap = trimmed_inside_pages(
+        || heap.alloc(layout).expect("memory"),
+        // SAFETY: The block is that long, live, and nothing else uses it.
+        |block| unsafe { block.write_bytes(1, 1000) },
+        // SAFETY: The block is the heap's, with this layout, and is not used again.
+        |block| unsafe { heap.dealloc(block, layout) },
+    );
+    // 32 MB were freed.
+    assert!(by_shards > 16 << 20, "{by_shards} bytes went back");
+    assert!(in_heap > 16 << 20, "{in_heap} bytes of a heap went back");
+}
+
 #[test]
 #[cfg_attr(
     feature = "secure",

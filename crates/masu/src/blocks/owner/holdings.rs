@@ -61,6 +61,20 @@ impl Counts {
     }
 }
 
+/// Frees a run of `slices` slices, of which `dirty` bytes may be resident, and which was so many large blocks.
+///
+/// # Safety
+///
+/// - It was handed out as one run, and nothing uses it any more.
+#[inline(never)]
+unsafe fn free_run(first: &'static Slice, slices: usize, dirty: usize, large_blocks: isize) {
+    let mut ranges = stripes::of(first).lock();
+    ranges.bring_home(slot::parked());
+    ranges.count_large(-large_blocks, -large_blocks * slices.cast_signed());
+    // SAFETY: The caller's condition.
+    unsafe { ranges.free(first, slices, dirty) };
+}
+
 /// An owner's memory.
 pub(super) struct Holdings {
     pub(super) counts: Counts,
@@ -221,10 +235,8 @@ impl Holdings {
         let slices = class.page_slices();
         self.counts.page_bytes -= slices * SLICE_BYTES;
         let dirty = page.close(class);
-        let mut ranges = stripes::of(page.0).lock();
-        ranges.bring_home(slot::parked());
         // SAFETY: The run was handed out to this page, whose blocks are all free.
-        unsafe { ranges.free(page.0, slices, dirty) };
+        unsafe { free_run(page.0, slices, dirty, 0) };
     }
 
     /// Begins a pass that purges free memory inside pages, if few blocks keep many pages and a good part was freed
@@ -284,18 +296,16 @@ impl Holdings {
         Class::all().filter(move |class| occupied & (1 << class.page_index()) != 0)
     }
 
-    /// Finishes the pass through sparse pages, and releases the empty pages that were kept, and the mixed slice if it
-    /// is empty.
+    /// Purges the free memory inside pages, and releases the empty pages that were kept, and the mixed slice if it is empty.
     pub(super) fn trim(&mut self) {
+        (self.to_pass, self.place) = (self.occupied, None);
         while self.is_passing() {
             self.take_step();
         }
         if let Some(slice) = self.mixed.close_if_empty() {
             self.counts.page_bytes -= SLICE_BYTES;
-            let mut ranges = stripes::of(slice).lock();
-            ranges.bring_home(slot::parked());
             // SAFETY: The slice was handed out as the mixed slice, and every block of it is free.
-            unsafe { ranges.free(slice, 1, SLICE_BYTES) };
+            unsafe { free_run(slice, 1, SLICE_BYTES, 0) };
         }
         for class in self.classes() {
             let list = &self.partial[class.page_index()];
@@ -341,11 +351,8 @@ impl Holdings {
     pub(super) unsafe fn free_large(&mut self, first: &'static Slice) {
         let slices = self.close_large(first);
         usage::note_freed(first, slices);
-        let mut ranges = stripes::of(first).lock();
-        ranges.bring_home(slot::parked());
-        ranges.count_large(-1, -slices.cast_signed());
         // SAFETY: The run was the block's, which nothing uses.
-        unsafe { ranges.free(first, slices, slices * SLICE_BYTES) };
+        unsafe { free_run(first, slices, slices * SLICE_BYTES, 1) };
     }
 
     /// Removes a large block from the lists and counts; returns its slices.

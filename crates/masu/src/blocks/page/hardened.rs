@@ -60,24 +60,13 @@ impl Page {
             leave_guarded(guarded);
             return None;
         };
-        for distance in 0..slices {
-            // SAFETY: The slice lies in the run just handed out.
-            let slice = unsafe { run.first.ahead(distance) };
-            slice.back.set(distance as u32);
-            slice.kind.set(Kind::Page);
-            slice.purged.set(0);
-        }
-        let (page, code) = (Page(run.first), class.laned().code_in(shard));
-        page.0.sampled.set(0);
-        page.0.free_blocks.set(blocks as u32);
-        page.0.first_free.set(0);
-        page.0.dirty.set(0);
+        let page = Page::begin(run.first, class, Kind::Page);
+        let code = class.laned().code_in(shard);
         page.0.code.set(code);
         ownership::note_page(page.0, shard);
         page.0.belongs().number.set(words.as_mut_ptr().expose_provenance());
         let first = if run.zero { Record::Zeroed } else { Record::Unknown };
         (0..blocks).for_each(|index| page.set_record(index, first));
-        page.set_all_free(class);
         if guarded {
             // SAFETY: Nothing uses the last slice of the run. If refused, there is no guard.
             let _ = unsafe { kernel::protect(page.guard(class), SLICE_BYTES, Protection::None) };
@@ -233,6 +222,18 @@ mod tests {
         let before = GUARDED.load(Ordering::Relaxed);
         assert!(Page::create_hardened(Class::of_size(5_000), 0, true).is_none());
         assert_eq!(GUARDED.load(Ordering::Relaxed), before);
+    }
+
+    #[test]
+    fn a_page_of_purged_memory_is_not_away() {
+        let class = Class::of_size(5_000);
+        for _ in 0..2 {
+            let page = Page::create_hardened(class, 0, false).expect("memory");
+            assert!(!page.is_away());
+            // SAFETY: Nothing was taken from the page, and it is in no list.
+            unsafe { page.release(class) };
+            stripes::trim(0);
+        }
     }
 
     #[test]

@@ -133,11 +133,12 @@ impl Page {
         self.0.zero.set(away);
     }
 
-    /// Records that blocks between two offsets were handed out.
+    /// Records that blocks between two offsets were handed out: OS pages that they touch are resident as a whole.
     #[cold]
     #[inline(never)]
     pub(super) fn mark_used(self, start: usize, end: usize) {
-        let (start, end) = (start & !(PIECE_BYTES - 1), end.next_multiple_of(PIECE_BYTES));
+        let os_page = kernel::page_size();
+        let (start, end) = (start & !(os_page - 1), end.next_multiple_of(os_page));
         self.pieces(start, end)
             .for_each(|(slice, bits)| slice.purged.set(slice.purged.get() & !bits));
     }

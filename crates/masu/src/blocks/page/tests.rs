@@ -146,6 +146,8 @@ fn what_was_purged_is_purged_again_only_once_it_was_handed_out() {
     bring(page, 16..48);
     purge_free(page, class);
     assert_eq!(read(page, 40 * KIB), 0, "it was handed out since");
+    assert_eq!(page.take(class, &mut [0; 9]), 9);
+    assert!(page.close(class).is_multiple_of(kernel::page_size()), "a part of an OS page");
 }
 
 #[test]

@@ -80,11 +80,6 @@ impl Step {
         Step { ranges: step_ranges(), bytes: STEP_BYTES, pages: STEP_PAGES }
     }
 
-    /// Ends the step after its first call where a call takes many ranges: the wait for other CPUs is most of such a call.
-    fn end(&mut self) {
-        self.ranges = 0;
-    }
-
     fn is_over(&self) -> bool {
         self.ranges == 0 || self.bytes == 0 || self.pages == 0
     }
@@ -146,6 +141,16 @@ fn is_under_way() -> bool {
     stripes::passes().load(Ordering::Relaxed) != 0
 }
 
+/// Finishes all passes. Their number is no sign of the end: in a child of a `fork` that could not have a lock, it may be wrong.
+#[cold]
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.trim.sparse_finish")]
+pub(super) fn finish() {
+    while any_pass().is_some() {
+        take_pass_step();
+    }
+}
+
 /// Takes many steps at the end of a thread, because it makes no more slow calls and its blocks were just flushed.
 #[cold]
 #[inline(never)]
@@ -155,16 +160,6 @@ pub(crate) fn purge_steps_at_exit() {
     while steps > 0 && is_due() {
         purge_step();
         steps -= 1;
-    }
-}
-
-/// Finishes all passes. Their number is no sign of the end: in a child of a `fork` that could not have a lock, it may be wrong.
-#[cold]
-#[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.trim.sparse_finish")]
-pub(super) fn finish() {
-    while any_pass().is_some() {
-        take_pass_step();
     }
 }
 
@@ -232,7 +227,8 @@ impl Shard {
             // SAFETY: The pages are away, so no block of them is handed out.
             unsafe { away.purge.run() };
             if kernel::batches_purges() {
-                step.end();
+                // The wait for other CPUs is most of such a call, so that one is a step.
+                step.ranges = 0;
             }
         }
     }
@@ -291,8 +287,17 @@ impl ClassPages {
         }
         self.handed_out_at_purge = handed_out;
         self.left_alone.fade();
+        self.pass_through_all(shard, class);
+    }
+
+    /// Begins a pass if there are pages, however many blocks are live.
+    #[inline(never)]
+    #[unsafe(link_section = ".text.masu_cold.purge.sparse_pass_through_all")]
+    pub(super) fn pass_through_all(&mut self, shard: Shard, class: Class) {
         self.place = Place::of(self.partial.first());
-        shard.note_pass(class, true);
+        if self.place != Place::NONE {
+            shard.note_pass(class, true);
+        }
     }
 
     /// Sends the next pages away that are worth purging; none where the step or the pass is over.

@@ -20,7 +20,7 @@ const PIECE_BYTES_MAX: usize = 64 << 20;
 /// A piece is one part in this many of the limit.
 const PIECE_SHARE: usize = 128;
 /// This many free pieces at the end go back to the kernel.
-const SHRINKS_BY_PIECES: usize = 4;
+pub(crate) const SHRINKS_BY_PIECES: usize = 4;
 /// Where the bitmaps begin, and a hole before them ends.
 const HOLE_END: usize = BITMAPS_AT / SLICE_BYTES;
 
@@ -66,11 +66,6 @@ pub(super) fn is_in_hole(index: usize, hole: usize) -> bool {
 }
 
 impl Arena {
-    /// Calls `act` with each reserved part.
-    pub(super) fn for_each_part(&'static self, act: impl FnMut(NonNull<u8>, usize)) {
-        for_each_part(NonNull::from(self).cast(), self.hole.get(), self.reserved.get(), act);
-    }
-
     /// Reserves an arena for a run of at least `slices` slices, where addresses are limited.
     ///
     /// # Errors
@@ -144,11 +139,15 @@ impl Arena {
         is_reserved
     }
 
-    /// Whether a free run lies at the end of the used part and is long enough to go back. Under the ranges' lock.
-    pub(crate) fn ends_in(&self, run: &Slice) -> bool {
+    /// Whether a free run of so many pieces at least lies at the end of the used part, and may go back. Under the ranges' lock.
+    pub(crate) fn ends_in(&self, run: &Slice, pieces: usize) -> bool {
         let count = run.count.get() as usize;
         run.index() + count == self.front.get()
-            && limit().is_some_and(|limit| count >= SHRINKS_BY_PIECES * piece_slices(limit))
+            && match limit() {
+                Some(limit) => count >= pieces * piece_slices(limit),
+                // A limit on data counts it. The hardened build has a guard there.
+                None => pieces == 0 && !cfg!(feature = "secure"),
+            }
     }
 
     /// The free run at the end of the used part. Under the ranges' lock.

@@ -47,17 +47,11 @@ fn pages_lose_little_behind_their_last_block() {
 }
 
 #[test]
-fn block_index_is_exact_for_every_block() {
+fn block_index_is_exact_for_every_block_and_any_bytes_up_to_the_largest_small_size() {
     for class in Class::all() {
         for index in 0..class.page_blocks() {
             assert_eq!(class.block_index(index * class.size()), index);
         }
-    }
-}
-
-#[test]
-fn block_index_counts_the_blocks_in_any_bytes_up_to_the_largest_small_size() {
-    for class in Class::all() {
         for bytes in 0..=LARGEST_SMALL {
             assert_eq!(class.block_index(bytes), bytes / class.size(), "{bytes} bytes");
         }

@@ -15,6 +15,7 @@
 //! period waits for the end of the next one. A program whose threads make no slow call keeps its memory.
 
 use super::{Ranges, now_ms, stripes};
+use crate::memory::list::List;
 use crate::memory::slice::{SLICE_BYTES, Slice};
 use crate::platform::sync::this_holder;
 use crate::settings;
@@ -388,7 +389,8 @@ impl Ranges {
 
     /// Sends runs away that count as clean but may be dirty; returns their number.
     pub(super) fn send_uncertain_away(&mut self, away: &mut [Option<&'static Slice>]) -> usize {
-        let runs = self.lists.iter().flat_map(|list| list.iter());
+        // Those that were put back are the first ones, and would be visited again and again.
+        let runs = self.lists.iter().flat_map(List::iter_back);
         let uncertain = runs.filter(|run| run.dirty.get() == 0 && !run.zero.get());
         let count = away.iter_mut().zip(uncertain).map(|(place, run)| *place = Some(run)).count();
         for run in away.iter().flatten() {

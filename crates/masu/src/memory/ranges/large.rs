@@ -72,7 +72,7 @@ pub(crate) unsafe fn resize(
     let (slices, wanted) = (first.count.get() as usize, slices_for(size));
     if wanted <= slices {
         // Shrinking frees the tail only if it is long, because the block may grow again.
-        if wanted < slices && (wanted * 2 < slices) {
+        if wanted * 2 < slices {
             // SAFETY: The tail belongs to this block.
             unsafe { shrink(first, slices, wanted) };
         }

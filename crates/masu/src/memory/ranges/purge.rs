@@ -7,7 +7,7 @@ use core::{mem, ptr};
 
 use super::held::Held;
 use super::usage::{self, USAGE};
-use crate::memory::arena::Arena;
+use crate::memory::arena::{Arena, SHRINKS_BY_PIECES};
 use crate::memory::slice::{SLICE_BYTES, Slice};
 use crate::platform::bounds::Bounded;
 use crate::platform::kernel::{self, Span};
@@ -28,15 +28,12 @@ impl Held<'_> {
         purged
     }
 
-    /// Returns all free memory for a request that would fail otherwise, also the growing arena, or what of it lies behind
-    /// the live part; returns whether there was any.
+    /// Returns all free memory for a request that would fail otherwise, also the growing arena if nothing of it is live, else
+    /// its free end, which makes room together with what was never used; returns whether there was any.
     pub(super) fn give_up(&mut self) -> bool {
         let any = self.purge_down_to(0);
         let growing = self.arena.and_then(Arena::free_end);
-        // The hardened build has a guard at the end.
-        growing.is_some_and(|run| self.release_growing(run))
-            || !cfg!(feature = "secure") && self.shrink_if(|_, _| true)
-            || any
+        growing.is_some_and(|run| self.release_growing(run) || self.shrink(0)) || any
     }
 
     /// Purges free memory, longest runs first, until at most `bytes` of it are dirty. Returns whether anything was purged.
@@ -130,7 +127,7 @@ impl Held<'_> {
     #[unsafe(link_section = ".text.masu_cold.purge.purge_settle")]
     pub(super) fn settle(&mut self, mut calls: usize, mut bytes: usize) -> bool {
         if mem::take(&mut self.shrinks) {
-            self.shrink();
+            self.shrink(SHRINKS_BY_PIECES);
         }
         if mem::take(&mut self.visits) {
             self.visit();
@@ -162,29 +159,21 @@ impl Held<'_> {
         }
     }
 
-    /// Returns the addresses behind the live part of the growing arena, if they are many.
+    /// Returns the addresses behind the live part of the growing arena, if they are so many pieces at least; returns whether
+    /// they were.
     #[inline(never)]
     #[unsafe(link_section = ".text.masu_cold.purge.purge_shrink")]
-    fn shrink(&mut self) {
-        self.shrink_if(Arena::ends_in);
-    }
-
-    /// Returns the addresses behind the live part of the growing arena, if its last free run `goes`; returns whether it did.
-    #[inline(never)]
-    #[unsafe(link_section = ".text.masu_cold.purge.purge_shrink_if")]
-    fn shrink_if(&mut self, goes: fn(&Arena, &Slice) -> bool) -> bool {
+    fn shrink(&mut self, pieces: usize) -> bool {
         let _growth = self.lock_growth();
         // Another thread may have taken it, or made another arena the growing one.
-        if let Some(arena) = self.arena
-            && let Some(run) = arena.free_end()
-            && goes(arena, run)
-        {
-            self.remove(run);
-            arena.shrink_to(run);
-            self.guard.unlocked(|| arena.unmap_behind());
-            return true;
-        }
-        false
+        let Some(arena) = self.arena else { return false };
+        let Some(run) = arena.free_end().filter(|run| arena.ends_in(run, pieces)) else {
+            return false;
+        };
+        self.remove(run);
+        arena.shrink_to(run);
+        self.guard.unlocked(|| arena.unmap_behind());
+        true
     }
 
     /// Unmaps the last `less` slices of a block in an arena of its own, whose contents are gone, unless something lies behind

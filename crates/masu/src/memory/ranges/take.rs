@@ -249,7 +249,7 @@ impl Held<'_> {
                     arena.leave();
                     // SAFETY: The arena was reserved just now and nothing of it was handed out; a thread that reads all
                     // arenas holds the lock of growth.
-                    unsafe { arena.unmap_unused() };
+                    unsafe { arena.unmap() };
                     return None;
                 }
             }

@@ -6,6 +6,7 @@ use core::cell::Cell;
 use core::ffi::CStr;
 
 use super::arch::{self, number};
+pub(crate) use super::process_number as process;
 use super::{Errno, check, file_size_limit, page_size};
 
 const AT_FDCWD: usize = (-100_isize).cast_unsigned();
@@ -158,10 +159,4 @@ pub(crate) fn current_folder(bytes: &mut [u8]) -> Result<usize, Errno> {
     // SAFETY: The kernel writes at most so many bytes there.
     let result = unsafe { arch::call6(number::GETCWD, place, bytes.len(), 0, 0, 0, 0) };
     check(result).map(|length| length.saturating_sub(1))
-}
-
-/// This process's number.
-pub(crate) fn process() -> usize {
-    // SAFETY: The call changes nothing.
-    check(unsafe { arch::call6(number::GETPID, 0, 0, 0, 0, 0, 0) }).unwrap_or(0)
 }
