@@ -117,13 +117,19 @@ pub struct Clock {
     pub queued_s: f64,
     /// The number of times that a thread was stopped.
     pub stops: u64,
-    /// Context switches because a thread waited for something.
+    /// Context switches because a thread waited for something, without stops for counting; 0 where the kernel counts
+    /// none.
     pub voluntary_switches: u64,
     /// Context switches because a thread's time slice was over.
     pub involuntary_switches: u64,
 }
 
 impl Clock {
+    /// The voluntary switches among `all` that the kernel counted: each stop for counting is one of those.
+    pub(super) fn switches_without(stops: u64, all: u64) -> u64 {
+        if all == 0 { 0 } else { all.saturating_sub(stops).max(1) }
+    }
+
     /// The wall-clock time without counting and without waits for a CPU that others had. Threads are stopped and wait
     /// side by side too, so the result is never less than the CPU time spread over all CPUs.
     #[must_use]
@@ -496,11 +502,18 @@ impl Facts {
         self.samples.as_ref().filter(|sampled| sampled.samples >= Sampled::ENOUGH)
     }
 
+    /// The bytes that the malloc requested, at most; none if calls were not counted. The calls of a static program all
+    /// come from its own code, and any of them may be its malloc's.
+    pub(crate) fn asked_by_malloc_bytes(&self) -> Option<u64> {
+        let moves = &self.calls.as_ref()?.moves;
+        let is_static = self.malloc.is_static();
+        Some(if is_static { moves.asked_bytes } else { moves.asked_by_malloc_bytes() })
+    }
+
     /// The share of the touched memory that the malloc requested, at most; none if calls were not counted.
     pub(crate) fn reach(&self) -> Option<f64> {
         let touched = self.memory.minor_faults * self.memory.os_page_bytes;
-        let asked = self.calls.as_ref()?.moves.asked_by_malloc_bytes();
-        Some(asked as f64 / (touched as f64).max(1.0))
+        Some(self.asked_by_malloc_bytes()? as f64 / (touched as f64).max(1.0))
     }
 
     /// Whether no other malloc can gain much: the program maps its memory itself, and samples hardly meet the malloc.
@@ -515,7 +528,8 @@ impl Facts {
     /// Whether little is left for another malloc: a small heap, and samples that hardly meet the malloc.
     pub(crate) fn has_little_heap(&self) -> bool {
         let calls = self.calls.as_ref().filter(|calls| calls.sampled.is_none());
-        calls.is_some_and(|calls| calls.moves.asked_by_malloc_bytes() < HUGE_PAGE)
+        calls.is_some()
+            && self.asked_by_malloc_bytes().is_some_and(|asked| asked < HUGE_PAGE)
             && self.sampled().is_some_and(|sampled| sampled.malloc_share < LITTLE_SHARE)
     }
 
