@@ -37,6 +37,7 @@ mod heap_walk;
 mod judge;
 mod malloc_code;
 mod malloc_facts;
+mod repeats;
 mod restart;
 mod running;
 pub mod samples;
@@ -82,6 +83,29 @@ pub struct Diagnosis {
     pub trial: Option<Proof>,
     /// The facts that the findings rest on.
     pub facts: Facts,
+}
+
+impl Diagnosis {
+    /// The diagnosis of a program that runs on its own malloc, before a proof or a trial.
+    pub(crate) fn of(
+        command: Vec<String>,
+        facts: Facts,
+        findings: Vec<Finding>,
+        not_seen: Vec<String>,
+    ) -> Diagnosis {
+        Diagnosis {
+            schema: "masu-diagnosis",
+            version: 1,
+            command,
+            variant: "system".to_owned(),
+            changed: Vec::new(),
+            findings,
+            not_seen,
+            proof: None,
+            trial: None,
+            facts,
+        }
+    }
 }
 
 /// The options of a diagnosis.
@@ -167,7 +191,8 @@ pub fn diagnose(
         && !stop.requested()
     {
         tell(Step::Inside);
-        facts.inside = Some(malloc_facts::look(workload, means, &conditions, stop)?);
+        let may_look = (&conditions, stop);
+        facts.inside = malloc_facts::look(workload, means, may_look, &run, &mut not_seen)?;
     }
     tell(Step::Prices);
     facts.prices = Prices::measure_some(&services(calls.as_ref(), facts.memory.minor_faults));
@@ -177,27 +202,28 @@ pub fn diagnose(
         before_s = own_cpu_s();
         let again = watch(workload, variant, &conditions, stop, false);
         if let Ok((plain, _, seen)) = again
-            && plain.ending == run.ending
+            && !stop.requested()
         {
-            let seen = gathered(workload, variant, &plain, calls.as_ref(), seen);
-            facts.replace_by_uncounted(seen);
-            facts.others = others(&plain, own_cpu_s() - before_s, facts.cpus);
+            match repeats::other_run(&run, &plain) {
+                Some(reason) => not_seen.push(format!("its times without counting: {reason}")),
+                None => {
+                    // No thread was stopped in this run.
+                    let unstopped = |calls| Calls { stops: 0, first_stops: Vec::new(), ..calls };
+                    let calls = calls.clone().map(unstopped);
+                    let seen = gathered(workload, variant, &plain, calls.as_ref(), seen);
+                    facts.replace_by_uncounted(seen);
+                    facts.others = others(&plain, own_cpu_s() - before_s, facts.cpus);
+                }
+            }
         }
     }
     let findings = findings_of(&facts, Some((catalogue, &workload.program)));
     not_seen.extend(unseen(&facts, calls.as_ref(), options, &findings));
     let words = workload.arguments.iter().map(|word| word.to_string_lossy().into_owned());
     Ok(Diagnosis {
-        schema: "masu-diagnosis",
-        version: 1,
-        command: words.collect(),
         variant: variant.label.clone(),
         changed: variant.translation(),
-        findings,
-        not_seen,
-        proof: None,
-        trial: None,
-        facts,
+        ..Diagnosis::of(words.collect(), facts, findings, not_seen)
     })
 }
 
@@ -310,8 +336,7 @@ fn gathered(
             counted_run_s: 0.0,
             queued_s: run.queued_s.unwrap_or(0.0),
             stops,
-            // Each stop for counting is one of them.
-            voluntary_switches: run.voluntary_switches.saturating_sub(stops),
+            voluntary_switches: Clock::switches_without(stops, run.voluntary_switches),
             involuntary_switches: run.involuntary_switches,
         },
         memory: Memory {

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use super::facts::Facts;
 use super::finding::{Confidence, Finding, Id, Remedy, RemedyKind, less_sure_than_memory};
+use super::repeats::other_work;
 use super::thresholds::{
     CAUSE_SHARE, CPU_MIN_S, GAIN_DENIED, HUGE_PAGE, LITTLE_SHARE, PARALLEL_SHARE,
 };
@@ -27,7 +28,6 @@ use masu_run::{Catalogue, Ending, Error, Libc, Row, Stop, Variant, Workload, mac
 mod gain;
 mod locality;
 mod pace;
-mod repeats;
 mod room;
 mod rounds;
 
@@ -149,7 +149,7 @@ impl Trial {
     /// Draws the conclusions from the runs: a gain is a cause, and memory is fine only if no gain could hide.
     /// Runs that did other work than the diagnosed one count as none.
     pub fn conclude(self, diagnosis: &mut Diagnosis, proof: Proof) {
-        if let Some(reason) = repeats::other_work(&proof, &diagnosis.facts) {
+        if let Some(reason) = other_work(&proof, &diagnosis.facts) {
             let reason = format!("whether another malloc or a setting gains: {reason}");
             return not_tried(diagnosis, reason);
         }

@@ -261,32 +261,25 @@ mod tests {
         };
         let storm = "It gives memory back and asks for it again, 17,100 times";
         let remedies = vec![setting, allocator.clone()];
-        Diagnosis {
-            schema: "masu-diagnosis",
-            version: 1,
-            command: ["sed", "-rf", "primes 49.sed"].map(str::to_owned).to_vec(),
-            variant: "system".to_owned(),
-            changed: Vec::new(),
-            findings: vec![
-                finding(Id::HeapCallStorm, storm, Some(0.2), remedies),
-                finding(Id::MallocLock, "Threads wait", Some(0.1), vec![allocator]),
-            ],
-            not_seen: vec!["/usr/bin/sudo as it is: it is setuid".to_owned()],
-            proof: None,
-            trial: None,
-            facts: Facts {
-                ending: Some("returned 0".to_owned()),
-                clock: Clock {
-                    wall_s: 27.34,
-                    user_s: 23.0,
-                    sys_s: 3.48,
-                    counting_s: 0.4,
-                    ..Clock::default()
-                },
-                memory: Memory { peak_rss_bytes: 36 << 20, ..Memory::default() },
-                ..Facts::default()
+        let command = ["sed", "-rf", "primes 49.sed"].map(str::to_owned).to_vec();
+        let facts = Facts {
+            ending: Some("returned 0".to_owned()),
+            clock: Clock {
+                wall_s: 27.34,
+                user_s: 23.0,
+                sys_s: 3.48,
+                counting_s: 0.4,
+                ..Clock::default()
             },
-        }
+            memory: Memory { peak_rss_bytes: 36 << 20, ..Memory::default() },
+            ..Facts::default()
+        };
+        let findings = vec![
+            finding(Id::HeapCallStorm, storm, Some(0.2), remedies),
+            finding(Id::MallocLock, "Threads wait", Some(0.1), vec![allocator]),
+        ];
+        let not_seen = vec!["/usr/bin/sudo as it is: it is setuid".to_owned()];
+        Diagnosis::of(command, facts, findings, not_seen)
     }
 
     #[test]

@@ -31,18 +31,7 @@ pub(super) fn proof(remedies: Vec<Proved>) -> Proof {
 }
 
 fn diagnosis(findings: Vec<Finding>, facts: Facts) -> Diagnosis {
-    Diagnosis {
-        findings,
-        facts,
-        schema: "masu-diagnosis",
-        version: 1,
-        command: Vec::new(),
-        variant: String::new(),
-        changed: Vec::new(),
-        not_seen: Vec::new(),
-        proof: None,
-        trial: None,
-    }
+    Diagnosis::of(Vec::new(), facts, findings, Vec::new())
 }
 
 pub(super) fn fine_so_far() -> Vec<Finding> {
