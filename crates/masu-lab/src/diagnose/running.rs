@@ -4,6 +4,7 @@
 //! Relies on looks, which neither stop the process nor slow it down, except while they read its mappings. Its system
 //! calls are counted only if it may be attached to, which stops it at each call.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -74,6 +75,8 @@ pub fn diagnose_running(
     let maps = mappings(pid, "maps")?;
     let command = proc_files::text(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let program = fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
+    // Another malloc takes a new start, and only the file matters for that. It may lie in a container, or be replaced.
+    let restarted = Program::find(OsStr::new(&format!("/proc/{pid}/exe")));
     let is_on_masu = Observer::new(pid).is_ok();
     let (mut looks, mut pages) = (Looks::default(), Pages::default());
     let attached = (hold == Hold::Attached).then(|| Attached::to(pid)).transpose()?;
@@ -166,8 +169,6 @@ pub fn diagnose_running(
     let name = proc_files::text(format!("/proc/{pid}/comm")).unwrap_or_default();
     let known_as = program.with_file_name(name.trim_end());
     facts.samples = facts.samples.map(|samples| samples.calling(&program, &known_as));
-    // Another malloc takes a new start, and only the file matters for that.
-    let restarted = Program::find(program.as_os_str());
     facts.malloc = Malloc {
         name: if is_on_masu { "masu".to_owned() } else { malloc_in(&maps) },
         refusal: match &restarted {
@@ -348,6 +349,21 @@ mod tests {
         child.kill().unwrap();
         child.wait().unwrap();
         assert!(!is_stopped(process));
+    }
+
+    #[test]
+    fn a_program_whose_file_was_removed_may_have_another_malloc_as_before() {
+        let _alone = execute::alone();
+        let sleep = Program::find(OsStr::new("sleep")).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let copy = folder.path().join("sleep");
+        fs::copy(&sleep.binary, &copy).unwrap();
+        let mut child = Command::new(&copy).arg("1000").spawn().unwrap();
+        fs::remove_file(&copy).unwrap();
+        let diagnosis = diagnose_running(child.id(), Duration::ZERO, Hold::None, &Stop::never());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(diagnosis.unwrap().facts.malloc.refusal, sleep.refusal);
     }
 
     #[test]
