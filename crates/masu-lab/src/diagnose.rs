@@ -71,9 +71,7 @@ pub struct Diagnosis {
     pub command: Vec<String>,
     /// The variant that the program ran under, and the variables that it changed.
     pub variant: String,
-    /// The changes in the program's environment.
     pub changed: Vec<String>,
-    /// The findings, the cause first.
     pub findings: Vec<Finding>,
     /// The things that could not be seen, each with its reason.
     pub not_seen: Vec<String>,
@@ -81,7 +79,6 @@ pub struct Diagnosis {
     pub proof: Option<Proof>,
     /// The result of runs with other mallocs and settings; none if a cause was found, or nothing was tried.
     pub trial: Option<Proof>,
-    /// The facts that the findings rest on.
     pub facts: Facts,
 }
 
@@ -108,10 +105,8 @@ impl Diagnosis {
     }
 }
 
-/// The options of a diagnosis.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// The limits of the run.
     pub limits: Limits,
     /// The means to look inside the malloc, by further runs; none for a single run.
     pub inside: Option<Means>,
@@ -133,7 +128,6 @@ pub enum Step {
     Undisturbed,
     /// Further runs look inside the malloc.
     Inside,
-    /// Prices are measured.
     Prices,
 }
 

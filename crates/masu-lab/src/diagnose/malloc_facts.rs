@@ -18,7 +18,6 @@ use masu_run::execute::{Conditions, Look, execute_under, execute_watched};
 use masu_run::process::{self, Observer};
 use masu_run::{CountPage, Error, Run, Scratch, ScratchFolder, Stop, Variant, Workload};
 
-/// The means for the further runs.
 #[derive(Debug, Clone, Default)]
 pub struct Means {
     /// masu, ready to run the program.

@@ -35,7 +35,6 @@ const CALLER_SHARE: f64 = 0.5;
 /// Samples of a program's own code, by the CPU clock.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Sampled {
-    /// The number of samples.
     pub samples: u64,
     /// The samples whose place is not known: the process was gone, or the code was made at run time.
     pub unknown: u64,
@@ -45,9 +44,7 @@ pub struct Sampled {
     pub threads_left_out: usize,
     /// The share of samples in the malloc, as far as its code is known.
     pub malloc_share: f64,
-    /// The places with most samples.
     pub places: Vec<Place>,
-    /// The stacks with most samples.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub stacks: Vec<Stack>,
 }
@@ -116,9 +113,7 @@ impl Sampled {
 pub struct Place {
     /// The function's name; none if the file has no name there.
     pub function: Option<String>,
-    /// The function's file.
     pub file: PathBuf,
-    /// The share of all samples.
     pub share: f64,
     /// Whether the function is the malloc's.
     pub is_malloc: bool,

@@ -379,8 +379,9 @@ fn line_of(finding: &Finding) -> String {
 fn the_runs_decide_what_is_said() {
     let cases = include_str!("tests/conclusions.txt").lines().skip(3).collect::<Vec<_>>();
     let is_case = |line: &&str| !line.starts_with(['#', ' ']) && !line.is_empty();
+    assert!(cases.iter().filter(|line| is_case(line)).count() > 30);
     let mut rest = &cases[..];
-    while let Some(at) = rest.iter().position(|line| is_case(line)) {
+    while let Some(at) = rest.iter().position(is_case) {
         let (kind, runs) = rest[at].split_once(':').unwrap();
         let runs = runs.trim().split("; ").filter(|run| !run.is_empty()).map(run_of).collect();
         let mut findings = with_trial(findings_of(kind), &proof(runs));
