@@ -23,6 +23,7 @@ use crate::prove::{self, Proof, Proved, Shown};
 use crate::{CompareOptions, Measure, Plan};
 use masu_run::prices::Service;
 use masu_run::quantity::percent;
+use masu_run::workload::quoted;
 use masu_run::{Catalogue, Ending, Error, Libc, Row, Stop, Variant, Workload, machine};
 
 mod gain;
@@ -166,7 +167,7 @@ impl Trial {
             diagnosis.not_seen.push(format!(
                 "whether {} would gain: there was no time; try it with: {}",
                 names_of(&untried),
-                line(&diagnosis.command, &untried)
+                line(diagnosis, &untried)
             ));
         }
         for (row, error) in &self.failed {
@@ -241,7 +242,7 @@ pub fn after(
         return Err(format!(
             "whether another malloc or a setting gains: one run takes too long to try that unasked; \
              try it with: {}",
-            line(&diagnosis.command, &variants.iter().collect::<Vec<_>>())
+            line(diagnosis, &variants.iter().collect::<Vec<_>>())
         ));
     };
     if count < count_named {
@@ -373,19 +374,20 @@ fn needed_bytes(facts: &Facts, candidates: usize) -> u64 {
 }
 
 /// The command line that compares by hand.
-fn line(command: &[String], variants: &[&Variant]) -> String {
-    /// The most characters: a longer command, or one with words that a shell would change, is not written out.
+fn line(diagnosis: &Diagnosis, variants: &[&Variant]) -> String {
+    /// The most characters: a longer command is not written out.
     const MOST: usize = 80;
-    let is_plain = |c: char| c.is_alphanumeric() || "-_./:=,@%+".contains(c);
-    let whole = command.join(" ");
-    let has_room = whole.chars().count() <= MOST;
-    let program = match command {
-        [] => "PROGRAM".to_owned(),
-        all if has_room && all.iter().all(|word| word.chars().all(is_plain)) => whole,
-        [program, ..] => format!("{program} …"),
+    let command = &diagnosis.command;
+    let whole = command.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ");
+    // Bytes that were no UTF-8 are replaced in the words of a diagnosis.
+    let is_lost = whole.contains(char::REPLACEMENT_CHARACTER);
+    let program = match command.first() {
+        None => "PROGRAM".to_owned(),
+        Some(_) if whole.chars().count() <= MOST && !is_lost => whole,
+        Some(program) => format!("{program} …"),
     };
     let named: Vec<String> = variants.iter().map(|one| format!(" -a {}", one.label)).collect();
-    format!("`masu compare -a system{} -- {program}`", named.concat())
+    format!("`masu compare -a {}{} -- {program}`", diagnosis.variant, named.concat())
 }
 
 fn with_trial(findings: Vec<Finding>, proof: &Proof) -> Vec<Finding> {

@@ -263,13 +263,19 @@ fn a_busy_machine_has_more_time() {
 
 #[test]
 fn the_line_to_compare_by_hand_can_be_pasted_where_it_is_short() {
-    let line = |words: &[&str]| {
-        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-        line(&words, &[])
-    };
-    assert_eq!(line(&["sort", "-k2", "a.txt"]), "`masu compare -a system -- sort -k2 a.txt`");
-    for words in [["sh", "-c", "a | b"], ["sort", "-k2", &"a".repeat(90)]] {
-        assert!(line(&words).ends_with(" …`"), "{words:?}");
+    let long = "a".repeat(90);
+    for (words, program) in [
+        (&["sort", "-k2", "a.txt"][..], "sort -k2 a.txt"),
+        (&["sh", "-c", "a | b", ""], "sh -c 'a | b' ''"),
+        (&["sort", &long], "sort …"),
+        (&["cat", "\u{fffd}"], "cat …"),
+        (&[], "PROGRAM"),
+    ] {
+        let command = words.iter().map(|word| (*word).to_owned()).collect();
+        let mut diagnosis = Diagnosis::of(command, Facts::default(), Vec::new(), Vec::new());
+        assert_eq!(line(&diagnosis, &[]), format!("`masu compare -a system -- {program}`"));
+        diagnosis.variant = "masu".to_owned();
+        assert!(line(&diagnosis, &[]).starts_with("`masu compare -a masu -- "));
     }
 }
 
