@@ -231,6 +231,8 @@ struct Counters {
     /// Time that the threads waited for a CPU, in seconds.
     queued_s: f64,
     rss_bytes: u64,
+    /// The most resident bytes that there ever were.
+    peak_bytes: u64,
 }
 
 impl Counters {
@@ -246,6 +248,9 @@ impl Counters {
             user_s: number(14)? as f64 / ticks,
             sys_s: number(15)? as f64 / ticks,
             rss_bytes: rss_bytes(process)?,
+            peak_bytes: proc_files::text(format!("/proc/{process}/status"))
+                .and_then(|status| proc_files::size(&status, "VmHWM"))
+                .unwrap_or(0),
             ..Counters::default()
         };
         for thread in threads(process) {
@@ -269,7 +274,10 @@ fn gathered(
 ) -> Facts {
     let os_page_bytes = kernel::os_page_bytes();
     let faults = after.minor_faults.saturating_sub(before.minor_faults);
-    let peak_rss_bytes = curve.iter().map(|(_, bytes)| *bytes).fold(before.rss_bytes, u64::max);
+    // The kernel's peak is that of the process's whole life: a new one was reached in this time, perhaps between looks.
+    let new_peak = Some(after.peak_bytes).filter(|peak| *peak > before.peak_bytes);
+    let seen_bytes = curve.iter().map(|(_, bytes)| *bytes).chain(new_peak);
+    let peak_rss_bytes = seen_bytes.fold(before.rss_bytes, u64::max);
     // Memory that was given back by now was touched for the first time all the same.
     let grown = (peak_rss_bytes - before.rss_bytes) / os_page_bytes;
     Facts {
@@ -332,9 +340,15 @@ mod tests {
         };
         let curve = [(0.1, 100 * page), (0.5, 90_100 * page), (0.9, 200 * page)];
         let seen = Looks::default().finish();
-        let Memory { peak_rss_bytes, refaults, .. } =
-            gathered(counters(500, 100), counters(91_500, 200), &curve, 1.0, seen).memory;
-        assert_eq!((peak_rss_bytes / page, refaults), (90_100, Some(1_000)));
+        let after = counters(91_500, 200);
+        let of = |peak_pages, seen| {
+            let after = Counters { peak_bytes: peak_pages * page, ..after };
+            let memory = gathered(counters(500, 100), after, &curve, 1.0, seen).memory;
+            (memory.peak_rss_bytes / page, memory.refaults)
+        };
+        assert_eq!(of(0, seen), (90_100, Some(1_000)));
+        // The peak lay between two looks.
+        assert_eq!(of(90_600, Looks::default().finish()), (90_600, Some(500)));
     }
 
     #[test]
