@@ -253,6 +253,7 @@ pub struct CallFacts {
     pub more_lock_waits: u64,
     /// Threads that were started, without the first of each process.
     pub threads_started: u64,
+    /// Processes, the first among them.
     pub processes: u64,
     /// The sampling of calls; none if all calls were counted. With sampling the numbers are estimates.
     pub sampled: Option<Sampling>,
