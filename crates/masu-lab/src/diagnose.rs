@@ -37,6 +37,7 @@ mod heap_walk;
 mod judge;
 mod malloc_code;
 mod malloc_facts;
+mod repeats;
 mod restart;
 mod running;
 pub mod samples;
@@ -70,9 +71,7 @@ pub struct Diagnosis {
     pub command: Vec<String>,
     /// The variant that the program ran under, and the variables that it changed.
     pub variant: String,
-    /// The changes in the program's environment.
     pub changed: Vec<String>,
-    /// The findings, the cause first.
     pub findings: Vec<Finding>,
     /// The things that could not be seen, each with its reason.
     pub not_seen: Vec<String>,
@@ -80,14 +79,34 @@ pub struct Diagnosis {
     pub proof: Option<Proof>,
     /// The result of runs with other mallocs and settings; none if a cause was found, or nothing was tried.
     pub trial: Option<Proof>,
-    /// The facts that the findings rest on.
     pub facts: Facts,
 }
 
-/// The options of a diagnosis.
+impl Diagnosis {
+    /// The diagnosis of a program that runs on its own malloc, before a proof or a trial.
+    pub(crate) fn of(
+        command: Vec<String>,
+        facts: Facts,
+        findings: Vec<Finding>,
+        not_seen: Vec<String>,
+    ) -> Diagnosis {
+        Diagnosis {
+            schema: "masu-diagnosis",
+            version: 1,
+            command,
+            variant: "system".to_owned(),
+            changed: Vec::new(),
+            findings,
+            not_seen,
+            proof: None,
+            trial: None,
+            facts,
+        }
+    }
+}
+
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// The limits of the run.
     pub limits: Limits,
     /// The means to look inside the malloc, by further runs; none for a single run.
     pub inside: Option<Means>,
@@ -109,7 +128,6 @@ pub enum Step {
     Undisturbed,
     /// Further runs look inside the malloc.
     Inside,
-    /// Prices are measured.
     Prices,
 }
 
@@ -167,7 +185,8 @@ pub fn diagnose(
         && !stop.requested()
     {
         tell(Step::Inside);
-        facts.inside = Some(malloc_facts::look(workload, means, &conditions, stop)?);
+        let may_look = (&conditions, stop);
+        facts.inside = malloc_facts::look(workload, means, may_look, &run, &mut not_seen)?;
     }
     tell(Step::Prices);
     facts.prices = Prices::measure_some(&services(calls.as_ref(), facts.memory.minor_faults));
@@ -177,27 +196,28 @@ pub fn diagnose(
         before_s = own_cpu_s();
         let again = watch(workload, variant, &conditions, stop, false);
         if let Ok((plain, _, seen)) = again
-            && plain.ending == run.ending
+            && !stop.requested()
         {
-            let seen = gathered(workload, variant, &plain, calls.as_ref(), seen);
-            facts.replace_by_uncounted(seen);
-            facts.others = others(&plain, own_cpu_s() - before_s, facts.cpus);
+            match repeats::other_run(&run, &plain) {
+                Some(reason) => not_seen.push(format!("its times without counting: {reason}")),
+                None => {
+                    // No thread was stopped in this run.
+                    let unstopped = |calls| Calls { stops: 0, first_stops: Vec::new(), ..calls };
+                    let calls = calls.clone().map(unstopped);
+                    let seen = gathered(workload, variant, &plain, calls.as_ref(), seen);
+                    facts.replace_by_uncounted(seen);
+                    facts.others = others(&plain, own_cpu_s() - before_s, facts.cpus);
+                }
+            }
         }
     }
     let findings = findings_of(&facts, Some((catalogue, &workload.program)));
     not_seen.extend(unseen(&facts, calls.as_ref(), options, &findings));
     let words = workload.arguments.iter().map(|word| word.to_string_lossy().into_owned());
     Ok(Diagnosis {
-        schema: "masu-diagnosis",
-        version: 1,
-        command: words.collect(),
         variant: variant.label.clone(),
         changed: variant.translation(),
-        findings,
-        not_seen,
-        proof: None,
-        trial: None,
-        facts,
+        ..Diagnosis::of(words.collect(), facts, findings, not_seen)
     })
 }
 
@@ -310,8 +330,7 @@ fn gathered(
             counted_run_s: 0.0,
             queued_s: run.queued_s.unwrap_or(0.0),
             stops,
-            // Each stop for counting is one of them.
-            voluntary_switches: run.voluntary_switches.saturating_sub(stops),
+            voluntary_switches: Clock::switches_without(stops, run.voluntary_switches),
             involuntary_switches: run.involuntary_switches,
         },
         memory: Memory {

@@ -9,7 +9,6 @@ mod message;
 pub mod names;
 mod request;
 mod shape;
-mod speedscope;
 mod table;
 
 use std::collections::BTreeMap;
@@ -136,10 +135,6 @@ impl Profile {
         table::text(self, what, title)
     }
 
-    pub(crate) fn speedscope(&self, what: What, title: &str) -> String {
-        speedscope::json(self, what, title)
-    }
-
     /// The profile for pprof, with names.
     pub(crate) fn message(&self) -> Vec<u8> {
         message::write(self)
@@ -157,32 +152,44 @@ impl Profile {
             // A semicolon within a name would be read as the start of the next name.
             let name = |frame: &Frame| frame.function.replace(';', ":");
             let line: Vec<String> = frames.iter().map(name).collect();
-            *folded.entry(line.join(";")).or_default() += sums.of(what);
+            let number = folded.entry(line.join(";")).or_default();
+            *number = number.saturating_add(sums.of(what));
         }
         let lines = folded.iter().filter(|(_, number)| **number != 0);
         lines.map(|(stack, number)| format!("{stack} {number}\n")).collect()
     }
 }
 
-/// The newest profile of each process in a folder, the profile of `process` first.
-pub fn written_in(folder: &Path, process: u32) -> Vec<PathBuf> {
-    let process_of = |path: &PathBuf| -> Option<(u32, u64)> {
-        let name = path.file_name()?.to_str()?.strip_suffix(".pb")?;
-        let mut parts = name.rsplit('.');
-        let number = parts.next()?.parse().ok()?;
-        Some((parts.next()?.parse().ok()?, number))
+/// A profile's file, by its name: `PREFIX.PROCESS.NUMBER.pb`.
+struct Written {
+    prefix: String,
+    process: u32,
+    number: u64,
+    path: PathBuf,
+}
+
+/// The profiles in a folder, each process's oldest first.
+fn all_in(folder: &Path) -> Vec<Written> {
+    let read = |path: PathBuf| {
+        let name = path.file_name()?.to_string_lossy().into_owned();
+        let (name, number) = name.strip_suffix(".pb")?.rsplit_once('.')?;
+        let (prefix, process) = name.rsplit_once('.')?;
+        let (process, number) = (process.parse().ok()?, number.parse().ok()?);
+        Some(Written { prefix: prefix.to_owned(), process, number, path })
     };
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let paths = entries.map(|entry| entry.path());
-    let mut newest: BTreeMap<(bool, u32), (u64, PathBuf)> = BTreeMap::new();
-    for path in paths {
-        let Some((of, number)) = process_of(&path) else { continue };
-        let known = newest.entry((of != process, of)).or_insert_with(|| (number, path.clone()));
-        if known.0 < number {
-            *known = (number, path);
-        }
-    }
-    newest.into_values().map(|(_, path)| path).collect()
+    let mut all: Vec<Written> = entries.filter_map(|entry| read(entry.path())).collect();
+    all.sort_by_key(|one| (one.process, one.number));
+    all
+}
+
+/// The newest profile of each process in a folder, the profile of `process` first.
+pub fn written_in(folder: &Path, process: u32) -> Vec<PathBuf> {
+    let newest: BTreeMap<(bool, u32), PathBuf> = all_in(folder)
+        .into_iter()
+        .map(|one| ((one.process != process, one.process), one.path))
+        .collect();
+    newest.into_values().collect()
 }
 
 /// Takes the allocator's own functions off the front of a stack that starts with the innermost.
@@ -238,17 +245,9 @@ pub(crate) fn is_allocator(function: &str) -> bool {
 /// The profiles of `process` that begin with `prefix` and its number, the newest last.
 fn files_of(prefix: &Path, process: u32) -> Vec<PathBuf> {
     let Some(folder) = prefix.parent() else { return Vec::new() };
-    let beginning =
-        format!("{}.{process}.", prefix.file_name().unwrap_or_default().to_string_lossy());
-    let number = |path: &PathBuf| -> Option<u64> {
-        let name = path.file_name()?.to_str()?;
-        name.strip_prefix(&beginning)?.strip_suffix(".pb")?.parse().ok()
-    };
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let mut files: Vec<(u64, PathBuf)> =
-        entries.map(|entry| entry.path()).filter_map(|path| Some((number(&path)?, path))).collect();
-    files.sort();
-    files.into_iter().map(|(_, path)| path).collect()
+    let beginning = prefix.file_name().unwrap_or_default().to_string_lossy();
+    let is_its = |one: &Written| one.process == process && one.prefix == beginning;
+    all_in(folder).into_iter().filter(is_its).map(|one| one.path).collect()
 }
 
 #[cfg(test)]

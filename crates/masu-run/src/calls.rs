@@ -20,7 +20,7 @@ use crate::kernel::{self, Usage};
 use crate::proc_files;
 use crate::program::privileges;
 use crate::quantity;
-use crate::trace::{CallStops, Witness, run_witnessed};
+use crate::trace::{CallStops, Witness, has_more_rights, run_witnessed};
 use crate::{Error, Run, Stop, Variant, Workload};
 
 pub mod attach;
@@ -263,7 +263,8 @@ impl Witness for Counter {
         if self.calls.programs.contains(&program) {
             return;
         }
-        if let Some(reason) = privileges(&program) {
+        // A tracer that is root takes no rights away, unless there is a filter.
+        if let Some(reason) = privileges(&program).filter(|_| !has_more_rights(pid)) {
             // The reason's second half speaks of preloads.
             let reason = reason.split(',').next().unwrap_or_default().to_owned();
             self.calls.privileged.push((program.clone(), reason));

@@ -242,29 +242,35 @@ fn write_code(pid: Pid, address: u64, code: &[u8]) {
 
 /// The entry point of the program that `pid` is about to run, or the reason why nothing is preloaded into it.
 fn start_of(pid: Pid) -> Result<u64, String> {
-    // Keys of the auxiliary vector, from `<elf.h>`.
     const AT_BASE: u64 = 7;
     const AT_ENTRY: u64 = 9;
-    const AT_SECURE: u64 = 23;
     let mut kind = [0; 5];
     let program = File::open(format!("/proc/{pid}/exe"));
     let read = program.and_then(|program| program.read_exact_at(&mut kind, 0));
     if read.is_ok() && kind[4] == 1 {
         return Err("a 32-bit program".to_owned());
     }
-    let vector = fs::read(format!("/proc/{pid}/auxv")).unwrap_or_default();
-    let word = |bytes: &[u8]| bytes.try_into().map_or(0, u64::from_ne_bytes);
-    let value = |key: u64| {
-        let mut pairs = vector.chunks_exact(16);
-        pairs.find(|pair| word(&pair[..8]) == key).map(|pair| word(&pair[8..]))
-    };
-    if value(AT_SECURE).unwrap_or(0) != 0 {
+    if has_more_rights(pid) {
         return Err("it runs with more rights than ours, so its loader ignores preloads".to_owned());
     }
-    if value(AT_BASE).unwrap_or(0) == 0 {
+    if auxiliary(pid, AT_BASE).unwrap_or(0) == 0 {
         return Err("it is linked statically".to_owned());
     }
-    value(AT_ENTRY).ok_or_else(|| "the kernel does not tell where it starts".to_owned())
+    auxiliary(pid, AT_ENTRY).ok_or_else(|| "the kernel does not tell where it starts".to_owned())
+}
+
+/// True if the program that `pid` is about to run has more rights than the one that started it.
+pub(crate) fn has_more_rights(pid: Pid) -> bool {
+    const AT_SECURE: u64 = 23;
+    auxiliary(pid, AT_SECURE).is_some_and(|secure| secure != 0)
+}
+
+/// The value of a key in the auxiliary vector (`<elf.h>`) of the program that `pid` runs.
+fn auxiliary(pid: Pid, key: u64) -> Option<u64> {
+    let bytes = fs::read(format!("/proc/{pid}/auxv")).ok()?;
+    let words: Vec<u64> =
+        bytes.as_chunks().0.iter().map(|bytes| u64::from_ne_bytes(*bytes)).collect();
+    words.as_chunks().0.iter().find(|[known, _]| *known == key).map(|[_, value]| *value)
 }
 
 /// The message that a new program's environment lost the preload on its way; none if it has the preload.

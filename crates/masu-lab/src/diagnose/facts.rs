@@ -23,13 +23,10 @@ pub struct Facts {
     pub failure: Option<Failure>,
     /// The times of the run.
     pub clock: Clock,
-    /// The use of the machine by others during the run.
     pub others: Others,
-    /// Memory.
     pub memory: Memory,
     /// System calls; none if they were not counted.
     pub calls: Option<CallFacts>,
-    /// The work and the waits of the threads.
     pub threads: Threads,
     /// The programs that ran, by the CPU time they took, the most first.
     pub programs: Vec<ProgramTime>,
@@ -41,7 +38,6 @@ pub struct Facts {
     pub code: Option<Scatter>,
     /// Samples of the program's CPU time; none if perf events are not available.
     pub samples: Option<Sampled>,
-    /// The malloc that serves the program.
     pub malloc: Malloc,
     /// The facts that only masu sees, from further runs or from a process that runs on masu; none without either.
     pub inside: Option<Inside>,
@@ -53,7 +49,6 @@ pub struct Facts {
     pub rss_over_time: Vec<(f64, u64)>,
 }
 
-/// The failure of a program.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Failure {
     /// The end as a predicate: `returned 3`, `was ended by signal 11 (SIGSEGV)`.
@@ -117,13 +112,19 @@ pub struct Clock {
     pub queued_s: f64,
     /// The number of times that a thread was stopped.
     pub stops: u64,
-    /// Context switches because a thread waited for something.
+    /// Context switches because a thread waited for something, without stops for counting; 0 where the kernel counts
+    /// none.
     pub voluntary_switches: u64,
     /// Context switches because a thread's time slice was over.
     pub involuntary_switches: u64,
 }
 
 impl Clock {
+    /// The voluntary switches among `all` that the kernel counted: each stop for counting is one of those.
+    pub(super) fn switches_without(stops: u64, all: u64) -> u64 {
+        if all == 0 { 0 } else { all.saturating_sub(stops).max(1) }
+    }
+
     /// The wall-clock time without counting and without waits for a CPU that others had. Threads are stopped and wait
     /// side by side too, so the result is never less than the CPU time spread over all CPUs.
     #[must_use]
@@ -181,7 +182,6 @@ impl Others {
     }
 }
 
-/// Bytes and page faults.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Memory {
     /// The peak of resident memory.
@@ -194,7 +194,6 @@ pub struct Memory {
     pub major_faults: u64,
     /// Page faults of memory that had been there before; none if the peaks of processes are not known.
     pub refaults: Option<u64>,
-    /// Bytes of an OS page.
     pub os_page_bytes: u64,
     /// The most bytes that were swapped out.
     pub swapped_bytes: u64,
@@ -220,7 +219,6 @@ pub struct Growth {
 /// A walk through glibc's first heap.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Heap {
-    /// Bytes of the heap.
     pub bytes: u64,
     /// Bytes of the heap that were walked through.
     pub walked_bytes: u64,
@@ -238,7 +236,6 @@ impl Heap {
     }
 }
 
-/// The counts of system calls, and the facts that they show.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct CallFacts {
     /// The count of each system call; calls that were not made are left out.
@@ -247,19 +244,16 @@ pub struct CallFacts {
     pub kinds: Vec<CallKind>,
     /// The moves of memory between the program and the kernel.
     pub moves: Moves,
-    /// Small writes, by their target.
     pub small_writes: SmallWrites,
     /// The futex calls that asked to sleep.
     pub futex_waits: u64,
     /// Programs that would have had more rights than their user, but did not because they were traced.
     pub without_rights: Vec<String>,
-    /// The locks with most waits.
     pub locks: Vec<Lock>,
-    /// Waits for other locks.
     pub more_lock_waits: u64,
     /// Threads that were started, without the first of each process.
     pub threads_started: u64,
-    /// The number of processes.
+    /// Processes, the first among them.
     pub processes: u64,
     /// The sampling of calls; none if all calls were counted. With sampling the numbers are estimates.
     pub sampled: Option<Sampling>,
@@ -315,7 +309,6 @@ impl CallFacts {
 /// The work of the threads, and their waits. Seconds are times between looks, which are at least 10 ms apart.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Threads {
-    /// The number of looks.
     pub looks: u64,
     /// Seconds from the first look to the last.
     pub looked_s: f64,
@@ -368,7 +361,6 @@ fn of_owner(waited: &[(Owner, f64)], owner: Owner) -> f64 {
 pub enum Waiting {
     /// Data, from a file, a pipe or a socket.
     Data,
-    /// A lock.
     Lock,
     /// Requests, or any other event.
     Requests,
@@ -376,20 +368,14 @@ pub enum Waiting {
     Time,
     /// The program's own threads or children.
     Itself,
-    /// Something else.
     Other,
 }
 
-/// A thread's time.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct ThreadTime {
-    /// The thread's name.
     pub name: String,
-    /// The thread's process.
     pub process: i32,
-    /// Whether the thread is the first of its process.
     pub is_first: bool,
-    /// CPU time.
     pub cpu_s: f64,
     /// Seconds in which the thread did almost all the work.
     pub alone_s: f64,
@@ -399,10 +385,8 @@ pub struct ThreadTime {
     pub together_s: f64,
 }
 
-/// A program's time.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct ProgramTime {
-    /// The program's file.
     pub path: PathBuf,
     /// CPU time of the program's processes, without that of their children.
     pub cpu_s: f64,
@@ -412,7 +396,6 @@ pub struct ProgramTime {
     pub is_command: bool,
 }
 
-/// The build of a program.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Build {
     /// The examined file.
@@ -423,7 +406,6 @@ pub struct Build {
     pub is_certain: bool,
 }
 
-/// The malloc of a program.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Malloc {
     /// The malloc's name in the catalogue; `unknown` if it is not known.
@@ -461,7 +443,6 @@ pub struct Inside {
 /// A function that requests memory.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Site {
-    /// The function's name.
     pub function: String,
     /// The place in the function's source, if it is known: `file.c:12`.
     pub place: Option<String>,
@@ -496,11 +477,18 @@ impl Facts {
         self.samples.as_ref().filter(|sampled| sampled.samples >= Sampled::ENOUGH)
     }
 
+    /// The bytes that the malloc requested, at most; none if calls were not counted. The calls of a static program all
+    /// come from its own code, and any of them may be its malloc's.
+    pub(crate) fn asked_by_malloc_bytes(&self) -> Option<u64> {
+        let moves = &self.calls.as_ref()?.moves;
+        let is_static = self.malloc.is_static();
+        Some(if is_static { moves.asked_bytes } else { moves.asked_by_malloc_bytes() })
+    }
+
     /// The share of the touched memory that the malloc requested, at most; none if calls were not counted.
     pub(crate) fn reach(&self) -> Option<f64> {
         let touched = self.memory.minor_faults * self.memory.os_page_bytes;
-        let asked = self.calls.as_ref()?.moves.asked_by_malloc_bytes();
-        Some(asked as f64 / (touched as f64).max(1.0))
+        Some(self.asked_by_malloc_bytes()? as f64 / (touched as f64).max(1.0))
     }
 
     /// Whether no other malloc can gain much: the program maps its memory itself, and samples hardly meet the malloc.
@@ -515,7 +503,8 @@ impl Facts {
     /// Whether little is left for another malloc: a small heap, and samples that hardly meet the malloc.
     pub(crate) fn has_little_heap(&self) -> bool {
         let calls = self.calls.as_ref().filter(|calls| calls.sampled.is_none());
-        calls.is_some_and(|calls| calls.moves.asked_by_malloc_bytes() < HUGE_PAGE)
+        calls.is_some()
+            && self.asked_by_malloc_bytes().is_some_and(|asked| asked < HUGE_PAGE)
             && self.sampled().is_some_and(|sampled| sampled.malloc_share < LITTLE_SHARE)
     }
 

@@ -70,7 +70,6 @@ named! {
 }
 
 impl Id {
-    /// The purpose of the finding.
     #[must_use]
     pub fn kind(self) -> Kind {
         match self {
@@ -82,7 +81,6 @@ impl Id {
     }
 }
 
-/// The purpose of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// The program failed, which comes before all else.
@@ -96,7 +94,6 @@ pub enum Kind {
 }
 
 named! {
-    /// The certainty of a finding.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
     #[serde(rename_all = "lowercase")]
     pub enum Confidence {
@@ -153,11 +150,9 @@ pub enum RemedyKind {
 /// One result of a diagnosis.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Finding {
-    /// The identity of the finding.
     pub id: Id,
     /// One sentence for the user of a slow program.
     pub title: String,
-    /// The certainty of the finding.
     pub confidence: Confidence,
     /// The share of the run's time that the finding explains; for findings about memory, of the held memory. None if it
     /// is not known.

@@ -12,6 +12,7 @@ use std::os::unix::fs::FileExt;
 
 use super::facts::Heap;
 use masu_run::execute::tree::Pid;
+use masu_run::mapping::Mapping;
 use masu_run::proc_files;
 
 /// The most bytes of a heap that are walked through.
@@ -40,10 +41,8 @@ fn heap_in(maps: &str) -> Option<Range<u64>> {
     if !maps.contains("/libc.so") && !maps.contains("/libc-2.") {
         return None;
     }
-    let line = maps.lines().find(|line| line.ends_with("[heap]"))?;
-    let (start, end) = line.split(' ').next()?.split_once('-')?;
-    let hex = |digits| u64::from_str_radix(digits, 16).ok();
-    Some(hex(start)?..hex(end)?)
+    let heap = Mapping::all(maps).find(|one| one.path == "[heap]")?;
+    Some(heap.start..heap.end)
 }
 
 /// Walks through a heap; `read` reads pieces of it.

@@ -80,8 +80,8 @@ impl MallocCode {
 
 /// Whether a function requests memory or gives it back, by its name.
 fn is_of_malloc(function: &str) -> bool {
-    /// Hidden functions of glibc's malloc, which have names in a statically linked program.
-    const HIDDEN: [&str; 8] = [
+    /// Hidden functions of glibc's malloc and of musl's, which have names in a statically linked program.
+    const HIDDEN: [&str; 16] = [
         "_int_malloc",
         "_int_free",
         "_int_realloc",
@@ -90,9 +90,6 @@ fn is_of_malloc(function: &str) -> bool {
         "unlink_chunk",
         "sysmalloc",
         "systrim",
-    ];
-    /// Hidden functions of musl's malloc.
-    const OF_MUSL: [&str; 8] = [
         "__libc_malloc_impl",
         "__malloc_alloc_meta",
         "__malloc_allzerop",
@@ -104,7 +101,6 @@ fn is_of_malloc(function: &str) -> bool {
     ];
     let plain = function.split('.').next().unwrap_or_default();
     is_of_collector(function)
-        || OF_MUSL.contains(&plain)
         || OF_MALLOC.contains(&plain)
         || APART.contains(&plain)
         || HIDDEN.contains(&plain)

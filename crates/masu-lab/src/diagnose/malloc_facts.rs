@@ -11,13 +11,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::facts::{Inside, Site};
-use crate::heap::{Frame, Profile, Sums};
+use super::repeats::other_run;
+use crate::heap::{Frame, Profile, Sums, written_in};
 use masu_run::execute::tree::Pid;
 use masu_run::execute::{Conditions, Look, execute_under, execute_watched};
 use masu_run::process::{self, Observer};
-use masu_run::{CountPage, Error, Scratch, ScratchFolder, Stop, Variant, Workload};
+use masu_run::{CountPage, Error, Run, Scratch, ScratchFolder, Stop, Variant, Workload};
 
-/// The means for the further runs.
 #[derive(Debug, Clone, Default)]
 pub struct Means {
     /// masu, ready to run the program.
@@ -26,49 +26,66 @@ pub struct Means {
     pub counting: Option<PathBuf>,
 }
 
-/// Makes the further runs for which there are means.
+/// Makes the further runs for which there are means. If one of them does not do the work of `first`, `not_seen` has
+/// the reason, and nothing is known.
 pub(super) fn look(
     workload: &Workload,
     means: &Means,
-    conditions: &Conditions,
-    stop: &Stop,
-) -> Result<Inside, Error> {
+    (conditions, stop): (&Conditions, &Stop),
+    first: &Run,
+    not_seen: &mut Vec<String>,
+) -> Result<Option<Inside>, Error> {
+    let mut is_other = |run: &Run| {
+        let reason = other_run(first, run).filter(|_| !stop.requested());
+        let is_other = reason.is_some();
+        not_seen.extend(reason.map(|reason| format!("what only a malloc knows: {reason}")));
+        is_other
+    };
     let mut inside = Inside::default();
     if let Some(masu) = &means.masu {
         let mut masu = masu.clone();
         masu.variables.push((process::VARIABLE.to_owned(), "1".to_owned()));
         let profiles = ScratchFolder::create(&Scratch::Empty)?;
-        if let Some(folder) = &profiles {
-            folder.fresh(stop)?;
-            masu.variables.push(("MASU_PROFILE".to_owned(), text(&folder.path().join("heap"))));
-        }
         let mut asking = Asking::default();
         if let Some(folder) = &profiles {
-            asking.prefix = Some(folder.path().join("heap"));
+            folder.fresh(stop)?;
+            let prefix = folder.path().join("heap");
+            masu.variables.push(("MASU_PROFILE".to_owned(), text(&prefix)));
+            asking.prefix = Some(prefix);
         }
         let run = execute_watched(workload, &masu, conditions, stop, &mut asking)?;
+        if is_other(&run) {
+            return Ok(None);
+        }
         inside = asking.pages.finish(run.wall_s);
         inside.resident_late_bytes = late_median(&run.rss_over_time, run.wall_s);
         if let Some(folder) = &profiles {
-            let profiles = last_profiles(folder.path());
-            inside.sites = sites(&profiles);
+            let files = written_in(folder.path(), 0);
+            let profiles: Vec<Profile> =
+                files.iter().filter_map(|file| Profile::read(file).ok()).collect();
+            inside.sites = by_asking(&profiles, |sums| sums.allocated_blocks);
             inside.held = held(&profiles);
         }
     }
     if let Some(counting) = &means.counting
         && !stop.requested()
     {
-        inside.requests = count(workload, counting, conditions, stop)?;
+        let (run, requests) = count(workload, counting, conditions, stop)?;
+        if is_other(&run) {
+            return Ok(None);
+        }
+        inside.requests = requests.map(|requests| (requests, run.user_s + run.sys_s));
     }
-    Ok(inside)
+    Ok(Some(inside))
 }
 
+/// A run on the counting build, and its requests if that was in effect.
 fn count(
     workload: &Workload,
     counting: &Path,
     conditions: &Conditions,
     stop: &Stop,
-) -> Result<Option<(u64, f64)>, Error> {
+) -> Result<(Run, Option<u64>), Error> {
     let name = format!("masu-requests-{}", std::process::id());
     let page = CountPage::create(&std::env::temp_dir().join(name))?;
     let variables = page.variables().map(|(name, path)| (name.to_owned(), text(path)));
@@ -82,38 +99,18 @@ fn count(
     let run = execute_under(workload, &variant, conditions, stop)?;
     let totals = page.totals()?;
     let requests = totals.allocations + totals.reallocations;
-    Ok((totals.programs > 0).then_some((requests, run.user_s + run.sys_s)))
+    Ok((run, (totals.programs > 0).then_some(requests)))
 }
 
 /// The most sites that are reported.
 const SITES: usize = 8;
-
-/// The last profile of each process that wrote profiles into a folder.
-fn last_profiles(folder: &Path) -> Vec<Profile> {
-    let files = fs::read_dir(folder).into_iter().flatten().flatten().map(|file| file.path());
-    let mut last: HashMap<u32, (u32, PathBuf)> = HashMap::new();
-    for file in files {
-        let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let parts: Vec<&str> = name.split('.').collect();
-        let ["heap", process, number, "pb"] = parts[..] else { continue };
-        let (Ok(process), Ok(number)) = (process.parse(), number.parse::<u32>()) else { continue };
-        if last.get(&process).is_none_or(|(known, _)| *known < number) {
-            last.insert(process, (number, file));
-        }
-    }
-    last.into_values().filter_map(|(_, file)| Profile::read(&file).ok()).collect()
-}
-
-/// The functions that requested most blocks.
-fn sites(profiles: &[Profile]) -> Vec<Site> {
-    by_asking(profiles, |sums| sums.allocated_blocks)
-}
 
 /// The function that requested most of the bytes that lived at the end.
 pub(super) fn held(profiles: &[Profile]) -> Option<Site> {
     by_asking(profiles, |sums| sums.live_bytes).into_iter().next()
 }
 
+/// The functions that requested most, by `of`.
 fn by_asking(profiles: &[Profile], of: fn(&Sums) -> i64) -> Vec<Site> {
     let mut asked: HashMap<Frame, i64> = HashMap::new();
     for (frames, sums) in profiles.iter().flat_map(|profile| &profile.stacks) {
@@ -330,7 +327,7 @@ mod tests {
         assert_eq!(asking(&stack).map(|it| it.function.as_str()), Some("parse"));
         assert_eq!(asking(&stack[2..]), Some(&stack[3]));
         assert_eq!(asking(&[]), None);
-        assert!(last_profiles(Path::new("/no/such/folder")).is_empty());
+        assert!(written_in(Path::new("/no/such/folder"), 0).is_empty());
     }
 
     #[test]
@@ -342,7 +339,7 @@ mod tests {
         profile.stacks.insert(vec![frame("main"), frame("drop")], sums(900, 0));
         profile.stacks.insert(vec![frame("main"), frame("keep")], sums(100, 5_000));
         let profiles = [profile];
-        assert_eq!(sites(&profiles)[0].function, "drop");
+        assert_eq!(by_asking(&profiles, |sums| sums.allocated_blocks)[0].function, "drop");
         assert_eq!(held(&profiles).unwrap().function, "keep");
         assert_eq!(held(&[]), None);
     }

@@ -4,6 +4,7 @@
 //! Relies on looks, which neither stop the process nor slow it down, except while they read its mappings. Its system
 //! calls are counted only if it may be attached to, which stops it at each call.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -54,7 +55,7 @@ pub enum Hold {
 /// # Errors
 ///
 /// [`Error::Ended`] if there is no such process, [`Error::Process`] if it belongs to another user, or may not be
-/// attached to.
+/// attached to, or if it is a thread.
 pub fn diagnose_running(
     pid: u32,
     patience: Duration,
@@ -65,9 +66,17 @@ pub fn diagnose_running(
     let _alone = execute::alone();
     let process = Pid::try_from(pid).map_err(|_| Error::Ended { pid })?;
     Counters::of(process).ok_or(Error::Ended { pid })?;
+    // The kernel lists no threads in /proc, but opens the folder of one.
+    let status = proc_files::text(format!("/proc/{pid}/status")).unwrap_or_default();
+    if let Some(of) = proc_files::value(&status, "Tgid").filter(|of| *of != pid.to_string()) {
+        let reason = format!("it is a thread of process {of}; give that number: -p {of}");
+        return Err(Error::Process { pid, reason });
+    }
     let maps = mappings(pid, "maps")?;
     let command = proc_files::text(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let program = fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
+    // Another malloc takes a new start, and only the file matters for that. It may lie in a container, or be replaced.
+    let restarted = Program::find(OsStr::new(&format!("/proc/{pid}/exe")));
     let is_on_masu = Observer::new(pid).is_ok();
     let (mut looks, mut pages) = (Looks::default(), Pages::default());
     let attached = (hold == Hold::Attached).then(|| Attached::to(pid)).transpose()?;
@@ -138,7 +147,7 @@ pub fn diagnose_running(
         );
     }
     not_seen.extend(unsampled(&seen));
-    let mut facts = gathered(before, after, wall_s, seen);
+    let mut facts = gathered(before, after, &curve, wall_s, seen);
     // The children's work is the program's own, not that of others.
     let of_children_s = children.as_ref().map_or(0.0, |done| done.cpu_s);
     let run = Run {
@@ -160,8 +169,6 @@ pub fn diagnose_running(
     let name = proc_files::text(format!("/proc/{pid}/comm")).unwrap_or_default();
     let known_as = program.with_file_name(name.trim_end());
     facts.samples = facts.samples.map(|samples| samples.calling(&program, &known_as));
-    // Another malloc takes a new start, and only the file matters for that.
-    let restarted = Program::find(program.as_os_str());
     facts.malloc = Malloc {
         name: if is_on_masu { "masu".to_owned() } else { malloc_in(&maps) },
         refusal: match &restarted {
@@ -185,18 +192,8 @@ pub fn diagnose_running(
     }
     let catalogue = Catalogue::find(&Places::default());
     let mallocs = restarted.as_ref().ok().map(|program| (&catalogue, program));
-    Ok(Diagnosis {
-        schema: "masu-diagnosis",
-        version: 1,
-        command,
-        variant: "system".to_owned(),
-        changed: Vec::new(),
-        findings: findings_of(&facts, mallocs),
-        not_seen,
-        proof: None,
-        trial: None,
-        facts,
-    })
+    let findings = findings_of(&facts, mallocs);
+    Ok(Diagnosis::of(command, facts, findings, not_seen))
 }
 
 /// Whether a signal has stopped `process`.
@@ -213,6 +210,7 @@ fn add(facts: &mut Facts, counted: &Counted) {
     clock.sys_s += children.sys_s;
     clock.own_sys_s = clock.sys_s;
     clock.stops = calls.stops;
+    clock.voluntary_switches = Clock::switches_without(calls.stops, clock.voluntary_switches);
     memory.minor_faults += children.minor_faults;
     memory.major_faults += children.major_faults;
     let first_touches = calls.peaks_bytes / memory.os_page_bytes.max(1);
@@ -233,6 +231,8 @@ struct Counters {
     /// Time that the threads waited for a CPU, in seconds.
     queued_s: f64,
     rss_bytes: u64,
+    /// The most resident bytes that there ever were.
+    peak_bytes: u64,
 }
 
 impl Counters {
@@ -248,6 +248,9 @@ impl Counters {
             user_s: number(14)? as f64 / ticks,
             sys_s: number(15)? as f64 / ticks,
             rss_bytes: rss_bytes(process)?,
+            peak_bytes: proc_files::text(format!("/proc/{process}/status"))
+                .and_then(|status| proc_files::size(&status, "VmHWM"))
+                .unwrap_or(0),
             ..Counters::default()
         };
         for thread in threads(process) {
@@ -262,10 +265,21 @@ impl Counters {
     }
 }
 
-fn gathered(before: Counters, after: Counters, wall_s: f64, seen: Seen) -> Facts {
+fn gathered(
+    before: Counters,
+    after: Counters,
+    curve: &[(f64, u64)],
+    wall_s: f64,
+    seen: Seen,
+) -> Facts {
     let os_page_bytes = kernel::os_page_bytes();
     let faults = after.minor_faults.saturating_sub(before.minor_faults);
-    let grown = after.rss_bytes.saturating_sub(before.rss_bytes) / os_page_bytes;
+    // The kernel's peak is that of the process's whole life: a new one was reached in this time, perhaps between looks.
+    let new_peak = Some(after.peak_bytes).filter(|peak| *peak > before.peak_bytes);
+    let seen_bytes = curve.iter().map(|(_, bytes)| *bytes).chain(new_peak);
+    let peak_rss_bytes = seen_bytes.fold(before.rss_bytes, u64::max);
+    // Memory that was given back by now was touched for the first time all the same.
+    let grown = (peak_rss_bytes - before.rss_bytes) / os_page_bytes;
     Facts {
         clock: Clock {
             wall_s,
@@ -281,8 +295,8 @@ fn gathered(before: Counters, after: Counters, wall_s: f64, seen: Seen) -> Facts
             ..Clock::default()
         },
         memory: Memory {
-            peak_rss_bytes: before.rss_bytes.max(after.rss_bytes),
-            late_rss_bytes: after.rss_bytes,
+            peak_rss_bytes,
+            late_rss_bytes: malloc_facts::late_median(curve, wall_s).unwrap_or(after.rss_bytes),
             minor_faults: faults,
             major_faults: after.major_faults.saturating_sub(before.major_faults),
             refaults: Some(faults.saturating_sub(grown)),
@@ -317,6 +331,27 @@ mod tests {
     }
 
     #[test]
+    fn memory_that_came_and_went_was_touched_once() {
+        let page = kernel::os_page_bytes();
+        let counters = |minor_faults, pages| Counters {
+            minor_faults,
+            rss_bytes: pages * page,
+            ..Counters::default()
+        };
+        let curve = [(0.1, 100 * page), (0.5, 90_100 * page), (0.9, 200 * page)];
+        let seen = Looks::default().finish();
+        let after = counters(91_500, 200);
+        let of = |peak_pages, seen| {
+            let after = Counters { peak_bytes: peak_pages * page, ..after };
+            let memory = gathered(counters(500, 100), after, &curve, 1.0, seen).memory;
+            (memory.peak_rss_bytes / page, memory.refaults)
+        };
+        assert_eq!(of(0, seen), (90_100, Some(1_000)));
+        // The peak lay between two looks.
+        assert_eq!(of(90_600, Looks::default().finish()), (90_600, Some(500)));
+    }
+
+    #[test]
     fn a_process_that_is_stopped_is_distinguished_from_one_that_waits() {
         let _alone = execute::alone();
         let mut child = Command::new("sh").args(["-c", "kill -STOP $$"]).spawn().unwrap();
@@ -331,11 +366,33 @@ mod tests {
     }
 
     #[test]
+    fn a_program_whose_file_was_removed_may_have_another_malloc_as_before() {
+        let _alone = execute::alone();
+        let sleep = Program::find(OsStr::new("sleep")).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let copy = folder.path().join("sleep");
+        fs::copy(&sleep.binary, &copy).unwrap();
+        let mut child = Command::new(&copy).arg("1000").spawn().unwrap();
+        fs::remove_file(&copy).unwrap();
+        let diagnosis = diagnose_running(child.id(), Duration::ZERO, Hold::None, &Stop::never());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(diagnosis.unwrap().facts.malloc.refusal, sleep.refusal);
+    }
+
+    #[test]
     fn a_process_that_is_none_is_named() {
         for hold in [Hold::None, Hold::Attached] {
             let error =
                 diagnose_running(u32::MAX, Duration::ZERO, hold, &Stop::never()).unwrap_err();
             assert!(error.to_string().contains(&u32::MAX.to_string()), "{error}");
         }
+        let thread = thread::spawn(|| {
+            let own = fs::read_link("/proc/thread-self").unwrap();
+            let number = own.file_name().unwrap().to_str().unwrap().parse().unwrap();
+            diagnose_running(number, Duration::ZERO, Hold::None, &Stop::never())
+        });
+        let error = thread.join().unwrap().unwrap_err().to_string();
+        assert!(error.ends_with(&format!("-p {}", std::process::id())), "{error}");
     }
 }

@@ -15,6 +15,7 @@ use super::malloc_code::MallocCode;
 use crate::heap::names::File;
 use masu_run::execute::tree::{Pid, threads};
 use masu_run::kernel::sample::{Sampler, Switch};
+use masu_run::mapping::Mapping;
 use masu_run::proc_files;
 use masu_run::quantity::percent;
 
@@ -34,7 +35,6 @@ const CALLER_SHARE: f64 = 0.5;
 /// Samples of a program's own code, by the CPU clock.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Sampled {
-    /// The number of samples.
     pub samples: u64,
     /// The samples whose place is not known: the process was gone, or the code was made at run time.
     pub unknown: u64,
@@ -44,9 +44,7 @@ pub struct Sampled {
     pub threads_left_out: usize,
     /// The share of samples in the malloc, as far as its code is known.
     pub malloc_share: f64,
-    /// The places with most samples.
     pub places: Vec<Place>,
-    /// The stacks with most samples.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub stacks: Vec<Stack>,
 }
@@ -115,9 +113,7 @@ impl Sampled {
 pub struct Place {
     /// The function's name; none if the file has no name there.
     pub function: Option<String>,
-    /// The function's file.
     pub file: PathBuf,
-    /// The share of all samples.
     pub share: f64,
     /// Whether the function is the malloc's.
     pub is_malloc: bool,
@@ -131,7 +127,7 @@ pub(super) struct Samples {
     state: State,
     /// The switch that turns sampling off and on.
     pub(super) switch: Switch,
-    maps: HashMap<Pid, Vec<Mapping>>,
+    maps: HashMap<Pid, Vec<Code>>,
     /// Names of files as written in the maps.
     files: Vec<String>,
     /// The number of samples at each place, by the caller in another file.
@@ -156,7 +152,7 @@ type Spot = (usize, u64);
 
 /// A mapping of code.
 #[derive(Debug, Clone, Copy)]
-struct Mapping {
+struct Code {
     start: u64,
     end: u64,
     offset: u64,
@@ -196,7 +192,7 @@ impl Samples {
                 }
                 read.push(process);
                 let map = proc_files::text(format!("/proc/{process}/maps"))?;
-                let mappings = code(&map, files);
+                let mappings = code(&map, &root_of(process), files);
                 if mappings.is_empty() {
                     return None;
                 }
@@ -347,30 +343,35 @@ impl Named {
 }
 
 /// The place of an address, if one of the mappings holds it.
-fn holds(mappings: &[Mapping], address: u64) -> Option<Spot> {
+fn holds(mappings: &[Code], address: u64) -> Option<Spot> {
     let mapping = mappings.iter().find(|it| (it.start..it.end).contains(&address))?;
     Some((mapping.file, address - mapping.start + mapping.offset))
 }
 
-/// The mappings of files' code in a memory map; files that are new are added.
-fn code(map: &str, files: &mut Vec<String>) -> Vec<Mapping> {
-    let mapping = |line: &str| {
-        let mut fields = line.splitn(6, ' ');
-        let (start, end) = fields.next()?.split_once('-')?;
-        let access = fields.next()?;
-        let offset = fields.next()?;
-        let name = fields.nth(2)?.trim_start();
-        let hex = |digits| u64::from_str_radix(digits, 16).ok();
-        if !access.contains('x') || !name.starts_with('/') {
-            return None;
-        }
-        let file = files.iter().position(|known| known == name).unwrap_or_else(|| {
-            files.push(name.to_owned());
+/// The mappings of files' code in a memory map; files that are new are added, with their paths behind `root`.
+fn code(map: &str, root: &str, files: &mut Vec<String>) -> Vec<Code> {
+    let of_files =
+        Mapping::all(map).filter(|one| one.access.contains('x') && one.path.starts_with('/'));
+    let code = |Mapping { start, end, offset, path, .. }: Mapping| {
+        let name = format!("{root}{path}");
+        let file = files.iter().position(|known| *known == name).unwrap_or_else(|| {
+            files.push(name);
             files.len() - 1
         });
-        Some(Mapping { start: hex(start)?, end: hex(end)?, offset: hex(offset)?, file })
+        Code { start, end, offset, file }
     };
-    map.lines().filter_map(mapping).collect()
+    of_files.map(code).collect()
+}
+
+/// The folder below which this process finds the files of another one; empty where both have the same files. In a
+/// container the same path leads to another file.
+fn root_of(process: Pid) -> String {
+    let differs = |what: &str| {
+        let link = |of: &str| fs::read_link(format!("/proc/{of}/{what}")).ok();
+        link(&process.to_string()).is_some_and(|its| link("self") != Some(its))
+    };
+    let differs = differs("ns/mnt") || differs("root");
+    if differs { format!("/proc/{process}/root") } else { String::new() }
 }
 
 #[cfg(test)]

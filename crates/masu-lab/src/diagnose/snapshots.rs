@@ -22,6 +22,7 @@ use masu_run::execute::Look;
 use masu_run::execute::tree::{Pid, swapped_bytes, threads};
 use masu_run::kernel::sample::Switch;
 use masu_run::kernel::{self, calls as door, calls::Sleep};
+use masu_run::mapping::Mapping;
 use masu_run::proc_files::{self, Scheduled, Stat};
 
 /// A thread worked if its work took this share of the time between two looks.
@@ -469,14 +470,10 @@ fn arenas(process: Pid) -> usize {
     if !maps.contains("/libc.so") && !maps.contains("/libc-2.") {
         return 0;
     }
-    let is_arena = |line: &&str| {
-        let mut words = line.split_ascii_whitespace();
-        let start = words.next().and_then(|range| range.split_once('-')).map(|(start, _)| start);
-        let start = start.and_then(|digits| u64::from_str_radix(digits, 16).ok());
-        let writable = words.next().is_some_and(|access| access.starts_with("rw-p"));
-        writable && words.nth(3).is_none() && start.is_some_and(|start| start % (64 << 20) == 0)
+    let is_arena = |one: &Mapping| {
+        one.access == "rw-p" && one.path.is_empty() && one.start.is_multiple_of(64 << 20)
     };
-    maps.lines().filter(is_arena).count()
+    Mapping::all(&maps).filter(is_arena).count()
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use super::facts::Facts;
 use super::finding::{Confidence, Finding, Id, Remedy, RemedyKind, less_sure_than_memory};
+use super::repeats::other_work;
 use super::thresholds::{
     CAUSE_SHARE, CPU_MIN_S, GAIN_DENIED, HUGE_PAGE, LITTLE_SHARE, PARALLEL_SHARE,
 };
@@ -22,12 +23,12 @@ use crate::prove::{self, Proof, Proved, Shown};
 use crate::{CompareOptions, Measure, Plan};
 use masu_run::prices::Service;
 use masu_run::quantity::percent;
+use masu_run::workload::quoted;
 use masu_run::{Catalogue, Ending, Error, Libc, Row, Stop, Variant, Workload, machine};
 
 mod gain;
 mod locality;
 mod pace;
-mod repeats;
 mod room;
 mod rounds;
 
@@ -149,7 +150,7 @@ impl Trial {
     /// Draws the conclusions from the runs: a gain is a cause, and memory is fine only if no gain could hide.
     /// Runs that did other work than the diagnosed one count as none.
     pub fn conclude(self, diagnosis: &mut Diagnosis, proof: Proof) {
-        if let Some(reason) = repeats::other_work(&proof, &diagnosis.facts) {
+        if let Some(reason) = other_work(&proof, &diagnosis.facts) {
             let reason = format!("whether another malloc or a setting gains: {reason}");
             return not_tried(diagnosis, reason);
         }
@@ -166,7 +167,7 @@ impl Trial {
             diagnosis.not_seen.push(format!(
                 "whether {} would gain: there was no time; try it with: {}",
                 names_of(&untried),
-                line(&diagnosis.command, &untried)
+                line(diagnosis, &untried)
             ));
         }
         for (row, error) in &self.failed {
@@ -241,7 +242,7 @@ pub fn after(
         return Err(format!(
             "whether another malloc or a setting gains: one run takes too long to try that unasked; \
              try it with: {}",
-            line(&diagnosis.command, &variants.iter().collect::<Vec<_>>())
+            line(diagnosis, &variants.iter().collect::<Vec<_>>())
         ));
     };
     if count < count_named {
@@ -373,19 +374,20 @@ fn needed_bytes(facts: &Facts, candidates: usize) -> u64 {
 }
 
 /// The command line that compares by hand.
-fn line(command: &[String], variants: &[&Variant]) -> String {
-    /// The most characters: a longer command, or one with words that a shell would change, is not written out.
+fn line(diagnosis: &Diagnosis, variants: &[&Variant]) -> String {
+    /// The most characters: a longer command is not written out.
     const MOST: usize = 80;
-    let is_plain = |c: char| c.is_alphanumeric() || "-_./:=,@%+".contains(c);
-    let whole = command.join(" ");
-    let has_room = whole.chars().count() <= MOST;
-    let program = match command {
-        [] => "PROGRAM".to_owned(),
-        all if has_room && all.iter().all(|word| word.chars().all(is_plain)) => whole,
-        [program, ..] => format!("{program} …"),
+    let command = &diagnosis.command;
+    let whole = command.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ");
+    // Bytes that were no UTF-8 are replaced in the words of a diagnosis.
+    let is_lost = whole.contains(char::REPLACEMENT_CHARACTER);
+    let program = match command.first() {
+        None => "PROGRAM".to_owned(),
+        Some(_) if whole.chars().count() <= MOST && !is_lost => whole,
+        Some(program) => format!("{program} …"),
     };
     let named: Vec<String> = variants.iter().map(|one| format!(" -a {}", one.label)).collect();
-    format!("`masu compare -a system{} -- {program}`", named.concat())
+    format!("`masu compare -a {}{} -- {program}`", diagnosis.variant, named.concat())
 }
 
 fn with_trial(findings: Vec<Finding>, proof: &Proof) -> Vec<Finding> {

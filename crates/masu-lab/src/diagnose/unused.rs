@@ -10,6 +10,7 @@ use std::os::unix::fs::FileExt;
 
 use masu_run::execute::tree::Pid;
 use masu_run::kernel;
+use masu_run::mapping::Mapping;
 use masu_run::proc_files;
 
 const HUGE_PAGE: u64 = 2 << 20;
@@ -63,9 +64,7 @@ fn huge_pages(smaps: &str) -> Vec<u64> {
     let mut found = Vec::new();
     let mut range = 0..0;
     for line in smaps.lines() {
-        let head = line.split(' ').next().and_then(|word| word.split_once('-'));
-        let hex = |digits| u64::from_str_radix(digits, 16).ok();
-        if let Some((start, end)) = head.and_then(|(start, end)| hex(start).zip(hex(end))) {
+        if let Some(Mapping { start, end, .. }) = Mapping::read(line) {
             range = start..end;
         } else if let Some(size) = line.strip_prefix("AnonHugePages:")
             && !size.trim().starts_with("0 ")

@@ -6,17 +6,19 @@
 //! say how one becomes the other.
 
 use std::collections::HashMap;
-use std::fs;
 use std::path::Path;
+use std::{fs, io};
 
 use addr2line::Loader;
 use object::read::elf::{ElfFile64, ProgramHeader};
+use object::read::{ReadCache, ReadRef};
 use object::{Endianness, elf};
 
 use super::Frame;
 use super::message::{Location, Mapping, Message};
 
 /// A mapped file, ready for look-ups.
+#[derive(Default)]
 pub struct File {
     loader: Option<Loader>,
     /// Each segment's offset in the file, its length there, and its address.
@@ -86,34 +88,36 @@ fn file_name(path: &str) -> &str {
 impl File {
     /// Opens the file that a memory map names; a remark says why its names cannot be known.
     pub fn open(name: &str, remarks: &mut Vec<String>) -> File {
-        let none = File { loader: None, segments: Vec::new() };
         // `[vdso]` and the like.
         if !name.starts_with('/') {
-            return none;
+            return File::default();
         }
-        let missing = name.ends_with(" (deleted)");
-        let path = Path::new(name);
-        match (missing, fs::read(path)) {
-            (false, Ok(bytes)) => File {
-                loader: Loader::new(path).ok(),
-                segments: segments(&bytes).unwrap_or_default(),
-            },
-            (false, Err(error)) => {
-                remarks.push(format!("no names of {}: {error}", path.display()));
-                none
-            }
-            (true, _) => {
-                remarks.push(format!("no names of {}: it was replaced or removed", path.display()));
-                none
-            }
+        let read = match name.ends_with(" (deleted)") {
+            true => Err(io::Error::other("it was replaced or removed")),
+            false => File::read(Path::new(name)),
+        };
+        read.unwrap_or_else(|error| {
+            remarks.push(format!("no names of {name}: {error}"));
+            File::default()
+        })
+    }
+
+    fn read(path: &Path) -> io::Result<File> {
+        // A device may be mapped as well, and have no end.
+        if !fs::metadata(path)?.is_file() {
+            return Err(io::Error::other("it is no file"));
         }
+        let bytes = ReadCache::new(fs::File::open(path)?);
+        let segments = segments(&bytes).unwrap_or_default();
+        Ok(File { loader: Loader::new(path).ok(), segments })
     }
 
     fn frames(&self, mapping: &Mapping, address: u64) -> Vec<Frame> {
         if !(mapping.start..mapping.end).contains(&address) {
             return Vec::new();
         }
-        let linked = self.linked(address - mapping.start + mapping.offset);
+        let in_file = (address - mapping.start).checked_add(mapping.offset);
+        let linked = in_file.and_then(|in_file| self.linked(in_file));
         linked.map(|linked| self.frames_at(linked)).unwrap_or_default()
     }
 
@@ -176,8 +180,8 @@ fn demangled(name: &str) -> String {
     cpp.unwrap_or_else(|| name.to_owned())
 }
 
-fn segments(bytes: &[u8]) -> Option<Vec<(u64, u64, u64)>> {
-    let file = ElfFile64::<Endianness>::parse(bytes).ok()?;
+fn segments<'a>(bytes: impl ReadRef<'a>) -> Option<Vec<(u64, u64, u64)>> {
+    let file = ElfFile64::<Endianness, _>::parse(bytes).ok()?;
     let endian = file.endian();
     let loaded = file.elf_program_headers().iter().filter(|it| it.p_type(endian) == elf::PT_LOAD);
     let of = |it: &elf::ProgramHeader64<Endianness>| {
@@ -189,6 +193,13 @@ fn segments(bytes: &[u8]) -> Option<Vec<(u64, u64, u64)>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_device_that_was_mapped_has_no_names_and_no_end() {
+        let mut remarks = Vec::new();
+        assert_eq!(File::open("/dev/zero", &mut remarks).symbol(0), None);
+        assert_eq!(remarks, ["no names of /dev/zero: it is no file"]);
+    }
 
     #[test]
     fn names_are_as_their_sources_have_them() {

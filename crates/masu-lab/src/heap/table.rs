@@ -113,10 +113,12 @@ fn by_function(profile: &Profile, what: What) -> Vec<(&str, i64, i64)> {
         let number = sums.of(what);
         let names: BTreeSet<&str> = frames.iter().map(|frame| frame.function.as_str()).collect();
         for name in names {
-            functions.entry(name).or_default().1 += number;
+            let all = &mut functions.entry(name).or_default().1;
+            *all = all.saturating_add(number);
         }
         if let Some(innermost) = frames.last() {
-            functions.entry(&innermost.function).or_default().0 += number;
+            let own = &mut functions.entry(&innermost.function).or_default().0;
+            *own = own.saturating_add(number);
         }
     }
     let mut rows: Vec<_> = functions

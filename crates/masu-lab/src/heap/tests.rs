@@ -62,6 +62,13 @@ fn the_table_counts_a_function_once_a_stack() {
     let words: Vec<&str> = main.split_whitespace().collect();
     assert_eq!(words, ["100", "B", "0.0", "4.0", "MiB", "100.0", "main"], "{text}");
     assert!(text.contains("Note: noted") && text.contains("parse<T>  b.c:20"), "{text}");
+    // A file may claim any number.
+    let mut much = fixture();
+    much.stacks.values_mut().for_each(|one| one.live_bytes = i64::MAX);
+    assert!(much.text(What::LiveBytes, "t").contains(" 8589934592.0 GiB  100.0  main"));
+    much.stacks =
+        much.stacks.into_values().zip(1..).map(|(one, at)| (vec![frame("a", at)], one)).collect();
+    assert_eq!(much.folded(What::LiveBytes), format!("a {}\n", i64::MAX));
 }
 
 #[test]

@@ -218,18 +218,8 @@ mod tests {
             memory: Memory { peak_rss_bytes: 1 << 20, ..Memory::default() },
             ..Facts::default()
         };
-        let diagnosis = Diagnosis {
-            schema: SCHEMA,
-            version: 1,
-            command: vec!["./job".to_owned()],
-            variant: "system".to_owned(),
-            changed: Vec::new(),
-            findings: ids.iter().map(finding).collect(),
-            not_seen: Vec::new(),
-            proof: None,
-            trial: None,
-            facts,
-        };
+        let findings = ids.iter().map(finding).collect();
+        let diagnosis = Diagnosis::of(vec!["./job".to_owned()], facts, findings, Vec::new());
         serde_json::to_string_pretty(&diagnosis).unwrap()
     }
 

@@ -56,7 +56,7 @@ impl Costs {
             purges: moves.purges,
             returned_bytes: moves.returned_bytes,
             refaults,
-            are_own: moves.are_own(),
+            are_own: moves.are_own() && !facts.malloc.is_static(),
             calls_s: breaks as f64 * price(Service::BreakPair)
                 + maps as f64 * price(Service::MapPair)
                 + (moves.purges + moves.grows) as f64 * price(Service::SystemCall),
@@ -208,17 +208,20 @@ fn remedies(facts: &Facts, costs: &Costs) -> Vec<Remedy> {
     )];
     let kept = kept_bytes(facts, costs);
     let cost = format!("up to {} stay resident that would go back", bytes(kept as f64));
-    let size = written(kept);
+    let mut sizes = vec![("top_pad", 64 << 20), ("trim_threshold", kept)];
+    if 2 * costs.map_pairs > costs.pairs {
+        let of_maps = if is_large(costs) { ("mmap_max", 0) } else { ("mmap_threshold", 32 << 20) };
+        sizes.insert(0, of_maps);
+    }
+    let all = |each: fn(&(&str, u64)) -> String, between: &str| {
+        sizes.iter().map(each).collect::<Vec<_>>().join(between)
+    };
     let setting = match facts.malloc.name.as_str() {
         // Each of these settings alone turns glibc's adaptation off and makes another storm.
-        "glibc" if costs.map_pairs * 2 > costs.pairs && is_large(costs) => {
-            Some(format!("glibc:mmap_max=0,top_pad=64M,trim_threshold={size}"))
+        "glibc" => {
+            Some(format!("glibc:{}", all(|(name, size)| format!("{name}={}", written(*size)), ",")))
         }
-        "glibc" if costs.map_pairs * 2 > costs.pairs => {
-            Some(format!("glibc:mmap_threshold=32M,top_pad=64M,trim_threshold={size}"))
-        }
-        "glibc" => Some(format!("glibc:top_pad=64M,trim_threshold={size}")),
-        "masu" => Some(format!("masu:trim_threshold={size}")),
+        "masu" => Some(format!("masu:trim_threshold={}", written(kept))),
         name if name.starts_with("jemalloc") || name.starts_with("mimalloc") => {
             Some(format!("{name}:purge_delay=10000"))
         }
@@ -228,9 +231,8 @@ fn remedies(facts: &Facts, costs: &Costs) -> Vec<Remedy> {
     remedies.extend(setting.map(|variant| Remedy::setting(what, variant, &cost)));
     if facts.malloc.is_static() {
         let what = format!(
-            "set GLIBC_TUNABLES=glibc.malloc.top_pad={}:glibc.malloc.trim_threshold={kept} before it: \
-             a static program of glibc reads it too, one of musl does not",
-            64 << 20
+            "set GLIBC_TUNABLES={} before it: a static program of glibc reads it too, one of musl does not",
+            all(|(name, size)| format!("glibc.malloc.{name}={size}"), ":")
         );
         remedies.extend([Remedy::code(2, &what, &cost), Remedy::linked()]);
     } else if facts.malloc.name != "masu" && facts.malloc.refusal.is_none() {
@@ -251,7 +253,10 @@ fn is_large(costs: &Costs) -> bool {
     costs.returned_bytes / costs.pairs.max(1) > 32 << 20
 }
 
-/// A power of two as variants take it.
+/// Zero or a power of two, as variants take it.
 fn written(size: u64) -> String {
+    if size == 0 {
+        return "0".to_owned();
+    }
     if size >= 1 << 30 { format!("{}G", size >> 30) } else { format!("{}M", size >> 20) }
 }

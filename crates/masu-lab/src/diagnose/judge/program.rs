@@ -1,7 +1,7 @@
 //! Findings about the program as a whole: how it was built, which program really works, where its code lies, how often
 //! it requests memory.
 
-use super::super::facts::{Facts, Site};
+use super::super::facts::{Facts, ProgramTime, Site};
 use super::super::finding::{Confidence, Finding, Id, Remedy};
 use super::super::malloc_code::is_of_collector;
 use super::super::samples::{Place, Sampled};
@@ -194,21 +194,19 @@ fn wrapper(facts: &Facts) -> Option<Finding> {
     let stop_s = facts.price_s(Service::CountedCallCpu);
     let all: f64 = facts.programs.iter().map(|program| program.cpu_s).sum();
     let whole = all - (facts.clock.stops as f64 * stop_s).min(all / 2.0);
-    let own: f64 = facts
-        .programs
-        .iter()
-        .filter(|program| program.is_command)
-        .map(|program| (program.cpu_s - program.stops as f64 * stop_s).max(0.0))
-        .sum();
-    let main = facts.programs.iter().find(|program| !program.is_command)?;
+    let commands: Vec<&ProgramTime> = facts.programs.iter().filter(|it| it.is_command).collect();
+    // A part of a pipeline that the shell itself works at is a process of the same program.
+    let is_own = |program: &&ProgramTime| commands.iter().any(|it| it.path == program.path);
+    let (own, started): (Vec<&ProgramTime>, Vec<_>) = facts.programs.iter().partition(is_own);
+    let own_s = |program: &&ProgramTime| (program.cpu_s - program.stops as f64 * stop_s).max(0.0);
+    let own: f64 = own.iter().map(own_s).sum();
+    let main = started.first()?;
     if whole < CPU_MIN_S || own > WRAPPER_OWN_SHARE * whole {
         return None;
     }
     let real = main.path.display();
     // Counting stops all of them alike.
-    let started: f64 =
-        facts.programs.iter().filter(|program| !program.is_command).map(|it| it.cpu_s).sum();
-    let share = main.cpu_s / started;
+    let share = main.cpu_s / started.iter().map(|it| it.cpu_s).sum::<f64>();
     let (confidence, what) = if share >= WRAPPED_SHARE {
         (Confidence::High, "only starts")
     } else {

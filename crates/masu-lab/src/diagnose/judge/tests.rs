@@ -238,6 +238,13 @@ fn mappings_of_the_programs_own_are_offered_no_malloc_and_no_setting_of_one() {
         assert!(matches!(storm.id, Id::HeapCallStorm | Id::FaultStorm), "{storm:?}");
         assert!(storm.remedies.iter().all(|remedy| remedy.variant.is_none()), "{storm:?}");
         assert!(storm.remedies[0].what.contains("no malloc can change that"), "{storm:?}");
+        // The malloc of a static program lies in the program.
+        let refusal = Some("it is linked statically".to_owned());
+        let inside = Malloc { name: "unknown".to_owned(), refusal };
+        let storm = first(&Facts { malloc: inside, ..facts });
+        let threshold = if each < 32 * MIB { "mmap_threshold=33554432" } else { "mmap_max=0" };
+        let tunables = format!("GLIBC_TUNABLES=glibc.malloc.{threshold}:glibc.malloc.top_pad=");
+        assert!(storm.remedies[1].what.contains(&tunables), "{storm:?}");
     }
 }
 
@@ -488,9 +495,12 @@ fn remarks_stand_behind_causes_and_before_all_clear() {
     );
     stopped.prices.known.push(price(Service::CountedCallCpu, 20_000.0));
     assert!(ids(&stopped).contains(&Id::Wrapper));
-    // A shell that does the work itself is the program.
-    let facts = Facts { programs: vec![program("/bin/dash", 9.0, true)], ..facts };
-    assert!(!ids(&facts).contains(&Id::Wrapper));
+    // A shell that does the work itself is the program, in a subshell too.
+    for is_command in [true, false] {
+        let work = program("/bin/dash", 9.0, is_command);
+        let programs = vec![work, program("/bin/dash", 0.1, true), program("/bin/seq", 0.1, false)];
+        assert!(!ids(&Facts { programs, ..facts.clone() }).contains(&Id::Wrapper));
+    }
 }
 
 #[test]

@@ -48,7 +48,7 @@ fn first_touch(facts: &Facts, pages: u64, costs: String) -> Result<Finding, Stri
     )];
     let touched = pages * facts.memory.os_page_bytes;
     let moves = facts.calls.as_ref().map(|calls| calls.moves);
-    let asked = moves.map(|moves| moves.asked_by_malloc_bytes());
+    let asked = facts.asked_by_malloc_bytes();
     let mut evidence = vec![costs];
     if facts.reach().is_some_and(|reach| reach < REACHED_SHARE) {
         let why = format!(
@@ -278,7 +278,7 @@ fn memory(facts: &Facts, found: &[Finding]) -> Option<Finding> {
         finding = finding.seeing(format!("{code}, by samples: {share} of the run"));
     }
     finding.evidence.extend(beyond);
-    let asked = calls.moves.asked_by_malloc_bytes();
+    let asked = facts.asked_by_malloc_bytes().unwrap_or(0);
     if asked.min(facts.memory.peak_rss_bytes) >= HUGE_BYTES && facts.memory.huge_bytes == 0 {
         finding = finding.seeing(
             "so much memory in small pages may cost misses of the TLB, which were not counted: huge pages cause fewer",

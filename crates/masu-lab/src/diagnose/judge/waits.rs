@@ -23,11 +23,10 @@ impl Waits {
     pub(super) fn of(facts: &Facts, counted: u64) -> Waits {
         let each = price_s(facts);
         let calls = facts.calls.as_ref();
-        // The kernel counts all sleeps, including those at stops.
-        let switches = facts.clock.voluntary_switches.saturating_sub(facts.clock.stops) as f64;
+        let switches = facts.clock.voluntary_switches as f64;
         let all = calls.map_or(0, |calls| calls.futex_waits).max(counted) as f64;
-        let is_counted = facts.clock.voluntary_switches > 0;
-        let slept = if is_counted { (switches / all.max(1.0)).min(1.0) } else { 1.0 };
+        // A kernel that counts no switches says nothing of them.
+        let slept = if switches > 0.0 { (switches / all.max(1.0)).min(1.0) } else { 1.0 };
         // Threads stopped for samples meet more rarely. Switches that no other call or fault explains are unseen waits.
         let unseen = match calls.filter(|calls| calls.sampled.is_some()) {
             Some(calls) => {

@@ -17,12 +17,16 @@ fn maps_tell_where_code_lies() {
 7f0000400000-7f0000600000 rwxp 00000000 00:00 0 
 7ffff7fc0000-7ffff7fc2000 r-xp 00000000 00:00 0   [vdso]
 ";
-    let mappings = code(map, &mut files);
+    let mappings = code(map, "", &mut files);
     assert_eq!(files, ["/lib/known.so", "/usr/bin/a program"]);
     assert_eq!(holds(&mappings, 0x40_0010), Some((1, 0x2010)));
     assert_eq!(holds(&mappings, 0x7f00_0001_0000), Some((0, 0)));
     assert_eq!(holds(&mappings, 0x65_1000), None);
     assert_eq!(mappings.len(), 2);
+    // In a container the same path is another file.
+    code(map, "/proc/7/root", &mut files);
+    assert_eq!(files[2..], ["/proc/7/root/usr/bin/a program", "/proc/7/root/lib/known.so"]);
+    assert_eq!(root_of(Pid::try_from(std::process::id()).unwrap()), "");
 }
 
 #[test]

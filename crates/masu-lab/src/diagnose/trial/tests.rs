@@ -31,36 +31,11 @@ pub(super) fn proof(remedies: Vec<Proved>) -> Proof {
 }
 
 fn diagnosis(findings: Vec<Finding>, facts: Facts) -> Diagnosis {
-    Diagnosis {
-        findings,
-        facts,
-        schema: "masu-diagnosis",
-        version: 1,
-        command: Vec::new(),
-        variant: String::new(),
-        changed: Vec::new(),
-        not_seen: Vec::new(),
-        proof: None,
-        trial: None,
-    }
+    Diagnosis::of(Vec::new(), facts, findings, Vec::new())
 }
 
 pub(super) fn fine_so_far() -> Vec<Finding> {
     vec![Finding::new(Id::MemoryIsFine, Confidence::Medium, "No sign that memory is its problem")]
-}
-
-#[test]
-fn a_gain_is_named_and_memory_is_no_longer_fine() {
-    let proof = proof(vec![
-        remedy("masu", 0.81, 0.77, 0.86),
-        remedy("glibc:huge_pages=1", 1.0, 0.97, 1.03),
-    ]);
-    let findings = with_trial(fine_so_far(), &proof);
-    assert_eq!(findings.len(), 1);
-    assert_eq!((findings[0].id, findings[0].confidence), (Id::GainShown, Confidence::High));
-    assert_eq!(findings[0].title, "Another malloc takes 19 % of its time off (14 % to 23 %)");
-    assert_eq!(findings[0].remedies[0].variant.as_deref(), Some("masu"));
-    assert!(findings[0].evidence.iter().any(|line| line.contains("huge pages")), "{findings:?}");
 }
 
 #[test]
@@ -74,72 +49,6 @@ fn a_setting_that_a_finding_named_has_a_name() {
     ] {
         assert_eq!(name_of(label), name);
     }
-}
-
-#[test]
-fn the_smaller_change_stands_first_if_it_gets_nearly_all() {
-    let both = proof(vec![
-        remedy("masu", 0.60, 0.58, 0.62),
-        remedy("glibc:huge_pages=1", 0.62, 0.60, 0.64),
-    ]);
-    let finding = with_trial(fine_so_far(), &both).remove(0);
-    assert!(finding.title.starts_with("Huge pages"), "{finding:?}");
-    assert_eq!(finding.remedies.len(), 2);
-    let less = proof(vec![
-        remedy("masu", 0.60, 0.58, 0.62),
-        remedy("glibc:huge_pages=1", 0.80, 0.78, 0.82),
-    ]);
-    let finding = with_trial(fine_so_far(), &less).remove(0);
-    assert!(finding.title.starts_with("Another malloc"), "{finding:?}");
-}
-
-#[test]
-fn what_counts_leave_open_runs_answer() {
-    let open = || {
-        let finding = Finding::new(Id::MemoryOpen, Confidence::Low, "Whether waiting")
-            .seeing("217,000 waits");
-        vec![finding.remedied([Remedy::allocator("few locks", "masu", "another malloc")])]
-    };
-    let gain = with_trial(open(), &proof(vec![remedy("masu", 0.5, 0.48, 0.52)]));
-    assert_eq!(gain.iter().map(|one| one.id).collect::<Vec<_>>(), [Id::GainShown]);
-    assert!(gain[0].evidence.iter().any(|line| line == "217,000 waits"), "{gain:?}");
-    let fine = with_trial(open(), &proof(vec![remedy("masu", 1.0, 0.98, 1.02)]));
-    assert_eq!((fine[0].id, fine[0].remedies.len()), (Id::MemoryIsFine, 0), "{fine:?}");
-    let untried = with_trial(open(), &proof(Vec::new()));
-    assert_eq!((untried[0].id, untried[0].remedies.len()), (Id::MemoryOpen, 1), "{untried:?}");
-}
-
-#[test]
-fn a_small_gain_that_was_shown_is_not_called_fine_while_it_may_be_larger() {
-    let small =
-        |low, high| with_trial(fine_so_far(), &proof(vec![remedy("masu", 0.955, low, high)]));
-    let shown = &small(0.93, 0.98)[0];
-    assert_eq!((shown.id, shown.confidence), (Id::GainShown, Confidence::Medium));
-    let surely_small = with_trial(fine_so_far(), &proof(vec![remedy("masu", 0.96, 0.953, 0.967)]));
-    assert_eq!((surely_small[0].id, surely_small.len()), (Id::MemoryIsFine, 1));
-}
-
-#[test]
-fn a_malloc_as_it_comes_is_a_smaller_change_than_one_with_a_setting() {
-    let both = [remedy(HUGE_MASU, 0.80, 0.78, 0.82), remedy("masu", 0.81, 0.79, 0.83)];
-    let finding = with_trial(fine_so_far(), &proof(both.to_vec())).remove(0);
-    assert_eq!(finding.remedies[0].variant.as_deref(), Some("masu"));
-    assert_eq!(finding.remedies.len(), 2);
-}
-
-#[test]
-fn fine_is_certain_only_where_no_gain_could_hide() {
-    let sure = with_trial(fine_so_far(), &proof(vec![remedy("masu", 1.0, 0.98, 1.02)]));
-    assert_eq!((sure[0].id, sure[0].confidence), (Id::MemoryIsFine, Confidence::High));
-    assert!(sure[0].title.ends_with("would have shown a gain of 8 %"), "{sure:?}");
-    let unsure = with_trial(fine_so_far(), &proof(vec![remedy("masu", 0.97, 0.88, 1.1)]));
-    assert_eq!((unsure[0].id, unsure[0].confidence), (Id::MemoryIsFine, Confidence::Medium));
-    assert!(unsure[0].evidence.iter().any(|line| line.contains("12 %")), "{unsure:?}");
-    // If a candidate leans to a gain, memory is not called fine.
-    let leans = with_trial(fine_so_far(), &proof(vec![remedy("jemalloc", 0.96, 0.91, 1.01)]));
-    assert_eq!((leans[0].id, leans[0].remedies.len()), (Id::MemoryOpen, 1), "{leans:?}");
-    let nothing = with_trial(fine_so_far(), &proof(Vec::new()));
-    assert_eq!(nothing[0].confidence, Confidence::Low);
 }
 
 #[test]
@@ -201,72 +110,6 @@ fn where_something_was_not_tried_memory_is_not_called_fine() {
 }
 
 #[test]
-fn runs_that_show_nothing_give_no_number() {
-    let proof = proof(vec![Proved { wall: None, ..remedy("masu", 1.0, 0.98, 1.02) }]);
-    let open = with_trial(fine_so_far(), &proof).remove(0);
-    assert_eq!((open.id, open.confidence), (Id::MemoryOpen, Confidence::Low));
-    assert!(open.evidence.iter().all(|line| !line.contains("100 %")), "{open:?}");
-}
-
-#[test]
-fn where_a_large_gain_could_hide_nothing_is_called_fine() {
-    let left = with_trial(fine_so_far(), &proof(vec![remedy("masu", 0.97, 0.8, 1.1)])).remove(0);
-    assert_eq!((left.id, left.confidence), (Id::MemoryOpen, Confidence::Low));
-    assert!(left.title.starts_with("Whether another malloc"), "{left:?}");
-    assert!(left.remedies.is_empty() && left.evidence.iter().any(|line| line.contains("20 %")));
-    // A candidate whose gain may as well be noise is not named.
-    let noise = proof(vec![remedy("masu", 0.79, 0.36, 1.7)]);
-    assert!(with_trial(fine_so_far(), &noise)[0].remedies.is_empty());
-    // Likely candidates are named, the likeliest first.
-    let some = proof(vec![
-        remedy("masu", 0.89, 0.75, 1.1),
-        remedy("glibc:huge_pages=1", 0.85, 0.7, 1.05),
-        remedy("glibc:top_pad=64M,trim_threshold=64M", 1.0, 0.8, 1.2),
-    ]);
-    let likely = with_trial(fine_so_far(), &some).remove(0);
-    assert!(likely.title.starts_with("Huge pages may take 15 % off"), "{likely:?}");
-    let named: Vec<_> = likely.remedies.iter().map(|one| one.variant.as_deref()).collect();
-    assert_eq!(named, [Some("glibc:huge_pages=1"), Some("masu")]);
-}
-
-#[test]
-fn a_candidate_that_no_finding_names_and_that_may_gain_is_left_open() {
-    let huge_pages = remedy("glibc:huge_pages=1", 0.84, 0.62, 1.13);
-    let touched = || {
-        let finding = Finding::new(Id::FirstTouch, Confidence::High, "Touching").sharing(0.16);
-        vec![finding.remedied(vec![remedy_of(&huge_pages)])]
-    };
-    let both = |other| proof(vec![remedy("glibc:huge_pages=1", 0.84, 0.62, 1.13), other]);
-    let findings = with_trial(touched(), &both(remedy("masu", 0.76, 0.44, 1.33)));
-    let said: Vec<_> = findings.iter().map(|one| (one.id, one.confidence)).collect();
-    let expected = [(Id::FirstTouch, Confidence::Medium), (Id::MemoryOpen, Confidence::Low)];
-    assert_eq!(said, expected);
-    assert!(findings[1].evidence[0].contains("another malloc (masu)"), "{findings:?}");
-    // Not one that was shown to gain nothing, nor beside a gain.
-    for other in [remedy("masu", 0.98, 0.95, 1.01), remedy("masu", 0.76, 0.71, 0.81)] {
-        let findings = with_trial(touched(), &both(other));
-        assert!(findings.iter().all(|one| one.id != Id::MemoryOpen), "{findings:?}");
-    }
-}
-
-#[test]
-fn cpu_bound_is_no_surer_than_memory_is_fine() {
-    let computes = || Finding::new(Id::CpuBound, Confidence::High, "It computes").seeing("in f");
-    let both = || [fine_so_far(), vec![computes()]].concat();
-    let confidence = |low, high| {
-        let findings = with_trial(both(), &proof(vec![remedy("masu", 1.0, low, high)]));
-        findings.iter().find(|one| one.id == Id::CpuBound).unwrap().confidence
-    };
-    assert_eq!(confidence(0.98, 1.02), Confidence::High);
-    assert_eq!(confidence(0.88, 1.02), Confidence::Medium);
-    assert_eq!(confidence(0.70, 1.02), Confidence::Low);
-    // Beside a gain, the finding that the program computes would deny the gain.
-    let gain = with_trial(both(), &proof(vec![remedy("masu", 0.81, 0.77, 0.86)]));
-    assert_eq!(gain.iter().map(|one| one.id).collect::<Vec<_>>(), [Id::GainShown]);
-    assert_eq!(gain[0].evidence.last().map(String::as_str), Some("in f"));
-}
-
-#[test]
 fn only_a_program_of_one_thread_that_nobody_else_sees_takes_turns_with_itself() {
     let facts = |outward, threads_started| Facts {
         calls: Some(CallFacts { outward, threads_started, ..CallFacts::default() }),
@@ -285,19 +128,6 @@ fn only_a_program_of_one_thread_that_nobody_else_sees_takes_turns_with_itself() 
     for other in [facts(Some(1), 0), facts(None, 0), facts(Some(0), 1), Facts::default()] {
         assert!(!may_take_turns(&other, 4, 1 << 30), "{:?}", other.calls);
     }
-}
-
-#[test]
-fn a_refuted_remedy_goes_down_and_says_so() {
-    let touch = Finding::new(Id::FirstTouch, Confidence::Medium, "Touching").remedied([
-        Remedy::code(1, "touch less", "a change of the program"),
-        Remedy::setting("huge pages", "glibc:huge_pages=1".to_owned(), "memory"),
-    ]);
-    let refuted = proof(vec![remedy("glibc:huge_pages=1", 1.0, 0.98, 1.02)]);
-    let findings = with_trial(vec![touch], &refuted);
-    assert_eq!((findings[0].id, findings[0].confidence), (Id::FirstTouch, Confidence::Low));
-    assert_eq!(findings[0].remedies.len(), 1, "{findings:?}");
-    assert!(findings[0].evidence.last().is_some_and(|line| line.contains("tried")));
 }
 
 #[test]
@@ -334,99 +164,6 @@ fn without_time_for_all_that_is_named_another_malloc_comes_first() {
     let kept = of(&[PADDING, "masu", "glibc:top_pad=64M,trim_threshold=256M"]);
     let named: Vec<&Variant> = kept.iter().collect();
     assert_eq!(names_of(&named), "keeping free memory, another malloc", "each name once");
-}
-
-#[test]
-fn memory_that_is_held_stands_beside_a_gain_and_says_where_there_is_none() {
-    let held = || vec![Finding::new(Id::Retention, Confidence::Medium, "Held").sharing(0.6)];
-    let gain = with_trial(held(), &proof(vec![remedy("masu", 0.75, 0.7, 0.8)]));
-    let ids: Vec<Id> = gain.iter().map(|one| one.id).collect();
-    assert_eq!(ids, [Id::Retention, Id::GainShown]);
-    let none = with_trial(held(), &proof(vec![remedy("masu", 1.0, 0.98, 1.02)]));
-    assert_eq!(none.len(), 1, "{none:?}");
-    assert!(none[0].evidence.iter().any(|line| line.contains("no difference")), "{none:?}");
-}
-
-fn many() -> Vec<Finding> {
-    let many = Finding::new(Id::ManyAllocations, Confidence::High, "Asking").sharing(0.2);
-    vec![many.remedied([
-        Remedy::code(1, "allocate less", "a change of the program"),
-        Remedy::allocator("a shorter way", "masu", "another malloc"),
-    ])]
-}
-
-#[test]
-fn a_cause_whose_remedy_gains_stands_for_the_gain() {
-    let findings = with_trial(many(), &proof(vec![remedy("masu", 0.81, 0.77, 0.86)]));
-    assert_eq!(findings.len(), 1, "{findings:?}");
-    assert_eq!((findings[0].id, findings[0].confidence), (Id::ManyAllocations, Confidence::High));
-    assert!(findings[0].evidence.iter().any(|line| line.contains("×0.810")), "{findings:?}");
-}
-
-#[test]
-fn a_cause_whose_remedy_gains_nothing_is_hardly_one() {
-    let findings = with_trial(many(), &proof(vec![remedy("masu", 1.0, 0.98, 1.02)]));
-    assert_eq!((findings[0].id, findings[0].confidence), (Id::ManyAllocations, Confidence::Low));
-    assert!(findings[0].remedies.iter().all(|remedy| remedy.variant.is_none()), "{findings:?}");
-    // The findings that the runs leave open stay open.
-    let findings = with_trial(many(), &proof(vec![remedy("masu", 0.95, 0.8, 1.1)]));
-    assert_eq!(findings[0].confidence, Confidence::Medium);
-    assert_eq!(findings[0].remedies.len(), 2);
-    // Runs that lean to no gain leave the finding open only if they say hardly anything.
-    let findings = with_trial(many(), &proof(vec![remedy("masu", 0.99, 0.9, 1.1)]));
-    assert_eq!((findings[0].confidence, findings[0].remedies.len()), (Confidence::Low, 1));
-    let findings = with_trial(many(), &proof(vec![remedy("masu", 0.99, 0.6, 1.6)]));
-    assert_eq!((findings[0].confidence, findings[0].remedies.len()), (Confidence::Medium, 2));
-}
-
-#[test]
-fn a_storm_that_its_remedy_hardly_ends_is_less_sure_and_says_so() {
-    let keep = "glibc:top_pad=64M,trim_threshold=64M";
-    let storm = || {
-        let storm = Finding::new(Id::HeapCallStorm, Confidence::High, "A storm").sharing(0.65);
-        vec![storm.remedied([Remedy::setting("keep it", keep.to_owned(), "memory")])]
-    };
-    let little = with_trial(storm(), &proof(vec![remedy(keep, 0.95, 0.92, 0.98)]));
-    assert_eq!(little[0].confidence, Confidence::Medium);
-    assert!(little[0].evidence.iter().any(|line| line.contains("malloc_trim")), "{little:?}");
-    let most = with_trial(storm(), &proof(vec![remedy(keep, 0.40, 0.38, 0.42)]));
-    assert_eq!(most[0].confidence, Confidence::High);
-}
-
-#[test]
-fn a_storm_stands_for_all_that_keeping_free_memory_gains() {
-    let keep = "glibc:top_pad=64M,trim_threshold=64M";
-    let storm = Finding::new(Id::HeapCallStorm, Confidence::Medium, "A storm").sharing(0.05);
-    let storm = storm.remedied([Remedy::setting("keep it", keep.to_owned(), "memory")]);
-    let findings = with_trial(vec![storm], &proof(vec![remedy(keep, 0.88, 0.87, 0.89)]));
-    assert_eq!(findings.len(), 1, "{findings:?}");
-    assert_eq!((findings[0].id, findings[0].confidence), (Id::HeapCallStorm, Confidence::High));
-    assert!(findings[0].share.is_some_and(|share| (share - 0.12).abs() < 1e-9), "{findings:?}");
-}
-
-#[test]
-fn what_gains_more_than_a_cause_names_is_named_beside_it() {
-    let both = proof(vec![
-        remedy("masu", 0.95, 0.92, 0.98),
-        remedy("glibc:huge_pages=1", 0.70, 0.67, 0.74),
-    ]);
-    let ids: Vec<Id> = with_trial(many(), &both).iter().map(|finding| finding.id).collect();
-    assert_eq!(ids, [Id::ManyAllocations, Id::GainShown]);
-}
-
-#[test]
-fn a_finding_that_explains_little_of_a_gain_does_not_hide_it() {
-    let little = || vec![many().remove(0).sharing(0.06)];
-    let gain = proof(vec![remedy("masu", 0.30, 0.28, 0.32)]);
-    let mut findings = with_trial(little(), &gain);
-    findings.sort_by_key(Finding::order);
-    let ids: Vec<Id> = findings.iter().map(|finding| finding.id).collect();
-    assert_eq!(ids, [Id::GainShown, Id::ManyAllocations]);
-    // Other runs showed the findings that a busy machine made doubtful.
-    let doubtful = vec![Finding { confidence: Confidence::Low, ..many().remove(0) }];
-    let small = proof(vec![remedy("masu", 0.81, 0.77, 0.86)]);
-    let findings = with_trial(doubtful, &small);
-    assert_eq!((findings.len(), findings[0].confidence), (1, Confidence::Medium), "{findings:?}");
 }
 
 #[test]
@@ -526,13 +263,19 @@ fn a_busy_machine_has_more_time() {
 
 #[test]
 fn the_line_to_compare_by_hand_can_be_pasted_where_it_is_short() {
-    let line = |words: &[&str]| {
-        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-        line(&words, &[])
-    };
-    assert_eq!(line(&["sort", "-k2", "a.txt"]), "`masu compare -a system -- sort -k2 a.txt`");
-    for words in [["sh", "-c", "a | b"], ["sort", "-k2", &"a".repeat(90)]] {
-        assert!(line(&words).ends_with(" …`"), "{words:?}");
+    let long = "a".repeat(90);
+    for (words, program) in [
+        (&["sort", "-k2", "a.txt"][..], "sort -k2 a.txt"),
+        (&["sh", "-c", "a | b", ""], "sh -c 'a | b' ''"),
+        (&["sort", &long], "sort …"),
+        (&["cat", "\u{fffd}"], "cat …"),
+        (&[], "PROGRAM"),
+    ] {
+        let command = words.iter().map(|word| (*word).to_owned()).collect();
+        let mut diagnosis = Diagnosis::of(command, Facts::default(), Vec::new(), Vec::new());
+        assert_eq!(line(&diagnosis, &[]), format!("`masu compare -a system -- {program}`"));
+        diagnosis.variant = "masu".to_owned();
+        assert!(line(&diagnosis, &[]).starts_with("`masu compare -a masu -- "));
     }
 }
 
@@ -592,4 +335,71 @@ fn what_cannot_help_takes_no_time() {
     assert!(!tried(&facts(10, 1 << 20)).contains(&HUGE_PAGES.to_owned()));
     assert!(tried(&facts(10, 1 << 20)).contains(&"masu".to_owned()));
     assert_eq!(tried(&Facts::default()).len(), CANDIDATES.len(), "without counts nothing is known");
+}
+
+/// The findings that a case of `conclusions.txt` begins with: `many high 0.2`.
+fn findings_of(case: &str) -> Vec<Finding> {
+    let words: Vec<&str> = case.split(' ').collect();
+    let confidence = |word: &&&str| Confidence::ALL.into_iter().find(|it| it.name() == **word);
+    let confidence = words.get(1).as_ref().and_then(confidence).unwrap_or(Confidence::Low);
+    let another = Remedy::allocator("", "masu", "");
+    let setting = |variant: &str| vec![Remedy::setting("", variant.to_owned(), "")];
+    let (id, remedies) = match words[0] {
+        "fine" => return fine_so_far(),
+        "computes" => {
+            let computes = Finding::new(Id::CpuBound, Confidence::High, "It computes");
+            return [fine_so_far(), vec![computes.seeing("in f")]].concat();
+        }
+        "open" => (Id::MemoryOpen, vec![another]),
+        "many" => (Id::ManyAllocations, vec![Remedy::code(1, "", ""), another]),
+        "storm" => (Id::HeapCallStorm, setting(PADDING)),
+        "touch" => (Id::FirstTouch, setting(HUGE_PAGES)),
+        _ => (Id::Retention, Vec::new()),
+    };
+    let mut finding = Finding::new(id, confidence, "").seeing("217,000 waits").remedied(remedies);
+    finding.share = words.get(2).map(|share| share.parse().unwrap());
+    vec![finding]
+}
+
+/// The runs of a case: `masu 0.81 0.77 0.86`, or the variant alone where its runs show nothing.
+fn run_of(case: &str) -> Proved {
+    let (label, numbers) = case.split_once(' ').unwrap_or((case, ""));
+    let numbers: Vec<f64> = numbers.split(' ').filter_map(|one| one.parse().ok()).collect();
+    match numbers[..] {
+        [estimate, low, high] => remedy(label, estimate, low, high),
+        _ => Proved { wall: None, ..remedy(label, 1.0, 0.98, 1.02) },
+    }
+}
+
+/// A finding in a line: identity, confidence, share, variants and the start of its title.
+fn line_of(finding: &Finding) -> String {
+    let variants = finding.remedies.iter().filter_map(|one| one.variant.as_deref());
+    let variants: Vec<&str> = variants.collect();
+    let share = finding.share.map(percent).unwrap_or_default();
+    let title = finding.title.split(' ').take(6).collect::<Vec<_>>().join(" ");
+    let (id, confidence) = (finding.id.name(), finding.confidence.name());
+    format!("{id} {confidence} {share} [{}] {title}", variants.join(" ")).trim_end().to_owned()
+}
+
+#[test]
+fn the_runs_decide_what_is_said() {
+    let cases = include_str!("tests/conclusions.txt").lines().skip(3).collect::<Vec<_>>();
+    let is_case = |line: &&str| !line.starts_with(['#', ' ']) && !line.is_empty();
+    assert!(cases.iter().filter(|line| is_case(line)).count() > 30);
+    let mut rest = &cases[..];
+    while let Some(at) = rest.iter().position(is_case) {
+        let (kind, runs) = rest[at].split_once(':').unwrap();
+        let runs = runs.trim().split("; ").filter(|run| !run.is_empty()).map(run_of).collect();
+        let mut findings = with_trial(findings_of(kind), &proof(runs));
+        findings.sort_by_key(Finding::order);
+        let below: Vec<&str> =
+            rest[at + 1..].iter().map_while(|line| line.strip_prefix("  ")).collect();
+        let (said, expected): (Vec<&str>, Vec<&str>) =
+            below.iter().partition(|line| line.starts_with("says "));
+        assert_eq!(findings.iter().map(line_of).collect::<Vec<_>>(), expected, "{}", rest[at]);
+        let first = format!("{} {}", findings[0].title, findings[0].evidence.join(" "));
+        let has_said = said.iter().all(|words| first.contains(&words["says ".len()..]));
+        assert!(has_said && !first.contains("100 %"), "{}: {first}", rest[at]);
+        rest = &rest[at + 1..];
+    }
 }

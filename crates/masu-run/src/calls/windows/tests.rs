@@ -170,37 +170,32 @@ fn estimates(acts: &[Act], times: usize, prices: [f64; 3]) -> (f64, f64, f64) {
 /// Usual prices of a stop: 3 µs of CPU time, assumed correctly, and 20 µs until the tracer answers.
 const USUAL: [f64; 3] = [3e-6, 3e-6, 20e-6];
 
-fn assert_near(what: &str, (least, mean, most): (f64, f64, f64), near: f64) {
-    let is_near = |estimate: f64| (1.0 / near..near).contains(&estimate);
-    let all = [least, mean, most];
-    assert!(all.iter().all(|estimate| is_near(*estimate)), "{what}: {all:?}");
-}
-
 #[test]
-fn a_thread_of_even_calls_is_estimated_well() {
-    for each_s in [3e-7, 1e-5, 1e-3] {
-        let number = (1.0 / each_s) as u64;
-        let acts = [Act::Calls { number, each_s, are_transfers: false }];
-        assert_near(&format!("{each_s}"), estimates(&acts, 1, USUAL), 1.2);
+fn a_thread_is_estimated_by_what_it_did() {
+    let calls = |number, each_s| Act::Calls { number, each_s, are_transfers: false };
+    let reads = Act::Calls { number: 500_000, each_s: 3e-7, are_transfers: true };
+    let many = calls(1_000_000, 1e-6);
+    let if_stops_cost = |thought_s| [3e-6, thought_s, 20e-6];
+    for (what, acts, times, prices, near) in [
+        ("even, cheap", vec![calls(3_333_333, 3e-7)], 1, USUAL, 1.2),
+        ("even", vec![calls(100_000, 1e-5)], 1, USUAL, 1.2),
+        ("even, costly", vec![calls(1_000, 1e-3)], 1, USUAL, 1.2),
+        ("reads", vec![reads], 1, if_stops_cost(1e-6), 1.02),
+        ("reads", vec![reads], 1, if_stops_cost(3e-6), 1.02),
+        ("reads", vec![reads], 1, if_stops_cost(9e-6), 1.02),
+        // The thread sleeps where windows begin.
+        ("bursts", vec![CHEAP, Act::Sleep(1e-3)], 300, USUAL, 1.5),
+        // The thread hardly works at all, and is caught once in a while.
+        ("rare bursts", vec![CHEAP, Act::Sleep(0.1)], 300, USUAL, 1.6),
+        ("many calls first", vec![many, Act::Work(2.0)], 1, USUAL, 1.3),
+        ("many calls last", vec![Act::Work(2.0), many], 1, USUAL, 1.3),
+        // By the assumed cost alone, nothing of a window would be the thread's own.
+        ("stops that cost less", vec![calls(100_000, 1e-5)], 1, if_stops_cost(9e-6), 8.0),
+    ] {
+        let (least, mean, most) = estimates(&acts, times, prices);
+        let is_near = |estimate: f64| (1.0 / near..near).contains(&estimate);
+        assert!([least, mean, most].into_iter().all(is_near), "{what}: {least}, {mean}, {most}");
     }
-}
-
-#[test]
-fn reads_and_writes_are_nearly_exact_whatever_stops_cost() {
-    for thought_s in [1e-6, 3e-6, 9e-6] {
-        let acts = [Act::Calls { number: 500_000, each_s: 3e-7, are_transfers: true }];
-        let seen = estimates(&acts, 1, [3e-6, thought_s, 20e-6]);
-        assert_near(&format!("{thought_s}"), seen, 1.02);
-    }
-}
-
-#[test]
-fn a_thread_that_sleeps_where_windows_begin_is_estimated_by_what_it_did() {
-    let acts = [CHEAP, Act::Sleep(1e-3)];
-    assert_near("bursts", estimates(&acts, 300, USUAL), 1.5);
-    // The thread hardly works at all, and is caught once in a while.
-    let acts = [CHEAP, Act::Sleep(0.1)];
-    assert_near("rare bursts", estimates(&acts, 300, USUAL), 1.6);
 }
 
 #[test]
@@ -208,13 +203,6 @@ fn a_busy_machine_changes_nothing() {
     let quiet = estimates(&[CHEAP, Act::Sleep(1e-3)], 300, USUAL);
     let busy = estimates(&[CHEAP, Act::Sleep(1e-3)], 300, [3e-6, 3e-6, 1e-3]);
     assert!((quiet.1 / busy.1 - 1.0).abs() < 0.3, "{quiet:?}, {busy:?}");
-}
-
-#[test]
-fn a_phase_of_many_calls_is_not_taken_for_the_whole_nor_one_of_few() {
-    let many = Act::Calls { number: 1_000_000, each_s: 1e-6, are_transfers: false };
-    assert_near("first", estimates(&[many, Act::Work(2.0)], 1, USUAL), 1.3);
-    assert_near("last", estimates(&[Act::Work(2.0), many], 1, USUAL), 1.3);
 }
 
 #[test]
@@ -229,13 +217,6 @@ fn what_is_done_after_the_last_window_counts() {
     thread.opens_s = f64::INFINITY;
     let seen = thread.run(&[Act::Calls { number: 500_000, each_s: 1e-5, are_transfers: false }], 1);
     assert!((0.8..1.2).contains(&seen), "{seen}");
-}
-
-#[test]
-fn stops_cost_no_more_than_was_seen() {
-    // The assumed cost is three times the real one: by that alone, nothing of a window would be the thread's own.
-    let acts = [Act::Calls { number: 100_000, each_s: 1e-5, are_transfers: false }];
-    assert_near("too much", estimates(&acts, 1, [3e-6, 9e-6, 20e-6]), 8.0);
 }
 
 #[test]
