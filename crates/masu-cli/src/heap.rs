@@ -119,7 +119,7 @@ fn shape_of(view: &View) -> Result<Shape> {
         (None, None) => Ok(Shape::Text),
         (None, Some(path)) => Shape::of_file(path).with_context(|| {
             format!(
-                "{}: the name says no format; end it in .txt, .folded, .svg or .pb.gz, \
+                "{}: the name says no format; end it in .txt, .folded, .svg, .json or .pb.gz, \
                  or give --format",
                 path.display()
             )

@@ -9,6 +9,7 @@ mod message;
 pub mod names;
 mod request;
 mod shape;
+mod speedscope;
 mod table;
 
 use std::collections::BTreeMap;
@@ -133,6 +134,10 @@ impl Profile {
 
     pub(crate) fn text(&self, what: What, title: &str) -> String {
         table::text(self, what, title)
+    }
+
+    pub(crate) fn speedscope(&self, what: What, title: &str) -> String {
+        speedscope::json(self, what, title)
     }
 
     /// The profile for pprof, with names.

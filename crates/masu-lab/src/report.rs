@@ -132,6 +132,7 @@ pub fn heap(profile: &Profile, shape: Shape, what: What, title: &str) -> Vec<u8>
         Shape::Text => profile.text(what, title).into_bytes(),
         Shape::Folded => profile.folded(what).into_bytes(),
         Shape::Flame => plot::heap(profile, what, title).into_bytes(),
+        Shape::Speedscope => profile.speedscope(what, title).into_bytes(),
         Shape::Pprof => profile.message(),
     }
 }

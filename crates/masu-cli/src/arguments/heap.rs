@@ -75,7 +75,7 @@ pub(crate) struct View {
     /// Count blocks instead of bytes
     #[arg(long)]
     pub(crate) blocks: bool,
-    /// text, folded, svg or pprof [default: what the name of --output ends in, else text]
+    /// text, folded, svg, speedscope or pprof [default: what the name of --output ends in, else text]
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<Shape>,
     /// Write to this file, replacing it, instead of standard output

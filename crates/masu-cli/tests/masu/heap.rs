@@ -228,8 +228,13 @@ fn a_program_is_run_and_what_it_never_freed_is_said() {
     assert_eq!(output.status.code(), Some(3));
     let drawing = fs::read_to_string(picture).unwrap();
     assert!(drawing.contains("<svg") && drawing.contains("keep"), "{drawing}");
+    let scope = folder.path().join("leak.json");
+    let output = masu(&["heap", "-o"]).arg(&scope).arg("--").arg(&program).output().unwrap();
+    assert_eq!(output.status.code(), Some(3));
+    let scope = fs::read_to_string(scope).unwrap();
+    assert!(scope.contains("speedscope.app") && scope.contains("keep"), "{scope}");
     // An output that could not be written at the end is refused before the program runs.
-    for name in ["leak.json", "no-such-folder/leak.svg"] {
+    for name in ["leak.pdf", "no-such-folder/leak.svg"] {
         let ran = folder.path().join("ran");
         let mut refused = masu(&["heap", "-o"]);
         refused.arg(folder.path().join(name)).args(["--", "touch"]).arg(&ran);

@@ -13,6 +13,8 @@ named! {
         Folded = "folded",
         /// A flame graph: one SVG file that needs no other file.
         Flame = "svg",
+        /// The JSON of speedscope.app: a sampled profile whose weights are the counted values.
+        Speedscope = "speedscope",
         /// pprof's `profile.proto` with names in it, compressed by gzip.
         Pprof = "pprof",
     }
@@ -29,6 +31,7 @@ impl Shape {
             "txt" => Some(Shape::Text),
             "folded" => Some(Shape::Folded),
             "svg" => Some(Shape::Flame),
+            "json" => Some(Shape::Speedscope),
             "pb" | "pprof" => Some(Shape::Pprof),
             _ => None,
         }
