@@ -37,7 +37,8 @@ fn program_of(folder: &Path, name: &str) -> Vec<u8> {
     for compiler in ["CC", "CXX", "HOST_CC", "TARGET_CC"] {
         cargo.env(compiler, "false");
     }
-    for flags in ["RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS", "CARGO_BUILD_TARGET"] {
+    for flags in ["RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS", "CARGO_BUILD_TARGET", "CARGO_INCREMENTAL"]
+    {
         cargo.env_remove(flags);
     }
     let built = cargo.output().expect("cargo starts");
