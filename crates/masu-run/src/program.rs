@@ -66,7 +66,8 @@ impl Program {
         let binary = interpreter(&path, 0).map_err(&wrong)?;
         let image = elf::Image::read(&binary).map_err(&wrong)?;
         image.loader_here().map_err(&wrong)?;
-        let mut refusal = privileges(&path).or_else(|| image.refusal());
+        // The kernel heeds the rights of the interpreter, not those of a script.
+        let mut refusal = privileges(&binary).or_else(|| image.refusal());
         if binary != path {
             refusal = refusal.map(|reason| format!("{} runs it, and {reason}", binary.display()));
         }

@@ -148,4 +148,14 @@ fn more_rights_than_ours_are_a_reason_to_refuse() {
     let found = Program::find(OsStr::new(&someone)).unwrap();
     assert!(found.refusal.as_ref().unwrap().contains("setuid"), "{found:?}");
     assert!(matches!(found.preloadable(), Err(Error::NoPreload { .. })));
+    // The kernel gives a script the rights of its interpreter, and never those of its own file.
+    for (interpreter, is_refused) in [(&*someone, true), ("/bin/sh", false)] {
+        let script = folder.file("script", format!("#!{interpreter}\n").as_bytes(), 0o755);
+        if kernel::effective_ids().0 == 0 {
+            std::os::unix::fs::chown(&script, Some(12345), None).unwrap();
+            fs::set_permissions(&script, fs::Permissions::from_mode(0o4755)).unwrap();
+        }
+        let found = Program::find(OsStr::new(&script)).unwrap();
+        assert_eq!(found.refusal.is_some(), is_refused, "{found:?}");
+    }
 }
