@@ -13,6 +13,8 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use hyper::body::Bytes;
+
 use crate::Measure;
 use crate::load::{self, Client, Failures, LoadPlan, Pace, Target};
 use masu_run::execute::{self, Alone, Ending, Offsets};
@@ -78,7 +80,7 @@ pub enum Load {
         /// The URLs that are requested in turn.
         urls: Vec<String>,
         /// The body that is posted to the URLs; none for `GET` requests.
-        body: Option<Vec<u8>>,
+        body: Option<Bytes>,
         connections: usize,
         pace: Pace,
         /// A second half of each burst at this rate, for the latencies; throughput is that of the
@@ -298,8 +300,7 @@ impl<'a> Servers<'a> {
             ended = self.guard.killed(number).or_else(|| running.ended());
             ended.is_some() || stop.requested()
         };
-        let within = self.plan.ready_within;
-        let ready = ready::wait(&self.plan.ready, &running.place, row, within, &mut sooner);
+        let ready = ready::wait(self.plan, &running.place, row, &mut sooner);
         // Another program may answer at the server's port.
         sooner();
         if stop.requested() {
@@ -326,13 +327,7 @@ impl<'a> Servers<'a> {
         let Load::Http { urls, body, connections, pace, timeout, .. } = &self.plan.load else {
             return Ok(None);
         };
-        let target = |url: &String| {
-            let target = Target::new(&place.text(url, row))?;
-            Ok(match body {
-                Some(body) => target.with_body(body.clone()),
-                None => target,
-            })
-        };
+        let target = |url: &String| Ok(Target::new(&place.text(url, row))?.with_body(body.clone()));
         let targets = urls.iter().map(target).collect::<Result<Vec<Target>, Error>>()?;
         let plan = LoadPlan { targets, connections: *connections, pace: *pace, timeout: *timeout };
         Ok(Some(Client::new(plan)?))

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use masu_lab::load::DEFAULT_TIMEOUT;
 use masu_lab::results::Rounds;
-use masu_lab::server::{Load, Ready, ServerPlan};
+use masu_lab::server::{Load, Ready, ServerPlan, ServerRequest};
 use masu_lab::{
     Catalogue, CompareOptions, Comparison, Ending, Error, Event, Hooks, Input, Limits, Measure,
     Pace, Places, Plan, Run, Stop, Variant, Workload, compare,
@@ -20,7 +20,7 @@ use masu_lab::{
 
 /// A server that allocates a little for each request. Variables give it its port and
 /// its misbehavior: `exit` when it starts, or at its 300th request, under a preload, `die`, or
-/// `grow` by a megabyte a request.
+/// `grow` by a megabyte a request; or answer `post` alone.
 #[test]
 #[ignore = "it is the server of the other tests, not a test"]
 fn the_server() {
@@ -44,8 +44,14 @@ fn the_server() {
         std::thread::spawn(move || {
             let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
             let mut kept = Vec::new();
+            let mut is_post = false;
             while let Some(Ok(line)) = lines.next() {
+                is_post |= line.starts_with("POST ");
                 if !line.is_empty() {
+                    continue;
+                }
+                if mode == "post" && !is_post {
+                    let _ = (&stream).write_all(b"HTTP/1.1 405 No\r\nContent-Length: 0\r\n\r\n");
                     continue;
                 }
                 let number = REQUESTS.fetch_add(1, Ordering::Relaxed);
@@ -312,6 +318,20 @@ fn a_question_that_cannot_be_asked_is_said_at_once() {
     let plan = ServerPlan { ready, ready_within: Duration::from_secs(600), ..plan() };
     assert_refused("", plan, &["`masu-no-such-command", "127"], 0);
     assert!(began.elapsed() < Duration::from_secs(300), "it waited all the same");
+}
+
+#[test]
+fn a_load_with_a_body_asks_with_it_whether_the_server_is_ready_whatever_a_command_may_take() {
+    let log = Log::new();
+    let workload = workload(&log, "MODE=post", "exec");
+    let load = vec!["http://127.0.0.1:{port}/".to_owned()];
+    let (body, burst) = (Some(b"x".to_vec()), Some(Duration::from_millis(100)));
+    let asked = ServerRequest { load, body, burst, ..ServerRequest::default() };
+    let mut plan = planned(&workload, &["system", "jemalloc"], asked.plan().unwrap(), 1);
+    // No server starts in that time; it is the limit of load commands.
+    plan.cases[0].limits.time = Some(Duration::from_millis(1));
+    compare(&plan, &CompareOptions::default(), &Stop::never(), &mut |_| {}).unwrap();
+    log.assert_gone(3);
 }
 
 #[test]

@@ -51,10 +51,9 @@ impl Target {
         })
     }
 
-    /// The same target with a body, which makes the request a `POST`.
-    pub(crate) fn with_body(mut self, body: Vec<u8>) -> Target {
-        self.body = Some(Bytes::from(body));
-        self
+    /// The same target with `body`, if there is one, which makes the request a `POST`.
+    pub(crate) fn with_body(self, body: Option<Bytes>) -> Target {
+        Target { body, ..self }
     }
 
     /// Checks that [`Target::new`] would understand `url`, without looking anything up.
@@ -144,7 +143,7 @@ mod tests {
 
     #[test]
     fn a_body_makes_it_a_post() {
-        let target = Target::new("http://127.0.0.1/").unwrap().with_body(b"x".to_vec());
+        let target = Target::new("http://127.0.0.1/").unwrap().with_body(Some("x".into()));
         assert_eq!(target.request().method(), Method::POST);
     }
 

@@ -231,8 +231,10 @@ fn plans_that_ask_for_nothing_are_refused() {
     let wrong = |connections, pace| {
         Client::new(plan("http://127.0.0.1:1/", connections, pace)).unwrap_err().to_string()
     };
-    assert!(wrong(0, Pace::Closed).contains("no connections"));
-    for rate in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+    for connections in [0, 1 << 40] {
+        assert!(wrong(connections, Pace::Closed).contains("ask for 1 to 50000"), "{connections}");
+    }
+    for rate in [0.0, -1.0, 1e9, f64::NAN, f64::INFINITY] {
         assert!(wrong(1, regular(rate)).contains("positive"), "{rate}");
     }
 }

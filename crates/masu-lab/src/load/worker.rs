@@ -59,6 +59,8 @@ async fn open(burst: &Burst, mut connection: Connection, index: usize) -> Connec
         let now = burst.began.elapsed();
         if now > last {
             burst.tally().never_sent(now.saturating_sub(due));
+            // There may be millions of these, and a worker that never waits cannot be ended.
+            tokio::task::yield_now().await;
             continue;
         }
         if now > burst.window + SLACK {
