@@ -349,24 +349,23 @@ impl Making<'_> {
         left_out: &mut Vec<LeftOut>,
     ) -> Result<Vec<Named>, Error> {
         let has_rows = !self.entry.parameters.is_empty();
-        let system = || Named {
-            spec: Spec { allocator: "system".to_owned(), ..Spec::default() },
-            optional: false,
-        };
         match &self.entry.variants {
             Choice::Named(named) => {
                 let mut named = named.clone();
                 if let [alone] = named.as_slice()
-                    && alone.spec.allocator != "system"
                     && !has_rows
                 {
                     let found = known.of(program.libc).catalogue.variants_for(program);
-                    let first = found.into_iter().next().map(|variant| bare(variant.label));
-                    named.splice(0..0, first.map(|spec| Named { spec, optional: false }));
+                    let system = found.into_iter().next().map(|variant| Spec::bare(variant.label));
+                    let others =
+                        system.filter(|it| ![it, &Spec::bare("system")].contains(&&alone.spec));
+                    named.splice(0..0, others.map(|spec| Named { spec, optional: false }));
                 }
                 Ok(named)
             }
-            Choice::Found if has_rows => Ok(vec![system()]),
+            Choice::Found if has_rows => {
+                Ok(vec![Named { spec: Spec::bare("system"), optional: false }])
+            }
             Choice::Found => {
                 program.preloadable()?;
                 let mallocs = known.of(program.libc);
@@ -374,7 +373,7 @@ impl Making<'_> {
                 left_out.extend(mallocs.absent.iter().cloned());
                 left_out.extend(unfit(&mallocs.catalogue, &variants, program));
                 let optional = |(index, variant): (usize, Variant)| Named {
-                    spec: bare(variant.label),
+                    spec: Spec::bare(variant.label),
                     optional: index > 0,
                 };
                 Ok(variants.into_iter().enumerate().map(optional).collect())
@@ -439,10 +438,6 @@ impl Making<'_> {
     }
 }
 
-fn bare(allocator: String) -> Spec {
-    Spec { allocator, ..Spec::default() }
-}
-
 /// The variant of `spec` for `program`; the error says why a malloc that should exist is missing.
 fn resolved(
     known: &mut KnownMallocs<'_>,
@@ -473,7 +468,7 @@ fn unfit(catalogue: &Catalogue, fit: &[Variant], program: &Program) -> Vec<LeftO
         let error = catalogue.resolve(&spec, program).err()?;
         Some(LeftOut { label: spec.allocator, reason: error.to_string() })
     };
-    others.filter_map(|one| reason(bare(one.name.clone()))).collect()
+    others.filter_map(|one| reason(Spec::bare(one.name.clone()))).collect()
 }
 
 #[cfg(test)]

@@ -177,11 +177,17 @@ pub fn quoted(word: &str) -> String {
             c => c.to_string(),
         };
         format!("$'{}'", word.chars().map(spelt).collect::<String>())
-    } else if !word.is_empty() && word.chars().all(is_plain) {
+    } else if !word.is_empty() && word.chars().all(is_plain) && !is_expanded(word) {
         word.to_owned()
     } else {
         format!("'{}'", word.replace('\'', "'\\''"))
     }
+}
+
+/// Whether shells other than POSIX's make several words of one with these braces: `{a,b}`, `{1..3}`.
+fn is_expanded(word: &str) -> bool {
+    let inside = word.split('{').skip(1).filter_map(|rest| Some(rest.split_once('}')?.0));
+    inside.into_iter().any(|text| text.contains(',') || text.contains(".."))
 }
 
 /// The most lines of a page for the terminal that a command may fill.
@@ -241,6 +247,9 @@ mod tests {
             ("a b", "'a b'"),
             ("", "''"),
             ("it's", "'it'\\''s'"),
+            ("{port},{n}/..", "{port},{n}/.."),
+            ("x{a,b}", "'x{a,b}'"),
+            ("{1..3}", "'{1..3}'"),
             ("a\nb\t'\\\u{1b}\u{9b}9", "$'a\\nb\\t\\'\\\\\\033\\302\\2339'"),
         ] {
             assert_eq!(quoted(word), text);

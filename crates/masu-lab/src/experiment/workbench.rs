@@ -356,7 +356,7 @@ impl<'a> Workbench<'a> {
 
 /// The program's own malloc.
 pub(super) fn system() -> Spec {
-    Spec { allocator: "system".to_owned(), ..Spec::default() }
+    Spec::bare("system")
 }
 
 pub(super) fn workload(words: &[&str], input: Option<&Path>) -> Result<Workload, Error> {
