@@ -15,7 +15,7 @@ use masu_run::{Error, Hooks, Input, Limits, Parameter, Scratch, Spec};
 mod file;
 mod time;
 
-pub use file::{DEFAULT_BUDGET, parse_measure};
+pub use file::{DEFAULT_BUDGET, MEMORY, parse_measure, parse_memory};
 pub use time::parse_duration;
 pub(crate) use time::written_budget;
 
