@@ -8,6 +8,7 @@
 //!
 //! Nothing remains afterwards: servers are asked to end, killed if they do not, and their folders removed.
 
+use std::cell::RefCell;
 use std::mem;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -112,7 +113,7 @@ impl ServerPlan {
         match &self.load {
             Load::Command(_) => Ok(()),
             Load::Http { urls, connections, pace, .. } => {
-                urls.iter().try_for_each(|url| Target::check(&url.replace("{port}", "1")))?;
+                urls.iter().try_for_each(|url| Target::check(url))?;
                 load::check_pace(&urls.join(" "), *connections, *pace)
             }
         }
@@ -141,6 +142,8 @@ pub(crate) struct Servers<'a> {
     /// The running servers, by the variant's index.
     warm: Vec<Option<Warm>>,
     books: Vec<Book>,
+    /// The ending of the server that did not get ready last.
+    unready: RefCell<Option<Ending>>,
     /// Answers a second of the reference at the end of its warm-up.
     reference_throughput: Option<f64>,
     /// Allocations a request of each combination of parameters that was counted.
@@ -190,6 +193,7 @@ impl<'a> Servers<'a> {
             shell: Program::find("sh".as_ref())?,
             warm: rows.iter().map(|_| None).collect(),
             books: rows.iter().map(|_| Book::default()).collect(),
+            unready: RefCell::default(),
             reference_throughput: None,
             counted: Vec::new(),
             offsets,
@@ -307,20 +311,19 @@ impl<'a> Servers<'a> {
             return Err(Error::Stopped);
         }
         let wrong = |reason| Error::Server { variant: row.variant.label.clone(), reason };
-        if let Some(ending) = ended {
-            let words = running.last_words(&ending);
-            return Err(wrong(format!("ended before it was ready: it {words}")));
-        }
-        match ready {
-            Ok(_) => Ok(running),
-            Err(NotReady { reason, is_impossible: true }) => {
-                Err(wrong(format!("was not ready {reason}")))
+        let (ending, why) = match (ended, ready) {
+            (Some(ending), _) => (ending, "ended before it was ready".to_owned()),
+            (None, Ok(_)) => return Ok(running),
+            (None, Err(NotReady { reason, is_impossible: true })) => {
+                return Err(wrong(format!("was not ready {reason}")));
             }
-            Err(NotReady { reason, .. }) => {
-                let words = running.last_words(&Ending::TimedOut);
-                Err(wrong(format!("was not ready {reason}: it {words}")))
+            (None, Err(NotReady { reason, .. })) => {
+                (Ending::TimedOut, format!("was not ready {reason}"))
             }
-        }
+        };
+        let words = running.last_words(&ending);
+        self.unready.replace(Some(ending));
+        Err(wrong(format!("{why}: it {words}")))
     }
 
     fn client(&self, row: &Row, place: &Place) -> Result<Option<Client>, Error> {
@@ -423,7 +426,13 @@ impl<'a> Servers<'a> {
 
     /// Makes a run with one server at a time: a start, a warm-up and a burst.
     fn alone(&mut self, index: usize, stop: &Stop) -> Result<Run, Error> {
-        self.warm[index] = Some(self.start(&self.rows[index], index, stop)?);
+        match (self.start(&self.rows[index], index, stop), self.unready.take()) {
+            (Err(Error::Server { reason, .. }), Some(ending)) => {
+                self.books[index].fate = Some((ending.clone(), reason));
+                return Ok(Run { ending, ..Run::default() });
+            }
+            (started, _) => self.warm[index] = Some(started?),
+        }
         let mut run = self.warm(index, &mut Vec::new(), stop)?;
         if run.ending == Ending::Exited(0) {
             run = self.timed(index, stop)?;

@@ -426,6 +426,23 @@ fn one_at_a_time_is_one_at_a_time_and_each_is_asked_to_end() {
 }
 
 #[test]
+fn a_server_that_does_not_start_again_is_named_and_its_bursts_stop_counting() {
+    let (log, starts) = (Log::new(), Log::new());
+    // Under a preload: the proof, the warm-up and one run.
+    let before = format!(
+        "[ -z \"$LD_PRELOAD\" ] || {{ echo >> '{0}'; [ $(wc -l < '{0}') -lt 4 ] || {{ echo full >&2; exit 9; }}; }}; \
+         exec",
+        starts.0.display()
+    );
+    let server = ServerPlan { one_at_a_time: true, ..plan() };
+    let comparison = made(&workload(&log, "", &before), server, 4).unwrap();
+    assert!(runs(&comparison, 0).iter().all(|run| run.ending == Ending::Exited(0)));
+    assert_eq!(runs(&comparison, 1)[3].ending, Ending::Exited(9));
+    assert!(is_said(&comparison, &["`jemalloc`", "returned 9", "full", "its bursts stop there"]));
+    log.assert_gone(2 + 5);
+}
+
+#[test]
 fn a_server_that_goes_into_the_background_is_followed_there() {
     let log = Log::new();
     let workload = workload(&log, "", "setsid -f");

@@ -56,14 +56,21 @@ impl Target {
         Target { body, ..self }
     }
 
-    /// Checks that [`Target::new`] would understand `url`, without looking anything up.
+    /// Checks that [`Target::new`] would understand `url` with a number for each placeholder, without looking anything
+    /// up.
     ///
     /// # Errors
     ///
     /// [`Error::Load`] with the reason.
     pub fn check(url: &str) -> Result<(), Error> {
+        let mut parts = url.split('{');
+        let mut filled = parts.next().unwrap_or_default().to_owned();
+        for part in parts {
+            filled.push('1');
+            filled += part.split_once('}').map_or(part, |(_, behind)| behind);
+        }
         let wrong = |reason: String| Error::Load { load: url.to_owned(), reason };
-        parse(url).map(drop).map_err(wrong)
+        parse(&filled).map(drop).map_err(wrong)
     }
 
     /// The URL as it was given.
@@ -155,5 +162,6 @@ mod tests {
         }
         assert!(reason("http://me:secret@localhost/").contains("user's name"));
         assert!(reason("http://localhost:99999/").contains("http://HOST"));
+        Target::check("http://{host}:{port}/{size}?{").unwrap();
     }
 }

@@ -96,6 +96,13 @@ fn closed_loop_asks_back_to_back_on_kept_connections() {
 }
 
 #[test]
+fn every_connection_asks_once_however_short_the_burst_is() {
+    let (server, _) = Server::new(fine);
+    let met = met(plan(&server.url("/"), 3, Pace::Closed), Duration::from_nanos(1));
+    assert_eq!((met.answered, met.in_window), (3, 0));
+}
+
+#[test]
 fn open_loop_sends_what_is_due_and_no_more() {
     let (server, seen) = Server::new(fine);
     let met = met(plan(&server.url("/"), 4, regular(200.0)), Duration::from_secs(1));

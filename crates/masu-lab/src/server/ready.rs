@@ -42,7 +42,7 @@ impl Ready {
     /// [`Error::Load`] for a URL that cannot be asked.
     pub fn parse(text: &str) -> Result<Ready, Error> {
         if load::is_url(text) {
-            Target::check(&text.replace("{port}", "1"))?;
+            Target::check(text)?;
             return Ok(Ready::Url(text.to_owned()));
         }
         if is_address(text) {
