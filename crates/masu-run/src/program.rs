@@ -149,6 +149,9 @@ fn unstartable(path: &Path) -> Option<String> {
         Ok(metadata) if metadata.permissions().mode() & 0o111 == 0 => {
             Some("not executable; `chmod +x` it, or name its interpreter first".to_owned())
         }
+        Ok(metadata) if !metadata.is_file() => {
+            Some("this is a pipe, a socket or a device; name a program".to_owned())
+        }
         Ok(_) => None,
     }
 }

@@ -89,8 +89,13 @@ impl Input {
         if is_null_device(&source) {
             return Ok(Input::Empty);
         }
-        let is_file = source.metadata().is_ok_and(|metadata| metadata.is_file());
-        if is_file
+        let kind = source.metadata().doing(|| "looking at standard input")?.file_type();
+        if kind.is_dir() || kind.is_char_device() {
+            let reason = "standard input is a folder, or a device that may never end: redirect from a file, \
+                          or from /dev/null if there is none";
+            return Err(Error::Request(reason.to_owned()));
+        }
+        if kind.is_file()
             && let Ok(start) = source.stream_position()
             && open_again(&source, start).is_ok()
         {
@@ -238,6 +243,10 @@ mod tests {
     fn the_null_device_is_empty_and_needs_no_temporary_file() {
         let input = Input::keep(File::open("/dev/null").unwrap()).unwrap();
         assert!(matches!(input, Input::Empty));
+        for endless in ["/dev/zero", "/"] {
+            let error = Input::keep(File::open(endless).unwrap()).unwrap_err().to_string();
+            assert!(error.contains("/dev/null"), "{error}");
+        }
     }
 
     #[test]

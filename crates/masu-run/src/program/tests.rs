@@ -34,6 +34,12 @@ fn what_cannot_be_started_says_why() {
     assert!(refused("no-such-command-at-all").contains("PATH"));
     assert!(refused("/no/such/file").contains("No such file"));
     assert!(refused("/usr").contains("folder"));
+    let pipe = folder.0.path().join("pipe");
+    assert!(
+        std::process::Command::new("mkfifo").arg("-m755").arg(&pipe).status().unwrap().success()
+    );
+    assert!(refused(pipe.to_str().unwrap()).contains("a pipe"));
+    assert_eq!(elf::Image::read(&pipe).unwrap_err(), elf::NO_ELF, "it waits for no writer");
     assert!(refused(&folder.file("plain", b"x", 0o644)).contains("chmod"));
     assert!(refused(&folder.file("text", b"not a program at all", 0o755)).contains("neither"));
 }
