@@ -4,6 +4,7 @@
 //! each row looks its program up. A variant that was found by the lab and does not fit is left out with its reason; a
 //! variant that the user named must fit.
 
+use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -71,7 +72,7 @@ impl Plan {
     /// [`Workload::new`] and [`Catalogue::resolve`] for programs and variants;
     /// [`Error::Request`] when nothing is left to compare.
     pub fn make(suite: &Suite, mallocs: &mut dyn FnMut(Libc) -> Mallocs) -> Result<Plan, Error> {
-        let mut known = KnownMallocs { ask: mallocs, known: Vec::new() };
+        let mut known = KnownMallocs { ask: mallocs, known: HashMap::new() };
         check_names(suite)?;
         let mut cases = Vec::new();
         for entry in &suite.entries {
@@ -261,19 +262,12 @@ impl Entry {
 /// The available mallocs; each C library is looked up once.
 struct KnownMallocs<'a> {
     ask: &'a mut dyn FnMut(Libc) -> Mallocs,
-    known: Vec<(Libc, Mallocs)>,
+    known: HashMap<Libc, Mallocs>,
 }
 
 impl KnownMallocs<'_> {
     fn of(&mut self, libc: Libc) -> &Mallocs {
-        let index = match self.known.iter().position(|(known, _)| *known == libc) {
-            Some(index) => index,
-            None => {
-                self.known.push((libc, (self.ask)(libc)));
-                self.known.len() - 1
-            }
-        };
-        &self.known[index].1
+        self.known.entry(libc).or_insert_with(|| (self.ask)(libc))
     }
 }
 

@@ -100,9 +100,7 @@ impl Choice {
         }
         Choice::Named(specs.into_iter().map(|spec| Named { spec, optional: false }).collect())
     }
-}
 
-impl Choice {
     /// The same choice, with relative paths of libraries starting at `base`.
     fn starting_at(mut self, base: &Path) -> Choice {
         if let Choice::Named(named) = &mut self {

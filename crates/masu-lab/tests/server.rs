@@ -335,17 +335,6 @@ fn a_load_with_a_body_asks_with_it_whether_the_server_is_ready_whatever_a_comman
 }
 
 #[test]
-fn host_and_port_are_ready_when_they_take_connections() {
-    let log = Log::new();
-    let ready = Ready::parse("127.0.0.1:{port}").unwrap();
-    // A load that works on the busiest machine.
-    let plan = ServerPlan { ready, load: Load::Command("true".to_owned()), ..plan() };
-    let comparison = made(&workload(&log, "", "exec"), plan, 1).unwrap();
-    assert_eq!(runs(&comparison, 0).len(), 1);
-    log.assert_gone(0);
-}
-
-#[test]
 fn a_server_that_dies_is_named_and_its_bursts_stop_counting() {
     let log = Log::new();
     // The server dies only under a preload; its start-up and the proof must not take 300 requests.
@@ -382,7 +371,10 @@ fn a_load_command_is_run_once_a_burst_and_its_time_is_what_counts() {
     let loads = Log::new();
     // A real load would send requests; here the shell sends none and only notes each burst in a file.
     let text = format!("echo {{variant}} {{port}} >> {}; sleep 0.01", loads.0.display());
-    let comparison = made(&workload(&log, "", "exec"), command(&text), 2).unwrap();
+    // The other tests ask whether the port takes connections, or a URL.
+    let ready = Ready::parse("127.0.0.1:{port}").unwrap();
+    let server = ServerPlan { ready, ..command(&text) };
+    let comparison = made(&workload(&log, "", "exec"), server, 2).unwrap();
     assert_eq!(comparison.tables[0].summary.primary, Measure::Wall);
     for run in &comparison.tables[0].runs {
         let burst = run.burst.unwrap();
