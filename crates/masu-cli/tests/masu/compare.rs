@@ -1,7 +1,7 @@
 //! `masu compare`: its measures and its refusals.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -53,24 +53,6 @@ fn every_malloc_found_but_the_hardened_one_takes_part_when_none_is_named() {
         let takes_part = page.lines().any(|line| line.split(' ').next() == Some(name));
         assert_eq!(takes_part, name != "masu-secure", "{name}: {page}");
     }
-}
-
-#[test]
-fn standard_input_is_given_to_every_run() {
-    let folder = tempfile::tempdir().unwrap();
-    let results = folder.path().join("runs.jsonl");
-    let to = results.to_str().unwrap();
-    let mut child = masu(&[&["compare", "--json", to], &FEW[..], &["--", "cat"]].concat())
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    child.stdin.take().unwrap().write_all(&[b'x'; 300_000]).unwrap();
-    assert_eq!(child.wait().unwrap().code(), Some(0));
-    let runs = timed_runs(&results);
-    assert!(runs.len() == 4, "{runs:?}");
-    assert!(runs.iter().all(|run| run.contains("\"bytes\":300000")), "{runs:?}");
 }
 
 #[test]

@@ -9,8 +9,8 @@ use std::fs;
 use super::ready::NotReady;
 use super::running::Running;
 use super::{Servers, ready};
-use masu_run::execute::Ending;
 use masu_run::execute::last_error::last_error;
+use masu_run::execute::{Conditions, Ending};
 use masu_run::proc_files;
 use masu_run::program::elf::is_malloc_library;
 use masu_run::verify::verify;
@@ -27,13 +27,14 @@ impl Servers<'_> {
         let workload = place.workload(row);
         let (enough, over) = (Stop::never(), Stop::never());
         // The time limit is for a load command: the wait for the server has its own.
-        let limits = &Limits { time: None, ..self.limits.clone() };
+        let limits = Limits { time: None, ..self.limits.clone() };
+        let conditions = Conditions::from(limits);
         let (turn, plan) = (&self.turn, self.plan);
         let (seen, ready) = std::thread::scope(|scope| {
             // The tracer has a thread of its own, because it receives the events of all children of its thread.
             let tracing = scope.spawn(|| {
                 turn.lend();
-                let seen = verify(&workload, variant, limits, &enough);
+                let seen = verify(&workload, variant, &conditions, &enough);
                 over.request();
                 seen
             });
