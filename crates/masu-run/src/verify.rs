@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::execute::{Conditions, execute_under};
 use crate::trace::{Seen, run_traced};
-use crate::{Ending, Error, Limits, Run, Stop, Variant, Workload};
+use crate::{Ending, Error, Run, Stop, Variant, Workload};
 
 mod crash;
 mod deepbind;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::*;
-use crate::{Catalogue, Input, Libc, Places};
+use crate::{Catalogue, Input, Libc, Limits, Places};
 
 fn jemalloc(workload: &Workload) -> Variant {
     let catalogue = Catalogue::find(&Places::default());
