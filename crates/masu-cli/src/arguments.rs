@@ -22,7 +22,6 @@ use masu_lab::report::{Format, width};
 use masu_lab::server::LatencyRate;
 use masu_lab::suite::Entry;
 use masu_lab::summary::Criterion;
-use masu_lab::variant::parse_size;
 use masu_lab::{Hooks, Limits, Measure, Parameter, Scratch, Spec, suite};
 pub(crate) use tune::Tune;
 
@@ -319,10 +318,8 @@ fn interval(text: &str) -> Result<Duration, String> {
     interval.ok_or_else(|| "write a time from 100ms on, such as 2s or 1m".to_owned())
 }
 
-/// A limit below which no program can even start: it was meant in other units.
 fn size(text: &str) -> Result<u64, String> {
-    let size = parse_size(text).filter(|size| *size >= 1 << 20);
-    size.ok_or_else(|| "write a number of bytes from 1M on, such as 512M or 2G".to_owned())
+    suite::parse_memory(text).ok_or_else(|| format!("write {}", suite::MEMORY))
 }
 
 /// Per cent above zero, as a share.

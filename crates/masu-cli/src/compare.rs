@@ -49,10 +49,12 @@ pub(crate) struct Request {
 /// begun with.
 fn resumed(given: arguments::Compare) -> Result<(arguments::Compare, Vec<String>)> {
     let own = own_words(given.words.len());
-    let Some(path) = given.resume.as_deref() else { return Ok((given, own)) };
-    if !given.words.is_empty() || given.suite.is_some() {
-        return Ok((given, own));
-    }
+    let is_alone = given.words.is_empty() && given.suite.is_none();
+    let Some(path) = given.resume.as_deref().filter(|_| is_alone) else {
+        // Words that are no text cannot be kept.
+        let is_text = env::args_os().all(|word| word.to_str().is_some());
+        return Ok((given, if is_text { own } else { Vec::new() }));
+    };
     if let Some(word) = own.iter().find(|word| word.starts_with('-') && !word.starts_with(GATE)) {
         bail!(
             "{word} beside --resume: {} goes on as it was begun; leave {word} out, or give the whole command \
@@ -85,11 +87,11 @@ fn resumed(given: arguments::Compare) -> Result<(arguments::Compare, Vec<String>
     }
 }
 
-/// The words behind `compare` on the command line, without those about the results file; empty where a word is no text.
+/// The words behind `compare` on the command line, without those about the results file; bytes that are no text are
+/// replaced.
 fn own_words(count: usize) -> Vec<String> {
-    let all: Option<Vec<String>> =
-        env::args_os().skip(2).map(|word| word.into_string().ok()).collect();
-    let Some(mut options) = all else { return Vec::new() };
+    let all = env::args_os().skip(2);
+    let mut options: Vec<String> = all.map(|word| word.to_string_lossy().into_owned()).collect();
     let program = options.split_off(options.len().saturating_sub(count));
     let mut kept = Vec::new();
     let mut words = options.into_iter();
@@ -117,7 +119,7 @@ impl Request {
             (None, None) => Rounds::UntilDecided { most: DEFAULT_ROUNDS },
             _ => Rounds::Fixed(DEFAULT_ROUNDS),
         };
-        if arguments.suite.is_none() && rounds(&arguments).is_none() {
+        if arguments.suite.is_none() && rounds(&arguments, usual).is_none() {
             options.within = Some(USUAL_TIME);
         }
         let suite = match arguments.suite.take() {
@@ -190,21 +192,25 @@ fn options(arguments: &mut arguments::Compare, asked: Vec<String>) -> CompareOpt
     CompareOptions { seed, results, redact, asked, decide, ..CompareOptions::default() }
 }
 
-/// The number of rounds, if the user asks for one.
-fn rounds(arguments: &arguments::Compare) -> Option<Rounds> {
+/// The number of rounds, if the user asks for one; a budget or a precision alone leaves the other one of `usual`.
+fn rounds(arguments: &arguments::Compare, usual: Rounds) -> Option<Rounds> {
     let arguments::Compare { runs, budget, precision, .. } = arguments;
+    let (usual_s, usual_precision) = match usual {
+        Rounds::Budget { seconds, precision } => (seconds, precision),
+        _ => (DEFAULT_BUDGET.as_secs_f64(), DEFAULT_PRECISION),
+    };
     match (runs, budget, precision) {
         (Some(runs), ..) => Some(Rounds::Fixed(usize::try_from(*runs).unwrap_or(usize::MAX))),
         (None, None, None) => None,
         (None, budget, precision) => Some(Rounds::Budget {
-            seconds: budget.unwrap_or(DEFAULT_BUDGET).as_secs_f64(),
-            precision: precision.unwrap_or(DEFAULT_PRECISION),
+            seconds: budget.map_or(usual_s, |budget| budget.as_secs_f64()),
+            precision: precision.unwrap_or(usual_precision),
         }),
     }
 }
 
 fn from_words(arguments: arguments::Compare, usual: Rounds) -> Result<Suite> {
-    let rounds = rounds(&arguments).unwrap_or(usual);
+    let rounds = rounds(&arguments, usual).unwrap_or(usual);
     let server = server(arguments.server)?;
     let usual = server.as_ref().map(ServerPlan::primary).unwrap_or_default();
     let entry = Entry {
@@ -245,9 +251,7 @@ fn server(arguments: arguments::Server) -> Result<Option<ServerPlan>> {
 /// The suite of a file, changed by the arguments.
 fn from_file(path: PathBuf, arguments: arguments::Compare) -> Result<Suite> {
     let mut suite = Suite::read(&path)?;
-    if let Some(rounds) = rounds(&arguments) {
-        suite.rounds = rounds;
-    }
+    suite.rounds = rounds(&arguments, suite.rounds).unwrap_or(suite.rounds);
     for parameter in &arguments.parameters {
         suite.set(parameter).with_context(|| format!("in {}", path.display()))?;
     }

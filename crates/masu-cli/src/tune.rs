@@ -140,7 +140,7 @@ fn first_look(
 
 /// The program as it is, then the variants that the user named, which must work.
 fn named(arguments: &arguments::Tune) -> Vec<Named> {
-    let system = Spec { allocator: "system".to_owned(), ..Spec::default() };
+    let system = Spec::bare("system");
     let others = arguments.variants.iter().filter(|spec| **spec != system).cloned();
     let all = std::iter::once(system.clone()).chain(others);
     all.map(|spec| Named { spec, optional: false }).collect()

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use hyper::body::Bytes;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
@@ -37,6 +38,12 @@ pub(crate) const DEFAULT_CONNECTIONS: usize = 8;
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
 
 const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// More connections would need more ports than one address has.
+const CONNECTIONS_MAX: usize = 50_000;
+
+/// Requests a second, more than a client can send.
+pub(crate) const RATE_MAX: f64 = 1e6;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct LoadPlan {
@@ -161,8 +168,8 @@ pub(crate) fn is_url(text: &str) -> bool {
 }
 
 /// Sends one request on a connection of its own; the error says why there was no good answer.
-pub(crate) fn ask_once(url: &str, within: Duration) -> Result<(), String> {
-    let target = Target::new(url).map_err(|error| error.to_string())?;
+pub(crate) fn ask_once(url: &str, body: Option<Bytes>, within: Duration) -> Result<(), String> {
+    let target = Target::new(url).map_err(|error| error.to_string())?.with_body(body);
     let runtime = Builder::new_current_thread().enable_io().enable_time().build();
     let runtime = runtime.map_err(|error| error.to_string())?;
     let asked = runtime.block_on(async {
@@ -196,12 +203,12 @@ impl LoadPlan {
 pub(crate) fn check_pace(load: &str, connections: usize, pace: Pace) -> Result<(), Error> {
     let wrong =
         |reason: &str| Err(Error::Load { load: load.to_owned(), reason: reason.to_owned() });
-    if connections == 0 {
-        return wrong("no connections; ask for one or more");
+    if !(1..=CONNECTIONS_MAX).contains(&connections) {
+        return wrong(&format!("{connections} connections; ask for 1 to {CONNECTIONS_MAX}"));
     }
     match pace {
-        Pace::Open { rate, .. } if !(rate.is_finite() && rate > 0.0) => {
-            wrong("the rate must be a positive number of requests a second")
+        Pace::Open { rate, .. } if !(rate > 0.0 && rate <= RATE_MAX) => {
+            wrong("the rate must be a positive number of requests a second, a million at most")
         }
         _ => Ok(()),
     }

@@ -4,6 +4,7 @@
 //! each row looks its program up. A variant that was found by the lab and does not fit is left out with its reason; a
 //! variant that the user named must fit.
 
+use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -71,7 +72,7 @@ impl Plan {
     /// [`Workload::new`] and [`Catalogue::resolve`] for programs and variants;
     /// [`Error::Request`] when nothing is left to compare.
     pub fn make(suite: &Suite, mallocs: &mut dyn FnMut(Libc) -> Mallocs) -> Result<Plan, Error> {
-        let mut known = KnownMallocs { ask: mallocs, known: Vec::new() };
+        let mut known = KnownMallocs { ask: mallocs, known: HashMap::new() };
         check_names(suite)?;
         let mut cases = Vec::new();
         for entry in &suite.entries {
@@ -261,19 +262,12 @@ impl Entry {
 /// The available mallocs; each C library is looked up once.
 struct KnownMallocs<'a> {
     ask: &'a mut dyn FnMut(Libc) -> Mallocs,
-    known: Vec<(Libc, Mallocs)>,
+    known: HashMap<Libc, Mallocs>,
 }
 
 impl KnownMallocs<'_> {
     fn of(&mut self, libc: Libc) -> &Mallocs {
-        let index = match self.known.iter().position(|(known, _)| *known == libc) {
-            Some(index) => index,
-            None => {
-                self.known.push((libc, (self.ask)(libc)));
-                self.known.len() - 1
-            }
-        };
-        &self.known[index].1
+        self.known.entry(libc).or_insert_with(|| (self.ask)(libc))
     }
 }
 
@@ -349,24 +343,23 @@ impl Making<'_> {
         left_out: &mut Vec<LeftOut>,
     ) -> Result<Vec<Named>, Error> {
         let has_rows = !self.entry.parameters.is_empty();
-        let system = || Named {
-            spec: Spec { allocator: "system".to_owned(), ..Spec::default() },
-            optional: false,
-        };
         match &self.entry.variants {
             Choice::Named(named) => {
                 let mut named = named.clone();
                 if let [alone] = named.as_slice()
-                    && alone.spec.allocator != "system"
                     && !has_rows
                 {
                     let found = known.of(program.libc).catalogue.variants_for(program);
-                    let first = found.into_iter().next().map(|variant| bare(variant.label));
-                    named.splice(0..0, first.map(|spec| Named { spec, optional: false }));
+                    let system = found.into_iter().next().map(|variant| Spec::bare(variant.label));
+                    let others =
+                        system.filter(|it| ![it, &Spec::bare("system")].contains(&&alone.spec));
+                    named.splice(0..0, others.map(|spec| Named { spec, optional: false }));
                 }
                 Ok(named)
             }
-            Choice::Found if has_rows => Ok(vec![system()]),
+            Choice::Found if has_rows => {
+                Ok(vec![Named { spec: Spec::bare("system"), optional: false }])
+            }
             Choice::Found => {
                 program.preloadable()?;
                 let mallocs = known.of(program.libc);
@@ -374,7 +367,7 @@ impl Making<'_> {
                 left_out.extend(mallocs.absent.iter().cloned());
                 left_out.extend(unfit(&mallocs.catalogue, &variants, program));
                 let optional = |(index, variant): (usize, Variant)| Named {
-                    spec: bare(variant.label),
+                    spec: Spec::bare(variant.label),
                     optional: index > 0,
                 };
                 Ok(variants.into_iter().enumerate().map(optional).collect())
@@ -439,10 +432,6 @@ impl Making<'_> {
     }
 }
 
-fn bare(allocator: String) -> Spec {
-    Spec { allocator, ..Spec::default() }
-}
-
 /// The variant of `spec` for `program`; the error says why a malloc that should exist is missing.
 fn resolved(
     known: &mut KnownMallocs<'_>,
@@ -473,7 +462,7 @@ fn unfit(catalogue: &Catalogue, fit: &[Variant], program: &Program) -> Vec<LeftO
         let error = catalogue.resolve(&spec, program).err()?;
         Some(LeftOut { label: spec.allocator, reason: error.to_string() })
     };
-    others.filter_map(|one| reason(bare(one.name.clone()))).collect()
+    others.filter_map(|one| reason(Spec::bare(one.name.clone()))).collect()
 }
 
 #[cfg(test)]

@@ -4,7 +4,6 @@
 //! that cannot take part is an answer like any other and no reason to fail, so it is among the results with its
 //! reason. `masu diagnose --prove` asks for proofs, and so does every stage of [`tune`](mod@crate::tune).
 
-use std::fmt;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
@@ -124,32 +123,18 @@ impl Proved {
     }
 }
 
-/// The number and duration of runs, for the announcement.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Forecast {
-    /// Runs, warm-ups included.
-    pub runs: usize,
-    pub duration: Duration,
-}
-
-/// The forecast of a proof of `remedies` remedies in `rounds` rounds, where one run of the program takes
-/// `run_s` seconds.
+/// The announcement of a proof of `remedies` remedies in `rounds` rounds, where one run of the program takes `run_s`
+/// seconds.
 ///
 /// ```
-/// let forecast = masu_lab::prove::forecast(2, 20, 1.5);
-/// assert_eq!(forecast.to_string(), "about 63 runs, about 2 minutes");
+/// assert_eq!(masu_lab::prove::forecast(2, 20, 1.5), "about 63 runs, about 2 minutes");
 /// ```
-pub fn forecast(remedies: usize, rounds: usize, run_s: f64) -> Forecast {
+pub fn forecast(remedies: usize, rounds: usize, run_s: f64) -> String {
+    // Warm-ups are runs, too.
     let runs = (remedies + 1).saturating_mul(rounds + 1);
-    let seconds = run_s.max(0.0) * runs as f64;
-    Forecast { runs, duration: Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX) }
-}
-
-impl fmt::Display for Forecast {
-    /// The text of the announcement: `about 63 runs, about 2 minutes`.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "about {} runs, {}", self.runs, masu_run::quantity::about(self.duration))
-    }
+    let duration = Duration::try_from_secs_f64(run_s.max(0.0) * runs as f64);
+    let duration = duration.unwrap_or(Duration::MAX);
+    format!("about {runs} runs, {}", masu_run::quantity::about(duration))
 }
 
 /// The plan that compares `remedies` with `reference`, all of them running `workload`.

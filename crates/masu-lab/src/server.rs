@@ -8,10 +8,13 @@
 //!
 //! Nothing remains afterwards: servers are asked to end, killed if they do not, and their folders removed.
 
+use std::cell::RefCell;
 use std::mem;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+
+use hyper::body::Bytes;
 
 use crate::Measure;
 use crate::load::{self, Client, Failures, LoadPlan, Pace, Target};
@@ -78,7 +81,7 @@ pub enum Load {
         /// The URLs that are requested in turn.
         urls: Vec<String>,
         /// The body that is posted to the URLs; none for `GET` requests.
-        body: Option<Vec<u8>>,
+        body: Option<Bytes>,
         connections: usize,
         pace: Pace,
         /// A second half of each burst at this rate, for the latencies; throughput is that of the
@@ -110,7 +113,7 @@ impl ServerPlan {
         match &self.load {
             Load::Command(_) => Ok(()),
             Load::Http { urls, connections, pace, .. } => {
-                urls.iter().try_for_each(|url| Target::check(&url.replace("{port}", "1")))?;
+                urls.iter().try_for_each(|url| Target::check(url))?;
                 load::check_pace(&urls.join(" "), *connections, *pace)
             }
         }
@@ -139,6 +142,8 @@ pub(crate) struct Servers<'a> {
     /// The running servers, by the variant's index.
     warm: Vec<Option<Warm>>,
     books: Vec<Book>,
+    /// The ending of the server that did not get ready last.
+    unready: RefCell<Option<Ending>>,
     /// Answers a second of the reference at the end of its warm-up.
     reference_throughput: Option<f64>,
     /// Allocations a request of each combination of parameters that was counted.
@@ -188,6 +193,7 @@ impl<'a> Servers<'a> {
             shell: Program::find("sh".as_ref())?,
             warm: rows.iter().map(|_| None).collect(),
             books: rows.iter().map(|_| Book::default()).collect(),
+            unready: RefCell::default(),
             reference_throughput: None,
             counted: Vec::new(),
             offsets,
@@ -298,41 +304,33 @@ impl<'a> Servers<'a> {
             ended = self.guard.killed(number).or_else(|| running.ended());
             ended.is_some() || stop.requested()
         };
-        let within = self.plan.ready_within;
-        let ready = ready::wait(&self.plan.ready, &running.place, row, within, &mut sooner);
+        let ready = ready::wait(self.plan, &running.place, row, &mut sooner);
         // Another program may answer at the server's port.
         sooner();
         if stop.requested() {
             return Err(Error::Stopped);
         }
         let wrong = |reason| Error::Server { variant: row.variant.label.clone(), reason };
-        if let Some(ending) = ended {
-            let words = running.last_words(&ending);
-            return Err(wrong(format!("ended before it was ready: it {words}")));
-        }
-        match ready {
-            Ok(_) => Ok(running),
-            Err(NotReady { reason, is_impossible: true }) => {
-                Err(wrong(format!("was not ready {reason}")))
+        let (ending, why) = match (ended, ready) {
+            (Some(ending), _) => (ending, "ended before it was ready".to_owned()),
+            (None, Ok(_)) => return Ok(running),
+            (None, Err(NotReady { reason, is_impossible: true })) => {
+                return Err(wrong(format!("was not ready {reason}")));
             }
-            Err(NotReady { reason, .. }) => {
-                let words = running.last_words(&Ending::TimedOut);
-                Err(wrong(format!("was not ready {reason}: it {words}")))
+            (None, Err(NotReady { reason, .. })) => {
+                (Ending::TimedOut, format!("was not ready {reason}"))
             }
-        }
+        };
+        let words = running.last_words(&ending);
+        self.unready.replace(Some(ending));
+        Err(wrong(format!("{why}: it {words}")))
     }
 
     fn client(&self, row: &Row, place: &Place) -> Result<Option<Client>, Error> {
         let Load::Http { urls, body, connections, pace, timeout, .. } = &self.plan.load else {
             return Ok(None);
         };
-        let target = |url: &String| {
-            let target = Target::new(&place.text(url, row))?;
-            Ok(match body {
-                Some(body) => target.with_body(body.clone()),
-                None => target,
-            })
-        };
+        let target = |url: &String| Ok(Target::new(&place.text(url, row))?.with_body(body.clone()));
         let targets = urls.iter().map(target).collect::<Result<Vec<Target>, Error>>()?;
         let plan = LoadPlan { targets, connections: *connections, pace: *pace, timeout: *timeout };
         Ok(Some(Client::new(plan)?))
@@ -428,7 +426,13 @@ impl<'a> Servers<'a> {
 
     /// Makes a run with one server at a time: a start, a warm-up and a burst.
     fn alone(&mut self, index: usize, stop: &Stop) -> Result<Run, Error> {
-        self.warm[index] = Some(self.start(&self.rows[index], index, stop)?);
+        match (self.start(&self.rows[index], index, stop), self.unready.take()) {
+            (Err(Error::Server { reason, .. }), Some(ending)) => {
+                self.books[index].fate = Some((ending.clone(), reason));
+                return Ok(Run { ending, ..Run::default() });
+            }
+            (started, _) => self.warm[index] = Some(started?),
+        }
         let mut run = self.warm(index, &mut Vec::new(), stop)?;
         if run.ending == Ending::Exited(0) {
             run = self.timed(index, stop)?;

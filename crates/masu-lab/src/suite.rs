@@ -15,7 +15,7 @@ use masu_run::{Error, Hooks, Input, Limits, Parameter, Scratch, Spec};
 mod file;
 mod time;
 
-pub use file::{DEFAULT_BUDGET, parse_measure};
+pub use file::{DEFAULT_BUDGET, MEMORY, parse_measure, parse_memory};
 pub use time::parse_duration;
 pub(crate) use time::written_budget;
 
@@ -100,9 +100,7 @@ impl Choice {
         }
         Choice::Named(specs.into_iter().map(|spec| Named { spec, optional: false }).collect())
     }
-}
 
-impl Choice {
     /// The same choice, with relative paths of libraries starting at `base`.
     fn starting_at(mut self, base: &Path) -> Choice {
         if let Choice::Named(named) = &mut self {

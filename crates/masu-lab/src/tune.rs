@@ -152,8 +152,10 @@ pub struct Others {
 /// A change that is worth making.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Change {
-    /// The variant, as `masu run -a` takes it.
+    /// The variant's label.
     pub variant: String,
+    /// The variant, as `masu run -a` takes it: with the path of a library that has a name for the page.
+    pub run: String,
     pub step: Step,
     /// The variant that gains most; the same variant where no smaller one gains enough.
     pub best: String,
@@ -301,6 +303,7 @@ fn came_to(
         let pasted = |form: Form| Pasted { form, text: paste(variant, form) };
         Some(Change {
             variant: variant.label.clone(),
+            run: variant.spec.to_string(),
             price: proof.remedies[chosen.smallest].ratio(goal.other()),
             smaller: chosen.smaller,
             step: confirmed[chosen.smallest].step,

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use masu_lab::load::DEFAULT_TIMEOUT;
 use masu_lab::results::Rounds;
-use masu_lab::server::{Load, Ready, ServerPlan};
+use masu_lab::server::{Load, Ready, ServerPlan, ServerRequest};
 use masu_lab::{
     Catalogue, CompareOptions, Comparison, Ending, Error, Event, Hooks, Input, Limits, Measure,
     Pace, Places, Plan, Run, Stop, Variant, Workload, compare,
@@ -20,7 +20,7 @@ use masu_lab::{
 
 /// A server that allocates a little for each request. Variables give it its port and
 /// its misbehavior: `exit` when it starts, or at its 300th request, under a preload, `die`, or
-/// `grow` by a megabyte a request.
+/// `grow` by a megabyte a request; or answer `post` alone.
 #[test]
 #[ignore = "it is the server of the other tests, not a test"]
 fn the_server() {
@@ -44,8 +44,14 @@ fn the_server() {
         std::thread::spawn(move || {
             let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
             let mut kept = Vec::new();
+            let mut is_post = false;
             while let Some(Ok(line)) = lines.next() {
+                is_post |= line.starts_with("POST ");
                 if !line.is_empty() {
+                    continue;
+                }
+                if mode == "post" && !is_post {
+                    let _ = (&stream).write_all(b"HTTP/1.1 405 No\r\nContent-Length: 0\r\n\r\n");
                     continue;
                 }
                 let number = REQUESTS.fetch_add(1, Ordering::Relaxed);
@@ -315,14 +321,17 @@ fn a_question_that_cannot_be_asked_is_said_at_once() {
 }
 
 #[test]
-fn host_and_port_are_ready_when_they_take_connections() {
+fn a_load_with_a_body_asks_with_it_whether_the_server_is_ready_whatever_a_command_may_take() {
     let log = Log::new();
-    let ready = Ready::parse("127.0.0.1:{port}").unwrap();
-    // A load that works on the busiest machine.
-    let plan = ServerPlan { ready, load: Load::Command("true".to_owned()), ..plan() };
-    let comparison = made(&workload(&log, "", "exec"), plan, 1).unwrap();
-    assert_eq!(runs(&comparison, 0).len(), 1);
-    log.assert_gone(0);
+    let workload = workload(&log, "MODE=post", "exec");
+    let load = vec!["http://127.0.0.1:{port}/".to_owned()];
+    let (body, burst) = (Some(b"x".to_vec()), Some(Duration::from_millis(100)));
+    let asked = ServerRequest { load, body, burst, ..ServerRequest::default() };
+    let mut plan = planned(&workload, &["system", "jemalloc"], asked.plan().unwrap(), 1);
+    // No server starts in that time; it is the limit of load commands.
+    plan.cases[0].limits.time = Some(Duration::from_millis(1));
+    compare(&plan, &CompareOptions::default(), &Stop::never(), &mut |_| {}).unwrap();
+    log.assert_gone(3);
 }
 
 #[test]
@@ -362,7 +371,10 @@ fn a_load_command_is_run_once_a_burst_and_its_time_is_what_counts() {
     let loads = Log::new();
     // A real load would send requests; here the shell sends none and only notes each burst in a file.
     let text = format!("echo {{variant}} {{port}} >> {}; sleep 0.01", loads.0.display());
-    let comparison = made(&workload(&log, "", "exec"), command(&text), 2).unwrap();
+    // The other tests ask whether the port takes connections, or a URL.
+    let ready = Ready::parse("127.0.0.1:{port}").unwrap();
+    let server = ServerPlan { ready, ..command(&text) };
+    let comparison = made(&workload(&log, "", "exec"), server, 2).unwrap();
     assert_eq!(comparison.tables[0].summary.primary, Measure::Wall);
     for run in &comparison.tables[0].runs {
         let burst = run.burst.unwrap();
@@ -403,6 +415,23 @@ fn one_at_a_time_is_one_at_a_time_and_each_is_asked_to_end() {
     let error = compared(plan).unwrap_err().to_string();
     assert!(error.contains("returned 9"), "{error}");
     assert!(!Path::new(lock).exists(), "the first server was not asked to end");
+}
+
+#[test]
+fn a_server_that_does_not_start_again_is_named_and_its_bursts_stop_counting() {
+    let (log, starts) = (Log::new(), Log::new());
+    // Under a preload: the proof, the warm-up and one run.
+    let before = format!(
+        "[ -z \"$LD_PRELOAD\" ] || {{ echo >> '{0}'; [ $(wc -l < '{0}') -lt 4 ] || {{ echo full >&2; exit 9; }}; }}; \
+         exec",
+        starts.0.display()
+    );
+    let server = ServerPlan { one_at_a_time: true, ..plan() };
+    let comparison = made(&workload(&log, "", &before), server, 4).unwrap();
+    assert!(runs(&comparison, 0).iter().all(|run| run.ending == Ending::Exited(0)));
+    assert_eq!(runs(&comparison, 1)[3].ending, Ending::Exited(9));
+    assert!(is_said(&comparison, &["`jemalloc`", "returned 9", "full", "its bursts stop there"]));
+    log.assert_gone(2 + 5);
 }
 
 #[test]

@@ -132,7 +132,7 @@ impl Catalogue {
             // If no C library is found, as in a container that holds a static program alone, that program runs as it
             // is.
             let (label, allocator) = (spec.to_string(), spec.allocator.clone());
-            return Ok(Variant { label, allocator, ..Variant::default() });
+            return Ok(Variant { label, spec: spec.clone(), allocator, ..Variant::default() });
         } else {
             return Err(self.unknown(&spec.allocator));
         };
@@ -165,6 +165,7 @@ impl Catalogue {
         let linked = program.linked_malloc.as_deref().filter(|_| spec.allocator == "system");
         Ok(Variant {
             label: spec.label(),
+            spec: spec.clone(),
             allocator: linked.map_or_else(|| allocator.name.clone(), malloc_of),
             version: allocator.version.clone().filter(|_| linked.is_none()),
             library: preloaded.then(|| allocator.path.clone()),
@@ -181,18 +182,16 @@ impl Catalogue {
         let mut variants: Vec<Variant> = Vec::new();
         if program.linked_malloc.is_some() {
             // The program as it is, which is not the C library's malloc.
-            let spec = Spec { allocator: "system".to_owned(), ..Spec::default() };
-            variants.extend(self.resolve(&spec, program));
+            variants.extend(self.resolve(&Spec::bare("system"), program));
         }
         for allocator in self.allocators.iter().filter(|allocator| allocator.name != HARDENED) {
-            let spec = Spec { allocator: allocator.name.clone(), ..Spec::default() };
             if !allocator.preloaded
                 && allocator.libc != program.libc
                 && program.libc != Libc::Static
             {
                 continue;
             }
-            if let Ok(variant) = self.resolve(&spec, program)
+            if let Ok(variant) = self.resolve(&Spec::bare(&*allocator.name), program)
                 && !variants.iter().any(|known| known.label == variant.label)
                 && (variant.library.is_some() || variants.is_empty())
             {

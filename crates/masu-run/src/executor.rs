@@ -51,3 +51,15 @@ pub struct Remarks {
     /// Other facts.
     pub notes: Vec<String>,
 }
+
+/// Each of `said`, remarks with the labels of their variants, once: the remark, and all its labels (`masu, jemalloc`).
+pub fn once_each<'a>(said: impl Iterator<Item = (&'a str, String)>) -> Vec<(String, String)> {
+    let mut all: Vec<(String, String)> = Vec::new();
+    for (label, remark) in said {
+        match all.iter_mut().find(|(known, _)| *known == remark) {
+            Some((_, labels)) => *labels += &format!(", {label}"),
+            None => all.push((remark, label.to_owned())),
+        }
+    }
+    all
+}

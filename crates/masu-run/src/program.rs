@@ -66,7 +66,8 @@ impl Program {
         let binary = interpreter(&path, 0).map_err(&wrong)?;
         let image = elf::Image::read(&binary).map_err(&wrong)?;
         image.loader_here().map_err(&wrong)?;
-        let mut refusal = privileges(&path).or_else(|| image.refusal());
+        // The kernel heeds the rights of the interpreter, not those of a script.
+        let mut refusal = privileges(&binary).or_else(|| image.refusal());
         if binary != path {
             refusal = refusal.map(|reason| format!("{} runs it, and {reason}", binary.display()));
         }
@@ -147,6 +148,9 @@ fn unstartable(path: &Path) -> Option<String> {
         }
         Ok(metadata) if metadata.permissions().mode() & 0o111 == 0 => {
             Some("not executable; `chmod +x` it, or name its interpreter first".to_owned())
+        }
+        Ok(metadata) if !metadata.is_file() => {
+            Some("this is a pipe, a socket or a device; name a program".to_owned())
         }
         Ok(_) => None,
     }

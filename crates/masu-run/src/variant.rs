@@ -108,6 +108,11 @@ pub(crate) fn split_at_commas(text: &str) -> Vec<String> {
 }
 
 impl Spec {
+    /// This allocator without settings.
+    pub fn bare(allocator: impl Into<String>) -> Spec {
+        Spec { allocator: allocator.into(), ..Spec::default() }
+    }
+
     /// The variant's name on pages: as it was written, or with the user's own name in place of the path.
     pub fn label(&self) -> String {
         let allocator = self.name.as_ref().unwrap_or(&self.allocator).clone();
@@ -135,6 +140,9 @@ pub struct Variant {
     /// The user's name for it: the variant as [written](Spec::label), then the values of its parameters. Unique within
     /// a comparison.
     pub label: String,
+    /// The variant as it was written, without its parameters; empty where it was read from a file.
+    #[serde(skip)]
+    pub spec: Spec,
     /// The allocator's name in the catalogue, or its library's path.
     pub allocator: String,
     /// The allocator's version where it is known.

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::execute::{Conditions, execute_under};
 use crate::trace::{Seen, run_traced};
-use crate::{Ending, Error, Limits, Run, Stop, Variant, Workload};
+use crate::{Ending, Error, Run, Stop, Variant, Workload};
 
 mod crash;
 mod deepbind;
@@ -31,21 +31,6 @@ pub struct Evidence {
     pub notes: Vec<String>,
 }
 
-/// Runs `workload` once under `variant` with nothing special but limits, traced, and proves that
-/// the variant took effect: see `verify_under`.
-///
-/// # Errors
-///
-/// As `verify_under`.
-pub fn verify(
-    workload: &Workload,
-    variant: &Variant,
-    limits: &Limits,
-    stop: &Stop,
-) -> Result<(Run, Evidence), Error> {
-    verify_under(workload, variant, &Conditions::from(limits.clone()), stop)
-}
-
 /// Runs `workload` once under `variant`, traced, and proves that the variant took effect. A
 /// variant without a library needs no proof and is run without tracing.
 ///
@@ -54,7 +39,7 @@ pub fn verify(
 /// # Errors
 ///
 /// [`Error::NotInEffect`] where the library did not serve the program, else as [`execute`](crate::execute::execute).
-pub fn verify_under(
+pub fn verify(
     workload: &Workload,
     variant: &Variant,
     conditions: &Conditions,

@@ -89,8 +89,13 @@ impl Input {
         if is_null_device(&source) {
             return Ok(Input::Empty);
         }
-        let is_file = source.metadata().is_ok_and(|metadata| metadata.is_file());
-        if is_file
+        let kind = source.metadata().doing(|| "looking at standard input")?.file_type();
+        if kind.is_dir() || kind.is_char_device() {
+            let reason = "standard input is a folder, or a device that may never end: redirect from a file, \
+                          or from /dev/null if there is none";
+            return Err(Error::Request(reason.to_owned()));
+        }
+        if kind.is_file()
             && let Ok(start) = source.stream_position()
             && open_again(&source, start).is_ok()
         {
@@ -177,11 +182,17 @@ pub fn quoted(word: &str) -> String {
             c => c.to_string(),
         };
         format!("$'{}'", word.chars().map(spelt).collect::<String>())
-    } else if !word.is_empty() && word.chars().all(is_plain) {
+    } else if !word.is_empty() && word.chars().all(is_plain) && !is_expanded(word) {
         word.to_owned()
     } else {
         format!("'{}'", word.replace('\'', "'\\''"))
     }
+}
+
+/// Whether shells other than POSIX's make several words of one with these braces: `{a,b}`, `{1..3}`.
+fn is_expanded(word: &str) -> bool {
+    let inside = word.split('{').skip(1).filter_map(|rest| Some(rest.split_once('}')?.0));
+    inside.into_iter().any(|text| text.contains(',') || text.contains(".."))
 }
 
 /// The most lines of a page for the terminal that a command may fill.
@@ -232,6 +243,10 @@ mod tests {
     fn the_null_device_is_empty_and_needs_no_temporary_file() {
         let input = Input::keep(File::open("/dev/null").unwrap()).unwrap();
         assert!(matches!(input, Input::Empty));
+        for endless in ["/dev/zero", "/"] {
+            let error = Input::keep(File::open(endless).unwrap()).unwrap_err().to_string();
+            assert!(error.contains("/dev/null"), "{error}");
+        }
     }
 
     #[test]
@@ -241,6 +256,9 @@ mod tests {
             ("a b", "'a b'"),
             ("", "''"),
             ("it's", "'it'\\''s'"),
+            ("{port},{n}/..", "{port},{n}/.."),
+            ("x{a,b}", "'x{a,b}'"),
+            ("{1..3}", "'{1..3}'"),
             ("a\nb\t'\\\u{1b}\u{9b}9", "$'a\\nb\\t\\'\\\\\\033\\302\\2339'"),
         ] {
             assert_eq!(quoted(word), text);

@@ -198,14 +198,19 @@ fn whoever_ends_masu_leaves_neither_folders_nor_processes() {
 }
 
 #[test]
-fn nothing_is_left_of_input_that_was_spooled() {
+fn every_run_gets_the_input_that_was_spooled_and_nothing_is_left_of_it() {
     let surroundings = Surroundings::new();
     let script = format!(
-        "head -c 3000000 /dev/zero | '{}' compare -n 1 -a system -- cat",
+        "head -c 3000000 /dev/zero | '{}' compare -n 1 -a system -a masu --json runs.jsonl -- cat",
         env!("CARGO_BIN_EXE_masu")
     );
     let output = surroundings.shell(&script).output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let results = fs::read_to_string(surroundings.path("runs.jsonl")).unwrap();
+    let runs: Vec<&str> =
+        results.lines().filter(|line| line.starts_with("{\"record\":\"run\"")).collect();
+    let all = runs.iter().all(|run| run.contains("\"bytes\":3000000"));
+    assert!(runs.len() >= 2 && all, "{runs:?}");
     surroundings.assert_nothing_is_left("spooled");
 }
 

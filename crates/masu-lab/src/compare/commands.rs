@@ -9,7 +9,7 @@ use masu_run::execute::{Conditions, Fresh, Offsets, execute_beside, execute_unde
 use masu_run::executor::Executor;
 use masu_run::hooks::Hook;
 use masu_run::parameter::{self, Values};
-use masu_run::verify::{accuse_pair, bound_deep, verify_under};
+use masu_run::verify::{accuse_pair, bound_deep, verify};
 use masu_run::{Ending, Error, Evidence, Hooks, Limits, Row, Run, ScratchFolder, Stop};
 
 #[derive(Debug)]
@@ -146,7 +146,7 @@ impl Executor for Commands<'_> {
     fn warm_up(&mut self, index: usize, stop: &Stop) -> Result<(Run, Evidence), Error> {
         let (run, evidence) =
             self.make(index, stop, |Row { variant, workload, .. }, conditions| {
-                verify_under(workload, variant, conditions, stop)
+                verify(workload, variant, conditions, stop)
             })?;
         self.fresh.note(run.peak_rss_bytes);
         match &self.reference {

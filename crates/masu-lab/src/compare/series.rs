@@ -321,9 +321,7 @@ impl Series<'_, '_> {
             }
         }
     }
-}
 
-impl Series<'_, '_> {
     /// Whether fixed rounds end early, after `rounds` of them.
     ///
     /// INVARIANT: As for a budget, this follows from the time of all rounds together, not from the result of any run.

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use crate::plan::Prepared;
+use masu_run::executor::once_each;
 use masu_run::program::elf::exported_functions;
 use masu_run::{Evidence, Row};
 
@@ -74,14 +75,8 @@ fn passed_by(rows: &[Row]) -> Option<String> {
 
 /// The notes of the warm-ups, each once with the variants it applies to.
 fn notes(prepared: &Prepared, evidence: &[Evidence]) -> Vec<String> {
-    let mut notes: Vec<(&str, Vec<&str>)> = Vec::new();
-    for (row, evidence) in prepared.rows.iter().zip(evidence) {
-        for note in &evidence.notes {
-            match notes.iter_mut().find(|(known, _)| known == note) {
-                Some((_, labels)) => labels.push(&row.variant.label),
-                None => notes.push((note, vec![&row.variant.label])),
-            }
-        }
-    }
-    notes.into_iter().map(|(note, labels)| format!("{}: {note}", labels.join(", "))).collect()
+    let said = prepared.rows.iter().zip(evidence).flat_map(|(row, evidence)| {
+        evidence.notes.iter().map(|note| (row.variant.label.as_str(), note.clone()))
+    });
+    once_each(said).iter().map(|(note, labels)| format!("{labels}: {note}")).collect()
 }

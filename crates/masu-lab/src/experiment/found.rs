@@ -19,10 +19,9 @@ pub(super) fn behind(named: Choice, catalogue: &Catalogue, program: &Program) ->
     };
     let found = catalogue.variants_for(program).into_iter();
     let is_row = |variant: &Variant| variant.library.is_some();
-    let found = found.filter(is_row).map(|variant| Named {
-        spec: Spec { allocator: variant.allocator, ..Spec::default() },
-        optional: true,
-    });
+    let found = found
+        .filter(is_row)
+        .map(|variant| Named { spec: Spec::bare(variant.allocator), optional: true });
     let mut kept: Vec<(Named, Option<Variant>)> = Vec::new();
     for one in named.into_iter().chain(found) {
         let resolved = catalogue.resolve(&one.spec, program).ok();

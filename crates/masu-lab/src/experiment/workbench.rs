@@ -383,7 +383,7 @@ fn failure(run: &Run) -> String {
 
 /// The program's own malloc.
 pub(super) fn system() -> Spec {
-    Spec { allocator: "system".to_owned(), ..Spec::default() }
+    Spec::bare("system")
 }
 
 pub(super) fn workload(words: &[&str], input: Option<&Path>) -> Result<Workload, Error> {

@@ -51,20 +51,26 @@ impl Target {
         })
     }
 
-    /// The same target with a body, which makes the request a `POST`.
-    pub(crate) fn with_body(mut self, body: Vec<u8>) -> Target {
-        self.body = Some(Bytes::from(body));
-        self
+    /// The same target with `body`, if there is one, which makes the request a `POST`.
+    pub(crate) fn with_body(self, body: Option<Bytes>) -> Target {
+        Target { body, ..self }
     }
 
-    /// Checks that [`Target::new`] would understand `url`, without looking anything up.
+    /// Checks that [`Target::new`] would understand `url` with a number for each placeholder, without looking anything
+    /// up.
     ///
     /// # Errors
     ///
     /// [`Error::Load`] with the reason.
     pub fn check(url: &str) -> Result<(), Error> {
+        let mut parts = url.split('{');
+        let mut filled = parts.next().unwrap_or_default().to_owned();
+        for part in parts {
+            filled.push('1');
+            filled += part.split_once('}').map_or(part, |(_, behind)| behind);
+        }
         let wrong = |reason: String| Error::Load { load: url.to_owned(), reason };
-        parse(url).map(drop).map_err(wrong)
+        parse(&filled).map(drop).map_err(wrong)
     }
 
     /// The URL as it was given.
@@ -144,7 +150,7 @@ mod tests {
 
     #[test]
     fn a_body_makes_it_a_post() {
-        let target = Target::new("http://127.0.0.1/").unwrap().with_body(b"x".to_vec());
+        let target = Target::new("http://127.0.0.1/").unwrap().with_body(Some("x".into()));
         assert_eq!(target.request().method(), Method::POST);
     }
 
@@ -156,5 +162,6 @@ mod tests {
         }
         assert!(reason("http://me:secret@localhost/").contains("user's name"));
         assert!(reason("http://localhost:99999/").contains("http://HOST"));
+        Target::check("http://{host}:{port}/{size}?{").unwrap();
     }
 }

@@ -96,6 +96,13 @@ fn closed_loop_asks_back_to_back_on_kept_connections() {
 }
 
 #[test]
+fn every_connection_asks_once_however_short_the_burst_is() {
+    let (server, _) = Server::new(fine);
+    let met = met(plan(&server.url("/"), 3, Pace::Closed), Duration::from_nanos(1));
+    assert_eq!((met.answered, met.in_window), (3, 0));
+}
+
+#[test]
 fn open_loop_sends_what_is_due_and_no_more() {
     let (server, seen) = Server::new(fine);
     let met = met(plan(&server.url("/"), 4, regular(200.0)), Duration::from_secs(1));
@@ -231,8 +238,10 @@ fn plans_that_ask_for_nothing_are_refused() {
     let wrong = |connections, pace| {
         Client::new(plan("http://127.0.0.1:1/", connections, pace)).unwrap_err().to_string()
     };
-    assert!(wrong(0, Pace::Closed).contains("no connections"));
-    for rate in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+    for connections in [0, 1 << 40] {
+        assert!(wrong(connections, Pace::Closed).contains("ask for 1 to 50000"), "{connections}");
+    }
+    for rate in [0.0, -1.0, 1e9, f64::NAN, f64::INFINITY] {
         assert!(wrong(1, regular(rate)).contains("positive"), "{rate}");
     }
 }

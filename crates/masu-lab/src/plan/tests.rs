@@ -205,7 +205,10 @@ fn a_malloc_that_should_be_there_is_left_out_or_refused_with_its_own_reason() {
 
 #[test]
 fn one_variant_alone_is_held_against_the_systems_malloc() {
-    let alone = Entry { variants: named(&["system:top_pad=1M"]), ..entry(&["true"]) };
-    let plan = planned(alone).unwrap();
-    assert_eq!(plan.cases[0].rows.len(), 1, "it is the system's malloc already");
+    let own = planned(entry(&["true"])).unwrap().cases[0].rows[0].variant.label.clone();
+    for (alone, is_it) in [("system", true), (&*own, true), ("system:top_pad=1M", false)] {
+        let plan = planned(Entry { variants: named(&[alone]), ..entry(&["true"]) }).unwrap();
+        let expected = if is_it { vec![alone] } else { vec![&*own, alone] };
+        assert_eq!(labels(&plan.cases[0]), expected);
+    }
 }

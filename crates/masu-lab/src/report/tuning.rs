@@ -17,7 +17,7 @@ use crate::suite::written_budget;
 use crate::tune::{Change, Form, Goal, NEARLY_ALL, Others, Smaller, Tried, Tuning};
 use masu_run::quantity;
 use masu_run::verify::NEVER_ASKED;
-use masu_run::workload::{COMMAND_LINES, shortened};
+use masu_run::workload::{COMMAND_LINES, quoted, shortened};
 
 /// The most names that are listed of variants that may be better.
 const DOUBTFUL_MOST: usize = 3;
@@ -213,7 +213,7 @@ fn worth_making(page: &mut Page, goal: Goal, change: &Change) {
         let text = format!("Smaller changes {verb}: {}.", smaller.join("; "));
         page.say(text, Tone::Plain);
     }
-    page.say(format!("To try it: masu run -a '{variant}' -- PROGRAM"), Tone::Plain);
+    page.say(format!("To try it: masu run -a {} -- PROGRAM", quoted(&change.run)), Tone::Plain);
 }
 
 /// Whether a change with this share of the largest gain was shown to have less than nearly all of it.
@@ -351,6 +351,7 @@ mod tests {
         }
         let change = Change {
             variant: labels[1].clone(),
+            run: labels[1].clone(),
             step: Step::Settings,
             best: labels[2].clone(),
             share: 0.976,

@@ -3,14 +3,13 @@
 use std::time::{Duration, Instant};
 
 use super::consumption::{Consumption, Used, cpu_s};
-use super::guard::Resident;
 use super::request::ARRIVALS;
 use super::steady::Point;
 use super::{Book, Load, Servers};
 use crate::Pace;
 use crate::load::{Client, Met};
 use masu_run::execute::last_error::last_error;
-use masu_run::execute::{self, Burst, Ending, Neighbors, Run};
+use masu_run::execute::{self, Burst, Curve, Ending, Neighbors, Run};
 use masu_run::{Error, Input, Stop, Variant, Workload};
 
 /// The share of the machine that other processes may take during a burst.
@@ -74,7 +73,7 @@ impl Servers<'_> {
         let wall_s = command.as_ref().map_or(began.elapsed().as_secs_f64(), |(_, run)| run.wall_s);
         let used = Consumption::of(&warm.running.family).since(&before);
         let interference = neighbors.interference();
-        let resident = self.guard.end();
+        let resident = self.guard.end().unwrap_or_default();
         let ended = self.guard.killed(index).or_else(|| warm.running.ended());
         if stop.requested() {
             let run = Run { ending: Ending::Stopped, ..Run::default() };
@@ -104,7 +103,7 @@ impl Servers<'_> {
             load: interference.load,
             offset_bytes,
             burst: Some(burst),
-            ..run(wall_s, used, resident)
+            ..run(wall_s, used, &resident)
         };
         let run = Run { starved: is_starved(&run, interference.cpus), ..run };
         Ok(Made { run, met, at_rate, command })
@@ -143,13 +142,14 @@ fn of_requests(met: &Met, at_rate: Option<&Met>) -> Burst {
     }
 }
 
-fn run(wall_s: f64, used: Used, resident: Option<Resident>) -> Run {
+fn run(wall_s: f64, used: Used, resident: &Curve) -> Run {
+    let rss_over_time = resident.points();
     Run {
         wall_s,
         user_s: used.user_s,
         sys_s: used.sys_s,
-        peak_rss_bytes: resident.as_ref().map_or(0, |resident| resident.peak_bytes),
-        rss_over_time: resident.map(|resident| resident.over_time.points()).unwrap_or_default(),
+        peak_rss_bytes: rss_over_time.iter().map(|point| point.1).max().unwrap_or(0),
+        rss_over_time,
         minor_faults: used.minor_faults,
         major_faults: used.major_faults,
         voluntary_switches: used.voluntary_switches,

@@ -49,16 +49,11 @@ struct Watched {
 struct Burst {
     index: usize,
     began: Instant,
-    resident: Resident,
+    /// The server's memory so far.
+    resident: Curve,
     /// The caller's request to stop everything.
     stop: Stop,
     abort: Stop,
-}
-
-#[derive(Debug)]
-pub(super) struct Resident {
-    pub(super) peak_bytes: u64,
-    pub(super) over_time: Curve,
 }
 
 impl Guard {
@@ -90,7 +85,7 @@ impl Guard {
         let burst = Burst {
             index,
             began: Instant::now(),
-            resident: Resident { peak_bytes: 0, over_time: Curve::default() },
+            resident: Curve::default(),
             stop: stop.clone(),
             abort: abort.clone(),
         };
@@ -101,7 +96,7 @@ impl Guard {
     }
 
     /// Ends the burst and returns the server's memory in that time.
-    pub(super) fn end(&self) -> Option<Resident> {
+    pub(super) fn end(&self) -> Option<Curve> {
         let mut watched = self.shared.lock();
         watched.look(self.shared.limit);
         watched.burst.take().map(|burst| burst.resident)
@@ -154,7 +149,7 @@ impl Watched {
             if let Some(burst) = &mut self.burst
                 && burst.index == *index
             {
-                burst.note(held.resident_bytes);
+                burst.resident.add(burst.began.elapsed(), held.resident_bytes);
                 if burst.stop.requested() || family.alive().is_empty() {
                     burst.abort.request();
                 }
@@ -178,12 +173,5 @@ impl Watched {
         {
             burst.abort.request();
         }
-    }
-}
-
-impl Burst {
-    fn note(&mut self, bytes: u64) {
-        self.resident.peak_bytes = self.resident.peak_bytes.max(bytes);
-        self.resident.over_time.add(self.began.elapsed(), bytes);
     }
 }

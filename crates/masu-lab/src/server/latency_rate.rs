@@ -5,6 +5,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::load::RATE_MAX;
+
 /// The requests a second in the second half of each burst.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum LatencyRate {
@@ -35,10 +37,10 @@ impl FromStr for LatencyRate {
             Some(share) => number(share)
                 .filter(|share| *share <= 100.0)
                 .map(|share| LatencyRate::Share(share / 100.0)),
-            None => number(text).filter(|rate| rate.is_finite()).map(LatencyRate::PerSecond),
+            None => number(text).filter(|rate| *rate <= RATE_MAX).map(LatencyRate::PerSecond),
         };
         rate.ok_or_else(|| {
-            "write requests a second (500), or a share of what the reference answers (50%)"
+            "write requests a second (500, a million at most), or a share of what the reference answers (50%)"
                 .to_owned()
         })
     }
@@ -62,7 +64,7 @@ mod tests {
         for text in ["500", "0.5", "50%", "100%"] {
             assert_eq!(text.parse::<LatencyRate>().unwrap().to_string(), text);
         }
-        for text in ["", "%", "0", "-1", "101%", "nan", "inf", "fast"] {
+        for text in ["", "%", "0", "-1", "101%", "nan", "inf", "1e9", "fast"] {
             assert!(text.parse::<LatencyRate>().unwrap_err().contains("50%"), "{text}");
         }
     }

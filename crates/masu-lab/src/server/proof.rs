@@ -9,12 +9,12 @@ use std::fs;
 use super::ready::NotReady;
 use super::running::Running;
 use super::{Servers, ready};
-use masu_run::execute::Ending;
 use masu_run::execute::last_error::last_error;
+use masu_run::execute::{Conditions, Ending};
 use masu_run::proc_files;
 use masu_run::program::elf::is_malloc_library;
 use masu_run::verify::verify;
-use masu_run::{Error, Evidence, Row, Run, Stop};
+use masu_run::{Error, Evidence, Limits, Row, Run, Stop};
 
 impl Servers<'_> {
     /// The evidence of a traced start of `row`. A variant without a library needs no proof.
@@ -26,17 +26,20 @@ impl Servers<'_> {
         let place = self.place(row, stop)?;
         let workload = place.workload(row);
         let (enough, over) = (Stop::never(), Stop::never());
-        let (turn, limits, plan) = (&self.turn, self.limits, self.plan);
+        // The time limit is for a load command: the wait for the server has its own.
+        let limits = Limits { time: None, ..self.limits.clone() };
+        let conditions = Conditions::from(limits);
+        let (turn, plan) = (&self.turn, self.plan);
         let (seen, ready) = std::thread::scope(|scope| {
             // The tracer has a thread of its own, because it receives the events of all children of its thread.
             let tracing = scope.spawn(|| {
                 turn.lend();
-                let seen = verify(&workload, variant, limits, &enough);
+                let seen = verify(&workload, variant, &conditions, &enough);
                 over.request();
                 seen
             });
             let mut sooner = || over.requested() || stop.requested();
-            let ready = ready::wait(&plan.ready, &place, row, plan.ready_within, &mut sooner);
+            let ready = ready::wait(plan, &place, row, &mut sooner);
             enough.request();
             (tracing.join(), ready)
         });

@@ -7,6 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use super::place::Place;
+use super::{Load, ServerPlan};
 use crate::load::{self, Target};
 use masu_run::workload::unlinked_file;
 use masu_run::{Error, Row, hooks, kernel};
@@ -41,13 +42,21 @@ impl Ready {
     /// [`Error::Load`] for a URL that cannot be asked.
     pub fn parse(text: &str) -> Result<Ready, Error> {
         if load::is_url(text) {
-            Target::check(&text.replace("{port}", "1"))?;
+            Target::check(text)?;
             return Ok(Ready::Url(text.to_owned()));
         }
         if is_address(text) {
             return Ok(Ready::Address(text.to_owned()));
         }
         Ok(Ready::Command(text.to_owned()))
+    }
+
+    /// The words of the check; none for the port.
+    pub(super) fn text(&self) -> Option<&String> {
+        match self {
+            Ready::Port => None,
+            Ready::Address(text) | Ready::Url(text) | Ready::Command(text) => Some(text),
+        }
     }
 }
 
@@ -73,19 +82,19 @@ enum Refusal {
 
 /// Whether the server gets ready in time; checks until then, or until `sooner` says that waiting is useless.
 pub(super) fn wait(
-    ready: &Ready,
+    plan: &ServerPlan,
     place: &Place,
     row: &Row,
-    within: Duration,
     sooner: &mut dyn FnMut() -> bool,
 ) -> Result<bool, NotReady> {
+    let within = plan.ready_within;
     let deadline = Instant::now() + within;
     let mut pause = PAUSE_MIN;
     loop {
         if sooner() {
             return Ok(false);
         }
-        match ask(ready, place, row, sooner) {
+        match ask(plan, place, row, sooner) {
             Ok(()) => return Ok(true),
             Err(Refusal::Never(reason)) => {
                 let reason = format!("and cannot be seen to be: {reason}");
@@ -128,18 +137,18 @@ pub(super) fn is_taken(address: &SocketAddr) -> bool {
 }
 
 fn ask(
-    ready: &Ready,
+    plan: &ServerPlan,
     place: &Place,
     row: &Row,
     sooner: &mut dyn FnMut() -> bool,
 ) -> Result<(), Refusal> {
-    match ready {
+    match &plan.ready {
         Ready::Port => {
             let address = SocketAddr::from(([127, 0, 0, 1], place.port));
             connected(&address).map_err(|error| format!("port {}: {error}", place.port))
         }
         Ready::Address(text) => {
-            let addresses = address(ready, place, row).map_err(|error| error.to_string());
+            let addresses = address(&plan.ready, place, row).map_err(|error| error.to_string());
             addresses.and_then(|addresses| {
                 let mut refusal = format!("{}: no address", place.text(text, row));
                 for address in &addresses {
@@ -152,8 +161,14 @@ fn ask(
             })
         }
         Ready::Url(url) => {
+            // A URL of the load is asked as the load asks it: it may be there for `POST` alone.
+            let body = match &plan.load {
+                Load::Http { urls, body, .. } if urls.contains(url) => body.clone(),
+                _ => None,
+            };
             let url = place.text(url, row);
-            load::ask_once(&url, ANSWER_WITHIN).map_err(|reason| format!("{url}: {reason}"))
+            let asked = load::ask_once(&url, body, ANSWER_WITHIN);
+            asked.map_err(|reason| format!("{url}: {reason}"))
         }
         Ready::Command(command) => return ask_command(command, place, row, sooner),
     }

@@ -4,7 +4,7 @@ use super::steady::IDLE_SHARE;
 use super::{Book, Load, ServerPlan};
 use crate::Pace;
 use masu_run::execute::Ending;
-use masu_run::executor::Remarks;
+use masu_run::executor::{Remarks, once_each};
 use masu_run::{Row, kernel};
 
 pub(super) fn of(
@@ -78,16 +78,10 @@ fn of_servers(rows: &[Row], books: &[Book]) -> Vec<String> {
 }
 
 fn load_notes(rows: &[Row], books: &[Book]) -> Vec<String> {
-    let mut notes: Vec<(&str, Vec<&str>)> = Vec::new();
-    for (row, book) in rows.iter().zip(books) {
-        for note in &book.load_notes {
-            match notes.iter_mut().find(|(known, _)| known == note) {
-                Some((_, labels)) => labels.push(&row.variant.label),
-                None => notes.push((note, vec![&row.variant.label])),
-            }
-        }
-    }
-    notes.into_iter().map(|(note, labels)| format!("{}: {note}", labels.join(", "))).collect()
+    let said = rows.iter().zip(books).flat_map(|(row, book)| {
+        book.load_notes.iter().map(|note| (row.variant.label.as_str(), note.clone()))
+    });
+    once_each(said).iter().map(|(note, labels)| format!("{labels}: {note}")).collect()
 }
 
 /// The allocations per request, each figure once with the variants it was counted for.
@@ -95,21 +89,14 @@ pub(super) fn allocations(
     rows: &[Row],
     counted: impl Iterator<Item = Option<f64>>,
 ) -> Option<String> {
-    let mut said: Vec<(String, Vec<&str>)> = Vec::new();
-    for (row, count) in rows.iter().zip(counted) {
-        let Some(count) = count else { continue };
-        let figure = format!("{count:.1}");
-        match said.iter_mut().find(|(known, _)| *known == figure) {
-            Some((_, labels)) => labels.push(&row.variant.label),
-            None => said.push((figure, vec![&row.variant.label])),
-        }
-    }
-    let all = match said.as_slice() {
+    let said = rows.iter().zip(counted);
+    let said = said
+        .filter_map(|(row, count)| Some((row.variant.label.as_str(), format!("{:.1}", count?))));
+    let all = match once_each(said).as_slice() {
         [] => return None,
         [(figure, _)] => figure.clone(),
         several => {
-            let each =
-                several.iter().map(|(figure, labels)| format!("{figure} ({})", labels.join(", ")));
+            let each = several.iter().map(|(figure, labels)| format!("{figure} ({labels})"));
             each.collect::<Vec<_>>().join(", ")
         }
     };

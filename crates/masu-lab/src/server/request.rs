@@ -5,6 +5,8 @@
 use std::ffi::OsStr;
 use std::time::Duration;
 
+use hyper::body::Bytes;
+
 use super::{DEFAULT_BURST, DEFAULT_READY_WITHIN, LatencyRate, Load, Ready, ServerPlan, urls};
 use crate::load::{Arrivals, DEFAULT_CONNECTIONS, DEFAULT_TIMEOUT, Pace, is_url};
 use masu_run::Error;
@@ -83,7 +85,7 @@ impl ServerRequest {
         let load = if urls > 0 {
             Load::Http {
                 urls: self.load,
-                body: self.body,
+                body: self.body.map(Bytes::from),
                 connections: self.connections.unwrap_or(DEFAULT_CONNECTIONS),
                 pace: match self.rate {
                     Some(rate) => Pace::Open { rate, arrivals: ARRIVALS },
@@ -110,15 +112,11 @@ impl ServerRequest {
 
 impl ServerPlan {
     pub(crate) fn texts(&self) -> Vec<&OsStr> {
-        let ready = match &self.ready {
-            Ready::Port => None,
-            Ready::Address(text) | Ready::Url(text) | Ready::Command(text) => Some(text),
-        };
         let load = match &self.load {
             Load::Command(text) => std::slice::from_ref(text),
             Load::Http { urls, .. } => urls,
         };
-        ready.into_iter().chain(load).map(OsStr::new).collect()
+        self.ready.text().into_iter().chain(load).map(OsStr::new).collect()
     }
 
     pub(crate) fn with(&self, values: &Values) -> ServerPlan {
@@ -141,11 +139,8 @@ impl ServerPlan {
         let mut settings = Vec::new();
         let mut add = |name: &str, value: String| settings.push((name.to_owned(), value));
         let seconds = |time: Duration| format!("{}s", time.as_secs_f64());
-        match &self.ready {
-            Ready::Port => {}
-            Ready::Address(text) | Ready::Url(text) | Ready::Command(text) => {
-                add("ready", text.clone());
-            }
+        if let Some(text) = self.ready.text() {
+            add("ready", text.clone());
         }
         match &self.load {
             Load::Command(text) => add("load", text.clone()),

@@ -217,7 +217,7 @@ fn time<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error
 }
 
 fn size<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
-    read(from, "a number of bytes such as \"512M\" or \"2G\"", parse_size)
+    read(from, MEMORY, parse_memory)
 }
 
 fn share<'de, D: Deserializer<'de>>(from: D) -> Result<Option<f64>, D::Error> {
@@ -242,6 +242,14 @@ fn parameters<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Parameter>, D::E
         Parameter::new(name.get_ref(), values).map_err(D::Error::custom)
     };
     tables.into_iter().map(one).collect()
+}
+
+/// A memory limit in words.
+pub const MEMORY: &str = "a number of bytes from 1M on, such as 512M or 2G";
+
+/// Understands a memory limit; none for one below which no program can even start: it was meant in other units.
+pub fn parse_memory(text: &str) -> Option<u64> {
+    parse_size(text).filter(|size| *size >= 1 << 20)
 }
 
 /// The measure that results call `name`; a `-` may stand for `_`.
@@ -340,6 +348,7 @@ impl Workload {
         mut entry: Entry,
         wrong: &dyn Fn(usize, String) -> Error,
     ) -> Result<Entry, Error> {
+        let is_its_own = self.scratch.is_some() || self.input.is_some();
         self.settle(&mut entry);
         let place = self.name.span().start;
         entry.name = self.name.into_inner();
@@ -355,6 +364,10 @@ impl Workload {
         (entry.parameters, entry.each) = (self.parameters, self.each);
         if let Some(server) = self.server {
             let place = server.span().start;
+            if is_its_own {
+                let reason = "a server has its data in {dir} and reads no input; leave `scratch` and `input` out";
+                return Err(wrong(place, reason.to_owned()));
+            }
             let asked = server.into_inner().request(&entry.base);
             let plan = asked.and_then(|asked| asked.plan().map_err(|error| error.to_string()));
             let plan = plan.map_err(|reason| wrong(place, reason))?;

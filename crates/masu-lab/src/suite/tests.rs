@@ -95,6 +95,8 @@ fn a_mistake_is_named_with_its_line() {
         ),
         (format!("variants = [\n\":\"]\n{ONE}"), 1, "no allocator named"),
         (format!("{ONE}memory-limit = \"much\"\n"), 4, "a number of bytes"),
+        (format!("{ONE}memory-limit = 512\n"), 4, "from 1M on"),
+        (format!("{ONE}scratch = true\nserver = {{ load = \"x\" }}\n"), 5, "leave `scratch`"),
         (format!("{ONE}parameters = {{ n = [] }}\n"), 4, "it has no values"),
         (format!("{ONE}each = {{ port = [1] }}\n"), 4, "take another name"),
         (format!("[values]\n\"a b\" = 1\n{ONE}"), 2, "a name is made of"),

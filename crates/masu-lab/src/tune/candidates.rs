@@ -112,7 +112,7 @@ pub fn worth_trying(catalogue: &Catalogue, program: &Program, first: &[Spec]) ->
     let mut settings = settings_of(own).into_iter();
     let mut specs: Vec<Spec> = first.to_vec();
     specs.extend(settings.by_ref().take(OWN_FIRST));
-    specs.extend(others.iter().map(|variant| bare(&variant.label)));
+    specs.extend(others.iter().map(|variant| Spec::bare(&*variant.label)));
     specs.extend(settings);
     specs.extend(others.iter().flat_map(|variant| settings_of(&variant.label)));
     let mut labels: Vec<String> = Vec::new();
@@ -122,7 +122,7 @@ pub fn worth_trying(catalogue: &Catalogue, program: &Program, first: &[Spec]) ->
         labels.push(variant.label);
         is_first
     });
-    let reference = Named { spec: bare("system"), optional: false };
+    let reference = Named { spec: Spec::bare("system"), optional: false };
     let optional = |spec| Named { spec, optional: true };
     std::iter::once(reference).chain(specs.into_iter().map(optional)).collect()
 }
@@ -136,10 +136,6 @@ fn changes(variant: &Variant, reference: &Variant) -> bool {
 pub fn named_by(findings: &[Finding]) -> Vec<Spec> {
     let remedies = findings.iter().flat_map(|finding| &finding.remedies);
     remedies.filter_map(|remedy| remedy.variant.as_ref()?.parse().ok()).collect()
-}
-
-fn bare(allocator: &str) -> Spec {
-    Spec { allocator: allocator.to_owned(), ..Spec::default() }
 }
 
 /// `allocator` with each of the settings worth trying.

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use masu_run::Variant;
 use masu_run::named;
+use masu_run::workload::quoted;
 
 named! {
     /// The place where a line is pasted.
@@ -52,7 +53,7 @@ pub fn paste(variant: &Variant, form: Form) -> String {
     match form {
         Form::Environment => {
             let words: Vec<String> =
-                set.iter().map(|(name, value)| format!("{name}={}", in_shell(value))).collect();
+                set.iter().map(|(name, value)| format!("{name}={}", quoted(value))).collect();
             words.join(" ")
         }
         Form::Systemd => {
@@ -123,14 +124,6 @@ fn escaped(text: &str, special: &[char], escape: char) -> String {
         out.push(character);
     }
     out
-}
-
-fn in_shell(text: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=,+@%".contains(c);
-    if !text.is_empty() && text.chars().all(is_plain) {
-        return text.to_owned();
-    }
-    format!("'{}'", text.replace('\'', "'\\''"))
 }
 
 #[cfg(test)]

@@ -270,7 +270,7 @@ impl Program {
         let limits = Limits { time: Some(limit), ..Limits::default() };
         let variant = variant(malloc, &workload);
         let made = if variant.library.is_some() {
-            verify::verify(&workload, &variant, &limits, &Stop::never())
+            verify::verify(&workload, &variant, &limits.clone().into(), &Stop::never())
         } else {
             let run = execute::execute(&workload, &variant, &limits, &Stop::never());
             run.map(|run| (run, Evidence::default()))

@@ -7,6 +7,7 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use object::read::elf::{Dyn, FileHeader, ProgramHeader, SectionHeader, Sym};
@@ -14,6 +15,7 @@ use object::read::{ReadCache, ReadRef};
 use object::{Endianness, elf};
 
 use super::Libc;
+use crate::kernel;
 
 type Header = elf::FileHeader64<Endianness>;
 
@@ -116,14 +118,16 @@ fn is_telling(name: &str) -> bool {
 impl Image {
     /// Reads the ELF file at `path`; the error names the fault and a remedy.
     pub(crate) fn read(path: &Path) -> Result<Image, String> {
-        let file = File::open(path).map_err(|error| format!("cannot read it: {error}"))?;
+        // A pipe would wait for its writer.
+        let opened = File::options().read(true).custom_flags(kernel::OPEN_AT_ONCE).open(path);
+        let file = opened.map_err(|error| format!("cannot read it: {error}"))?;
         let cache = ReadCache::new(file);
         let kind = cache.read_bytes_at(0, 20).unwrap_or_default();
         if kind.len() < 20 || kind[..4] != elf::ELFMAG {
             return Err(NO_ELF.to_owned());
         }
         if elf::FileClass(kind[4]) != elf::ELFCLASS64 {
-            return Err("a 32-bit program; this version measures 64-bit programs only".to_owned());
+            return Err("a 32-bit file; this version measures 64-bit programs only".to_owned());
         }
         Image::parse(&cache)
     }

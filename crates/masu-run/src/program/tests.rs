@@ -34,6 +34,12 @@ fn what_cannot_be_started_says_why() {
     assert!(refused("no-such-command-at-all").contains("PATH"));
     assert!(refused("/no/such/file").contains("No such file"));
     assert!(refused("/usr").contains("folder"));
+    let pipe = folder.0.path().join("pipe");
+    assert!(
+        std::process::Command::new("mkfifo").arg("-m755").arg(&pipe).status().unwrap().success()
+    );
+    assert!(refused(pipe.to_str().unwrap()).contains("a pipe"));
+    assert_eq!(elf::Image::read(&pipe).unwrap_err(), elf::NO_ELF, "it waits for no writer");
     assert!(refused(&folder.file("plain", b"x", 0o644)).contains("chmod"));
     assert!(refused(&folder.file("text", b"not a program at all", 0o755)).contains("neither"));
 }
@@ -148,4 +154,14 @@ fn more_rights_than_ours_are_a_reason_to_refuse() {
     let found = Program::find(OsStr::new(&someone)).unwrap();
     assert!(found.refusal.as_ref().unwrap().contains("setuid"), "{found:?}");
     assert!(matches!(found.preloadable(), Err(Error::NoPreload { .. })));
+    // The kernel gives a script the rights of its interpreter, and never those of its own file.
+    for (interpreter, is_refused) in [(&*someone, true), ("/bin/sh", false)] {
+        let script = folder.file("script", format!("#!{interpreter}\n").as_bytes(), 0o755);
+        if kernel::effective_ids().0 == 0 {
+            std::os::unix::fs::chown(&script, Some(12345), None).unwrap();
+            fs::set_permissions(&script, fs::Permissions::from_mode(0o4755)).unwrap();
+        }
+        let found = Program::find(OsStr::new(&script)).unwrap();
+        assert_eq!(found.refusal.is_some(), is_refused, "{found:?}");
+    }
 }

@@ -6,6 +6,7 @@
 
 use std::path::Path;
 
+use super::options::{self, Description};
 use super::value::{ANY_SIZE, Unit, Value};
 
 /// A setting and its translation for each malloc that has it.
@@ -31,8 +32,8 @@ pub struct Cell {
     /// The malloc, as the catalogue names it without its main version: `mimalloc`.
     pub malloc: &'static str,
     pub release: Release,
-    /// Narrower bounds than the setting's own.
-    pub unit: Option<Unit>,
+    /// Narrower bounds than the setting's own; those of an option of masu's are in its table.
+    pub(super) unit: Option<Unit>,
     /// The translation: all entries together.
     pub entries: &'static [Entry],
     /// Notes about it under this malloc; may be empty.
@@ -177,7 +178,7 @@ pub static SETTINGS: [Setting; 15] = [
             &[
                 only(Release::Tunables, cell("glibc", &[tunable("glibc.malloc.arena_max")])),
                 cell("jemalloc", &[conf("narenas")]),
-                within(Unit::Count(1, 16), cell("masu", &[variable("MASU_SHARDS")])),
+                cell("masu", &[variable("MASU_SHARDS")]),
             ],
         )
     },
@@ -342,6 +343,14 @@ impl Setting {
 }
 
 impl Cell {
+    /// The unit of a value of `setting`, with the bounds that this malloc has.
+    pub(super) fn unit(&self, setting: &Setting) -> Unit {
+        let is_set =
+            |option: &&Description| self.entries.iter().any(|it| it.name == option.variable);
+        let option = options::ALL.iter().find(is_set).map(Unit::of);
+        option.or(self.unit).unwrap_or(setting.unit)
+    }
+
     /// The translation, as one would write it in a shell, `…` for the value:
     /// `MALLOC_CONF=dirty_decay_ms:…,muzzy_decay_ms:0`.
     pub fn shown(&self) -> Vec<String> {

@@ -103,7 +103,7 @@ impl Settled {
         }
         given.push((setting.name, name.to_owned()));
         let cell = choose(setting, malloc, target)?;
-        let understood = understood(name, cell.unit.unwrap_or(setting.unit), value)?;
+        let understood = understood(name, cell.unit(setting), value)?;
         for entry in cell.entries {
             if entry.place == Place::Variable
                 && self.variables.iter().any(|(it, _)| it == entry.name)

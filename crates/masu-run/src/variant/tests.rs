@@ -158,6 +158,7 @@ fn mimallocs_variables_are_those_whose_names_stand_in_its_library() {
 fn a_value_that_would_be_passed_over_is_refused() {
     for (text, malloc, wanted) in [
         ("glibc:arenas=0", "glibc", "from 1 to 4094"),
+        ("masu:arenas=61", "masu", "from 1 to 60"),
         ("glibc:tcache_max=1033", "glibc", "from 0 to 1032"),
         ("glibc:huge_pages=yes", "glibc", "1 for on"),
         ("jemalloc:purge_delay=-2", "jemalloc", "-1 for never"),

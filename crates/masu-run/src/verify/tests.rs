@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::*;
-use crate::{Catalogue, Input, Libc, Places};
+use crate::{Catalogue, Input, Libc, Limits, Places};
 
 fn jemalloc(workload: &Workload) -> Variant {
     let catalogue = Catalogue::find(&Places::default());
@@ -21,13 +21,13 @@ fn workload(arguments: &[&str]) -> Workload {
 fn proof(arguments: &[&str]) -> (Run, Evidence) {
     let workload = workload(arguments);
     let variant = jemalloc(&workload);
-    verify(&workload, &variant, &Limits::default(), &Stop::never()).unwrap()
+    verify(&workload, &variant, &Conditions::default(), &Stop::never()).unwrap()
 }
 
 fn failure(arguments: &[&str], library: PathBuf) -> String {
     let workload = workload(arguments);
     let variant = Variant { library: Some(library), ..jemalloc(&workload) };
-    verify(&workload, &variant, &Limits::default(), &Stop::never()).unwrap_err().to_string()
+    verify(&workload, &variant, &Conditions::default(), &Stop::never()).unwrap_err().to_string()
 }
 
 fn seen(change: impl FnOnce(&mut Seen)) -> Seen {
@@ -117,7 +117,7 @@ fn a_traced_run_over_its_time_is_killed() {
     let workload = workload(&["sh", "-c", "sleep 1000 & sleep 1000"]);
     let variant = jemalloc(&workload);
     let limits = Limits { time: Some(std::time::Duration::from_millis(50)), memory_bytes: None };
-    let (run, _) = verify(&workload, &variant, &limits, &Stop::never()).unwrap();
+    let (run, _) = verify(&workload, &variant, &limits.into(), &Stop::never()).unwrap();
     assert_eq!(run.ending, Ending::TimedOut);
 }
 
@@ -126,7 +126,7 @@ fn a_traced_runaway_is_killed_and_named() {
     let script = "y=$(head -c 1000000 /dev/zero | tr '\\0' x); while :; do x=$x$y; done";
     let workload = workload(&["sh", "-c", script]);
     let limits = Limits { time: None, memory_bytes: Some(64 << 20) };
-    let (run, _) = verify(&workload, &jemalloc(&workload), &limits, &Stop::never()).unwrap();
+    let (run, _) = verify(&workload, &jemalloc(&workload), &limits.into(), &Stop::never()).unwrap();
     let Ending::OutOfMemory { process, .. } = run.ending else { panic!("{:?}", run.ending) };
     assert!(process.starts_with("sh ("), "{process}");
 }
@@ -135,7 +135,7 @@ fn a_traced_runaway_is_killed_and_named() {
 fn a_library_that_is_gone_is_named() {
     let workload = workload(&["true"]);
     let variant = Variant { library: Some("/no/such.so".into()), ..jemalloc(&workload) };
-    let error = verify(&workload, &variant, &Limits::default(), &Stop::never()).unwrap_err();
+    let error = verify(&workload, &variant, &Conditions::default(), &Stop::never()).unwrap_err();
     assert!(error.to_string().contains("/no/such.so"), "{error}");
 }
 

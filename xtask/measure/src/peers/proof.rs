@@ -27,7 +27,7 @@ pub(super) fn prove(catalogue: &Catalogue, allocator: &Allocator) -> Result<Stri
         let spec = allocator.name.parse().context("the catalogue's name is no variant")?;
         let variant = catalogue.resolve(&spec, &workload.program)?;
         let limits = Limits { time: Some(PATIENCE), memory_bytes: None };
-        let (run, evidence) = verify(&workload, &variant, &limits, &Stop::never())?;
+        let (run, evidence) = verify(&workload, &variant, &limits.into(), &Stop::never())?;
         if run.ending != Ending::Exited(0) {
             bail!("{program} {}: {}", run.ending, run.stderr.tail.trim());
         }
