@@ -263,10 +263,10 @@ pub(crate) fn all_counts() -> (usize, Counts) {
     sum
 }
 
-/// Releases the empty pages that heaps kept.
+/// Releases the empty pages that heaps kept, and purges what is free inside the others if `purges`.
 #[inline(never)]
-pub(crate) fn trim() {
-    owners().for_each(|owner| owner.holdings.lock().trim());
+pub(crate) fn trim(purges: bool) {
+    owners().for_each(|owner| owner.holdings.lock().trim(purges));
 }
 
 /// Visits the lock of the list of heaps, for `fork`.

@@ -516,11 +516,11 @@ impl ClassPages {
     }
 }
 
-/// Purges the free memory inside pages, and releases the empty pages that were kept.
+/// Ends the passes through sparse pages, after one through all pages if `purges`; releases the empty pages that were kept.
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.trim.shard_trim")]
-pub(crate) fn trim() {
-    for shard in Shard::all() {
+pub(crate) fn trim(purges: bool) {
+    for shard in Shard::all().filter(|_| purges) {
         Class::all().for_each(|class| shard.pages(class).lock().pass_through_all(shard, class));
     }
     sparse::finish();

@@ -46,7 +46,7 @@ fn reclaim(size: usize) -> bool {
     if rest > 0 && kernel::free_address(rest).is_none() {
         return false;
     }
-    flush_all();
+    flush_all(false);
     slot::ranges().lock().bring_home(slot::parked());
     stripes::give_up() || stripes::read().live_bytes < before.live_bytes
 }
@@ -66,22 +66,23 @@ fn out_of_memory() {
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.trim.reclaim_trim")]
 pub(crate) fn trim(kept_bytes: usize) -> bool {
-    flush_all();
+    flush_all(true);
     slot::ranges().lock().bring_home(slot::parked());
     stripes::trim(kept_bytes)
 }
 
 /// Returns to the ranges the memory that this thread's cache, idle caches, heaps, transfer caches and shards keep. In
-/// the hardened build nothing is cached, and quarantined blocks stay.
+/// the hardened build nothing is cached, and quarantined blocks stay. `purges` also what is free inside pages, which
+/// makes no room for a request.
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.trim.reclaim_flush_all")]
-fn flush_all() {
+fn flush_all(purges: bool) {
     if let Some(cache) = thread::cache() {
         cache.empty_stacks();
         cache.flush_heaps();
     }
-    owner::trim();
+    owner::trim(purges);
     idle::empty_warm();
     transfer::trim();
-    shard::trim();
+    shard::trim(purges);
 }

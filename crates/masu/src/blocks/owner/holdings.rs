@@ -296,9 +296,12 @@ impl Holdings {
         Class::all().filter(move |class| occupied & (1 << class.page_index()) != 0)
     }
 
-    /// Purges the free memory inside pages, and releases the empty pages that were kept, and the mixed slice if it is empty.
-    pub(super) fn trim(&mut self) {
-        (self.to_pass, self.place) = (self.occupied, None);
+    /// Finishes the pass through sparse pages, or one through all pages if `purges`; releases the empty pages that were kept,
+    /// and the mixed slice if it is empty.
+    pub(super) fn trim(&mut self, purges: bool) {
+        if purges {
+            (self.to_pass, self.place) = (self.occupied, None);
+        }
         while self.is_passing() {
             self.take_step();
         }
