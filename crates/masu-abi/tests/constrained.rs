@@ -120,7 +120,7 @@ fn memory_is_committed_in_small_steps_under_strict_overcommit() {
     fs::write(&init, script).expect("the folder is writable");
     fs::set_permissions(&init, fs::Permissions::from_mode(0o755)).expect("it is ours");
     let mut kernel = Command::new("timeout");
-    kernel.args(["120", "linux.uml", "mem=256M", "root=/dev/root", "rootfstype=hostfs"]);
+    kernel.args(["600", "linux.uml", "mem=256M", "root=/dev/root", "rootfstype=hostfs"]);
     kernel.args(["rootflags=/", "ro", "quiet", "con=null", "con0=null,fd:1"]);
     kernel.arg(format!("init={}", init.display())).current_dir(folder.path());
     // The kernel's own files are removed with the folder.
