@@ -66,6 +66,49 @@ fn an_object_stays_while_a_function_an_entry_or_another_object_leads_to_it() {
 }
 
 #[test]
+fn a_definition_that_gave_way_is_found_again_when_the_other_is_unloaded() {
+    let workshop = Workshop::open();
+    let arena = Arena::open(Options { keep: true, ..options() }).unwrap();
+    let weak = |number: i64| {
+        let text = format!("__attribute__((weak)) long f(void) {{ return {number}; }}");
+        load(&arena, workshop.c(&format!("weak{number}.c"), &text))
+    };
+    let user = workshop.c("user.c", "long f(void); long g(void) { return f(); }").private();
+    let found = || {
+        let user = load(&arena, &user);
+        let found = call(&arena, user, "g");
+        arena.unload(user).unwrap();
+        found
+    };
+    let [one, two] = [1, 2].map(weak);
+    let strong = load(&arena, workshop.c("strong.c", "long f(void) { return 3; }"));
+    let last = weak(4);
+    assert_eq!(found(), 3);
+    arena.unload(strong).unwrap();
+    assert_eq!(found(), 1);
+    arena.unload(two).unwrap();
+    arena.unload(one).unwrap();
+    assert_eq!(found(), 4);
+    arena.unload(last).unwrap();
+    assert!(arena.find("f").is_none() && arena.report().objects == 0);
+    // Of one batch, with a compaction between.
+    let hole = load(&arena, returns(&workshop, 9));
+    let sources = ["weak2.c.o", "strong.c.o", "weak1.c.o"];
+    let sources = sources.map(|name| Source::file(workshop.path(name)).unwrap());
+    let [two, strong, one] = load_all(&arena, sources)[..] else { panic!("three objects") };
+    arena.unload(hole).unwrap();
+    arena.compact().unwrap();
+    assert_eq!(found(), 3);
+    arena.unload(strong).unwrap();
+    assert_eq!(found(), 2);
+    arena.compact().unwrap();
+    arena.unload(two).unwrap();
+    assert_eq!(found(), 1);
+    arena.unload_all(&[one]).unwrap();
+    assert!(arena.find("f").is_none() && arena.report().objects == 0);
+}
+
+#[test]
 fn objects_that_use_each_other_go_together() {
     let (workshop, arena) = (Workshop::open(), quiet());
     let one = workshop.c("one.c", "long g(long); long f(long n) { return n ? g(n - 1) + 1 : 0; }");
@@ -382,4 +425,19 @@ fn what_destructors_note_for_the_end_runs_before_their_object_is_freed() {
         drop(arena);
         assert_eq!(ENDED.load(Ordering::Relaxed), before + 2, "{}", source.name());
     }
+}
+
+#[test]
+fn destructors_run_by_priority_whatever_the_order_of_their_sections() {
+    let (workshop, arena) = (Workshop::open(), quiet());
+    let log = load(&arena, workshop.c("log.c", "long log; long f(void) { return log; }"));
+    let text = "extern long log;\n\
+        #define NOTE(name, kind, digit) \\\n\
+        __attribute__((kind)) static void name(void) { log = log * 10 + digit; }\n\
+        NOTE(a, constructor, 3) NOTE(b, constructor(200), 2) NOTE(c, constructor(101), 1)\n\
+        NOTE(d, destructor, 4) NOTE(e, destructor(200), 5) NOTE(f, destructor(101), 6)\n\
+        NOTE(g, destructor(300), 7)";
+    let object = load(&arena, workshop.c("notes.c", text));
+    arena.unload(object).unwrap();
+    assert_eq!(call(&arena, log, "f"), 123_4756);
 }

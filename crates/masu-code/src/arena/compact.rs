@@ -54,6 +54,9 @@ impl Arena {
     fn move_down(&self, state: &mut State, number: u64) -> Result<bool, Error> {
         let Some(loaded) = state.objects.get(&number) else { return Ok(false) };
         let Some(kept) = loaded.kept.clone() else { return Ok(false) };
+        if state.gave_way(number) {
+            return Ok(false);
+        }
         let before = loaded.taken.text.start;
         let source = super::load::source_of(loaded, kept);
         // The symbols that the object publishes would be defined twice.
