@@ -487,30 +487,37 @@ impl State {
     /// Retires unloaded objects that nothing leads to any more; objects that only use each other are retired together.
     pub(crate) fn retire(&mut self, readers: &Readers) {
         let is_free = |number: &&u64| self.objects[number].is_free();
-        let mut going: BTreeSet<u64> = self.unloading.iter().filter(is_free).copied().collect();
+        let uses = |number: &u64| &self.objects[number].taken.more().uses;
+        // For each object the number of users that are not among them. Retired objects may still run, and so may the
+        // objects that they use.
+        let free = self.unloading.iter().filter(is_free);
+        let mut going: BTreeMap<u64, u32> =
+            free.map(|number| (*number, self.objects[number].users)).collect();
+        for number in self.unloading.iter().filter(is_free) {
+            for used in uses(number) {
+                if let Some(users) = going.get_mut(used) {
+                    *users -= 1;
+                }
+            }
+        }
+        let has_users = going.iter().filter(|(_, users)| **users > 0);
+        let mut staying: Vec<u64> = has_users.map(|(number, _)| *number).collect();
         #[cfg(test)]
         {
             self.looked_at += self.unloading.len();
         }
-        // Retired objects may still run, and so may the objects that they use.
-        loop {
-            let mut from_going: HashMap<u64, u32> = HashMap::new();
-            for number in &going {
-                for used in &self.objects[number].taken.more().uses {
-                    *from_going.entry(*used).or_default() += 1;
-                }
+        while let Some(number) = staying.pop() {
+            #[cfg(test)]
+            {
+                self.looked_at += 1;
             }
-            let before = going.len();
-            going.retain(|number| {
-                self.objects[number].users == from_going.get(number).copied().unwrap_or(0)
-            });
-            if going.len() == before {
-                break;
+            if going.remove(&number).is_some() {
+                staying.extend(uses(&number).iter().filter(|used| going.contains_key(used)));
             }
         }
         if !going.is_empty() {
-            self.unloading.retain(|number| !going.contains(number));
-            self.retired.push_back((readers.retire(), going));
+            self.unloading.retain(|number| !going.contains_key(number));
+            self.retired.push_back((readers.retire(), going.into_keys().collect()));
         }
     }
 
