@@ -242,9 +242,5 @@ pub(crate) unsafe fn choose(address: usize) -> usize {
 ///
 /// - The code of these destructors is still loaded.
 pub(crate) unsafe fn finalize(handle: usize) {
-    if let Some(address) = look_up(c"__cxa_finalize") {
-        // SAFETY: The C library's function has this type.
-        let finalize: extern "C" fn(*mut c_void) = unsafe { std::mem::transmute(address) };
-        finalize(handle as *mut c_void);
-    }
+    call_library(c"__cxa_finalize", [handle, 0, 0, 0]);
 }

@@ -298,48 +298,6 @@ fn objects_unloaded_together_end_in_reverse_and_are_freed_only_then() {
 }
 
 #[test]
-fn threads_call_while_code_is_replaced_and_freed() {
-    for &writing in WAYS {
-        let workshop = Workshop::open();
-        let chosen = Options { writing, size: 4 << 20, ..options() };
-        let arena = Arena::open(chosen).unwrap();
-        let sources: Vec<Source> = (0..8).map(|number| returns(&workshop, number)).collect();
-        let mut current = load(&arena, &sources[0]);
-        let entry = arena.entry("f", current, "f").unwrap();
-        let (stop, calls) = (AtomicBool::new(false), AtomicU64::new(0));
-        std::thread::scope(|scope| {
-            for _ in 0..2 {
-                scope.spawn(|| {
-                    let reader = arena.reader();
-                    while !stop.load(Ordering::Relaxed) {
-                        for _ in 0..50 {
-                            // SAFETY: This thread has a reader.
-                            let f = unsafe { entry.get::<extern "C" fn() -> i64>() };
-                            assert!((0..8).contains(&f()));
-                        }
-                        calls.fetch_add(50, Ordering::Relaxed);
-                        reader.quiescent();
-                    }
-                });
-            }
-            for round in 1..2000 {
-                let next = load(&arena, &sources[round % 8]);
-                entry.replace(next, "f").unwrap();
-                arena.unload(current).unwrap();
-                current = next;
-                if round % 64 == 0 {
-                    std::thread::yield_now();
-                }
-            }
-            stop.store(true, Ordering::Relaxed);
-        });
-        assert!(calls.into_inner() > 0);
-        arena.collect();
-        assert_eq!((arena.report().objects, arena.waiting()), (1, 0));
-    }
-}
-
-#[test]
 fn the_arena_stays_while_a_reader_may_run_its_code() {
     let (workshop, arena) = (Workshop::open(), quiet());
     let object = load(&arena, returns(&workshop, 5));
@@ -396,6 +354,26 @@ fn an_entry_keeps_an_object_that_was_moved() {
     assert_eq!(unsafe { entry.get::<extern "C" fn() -> i64>() }(), 2);
     entry.replace_at(std::ptr::null()).unwrap();
     assert_eq!((arena.collect(), arena.waiting()), (1, 0));
+}
+
+#[test]
+fn an_object_calls_the_same_functions_after_a_compaction() {
+    let workshop = Workshop::open();
+    let arena = Arena::open(Options { keep: true, ..options() }).unwrap();
+    let [hole, old] = ["9", "1"].map(|number| {
+        let text = format!("long g{number}(void) {{ return {number}; }}");
+        load(&arena, workshop.c("g.c", &text.replace("g1", "g")))
+    });
+    let user = load(&arena, workshop.c("f.c", "long g(void); long f(void) { return g(); }"));
+    let entry = arena.entry("entry", user, "f").unwrap();
+    arena.unload(old).unwrap();
+    let new = load(&arena, workshop.c("new.c", "long g(void) { return 2; }"));
+    // An object whose address is known stays where it is.
+    arena.symbol(new, "g").unwrap();
+    arena.unload(hole).unwrap();
+    arena.compact().unwrap();
+    // SAFETY: No reader is needed, because only this thread unloads.
+    assert_eq!(unsafe { entry.get::<extern "C" fn() -> i64>() }(), 1);
 }
 
 #[test]
