@@ -91,7 +91,7 @@ fn a_definition_that_gave_way_is_found_again_when_the_other_is_unloaded() {
     assert_eq!(found(), 4);
     arena.unload(last).unwrap();
     assert!(arena.find("f").is_none() && arena.report().objects == 0);
-    // Of one batch, with a compaction between.
+    // One batch defines all three, and the arena is compacted between.
     let hole = load(&arena, returns(&workshop, 9));
     let sources = ["weak2.c.o", "strong.c.o", "weak1.c.o"];
     let sources = sources.map(|name| Source::file(workshop.path(name)).unwrap());
