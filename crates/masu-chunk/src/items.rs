@@ -132,7 +132,8 @@ pub(crate) fn collect<S: Each, R: Send, E: Send>(
     executor: &Executor<'_>,
     work: impl Fn(S::Item) -> Result<R, E> + Sync,
 ) -> With<Vec<R>, E> {
-    let items = at.source.items() as usize;
+    // No vector has room for more results than there are addresses.
+    let items = usize::try_from(at.source.items()).unwrap_or(usize::MAX);
     let mut results: Vec<R> = Vec::with_capacity(items);
     let slots = Slots::new(&mut results);
     let cut = at.cut(executor);

@@ -97,7 +97,8 @@ where
             return grown.map(|(all, statistics)| (all.unwrap_or_default(), statistics));
         }
         let cut = self.cut(executor);
-        let chunks = cut.chunks as usize;
+        // No vector has room for more results than there are addresses.
+        let chunks = usize::try_from(cut.chunks).unwrap_or(usize::MAX);
         let mut results: Vec<R> = Vec::with_capacity(chunks);
         let slots = Slots::new(&mut results);
         let ran = indexed::run(executor, cut, work, &slots);

@@ -29,6 +29,9 @@ impl Access {
     }
 }
 
+/// Opens no file through a link: others may write to `/tmp`, too.
+pub(crate) const NO_LINK: i32 = libc::O_NOFOLLOW;
+
 /// The size of an OS page in bytes.
 pub(crate) fn page_size() -> usize {
     // SAFETY: `sysconf` has no conditions.

@@ -117,6 +117,7 @@ pub(crate) struct Batch<'s, 'a> {
     entries: HashMap<usize, (usize, bool)>,
     /// The batch's definitions for others.
     defined: names::Defined<'a>,
+    weaker: names::Weaker<'a>,
     /// Whether the text replaces earlier code.
     pub(crate) reuses_text: bool,
 }
@@ -129,10 +130,20 @@ impl<'s, 'a> Batch<'s, 'a> {
     ) -> Result<Batch<'s, 'a>, Error> {
         let plans = inputs.iter().map(|_| Plan::default()).collect();
         let (stubs, piece) = (0..0, 0..0);
-        let (new, reuses_text) = (Vec::new(), false);
-        let (entries, defined) = (HashMap::new(), names::Defined::new());
-        let mut batch =
-            Batch { state, inputs, plans, stubs, new, piece, entries, defined, reuses_text };
+        let (new, entries, reuses_text) = (Vec::new(), HashMap::new(), false);
+        let (defined, weaker) = (HashMap::new(), Vec::new());
+        let mut batch = Batch {
+            state,
+            inputs,
+            plans,
+            stubs,
+            new,
+            piece,
+            entries,
+            defined,
+            weaker,
+            reuses_text,
+        };
         batch.choose_groups();
         batch.place()?;
         batch.make_choices()?;

@@ -19,11 +19,12 @@ pub(crate) struct Wanted {
 }
 
 /// The answer for a name. `None` and the resolver's answers are remembered only for the batch that asked: a library may
-/// bring the name later, and the resolver may lead to code that is freed.
+/// bring the name later, and the resolver may lead to code that is freed. So is a variable of which no two threads could
+/// be compared (`false`), because the system refused a thread.
 pub(crate) enum Answer {
     Address(Box<[u8]>, Option<usize>),
     Resolved(Box<[u8]>, usize),
-    Variable(Box<[u8]>, Option<ThreadLocal>),
+    Variable(Box<[u8]>, Option<(ThreadLocal, bool)>),
 }
 
 /// The known symbols of the process.
@@ -87,7 +88,9 @@ impl Outside {
                 Answer::Resolved(name, address) => {
                     self.addresses.insert(name.clone(), Some(*address));
                 }
-                Answer::Variable(name, found) => drop(self.variables.insert(name.clone(), *found)),
+                Answer::Variable(name, found) => {
+                    self.variables.insert(name.clone(), found.map(|(variable, _)| variable));
+                }
             }
         }
     }
@@ -99,7 +102,9 @@ impl Outside {
                 Answer::Address(name, None) | Answer::Resolved(name, _) => {
                     self.addresses.remove(name);
                 }
-                Answer::Variable(name, None) => drop(self.variables.remove(name)),
+                Answer::Variable(name, None | Some((_, false))) => {
+                    self.variables.remove(name);
+                }
                 _ => {}
             }
         }
@@ -107,5 +112,23 @@ impl Outside {
         wanted.sort_unstable();
         wanted.dedup();
         wanted
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_variable_is_asked_for_again_where_no_threads_were_compared() {
+        let mut outside = Outside::default();
+        let variable = ThreadLocal::on_demand(1, 8);
+        for (is_compared, known) in [(false, None), (true, Some(Some(variable)))] {
+            let answers = [Answer::Variable((*b"v").into(), Some((variable, is_compared)))];
+            outside.learn(&answers);
+            assert_eq!(outside.variable(b"v"), Some(Some(variable)));
+            outside.settle(&answers);
+            assert_eq!(outside.variable(b"v"), known);
+        }
     }
 }

@@ -8,6 +8,7 @@
 
 use std::fs::File;
 use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -54,7 +55,7 @@ impl Perf {
         if map {
             let name = format!("/tmp/perf-{process}.map");
             let mut file = File::options();
-            let file = file.append(true).create(true).open(name)?;
+            let file = file.append(true).create(true).custom_flags(kernel::NO_LINK).open(name)?;
             // An earlier process of this number may have left it. Other JITs of this process write into it, too.
             let written = file.metadata()?.modified()?.elapsed().unwrap_or_default();
             if kernel::age().is_some_and(|age| written > age + CLOCKS) {
@@ -104,7 +105,9 @@ impl Dump {
     /// Begins a dump, or goes on with one that another arena of this process began.
     fn open(path: PathBuf, process: u32) -> io::Result<Dump> {
         let mut begun = sync::hold(&BEGUN);
-        let mut file = File::options().read(true).append(true).create(true).open(&path)?;
+        let mut file = File::options();
+        let file = file.read(true).append(true).create(true).custom_flags(kernel::NO_LINK);
+        let mut file = file.open(&path)?;
         let is_begun = begun.contains(&path);
         if !is_begun || file.metadata()?.len() == 0 {
             file.set_len(0)?;

@@ -91,8 +91,8 @@ impl ThreadLocal {
     }
 }
 
-/// Finds a thread-local variable that some module of the process exports.
-pub(crate) fn thread_local(name: &[u8]) -> Option<ThreadLocal> {
+/// Finds a thread-local variable that some module of the process exports; says whether two threads could be compared.
+pub(crate) fn thread_local(name: &[u8]) -> Option<(ThreadLocal, bool)> {
     let name = CString::new(name).ok()?;
     let distance = |name: &CStr| {
         let address = look_up(name)?;
@@ -108,7 +108,7 @@ pub(crate) fn thread_local(name: &[u8]) -> Option<ThreadLocal> {
         std::thread::Builder::new().spawn(move || distance(&name).map(|(_, there)| there));
     let there = elsewhere.ok().and_then(|thread| thread.join().ok()).flatten();
     let from_pointer = (there == Some(here)).then_some(here);
-    Some(ThreadLocal { module, offset, from_pointer })
+    Some((ThreadLocal { module, offset, from_pointer }, there.is_some()))
 }
 
 struct Search {
@@ -242,9 +242,5 @@ pub(crate) unsafe fn choose(address: usize) -> usize {
 ///
 /// - The code of these destructors is still loaded.
 pub(crate) unsafe fn finalize(handle: usize) {
-    if let Some(address) = look_up(c"__cxa_finalize") {
-        // SAFETY: The C library's function has this type.
-        let finalize: extern "C" fn(*mut c_void) = unsafe { std::mem::transmute(address) };
-        finalize(handle as *mut c_void);
-    }
+    call_library(c"__cxa_finalize", [handle, 0, 0, 0]);
 }

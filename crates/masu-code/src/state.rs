@@ -294,6 +294,8 @@ pub(crate) struct State {
     clean: [usize; 3],
     pub(crate) slots: Slots,
     pub(crate) published: Published,
+    /// Weak definitions that gave way to a published one, by the numbers of their objects.
+    hidden: HashMap<Box<[u8]>, BTreeMap<u64, Definition>>,
     pub(crate) groups: HashMap<Box<[u8]>, u64>,
     pub(crate) objects: BTreeMap<u64, Box<Loaded>>,
     pub(crate) entries: HashMap<String, EntryState>,
@@ -330,6 +332,7 @@ impl State {
             clean: [0; 3],
             slots,
             published: HashMap::new(),
+            hidden: HashMap::new(),
             groups: HashMap::new(),
             objects: BTreeMap::new(),
             entries: HashMap::new(),
@@ -423,10 +426,33 @@ impl State {
         }
     }
 
+    /// Shows definitions to later loads. A weak one gives way to any other, and stays behind it.
+    pub(crate) fn publish(&mut self, definitions: Vec<(Box<[u8]>, Definition)>) {
+        for (name, new) in definitions {
+            let Some(known) = self.published.get_mut(&name) else {
+                self.published.insert(name, new);
+                continue;
+            };
+            let behind = if new.is_weak { new } else { std::mem::replace(known, new) };
+            if let Owner::Object(number) = behind.owner {
+                self.hidden.entry(name).or_default().insert(number, behind);
+            }
+        }
+    }
+
+    /// Whether a symbol of the object gave way to another object's.
+    pub(crate) fn gave_way(&self, number: u64) -> bool {
+        let is_hidden = |name| self.hidden.get(name).is_some_and(|all| all.contains_key(&number));
+        self.objects.get(&number).is_some_and(|loaded| loaded.symbols.names().any(is_hidden))
+    }
+
     /// Hides an object's symbols and groups from later loads.
     pub(crate) fn unpublish(&mut self, number: u64) {
         let Some(loaded) = self.objects.get(&number) else { return };
         for name in loaded.symbols.names() {
+            if let Some(all) = self.hidden.get_mut(name) {
+                all.remove(&number);
+            }
             if self.published.get(name).is_some_and(|known| known.owner == Owner::Object(number)) {
                 self.published.remove(name);
             }
@@ -438,10 +464,22 @@ impl State {
         }
     }
 
-    /// Ends a live object: it is freed when nothing leads to it.
+    /// Ends a live object that publishes nothing any more: it is freed when nothing leads to it. Definitions that gave
+    /// way to the object's are published.
     pub(crate) fn end(&mut self, number: u64) {
         let Some(loaded) = self.objects.get_mut(&number) else { return };
         loaded.is_live = false;
+        for name in loaded.symbols.names() {
+            let Some(all) = self.hidden.get_mut(name) else { continue };
+            if !self.published.contains_key(name)
+                && let Some((_, first)) = all.pop_first()
+            {
+                self.published.insert(name.into(), first);
+            }
+            if all.is_empty() {
+                self.hidden.remove(name);
+            }
+        }
         self.waiting += 1;
         self.unloading.insert(number);
     }
@@ -449,30 +487,37 @@ impl State {
     /// Retires unloaded objects that nothing leads to any more; objects that only use each other are retired together.
     pub(crate) fn retire(&mut self, readers: &Readers) {
         let is_free = |number: &&u64| self.objects[number].is_free();
-        let mut going: BTreeSet<u64> = self.unloading.iter().filter(is_free).copied().collect();
+        let uses = |number: &u64| &self.objects[number].taken.more().uses;
+        // For each object the number of users that are not among them. Retired objects may still run, and so may the
+        // objects that they use.
+        let free = self.unloading.iter().filter(is_free);
+        let mut going: BTreeMap<u64, u32> =
+            free.map(|number| (*number, self.objects[number].users)).collect();
+        for number in self.unloading.iter().filter(is_free) {
+            for used in uses(number) {
+                if let Some(users) = going.get_mut(used) {
+                    *users -= 1;
+                }
+            }
+        }
+        let has_users = going.iter().filter(|(_, users)| **users > 0);
+        let mut staying: Vec<u64> = has_users.map(|(number, _)| *number).collect();
         #[cfg(test)]
         {
             self.looked_at += self.unloading.len();
         }
-        // Retired objects may still run, and so may the objects that they use.
-        loop {
-            let mut from_going: HashMap<u64, u32> = HashMap::new();
-            for number in &going {
-                for used in &self.objects[number].taken.more().uses {
-                    *from_going.entry(*used).or_default() += 1;
-                }
+        while let Some(number) = staying.pop() {
+            #[cfg(test)]
+            {
+                self.looked_at += 1;
             }
-            let before = going.len();
-            going.retain(|number| {
-                self.objects[number].users == from_going.get(number).copied().unwrap_or(0)
-            });
-            if going.len() == before {
-                break;
+            if going.remove(&number).is_some() {
+                staying.extend(uses(&number).iter().filter(|used| going.contains_key(used)));
             }
         }
         if !going.is_empty() {
-            self.unloading.retain(|number| !going.contains(number));
-            self.retired.push_back((readers.retire(), going));
+            self.unloading.retain(|number| !going.contains_key(number));
+            self.retired.push_back((readers.retire(), going.into_keys().collect()));
         }
     }
 

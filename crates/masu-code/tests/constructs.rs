@@ -171,6 +171,13 @@ fn a_common_variable_is_zero_in_its_whole_length_where_memory_is_used_again() {
         [common("short.c", "long c[2]; long f(void) { return c[0]; }"), common("long.c", sum)];
     let objects = load_all(&arena, sources);
     assert_eq!((call(&arena, objects[0], "f"), call(&arena, objects[1], "g")), (0, 0));
+    // Long ones take no memory before they are used.
+    let bulk = load(&arena, common("bulk.c", "char bulk[48 << 20];"));
+    let start = arena.symbol(bulk, "bulk").unwrap() as usize;
+    let (middle, mut is_resident) = ((start + (24 << 20)).next_multiple_of(1 << 16), 1);
+    // SAFETY: The page is mapped, and there is a byte for it.
+    unsafe { libc::mincore(middle as *mut _, 4096, &raw mut is_resident) };
+    assert_eq!(is_resident & 1, 0);
 }
 
 #[cfg(target_arch = "x86_64")]

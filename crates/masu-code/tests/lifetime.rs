@@ -66,6 +66,49 @@ fn an_object_stays_while_a_function_an_entry_or_another_object_leads_to_it() {
 }
 
 #[test]
+fn a_definition_that_gave_way_is_found_again_when_the_other_is_unloaded() {
+    let workshop = Workshop::open();
+    let arena = Arena::open(Options { keep: true, ..options() }).unwrap();
+    let weak = |number: i64| {
+        let text = format!("__attribute__((weak)) long f(void) {{ return {number}; }}");
+        load(&arena, workshop.c(&format!("weak{number}.c"), &text))
+    };
+    let user = workshop.c("user.c", "long f(void); long g(void) { return f(); }").private();
+    let found = || {
+        let user = load(&arena, &user);
+        let found = call(&arena, user, "g");
+        arena.unload(user).unwrap();
+        found
+    };
+    let [one, two] = [1, 2].map(weak);
+    let strong = load(&arena, workshop.c("strong.c", "long f(void) { return 3; }"));
+    let last = weak(4);
+    assert_eq!(found(), 3);
+    arena.unload(strong).unwrap();
+    assert_eq!(found(), 1);
+    arena.unload(two).unwrap();
+    arena.unload(one).unwrap();
+    assert_eq!(found(), 4);
+    arena.unload(last).unwrap();
+    assert!(arena.find("f").is_none() && arena.report().objects == 0);
+    // One batch defines all three, and the arena is compacted between.
+    let hole = load(&arena, returns(&workshop, 9));
+    let sources = ["weak2.c.o", "strong.c.o", "weak1.c.o"];
+    let sources = sources.map(|name| Source::file(workshop.path(name)).unwrap());
+    let [two, strong, one] = load_all(&arena, sources)[..] else { panic!("three objects") };
+    arena.unload(hole).unwrap();
+    arena.compact().unwrap();
+    assert_eq!(found(), 3);
+    arena.unload(strong).unwrap();
+    assert_eq!(found(), 2);
+    arena.compact().unwrap();
+    arena.unload(two).unwrap();
+    assert_eq!(found(), 1);
+    arena.unload_all(&[one]).unwrap();
+    assert!(arena.find("f").is_none() && arena.report().objects == 0);
+}
+
+#[test]
 fn objects_that_use_each_other_go_together() {
     let (workshop, arena) = (Workshop::open(), quiet());
     let one = workshop.c("one.c", "long g(long); long f(long n) { return n ? g(n - 1) + 1 : 0; }");
@@ -255,48 +298,6 @@ fn objects_unloaded_together_end_in_reverse_and_are_freed_only_then() {
 }
 
 #[test]
-fn threads_call_while_code_is_replaced_and_freed() {
-    for &writing in WAYS {
-        let workshop = Workshop::open();
-        let chosen = Options { writing, size: 4 << 20, ..options() };
-        let arena = Arena::open(chosen).unwrap();
-        let sources: Vec<Source> = (0..8).map(|number| returns(&workshop, number)).collect();
-        let mut current = load(&arena, &sources[0]);
-        let entry = arena.entry("f", current, "f").unwrap();
-        let (stop, calls) = (AtomicBool::new(false), AtomicU64::new(0));
-        std::thread::scope(|scope| {
-            for _ in 0..2 {
-                scope.spawn(|| {
-                    let reader = arena.reader();
-                    while !stop.load(Ordering::Relaxed) {
-                        for _ in 0..50 {
-                            // SAFETY: This thread has a reader.
-                            let f = unsafe { entry.get::<extern "C" fn() -> i64>() };
-                            assert!((0..8).contains(&f()));
-                        }
-                        calls.fetch_add(50, Ordering::Relaxed);
-                        reader.quiescent();
-                    }
-                });
-            }
-            for round in 1..2000 {
-                let next = load(&arena, &sources[round % 8]);
-                entry.replace(next, "f").unwrap();
-                arena.unload(current).unwrap();
-                current = next;
-                if round % 64 == 0 {
-                    std::thread::yield_now();
-                }
-            }
-            stop.store(true, Ordering::Relaxed);
-        });
-        assert!(calls.into_inner() > 0);
-        arena.collect();
-        assert_eq!((arena.report().objects, arena.waiting()), (1, 0));
-    }
-}
-
-#[test]
 fn the_arena_stays_while_a_reader_may_run_its_code() {
     let (workshop, arena) = (Workshop::open(), quiet());
     let object = load(&arena, returns(&workshop, 5));
@@ -356,6 +357,26 @@ fn an_entry_keeps_an_object_that_was_moved() {
 }
 
 #[test]
+fn an_object_calls_the_same_functions_after_a_compaction() {
+    let workshop = Workshop::open();
+    let arena = Arena::open(Options { keep: true, ..options() }).unwrap();
+    let [hole, old] = ["9", "1"].map(|number| {
+        let text = format!("long g{number}(void) {{ return {number}; }}");
+        load(&arena, workshop.c("g.c", &text.replace("g1", "g")))
+    });
+    let user = load(&arena, workshop.c("f.c", "long g(void); long f(void) { return g(); }"));
+    let entry = arena.entry("entry", user, "f").unwrap();
+    arena.unload(old).unwrap();
+    let new = load(&arena, workshop.c("new.c", "long g(void) { return 2; }"));
+    // An object whose address is known stays where it is.
+    arena.symbol(new, "g").unwrap();
+    arena.unload(hole).unwrap();
+    arena.compact().unwrap();
+    // SAFETY: No reader is needed, because only this thread unloads.
+    assert_eq!(unsafe { entry.get::<extern "C" fn() -> i64>() }(), 1);
+}
+
+#[test]
 fn what_destructors_note_for_the_end_runs_before_their_object_is_freed() {
     static ENDED: AtomicU64 = AtomicU64::new(0);
     extern "C" fn note() {
@@ -382,4 +403,19 @@ fn what_destructors_note_for_the_end_runs_before_their_object_is_freed() {
         drop(arena);
         assert_eq!(ENDED.load(Ordering::Relaxed), before + 2, "{}", source.name());
     }
+}
+
+#[test]
+fn destructors_run_by_priority_whatever_the_order_of_their_sections() {
+    let (workshop, arena) = (Workshop::open(), quiet());
+    let log = load(&arena, workshop.c("log.c", "long log; long f(void) { return log; }"));
+    let text = "extern long log;\n\
+        #define NOTE(name, kind, digit) \\\n\
+        __attribute__((kind)) static void name(void) { log = log * 10 + digit; }\n\
+        NOTE(a, constructor, 3) NOTE(b, constructor(200), 2) NOTE(c, constructor(101), 1)\n\
+        NOTE(d, destructor, 4) NOTE(e, destructor(200), 5) NOTE(f, destructor(101), 6)\n\
+        NOTE(g, destructor(300), 7)";
+    let object = load(&arena, workshop.c("notes.c", text));
+    arena.unload(object).unwrap();
+    assert_eq!(call(&arena, log, "f"), 123_4756);
 }

@@ -168,6 +168,12 @@ fn perf_names_loaded_functions_by_the_map_and_by_the_jitdump() {
     let workshop = Workshop::open();
     let object = workshop.compile(CC, "work.c", WORK, &["-O1", "-fno-inline", "-fPIC"]);
     let map = format!("/tmp/perf-{}.map", std::process::id());
+    // A link that another user left in the folder may lead to a file of this user.
+    std::fs::write(workshop.path("file"), "kept").unwrap();
+    std::os::unix::fs::symlink(workshop.path("file"), &map).unwrap();
+    let tools = Tools { perf_map: true, ..Tools::none() };
+    Arena::open(Options { tools, ..Options::default() }).unwrap_err();
+    std::fs::remove_file(&map).unwrap();
     // Lines of an earlier process of this number go, and those of another JIT of this process stay.
     for (written, stays) in [(SystemTime::UNIX_EPOCH, false), (SystemTime::now(), true)] {
         std::fs::write(&map, "1 1 other\n").unwrap();

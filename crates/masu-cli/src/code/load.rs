@@ -14,9 +14,6 @@ use masu_code::{Archive, Arena, Handle, Options, Place, Report, Source};
 
 use crate::arguments::CodeLoad;
 
-/// The first bytes of a static library, and of a thin one.
-const ARCHIVES: [&[u8]; 2] = [b"!<arch>\n", b"!<thin>\n"];
-
 pub(crate) fn perform(arguments: &CodeLoad) -> Result<()> {
     let (sources, archives) = read(&arguments.paths)?;
     // The command has nothing that loaded code must be near; the C library has `stderr`.
@@ -46,7 +43,10 @@ fn read(paths: &[PathBuf]) -> Result<(Vec<Source>, Vec<Archive>)> {
         for file in files {
             let name = file.display().to_string();
             let bytes = fs::read(&file).with_context(|| format!("reading {name}"))?;
-            if ARCHIVES.iter().any(|magic| bytes.starts_with(magic)) {
+            if bytes.starts_with(b"!<arch>\n") {
+                // Read once, because it may be a pipe.
+                archives.push(Archive::new(name, &bytes)?);
+            } else if bytes.starts_with(b"!<thin>\n") {
                 archives.push(Archive::file(&file)?);
             } else {
                 sources.push(Source::new(name, bytes));

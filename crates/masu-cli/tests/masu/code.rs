@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
@@ -59,6 +59,12 @@ fn a_folder_and_a_static_library_are_their_objects() {
     run(folder.path(), "ar", &["rc", "both.a", "main.o", "helper.o"]);
     let of_library = said(folder.path(), &["code", "load", "both.a", "--call", "helper"]);
     assert!(of_library.starts_with("2 objects") && of_library.contains("helper returned -1"));
+    let both = folder.path().join("both.a");
+    let mut cat = Command::new("cat").arg(both).stdout(Stdio::piped()).spawn().unwrap();
+    let mut load = masu(&["code", "load", "/dev/stdin", "--call", "helper"]);
+    let output = load.stdin(cat.stdout.take().unwrap()).output().unwrap();
+    assert!(cat.wait().unwrap().success());
+    assert!(String::from_utf8(output.stdout).unwrap().contains("helper returned -1"));
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! Compaction: loads objects again at lower addresses, redirects their entries and frees the old copies.
 //!
-//! Relies on kept objects ([`crate::Options::keep`]). An object may move if it has no state of its
-//! own (no writable data, no initializers) and only entries refer to it: other copies of its address cannot be
-//! found.
+//! Relies on kept objects ([`crate::Options::keep`]). An object may move if it has no state of its own (no writable
+//! data, no initializers), only entries refer to it (other copies of its address cannot be found), and it is linked to
+//! the same objects again.
 
 use super::{Arena, Handle, entry, refuse_fork};
 use crate::error::Error;
@@ -54,6 +54,9 @@ impl Arena {
     fn move_down(&self, state: &mut State, number: u64) -> Result<bool, Error> {
         let Some(loaded) = state.objects.get(&number) else { return Ok(false) };
         let Some(kept) = loaded.kept.clone() else { return Ok(false) };
+        if state.gave_way(number) {
+            return Ok(false);
+        }
         let before = loaded.taken.text.start;
         let source = super::load::source_of(loaded, kept);
         // The symbols that the object publishes would be defined twice.
@@ -63,7 +66,7 @@ impl Arena {
             .filter_map(|name| Some((Box::from(name), *state.published.get(name)?)))
             .filter(|(_, known)| known.owner == crate::state::Owner::Object(number))
             .collect();
-        let groups = loaded.taken.more().groups.clone();
+        let (groups, uses) = (loaded.taken.more().groups.clone(), loaded.taken.more().uses.clone());
         state.unpublish(number);
         let linked =
             Input::read(&source).and_then(|input| self.link(state, std::slice::from_ref(&input)));
@@ -72,9 +75,13 @@ impl Arena {
             self.hand_over(state, &linked, vec![source]);
             first
         });
-        let is_lower = |copy: &u64| state.objects[copy].taken.text.start < before;
+        // Symbols that the object uses may have other definitions by now.
+        let is_the_same_lower = |copy: &u64| {
+            let taken = &state.objects[copy].taken;
+            taken.text.start < before && taken.more().uses == uses
+        };
         let copy = match copy {
-            Ok(copy) if is_lower(&copy) => copy,
+            Ok(copy) if is_the_same_lower(&copy) => copy,
             other => {
                 if let Ok(copy) = other {
                     state.unpublish(copy);

@@ -189,7 +189,7 @@ impl Arena {
         }
         // SAFETY: Each was checked when it was copied, and zeros follow it.
         unsafe { state.frames.add(&tables, frames) };
-        state.published.extend(definitions);
+        state.publish(definitions);
         if written.iter().map(|bytes| bytes.len()).sum::<usize>() > MANY {
             written.iter().for_each(|bytes| state.range.forget_alias(bytes));
         }
@@ -215,7 +215,7 @@ impl Arena {
         if !others.is_empty() {
             taken.more_mut().tables = others.to_vec();
         }
-        let calls_before = linked.calls.len();
+        let (calls_before, mut fini) = (linked.calls.len(), Vec::new());
         for (section, &address) in object.sections.iter().zip(&sections) {
             if address == 0 || section.size == 0 {
                 continue;
@@ -225,11 +225,15 @@ impl Arena {
                     let calls = functions(address, section.size).map(|call| (priority, call));
                     linked.calls.extend(calls);
                 }
-                Some(Calls::Fini(_)) => {
-                    taken.more_mut().fini.extend(functions(address, section.size));
+                Some(Calls::Fini(priority)) => {
+                    fini.extend(functions(address, section.size).map(|call| (priority, call)));
                 }
                 None => {}
             }
+        }
+        if !fini.is_empty() {
+            fini.sort_by_key(|(priority, _)| *priority);
+            taken.more_mut().fini = fini.into_iter().map(|(_, call)| call).collect();
         }
         taken.settle();
         // Where objects are kept, the debugger shares them.

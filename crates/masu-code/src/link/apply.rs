@@ -109,10 +109,12 @@ impl<'a> Batch<'_, 'a> {
                 }
             }
         }
+        let fresh = self.state.range.bytes(Region::Data).start + self.state.dirty(Region::Data);
         let clean = |address: usize, size: usize| {
-            let written = self.state.range.written(address) as *mut u8;
-            // SAFETY: The room is this batch's own, and writable data.
-            unsafe { std::ptr::write_bytes(written, 0, size) };
+            if address < fresh {
+                // SAFETY: The room is this batch's own, and writable data.
+                unsafe { std::ptr::write_bytes(address as *mut u8, 0, size) };
+            }
         };
         for (_, common) in &plan.commons {
             clean(common.start, common.len());

@@ -32,6 +32,8 @@ enum Strength {
 }
 
 pub(super) type Defined<'a> = HashMap<&'a [u8], Here>;
+/// Weak definitions that give way to those.
+pub(super) type Weaker<'a> = Vec<(&'a [u8], Here)>;
 
 /// The strength of a symbol's definition; `None` where it is not defined, or not for other objects.
 fn strength(symbol: &Symbol<'_>, plan: &Plan, number: usize) -> Option<Strength> {
@@ -52,7 +54,7 @@ impl<'a> Batch<'_, 'a> {
     /// Resolves every symbol that a relocation of a loaded section names. An error does not count while the state's
     /// [`crate::outside::Outside`] wants names.
     pub(super) fn resolve(&mut self) -> Result<(), Error> {
-        let defined = self.define()?;
+        let (defined, weaker) = self.define()?;
         let mut plans = std::mem::take(&mut self.plans);
         for (index, input) in self.inputs.iter().enumerate() {
             let count = input.object.symbols.len();
@@ -61,7 +63,7 @@ impl<'a> Batch<'_, 'a> {
         let done =
             (0..plans.len()).try_for_each(|index| self.resolve_object(index, &mut plans, &defined));
         self.plans = plans;
-        self.defined = defined;
+        (self.defined, self.weaker) = (defined, weaker);
         if self.state.outside.is_wanting() { Err(Error::NoObject) } else { done }
     }
 
@@ -98,9 +100,10 @@ impl<'a> Batch<'_, 'a> {
         Ok(())
     }
 
-    /// The batch's public definitions, each once.
-    fn define(&self) -> Result<Defined<'a>, Error> {
+    /// The batch's public definitions, each once, and the weak ones that give way to them.
+    fn define(&self) -> Result<(Defined<'a>, Weaker<'a>), Error> {
         let mut defined = Defined::with_capacity(self.inputs.len());
+        let mut weaker = Vec::new();
         for (object, input) in self.inputs.iter().enumerate() {
             if input.is_private {
                 continue;
@@ -127,12 +130,15 @@ impl<'a> Batch<'_, 'a> {
                     {
                         return Err(duplicate(self.inputs[other.object].name.to_owned()));
                     }
-                    Some(other) if other.strength >= strength => {}
-                    _ => drop(defined.insert(symbol.name, here)),
+                    Some(other) if other.strength >= strength => weaker.push((symbol.name, here)),
+                    _ => {
+                        let before = defined.insert(symbol.name, here);
+                        weaker.extend(before.map(|before| (symbol.name, before)));
+                    }
                 }
             }
         }
-        Ok(defined)
+        Ok((defined, weaker))
     }
 
     fn target(
@@ -247,7 +253,7 @@ impl<'a> Batch<'_, 'a> {
         }
     }
 
-    /// The batch's published symbols, each with its definition.
+    /// The batch's public symbols, each with its definitions, the strongest first.
     pub(crate) fn definitions(&self, first: u64) -> Vec<(Box<[u8]>, Definition)> {
         let publish = |(name, here): (&&[u8], &Here)| {
             let (address, size, module) = match self.address_here(*here, &self.plans) {
@@ -259,12 +265,10 @@ impl<'a> Batch<'_, 'a> {
             };
             let owner = Owner::Object(first + here.object as u64);
             let is_weak = here.strength == Strength::Weak;
-            if is_weak && self.state.published.contains_key(*name) {
-                return None;
-            }
             Some(((*name).into(), Definition { address, module, size, owner, is_weak }))
         };
-        self.defined.iter().filter_map(publish).collect()
+        let weaker = self.weaker.iter().map(|(name, here)| (name, here));
+        self.defined.iter().chain(weaker).filter_map(publish).collect()
     }
 }
 
