@@ -77,7 +77,7 @@ static void zeros_after_use(void)
 
 static const char *answer_name;
 
-static void madvise_is_refused(void)
+GROUP(madvise_is_refused)
 {
     filter(SYS_madvise, -1u, answer_of(answer_name));
     zeros_after_use();
@@ -90,7 +90,7 @@ static void madvise_is_refused(void)
 }
 
 /* Ranges that go back together, from the second thread on: each by itself where that is refused. */
-static void process_madvise_is_refused(void)
+GROUP(process_madvise_is_refused)
 {
     pthread_t threads[4];
     filter(SYS_process_madvise, -1u, answer_of(answer_name));
@@ -103,7 +103,7 @@ static void process_madvise_is_refused(void)
 }
 
 /* Only what makes memory writable: the dynamic linker and the C library protect theirs. */
-static void mprotect_is_refused(void)
+GROUP(mprotect_is_refused)
 {
     pthread_t thread;
     CHECK(pthread_create(&thread, NULL, work_once, (void *)1) == 0);
@@ -126,7 +126,7 @@ static void mprotect_is_refused(void)
 }
 
 /* No memory at all beyond what there is: what is refused is said, and nothing breaks. */
-static void mapping_is_refused(void)
+GROUP(mapping_is_refused)
 {
     filter(SYS_mprotect, PROT_READ | PROT_WRITE, answer_of(answer_name));
     filter(SYS_mmap, PROT_READ | PROT_WRITE, answer_of(answer_name));
@@ -152,7 +152,7 @@ static size_t use_up_mappings(char **first)
     return count;
 }
 
-static void mappings_are_used_up(void)
+GROUP(mappings_are_used_up)
 {
     enum { COUNT = 2000 };
     static char *blocks[COUNT];
@@ -192,7 +192,7 @@ static void mappings_are_used_up(void)
 
 /* --- Few addresses: ulimit -v --- */
 
-static void few_addresses(void)
+GROUP(few_addresses)
 {
     struct rlimit limit;
     CHECK(getrlimit(RLIMIT_AS, &limit) == 0);
@@ -240,7 +240,7 @@ static long of_meminfo(const char *name)
     return kilobytes;
 }
 
-static void promises_are_counted(void)
+GROUP(promises_are_counted)
 {
     long limit = of_meminfo("CommitLimit"), before = of_meminfo("Committed_AS");
     work(1, 1000);
@@ -272,18 +272,8 @@ static void promises_are_counted(void)
     }
 }
 
-static const struct group groups[] = {
-    GROUP(madvise_is_refused),
-    GROUP(process_madvise_is_refused),
-    GROUP(mprotect_is_refused),
-    GROUP(mapping_is_refused),
-    GROUP(mappings_are_used_up),
-    GROUP(few_addresses),
-    GROUP(promises_are_counted),
-};
-
 int main(int count, char **arguments)
 {
     answer_name = count > 2 ? arguments[2] : NULL;
-    return run_group(groups, count, arguments, 300);
+    return run_group(count, arguments, 300);
 }

@@ -13,7 +13,7 @@ static void do_nothing(void)
 }
 
 /* The C library has room for so many of its own, and allocates for the next one, under its lock. */
-static void handlers_are_registered_before_the_first_malloc(void)
+GROUP(handlers_are_registered_before_the_first_malloc)
 {
     for (int i = 0; i < 100; i++)
         CHECK(pthread_atfork(do_nothing, do_nothing, do_nothing) == 0);
@@ -51,7 +51,7 @@ static void fork_here(int signal)
     (void)signal;
 }
 
-static void a_handler_forks_in_the_midst_of_malloc(void)
+GROUP(a_handler_forks_in_the_midst_of_malloc)
 {
     struct sigaction action = {.sa_handler = fork_here, .sa_flags = SA_RESTART};
     /* In a process of its own the time is up as often as it allocates, however long a fork takes. */
@@ -110,7 +110,7 @@ static void *flush_until_stopped(void *unused)
     return unused;
 }
 
-static void fork_while_streams_are_flushed(void)
+GROUP(fork_while_streams_are_flushed)
 {
     memset(line, 'l', sizeof line - 1);
     pthread_t threads[6];
@@ -171,7 +171,7 @@ static void *allocate_until_stopped(void *argument)
     return NULL;
 }
 
-static void handlers_fork_beside_threads_that_allocate(void)
+GROUP(handlers_fork_beside_threads_that_allocate)
 {
     struct sigaction action = {.sa_handler = fork_and_wait_here, .sa_flags = SA_RESTART};
     CHECK(sigaction(SIGUSR1, &action, NULL) == 0);
@@ -222,7 +222,7 @@ static void *free_a_foreign_block(void *waits)
     return NULL;
 }
 
-static void a_search_is_interrupted_by_fork(void)
+GROUP(a_search_is_interrupted_by_fork)
 {
     static char stack[1 << 20] __attribute__((aligned(1 << 16)));
     pthread_attr_t attributes;
@@ -246,15 +246,7 @@ static void a_search_is_interrupted_by_fork(void)
     expect_success(child);
 }
 
-static const struct group groups[] = {
-    GROUP(handlers_are_registered_before_the_first_malloc),
-    GROUP(a_handler_forks_in_the_midst_of_malloc),
-    GROUP(fork_while_streams_are_flushed),
-    GROUP(handlers_fork_beside_threads_that_allocate),
-    GROUP(a_search_is_interrupted_by_fork),
-};
-
 int main(int count, char **arguments)
 {
-    return run_group(groups, count, arguments, 300);
+    return run_group(count, arguments, 300);
 }

@@ -37,7 +37,7 @@ static void count_rain(int signal)
     rained++;
 }
 
-static void signals_rain_while_threads_allocate(void)
+GROUP(signals_rain_while_threads_allocate)
 {
     /* Nothing of the library's is there: no handler, no signal that it blocks. */
     sigset_t blocked;
@@ -65,7 +65,7 @@ static void signals_rain_while_threads_allocate(void)
 
 extern char **environ;
 
-static void spawned_while_threads_allocate(void)
+GROUP(spawned_while_threads_allocate)
 {
     start_workers();
     for (int i = 0; i < 50; i++) {
@@ -92,7 +92,7 @@ static void *replace_program(void *unused)
     return unused;
 }
 
-static void exec_while_threads_allocate(void)
+GROUP(exec_while_threads_allocate)
 {
     pthread_t thread;
     start_workers();
@@ -102,7 +102,7 @@ static void exec_while_threads_allocate(void)
     CHECK(!"the program was replaced");
 }
 
-static void was_replaced(void)
+GROUP(was_replaced)
 {
     /* The first descriptor that is free: none is left over. */
     int descriptor = dup(0);
@@ -112,7 +112,7 @@ static void was_replaced(void)
 
 /* --- Rights --- */
 
-static void rights_are_dropped_while_threads_allocate(void)
+GROUP(rights_are_dropped_while_threads_allocate)
 {
     start_workers();
     uid_t user = getuid(), other = user == 0 ? 65534 : user;
@@ -157,7 +157,7 @@ static void allocate_at_exit(void)
         kept[i] = realloc(kept[i], (size_t)i * 30 + 301);
 }
 
-static void frees_after_main(void)
+GROUP(frees_after_main)
 {
     for (int i = 0; i < 300; i++) {
         kept[i] = malloc((size_t)i * 20 + 300);
@@ -184,7 +184,7 @@ static void *leave_to_destructors(void *argument)
     return NULL;
 }
 
-static void keys_free_late(void)
+GROUP(keys_free_late)
 {
     CHECK(pthread_key_create(&late_key, allocate_again) == 0);
     for (size_t i = 0; i < 300; i++) {
@@ -194,18 +194,8 @@ static void keys_free_late(void)
     }
 }
 
-static const struct group groups[] = {
-    GROUP(signals_rain_while_threads_allocate),
-    GROUP(spawned_while_threads_allocate),
-    GROUP(exec_while_threads_allocate),
-    GROUP(was_replaced),
-    GROUP(rights_are_dropped_while_threads_allocate),
-    GROUP(frees_after_main),
-    GROUP(keys_free_late),
-};
-
 int main(int count, char **arguments)
 {
     self = arguments[0];
-    return run_group(groups, count, arguments, 120);
+    return run_group(count, arguments, 120);
 }

@@ -25,7 +25,7 @@ __attribute__((unused)) static void before_constructors(void)
 __attribute__((section(".preinit_array"), used)) static void (*pre)(void) = before_constructors;
 #endif
 
-static void first_malloc_before_constructors(void)
+GROUP(first_malloc_before_constructors)
 {
     CHECK(is_masu((void *)malloc));
     for (int i = 0; i < 1000; i++)
@@ -61,7 +61,7 @@ static void *fork_some(void *argument)
     return NULL;
 }
 
-static void fork_while_threads_allocate(void)
+GROUP(fork_while_threads_allocate)
 {
     pthread_t workers[3], forkers[2];
     for (size_t i = 0; i < 3; i++)
@@ -84,7 +84,7 @@ static void *trim_until_stopped(void *unused)
     return unused;
 }
 
-static void fork_beside_a_thread_that_trims(void)
+GROUP(fork_beside_a_thread_that_trims)
 {
     pthread_t trimmer;
     CHECK(pthread_create(&trimmer, NULL, trim_until_stopped, NULL) == 0);
@@ -124,7 +124,7 @@ static void *fork_without_allocating(void *done)
     return NULL;
 }
 
-static void fork_by_a_thread_that_never_allocated(void)
+GROUP(fork_by_a_thread_that_never_allocated)
 {
     static void *volatile blocks[4096];
     static atomic_int done;
@@ -146,7 +146,7 @@ static void allocate_around_fork(void)
 }
 
 /* The guest's constructor registered handlers too, before this program allocated at all. */
-static void fork_handlers_may_allocate(void)
+GROUP(fork_handlers_may_allocate)
 {
     pthread_t workers[3];
     CHECK(pthread_atfork(allocate_around_fork, allocate_around_fork, allocate_around_fork) == 0);
@@ -159,7 +159,7 @@ static void fork_handlers_may_allocate(void)
         pthread_join(workers[i], NULL);
 }
 
-static void blocks_live_on_in_the_child(void)
+GROUP(blocks_live_on_in_the_child)
 {
     char *blocks[1000];
     for (int i = 0; i < 1000; i++) {
@@ -187,7 +187,7 @@ static void blocks_live_on_in_the_child(void)
 
 pid_t _Fork(void) __attribute__((weak));
 
-static void other_forks(void)
+GROUP(other_forks)
 {
     char *const none[] = {NULL};
     for (int i = 0; i < 50; i++) {
@@ -210,7 +210,7 @@ static void other_forks(void)
     }
 }
 
-static void raw_fork_while_threads_allocate(void)
+GROUP(raw_fork_while_threads_allocate)
 {
     pthread_t workers[3];
     for (size_t i = 0; i < 3; i++)
@@ -238,7 +238,7 @@ static void *leave_a_block(void *argument)
     return left;
 }
 
-static void threads_one_after_another(void)
+GROUP(threads_one_after_another)
 {
     size_t count = getenv("MASU_SOAK") ? 1000000 : 5000, before = 0;
     for (size_t i = 0; i < count; i++) {
@@ -256,7 +256,7 @@ static void threads_one_after_another(void)
 }
 
 /* Others took all keys before the first allocation, by which a thread's end is heard of. */
-static void threads_where_no_key_is_left(void)
+GROUP(threads_where_no_key_is_left)
 {
     pthread_key_t key;
     size_t keys = 0, before = 0;
@@ -273,7 +273,7 @@ static void threads_where_no_key_is_left(void)
     CHECK(resident() < before + 8 * MIB);
 }
 
-static void threads_in_waves(void)
+GROUP(threads_in_waves)
 {
     for (int wave = 0; wave < 10; wave++) {
         pthread_t threads[200];
@@ -289,7 +289,7 @@ static void threads_in_waves(void)
 
 /* The smallest stack that POSIX lets a thread have must do, and an allocation may happen near its
  * end. */
-static void threads_with_the_smallest_stack(void)
+GROUP(threads_with_the_smallest_stack)
 {
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
@@ -316,7 +316,7 @@ static void *work_until_cancelled(void *argument)
     }
 }
 
-static void threads_that_are_cancelled(void)
+GROUP(threads_that_are_cancelled)
 {
     for (size_t i = 0; i < 100; i++) {
         pthread_t leaves, cancelled;
@@ -334,7 +334,7 @@ static void threads_that_are_cancelled(void)
 
 static const char *guest_path;
 
-static void libraries_that_allocated_are_unloaded(void)
+GROUP(libraries_that_allocated_are_unloaded)
 {
     char *left[100];
     for (int i = 0; i < 100; i++) {
@@ -356,7 +356,7 @@ static void libraries_that_allocated_are_unloaded(void)
     }
 }
 
-static void the_library_stays(void)
+GROUP(the_library_stays)
 {
     Dl_info info;
     CHECK(dladdr((void *)malloc, &info));
@@ -377,7 +377,7 @@ static void *from_guest(char *(*make)(size_t), size_t size)
 }
 
 /* RTLD_DEEPBIND is taken out: the guest has our malloc, and its own search path. */
-static void a_deeply_bound_library_has_our_malloc(void)
+GROUP(a_deeply_bound_library_has_our_malloc)
 {
     void *guest = dlopen(guest_path, RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND);
     CHECK(guest);
@@ -390,14 +390,14 @@ static void a_deeply_bound_library_has_our_malloc(void)
 }
 
 /* The guest's name alone, in a program that knows the folder. */
-static void a_library_is_found_along_the_path_of_who_opens_it(void)
+GROUP(a_library_is_found_along_the_path_of_who_opens_it)
 {
     CHECK(!strchr(guest_path, '/'));
     CHECK(dlopen(guest_path, RTLD_NOW | RTLD_DEEPBIND));
 }
 
 /* With MASU_DEEPBIND=1. */
-static void foreign_pointers_go_to_their_malloc(void)
+GROUP(foreign_pointers_go_to_their_malloc)
 {
     /* RTLD_DEEPBIND: the guest finds glibc's malloc before ours. */
     void *guest = dlopen(guest_path, RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND);
@@ -423,14 +423,14 @@ static void foreign_pointers_go_to_their_malloc(void)
     }
 }
 
-static void a_pointer_of_nobody_ends_the_program(void)
+GROUP(a_pointer_of_nobody_ends_the_program)
 {
     static char nobody[64] __attribute__((aligned(64)));
     free(nobody + 16);
 }
 
 /* Made and freed in turns, a large block is kept apart for the next turn; that is free all the same. */
-static void a_large_block_freed_twice_ends_the_program(void)
+GROUP(a_large_block_freed_twice_ends_the_program)
 {
     void *volatile block = NULL;
     for (int i = 0; i < 10; i++) {
@@ -440,31 +440,8 @@ static void a_large_block_freed_twice_ends_the_program(void)
     free(block);
 }
 
-static const struct group groups[] = {
-    GROUP(first_malloc_before_constructors),
-    GROUP(fork_while_threads_allocate),
-    GROUP(fork_beside_a_thread_that_trims),
-    GROUP(fork_by_a_thread_that_never_allocated),
-    GROUP(fork_handlers_may_allocate),
-    GROUP(blocks_live_on_in_the_child),
-    GROUP(other_forks),
-    GROUP(raw_fork_while_threads_allocate),
-    GROUP(threads_one_after_another),
-    GROUP(threads_where_no_key_is_left),
-    GROUP(threads_in_waves),
-    GROUP(threads_with_the_smallest_stack),
-    GROUP(threads_that_are_cancelled),
-    GROUP(libraries_that_allocated_are_unloaded),
-    GROUP(the_library_stays),
-    GROUP(a_deeply_bound_library_has_our_malloc),
-    GROUP(a_library_is_found_along_the_path_of_who_opens_it),
-    GROUP(foreign_pointers_go_to_their_malloc),
-    GROUP(a_pointer_of_nobody_ends_the_program),
-    GROUP(a_large_block_freed_twice_ends_the_program),
-};
-
 int main(int count, char **arguments)
 {
     guest_path = count > 2 ? arguments[2] : NULL;
-    return run_group(groups, count, arguments, getenv("MASU_SOAK") ? 0 : 300);
+    return run_group(count, arguments, getenv("MASU_SOAK") ? 0 : 300);
 }

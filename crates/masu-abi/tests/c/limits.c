@@ -23,7 +23,7 @@ static void lock_first(void)
 __attribute__((section(".preinit_array"), used)) static void (*lock)(void) = lock_first;
 #endif
 
-static void locked_memory(void)
+GROUP(locked_memory)
 {
 #ifndef LOCK_FIRST
     work(1, 1000);
@@ -47,7 +47,7 @@ static void locked_memory(void)
 }
 
 /* Under the limit on locked memory that users have. */
-static void locked_memory_of_a_user(void)
+GROUP(locked_memory_of_a_user)
 {
 #ifndef LOCK_FIRST
     CHECK(malloc(1000));
@@ -96,7 +96,7 @@ static size_t until_none_is_left(size_t size)
 }
 
 /* Under a limit of 256 MiB on addresses, of which the program itself needs a part. */
-static void up_to_the_limit(void)
+GROUP(up_to_the_limit)
 {
     static const size_t sizes[] = {1 << 16, 16, 200, 4000, 30000, 1 << 20, 5 << 20, 1 << 16};
     pthread_t thread;
@@ -110,7 +110,7 @@ static void up_to_the_limit(void)
     }
 }
 
-static void limit_that_comes_and_goes(void)
+GROUP(limit_that_comes_and_goes)
 {
     struct rlimit limit, old;
     getrlimit(RLIMIT_AS, &old);
@@ -149,7 +149,7 @@ static void limit_addresses(size_t bytes)
 }
 
 /* Before its first allocation, a process limits itself. The program's own addresses are not counted. */
-static void most_of_a_limit_can_be_used(void)
+GROUP(most_of_a_limit_can_be_used)
 {
     static const struct {
         size_t limit, percent;
@@ -173,7 +173,7 @@ static void most_of_a_limit_can_be_used(void)
     }
 }
 
-static void little_more_than_the_program_is_enough(void)
+GROUP(little_more_than_the_program_is_enough)
 {
     limit_addresses(addresses() + 2 * MIB);
     void *block = malloc(1000000);
@@ -189,7 +189,7 @@ static void little_more_than_the_program_is_enough(void)
 }
 
 /* What is freed may be mapped by others, and the other way round. */
-static void addresses_come_and_go_under_a_limit(void)
+GROUP(addresses_come_and_go_under_a_limit)
 {
     enum { COUNT = 40 };
     static char *blocks[COUNT];
@@ -238,7 +238,7 @@ static void *all_sizes(void *unused)
 }
 
 /* A limited arena has addresses that it has not reserved, which are anyone's. */
-static void a_foreign_block_between_ours_is_not_ours(void)
+GROUP(a_foreign_block_between_ours_is_not_ours)
 {
     limit_addresses(256 * MIB);
     uintptr_t arena = (uintptr_t)malloc(100) & ~(1024 * MIB - 1);
@@ -256,7 +256,7 @@ static void a_foreign_block_between_ours_is_not_ours(void)
 }
 
 /* What empty pages and caches keep is there for whatever is asked for last. */
-static void what_is_kept_is_given_up_first(void)
+GROUP(what_is_kept_is_given_up_first)
 {
     pthread_t thread;
     limit_addresses(64 * MIB);
@@ -277,7 +277,7 @@ static void what_is_kept_is_given_up_first(void)
 extern int masu_option_set(const char *name, size_t value) __attribute__((weak));
 
 /* A block longer than all that is reserved: what is given up makes room for it, with what was never taken. */
-static void what_is_kept_makes_room_for_a_longer_block(void)
+GROUP(what_is_kept_makes_room_for_a_longer_block)
 {
     enum { COUNT = 400 };
     static char *blocks[COUNT];
@@ -304,7 +304,7 @@ static void what_is_kept_makes_room_for_a_longer_block(void)
 }
 
 /* The same where an option keeps all of it, and under a limit on data in place of addresses. */
-static void what_options_keep_makes_room_for_a_longer_block(void)
+GROUP(what_options_keep_makes_room_for_a_longer_block)
 {
     enum { COUNT = 400 };
     static char *blocks[COUNT];
@@ -327,7 +327,7 @@ static void what_options_keep_makes_room_for_a_longer_block(void)
 }
 
 /* Nothing of the allocator's own lies amid the blocks for good, so what they leave is one piece. */
-static void addresses_of_small_blocks_are_one_piece_again(void)
+GROUP(addresses_of_small_blocks_are_one_piece_again)
 {
     enum { COUNT = 420000 };
     limit_addresses(addresses() + 700 * MIB);
@@ -342,7 +342,7 @@ static void addresses_of_small_blocks_are_one_piece_again(void)
 
 /* --- Reports and settings --- */
 
-static void freed_memory_goes_back(void)
+GROUP(freed_memory_goes_back)
 {
     enum { COUNT = 400000 };
     char **blocks = mmap(NULL, COUNT * sizeof *blocks, PROT_READ | PROT_WRITE,
@@ -365,7 +365,7 @@ static void freed_memory_goes_back(void)
     work(1, 1000);
 }
 
-static void numbers_follow_the_program(void)
+GROUP(numbers_follow_the_program)
 {
     struct mallinfo2 before = mallinfo2();
     static char *small[10000];
@@ -388,7 +388,7 @@ static void numbers_follow_the_program(void)
     CHECK(after.arena == after.uordblks + after.fordblks);
 }
 
-static void reports_are_printed(void)
+GROUP(reports_are_printed)
 {
     char text[4096] = "";
     FILE *file = tmpfile();
@@ -405,7 +405,7 @@ static void reports_are_printed(void)
     malloc_stats();
 }
 
-static void settings_are_accepted(void)
+GROUP(settings_are_accepted)
 {
     CHECK(mallopt(M_MMAP_THRESHOLD, 1 << 20) == 1);
     CHECK(mallopt(M_ARENA_MAX, 1) == 1);
@@ -413,26 +413,7 @@ static void settings_are_accepted(void)
     CHECK(mallopt(12345, 1) == 0);
 }
 
-static const struct group groups[] = {
-    GROUP(locked_memory),
-    GROUP(locked_memory_of_a_user),
-    GROUP(up_to_the_limit),
-    GROUP(limit_that_comes_and_goes),
-    GROUP(most_of_a_limit_can_be_used),
-    GROUP(little_more_than_the_program_is_enough),
-    GROUP(addresses_come_and_go_under_a_limit),
-    GROUP(a_foreign_block_between_ours_is_not_ours),
-    GROUP(what_is_kept_is_given_up_first),
-    GROUP(what_is_kept_makes_room_for_a_longer_block),
-    GROUP(what_options_keep_makes_room_for_a_longer_block),
-    GROUP(addresses_of_small_blocks_are_one_piece_again),
-    GROUP(freed_memory_goes_back),
-    GROUP(numbers_follow_the_program),
-    GROUP(reports_are_printed),
-    GROUP(settings_are_accepted),
-};
-
 int main(int count, char **arguments)
 {
-    return run_group(groups, count, arguments, 300);
+    return run_group(count, arguments, 300);
 }
