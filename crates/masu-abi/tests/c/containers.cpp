@@ -228,6 +228,16 @@ GROUP(any_thread_uses_any_heap)
     CHECK(shared.statistics().live_blocks == 0);
 }
 
+GROUP(delete_frees_a_heap_s_block)
+{
+    masu::heap heap;
+    for (int i = 0; i < 1000; i++) {
+        delete new (masu_heap_malloc(heap.get(), sizeof(int))) int(i);
+        delete[] new (masu_heap_malloc(heap.get(), 9000)) char[9000];
+    }
+    CHECK(heap.statistics().live_blocks == 0);
+}
+
 } // namespace
 
 int main(int count, char **arguments)

@@ -114,7 +114,7 @@ bool throws_bad_alloc(Call call)
     return false;
 }
 
-GROUP(bad_alloc_is_caught)
+GROUP(new_throws_or_gives_null)
 {
     CHECK(throws_bad_alloc([] { looked_at = ::operator new(impossible); }));
     CHECK(throws_bad_alloc([] { looked_at = ::operator new[](impossible); }));
@@ -127,10 +127,6 @@ GROUP(bad_alloc_is_caught)
     CHECK(throws_bad_alloc([] { looked_at = ::operator new(10, align_val_t{24}); }));
     CHECK(throws_bad_alloc([] { looked_at = ::operator new(10, align_val_t{0}); }));
     CHECK(::operator new(10, align_val_t{24}, nothrow) == nullptr);
-}
-
-GROUP(nothrow_gives_null)
-{
     CHECK(::operator new(impossible, nothrow) == nullptr);
     CHECK(::operator new[](impossible, nothrow) == nullptr);
     CHECK(::operator new(impossible, align_val_t{64}, nothrow) == nullptr);

@@ -1,7 +1,6 @@
 /* First-class heaps as masu.h has them, one group of checks after another. The argument names a group. */
 #include <errno.h>
 #include <masu.h>
-#include <pthread.h>
 #include <sys/resource.h>
 
 #include "work.h"
@@ -109,7 +108,7 @@ static masu_heap_t *shared;
 static void *handed[COUNT];
 
 static void *free_handed(void *from) {
-    for (size_t i = (size_t)from; i < COUNT; i += 2) {
+    for (size_t i = (size_t)from - 1; i < COUNT; i += 2) {
         CHECK(filled(handed[i], size_of_turn(i), (int)i));
         free(handed[i]);
         CHECK(masu_heap_malloc(shared, i));
@@ -125,19 +124,16 @@ static void *destroy(void *heap) {
 
 GROUP(threads) {
     for (int round = 0; round < 10; round++) {
-        pthread_t thread[2];
         shared = masu_heap_new();
         for (size_t i = 0; i < COUNT; i++) {
             handed[i] = masu_heap_malloc(shared, size_of_turn(i));
             CHECK(handed[i]);
             memset(handed[i], (int)i, size_of_turn(i));
         }
-        for (size_t i = 0; i < 2; i++)
-            CHECK(pthread_create(&thread[i], NULL, free_handed, (void *)i) == 0);
-        for (size_t i = 0; i < 2; i++) CHECK(pthread_join(thread[i], NULL) == 0);
+        start_workers(2, free_handed);
+        join_workers(2);
         CHECK(live(shared) == COUNT);
-        CHECK(pthread_create(&thread[0], NULL, destroy, shared) == 0);
-        CHECK(pthread_join(thread[0], NULL) == 0);
+        run_thread(destroy, (uintptr_t)shared);
     }
 }
 

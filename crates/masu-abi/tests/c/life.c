@@ -3,11 +3,7 @@
 #include "work.h"
 
 #include <errno.h>
-#include <malloc.h>
-#include <pthread.h>
 #include <stdatomic.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 /* --- Before everything: the executable's own pre-initializers run before any constructor. --- */
 
@@ -41,10 +37,8 @@ static void fork_and_work(unsigned seed)
 {
     pid_t child = fork();
     if (child == 0) {
-        pthread_t thread;
         work(seed, 500);
-        CHECK(pthread_create(&thread, NULL, work_once, (void *)(uintptr_t)seed) == 0);
-        CHECK(pthread_join(thread, NULL) == 0);
+        run_thread(work_once, seed);
         malloc_trim(0);
         if (seed % 4 == 0)
             fork_and_work(seed + 1);
@@ -63,17 +57,14 @@ static void *fork_some(void *argument)
 
 GROUP(fork_while_threads_allocate)
 {
-    pthread_t workers[3], forkers[2];
-    for (size_t i = 0; i < 3; i++)
-        pthread_create(&workers[i], NULL, work_until_stopped, (void *)(i + 1));
+    pthread_t forkers[2];
+    start_workers(3, work_until_stopped);
     for (size_t i = 0; i < 2; i++)
-        pthread_create(&forkers[i], NULL, fork_some, (void *)(i + 1));
+        CHECK(pthread_create(&forkers[i], NULL, fork_some, (void *)(i + 1)) == 0);
     fork_some((void *)9);
     for (size_t i = 0; i < 2; i++)
-        pthread_join(forkers[i], NULL);
-    stop = 1;
-    for (size_t i = 0; i < 3; i++)
-        pthread_join(workers[i], NULL);
+        CHECK(pthread_join(forkers[i], NULL) == 0);
+    join_workers(3);
 }
 
 static void *trim_until_stopped(void *unused)
@@ -86,21 +77,10 @@ static void *trim_until_stopped(void *unused)
 
 GROUP(fork_beside_a_thread_that_trims)
 {
-    pthread_t trimmer;
-    CHECK(pthread_create(&trimmer, NULL, trim_until_stopped, NULL) == 0);
-    for (int round = 0; round < 300; round++) {
-        pid_t child = fork();
-        CHECK(child >= 0);
-        if (child == 0) {
-            alarm(60);
-            work(1, 500);
-            _exit(0);
-        }
-        int status;
-        CHECK(waitpid(child, &status, 0) == child && status == 0);
-    }
-    stop = 1;
-    pthread_join(trimmer, NULL);
+    start_workers(1, trim_until_stopped);
+    for (int round = 0; round < 300; round++)
+        IN_CHILD(work(1, 500));
+    join_workers(1);
 }
 
 /* The child goes on as a thread that meets the allocator for the first time, and another one was in
@@ -108,17 +88,8 @@ GROUP(fork_beside_a_thread_that_trims)
 static void *fork_without_allocating(void *done)
 {
     for (int i = 0; i < 200; i++) {
-        pid_t child = fork();
-        if (child == 0) {
-            alarm(10);
-            static void *volatile block;
-            for (size_t size = 16; size < 40000; size += size / 8 + 16)
-                block = malloc(size);
-            _exit(block == NULL);
-        }
-        int status;
-        CHECK(child > 0 && waitpid(child, &status, 0) == child);
-        CHECK(status == 0);
+        static void *volatile block;
+        IN_CHILD(for (size_t size = 16; size < 40000; size += size / 8 + 16) CHECK((block = malloc(size))));
     }
     atomic_store((atomic_int *)done, 1);
     return NULL;
@@ -148,15 +119,11 @@ static void allocate_around_fork(void)
 /* The guest's constructor registered handlers too, before this program allocated at all. */
 GROUP(fork_handlers_may_allocate)
 {
-    pthread_t workers[3];
     CHECK(pthread_atfork(allocate_around_fork, allocate_around_fork, allocate_around_fork) == 0);
-    for (size_t i = 0; i < 3; i++)
-        pthread_create(&workers[i], NULL, work_until_stopped, (void *)(i + 1));
+    start_workers(3, work_until_stopped);
     for (unsigned i = 0; i < 100; i++)
         fork_and_work(4 * i + 1);
-    stop = 1;
-    for (size_t i = 0; i < 3; i++)
-        pthread_join(workers[i], NULL);
+    join_workers(3);
 }
 
 GROUP(blocks_live_on_in_the_child)
@@ -212,9 +179,7 @@ GROUP(other_forks)
 
 GROUP(raw_fork_while_threads_allocate)
 {
-    pthread_t workers[3];
-    for (size_t i = 0; i < 3; i++)
-        pthread_create(&workers[i], NULL, work_until_stopped, (void *)(i + 1));
+    start_workers(3, work_until_stopped);
     /* The child of _Fork may call little more than this. */
     for (unsigned i = 0; _Fork && i < 100; i++) {
         pid_t child = _Fork();
@@ -222,9 +187,7 @@ GROUP(raw_fork_while_threads_allocate)
             _exit(0);
         expect_success(child);
     }
-    stop = 1;
-    for (size_t i = 0; i < 3; i++)
-        pthread_join(workers[i], NULL);
+    join_workers(3);
 }
 
 /* --- Threads --- */
@@ -242,11 +205,8 @@ GROUP(threads_one_after_another)
 {
     size_t count = getenv("MASU_SOAK") ? 1000000 : 5000, before = 0;
     for (size_t i = 0; i < count; i++) {
-        pthread_t thread;
-        void *left;
-        CHECK(pthread_create(&thread, NULL, leave_a_block, (void *)i) == 0);
-        CHECK(pthread_join(thread, &left) == 0);
-        CHECK(*(char *)left == 'l');
+        char *left = run_thread(leave_a_block, i);
+        CHECK(*left == 'l');
         free(left);
         if (i == count / 5)
             before = resident();
@@ -264,9 +224,7 @@ GROUP(threads_where_no_key_is_left)
         keys++;
     CHECK(keys > 100);
     for (size_t i = 0; i < 2000; i++) {
-        pthread_t thread;
-        CHECK(pthread_create(&thread, NULL, work_once, (void *)i) == 0);
-        CHECK(pthread_join(thread, NULL) == 0);
+        run_thread(work_once, i);
         if (i == 200)
             before = resident();
     }
@@ -344,9 +302,7 @@ GROUP(libraries_that_allocated_are_unloaded)
         void *(*run)(void *) = (void *(*)(void *))dlsym(guest, "guest_thread");
         CHECK(make && run);
         left[i] = make((size_t)i * 100 + 1);
-        pthread_t thread;
-        CHECK(pthread_create(&thread, NULL, run, NULL) == 0);
-        CHECK(pthread_join(thread, NULL) == 0);
+        run_thread(run, 0);
         CHECK(dlclose(guest) == 0);
         CHECK(dlopen(guest_path, RTLD_NOW | RTLD_NOLOAD) == NULL);
     }
@@ -427,17 +383,6 @@ GROUP(a_pointer_of_nobody_ends_the_program)
 {
     static char nobody[64] __attribute__((aligned(64)));
     free(nobody + 16);
-}
-
-/* Made and freed in turns, a large block is kept apart for the next turn; that is free all the same. */
-GROUP(a_large_block_freed_twice_ends_the_program)
-{
-    void *volatile block = NULL;
-    for (int i = 0; i < 10; i++) {
-        block = malloc(100000);
-        free(block);
-    }
-    free(block);
 }
 
 int main(int count, char **arguments)

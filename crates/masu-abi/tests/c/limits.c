@@ -4,8 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <malloc.h>
-#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 
@@ -30,12 +28,9 @@ GROUP(locked_memory)
     if (mlockall(MCL_CURRENT | MCL_FUTURE) != 0)
         _exit(77);
 #endif
-    pthread_t threads[4];
-    for (size_t i = 0; i < 4; i++)
-        CHECK(pthread_create(&threads[i], NULL, work_once, (void *)(i + 1)) == 0);
+    start_workers(4, work_once);
     work(2, 20000);
-    for (size_t i = 0; i < 4; i++)
-        CHECK(pthread_join(threads[i], NULL) == 0);
+    join_workers(4);
     char *large = malloc(40 * MIB);
     CHECK(large);
     memset(large, 1, 40 * MIB);
@@ -66,19 +61,9 @@ GROUP(locked_memory_of_a_user)
 /* Allocates blocks of `size` until there are no more, then frees all; returns how many. */
 static size_t until_none_is_left(size_t size)
 {
-    struct Link {
-        struct Link *next;
-    } *first = NULL;
-    size_t count = 0;
-    for (;; count++) {
-        errno = 0;
-        struct Link *link = malloc(size);
-        if (!link)
-            break;
-        memset(link, 0x77, size);
-        link->next = first;
-        first = link;
-    }
+    struct link *first;
+    errno = 0;
+    size_t count = allocate_links(&first, size, SIZE_MAX);
     CHECK(errno == ENOMEM);
     CHECK(calloc(1, size) == NULL && errno == ENOMEM);
     if (size > 64) {
@@ -87,11 +72,7 @@ static size_t until_none_is_left(size_t size)
         CHECK(realloc(block, 100 * size + 200 * MIB) == NULL && errno == ENOMEM);
         CHECK(block[size - 1] == 0x77);
     }
-    while (first) {
-        struct Link *next = first->next;
-        free(first);
-        first = next;
-    }
+    free_links(first);
     return count;
 }
 
@@ -99,9 +80,7 @@ static size_t until_none_is_left(size_t size)
 GROUP(up_to_the_limit)
 {
     static const size_t sizes[] = {1 << 16, 16, 200, 4000, 30000, 1 << 20, 5 << 20, 1 << 16};
-    pthread_t thread;
-    CHECK(pthread_create(&thread, NULL, work_once, (void *)1) == 0);
-    CHECK(pthread_join(thread, NULL) == 0);
+    run_thread(work_once, 1);
     for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
         size_t size = sizes[s], count = until_none_is_left(size);
         fprintf(stderr, "%zu blocks of %zu: %zu MiB\n", count, size, count * size / MIB);
@@ -213,14 +192,9 @@ GROUP(addresses_come_and_go_under_a_limit)
 
 static size_t until_the_end(size_t size)
 {
-    struct link {
-        struct link *next;
-    } *first = NULL, *block;
-    size_t count = 0;
-    for (; (block = malloc(size)) != NULL; count++, first = block)
-        block->next = first;
-    for (; (block = first) != NULL; free(block))
-        first = block->next;
+    struct link *links;
+    size_t count = allocate_links(&links, size, SIZE_MAX);
+    free_links(links);
     return count;
 }
 
@@ -258,13 +232,11 @@ GROUP(a_foreign_block_between_ours_is_not_ours)
 /* What empty pages and caches keep is there for whatever is asked for last. */
 GROUP(what_is_kept_is_given_up_first)
 {
-    pthread_t thread;
     limit_addresses(64 * MIB);
-    CHECK(pthread_create(&thread, NULL, work_once, NULL) == 0 && pthread_join(thread, NULL) == 0);
+    run_thread(work_once, 0);
     size_t large = until_the_end(200000), small = until_the_end(3000);
     for (int round = 0; round < 3; round++) {
-        CHECK(pthread_create(&thread, NULL, all_sizes, NULL) == 0);
-        CHECK(pthread_join(thread, NULL) == 0);
+        run_thread(all_sizes, 0);
         all_sizes(NULL);
         size_t left = round % 2 ? until_the_end(3000) : until_the_end(200000);
         size_t before = round % 2 ? small : large;
@@ -403,14 +375,6 @@ GROUP(reports_are_printed)
     CHECK(strstr(text, "<system type=\"current\" size=\""));
     /* To standard error, where the test looks. */
     malloc_stats();
-}
-
-GROUP(settings_are_accepted)
-{
-    CHECK(mallopt(M_MMAP_THRESHOLD, 1 << 20) == 1);
-    CHECK(mallopt(M_ARENA_MAX, 1) == 1);
-    CHECK(mallopt(M_MXFAST, 0) == 1);
-    CHECK(mallopt(12345, 1) == 0);
 }
 
 int main(int count, char **arguments)

@@ -2,10 +2,8 @@
  * pays. The name of a group, given as argument, runs that one; the peak in MiB follows it. */
 #include "work.h"
 
-#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 static size_t peak;
 
@@ -88,9 +86,8 @@ static void *sleeps(void *unused)
 /* A second thread makes steps shorter; all goes back nevertheless. */
 GROUP(small_blocks_beside_a_thread)
 {
-    pthread_t thread;
     CHECK(pthread_barrier_init(&allocated, NULL, 2) == 0);
-    CHECK(pthread_create(&thread, NULL, sleeps, NULL) == 0);
+    start_workers(1, sleeps);
     pthread_barrier_wait(&allocated);
     small_blocks();
 }
@@ -99,29 +96,8 @@ GROUP(blocks_of_pages) { comes_back(2048, 32 << 10); }
 GROUP(blocks_of_slices) { comes_back(64 << 10, MIB); }
 GROUP(large_blocks) { comes_back(4 * MIB, 32 * MIB); }
 
-/* A block that is made, used and freed again and again stays where it is: each time that it went back
- * would show as faults, one for each place that is written. */
-GROUP(one_block_again_and_again)
-{
-    enum { TURNS = 10000, STEP = 1 << 16 };
-    const size_t size = 64 * MIB;
-    struct rusage before, after;
-    getrusage(RUSAGE_SELF, &before);
-    for (int turn = 0; turn < TURNS; turn++) {
-        volatile char *block = malloc(size);
-        CHECK(block);
-        for (size_t at = 0; at < size; at += STEP)
-            block[at] = 1;
-        free((char *)block);
-    }
-    getrusage(RUSAGE_SELF, &after);
-    long faults = after.ru_minflt - before.ru_minflt;
-    fprintf(stderr, "%d turns, %ld faults\n", TURNS, faults);
-    /* Twenty times the block's, where giving it back each time would make ten thousand times. */
-    CHECK(faults < 20 * (long)(size / STEP));
-}
-
-/* The same for several that are made before any is freed: memory that goes up and down. */
+/* Blocks that are made together and freed together stay where they are: each time that they went back would show as
+ * faults, one for each place that is written. */
 GROUP(up_and_down)
 {
     enum { TURNS = 2000, BLOCKS = 48, STEP = 1 << 16 };

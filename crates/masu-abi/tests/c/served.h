@@ -51,20 +51,23 @@ extern const struct group __start_groups[], __stop_groups[];
     __attribute__((section("groups"), used)) static const struct group name##_group = {#name, name};     \
     static void name(void)
 
-/* Runs the group that the first argument names; what `main` returns. After `seconds` the program is
+/* Runs the group that the first argument names, or `all`; what `main` returns. After `seconds` the program is
  * ended, 0 for never: a lock that is never given back shall end the test, not hold it for ever. */
 static inline int run_group(int count, char **arguments, unsigned seconds)
 {
     served_by_masu();
     alarm(seconds);
+    const char *name = count > 1 ? arguments[1] : "";
+    int found = 0;
     for (const struct group *group = __start_groups; group < __stop_groups; group++) {
-        if (count > 1 && strcmp(group->name, arguments[1]) == 0) {
-            group->run();
-            return 0;
-        }
+        if (strcmp(name, "all") != 0 && strcmp(name, group->name) != 0)
+            continue;
+        group->run();
+        found = 1;
     }
-    fprintf(stderr, "no group of that name\n");
-    return 2;
+    if (!found)
+        fprintf(stderr, "no group of that name\n");
+    return found ? 0 : 2;
 }
 
 #endif

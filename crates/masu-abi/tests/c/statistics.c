@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <masu.h>
-#include <pthread.h>
 
 #include "work.h"
 
@@ -92,47 +91,31 @@ static void *allocate(void *unused)
 
 static void child_has_its_own(void)
 {
-    pid_t child = fork();
-    if (child == 0) {
-        allocate(NULL);
-        CHECK(page() >= 0 && word(4) == (unsigned long)getpid());
-        _exit(0);
-    }
-    expect_success(child);
+    IN_CHILD(allocate(NULL); CHECK(page() >= 0 && word(4) == (unsigned long)getpid()));
     CHECK(word(4) == (unsigned long)getpid());
 }
 
 GROUP(page_through_life)
 {
-    pthread_t threads[4];
-    int i, descriptor;
     free(malloc(1));
-    descriptor = page();
+    int descriptor = page();
     CHECK(descriptor >= 960);
     CHECK(word(4) == (unsigned long)getpid() && word(3) % 2 == 0);
     /* Nobody else can write to it or make it shorter, nor can this program by its descriptor. */
     CHECK(ftruncate(descriptor, 0) == -1 && write(descriptor, "x", 1) == -1);
     CHECK((fcntl(descriptor, F_GETFD) & FD_CLOEXEC) != 0);
     child_has_its_own();
-    for (i = 0; i < 4; i++)
-        CHECK(pthread_create(&threads[i], NULL, allocate, NULL) == 0);
-    for (i = 0; i < 20; i++)
+    start_workers(4, allocate);
+    for (int i = 0; i < 20; i++)
         child_has_its_own();
-    for (i = 0; i < 4; i++)
-        CHECK(pthread_join(threads[i], NULL) == 0);
+    join_workers(4);
     /* A program that closes everything, and one that uses the number for something else. */
-    for (i = 3; i < 1024; i++)
+    for (int i = 3; i < 1024; i++)
         close(i);
     CHECK(page() == -1);
     allocate(NULL);
     CHECK(dup2(1, descriptor) == descriptor);
-    pid_t child = fork();
-    if (child == 0) {
-        CHECK(fcntl(descriptor, F_GETFD) >= 0);
-        CHECK(page() >= 0 && word(4) == (unsigned long)getpid());
-        _exit(0);
-    }
-    expect_success(child);
+    IN_CHILD(CHECK(fcntl(descriptor, F_GETFD) >= 0 && page() >= 0 && word(4) == (unsigned long)getpid()));
 }
 
 /* All memory in one go, faster than time passes: at least half of it stands on the page. */
