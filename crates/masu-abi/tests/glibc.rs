@@ -23,8 +23,7 @@ const DEFAULT: usize = 4 * MIB;
 
 /// A command that prints `option`.
 fn show(option: &str) -> Command {
-    let arguments = library::linked_by_name().each_ref().map(String::as_str);
-    let program = library::compile("interface.c", "glibc", &arguments);
+    let program = library::compile("interface.c", "glibc", &library::linked_by_name());
     let mut command = Command::new(program);
     command.args(["show", option]);
     command

@@ -47,10 +47,9 @@ fn started_through_the_dynamic_linker() {
 
 #[test]
 fn linked_from_the_archive() {
-    let archive = library::static_path();
-    let program = library::compile("freed.c", "archive", &[text(&archive)]);
+    let program = library::compile("freed.c", "archive", &[library::archive()]);
     obeys(|| Command::new(&program));
-    let program = library::compile("freed.c", "static", &["-static", text(&archive)]);
+    let program = library::compile("freed.c", "static", &["-static", library::archive()]);
     obeys(|| Command::new(&program));
 }
 
@@ -83,8 +82,7 @@ fn a_bad_value_is_one_line_and_the_program_runs() {
 
 #[test]
 fn a_program_with_more_rights_than_its_user_ignores_the_environment() {
-    let archive = library::static_path();
-    let program = library::compile("freed.c", "secure", &["-static", text(&archive)]);
+    let program = library::compile("freed.c", "secure", &["-static", library::archive()]);
     if !library::gives_rights(&program) {
         return;
     }

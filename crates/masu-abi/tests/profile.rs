@@ -98,14 +98,10 @@ fn freed_blocks_are_estimated_by_their_requested_bytes() {
     let (blocks, bytes) = (next(), next());
     // Over 30,000 samples: a standard deviation of at most 0.6 % for bytes and 0.9 % for blocks; five of them are
     // allowed.
-    assert!(
-        (sums.allocated_bytes as f64 / bytes - 1.0).abs() < 0.03,
-        "{sums:?} of {blocks} and {bytes}"
-    );
-    assert!(
-        (sums.allocated_blocks as f64 / blocks - 1.0).abs() < 0.05,
-        "{sums:?} of {blocks} and {bytes}"
-    );
+    let [of_bytes, of_blocks] =
+        [sums.allocated_bytes as f64 / bytes, sums.allocated_blocks as f64 / blocks];
+    assert!((of_bytes - 1.0).abs() < 0.03, "{sums:?} of {bytes}");
+    assert!((of_blocks - 1.0).abs() < 0.05, "{sums:?} of {blocks}");
 }
 
 #[test]
@@ -122,10 +118,8 @@ fn live_blocks_are_exact_and_have_their_callers() {
 
 #[test]
 fn a_static_program_has_whole_stacks_too() {
-    let archive = library::static_path();
-    let archive = library::text(&archive);
     // gcc omits the unwind index of static programs; rustc and clang do not.
-    let options = ["-static", "-pthread", "-Wl,--eh-frame-hdr", archive];
+    let options = ["-static", "-pthread", "-Wl,--eh-frame-hdr", library::archive()];
     let program = library::compile("profile.c", "static", &options);
     let run = Run::of(Command::new(&program), "kept", "1");
     has_whole_stack(&run.only_file(), 3 << 20);
@@ -166,9 +160,8 @@ fn a_wrong_unwind_table_ends_the_stack_and_not_the_program() {
 
 #[test]
 fn a_program_with_more_rights_than_its_user_writes_nothing() {
-    let archive = library::static_path();
-    let archive = library::text(&archive);
-    let program = library::compile("profile.c", "secure", &["-static", "-pthread", archive]);
+    let arguments = ["-static", "-pthread", library::archive()];
+    let program = library::compile("profile.c", "secure", &arguments);
     if !library::gives_rights(&program) {
         return;
     }

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 
 use library::{groups, program};
 
-program!("statistics.c", &library::linked_by_name().each_ref().map(String::as_str));
+program!("statistics.c", &library::linked_by_name());
 
 groups! { program();
     numbers_agree_with_what_the_program_does
@@ -89,9 +89,7 @@ fn a_process_s_life_is_the_same_with_a_page() {
 
 #[test]
 fn a_program_with_more_rights_than_its_user_has_no_page() {
-    let archive = library::static_path();
-    let archive = library::text(&archive);
-    let program = library::compile("paged.c", "secure", &["-static", archive]);
+    let program = library::compile("paged.c", "secure", &["-static", library::archive()]);
     let said = || library::succeeds(Command::new(&program).env("MASU_STATISTICS_PAGE", "1"));
     assert_eq!(said(), "page\n", "an ordinary program has one");
     if library::gives_rights(&program) {

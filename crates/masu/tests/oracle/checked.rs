@@ -91,13 +91,13 @@ impl Block {
 }
 
 /// A checked allocator.
-pub(crate) struct Checked<'a, M> {
-    malloc: &'a M,
+pub(crate) struct Checked<'a> {
+    malloc: &'a dyn Malloc,
     live: Live,
 }
 
-impl<'a, M: Malloc> Checked<'a, M> {
-    pub(crate) fn new(malloc: &'a M) -> Self {
+impl<'a> Checked<'a> {
+    pub(crate) fn new(malloc: &'a dyn Malloc) -> Self {
         Checked { malloc, live: Live::new() }
     }
 

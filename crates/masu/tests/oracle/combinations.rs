@@ -35,7 +35,7 @@ use crate::random::Random;
 use crate::sizes::Sizes;
 use draw::Draw;
 use heaps::AnyHeap;
-use walker::{Context, Tally, Walker};
+use walker::{Context, Owner, Tally, Walker};
 
 /// Operations of a seed.
 const OPERATIONS: usize = if cfg!(debug_assertions) { 8_000 } else { 400_000 };
@@ -106,7 +106,7 @@ fn walk(seed: u64, operations: usize) -> Result<(Tally, u64), Finding> {
     // Half the time, shared heaps end with live blocks.
     if random.below(2) == 0 {
         for walker in &mut walkers {
-            walker.abandon_shared(context)?;
+            walker.abandon(context, |of| matches!(of, Owner::Shared(_)))?;
         }
     }
     run_all(&mut walkers, |walker| walker.close(context))?;
@@ -121,7 +121,7 @@ fn walk(seed: u64, operations: usize) -> Result<(Tally, u64), Finding> {
         }
     }
     let digest =
-        walkers.iter_mut().fold(0, |sum: u64, walker| sum.rotate_left(9) ^ walker.digest());
+        walkers.iter_mut().fold(0, |sum: u64, walker| sum.rotate_left(9) ^ walker.random.bits());
     Ok((walkers.iter().map(|walker| walker.tally).fold(Tally::default(), Tally::plus), digest))
 }
 
