@@ -515,11 +515,8 @@ mod tests {
         // SAFETY: The range was mapped just now, and is that long; the same holds below.
         unsafe { start.write_bytes(7, BYTES) };
         // SAFETY: The call changes no contents; the same holds for its opposite.
-        assert_eq!(
-            unsafe { ::libc::mlock(start.as_ptr().cast(), BYTES) },
-            0,
-            "so much may be locked"
-        );
+        let refusal = unsafe { ::libc::mlock(start.as_ptr().cast(), BYTES) };
+        assert_eq!(refusal, 0, "so much may be locked");
         // SAFETY: Nothing uses the contents.
         assert_eq!(unsafe { discard_and_look(start, BYTES) }, Err(Errno::INVALID));
         // SAFETY: As above.

@@ -148,7 +148,7 @@ fn more_heaps_than_a_thread_caches_get_their_blocks_back() {
         for heap in &heaps {
             let blocks: Vec<_> = (0..20).map(|_| filled(heap, 48, round)).collect();
             assert!(blocks.iter().all(|block| is_filled(*block, 48, round)));
-            blocks.into_iter().for_each(|block| free(&heap, block, 48));
+            blocks.into_iter().for_each(|block| free(heap, block, 48));
         }
     }
     assert!(heaps.iter().all(|heap| heap.statistics().live_blocks == 0));
