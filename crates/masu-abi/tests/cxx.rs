@@ -15,8 +15,7 @@ program!("cxx.cpp", &["-std=c++17", "-fsized-deallocation", "-Wno-mismatched-new
 groups! { program();
     all_operators
     sized_delete_does_not_believe_the_size
-    bad_alloc_is_caught
-    nothrow_gives_null
+    new_throws_or_gives_null
     handler_runs_until_it_is_gone
     handler_that_finds_memory
     handler_that_throws

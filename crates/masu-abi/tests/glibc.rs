@@ -12,7 +12,10 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use library::program;
 use table::{ALL, Becomes, Setting};
+
+program!("freed.c", &[]);
 
 const MIB: usize = 1 << 20;
 /// The default of `retain_min`.
@@ -20,8 +23,7 @@ const DEFAULT: usize = 4 * MIB;
 
 /// A command that prints `option`.
 fn show(option: &str) -> Command {
-    let arguments = library::linked_by_name().each_ref().map(String::as_str);
-    let program = library::compile("interface.c", "glibc", &arguments);
+    let program = library::compile("interface.c", "glibc", &library::linked_by_name());
     let mut command = Command::new(program);
     command.args(["show", option]);
     command
@@ -100,12 +102,11 @@ fn huge_pages_start_with_the_first_one_if_requested() {
 
 #[test]
 fn applied_settings_take_effect() {
-    let program = library::compile("freed.c", "glibc", &[]);
-    let kept = |variables: &[(&str, &str)]| {
-        let mut command = library::preloaded(&program);
-        library::succeeds(command.envs(variables.iter().copied())).trim().parse::<i64>()
+    let kept = |variables: &[(&str, &str)]| -> i64 {
+        let mut command = library::preloaded(program());
+        let printed = library::succeeds(command.envs(variables.iter().copied()));
+        printed.trim().parse().expect("a number")
     };
-    let kept = |variables: &[_]| kept(variables).expect("a number");
     assert!(kept(&[("MALLOC_TRIM_THRESHOLD_", "1073741824")]) > 180);
     let usual = kept(&[]);
     assert!((usual - kept(&[("MALLOC_TRIM_THRESHOLD_", "0")])).abs() < 2, "{usual} MiB");
@@ -113,8 +114,7 @@ fn applied_settings_take_effect() {
 
 #[test]
 fn no_setting_causes_a_warning() {
-    let program = library::compile("freed.c", "glibc-silent", &[]);
-    let mut command = library::preloaded(&program);
+    let mut command = library::preloaded(program());
     for setting in ALL.iter().filter(|setting| !setting.variable.is_empty()) {
         command.env(setting.variable, "1");
     }

@@ -23,6 +23,11 @@ const LARGE: [usize; 2] = [100_000, 3_000_000];
 
 program!("hardened.c", &[]);
 
+/// Standard output, which has the misused pointer, and standard error.
+fn texts(output: &Output) -> [String; 2] {
+    [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text).trim().to_owned())
+}
+
 fn run_under(preload: &Path, kind: &str, size: usize) -> Output {
     Command::new(program())
         .args([kind, &size.to_string()])
@@ -34,9 +39,7 @@ fn run_under(preload: &Path, kind: &str, size: usize) -> Output {
 /// Checks that the misuse ends in `SIGABRT` at `call`, with a message that has the pointer and `what`.
 fn is_stopped(kind: &str, size: usize, call: &str, what: &str) {
     let output = run_under(hardened(), kind, size);
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
-    let pointer = printed.trim();
+    let [pointer, said] = texts(&output);
     assert_eq!(output.status.signal(), Some(SIGABRT), "{kind} {size}: {}\n{said}", output.status);
     let start = format!("masu: {call}({pointer}): ");
     assert!(
@@ -90,12 +93,10 @@ stopped! {
 fn a_write_after_free_is_found_when_the_block_leaves_quarantine() {
     for size in SMALL {
         let output = run_under(hardened(), "write_after_free", size);
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+        let [pointer, said] = texts(&output);
         assert_eq!(output.status.signal(), Some(SIGABRT), "{size}: {}\n{said}", output.status);
         let what = format!("a free block was written to, {} bytes into it: ", size / 2);
-        let found = said.contains(&what) && said.contains(printed.trim());
-        assert!(found, "{size}: {what}{printed}\n{said}");
+        assert!(said.contains(&what) && said.contains(&pointer), "{size}: {what}\n{said}");
     }
 }
 
@@ -113,40 +114,30 @@ fn a_large_block_has_guards_and_is_inaccessible_once_freed() {
 fn the_plain_build_does_not_stop_these() {
     for kind in ["overflow", "sized"] {
         let output = run_under(library::path(), kind, 200);
-        assert!(
-            output.status.success(),
-            "{kind}: {}\n{}",
-            output.status,
-            library::printed(&output)
-        );
+        let printed = library::printed(&output);
+        assert!(output.status.success(), "{kind}: {}\n{printed}", output.status);
     }
 }
 
 #[test]
 fn a_freed_block_is_cleared() {
-    let output = run_under(hardened(), "cleared", 5_000);
-    assert_eq!(String::from_utf8_lossy(&output.stdout), "0\n", "{}", library::printed(&output));
-    let output = run_under(library::path(), "cleared", 5_000);
-    assert_ne!(String::from_utf8_lossy(&output.stdout), "0\n", "the ordinary build clears nothing");
+    let left = |library| texts(&run_under(library, "cleared", 5_000));
+    assert_eq!(left(hardened())[0], "0");
+    assert_ne!(left(library::path())[0], "0", "the ordinary build clears nothing");
 }
 
 #[test]
 fn addresses_differ_between_processes() {
     let places = |library| run_under(library, "places", 0).stdout;
     assert_ne!(places(hardened()), places(hardened()));
-    assert_eq!(
-        places(library::path()),
-        places(library::path()),
-        "the ordinary build's order is fixed"
-    );
+    let plain = [(); 2].map(|()| places(library::path()));
+    assert_eq!(plain[0], plain[1], "the ordinary build's order is fixed");
 }
 
 #[test]
 fn a_freed_block_is_quarantined_before_reuse() {
-    let freed = |library| -> usize {
-        let printed = String::from_utf8(run_under(library, "rest", 0).stdout);
-        printed.ok().and_then(|text| text.trim().parse().ok()).expect("a number")
-    };
+    let freed =
+        |library| -> usize { texts(&run_under(library, "rest", 0))[0].parse().expect("a number") };
     assert!(freed(hardened()) >= 512, "as many as stand in line");
     assert_eq!(freed(library::path()), 0, "the ordinary build hands it out at once");
 }

@@ -93,8 +93,8 @@ fn every_cxx_compiler_accepts_it_without_warnings() {
 
 /// A program that is linked with the library by its name, as a user links it.
 fn linked() -> PathBuf {
-    let [a, b, c, d] = library::linked_by_name().each_ref().map(String::as_str);
-    library::compile("interface.c", "linked", &[a, b, c, d, "-pedantic"])
+    let arguments = [&library::linked_by_name()[..], &["-pedantic"]].concat();
+    library::compile("interface.c", "linked", &arguments)
 }
 
 #[test]

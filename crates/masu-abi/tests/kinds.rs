@@ -10,12 +10,11 @@ use std::process::Command;
 
 use library::{MUSL, musl_compiler, source, text};
 
-/// Compiles `tests/c/without_dynamic_linker.c` with `arguments` and checks that masu serves it.
-fn is_served(compiler: &str, kind: &str, arguments: &[&str]) {
-    source_is_served("without_dynamic_linker.c", compiler, kind, arguments);
-}
+const PLAIN: &str = "without_dynamic_linker.c";
+const THROWS: &str = "static_throw.cpp";
 
-fn source_is_served(name: &str, compiler: &str, kind: &str, arguments: &[&str]) {
+/// Compiles a source of `tests/c` with `arguments` and checks that masu serves it.
+fn is_served(name: &str, compiler: &str, kind: &str, arguments: &[&str]) {
     let source = source(name);
     let program = library::compile_with(compiler, &source, kind, arguments);
     let output = Command::new(program).output().expect("the program starts");
@@ -26,30 +25,28 @@ fn source_is_served(name: &str, compiler: &str, kind: &str, arguments: &[&str]) 
 
 #[test]
 fn static_library_in_a_dynamic_program() {
-    is_served("cc", "archive", &[text(&library::static_path())]);
+    is_served(PLAIN, "cc", "archive", &[library::archive()]);
 }
 
 #[test]
 fn static_library_in_a_static_program() {
-    is_served("cc", "static", &["-static", text(&library::static_path())]);
+    is_served(PLAIN, "cc", "static", &["-static", library::archive()]);
 }
 
 #[test]
 fn static_cxx_program_throws_if_linked_with_the_unwinder() {
-    let archive = library::static_path();
-    let arguments = ["-static", text(&archive), "-Wl,-u,_ZSt17__throw_bad_allocv"];
-    source_is_served("static_throw.cpp", "c++", "static", &arguments);
+    let arguments = ["-static", library::archive(), "-Wl,-u,_ZSt17__throw_bad_allocv"];
+    is_served(THROWS, "c++", "static", &arguments);
 }
 
 #[test]
 fn cxx_program_with_the_archive_throws() {
-    let archive = library::static_path();
-    source_is_served("static_throw.cpp", "c++", "archive", &[text(&archive)]);
+    is_served(THROWS, "c++", "archive", &[library::archive()]);
 }
 
 #[test]
 fn shared_library_that_the_program_asks_for() {
-    is_served("cc", "linked", &library::linked_by_name().each_ref().map(String::as_str));
+    is_served(PLAIN, "cc", "linked", &library::linked_by_name());
 }
 
 #[test]
@@ -62,7 +59,7 @@ fn library_does_not_call_a_program_s_wrappers() {
 fn musl_static_library() {
     let Some(compiler) = musl_compiler() else { return };
     let archive = library::build("libmasu.a", &["--target", MUSL], &[]);
-    is_served(compiler, "musl-static", &["-static", text(&archive)]);
+    is_served(PLAIN, compiler, "musl-static", &["-static", text(&archive)]);
 }
 
 #[test]
@@ -70,23 +67,7 @@ fn musl_shared_library_keeps_the_rules_of_c() {
     let Some(compiler) = musl_compiler() else { return };
     let built = library::musl_shared();
     let program = library::compile_with(compiler, &source("semantics.c"), "musl", &[text(&built)]);
-    let groups = [
-        "zero_sizes",
-        "every_size_is_aligned_and_writable",
-        "impossible_sizes_fail",
-        "realloc_rules",
-        "calloc_is_zero_after_dirty_reuse",
-        "alignments",
-        "bad_alignments",
-        "whole_pages",
-        "errno_is_kept_by_free",
-        "sized_frees_do_not_believe_the_size",
-        "second_names",
-        "jemallocs_functions",
-    ];
-    for group in groups {
-        let mut command = Command::new(&program);
-        command.env("LD_LIBRARY_PATH", built.parent().expect("a file is in a folder"));
-        library::succeeds(command.env("LD_PRELOAD", &built).arg(group));
-    }
+    let mut command = Command::new(&program);
+    command.env("LD_LIBRARY_PATH", built.parent().expect("a file is in a folder"));
+    library::succeeds(command.env("LD_PRELOAD", &built).arg("all"));
 }

@@ -4,16 +4,12 @@
 
 mod library;
 
-use std::path::Path;
-use std::process::{Command, Output};
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use library::{groups, program};
 
 program!("limits.c", &[]);
-
-fn run(group: &str) -> Output {
-    library::preloaded(program()).arg(group).output().expect("the program starts")
-}
 
 groups! { program();
     limit_that_comes_and_goes
@@ -26,7 +22,6 @@ groups! { program();
     addresses_of_small_blocks_are_one_piece_again
     freed_memory_goes_back
     numbers_follow_the_program
-    settings_are_accepted
 }
 
 #[test]
@@ -41,12 +36,12 @@ fn what_options_keep_makes_room_for_a_longer_block() {
 /// The program's exit code if it may not lock memory.
 const NOT_PERMITTED: Option<i32> = Some(77);
 
-fn locked_memory(program: &Path) {
-    locked_memory_with(library::path(), program);
+fn locks_first() -> PathBuf {
+    library::compile("limits.c", "lock-first", &["-DLOCK_FIRST"])
 }
 
 /// Memory is locked while the program runs under this library.
-fn locked_memory_with(library: &Path, program: &Path) {
+fn locked_memory(library: &Path, program: &Path) {
     let mut command = Command::new(program);
     let output = command.arg("locked_memory").env("LD_PRELOAD", library).output();
     let output = output.expect("it starts");
@@ -59,22 +54,19 @@ fn locked_memory_with(library: &Path, program: &Path) {
 
 #[test]
 fn memory_locked_after_the_first_malloc() {
-    locked_memory(program());
+    locked_memory(library::path(), program());
 }
 
 #[test]
 fn memory_locked_before_the_first_malloc() {
-    locked_memory(&library::compile("limits.c", "lock-first", &["-DLOCK_FIRST"]));
+    locked_memory(library::path(), &locks_first());
 }
 
 /// Freed blocks are closed and purged there, which the kernel refuses for locked memory.
 #[test]
 fn memory_locked_in_the_hardened_build() {
-    locked_memory_with(library::hardened(), program());
-    locked_memory_with(
-        library::hardened(),
-        &library::compile("limits.c", "lock-first", &["-DLOCK_FIRST"]),
-    );
+    locked_memory(library::hardened(), program());
+    locked_memory(library::hardened(), &locks_first());
 }
 
 /// Runs the program as a user who may lock 8 MiB, after these commands of the shell.
@@ -106,8 +98,7 @@ fn a_user_locks_memory_under_a_limit_on_addresses() {
 
 #[test]
 fn a_user_locks_memory_before_the_first_malloc() {
-    let program = library::compile("limits.c", "user-locks-first", &["-DLOCK_FIRST"]);
-    locked_memory_of_a_user(&program, "");
+    locked_memory_of_a_user(&locks_first(), "");
 }
 
 #[test]
@@ -118,7 +109,8 @@ fn up_to_the_limit_of_addresses_and_back() {
 
 #[test]
 fn reports_are_printed() {
-    let output = run("reports_are_printed");
+    let output = library::preloaded(program()).arg("reports_are_printed").output();
+    let output = output.expect("the program starts");
     let printed = library::printed(&output);
     assert!(output.status.success(), "{}\n{printed}", output.status);
     assert!(printed.contains("masu: live "), "malloc_stats printed nothing: {printed}");

@@ -9,13 +9,15 @@ mod library;
 use std::path::Path;
 use std::process::Command;
 
-use library::text;
+use library::{program, text};
 
 /// The MiB retained of 192 that the program freed.
 fn kept_mib(mut command: Command, retain: &str) -> i64 {
     let printed = library::succeeds(command.env("MASU_RETAIN", retain));
     printed.trim().parse().unwrap_or_else(|error| panic!("{printed}: {error}"))
 }
+
+program!("freed.c", &[]);
 
 fn obeys(command: impl Fn() -> Command) {
     let none = kept_mib(command(), "0");
@@ -26,13 +28,11 @@ fn obeys(command: impl Fn() -> Command) {
 
 #[test]
 fn preloaded() {
-    let program = library::compile("freed.c", "program", &[]);
-    obeys(|| library::preloaded(&program));
+    obeys(|| library::preloaded(program()));
 }
 
 #[test]
 fn started_through_the_dynamic_linker() {
-    let program = library::compile("freed.c", "program-of-linker", &[]);
     let linker = library::succeeds(Command::new("cc").arg("-print-file-name=ld-linux-x86-64.so.2"));
     if !cfg!(target_arch = "x86_64") || !Path::new(linker.trim()).is_absolute() {
         eprintln!("not tested: the compiler knows no dynamic linker");
@@ -40,17 +40,16 @@ fn started_through_the_dynamic_linker() {
     }
     obeys(|| {
         let mut command = library::preloaded(linker.trim());
-        command.arg(&program);
+        command.arg(program());
         command
     });
 }
 
 #[test]
 fn linked_from_the_archive() {
-    let archive = library::static_path();
-    let program = library::compile("freed.c", "archive", &[text(&archive)]);
+    let program = library::compile("freed.c", "archive", &[library::archive()]);
     obeys(|| Command::new(&program));
-    let program = library::compile("freed.c", "static", &["-static", text(&archive)]);
+    let program = library::compile("freed.c", "static", &["-static", library::archive()]);
     obeys(|| Command::new(&program));
 }
 
@@ -74,8 +73,7 @@ fn on_musl() {
 
 #[test]
 fn a_bad_value_is_one_line_and_the_program_runs() {
-    let program = library::compile("freed.c", "program-of-bad", &[]);
-    let mut command = library::preloaded(&program);
+    let mut command = library::preloaded(program());
     let output = command.env("MASU_SHARDS", "many").output().expect("the program starts");
     assert!(output.status.success());
     let said = String::from_utf8_lossy(&output.stderr);
@@ -84,8 +82,7 @@ fn a_bad_value_is_one_line_and_the_program_runs() {
 
 #[test]
 fn a_program_with_more_rights_than_its_user_ignores_the_environment() {
-    let archive = library::static_path();
-    let program = library::compile("freed.c", "secure", &["-static", text(&archive)]);
+    let program = library::compile("freed.c", "secure", &["-static", library::archive()]);
     if !library::gives_rights(&program) {
         return;
     }

@@ -14,7 +14,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use library::program;
 use message::Message;
+
+program!("profile.c", &["-fomit-frame-pointer"]);
 
 /// The folder of a run, and its files.
 struct Run {
@@ -66,11 +69,18 @@ fn samples(file: &Path) -> Vec<(usize, i64)> {
     samples.map(|(stack, values)| (stack.len(), values.live_bytes)).collect()
 }
 
+/// Checks that one block of these bytes is live and has the frames of its callers: the allocator, the function, main,
+/// two of the C library's, and the start.
+fn has_whole_stack(file: &Path, live_bytes: i64) {
+    let all = samples(file).into_iter();
+    let kept: Vec<_> = all.filter(|(_, bytes)| *bytes == live_bytes).collect();
+    assert!(kept.len() == 1 && kept[0].0 >= 5, "{kept:?}");
+}
+
 #[test]
 fn sampled_blocks_are_blocks_like_any_other() {
-    let program = library::compile("profile.c", "exercise", &["-pthread"]);
     for interval in ["1", "1000", "512K"] {
-        let run = Run::of(library::preloaded(&program), "exercise", interval);
+        let run = Run::of(library::preloaded(program()), "exercise", interval);
         let file = run.only_file();
         // Blocks freed by any thread are no longer live; the C library keeps a few.
         assert!(run.live() < 256 << 10, "{}", run.said);
@@ -81,56 +91,43 @@ fn sampled_blocks_are_blocks_like_any_other() {
 /// A request is sampled by its requested bytes, however much longer its block is, on every path.
 #[test]
 fn freed_blocks_are_estimated_by_their_requested_bytes() {
-    let program = library::compile("profile.c", "churn", &["-pthread"]);
-    let run = Run::of(library::preloaded(&program), "churn", "4096");
+    let run = Run::of(library::preloaded(program()), "churn", "4096");
     let sums = message(&run.only_file()).sum();
     let mut numbers = run.printed.split_whitespace().map(|number| number.parse::<usize>());
     let mut next = || numbers.next().expect("two numbers").expect("a number") as f64;
     let (blocks, bytes) = (next(), next());
     // Over 30,000 samples: a standard deviation of at most 0.6 % for bytes and 0.9 % for blocks; five of them are
     // allowed.
-    assert!(
-        (sums.allocated_bytes as f64 / bytes - 1.0).abs() < 0.03,
-        "{sums:?} of {blocks} and {bytes}"
-    );
-    assert!(
-        (sums.allocated_blocks as f64 / blocks - 1.0).abs() < 0.05,
-        "{sums:?} of {blocks} and {bytes}"
-    );
+    let [of_bytes, of_blocks] =
+        [sums.allocated_bytes as f64 / bytes, sums.allocated_blocks as f64 / blocks];
+    assert!((of_bytes - 1.0).abs() < 0.03, "{sums:?} of {bytes}");
+    assert!((of_blocks - 1.0).abs() < 0.05, "{sums:?} of {blocks}");
 }
 
 #[test]
 fn live_blocks_are_exact_and_have_their_callers() {
-    let program = library::compile("profile.c", "kept", &["-pthread", "-fomit-frame-pointer"]);
-    let run = Run::of(library::preloaded(&program), "kept", "1");
+    let run = Run::of(library::preloaded(program()), "kept", "1");
     let file = run.only_file();
     let mode = fs::metadata(&file).expect("the file").permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
-    let kept: Vec<_> = samples(&file).into_iter().filter(|(_, bytes)| *bytes == 3 << 20).collect();
-    // The frames: the allocator, the function, main, two of the C library's, and the start.
-    assert!(kept.len() == 1 && kept[0].0 >= 5, "{kept:?}");
-    let run = Run::of(library::preloaded(&program), "threads", "1");
+    has_whole_stack(&file, 3 << 20);
+    let run = Run::of(library::preloaded(program()), "threads", "1");
     let live = run.live();
     assert!((5 << 20..(5 << 20) + (256 << 10)).contains(&live), "{live}");
 }
 
 #[test]
 fn a_static_program_has_whole_stacks_too() {
-    let archive = library::static_path();
-    let archive = library::text(&archive);
     // gcc omits the unwind index of static programs; rustc and clang do not.
-    let options = ["-static", "-pthread", "-Wl,--eh-frame-hdr", archive];
+    let options = ["-static", "-pthread", "-Wl,--eh-frame-hdr", library::archive()];
     let program = library::compile("profile.c", "static", &options);
     let run = Run::of(Command::new(&program), "kept", "1");
-    let kept: Vec<_> =
-        samples(&run.only_file()).into_iter().filter(|(_, bytes)| *bytes == 3 << 20).collect();
-    assert!(kept.len() == 1 && kept[0].0 >= 5, "{kept:?}");
+    has_whole_stack(&run.only_file(), 3 << 20);
 }
 
 #[test]
 fn a_forked_child_has_a_profile_and_a_file_of_its_own() {
-    let program = library::compile("profile.c", "fork", &["-pthread"]);
-    let run = Run::of(library::preloaded(&program), "fork", "1");
+    let run = Run::of(library::preloaded(program()), "fork", "1");
     let numbers: Vec<&str> = run.printed.split_whitespace().collect();
     let live = |process: &str| -> i64 {
         let file = run.folder.path().join(format!("heap.{process}.0.pb"));
@@ -143,33 +140,28 @@ fn a_forked_child_has_a_profile_and_a_file_of_its_own() {
 
 #[test]
 fn children_forked_during_a_sample_still_allocate() {
-    let program = library::compile("profile.c", "midst", &["-pthread"]);
-    Run::of(library::preloaded(&program), "fork_beside_samples", "1");
+    Run::of(library::preloaded(program()), "fork_beside_samples", "1");
 }
 
 /// glibc has had the function for this since 2.35, as on every machine that runs these tests.
 #[test]
 fn a_child_forked_during_a_call_of_the_dynamic_linker_has_whole_stacks() {
-    let program = library::compile("profile.c", "asker", &["-pthread"]);
-    let run = Run::of(library::preloaded(&program), "fork_beside_asker", "1");
+    let run = Run::of(library::preloaded(program()), "fork_beside_asker", "1");
     let child = run.printed.split_whitespace().nth(1).expect("the child's number");
     let file = run.folder.path().join(format!("heap.{child}.0.pb"));
-    let kept: Vec<_> = samples(&file).into_iter().filter(|(_, bytes)| *bytes == 2 << 20).collect();
-    assert!(kept.len() == 1 && kept[0].0 >= 5, "{kept:?}");
+    has_whole_stack(&file, 2 << 20);
 }
 
 #[test]
 fn a_wrong_unwind_table_ends_the_stack_and_not_the_program() {
-    let program = library::compile("profile.c", "mistold", &["-pthread"]);
-    let run = Run::of(library::preloaded(&program), "mistold", "1");
+    let run = Run::of(library::preloaded(program()), "mistold", "1");
     assert!(samples(&run.only_file()).iter().any(|(frames, _)| *frames > 0));
 }
 
 #[test]
 fn a_program_with_more_rights_than_its_user_writes_nothing() {
-    let archive = library::static_path();
-    let archive = library::text(&archive);
-    let program = library::compile("profile.c", "secure", &["-static", "-pthread", archive]);
+    let arguments = ["-static", "-pthread", library::archive()];
+    let program = library::compile("profile.c", "secure", &arguments);
     if !library::gives_rights(&program) {
         return;
     }
@@ -179,8 +171,7 @@ fn a_program_with_more_rights_than_its_user_writes_nothing() {
 
 #[test]
 fn a_limit_on_the_length_of_files_does_not_end_the_program() {
-    let program = library::compile("profile.c", "limited", &["-pthread"]);
-    let run = Run::of(library::limited("ulimit -f 0", program), "kept", "1");
+    let run = Run::of(library::limited("ulimit -f 0", program()), "kept", "1");
     assert!(
         run.said.contains("could not be written") && run.said.contains("errno 27"),
         "{}",
@@ -190,13 +181,12 @@ fn a_limit_on_the_length_of_files_does_not_end_the_program() {
 
 #[test]
 fn an_unwritable_folder_is_reported_and_the_program_runs() {
-    let program = library::compile("profile.c", "nowhere", &["-pthread"]);
     for (prefix, said) in [
         ("/nonexistent/heap", "masu: there is no folder /nonexistent for MASU_PROFILE;"),
         ("/proc/heap", "masu: the heap profile could not be written to /proc/heap."),
         ("", "masu: MASU_PROFILE must be the start of a file's name"),
     ] {
-        let mut command = library::preloaded(&program);
+        let mut command = library::preloaded(program());
         let output = command.arg("kept").env("MASU_PROFILE", prefix).output().expect("it starts");
         assert!(output.status.success());
         let errors = String::from_utf8_lossy(&output.stderr);

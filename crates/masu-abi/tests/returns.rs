@@ -36,7 +36,6 @@ groups! {
     blocks_of_pages
     blocks_of_slices
     large_blocks
-    one_block_again_and_again
     up_and_down
     aligned_blocks_far_apart
 }

@@ -6,52 +6,43 @@
 
 mod library;
 
-use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-fn program(kind: &str) -> PathBuf {
-    let arguments = library::linked_by_name().each_ref().map(String::as_str);
-    library::compile("statistics.c", kind, &arguments)
+use library::{groups, program};
+
+program!("statistics.c", &library::linked_by_name());
+
+groups! { program();
+    numbers_agree_with_what_the_program_does
+    text_is_cut_where_there_is_no_room_and_errors_are_results
 }
 
-/// The program under the preloaded library.
-fn command(kind: &str) -> Command {
-    let mut command = library::preloaded(program(kind));
-    command.arg(kind.replace('-', "_"));
-    command
-}
-
-#[test]
-fn numbers_agree_with_what_the_program_does() {
-    library::succeeds(&mut command("numbers"));
-}
-
-#[test]
-fn text_is_cut_where_there_is_no_room_and_errors_are_results() {
-    library::succeeds(&mut command("text"));
+/// Runs a group under the preloaded library with this value of `MASU_STATISTICS_PAGE`.
+fn with_page(group: &str, value: &str) {
+    library::succeeds(library::preloaded(program()).arg(group).env("MASU_STATISTICS_PAGE", value));
 }
 
 #[test]
 fn the_page_is_a_process_s_own_through_forks_threads_and_closed_descriptors() {
-    library::succeeds(command("page").env("MASU_STATISTICS_PAGE", "1"));
+    with_page("page_through_life", "1");
 }
 
 #[test]
 fn the_page_shows_at_least_half_of_a_sudden_allocation() {
-    library::succeeds(command("burst").env("MASU_STATISTICS_PAGE", "1"));
+    with_page("burst", "1");
 }
 
 #[test]
 fn there_is_no_page_unless_it_is_wanted() {
-    library::succeeds(command("no-page").env_remove("MASU_STATISTICS_PAGE"));
-    library::succeeds(command("no-page").env("MASU_STATISTICS_PAGE", "0"));
+    with_page("no_page", "0");
+    let mut command = library::preloaded(program());
+    library::succeeds(command.arg("no_page").env_remove("MASU_STATISTICS_PAGE"));
 }
 
 #[test]
 fn a_limit_on_file_sizes_leaves_a_program_without_a_page_but_alive() {
-    let mut shell = library::limited("ulimit -f 0", program("no-page"));
-    shell.arg("no_page");
-    library::succeeds(shell.env("MASU_STATISTICS_PAGE", "1"));
+    let mut shell = library::limited("ulimit -f 0", program());
+    library::succeeds(shell.arg("no_page").env("MASU_STATISTICS_PAGE", "1"));
 }
 
 #[test]
@@ -98,9 +89,7 @@ fn a_process_s_life_is_the_same_with_a_page() {
 
 #[test]
 fn a_program_with_more_rights_than_its_user_has_no_page() {
-    let archive = library::static_path();
-    let archive = library::text(&archive);
-    let program = library::compile("paged.c", "secure", &["-static", archive]);
+    let program = library::compile("paged.c", "secure", &["-static", library::archive()]);
     let said = || library::succeeds(Command::new(&program).env("MASU_STATISTICS_PAGE", "1"));
     assert_eq!(said(), "page\n", "an ordinary program has one");
     if library::gives_rights(&program) {

@@ -5,8 +5,6 @@
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
-#include <malloc.h>
-#include <pthread.h>
 #include <stddef.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -77,37 +75,29 @@ static void zeros_after_use(void)
 
 static const char *answer_name;
 
-static void madvise_is_refused(void)
+GROUP(madvise_is_refused)
 {
     filter(SYS_madvise, -1u, answer_of(answer_name));
     zeros_after_use();
-    pthread_t threads[4];
-    for (size_t i = 0; i < 4; i++)
-        CHECK(pthread_create(&threads[i], NULL, work_once, (void *)(i + 1)) == 0);
+    start_workers(4, work_once);
     work(2, 20000);
-    for (size_t i = 0; i < 4; i++)
-        CHECK(pthread_join(threads[i], NULL) == 0);
+    join_workers(4);
 }
 
 /* Ranges that go back together, from the second thread on: each by itself where that is refused. */
-static void process_madvise_is_refused(void)
+GROUP(process_madvise_is_refused)
 {
-    pthread_t threads[4];
     filter(SYS_process_madvise, -1u, answer_of(answer_name));
-    for (size_t i = 0; i < 4; i++)
-        CHECK(pthread_create(&threads[i], NULL, work_once, (void *)(i + 1)) == 0);
+    start_workers(4, work_once);
     zeros_after_use();
     work(2, 20000);
-    for (size_t i = 0; i < 4; i++)
-        CHECK(pthread_join(threads[i], NULL) == 0);
+    join_workers(4);
 }
 
 /* Only what makes memory writable: the dynamic linker and the C library protect theirs. */
-static void mprotect_is_refused(void)
+GROUP(mprotect_is_refused)
 {
-    pthread_t thread;
-    CHECK(pthread_create(&thread, NULL, work_once, (void *)1) == 0);
-    CHECK(pthread_join(thread, NULL) == 0);
+    run_thread(work_once, 1);
     filter(SYS_mprotect, PROT_READ | PROT_WRITE, answer_of(answer_name));
     zeros_after_use();
     work(2, 20000);
@@ -126,7 +116,7 @@ static void mprotect_is_refused(void)
 }
 
 /* No memory at all beyond what there is: what is refused is said, and nothing breaks. */
-static void mapping_is_refused(void)
+GROUP(mapping_is_refused)
 {
     filter(SYS_mprotect, PROT_READ | PROT_WRITE, answer_of(answer_name));
     filter(SYS_mmap, PROT_READ | PROT_WRITE, answer_of(answer_name));
@@ -152,7 +142,7 @@ static size_t use_up_mappings(char **first)
     return count;
 }
 
-static void mappings_are_used_up(void)
+GROUP(mappings_are_used_up)
 {
     enum { COUNT = 2000 };
     static char *blocks[COUNT];
@@ -192,7 +182,7 @@ static void mappings_are_used_up(void)
 
 /* --- Few addresses: ulimit -v --- */
 
-static void few_addresses(void)
+GROUP(few_addresses)
 {
     struct rlimit limit;
     CHECK(getrlimit(RLIMIT_AS, &limit) == 0);
@@ -203,22 +193,11 @@ static void few_addresses(void)
         free_bytes = 256 * MIB;
     for (int round = 0; round < 3; round++) {
         static const size_t sizes[] = {100, 4000, 60000};
-        struct Link {
-            struct Link *next;
-        } *links = NULL, *link;
-        size_t size = sizes[round], count = 0;
-        for (; count * size < free_bytes && (link = malloc(size)); count++) {
-            memset(link, 1, size);
-            link->next = links;
-            links = link;
-        }
+        struct link *links;
+        size_t size = sizes[round], count = allocate_links(&links, size, free_bytes);
         fprintf(stderr, "%zu KiB of %zu KiB\n", count * size / 1024, free_bytes / 1024);
         CHECK(count * size > free_bytes / 2);
-        while (links) {
-            link = links->next;
-            free(links);
-            links = link;
-        }
+        free_links(links);
         malloc_trim(0);
         work((unsigned)round, 2000);
     }
@@ -240,7 +219,7 @@ static long of_meminfo(const char *name)
     return kilobytes;
 }
 
-static void promises_are_counted(void)
+GROUP(promises_are_counted)
 {
     long limit = of_meminfo("CommitLimit"), before = of_meminfo("Committed_AS");
     work(1, 1000);
@@ -248,42 +227,21 @@ static void promises_are_counted(void)
     fprintf(stderr, "a small program's promise: %ld KiB\n", small);
     CHECK(small < 8 * 1024);
     for (int round = 0; round < 3; round++) {
-        struct Link {
-            struct Link *next;
-        } *links = NULL, *link;
-        size_t count = 0;
-        for (; (link = malloc(20000)); count++) {
-            memset(link, 1, 20000);
-            link->next = links;
-            links = link;
-        }
+        struct link *links;
+        size_t count = allocate_links(&links, 20000, SIZE_MAX);
         CHECK(errno == ENOMEM);
         long got = (long)(count * 20000 / 1024);
         fprintf(stderr, "%ld KiB of %ld KiB\n", got, limit - before);
         CHECK(got > (limit - before) / 10 * 7);
         CHECK(malloc((size_t)limit * 1024) == NULL && errno == ENOMEM);
-        while (links) {
-            link = links->next;
-            free(links);
-            links = link;
-        }
+        free_links(links);
         malloc_trim(0);
         work(2, 5000);
     }
 }
 
-static const struct group groups[] = {
-    GROUP(madvise_is_refused),
-    GROUP(process_madvise_is_refused),
-    GROUP(mprotect_is_refused),
-    GROUP(mapping_is_refused),
-    GROUP(mappings_are_used_up),
-    GROUP(few_addresses),
-    GROUP(promises_are_counted),
-};
-
 int main(int count, char **arguments)
 {
     answer_name = count > 2 ? arguments[2] : NULL;
-    return run_group(groups, count, arguments, 300);
+    return run_group(count, arguments, 300);
 }

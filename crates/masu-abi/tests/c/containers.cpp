@@ -22,7 +22,7 @@ bool is_aligned(const void *block, std::size_t align)
     return reinterpret_cast<std::uintptr_t>(block) % align == 0;
 }
 
-void pmr_containers_live_in_the_heap()
+GROUP(pmr_containers_live_in_the_heap)
 {
     masu::heap heap;
     masu::memory_resource resource(heap);
@@ -43,7 +43,7 @@ void pmr_containers_live_in_the_heap()
     CHECK(heap.statistics().live_blocks == 0);
 }
 
-void allocator_serves_containers()
+GROUP(allocator_serves_containers)
 {
     masu::heap heap;
     {
@@ -85,7 +85,7 @@ void check_alignment(masu::heap &heap)
     }
 }
 
-void alignments_hold()
+GROUP(alignments_hold)
 {
     masu::heap heap;
     check_alignment<1>(heap);
@@ -101,7 +101,7 @@ void alignments_hold()
     CHECK(heap.statistics().live_blocks == 0);
 }
 
-void equal_where_the_heap_is_the_same()
+GROUP(equal_where_the_heap_is_the_same)
 {
     masu::heap one, two;
     masu::memory_resource first(one), again(one), second(two);
@@ -148,7 +148,7 @@ bool throws(Body body)
 // Kept from the compiler, which warns of what no address space holds.
 volatile std::size_t impossible = PTRDIFF_MAX;
 
-void exceptions_leave_the_heap_as_it_was()
+GROUP(exceptions_leave_the_heap_as_it_was)
 {
     masu::heap heap;
     masu::memory_resource resource(heap);
@@ -168,7 +168,7 @@ void exceptions_leave_the_heap_as_it_was()
     CHECK(words[2].size() == 39);
 }
 
-void all_blocks_end_with_the_heap()
+GROUP(all_blocks_end_with_the_heap)
 {
     auto heap = std::make_unique<masu::heap>();
     std::size_t before = 0, full = 0;
@@ -201,7 +201,7 @@ void all_blocks_end_with_the_heap()
     CHECK(taken.get() == masu_heap_of(kept.data()) && moved.get() == nullptr);
 }
 
-void any_thread_uses_any_heap()
+GROUP(any_thread_uses_any_heap)
 {
     masu::heap shared;
     masu::memory_resource resource(shared);
@@ -228,19 +228,19 @@ void any_thread_uses_any_heap()
     CHECK(shared.statistics().live_blocks == 0);
 }
 
-const group groups[] = {
-    GROUP(pmr_containers_live_in_the_heap),
-    GROUP(allocator_serves_containers),
-    GROUP(alignments_hold),
-    GROUP(equal_where_the_heap_is_the_same),
-    GROUP(exceptions_leave_the_heap_as_it_was),
-    GROUP(all_blocks_end_with_the_heap),
-    GROUP(any_thread_uses_any_heap),
-};
+GROUP(delete_frees_a_heap_s_block)
+{
+    masu::heap heap;
+    for (int i = 0; i < 1000; i++) {
+        delete new (masu_heap_malloc(heap.get(), sizeof(int))) int(i);
+        delete[] new (masu_heap_malloc(heap.get(), 9000)) char[9000];
+    }
+    CHECK(heap.statistics().live_blocks == 0);
+}
 
 } // namespace
 
 int main(int count, char **arguments)
 {
-    return run_group(groups, count, arguments, 300);
+    return run_group(count, arguments, 300);
 }

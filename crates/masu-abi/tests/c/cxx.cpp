@@ -43,7 +43,7 @@ void *address_of(void (*function)(Arguments...))
     return reinterpret_cast<void *>(function);
 }
 
-void all_operators()
+GROUP(all_operators)
 {
     using Size = std::size_t;
     CHECK(is_masu(address_of<Size>(::operator new)));
@@ -84,7 +84,7 @@ void all_operators()
     CHECK(one.get() != two.get());
 }
 
-void sized_delete_does_not_believe_the_size()
+GROUP(sized_delete_does_not_believe_the_size)
 {
     for (int round = 0; round < 1000; round++) {
         std::vector<void *> blocks;
@@ -114,7 +114,7 @@ bool throws_bad_alloc(Call call)
     return false;
 }
 
-void bad_alloc_is_caught()
+GROUP(new_throws_or_gives_null)
 {
     CHECK(throws_bad_alloc([] { looked_at = ::operator new(impossible); }));
     CHECK(throws_bad_alloc([] { looked_at = ::operator new[](impossible); }));
@@ -127,10 +127,6 @@ void bad_alloc_is_caught()
     CHECK(throws_bad_alloc([] { looked_at = ::operator new(10, align_val_t{24}); }));
     CHECK(throws_bad_alloc([] { looked_at = ::operator new(10, align_val_t{0}); }));
     CHECK(::operator new(10, align_val_t{24}, nothrow) == nullptr);
-}
-
-void nothrow_gives_null()
-{
     CHECK(::operator new(impossible, nothrow) == nullptr);
     CHECK(::operator new[](impossible, nothrow) == nullptr);
     CHECK(::operator new(impossible, align_val_t{64}, nothrow) == nullptr);
@@ -146,7 +142,7 @@ void give_up_at_the_third_call()
         std::set_new_handler(nullptr);
 }
 
-void handler_runs_until_it_is_gone()
+GROUP(handler_runs_until_it_is_gone)
 {
     auto fails_after_three = [](auto allocate) {
         handler_calls = 0;
@@ -175,7 +171,7 @@ void raise_the_limit()
     setrlimit(RLIMIT_AS, &limit);
 }
 
-void handler_that_finds_memory()
+GROUP(handler_that_finds_memory)
 {
     std::size_t much = std::size_t{3} << 30;
     getrlimit(RLIMIT_AS, &limit);
@@ -208,7 +204,7 @@ void refuse_with_bad_alloc()
     throw std::bad_alloc();
 }
 
-void handler_that_throws()
+GROUP(handler_that_throws)
 {
     std::set_new_handler(refuse);
     for (int i = 0; i < 1000; i++) {
@@ -246,7 +242,7 @@ std::size_t deep(int depth, std::size_t a, std::size_t b, std::size_t c)
     }
 }
 
-void exceptions_through_many_frames()
+GROUP(exceptions_through_many_frames)
 {
     std::vector<std::thread> threads;
     for (int t = 0; t < 4; t++) {
@@ -291,7 +287,7 @@ void at_key_end(void *block)
     late_runs++;
 }
 
-void threads_that_free_late()
+GROUP(threads_that_free_late)
 {
     pthread_key_t key;
     CHECK(pthread_key_create(&key, at_key_end) == 0);
@@ -333,7 +329,7 @@ void at_exit()
     a_static.held["at exit"] = std::string(1000, 'z');
 }
 
-void destructors_after_main()
+GROUP(destructors_after_main)
 {
     atexit(at_exit);
     held_until_exit = new std::vector<std::string>(1000, std::string(100, 'q'));
@@ -341,22 +337,9 @@ void destructors_after_main()
     std::thread([] { another_static.held["thread"] = std::string(10000, 't'); }).join();
 }
 
-const group groups[] = {
-    GROUP(all_operators),
-    GROUP(sized_delete_does_not_believe_the_size),
-    GROUP(bad_alloc_is_caught),
-    GROUP(nothrow_gives_null),
-    GROUP(handler_runs_until_it_is_gone),
-    GROUP(handler_that_finds_memory),
-    GROUP(handler_that_throws),
-    GROUP(exceptions_through_many_frames),
-    GROUP(threads_that_free_late),
-    GROUP(destructors_after_main),
-};
-
 } // namespace
 
 int main(int count, char **arguments)
 {
-    return run_group(groups, count, arguments, 300);
+    return run_group(count, arguments, 300);
 }

@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <masu.h>
-#include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
 

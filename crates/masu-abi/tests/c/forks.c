@@ -3,7 +3,6 @@
 #include "work.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/time.h>
@@ -13,24 +12,36 @@ static void do_nothing(void)
 }
 
 /* The C library has room for so many of its own, and allocates for the next one, under its lock. */
-static void handlers_are_registered_before_the_first_malloc(void)
+GROUP(handlers_are_registered_before_the_first_malloc)
 {
     for (int i = 0; i < 100; i++)
         CHECK(pthread_atfork(do_nothing, do_nothing, do_nothing) == 0);
     for (int i = 0; i < 3; i++) {
-        pid_t child = fork();
-        if (child == 0) {
-            work(1, 100);
-            _exit(0);
-        }
-        expect_success(child);
+        IN_CHILD(work(1, 100));
         work(2, 100);
     }
 }
 
 /* --- A handler forks, wherever it interrupts the one thread there is. --- */
 
-enum { FORKS = 400 };
+enum { FORKS = 400, BLOCKS = 64 };
+
+/* Frees each block and makes another; nearly all of them take a lock, and hold it for long. */
+static void replace_all(void **blocks, unsigned *seed)
+{
+    for (size_t i = 0; i < BLOCKS; i++) {
+        *seed = *seed * 1103515245 + 12345;
+        free(blocks[i]);
+        blocks[i] = malloc(*seed % 4 ? 20000 + *seed % 30000 : 70000 + *seed % 400000);
+        CHECK(blocks[i]);
+    }
+}
+
+static void free_all(void **blocks)
+{
+    for (size_t i = 0; i < BLOCKS; i++)
+        free(blocks[i]);
+}
 
 static pid_t children[FORKS];
 static volatile sig_atomic_t forks, is_child;
@@ -51,32 +62,22 @@ static void fork_here(int signal)
     (void)signal;
 }
 
-static void a_handler_forks_in_the_midst_of_malloc(void)
+GROUP(a_handler_forks_in_the_midst_of_malloc)
 {
     struct sigaction action = {.sa_handler = fork_here, .sa_flags = SA_RESTART};
     /* In a process of its own the time is up as often as it allocates, however long a fork takes. */
     struct itimerval interval = {{0, 300}, {0, 300}};
     CHECK(sigaction(SIGVTALRM, &action, NULL) == 0);
     CHECK(setitimer(ITIMER_VIRTUAL, &interval, NULL) == 0);
-    static void *volatile blocks[64];
+    void *blocks[BLOCKS] = {0};
     unsigned seed = 1;
-    while (forks < FORKS && !is_child) {
-        for (size_t i = 0; i < 64; i++) {
-            seed = seed * 1103515245 + 12345;
-            free(blocks[i]);
-            /* Nearly all of them take a lock, and hold it for long. */
-            blocks[i] = malloc(seed % 4 ? 20000 + seed % 30000 : 70000 + seed % 400000);
-            CHECK(blocks[i]);
-        }
-    }
+    while (forks < FORKS && !is_child)
+        replace_all(blocks, &seed);
     if (is_child) {
         /* What was interrupted has gone on here too. */
         work((unsigned)getpid(), 500);
-        for (size_t i = 0; i < 64; i++)
-            free(blocks[i]);
-        pthread_t thread;
-        CHECK(pthread_create(&thread, NULL, work_once, (void *)1) == 0);
-        CHECK(pthread_join(thread, NULL) == 0);
+        free_all(blocks);
+        run_thread(work_once, 1);
         _exit(0);
     }
     struct itimerval none = {{0, 0}, {0, 0}};
@@ -89,9 +90,14 @@ static void a_handler_forks_in_the_midst_of_malloc(void)
 
 static char line[200000];
 
-static void *read_lines_until_stopped(void *unused)
+/* Every third thread flushes all streams, the others read lines, until they are stopped. */
+static void *flush_or_read_lines(void *number)
 {
     while (!stop) {
+        if ((uintptr_t)number % 3 == 0) {
+            fflush(NULL);
+            continue;
+        }
         FILE *stream = fmemopen(line, sizeof line, "r");
         CHECK(stream);
         char *read = NULL;
@@ -100,39 +106,18 @@ static void *read_lines_until_stopped(void *unused)
         free(read);
         fclose(stream);
     }
-    return unused;
+    return NULL;
 }
 
-static void *flush_until_stopped(void *unused)
-{
-    while (!stop)
-        fflush(NULL);
-    return unused;
-}
-
-static void fork_while_streams_are_flushed(void)
+GROUP(fork_while_streams_are_flushed)
 {
     memset(line, 'l', sizeof line - 1);
-    pthread_t threads[6];
-    for (size_t i = 0; i < 6; i++)
-        CHECK(pthread_create(&threads[i], NULL,
-                             i % 3 == 2 ? flush_until_stopped : read_lines_until_stopped, NULL) == 0);
+    start_workers(6, flush_or_read_lines);
     for (unsigned i = 0; i < 500; i++) {
-        pid_t child = fork();
-        if (child == 0) {
-            alarm(60);
-            /* Nobody holds anything here. */
-            fflush(NULL);
-            work(i, 50);
-            free(strdup(line));
-            fclose(fopen("/dev/null", "w"));
-            _exit(0);
-        }
-        expect_success(child);
+        /* Nobody holds anything in the child. */
+        IN_CHILD(fflush(NULL); work(i, 50); free(strdup(line)); fclose(fopen("/dev/null", "w")));
     }
-    stop = 1;
-    for (size_t i = 0; i < 6; i++)
-        CHECK(pthread_join(threads[i], NULL) == 0);
+    join_workers(6);
 }
 
 /* --- Handlers fork in several threads at a time, which all hold and want the same locks. --- */
@@ -157,36 +142,25 @@ static void fork_and_wait_here(int signal)
 static void *allocate_until_stopped(void *argument)
 {
     unsigned seed = (unsigned)(uintptr_t)argument;
-    void *blocks[64] = {0};
-    while (!stop) {
-        for (size_t i = 0; i < 64; i++) {
-            seed = seed * 1103515245 + 12345;
-            free(blocks[i]);
-            blocks[i] = malloc(seed % 4 ? 20000 + seed % 30000 : 70000 + seed % 400000);
-            CHECK(blocks[i]);
-        }
-    }
-    for (size_t i = 0; i < 64; i++)
-        free(blocks[i]);
+    void *blocks[BLOCKS] = {0};
+    while (!stop)
+        replace_all(blocks, &seed);
+    free_all(blocks);
     return NULL;
 }
 
-static void handlers_fork_beside_threads_that_allocate(void)
+GROUP(handlers_fork_beside_threads_that_allocate)
 {
     struct sigaction action = {.sa_handler = fork_and_wait_here, .sa_flags = SA_RESTART};
     CHECK(sigaction(SIGUSR1, &action, NULL) == 0);
-    pthread_t threads[4];
-    for (size_t i = 0; i < 4; i++)
-        CHECK(pthread_create(&threads[i], NULL, allocate_until_stopped, (void *)(i + 1)) == 0);
+    start_workers(4, allocate_until_stopped);
     for (int round = 1; round <= 50; round++) {
         for (size_t i = 0; i < 4; i++)
-            CHECK(pthread_kill(threads[i], SIGUSR1) == 0);
+            CHECK(pthread_kill(workers[i], SIGUSR1) == 0);
         while (forked < 4 * round)
             usleep(100);
     }
-    stop = 1;
-    for (size_t i = 0; i < 4; i++)
-        CHECK(pthread_join(threads[i], NULL) == 0);
+    join_workers(4);
 }
 
 /* --- A thread that searches for the next malloc is not there in the child. --- */
@@ -222,7 +196,7 @@ static void *free_a_foreign_block(void *waits)
     return NULL;
 }
 
-static void a_search_is_interrupted_by_fork(void)
+GROUP(a_search_is_interrupted_by_fork)
 {
     static char stack[1 << 20] __attribute__((aligned(1 << 16)));
     pthread_attr_t attributes;
@@ -246,15 +220,7 @@ static void a_search_is_interrupted_by_fork(void)
     expect_success(child);
 }
 
-static const struct group groups[] = {
-    GROUP(handlers_are_registered_before_the_first_malloc),
-    GROUP(a_handler_forks_in_the_midst_of_malloc),
-    GROUP(fork_while_streams_are_flushed),
-    GROUP(handlers_fork_beside_threads_that_allocate),
-    GROUP(a_search_is_interrupted_by_fork),
-};
-
 int main(int count, char **arguments)
 {
-    return run_group(groups, count, arguments, 300);
+    return run_group(count, arguments, 300);
 }

@@ -2,17 +2,10 @@
  * does it; a run that comes to its end prints "survived". Also good behavior at the edges of what the
  * hardened build checks. */
 
-#include <dlfcn.h>
-#include <malloc.h>
-#include <pthread.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "work.h"
+
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 /* Newer than the C library. */
 __attribute__((weak)) void free_sized(void *, size_t);
@@ -45,54 +38,54 @@ static void churn(void) {
     }
 }
 
-static void twice(void) { char *p = named(block()); free(p); free(p); }
-static void twice_later(void) { char *p = named(block()); free(p); char *q = block(); free(q); free(p); }
-static void realloc_freed(void) { char *p = named(block()); free(p); if (!realloc(p, size + 1)) exit(2); }
-static void usable_freed(void) { char *p = named(block()); free(p); if (malloc_usable_size(p)) exit(2); }
-static void free_after_realloc(void) {
+GROUP(twice) { char *p = named(block()); free(p); free(p); }
+GROUP(twice_later) { char *p = named(block()); free(p); char *q = block(); free(q); free(p); }
+GROUP(realloc_freed) { char *p = named(block()); free(p); if (!realloc(p, size + 1)) exit(2); }
+GROUP(usable_freed) { char *p = named(block()); free(p); if (malloc_usable_size(p)) exit(2); }
+GROUP(free_after_realloc) {
     char *p = named(block());
     char *q = realloc(p, size * 4 + 200000);
     if (q == p) exit(3);
     free(p);
 }
-static void interior(void) { free(named(block() + 16)); }
-static void far_inside(void) {
+GROUP(interior) { free(named(block() + 16)); }
+GROUP(far_inside) {
     char *p = malloc(3ul << 30);
     if (!p) exit(2);
     memset(p + (2ul << 30), 3, 1 << 20);
     free(named(p + (2ul << 30) + 16));
 }
-static void misaligned(void) { free(named(block() + 1)); }
-static void realloc_interior(void) { if (!realloc(named(block() + 16), size)) exit(2); }
-static void usable_interior(void) { if (malloc_usable_size(named(block() + 16))) exit(2); }
-static void last_byte(void) { free(named(block() + size - 1)); }
-static void stack(void) { int local[4] = {0}; free(named(local)); }
-static void global_variable(void) { free(named(global)); }
-static void literal(void) { free(named((void *)"constant")); }
-static void mapping(void) {
+GROUP(misaligned) { free(named(block() + 1)); }
+GROUP(realloc_interior) { if (!realloc(named(block() + 16), size)) exit(2); }
+GROUP(usable_interior) { if (malloc_usable_size(named(block() + 16))) exit(2); }
+GROUP(last_byte) { free(named(block() + size - 1)); }
+GROUP(stack) { int local[4] = {0}; free(named(local)); }
+GROUP(global_variable) { free(named(global)); }
+GROUP(literal) { free(named((void *)"constant")); }
+GROUP(mapping) {
     free(named(mmap(0, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)));
 }
-static void unmapped(void) { free(named((void *)0x4141414141410)); }
-static void glibc_block(void) {
+GROUP(unmapped) { free(named((void *)0x4141414141410)); }
+GROUP(glibc_block) {
     void *(*other)(size_t) = (void *(*)(size_t))dlsym(dlopen("libc.so.6", RTLD_NOW), "malloc");
     free(named(other(size)));
 }
-static void overflow(void) { char *p = named(block()); p[size] = 2; free(p); }
-static void overflow_zero(void) { char *p = named(block()); p[size] = 0; free(p); }
-static void overflow_realloc(void) { char *p = named(block()); p[size] = 2; if (!realloc(p, size + 500)) exit(2); }
-static void overflow_usable(void) { char *p = named(block()); p[malloc_usable_size(p)] = 2; free(p); }
-static void write_after_free(void) {
+GROUP(overflow) { char *p = named(block()); p[size] = 2; free(p); }
+GROUP(overflow_zero) { char *p = named(block()); p[size] = 0; free(p); }
+GROUP(overflow_realloc) { char *p = named(block()); p[size] = 2; if (!realloc(p, size + 500)) exit(2); }
+GROUP(overflow_usable) { char *p = named(block()); p[malloc_usable_size(p)] = 2; free(p); }
+GROUP(write_after_free) {
     volatile char *p = named(block());
     free((void *)p);
     p[size / 2] = 3;
     churn();
 }
-static void sized(void) { free_sized(named(block()), size + 1); }
-static void aligned_sized(void) {
+GROUP(sized) { free_sized(named(block()), size + 1); }
+GROUP(aligned_sized) {
     char *p = aligned_alloc(64, size);
     free_aligned_sized(named(p), 64, size - 1);
 }
-static void page_freed(void) {
+GROUP(page_freed) {
     /* So many blocks that their pages are given back. */
     enum { COUNT = 20000 };
     static char *all[COUNT];
@@ -103,19 +96,17 @@ static void page_freed(void) {
     free(p);
 }
 static void *other_thread(void *p) { free(p); return 0; }
-static void twice_by_threads(void) {
+GROUP(twice_by_threads) {
     char *p = named(block());
-    pthread_t thread;
-    pthread_create(&thread, 0, other_thread, p);
-    pthread_join(thread, 0);
+    run_thread(other_thread, (uintptr_t)p);
     free(p);
 }
-static void large_guard(void) { volatile char *p = named(block()); p[(size + 70000) & ~15ul] = 1; }
-static void large_before(void) { volatile char *p = named(block()); p[-1] = 1; }
-static void large_after_free(void) { volatile char *p = named(block()); free((void *)p); p[0] = 1; }
+GROUP(large_guard) { volatile char *p = named(block()); p[(size + 70000) & ~15ul] = 1; }
+GROUP(large_before) { volatile char *p = named(block()); p[-1] = 1; }
+GROUP(large_after_free) { volatile char *p = named(block()); free((void *)p); p[0] = 1; }
 
 /* What has to work. */
-static void sound(void) {
+GROUP(sound) {
     size_t sizes[] = {0, 1, 7, 8, 9, 16, 24, 25, 100, 1000, 1016, 1024, 4096, 16384, 20000, 65000, 65528, 65529,
                       65536, 100000, 131072, 1000000, 70000000};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
@@ -167,25 +158,15 @@ static void *worker(void *argument) {
     return 0;
 }
 
-static void threads_and_forks(void) {
-    pthread_t threads[8];
-    for (uintptr_t i = 0; i < 8; i++) pthread_create(&threads[i], 0, worker, (void *)(i + 1));
-    for (int i = 0; i < 20; i++) {
-        pid_t child = fork();
-        if (child == 0) {
-            worker((void *)99);
-            _exit(0);
-        }
-        int status;
-        waitpid(child, &status, 0);
-        if (status) exit(11);
-    }
-    for (int i = 0; i < 8; i++) pthread_join(threads[i], 0);
+GROUP(threads_and_forks) {
+    start_workers(8, worker);
+    for (int i = 0; i < 20; i++) IN_CHILD(worker((void *)99));
+    join_workers(8);
     puts("sound");
 }
 
 /* More large blocks than a process may have mappings for their guards. */
-static void many_large(void) {
+GROUP(many_large) {
     enum { MANY = 40000 };
     static char *held[MANY];
     for (int round = 0; round < 2; round++) {
@@ -200,7 +181,7 @@ static void many_large(void) {
 }
 
 /* The limit on data lets no freed block be opened again, time after time. */
-static void limit_on_data(void) {
+GROUP(limit_on_data) {
     enum { MANY = 1000, ROUNDS = 16 };
     static char *held[MANY];
     size_t committed[ROUNDS];
@@ -221,7 +202,7 @@ static void limit_on_data(void) {
 }
 
 /* Freed small blocks rest, until a request would fail. */
-static void limit_on_memory(void) {
+GROUP(limit_on_memory) {
     enum { LIMIT = 16 << 20 };
     masu_option_set("memory_limit", LIMIT);
     for (size_t length = 16; length < 60000; length += length / 8 + 8) {
@@ -238,14 +219,14 @@ static void limit_on_memory(void) {
 }
 
 /* Prints where the blocks lie, counted from the first, for one process to be held against another. */
-static void places(void) {
+GROUP(places) {
     char *first = malloc(48);
     for (int i = 0; i < 32; i++) printf("%td ", (char *)malloc(48) - first);
     puts("");
 }
 
 /* Prints how many other blocks were freed before a block came back. */
-static void rest(void) {
+GROUP(rest) {
     char *p = malloc(48);
     uintptr_t place = (uintptr_t)p;
     free(p);
@@ -260,7 +241,7 @@ static void rest(void) {
 }
 
 /* Prints how many bytes of a freed block are not zero. */
-static void cleared(void) {
+GROUP(cleared) {
     volatile char *p = malloc(size);
     memset((void *)p, 7, size);
     free((void *)p);
@@ -269,26 +250,9 @@ static void cleared(void) {
     printf("%d\n", found);
 }
 
-static const struct { const char *name; void (*run)(void); } kinds[] = {
-#define KIND(name) {#name, name}
-    KIND(twice), KIND(twice_later), KIND(realloc_freed), KIND(usable_freed), KIND(free_after_realloc),
-    KIND(interior), KIND(far_inside), KIND(misaligned), KIND(realloc_interior), KIND(usable_interior), KIND(last_byte),
-    KIND(stack), KIND(global_variable), KIND(literal), KIND(mapping), KIND(unmapped), KIND(glibc_block),
-    KIND(overflow), KIND(overflow_zero), KIND(overflow_realloc), KIND(overflow_usable), KIND(write_after_free),
-    KIND(sized), KIND(aligned_sized), KIND(page_freed), KIND(twice_by_threads),
-    KIND(large_guard), KIND(large_before), KIND(large_after_free),
-    KIND(sound), KIND(threads_and_forks), KIND(many_large), KIND(limit_on_data), KIND(limit_on_memory),
-    KIND(places), KIND(rest), KIND(cleared),
-};
-
 int main(int count, char **arguments) {
-    if (count != 3) return 1;
-    size = strtoul(arguments[2], 0, 10);
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        if (!strcmp(kinds[i].name, arguments[1])) {
-            kinds[i].run();
-            fputs("survived\n", stderr);
-            return 0;
-        }
-    return 1;
+    size = count > 2 ? strtoul(arguments[2], 0, 10) : 0;
+    int code = run_group(count, arguments, 600);
+    fputs("survived\n", stderr);
+    return code;
 }

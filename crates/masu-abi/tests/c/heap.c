@@ -1,14 +1,9 @@
 /* First-class heaps as masu.h has them, one group of checks after another. The argument names a group. */
 #include <errno.h>
 #include <masu.h>
-#include <pthread.h>
-#include <stdint.h>
-#include <string.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include "served.h"
+#include "work.h"
 
 #define COUNT 3000
 
@@ -28,16 +23,8 @@ static size_t live(masu_heap_t *heap) {
     return counts.live_blocks;
 }
 
-static size_t resident(void) {
-    size_t total = 0, pages = 0;
-    FILE *file = fopen("/proc/self/statm", "r");
-    CHECK(file && fscanf(file, "%zu %zu", &total, &pages) == 2);
-    fclose(file);
-    return pages * (size_t)sysconf(_SC_PAGESIZE);
-}
-
 /* Blocks go back by plain free, and stay in their heap through plain realloc. */
-static int plain_free(void) {
+GROUP(plain_free) {
     static void *blocks[COUNT];
     masu_heap_t *heap = masu_heap_new();
     CHECK(heap && live(heap) == 0);
@@ -58,10 +45,9 @@ static int plain_free(void) {
     CHECK(errno == 4711 && live(heap) == 0);
     masu_heap_destroy(heap);
     masu_heap_destroy(NULL);
-    return 0;
 }
 
-static int rules(void) {
+GROUP(rules) {
     masu_heap_t *heap = masu_heap_new(), *other = masu_heap_new();
     char *block = malloc(100);
     CHECK(heap && other && heap != other && !masu_heap_of(block) && !masu_heap_of(NULL));
@@ -97,12 +83,11 @@ static int rules(void) {
     CHECK(live(heap) == 0 && masu_heap_malloc(heap, 8));
     masu_heap_destroy(heap);
     masu_heap_destroy(other);
-    return 0;
 }
 
 /* What is in use when a heap is destroyed goes back to the system; where a program does the same again
  * at once, masu keeps it for the next time until an option says not to. */
-static int destroy_returns_memory(void) {
+GROUP(destroy_returns_memory) {
     size_t before = resident(), full;
     for (int round = 0; round < 5; round++) {
         masu_heap_t *heap = masu_heap_new();
@@ -117,14 +102,13 @@ static int destroy_returns_memory(void) {
         if (round > 0) malloc_trim(0);
         CHECK(resident() < before + ((size_t)24 << 20));
     }
-    return 0;
 }
 
 static masu_heap_t *shared;
 static void *handed[COUNT];
 
 static void *free_handed(void *from) {
-    for (size_t i = (size_t)from; i < COUNT; i += 2) {
+    for (size_t i = (size_t)from - 1; i < COUNT; i += 2) {
         CHECK(filled(handed[i], size_of_turn(i), (int)i));
         free(handed[i]);
         CHECK(masu_heap_malloc(shared, i));
@@ -138,29 +122,24 @@ static void *destroy(void *heap) {
     return NULL;
 }
 
-static int threads(void) {
+GROUP(threads) {
     for (int round = 0; round < 10; round++) {
-        pthread_t thread[2];
         shared = masu_heap_new();
         for (size_t i = 0; i < COUNT; i++) {
             handed[i] = masu_heap_malloc(shared, size_of_turn(i));
             CHECK(handed[i]);
             memset(handed[i], (int)i, size_of_turn(i));
         }
-        for (size_t i = 0; i < 2; i++)
-            CHECK(pthread_create(&thread[i], NULL, free_handed, (void *)i) == 0);
-        for (size_t i = 0; i < 2; i++) CHECK(pthread_join(thread[i], NULL) == 0);
+        start_workers(2, free_handed);
+        join_workers(2);
         CHECK(live(shared) == COUNT);
-        CHECK(pthread_create(&thread[0], NULL, destroy, shared) == 0);
-        CHECK(pthread_join(thread[0], NULL) == 0);
+        run_thread(destroy, (uintptr_t)shared);
     }
-    return 0;
 }
 
-static int fork_keeps_heaps(void) {
+GROUP(fork_keeps_heaps) {
     masu_heap_t *heap = masu_heap_new();
     char *block = masu_heap_malloc(heap, 100);
-    int status = 0;
     strcpy(block, "parent's");
     pid_t child = fork();
     if (child == 0) {
@@ -172,14 +151,13 @@ static int fork_keeps_heaps(void) {
         CHECK(heap && masu_heap_malloc(heap, 10));
         _exit(0);
     }
-    CHECK(waitpid(child, &status, 0) == child && status == 0);
+    expect_success(child);
     CHECK(strcmp(block, "parent's") == 0 && live(heap) == 1);
     masu_heap_destroy(heap);
-    return 0;
 }
 
 /* The process's numbers hold what heaps hold. */
-static int totals(void) {
+GROUP(totals) {
     struct masu_statistics before, after;
     masu_statistics(&before, sizeof before);
     masu_heap_t *heap = masu_heap_new();
@@ -192,11 +170,10 @@ static int totals(void) {
     masu_heap_destroy(heap);
     masu_statistics(&after, sizeof after);
     CHECK(after.heaps == before.heaps && after.live_bytes == before.live_bytes);
-    return 0;
 }
 
 /* What caches keep is there for a new heap too. */
-static int made_of_what_is_kept(void) {
+GROUP(made_of_what_is_kept) {
     static void *kept[8][8];
     struct rlimit limit = {(rlim_t)64 << 20, (rlim_t)64 << 20};
     CHECK(setrlimit(RLIMIT_AS, &limit) == 0);
@@ -208,29 +185,13 @@ static int made_of_what_is_kept(void) {
     for (size_t i = 0; i < 8; i++)
         for (size_t j = 0; j < 8; j++) free(kept[i][j]);
     CHECK(masu_heap_new());
-    return 0;
 }
 
 /* Wrong on purpose: the library ends the program. */
-static int used_when_gone(void) {
+GROUP(used_when_gone) {
     masu_heap_t *heap = masu_heap_new();
     masu_heap_destroy(heap);
     masu_heap_destroy(heap);
-    return 0;
 }
 
-int main(int count, char **arguments) {
-    const char *group = count > 1 ? arguments[1] : "";
-#define RUN(name) \
-    if (strcmp(group, #name) == 0) return name()
-    RUN(plain_free);
-    RUN(rules);
-    RUN(destroy_returns_memory);
-    RUN(threads);
-    RUN(fork_keeps_heaps);
-    RUN(totals);
-    RUN(made_of_what_is_kept);
-    RUN(used_when_gone);
-    fprintf(stderr, "no such group: %s\n", group);
-    return 2;
-}
+int main(int count, char **arguments) { return run_group(count, arguments, 300); }

@@ -1,17 +1,14 @@
 /* A program that calls what masu.h declares beyond the malloc family. The argument names a group. */
 #include <errno.h>
 #include <masu.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "served.h"
 
-static int version(void) {
+GROUP(version) {
     printf("%s\n%d\n%s\n", MASU_VERSION, MASU_VERSION_NUMBER, masu_version());
-    return 0;
 }
 
-static int options(void) {
+GROUP(options) {
     size_t value = 7, count = 0;
     while (masu_option_name(count)) {
         CHECK(masu_option_get(masu_option_name(count), &value) == 0);
@@ -38,43 +35,30 @@ static int options(void) {
     CHECK(masu_option_get("retain", &value) == 0 && value == 64 << 20);
     CHECK(masu_option_set("retain", MASU_UNSET) == 0);
     CHECK(masu_option_get("retain", &value) == 0 && value == MASU_UNSET);
-    return 0;
 }
 
+static const char *name, *threshold;
+
 /* Prints the value that holds for an option; with another argument, after mallopt was called with it. */
-static int show(const char *name, const char *threshold) {
+GROUP(show) {
     size_t value;
     if (threshold) {
         CHECK(mallopt(M_TRIM_THRESHOLD, atoi(threshold)) == 1);
     }
     CHECK(masu_option_get(name, &value) == 0);
     printf("%zu\n", value);
-    return 0;
 }
 
-static int parameters(void) {
+GROUP(parameters) {
     int parameter;
     for (parameter = -8; parameter <= 4; parameter++) {
         CHECK(mallopt(parameter, 0) == (parameter != 0));
     }
     CHECK(mallopt(-9, 0) == 0 && mallopt(5, 0) == 0 && mallopt(0x7fffffff, 0) == 0);
-    return 0;
 }
 
 int main(int count, char **arguments) {
-    served_by_masu();
-    if (count == 2 && strcmp(arguments[1], "version") == 0) {
-        return version();
-    }
-    if (count == 2 && strcmp(arguments[1], "options") == 0) {
-        return options();
-    }
-    if (count == 2 && strcmp(arguments[1], "parameters") == 0) {
-        return parameters();
-    }
-    if (count >= 3 && strcmp(arguments[1], "show") == 0) {
-        return show(arguments[2], arguments[3]);
-    }
-    fprintf(stderr, "no such group\n");
-    return 2;
+    name = count > 2 ? arguments[2] : NULL;
+    threshold = count > 3 ? arguments[3] : NULL;
+    return run_group(count, arguments, 300);
 }

@@ -3,29 +3,9 @@
 #include "work.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
-#include <stdatomic.h>
 #include <sys/time.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-enum { THREADS = 3 };
-static pthread_t workers[THREADS];
-
-static void start_workers(void)
-{
-    for (size_t i = 0; i < THREADS; i++)
-        CHECK(pthread_create(&workers[i], NULL, work_until_stopped, (void *)(i + 1)) == 0);
-}
-
-static void stop_workers(void)
-{
-    stop = 1;
-    for (size_t i = 0; i < THREADS; i++)
-        CHECK(pthread_join(workers[i], NULL) == 0);
-}
 
 /* --- Signals --- */
 
@@ -37,7 +17,7 @@ static void count_rain(int signal)
     rained++;
 }
 
-static void signals_rain_while_threads_allocate(void)
+GROUP(signals_rain_while_threads_allocate)
 {
     /* Nothing of the library's is there: no handler, no signal that it blocks. */
     sigset_t blocked;
@@ -52,22 +32,22 @@ static void signals_rain_while_threads_allocate(void)
     struct sigaction action = {.sa_handler = count_rain};
     struct itimerval often = {{0, 200}, {0, 200}};
     CHECK(sigaction(SIGALRM, &action, NULL) == 0);
-    start_workers();
+    start_workers(3, work_until_stopped);
     CHECK(setitimer(ITIMER_REAL, &often, NULL) == 0);
     for (unsigned seed = 0; rained < 500; seed++)
         work(seed, 500);
     memset(&often, 0, sizeof often);
     setitimer(ITIMER_REAL, &often, NULL);
-    stop_workers();
+    join_workers(3);
 }
 
 /* --- Programs --- */
 
 extern char **environ;
 
-static void spawned_while_threads_allocate(void)
+GROUP(spawned_while_threads_allocate)
 {
-    start_workers();
+    start_workers(3, work_until_stopped);
     for (int i = 0; i < 50; i++) {
         pid_t child;
         char *const arguments[] = {"true", NULL};
@@ -79,7 +59,7 @@ static void spawned_while_threads_allocate(void)
         CHECK(pclose(output) == 0);
     }
     CHECK(system("exit 3") == 3 << 8);
-    stop_workers();
+    join_workers(3);
 }
 
 static const char *self;
@@ -92,17 +72,15 @@ static void *replace_program(void *unused)
     return unused;
 }
 
-static void exec_while_threads_allocate(void)
+GROUP(exec_while_threads_allocate)
 {
-    pthread_t thread;
-    start_workers();
+    start_workers(3, work_until_stopped);
     work(1, 1000);
-    CHECK(pthread_create(&thread, NULL, replace_program, NULL) == 0);
-    pthread_join(thread, NULL);
+    run_thread(replace_program, 0);
     CHECK(!"the program was replaced");
 }
 
-static void was_replaced(void)
+GROUP(was_replaced)
 {
     /* The first descriptor that is free: none is left over. */
     int descriptor = dup(0);
@@ -112,9 +90,9 @@ static void was_replaced(void)
 
 /* --- Rights --- */
 
-static void rights_are_dropped_while_threads_allocate(void)
+GROUP(rights_are_dropped_while_threads_allocate)
 {
-    start_workers();
+    start_workers(3, work_until_stopped);
     uid_t user = getuid(), other = user == 0 ? 65534 : user;
     for (int i = 0; i < 20; i++) {
         /* The C library has every thread do it, by a signal. */
@@ -126,7 +104,7 @@ static void rights_are_dropped_while_threads_allocate(void)
     }
     CHECK(setuid(other) == 0);
     work(99, 5000);
-    stop_workers();
+    join_workers(3);
 }
 
 /* --- After main --- */
@@ -157,7 +135,7 @@ static void allocate_at_exit(void)
         kept[i] = realloc(kept[i], (size_t)i * 30 + 301);
 }
 
-static void frees_after_main(void)
+GROUP(frees_after_main)
 {
     for (int i = 0; i < 300; i++) {
         kept[i] = malloc((size_t)i * 20 + 300);
@@ -184,28 +162,15 @@ static void *leave_to_destructors(void *argument)
     return NULL;
 }
 
-static void keys_free_late(void)
+GROUP(keys_free_late)
 {
     CHECK(pthread_key_create(&late_key, allocate_again) == 0);
-    for (size_t i = 0; i < 300; i++) {
-        pthread_t thread;
-        CHECK(pthread_create(&thread, NULL, leave_to_destructors, (void *)i) == 0);
-        CHECK(pthread_join(thread, NULL) == 0);
-    }
+    for (size_t i = 0; i < 300; i++)
+        run_thread(leave_to_destructors, i);
 }
-
-static const struct group groups[] = {
-    GROUP(signals_rain_while_threads_allocate),
-    GROUP(spawned_while_threads_allocate),
-    GROUP(exec_while_threads_allocate),
-    GROUP(was_replaced),
-    GROUP(rights_are_dropped_while_threads_allocate),
-    GROUP(frees_after_main),
-    GROUP(keys_free_late),
-};
 
 int main(int count, char **arguments)
 {
     self = arguments[0];
-    return run_group(groups, count, arguments, 120);
+    return run_group(count, arguments, 120);
 }

@@ -3,11 +3,7 @@
 #include "work.h"
 
 #include <errno.h>
-#include <malloc.h>
-#include <pthread.h>
 #include <stdatomic.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 /* --- Before everything: the executable's own pre-initializers run before any constructor. --- */
 
@@ -25,7 +21,7 @@ __attribute__((unused)) static void before_constructors(void)
 __attribute__((section(".preinit_array"), used)) static void (*pre)(void) = before_constructors;
 #endif
 
-static void first_malloc_before_constructors(void)
+GROUP(first_malloc_before_constructors)
 {
     CHECK(is_masu((void *)malloc));
     for (int i = 0; i < 1000; i++)
@@ -41,10 +37,8 @@ static void fork_and_work(unsigned seed)
 {
     pid_t child = fork();
     if (child == 0) {
-        pthread_t thread;
         work(seed, 500);
-        CHECK(pthread_create(&thread, NULL, work_once, (void *)(uintptr_t)seed) == 0);
-        CHECK(pthread_join(thread, NULL) == 0);
+        run_thread(work_once, seed);
         malloc_trim(0);
         if (seed % 4 == 0)
             fork_and_work(seed + 1);
@@ -61,19 +55,16 @@ static void *fork_some(void *argument)
     return NULL;
 }
 
-static void fork_while_threads_allocate(void)
+GROUP(fork_while_threads_allocate)
 {
-    pthread_t workers[3], forkers[2];
-    for (size_t i = 0; i < 3; i++)
-        pthread_create(&workers[i], NULL, work_until_stopped, (void *)(i + 1));
+    pthread_t forkers[2];
+    start_workers(3, work_until_stopped);
     for (size_t i = 0; i < 2; i++)
-        pthread_create(&forkers[i], NULL, fork_some, (void *)(i + 1));
+        CHECK(pthread_create(&forkers[i], NULL, fork_some, (void *)(i + 1)) == 0);
     fork_some((void *)9);
     for (size_t i = 0; i < 2; i++)
-        pthread_join(forkers[i], NULL);
-    stop = 1;
-    for (size_t i = 0; i < 3; i++)
-        pthread_join(workers[i], NULL);
+        CHECK(pthread_join(forkers[i], NULL) == 0);
+    join_workers(3);
 }
 
 static void *trim_until_stopped(void *unused)
@@ -84,23 +75,12 @@ static void *trim_until_stopped(void *unused)
     return unused;
 }
 
-static void fork_beside_a_thread_that_trims(void)
+GROUP(fork_beside_a_thread_that_trims)
 {
-    pthread_t trimmer;
-    CHECK(pthread_create(&trimmer, NULL, trim_until_stopped, NULL) == 0);
-    for (int round = 0; round < 300; round++) {
-        pid_t child = fork();
-        CHECK(child >= 0);
-        if (child == 0) {
-            alarm(60);
-            work(1, 500);
-            _exit(0);
-        }
-        int status;
-        CHECK(waitpid(child, &status, 0) == child && status == 0);
-    }
-    stop = 1;
-    pthread_join(trimmer, NULL);
+    start_workers(1, trim_until_stopped);
+    for (int round = 0; round < 300; round++)
+        IN_CHILD(work(1, 500));
+    join_workers(1);
 }
 
 /* The child goes on as a thread that meets the allocator for the first time, and another one was in
@@ -108,23 +88,14 @@ static void fork_beside_a_thread_that_trims(void)
 static void *fork_without_allocating(void *done)
 {
     for (int i = 0; i < 200; i++) {
-        pid_t child = fork();
-        if (child == 0) {
-            alarm(10);
-            static void *volatile block;
-            for (size_t size = 16; size < 40000; size += size / 8 + 16)
-                block = malloc(size);
-            _exit(block == NULL);
-        }
-        int status;
-        CHECK(child > 0 && waitpid(child, &status, 0) == child);
-        CHECK(status == 0);
+        static void *volatile block;
+        IN_CHILD(for (size_t size = 16; size < 40000; size += size / 8 + 16) CHECK((block = malloc(size))));
     }
     atomic_store((atomic_int *)done, 1);
     return NULL;
 }
 
-static void fork_by_a_thread_that_never_allocated(void)
+GROUP(fork_by_a_thread_that_never_allocated)
 {
     static void *volatile blocks[4096];
     static atomic_int done;
@@ -146,20 +117,16 @@ static void allocate_around_fork(void)
 }
 
 /* The guest's constructor registered handlers too, before this program allocated at all. */
-static void fork_handlers_may_allocate(void)
+GROUP(fork_handlers_may_allocate)
 {
-    pthread_t workers[3];
     CHECK(pthread_atfork(allocate_around_fork, allocate_around_fork, allocate_around_fork) == 0);
-    for (size_t i = 0; i < 3; i++)
-        pthread_create(&workers[i], NULL, work_until_stopped, (void *)(i + 1));
+    start_workers(3, work_until_stopped);
     for (unsigned i = 0; i < 100; i++)
         fork_and_work(4 * i + 1);
-    stop = 1;
-    for (size_t i = 0; i < 3; i++)
-        pthread_join(workers[i], NULL);
+    join_workers(3);
 }
 
-static void blocks_live_on_in_the_child(void)
+GROUP(blocks_live_on_in_the_child)
 {
     char *blocks[1000];
     for (int i = 0; i < 1000; i++) {
@@ -187,7 +154,7 @@ static void blocks_live_on_in_the_child(void)
 
 pid_t _Fork(void) __attribute__((weak));
 
-static void other_forks(void)
+GROUP(other_forks)
 {
     char *const none[] = {NULL};
     for (int i = 0; i < 50; i++) {
@@ -210,11 +177,9 @@ static void other_forks(void)
     }
 }
 
-static void raw_fork_while_threads_allocate(void)
+GROUP(raw_fork_while_threads_allocate)
 {
-    pthread_t workers[3];
-    for (size_t i = 0; i < 3; i++)
-        pthread_create(&workers[i], NULL, work_until_stopped, (void *)(i + 1));
+    start_workers(3, work_until_stopped);
     /* The child of _Fork may call little more than this. */
     for (unsigned i = 0; _Fork && i < 100; i++) {
         pid_t child = _Fork();
@@ -222,9 +187,7 @@ static void raw_fork_while_threads_allocate(void)
             _exit(0);
         expect_success(child);
     }
-    stop = 1;
-    for (size_t i = 0; i < 3; i++)
-        pthread_join(workers[i], NULL);
+    join_workers(3);
 }
 
 /* --- Threads --- */
@@ -238,15 +201,12 @@ static void *leave_a_block(void *argument)
     return left;
 }
 
-static void threads_one_after_another(void)
+GROUP(threads_one_after_another)
 {
     size_t count = getenv("MASU_SOAK") ? 1000000 : 5000, before = 0;
     for (size_t i = 0; i < count; i++) {
-        pthread_t thread;
-        void *left;
-        CHECK(pthread_create(&thread, NULL, leave_a_block, (void *)i) == 0);
-        CHECK(pthread_join(thread, &left) == 0);
-        CHECK(*(char *)left == 'l');
+        char *left = run_thread(leave_a_block, i);
+        CHECK(*left == 'l');
         free(left);
         if (i == count / 5)
             before = resident();
@@ -256,7 +216,7 @@ static void threads_one_after_another(void)
 }
 
 /* Others took all keys before the first allocation, by which a thread's end is heard of. */
-static void threads_where_no_key_is_left(void)
+GROUP(threads_where_no_key_is_left)
 {
     pthread_key_t key;
     size_t keys = 0, before = 0;
@@ -264,16 +224,14 @@ static void threads_where_no_key_is_left(void)
         keys++;
     CHECK(keys > 100);
     for (size_t i = 0; i < 2000; i++) {
-        pthread_t thread;
-        CHECK(pthread_create(&thread, NULL, work_once, (void *)i) == 0);
-        CHECK(pthread_join(thread, NULL) == 0);
+        run_thread(work_once, i);
         if (i == 200)
             before = resident();
     }
     CHECK(resident() < before + 8 * MIB);
 }
 
-static void threads_in_waves(void)
+GROUP(threads_in_waves)
 {
     for (int wave = 0; wave < 10; wave++) {
         pthread_t threads[200];
@@ -289,7 +247,7 @@ static void threads_in_waves(void)
 
 /* The smallest stack that POSIX lets a thread have must do, and an allocation may happen near its
  * end. */
-static void threads_with_the_smallest_stack(void)
+GROUP(threads_with_the_smallest_stack)
 {
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
@@ -316,7 +274,7 @@ static void *work_until_cancelled(void *argument)
     }
 }
 
-static void threads_that_are_cancelled(void)
+GROUP(threads_that_are_cancelled)
 {
     for (size_t i = 0; i < 100; i++) {
         pthread_t leaves, cancelled;
@@ -334,7 +292,7 @@ static void threads_that_are_cancelled(void)
 
 static const char *guest_path;
 
-static void libraries_that_allocated_are_unloaded(void)
+GROUP(libraries_that_allocated_are_unloaded)
 {
     char *left[100];
     for (int i = 0; i < 100; i++) {
@@ -344,9 +302,7 @@ static void libraries_that_allocated_are_unloaded(void)
         void *(*run)(void *) = (void *(*)(void *))dlsym(guest, "guest_thread");
         CHECK(make && run);
         left[i] = make((size_t)i * 100 + 1);
-        pthread_t thread;
-        CHECK(pthread_create(&thread, NULL, run, NULL) == 0);
-        CHECK(pthread_join(thread, NULL) == 0);
+        run_thread(run, 0);
         CHECK(dlclose(guest) == 0);
         CHECK(dlopen(guest_path, RTLD_NOW | RTLD_NOLOAD) == NULL);
     }
@@ -356,7 +312,7 @@ static void libraries_that_allocated_are_unloaded(void)
     }
 }
 
-static void the_library_stays(void)
+GROUP(the_library_stays)
 {
     Dl_info info;
     CHECK(dladdr((void *)malloc, &info));
@@ -377,7 +333,7 @@ static void *from_guest(char *(*make)(size_t), size_t size)
 }
 
 /* RTLD_DEEPBIND is taken out: the guest has our malloc, and its own search path. */
-static void a_deeply_bound_library_has_our_malloc(void)
+GROUP(a_deeply_bound_library_has_our_malloc)
 {
     void *guest = dlopen(guest_path, RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND);
     CHECK(guest);
@@ -390,14 +346,14 @@ static void a_deeply_bound_library_has_our_malloc(void)
 }
 
 /* The guest's name alone, in a program that knows the folder. */
-static void a_library_is_found_along_the_path_of_who_opens_it(void)
+GROUP(a_library_is_found_along_the_path_of_who_opens_it)
 {
     CHECK(!strchr(guest_path, '/'));
     CHECK(dlopen(guest_path, RTLD_NOW | RTLD_DEEPBIND));
 }
 
 /* With MASU_DEEPBIND=1. */
-static void foreign_pointers_go_to_their_malloc(void)
+GROUP(foreign_pointers_go_to_their_malloc)
 {
     /* RTLD_DEEPBIND: the guest finds glibc's malloc before ours. */
     void *guest = dlopen(guest_path, RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND);
@@ -423,48 +379,14 @@ static void foreign_pointers_go_to_their_malloc(void)
     }
 }
 
-static void a_pointer_of_nobody_ends_the_program(void)
+GROUP(a_pointer_of_nobody_ends_the_program)
 {
     static char nobody[64] __attribute__((aligned(64)));
     free(nobody + 16);
 }
 
-/* Made and freed in turns, a large block is kept apart for the next turn; that is free all the same. */
-static void a_large_block_freed_twice_ends_the_program(void)
-{
-    void *volatile block = NULL;
-    for (int i = 0; i < 10; i++) {
-        block = malloc(100000);
-        free(block);
-    }
-    free(block);
-}
-
-static const struct group groups[] = {
-    GROUP(first_malloc_before_constructors),
-    GROUP(fork_while_threads_allocate),
-    GROUP(fork_beside_a_thread_that_trims),
-    GROUP(fork_by_a_thread_that_never_allocated),
-    GROUP(fork_handlers_may_allocate),
-    GROUP(blocks_live_on_in_the_child),
-    GROUP(other_forks),
-    GROUP(raw_fork_while_threads_allocate),
-    GROUP(threads_one_after_another),
-    GROUP(threads_where_no_key_is_left),
-    GROUP(threads_in_waves),
-    GROUP(threads_with_the_smallest_stack),
-    GROUP(threads_that_are_cancelled),
-    GROUP(libraries_that_allocated_are_unloaded),
-    GROUP(the_library_stays),
-    GROUP(a_deeply_bound_library_has_our_malloc),
-    GROUP(a_library_is_found_along_the_path_of_who_opens_it),
-    GROUP(foreign_pointers_go_to_their_malloc),
-    GROUP(a_pointer_of_nobody_ends_the_program),
-    GROUP(a_large_block_freed_twice_ends_the_program),
-};
-
 int main(int count, char **arguments)
 {
     guest_path = count > 2 ? arguments[2] : NULL;
-    return run_group(groups, count, arguments, getenv("MASU_SOAK") ? 0 : 300);
+    return run_group(count, arguments, getenv("MASU_SOAK") ? 0 : 300);
 }

@@ -4,8 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <malloc.h>
-#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 
@@ -23,19 +21,16 @@ static void lock_first(void)
 __attribute__((section(".preinit_array"), used)) static void (*lock)(void) = lock_first;
 #endif
 
-static void locked_memory(void)
+GROUP(locked_memory)
 {
 #ifndef LOCK_FIRST
     work(1, 1000);
     if (mlockall(MCL_CURRENT | MCL_FUTURE) != 0)
         _exit(77);
 #endif
-    pthread_t threads[4];
-    for (size_t i = 0; i < 4; i++)
-        CHECK(pthread_create(&threads[i], NULL, work_once, (void *)(i + 1)) == 0);
+    start_workers(4, work_once);
     work(2, 20000);
-    for (size_t i = 0; i < 4; i++)
-        CHECK(pthread_join(threads[i], NULL) == 0);
+    join_workers(4);
     char *large = malloc(40 * MIB);
     CHECK(large);
     memset(large, 1, 40 * MIB);
@@ -47,7 +42,7 @@ static void locked_memory(void)
 }
 
 /* Under the limit on locked memory that users have. */
-static void locked_memory_of_a_user(void)
+GROUP(locked_memory_of_a_user)
 {
 #ifndef LOCK_FIRST
     CHECK(malloc(1000));
@@ -66,19 +61,9 @@ static void locked_memory_of_a_user(void)
 /* Allocates blocks of `size` until there are no more, then frees all; returns how many. */
 static size_t until_none_is_left(size_t size)
 {
-    struct Link {
-        struct Link *next;
-    } *first = NULL;
-    size_t count = 0;
-    for (;; count++) {
-        errno = 0;
-        struct Link *link = malloc(size);
-        if (!link)
-            break;
-        memset(link, 0x77, size);
-        link->next = first;
-        first = link;
-    }
+    struct link *first;
+    errno = 0;
+    size_t count = allocate_links(&first, size, SIZE_MAX);
     CHECK(errno == ENOMEM);
     CHECK(calloc(1, size) == NULL && errno == ENOMEM);
     if (size > 64) {
@@ -87,21 +72,15 @@ static size_t until_none_is_left(size_t size)
         CHECK(realloc(block, 100 * size + 200 * MIB) == NULL && errno == ENOMEM);
         CHECK(block[size - 1] == 0x77);
     }
-    while (first) {
-        struct Link *next = first->next;
-        free(first);
-        first = next;
-    }
+    free_links(first);
     return count;
 }
 
 /* Under a limit of 256 MiB on addresses, of which the program itself needs a part. */
-static void up_to_the_limit(void)
+GROUP(up_to_the_limit)
 {
     static const size_t sizes[] = {1 << 16, 16, 200, 4000, 30000, 1 << 20, 5 << 20, 1 << 16};
-    pthread_t thread;
-    CHECK(pthread_create(&thread, NULL, work_once, (void *)1) == 0);
-    CHECK(pthread_join(thread, NULL) == 0);
+    run_thread(work_once, 1);
     for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
         size_t size = sizes[s], count = until_none_is_left(size);
         fprintf(stderr, "%zu blocks of %zu: %zu MiB\n", count, size, count * size / MIB);
@@ -110,7 +89,7 @@ static void up_to_the_limit(void)
     }
 }
 
-static void limit_that_comes_and_goes(void)
+GROUP(limit_that_comes_and_goes)
 {
     struct rlimit limit, old;
     getrlimit(RLIMIT_AS, &old);
@@ -149,7 +128,7 @@ static void limit_addresses(size_t bytes)
 }
 
 /* Before its first allocation, a process limits itself. The program's own addresses are not counted. */
-static void most_of_a_limit_can_be_used(void)
+GROUP(most_of_a_limit_can_be_used)
 {
     static const struct {
         size_t limit, percent;
@@ -173,7 +152,7 @@ static void most_of_a_limit_can_be_used(void)
     }
 }
 
-static void little_more_than_the_program_is_enough(void)
+GROUP(little_more_than_the_program_is_enough)
 {
     limit_addresses(addresses() + 2 * MIB);
     void *block = malloc(1000000);
@@ -189,7 +168,7 @@ static void little_more_than_the_program_is_enough(void)
 }
 
 /* What is freed may be mapped by others, and the other way round. */
-static void addresses_come_and_go_under_a_limit(void)
+GROUP(addresses_come_and_go_under_a_limit)
 {
     enum { COUNT = 40 };
     static char *blocks[COUNT];
@@ -213,14 +192,9 @@ static void addresses_come_and_go_under_a_limit(void)
 
 static size_t until_the_end(size_t size)
 {
-    struct link {
-        struct link *next;
-    } *first = NULL, *block;
-    size_t count = 0;
-    for (; (block = malloc(size)) != NULL; count++, first = block)
-        block->next = first;
-    for (; (block = first) != NULL; free(block))
-        first = block->next;
+    struct link *links;
+    size_t count = allocate_links(&links, size, SIZE_MAX);
+    free_links(links);
     return count;
 }
 
@@ -238,7 +212,7 @@ static void *all_sizes(void *unused)
 }
 
 /* A limited arena has addresses that it has not reserved, which are anyone's. */
-static void a_foreign_block_between_ours_is_not_ours(void)
+GROUP(a_foreign_block_between_ours_is_not_ours)
 {
     limit_addresses(256 * MIB);
     uintptr_t arena = (uintptr_t)malloc(100) & ~(1024 * MIB - 1);
@@ -256,15 +230,13 @@ static void a_foreign_block_between_ours_is_not_ours(void)
 }
 
 /* What empty pages and caches keep is there for whatever is asked for last. */
-static void what_is_kept_is_given_up_first(void)
+GROUP(what_is_kept_is_given_up_first)
 {
-    pthread_t thread;
     limit_addresses(64 * MIB);
-    CHECK(pthread_create(&thread, NULL, work_once, NULL) == 0 && pthread_join(thread, NULL) == 0);
+    run_thread(work_once, 0);
     size_t large = until_the_end(200000), small = until_the_end(3000);
     for (int round = 0; round < 3; round++) {
-        CHECK(pthread_create(&thread, NULL, all_sizes, NULL) == 0);
-        CHECK(pthread_join(thread, NULL) == 0);
+        run_thread(all_sizes, 0);
         all_sizes(NULL);
         size_t left = round % 2 ? until_the_end(3000) : until_the_end(200000);
         size_t before = round % 2 ? small : large;
@@ -277,7 +249,7 @@ static void what_is_kept_is_given_up_first(void)
 extern int masu_option_set(const char *name, size_t value) __attribute__((weak));
 
 /* A block longer than all that is reserved: what is given up makes room for it, with what was never taken. */
-static void what_is_kept_makes_room_for_a_longer_block(void)
+GROUP(what_is_kept_makes_room_for_a_longer_block)
 {
     enum { COUNT = 400 };
     static char *blocks[COUNT];
@@ -304,7 +276,7 @@ static void what_is_kept_makes_room_for_a_longer_block(void)
 }
 
 /* The same where an option keeps all of it, and under a limit on data in place of addresses. */
-static void what_options_keep_makes_room_for_a_longer_block(void)
+GROUP(what_options_keep_makes_room_for_a_longer_block)
 {
     enum { COUNT = 400 };
     static char *blocks[COUNT];
@@ -327,7 +299,7 @@ static void what_options_keep_makes_room_for_a_longer_block(void)
 }
 
 /* Nothing of the allocator's own lies amid the blocks for good, so what they leave is one piece. */
-static void addresses_of_small_blocks_are_one_piece_again(void)
+GROUP(addresses_of_small_blocks_are_one_piece_again)
 {
     enum { COUNT = 420000 };
     limit_addresses(addresses() + 700 * MIB);
@@ -342,7 +314,7 @@ static void addresses_of_small_blocks_are_one_piece_again(void)
 
 /* --- Reports and settings --- */
 
-static void freed_memory_goes_back(void)
+GROUP(freed_memory_goes_back)
 {
     enum { COUNT = 400000 };
     char **blocks = mmap(NULL, COUNT * sizeof *blocks, PROT_READ | PROT_WRITE,
@@ -365,7 +337,7 @@ static void freed_memory_goes_back(void)
     work(1, 1000);
 }
 
-static void numbers_follow_the_program(void)
+GROUP(numbers_follow_the_program)
 {
     struct mallinfo2 before = mallinfo2();
     static char *small[10000];
@@ -388,7 +360,7 @@ static void numbers_follow_the_program(void)
     CHECK(after.arena == after.uordblks + after.fordblks);
 }
 
-static void reports_are_printed(void)
+GROUP(reports_are_printed)
 {
     char text[4096] = "";
     FILE *file = tmpfile();
@@ -405,34 +377,7 @@ static void reports_are_printed(void)
     malloc_stats();
 }
 
-static void settings_are_accepted(void)
-{
-    CHECK(mallopt(M_MMAP_THRESHOLD, 1 << 20) == 1);
-    CHECK(mallopt(M_ARENA_MAX, 1) == 1);
-    CHECK(mallopt(M_MXFAST, 0) == 1);
-    CHECK(mallopt(12345, 1) == 0);
-}
-
-static const struct group groups[] = {
-    GROUP(locked_memory),
-    GROUP(locked_memory_of_a_user),
-    GROUP(up_to_the_limit),
-    GROUP(limit_that_comes_and_goes),
-    GROUP(most_of_a_limit_can_be_used),
-    GROUP(little_more_than_the_program_is_enough),
-    GROUP(addresses_come_and_go_under_a_limit),
-    GROUP(a_foreign_block_between_ours_is_not_ours),
-    GROUP(what_is_kept_is_given_up_first),
-    GROUP(what_is_kept_makes_room_for_a_longer_block),
-    GROUP(what_options_keep_makes_room_for_a_longer_block),
-    GROUP(addresses_of_small_blocks_are_one_piece_again),
-    GROUP(freed_memory_goes_back),
-    GROUP(numbers_follow_the_program),
-    GROUP(reports_are_printed),
-    GROUP(settings_are_accepted),
-};
-
 int main(int count, char **arguments)
 {
-    return run_group(groups, count, arguments, 300);
+    return run_group(count, arguments, 300);
 }

@@ -1,73 +1,9 @@
 /* What tests/profile.rs asks of a program: blocks of every kind while a profile is taken, and who is
  * forked or has more rights than its user. */
-#define _GNU_SOURCE
+#include "work.h"
+
 #include <errno.h>
 #include <link.h>
-#include <malloc.h>
-#include <pthread.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#define CHECK(truth) \
-    do { \
-        if (!(truth)) { \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #truth); \
-            abort(); \
-        } \
-    } while (0)
-
-static unsigned random_below(unsigned *state, unsigned bound) {
-    *state = *state * 1664525u + 1013904223u;
-    return (*state >> 8) % bound;
-}
-
-/* Blocks of all sizes, grown, shrunk, aligned, cleared, looked at, and freed. */
-static void *exercise(void *seed) {
-    static const size_t sizes[] = {1, 24, 100, 700, 1500, 9000, 40000, 70000, 300000};
-    unsigned state = (unsigned)(uintptr_t)seed;
-    unsigned char *blocks[200] = {0};
-    size_t lengths[200] = {0};
-    for (int n = 0; n < 6000; n++) {
-        unsigned at = random_below(&state, 200);
-        size_t size = sizes[random_below(&state, 9)] + random_below(&state, 50);
-        for (size_t i = 0; i < lengths[at]; i += 97)
-            CHECK(blocks[at][i] == (unsigned char)at);
-        if (blocks[at] && random_below(&state, 2)) {
-            size_t kept = size < lengths[at] ? size : lengths[at];
-            blocks[at] = realloc(blocks[at], size);
-            CHECK(blocks[at]);
-            for (size_t i = 0; i < kept; i += 97)
-                CHECK(blocks[at][i] == (unsigned char)at);
-        } else {
-            free(blocks[at]);
-            void *block = NULL;
-            switch (random_below(&state, 3)) {
-            case 0:
-                block = malloc(size);
-                break;
-            case 1:
-                block = calloc(1, size);
-                for (size_t i = 0; i < size; i++)
-                    CHECK(((unsigned char *)block)[i] == 0);
-                break;
-            default:
-                CHECK(posix_memalign(&block, 512, size) == 0 && (uintptr_t)block % 512 == 0);
-            }
-            blocks[at] = block;
-        }
-        CHECK(blocks[at] && (uintptr_t)blocks[at] % 16 == 0);
-        CHECK(malloc_usable_size(blocks[at]) >= size);
-        memset(blocks[at], (int)at, malloc_usable_size(blocks[at]));
-        lengths[at] = size;
-    }
-    for (int at = 0; at < 200; at++)
-        free(blocks[at]);
-    return NULL;
-}
 
 /* 20 MiB of each size, all but the last of them less than a class has. */
 static void churn(void) {
@@ -103,35 +39,23 @@ static void *of_another_thread(void *block) {
     return malloc(5 << 20);
 }
 
-static volatile int has_ended;
+static void allocate_some(void) {
+    for (int block = 0; block < 50; block++)
+        free(malloc(100));
+}
 
-static void *until_the_end(void *nothing) {
-    while (!has_ended)
+static void *allocate_until_stopped(void *nothing) {
+    while (!stop)
         free(malloc(100));
     return nothing;
 }
 
 /* Children of a program whose other threads are in the midst of samples. */
 static void fork_beside_samples(void) {
-    pthread_t threads[3];
-    for (int n = 0; n < 3; n++)
-        CHECK(pthread_create(&threads[n], NULL, until_the_end, NULL) == 0);
-    for (int n = 0; n < 100; n++) {
-        pid_t child = fork();
-        CHECK(child >= 0);
-        if (child == 0) {
-            /* One that waits for what nobody gives is ended. */
-            alarm(60);
-            for (int block = 0; block < 50; block++)
-                free(malloc(100));
-            _exit(0);
-        }
-        int status = 0;
-        CHECK(waitpid(child, &status, 0) == child && status == 0);
-    }
-    has_ended = 1;
-    for (int n = 0; n < 3; n++)
-        pthread_join(threads[n], NULL);
+    start_workers(3, allocate_until_stopped);
+    for (int n = 0; n < 100; n++)
+        IN_CHILD(allocate_some());
+    join_workers(3);
 }
 
 static volatile int is_asking, may_answer;
@@ -159,8 +83,7 @@ __attribute__((noinline)) static void *kept_by_child(void) {
 /* A child whose parent has a thread that asks the dynamic linker, as one does that throws an exception:
  * the lock stays held in the child. */
 static void fork_beside_asker(void) {
-    pthread_t thread;
-    CHECK(pthread_create(&thread, NULL, ask, NULL) == 0);
+    start_workers(1, ask);
     while (!is_asking)
         usleep(1000);
     pid_t child = fork();
@@ -168,15 +91,13 @@ static void fork_beside_asker(void) {
     if (child == 0) {
         /* One that waits for what nobody gives is ended. */
         alarm(60);
-        for (int block = 0; block < 50; block++)
-            free(malloc(100));
+        allocate_some();
         void *kept = kept_by_child();
         exit(kept == NULL);
     }
     may_answer = 1;
-    int status = 0;
-    CHECK(waitpid(child, &status, 0) == child && status == 0);
-    pthread_join(thread, NULL);
+    expect_success(child);
+    join_workers(1);
     printf("%d %d\n", (int)getpid(), (int)child);
 }
 
@@ -202,23 +123,15 @@ int main(int count, char **arguments) {
     const char *what = count > 1 ? arguments[1] : "";
     void *volatile kept = NULL;
     if (strcmp(what, "exercise") == 0) {
-        pthread_t threads[3];
-        for (long n = 0; n < 3; n++)
-            CHECK(pthread_create(&threads[n], NULL, exercise, (void *)(n + 1)) == 0);
+        start_workers(3, exercise);
         exercise((void *)77);
-        for (int n = 0; n < 3; n++)
-            pthread_join(threads[n], NULL);
+        join_workers(3);
     } else if (strcmp(what, "kept") == 0) {
         kept = kept_by_main();
     } else if (strcmp(what, "churn") == 0) {
         churn();
     } else if (strcmp(what, "threads") == 0) {
-        pthread_t thread;
-        void *block = malloc(7 << 20);
-        CHECK(pthread_create(&thread, NULL, of_another_thread, block) == 0);
-        void *other = NULL;
-        pthread_join(thread, &other);
-        kept = other;
+        kept = run_thread(of_another_thread, (uintptr_t)malloc(7 << 20));
     } else if (strcmp(what, "fork_beside_samples") == 0) {
         fork_beside_samples();
     } else if (strcmp(what, "fork_beside_asker") == 0) {
@@ -233,8 +146,7 @@ int main(int count, char **arguments) {
             free(kept);
             exit(0);
         }
-        int status = 0;
-        CHECK(waitpid(child, &status, 0) == child && status == 0);
+        expect_success(child);
         printf("%d %d\n", (int)getpid(), (int)child);
     }
     return kept == (void *)1;

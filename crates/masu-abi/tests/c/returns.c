@@ -2,10 +2,8 @@
  * pays. The name of a group, given as argument, runs that one; the peak in MiB follows it. */
 #include "work.h"
 
-#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 static size_t peak;
 
@@ -72,7 +70,7 @@ static void comes_back(size_t least, size_t most)
     CHECK(after < before + live / 20 + (peak < 2048 * MIB ? 16 * MIB : 0));
 }
 
-static void small_blocks(void) { comes_back(16, 1024); }
+GROUP(small_blocks) { comes_back(16, 1024); }
 
 static pthread_barrier_t allocated;
 
@@ -86,43 +84,21 @@ static void *sleeps(void *unused)
 }
 
 /* A second thread makes steps shorter; all goes back nevertheless. */
-static void small_blocks_beside_a_thread(void)
+GROUP(small_blocks_beside_a_thread)
 {
-    pthread_t thread;
     CHECK(pthread_barrier_init(&allocated, NULL, 2) == 0);
-    CHECK(pthread_create(&thread, NULL, sleeps, NULL) == 0);
+    start_workers(1, sleeps);
     pthread_barrier_wait(&allocated);
     small_blocks();
 }
 
-static void blocks_of_pages(void) { comes_back(2048, 32 << 10); }
-static void blocks_of_slices(void) { comes_back(64 << 10, MIB); }
-static void large_blocks(void) { comes_back(4 * MIB, 32 * MIB); }
+GROUP(blocks_of_pages) { comes_back(2048, 32 << 10); }
+GROUP(blocks_of_slices) { comes_back(64 << 10, MIB); }
+GROUP(large_blocks) { comes_back(4 * MIB, 32 * MIB); }
 
-/* A block that is made, used and freed again and again stays where it is: each time that it went back
- * would show as faults, one for each place that is written. */
-static void one_block_again_and_again(void)
-{
-    enum { TURNS = 10000, STEP = 1 << 16 };
-    const size_t size = 64 * MIB;
-    struct rusage before, after;
-    getrusage(RUSAGE_SELF, &before);
-    for (int turn = 0; turn < TURNS; turn++) {
-        volatile char *block = malloc(size);
-        CHECK(block);
-        for (size_t at = 0; at < size; at += STEP)
-            block[at] = 1;
-        free((char *)block);
-    }
-    getrusage(RUSAGE_SELF, &after);
-    long faults = after.ru_minflt - before.ru_minflt;
-    fprintf(stderr, "%d turns, %ld faults\n", TURNS, faults);
-    /* Twenty times the block's, where giving it back each time would make ten thousand times. */
-    CHECK(faults < 20 * (long)(size / STEP));
-}
-
-/* The same for several that are made before any is freed: memory that goes up and down. */
-static void up_and_down(void)
+/* Blocks that are made together and freed together stay where they are: each time that they went back would show as
+ * faults, one for each place that is written. */
+GROUP(up_and_down)
 {
     enum { TURNS = 2000, BLOCKS = 48, STEP = 1 << 16 };
     struct rusage before, after;
@@ -146,7 +122,7 @@ static void up_and_down(void)
 
 /* Blocks far apart, because they are aligned to more than their size: what lies between them was never
  * touched. With huge pages each block would take 2 MiB. */
-static void aligned_blocks_far_apart(void)
+GROUP(aligned_blocks_far_apart)
 {
     enum { BLOCKS = 200, SIZE = 100 << 10 };
     char *blocks[BLOCKS];
@@ -164,35 +140,10 @@ static void aligned_blocks_far_apart(void)
         free(blocks[i]);
 }
 
-#define GROUP(name) {#name, name}
-
-static const struct {
-    const char *name;
-    void (*run)(void);
-} groups[] = {
-    GROUP(small_blocks),
-    GROUP(small_blocks_beside_a_thread),
-    GROUP(blocks_of_pages),
-    GROUP(blocks_of_slices),
-    GROUP(large_blocks),
-    GROUP(one_block_again_and_again),
-    GROUP(up_and_down),
-    GROUP(aligned_blocks_far_apart),
-};
-
 int main(int count, char **arguments)
 {
-    served_by_masu();
-    alarm(600);
     CHECK(count == 3);
     peak = (size_t)strtoul(arguments[2], NULL, 10) * MIB;
     CHECK(peak > 0);
-    for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) {
-        if (strcmp(groups[i].name, arguments[1]) == 0) {
-            groups[i].run();
-            return 0;
-        }
-    }
-    fprintf(stderr, "no group of that name\n");
-    return 2;
+    return run_group(count, arguments, 600);
 }

@@ -62,7 +62,7 @@ static int filled(const void *block, size_t size, unsigned seed)
         CHECK(errno == (number));                                                         \
     } while (0)
 
-static void zero_sizes(void)
+GROUP(zero_sizes)
 {
     void *a = malloc(0), *b = malloc(0), *c = calloc(0, 7), *d = calloc(7, 0);
     void *e = realloc(NULL, 0), *f = aligned_alloc(64, 0), *g = NULL;
@@ -77,7 +77,7 @@ static void zero_sizes(void)
     CHECK(malloc_usable_size(NULL) == 0);
 }
 
-static void every_size_is_aligned_and_writable(void)
+GROUP(every_size_is_aligned_and_writable)
 {
     for (size_t size = 0; size < 3000; size++) {
         void *block = malloc(size);
@@ -100,7 +100,7 @@ static void every_size_is_aligned_and_writable(void)
     }
 }
 
-static void impossible_sizes_fail(void)
+GROUP(impossible_sizes_fail)
 {
     FAILS_WITH(malloc(HUGE_SIZE), ENOMEM);
     FAILS_WITH(malloc(SIZE_MAX), ENOMEM);
@@ -120,7 +120,7 @@ static void impossible_sizes_fail(void)
     FAILS_WITH(realloc(NULL, HUGE_SIZE), ENOMEM);
 }
 
-static void realloc_rules(void)
+GROUP(realloc_rules)
 {
     char *block = malloc(100);
     fill(block, 100, 1);
@@ -164,7 +164,7 @@ static void realloc_rules(void)
     free(block);
 }
 
-static void calloc_is_zero_after_dirty_reuse(void)
+GROUP(calloc_is_zero_after_dirty_reuse)
 {
     static const size_t sizes[] = {1, 24, 100, 1000, 5000, 40000, 300000, 3u << 20, 40u << 20};
     for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
@@ -192,7 +192,7 @@ static void calloc_is_zero_after_dirty_reuse(void)
     }
 }
 
-static void alignments(void)
+GROUP(alignments)
 {
     for (size_t align = 1; align <= ((size_t)16 << 20); align *= 2) {
         static const size_t sizes[] = {0, 1, 17, 100, 4096, 70000, 1 << 20};
@@ -216,7 +216,7 @@ static void alignments(void)
     }
 }
 
-static void bad_alignments(void)
+GROUP(bad_alignments)
 {
     FAILS_WITH(aligned_alloc(0, 8), EINVAL);
     FAILS_WITH(aligned_alloc(3, 8), EINVAL);
@@ -251,7 +251,7 @@ static void bad_alignments(void)
     CHECK(result == &here);
 }
 
-static void whole_pages(void)
+GROUP(whole_pages)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     static const size_t sizes[] = {0, 1, 4095, 4096, 4097, 100000};
@@ -265,7 +265,7 @@ static void whole_pages(void)
     }
 }
 
-static void errno_is_kept_by_free(void)
+GROUP(errno_is_kept_by_free)
 {
     static const size_t sizes[] = {0, 100, 5000, 40000, 1 << 20, 100u << 20};
     for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
@@ -283,7 +283,7 @@ static void errno_is_kept_by_free(void)
     CHECK(errno == UNTOUCHED);
 }
 
-static void sized_frees_do_not_believe_the_size(void)
+GROUP(sized_frees_do_not_believe_the_size)
 {
     for (int round = 0; round < 1000; round++) {
         char *blocks[64];
@@ -302,7 +302,7 @@ static void sized_frees_do_not_believe_the_size(void)
     }
 }
 
-static void second_names(void)
+GROUP(second_names)
 {
     char *block = __libc_malloc(10);
     fill(block, 10, 1);
@@ -327,7 +327,7 @@ static void second_names(void)
     free(result);
 }
 
-static void jemallocs_functions(void)
+GROUP(jemallocs_functions)
 {
     enum { ZERO = 0x40, TCACHE_NONE = 1 << 8, ARENA_7 = 8 << 20 };
     for (int log = 0; log < 22; log++)
@@ -376,22 +376,7 @@ static void jemallocs_functions(void)
     CHECK(nallocx(SIZE_MAX, 0) == 0 && nallocx(1, 63) == 0);
 }
 
-static const struct group groups[] = {
-    GROUP(zero_sizes),
-    GROUP(every_size_is_aligned_and_writable),
-    GROUP(impossible_sizes_fail),
-    GROUP(realloc_rules),
-    GROUP(calloc_is_zero_after_dirty_reuse),
-    GROUP(alignments),
-    GROUP(bad_alignments),
-    GROUP(whole_pages),
-    GROUP(errno_is_kept_by_free),
-    GROUP(sized_frees_do_not_believe_the_size),
-    GROUP(second_names),
-    GROUP(jemallocs_functions),
-};
-
 int main(int count, char **arguments)
 {
-    return run_group(groups, count, arguments, 300);
+    return run_group(count, arguments, 300);
 }

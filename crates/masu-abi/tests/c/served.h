@@ -39,31 +39,35 @@ static inline void served_by_masu(void)
     }
 }
 
-/* A group of checks; its name, given as argument, runs it. */
+/* `GROUP(name) { ... }` is a group of checks; its name, given as argument, runs it. The linker puts all groups of a
+ * program side by side, between two symbols of its own. */
 struct group {
     const char *name;
     void (*run)(void);
 };
-#define GROUP(name) {#name, name}
+extern const struct group __start_groups[], __stop_groups[];
+#define GROUP(name)                                                                                       \
+    static void name(void);                                                                               \
+    __attribute__((section("groups"), used)) static const struct group name##_group = {#name, name};     \
+    static void name(void)
 
-/* Runs the group that the first argument names; what `main` returns. After `seconds` the program is
+/* Runs the group that the first argument names, or `all`; what `main` returns. After `seconds` the program is
  * ended, 0 for never: a lock that is never given back shall end the test, not hold it for ever. */
-#define run_group(groups, count, arguments, seconds) \
-    run_one_of(groups, sizeof(groups) / sizeof *(groups), (count) > 1 ? (arguments)[1] : "", seconds)
-
-static inline int run_one_of(const struct group *groups, size_t count, const char *name,
-                             unsigned seconds)
+static inline int run_group(int count, char **arguments, unsigned seconds)
 {
     served_by_masu();
     alarm(seconds);
-    for (size_t i = 0; i < count; i++) {
-        if (strcmp(groups[i].name, name) == 0) {
-            groups[i].run();
-            return 0;
-        }
+    const char *name = count > 1 ? arguments[1] : "";
+    int found = 0;
+    for (const struct group *group = __start_groups; group < __stop_groups; group++) {
+        if (strcmp(name, "all") != 0 && strcmp(name, group->name) != 0)
+            continue;
+        group->run();
+        found = 1;
     }
-    fprintf(stderr, "no group of that name\n");
-    return 2;
+    if (!found)
+        fprintf(stderr, "no group of that name\n");
+    return found ? 0 : 2;
 }
 
 #endif

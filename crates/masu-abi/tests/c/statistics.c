@@ -3,15 +3,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <masu.h>
-#include <pthread.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include "served.h"
+#include "work.h"
 
-static int numbers(void)
+GROUP(numbers_agree_with_what_the_program_does)
 {
     struct masu_statistics before, now;
     struct masu_class_statistics classes[100];
@@ -38,10 +33,9 @@ static int numbers(void)
     CHECK(masu_statistics((struct masu_statistics *)(void *)tail, 8) == sizeof now && tail[8] == 1);
     CHECK(masu_statistics_classes(NULL, 0, 0) == 80);
     free(block);
-    return 0;
 }
 
-static int text(void)
+GROUP(text_is_cut_where_there_is_no_room_and_errors_are_results)
 {
     static char whole[1 << 16], part[100];
     size_t length = masu_statistics_json(whole, sizeof whole);
@@ -61,7 +55,6 @@ static int text(void)
     CHECK(got > 500 && whole[got - 1] == '\n');
     errno = 0;
     CHECK(masu_statistics_text_to(-1) == EBADF && errno == 0);
-    return 0;
 }
 
 /* The descriptor of this process's page, or -1. */
@@ -96,86 +89,52 @@ static void *allocate(void *unused)
     return NULL;
 }
 
-static void child_has_its_own(int (*forks)(void))
+static void child_has_its_own(void)
 {
-    int status;
-    pid_t child = forks();
-    CHECK(child >= 0);
-    if (child == 0) {
-        allocate(NULL);
-        CHECK(page() >= 0 && word(4) == (unsigned long)getpid());
-        _exit(0);
-    }
-    CHECK(waitpid(child, &status, 0) == child);
-    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    IN_CHILD(allocate(NULL); CHECK(page() >= 0 && word(4) == (unsigned long)getpid()));
     CHECK(word(4) == (unsigned long)getpid());
 }
 
-static int page_through_life(void)
+GROUP(page_through_life)
 {
-    pthread_t threads[4];
-    int i, descriptor;
     free(malloc(1));
-    descriptor = page();
+    int descriptor = page();
     CHECK(descriptor >= 960);
     CHECK(word(4) == (unsigned long)getpid() && word(3) % 2 == 0);
     /* Nobody else can write to it or make it shorter, nor can this program by its descriptor. */
     CHECK(ftruncate(descriptor, 0) == -1 && write(descriptor, "x", 1) == -1);
     CHECK((fcntl(descriptor, F_GETFD) & FD_CLOEXEC) != 0);
-    child_has_its_own(fork);
-    for (i = 0; i < 4; i++)
-        CHECK(pthread_create(&threads[i], NULL, allocate, NULL) == 0);
-    for (i = 0; i < 20; i++)
-        child_has_its_own(fork);
-    for (i = 0; i < 4; i++)
-        CHECK(pthread_join(threads[i], NULL) == 0);
+    child_has_its_own();
+    start_workers(4, allocate);
+    for (int i = 0; i < 20; i++)
+        child_has_its_own();
+    join_workers(4);
     /* A program that closes everything, and one that uses the number for something else. */
-    for (i = 3; i < 1024; i++)
+    for (int i = 3; i < 1024; i++)
         close(i);
     CHECK(page() == -1);
     allocate(NULL);
     CHECK(dup2(1, descriptor) == descriptor);
-    if (fork() == 0) {
-        CHECK(fcntl(descriptor, F_GETFD) >= 0);
-        CHECK(page() >= 0 && word(4) == (unsigned long)getpid());
-        _exit(0);
-    }
-    CHECK(wait(&i) > 0 && WIFEXITED(i) && WEXITSTATUS(i) == 0);
-    return 0;
+    IN_CHILD(CHECK(fcntl(descriptor, F_GETFD) >= 0 && page() >= 0 && word(4) == (unsigned long)getpid()));
 }
 
 /* All memory in one go, faster than time passes: at least half of it stands on the page. */
-static int burst(void)
+GROUP(burst)
 {
     static void *blocks[200000];
     int i;
     for (i = 0; i < 200000; i++)
         CHECK((blocks[i] = malloc(100)) != NULL);
     CHECK(word(16) >= 200000UL * 100 / 2);
-    return blocks[7] == NULL;
 }
 
-static int no_page(void)
+GROUP(no_page)
 {
     allocate(NULL);
     CHECK(page() == -1);
-    return 0;
 }
 
 int main(int count, char **arguments)
 {
-    const char *group = count == 2 ? arguments[1] : "";
-    served_by_masu();
-    if (strcmp(group, "numbers") == 0)
-        return numbers();
-    if (strcmp(group, "text") == 0)
-        return text();
-    if (strcmp(group, "page") == 0)
-        return page_through_life();
-    if (strcmp(group, "burst") == 0)
-        return burst();
-    if (strcmp(group, "no_page") == 0)
-        return no_page();
-    fprintf(stderr, "no such group\n");
-    return 2;
+    return run_group(count, arguments, 300);
 }

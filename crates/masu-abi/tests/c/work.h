@@ -4,6 +4,8 @@
 
 #include "served.h"
 
+#include <malloc.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <sys/wait.h>
@@ -56,6 +58,47 @@ static inline void *work_once(void *argument)
     return NULL;
 }
 
+/* Blocks of all sizes, grown, shrunk, aligned, cleared, looked at, and freed; as a thread. */
+static inline void *exercise(void *argument)
+{
+    enum { LIVE = 64 };
+    unsigned state = (unsigned)(uintptr_t)argument;
+    unsigned char *blocks[LIVE] = {0};
+    size_t lengths[LIVE] = {0};
+    for (int step = 0; step < 20000; step++) {
+        size_t size = 1 + random_size(&state), align = (size_t)16 << (state >> 22 & 7);
+        unsigned at = state >> 16 & (LIVE - 1);
+        for (size_t i = 0; i < lengths[at]; i += 97)
+            CHECK(blocks[at][i] == at);
+        if (blocks[at] && state >> 30 & 1) {
+            blocks[at] = realloc(blocks[at], size);
+            for (size_t i = 0; i < size && i < lengths[at]; i += 97)
+                CHECK(blocks[at][i] == at);
+        } else {
+            free(blocks[at]);
+            switch (state >> 26 & 3) {
+            case 0:
+                blocks[at] = calloc(1, size);
+                for (size_t i = 0; i < size; i++)
+                    CHECK(blocks[at][i] == 0);
+                break;
+            case 1:
+                blocks[at] = aligned_alloc(align, size);
+                CHECK((uintptr_t)blocks[at] % align == 0);
+                break;
+            default:
+                blocks[at] = malloc(size);
+            }
+        }
+        CHECK(blocks[at] && (uintptr_t)blocks[at] % 16 == 0 && malloc_usable_size(blocks[at]) >= size);
+        memset(blocks[at], (int)at, malloc_usable_size(blocks[at]));
+        lengths[at] = size;
+    }
+    for (int at = 0; at < LIVE; at++)
+        free(blocks[at]);
+    return NULL;
+}
+
 /* Ends `work_until_stopped`. */
 __attribute__((unused)) static atomic_int stop;
 
@@ -68,12 +111,79 @@ static inline void *work_until_stopped(void *argument)
     return NULL;
 }
 
+/* Runs a thread to its end; returns what the thread returns. */
+static inline void *run_thread(void *(*body)(void *), uintptr_t argument)
+{
+    pthread_t thread;
+    void *result;
+    CHECK(pthread_create(&thread, NULL, body, (void *)argument) == 0);
+    CHECK(pthread_join(thread, &result) == 0);
+    return result;
+}
+
+/* Threads that a group starts together; the argument of each is its number, from 1. */
+enum { WORKERS_MAX = 8 };
+__attribute__((unused)) static pthread_t workers[WORKERS_MAX];
+
+static inline void start_workers(size_t count, void *(*body)(void *))
+{
+    for (size_t i = 0; i < count; i++)
+        CHECK(pthread_create(&workers[i], NULL, body, (void *)(i + 1)) == 0);
+}
+
+static inline void join_workers(size_t count)
+{
+    stop = 1;
+    for (size_t i = 0; i < count; i++)
+        CHECK(pthread_join(workers[i], NULL) == 0);
+}
+
 /* Waits for a child, which must succeed. */
 static inline void expect_success(pid_t child)
 {
     int status;
     CHECK(child > 0 && waitpid(child, &status, 0) == child);
     CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+/* Runs statements in a forked process, which must succeed, and ends it after a minute: a lock that nobody gives
+ * back would hold it for ever. */
+#define IN_CHILD(...)          \
+    do {                       \
+        pid_t child = fork();  \
+        if (child == 0) {      \
+            alarm(60);         \
+            __VA_ARGS__;       \
+            _exit(0);          \
+        }                      \
+        expect_success(child); \
+    } while (0)
+
+/* Blocks of one size, each with the one before. */
+struct link {
+    struct link *next;
+};
+
+/* Allocates and writes blocks of a size until they are `most` bytes or there are no more; returns their number. */
+static inline size_t allocate_links(struct link **last, size_t size, size_t most)
+{
+    struct link *link;
+    size_t count = 0;
+    for (*last = NULL; count * size < most && (link = malloc(size)); count++) {
+        memset(link, 0x77, size);
+        link->next = *last;
+        *last = link;
+    }
+    return count;
+}
+
+static inline void free_links(struct link *last)
+{
+    while (last) {
+        struct link *next = last->next;
+        free(last);
+        last = next;
+    }
 }
 
 /* Resident memory in bytes. */

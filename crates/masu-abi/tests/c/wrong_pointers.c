@@ -1,4 +1,4 @@
-/* Pointers that no block starts at, or whose block is free: each function does one thing wrong, and what follows
+/* Pointers that no block starts at, or whose block is free: each group does one thing wrong, and what follows
  * it must not be reached. */
 #include "work.h"
 
@@ -9,80 +9,37 @@
 
 #define GIB ((size_t)1 << 30)
 
-/* Where the wrong call returns, the test failed. */
-#define MUST_END(call) \
-    do { \
-        volatile uintptr_t result = (uintptr_t)(call); \
-        (void)result; \
-        fprintf(stderr, "the call returned\n"); \
-        _exit(3); \
-    } while (0)
-#define MUST_END_FREEING(pointer) \
-    do { \
-        free(pointer); \
-        fprintf(stderr, "the call returned\n"); \
-        _exit(3); \
-    } while (0)
+/* What the wrong calls return, which nobody looks at. */
+static void *volatile got;
+static volatile size_t usable;
 
-/* A large block with what glibc takes for a chunk of its own in the middle, as a program's data may have it. */
-static char *large_with_forged_chunk(char **inside)
+/* A group with these statements. Where the last one returns, the test failed. */
+#define WRONG(name, ...)                             \
+    GROUP(name)                                      \
+    {                                                \
+        __VA_ARGS__;                                 \
+        fprintf(stderr, "the wrong call returned\n"); \
+        _exit(3);                                    \
+    }
+
+/* A place in the middle of a block, which looks to glibc like a chunk of its own, as a program's data may. */
+static char *forged(char *block, size_t offset)
 {
-    char *block = malloc(1 << 20);
     CHECK(block);
-    memset(block, 0, 1 << 20);
-    *inside = block + 4096;
-    ((size_t *)*inside)[-1] = 0x51;
-    ((size_t *)(*inside + 0x50))[-1] = 0x51;
-    return block;
+    char *inside = block + offset;
+    ((size_t *)inside)[-1] = ((size_t *)(inside + 0x50))[-1] = 0x51;
+    return inside;
 }
 
-static void free_inside_a_large_block(void)
-{
-    char *inside;
-    large_with_forged_chunk(&inside);
-    MUST_END_FREEING(inside);
-}
+static char *inside_large(size_t offset) { return forged(calloc(1, 1 << 20), offset); }
 
-static void free_far_inside_a_large_block(void)
-{
-    char *inside;
-    char *block = large_with_forged_chunk(&inside);
-    memcpy(block + 200000 - 16, inside - 16, 4096);
-    MUST_END_FREEING(block + 200000);
-}
-
-static void realloc_inside_a_large_block(void)
-{
-    char *inside;
-    large_with_forged_chunk(&inside);
-    MUST_END(realloc(inside, 100));
-}
-
-static void realloc_far_inside_a_large_block(void)
-{
-    char *inside;
-    char *block = large_with_forged_chunk(&inside);
-    memcpy(block + 200000 - 16, inside - 16, 4096);
-    MUST_END(realloc(block + 200000, 100000));
-}
-
-static void grow_inside_a_large_block(void)
-{
-    char *block = malloc(1 << 20);
-    MUST_END(realloc(block + 4096, 2 << 20));
-}
-
-static void size_inside_a_large_block(void)
-{
-    char *block = malloc(1 << 20);
-    MUST_END(malloc_usable_size(block + 4096));
-}
-
-static void size_far_inside_a_large_block(void)
-{
-    char *block = malloc(1 << 20);
-    MUST_END(malloc_usable_size(block + 200000));
-}
+WRONG(free_inside_a_large_block, free(inside_large(4096)))
+WRONG(free_far_inside_a_large_block, free(inside_large(200000)))
+WRONG(realloc_inside_a_large_block, got = realloc(inside_large(4096), 100))
+WRONG(realloc_far_inside_a_large_block, got = realloc(inside_large(200000), 100000))
+WRONG(grow_inside_a_large_block, got = realloc(inside_large(4096), 2 << 20))
+WRONG(size_inside_a_large_block, usable = malloc_usable_size(inside_large(4096)))
+WRONG(size_far_inside_a_large_block, usable = malloc_usable_size(inside_large(200000)))
 
 /* Freed blocks: not parked, for each is of another size than the one before. */
 static char *freed_large(void)
@@ -93,23 +50,12 @@ static char *freed_large(void)
     return block;
 }
 
-static void free_a_free_large_block(void)
-{
-    MUST_END_FREEING(freed_large());
-}
-
-static void realloc_a_free_large_block(void)
-{
-    MUST_END(realloc(freed_large(), 100000));
-}
-
-static void size_of_a_free_large_block(void)
-{
-    MUST_END(malloc_usable_size(freed_large()));
-}
+WRONG(free_a_free_large_block, free(freed_large()))
+WRONG(realloc_a_free_large_block, got = realloc(freed_large(), 100000))
+WRONG(size_of_a_free_large_block, usable = malloc_usable_size(freed_large()))
 
 /* A free block whose neighbors are free too: no run starts there any more. */
-static void free_a_merged_large_block(void)
+static char *merged_large(void)
 {
     char *blocks[3];
     for (size_t i = 0; i < 3; i++)
@@ -127,8 +73,10 @@ static void free_a_merged_large_block(void)
         if (lower == 1)
             middle = blocks[i];
     }
-    MUST_END_FREEING(middle);
+    return middle;
 }
+
+WRONG(free_a_merged_large_block, free(merged_large()))
 
 static char *parked_large(void)
 {
@@ -141,38 +89,16 @@ static char *parked_large(void)
     return block;
 }
 
-static void free_a_parked_block(void)
-{
-    MUST_END_FREEING(parked_large());
-}
+WRONG(free_a_parked_block, free(parked_large()))
+WRONG(realloc_a_parked_block, got = realloc(parked_large(), 100001))
+WRONG(shrink_a_parked_block, got = realloc(parked_large(), 100))
+WRONG(size_of_a_parked_block, usable = malloc_usable_size(parked_large()))
+WRONG(free_inside_a_parked_block, free(parked_large() + 65536))
 
-static void realloc_a_parked_block(void)
-{
-    MUST_END(realloc(parked_large(), 100001));
-}
-
-static void shrink_a_parked_block(void)
-{
-    MUST_END(realloc(parked_large(), 100));
-}
-
-static void size_of_a_parked_block(void)
-{
-    MUST_END(malloc_usable_size(parked_large()));
-}
-
-static void free_inside_a_parked_block(void)
-{
-    MUST_END_FREEING(parked_large() + 65536);
-}
-
-static void free_after_realloc_moved_it(void)
-{
-    char *block = malloc(1 << 20), *behind = malloc(2 << 20);
-    char *moved = realloc(block, 8 << 20);
-    CHECK(behind && moved && moved != block);
-    MUST_END_FREEING(block);
-}
+WRONG(free_after_realloc_moved_it,
+      char *block = malloc(1 << 20), *behind = malloc(2 << 20), *moved = realloc(block, 8 << 20);
+      CHECK(behind && moved && moved != block);
+      free(block))
 
 /* A block over 1 GiB has an arena of its own, with one entry of the class map. */
 static char *huge(void)
@@ -182,82 +108,13 @@ static char *huge(void)
     return block;
 }
 
-static void free_inside_a_huge_block(void)
-{
-    char *inside = huge() + 4096;
-    ((size_t *)inside)[-1] = 0x51;
-    MUST_END_FREEING(inside);
-}
+WRONG(free_inside_a_huge_block, free(forged(huge(), 4096)))
+WRONG(free_far_inside_a_huge_block, free(forged(huge(), 3 * GIB / 2)))
+WRONG(free_beyond_two_gib_of_a_huge_block, free(forged(huge(), 9 * GIB / 4)))
+WRONG(realloc_far_inside_a_huge_block, got = realloc(huge() + 3 * GIB / 2, 100))
+WRONG(size_far_inside_a_huge_block, usable = malloc_usable_size(huge() + 3 * GIB / 2))
 
-static void free_far_inside_a_huge_block(void)
-{
-    char *inside = huge() + 3 * GIB / 2;
-    ((size_t *)inside)[-1] = 0x51;
-    MUST_END_FREEING(inside);
-}
-
-static void free_beyond_two_gib_of_a_huge_block(void)
-{
-    char *inside = huge() + 9 * GIB / 4;
-    ((size_t *)inside)[-1] = 0x51;
-    MUST_END_FREEING(inside);
-}
-
-static void realloc_far_inside_a_huge_block(void)
-{
-    MUST_END(realloc(huge() + 3 * GIB / 2, 100));
-}
-
-static void size_far_inside_a_huge_block(void)
-{
-    MUST_END(malloc_usable_size(huge() + 3 * GIB / 2));
-}
-
-/* A block of a page that went back as a whole. */
-static void free_a_block_of_a_page_that_is_gone(void)
-{
-    enum { BLOCKS = 2000 };
-    static char *blocks[BLOCKS];
-    for (int i = 0; i < BLOCKS; i++)
-        CHECK((blocks[i] = malloc(5000)));
-    for (int i = 0; i < BLOCKS; i++)
-        free(blocks[i]);
-    malloc_trim(0);
-    MUST_END_FREEING(blocks[BLOCKS / 2]);
-}
-
-static void free_of_memory_of_the_allocators_own(void)
-{
-    char *block = malloc(100);
-    MUST_END_FREEING((char *)((uintptr_t)block & ~(uintptr_t)0x3fffff) + 4096);
-}
-
-static void free_of_memory_never_handed_out(void)
-{
-    char *block = malloc(100);
-    MUST_END_FREEING((char *)((uintptr_t)block | 0x3fffff) + 1 - 65536);
-}
-
-static void realloc_inside_a_small_block(void)
-{
-    char *block = malloc(400);
-    MUST_END(realloc(block + 32, 100));
-}
-
-static void realloc_of_a_misaligned_pointer(void)
-{
-    char *block = malloc(400);
-    MUST_END(realloc(block + 3, 100));
-}
-
-static void size_inside_a_small_block(void)
-{
-    char *block = malloc(4000);
-    MUST_END(malloc_usable_size(block + 64));
-}
-
-/* Small blocks are kept unseen, as many as a thread keeps; what is more is looked at. */
-enum { MANY = 1000 };
+enum { MANY = 2000 };
 
 static char *many[MANY];
 
@@ -267,30 +124,31 @@ static void make_many(size_t size)
         CHECK((many[i] = malloc(size)));
 }
 
-static void free_small_blocks_twice_in_a_row(void)
-{
-    make_many(100);
-    for (int i = 0; i < MANY; i++) {
-        free(many[i]);
-        free(many[i]);
-    }
-    fprintf(stderr, "the calls returned\n");
-    _exit(3);
-}
+/* A block of a page that went back as a whole. */
+WRONG(free_a_block_of_a_page_that_is_gone,
+      make_many(5000);
+      for (int i = 0; i < MANY; i++) free(many[i]);
+      malloc_trim(0);
+      free(many[MANY / 2]))
 
-static void free_one_of_many_twice_in_a_row(void)
-{
-    make_many(100);
-    for (int i = 0; i < MANY; i++) {
-        free(many[i]);
-        if (i == MANY - 200)
-            free(many[i]);
-    }
-    /* It went by while the stack was full, or goes home with the rest. */
-    malloc_trim(0);
-    fprintf(stderr, "the calls returned\n");
-    _exit(3);
-}
+static uintptr_t small(size_t size) { return (uintptr_t)malloc(size); }
+
+WRONG(free_of_memory_of_the_allocators_own, free((void *)((small(100) & ~(uintptr_t)0x3fffff) + 4096)))
+WRONG(free_of_memory_never_handed_out, free((void *)((small(100) | 0x3fffff) + 1 - 65536)))
+WRONG(realloc_inside_a_small_block, got = realloc((void *)(small(400) + 32), 100))
+WRONG(realloc_of_a_misaligned_pointer, got = realloc((void *)(small(400) + 3), 100))
+WRONG(size_inside_a_small_block, usable = malloc_usable_size((void *)(small(4000) + 64)))
+
+/* Small blocks are kept unseen, as many as a thread keeps; what is more is looked at, or goes home with the trim. */
+WRONG(free_small_blocks_twice_in_a_row,
+      make_many(100);
+      for (int i = 0; i < MANY; i++) free(many[i]), free(many[i]))
+WRONG(free_one_of_many_twice_in_a_row,
+      make_many(100);
+      for (int i = 0; i < MANY / 2; i++) free(many[i]);
+      free(many[MANY / 2 - 1]);
+      for (int i = MANY / 2; i < MANY; i++) free(many[i]);
+      malloc_trim(0))
 
 /* All are freed in the order of their addresses, or its reverse, and one is free already. */
 static void free_all_of_which_one_is_free(int first, int step)
@@ -301,103 +159,49 @@ static void free_all_of_which_one_is_free(int first, int step)
     for (int i = 0; i < MANY; i++)
         free(many[first + i * step]);
     malloc_trim(0);
-    fprintf(stderr, "the calls returned\n");
-    _exit(3);
 }
 
-static void free_in_order_what_is_free(void)
-{
-    free_all_of_which_one_is_free(0, 1);
-}
+WRONG(free_in_order_what_is_free, free_all_of_which_one_is_free(0, 1))
+WRONG(free_in_reverse_what_is_free, free_all_of_which_one_is_free(MANY - 1, -1))
 
-static void free_in_reverse_what_is_free(void)
-{
-    free_all_of_which_one_is_free(MANY - 1, -1);
-}
-
-static void free_misaligned_pointers(void)
+static void free_many_at(size_t offset)
 {
     make_many(100);
     for (int i = 0; i < MANY; i++)
-        free(many[i] + 3);
-    fprintf(stderr, "the calls returned\n");
-    _exit(3);
-}
-
-static void free_inside_small_blocks(void)
-{
-    make_many(100);
-    for (int i = 0; i < MANY; i++)
-        free(many[i] + 16);
+        free(many[i] + offset);
     malloc_trim(0);
-    fprintf(stderr, "the calls returned\n");
-    _exit(3);
 }
 
-static void free_a_middle_block_twice(void)
-{
-    char *block = malloc(48000);
-    free(block);
-    MUST_END_FREEING(block);
-}
+WRONG(free_misaligned_pointers, free_many_at(3))
+WRONG(free_inside_small_blocks, free_many_at(16))
+WRONG(free_a_middle_block_twice, char *block = malloc(48000); free(block); free(block))
 
 /* --- Blocks of first-class heaps --- */
 
-static char *large_of_a_heap(void)
-{
-    masu_heap_t *heap = masu_heap_new();
-    char *block = masu_heap_malloc(heap, 1 << 20);
-    CHECK(block);
-    memset(block, 0, 1 << 20);
-    ((size_t *)(block + 200000))[-1] = 0x51;
-    return block;
-}
+static char *large_of_a_heap(void) { return masu_heap_calloc(masu_heap_new(), 1, 1 << 20); }
 
-static void free_inside_a_large_block_of_a_heap(void)
-{
-    MUST_END_FREEING(large_of_a_heap() + 4096);
-}
-
-static void free_far_inside_a_large_block_of_a_heap(void)
-{
-    MUST_END_FREEING(large_of_a_heap() + 200000);
-}
-
-static void realloc_far_inside_a_large_block_of_a_heap(void)
-{
-    MUST_END(realloc(large_of_a_heap() + 200000, 100));
-}
-
-static void free_a_free_large_block_of_a_heap(void)
-{
-    char *block = large_of_a_heap();
-    free(block);
-    MUST_END_FREEING(block);
-}
-
-static void free_a_block_of_a_heap_that_is_gone(void)
+/* A block of a heap that is destroyed. */
+static char *gone_of_a_heap(size_t size)
 {
     masu_heap_t *heap = masu_heap_new();
     char *blocks[100];
     for (int i = 0; i < 100; i++)
-        CHECK((blocks[i] = masu_heap_malloc(heap, 5000)));
+        CHECK((blocks[i] = masu_heap_malloc(heap, size)));
     masu_heap_destroy(heap);
-    MUST_END_FREEING(blocks[50]);
+    return blocks[50];
 }
 
-static void realloc_a_block_of_a_heap_that_is_gone(void)
-{
-    masu_heap_t *heap = masu_heap_new();
-    char *block = masu_heap_malloc(heap, 1 << 20);
-    CHECK(block);
-    masu_heap_destroy(heap);
-    MUST_END(realloc(block, 2 << 20));
-}
+WRONG(free_inside_a_large_block_of_a_heap, free(forged(large_of_a_heap(), 4096)))
+WRONG(free_far_inside_a_large_block_of_a_heap, free(forged(large_of_a_heap(), 200000)))
+WRONG(realloc_far_inside_a_large_block_of_a_heap, got = realloc(forged(large_of_a_heap(), 200000), 100))
+WRONG(free_a_free_large_block_of_a_heap, char *block = large_of_a_heap(); free(block); free(block))
+WRONG(free_a_block_of_a_heap_that_is_gone, free(gone_of_a_heap(5000)))
+WRONG(realloc_a_block_of_a_heap_that_is_gone, got = realloc(gone_of_a_heap(1 << 20), 2 << 20))
 
 /* --- What is not wrong --- */
 
 /* Another malloc maps memory where an arena was: its blocks go to it. */
-static void another_malloc_may_have_the_addresses_of_an_arena_that_is_gone(void)
+GROUP(another_malloc_may_have_the_addresses_of_an_arena_that_is_gone)
 {
     char *block = huge();
     size_t bytes = 2 * (size_t)sysconf(_SC_PAGESIZE);
@@ -412,52 +216,7 @@ static void another_malloc_may_have_the_addresses_of_an_arena_that_is_gone(void)
     CHECK(msync(mapped, bytes, MS_ASYNC) != 0 && errno == ENOMEM);
 }
 
-static const struct group groups[] = {
-    GROUP(free_inside_a_large_block),
-    GROUP(free_far_inside_a_large_block),
-    GROUP(realloc_inside_a_large_block),
-    GROUP(realloc_far_inside_a_large_block),
-    GROUP(grow_inside_a_large_block),
-    GROUP(size_inside_a_large_block),
-    GROUP(size_far_inside_a_large_block),
-    GROUP(free_a_free_large_block),
-    GROUP(realloc_a_free_large_block),
-    GROUP(size_of_a_free_large_block),
-    GROUP(free_a_merged_large_block),
-    GROUP(free_a_parked_block),
-    GROUP(realloc_a_parked_block),
-    GROUP(shrink_a_parked_block),
-    GROUP(size_of_a_parked_block),
-    GROUP(free_inside_a_parked_block),
-    GROUP(free_after_realloc_moved_it),
-    GROUP(free_inside_a_huge_block),
-    GROUP(free_far_inside_a_huge_block),
-    GROUP(free_beyond_two_gib_of_a_huge_block),
-    GROUP(realloc_far_inside_a_huge_block),
-    GROUP(size_far_inside_a_huge_block),
-    GROUP(free_a_block_of_a_page_that_is_gone),
-    GROUP(free_of_memory_of_the_allocators_own),
-    GROUP(free_of_memory_never_handed_out),
-    GROUP(realloc_inside_a_small_block),
-    GROUP(realloc_of_a_misaligned_pointer),
-    GROUP(size_inside_a_small_block),
-    GROUP(free_small_blocks_twice_in_a_row),
-    GROUP(free_one_of_many_twice_in_a_row),
-    GROUP(free_in_order_what_is_free),
-    GROUP(free_in_reverse_what_is_free),
-    GROUP(free_misaligned_pointers),
-    GROUP(free_inside_small_blocks),
-    GROUP(free_a_middle_block_twice),
-    GROUP(free_inside_a_large_block_of_a_heap),
-    GROUP(free_far_inside_a_large_block_of_a_heap),
-    GROUP(realloc_far_inside_a_large_block_of_a_heap),
-    GROUP(free_a_free_large_block_of_a_heap),
-    GROUP(free_a_block_of_a_heap_that_is_gone),
-    GROUP(realloc_a_block_of_a_heap_that_is_gone),
-    GROUP(another_malloc_may_have_the_addresses_of_an_arena_that_is_gone),
-};
-
 int main(int count, char **arguments)
 {
-    return run_group(groups, count, arguments, 60);
+    return run_group(count, arguments, 60);
 }

@@ -44,8 +44,14 @@ pub(crate) fn path() -> &'static Path {
     })
 }
 
-pub(crate) fn static_path() -> PathBuf {
-    path().with_extension("a")
+/// The archive beside it, as an argument of the compiler.
+pub(crate) fn archive() -> &'static str {
+    path()
+        .with_extension("a")
+        .to_str()
+        .expect("the target folder has a plain name")
+        .to_owned()
+        .leak()
 }
 
 /// The header for programs in C and C++.
@@ -85,23 +91,20 @@ pub(crate) fn compile(source: &str, kind: &str, arguments: &[&str]) -> PathBuf {
 
 /// The compiler's arguments for a program that is linked with the library and includes its header.
 pub(crate) fn linked() -> [&'static str; 2] {
-    [linked_by_name()[0].as_str(), text(path())]
+    [linked_by_name()[0], text(path())]
 }
 
 /// The same where the library is named as a user names it, and found in its build folder.
-pub(crate) fn linked_by_name() -> &'static [String; 4] {
-    static ARGUMENTS: OnceLock<[String; 4]> = OnceLock::new();
-    ARGUMENTS.get_or_init(|| {
-        let folder = path().parent().expect("a file is in a folder").display();
-        let header = header();
-        let include = header.parent().expect("a file is in a folder").display();
-        [
-            format!("-I{include}"),
-            format!("-L{folder}"),
-            format!("-Wl,-rpath,{folder}"),
-            "-lmasu".to_owned(),
-        ]
-    })
+pub(crate) fn linked_by_name() -> [&'static str; 4] {
+    let folder = path().parent().expect("a file is in a folder").display();
+    let header = header();
+    let include = header.parent().expect("a file is in a folder").display();
+    [
+        format!("-I{include}").leak(),
+        format!("-L{folder}").leak(),
+        format!("-Wl,-rpath,{folder}").leak(),
+        "-lmasu",
+    ]
 }
 
 /// `fn program()`: a source of `tests/c`, compiled once with these arguments.

@@ -180,34 +180,25 @@ mod tests {
         assert_eq!(first[..4], [0x2fef_003e, 0xd640_5f89, 0xe8b8_5b7f, 0xa1a5_091f]);
     }
 
-    unsafe extern "C" {
-        fn fork() -> i32;
-        fn waitpid(process: i32, status: *mut i32, options: i32) -> i32;
-        fn pipe(ends: *mut [i32; 2]) -> i32;
-        fn read(descriptor: i32, place: *mut [u32; 2], length: usize) -> isize;
-        fn write(descriptor: i32, place: *const [u32; 2], length: usize) -> isize;
-        fn _exit(status: i32) -> !;
-    }
-
     #[test]
     fn a_forked_child_draws_other_numbers_at_once() {
-        let (mut random, mut ends, mut drawn) = (Random::new(), [0; 2], [0; 2]);
+        let (mut random, mut ends, mut drawn) = (Random::new(), [0; 2], [0_u32; 2]);
         random.next();
         // SAFETY: The calls write to variables of this test alone.
-        assert_eq!(unsafe { pipe(&raw mut ends) }, 0);
+        assert_eq!(unsafe { ::libc::pipe(ends.as_mut_ptr()) }, 0);
         // SAFETY: The child calls nothing that waits for another thread.
-        let child = unsafe { fork() };
+        let child = unsafe { ::libc::fork() };
         if child == 0 {
             let drawn = [mark(), random.next()];
             // SAFETY: As above.
-            unsafe { write(ends[1], &raw const drawn, size_of_val(&drawn)) };
+            unsafe { ::libc::write(ends[1], drawn.as_ptr().cast(), 8) };
             // SAFETY: It ends the child and nothing else.
-            unsafe { _exit(0) };
+            unsafe { ::libc::_exit(0) };
         }
         // SAFETY: As above.
-        assert_eq!(unsafe { read(ends[0], &raw mut drawn, 8) }, 8, "a child");
+        assert_eq!(unsafe { ::libc::read(ends[0], drawn.as_mut_ptr().cast(), 8) }, 8, "a child");
         // SAFETY: As above.
-        assert_eq!(unsafe { waitpid(child, ptr::null_mut(), 0) }, child);
+        assert_eq!(unsafe { ::libc::waitpid(child, ptr::null_mut(), 0) }, child);
         // Some emulators wipe nothing.
         let is_wiped = drawn[0] == 0;
         assert!(!is_wiped || drawn[1] != random.next());

@@ -508,11 +508,6 @@ fn measure_page_size() -> usize {
 mod tests {
     use super::*;
 
-    unsafe extern "C" {
-        fn mlock(start: *const u8, length: usize) -> i32;
-        fn munlock(start: *const u8, length: usize) -> i32;
-    }
-
     #[test]
     fn contents_that_the_kernel_keeps_stay_as_they_were() {
         const BYTES: usize = 64 << 10;
@@ -520,14 +515,15 @@ mod tests {
         // SAFETY: The range was mapped just now, and is that long; the same holds below.
         unsafe { start.write_bytes(7, BYTES) };
         // SAFETY: The call changes no contents; the same holds for its opposite.
-        assert_eq!(unsafe { mlock(start.as_ptr(), BYTES) }, 0, "so much may be locked");
+        let refusal = unsafe { ::libc::mlock(start.as_ptr().cast(), BYTES) };
+        assert_eq!(refusal, 0, "so much may be locked");
         // SAFETY: Nothing uses the contents.
         assert_eq!(unsafe { discard_and_look(start, BYTES) }, Err(Errno::INVALID));
         // SAFETY: As above.
         let bytes = unsafe { core::slice::from_raw_parts(start.as_ptr(), BYTES) };
         assert!(bytes.iter().all(|byte| *byte == 7));
         // SAFETY: As above.
-        assert_eq!(unsafe { munlock(start.as_ptr(), BYTES) }, 0);
+        assert_eq!(unsafe { ::libc::munlock(start.as_ptr().cast(), BYTES) }, 0);
         // SAFETY: Nothing refers to it any more.
         unsafe { unmap(start, BYTES) };
     }

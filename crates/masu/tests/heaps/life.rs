@@ -1,12 +1,19 @@
 //! A heap from its first block to its end.
 
 use std::process::Command;
+use std::ptr::NonNull;
 use std::thread;
 
 use masu::{Heap, c};
 
 use crate::resident::resident_bytes as resident;
-use crate::{bytes, filled, is_filled, run_all};
+use crate::{bytes, filled, is_filled};
+
+/// Frees a block of [`filled`], which is not used any more.
+fn free(heap: &Heap, block: NonNull<u8>, size: usize) {
+    // SAFETY: The block is the heap's, of this layout.
+    unsafe { heap.dealloc(block, bytes(size)) };
+}
 
 #[test]
 fn dropping_a_heap_returns_its_memory() {
@@ -53,8 +60,7 @@ fn statistics_count_the_live_blocks() {
     assert_eq!((counts.large_blocks, counts.large_bytes), (1, 4 << 16));
     for (block, size) in blocks {
         assert!(is_filled(block, size, 7) && heap.contains(block.as_ptr()));
-        // SAFETY: The block is the heap's, of this layout, and not used any more.
-        unsafe { heap.dealloc(block, bytes(size)) };
+        free(&heap, block, size);
     }
     let counts = heap.statistics();
     assert_eq!((counts.live_blocks, counts.live_bytes, counts.large_blocks), (0, 0, 0));
@@ -95,8 +101,7 @@ fn trim_releases_the_pages_of_an_emptied_heap() {
     let heap = Heap::new();
     let blocks: Vec<_> = (0..40).map(|index| (filled(&heap, index * 40 + 1, 1), index)).collect();
     for (block, index) in blocks {
-        // SAFETY: The block is the heap's, of this layout, and not used any more.
-        unsafe { heap.dealloc(block, bytes(index * 40 + 1)) };
+        free(&heap, block, index * 40 + 1);
     }
     assert!(heap.statistics().committed_bytes > 0);
     c::trim(0);
@@ -104,7 +109,7 @@ fn trim_releases_the_pages_of_an_emptied_heap() {
 }
 
 /// Blocks of sizes that share a heap's first slice.
-fn one_of_each(heap: &Heap, fill: u8) -> Vec<(std::ptr::NonNull<u8>, usize)> {
+fn one_of_each(heap: &Heap, fill: u8) -> Vec<(NonNull<u8>, usize)> {
     (1..=1_024).step_by(33).map(|size| (filled(heap, size, fill), size)).collect()
 }
 
@@ -128,8 +133,7 @@ fn classes_reuse_the_first_slice_of_a_heap() {
             let size = size + round % 3;
             let blocks: Vec<_> = (0..50).map(|_| filled(&heap, size, 3)).collect();
             assert!(blocks.iter().all(|block| is_filled(*block, size, 3)));
-            // SAFETY: The blocks are the heap's, of this layout, and not used any more.
-            blocks.into_iter().for_each(|block| unsafe { heap.dealloc(block, bytes(size)) });
+            blocks.into_iter().for_each(|block| free(&heap, block, size));
             // The cache is flushed, and an empty class gives up its part of the slice.
             c::trim(0);
             assert_eq!(heap.statistics().committed_bytes, 0, "{size}");
@@ -144,8 +148,7 @@ fn more_heaps_than_a_thread_caches_get_their_blocks_back() {
         for heap in &heaps {
             let blocks: Vec<_> = (0..20).map(|_| filled(heap, 48, round)).collect();
             assert!(blocks.iter().all(|block| is_filled(*block, 48, round)));
-            // SAFETY: The blocks are the heap's, of this layout, and not used any more.
-            blocks.into_iter().for_each(|block| unsafe { heap.dealloc(block, bytes(48)) });
+            blocks.into_iter().for_each(|block| free(heap, block, 48));
         }
     }
     assert!(heaps.iter().all(|heap| heap.statistics().live_blocks == 0));
@@ -155,14 +158,11 @@ fn more_heaps_than_a_thread_caches_get_their_blocks_back() {
 #[cfg_attr(feature = "secure", ignore = "nothing is cached in the hardened build")]
 fn an_ended_thread_caches_nothing_of_a_heap() {
     let heap = Heap::new();
-    thread::scope(|scope| {
-        let use_it = || {
-            let block = filled(&heap, 64, 1);
-            // SAFETY: The block is the heap's, of this layout, and not used any more.
-            unsafe { heap.dealloc(block, bytes(64)) };
-            assert!(heap.statistics().cached_bytes > 0);
-        };
-        run_all(scope, [use_it]);
-    });
+    let use_it = || {
+        free(&heap, filled(&heap, 64, 1), 64);
+        assert!(heap.statistics().cached_bytes > 0);
+    };
+    // A join waits for the thread's destructors; the end of a scope does not.
+    thread::scope(|scope| scope.spawn(use_it).join().expect("no thread panics"));
     assert_eq!(heap.statistics().cached_bytes, 0);
 }

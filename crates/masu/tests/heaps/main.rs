@@ -13,7 +13,6 @@ mod resident;
 
 use std::alloc::Layout;
 use std::ptr::NonNull;
-use std::thread;
 
 /// A layout of `size` bytes aligned to 8.
 fn bytes(size: usize) -> Layout {
@@ -32,13 +31,4 @@ fn filled(heap: &masu::Heap, size: usize, fill: u8) -> NonNull<u8> {
 fn is_filled(block: NonNull<u8>, size: usize, fill: u8) -> bool {
     // SAFETY: The caller's block is that long and written.
     unsafe { std::slice::from_raw_parts(block.as_ptr(), size) }.iter().all(|byte| *byte == fill)
-}
-
-/// Joins threads, which waits for their destructors; the end of a scope does not.
-fn run_all<'scope>(
-    scope: &'scope thread::Scope<'scope, '_>,
-    threads: impl IntoIterator<Item = impl FnOnce() + Send + 'scope>,
-) {
-    let handles: Vec<_> = threads.into_iter().map(|work| scope.spawn(work)).collect();
-    handles.into_iter().for_each(|handle| handle.join().expect("no thread panics"));
 }

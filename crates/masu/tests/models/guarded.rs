@@ -1,8 +1,6 @@
 //! Sampled guards: they are switched on and off while threads allocate and free guarded blocks.
 
-use loom::sync::atomic::Ordering;
-
-use super::program::{Bounds, alloc, begin, check, dealloc, free, malloc};
+use super::program::{alloc, begin, dealloc, free, malloc, models};
 use crate::{options, statistics};
 
 const SIZE: usize = 48;
@@ -44,18 +42,8 @@ fn used_again() {
     assert_eq!(statistics::now().guarded_blocks, 0);
 }
 
-#[test]
-fn guards_are_switched_under_threads_that_allocate() {
-    check("guards", Bounds::of(2), on_and_off);
-}
-
-#[test]
-fn a_slot_is_used_again_by_another_thread() {
-    check("guards, again", Bounds::of(3), used_again);
-}
-
-#[test]
-#[should_panic(expected = "Causality violation")]
-fn a_slot_given_back_without_release_is_found() {
-    check("", Bounds::of(3).without(Ordering::Release), used_again);
+models! {
+    guards_are_switched_under_threads_that_allocate(on_and_off, 2);
+    a_slot_is_used_again_by_another_thread(used_again, 3);
+    a_slot_given_back_without_release_is_found(used_again, 3) without Release;
 }

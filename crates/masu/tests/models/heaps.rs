@@ -4,9 +4,7 @@ extern crate std;
 
 use std::boxed::Box;
 
-use loom::sync::atomic::Ordering;
-
-use super::program::{Bounds, Flag, alloc_in, begin, check, dealloc_in, leak};
+use super::program::{Flag, alloc_in, begin, dealloc_in, leak, models};
 use crate::Heap;
 use crate::blocks::owner;
 use crate::platform::sync::Visitor;
@@ -73,29 +71,10 @@ fn visited() {
     other.join().expect("it ends");
 }
 
-#[test]
-fn heaps_are_visited_while_another_thread_makes_one() {
-    check("heaps, visited", Bounds::of(3), visited);
-}
-
-#[test]
-fn a_block_cached_by_one_thread_is_not_handed_to_another() {
-    check("heaps", Bounds::of(3), used_by_two);
-}
-
-#[test]
-fn a_block_cached_when_its_heap_was_dropped_is_forgotten() {
-    check("heaps, dropped", Bounds::of(3), dropped);
-}
-
-#[test]
-#[should_panic(expected = "Causality violation")]
-fn blocks_returned_to_a_heap_without_release_are_found() {
-    check("", Bounds::of(3).without(Ordering::Release), used_by_two);
-}
-
-#[test]
-#[should_panic(expected = "Causality violation")]
-fn heaps_added_to_their_list_without_release_are_found() {
-    check("", Bounds::of(3).without(Ordering::Release), visited);
+models! {
+    heaps_are_visited_while_another_thread_makes_one(visited, 3);
+    a_block_cached_by_one_thread_is_not_handed_to_another(used_by_two, 3);
+    a_block_cached_when_its_heap_was_dropped_is_forgotten(dropped, 3);
+    blocks_returned_to_a_heap_without_release_are_found(used_by_two, 3) without Release;
+    heaps_added_to_their_list_without_release_are_found(visited, 3) without Release;
 }

@@ -1,8 +1,6 @@
 //! Idle caches: a thread begins with the cache of a thread that ended, while other threads empty idle caches.
 
-use loom::sync::atomic::Ordering;
-
-use super::program::{Bounds, begin, check, free, malloc};
+use super::program::{begin, free, malloc, models};
 use crate::options;
 use crate::threads::cache::idle;
 
@@ -36,24 +34,9 @@ fn a_life_and_then_another() {
     second.join().expect("it ends");
 }
 
-#[test]
-fn a_cache_has_one_thread_at_a_time() {
-    check("idle caches", Bounds::of(2), lives);
-}
-
-#[test]
-fn a_cache_that_was_left_is_taken_over_in_order() {
-    check("idle caches, budget", Bounds::of(2), a_life_and_then_another);
-}
-
-#[test]
-#[should_panic(expected = "Causality violation")]
-fn a_cache_left_without_release_is_found() {
-    check("", Bounds::of(2).without(Ordering::Release), lives);
-}
-
-#[test]
-#[should_panic(expected = "Causality violation")]
-fn a_cache_taken_without_acquire_is_found() {
-    check("", Bounds::of(2).without(Ordering::Acquire), lives);
+models! {
+    a_cache_has_one_thread_at_a_time(lives, 2);
+    a_cache_that_was_left_is_taken_over_in_order(a_life_and_then_another, 2);
+    a_cache_left_without_release_is_found(lives, 2) without Release;
+    a_cache_taken_without_acquire_is_found(lives, 2) without Acquire;
 }

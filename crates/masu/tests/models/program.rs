@@ -84,13 +84,32 @@ pub(crate) fn check(name: &str, bounds: Bounds, program: fn()) {
     assert!(tried < bounds.interleavings, "not all were tried");
 }
 
+/// A test for each model: its program, and the interruptions. With an ordering made Relaxed, loom must notice; a model
+/// that would show nothing unless something happened says what must have happened.
+macro_rules! models {
+    ($($name:ident($program:ident, $preemptions:literal) $(without $weakened:ident)? $(and $shown:expr)?;)*) => {$(
+        #[test]
+        $(#[should_panic(expected = "Causality violation")]
+        #[doc = stringify!($weakened)])?
+        fn $name() {
+            use super::program::{Bounds, check};
+            let bounds = Bounds::of($preemptions);
+            $(let bounds = bounds.without(loom::sync::atomic::Ordering::$weakened);)?
+            check(stringify!($name), bounds, $program);
+            $(assert!($shown);)?
+        }
+    )*};
+}
+
+pub(crate) use models;
+
 /// Checks that nothing is live, and that every block is free in its page once the caches are empty.
 fn all_is_home() {
     LIVE.with_borrow(|live| assert!(live.is_empty(), "{} blocks were not freed", live.len()));
     idle::empty_warm();
     transfer::trim();
     assert_eq!(shard::active(), 0, "a shard's books have what another shard's lack");
-    shard::trim();
+    shard::trim(true);
     for class in Class::all() {
         let counts = shard::counts(class);
         // A page in the books of another shard would be missed in one and too many in the other.

@@ -6,9 +6,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::vec::Vec;
 
-use loom::sync::atomic::Ordering;
-
-use super::program::{Block, Bounds, begin, check, free, malloc};
+use super::program::{Block, begin, free, malloc, models};
 use crate::memory::metadata;
 use crate::{options, statistics};
 
@@ -64,25 +62,9 @@ fn more_lanes() {
     assert!(behind.iter().all(|word| *word == usize::MAX));
 }
 
-#[test]
-fn remote_frees_come_home_once() {
-    check("remote frees", Bounds::of(1), remote_frees);
-    assert!(FETCHED.load(Relaxed));
-}
-
-#[test]
-fn remote_stacks_follow_lanes_that_become_more() {
-    check("more lanes", Bounds::of(1), more_lanes);
-}
-
-#[test]
-#[should_panic(expected = "Causality violation")]
-fn blocks_sent_without_release_are_found() {
-    check("", Bounds::of(1).without(Ordering::Release), remote_frees);
-}
-
-#[test]
-#[should_panic(expected = "Causality violation")]
-fn blocks_fetched_without_acquire_are_found() {
-    check("", Bounds::of(1).without(Ordering::Acquire), remote_frees);
+models! {
+    remote_frees_come_home_once(remote_frees, 1) and FETCHED.load(Relaxed);
+    remote_stacks_follow_lanes_that_become_more(more_lanes, 1);
+    blocks_sent_without_release_are_found(remote_frees, 1) without Release;
+    blocks_fetched_without_acquire_are_found(remote_frees, 1) without Acquire;
 }

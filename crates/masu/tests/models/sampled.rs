@@ -4,11 +4,9 @@ extern crate std;
 
 use std::vec::Vec;
 
-use loom::sync::Mutex;
-use loom::sync::atomic::Ordering;
-
-use super::program::{Block, Bounds, Flag, alloc, begin, check, dealloc, free, leak, malloc};
+use super::program::{Block, Flag, alloc, begin, dealloc, free, leak, malloc, models};
 use crate::{options, profile};
+use loom::sync::Mutex;
 
 const SIZE: usize = 48;
 
@@ -110,33 +108,11 @@ fn by_c_alone() {
     free(malloc(SIZE));
 }
 
-#[test]
-fn a_profile_starts_and_stops_under_threads_that_allocate() {
-    check("profile", Bounds::of(1), start_and_stop);
-}
-
-#[test]
-fn a_second_profile_starts_while_blocks_of_the_first_are_freed() {
-    check("profile, again", Bounds::of(1), again);
-}
-
-#[test]
-fn a_thread_counts_for_the_profile_that_is_taken() {
-    check("profile, restarted", Bounds::of(1), restarted);
-}
-
-#[test]
-fn sampled_blocks_that_are_freed_together_go_back_to_their_pages() {
-    check("profile, together", Bounds::of(1), freed_together);
-}
-
-#[test]
-fn a_profile_starts_and_stops_where_all_is_c() {
-    check("profile, C", Bounds::of(1), by_c_alone);
-}
-
-#[test]
-#[should_panic(expected = "Causality violation")]
-fn sampled_blocks_without_release_are_found() {
-    check("", Bounds::of(1).without(Ordering::Release), start_and_stop);
+models! {
+    a_profile_starts_and_stops_under_threads_that_allocate(start_and_stop, 1);
+    a_second_profile_starts_while_blocks_of_the_first_are_freed(again, 1);
+    a_thread_counts_for_the_profile_that_is_taken(restarted, 1);
+    sampled_blocks_that_are_freed_together_go_back_to_their_pages(freed_together, 1);
+    a_profile_starts_and_stops_where_all_is_c(by_c_alone, 1);
+    sampled_blocks_without_release_are_found(start_and_stop, 1) without Release;
 }

@@ -8,9 +8,7 @@ use std::mem::ManuallyDrop;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
-use loom::sync::atomic::Ordering;
-
-use super::program::{Bounds, begin, check};
+use super::program::{begin, models};
 use crate::memory::arena::{self, Place};
 use crate::memory::ranges::{Filling, SharedRanges, stripes};
 use crate::memory::slice::{Kind, SLICE_BYTES, Slice};
@@ -116,37 +114,13 @@ fn fill_and_give_up() {
     assert_eq!((sums.live_bytes, sums.dirty_bytes, sums.reserved_bytes), (0, 0, 0));
 }
 
-#[test]
-fn stripes_become_more_while_threads_take_and_free() {
-    check("stripes", Bounds::of(2), widen);
-    assert!(WIDENED.load(Relaxed));
-}
-
-#[test]
-fn no_arena_is_unmapped_while_it_is_read() {
-    check("stripes, read", Bounds::of(2), read_and_unmap);
-}
-
-#[test]
-fn all_stripes_are_given_up() {
-    check("stripes, given up", Bounds::of(1), give_up);
-}
-
-#[test]
-fn an_arena_is_given_up_while_a_long_block_is_made() {
+models! {
+    stripes_become_more_while_threads_take_and_free(widen, 2) and WIDENED.load(Relaxed);
+    no_arena_is_unmapped_while_it_is_read(read_and_unmap, 2);
+    all_stripes_are_given_up(give_up, 1);
     // With two interruptions the next arena may lie where another thread has just unmapped one. Loom does not know that the
     // kernel orders both.
-    check("stripes, filled and given up", Bounds::of(1), fill_and_give_up);
-}
-
-#[test]
-#[should_panic(expected = "Causality violation")]
-fn stripes_let_go_without_release_are_found() {
-    check("", Bounds::of(2).without(Ordering::Release), widen);
-}
-
-#[test]
-#[should_panic(expected = "Causality violation")]
-fn stripes_taken_without_acquire_are_found() {
-    check("", Bounds::of(2).without(Ordering::Acquire), widen);
+    an_arena_is_given_up_while_a_long_block_is_made(fill_and_give_up, 1);
+    stripes_let_go_without_release_are_found(widen, 2) without Release;
+    stripes_taken_without_acquire_are_found(widen, 2) without Acquire;
 }

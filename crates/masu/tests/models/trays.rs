@@ -4,9 +4,7 @@ extern crate std;
 
 use std::vec::Vec;
 
-use loom::sync::atomic::Ordering;
-
-use super::program::{Bounds, begin, check};
+use super::program::{begin, models};
 use crate::blocks::ownership::Shard;
 use crate::blocks::{slot, transfer};
 use crate::memory::class::Class;
@@ -46,19 +44,8 @@ fn give_and_take() {
     assert_eq!((counts.kept, counts.given >= counts.fetched), (0, true));
 }
 
-#[test]
-fn blocks_pass_through_the_transfer_cache_once() {
-    check("transfer cache", Bounds::of(2), give_and_take);
-}
-
-#[test]
-#[should_panic(expected = "Causality violation")]
-fn a_lock_that_releases_relaxed_is_found() {
-    check("", Bounds::of(2).without(Ordering::Release), give_and_take);
-}
-
-#[test]
-#[should_panic(expected = "Causality violation")]
-fn a_lock_that_acquires_relaxed_is_found() {
-    check("", Bounds::of(2).without(Ordering::Acquire), give_and_take);
+models! {
+    blocks_pass_through_the_transfer_cache_once(give_and_take, 2);
+    a_lock_that_releases_relaxed_is_found(give_and_take, 2) without Release;
+    a_lock_that_acquires_relaxed_is_found(give_and_take, 2) without Acquire;
 }

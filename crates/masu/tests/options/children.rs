@@ -23,16 +23,25 @@ use std::thread;
 use super::MIB;
 use super::resident::resident_bytes;
 
-/// Runs the child that a variable names.
+/// Runs the child that a variable names, with the number that follows the name.
 #[test]
 #[ignore = "run by the other tests"]
 fn child() {
     let name = std::env::var("CHILD").expect("the test names one");
-    call! { name.as_str(), changed::run(&name),
-        cached late freed freed_small freed_arena threads grown grown_little
-        moved not_moved grown_after_dense grown_after_sparse zeroed_after_filled zeroed_after_sparse zeroed_again
-        little_used_small little_used_large little_used_long protected wiped sharing
-        transferred limited limited_heap limited_grown reserved without_memory
+    let (name, number) = name.split_once(' ').unwrap_or((&name, "0"));
+    let number = number.parse().expect("a number");
+    match name {
+        "cached" => report("most", most_cached()),
+        "threads" => report("shards", shards_of(8)),
+        "transferred" => report("most", most_transferred()),
+        "moved" => report("wanted", wanted_in_moved(number)),
+        "grown_after" => report("wanted", wanted_after(number)),
+        "zeroed_after" => report("wanted", zeroed_after(number)),
+        "little_used" => little_used(number),
+        _ => call! { name, changed::run(name),
+            late freed freed_small freed_arena grown grown_little zeroed_again protected wiped sharing
+            limited limited_heap limited_grown reserved without_memory
+        },
     }
 }
 
@@ -75,10 +84,6 @@ fn most_cached() -> usize {
     let mut most = 0;
     use_every_class(500, || most = most.max(thread_cached_bytes()));
     most
-}
-
-fn cached() {
-    report("most", most_cached());
 }
 
 fn late() {
@@ -148,10 +153,6 @@ fn shards_of(count: usize) -> usize {
     })
 }
 
-fn threads() {
-    report("shards", shards_of(8));
-}
-
 /// Whether huge pages were requested, and whether they were refused, for the last of `count` MiB.
 fn advice(count: usize) -> (bool, bool) {
     let blocks: Vec<_> = (0..count).map(|_| block(MIB)).collect();
@@ -194,14 +195,6 @@ fn wanted_in_moved(before: usize) -> usize {
     usize::from(advice_at(last.addr() + 3 * MIB - 1).0)
 }
 
-fn moved() {
-    report("wanted", wanted_in_moved(2));
-}
-
-fn not_moved() {
-    report("wanted", wanted_in_moved(3));
-}
-
 /// Whether memory that comes after 100 freed blocks of 1 MiB is huge; the first `written` bytes of each were used.
 fn wanted_after(written: usize) -> usize {
     let used = || {
@@ -217,14 +210,6 @@ fn wanted_after(written: usize) -> usize {
     usize::from(advice(150).0)
 }
 
-fn grown_after_dense() {
-    report("wanted", wanted_after(MIB));
-}
-
-fn grown_after_sparse() {
-    report("wanted", wanted_after(64));
-}
-
 /// Whether a zeroed block of 60 MiB is huge after a freed one of 16 MiB, of which the first `written` bytes were used.
 fn zeroed_after(written: usize) -> usize {
     let before = masu::c::calloc(16, MIB);
@@ -233,14 +218,6 @@ fn zeroed_after(written: usize) -> usize {
     free([before]);
     let table = masu::c::calloc(60, MIB);
     usize::from(advice_at(table.addr() + 50 * MIB).0)
-}
-
-fn zeroed_after_filled() {
-    report("wanted", zeroed_after(16 * MIB));
-}
-
-fn zeroed_after_sparse() {
-    report("wanted", zeroed_after(MIB));
 }
 
 /// Frees blocks of which a part cannot be read, after huge pages began.
@@ -280,13 +257,13 @@ fn wiped() {
     report("faults", faults() - before);
 }
 
-/// 300 MiB of blocks of `size` bytes that live on, and of which one byte in `step` is written.
-fn little_used(size: usize, step: usize) {
+/// 300 MiB of blocks of `size` bytes that live on, and of which one byte in each MiB is written.
+fn little_used(size: usize) {
     let start = resident_bytes();
     let mut last = 0;
     for _ in 0..300 * MIB / size {
         let block = masu::c::malloc(size);
-        for at in (0..size).step_by(step) {
+        for at in (0..size).step_by(MIB) {
             // SAFETY: The byte lies in the block, which has no other user.
             unsafe { block.add(at).write(1) };
         }
@@ -294,18 +271,6 @@ fn little_used(size: usize, step: usize) {
     }
     report("refused", usize::from(advice_at(last).1));
     report("resident", resident_bytes().saturating_sub(start));
-}
-
-fn little_used_small() {
-    little_used(20 << 10, 20 << 10);
-}
-
-fn little_used_large() {
-    little_used(70 << 10, 70 << 10);
-}
-
-fn little_used_long() {
-    little_used(18 * MIB, MIB);
 }
 
 /// A table of 64 MiB again and again, in the same memory.
@@ -414,10 +379,6 @@ fn most_transferred() -> usize {
         most = most.max(now.cached_bytes - now.thread_cached_bytes);
     }
     most
-}
-
-fn transferred() {
-    report("most", most_transferred());
 }
 
 /// Up to `most` blocks, until a request is refused.

@@ -144,28 +144,23 @@ fn huge_pages_are_requested_or_refused() {
     assert_eq!((report.get("wanted"), report.get("refused")), (0, 1));
 }
 
+/// A block that moved to grow has huge pages earlier, a zeroed block if a shorter one was filled, and any block unless
+/// those that were freed were little used.
 #[test]
-#[cfg_attr(feature = "secure", ignore = "freed memory is not read in the hardened build")]
-fn huge_pages_end_where_freed_blocks_were_little_used() {
-    let wanted = usize::from(huge_page_bytes().is_some_and(are_for_64_mib));
-    assert_eq!(run("grown_after_dense", &[]).get("wanted"), wanted);
-    assert_eq!(run("grown_after_sparse", &[]).get("wanted"), 0);
-}
-
-#[test]
-#[cfg_attr(feature = "secure", ignore = "blocks lie between guards there")]
-fn a_block_that_moved_to_grow_has_huge_pages_earlier() {
-    let wanted = usize::from(huge_page_bytes() == Some(2 * MIB));
-    assert_eq!(run("moved", &[]).get("wanted"), wanted);
-    assert_eq!(run("not_moved", &[]).get("wanted"), 0);
-}
-
-#[test]
-#[cfg_attr(feature = "secure", ignore = "freed memory is not read in the hardened build")]
-fn a_zeroed_block_has_huge_pages_if_a_shorter_one_was_filled() {
-    let wanted = usize::from(huge_page_bytes().is_some_and(|bytes| 8 * bytes <= 16 * MIB));
-    assert_eq!(run("zeroed_after_filled", &[]).get("wanted"), wanted);
-    assert_eq!(run("zeroed_after_sparse", &[]).get("wanted"), 0);
+#[cfg_attr(
+    feature = "secure",
+    ignore = "freed memory is not read, and blocks lie between guards there"
+)]
+fn huge_pages_follow_what_was_used() {
+    let has = |fits: fn(usize) -> bool| usize::from(huge_page_bytes().is_some_and(fits));
+    for (child, [used, unused], wanted) in [
+        ("grown_after", [MIB, 64], has(are_for_64_mib)),
+        ("moved", [2, 3], has(|bytes| bytes == 2 * MIB)),
+        ("zeroed_after", [16 * MIB, MIB], has(|bytes| 8 * bytes <= 16 * MIB)),
+    ] {
+        let get = |number| run(&format!("{child} {number}"), &[]).get("wanted");
+        assert_eq!([get(used), get(unused)], [wanted, 0], "{child}");
+    }
 }
 
 #[test]
@@ -178,21 +173,18 @@ fn a_table_of_which_little_is_used_stays_small_where_its_memory_is_retained() {
 #[test]
 #[cfg_attr(feature = "secure", ignore = "the bytes behind a block are written there")]
 fn blocks_that_live_and_are_little_used_have_small_pages() {
+    const SMALL: &str = "little_used 20480";
+    const LARGE: &str = "little_used 71680";
+    const LONG: &str = "little_used 18874368";
     // With short arenas, each long block has one to itself, as blocks over 512 MiB have otherwise.
-    for (child, variables) in [
-        ("little_used_small", &[][..]),
-        ("little_used_large", &[]),
-        ("little_used_long", &[]),
-        ("little_used_long", &[("MASU_ARENA_SIZE", "32M")]),
-    ] {
+    for (child, variables) in
+        [(SMALL, &[][..]), (LARGE, &[]), (LONG, &[]), (LONG, &[("MASU_ARENA_SIZE", "32M")])]
+    {
         let resident = run(child, variables).get("resident");
-        assert!(
-            resident < 150 * MIB,
-            "{child} {variables:?}: {resident} bytes resident of 300 MiB"
-        );
+        assert!(resident < 150 * MIB, "{child} {variables:?}: {resident} resident of 300 MiB");
     }
     // A program that says when huge pages begin gets them.
-    let is_refused = |variables| run("little_used_large", variables).get("refused");
+    let is_refused = |variables| run(LARGE, variables).get("refused");
     assert_eq!(is_refused(&[("MASU_HUGE_PAGES_FROM", "4M")]), 0);
     assert_eq!(is_refused(&[]), usize::from(huge_page_bytes().is_some_and(are_for_64_mib)));
 }

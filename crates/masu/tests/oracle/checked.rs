@@ -5,7 +5,6 @@
 //! once; and it enters them before its first byte is written.
 
 use std::alloc::Layout;
-use std::hint::black_box;
 
 use crate::finding::Finding;
 use crate::live::Live;
@@ -92,13 +91,13 @@ impl Block {
 }
 
 /// A checked allocator.
-pub(crate) struct Checked<'a, M> {
-    malloc: &'a M,
+pub(crate) struct Checked<'a> {
+    malloc: &'a dyn Malloc,
     live: Live,
 }
 
-impl<'a, M: Malloc> Checked<'a, M> {
-    pub(crate) fn new(malloc: &'a M) -> Self {
+impl<'a> Checked<'a> {
+    pub(crate) fn new(malloc: &'a dyn Malloc) -> Self {
         Checked { malloc, live: Live::new() }
     }
 
@@ -280,8 +279,7 @@ impl<'a, M: Malloc> Checked<'a, M> {
             // SAFETY: The block is live, and stays live if this is refused, as it must be.
             answers.push(unsafe { self.malloc.realloc(block.start, size) });
         }
-        // Without `black_box` the compiler may assume that the C library returned a block.
-        match black_box(answers).iter().all(|answer| answer.is_null()) {
+        match answers.iter().all(|answer| answer.is_null()) {
             false => Err(Finding::Impossible { size }),
             true => block.map_or(Ok(()), |block| self.inspect(block)),
         }

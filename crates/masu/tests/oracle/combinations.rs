@@ -35,7 +35,7 @@ use crate::random::Random;
 use crate::sizes::Sizes;
 use draw::Draw;
 use heaps::AnyHeap;
-use walker::{Context, Tally, Walker};
+use walker::{Context, Owner, Tally, Walker};
 
 /// Operations of a seed.
 const OPERATIONS: usize = if cfg!(debug_assertions) { 8_000 } else { 400_000 };
@@ -53,13 +53,13 @@ const LIMIT: Duration = Duration::from_secs(if IS_PLANTED { 20 } else { 300 });
 const LIMIT_SOAK: Duration = Duration::from_secs(1_800);
 
 /// The number in a variable.
-fn number(variable: &str) -> Option<usize> {
+pub(crate) fn number(variable: &str) -> Option<usize> {
     let text = env::var(variable).ok()?;
     Some(text.parse().unwrap_or_else(|_| panic!("{variable} is {text:?}: give a number")))
 }
 
 /// Whether this is a long run.
-fn is_soak() -> bool {
+pub(crate) fn is_soak() -> bool {
     env::var_os("MASU_SOAK").is_some_and(|value| value == "1")
 }
 
@@ -106,7 +106,7 @@ fn walk(seed: u64, operations: usize) -> Result<(Tally, u64), Finding> {
     // Half the time, shared heaps end with live blocks.
     if random.below(2) == 0 {
         for walker in &mut walkers {
-            walker.abandon_shared(context)?;
+            walker.abandon(context, |of| matches!(of, Owner::Shared(_)))?;
         }
     }
     run_all(&mut walkers, |walker| walker.close(context))?;
@@ -121,7 +121,7 @@ fn walk(seed: u64, operations: usize) -> Result<(Tally, u64), Finding> {
         }
     }
     let digest =
-        walkers.iter_mut().fold(0, |sum: u64, walker| sum.rotate_left(9) ^ walker.digest());
+        walkers.iter_mut().fold(0, |sum: u64, walker| sum.rotate_left(9) ^ walker.random.bits());
     Ok((walkers.iter().map(|walker| walker.tally).fold(Tally::default(), Tally::plus), digest))
 }
 
@@ -281,11 +281,7 @@ fn search_requested() -> (Vec<Outcome>, usize) {
     let start = Instant::now();
     let outcomes = match (number("MASU_SEED"), number("MASU_SEEDS")) {
         (Some(seed), None) => search(seed as u64, operations, |place| place >= 1),
-        (first, Some(count)) => {
-            search(first.map_or_else(crate::seed, |first| first as u64), operations, |place| {
-                place >= count
-            })
-        }
+        (_, Some(count)) => search(crate::seed(), operations, |place| place >= count),
         (None, None) if is_soak() => search(crate::seed(), operations, |place| place >= SEEDS_SOAK),
         (None, None) => search(1, operations, |place| place >= SEEDS),
     };

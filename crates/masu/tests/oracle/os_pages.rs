@@ -6,10 +6,11 @@
 //! does a length that such a kernel would round up, over live memory. The hard idea is the order: masu finds the size
 //! when it first purges, which must be after the filter is set.
 
-use std::ffi::c_long;
 use std::io::Error;
 use std::process::Command;
 use std::{env, fs};
+
+use libc::{sock_filter, sock_fprog};
 
 use crate::operations;
 
@@ -18,28 +19,6 @@ const VARIABLE: &str = "MASU_OS_PAGE";
 
 /// Printed by the child once the filter is set.
 const SIMULATED: &str = "simulating OS pages";
-
-/// An instruction of the filter: `struct sock_filter` of `linux/filter.h`.
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct Instruction {
-    code: u16,
-    jump_true: u8,
-    jump_false: u8,
-    value: u32,
-}
-
-/// `struct sock_fprog` of `linux/filter.h`.
-#[repr(C)]
-struct Filter {
-    length: u16,
-    instructions: *const Instruction,
-}
-
-unsafe extern "C" {
-    safe fn prctl(option: i32, a: usize, b: *const Filter, c: usize, d: usize) -> i32;
-    safe fn sysconf(name: i32) -> c_long;
-}
 
 const LOAD: u16 = 0x20;
 const EQUAL: u16 = 0x15;
@@ -64,11 +43,9 @@ fn own_code() -> (u64, u64) {
 }
 
 /// The filter for OS pages of `size` bytes and code between these bounds, which lie in one range of 4 GiB.
-fn instructions(size: u32, code: (u64, u64)) -> Vec<Instruction> {
-    #[cfg(target_arch = "x86_64")]
-    let (protect, unmap, advise) = (10, 11, 28);
-    #[cfg(target_arch = "aarch64")]
-    let (protect, unmap, advise) = (226, 215, 233);
+fn instructions(size: u32, code: (u64, u64)) -> Vec<sock_filter> {
+    let calls = [libc::SYS_mprotect, libc::SYS_munmap, libc::SYS_madvise];
+    let [protect, unmap, advise] = calls.map(|call| call as u32);
     // Offsets in `struct seccomp_data`; the lower half of a number comes first.
     let (number, place, start, length, advice) = (0, 8, 16, 24, 32);
     // The targets of jumps.
@@ -101,11 +78,11 @@ fn instructions(size: u32, code: (u64, u64)) -> Vec<Instruction> {
     let relative = |at: usize, to: usize| (to - at - 1) as u8;
     let steps = steps.into_iter().enumerate();
     steps
-        .map(|(at, (code, value, if_true, if_false))| Instruction {
+        .map(|(at, (code, k, if_true, if_false))| sock_filter {
             code,
-            jump_true: relative(at, if_true),
-            jump_false: relative(at, if_false),
-            value,
+            jt: relative(at, if_true),
+            jf: relative(at, if_false),
+            k,
         })
         .collect()
 }
@@ -113,19 +90,20 @@ fn instructions(size: u32, code: (u64, u64)) -> Vec<Instruction> {
 /// Simulates OS pages of `size` bytes for this thread and the threads that it starts; returns whether that is possible
 /// here.
 fn simulate(size: u32) -> bool {
-    const PR_SET_NO_NEW_PRIVS: i32 = 38;
-    const PR_SET_SECCOMP: i32 = 22;
-    const FILTER: usize = 2;
     if cfg!(target_feature = "crt-static") {
         println!("not tested: the C library's calls come from the program's own code too");
         return false;
     }
     let code = own_code();
     assert_eq!(code.0 >> 32, (code.1 - 1) >> 32, "the filter compares the lower halves only");
-    let instructions = instructions(size, code);
-    let filter = Filter { length: instructions.len() as u16, instructions: instructions.as_ptr() };
-    let is_set = prctl(PR_SET_NO_NEW_PRIVS, 1, std::ptr::null(), 0, 0) == 0
-        && prctl(PR_SET_SECCOMP, FILTER, &filter, 0, 0) == 0;
+    let mut instructions = instructions(size, code);
+    let filter = sock_fprog { len: instructions.len() as u16, filter: instructions.as_mut_ptr() };
+    let mode = libc::SECCOMP_MODE_FILTER;
+    // SAFETY: The kernel reads the filter, and the calls change nothing else of this process's memory.
+    let is_set = unsafe {
+        libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
+            && libc::prctl(libc::PR_SET_SECCOMP, mode, &raw const filter) == 0
+    };
     if is_set {
         println!("{SIMULATED} of {size} bytes");
     } else {
@@ -187,8 +165,8 @@ fn leave_few_blocks_of_many() {
 #[test]
 #[ignore = "run by the next test"]
 fn simulated_after_the_first_purge() {
-    const PAGE_SIZE: i32 = 30;
-    if sysconf(PAGE_SIZE) >= 64 << 10 {
+    // SAFETY: The call reads a constant.
+    if unsafe { libc::sysconf(libc::_SC_PAGESIZE) } >= 64 << 10 {
         println!("not tested: OS pages are as long here");
         return;
     }

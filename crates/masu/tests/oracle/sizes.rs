@@ -67,7 +67,7 @@ pub(crate) struct Sizes {
 
 impl Sizes {
     /// Finds the edges of the size classes of `malloc`, up to 64 KiB.
-    pub(crate) fn of(malloc: &impl Malloc) -> Result<Sizes, Finding> {
+    pub(crate) fn of(malloc: &dyn Malloc) -> Result<Sizes, Finding> {
         let mut edges = Vec::new();
         let mut size = 1;
         while size <= 64 << 10 {

@@ -30,8 +30,8 @@ pub(crate) struct Tally {
 }
 
 /// Runs the plan; returns the counts, or the first finding with its phase.
-pub(crate) fn run<M: Malloc>(
-    malloc: &M,
+pub(crate) fn run(
+    malloc: &dyn Malloc,
     plan: &Plan,
     seed: u64,
 ) -> Result<Tally, (Finding, &'static str)> {
@@ -59,14 +59,14 @@ pub(crate) fn run<M: Malloc>(
 }
 
 /// The state shared by the workers.
-struct Context<'a, M> {
-    checked: Checked<'a, M>,
+struct Context<'a> {
+    checked: Checked<'a>,
     sizes: Sizes,
     budget: Budget,
     stop: AtomicBool,
 }
 
-impl<M: Malloc> Context<'_, M> {
+impl Context<'_> {
     /// Runs `work` for all workers at once; returns the workers, or the first finding.
     fn run_all(
         &self,
@@ -113,9 +113,9 @@ impl Worker {
     }
 
     /// Runs a phase, with a new thread for each shift.
-    fn run_phase<M: Malloc>(
+    fn run_phase(
         mut self,
-        context: &Context<'_, M>,
+        context: &Context<'_>,
         phase: &Phase,
         turns: usize,
     ) -> Result<Worker, Finding> {
@@ -136,9 +136,13 @@ impl Worker {
         Ok(self)
     }
 
-    fn turn<M: Malloc>(&mut self, context: &Context<'_, M>, phase: &Phase) -> Result<(), Finding> {
+    fn turn(&mut self, context: &Context<'_>, phase: &Phase) -> Result<(), Finding> {
         match self.random.below(100_000) {
-            0 => self.trim(context),
+            0 => {
+                self.tally.trimmed += 1;
+                context.checked.trim();
+                Ok(())
+            }
             1..=100 => self.request_too_much(context),
             101..=2_000 => self.inspect(context),
             2_001..=14_000 => self.resize(context, phase),
@@ -148,13 +152,7 @@ impl Worker {
         }
     }
 
-    fn trim<M: Malloc>(&mut self, context: &Context<'_, M>) -> Result<(), Finding> {
-        self.tally.trimmed += 1;
-        context.checked.trim();
-        Ok(())
-    }
-
-    fn request_too_much<M: Malloc>(&mut self, context: &Context<'_, M>) -> Result<(), Finding> {
+    fn request_too_much(&mut self, context: &Context<'_>) -> Result<(), Finding> {
         self.tally.refused += 1;
         let over = (isize::MAX as usize) + 1 + self.random.below(isize::MAX as usize);
         let size = if self.random.below(2) == 0 { (1 << 47) + 1 } else { over };
@@ -162,18 +160,14 @@ impl Worker {
         context.checked.request_too_much(self.blocks.get(index), size)
     }
 
-    fn inspect<M: Malloc>(&mut self, context: &Context<'_, M>) -> Result<(), Finding> {
+    fn inspect(&mut self, context: &Context<'_>) -> Result<(), Finding> {
         self.tally.inspected += 1;
         let index = self.random.below(self.blocks.len().max(1));
         self.blocks.get(index).map_or(Ok(()), |block| context.checked.inspect(block))
     }
 
     /// Resizes a random block: to any size, a little up or down, or by half.
-    fn resize<M: Malloc>(
-        &mut self,
-        context: &Context<'_, M>,
-        phase: &Phase,
-    ) -> Result<(), Finding> {
+    fn resize(&mut self, context: &Context<'_>, phase: &Phase) -> Result<(), Finding> {
         let Some(block) = self.take_block() else { return Ok(()) };
         let before = block.size();
         let size = match self.random.below(8) {
@@ -196,7 +190,7 @@ impl Worker {
     }
 
     /// Receives a batch, and frees half of it.
-    fn receive<M: Malloc>(&mut self, context: &Context<'_, M>) -> Result<(), Finding> {
+    fn receive(&mut self, context: &Context<'_>) -> Result<(), Finding> {
         let Ok(batch) = self.inbox.try_recv() else { return Ok(()) };
         self.tally.received += batch.len();
         for block in batch {
@@ -217,11 +211,7 @@ impl Worker {
         Ok(())
     }
 
-    fn allocate_or_free<M: Malloc>(
-        &mut self,
-        context: &Context<'_, M>,
-        phase: &Phase,
-    ) -> Result<(), Finding> {
+    fn allocate_or_free(&mut self, context: &Context<'_>, phase: &Phase) -> Result<(), Finding> {
         let allocate_percent = if self.blocks.len() < phase.blocks { 65 } else { 35 };
         if self.random.below(100) < allocate_percent {
             let request = context.sizes.request(&phase.mix, &mut self.random);
@@ -235,7 +225,7 @@ impl Worker {
         self.take_block().map_or(Ok(()), |block| self.free(context, block))
     }
 
-    fn free<M: Malloc>(&mut self, context: &Context<'_, M>, block: Block) -> Result<(), Finding> {
+    fn free(&mut self, context: &Context<'_>, block: Block) -> Result<(), Finding> {
         self.tally.freed += 1;
         context.budget.give_back(block.size());
         context.checked.free(block)
@@ -251,7 +241,7 @@ impl Worker {
     }
 
     /// Frees all blocks, also those in the inbox.
-    fn close<M: Malloc>(mut self, context: &Context<'_, M>) -> Result<Worker, Finding> {
+    fn close(mut self, context: &Context<'_>) -> Result<Worker, Finding> {
         let waiting: Vec<_> = self.inbox.try_iter().flatten().collect();
         let blocks = std::mem::take(&mut self.blocks);
         blocks.into_iter().chain(waiting).try_for_each(|block| self.free(context, block))?;

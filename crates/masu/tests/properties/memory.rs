@@ -138,7 +138,7 @@ fn a_large_block_made_and_freed_in_turns_does_not_fault_each_time() {
     (0..10_000).for_each(|_| round());
     let faults = minor_faults() - before;
     // If memory were purged every time, the 64 OS pages that a round touches would fault 640,000 times.
-    assert!(faults < 64_000, "{faults} faults");
+    assert!(faults < 20 * 64, "{faults} faults");
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! Threads free each other's blocks, end while their blocks live, and end in thousands.
 
 use std::cell::RefCell;
+use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{channel, sync_channel};
-use std::sync::{Arc, Barrier};
 use std::thread;
 
 use crate::{Block, alone, next_below};
@@ -107,22 +107,20 @@ fn caches_of_many_threads_are_bounded_together() {
     const THREADS: usize = 400;
     let _turn = alone();
     masu::c::trim(0);
-    let (all_freed, end) =
-        (Arc::new(Barrier::new(THREADS + 1)), Arc::new(Barrier::new(THREADS + 1)));
-    let start = || {
-        let (all_freed, end) = (Arc::clone(&all_freed), Arc::clone(&end));
-        let work = move || {
-            drop((0..1_500).map(|n| Block::filled(16 + n % 1_000, 1)).collect::<Vec<_>>());
-            all_freed.wait();
-            end.wait();
-        };
-        thread::spawn(work)
+    let (all_freed, end) = (Barrier::new(THREADS + 1), Barrier::new(THREADS + 1));
+    let work = || {
+        drop((0..1_500).map(|n| Block::filled(16 + n % 1_000, 1)).collect::<Vec<_>>());
+        all_freed.wait();
+        end.wait();
     };
-    let threads: Vec<_> = (0..THREADS).map(|_| start()).collect();
-    all_freed.wait();
-    let cached = masu::c::statistics().thread_cached_bytes;
-    end.wait();
-    threads.into_iter().for_each(|thread| thread.join().expect("allocates and ends"));
+    let cached = thread::scope(|scope| {
+        let threads: Vec<_> = (0..THREADS).map(|_| scope.spawn(work)).collect();
+        all_freed.wait();
+        let cached = masu::c::statistics().thread_cached_bytes;
+        end.wait();
+        threads.into_iter().for_each(|thread| thread.join().expect("allocates and ends"));
+        cached
+    });
     // Each thread gets a share of 64 MiB by the number of threads before it: 64 (1 + ln(400 / 64)) MiB at most
     // together.
     assert!(cached < 182 << 20, "{THREADS} threads that wait have {cached} bytes in their caches");
@@ -133,16 +131,15 @@ fn caches_of_many_threads_are_bounded_together() {
 fn caches_of_ended_threads_are_bounded_together() {
     let _turn = alone();
     masu::c::trim(0);
-    let barrier = Arc::new(Barrier::new(64));
-    let start = || {
-        let barrier = Arc::clone(&barrier);
-        thread::spawn(move || {
-            drop((0..2_000).map(|n| Block::filled(n % 900, 1)).collect::<Vec<_>>());
-            barrier.wait();
-        })
+    let barrier = Barrier::new(64);
+    let work = || {
+        drop((0..2_000).map(|n| Block::filled(n % 900, 1)).collect::<Vec<_>>());
+        barrier.wait();
     };
-    let threads: Vec<_> = (0..64).map(|_| start()).collect();
-    threads.into_iter().for_each(|thread| thread.join().expect("allocates and ends"));
+    thread::scope(|scope| {
+        let threads: Vec<_> = (0..64).map(|_| scope.spawn(work)).collect();
+        threads.into_iter().for_each(|thread| thread.join().expect("allocates and ends"));
+    });
     let cached = masu::c::statistics().thread_cached_bytes;
     assert!(cached < 3 << 20, "64 threads ended and left {cached} bytes");
 }

@@ -39,6 +39,23 @@ fn run_of(ranges: &mut Held<'_>, slices: usize) -> &'static Slice {
     ranges.allocate(slices, 1, Kind::Large).expect("memory").first
 }
 
+/// Frees a run that [`run_of`] handed out.
+fn give_back(ranges: &mut Held<'_>, run: &'static Slice, slices: usize) {
+    // SAFETY: The run was handed out, and nobody uses it.
+    unsafe { ranges.free(run, slices, slices * SLICE_BYTES) };
+}
+
+/// Calls `check` with ranges in which 100 MiB went up and down until they stay.
+fn with_a_past(check: impl FnOnce(&mut Held<'_>)) {
+    with_ranges(|ranges| {
+        for _ in 0..8 {
+            rise_and_fall(ranges, 100);
+            pass_much_time(ranges);
+        }
+        check(ranges);
+    });
+}
+
 #[test]
 fn the_longest_dirty_runs_are_purged_first_and_no_more_than_needed() {
     with_ranges(|ranges| {
@@ -165,8 +182,7 @@ fn rise_and_fall(ranges: &mut Held<'_>, mib: usize) {
     };
     let runs: Vec<_> = (0..mib).map(|_| run(ranges)).collect();
     for run in runs {
-        // SAFETY: The run was handed out just now, and nobody uses it.
-        unsafe { ranges.free(run, 16, 16 * SLICE_BYTES) };
+        give_back(ranges, run, 16);
         ranges.end_call();
     }
 }
@@ -208,8 +224,7 @@ fn runs_of_ever_other_lengths_come_to_stay_for_as_long_as_that_lasts() {
                 random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
                 let (place, slices) = ((random >> 33) as usize % 4, 2 << ((random >> 40) % 6));
                 let (run, old) = runs[place];
-                // SAFETY: The run was handed out above, and nothing uses it.
-                unsafe { ranges.free(run, old, old * SLICE_BYTES) };
+                give_back(ranges, run, old);
                 while ranges.owes() {
                     ranges.end_call();
                 }
@@ -226,11 +241,7 @@ fn runs_of_ever_other_lengths_come_to_stay_for_as_long_as_that_lasts() {
 
 #[test]
 fn the_past_fades_no_faster_than_time_passes() {
-    with_ranges(|ranges| {
-        for _ in 0..8 {
-            rise_and_fall(ranges, 100);
-            pass_much_time(ranges);
-        }
+    with_a_past(|ranges| {
         let demand = |ranges: &mut Ranges, now, least| {
             ranges.fade(now, least);
             ranges.demand.bytes_max
@@ -246,11 +257,7 @@ fn the_past_fades_no_faster_than_time_passes() {
 
 #[test]
 fn a_clock_that_was_read_before_another_threads_ends_nothing() {
-    with_ranges(|ranges| {
-        for _ in 0..8 {
-            rise_and_fall(ranges, 100);
-            pass_much_time(ranges);
-        }
+    with_a_past(|ranges| {
         ranges.fade(1_000_000, FADES_EVERY_MS);
         let most = ranges.demand.bytes_max;
         ranges.fade(999_999, FADES_EVERY_MS);
@@ -270,11 +277,7 @@ fn a_clock_that_was_read_before_another_threads_ends_nothing() {
 
 #[test]
 fn memory_that_nothing_wants_back_goes_as_time_passes_although_no_run_is_taken() {
-    with_ranges(|ranges| {
-        for _ in 0..8 {
-            rise_and_fall(ranges, 100);
-            pass_much_time(ranges);
-        }
+    with_a_past(|ranges| {
         let kept = ranges.dirty_bytes();
         assert!(kept > 90 << 20, "{kept}");
         let mut pass = |ms| {
@@ -306,8 +309,7 @@ fn memory_freed_while_other_memory_is_owed_has_its_own_grace() {
         ranges.pass_much_time();
         assert_eq!(ranges.owed_down_to, Some(4 << 20));
         let run = run_of(ranges, 16);
-        // SAFETY: The run was handed out just now, and nobody uses it.
-        unsafe { ranges.free(run, 16, 16 * SLICE_BYTES) };
+        give_back(ranges, run, 16);
         assert_eq!(ranges.owed_down_to, Some(5 << 20));
     });
 }
@@ -407,13 +409,11 @@ fn memory_unused_for_a_whole_period_is_purged_at_its_end() {
         let _between = run_of(ranges, 1);
         options::set("purge_delay_ms", Some(DELAY)).expect("accepted");
         ranges.pass_time(1_000);
-        // SAFETY: The runs were handed out here, and nobody uses them.
-        unsafe { ranges.free(runs[0], 64, 64 * SLICE_BYTES) };
+        give_back(ranges, runs[0], 64);
         ranges.pass_time(1_000 + DELAY);
         assert_eq!(ranges.dirty_bytes(), 64 * SLICE_BYTES, "it was freed in this period");
         let again = run_of(ranges, 60);
-        // SAFETY: As above.
-        unsafe { ranges.free(again, 60, 60 * SLICE_BYTES) };
+        give_back(ranges, again, 60);
         ranges.pass_time(1_000 + 2 * DELAY - 1);
         assert_eq!(ranges.dirty_bytes(), 64 * SLICE_BYTES, "the period is not over");
         ranges.pass_time(1_000 + 2 * DELAY);
@@ -451,8 +451,7 @@ fn a_debt_is_purged_in_bounded_calls() {
         let run = run_of(ranges, 400);
         ranges.end_call();
         ranges.expect_nothing_back();
-        // SAFETY: The run was handed out just now, and nobody uses it.
-        unsafe { ranges.free(run, 400, 400 * SLICE_BYTES) };
+        give_back(ranges, run, 400);
         pass_much_time(ranges);
         assert!(ranges.dirty_bytes() <= 4 * MIB && !ranges.owes());
     });

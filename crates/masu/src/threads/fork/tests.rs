@@ -5,58 +5,59 @@
 
 extern crate std;
 
-use std::process::Command;
 use std::sync::Barrier;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use std::vec::Vec;
 
 use super::*;
+use crate::platform::alone;
 
-const LIMIT: Duration = Duration::from_secs(120);
 const SIGABRT: i32 = 6;
-
-unsafe extern "C" {
-    fn fork() -> i32;
-    fn waitpid(process: i32, status: *mut i32, options: i32) -> i32;
-    fn _exit(status: i32) -> !;
-}
 
 /// Forks, runs `work` in the child, and returns the child's status: its exit status, or 256 and the signal that ended
 /// it.
 fn in_child(work: impl FnOnce() -> bool) -> i32 {
     // SAFETY: The child calls nothing but `work`, whose locks the handlers have seen to.
-    let child = unsafe { fork() };
+    let child = unsafe { ::libc::fork() };
     if child == 0 {
         let status = if work() { 0 } else { 1 };
         // SAFETY: It ends the child and nothing else.
-        unsafe { _exit(status) };
+        unsafe { ::libc::_exit(status) };
     }
     assert!(child > 0, "a child");
     let mut status = 0;
     // SAFETY: The status is this function's.
-    assert_eq!(unsafe { waitpid(child, &raw mut status, 0) }, child);
+    assert_eq!(unsafe { ::libc::waitpid(child, &raw mut status, 0) }, child);
     if status & 0x7f == 0 { status >> 8 } else { 256 + (status & 0x7f) }
 }
 
-/// Runs one of the tests below in a process of its own.
-fn alone(name: &str) {
-    let program = std::env::current_exe().expect("a test is a program");
-    let name = std::format!("threads::fork::tests::{name}");
-    let mut test = Command::new(program);
-    let mut test = test.args(["--exact", &name, "--ignored"]).spawn().expect("it starts");
-    let end = Instant::now() + LIMIT;
-    let status = loop {
-        match test.try_wait().expect("it is a child of this process") {
-            Some(status) => break status,
-            None if Instant::now() > end => {
-                test.kill().expect("it is a child of this process");
-                panic!("{name} waits for ever");
-            }
-            None => thread::sleep(Duration::from_millis(20)),
+/// A test for each of the ignored ones below.
+macro_rules! each_alone {
+    ($($(#[$more:meta])? $test:ident: $check:ident;)+) => {$(
+        #[test]
+        #[cfg_attr(miri, ignore = "starts processes")]
+        $(#[$more])?
+        fn $test() {
+            alone::passes(concat!("threads::fork::tests::", stringify!($check)));
         }
-    };
-    assert!(status.success(), "{name}: {status}");
+    )+};
+}
+
+each_alone! {
+    fork_does_not_wait_for_a_thread_that_waits_for_its_own: each_kind_of_lock;
+    fork_waits_for_a_thread_that_does_not_wait_for_it: a_lock_that_is_released_in_time;
+    #[cfg_attr(target_env = "musl", ignore = "musl has one thread wait for the other in its own lock")]
+    forks_that_wait_for_each_other_both_return: two_forks_with_locks;
+    a_fork_inside_another_one_leaves_it_its_locks: a_fork_inside_another_one;
+    no_signal_comes_while_locks_are_held: signals_are_blocked;
+}
+
+/// Begins one of the tests below, in a process of its own, which a signal ends if it waits for ever.
+fn begin() {
+    // SAFETY: The signal ends the process.
+    unsafe { ::libc::alarm(120) };
+    watch();
 }
 
 /// The modules with locks, in the order of ranks.
@@ -142,15 +143,9 @@ fn fork_beside(
 }
 
 #[test]
-#[cfg_attr(miri, ignore = "starts processes")]
-fn fork_does_not_wait_for_a_thread_that_waits_for_its_own() {
-    alone("each_kind_of_lock");
-}
-
-#[test]
 #[ignore = "runs in a process of its own"]
 fn each_kind_of_lock() {
-    watch();
+    begin();
     let locks = one_of_each();
     let (first, last) = (locks[0], locks[locks.len() - 1]);
     let with_first = locks[1..].iter().map(|own| (first, *own));
@@ -170,15 +165,9 @@ fn each_kind_of_lock() {
 }
 
 #[test]
-#[cfg_attr(miri, ignore = "starts processes")]
-fn fork_waits_for_a_thread_that_does_not_wait_for_it() {
-    alone("a_lock_that_is_released_in_time");
-}
-
-#[test]
 #[ignore = "runs in a process of its own"]
 fn a_lock_that_is_released_in_time() {
-    watch();
+    begin();
     let locks = one_of_each();
     let (others, own) = (locks[0], locks[locks.len() - 1]);
     own.acquire();
@@ -194,16 +183,9 @@ fn a_lock_that_is_released_in_time() {
 }
 
 #[test]
-#[cfg_attr(miri, ignore = "starts processes")]
-#[cfg_attr(target_env = "musl", ignore = "musl has one thread wait for the other in its own lock")]
-fn forks_that_wait_for_each_other_both_return() {
-    alone("two_forks_with_locks");
-}
-
-#[test]
 #[ignore = "runs in a process of its own"]
 fn two_forks_with_locks() {
-    watch();
+    begin();
     let locks = one_of_each();
     let (first, last) = (locks[0], locks[locks.len() - 1]);
     let both_hold = Barrier::new(2);
@@ -222,15 +204,9 @@ fn two_forks_with_locks() {
 }
 
 #[test]
-#[cfg_attr(miri, ignore = "starts processes")]
-fn a_fork_inside_another_one_leaves_it_its_locks() {
-    alone("a_fork_inside_another_one");
-}
-
-#[test]
 #[ignore = "runs in a process of its own"]
 fn a_fork_inside_another_one() {
-    watch();
+    begin();
     let locks = one_of_each();
     before();
     assert_eq!(in_child(|| taken() == 0), 0);
@@ -240,18 +216,12 @@ fn a_fork_inside_another_one() {
 }
 
 #[test]
-#[cfg_attr(miri, ignore = "starts processes")]
-fn no_signal_comes_while_locks_are_held() {
-    alone("signals_are_blocked");
-}
-
-#[test]
 #[ignore = "runs in a process of its own"]
 fn signals_are_blocked() {
     const SIGUSR1_ONLY: usize = 1 << 9;
     /// `SIGKILL` and `SIGSTOP`.
     const NEVER: usize = 1 << 8 | 1 << 18;
-    watch();
+    begin();
     let is_as_before = || kernel::replace_blocked_signals(SIGUSR1_ONLY) == SIGUSR1_ONLY;
     kernel::replace_blocked_signals(SIGUSR1_ONLY);
     before();

@@ -170,7 +170,7 @@ impl Walker {
         }
         let place = self.random.below(self.heaps.len());
         let OwnHeap { number, heap } = self.heaps.swap_remove(place);
-        self.abandon(context, Owner::Own(number))?;
+        self.abandon(context, |of| of == Owner::Own(number))?;
         drop(heap);
         Ok(())
     }
@@ -181,7 +181,8 @@ impl Walker {
             return Ok(());
         }
         let place = self.random.below(self.heaps.len());
-        self.abandon(context, Owner::Own(self.heaps[place].number))?;
+        let number = self.heaps[place].number;
+        self.abandon(context, |of| of == Owner::Own(number))?;
         // SAFETY: All its blocks were the walker's, and are not used any more.
         unsafe { self.heaps[place].heap.clear() };
         Ok(())

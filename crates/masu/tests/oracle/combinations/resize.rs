@@ -89,7 +89,7 @@ impl Walker {
                 self.held.push(Held { block, owner });
                 Ok(())
             }
-            Err(block) if context.may_refuse(limit_before) => {
+            Err(block) if context.limit.may_refuse(limit_before) => {
                 context.budget.give_back(size);
                 // The block may belong to a heap, so it is freed by address.
                 context.budget.give_back(before);

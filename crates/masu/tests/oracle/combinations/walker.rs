@@ -9,7 +9,6 @@ use std::sync::{Arc, Mutex};
 use crate::checked::{Block, Checked, Request};
 use crate::finding::Finding;
 use crate::live::{Budget, lock};
-use crate::malloc::Masu;
 use crate::random::Random;
 use crate::sizes::Sizes;
 
@@ -20,7 +19,7 @@ use super::heaps::AnyHeap;
 /// The state shared by the walkers.
 pub(crate) struct Context<'a> {
     pub(crate) draw: &'a Draw,
-    pub(crate) checked: Checked<'static, Masu>,
+    pub(crate) checked: Checked<'static>,
     pub(crate) sizes: &'a Sizes,
     pub(crate) heaps: &'a [AnyHeap],
     pub(crate) budget: Budget,
@@ -32,7 +31,7 @@ pub(crate) struct Context<'a> {
 
 /// The allocator that a block came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Owner {
+pub(crate) enum Owner {
     Global,
     /// A shared heap, by its place.
     Shared(usize),
@@ -67,7 +66,7 @@ pub(crate) struct Tally {
 
 /// One walker with its blocks and heaps.
 pub(crate) struct Walker {
-    pub(super) random: Random,
+    pub(crate) random: Random,
     pub(super) held: Vec<Held>,
     pub(super) heaps: Vec<OwnHeap>,
     pub(super) heap_numbers: usize,
@@ -186,7 +185,7 @@ impl Walker {
                 self.tally.allocated += 1;
                 self.held.push(Held { block, owner });
             }
-            Err(Finding::Refused { .. }) if context.may_refuse(before) => {
+            Err(Finding::Refused { .. }) if context.limit.may_refuse(before) => {
                 context.budget.give_back(request.size);
             }
             Err(finding) => return Err(finding),
@@ -257,8 +256,7 @@ impl Walker {
         if context.is_forked {
             return Ok(());
         }
-        let batch = lock(&self.boxes[self.place]).pop();
-        let Some(batch) = batch else { return Ok(()) };
+        let Some(batch) = lock(&self.boxes[self.place]).pop() else { return Ok(()) };
         for held in batch {
             match self.random.below(2) {
                 0 => self.free(context, held)?,
@@ -274,9 +272,8 @@ impl Walker {
         if context.is_forked {
             return Ok(());
         }
-        let batch: Vec<_> = (0..count).map_while(|_| self.take()).collect();
+        let mut batch: Vec<_> = (0..count).map_while(|_| self.take()).collect();
         let is_own = |held: &mut Held| matches!(held.owner, Owner::Own(_));
-        let mut batch = batch;
         self.held.extend(batch.extract_if(.., is_own));
         self.tally.handed_on += batch.len();
         let to = self.random.below(self.boxes.len());
@@ -309,22 +306,13 @@ impl Walker {
         self.held.extend(all.into_iter().flatten());
     }
 
-    /// Forgets all blocks of a heap that is about to end.
-    pub(super) fn abandon(&mut self, context: &Context<'_>, owner: Owner) -> Result<(), Finding> {
-        self.abandon_if(context, |of| of == owner)
-    }
-
-    /// Forgets all blocks of the shared heaps.
-    pub(crate) fn abandon_shared(&mut self, context: &Context<'_>) -> Result<(), Finding> {
-        self.abandon_if(context, |of| matches!(of, Owner::Shared(_)))
-    }
-
-    fn abandon_if(
+    /// Forgets the blocks of heaps that are about to end.
+    pub(crate) fn abandon(
         &mut self,
         context: &Context<'_>,
-        is_abandoned: impl Fn(Owner) -> bool,
+        ends: impl Fn(Owner) -> bool,
     ) -> Result<(), Finding> {
-        for held in self.held.extract_if(.., |held| is_abandoned(held.owner)) {
+        for held in self.held.extract_if(.., |held| ends(held.owner)) {
             context.budget.give_back(held.block.size());
             context.checked.abandon(held.block)?;
         }
@@ -341,18 +329,6 @@ impl Walker {
         }
         self.heaps.clear();
         Ok(())
-    }
-
-    /// A digest of everything drawn so far.
-    pub(crate) fn digest(&mut self) -> u64 {
-        self.random.bits()
-    }
-}
-
-impl Context<'_> {
-    /// Whether a request that began at `before` may be refused.
-    pub(super) fn may_refuse(&self, before: usize) -> bool {
-        self.limit.may_refuse(before)
     }
 }
 

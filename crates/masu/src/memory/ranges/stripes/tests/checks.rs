@@ -85,20 +85,25 @@ fn without_kernel<R>(work: impl FnOnce() -> R) -> R {
     result
 }
 
-/// Holds a stripe until another thread waits for it, or `is_over`; whether one waited.
-fn hold_until_waited_for(stripe: &SharedRanges, held: &AtomicBool, is_over: &AtomicBool) -> bool {
-    let ranges = stripe.lock_waiting();
-    held.store(true, Ordering::SeqCst);
-    while !ranges.has_sleepers() && !is_over.load(Ordering::SeqCst) {
-        thread::yield_now();
-    }
-    ranges.has_sleepers()
-}
-
-fn wait_for(flag: &AtomicBool) {
-    while !flag.load(Ordering::SeqCst) {
-        thread::yield_now();
-    }
+/// Does `work` while another thread holds a stripe, until this one waits for it; the result, and whether it waited.
+fn while_held<R>(stripe: &SharedRanges, work: impl FnOnce() -> R) -> (R, bool) {
+    let (held, is_over) = (AtomicBool::new(false), AtomicBool::new(false));
+    thread::scope(|scope| {
+        let holder = scope.spawn(|| {
+            let ranges = stripe.lock_waiting();
+            held.store(true, Ordering::SeqCst);
+            while !ranges.has_sleepers() && !is_over.load(Ordering::SeqCst) {
+                thread::yield_now();
+            }
+            ranges.has_sleepers()
+        });
+        while !held.load(Ordering::SeqCst) {
+            thread::yield_now();
+        }
+        let result = work();
+        is_over.store(true, Ordering::SeqCst);
+        (result, holder.join().expect("it ends"))
+    })
 }
 
 #[test]
@@ -107,15 +112,11 @@ fn a_request_waits_for_a_stripe_that_may_have_its_memory() {
     begin_with(2);
     let own = take(stripe(0), 1).expect("memory");
     leave_dirty(stripe(1), 8);
-    let (held, is_over) = (AtomicBool::new(false), AtomicBool::new(false));
-    thread::scope(|scope| {
-        let holder = scope.spawn(|| hold_until_waited_for(stripe(1), &held, &is_over));
-        wait_for(&held);
+    let (is_from_there, has_waited) = while_held(stripe(1), || {
         let run = without_kernel(|| take(stripe(0), 8 * MIB_SLICES));
-        is_over.store(true, Ordering::SeqCst);
-        assert!(run.is_some_and(|run| of(run) == stripe(1)), "it has as much");
-        assert!(holder.join().expect("it ends"), "it was waited for");
+        run.is_some_and(|run| of(run) == stripe(1))
     });
+    assert!(is_from_there && has_waited, "the other stripe has as much, and is waited for");
     free(own);
 }
 
@@ -175,14 +176,8 @@ fn an_idle_stripe_purges_although_no_run_is_taken() {
 #[test]
 #[ignore = "run by the test of this name, in a process of its own"]
 fn a_thread_that_passes_time_waits_for_nobody() {
-    let (held, is_over) = (AtomicBool::new(false), AtomicBool::new(false));
-    thread::scope(|scope| {
-        let holder = scope.spawn(|| hold_until_waited_for(stripe(0), &held, &is_over));
-        wait_for(&held);
-        stripe(0).pass_time(now_ms());
-        is_over.store(true, Ordering::SeqCst);
-        assert!(!holder.join().expect("it ends"), "the next look is as good");
-    });
+    let ((), has_waited) = while_held(stripe(0), || stripe(0).pass_time(now_ms()));
+    assert!(!has_waited, "the next look is as good");
 }
 
 #[test]
@@ -250,14 +245,8 @@ fn a_heap_locks_no_stripes_but_its_own() {
     let layout = Layout::from_size_align(MIB, 16).expect("a layout");
     assert!(heap.alloc(layout).is_some());
     begin_with(4);
-    let (held, is_over) = (AtomicBool::new(false), AtomicBool::new(false));
-    thread::scope(|scope| {
-        let holder = scope.spawn(|| hold_until_waited_for(stripe(3), &held, &is_over));
-        wait_for(&held);
-        drop(heap);
-        is_over.store(true, Ordering::SeqCst);
-        assert!(!holder.join().expect("it ends"), "nothing of it is the heap's");
-    });
+    let ((), has_waited) = while_held(stripe(3), || drop(heap));
+    assert!(!has_waited, "nothing of it is the heap's");
 }
 
 #[test]
