@@ -4,14 +4,9 @@ use super::super::facts::{Clock, Facts, Others};
 use super::super::finding::{Confidence, Finding, Id, Kind, RemedyKind};
 use super::{judge, may_leak, waits_of_threads};
 
-mod failure;
 mod reading;
 
 use reading::{base, below, change};
-
-fn ids(facts: &Facts) -> Vec<Id> {
-    judge(facts).iter().map(|finding| finding.id).collect()
-}
 
 fn first(facts: &Facts) -> Finding {
     judge(facts).into_iter().next().expect("something is always found of ten seconds")
@@ -73,6 +68,7 @@ fn holds(facts: &Facts, subject: &mut Option<Finding>, line: &str) -> bool {
         "evidence" => says(&evidence(), rest),
         "evidence-lacks" => !says(&evidence(), rest),
         "remedy" => remedies.iter().any(|one| says(&[&one.what], rest)),
+        "ended-well" => facts.has_ended_well() == (rest == "yes"),
         "leak" => sentence(may_leak(facts)),
         "unseen" => sentence(waits_of_threads(facts, &findings)),
         _ => panic!("this is neither a fact nor expected: {line}"),

@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use super::super::super::facts::{Build, Facts, ProgramTime, Site, ThreadTime, Waiting};
+use super::super::super::facts::{Build, Facts, Failure, ProgramTime, Site, ThreadTime, Waiting};
 use super::super::super::samples::{Place, Sampled};
-use masu_run::Scatter;
 use masu_run::calls::{CallKind, Lock, Owner, Sampling};
 use masu_run::prices::{Price, Service};
+use masu_run::{Ending, Scatter};
 
 /// The lines below a headline.
 pub(super) fn below(head: &str) -> impl Iterator<Item = &'static str> {
@@ -145,6 +145,14 @@ pub(super) fn change(facts: &mut Facts, line: &str) -> bool {
     match (word, &mut facts.calls) {
         ("from", _) => *facts = base(rest),
         ("ending", _) => facts.ending = Read::read(rest),
+        ("ends", _) => {
+            let (how, stderr) = rest.split_once(" | ").unwrap_or((rest, ""));
+            let ending = ending(how);
+            facts.ending = Some(ending.to_string());
+            facts.failure =
+                Failure::of(&ending, &stderr.replace("\\n", "\n").replace("\\e", "\u{1b}"));
+        }
+        ("without-rights", Some(calls)) => calls.without_rights.push(rest.to_owned()),
         ("cpus", _) => facts.cpus = Read::read(rest),
         ("no", _) => forget(facts, rest),
         ("thread", _) => facts.threads.busiest.push(ThreadTime {
@@ -230,6 +238,17 @@ pub(super) fn change(facts: &mut Facts, line: &str) -> bool {
         _ => return false,
     }
     true
+}
+
+/// An exit code, a signal, or a word.
+fn ending(how: &str) -> Ending {
+    match how.split_once(' ') {
+        Some(("code", code)) => Ending::Exited(code.parse().expect("an exit code")),
+        Some((_, number)) => Ending::Signalled(number.parse().expect("a signal")),
+        None if how == "stopped" => Ending::Stopped,
+        None if how == "timed-out" => Ending::TimedOut,
+        None => Ending::OutOfMemory { process: "job (7), 900 MiB".to_owned(), bytes: 1 << 30 },
+    }
 }
 
 fn forget(facts: &mut Facts, what: &str) {
