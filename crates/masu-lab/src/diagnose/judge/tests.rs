@@ -4,7 +4,7 @@ use super::super::facts::{Clock, Facts, Others};
 use super::super::finding::{Confidence, Finding, Id, Kind, RemedyKind};
 use super::{judge, may_leak, waits_of_threads};
 
-mod reading;
+pub(crate) mod reading;
 
 use reading::{base, below, change};
 

@@ -17,8 +17,17 @@ pub(super) fn below(head: &str) -> impl Iterator<Item = &'static str> {
 
 /// The facts of a base.
 pub(super) fn base(name: &str) -> Facts {
+    read(below(&format!("= {name}")))
+}
+
+/// Facts that stand in lines like those of a base.
+pub(crate) fn facts(text: &str) -> Facts {
+    read(text.lines().map(str::trim).filter(|line| !line.is_empty()))
+}
+
+fn read<'a>(lines: impl Iterator<Item = &'a str>) -> Facts {
     let mut facts = Facts::default();
-    for line in below(&format!("= {name}")) {
+    for line in lines {
         assert!(change(&mut facts, line), "{line}");
     }
     facts
@@ -96,7 +105,7 @@ macro_rules! set {
 fn set(facts: &mut Facts, part: &str, is_new: bool, values: &str) {
     match part {
         "clock" => set!(facts.clock, is_new, values; wall_s user_s sys_s own_sys_s stops queued_s
-            voluntary_switches involuntary_switches),
+            counting_s voluntary_switches involuntary_switches),
         "others" => set!(facts.others, is_new, values; share stolen_share waited_share),
         "memory" => set!(facts.memory, is_new, values; peak_rss_bytes late_rss_bytes minor_faults
             major_faults refaults os_page_bytes swapped_bytes huge_bytes huge_unused),
@@ -107,14 +116,15 @@ fn set(facts: &mut Facts, part: &str, is_new: bool, values: &str) {
         "threads" => set!(facts.threads, is_new, values; looks looked_s most_at_once cpu_s alone_s
             together_s parallel_cpu_s idle_s stopped_s arenas),
         "malloc" => set!(facts.malloc, is_new, values; name refusal),
-        "samples" => set!(*facts.samples.get_or_insert_default(), is_new, values; samples),
+        "samples" => set!(*facts.samples.get_or_insert_default(), is_new, values; samples
+            malloc_share),
         "inside" => set!(*facts.inside.get_or_insert_default(), is_new, values; fetched_blocks
             remote_blocks live_late_bytes resident_late_bytes),
         _ => {
             let calls = facts.calls.get_or_insert_default();
             match part {
                 "calls" => set!(*calls, is_new, values; futex_waits more_lock_waits threads_started
-                    processes),
+                    processes outward),
                 "moves" => set!(calls.moves, is_new, values; break_ups break_downs maps unmaps
                     purges asked_bytes returned_bytes),
                 "own" => set!(calls.moves.own, is_new, values; maps unmaps asked_bytes
@@ -194,7 +204,9 @@ pub(super) fn change(facts: &mut Facts, line: &str) -> bool {
         }),
         ("sampling", Some(calls)) => {
             let (from_s, share) = (f64::read(words[0]), f64::read(words[1]));
-            calls.sampled = Some(Sampling { from_s, share, ..Sampling::default() });
+            let (unseen_sys_s, paused_s) = (number(2).unwrap_or(0.0), number(3).unwrap_or(0.0));
+            calls.sampled =
+                Some(Sampling { from_s, share, unseen_sys_s, paused_s, ..Sampling::default() });
         }
         ("price", _) => {
             let service: Service = serde_json::from_value(name.into()).expect("a service");
