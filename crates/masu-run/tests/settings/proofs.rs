@@ -62,23 +62,13 @@ impl Proof {
         self.figure == "advised"
     }
 
-    /// The figure in words, for people.
+    /// The figure in words, for people: those of its malloc where several have it.
     pub(crate) fn evidence(&self) -> &'static str {
-        match (self.malloc, self.figure) {
-            (_, "heap") => "size of the heap after one small block",
-            (_, "resident") => "what stays resident of 64 MiB freed",
-            (_, "advised") => "memory marked `hg` in smaps",
-            (_, "mallinfo.mapped_blocks") => "blocks mapped, by `mallinfo2`",
-            (_, "mallinfo.fastbin") => "free blocks that the thread did not keep, by `mallinfo2`",
-            ("glibc", "arenas") => "arenas of 8 threads, by `malloc_info`",
-            ("jemalloc", "arenas") => "arenas of 8 threads, by `thread.arena`",
-            (_, "jemalloc.tcache_bytes") => "`stats.arenas` … `tcache_bytes`",
-            (_, "jemalloc.background") => "`stats.background_thread.num_threads`",
-            (_, "tcmalloc.cached") => "`tcmalloc.current_total_thread_cache_bytes`",
-            (_, "tcmalloc.unmapped") => "`tcmalloc.pageheap_unmapped_bytes`",
-            ("masu", "arenas") => "shards of 8 threads, by `malloc_info`",
-            (_, "reused") => "bytes freed last that are handed out again first",
-            (malloc, figure) => panic!("what is `{figure}` of {malloc}?"),
-        }
+        let words = |name: &str| {
+            let mut lines = include_str!("figures.txt").lines();
+            lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
+        };
+        let of_malloc = words(&format!("{}.{}", self.malloc, self.figure));
+        of_malloc.or_else(|| words(self.figure)).expect("each figure has words")
     }
 }
