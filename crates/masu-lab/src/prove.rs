@@ -374,6 +374,15 @@ mod tests {
         Proof::of(&labels, Measure::Wall, Some(&summary), &[])
     }
 
+    /// A command with the system's malloc, and with a setting of it.
+    fn command() -> (Workload, [Variant; 2]) {
+        let workload = Workload::new(["sh", "-c", "echo hello"], Input::Empty).unwrap();
+        let catalogue = Catalogue::find(&Places::default());
+        let variants = ["system", "system:top_pad=1M"]
+            .map(|text| catalogue.resolve(&text.parse().unwrap(), &workload.program).unwrap());
+        (workload, variants)
+    }
+
     #[test]
     fn a_gain_a_loss_and_nothing_are_distinguished() {
         let proof = fixture(&[1.0, 0.8, 1.2, 1.0], DEFAULT_ROUNDS);
@@ -405,11 +414,7 @@ mod tests {
 
     #[test]
     fn remedies_run_side_by_side_are_judged_by_cpu_time_alone() {
-        let workload = Workload::new(["sh", "-c", "echo hello"], Input::Empty).unwrap();
-        let catalogue = Catalogue::find(&Places::default());
-        let variant = |text: &str| catalogue.resolve(&text.parse().unwrap(), &workload.program);
-        let [reference, remedy] =
-            ["system", "system:top_pad=1M"].map(|text| variant(text).unwrap());
+        let (workload, [reference, remedy]) = command();
         let mut plan = plan(&workload, &reference, &[remedy], 3);
         plan.cases[0].side_by_side();
         let made = prove(&plan, &CompareOptions::default(), &Stop::never(), &mut |_| {}).unwrap();
@@ -421,10 +426,7 @@ mod tests {
 
     #[test]
     fn remedies_of_a_real_command_are_run_by_the_engine() {
-        let workload = Workload::new(["sh", "-c", "echo hello"], Input::Empty).unwrap();
-        let catalogue = Catalogue::find(&Places::default());
-        let [reference, remedy] = ["system", "system:top_pad=1M"]
-            .map(|text| catalogue.resolve(&text.parse().unwrap(), &workload.program).unwrap());
+        let (workload, [reference, remedy]) = command();
         let plan = plan(&workload, &reference, &[remedy], 2);
         let mut announced = None;
         let proof = prove(&plan, &CompareOptions::default(), &Stop::never(), &mut |event| {
@@ -441,9 +443,7 @@ mod tests {
 
     #[test]
     fn a_remedy_that_is_alone_and_does_not_work_is_an_answer() {
-        let workload = Workload::new(["sh", "-c", "echo hello"], Input::Empty).unwrap();
-        let catalogue = Catalogue::find(&Places::default());
-        let reference = catalogue.resolve(&"system".parse().unwrap(), &workload.program).unwrap();
+        let (workload, [reference, _]) = command();
         let remedy = Variant {
             label: "gone".to_owned(),
             // The loader ignores the file, because it is no library.

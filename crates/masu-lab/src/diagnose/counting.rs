@@ -137,9 +137,9 @@ fn known_sys_s(facts: &Facts) -> f64 {
 mod tests {
     use super::*;
     use crate::diagnose::facts::CallFacts;
+    use crate::diagnose::judge::tests::reading::facts;
     use crate::diagnose::samples::Sampled;
     use masu_run::calls::{CallKind, Sampling};
-    use masu_run::prices::{Price, Prices};
 
     /// A second in the kernel; stops at their price took this share of it.
     fn stopped(share: f64) -> Clock {
@@ -149,36 +149,17 @@ mod tests {
     }
 
     fn made(share: f64) -> Facts {
-        let price = |service, median_ns| Price {
-            service,
-            median_ns,
-            lower_ns: median_ns,
-            upper_ns: median_ns,
-            batches: 41,
-            batch: 1,
-            remark: None,
-        };
-        let known = vec![
-            price(Service::CountedCall, 10_000.0),
-            price(Service::CountedCallCpu, 5_000.0),
-            price(Service::SystemCall, 100.0),
-        ];
-        let stops = (share / 5e-6) as u64;
-        let clock = Clock { wall_s: 4.0, user_s: 2.0, sys_s: 1.0, stops, ..Clock::default() };
-        Facts {
-            clock,
-            calls: Some(CallFacts::default()),
-            threads: Threads {
-                looks: 400,
-                looked_s: 4.0,
-                alone_s: 3.0,
-                idle_s: 1.0,
-                ..Threads::default()
-            },
-            prices: Prices { known, unknown: Vec::new() },
-            cpus: 2,
-            ..Facts::default()
-        }
+        let mut facts = facts(
+            "clock = wall_s 4, user_s 2, sys_s 1
+             calls =
+             threads = looks 400, looked_s 4, alone_s 3, idle_s 1
+             price counted_call 10_000
+             price counted_call_cpu 5_000
+             price system_call 100
+             cpus 2",
+        );
+        facts.clock.stops = (share / 5e-6) as u64;
+        facts
     }
 
     #[test]

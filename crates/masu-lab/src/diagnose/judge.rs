@@ -72,4 +72,4 @@ fn explain(facts: &Facts, findings: &[Finding], ids: &[Id]) -> bool {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -414,100 +414,105 @@ mod tests {
         );
     }
 
+    /// Checks that the page of a changed fixture has some words, and others not; line breaks count as spaces.
+    #[track_caller]
+    fn says(gains: bool, change: impl Fn(&mut Tuning), has: &[&str], lacks: &[&str]) {
+        let mut tuning = fixture(gains);
+        change(&mut tuning);
+        let page = page(&tuning).replace('\n', " ");
+        assert!(has.iter().all(|words| page.contains(words)), "{has:?}: {page}");
+        assert!(!lacks.iter().any(|words| page.contains(words)), "{lacks:?}: {page}");
+    }
+
+    fn show_first(tuning: &mut Tuning, shown: Shown) {
+        tuning.confirmation.as_mut().unwrap().remedies[0].shown = shown;
+    }
+
     #[test]
     fn where_nothing_gains_the_page_says_so_and_where_there_is_something_else() {
-        let page = page(&fixture(false)).replace('\n', " ");
-        let said = "Leave it as it is: no gain in wall-clock time was shown, and one of 2 % would have been.";
-        assert!(page.contains(said), "{page}");
-        assert!(page.contains("There may be peak resident memory to gain"), "{page}");
-        assert!(page.contains("--primary peak_rss"), "{page}");
-        assert!(!page.contains("In a shell"), "{page}");
+        let has = [
+            "Leave it as it is: no gain in wall-clock time was shown, and one of 2 % would have been.",
+            "There may be peak resident memory to gain",
+            "--primary peak_rss",
+        ];
+        says(false, |_| {}, &has, &["In a shell"]);
     }
 
     #[test]
     fn runs_that_failed_rule_no_gain_out() {
-        for shown in [
-            Shown::RunsFailed { failed: 9, of: 30 },
-            // It was zero in all rounds.
-            Shown::TooFewRuns { pairs: 0, needed: 9 },
-        ] {
-            let mut tuning = fixture(false);
-            tuning.confirmation.as_mut().unwrap().remedies[0].shown = shown;
-            let page = page(&tuning).replace('\n', " ");
-            assert!(page.contains("none is ruled out where there is no verdict"), "{page}");
-            assert!(!page.contains("Leave it as it is") && !page.contains("too few"), "{page}");
+        // In the second case it was zero in all rounds.
+        for shown in
+            [Shown::RunsFailed { failed: 9, of: 30 }, Shown::TooFewRuns { pairs: 0, needed: 9 }]
+        {
+            let has = ["none is ruled out where there is no verdict"];
+            let lacks = ["Leave it as it is", "too few"];
+            says(false, |tuning| show_first(tuning, shown.clone()), &has, &lacks);
         }
     }
 
     #[test]
     fn a_program_that_never_asks_for_memory_is_offered_no_more_time() {
-        let mut tuning = fixture(false);
-        let proof = tuning.confirmation.as_mut().unwrap();
-        proof.warnings.push(format!("masu: {NEVER_ASKED}"));
-        proof.remedies[0].shown = Shown::TooFewRuns { pairs: 2, needed: 9 };
-        let page = page(&tuning).replace('\n', " ");
-        assert!(page.contains("Leave it as it is: the program never asked for memory"), "{page}");
-        assert!(!page.contains("--budget") && !page.contains("more time"), "{page}");
-        assert!(!page.contains("sure that none"), "{page}");
+        let never_asks = |tuning: &mut Tuning| {
+            let warnings = &mut tuning.confirmation.as_mut().unwrap().warnings;
+            warnings.push(format!("masu: {NEVER_ASKED}"));
+            show_first(tuning, Shown::TooFewRuns { pairs: 2, needed: 9 });
+        };
+        let has = ["Leave it as it is: the program never asked for memory"];
+        says(false, never_asks, &has, &["--budget", "more time", "sure that none"]);
     }
 
     #[test]
     fn what_was_not_shown_is_no_claim() {
-        let mut tuning = fixture(true);
-        if let Some(change) = &mut tuning.change {
-            (change.is_shown, change.against.as_mut().unwrap().interval) =
-                (false, Some((0.96, 1.07)));
-        }
-        let page = page(&tuning).replace('\n', " ");
-        assert!(page.contains("The smallest change that may get nearly all"), "{page}");
-        assert!(page.contains("takes 0.960 to 1.070 times as much"), "{page}");
+        let unclear = |tuning: &mut Tuning| {
+            let change = tuning.change.as_mut().unwrap();
+            change.is_shown = false;
+            change.against.as_mut().unwrap().interval = Some((0.96, 1.07));
+        };
+        let has =
+            ["The smallest change that may get nearly all", "takes 0.960 to 1.070 times as much"];
+        says(true, unclear, &has, &[]);
     }
 
     #[test]
     fn what_was_not_shown_to_be_the_smallest_is_not_called_so() {
-        let mut tuning = fixture(true);
-        if let Some(change) = &mut tuning.change {
+        let best_alone = |tuning: &mut Tuning| {
+            let change = tuning.change.as_mut().unwrap();
             (change.variant, change.against) = (change.best.clone(), None);
             change.smaller[0].between = Some((0.8, 1.05));
-        }
-        tuning.others = Some(Others {
-            count: 9,
-            by: 0.03,
-            sure: 0.4,
-            doubtful: ["a", "b", "c", "d"].map(str::to_owned).to_vec(),
-        });
-        let page = page(&tuning).replace('\n', " ");
-        assert!(page.contains("The change that gains most: masu It takes"), "{page}");
-        let said = "Smaller changes may do as well: glibc:arenas=1 (between 80 and 105 % of it).";
-        assert!(page.contains(said), "{page}");
-        assert!(page.contains("Of the others tried (9) 4 may be better by 3 % or more;"), "{page}");
-        assert!(page.contains("whether these are better: a; b; c and 1 more."), "{page}");
+            let doubtful = ["a", "b", "c", "d"].map(str::to_owned).to_vec();
+            tuning.others = Some(Others { count: 9, by: 0.03, sure: 0.4, doubtful });
+        };
+        let has = [
+            "The change that gains most: masu It takes",
+            "Smaller changes may do as well: glibc:arenas=1 (between 80 and 105 % of it).",
+            "Of the others tried (9) 4 may be better by 3 % or more;",
+            "whether these are better: a; b; c and 1 more.",
+        ];
+        says(true, best_alone, &has, &[]);
     }
 
     #[test]
     fn what_was_run_once_is_not_counted_like_the_rest() {
-        let mut tuning = fixture(true);
-        tuning.tried[0].rounds = 1;
-        assert!(
-            page(&tuning).contains("3 of 5 variants tried (1 of them once),"),
-            "{}",
-            page(&tuning)
-        );
+        let once = |tuning: &mut Tuning| tuning.tried[0].rounds = 1;
+        says(true, once, &["3 of 5 variants tried (1 of them once),"], &[]);
         // The confirmed variant was run again.
-        tuning.tried[0].variant = "masu".to_owned();
-        assert!(page(&tuning).contains("2 of 4 variants tried,"), "{}", page(&tuning));
+        let confirmed = |tuning: &mut Tuning| {
+            once(tuning);
+            tuning.tried[0].variant = "masu".to_owned();
+        };
+        says(true, confirmed, &["2 of 4 variants tried,"], &[]);
     }
 
     #[test]
     fn what_was_stopped_or_differed_is_said_first() {
-        let stopped = Tuning {
+        let (confirmation, change) = (None, None);
+        let page = page(&Tuning {
             stopped: true,
             repeatable: false,
-            confirmation: None,
-            change: None,
+            confirmation,
+            change,
             ..fixture(true)
-        };
-        let page = page(&stopped);
+        });
         assert!(page.contains("Stopped before anything was confirmed"), "{page}");
         let warning = page.find("not repeatable").unwrap();
         assert!(warning < page.find("Stopped").unwrap(), "{page}");

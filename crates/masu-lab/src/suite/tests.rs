@@ -71,45 +71,16 @@ fn libraries_start_at_the_folder_of_the_file() {
 
 #[test]
 fn a_mistake_is_named_with_its_line() {
-    for (text, line, said) in [
-        (format!("round = 3\n{ONE}"), 1, "unknown field `round`, expected one of `name`, `values`"),
-        (
-            format!("{ONE}comand = []\n"),
-            4,
-            "unknown field `comand`, expected one of `name`, `command`",
-        ),
-        (String::new(), 1, "missing field `workload`"),
-        ("\n[[workload]]\nname = \"x\"\n".to_owned(), 2, "missing field `command`"),
-        ("workload = 3\n".to_owned(), 1, "invalid type: integer `3`, expected a sequence"),
-        (format!("rounds = 0\n{ONE}"), 1, "expected a nonzero"),
-        (format!("budget = \"soon\"\n{ONE}"), 1, "a time such as"),
-        (format!("precision = -1\n{ONE}"), 1, "above 0"),
-        (format!("rounds = 3\nbudget = 9\n{ONE}"), 1, "exclude each other"),
-        (format!("primary = \"speed\"\n{ONE}"), 1, "there are wall, user"),
-        (format!("variants = \"all\"\n{ONE}"), 1, "write \"found\""),
-        (format!("variants = []\n{ONE}"), 1, "write \"found\""),
-        (
-            format!("variants = [\n{{ variant = \"masu\", maybe = true }}]\n{ONE}"),
-            1,
-            "a list of variants",
-        ),
-        (format!("variants = [\n\":\"]\n{ONE}"), 1, "no allocator named"),
-        (format!("{ONE}memory-limit = \"much\"\n"), 4, "a number of bytes"),
-        (format!("{ONE}memory-limit = 512\n"), 4, "from 1M on"),
-        (format!("{ONE}scratch = true\nserver = {{ load = \"x\" }}\n"), 5, "leave `scratch`"),
-        (format!("{ONE}parameters = {{ n = [] }}\n"), 4, "it has no values"),
-        (format!("{ONE}each = {{ port = [1] }}\n"), 4, "take another name"),
-        (format!("[values]\n\"a b\" = 1\n{ONE}"), 2, "a name is made of"),
-        (format!("{ONE}{ONE}"), 5, "two workloads are called `one`"),
-        ("[[workload]]\nname = \"x\"\ncommand = []\n".to_owned(), 2, "names no program"),
-        (format!("{ONE}= 3\n"), 4, ""),
-    ] {
-        match read(&text) {
-            Err(Error::Suite { line: at, reason, .. }) => {
+    let cases = include_str!("tests/mistakes.txt").split("=== ").skip(1);
+    for case in cases {
+        let (expected, text) = case.split_once('\n').unwrap();
+        let (expected_line, said) = expected.split_once(' ').unwrap();
+        match read(&text.replace("ONE\n", ONE)) {
+            Err(Error::Suite { line, reason, .. }) => {
                 assert!(reason.contains(said), "{said}: {reason}");
-                assert_eq!(at, line, "{reason}");
+                assert_eq!(line.to_string(), expected_line, "{reason}");
             }
-            other => panic!("not refused as a suite: {other:?}"),
+            other => panic!("not refused as a suite: {said}: {other:?}"),
         }
     }
 }

@@ -160,31 +160,34 @@ mod tests {
         Candidate { label: format!("{step:?} {settings}"), step, settings, parent: None }
     }
 
+    /// The choice among changes that all gain, each with its time, where single runs are off by up to `noise`.
+    fn chosen<const N: usize>(changes: [(Step, usize); N], times: [f64; N], noise: f64) -> Chosen {
+        let all = changes.map(|(step, settings)| candidate(step, settings));
+        // The first of them takes twice the memory.
+        let gains = times.iter().zip([2.0, 1.0, 1.0]);
+        let proof = proof(gains.map(|(time, size)| proved(*time, size, Shown::Gain)).collect());
+        let all: Vec<&Candidate> = all.iter().collect();
+        choose(&all, &proof, &values(&times, noise), Goal::Wall).expect("all of them gain")
+    }
+
+    const PAIR: (Step, usize) = (Step::Settings, 2);
+    const MALLOC: (Step, usize) = (Step::Malloc, 0);
+
     #[test]
     fn the_smaller_change_is_taken_within_five_per_cent_of_the_gain() {
-        let [pair, malloc, both] = [
-            candidate(Step::Settings, 2),
-            candidate(Step::Malloc, 0),
-            candidate(Step::MallocAndSettings, 1),
-        ];
-        let confirmed = [&pair, &malloc, &both];
-        let at = |times: [f64; 3]| {
-            let proof = proof(times.map(|time| proved(time, 1.0, Shown::Gain)).to_vec());
-            let chosen = choose(&confirmed, &proof, &values(&times, 0.001), Goal::Wall).unwrap();
-            (chosen.smallest, chosen.best)
-        };
-        assert_eq!(at([0.615, 0.7, 0.60]), (0, 2), "38.5 of 40 are over 95 per cent");
-        assert_eq!(at([0.63, 0.61, 0.60]), (1, 2), "37 of 40 are not");
-        assert_eq!(at([0.9, 0.8, 0.6]), (2, 2));
+        for (times, expected, why) in [
+            ([0.615, 0.7, 0.60], (0, 2), "38.5 of 40 are over 95 per cent"),
+            ([0.63, 0.61, 0.60], (1, 2), "37 of 40 are not"),
+            ([0.9, 0.8, 0.6], (2, 2), "the others gain much less"),
+        ] {
+            let chosen = chosen([PAIR, MALLOC, (Step::MallocAndSettings, 1)], times, 0.001);
+            assert_eq!((chosen.smallest, chosen.best), expected, "{why}");
+        }
     }
 
     #[test]
     fn a_smaller_change_that_was_not_shown_to_be_as_good_is_not_called_so() {
-        let [pair, malloc] = [candidate(Step::Settings, 2), candidate(Step::Malloc, 0)];
-        let times = [0.605, 0.6];
-        let proof = proof(times.map(|time| proved(time, 1.0, Shown::Gain)).to_vec());
-        let at =
-            |noise| choose(&[&pair, &malloc], &proof, &values(&times, noise), Goal::Wall).unwrap();
+        let at = |noise| chosen([PAIR, MALLOC], [0.605, 0.6], noise);
         let shown = at(0.001);
         assert_eq!((shown.smallest, shown.best, shown.is_shown), (0, 1, true));
         assert!(shown.against.unwrap().interval.unwrap().1 <= 1.0 + NEAR, "{shown:?}");
@@ -192,16 +195,15 @@ mod tests {
         assert_eq!((unclear.smallest, unclear.best, unclear.is_shown), (0, 1, false));
         let (low, high) = unclear.against.unwrap().interval.unwrap();
         assert!(low < 1.0 && high > 1.0 + NEAR, "it may be either: {unclear:?}");
+        let [pair, malloc] = [PAIR, MALLOC].map(|(step, settings)| candidate(step, settings));
+        let proof = proof([0.605, 0.6].map(|time| proved(time, 1.0, Shown::Gain)).to_vec());
         let few = choose(&[&pair, &malloc], &proof, &Values::default(), Goal::Wall).unwrap();
         assert_eq!((few.smallest, few.is_shown, few.against), (0, false, None));
     }
 
     #[test]
     fn the_cheaper_of_two_changes_of_one_size_is_taken() {
-        let [one, other] = [candidate(Step::Malloc, 0), candidate(Step::Malloc, 0)];
-        let remedies = vec![proved(0.5, 2.0, Shown::Gain), proved(0.51, 1.0, Shown::Gain)];
-        let values = values(&[0.5, 0.51], 0.001);
-        let chosen = choose(&[&one, &other], &proof(remedies), &values, Goal::Wall).unwrap();
+        let chosen = chosen([MALLOC, MALLOC], [0.5, 0.51], 0.001);
         assert_eq!((chosen.smallest, chosen.best), (1, 0));
         assert!((chosen.share - 0.98).abs() < 1e-9);
         assert_eq!(chosen.smaller, []);
@@ -209,35 +211,30 @@ mod tests {
 
     #[test]
     fn smaller_changes_that_gain_less_are_named_with_what_they_have() {
-        let [pair, malloc] = [candidate(Step::Settings, 2), candidate(Step::Malloc, 0)];
-        let remedies = vec![proved(0.8, 1.0, Shown::Gain), proved(0.6, 2.0, Shown::Gain)];
-        let values = values(&[0.8, 0.6], 0.001);
-        let chosen = choose(&[&pair, &malloc], &proof(remedies), &values, Goal::Wall).unwrap();
+        let chosen = chosen([PAIR, MALLOC], [0.8, 0.6], 0.001);
         let [Smaller { variant, share, between: Some((low, high)) }] = &chosen.smaller[..] else {
             panic!("{chosen:?}")
         };
-        assert_eq!((chosen.smallest, variant), (1, &pair.label));
+        assert_eq!((chosen.smallest, &**variant), (1, "Settings 2"));
         assert!((share - 0.5).abs() < 1e-9, "{chosen:?}");
         assert!(*low < 0.5 && *high > 0.5 && high - low < 0.01, "{low} {high}");
     }
 
     #[test]
-    fn what_was_not_shown_or_is_too_small_is_no_gain() {
+    fn only_a_gain_that_was_shown_and_is_asked_for_is_one() {
         let malloc = candidate(Step::Malloc, 0);
         let nothing = Shown::NoDifference { could_have_seen: 0.1 };
-        for (time, shown) in [(0.8, nothing), (0.995, Shown::Gain), (1.3, Shown::Worse)] {
-            let proof = proof(vec![proved(time, 1.0, shown)]);
-            assert_eq!(choose(&[&malloc], &proof, &Values::default(), Goal::Wall), None);
+        for (time, memory, shown, goal, is_gain) in [
+            (0.8, 1.0, nothing, Goal::Wall, false),
+            (0.995, 1.0, Shown::Gain, Goal::Wall, false),
+            (1.3, 1.0, Shown::Worse, Goal::Wall, false),
+            (1.2, 0.5, Shown::Gain, Goal::PeakRss, true),
+            (1.2, 0.5, Shown::Gain, Goal::Wall, false),
+        ] {
+            let proof = proof(vec![proved(time, memory, shown)]);
+            let chosen = choose(&[&malloc], &proof, &Values::default(), goal);
+            assert_eq!(chosen.is_some(), is_gain, "{time} {memory}");
         }
-    }
-
-    #[test]
-    fn memory_may_be_what_is_to_be_gained() {
-        let malloc = candidate(Step::Malloc, 0);
-        let proof = proof(vec![proved(1.2, 0.5, Shown::Gain)]);
-        let none = Values::default();
-        assert!(choose(&[&malloc], &proof, &none, Goal::PeakRss).is_some());
-        assert_eq!(choose(&[&malloc], &proof, &none, Goal::Wall), None);
     }
 
     #[test]

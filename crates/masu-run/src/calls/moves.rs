@@ -215,6 +215,7 @@ impl Book {
 
 #[cfg(test)]
 mod tests {
+    use super::MemoryRequest::{Break, Grow, Map, MapOther, Offer, Other, Purge, Resize, Unmap};
     use super::*;
 
     /// The effect of these requests of a process that was seen since its program began.
@@ -231,28 +232,20 @@ mod tests {
     fn a_break_goes_up_and_down_for_each_process_by_itself() {
         let (mut books, mut moves) = (Books::default(), Moves::default());
         for (process, address) in [(1, 100), (1, 300), (2, 200), (1, 250), (1, 250), (1, 300)] {
-            moves.add(&books.note(process, MemoryRequest::Break(address), false), 1);
+            moves.add(&books.note(process, Break(address), false), 1);
         }
         assert_eq!((moves.break_ups, moves.break_downs, moves.returned_bytes), (4, 1, 50));
         assert_eq!((moves.break_pairs(), moves.map_pairs()), (1, 0));
         // Another program's break begins at any address.
         books.begin(1);
-        moves.add(&books.note(1, MemoryRequest::Break(10), false), 1);
+        moves.add(&books.note(1, Break(10), false), 1);
         assert_eq!((moves.break_ups, moves.break_downs), (5, 1));
     }
 
     #[test]
     fn what_goes_is_added_up_whatever_its_size_is_said_to_be() {
         let (mut books, mut moves) = (Books::default(), Moves::default());
-        for request in [
-            MemoryRequest::Map(4096),
-            MemoryRequest::Unmap(u64::MAX),
-            MemoryRequest::Unmap(1),
-            MemoryRequest::Purge(4096),
-            MemoryRequest::Offer,
-            MemoryRequest::Grow(0),
-            MemoryRequest::Other,
-        ] {
+        for request in [Map(4096), Unmap(u64::MAX), Unmap(1), Purge(4096), Offer, Grow(0), Other] {
             moves.add(&books.note(1, request, false), 1);
         }
         let expected = Moves {
@@ -272,14 +265,14 @@ mod tests {
     #[test]
     fn files_and_stacks_that_go_are_neither_counted_nor_added_up() {
         let moves = noted(&[
-            (MemoryRequest::MapOther(10_000), true),
-            (MemoryRequest::MapOther(10_000), true),
-            (MemoryRequest::Unmap(10_000), true),
-            (MemoryRequest::Map(8192), false),
-            (MemoryRequest::Unmap(10_000), true),
-            (MemoryRequest::Unmap(8192), false),
+            (MapOther(10_000), true),
+            (MapOther(10_000), true),
+            (Unmap(10_000), true),
+            (Map(8192), false),
+            (Unmap(10_000), true),
+            (Unmap(8192), false),
             // These bytes came before the program was seen, or came as addresses alone.
-            (MemoryRequest::Unmap(1 << 20), false),
+            (Unmap(1 << 20), false),
         ]);
         assert_eq!((moves.maps, moves.unmaps, moves.returned_bytes), (1, 1, 8192));
         assert_eq!(moves.own, OwnMoves::default());
@@ -289,14 +282,14 @@ mod tests {
     fn after_a_gap_a_request_stands_for_many_and_a_first_break_for_none() {
         let (mut books, mut moves) = (Books::default(), Moves::default());
         books.begin(1);
-        moves.add(&books.note(1, MemoryRequest::Break(100), false), 1);
+        moves.add(&books.note(1, Break(100), false), 1);
         books.lose_track(1);
         for request in [
-            MemoryRequest::Break(900),
-            MemoryRequest::Break(800),
-            MemoryRequest::Break(900),
+            Break(900),
+            Break(800),
+            Break(900),
             // After the gap no mapping of this size is known, and none can be expected to be.
-            MemoryRequest::Unmap(4096),
+            Unmap(4096),
         ] {
             moves.add(&books.note(1, request, false), 10);
         }
@@ -306,18 +299,14 @@ mod tests {
 
     #[test]
     fn a_mapping_that_grew_goes_with_all_it_has() {
-        let moves = noted(&[
-            (MemoryRequest::Map(4096), false),
-            (MemoryRequest::Resize(4096, 12_288), false),
-            (MemoryRequest::Unmap(12_288), false),
-        ]);
+        let moves =
+            noted(&[(Map(4096), false), (Resize(4096, 12_288), false), (Unmap(12_288), false)]);
         assert_eq!((moves.unmaps, moves.asked_bytes, moves.returned_bytes), (1, 12_288, 12_288));
     }
 
     #[test]
     fn what_the_program_maps_itself_is_distinguished_from_what_its_malloc_maps() {
-        let one =
-            |is_own| [(MemoryRequest::Map(4096), is_own), (MemoryRequest::Unmap(4096), is_own)];
+        let one = |is_own| [(Map(4096), is_own), (Unmap(4096), is_own)];
         let own = noted(&[one(true), one(true), one(false)].concat());
         assert_eq!((own.map_pairs(), own.own.unmaps, own.own.returned_bytes), (3, 2, 8192));
         assert_eq!(own.asked_by_malloc_bytes(), 4096);

@@ -157,47 +157,26 @@ mod tests {
     }
 
     #[test]
-    fn waiting_for_neighbors_is_starving() {
-        // One thread got half of a CPU because another program had the other half.
-        assert!(interference(4.0, 0.0).starved(2.0, 1.0, Some(1.0), 1));
-        // The same if the kernel does not report the work of others.
+    fn a_run_starves_where_others_took_what_it_waited_for() {
+        // The seconds of others and of the hypervisor, then the run's wall-clock time, CPU time and wait, its threads.
+        for (what, [busy_s, steal_s], [wall_s, cpu_s], queued_s, threads, expected) in [
+            ("another program had half of the CPU", [4.0, 0.0], [2.0, 1.0], Some(1.0), 1, true),
+            // Eight threads on two CPUs: each waits three quarters of the time.
+            ("its threads wait for each other", [2.0, 0.0], [1.0, 2.0], Some(6.0), 8, false),
+            ("others had a quarter of the CPUs too", [2.0, 0.0], [1.0, 1.5], Some(6.0), 8, true),
+            ("others were on a free CPU", [2.0, 0.0], [1.001, 1.0], Some(0.001), 1, false),
+            ("it sleeps, and waits a fifth", [0.05, 0.0], [0.05, 0.001], Some(0.0002), 1, false),
+            ("it waits for a tenth of its time", [0.05, 0.0], [0.05, 0.001], Some(0.006), 1, true),
+            ("less than a tick, two threads", [0.0, 0.0], [0.004, 0.002], Some(0.002), 2, true),
+            ("less than a tick, three threads", [0.0, 0.0], [0.004, 0.002], Some(0.002), 3, false),
+            ("the hypervisor took half a second", [1.0, 0.5], [1.5, 1.0], Some(0.0), 1, true),
+            ("the hypervisor did, no wait is known", [1.0, 0.5], [1.5, 1.0], None, 1, true),
+            ("the neighbors lost most of it", [10.0, 0.5], [1.5, 1.0], Some(0.0), 1, false),
+        ] {
+            let starved = interference(busy_s, steal_s).starved(wall_s, cpu_s, queued_s, threads);
+            assert_eq!(starved, expected, "{what}");
+        }
         let silent = Interference { busy_s: None, ..interference(0.0, 0.0) };
-        assert!(silent.starved(2.0, 1.0, Some(1.0), 1));
-    }
-
-    #[test]
-    fn threads_of_one_program_that_wait_for_each_other_do_not_starve() {
-        // Eight threads on two CPUs that nobody else uses: each waits three quarters of the time.
-        assert!(!interference(2.0, 0.0).starved(1.0, 2.0, Some(6.0), 8));
-        // The same with a neighbor that had a quarter of the CPUs.
-        assert!(interference(2.0, 0.0).starved(1.0, 1.5, Some(6.0), 8));
-    }
-
-    #[test]
-    fn neighbors_on_cpus_that_were_free_starve_nobody() {
-        assert!(!interference(2.0, 0.0).starved(1.001, 1.0, Some(0.001), 1));
-    }
-
-    #[test]
-    fn a_program_that_sleeps_does_not_starve_on_the_little_it_works() {
-        // A millisecond of work and a fifth of that in a queue, within 50 milliseconds.
-        assert!(!interference(0.05, 0.0).starved(0.05, 0.001, Some(0.0002), 1));
-        // Waits of more than a tenth of its time do count.
-        assert!(interference(0.05, 0.0).starved(0.05, 0.001, Some(0.006), 1));
-    }
-
-    #[test]
-    fn a_wait_shorter_than_a_tick_counts_for_few_threads_only() {
-        let short = interference(0.0, 0.0);
-        assert!(short.starved(0.004, 0.002, Some(0.002), 2));
-        assert!(!short.starved(0.004, 0.002, Some(0.002), 3));
-    }
-
-    #[test]
-    fn time_the_hypervisor_took_counts_without_any_wait() {
-        assert!(interference(1.0, 0.5).starved(1.5, 1.0, Some(0.0), 1));
-        assert!(interference(1.0, 0.5).starved(1.5, 1.0, None, 1));
-        // Here the neighbors lost most of it.
-        assert!(!interference(10.0, 0.5).starved(1.5, 1.0, Some(0.0), 1));
+        assert!(silent.starved(2.0, 1.0, Some(1.0), 1), "the kernel does not report others");
     }
 }

@@ -15,25 +15,18 @@ fn refused(text: &str) -> String {
 }
 
 #[test]
-fn every_mention_of_a_declared_name_is_replaced() {
-    let pairs = [("bin", "./new"), ("n", "2")];
-    assert_eq!(replaced("{bin}/x{n}{n}", &pairs), "./new/x22");
-    assert_eq!(replaced("{bin}", &[("bin", "")]), "");
-}
-
-#[test]
-fn other_braces_stay() {
-    let pairs = [("n", "2")];
-    for text in ["{print $1}", "{}", "{ n }", "{n", "n}", "{{nn}}", "${HOME}", "{bin}"] {
-        assert_eq!(replaced(text, &pairs), text);
+fn declared_names_are_replaced_once_and_other_braces_stay() {
+    for (text, pairs, expected) in [
+        ("{bin}/x{n}{n}", &[("bin", "./new"), ("n", "2")][..], "./new/x22"),
+        ("{bin}", &[("bin", "")], ""),
+        ("{{n}}", &[("n", "2")], "{2}"),
+        ("{a}{b}", &[("a", "{b}"), ("b", "{a}")], "{b}{a}"),
+    ] {
+        assert_eq!(replaced(text, pairs), expected);
     }
-    assert_eq!(replaced("{{n}}", &pairs), "{2}");
-}
-
-#[test]
-fn what_a_value_brings_along_is_not_replaced_again() {
-    let pairs = [("a", "{b}"), ("b", "{a}")];
-    assert_eq!(replaced("{a}{b}", &pairs), "{b}{a}");
+    for text in ["{print $1}", "{}", "{ n }", "{n", "n}", "{{nn}}", "${HOME}", "{bin}"] {
+        assert_eq!(replaced(text, &[("n", "2")]), text);
+    }
 }
 
 #[test]
@@ -62,11 +55,15 @@ fn a_comma_in_a_value_is_escaped() {
 
 #[test]
 fn what_is_no_parameter_is_refused_with_the_reason() {
-    assert!(refused("bin").contains("write NAME=VALUE,VALUE"));
-    assert!(refused("=a,b").contains("a name is made of"));
-    assert!(refused("a b=1").contains("a name is made of"));
-    assert!(refused("bin=").contains("has no values"));
-    assert!(refused("bin=x,y,x").contains("`x` is given twice"));
+    for (text, said) in [
+        ("bin", "write NAME=VALUE,VALUE"),
+        ("=a,b", "a name is made of"),
+        ("a b=1", "a name is made of"),
+        ("bin=", "has no values"),
+        ("bin=x,y,x", "`x` is given twice"),
+    ] {
+        assert!(refused(text).contains(said), "{text}");
+    }
     for name in RESERVED {
         assert!(refused(&format!("{name}=1")).contains("take another name"), "{name}");
     }

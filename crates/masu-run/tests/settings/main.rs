@@ -23,7 +23,7 @@ fn prove(malloc: &str) {
             println!("{malloc}:{} skipped: {malloc} is not installed", proof.setting);
         }
         for member in &members {
-            if proof.needs_advice && !probe.gives_huge_pages_on_advice() {
+            if proof.needs_advice() && !probe.gives_huge_pages_on_advice() {
                 println!(
                     "{member}:{} skipped: huge pages do not follow advice here",
                     proof.setting
@@ -55,7 +55,7 @@ fn try_out(
     member: &str,
     mistake: Option<fn(Variant) -> Variant>,
 ) -> (bool, String) {
-    let Proof { setting, scene, figure, values, holds, .. } = proof;
+    let Proof { setting, scene, figure, values, .. } = proof;
     let [first, second] = values.map(|value| {
         let variant = probe.variant(&format!("{member}:{setting}={value}"));
         let variant = mistake.map_or(variant.clone(), |change| change(variant));
@@ -66,7 +66,7 @@ fn try_out(
         seen.get(figure)
     });
     let seen = format!("{figure} is {first} with {}, {second} with {}", values[0], values[1]);
-    (holds(first, second), seen)
+    (proof.holds(first, second), seen)
 }
 
 /// `variant` as a wrong row of the table would have made it: the values are right, the names are not.

@@ -57,8 +57,7 @@ fn shares(reference: &Medians, other: &Medians) -> Option<(f64, f64)> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::facts::Clock;
-    use super::super::super::samples::Sampled;
+    use super::super::super::judge::tests::reading::facts;
     use super::super::tests::{fine_so_far, proof, remedy};
     use super::super::with_trial;
     use super::*;
@@ -73,11 +72,10 @@ mod tests {
         };
         proof.reference = medians(1.0, 0.2);
         proof.remedies[0].medians = medians(0.7, 0.1);
-        let facts = Facts {
-            clock: Clock { user_s: 0.8, own_sys_s: 0.2, ..Clock::default() },
-            samples: Some(Sampled { samples: 1_000, malloc_share, ..Sampled::default() }),
-            ..Facts::default()
-        };
+        let facts = facts(&format!(
+            "clock = user_s 0.8, own_sys_s 0.2
+             samples = samples 1_000, malloc_share {malloc_share}"
+        ));
         let mut findings = with_trial(fine_so_far(), &proof);
         name(&mut findings, &proof, &facts);
         findings.remove(0)

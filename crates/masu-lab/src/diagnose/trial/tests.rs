@@ -2,13 +2,11 @@
 
 use super::pace::{LONGER, run_beside_others_s};
 use super::*;
-use crate::diagnose::facts::{CallFacts, Clock, Memory, Others};
-use crate::diagnose::samples::Sampled;
+use crate::diagnose::facts::Others;
+use crate::diagnose::judge::tests::reading::facts;
 use crate::prove::Medians;
 use crate::statistics::Ratio;
-use masu_run::calls::Moves;
-use masu_run::prices::Price;
-use masu_run::{Input, Places, Prices};
+use masu_run::{Input, Places};
 
 pub(super) fn remedy(label: &str, estimate: f64, low: f64, high: f64) -> Proved {
     let shown = match (low, high) {
@@ -53,17 +51,16 @@ fn a_setting_that_a_finding_named_has_a_name() {
 
 #[test]
 fn a_run_beside_others_takes_no_longer_than_the_counted_one() {
-    let facts = |wall_s, counting_s, queued_s, waited_share| Facts {
-        clock: Clock { wall_s, counting_s, queued_s, user_s: 0.4, ..Clock::default() },
-        others: Others { waited_share, ..Others::default() },
-        cpus: 2,
-        ..Facts::default()
-    };
-    let takes = |facts| run_beside_others_s(&facts);
-    assert!((takes(facts(1.0, 0.5, 0.0, 0.0)) - 0.5).abs() < 1e-9);
-    assert!((takes(facts(1.0, 0.0, 0.5, 0.5)) - 1.0).abs() < 1e-9);
-    // Most of the run's waits are in its clock already.
-    assert!((takes(facts(10.9, 3.3, 0.9, 0.68)) - 7.6).abs() < 1e-9);
+    for (times, waited_share, expected_s) in [
+        ("wall_s 1, counting_s 0.5", "0", 0.5),
+        ("wall_s 1, queued_s 0.5", "0.5", 1.0),
+        // Most of the run's waits are in its clock already.
+        ("wall_s 10.9, counting_s 3.3, queued_s 0.9", "0.68", 7.6),
+    ] {
+        let clock = format!("clock = user_s 0.4, {times}\ncpus 2");
+        let facts = facts(&format!("{clock}\nothers = waited_share {waited_share}"));
+        assert!((run_beside_others_s(&facts) - expected_s).abs() < 1e-9, "{times}");
+    }
 }
 
 #[test]
@@ -111,22 +108,21 @@ fn where_something_was_not_tried_memory_is_not_called_fine() {
 
 #[test]
 fn only_a_program_of_one_thread_that_nobody_else_sees_takes_turns_with_itself() {
-    let facts = |outward, threads_started| Facts {
-        calls: Some(CallFacts { outward, threads_started, ..CallFacts::default() }),
-        memory: Memory { peak_rss_bytes: 10 << 20, ..Memory::default() },
-        ..Facts::default()
-    };
-    let quiet = facts(Some(0), 0);
-    assert!(may_take_turns(&quiet, 4, 1 << 30));
-    assert!(!may_take_turns(&quiet, 4, 100 << 20), "all of them must fit");
-    let large = Facts {
-        memory: Memory { peak_rss_bytes: 150 << 20, ..Memory::default() },
-        ..facts(Some(0), 0)
-    };
-    assert!(may_take_turns(&large, 4, 1 << 40) && !may_take_turns(&large, 2, 1 << 40));
-    assert!(!may_take_turns(&large, 30, 1 << 40), "so much memory makes equal runs differ");
-    for other in [facts(Some(1), 0), facts(None, 0), facts(Some(0), 1), Facts::default()] {
-        assert!(!may_take_turns(&other, 4, 1 << 30), "{:?}", other.calls);
+    for (calls, peak, cpus, free_bytes, expected) in [
+        ("calls = outward 0", "10M", 4, 1 << 30, true),
+        // All of them must fit.
+        ("calls = outward 0", "10M", 4, 100 << 20, false),
+        ("calls = outward 0", "150M", 4, 1 << 40, true),
+        ("calls = outward 0", "150M", 2, 1 << 40, false),
+        // So much memory makes equal runs differ.
+        ("calls = outward 0", "150M", 30, 1 << 40, false),
+        ("calls = outward 1", "10M", 4, 1 << 30, false),
+        ("calls =", "10M", 4, 1 << 30, false),
+        ("calls = outward 0, threads_started 1", "10M", 4, 1 << 30, false),
+        ("no calls", "10M", 4, 1 << 30, false),
+    ] {
+        let facts = facts(&format!("{calls}\nmemory = peak_rss_bytes {peak}"));
+        assert_eq!(may_take_turns(&facts, cpus, free_bytes), expected, "{calls} {peak} {cpus}");
     }
 }
 
@@ -290,50 +286,36 @@ fn where_no_malloc_can_gain_there_is_no_trial() {
     assert!(is_closed(&found(Id::IoBound), &nothing_known));
     assert!(is_closed(&found(Id::ForkStorm), &nothing_known));
     // Programs that touch 40 MiB: one maps nearly all of it itself, one requests it from the malloc.
-    let facts = |asked_bytes, malloc_share| Facts {
-        calls: Some(CallFacts {
-            moves: Moves { asked_bytes, ..Moves::default() },
-            ..CallFacts::default()
-        }),
-        memory: Memory {
-            minor_faults: 10_000,
-            os_page_bytes: 4096,
-            peak_rss_bytes: 40 << 20,
-            ..Memory::default()
-        },
-        clock: Clock { wall_s: 1.0, user_s: 1.0, ..Clock::default() },
-        samples: Some(Sampled { samples: 500, malloc_share, ..Sampled::default() }),
-        cpus: 1,
-        ..Facts::default()
-    };
-    assert!(is_closed(&fine_so_far(), &facts(4 << 20, 0.01)));
-    assert!(!is_closed(&fine_so_far(), &facts(40 << 20, 0.01)));
-    assert!(!is_closed(&fine_so_far(), &facts(4 << 20, 0.1)));
-}
-
-fn microsecond(service: Service) -> Price {
-    let (median_ns, lower_ns, upper_ns) = (1e3, 1e3, 1e3);
-    Price { service, median_ns, lower_ns, upper_ns, batches: 9, batch: 1, remark: None }
+    for (asked, malloc_share, expected) in
+        [("4M", "0.01", true), ("40M", "0.01", false), ("4M", "0.1", false)]
+    {
+        let facts = facts(&format!(
+            "moves = asked_bytes {asked}
+             memory = minor_faults 10_000, os_page_bytes 4K, peak_rss_bytes 40M
+             clock = wall_s 1, user_s 1
+             samples = samples 500, malloc_share {malloc_share}
+             cpus 1"
+        ));
+        assert_eq!(is_closed(&fine_so_far(), &facts), expected, "{asked} {malloc_share}");
+    }
 }
 
 #[test]
 fn what_cannot_help_takes_no_time() {
-    let facts = |break_downs, asked_bytes| Facts {
-        calls: Some(CallFacts {
-            moves: Moves { break_ups: break_downs, break_downs, asked_bytes, ..Moves::default() },
-            ..CallFacts::default()
-        }),
-        memory: Memory { refaults: Some(0), ..Memory::default() },
-        clock: Clock { wall_s: 1.0, user_s: 1.0, ..Clock::default() },
-        prices: Prices { known: vec![microsecond(Service::BreakPair)], ..Prices::default() },
-        cpus: 1,
-        ..Facts::default()
+    let facts = |pairs: &str, asked: &str| {
+        facts(&format!(
+            "moves = break_ups {pairs}, break_downs {pairs}, asked_bytes {asked}
+             memory = refaults 0
+             clock = wall_s 1, user_s 1
+             price break_pair 1_000
+             cpus 1"
+        ))
     };
     let tried = |facts: &Facts| candidates(Vec::new(), facts);
-    assert!(!tried(&facts(10, 100 << 20)).contains(&PADDING.to_owned()));
-    assert!(tried(&facts(50_000, 100 << 20)).contains(&PADDING.to_owned()));
-    assert!(!tried(&facts(10, 1 << 20)).contains(&HUGE_PAGES.to_owned()));
-    assert!(tried(&facts(10, 1 << 20)).contains(&"masu".to_owned()));
+    assert!(!tried(&facts("10", "100M")).contains(&PADDING.to_owned()));
+    assert!(tried(&facts("50_000", "100M")).contains(&PADDING.to_owned()));
+    assert!(!tried(&facts("10", "1M")).contains(&HUGE_PAGES.to_owned()));
+    assert!(tried(&facts("10", "1M")).contains(&"masu".to_owned()));
     assert_eq!(tried(&Facts::default()).len(), CANDIDATES.len(), "without counts nothing is known");
 }
 
