@@ -58,10 +58,9 @@ impl RawLock {
     }
 
     /// Waits for the lock and takes it.
-    // `extern "C"`, as elsewhere: callers are compiled apart and know by it that it does not unwind, so they are shorter.
     #[cold]
     #[inline(never)]
-    pub(crate) extern "C" fn acquire_slow(&self) {
+    pub(crate) fn acquire_slow(&self) {
         for _ in 0..SPINS {
             // ORDERING: Relaxed: the exchange in `try_acquire` orders.
             if self.state.load(Ordering::Relaxed) == FREE && self.try_acquire() {
@@ -189,6 +188,7 @@ impl RawLock {
         }
     }
     /// The same out of line, for callers with long work.
+    // `extern "C"`, as elsewhere: callers are compiled apart and know by it that it does not unwind, so they are shorter.
     #[cold]
     #[inline(never)]
     pub(crate) extern "C" fn release_slow(&self) {
