@@ -122,6 +122,9 @@ static int page_through_life(void)
     /* Nobody else can write to it or make it shorter, nor can this program by its descriptor. */
     CHECK(ftruncate(descriptor, 0) == -1 && write(descriptor, "x", 1) == -1);
     CHECK((fcntl(descriptor, F_GETFD) & FD_CLOEXEC) != 0);
+    /* Nor is it a program, on kernels that know MFD_NOEXEC_SEAL. */
+    i = memfd_create("probe", 8);
+    CHECK(i == -1 || (close(i) == 0 && fchmod(descriptor, 0777) == -1));
     child_has_its_own(fork);
     for (i = 0; i < 4; i++)
         CHECK(pthread_create(&threads[i], NULL, allocate, NULL) == 0);

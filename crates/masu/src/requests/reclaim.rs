@@ -66,9 +66,11 @@ fn out_of_memory() {
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.trim.reclaim_trim")]
 pub(crate) fn trim(kept_bytes: usize) -> bool {
+    let before = kernel::advised().purges;
     flush_all(true);
     slot::ranges().lock().bring_home(slot::parked());
-    stripes::trim(kept_bytes)
+    stripes::trim(kept_bytes);
+    kernel::advised().purges != before
 }
 
 /// Returns to the ranges the memory that this thread's cache, idle caches, heaps, transfer caches and shards keep. In

@@ -171,6 +171,33 @@ fn each_kind_of_lock() {
 
 #[test]
 #[cfg_attr(miri, ignore = "starts processes")]
+fn heaps_that_are_gone_cost_a_fork_nothing() {
+    alone("heaps_that_are_gone");
+}
+
+#[test]
+#[ignore = "runs in a process of its own"]
+fn heaps_that_are_gone() {
+    let of_heaps = || count(owner::each_lock_of_heaps);
+    let [kept, gone] = [(); 2].map(|()| owner::Owner::create().expect("memory for a heap"));
+    assert_eq!(of_heaps(), 2);
+    let all = count(each_lock);
+    HOLDS_ALL.store(true, Ordering::Relaxed);
+    assert!(count(each_lock) > all + 2, "one thread alone needs none of them");
+    // SAFETY: Nothing uses the heap.
+    unsafe { gone.destroy() };
+    assert_eq!(of_heaps(), 1);
+    // A thread may look whether blocks that it has are of this heap, and in a child that thread does not exist.
+    gone.raw().acquire();
+    assert_eq!(of_heaps(), 2, "fork waits for it");
+    let other =
+        thread::spawn(|| core::ptr::from_ref(owner::Owner::create().expect("memory")).addr());
+    let other = other.join().expect("it waits for nothing");
+    assert!(other != core::ptr::from_ref(gone).addr() && !kept.raw().is_held_for_fork());
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "starts processes")]
 fn fork_waits_for_a_thread_that_does_not_wait_for_it() {
     alone("a_lock_that_is_released_in_time");
 }
