@@ -104,14 +104,7 @@ impl Heap {
         unsafe { owner.as_ref() }
     }
 
-    /// The owner, made if there is none; `None` without memory.
-    fn owner_or_new(&self) -> Option<&'static Owner> {
-        match self.owner() {
-            None => self.begin(),
-            made => made,
-        }
-    }
-
+    /// Makes the owner; `None` without memory.
     #[cold]
     #[inline(never)]
     fn begin(&self) -> Option<&'static Owner> {
@@ -155,7 +148,7 @@ impl Heap {
     #[inline(never)]
     fn alloc_slow(&self, size: usize, align: usize, zeroed: bool) -> Option<NonNull<u8>> {
         let ask = || {
-            let owner = self.owner_or_new();
+            let owner = self.owner().or_else(|| self.begin());
             owner.map_or(ptr::null_mut(), |owner| allocate(owner, size, align, zeroed))
         };
         NonNull::new(or_retry(size, ask))
