@@ -316,11 +316,24 @@ GROUP(addresses_of_small_blocks_are_one_piece_again)
 
 GROUP(freed_memory_goes_back)
 {
-    enum { COUNT = 400000 };
+    enum { COUNT = 400000, FEW = 16000 };
     char **blocks = mmap(NULL, COUNT * sizeof *blocks, PROT_READ | PROT_WRITE,
                          MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     CHECK(blocks != MAP_FAILED);
     memset(blocks, 0, COUNT * sizeof *blocks);
+    for (size_t i = 0; i < FEW; i++) {
+        blocks[i] = malloc(200);
+        memset(blocks[i], 1, 200);
+    }
+    malloc_trim(0);
+    /* Each page keeps a block, and what is free in it goes back. */
+    for (size_t i = 0; i < FEW; i++)
+        if (i % 100)
+            free(blocks[i]);
+    CHECK(malloc_trim(0) == 1);
+    CHECK(malloc_trim(0) == 0);
+    for (size_t i = 0; i < FEW; i += 100)
+        free(blocks[i]);
     size_t before = resident();
     for (size_t i = 0; i < COUNT; i++) {
         blocks[i] = malloc(200);

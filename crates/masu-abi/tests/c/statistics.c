@@ -104,6 +104,9 @@ GROUP(page_through_life)
     /* Nobody else can write to it or make it shorter, nor can this program by its descriptor. */
     CHECK(ftruncate(descriptor, 0) == -1 && write(descriptor, "x", 1) == -1);
     CHECK((fcntl(descriptor, F_GETFD) & FD_CLOEXEC) != 0);
+    /* Nor is it a program, on kernels that know MFD_NOEXEC_SEAL. */
+    int probe = memfd_create("probe", 8);
+    CHECK(probe == -1 || (close(probe) == 0 && fchmod(descriptor, 0777) == -1));
     child_has_its_own();
     start_workers(4, allocate);
     for (int i = 0; i < 20; i++)

@@ -17,7 +17,7 @@ use crate::memory::metadata;
 use crate::memory::ranges::{Filling, large};
 use crate::memory::slice::{Kind, Slice};
 use crate::platform::fault::{self, Fault};
-use crate::platform::sync::{AtomicPtr, AtomicUsize, Cell, Guard, Lock, Ordering, Visit};
+use crate::platform::sync::{AtomicPtr, AtomicUsize, Cell, Guard, Lock, Ordering, RawLock, Visit};
 pub(crate) use holdings::Counts;
 use holdings::Holdings;
 use mixed::PARTS;
@@ -76,7 +76,8 @@ impl Owner {
     #[inline(never)]
     pub(crate) fn create() -> Option<&'static Owner> {
         let mut all = ALL.lock();
-        let owner = match all.unused {
+        // A thread that looks at the number may hold the lock; in a child that thread does not exist.
+        let owner = match all.unused.filter(|unused| unused.raw().is_free()) {
             Some(unused) => {
                 all.unused = unused.next_unused.take();
                 unused
@@ -95,8 +96,8 @@ impl Owner {
                 owner
             }
         };
+        // Under the lock of all: `fork` does not see an owner that has no number yet.
         let number = all.next_number();
-        drop(all);
         owner.set_number(&owner.holdings.lock(), number);
         Some(owner)
     }
@@ -239,6 +240,11 @@ impl Owner {
         done
     }
 
+    /// The lock without what it guards.
+    pub(crate) fn raw(&self) -> &RawLock {
+        self.holdings.raw()
+    }
+
     /// The counts of the heap's memory; caches hold some of the blocks.
     pub(crate) fn counts(&self) -> Counts {
         self.holdings.lock().counts
@@ -266,7 +272,8 @@ pub(crate) fn all_counts() -> (usize, Counts) {
 /// Releases the empty pages that heaps kept, and purges what is free inside the others if `purges`.
 #[inline(never)]
 pub(crate) fn trim(purges: bool) {
-    owners().for_each(|owner| owner.holdings.lock().trim(purges));
+    let heaps = owners().filter(|owner| owner.number() != 0);
+    heaps.for_each(|owner| owner.holdings.lock().trim(purges));
 }
 
 /// Visits the lock of the list of heaps, for `fork`.
@@ -275,7 +282,9 @@ pub(crate) fn each_lock(visit: Visit<'_>) {
 }
 
 /// Visits the locks of what heaps own, for `fork`, after a visit of [`each_lock`]. An owner that another thread makes
-/// where that lock could not be had may be missed: in the child its lock is then as it was.
+/// where that lock could not be had may be missed: in the child its lock is then as it was. An owner without a heap is
+/// visited only while its lock is held, by `fork` too if the heap went while that waited.
 pub(crate) fn each_lock_of_heaps(visit: Visit<'_>) {
-    owners().for_each(|owner| visit.see(owner.holdings.raw()));
+    let used = owners().filter(|owner| owner.number() != 0 || !owner.raw().is_free());
+    used.for_each(|owner| visit.see(owner.raw()));
 }

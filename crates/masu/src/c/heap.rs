@@ -10,7 +10,6 @@ use crate::blocks::owner::Owner;
 use crate::memory::class::{MIN_ALIGN, TABLE_LIMIT};
 use crate::requests::heap::{self, HeapStatistics};
 use crate::threads::cache::heap_cache::HeapCache;
-use crate::threads::thread;
 
 /// An opaque heap.
 ///
@@ -48,7 +47,7 @@ unsafe fn owner_of(heap: NonNull<CHeap>) -> &'static Owner {
 /// ```
 #[must_use]
 pub fn new() -> *mut CHeap {
-    let _ = thread::cache();
+    heap::register();
     let create =
         || Owner::create().map_or(ptr::null_mut(), |owner| ptr::from_ref(owner).cast_mut());
     or_retry(size_of::<Owner>(), || create().cast()).cast()
@@ -68,6 +67,7 @@ pub fn new() -> *mut CHeap {
 ///
 /// - `heap` came from [`new`] and was not destroyed; nothing uses it or its blocks afterwards.
 pub unsafe fn destroy(heap: NonNull<CHeap>) {
+    heap::register();
     // SAFETY: The caller's condition.
     unsafe { owner_of(heap).destroy() };
 }
@@ -88,6 +88,7 @@ pub unsafe fn destroy(heap: NonNull<CHeap>) {
 ///
 /// - `heap` came from [`new`] and was not destroyed; nothing uses its blocks afterwards.
 pub unsafe fn clear(heap: NonNull<CHeap>) {
+    heap::register();
     // SAFETY: The caller's condition.
     unsafe { owner_of(heap).clear() };
 }

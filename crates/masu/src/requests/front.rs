@@ -9,6 +9,7 @@ use core::ptr::{self, NonNull};
 
 use crate::blocks::slot;
 use crate::diagnostics::guards::{self, Request};
+use crate::diagnostics::sampling;
 use crate::memory::arena::code_of;
 use crate::memory::class::{
     Class, LARGEST_ALWAYS_SMALL, LARGEST_SMALL, MIN_ALIGN, SAMPLED, TABLE_LIMIT, grows_large,
@@ -332,6 +333,9 @@ pub(crate) unsafe fn resize(block: NonNull<u8>, size: usize) -> Result<*mut u8, 
         Pointer::Guarded => guards::usable_size(block.addr().get()),
         Pointer::Small(class, _) | Pointer::Sampled(class) => {
             if size <= class.size() && size >= class.size() / 2 {
+                if matches!(what, Pointer::Sampled(_)) {
+                    sampling::resize(block.addr().get(), size, 0);
+                }
                 return Ok(block.as_ptr());
             }
             class.size()

@@ -19,8 +19,7 @@ use crate::platform::sync::{AtomicPtr, Ordering};
 use crate::requests::pointer::{OfHeap, Pointer};
 use crate::requests::reclaim::or_retry;
 use crate::threads::cache::heap_cache::{self, HeapCache};
-use crate::threads::thread;
-pub(crate) use blocks::{allocate, free, owner_at, owner_of_block, resize};
+pub(crate) use blocks::{allocate, free, owner_at, owner_of_block, register, resize};
 
 /// A separate heap: no other block lies in its pages, and dropping it frees all its blocks at once, even those in use.
 ///
@@ -105,18 +104,11 @@ impl Heap {
         unsafe { owner.as_ref() }
     }
 
-    /// The owner, made if there is none; `None` without memory.
-    fn owner_or_new(&self) -> Option<&'static Owner> {
-        match self.owner() {
-            None => self.begin(),
-            made => made,
-        }
-    }
-
+    /// Makes the owner; `None` without memory.
     #[cold]
     #[inline(never)]
     fn begin(&self) -> Option<&'static Owner> {
-        let _ = thread::cache();
+        register();
         let made = Owner::create()?;
         let pointer = ptr::from_ref(made).cast_mut();
         // ORDERING: Release publishes the owner to the Acquire in `owner`; Acquire sees that of another thread that was
@@ -156,7 +148,7 @@ impl Heap {
     #[inline(never)]
     fn alloc_slow(&self, size: usize, align: usize, zeroed: bool) -> Option<NonNull<u8>> {
         let ask = || {
-            let owner = self.owner_or_new();
+            let owner = self.owner().or_else(|| self.begin());
             owner.map_or(ptr::null_mut(), |owner| allocate(owner, size, align, zeroed))
         };
         NonNull::new(or_retry(size, ask))
@@ -251,6 +243,7 @@ impl Heap {
     /// assert_eq!(scratch.statistics().live_bytes, 0);
     /// ```
     pub fn clear(&mut self) {
+        register();
         if let Some(owner) = self.owner() {
             // SAFETY: This is the only reference to the heap. Users of its blocks either use raw pointers, and promised
             // that by `unsafe`, or borrow the heap.
@@ -275,6 +268,7 @@ impl Heap {
 #[inline(never)]
 pub(crate) fn statistics_of(owner: &'static Owner) -> HeapStatistics {
     let (cached_blocks, cached_bytes) = heap_cache::cached_by_all(|of| ptr::eq(of, owner));
+    register();
     let counts = owner.counts();
     HeapStatistics {
         live_bytes: counts.block_bytes.saturating_sub(cached_bytes) + counts.large_bytes,
@@ -294,6 +288,7 @@ impl Default for Heap {
 
 impl Drop for Heap {
     fn drop(&mut self) {
+        register();
         if let Some(owner) = self.owner() {
             // SAFETY: As in `clear`.
             unsafe { owner.destroy() };

@@ -47,7 +47,6 @@ fn reclaim(size: usize) -> bool {
         return false;
     }
     flush_all(false);
-    slot::ranges().lock().bring_home(slot::parked());
     stripes::give_up() || stripes::read().live_bytes < before.live_bytes
 }
 
@@ -62,16 +61,17 @@ fn out_of_memory() {
     }
 }
 
-/// Purges free memory except for about `kept_bytes`; returns whether anything was purged.
+/// Purges free memory except for about `kept_bytes`; returns whether the kernel took anything back.
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.trim.reclaim_trim")]
 pub(crate) fn trim(kept_bytes: usize) -> bool {
+    let before = kernel::advised().purges;
     flush_all(true);
-    slot::ranges().lock().bring_home(slot::parked());
-    stripes::trim(kept_bytes)
+    stripes::trim(kept_bytes);
+    kernel::advised().purges != before
 }
 
-/// Returns to the ranges the memory that this thread's cache, idle caches, heaps, transfer caches and shards keep. In
+/// Returns to the ranges the memory that this thread, idle caches, heaps, transfer caches and shards keep. In
 /// the hardened build nothing is cached, and quarantined blocks stay. `purges` also what is free inside pages, which
 /// makes no room for a request.
 #[inline(never)]
@@ -85,4 +85,5 @@ fn flush_all(purges: bool) {
     idle::empty_warm();
     transfer::trim();
     shard::trim(purges);
+    slot::ranges().lock().bring_home(slot::parked());
 }

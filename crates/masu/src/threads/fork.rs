@@ -56,10 +56,10 @@ fn each_lock(visit: Visit<'_>) {
     all::each_lock(visit);
     idle::each_lock(visit);
     owner::each_lock(visit);
-    owner::each_lock_of_heaps(visit);
     // Only registered threads take these.
     // ORDERING: Relaxed: the thread that has the turn wrote it.
     if HOLDS_ALL.load(Ordering::Relaxed) {
+        owner::each_lock_of_heaps(visit);
         shard::each_lock(visit);
         transfer::each_lock(visit);
     }

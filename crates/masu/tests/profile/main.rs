@@ -190,6 +190,27 @@ fn a_block_of_an_earlier_profile_is_in_the_next_one_once_it_grows() {
     assert!(is_close(live, 2 * BYTES as i64, 0.02), "{live}");
 }
 
+/// C's `realloc` leaves a block where it is that has room.
+#[test]
+fn a_small_block_that_grows_in_place_counts_with_its_new_size() {
+    let _taken = Taken::start(1);
+    let before = now();
+    let blocks: Vec<_> = (0..5_000).map(|_| masu::c::malloc(1025)).collect();
+    let sizes = blocks.iter().map(|block| {
+        // SAFETY: The block is live, and stays where it is.
+        unsafe {
+            let size = masu::c::usable_size(*block);
+            assert_eq!(masu::c::realloc(*block, size), *block);
+            size as i64
+        }
+    });
+    let bytes: i64 = sizes.sum();
+    let live = now().live_bytes - before.live_bytes;
+    assert!(is_close(live, bytes, 0.03), "{live}, {bytes}");
+    // SAFETY: Nothing uses the blocks any more.
+    blocks.into_iter().for_each(|block| unsafe { masu::c::free(block) });
+}
+
 /// A heap ends without freeing its blocks one by one, so its blocks must not be in a profile.
 #[test]
 fn growing_blocks_of_heaps_are_in_no_profile() {

@@ -16,16 +16,16 @@ use crate::platform::kernel::{self, Span};
 pub(crate) const RUNS_MAX: usize = 16;
 
 impl Held<'_> {
-    /// Purges all free memory but about `bytes`, and expects none of it to be reused; returns whether anything was purged.
+    /// Purges all free memory but about `bytes`, and expects none of it to be reused.
     #[cold]
     #[inline(never)]
     #[unsafe(link_section = ".text.masu_cold.trim.held_trim")]
-    pub(crate) fn trim(&mut self, bytes: usize) -> bool {
+    pub(crate) fn trim(&mut self, bytes: usize) {
         self.expect_nothing_back();
-        let purged = self.purge_down_to(bytes) | self.purge_uncertain();
+        self.purge_down_to(bytes);
+        self.purge_uncertain();
         // A trim is not purging too early, whatever is allocated next.
         self.just_purged_bytes = 0;
-        purged
     }
 
     /// Returns all free memory for a request that would fail otherwise, also the growing arena if nothing of it is live, else
@@ -56,17 +56,14 @@ impl Held<'_> {
     }
 
     /// Purges free runs that count as clean but may be dirty: a run knows how much of it is dirty, not where, so a part that
-    /// is cut off may be counted wrongly. Returns whether anything was purged.
-    pub(super) fn purge_uncertain(&mut self) -> bool {
-        let mut any = false;
+    /// is cut off may be counted wrongly.
+    pub(super) fn purge_uncertain(&mut self) {
         loop {
             let mut runs = [None; RUNS_MAX];
             let count = self.send_uncertain_away(&mut runs);
-            let purged = count > 0 && self.purge(&runs);
-            any |= purged;
             // A refused run would be found again.
-            if count < RUNS_MAX || !purged {
-                return any;
+            if count == 0 || !self.purge(&runs) || count < RUNS_MAX {
+                return;
             }
         }
     }

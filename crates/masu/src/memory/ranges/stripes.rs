@@ -208,18 +208,17 @@ fn next_from(from: usize, bits: usize) -> usize {
     (from + distance) % usize::BITS as usize
 }
 
-/// Purges all free memory but about `bytes`; returns whether anything was purged.
+/// Purges all free memory but about `bytes`.
 #[cold]
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.trim.stripes_trim")]
-pub(crate) fn trim(bytes: usize) -> bool {
-    let (mut kept, mut any) = (bytes, false);
+pub(crate) fn trim(bytes: usize) {
+    let mut kept = bytes;
     for stripe in all() {
-        any |= stripe.hold_slow(true).trim(kept);
+        stripe.hold_slow(true).trim(kept);
         // The first stripe keeps the rest.
         kept = 0;
     }
-    any
 }
 
 /// Before a request fails, returns the free memory of every stripe; returns whether there was any.

@@ -409,14 +409,17 @@ impl Held<'_> {
     #[inline(never)]
     #[unsafe(link_section = ".text.masu_cold.refused.take_claim_within")]
     fn claim_within(&mut self, limit: usize, more: usize) -> Option<usize> {
+        let rest = limit.checked_sub(more * SLICE_BYTES)?;
+        // Before the comparison: of two threads in different stripes, one at least sees the other's claim.
         // ORDERING: Acquire pairs with the Release in `drop_claim`.
-        let claimed = CLAIMED.load(Ordering::Acquire) + more;
+        let claimed = CLAIMED.fetch_add(more, Ordering::Acquire);
         // Other stripes let blocks grow under a limit, but hand out none. They may have done so before, and keep what is freed.
         let others = stripes::others(self.shared);
         let live_bytes = self.live_bytes() + others.live;
-        let room = limit.checked_sub(live_bytes + claimed * SLICE_BYTES)?;
-        // ORDERING: Relaxed: the lock of the first stripe orders claims, but for blocks that grow in others.
-        CLAIMED.fetch_add(more, Ordering::Relaxed);
+        let Some(room) = rest.checked_sub(live_bytes + claimed * SLICE_BYTES) else {
+            self.drop_claim(more);
+            return None;
+        };
         let settles = self.settles;
         if others.dirty > 0 && self.dirty_bytes() + others.dirty > room {
             let this = self.shared;

@@ -31,12 +31,17 @@ const DESCRIPTOR_MIN: usize = 960;
 pub(crate) fn share(name: &CStr, length: usize) -> Result<(NonNull<u8>, SharedFile), Errno> {
     const CLOSE_ON_EXEC: usize = 1;
     const ALLOW_SEALING: usize = 2;
+    /// No program, and never one: from Linux 6.3 on, and a must where `vm.memfd_noexec` is 2.
+    const NO_EXEC: usize = 8;
     // Beyond the limit a signal ends the program.
     if file_size_limit() < length {
         return Err(Errno::TOO_BIG);
     }
-    let flags = CLOSE_ON_EXEC | ALLOW_SEALING;
-    let descriptor = call(number::MEMFD_CREATE, [name.as_ptr().expose_provenance(), flags, 0])?;
+    let create = |flags| {
+        let flags = flags | CLOSE_ON_EXEC | ALLOW_SEALING;
+        call(number::MEMFD_CREATE, [name.as_ptr().expose_provenance(), flags, 0])
+    };
+    let descriptor = create(NO_EXEC).or_else(|_| create(0))?;
     match map_shared(descriptor, length) {
         Ok(start) => {
             seal(descriptor);

@@ -16,9 +16,15 @@ use crate::requests::pointer::OfHeap;
 use crate::threads::cache::heap_cache::{HeapCache, SIZE_MAX};
 use crate::threads::thread;
 
+/// Registers this thread, before it takes the lock of a heap: the only other thread may fork.
+pub(crate) fn register() {
+    let _ = thread::cache();
+}
+
 /// Allocates `size` bytes aligned to `align`, a power of two; zeroed if `zeroed`. Null without memory.
 #[inline(never)]
 pub(crate) fn allocate(owner: &'static Owner, size: usize, align: usize, zeroed: bool) -> *mut u8 {
+    register();
     // Slices may be known to be zero; blocks of a class must be cleared.
     let is_small = !zeroed || size <= LARGEST_ALWAYS_SMALL;
     let Some(class) = Class::of(size, align).filter(|_| is_small) else {
@@ -78,6 +84,7 @@ pub(crate) unsafe fn free(block: NonNull<u8>) {
 /// - As [`free`].
 #[inline(never)]
 unsafe fn free_slow(block: NonNull<u8>) {
+    register();
     let what = OfHeap::at(block, Fault::FreedTwice);
     let owner = what.owner();
     match what {
@@ -100,6 +107,7 @@ unsafe fn free_slow(block: NonNull<u8>) {
 /// - As [`free`]; after success the old pointer is not used any more.
 #[inline(never)]
 pub(crate) unsafe fn resize(block: NonNull<u8>, size: usize, align: usize) -> *mut u8 {
+    register();
     let what = OfHeap::at(block, Fault::UsedFreed);
     let (owner, old_size) = (what.owner(), what.usable_size());
     let stays = match what {
@@ -178,5 +186,41 @@ pub(crate) fn owner_at(address: usize) -> *const Owner {
     match arena::place_of(address) {
         Place::In(slice) => owner_in(slice),
         Place::Outside | Place::Beyond => ptr::null(),
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    extern crate std;
+
+    use core::alloc::Layout;
+
+    use super::*;
+    use crate::Heap;
+    use crate::blocks::slot;
+
+    #[test]
+    fn a_thread_whose_first_call_takes_a_heaps_lock_is_registered() {
+        /// Too long for a thread's cache.
+        const LAYOUT: Layout = Layout::new::<[u64; 3000]>();
+        // SAFETY: Each gets a block of the heap, which nothing else uses.
+        let calls: [fn(Heap, NonNull<u8>); 6] = [
+            |heap, _| drop(heap),
+            |mut heap, _| heap.clear(),
+            |heap, _| assert_eq!(heap.statistics().live_blocks, 1),
+            |heap, _| assert!(heap.alloc(LAYOUT).is_some()),
+            |heap, block| unsafe { heap.dealloc(block, LAYOUT) },
+            |_, block| assert!(!unsafe { resize(block, 1, 1) }.is_null()),
+        ];
+        for (number, call) in calls.into_iter().enumerate() {
+            let heap = Heap::new();
+            let block = heap.alloc(LAYOUT).expect("memory").expose_provenance();
+            let call = move || {
+                assert!(slot::get().cache().is_none(), "it made no call");
+                call(heap, NonNull::with_exposed_provenance(block));
+                slot::get().cache().is_some()
+            };
+            assert!(std::thread::spawn(call).join().expect("it ends"), "{number}");
+        }
     }
 }

@@ -51,6 +51,7 @@ each_alone! {
     forks_that_wait_for_each_other_both_return: two_forks_with_locks;
     a_fork_inside_another_one_leaves_it_its_locks: a_fork_inside_another_one;
     no_signal_comes_while_locks_are_held: signals_are_blocked;
+    heaps_that_are_gone_cost_a_fork_nothing: heaps_that_are_gone;
 }
 
 /// Begins one of the tests below, in a process of its own, which a signal ends if it waits for ever.
@@ -162,6 +163,27 @@ fn each_kind_of_lock() {
         true
     });
     assert_eq!(status, 256 + SIGABRT);
+}
+
+#[test]
+#[ignore = "runs in a process of its own"]
+fn heaps_that_are_gone() {
+    let of_heaps = || count(owner::each_lock_of_heaps);
+    let [kept, gone] = [(); 2].map(|()| owner::Owner::create().expect("memory for a heap"));
+    assert_eq!(of_heaps(), 2);
+    let all = count(each_lock);
+    HOLDS_ALL.store(true, Ordering::Relaxed);
+    assert!(count(each_lock) > all + 2, "one thread alone needs none of them");
+    // SAFETY: Nothing uses the heap.
+    unsafe { gone.destroy() };
+    assert_eq!(of_heaps(), 1);
+    // A thread may look whether blocks that it has are of this heap, and in a child that thread does not exist.
+    gone.raw().acquire();
+    assert_eq!(of_heaps(), 2, "fork waits for it");
+    let other =
+        thread::spawn(|| core::ptr::from_ref(owner::Owner::create().expect("memory")).addr());
+    let other = other.join().expect("it waits for nothing");
+    assert!(other != core::ptr::from_ref(gone).addr() && !kept.raw().is_held_for_fork());
 }
 
 #[test]

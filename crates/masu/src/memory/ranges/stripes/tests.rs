@@ -33,6 +33,7 @@ each_alone! {
     a_debt_does_not_wait_behind_a_busy_stripe
     a_limit_leaves_a_debt_as_it_was
     a_limit_holds_for_threads_that_ask_at_once
+    a_limit_holds_for_blocks_that_grow_in_several_stripes
     the_minimum_is_kept_by_all_stripes_together
     each_stripe_keeps_the_minimum_at_most
     a_block_is_counted_by_the_stripe_of_its_run

@@ -327,6 +327,56 @@ fn a_limit_holds_for_threads_that_ask_at_once() {
 }
 
 #[test]
+#[ignore = "run by the test of this name, in a process of its own"]
+fn a_limit_holds_for_blocks_that_grow_in_several_stripes() {
+    begin_with(2);
+    let runs: [_; 2] = core::array::from_fn(|place| {
+        let run = take(stripe(place), 2).expect("memory");
+        let _behind = take(stripe(place), 1).expect("memory");
+        // SAFETY: The second slice was handed out to this test, and nobody uses it.
+        unsafe { stripe(place).lock().free(run.ahead(1), 1, SLICE_BYTES) };
+        run.address()
+    });
+    // No limit is less.
+    let _least = take(first(), MIB_SLICES).expect("memory");
+    options::set("memory_limit", Some(read().live_bytes + SLICE_BYTES)).expect("an option");
+    let (meetings, given) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    // Both go on when both are here.
+    let meet = |number: usize| {
+        meetings.fetch_add(1, Ordering::SeqCst);
+        for spins in 1_usize.. {
+            if meetings.load(Ordering::SeqCst) >= 2 * number {
+                break;
+            }
+            if spins.is_multiple_of(1000) { thread::yield_now() } else { core::hint::spin_loop() }
+        }
+    };
+    let grow = |place: usize| {
+        // SAFETY: It was handed out.
+        let run = unsafe { Slice::at(runs[place]) };
+        let mut is_over = false;
+        for round in 0..20_000 {
+            meet(2 * round + 1);
+            let grown = of(run).lock().grow(run, 1, 2);
+            given.fetch_add(usize::from(grown), Ordering::SeqCst);
+            meet(2 * round + 2);
+            is_over |= given.load(Ordering::SeqCst) == 2;
+            if grown {
+                // SAFETY: As above.
+                unsafe { of(run).lock().free(run.ahead(1), 1, 0) };
+                given.fetch_sub(1, Ordering::SeqCst);
+            }
+        }
+        is_over
+    };
+    let is_over = thread::scope(|scope| {
+        let other = scope.spawn(|| grow(1));
+        [grow(0), other.join().expect("it ends")]
+    });
+    assert_eq!(is_over, [false; 2], "there is room for one");
+}
+
+#[test]
 fn the_next_bit_is_found_around_the_end() {
     let found = [(0, 1), (1, 0b1011), (2, 0b1011), (4, 0b1011), (63, 0b10), (200, 1 << 7)];
     let expected = [0, 1, 3, 0, 1, 7];
