@@ -162,14 +162,15 @@ impl Table<'_> {
         // a selection. A measure that no run has is another matter.
         let has_primary = self.measures.contains(&self.primary);
         let counted = if has_primary { self.primary } else { Measure::Wall };
-        let failed = of - self.pairs(index, counted).len().min(of);
+        let pairs = self.pairs(index, counted).len();
+        let failed = of - pairs.min(of);
         if failed * ROUNDS_A_FAILURE > of {
             return Verdict::RunsFailed { failed, of };
         }
         let primary = estimates.iter().find(|estimate| estimate.measure == self.primary);
         let ratio: Option<&Ratio> = primary.and_then(|estimate| estimate.ratio.as_ref());
         let others = self.labels.len().saturating_sub(1);
-        statistics::verdict(self.primary, ratio, others, self.look.level)
+        statistics::verdict(self.primary, ratio, pairs, others, self.look.level)
     }
 
     /// The reason why no variant has a ratio of the primary measure: no run has a value of it.

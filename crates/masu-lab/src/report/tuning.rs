@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use super::drawn::capital;
 use super::measure;
-use super::proof::{lacks_ratio, statements};
+use super::proof::statements;
 use crate::Measure;
 use crate::page::{Block, Page, Statement, Text, Tone, width};
 use crate::prove::{Proof, Proved, Shown};
@@ -239,11 +239,8 @@ fn leave_it(page: &mut Page, tuning: &Tuning, proof: &Proof) {
         return;
     }
     let what = measure::name(proof.primary);
-    let few = |it: &Proved| {
-        matches!(it.shown, Shown::TooFewRuns { .. }) && !lacks_ratio(&it.shown, proof)
-    };
-    let has_none =
-        |it: &Proved| matches!(it.shown, Shown::TooFewRuns { .. } | Shown::RunsFailed { .. });
+    let few = |it: &Proved| matches!(it.shown, Shown::TooFewRuns { .. });
+    let has_none = |it: &Proved| matches!(it.shown, Shown::NoRatio | Shown::RunsFailed { .. });
     let seen = proof.remedies.iter().filter_map(|it| match it.shown {
         Shown::NoDifference { could_have_seen } => Some(could_have_seen),
         _ => None,
@@ -426,11 +423,7 @@ mod tests {
 
     #[test]
     fn runs_that_failed_rule_no_gain_out() {
-        for shown in [
-            Shown::RunsFailed { failed: 9, of: 30 },
-            // It was zero in all rounds.
-            Shown::TooFewRuns { pairs: 0, needed: 9 },
-        ] {
+        for shown in [Shown::RunsFailed { failed: 9, of: 30 }, Shown::NoRatio] {
             let mut tuning = fixture(false);
             tuning.confirmation.as_mut().unwrap().remedies[0].shown = shown;
             let page = page(&tuning).replace('\n', " ");

@@ -126,7 +126,11 @@ pub struct Decision {
 pub fn decide(summary: &Summary, criterion: &Criterion) -> Decision {
     let row = summary.rows.iter().skip(1).find(|row| row.variant == criterion.variant);
     let has_verdict = row.is_some_and(|row| {
-        !matches!(row.verdict, Verdict::TooFewRuns { .. } | Verdict::RunsFailed { .. })
+        let verdict = row.verdict;
+        !matches!(
+            verdict,
+            Verdict::TooFewRuns { .. } | Verdict::RunsFailed { .. } | Verdict::NoRatio
+        )
     });
     let conditions: Vec<(Condition, Option<Ratio>, Held)> = criterion
         .conditions

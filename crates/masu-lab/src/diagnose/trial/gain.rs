@@ -120,6 +120,7 @@ pub(super) fn in_a_line(remedy: &Proved, primary: Measure) -> String {
     match shown {
         Shown::LeftOut { reason } => format!("{name}: left out, {reason}"),
         Shown::RunsFailed { failed, of } => format!("{name}: {failed} of {of} rounds failed"),
+        Shown::NoRatio => format!("{name}: there is no ratio"),
         Shown::TooFewRuns { .. } => format!("{name}: {ratio}, too few runs to be sure"),
         Shown::NoDifference { .. } => format!("{name}: {ratio}, no difference shown"),
         Shown::Gain | Shown::Worse => format!("{name}: {ratio}"),
