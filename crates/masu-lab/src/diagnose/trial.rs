@@ -24,7 +24,7 @@ use crate::{CompareOptions, Measure, Plan};
 use masu_run::prices::Service;
 use masu_run::quantity::percent;
 use masu_run::workload::quoted;
-use masu_run::{Catalogue, Ending, Error, Libc, Row, Stop, Variant, Workload, machine};
+use masu_run::{Catalogue, Ending, Error, Libc, Limits, Row, Stop, Variant, Workload, machine};
 
 mod gain;
 mod locality;
@@ -104,6 +104,18 @@ pub struct Trial {
 }
 
 impl Trial {
+    /// Sets the limits of each run; a run that shares its CPU with others may take as many times as long.
+    pub fn limit(&mut self, limits: &Limits) {
+        let longest = self.longest;
+        for case in &mut self.plan.cases {
+            let beside = if case.is_side_by_side { case.rows.len() } else { 1 };
+            let beside = u32::try_from(beside).unwrap_or(u32::MAX);
+            let time = limits.time.map(|time| time.saturating_mul(beside));
+            // Without a limit of the user's, a variant that hangs must not outlast the trial.
+            case.limits = Limits { time: time.or(Some(longest)), ..limits.clone() };
+        }
+    }
+
     /// Makes the runs, until all is decided or their time is over. If time is left, further candidates follow, one by
     /// one: candidates that enough rounds left undecided do not take the time of the next one.
     ///
@@ -534,6 +546,12 @@ fn fine(mut finding: Finding, proof: &Proof, tried: &[String]) -> Finding {
     // Runs answer the questions that counts left open.
     finding.id = Id::MemoryIsFine;
     finding.remedies.clear();
+    if proof.remedies.iter().all(|one| matches!(one.shown, Shown::LeftOut { .. })) {
+        let title =
+            "Whether another malloc or a setting gains is not known: none of those tried could run";
+        let evidence = finding.evidence;
+        return Finding { evidence, ..Finding::new(Id::MemoryOpen, Confidence::Low, title) };
+    }
     if hidden < GAIN_DENIED {
         finding.confidence = Confidence::High;
         finding.title = format!(

@@ -329,6 +329,14 @@ fn huge_pages_of_zeros_are_waste_and_full_ones_are_not() {
     let finding = first(&Facts { memory: with(Some(0.99)), ..quiet() });
     assert_eq!(finding.id, Id::HugePageWaste);
     assert!((finding.share.unwrap() - 0.99 * 256.0 / 300.0).abs() < 0.001, "{finding:?}");
+    // glibc's own setting would change nothing.
+    for (name, advised) in [("glibc", "masu:huge_pages=0"), ("jemalloc", "jemalloc:huge_pages=0")] {
+        let malloc = Malloc { name: name.to_owned(), refusal: None };
+        let finding = first(&Facts { malloc, memory: with(Some(0.99)), ..quiet() });
+        let variants: Vec<&str> =
+            finding.remedies.iter().filter_map(|one| one.variant.as_deref()).collect();
+        assert_eq!(variants, [advised]);
+    }
     for unused in [Some(0.1), None] {
         assert_eq!(causes(&Facts { memory: with(unused), ..quiet() }), []);
     }
