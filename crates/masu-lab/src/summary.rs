@@ -58,8 +58,10 @@ pub(crate) fn summarize_measures(
     warnings.extend(series::warnings(&series, labels.len()));
     warnings.extend(table.missing());
     warnings.extend((1..labels.len()).filter_map(|index| table.zeros(index)));
-    let mut notes: Vec<String> =
-        warnings::hidden_peaks(labels, &table.series).into_iter().collect();
+    let hidden = warnings::hidden_peaks(labels, &table.series);
+    let decides = primary == Measure::PeakRss;
+    warnings.extend(hidden.clone().filter(|_| decides));
+    let mut notes: Vec<String> = hidden.into_iter().filter(|_| !decides).collect();
     notes.extend(neighbors::cpu_beside(&rows, primary, &valid));
     Summary {
         primary,

@@ -126,11 +126,7 @@ pub struct Decision {
 pub fn decide(summary: &Summary, criterion: &Criterion) -> Decision {
     let row = summary.rows.iter().skip(1).find(|row| row.variant == criterion.variant);
     let has_verdict = row.is_some_and(|row| {
-        let verdict = row.verdict;
-        !matches!(
-            verdict,
-            Verdict::TooFewRuns { .. } | Verdict::RunsFailed { .. } | Verdict::NoRatio
-        )
+        !matches!(row.verdict, Verdict::TooFewRuns { .. } | Verdict::RunsFailed { .. })
     });
     let conditions: Vec<(Condition, Option<Ratio>, Held)> = criterion
         .conditions

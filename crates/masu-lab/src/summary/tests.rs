@@ -154,8 +154,9 @@ fn a_measure_that_is_often_zero_has_no_ratio_and_says_so() {
     assert!(warned(&summary, "zero in 20 of 30 rounds"), "{:?}", summary.warnings);
     // More runs would not give a verdict, and no page may ask for them.
     assert_eq!(summary.rows[1].verdict, Verdict::NoRatio);
-    let held = decide(&summary, &"other if major_faults <= 1".parse().unwrap()).holds;
-    assert_eq!(held, Held::Unknown);
+    let held = |text: &str| decide(&summary, &text.parse().unwrap()).holds;
+    assert_eq!(held("other if major_faults <= 1"), Held::Unknown);
+    assert_eq!(held("other if wall <= 0.6"), Held::Yes, "another measure has a ratio");
     assert_eq!(
         Proof::of(&labels, summary.primary, Some(&summary), &[]).remedies[0].shown,
         Shown::NoRatio
@@ -170,7 +171,7 @@ fn a_measure_that_is_often_zero_has_no_ratio_and_says_so() {
 fn a_server_that_died_is_not_blamed_on_the_run_before() {
     for (burst, is_blamed) in [(None, true), (Some(Burst::default()), false)] {
         let dead = summary(|run| {
-            run.burst = burst.clone();
+            run.burst = burst;
             if run.variant == 1 && run.round == Some(9) {
                 (run.ending, run.burst) = (Ending::Exited(3), None);
             }
@@ -215,6 +216,13 @@ fn memory_below_what_the_lab_holds_has_no_ratio() {
     let seen = summary(|run| run.rss_floor_bytes = Some(1 << 19));
     assert!(seen.rows[1].estimate(Measure::PeakRss).unwrap().ratio.is_some());
     assert!(seen.notes.is_empty());
+    let runs: Vec<Run> = (0..20)
+        .map(|run| Run { rss_floor_bytes: Some(1 << 20), ..self::run(run % 2, run / 2, 1.0) })
+        .collect();
+    let labels = ["reference".to_owned(), "other".to_owned()];
+    let deciding = summarize(&labels, Measure::PeakRss, Look::ONLY, &runs);
+    assert_eq!(deciding.rows[1].verdict, Verdict::NoRatio);
+    assert!(warned(&deciding, "there is no ratio of it") && deciding.notes.is_empty());
 }
 
 #[test]
