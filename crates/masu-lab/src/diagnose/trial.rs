@@ -32,7 +32,7 @@ mod pace;
 mod room;
 mod rounds;
 
-use gain::{Gain, gain, in_a_line, name_of, names_of, remedy_of};
+use gain::{Gain, gain, in_a_line, is_same_change, name_of, names_of, remedy_of};
 use pace::Pace;
 use room::{could_hide, estimate, hidden, leans};
 
@@ -106,13 +106,12 @@ pub struct Trial {
 impl Trial {
     /// Sets the limits of each run; a run that shares its CPU with others may take as many times as long.
     pub fn limit(&mut self, limits: &Limits) {
-        let longest = self.longest;
         for case in &mut self.plan.cases {
             let beside = if case.is_side_by_side { case.rows.len() } else { 1 };
             let beside = u32::try_from(beside).unwrap_or(u32::MAX);
             let time = limits.time.map(|time| time.saturating_mul(beside));
             // Without a limit of the user's, a variant that hangs must not outlast the trial.
-            case.limits = Limits { time: time.or(Some(longest)), ..limits.clone() };
+            case.limits = Limits { time: time.or(Some(self.longest)), ..limits.clone() };
         }
     }
 
@@ -464,16 +463,6 @@ fn with_trial(findings: Vec<Finding>, proof: &Proof) -> Vec<Finding> {
     }
     less_sure_than_memory(&mut kept);
     kept
-}
-
-/// Whether two remedies are the same variant, or the same malloc with other settings. Settings of glibc's malloc differ.
-fn is_same_change(one: &Remedy, other: &Remedy) -> bool {
-    let malloc = |remedy: &Remedy| -> Option<String> {
-        let variant = remedy.variant.as_deref()?;
-        let name = variant.split(':').next().filter(|name| *name != GLIBC);
-        Some(name.unwrap_or(variant).to_owned())
-    };
-    malloc(one).is_some_and(|name| malloc(other) == Some(name))
 }
 
 fn confidence_of(gain: &Gain) -> Confidence {
