@@ -30,7 +30,7 @@ pub(crate) struct Progress {
     /// One line of a terminal, redrawn; none for a file or a pipe, which gets few lines.
     bar: Option<ProgressBar>,
     waiting: RefCell<Option<Waiting>>,
-    /// What the command's user can do about a warm-up that does not end, besides Ctrl-C.
+    /// Advice about a warm-up that does not end, besides Ctrl-C: only options that the command has.
     advice: &'static str,
 }
 
