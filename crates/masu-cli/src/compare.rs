@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use clap::Parser;
-use masu_lab::compare::Destination;
+use masu_lab::compare::{Destination, Event};
 use masu_lab::plan::Mallocs;
 use masu_lab::report::{self, Document, Format};
 use masu_lab::results::{self, LeftOut, Record, Rounds};
@@ -137,10 +137,23 @@ impl Request {
 
     pub(crate) fn perform(self) -> Result<Ending> {
         let stop = Stop::on_signals()?;
-        let progress = Progress::on_stderr();
+        let progress = Progress::on_stderr(
+            "--timeout 60s is its limit; a program that does not end by itself is compared with --server.",
+        );
         notices::say(announcement(&self.plan, self.options.within.is_some()));
-        let made = compare(&self.plan, &self.options, &stop, &mut |event| progress.observe(&event));
+        let mut so_far = None;
+        let made = compare(&self.plan, &self.options, &stop, &mut |event| {
+            if let Event::CutShort { so_far: made } = &event {
+                so_far = Some((*made).clone());
+            }
+            progress.observe(&event);
+        });
         progress.finish();
+        if let Some(so_far) = so_far {
+            // The error that follows matters more than a reader who has gone.
+            let _ = print(&so_far);
+            self.say_how_to_go_on();
+        }
         let comparison = made?;
         // A reader that has seen enough of the page does not make a gate pass.
         let printed = print(&comparison);
@@ -153,21 +166,24 @@ impl Request {
 
     /// Says where the runs are, and applies the gate or the criterion.
     fn judged(&self, comparison: &Comparison) -> Result<Ending> {
-        let file = self.options.results.path().map(std::path::Path::display);
         if comparison.stopped {
-            if let Some(file) = file {
-                let file = report::shortened(&[file.to_string()], usize::MAX);
-                notices::say(format_args!("To go on: masu compare --resume {file}"));
-            }
+            self.say_how_to_go_on();
             return Ok(Ending::Stopped);
         }
-        if let Some(file) = file {
-            notices::say(format_args!("Every run is in {file}."));
+        if let Some(file) = self.options.results.path() {
+            notices::say(format_args!("Every run is in {}.", file.display()));
         }
         match (self.gate, &self.options.decide) {
             (Some(limit), _) => judge(comparison, limit),
             (None, Some(criterion)) => decided(comparison, criterion),
             (None, None) => Ok(Ending::Done),
+        }
+    }
+
+    fn say_how_to_go_on(&self) {
+        if let Some(file) = self.options.results.path() {
+            let file = report::shortened(&[file.display().to_string()], usize::MAX);
+            notices::say(format_args!("To go on: masu compare --resume {file}"));
         }
     }
 }

@@ -90,7 +90,7 @@ fn of_command(arguments: arguments::Diagnose) -> Result<Diagnosis> {
         None
     };
     let limits = Limits { time: timeout, memory_bytes: memory_limit };
-    let options = Options { limits, inside, terminal, once };
+    let options = Options { limits: limits.clone(), inside, terminal, once };
     let mut clock = None;
     let mut tell = |step: Step| match step {
         Step::Run => {
@@ -116,9 +116,13 @@ fn of_command(arguments: arguments::Diagnose) -> Result<Diagnosis> {
     drop(clock);
     let mut diagnosis = diagnosis?;
     if prove && !stop.requested() {
-        diagnosis.proof = prove::perform(&diagnosis, &workload, &variant, &catalogue, stop)?;
+        match prove::perform(&diagnosis, &workload, &variant, &catalogue, &limits, stop) {
+            Ok(proof) => diagnosis.proof = proof,
+            // The diagnosis is made, whatever became of its proof.
+            Err(error) => diagnosis.not_seen.push(format!("whether the remedies gain: {error}")),
+        }
     } else if !once && !stop.requested() {
-        trial::perform(&mut diagnosis, &workload, &variant, &catalogue, stop);
+        trial::perform(&mut diagnosis, &workload, &variant, &catalogue, &limits, stop);
     }
     Ok(diagnosis)
 }

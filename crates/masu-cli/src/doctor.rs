@@ -19,6 +19,9 @@ const LIMIT: Style = AnsiColor::Yellow.on_default().bold();
 /// The column in which values begin.
 const INDENT: usize = 23;
 
+/// The width of a page with a price and its spread on one line.
+const WIDE: usize = 60;
+
 pub(crate) fn perform(arguments: &arguments::Doctor) -> Result<()> {
     let (catalogue, absences) = embedded::whole_catalogue();
     let checkup = Checkup::here(&catalogue);
@@ -46,19 +49,32 @@ fn page(checkup: &Checkup) -> String {
         let limits = fact.standing == Standing::Limits;
         entry(&mut page, limits, fact.name, &words(&fact.value), fact.remedy.as_deref());
     }
-    page.push_str(&format!(
-        "\n{BOLD}{:<INDENT$}{:>10}   middle half of the batches{BOLD:#}\n",
-        "prices", "each"
-    ));
+    let is_wide = width() >= WIDE;
+    let heading = if is_wide {
+        format!("{:<INDENT$}{:>10}   middle half of the batches", "prices", "each")
+    } else {
+        wrap("prices, each, and the middle half of the batches", width()).join("\n")
+    };
+    page.push_str(&format!("\n{BOLD}{heading}{BOLD:#}\n"));
+    // A median, and what belongs beside it: in a column of its own if the page has room, else below.
+    let beside = |median: &str, text: &str| -> Vec<String> {
+        let indent = if is_wide { INDENT + 13 } else { INDENT };
+        let mut lines = wrap(text, width() - indent);
+        if is_wide {
+            let join = format!("\n{:indent$}", "");
+            return vec![format!("{median:>10}   {}", lines.join(&join))];
+        }
+        lines.insert(0, format!("{median:>10}"));
+        lines
+    };
     for price in &prices.known {
         let Price { service, median_ns, lower_ns, upper_ns, remark, .. } = price;
         let spread = format!("{} – {}", time(*lower_ns), time(*upper_ns));
-        let value = format!("{:>10}   {spread}", time(*median_ns));
-        entry(&mut page, remark.is_some(), service.name(), &[value], remark.as_deref());
+        let value = beside(&time(*median_ns), &spread);
+        entry(&mut page, remark.is_some(), service.name(), &value, remark.as_deref());
     }
     for Unpriced { service, reason } in &prices.unknown {
-        let reason = wrap(reason, width() - INDENT - 13).join(&format!("\n{:1$}", "", INDENT + 13));
-        entry(&mut page, false, service.name(), &[format!("{:>10}   {reason}", "–")], None);
+        entry(&mut page, false, service.name(), &beside("–", reason), None);
     }
     page.push_str(&format!("\n{BOLD}noise{BOLD:#}\n"));
     let slowest = format!(
@@ -83,21 +99,25 @@ fn page(checkup: &Checkup) -> String {
         share(noise.steal)
     );
     entry(&mut page, false, "others", &words(&others), None);
-    let limits = match checkup.limits() {
-        0 => "Nothing limits what masu can do here.".to_owned(),
-        1 => format!("{LIMIT}!{LIMIT:#} One thing limits what can be done or measured here."),
-        many => format!("{LIMIT}!{LIMIT:#} {many} things limit what can be done or measured here."),
+    let (mark, limits) = match checkup.limits() {
+        0 => (String::new(), "Nothing limits what masu can do here.".to_owned()),
+        1 => (mark(), "One thing limits what can be done or measured here.".to_owned()),
+        many => (mark(), format!("{many} things limit what can be done or measured here.")),
     };
-    page.push_str(&format!("\n{limits}\n"));
+    page.push_str(&format!("\n{mark}{}\n", wrap(&limits, width() - 2).join("\n")));
     page
+}
+
+fn mark() -> String {
+    format!("{LIMIT}!{LIMIT:#} ")
 }
 
 /// A line of the page: a name, its value, and below it the remedy.
 fn entry(page: &mut String, limits: bool, name: &str, value: &[String], remedy: Option<&str>) {
-    let mark = if limits { format!("{LIMIT}!{LIMIT:#}") } else { " ".to_owned() };
+    let mark = if limits { mark() } else { "  ".to_owned() };
     let mut lines = value.iter();
     let first = lines.next().map_or("", String::as_str);
-    page.push_str(&format!("{mark} {name:<width$}{first}\n", width = INDENT - 2));
+    page.push_str(&format!("{mark}{name:<width$}{first}\n", width = INDENT - 2));
     for line in lines {
         page.push_str(&format!("{:INDENT$}{line}\n", ""));
     }

@@ -155,7 +155,7 @@ fn hear(news: &News<'_>, progress: &mut Option<Progress>) {
             )));
         }
         News::Comparing(event) => {
-            progress.get_or_insert_with(Progress::on_stderr).observe(event);
+            progress.get_or_insert_with(|| Progress::on_stderr("")).observe(event);
         }
         News::Compared => {
             if let Some(progress) = progress.take() {

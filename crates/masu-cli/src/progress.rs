@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use masu_lab::compare::Event;
-use masu_lab::report::{about, notice};
+use masu_lab::report::{about, notice, visible};
 use masu_lab::results::LeftOut;
 
 use crate::notices;
@@ -30,27 +30,29 @@ pub(crate) struct Progress {
     /// One line of a terminal, redrawn; none for a file or a pipe, which gets few lines.
     bar: Option<ProgressBar>,
     waiting: RefCell<Option<Waiting>>,
+    /// Advice about a warm-up that does not end, besides Ctrl-C: only options that the command has.
+    advice: &'static str,
 }
 
 impl Progress {
-    /// The form that fits standard error.
-    pub(crate) fn on_stderr() -> Self {
-        let waiting = RefCell::default();
-        if !io::stderr().is_terminal() {
-            return Self { bar: None, waiting };
-        }
-        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-        let style = ProgressStyle::with_template("{bar:24} {pos:>3} of {len}  {msg}");
-        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("━╸ "));
-        Self { bar: Some(bar), waiting }
+    /// The form that fits standard error, for a command with this `advice` about a warm-up that does not end.
+    pub(crate) fn on_stderr(advice: &'static str) -> Self {
+        let bar = io::stderr().is_terminal().then(|| {
+            let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+            let style = ProgressStyle::with_template("{bar:24} {pos:>3} of {len}  {msg}");
+            let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
+            bar.set_style(style.progress_chars("━╸ "));
+            bar
+        });
+        Self { bar, waiting: RefCell::default(), advice }
     }
 
     pub(crate) fn observe(&self, event: &Event<'_>) {
         let mut waiting = None;
         match event {
-            Event::WarmUp { case, variant, is_server, done, of } => {
-                self.draw(*done, *of, format!("warming up {case}: {}", variant.label));
-                let line = slow_warm_up(&variant.label, *is_server);
+            Event::WarmUp { case, variant, is_server, has_hooks, done, of } => {
+                self.draw(*done, *of, &format!("warming up {case}: {}", variant.label));
+                let line = slow_warm_up(&variant.label, *is_server, *has_hooks, self.advice);
                 waiting = Some(Waiting::new(PATIENCE, self.bar.clone(), line));
             }
             Event::LeftOut { case, left_out: LeftOut { label, reason } } => {
@@ -62,7 +64,7 @@ impl Progress {
             Event::Running { case, variant, done, of, remaining } => {
                 let left = format!("{} left", about(*remaining));
                 let all = of.unwrap_or(*done + 1);
-                self.draw(*done, all, format!("{left}, {case}: {}", variant.label));
+                self.draw(*done, all, &format!("{left}, {case}: {}", variant.label));
                 let is_due = of.is_some_and(|of| is_step(*done, of)) && *remaining > WORTH_TELLING;
                 if self.bar.is_none() && is_due {
                     self.say(&format!("{done} of {all} runs done, {left}"));
@@ -73,7 +75,9 @@ impl Progress {
         self.waiting.replace(waiting);
     }
 
-    fn draw(&self, done: usize, of: usize, message: String) {
+    fn draw(&self, done: usize, of: usize, message: &str) {
+        // A user's value may hold what steers a terminal.
+        let message = visible(message).into_owned();
         let Some(bar) = &self.bar else { return };
         bar.set_length(of as u64);
         bar.set_position(done as u64);
@@ -102,17 +106,19 @@ fn say_above(bar: Option<&ProgressBar>, line: &str) {
     }
 }
 
-fn slow_warm_up(label: &str, is_server: bool) -> String {
+/// The line about a step that takes long. It may still be at a command before the program, which has no limit.
+fn slow_warm_up(label: &str, is_server: bool, has_hooks: bool, advice: &str) -> String {
     let seconds = PATIENCE.as_secs();
-    if is_server {
-        return format!(
-            "Waiting for the server under `{label}`, {seconds} s so far; Ctrl-C ends it."
-        );
-    }
-    format!(
-        "Waiting for the warm-up under `{label}` to end, {seconds} s so far. Ctrl-C ends it, --timeout 60s is a \
-         limit; a program that does not end by itself is compared with --server."
-    )
+    let what = if is_server { "the server" } else { "the warm-up" };
+    let (before, advice) = match (has_hooks, is_server) {
+        (true, _) => (", or a command before it (--setup, --prepare)", ""),
+        (false, true) => ("", ""),
+        (false, false) => ("", advice),
+    };
+    let line = format!(
+        "Waiting for {what} under `{label}`{before}, {seconds} s so far; Ctrl-C ends it. {advice}"
+    );
+    line.trim_end().to_owned()
 }
 
 /// Says a line after a while, unless it is dropped before.
@@ -193,7 +199,20 @@ fn some(count: usize, one: &str, many: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::is_step;
+    use super::{is_step, slow_warm_up};
+
+    #[test]
+    fn a_long_wait_advises_only_what_ends_it() {
+        let said =
+            |is_server, has_hooks, advice| slow_warm_up("masu", is_server, has_hooks, advice);
+        let limit = "--timeout 60s is its limit.";
+        let alone = "Waiting for the warm-up under `masu`, 5 s so far; Ctrl-C ends it.";
+        assert_eq!(said(false, false, limit), format!("{alone} {limit}"));
+        assert_eq!(said(false, false, ""), alone);
+        assert_eq!(said(true, false, limit), alone.replace("warm-up", "server"));
+        let hook = said(false, true, limit);
+        assert!(hook.contains("(--setup, --prepare)") && !hook.contains("--timeout"), "{hook}");
+    }
 
     #[test]
     fn plain_output_tells_of_each_quarter_once() {

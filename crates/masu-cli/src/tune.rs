@@ -10,7 +10,7 @@ use masu_lab::plan::Mallocs;
 use masu_lab::report::Format;
 use masu_lab::results::Rounds;
 use masu_lab::suite::{Choice, Entry, Named, Source};
-use masu_lab::tune::{Event, Form, Goal, named_by, worth_trying};
+use masu_lab::tune::{Event, Form, Goal, leave_out_itself, named_by, worth_trying};
 use masu_lab::{
     CompareOptions, Error, Limits, Plan, Program, Spec, Stop, Suite, Workload, compare, report,
     tune,
@@ -68,7 +68,8 @@ impl Request {
             ..arguments.around.entry(words)
         };
         // The search decides how many rounds each stage has.
-        let plan = Plan::make(&Suite::single(entry, Rounds::Fixed(1)), &mut mallocs)?;
+        let mut plan = Plan::make(&Suite::single(entry, Rounds::Fixed(1)), &mut mallocs)?;
+        leave_out_itself(&mut plan);
         let usual = || vec![Form::Environment, Form::Systemd, Form::Docker];
         let forms = if arguments.forms.is_empty() { usual() } else { arguments.forms };
         let options = CompareOptions { seed: arguments.seed, ..CompareOptions::default() };
@@ -78,7 +79,7 @@ impl Request {
 
     pub(crate) fn perform(self) -> Result<Ending> {
         let stop = self.stop;
-        let progress = Progress::on_stderr();
+        let progress = Progress::on_stderr("--timeout 60s is its limit.");
         let count: usize = self.plan.cases.iter().map(|case| case.rows.len() - 1).sum();
         if count > 0 {
             notices::say(report::notice(&format!(

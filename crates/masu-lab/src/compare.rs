@@ -117,6 +117,8 @@ pub enum Event<'a> {
         variant: &'a Variant,
         /// Whether the program is a server, which becomes ready and does not end.
         is_server: bool,
+        /// Whether commands of the user's run before it, which no limit ends.
+        has_hooks: bool,
         done: usize,
         of: usize,
     },
@@ -147,6 +149,8 @@ pub enum Event<'a> {
     },
     /// All runs of a case are made.
     Finished { case: &'a Case, summary: &'a Summary },
+    /// An error ends the comparison, which has run something: these are its tables so far.
+    CutShort { so_far: &'a Comparison },
 }
 
 #[derive(Debug, Clone)]
@@ -169,7 +173,7 @@ pub struct Comparison {
 /// for a criterion about a variant that is not compared; [`Error::Resume`] when the results to go on with are
 /// those of another plan; [`Error::Hook`] and [`Error::Scratch`] for hooks and folders around the runs;
 /// [`Error::System`] when the system or the results file refuses. A stop later returns what was
-/// measured, with [`Comparison::stopped`] set.
+/// measured, with [`Comparison::stopped`] set; [`Event::CutShort`] has what was measured before a later error.
 pub fn compare(
     plan: &Plan,
     options: &Options,
@@ -218,8 +222,16 @@ fn compare_with(
         Some(begun) => (engine.go_on(&mut plan, &begun)?, begun, None),
         None => engine.begin(whole, &mut plan)?,
     };
-    let stopped = engine.measure(&plan, &header, begun, warm)?;
-    engine.conclude(&plan, stopped)
+    match engine.measure(&plan, &header, begun, warm) {
+        Ok(stopped) => engine.conclude(&plan, stopped),
+        Err(error) => {
+            // A failure to read the runs back says less than what ended them.
+            if let Ok(so_far) = engine.conclude(&plan, true) {
+                (engine.observe)(Event::CutShort { so_far: &so_far });
+            }
+            Err(error)
+        }
+    }
 }
 
 /// Refuses a plan without workloads, runs or variants, and one that has a variant twice.

@@ -7,8 +7,8 @@ mod html;
 mod markdown;
 mod text;
 
-pub(crate) use text::{ends_part, visible};
-pub use text::{set_width, width, wrap, wrapped};
+pub(crate) use text::ends_part;
+pub use text::{set_width, visible, width, wrap, wrapped};
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Page {

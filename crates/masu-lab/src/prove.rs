@@ -98,6 +98,8 @@ pub enum Shown {
         pairs: usize,
         needed: usize,
     },
+    /// There were enough runs, but the primary measure is zero in too many of them, or not known.
+    NoRatio,
     /// In too many rounds a run of the pair did not end as it should.
     RunsFailed {
         /// Rounds in which the remedy's run or the reference's does not count.
@@ -353,6 +355,7 @@ fn shown(verdict: Verdict) -> Shown {
         Verdict::Reference => Shown::NoDifference { could_have_seen: 0.0 },
         Verdict::NoDifferenceShown { could_have_seen } => Shown::NoDifference { could_have_seen },
         Verdict::TooFewRuns { pairs, needed } => Shown::TooFewRuns { pairs, needed },
+        Verdict::NoRatio => Shown::NoRatio,
         Verdict::RunsFailed { failed, of } => Shown::RunsFailed { failed, of },
     }
 }

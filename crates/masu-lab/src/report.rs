@@ -31,7 +31,7 @@ mod sheets;
 mod tuning;
 mod verdict;
 
-pub use crate::page::{width, wrap, wrapped as notice};
+pub use crate::page::{visible, width, wrap, wrapped as notice};
 pub use diagnosed::diagnosed;
 pub(crate) use diagnosed::findings;
 pub use diagnoses::Diagnoses;

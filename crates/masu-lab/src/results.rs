@@ -153,7 +153,7 @@ impl Summary {
     pub fn is_decided(&self) -> bool {
         let is_decided = |row: &Row| match row.verdict {
             Verdict::NoDifferenceShown { could_have_seen } => could_have_seen <= HIDDEN_MOST,
-            Verdict::TooFewRuns { .. } => false,
+            Verdict::TooFewRuns { .. } | Verdict::NoRatio => false,
             Verdict::Faster | Verdict::Slower => {
                 let ratio = row.estimate(self.primary).and_then(|estimate| estimate.ratio);
                 ratio.is_some_and(|ratio| {

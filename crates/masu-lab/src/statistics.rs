@@ -189,6 +189,9 @@ pub enum Verdict {
     },
     /// Too few valid pairs for a verdict.
     TooFewRuns { pairs: usize, needed: usize },
+    /// Enough pairs, but no ratio: too many values of the primary measure are zero, or not known. More runs give none.
+    /// Files of earlier releases have `too_few_runs` with no pairs instead.
+    NoRatio,
     /// In too many rounds a run of the pair did not end as it should. The remaining pairs may be a selection by
     /// speed (where slow runs hang, only the fast ones remain), so there is no verdict.
     RunsFailed {
@@ -258,21 +261,26 @@ pub fn ratio(pairs: &[(f64, f64)], others: usize, level: Level) -> Option<Ratio>
     })
 }
 
-/// The verdict of a ratio of the primary measure, made at `level`, in a table of `others` such ratios.
-pub fn verdict(measure: Measure, ratio: Option<&Ratio>, others: usize, level: Level) -> Verdict {
+/// The verdict of a ratio of the primary measure, made of `pairs` pairs at `level`, in a table of `others` such ratios.
+pub fn verdict(
+    measure: Measure,
+    ratio: Option<&Ratio>,
+    pairs: usize,
+    others: usize,
+    level: Level,
+) -> Verdict {
     let needed = pairs_needed(others, level);
     match ratio {
-        Some(ratio @ Ratio { interval: Some((low, high)), pairs, .. }) if *pairs >= needed => {
-            match measure.side(ratio) {
-                Side::Better => Verdict::Faster,
-                Side::Worse => Verdict::Slower,
-                Side::Open => {
-                    let could_have_seen = visible(*low, *high, others, level);
-                    Verdict::NoDifferenceShown { could_have_seen }
-                }
+        _ if pairs < needed => Verdict::TooFewRuns { pairs, needed },
+        Some(ratio @ Ratio { interval: Some((low, high)), .. }) => match measure.side(ratio) {
+            Side::Better => Verdict::Faster,
+            Side::Worse => Verdict::Slower,
+            Side::Open => {
+                let could_have_seen = visible(*low, *high, others, level);
+                Verdict::NoDifferenceShown { could_have_seen }
             }
-        }
-        other => Verdict::TooFewRuns { pairs: other.map_or(0, |ratio| ratio.pairs), needed },
+        },
+        _ => Verdict::NoRatio,
     }
 }
 

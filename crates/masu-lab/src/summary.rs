@@ -58,8 +58,10 @@ pub(crate) fn summarize_measures(
     warnings.extend(series::warnings(&series, labels.len()));
     warnings.extend(table.missing());
     warnings.extend((1..labels.len()).filter_map(|index| table.zeros(index)));
-    let mut notes: Vec<String> =
-        warnings::hidden_peaks(labels, &table.series).into_iter().collect();
+    let hidden = warnings::hidden_peaks(labels, &table.series);
+    let decides = primary == Measure::PeakRss;
+    warnings.extend(hidden.clone().filter(|_| decides));
+    let mut notes: Vec<String> = hidden.into_iter().filter(|_| !decides).collect();
     notes.extend(neighbors::cpu_beside(&rows, primary, &valid));
     Summary {
         primary,
@@ -162,14 +164,15 @@ impl Table<'_> {
         // a selection. A measure that no run has is another matter.
         let has_primary = self.measures.contains(&self.primary);
         let counted = if has_primary { self.primary } else { Measure::Wall };
-        let failed = of - self.pairs(index, counted).len().min(of);
+        let pairs = self.pairs(index, counted).len();
+        let failed = of - pairs.min(of);
         if failed * ROUNDS_A_FAILURE > of {
             return Verdict::RunsFailed { failed, of };
         }
         let primary = estimates.iter().find(|estimate| estimate.measure == self.primary);
         let ratio: Option<&Ratio> = primary.and_then(|estimate| estimate.ratio.as_ref());
         let others = self.labels.len().saturating_sub(1);
-        statistics::verdict(self.primary, ratio, others, self.look.level)
+        statistics::verdict(self.primary, ratio, pairs, others, self.look.level)
     }
 
     /// The reason why no variant has a ratio of the primary measure: no run has a value of it.

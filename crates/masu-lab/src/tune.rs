@@ -29,7 +29,7 @@ mod search;
 #[cfg(test)]
 mod tests;
 
-pub use candidates::{Step, named_by, worth_trying};
+pub use candidates::{Step, leave_out_itself, named_by, worth_trying};
 pub use paste::{Form, paste};
 
 pub(crate) use choice::ENOUGH as NEARLY_ALL;

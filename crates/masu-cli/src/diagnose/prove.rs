@@ -6,7 +6,7 @@
 use anyhow::Result;
 use masu_lab::prove::{self, Proof};
 use masu_lab::report::notice;
-use masu_lab::{Catalogue, CompareOptions, Diagnosis, Stop, Variant, Workload};
+use masu_lab::{Catalogue, CompareOptions, Diagnosis, Limits, Stop, Variant, Workload};
 
 use crate::notices;
 use crate::progress::Progress;
@@ -17,6 +17,7 @@ pub(super) fn perform(
     workload: &Workload,
     reference: &Variant,
     catalogue: &Catalogue,
+    limits: &Limits,
     stop: &Stop,
 ) -> Result<Option<Proof>> {
     let remedies = named(diagnosis, workload, reference, catalogue)?;
@@ -28,8 +29,9 @@ pub(super) fn perform(
     let run_s = diagnosis.facts.clock.own_wall_s(diagnosis.facts.cpus);
     let forecast = prove::forecast(remedies.len(), rounds, run_s);
     notices::say(notice(&format!("Proving {} of the remedies: {forecast}.", remedies.len())));
-    let plan = prove::plan(workload, reference, &remedies, rounds);
-    let progress = Progress::on_stderr();
+    let mut plan = prove::plan(workload, reference, &remedies, rounds);
+    plan.cases.iter_mut().for_each(|case| case.limits = limits.clone());
+    let progress = Progress::on_stderr("--timeout 60s is its limit.");
     let options = CompareOptions::default();
     let proof = prove::prove(&plan, &options, stop, &mut |event| progress.observe(&event));
     progress.finish();

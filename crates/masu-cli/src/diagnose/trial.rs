@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use masu_lab::compare::Event;
 use masu_lab::diagnose::trial;
 use masu_lab::report::{about, notice};
-use masu_lab::{Catalogue, Diagnosis, Stop, Variant, Workload};
+use masu_lab::{Catalogue, Diagnosis, Limits, Stop, Variant, Workload};
 
 use crate::notices;
 use crate::progress::Progress;
@@ -19,6 +19,7 @@ pub(super) fn perform(
     workload: &Workload,
     reference: &Variant,
     catalogue: &Catalogue,
+    limits: &Limits,
     stop: &Stop,
 ) {
     let mut trial = match trial::after(diagnosis, workload, reference, catalogue) {
@@ -26,12 +27,13 @@ pub(super) fn perform(
         Ok(None) => return,
         Err(reason) => return trial::not_tried(diagnosis, reason),
     };
+    trial.limit(limits);
     notices::say(notice(&format!(
         "Running it with and without what may help ({}): {} at most; --once leaves that out.",
         trial.what,
         about(trial.longest)
     )));
-    let progress = Progress::on_stderr();
+    let progress = Progress::on_stderr("--timeout 60s is its limit, --once leaves it out.");
     let began = Instant::now();
     let longest = trial.longest;
     let proof = trial.make(stop, &mut |event| match event {

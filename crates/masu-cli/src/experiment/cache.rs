@@ -43,11 +43,20 @@ impl Cache {
     pub(super) fn make(&self) -> Result<()> {
         let folder = self.0.display();
         fs::create_dir_all(&self.0).with_context(|| format!("making {folder}"))?;
+        if self.is_ours() {
+            return Ok(());
+        }
         let mut entries = fs::read_dir(&self.0).with_context(|| format!("reading {folder}"))?;
-        if entries.next().is_some() && !self.is_ours() {
+        if entries.next().is_some() {
             bail!("{folder} holds other things; name an empty folder, or a new one, with --cache");
         }
-        fs::write(self.0.join(TAG), TEXT).with_context(|| format!("writing into {folder}"))
+        let tag = self.0.join(TAG);
+        let written = fs::write(&tag, TEXT);
+        if written.is_err() {
+            // A full disk leaves an empty file, which would make the folder look like somebody else's.
+            let _ = fs::remove_file(tag);
+        }
+        written.with_context(|| format!("writing into {folder}"))
     }
 
     /// Removes the folder and returns its size in bytes; none if it does not exist.
@@ -98,7 +107,11 @@ mod tests {
         cache.make().unwrap();
         let built = fs::File::create(cache.folder().join("built")).unwrap();
         built.set_len(1 << 40).unwrap();
+        // A full disk must not empty the tag of a folder that is in use.
+        let tag = cache.folder().join(TAG);
+        fs::write(&tag, format!("{TEXT}# mine")).unwrap();
         cache.make().unwrap();
+        assert!(fs::read_to_string(&tag).unwrap().ends_with("# mine"));
         assert!(cache.remove().unwrap().unwrap() < 1e9, "a hole takes no room");
         assert!(!cache.folder().exists());
 

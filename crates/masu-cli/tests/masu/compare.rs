@@ -121,6 +121,25 @@ fn a_file_alone_is_enough_to_go_on() {
 }
 
 #[test]
+fn an_error_in_a_later_round_keeps_the_table_and_says_how_to_go_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let (log, results) = (folder.path().join("log"), folder.path().join("runs.jsonl"));
+    let prepare = format!("echo >> '{0}'; [ $(wc -l < '{0}') -lt 9 ]", log.display());
+    let results = results.to_str().unwrap();
+    for more in [&["--json", results][..], &[]] {
+        let asked = ["compare", "-n", "9", "-a", "system", "-a", "masu", "--prepare", &prepare];
+        let output = masu(&[&asked, more, &["--", "true"]].concat()).output().unwrap();
+        let (page, said) =
+            (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(page.contains("of 18 runs were made; they are what is shown"), "{page}");
+        assert!(said.contains("the prepare command"), "{said}");
+        assert_eq!(said.contains("To go on: masu compare --resume"), !more.is_empty(), "{said}");
+        std::fs::remove_file(&log).unwrap();
+    }
+}
+
+#[test]
 fn a_warm_up_that_does_not_end_is_said_to_be_waited_for() {
     let arguments = ["compare", "-a", "system", "--", "sleep", "1000"];
     let mut command = masu(&arguments);

@@ -85,10 +85,14 @@ impl WarmUps<'_, '_> {
         for (index, row) in rows.into_iter().enumerate() {
             let variant = &row.variant;
             let done = self.done + index;
-            let is_server = prepared.server.is_some();
-            let event =
-                Event::WarmUp { case: &prepared.name, variant, is_server, done, of: self.of };
-            (self.observe)(event);
+            (self.observe)(Event::WarmUp {
+                case: &prepared.name,
+                variant,
+                is_server: prepared.server.is_some(),
+                has_hooks: prepared.hooks.setup.is_some() || prepared.hooks.prepare.is_some(),
+                done,
+                of: self.of,
+            });
             match self.row(index, &variant.label) {
                 Ok((mut run, evidence)) => {
                     (run.case, run.variant) = (case, there.len());

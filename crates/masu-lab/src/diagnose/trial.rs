@@ -24,7 +24,7 @@ use crate::{CompareOptions, Measure, Plan};
 use masu_run::prices::Service;
 use masu_run::quantity::percent;
 use masu_run::workload::quoted;
-use masu_run::{Catalogue, Ending, Error, Libc, Row, Stop, Variant, Workload, machine};
+use masu_run::{Catalogue, Ending, Error, Libc, Limits, Row, Stop, Variant, Workload, machine};
 
 mod gain;
 mod locality;
@@ -32,7 +32,7 @@ mod pace;
 mod room;
 mod rounds;
 
-use gain::{Gain, gain, in_a_line, name_of, names_of, remedy_of};
+use gain::{Gain, gain, in_a_line, is_same_change, name_of, names_of, remedy_of};
 use pace::Pace;
 use room::{could_hide, estimate, hidden, leans};
 
@@ -104,6 +104,17 @@ pub struct Trial {
 }
 
 impl Trial {
+    /// Sets the limits of each run; a run that shares its CPU with others may take as many times as long.
+    pub fn limit(&mut self, limits: &Limits) {
+        for case in &mut self.plan.cases {
+            let beside = if case.is_side_by_side { case.rows.len() } else { 1 };
+            let beside = u32::try_from(beside).unwrap_or(u32::MAX);
+            let time = limits.time.map(|time| time.saturating_mul(beside));
+            // Without a limit of the user's, a variant that hangs must not outlast the trial.
+            case.limits = Limits { time: time.or(Some(self.longest)), ..limits.clone() };
+        }
+    }
+
     /// Makes the runs, until all is decided or their time is over. If time is left, further candidates follow, one by
     /// one: candidates that enough rounds left undecided do not take the time of the next one.
     ///
@@ -454,16 +465,6 @@ fn with_trial(findings: Vec<Finding>, proof: &Proof) -> Vec<Finding> {
     kept
 }
 
-/// Whether two remedies are the same variant, or the same malloc with other settings. Settings of glibc's malloc differ.
-fn is_same_change(one: &Remedy, other: &Remedy) -> bool {
-    let malloc = |remedy: &Remedy| -> Option<String> {
-        let variant = remedy.variant.as_deref()?;
-        let name = variant.split(':').next().filter(|name| *name != GLIBC);
-        Some(name.unwrap_or(variant).to_owned())
-    };
-    malloc(one).is_some_and(|name| malloc(other) == Some(name))
-}
-
 fn confidence_of(gain: &Gain) -> Confidence {
     if gain.least >= CAUSE_SHARE { Confidence::High } else { Confidence::Medium }
 }
@@ -534,6 +535,12 @@ fn fine(mut finding: Finding, proof: &Proof, tried: &[String]) -> Finding {
     // Runs answer the questions that counts left open.
     finding.id = Id::MemoryIsFine;
     finding.remedies.clear();
+    if proof.remedies.iter().all(|one| matches!(one.shown, Shown::LeftOut { .. })) {
+        let title =
+            "Whether another malloc or a setting gains is not known: none of those tried could run";
+        let evidence = finding.evidence;
+        return Finding { evidence, ..Finding::new(Id::MemoryOpen, Confidence::Low, title) };
+    }
     if hidden < GAIN_DENIED {
         finding.confidence = Confidence::High;
         finding.title = format!(

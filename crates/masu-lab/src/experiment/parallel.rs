@@ -62,8 +62,7 @@ fn run(bench: &mut Workbench<'_>) -> Result<super::Measured, Error> {
     };
     let figures = bench.cache().join("figures");
     let suite = suite(bench, &target, &figures)?;
-    let comparison = bench.compare(&suite, "runs");
-    let tables = comparison.map(|comparison| comparison.tables).unwrap_or_default();
+    let tables = bench.tables(&suite);
     let program = target.join("release/examples/steps");
     let mut watched = Vec::new();
     for (step, what) in STEPS {

@@ -42,7 +42,7 @@ fn run(bench: &mut Workbench<'_>) -> Result<super::Measured, Error> {
         return Ok((Box::new(Measured::default()), Vec::new()));
     };
     let suite = inputs::suite(bench, &made)?;
-    let comparison = bench.compare(&suite, "runs");
+    let tables = bench.tables(&suite);
     let mut diagnosis = Vec::new();
     if made.has("gnu") {
         let program = made.folder.join("gnu");
@@ -50,7 +50,6 @@ fn run(bench: &mut Workbench<'_>) -> Result<super::Measured, Error> {
         let what = "xquo with 4 workers, as it is";
         diagnosis = bench.diagnosis(what, &words, Some(&made.records));
     }
-    let tables = comparison.map(|comparison| comparison.tables).unwrap_or_default();
     let workers = inputs::workers(bench).iter().map(ToString::to_string).collect();
     let measured = Measured { built: made.built, tables, workers, count: inputs::records(bench) };
     Ok((Box::new(measured), diagnosis))

@@ -254,7 +254,7 @@ impl<'a> Workbench<'a> {
 
     /// Measures `suite`; the results stay in the file named after the experiment and `part`. None where it cannot be
     /// measured, which is noted. A stopped comparison has the results so far.
-    pub(super) fn compare(&mut self, suite: &Suite, part: &str) -> Option<Comparison> {
+    fn compare(&mut self, suite: &Suite, part: &str) -> Option<Comparison> {
         if self.is_over() {
             return None;
         }
@@ -286,6 +286,21 @@ impl<'a> Workbench<'a> {
 
     pub(super) fn table(&mut self, suite: &Suite, part: &str) -> Option<Table> {
         self.compare(suite, part)?.tables.into_iter().next()
+    }
+
+    /// The tables of all workloads of `suite`. Each is measured by itself: one that cannot be measured, such as one whose
+    /// warm-up runs out of time, leaves the others as they are.
+    pub(super) fn tables(&mut self, suite: &Suite) -> Vec<Table> {
+        let mut tables = Vec::new();
+        for entry in &suite.entries {
+            let (mut one, part) = (suite.clone(), entry.name.replace(' ', "-"));
+            let kept = one.keep_only(std::slice::from_ref(&entry.name));
+            if self.noted(&part, kept).is_some() {
+                let made = self.compare(&one, &part);
+                tables.extend(made.into_iter().flat_map(|comparison| comparison.tables));
+            }
+        }
+        tables
     }
 
     /// A diagnosis of one run as parts of a page that call it `what`; empty where it cannot be made.

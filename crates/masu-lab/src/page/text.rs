@@ -228,7 +228,7 @@ fn fitting(widths: &[usize]) -> Vec<Vec<(usize, usize)>> {
 }
 
 /// `text` with characters that steer a page spelled out, `\u{1b}`: shown, never obeyed.
-pub(crate) fn visible(text: &str) -> Cow<'_, str> {
+pub fn visible(text: &str) -> Cow<'_, str> {
     // Besides control characters, those that turn the direction of what follows, and ends of lines.
     let steers =
         |c: char| c.is_control() || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');

@@ -53,7 +53,9 @@ impl Count {
             Verdict::Faster => self.better += 1,
             Verdict::Slower => self.worse += 1,
             Verdict::NoDifferenceShown { .. } => self.open += 1,
-            Verdict::TooFewRuns { .. } | Verdict::RunsFailed { .. } => self.too_few += 1,
+            Verdict::TooFewRuns { .. } | Verdict::RunsFailed { .. } | Verdict::NoRatio => {
+                self.too_few += 1;
+            }
         }
     }
 

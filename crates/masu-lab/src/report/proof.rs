@@ -44,12 +44,6 @@ fn as_it_is(reference: &Medians, primary: Measure) -> String {
     format!("the reference: {}", figures_text.join(", "))
 }
 
-/// Whether more runs would give no ratio either: what decides is zero or not known.
-pub(super) fn lacks_ratio(shown: &Shown, proof: &Proof) -> bool {
-    let is_made = |needed: usize| proof.rounds >= needed && !proof.stopped;
-    matches!(shown, Shown::TooFewRuns { pairs: 0, needed } if is_made(*needed))
-}
-
 fn words(remedy: &Proved, proof: &Proof) -> (String, Tone) {
     let (verdict, style) = match &remedy.shown {
         Shown::Gain => ("gain shown".to_owned(), Tone::Better),
@@ -58,9 +52,7 @@ fn words(remedy: &Proved, proof: &Proof) -> (String, Tone) {
             let seen = quantity::percent(*could_have_seen);
             (format!("no difference shown, could have seen {seen}"), Tone::Plain)
         }
-        shown if lacks_ratio(shown, proof) => {
-            ("no verdict, there is no ratio".to_owned(), Tone::Plain)
-        }
+        Shown::NoRatio => ("no verdict, there is no ratio".to_owned(), Tone::Plain),
         Shown::TooFewRuns { pairs, needed } => {
             (format!("too few runs for a verdict, {pairs} where it takes {needed}"), Tone::Dim)
         }

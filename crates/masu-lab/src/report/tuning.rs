@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use super::drawn::capital;
 use super::measure;
-use super::proof::{lacks_ratio, statements};
+use super::proof::statements;
 use crate::Measure;
 use crate::page::{Block, Page, Statement, Text, Tone, width};
 use crate::prove::{Proof, Proved, Shown};
@@ -51,7 +51,7 @@ pub fn tuned(tuning: &Tuning, forms: &[Form]) -> Page {
         }
         None if tuning.stopped => page
             .say("Stopped before anything was confirmed: what follows are guesses.", Tone::Plain),
-        None => page.say("Nothing that was tried could take part.", Tone::Plain),
+        None => page.say(nothing_left(tuning), Tone::Plain),
     }
     if !never_asks(tuning) {
         more_time(&mut page, tuning);
@@ -65,6 +65,21 @@ pub fn tuned(tuning: &Tuning, forms: &[Form]) -> Page {
         page.push(Block::Statements(rest));
     }
     page
+}
+
+/// The reason why a search that was not stopped left nothing to confirm.
+fn nothing_left(tuning: &Tuning) -> String {
+    if !tuning.tried.is_empty() {
+        let what = measure::name(tuning.goal.primary());
+        return format!(
+            "Nothing that was tried has a ratio of {what}, which is zero or too small to be seen; tune for something \
+             else (--primary), or give the program more to do."
+        );
+    }
+    match tuning.not_tried.is_empty() {
+        true => "Nothing that was tried could take part.".to_owned(),
+        false => "There was no time to try anything; allow more.".to_owned(),
+    }
 }
 
 /// `27 of 32 variants tried`.
@@ -239,11 +254,8 @@ fn leave_it(page: &mut Page, tuning: &Tuning, proof: &Proof) {
         return;
     }
     let what = measure::name(proof.primary);
-    let few = |it: &Proved| {
-        matches!(it.shown, Shown::TooFewRuns { .. }) && !lacks_ratio(&it.shown, proof)
-    };
-    let has_none =
-        |it: &Proved| matches!(it.shown, Shown::TooFewRuns { .. } | Shown::RunsFailed { .. });
+    let few = |it: &Proved| matches!(it.shown, Shown::TooFewRuns { .. });
+    let has_none = |it: &Proved| matches!(it.shown, Shown::NoRatio | Shown::RunsFailed { .. });
     let seen = proof.remedies.iter().filter_map(|it| match it.shown {
         Shown::NoDifference { could_have_seen } => Some(could_have_seen),
         _ => None,
@@ -262,7 +274,12 @@ fn leave_it(page: &mut Page, tuning: &Tuning, proof: &Proof) {
             )
         }
         Some(seen) => format!(
-            "Leave it as it is: no gain in {what} was shown, and one of {} would have been.",
+            "Leave it as it is: no gain{} in {what} was shown, and one of {} would have been.",
+            if proof.remedies.iter().any(|it| it.shown == Shown::Gain) {
+                " of 1 % or more"
+            } else {
+                ""
+            },
             quantity::percent(seen)
         ),
         None => format!("Leave it as it is: nothing that was tried gains 1 % or more in {what}."),
@@ -439,11 +456,34 @@ mod tests {
     }
 
     #[test]
+    fn where_nothing_was_confirmed_the_page_says_why() {
+        let mut tuning = fixture(false);
+        tuning.confirmation = None;
+        let said = |tuning: &Tuning| page(tuning).replace('\n', " ");
+        let text = said(&tuning);
+        assert!(
+            !tuning.tried.is_empty() && text.contains("has a ratio of wall-clock time"),
+            "{text}"
+        );
+        tuning.tried.clear();
+        tuning.not_tried = vec!["masu".to_owned()];
+        assert!(said(&tuning).contains("There was no time to try anything"));
+        tuning.not_tried.clear();
+        assert!(said(&tuning).contains("Nothing that was tried could take part"));
+    }
+
+    #[test]
+    fn a_gain_that_is_not_worth_a_line_is_not_denied() {
+        let mut tuning = fixture(false);
+        let proof = tuning.confirmation.as_mut().unwrap();
+        proof.remedies.push(Proved { shown: Shown::Gain, ..proof.remedies[0].clone() });
+        let text = page(&tuning).replace('\n', " ");
+        assert!(text.contains("no gain of 1 % or more in wall-clock time was shown"), "{text}");
+    }
+
+    #[test]
     fn runs_that_failed_rule_no_gain_out() {
-        // In the second case it was zero in all rounds.
-        for shown in
-            [Shown::RunsFailed { failed: 9, of: 30 }, Shown::TooFewRuns { pairs: 0, needed: 9 }]
-        {
+        for shown in [Shown::RunsFailed { failed: 9, of: 30 }, Shown::NoRatio] {
             let has = ["none is ruled out where there is no verdict"];
             let lacks = ["Leave it as it is", "too few"];
             says(false, |tuning| show_first(tuning, shown.clone()), &has, &lacks);

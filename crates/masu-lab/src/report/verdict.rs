@@ -24,8 +24,7 @@ pub(super) fn words(row: &Row, primary: Measure) -> (String, Tone) {
             format!("no verdict: in {failed} of {of} rounds its run or the reference's failed"),
             Tone::Plain,
         ),
-        // More runs would not give one.
-        Verdict::TooFewRuns { pairs: 0, needed } if row.valid_runs >= needed => {
+        Verdict::NoRatio => {
             ("no verdict: there is no ratio; below it says why".to_owned(), Tone::Plain)
         }
         Verdict::TooFewRuns { pairs, needed } => (

@@ -11,7 +11,7 @@ fn one_wild_run_decides_nothing() {
     pairs[3].1 = 50.0;
     let ratio = ratio(&pairs, 4, TABLE).unwrap();
     assert!((ratio.estimate - 0.95).abs() < 0.02, "{ratio:?}");
-    assert_eq!(verdict(Measure::Wall, Some(&ratio), 4, TABLE), Verdict::Faster);
+    assert_eq!(verdict(Measure::Wall, Some(&ratio), ratio.pairs, 4, TABLE), Verdict::Faster);
 }
 
 #[test]
@@ -32,10 +32,12 @@ fn too_few_pairs_give_ratios_but_no_verdict() {
     let few = ratio(&pairs, 1, TABLE).unwrap();
     assert!((few.estimate - 2.0).abs() < 1e-12);
     assert_eq!(
-        verdict(Measure::Wall, Some(&few), 1, TABLE),
+        verdict(Measure::Wall, Some(&few), 7, 1, TABLE),
         Verdict::TooFewRuns { pairs: 7, needed: 8 }
     );
-    assert_eq!(verdict(Measure::Wall, None, 1, TABLE), Verdict::TooFewRuns { pairs: 0, needed: 8 });
+    let without = |pairs| verdict(Measure::Wall, None, pairs, 1, TABLE);
+    assert_eq!(without(7), Verdict::TooFewRuns { pairs: 7, needed: 8 });
+    assert_eq!(without(8), Verdict::NoRatio);
     assert_eq!([1, 4, 9].map(|others| pairs_needed(others, TABLE)), [8, 10, 12]);
 }
 
@@ -44,7 +46,13 @@ fn with_as_many_pairs_as_needed_there_is_a_verdict() {
     for others in 1..20 {
         let pairs = vec![(1.0, 2.0); pairs_needed(others, TABLE)];
         assert_eq!(
-            verdict(Measure::Wall, ratio(&pairs, others, TABLE).as_ref(), others, TABLE),
+            verdict(
+                Measure::Wall,
+                ratio(&pairs, others, TABLE).as_ref(),
+                pairs.len(),
+                others,
+                TABLE
+            ),
             Verdict::Slower
         );
     }
@@ -71,7 +79,7 @@ fn zeros_count_as_less_than_anything_and_never_leave_a_choice() {
         (0..30).map(|round| (1.0, 0.95 + f64::from(round % 5 - 2) / 100.0)).collect();
     pairs[7] = (1.0, 0.0);
     let one = ratio(&pairs, 1, TABLE).unwrap();
-    assert_eq!(verdict(Measure::Wall, Some(&one), 1, TABLE), Verdict::Faster);
+    assert_eq!(verdict(Measure::Wall, Some(&one), one.pairs, 1, TABLE), Verdict::Faster);
     assert!(one.interval.unwrap().0 > 0.9, "{one:?}");
 }
 

@@ -1,6 +1,7 @@
 //! Tests of the table on made-up runs.
 
 use super::*;
+use crate::prove::{Proof, Shown};
 use masu_run::execute::{Burst, Latencies, Output};
 
 fn run(variant: usize, round: usize, wall_s: f64) -> Run {
@@ -152,10 +153,31 @@ fn a_measure_that_is_often_zero_has_no_ratio_and_says_so() {
     assert_eq!(summary.rows[1].estimate(Measure::MajorFaults).unwrap().ratio, None);
     assert!(warned(&summary, "zero in 20 of 30 rounds"), "{:?}", summary.warnings);
     // More runs would not give a verdict, and no page may ask for them.
+    assert_eq!(summary.rows[1].verdict, Verdict::NoRatio);
+    let held = |text: &str| decide(&summary, &text.parse().unwrap()).holds;
+    assert_eq!(held("other if major_faults <= 1"), Held::Unknown);
+    assert_eq!(held("other if wall <= 0.6"), Held::Yes, "another measure has a ratio");
+    assert_eq!(
+        Proof::of(&labels, summary.primary, Some(&summary), &[]).remedies[0].shown,
+        Shown::NoRatio
+    );
     let said = crate::report::verdict(&summary.rows[1], Measure::MajorFaults);
     assert_eq!(said, "no verdict: there is no ratio; below it says why");
     let without = summarize(&labels, Measure::LatencyP99, Look::ONLY, &runs);
     assert!(warned(&without, "no run that counts has a value of `latency_p99`"), "{without:?}");
+}
+
+#[test]
+fn a_server_that_died_is_not_blamed_on_the_run_before() {
+    for (burst, is_blamed) in [(None, true), (Some(Burst::default()), false)] {
+        let dead = summary(|run| {
+            run.burst = burst;
+            if run.variant == 1 && run.round == Some(9) {
+                (run.ending, run.burst) = (Ending::Exited(3), None);
+            }
+        });
+        assert_eq!(warned(&dead, "start from the same state"), is_blamed, "{:?}", dead.warnings);
+    }
 }
 
 #[test]
@@ -194,6 +216,13 @@ fn memory_below_what_the_lab_holds_has_no_ratio() {
     let seen = summary(|run| run.rss_floor_bytes = Some(1 << 19));
     assert!(seen.rows[1].estimate(Measure::PeakRss).unwrap().ratio.is_some());
     assert!(seen.notes.is_empty());
+    let runs: Vec<Run> = (0..20)
+        .map(|run| Run { rss_floor_bytes: Some(1 << 20), ..self::run(run % 2, run / 2, 1.0) })
+        .collect();
+    let labels = ["reference".to_owned(), "other".to_owned()];
+    let deciding = summarize(&labels, Measure::PeakRss, Look::ONLY, &runs);
+    assert_eq!(deciding.rows[1].verdict, Verdict::NoRatio);
+    assert!(warned(&deciding, "there is no ratio of it") && deciding.notes.is_empty());
 }
 
 #[test]

@@ -42,6 +42,7 @@ fn label(labels: &[String], run: &Run) -> String {
 /// Runs that ended differently from the reference's, one line for each variant and ending.
 fn endings(labels: &[String], runs: &[Run], valid: &[&Run]) -> Vec<String> {
     let Some(usual) = valid.first().map(|run| &run.ending) else { return Vec::new() };
+    let is_server = valid.iter().any(|run| run.burst.is_some());
     // Each variant and ending once, with the words of its first run.
     let mut known: Vec<(&Run, usize)> = Vec::new();
     for run in runs {
@@ -64,7 +65,7 @@ fn endings(labels: &[String], runs: &[Run], valid: &[&Run]) -> Vec<String> {
             "not repeatable: `{}` {} where {other} {usual}{said}; it does not count{}",
             label(labels, run),
             run.ending,
-            advice(&run.ending),
+            advice(&run.ending, is_server),
         );
         if times == 1 { text } else { format!("{text} ({times} runs)") }
     };
@@ -77,8 +78,10 @@ fn is_alike(one: &Ending, other: &Ending) -> bool {
     one == other || is_over(one) && is_over(other)
 }
 
-fn advice(ending: &Ending) -> &'static str {
+fn advice(ending: &Ending, is_server: bool) -> &'static str {
     match ending {
+        // A server that died has a warning of its own.
+        Ending::Exited(_) if is_server => "",
         Ending::TimedOut => "; allow more time or a smaller input",
         Ending::OutOfMemory { .. } => "; allow more memory or a smaller input",
         Ending::Signalled(_) => "; run it alone under this variant to see why",

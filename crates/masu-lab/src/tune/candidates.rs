@@ -7,10 +7,12 @@
 
 use serde::Serialize;
 
+use crate::Plan;
 use crate::diagnose::Finding;
+use crate::results::LeftOut;
 use crate::suite::Named;
 use masu_run::variant::family;
-use masu_run::{Catalogue, Program, Spec, Variant};
+use masu_run::{Catalogue, Program, Row, Spec, Variant};
 
 /// The size of a change: the steps of a ladder, the smallest first. Above all of them stands
 /// allocating less, below them a cause that lies elsewhere; neither can be searched for.
@@ -127,6 +129,21 @@ pub fn worth_trying(catalogue: &Catalogue, program: &Program, first: &[Spec]) ->
     std::iter::once(reference).chain(specs.into_iter().map(optional)).collect()
 }
 
+/// Leaves out the variants of `plan` that are what the program runs on: they would be compared with themselves.
+pub fn leave_out_itself(plan: &mut Plan) {
+    for case in &mut plan.cases {
+        let Some(reference) = case.rows.first().map(|row| row.variant.clone()) else { continue };
+        let is_itself = |row: &mut Row| {
+            row.variant.label != reference.label && !changes(&row.variant, &reference)
+        };
+        let itself = case.rows.extract_if(.., is_itself);
+        case.left_out.extend(itself.map(|row| LeftOut {
+            label: row.variant.label,
+            reason: "it is what the program runs on".to_owned(),
+        }));
+    }
+}
+
 /// Whether `variant` differs from the reference.
 fn changes(variant: &Variant, reference: &Variant) -> bool {
     variant.library != reference.library || count_settings(variant) > 0
@@ -176,8 +193,9 @@ mod tests {
 
     use super::*;
     use crate::diagnose::{Confidence, Id, Remedy};
+    use crate::results::Rounds;
     use masu_run::variant::settings::Setting;
-    use masu_run::{Libc, Places};
+    use masu_run::{Input, Libc, Places, Workload};
 
     fn variant(label: &str, library: Option<&str>) -> Variant {
         let allocator = label.split(':').next().unwrap_or_default().to_owned();
@@ -214,6 +232,20 @@ mod tests {
         assert_eq!(parents, [None, Some(3), None, None]);
         assert_eq!(candidates[2].settings, 2);
         assert!(Step::ALL.is_sorted());
+    }
+
+    #[test]
+    fn a_malloc_that_the_program_runs_on_is_not_compared_with_itself() {
+        let workload = Workload::new(["sh"], Input::Empty).unwrap();
+        let variants =
+            [("system", None), ("glibc", None), ("glibc:arenas=1", None), ("masu", Some("/m.so"))]
+                .map(|(label, library)| variant(label, library));
+        let mut plan = Plan::single(&workload, &variants, Rounds::Fixed(1));
+        leave_out_itself(&mut plan);
+        let case = &plan.cases[0];
+        let left: Vec<&str> = case.rows.iter().map(|row| row.variant.label.as_str()).collect();
+        assert_eq!(left, ["system", "glibc:arenas=1", "masu"]);
+        assert_eq!(case.left_out[0].label, "glibc");
     }
 
     #[test]

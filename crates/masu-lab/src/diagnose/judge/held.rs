@@ -95,8 +95,12 @@ fn huge_pages(facts: &Facts) -> Option<Finding> {
          `always` in /sys/kernel/mm/transparent_hugepage/enabled)",
         "more page faults, and more entries of the TLB, where memory is used densely",
     )];
+    // glibc asks for none as it comes, and cannot refuse those that the kernel's `always` brings.
     let name = facts.malloc.name.as_str();
-    if ["glibc", "jemalloc", "mimalloc", "masu"].iter().any(|known| name.starts_with(known)) {
+    if name.starts_with("glibc") && facts.malloc.refusal.is_none() {
+        let what = "a malloc that refuses them; does nothing where the program itself brings them";
+        remedies.push(Remedy::allocator(what, "masu:huge_pages=0", "more page faults"));
+    } else if ["jemalloc", "mimalloc", "masu"].iter().any(|known| name.starts_with(known)) {
         remedies.push(Remedy::setting(
             "have the malloc ask for none; does nothing where the program itself or the kernel's \
              setting brings them",

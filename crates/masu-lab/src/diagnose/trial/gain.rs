@@ -86,6 +86,16 @@ pub(super) fn remedy_of(remedy: &Proved) -> Remedy {
     }
 }
 
+/// Whether two remedies are the same variant, or the same malloc with other settings. Settings of glibc's malloc differ.
+pub(super) fn is_same_change(one: &Remedy, other: &Remedy) -> bool {
+    let malloc = |remedy: &Remedy| -> Option<String> {
+        let variant = remedy.variant.as_deref()?;
+        let name = variant.split(':').next().filter(|name| *name != GLIBC);
+        Some(name.unwrap_or(variant).to_owned())
+    };
+    malloc(one).is_some_and(|name| malloc(other) == Some(name))
+}
+
 /// The name of a candidate.
 pub(super) fn name_of(label: &str) -> &'static str {
     let known = CANDIDATES.iter().find(|(spec, _)| *spec == label).map(|(_, name)| *name);
@@ -120,6 +130,7 @@ pub(super) fn in_a_line(remedy: &Proved, primary: Measure) -> String {
     match shown {
         Shown::LeftOut { reason } => format!("{name}: left out, {reason}"),
         Shown::RunsFailed { failed, of } => format!("{name}: {failed} of {of} rounds failed"),
+        Shown::NoRatio => format!("{name}: there is no ratio"),
         Shown::TooFewRuns { .. } => format!("{name}: {ratio}, too few runs to be sure"),
         Shown::NoDifference { .. } => format!("{name}: {ratio}, no difference shown"),
         Shown::Gain | Shown::Worse => format!("{name}: {ratio}"),

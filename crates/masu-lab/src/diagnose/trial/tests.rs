@@ -181,7 +181,14 @@ fn further_candidates_follow_where_time_is_left() {
     let proof = short.make(&Stop::never(), &mut |_| {}).unwrap();
     assert_eq!(labels(&proof), variants[1..].iter().map(|one| &*one.label).collect::<Vec<_>>());
     assert_eq!((short.rest.len(), proof.rounds), (0, 2));
+    let limits =
+        |trial: &Trial| trial.plan.cases.iter().map(|one| one.limits.time).collect::<Vec<_>>();
     let mut long = trial(3600);
+    long.limit(&Limits::default());
+    assert_eq!(limits(&long), [Some(long.longest)], "a run must not outlast the trial");
+    let asked = Limits { time: Some(Duration::from_secs(9)), ..Limits::default() };
+    long.limit(&asked);
+    assert_eq!(limits(&long), [asked.time]);
     let proof = long.make(&Stop::never(), &mut |_| {}).unwrap();
     assert_eq!((labels(&proof).len(), long.rest.len()), (1, 2));
     let mut diagnosis = diagnosis(fine_so_far(), Facts::default());
@@ -204,6 +211,10 @@ fn a_further_candidate_that_cannot_be_run_is_named_with_the_reason() {
     let mut diagnosis = diagnosis(fine_so_far(), Facts::default());
     trial.conclude(&mut diagnosis, proof(vec![remedy("masu", 1.0, 0.98, 1.02)]));
     assert!(diagnosis.not_seen[0].ends_with("did not take effect: why"), "{diagnosis:?}");
+    let shown = Shown::LeftOut { reason: "it hangs".to_owned() };
+    let none = Proved { shown, wall: None, ..remedy("masu", 1.0, 0.98, 1.02) };
+    let open = with_trial(fine_so_far(), &proof(vec![none]));
+    assert!(open[0].id == Id::MemoryOpen && open[0].title.ends_with("could run"), "{open:?}");
     assert!(diagnosis.findings[0].title.contains("not tried: "), "{diagnosis:?}");
     assert_eq!(diagnosis.findings[0].id, Id::MemoryOpen);
     assert_eq!(diagnosis.findings[0].confidence, Confidence::Low);
