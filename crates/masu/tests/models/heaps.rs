@@ -63,10 +63,11 @@ fn visited() {
         visitor.number()
     };
     let other = begin(move || assert!(visit() <= 2 && visit() <= 2, "there is one heap"));
-    let heap = Heap::new();
-    dealloc_in(&heap, alloc_in(&heap, SIZE));
+    let (heap, raw) = share();
+    dealloc_in(heap, alloc_in(heap, SIZE));
     assert_eq!(visit(), 2, "its lock is free");
-    drop(heap);
+    end(raw);
+    assert_eq!(visit(), 0, "its owner has no heap");
     other.join().expect("it ends");
 }
 
