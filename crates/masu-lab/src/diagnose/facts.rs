@@ -502,9 +502,9 @@ impl Facts {
 
     /// Whether little is left for another malloc: a small heap, and samples that hardly meet the malloc.
     pub(crate) fn has_little_heap(&self) -> bool {
-        let calls = self.calls.as_ref().filter(|calls| calls.sampled.is_none());
-        calls.is_some()
-            && self.asked_by_malloc_bytes().is_some_and(|asked| asked < HUGE_PAGE)
+        let are_counted = self.calls.as_ref().is_some_and(|calls| calls.sampled.is_none());
+        let asked = self.asked_by_malloc_bytes().filter(|_| are_counted);
+        asked.unwrap_or(self.memory.peak_rss_bytes) < HUGE_PAGE
             && self.sampled().is_some_and(|sampled| sampled.malloc_share < LITTLE_SHARE)
     }
 

@@ -39,6 +39,9 @@ use room::{could_hide, estimate, hidden, leans};
 /// The most rounds: more of them narrow the intervals by too little.
 const ROUNDS_MAX: usize = 40;
 
+/// A program with a small heap has nothing to gain from another malloc if system calls take this share of its run.
+const KERNEL_SHARE: f64 = 0.5;
+
 /// A finding says why something gains if it explains this share of the gain.
 const EXPLAINS: f64 = 0.5;
 
@@ -316,8 +319,13 @@ fn is_closed(findings: &[Finding], facts: &Facts) -> bool {
         findings.iter().any(|one| one.id.kind() == Kind::Cause && one.id != Id::Retention);
     // The time of waits, or of starting processes, is no malloc's.
     let is_elsewhere = |one: &Finding| matches!(one.id, Id::IoBound | Id::ForkStorm);
+    // The kernel leaves little of the run, and caches hold the whole heap.
+    let is_in_kernel = |one: &Finding| {
+        one.id == Id::SystemCalls && one.share >= Some(KERNEL_SHARE) && facts.has_little_heap()
+    };
     has_cause && !findings.iter().any(is_open)
         || findings.iter().any(is_elsewhere)
+        || findings.iter().any(is_in_kernel)
         || facts.is_beyond_mallocs()
 }
 

@@ -309,6 +309,25 @@ fn where_no_malloc_can_gain_there_is_no_trial() {
         ));
         assert_eq!(is_closed(&fine_so_far(), &facts), expected, "{asked} {malloc_share}");
     }
+    // System calls take most of the time of a small program, which are too many to count them all.
+    for (share, peak, malloc_share, expected) in [
+        (0.7, "1M", "0.01", true),
+        (0.3, "1M", "0.01", false),
+        (0.7, "4M", "0.01", false),
+        (0.7, "1M", "0.1", false),
+    ] {
+        let facts = facts(&format!(
+            "calls =
+             sampling 0.5 0.1
+             memory = peak_rss_bytes {peak}
+             clock = wall_s 1, user_s 1
+             samples = samples 500, malloc_share {malloc_share}
+             cpus 1"
+        ));
+        let mut found = found(Id::SystemCalls);
+        found[1].share = Some(share);
+        assert_eq!(is_closed(&found, &facts), expected, "{share} {peak} {malloc_share}");
+    }
 }
 
 #[test]
