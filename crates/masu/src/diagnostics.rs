@@ -6,7 +6,8 @@
 // Call stacks.
 pub(crate) mod unwind;
 
-// Guarded blocks, the heap profile, the flag.
-pub(crate) mod guards;
+// The heap profile, guarded blocks, the flag.
 pub(crate) mod sampling;
+
+pub(crate) mod guards;
 pub(crate) mod stale;

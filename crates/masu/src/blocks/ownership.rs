@@ -8,7 +8,7 @@
 //! Rules for every feature, each with a `debug_assert` where it could be broken:
 //!
 //! - **Every page has an owner that was admitted** before the page was made: a shard by [`Shard::for_thread`], the pages of
-//!   a heap profile by `prepare_samples`, slots by `guarded::admit`, all under the lock of all threads, because `fork` holds
+//!   a heap profile by `prepare_samples`, slots by [`admit_guarded`], all under the lock of all threads, because `fork` holds
 //!   the locks of admitted owners ([`note_page`]).
 //! - **A page is counted by its owner alone**, and its blocks are returned there, whether C's functions, a layout, a thread's
 //!   end or the transfer cache frees them, and even if a profile, the number of shards or a budget changed since they were
@@ -117,6 +117,12 @@ pub(crate) fn used() -> usize {
 pub(crate) fn is_admitted(shard: u8) -> bool {
     // ORDERING: Relaxed, as above.
     OWNERS.0.load(Ordering::Relaxed) & 1 << shard != 0
+}
+
+/// Makes a slice hold guarded blocks; the caller holds the lock of all threads.
+pub(crate) fn admit_guarded(slice: &Slice) {
+    admit(Shard::GUARDED.0);
+    note_page(slice, Shard::GUARDED.0);
 }
 
 /// Makes the page or the mixed slice that begins with `slice` belong to `shard`, or to none with [`NO_SHARD`]. No block of it

@@ -4,7 +4,6 @@
 //! for every class a list of its pages with free blocks, behind a lock of its own. The hard idea: because pages never belong
 //! to a thread, a thread's end is at most a flush, and a block freed by any thread returns the same way.
 
-pub(crate) mod guarded;
 #[cfg(feature = "secure")]
 pub(crate) mod hardened;
 mod refill;
@@ -140,7 +139,7 @@ pub(crate) fn flush_one(class: Class, block: usize) -> Pages {
     let shard = page.owner();
     if shard.is_special() {
         if guards::IS_BUILT_IN && shard == Shard::GUARDED {
-            guarded::put(block);
+            guards::free(block);
             return Pages::Ordinary;
         }
         // Before it can be handed out again.

@@ -2,9 +2,9 @@
 //! faulting instruction, with a report of the stacks that allocated and freed the block. For production: a few programs
 //! of many find bugs that no test has found.
 //!
-//! Relies on an arena of its own, on the unwinder, on counted caches for the choice of blocks (`threads/cache/counted.rs`),
-//! and on the C library's door for faults. While the option `guard_rate` is 0, nothing here runs, and no fast path tests
-//! for it. A Rust program needs the feature `guards`; the hardened build, which checks every block, has no guards.
+//! Relies on an arena of its own, on the unwinder, on the heap profile for the samples of guarded blocks, on counted caches
+//! for the choice of blocks (`threads/cache/counted.rs`), and on the C library's door for faults. While the option
+//! `guard_rate` is 0, nothing here runs, and no fast path tests for it. A Rust program needs the feature `guards`; the hardened build, which checks every block, has no guards.
 //!
 //! A *slot* is a range of addresses. OS pages in its middle are opened for a block, which lies at their start or end. A free
 //! closes them and puts the slot behind all slots freed before it. The hard idea: a thread that does not know of guards yet
@@ -17,7 +17,7 @@ mod slots;
 
 use core::ffi::c_void;
 
-use crate::diagnostics::unwind;
+use crate::diagnostics::{sampling, unwind};
 use crate::memory::class::Class;
 use crate::platform::sync::{AtomicU32, AtomicUsize, Ordering, Visit, this_holder};
 use crate::platform::{kernel, libc};
@@ -117,13 +117,13 @@ pub(crate) fn note_sampled(address: usize) {
     }
 }
 
-/// Frees the guarded block at an address in a guarded slice; returns whether the block is in the heap profile. Ends the
-/// program with a report where no block begins there, or it was freed before.
+/// Frees the guarded block at an address in a guarded slice. Ends the program with a report where no block begins there, or
+/// it was freed before.
 #[cold]
 #[inline(never)]
-pub(crate) fn free(address: usize) -> bool {
+pub(crate) fn free(address: usize) {
     if !IS_BUILT_IN {
-        return false;
+        return;
     }
     let slot = slot_of(address);
     if slot.address() != address || !slot.begin_to_free() {
@@ -137,9 +137,11 @@ pub(crate) fn free(address: usize) -> bool {
     }
     let mut frames = [0; FRAMES_MAX];
     let count = unwind::capture(&mut frames);
-    let was_sampled = slot.note_freed(kernel::thread_number(), &frames[..count]);
+    if slot.note_freed(kernel::thread_number(), &frames[..count]) {
+        // Before the slot can be used again: the next block has a sample of its own.
+        sampling::remove(address);
+    }
     slot.close();
-    was_sampled
 }
 
 /// The size of the live guarded block at an address in a guarded slice. Ends the program with a report where there is none.

@@ -329,3 +329,44 @@ impl Profile {
 pub(crate) fn each_lock(visit: Visit<'_>) {
     visit.see(PROFILE.raw());
 }
+
+#[cfg(all(test, not(loom), not(feature = "secure"), feature = "profile", feature = "guards"))]
+mod tests {
+    extern crate std;
+
+    use core::ptr;
+
+    use super::*;
+    use crate::diagnostics::guards::{self, Request};
+    use crate::memory::class::Class;
+    use crate::platform::alone;
+    use crate::{c, options, profile, statistics};
+
+    #[test]
+    #[cfg_attr(miri, ignore = "starts a process")]
+    fn a_slot_is_not_used_again_before_its_sample_is_removed() {
+        alone::passes("diagnostics::sampling::tests::frees_a_sampled_guarded_block");
+    }
+
+    #[test]
+    #[ignore = "run by the test above, in a process of its own"]
+    fn frees_a_sampled_guarded_block() {
+        options::set("guard_slots", Some(1)).expect("an option");
+        options::set("guard_rate", Some(1)).expect("an option");
+        profile::start(Some(1)).expect("none is taken");
+        let block = c::malloc(100).expose_provenance();
+        assert_eq!(statistics::now().guarded_blocks, 1, "the test would show nothing");
+        let held = PROFILE.lock();
+        // SAFETY: The block is live, and nothing uses it.
+        let free = move || unsafe { c::free(ptr::with_exposed_provenance_mut(block)) };
+        let other = std::thread::spawn(free);
+        while !held.has_sleepers() && !other.is_finished() {
+            std::thread::yield_now();
+        }
+        let class = Class::of_size(100);
+        let next = guards::take(Request { class, size: 100, align: 16, is_exact: true }, 0);
+        assert_eq!(next, 0, "the only slot is used again while its sample is there");
+        drop(held);
+        other.join().expect("it ends");
+    }
+}

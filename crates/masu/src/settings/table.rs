@@ -93,7 +93,8 @@ macro_rules! option_rows {
             holds "at the next request that takes memory from the kernel; what is over it stays";
 
             /// Bytes of addresses to reserve at a time, rounded up to 2 MiB. Smaller values suit programs that
-            /// lock their memory or whose addresses are limited; larger ones need fewer mappings.
+            /// lock their memory or whose addresses are limited; larger ones need fewer mappings. There are at most
+            /// 16,384 of them, so with 16M no more than 256G of memory.
             ArenaSize, arena_size(bytes: usize), "MASU_ARENA_SIZE",
             Bytes 16777216 to 1073741824,
             accepts "a number of bytes from 16M to 1G",

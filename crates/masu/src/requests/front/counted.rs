@@ -9,7 +9,7 @@ use core::ptr;
 
 use crate::blocks::ownership::Shard;
 use crate::blocks::page::page_of;
-use crate::blocks::shard::{guarded, sampled};
+use crate::blocks::shard::sampled;
 use crate::blocks::slot;
 use crate::diagnostics::guards::{self, Request};
 use crate::memory::class::{Class, SAMPLED};
@@ -114,7 +114,7 @@ pub(super) unsafe fn free_sampled(block: *mut u8) {
     debug_assert!(crate::memory::arena::code_of(block.addr()) == SAMPLED);
     let page = page_of(block.addr());
     if guards::IS_BUILT_IN && page.owner() == Shard::GUARDED {
-        return guarded::put(block.addr());
+        return guards::free(block.addr());
     }
     let class = Class::from_code(page.0.sampled.get()).unwrap_or(Class::of_size(1));
     // This may be the thread's first call, and the only other thread may fork.

@@ -6,7 +6,7 @@ use core::ptr;
 
 use super::depth::budget;
 use super::{ThreadCache, User, are_counted};
-use crate::blocks::ownership::Shard;
+use crate::blocks::ownership::{self, Shard};
 use crate::blocks::{shard, slot};
 use crate::diagnostics::sampling::Refusal;
 use crate::diagnostics::{guards, sampling};
@@ -107,7 +107,7 @@ pub(crate) fn apply_guard_rate() {
 #[unsafe(link_section = ".text.masu_cold.guards.all_apply_guard_rate_slow")]
 fn apply_guard_rate_slow() {
     let threads = THREADS.lock();
-    if guards::apply_rate(shard::guarded::admit) {
+    if guards::apply_rate(ownership::admit_guarded) {
         // All threads draw again.
         sampling::renew();
     }

@@ -48,6 +48,8 @@ const _: () = assert!(ThreadStatistics::LENGTH <= ROW_WORDS);
 /// time. The first interval is shorter and doubles each time, because most programs allocate most when they start.
 const INTERVAL: usize = 100_000_000;
 const INTERVAL_FIRST: usize = 250_000;
+/// No longer, however long writing took: the process may have been stopped in between.
+const INTERVAL_MAX: usize = 10_000_000_000;
 const SHARE: usize = 64;
 const SHARE_FIRST: usize = 4;
 /// The clock is read after so many bytes of large blocks.
@@ -294,11 +296,7 @@ fn write(page: &[AtomicUsize]) {
         rows += 1;
     }
     let ended = kernel::nanoseconds(Clock::Exact);
-    let doublings = (before / 2).min(INTERVAL.ilog2() as usize);
-    let interval = INTERVAL.min(INTERVAL_FIRST << doublings);
-    // The first time is slowest, because much of what is read was never touched before.
-    let share = SHARE.min(SHARE_FIRST << doublings);
-    let interval = interval.max(ended.wrapping_sub(began).saturating_mul(share));
+    let interval = interval_after(before / 2, ended.wrapping_sub(began));
     // The words behind the sequence.
     let behind = [
         kernel::process_number(),
@@ -318,6 +316,15 @@ fn write(page: &[AtomicUsize]) {
     NEXT.store(ended.saturating_add(interval), Ordering::Relaxed);
 }
 
+/// The time that the page stays as it is after so many earlier writes and one that `took` so long, in nanoseconds.
+fn interval_after(writes: usize, took: usize) -> usize {
+    let doublings = writes.min(INTERVAL.ilog2() as usize);
+    let interval = INTERVAL.min(INTERVAL_FIRST << doublings);
+    // The first time is slowest, because much of what is read was never touched before.
+    let share = SHARE.min(SHARE_FIRST << doublings);
+    interval.max(took.saturating_mul(share)).min(INTERVAL_MAX)
+}
+
 /// Stores numbers from the word `start` on.
 #[inline(never)]
 fn put(page: &[AtomicUsize], start: usize, values: &[usize]) {
@@ -331,6 +338,14 @@ fn put(page: &[AtomicUsize], start: usize, values: &[usize]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_process_that_was_stopped_while_it_wrote_soon_writes_again() {
+        const MINUTE: usize = 60_000_000_000;
+        assert_eq!(interval_after(0, 0), INTERVAL_FIRST);
+        assert_eq!(interval_after(1000, 10_000_000), 640_000_000);
+        assert_eq!(interval_after(1000, MINUTE), INTERVAL_MAX);
+    }
 
     #[test]
     fn a_child_forked_while_the_first_page_was_made_tries_again() {
