@@ -4,7 +4,7 @@
 //! out of the program's way with 125 to 127, as `env` and `nohup` do.
 
 use std::env;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::ExitStatusExt;
@@ -98,8 +98,14 @@ fn exists(program: &OsStr) -> bool {
 
 /// The exit code for arguments that clap refused; help and version are no error.
 pub(crate) fn of_usage(error: &clap::Error) -> ExitCode {
-    // A closed terminal shows nothing any more.
-    let _ = error.print();
+    let is_plain = |word: OsString| word.into_encoded_bytes().iter().all(|byte| *byte >= b' ');
+    if env::args_os().all(is_plain) {
+        // A closed terminal shows nothing any more.
+        let _ = error.print();
+    } else {
+        // clap shows words as they are, and only its plain text is without what steers a terminal.
+        notices::say(error.render().to_string().trim_end());
+    }
     let is_asked = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
     let is_run = env::args_os().nth(1).is_some_and(|command| command == "run");
     match (is_asked, is_run) {
@@ -118,7 +124,7 @@ fn complain(error: &Error) {
             said = format!("{said}: {cause}");
         }
     }
-    notices::say(format_args!("{style}masu:{style:#} {said}"));
+    notices::say_behind(format_args!("{style}masu:{style:#} "), said);
 }
 
 fn is_broken_pipe(error: &Error) -> bool {

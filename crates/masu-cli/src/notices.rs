@@ -5,7 +5,17 @@
 use std::fmt::Display;
 use std::io::Write;
 
-/// Writes a line to standard error, with colors where it shows them.
+use masu_lab::page::visible;
+
+/// Writes a line to standard error.
 pub(crate) fn say(line: impl Display) {
-    let _ = writeln!(anstream::stderr(), "{line}");
+    say_behind("", line);
+}
+
+/// Writes a line behind `head`, which may have colors. What the user or a program wrote into the line is shown, never
+/// obeyed.
+pub(crate) fn say_behind(head: impl Display, line: impl Display) {
+    let line = line.to_string();
+    let lines: Vec<_> = line.split('\n').map(visible).collect();
+    let _ = writeln!(anstream::stderr(), "{head}{}", lines.join("\n"));
 }

@@ -134,13 +134,13 @@ pub enum Step {
 /// Runs `workload` under `variant`, counts its work, and says why it is slow. `tell` is called before each step.
 ///
 /// A short program that counting slowed down much runs a second time, uncounted, except with [`Options::once`]. The
-/// program's output is read and not shown. Its processes get no more rights than this process has, as in
+/// program's output is read and not shown. Its processes have the rights that they have in
 /// [`calls::count`](masu_run::calls::count()). A run that [`Stop`] ends is judged by the part that was seen.
 ///
 /// # Errors
 ///
 /// [`Error::System`] if the program cannot be started or watched, [`Error::Stopped`] if it was stopped before it began.
-/// If the system permits no tracing or no filters, system calls are not counted, and [`Diagnosis::not_seen`] says so.
+/// If the system permits no tracing, system calls are not counted, and [`Diagnosis::not_seen`] says so.
 pub fn diagnose(
     workload: &Workload,
     variant: &Variant,
@@ -233,7 +233,7 @@ fn watch(
     let (run, calls) = if counts {
         let sampler = looks.sampler();
         let counted = count_watched(workload, variant, conditions, stop, &mut looks, sampler);
-        // A process that is killed before its first instruction cannot be given a filter.
+        // A process that is killed before its first instruction cannot be traced.
         let early = |error| if stop.requested() { Error::Stopped } else { error };
         let (run, calls) = counted.map_err(early)?;
         (run, Some(calls))
@@ -276,9 +276,8 @@ fn others(run: &Run, own_s: f64, cpus: usize) -> Others {
 
 /// The reason why system calls cannot be counted, if there is one.
 fn refusal() -> Option<String> {
-    let tracing = kernel::prices::try_tracing().map_err(|error| format!("no tracing: {error}"));
-    let filters = || kernel::calls::try_filter().map_err(|error| format!("no filters: {error}"));
-    tracing.and_then(|()| filters()).err()
+    let refused = kernel::prices::try_counting_calls().err()?;
+    Some(format!("no tracing: {refused}"))
 }
 
 /// The sentence about missing samples of CPU time, if any are missing.

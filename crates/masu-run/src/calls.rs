@@ -1,14 +1,12 @@
 //! A counted run: how often a process tree asks the kernel for memory, waits for locks, starts threads, and
 //! writes.
 //!
-//! It relies on a filter in the kernel (seccomp) that stops a thread at these calls and lets all others run at full
-//! speed, and on the same tracer that sees which malloc serves a program. Such a run is slower than another, so it is
-//! none of the timed ones; [`prices`](crate::prices) has the cost of a call. Nothing is kept
-//! of a thread that has ended: a program may start a million.
+//! It relies on the same tracer that sees which malloc serves a program. Such a run is slower than another, so it is
+//! none of the timed ones; [`prices`](crate::prices) has the cost of a stop. Nothing is kept of a thread that has
+//! ended: a program may start a million.
 
 use std::collections::HashMap;
 use std::fs;
-use std::io;
 use std::path::PathBuf;
 
 use serde::Serialize;
@@ -20,7 +18,7 @@ use crate::kernel::{self, Usage};
 use crate::proc_files;
 use crate::program::privileges;
 use crate::quantity;
-use crate::trace::{CallStops, Witness, has_more_rights, run_witnessed};
+use crate::trace::{has_more_rights, run_witnessed};
 use crate::{Error, Run, Stop, Variant, Workload};
 
 pub mod attach;
@@ -152,32 +150,30 @@ impl Sampling {
 }
 
 /// Runs `workload` once under `variant` and counts its calls and those of everything it starts. The run's
-/// times are those of a traced program.
+/// times are those of a traced program, which stops at the start and at the end of each call.
 ///
-/// The tree can get no more rights than this process has (`no_new_privs`), so programs such as sudo fail in
-/// it: they are named in [`Calls::privileged`]. 32-bit programs are not counted. Should this process end, the
-/// tree is killed.
+/// A tracer that is not root takes away the rights that the programs of the tree would have beyond this process's, so
+/// programs such as sudo fail in it: they are named in [`Calls::privileged`]. 32-bit programs are not counted. Should
+/// this process end, the tree is killed.
 ///
 /// # Errors
 ///
-/// As [`execute`](crate::execute::execute), [`Error::NotTraced`] and, where filters are not permitted, [`Error::System`].
+/// As [`execute`](crate::execute::execute), [`Error::NotTraced`] and, where the kernel is older than Linux 5.3,
+/// [`Error::System`].
 pub fn count(
     workload: &Workload,
     variant: &Variant,
     conditions: &Conditions,
     stop: &Stop,
 ) -> Result<(Run, Calls), Error> {
-    let mut counter = Counter::default();
-    let run = run_witnessed(workload, variant, conditions, stop, &mut counter, &mut Unseen)?;
-    let mut calls = counter.finish();
-    // Besides its calls, a thread stops at its start, and its starter stops there too.
-    calls.stops += 2 * calls.threads_begun;
-    Ok((run, calls))
+    let shared = Shared::default();
+    let mut bounded = Bounded::new(&shared, None, Switch::default());
+    let run = run_witnessed(workload, variant, conditions, stop, &mut bounded, &mut Unseen)?;
+    Ok((run, bounded.finish()))
 }
 
 /// [`count`], while `look` looks at the processes now and then, and within a bound: a program that makes very many
-/// calls has samples of them counted, after [`Calls::sampled`], and then the numbers are estimates. No filter is used
-/// where the kernel reports every call, so threads stop at the start and at the end of each call. While samples of
+/// calls has samples of them counted, after [`Calls::sampled`], and then the numbers are estimates. While samples of
 /// calls are counted, `sampler` is off.
 ///
 /// # Errors
@@ -195,7 +191,7 @@ pub fn count_watched(
     let price = kernel::prices::stop_price();
     std::thread::scope(|scope| {
         scope.spawn(|| shared.keep_time());
-        let mut bounded = Bounded::new(&shared, price, sampler);
+        let mut bounded = Bounded::new(&shared, Some(price), sampler);
         let run = run_witnessed(workload, variant, conditions, stop, &mut bounded, look);
         shared.finish();
         let run = run?;
@@ -235,20 +231,7 @@ impl Tally {
     }
 }
 
-impl Witness for Counter {
-    fn prepare(&mut self, root: Pid) -> io::Result<CallStops> {
-        let refused = |source: io::Error| {
-            let advice = "the system refuses the filter (seccomp) that counting needs; a sandbox \
-                          around this process may forbid it";
-            io::Error::other(format!("{advice}: {source}"))
-        };
-        door::install_filter(root).map_err(refused)?;
-        self.meet(root);
-        // The call by which the program began was made before there was a filter.
-        self.note(root, Call::Execve);
-        Ok(CallStops::Filtered)
-    }
-
+impl Counter {
     fn begin(&mut self, pid: Pid) {
         // A thread that is not the first of its process takes the first one's number when it runs a program.
         self.meet(pid);
@@ -263,24 +246,13 @@ impl Witness for Counter {
         if self.calls.programs.contains(&program) {
             return;
         }
-        // A tracer that is root takes no rights away, unless there is a filter.
+        // A tracer that is root takes no rights away.
         if let Some(reason) = privileges(&program).filter(|_| !has_more_rights(pid)) {
             // The reason's second half speaks of preloads.
             let reason = reason.split(',').next().unwrap_or_default().to_owned();
             self.calls.privileged.push((program.clone(), reason));
         }
         self.calls.programs.push(program);
-    }
-
-    fn start(&mut self, _pid: Pid, new: Pid) {
-        self.meet(new);
-    }
-
-    fn call(&mut self, pid: Pid) {
-        // A thread that is being killed has no registers any more.
-        let Ok(Some(stopped)) = door::stopped_at(pid) else { return };
-        self.stopped(pid);
-        self.called(pid, stopped);
     }
 
     fn end(&mut self, pid: Pid, usage: &Usage) {
@@ -292,9 +264,7 @@ impl Witness for Counter {
         }
         self.live.remove(&pid);
     }
-}
 
-impl Counter {
     /// Notes that a thread is about to make a call. Returns the call's tally, which is counted.
     fn called(&mut self, pid: Pid, stopped: Stopped) -> Tally {
         let Stopped { call, arguments, from } = stopped;

@@ -370,17 +370,26 @@ pub(crate) fn start(
     let stdout = shown.map(Into::into).or(child.stdout.take().map(Into::into));
     let pipes = (stdout, child.stderr.take());
     let (Some(stdout), Some(stderr)) = pipes else { unreachable!("both were asked for") };
-    let started = Started {
-        began,
-        neighbors,
-        conditions,
-        is_traced: traced,
-        rss_floor_bytes,
-        process: kernel::open_process(root).doing(|| "watching the program")?,
-        stdout: Drain::new(stdout, 0)?,
-        stderr: Drain::new(stderr.into(), Output::TAIL_BYTES)?,
+    let tree = Tree::new(root, before);
+    let started = || {
+        Ok(Started {
+            began,
+            neighbors,
+            conditions,
+            is_traced: traced,
+            rss_floor_bytes,
+            process: kernel::open_process(root).doing(|| "watching the program")?,
+            stdout: Drain::new(stdout, 0)?,
+            stderr: Drain::new(stderr.into(), Output::TAIL_BYTES)?,
+        })
     };
-    Ok((started, Tree::new(root, before)))
+    match started() {
+        Ok(started) => Ok((started, tree)),
+        Err(error) => {
+            tree.end();
+            Err(error)
+        }
+    }
 }
 
 /// Three quarters of the memory that is available now: a runaway then leaves room for everyone else.

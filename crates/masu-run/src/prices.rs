@@ -55,7 +55,7 @@ named! {
         /// `write` of a line of 16 bytes to a terminal that has room, without the work of the program that shows the
         /// terminal.
         TerminalWrite = "write to a terminal",
-        /// The extra time of a call at which a program is stopped to be counted; see [`calls`](crate::calls).
+        /// The extra time of each of the two stops of a call that is counted; see [`calls`](crate::calls).
         CountedCall = "counted call",
         /// The part of that time that counts as CPU time of the program.
         CountedCallCpu = "counted call, CPU",

@@ -119,6 +119,17 @@ fn standard_streams_that_are_closed_or_full_end_nothing_in_a_panic() {
 }
 
 #[test]
+fn what_steers_a_terminal_is_shown_in_errors_and_not_obeyed() {
+    let surroundings = Surroundings::new();
+    for words in [["run", "--", "/no\u{1b}[31msuch"], ["list", "--no\u{1b}[31msuch", "x"]] {
+        let mut command = surroundings.masu(&words);
+        command.env_remove("NO_COLOR").env("CLICOLOR_FORCE", "1");
+        let said = String::from_utf8(command.output().unwrap().stderr).unwrap();
+        assert!(said.contains("such") && !said.contains("\u{1b}[31msuch"), "{said:?}");
+    }
+}
+
+#[test]
 fn an_empty_environment_is_enough() {
     let surroundings = Surroundings::new();
     let mut command = surroundings.masu(&["compare", "-n", "1", "-a", "system", "-a", "masu"]);
@@ -158,6 +169,8 @@ fn results_stay_until_there_are_new_ones_and_resume_alone_takes_no_option() {
         let output = surroundings.masu(&arguments).output().unwrap();
         (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
     };
+    let (code, said) = run("compare -n 1 -a system --timeout 10ms --json runs.jsonl -- sleep 9");
+    assert!(code == Some(2) && !surroundings.path("runs.jsonl").exists(), "{said}");
     let read = || fs::read(surroundings.path("runs.jsonl")).unwrap();
     assert_eq!(run("compare -n 1 -a system --json runs.jsonl -- true").0, Some(0));
     let before = read();

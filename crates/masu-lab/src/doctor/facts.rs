@@ -52,7 +52,6 @@ struct Seen {
     cycles_refused: Option<io::Error>,
     paranoid: Option<String>,
     tracing_refused: Option<io::Error>,
-    filters_refused: Option<io::Error>,
     yama: Option<String>,
     cpus: usize,
     cpus_online: Option<String>,
@@ -93,7 +92,6 @@ impl Seen {
             cycles_refused: door::try_counting(Counter::Cycles).err(),
             paranoid: line("/proc/sys/kernel/perf_event_paranoid"),
             tracing_refused: door::try_tracing().err(),
-            filters_refused: kernel::calls::try_filter().err(),
             yama: line("/proc/sys/kernel/yama/ptrace_scope"),
             cpus: std::thread::available_parallelism().map_or(1, usize::from),
             cpus_online: line("/sys/devices/system/cpu/online"),
@@ -125,7 +123,6 @@ impl Seen {
             self.threads(),
             Some(self.counting()),
             Some(self.tracing()),
-            Some(self.filters()),
         ];
         facts.into_iter().flatten().collect()
     }
@@ -280,18 +277,6 @@ impl Seen {
             (None, _) => fine("tracing", "allowed".to_owned()),
         }
     }
-
-    fn filters(&self) -> Fact {
-        match &self.filters_refused {
-            None => fine("filters", "allowed (seccomp)".to_owned()),
-            Some(refused) => limits(
-                "filters",
-                format!("forbidden: {refused}"),
-                "system calls cannot be counted; in a container a seccomp profile that has the \
-                 call seccomp",
-            ),
-        }
-    }
 }
 
 fn fine(name: &'static str, value: String) -> Fact {
@@ -347,7 +332,7 @@ mod tests {
     #[test]
     fn a_good_machine_limits_nothing() {
         assert_eq!(limiting(&good()), [""; 0]);
-        assert_eq!(good().judge().len(), 12, "{:?}", good().judge());
+        assert_eq!(good().judge().len(), 11, "{:?}", good().judge());
     }
 
     #[test]
@@ -369,7 +354,6 @@ mod tests {
             ("threads", Seen { thread_room: Some(10), ..good() }),
             ("perf events", Seen { clock_refused: refused(), ..good() }),
             ("tracing", Seen { tracing_refused: refused(), ..good() }),
-            ("filters", Seen { filters_refused: refused(), ..good() }),
         ];
         for (name, seen) in cases {
             assert_eq!(limiting(&seen), [name]);

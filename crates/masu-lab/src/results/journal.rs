@@ -24,6 +24,8 @@ pub(crate) struct Journal {
     whole: u64,
     /// The copy that is read back where `file` cannot be.
     copy: Option<File>,
+    /// True if there was no file before.
+    is_new: bool,
     /// Lines that wait for the first run, as long as the file holds the results of another comparison.
     waiting: Option<Vec<u8>>,
     redact: Redact,
@@ -37,8 +39,10 @@ impl Journal {
         let Some(path) = path else {
             let file = unlinked_file()?;
             let path = PathBuf::from("results without a file");
-            return Ok(Journal { path, file, whole: 0, copy: None, waiting: None, redact });
+            let (is_new, copy, waiting) = (false, None, None);
+            return Ok(Journal { path, file, whole: 0, copy, is_new, waiting, redact });
         };
+        let is_new = fs::symlink_metadata(path).is_err();
         let mut options = File::options();
         // The file is not truncated before the lock is held: another masu may be writing.
         options.read(true).write(true).create(true).truncate(false);
@@ -52,7 +56,7 @@ impl Journal {
         }
         let copy = if metadata.is_some() { None } else { Some(unlinked_file()?) };
         let waiting = metadata.filter(|metadata| metadata.len() > 0).map(|_| Vec::new());
-        Ok(Journal { path: path.to_owned(), file, whole: 0, copy, waiting, redact })
+        Ok(Journal { path: path.to_owned(), file, whole: 0, copy, is_new, waiting, redact })
     }
 
     /// Opens the file at `path` to append to its whole lines, and returns their records.
@@ -71,8 +75,9 @@ impl Journal {
         };
         let redact = redact.clone();
         let path = path.to_owned();
+        let (is_new, copy, waiting) = (false, None, None);
         let mut journal =
-            Journal { path, file, whole: whole as u64, copy: None, waiting: None, redact };
+            Journal { path, file, whole: whole as u64, copy, is_new, waiting, redact };
         journal.cut()?;
         Ok((journal, records))
     }
@@ -140,6 +145,15 @@ impl Journal {
         self.file.set_len(self.whole).doing(doing)?;
         self.file.seek(SeekFrom::Start(self.whole)).doing(doing)?;
         Ok(())
+    }
+}
+
+impl Drop for Journal {
+    /// Leaves no new file where a comparison ends before there is anything to keep.
+    fn drop(&mut self) {
+        if self.is_new && self.whole == 0 {
+            let _ = fs::remove_file(&self.path);
+        }
     }
 }
 

@@ -1,10 +1,8 @@
 //! Counts the calls of a process that runs already: all its threads are seized and stopped at every system call,
 //! for as long as is wanted.
 //!
-//! It relies on the counter of counted runs and on the kernel door. A filter cannot be put into a process from outside,
-//! so a thread also stops at calls that nobody counts, twice each: at the start and at the end. The hard part is to
-//! take hold of all threads while they start others: a seized thread is made to stop at once, so that each turn through
-//! them leaves fewer that could.
+//! It relies on the counter of counted runs and on the kernel door. The hard part is to take hold of all threads while
+//! they start others: a seized thread is made to stop at once, so that each turn through them leaves fewer that could.
 
 use std::collections::HashSet;
 use std::fs;
@@ -23,7 +21,6 @@ use crate::kernel::Usage;
 use crate::kernel::attach::{self as door, Begun, Bell, Boundary, Rope, Unstoppable};
 use crate::kernel::trace::{self, Change};
 use crate::proc_files::{self, value};
-use crate::trace::Witness;
 
 /// A process whose calls are counted until this is finished or dropped, or the process ends.
 #[derive(Debug)]

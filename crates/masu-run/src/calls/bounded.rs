@@ -1,7 +1,6 @@
 //! Counting that costs a program no more than a bound: all calls at first, then samples of them.
 //!
-//! It relies on [`Duty`] for the times, and on the kernel's stops at every call, which unlike a filter can be left out
-//! again. [`Windows`] estimates the calls that a window stands for, for each thread by itself. The hard part is to
+//! It relies on [`Duty`] for the times, and on the kernel's stops at every call, which can be left out again. [`Windows`] estimates the calls that a window stands for, for each thread by itself. The hard part is to
 //! begin a window while no thread stops by itself: a signal that the tracer takes away stops the threads that are at
 //! work. A thread that sleeps in a call which a signal would end is left alone: it makes no calls.
 
@@ -147,26 +146,27 @@ pub(super) struct Bounded<'a> {
     outward: u64,
     /// True if the program traces processes itself.
     traces: bool,
-    /// True if every call was seen, unless they were sampled.
-    sees_all: bool,
 }
 
 impl<'a> Bounded<'a> {
-    pub(super) fn new(shared: &'a Shared, price: StopPrice, sampler: Switch) -> Bounded<'a> {
+    pub(super) fn new(
+        shared: &'a Shared,
+        price: Option<StopPrice>,
+        sampler: Switch,
+    ) -> Bounded<'a> {
         Bounded {
             counter: Counter::default(),
             kinds: Kinds::default(),
-            duty: Duty::new(price.wall_s),
+            duty: price.map_or_else(Duty::unbounded, |price| Duty::new(price.wall_s)),
             shared,
             began: Instant::now(),
             waited_before_s: waited_s(),
             threads: HashMap::new(),
-            shares: Shares::new(price.cpu_s),
+            shares: Shares::new(price.unwrap_or_default().cpu_s),
             tracepoint: None,
             sampler,
             outward: 0,
             traces: false,
-            sees_all: false,
         }
     }
 
@@ -181,13 +181,12 @@ impl<'a> Bounded<'a> {
             unseen_sys_s: self.shares.unseen_sys_s,
             paused_s: self.duty.paused_s(self.began.elapsed().as_secs_f64()),
         });
-        let saw_all = self.sees_all && sampled.is_none();
         let mut calls = self.counter.finish();
         // Besides its calls, a thread stops at its start, and its starter stops there too.
         calls.stops += 2 * calls.threads_begun;
         calls.kinds = self.kinds.finish();
         calls.sampled = sampled;
-        calls.outward = saw_all.then_some(self.outward);
+        calls.outward = sampled.is_none().then_some(self.outward);
         calls.traces = self.traces;
         calls
     }
@@ -197,8 +196,7 @@ impl<'a> Bounded<'a> {
         if self.duty.samples_from_s.is_none() && self.duty.stops.is_multiple_of(ASKED_EVERY) {
             self.duty.waited_s = waited_s() - self.waited_before_s;
         }
-        // A filter's stops cannot be left out.
-        if !self.sees_all || !self.duty.turn(now_s) {
+        if !self.duty.turn(now_s) {
             return;
         }
         if self.tracepoint.is_none() {
@@ -310,14 +308,10 @@ fn progress_of(process: Pid, thread: Pid) -> Progress {
 impl Witness for Bounded<'_> {
     fn prepare(&mut self, root: Pid) -> io::Result<CallStops> {
         // The root is stopped elsewhere than at a call, which is no error where the kernel tells of calls at all.
-        if attach::boundary(root).is_ok() {
-            self.counter.meet(root);
-            self.counter.note(root, Call::Execve);
-            self.began = Instant::now();
-            self.sees_all = true;
-            return Ok(CallStops::Each);
-        }
-        self.counter.prepare(root)
+        attach::boundary(root)?;
+        self.counter.note(root, Call::Execve);
+        self.began = Instant::now();
+        Ok(CallStops::Each)
     }
 
     fn begin(&mut self, pid: Pid) {
@@ -327,8 +321,8 @@ impl Witness for Bounded<'_> {
         }
     }
 
-    fn start(&mut self, pid: Pid, new: Pid) {
-        self.counter.start(pid, new);
+    fn start(&mut self, _pid: Pid, new: Pid) {
+        self.counter.meet(new);
         if self.counter.live.len() > 1 {
             self.duty.has_several_threads = true;
         }
@@ -337,10 +331,6 @@ impl Witness for Bounded<'_> {
             self.shared.wanted().threads.insert(new, process);
         }
         self.turn();
-    }
-
-    fn call(&mut self, pid: Pid) {
-        self.counter.call(pid);
     }
 
     fn stops_at_calls(&mut self, pid: Pid) -> bool {

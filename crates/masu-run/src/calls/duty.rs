@@ -34,6 +34,8 @@ const WAITED_SHARE: f64 = 0.25;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
+    /// All calls are counted, whatever it costs.
+    Unbounded,
     Whole,
     Window,
     Pause,
@@ -61,6 +63,11 @@ pub(super) struct Duty {
 }
 
 impl Duty {
+    /// Without a bound.
+    pub(super) fn unbounded() -> Duty {
+        Duty { phase: Phase::Unbounded, ..Duty::new(0.0) }
+    }
+
     /// For a machine on which a stop takes `stop_s` seconds; 0 if that is not known.
     pub(super) fn new(stop_s: f64) -> Duty {
         let at_most = |usual: f64, for_s: f64| usual.min(for_s / stop_s.max(1e-9));
@@ -105,6 +112,7 @@ impl Duty {
     pub(super) fn turn(&mut self, now_s: f64) -> bool {
         let for_s = now_s - self.since_s;
         let is_over = match self.phase {
+            Phase::Unbounded => false,
             Phase::Whole => {
                 let is_often = self.stops as f64 > self.free + self.a_second * now_s;
                 is_often || self.waited_s > WAITED_S + WAITED_SHARE * now_s

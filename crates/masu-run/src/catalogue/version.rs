@@ -8,6 +8,7 @@ use std::sync::OnceLock;
 
 use super::known;
 use crate::Libc;
+use crate::proc_files;
 
 /// The version of the first installed package of `packages`, or the text behind `.so.` if it has more than one number.
 pub(super) fn of_library(path: &Path, packages: &[&str]) -> Option<String> {
@@ -46,7 +47,7 @@ fn of_package(package: &str) -> Option<String> {
 /// The versions of the packages that are an allocator. No more is kept: every run copies the
 /// memory of this process, and where the kernel forgets no peak the copy is a floor under the run's peak RSS.
 fn installed_packages() -> HashMap<String, String> {
-    let status = fs::read_to_string("/var/lib/dpkg/status").unwrap_or_default();
+    let status = proc_files::text("/var/lib/dpkg/status").unwrap_or_default();
     let mut versions = HashMap::new();
     for entry in status.split("\n\n") {
         let line = |name: &str| entry.lines().find_map(|line| line.strip_prefix(name));

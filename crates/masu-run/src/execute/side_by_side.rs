@@ -10,7 +10,7 @@ use std::thread;
 
 use super::{Alone, Conditions, Run, Started, Tree, Unseen, alone, start, watch_to_end};
 use crate::error::Doing;
-use crate::kernel::{self, prices};
+use crate::kernel::prices;
 use crate::{Error, Stop, Variant, Workload};
 
 type Wanted<'a> = (&'a Workload, &'a Variant, Conditions);
@@ -75,12 +75,7 @@ fn start_all(wanted: &[Wanted<'_>], alone: &Alone) -> Result<Vec<(Started, Tree)
                 all.push((started, tree));
             }
             Err(error) => {
-                for (_, tree) in &all {
-                    tree.kill();
-                    // An ended program is gone whether its end could be read or not.
-                    let _ = kernel::wait_for(tree.root);
-                    tree.reap();
-                }
+                all.iter().for_each(|(_, tree)| tree.end());
                 return Err(error);
             }
         }

@@ -177,3 +177,38 @@ fn orphans_that_have_ended_are_gone_while_the_run_goes_on() {
     let run = run_with(&words, Input::Empty, &limits, &Stop::never());
     assert_eq!((run.ending, run.left_behind.len()), (Ending::Exited(0), 0));
 }
+
+#[test]
+#[expect(unsafe_code, reason = "only a filter makes the kernel refuse to watch a process")]
+fn a_program_that_cannot_be_watched_is_ended() {
+    let code =
+        |code: u32, skipped, k| libc::sock_filter { code: code as u16, jt: 0, jf: skipped, k };
+    let number = u32::try_from(libc::SYS_pidfd_open).unwrap();
+    let refused = libc::SECCOMP_RET_ERRNO | libc::EPERM.cast_unsigned();
+    let mut filter = [
+        code(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0),
+        code(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 1, number),
+        code(libc::BPF_RET | libc::BPF_K, 0, refused),
+        code(libc::BPF_RET | libc::BPF_K, 0, libc::SECCOMP_RET_ALLOW),
+    ];
+    // The filter is that of a thread, and ends with it.
+    let filtered = thread::spawn(move || {
+        let _alone = alone();
+        let program = libc::sock_fprog { len: 4, filter: filter.as_mut_ptr() };
+        // SAFETY: The filter is as long as its head says, and the kernel takes a copy.
+        let set = unsafe {
+            libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+            libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program)
+        };
+        if set != 0 {
+            eprintln!("skipped: no filters here");
+            return;
+        }
+        let before = Tree::children_here();
+        let workload = Workload::new(["sleep", "1000"], Input::Empty).unwrap();
+        let error = execute(&workload, &system(), &Limits::default(), &Stop::never()).unwrap_err();
+        assert!(error.to_string().contains("watching the program"), "{error}");
+        assert_eq!(Tree::children_here(), before);
+    });
+    filtered.join().unwrap();
+}

@@ -156,6 +156,14 @@ impl Tree {
         kill_all(|| self.members());
     }
 
+    /// Kills every process of the run and reaps the root, too.
+    pub(super) fn end(&self) {
+        self.kill();
+        // An ended program is gone whether its end could be read or not.
+        let _ = kernel::wait_for(self.root);
+        self.reap();
+    }
+
     /// Reaps those of `members` that lost their parent and have ended. A run may leave very many, and until they are
     /// reaped they count as processes.
     pub(crate) fn reap_orphans(&self, members: &[Pid]) {

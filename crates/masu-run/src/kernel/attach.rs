@@ -8,7 +8,7 @@ use std::os::fd::AsRawFd;
 
 use super::calls::{CalledFrom, Stopped, known};
 use super::side_effects::{Outward, outward};
-use super::trace::{ask, machine, request_with};
+use super::trace::{ask, machine, read_registers, request_with};
 use super::{in_child, kill, wait_for};
 
 /// The kind of stop of a thread that is stopped at every call.
@@ -105,8 +105,11 @@ pub(crate) fn boundary(thread: libc::pid_t) -> io::Result<Boundary> {
         // The meaning of another CPU's numbers is not known.
         false => Outward::Surely,
     };
-    let from = CalledFrom { instruction: info.instruction, stack: info.stack, link: None };
-    let counted = call.map(|call| Stopped { call, arguments: info.arguments, from });
+    let counted = call.map(|call| {
+        let link = machine::LINK.and_then(|place| Some(read_registers(thread).ok()?[place]));
+        let from = CalledFrom { instruction: info.instruction, stack: info.stack, link };
+        Stopped { call, arguments: info.arguments, from }
+    });
     let number = is_native.then_some(info.number.cast_signed());
     Ok(Boundary::Begins(Begun { number, counted, outward }))
 }

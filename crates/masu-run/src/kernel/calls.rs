@@ -1,19 +1,10 @@
-//! The system calls that are counted: their numbers, the filter that stops a thread at them and nowhere else, and the
-//! way a new program gets that filter.
-//!
-//! A filter from before `exec` would stop the lab's own last steps. So the tracer has the program make the two calls
-//! that install it, when it stops before its first instruction, and then puts everything back.
+//! The system calls that are counted: their numbers, and the meaning of their arguments.
 
-use std::fs::File;
-use std::io;
-use std::os::unix::fs::FileExt;
 use std::sync::LazyLock;
 
 use syscalls::Sysno;
 
 use super::call::Call;
-use super::trace::{machine, read_registers, resume_to_trap, write_registers};
-use super::{as_ending, checked, in_child, wait_for};
 
 /// The calls that exist on this CPU, each with its number.
 fn numbers() -> &'static [(Call, i64)] {
@@ -219,127 +210,8 @@ pub fn sleeps_in(line: &str) -> Option<Sleep> {
     Some(known_sleep(number).unwrap_or(Sleep::Other))
 }
 
-/// The call at which the filter has stopped a thread; none if another process's filter wants the call traced.
-pub(crate) fn stopped_at(pid: libc::pid_t) -> io::Result<Option<Stopped>> {
-    let registers = read_registers(pid)?;
-    let arguments = machine::ARGUMENTS.map(|place| registers[place]);
-    let call = known(registers[machine::CALL_NUMBER].cast_signed());
-    let from = CalledFrom {
-        instruction: registers[machine::PROGRAM_COUNTER],
-        stack: registers[machine::STACK_POINTER],
-        link: machine::LINK.map(|place| registers[place]),
-    };
-    Ok(call.map(|call| Stopped { call, arguments, from }))
-}
-
 pub(super) fn known(number: i64) -> Option<Call> {
     numbers().iter().find(|(_, known)| *known == number).map(|(call, _)| *call)
-}
-
-/// Bytes of one instruction of a filter, `struct sock_filter`.
-const INSTRUCTION: usize = 8;
-
-/// The filter: it stops at the calls that are counted and lets all others run. Calls by the numbers of another CPU
-/// (32-bit programs) run too, and are not counted.
-pub(super) fn filter() -> Vec<u8> {
-    const LOAD: u32 = libc::BPF_LD | libc::BPF_W | libc::BPF_ABS;
-    const JUMP_IF_EQUAL: u32 = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
-    const RETURN: u32 = libc::BPF_RET | libc::BPF_K;
-    /// The places in `struct seccomp_data` of the call's number, and of the CPU whose number it is.
-    const NUMBER_AT: u32 = 0;
-    const CPU_AT: u32 = 4;
-    let mut filter = Vec::new();
-    let mut add = |code: u32, if_true: usize, if_false: usize, value: u32| {
-        let short = |number: usize| u8::try_from(number).expect("the filter has few instructions");
-        let code = u16::try_from(code).expect("codes of instructions have 16 bits");
-        filter.extend(code.to_ne_bytes());
-        filter.extend([short(if_true), short(if_false)]);
-        filter.extend(value.to_ne_bytes());
-    };
-    let numbers = numbers();
-    let count = numbers.len();
-    add(LOAD, 0, 0, CPU_AT);
-    add(JUMP_IF_EQUAL, 0, count + 1, machine::AUDIT);
-    add(LOAD, 0, 0, NUMBER_AT);
-    for (index, (_, number)) in numbers.iter().enumerate() {
-        let number = u32::try_from(*number).expect("numbers of calls are small");
-        add(JUMP_IF_EQUAL, count - index, 0, number);
-    }
-    add(RETURN, 0, 0, libc::SECCOMP_RET_ALLOW);
-    add(RETURN, 0, 0, libc::SECCOMP_RET_TRACE);
-    filter
-}
-
-/// Gives `pid`, which has stopped before the first instruction of a program, the filter. From then on neither it nor
-/// any process that it starts can get more rights than it has.
-pub(crate) fn install_filter(pid: libc::pid_t) -> io::Result<()> {
-    /// Room below the stack for the filter and its head, `struct sock_fprog`; far less than the kernel maps there.
-    const ROOM: u64 = 1024;
-    const HEAD: usize = 16;
-    let before = read_registers(pid)?;
-    let place = (before[machine::STACK_POINTER] - ROOM) & !15;
-    let filter = filter();
-    let length = u16::try_from(filter.len() / INSTRUCTION).map_err(io::Error::other)?;
-    let mut content = vec![0; HEAD];
-    content[..2].copy_from_slice(&length.to_ne_bytes());
-    content[8..].copy_from_slice(&(place + HEAD as u64).to_ne_bytes());
-    content.extend(filter);
-    let memory = File::options().read(true).write(true).open(format!("/proc/{pid}/mem"))?;
-    let code_at = before[machine::PROGRAM_COUNTER];
-    let (mut code, mut stack) = (vec![0; machine::CALL_AND_BREAK.len()], vec![0; content.len()]);
-    memory.read_exact_at(&mut code, code_at)?;
-    memory.read_exact_at(&mut stack, place)?;
-    memory.write_all_at(machine::CALL_AND_BREAK, code_at)?;
-    memory.write_all_at(&content, place)?;
-    let no_more_rights = [libc::PR_SET_NO_NEW_PRIVS as u64, 1, 0, 0, 0, 0];
-    let with_filter = [u64::from(libc::SECCOMP_SET_MODE_FILTER), 0, place, 0, 0, 0];
-    let mut late = Vec::new();
-    let calls = [(libc::SYS_prctl, no_more_rights), (libc::SYS_seccomp, with_filter)];
-    let made = calls.into_iter().try_for_each(|(number, arguments)| {
-        let mut registers = before;
-        registers[machine::CALL_REQUEST] = number.cast_unsigned();
-        for (place, argument) in machine::ARGUMENTS.into_iter().zip(arguments) {
-            registers[place] = argument;
-        }
-        write_registers(pid, &mut registers)?;
-        late.extend(resume_to_trap(pid)?);
-        let result = read_registers(pid)?[machine::RESULT].cast_signed();
-        match i32::try_from(result) {
-            Ok(result) if result < 0 => Err(io::Error::from_raw_os_error(-result)),
-            _ => Ok(()),
-        }
-    });
-    memory.write_all_at(&code, code_at)?;
-    memory.write_all_at(&stack, place)?;
-    write_registers(pid, &mut { before })?;
-    for signal in late {
-        // SAFETY: The call takes numbers only.
-        unsafe { libc::kill(pid, signal) };
-    }
-    made
-}
-
-/// Tests whether the system lets a process have a filter.
-///
-/// # Errors
-///
-/// The kernel's reason to refuse a filter.
-pub fn try_filter() -> io::Result<()> {
-    let mut filter = filter();
-    // SAFETY: All of this is system calls.
-    let pid = unsafe { in_child(|| as_ending(filter_own_calls(&mut filter))) }?;
-    wait_for(pid)?.0.as_tried()
-}
-
-/// Gives the calling thread this [`filter`]. Async-signal-safe.
-pub(super) fn filter_own_calls(filter: &mut [u8]) -> io::Result<()> {
-    let len = u16::try_from(filter.len() / INSTRUCTION).unwrap_or(u16::MAX);
-    let program = libc::sock_fprog { len, filter: filter.as_mut_ptr().cast() };
-    rustix::thread::set_no_new_privs(true)?;
-    let (call, mode) = (libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER);
-    // SAFETY: The program is as long as it says, and the kernel takes a copy.
-    let result = unsafe { libc::syscall(call, mode, 0, &raw const program) };
-    checked(if result == -1 { -1 } else { 0 }).map(drop)
 }
 
 #[cfg(test)]
@@ -347,14 +219,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_call_of_this_cpu_has_its_number_and_fits_the_filter() {
+    fn every_call_of_this_cpu_has_its_number() {
         for call in Call::ALL {
             let is_here = numbers().iter().any(|(known, _)| *known == call);
             let is_new = !matches!(call, Call::Fork | Call::Vfork);
             assert_eq!(is_here, is_new || cfg!(target_arch = "x86_64"), "{call:?}");
         }
         assert_eq!(known(libc::SYS_process_madvise), Some(Call::ProcessMadvise));
-        assert_eq!(filter().len(), (numbers().len() + 5) * INSTRUCTION);
     }
 
     #[test]

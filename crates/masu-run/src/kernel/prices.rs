@@ -11,6 +11,7 @@ use rustix::process::{Resource, Signal};
 use rustix::thread::{CpuSet, futex};
 use rustix::time::ClockId;
 
+use super::attach::{boundary, go_on_to_call};
 use super::sample::{self, Attributes};
 use super::{Status, as_ending, in_child, nanoseconds, os_page_bytes, time, wait_for, wait4};
 
@@ -132,23 +133,25 @@ pub(crate) fn thread_cpu_nanoseconds() -> u64 {
     nanoseconds(ClockId::ThreadCPUTime)
 }
 
-/// Has a child make this many calls at which its filter stops it for this process, its tracer, to look, as when calls
-/// are counted. Returns the nanoseconds by `clock` of each batch of `calls`.
-pub(crate) fn counted_calls_in_child(
+/// Has a child stop this often for this process, its tracer, to look, as when calls are counted: at the beginning and
+/// at the end of a call. Returns the nanoseconds by `clock` of each batch of `stops`, an even number.
+///
+/// # Errors
+///
+/// The kernel's reason to refuse tracing, or that it is too old to tell at which call a thread has stopped.
+pub(crate) fn counting_stops_in_child(
     batches: u32,
-    calls: u32,
+    stops: u32,
     clock: Clock,
 ) -> io::Result<Vec<u64>> {
     let (reader, writer) = io::pipe()?;
-    let mut filter = super::calls::filter();
     let act = || {
         let prepared = super::trace::trace_me().and_then(|()| {
-            rustix::process::kill_process(rustix::process::getpid(), Signal::STOP)?;
-            super::calls::filter_own_calls(&mut filter)
+            Ok(rustix::process::kill_process(rustix::process::getpid(), Signal::STOP)?)
         });
         if prepared.is_ok() {
             report(&writer, batches, clock, || {
-                for _ in 0..calls {
+                for _ in 0..stops / 2 {
                     // SAFETY: Advice on no bytes changes nothing.
                     unsafe { libc::syscall(libc::SYS_madvise, 0_usize, 0_usize, 0_usize) };
                 }
@@ -174,12 +177,12 @@ pub(crate) struct StopPrice {
 
 pub(crate) fn stop_price() -> StopPrice {
     const BATCHES: u32 = 9;
-    const CALLS: u32 = 100;
+    const STOPS: u32 = 100;
     let median_s = |clock| {
-        let Ok(mut took) = counted_calls_in_child(BATCHES, CALLS, clock) else { return 0.0 };
+        let Ok(mut took) = counting_stops_in_child(BATCHES, STOPS, clock) else { return 0.0 };
         took.sort_unstable();
         let median = took.get(took.len() / 2);
-        median.map_or(0.0, |nanoseconds| *nanoseconds as f64 / f64::from(CALLS) / 1e9)
+        median.map_or(0.0, |nanoseconds| *nanoseconds as f64 / f64::from(STOPS) / 1e9)
     };
     StopPrice { cpu_s: median_s(Clock::Cpu), wall_s: median_s(Clock::Wall) }
 }
@@ -192,17 +195,28 @@ fn answer_stops(pid: libc::pid_t) -> io::Result<Status> {
         if !libc::WIFSTOPPED(status) {
             return Ok(Status::of(status));
         }
-        if is_followed {
-            // The counting process does this too.
-            let _ = super::calls::stopped_at(pid)?;
-        } else if let Err(error) = super::trace::follow(pid, super::trace::CallStops::Filtered) {
+        let followed = match is_followed {
+            true => Ok(()),
+            false => super::trace::follow(pid, super::trace::CallStops::Each),
+        };
+        // The counting process looks at each stop, too.
+        if let Err(error) = followed.and_then(|()| boundary(pid)) {
             super::kill(pid);
             wait_for(pid)?;
             return Err(error);
         }
         is_followed = true;
-        super::trace::go_on(pid, 0);
+        go_on_to_call(pid, 0);
     }
+}
+
+/// Tests whether the system lets a process count its child's calls.
+///
+/// # Errors
+///
+/// As [`counting_stops_in_child`].
+pub fn try_counting_calls() -> io::Result<()> {
+    counting_stops_in_child(1, 2, Clock::Wall).map(drop)
 }
 
 /// Tests whether the system lets a process trace its child.

@@ -1,4 +1,4 @@
-//! System calls with an effect that another process can see: files written, names made, locks, sockets.
+//! System calls with an effect that another process can see: files written, names made, locks, sockets, sessions.
 //!
 //! A call that is not known to stay inside a process and its pipes counts as seen.
 
@@ -43,6 +43,8 @@ const SURELY: &[libc::c_long] = &[
     libc::SYS_mount,
     libc::SYS_unshare,
     libc::SYS_setns,
+    // Only its session shows to which of several runs a process without parents belongs.
+    libc::SYS_setsid,
     // No stop shows the calls of such a ring.
     libc::SYS_io_uring_setup,
 ];
@@ -120,6 +122,7 @@ mod tests {
         assert_eq!(open(libc::O_RDWR), Outward::Opens(7));
         assert_eq!(seen(libc::SYS_socket, [1, 1, 0, 0, 0, 0]), Outward::Surely);
         assert_eq!(seen(libc::SYS_unlinkat, [0; 6]), Outward::Surely);
+        assert_eq!(seen(libc::SYS_setsid, [0; 6]), Outward::Surely);
         let lock = |command| seen(libc::SYS_fcntl, [3, flags(command), 0, 0, 0, 0]);
         assert_eq!(lock(libc::F_SETLK), Outward::Surely);
         assert_eq!(lock(libc::F_GETFL), Outward::No);

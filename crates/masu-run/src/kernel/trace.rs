@@ -36,8 +36,6 @@ pub(crate) enum Change {
     /// The thread started this thread or process, which is traced too.
     Started(libc::pid_t),
     Exec,
-    /// The thread is about to make a system call that a filter wants traced.
-    Call,
     /// The thread begins or ends a system call, and is stopped at each.
     Boundary,
     Halted(i32),
@@ -65,7 +63,6 @@ pub(crate) fn next_change() -> io::Result<Option<(libc::pid_t, Change)>> {
         HALT => Change::Halted(libc::WSTOPSIG(status)),
         libc::PTRACE_EVENT_EXEC => Change::Exec,
         libc::PTRACE_EVENT_EXIT => Change::Leaving,
-        libc::PTRACE_EVENT_SECCOMP => Change::Call,
         libc::PTRACE_EVENT_FORK | libc::PTRACE_EVENT_VFORK | libc::PTRACE_EVENT_CLONE => {
             match event_message(pid) {
                 Ok(new) => Change::Started(new),
@@ -81,8 +78,6 @@ pub(crate) fn next_change() -> io::Result<Option<(libc::pid_t, Change)>> {
 pub(crate) enum CallStops {
     #[default]
     None,
-    /// At the calls that a filter wants traced.
-    Filtered,
     /// At the beginning and the end of each, while they are made to go on so, and where a thread ends.
     Each,
 }
@@ -92,7 +87,6 @@ pub(crate) enum CallStops {
 pub(crate) fn follow(pid: libc::pid_t, calls: CallStops) -> io::Result<()> {
     let of_calls = match calls {
         CallStops::None => 0,
-        CallStops::Filtered => libc::PTRACE_O_TRACESECCOMP,
         CallStops::Each => libc::PTRACE_O_TRACESYSGOOD | libc::PTRACE_O_TRACEEXIT,
     };
     let options = of_calls
@@ -170,25 +164,8 @@ pub(super) fn read_registers(pid: libc::pid_t) -> io::Result<Registers> {
     Ok(registers)
 }
 
-pub(super) fn write_registers(pid: libc::pid_t, registers: &mut Registers) -> io::Result<()> {
+fn write_registers(pid: libc::pid_t, registers: &mut Registers) -> io::Result<()> {
     transfer(libc::PTRACE_SETREGSET as libc::c_uint, pid, registers)
-}
-
-/// Lets a stopped thread, the only one of its process, run to a breakpoint. Returns the signals that came in that time
-/// and were not delivered.
-pub(super) fn resume_to_trap(pid: libc::pid_t) -> io::Result<Vec<i32>> {
-    let mut late = Vec::new();
-    loop {
-        go_on(pid, 0);
-        let (_, status, _) = wait4(pid, libc::__WALL)?;
-        if !libc::WIFSTOPPED(status) {
-            return Err(io::Error::other("it ended before its first instruction"));
-        }
-        match libc::WSTOPSIG(status) {
-            TRAP => return Ok(late),
-            signal => late.push(signal),
-        }
-    }
 }
 
 fn transfer(request: libc::c_uint, pid: libc::pid_t, registers: &mut Registers) -> io::Result<()> {

@@ -31,8 +31,8 @@ pub(super) fn batches(service: Service) -> io::Result<(u32, Vec<f64>)> {
         Service::SmallWrite => (1_000, small_writes(1_000, io::pipe()?, LINE.len())?),
         // A terminal shows the end of a line as two bytes.
         Service::TerminalWrite => (100, small_writes(100, terminal()?, LINE.len() + 1)?),
-        Service::CountedCall => (400, counted_calls(400, Clock::Wall)?),
-        Service::CountedCallCpu => (400, counted_calls(400, Clock::Cpu)?),
+        Service::CountedCall => (400, counting_stops(400, Clock::Wall)?),
+        Service::CountedCallCpu => (400, counting_stops(400, Clock::Cpu)?),
     };
     Ok((batch, took))
 }
@@ -118,12 +118,12 @@ fn small_writes(
     })
 }
 
-/// The extra time of this many calls because a tracer is informed of each, as when calls are counted.
-fn counted_calls(count: u32, clock: Clock) -> io::Result<Vec<f64>> {
+/// The extra time of a program that stops this often for a tracer, as when calls are counted.
+fn counting_stops(count: u32, clock: Clock) -> io::Result<Vec<f64>> {
     let batches = u32::try_from(BATCHES + 1).map_err(io::Error::other)?;
-    let took = door::counted_calls_in_child(batches, count, clock)?;
-    // The call itself is one that the program would make anyway; it asks for nothing, so it costs next to nothing.
-    let alone = repeated(count, system_call)?;
+    let took = door::counting_stops_in_child(batches, count, clock)?;
+    // The calls, of which each has two stops, are some that the program would make anyway.
+    let alone = repeated(count / 2, system_call)?;
     let alone = alone.iter().copied().fold(f64::INFINITY, f64::min);
     let more = |took: u64| (nanoseconds(Duration::from_nanos(took)) - alone).max(0.0);
     Ok(took.into_iter().skip(1).map(more).collect())

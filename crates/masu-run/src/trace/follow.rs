@@ -31,9 +31,6 @@ pub(crate) trait Witness {
         false
     }
 
-    /// `pid` is about to make a call that a filter wants traced.
-    fn call(&mut self, _pid: Pid) {}
-
     /// `pid` goes on; true if it is to stop where its next call begins or ends.
     fn stops_at_calls(&mut self, _pid: Pid) -> bool {
         false
@@ -91,10 +88,6 @@ pub(super) fn follow(root: Pid, witness: &mut impl Witness) -> io::Result<(Statu
                 }
                 follower.live.insert(pid);
                 witness.begin(pid);
-                0
-            }
-            Change::Call => {
-                witness.call(pid);
                 0
             }
             Change::Signal(signal) => match follower.on_signal(pid, signal, witness)? {
