@@ -20,7 +20,7 @@ use masu_chunk::{Block, Chunk, Place};
 const SETTING: &str = "MASU_CHUNK_TEST_CLUSTER";
 
 /// The time after which a process counts as hanging, far more than any needs.
-const HANGS: Duration = Duration::from_secs(60);
+const HANGS: Duration = Duration::from_secs(600);
 
 /// Not a test of its own: the work of a process of a cluster.
 #[test]

@@ -153,15 +153,13 @@ fn a_panic_comes_back_with_its_place_and_nothing_leaks() {
 
 #[test]
 fn an_error_stops_the_rest_promptly() {
-    let begun = AtomicU64::new(0);
     let executor = Executor::new().chunk(1).workers(2);
-    let failure = executor.range(0..1_000_000_000).try_for_each(|chunk| {
-        begun.fetch_add(1, Ordering::Relaxed);
-        if chunk.place().index == 100 { Err("bad") } else { Ok(()) }
-    });
+    // The rest would take centuries.
+    let failure = executor
+        .range(0..u64::MAX)
+        .try_for_each(|chunk| if chunk.place().index == 100 { Err("bad") } else { Ok(()) });
     let Err(Failure { place, cause: Cause::Error("bad"), .. }) = failure else { panic!() };
     assert_eq!(place.index, 100);
-    assert!(begun.into_inner() < 900_000_000, "the rest went on");
 }
 
 #[test]

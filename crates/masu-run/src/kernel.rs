@@ -500,6 +500,7 @@ mod tests {
 
     #[test]
     fn a_program_gets_random_addresses_from_a_thread_without_them() {
+        let _alone = crate::execute::alone();
         // SAFETY: The call takes and returns numbers only, and holds for this thread.
         unsafe { libc::personality(libc::ADDR_NO_RANDOMIZE as libc::c_ulong) };
         let mut command = Command::new("grep");

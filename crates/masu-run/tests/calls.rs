@@ -92,7 +92,7 @@ fn the_tracer_waits_for_no_other_child_where_a_thread_runs_a_program() {
     let files = ["-o".into(), program.clone().into(), source.into()];
     let compiler = ["cc", "-pthread"].map(OsString::from).into_iter().chain(files);
     assert_eq!(run(compiler.collect()).ending, Ending::Exited(0), "this test needs cc");
-    let mut other = Command::new("sleep").arg("60").spawn().unwrap();
+    let mut other = Command::new("sleep").arg("1000").spawn().unwrap();
     let (run, counted) = counted(vec![program.into()]);
     assert_eq!(other.try_wait().unwrap(), None, "the tracer waited for it");
     other.kill().unwrap();

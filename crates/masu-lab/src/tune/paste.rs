@@ -184,6 +184,7 @@ mod tests {
         let variables = vec![("ODD".to_owned(), value.to_owned())];
         let odd = Variant { variables, ..Variant::default() };
         let line = paste(&odd, Form::Environment);
+        let _alone = masu_run::execute::alone();
         let shell = Command::new("sh").args(["-c", &format!("{line} printenv ODD")]).output();
         assert_eq!(String::from_utf8(shell.unwrap().stdout).unwrap(), format!("{value}\n"));
         let systemd = paste(&odd, Form::Systemd);

@@ -309,6 +309,8 @@ impl Program {
 
     /// The differences between the files of two folders, a line each.
     fn differences(&self, one: &Path, two: &Path) -> Vec<String> {
+        // The run of another test takes any other child of this process for its own.
+        let _alone = execute::alone();
         let mut diff = Command::new("diff");
         let output = diff.args(["-rq", "--no-dereference"]).args([one, two]).output();
         let output = output.expect("this test runs `diff`: apt-get install diffutils");
@@ -353,6 +355,7 @@ fn installed(name: &str, package: &str) -> Result<PathBuf, String> {
 
 /// Compiles a source in `scripts/` into the executable `program` in `folder`.
 fn compile(folder: &Path, source: &str, option: &str) {
+    let _alone = execute::alone();
     let mut gcc = Command::new("gcc");
     gcc.args(["-O0", "-fno-builtin", option, "-o"]).arg(folder.join("program"));
     let compiled = gcc.arg(Path::new(SCRIPTS).join(source)).status();

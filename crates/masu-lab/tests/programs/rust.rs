@@ -45,6 +45,7 @@ pub(crate) fn hide_malloc(folder: &Path) {
 /// letters are changed, and nothing ever looks for the new ones. The symbols for debuggers, which have
 /// the names too, are stripped.
 fn copy_without_malloc(from: &Path, to: &Path) {
+    let _alone = masu_lab::execute::alone();
     let aside = to.with_extension("aside");
     let stripped = Command::new("strip").arg("-o").arg(&aside).arg(from).status();
     assert!(stripped.expect("run strip").success(), "the compiler cannot be stripped");

@@ -286,9 +286,9 @@ pub fn is_alive(pid: Pid) -> bool {
 #[cfg(test)]
 mod tests {
     use std::ffi::{CString, OsStr};
-    use std::io::{BufRead, BufReader, Write};
+    use std::io::{BufRead, BufReader, Read, Write};
     use std::os::unix::ffi::OsStrExt;
-    use std::os::unix::process::CommandExt;
+    use std::os::unix::process::{CommandExt, ExitStatusExt};
     use std::process::{Child, Command, Stdio};
 
     use super::*;
@@ -312,18 +312,21 @@ mod tests {
         let _alone = super::super::alone();
         let folder = tempfile::tempdir().unwrap();
         // The kernel names a process by the link that started it.
-        let link = folder.path().join(OsStr::from_bytes(b"\xffsleep"));
-        let sleep = crate::Program::find(OsStr::new("sleep")).unwrap().path;
-        std::os::unix::fs::symlink(sleep, &link).unwrap();
-        let mut child = Command::new(&link).arg0("sleep").arg("1000").spawn().unwrap();
+        let link = folder.path().join(OsStr::from_bytes(b"\xffcat"));
+        let cat = crate::Program::find(OsStr::new("cat")).unwrap().path;
+        std::os::unix::fs::symlink(cat, &link).unwrap();
+        let mut cat = Command::new(&link);
+        let mut child =
+            cat.arg0("cat").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        // `spawn` may return before the process has its name. An answer shows that it has.
+        child.stdin.as_mut().unwrap().write_all(b"!").unwrap();
+        child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
         let pid = child.id().cast_signed();
         let (lives, name) = (is_alive(pid), name_with_pid(pid));
         kill_all(|| vec![pid]);
-        let is_killed = !is_alive(pid);
-        child.kill().unwrap();
-        child.wait().unwrap();
-        assert!(lives && is_killed);
-        assert_eq!(name, format!("\u{fffd}sleep ({pid})"));
+        let ended = child.wait().unwrap();
+        assert!(lives && ended.signal() == Some(libc::SIGKILL), "{ended}");
+        assert_eq!(name, format!("\u{fffd}cat ({pid})"));
     }
 
     #[test]

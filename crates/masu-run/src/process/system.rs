@@ -120,6 +120,7 @@ mod tests {
 
     #[test]
     fn a_process_without_memory_is_named_as_that() {
+        let _alone = crate::execute::alone();
         let mut child = std::process::Command::new("true").spawn().unwrap();
         while is_alive(child.id()) {
             std::thread::yield_now();
