@@ -191,6 +191,8 @@ fn is_there(bench: &mut Workbench<'_>) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     #[test]
@@ -208,5 +210,25 @@ mod tests {
         let words = entry.command.iter().map(|word| word.to_string_lossy());
         let mut files = words.filter(|word| word.contains('.'));
         assert!(files.all(|word| FILES.iter().any(|(name, _)| *name == word)));
+    }
+
+    #[test]
+    fn the_library_is_preloaded_from_a_folder_whose_name_has_a_space() {
+        let place = tempfile::Builder::new().prefix("a b").tempdir().unwrap();
+        let [serve, ruby, shim] =
+            ["serve.sh", "ruby", "libmjit.so"].map(|name| place.path().join(name));
+        // The loader would read a space in the list as the end of a name.
+        let fake = "#!/bin/sh\ncase $LD_PRELOAD in *' '*) exit 9 ;; esac\ntest -f $LD_PRELOAD && echo $*\n";
+        for (file, text) in [(&serve, FILES[2].1), (&ruby, fake), (&shim, "")] {
+            write(file, text).unwrap();
+        }
+        fs::set_permissions(&ruby, fs::Permissions::from_mode(0o755)).unwrap();
+        let _alone = masu_run::execute::alone();
+        let mut sh = Command::new("sh");
+        sh.arg(&serve).arg("arena").args([&ruby, &shim]).args(["25", "0"]).current_dir("/");
+        let output = sh.output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(said.starts_with("-C / --disable=gems --mjit "), "{output:?}");
+        assert!(said.ends_with("/application.rb arena 25 0\n"), "{output:?}");
     }
 }
