@@ -86,6 +86,19 @@ pub(super) fn grouped(number: &str) -> String {
     number.parse().map_or_else(|_| number.to_owned(), count)
 }
 
+/// Names with their labels.
+pub(super) fn owned<'a>(
+    pairs: impl IntoIterator<Item = &'a (&'a str, &'a str)>,
+) -> Vec<(String, String)> {
+    pairs.into_iter().map(|(name, label)| ((*name).to_owned(), (*label).to_owned())).collect()
+}
+
+/// `1 worker`, `2 workers`.
+pub(super) fn numbered(number: &str, what: &str) -> String {
+    let s = if number == "1" { "" } else { "s" };
+    format!("{number} {what}{s}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

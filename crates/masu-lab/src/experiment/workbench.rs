@@ -4,7 +4,7 @@
 //! Relies on the engine and on `diagnose`. The hard idea is that a missing part, or a failed build,
 //! ends nothing: it is noted, and the parts that do not need it go on.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -411,12 +411,18 @@ pub(super) fn workload(words: &[&str], input: Option<&Path>) -> Result<Workload,
     Workload::new(words.iter().map(OsString::from), input)
 }
 
-pub(super) fn set(suite: &mut Suite, name: &str, path: &Path) -> Result<(), Error> {
-    let value = path.to_str().ok_or_else(|| Error::Parameter {
-        parameter: name.to_owned(),
-        reason: format!("{} is no UTF-8; choose another folder", path.display()),
-    })?;
-    suite.set(&Parameter { name: name.to_owned(), values: vec![value.to_owned()] })
+pub(super) fn set(suite: &mut Suite, name: &str, value: impl AsRef<OsStr>) -> Result<(), Error> {
+    // The workbench has refused folders that are no UTF-8.
+    let value = value.as_ref().to_string_lossy().into_owned();
+    suite.set(&Parameter { name: name.to_owned(), values: vec![value] })
+}
+
+/// Gives the parameter `name` these values, in every workload that has it.
+pub(super) fn vary(suite: &mut Suite, name: &str, values: &[&str]) {
+    let all = suite.entries.iter_mut().flat_map(|entry| &mut entry.parameters);
+    for parameter in all.filter(|parameter| parameter.name == name) {
+        parameter.values = values.iter().map(ToString::to_string).collect();
+    }
 }
 
 /// Makes each value that tables were repeated for a row of one table, so that all of them take turns.

@@ -2,7 +2,7 @@
 
 use super::{Measured, REFERENCE, ranking, scaling};
 use crate::Measure;
-use crate::experiment::format::{malloc, measure_named};
+use crate::experiment::format::{malloc, measure_named, numbered};
 use crate::experiment::page_file::{Figures, Known};
 use crate::experiment::series::row;
 use crate::experiment::{Block, Series};
@@ -101,14 +101,8 @@ impl Figures for Measured {
         match list {
             "mallocs" => self.mallocs(),
             "threads" => {
-                let label = |threads| {
-                    if threads == "1" {
-                        "1 thread".to_owned()
-                    } else {
-                        format!("{threads} threads")
-                    }
-                };
-                scaling::THREADS.map(|threads| (threads.to_owned(), label(threads))).into()
+                let row = |threads: &str| (threads.to_owned(), numbered(threads, "thread"));
+                scaling::THREADS.map(row).into()
             }
             server => {
                 let variants = self.server(server).map(|table| &table.case.variants[..]);

@@ -72,20 +72,27 @@ impl Workbench<'_> {
         }
     }
 
-    /// Whether Debian's `packages` were installed, if the user allowed it; else `what` is noted as missing, with `why`.
-    pub(in crate::experiment) fn provide(
+    /// The result of `find`, after Debian's `packages` are installed where it finds nothing and the user allowed it; else
+    /// `what` is noted as missing, with `why`.
+    pub(in crate::experiment) fn provide<T>(
         &mut self,
         what: &str,
         why: &str,
         packages: &[&str],
-    ) -> bool {
+        find: impl Fn() -> Option<T>,
+    ) -> Option<T> {
+        let found = find();
+        if found.is_some() {
+            return found;
+        }
         let packages = packages.join(" ");
         let may_install = is_root() && Program::find("apt-get".as_ref()).is_ok();
         if !self.asked.install || !may_install {
-            let remedy = "on Debian, as root, `masu experiment --install` does that, or";
+            let name = self.name;
             let by_hand = format!("apt-get install --no-install-recommends {packages}");
-            self.miss(what, format!("{why}; {remedy} `{by_hand}`"));
-            return false;
+            let remedy = format!("`masu experiment {name} --install` does that, or `{by_hand}`");
+            self.miss(what, format!("{why}; on Debian, as root, {remedy}"));
+            return None;
         }
         // The list of packages may be old or empty, so a first failure is answered with a fresh one.
         let script = format!(
@@ -94,7 +101,12 @@ impl Workbench<'_> {
         );
         let mut install = Command::new("sh");
         install.args(["-c", &script]).env("DEBIAN_FRONTEND", "noninteractive");
-        self.step(&format!("installing Debian's {packages}"), &mut install).is_some()
+        self.step(&format!("installing Debian's {packages}"), &mut install)?;
+        let found = find();
+        if found.is_none() {
+            self.miss(what, format!("{why}, though {packages} are installed"));
+        }
+        found
     }
 }
 
