@@ -6,12 +6,13 @@ use crate::Measure;
 use crate::diagnose::{Diagnosis, Finding, Kind};
 use crate::report::{bytes, count, seconds};
 use crate::tables::Table;
+use masu_run::workload::shortened;
 
 /// The most findings on a page.
 const FINDINGS: usize = 4;
 
 pub(super) fn diagnosis(what: &str, diagnosis: &Diagnosis) -> Vec<Block> {
-    let command = diagnosis.command.join(" ");
+    let command = shortened(&diagnosis.command, usize::MAX);
     let mut blocks = vec![Block::marked(format!("{what}, run once and counted: `{command}`"))];
     if diagnosis.findings.is_empty() {
         blocks.push(Block::marked("Nothing stands out."));
@@ -23,6 +24,12 @@ pub(super) fn diagnosis(what: &str, diagnosis: &Diagnosis) -> Vec<Block> {
     }
     let few = findings.into_iter().take(FINDINGS);
     blocks.extend(crate::report::findings(few, &diagnosis.command, usize::MAX));
+    for block in &mut blocks {
+        if let Block::Heading(heading) = block {
+            // A finding is a part of the section on the diagnosis.
+            heading.level = 3;
+        }
+    }
     blocks
 }
 

@@ -157,7 +157,8 @@ fn bursts(table: &Table) -> String {
     let most = table.summary.rows.iter().map(|row| row.valid_runs).max().unwrap_or(0);
     let number = if fewest == most { most.to_string() } else { format!("{fewest} to {most}") };
     let confidence = table.summary.confidence * 100.0;
-    format!("{number} bursts; intervals hold together with {confidence:.0} %")
+    let bursts = numbered(&number, "burst");
+    format!("{bursts}; intervals hold together with {confidence:.0} %")
 }
 
 /// Requests a second in the half of the bursts that gives the latencies.
@@ -302,6 +303,13 @@ pub(super) mod tests {
         );
         assert!(sentence.contains("under tcmalloc (theirs ×1.10)"), "{sentence}");
         assert!(!sentence.contains("vespamalloc"), "{sentence}");
+        // A stop may leave some figures, and none of those that the sentence names.
+        let few = Measured { scaling: measured().scaling, ..Measured::default() };
+        let sentence = page(&few).verdict.sentence;
+        assert!(
+            sentence.ends_with("in its one claim (6 more could not be decided)."),
+            "{sentence}"
+        );
     }
 
     #[test]

@@ -119,16 +119,17 @@ fn file_name(what: &str) -> String {
     what.chars().map(|c| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' }).collect()
 }
 
-/// The line of a log with the first error, or its last line.
+/// The line of a log with the first error, or its last line. A tool's error is nearer to the cause than that of the
+/// build that started the tool, which may stand before it.
 fn last_words(log: &Path) -> String {
     let text = fs::read(log).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
     let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty());
     // Cargo, Maven, apt and virtual machines begin so; compilers have the place before it.
     let starts = ["error", "[ERROR]", "E: ", "Exception in thread"];
-    let is_error =
-        |line: &&str| starts.iter().any(|it| line.starts_with(it)) || line.contains(" error: ");
-    lines().find(is_error).or_else(|| lines().next_back()).unwrap_or("it said nothing").to_owned()
+    let is_error = |line: &&str| starts.iter().any(|it| line.starts_with(it));
+    let found = lines().find(|line| line.contains(" error: ")).or_else(|| lines().find(is_error));
+    found.or_else(|| lines().next_back()).unwrap_or("it said nothing").to_owned()
 }
 
 #[cfg(test)]
@@ -143,6 +144,10 @@ mod tests {
             (
                 "[INFO] b\n[ERROR] no network\n[ERROR] \n[ERROR] [Help 1] http\n",
                 "[ERROR] no network",
+            ),
+            (
+                "error: failed to run custom build command\n  configure: error: no spaces\n",
+                "configure: error: no spaces",
             ),
             ("a.c:1:2: error: no `x`\n x\n1 error\n", "a.c:1:2: error: no `x`"),
             ("Reading\nE: no package\nW: old\n", "E: no package"),
