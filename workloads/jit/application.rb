@@ -204,6 +204,9 @@ def serve(application)
 end
 
 trap("TERM") { exit! 0 }
+if %w[own arena].include?(WAY) && !File.read("/proc/self/maps").include?("libmjit")
+  abort "#{WAY}: libmjit.so was not preloaded"
+end
 text, count = source(METHODS)
 eval(text, TOPLEVEL_BINDING, "application", 1)
 application = Application.new

@@ -13,6 +13,10 @@ jit="--mjit --mjit-min-calls=20 --mjit-verbose=1"
 case $way in
 interpreter) exec "$ruby" --disable=gems "$@" ;;
 single) exec "$ruby" --disable=gems $jit "$@" ;;
-own | arena) exec env LD_PRELOAD="$shim" MASU_MJIT="$way" "$ruby" --disable=gems $jit "$@" ;;
+own | arena)
+    # The loader splits LD_PRELOAD at spaces, so the library is named from its own folder; Ruby goes back from there.
+    start=$(pwd) && cd "$(dirname "$shim")" &&
+        exec env LD_PRELOAD="./$(basename "$shim")" MASU_MJIT="$way" "$ruby" -C "$start" --disable=gems $jit "$@"
+    ;;
 *) echo "no way: $way" >&2 && exit 2 ;;
 esac

@@ -153,7 +153,8 @@ fn load_each(files: &[PathBuf]) -> Outcome<Loaded> {
 fn link(objects: &[PathBuf], folder: &Path) -> Outcome<Loaded> {
     let library = folder.join(format!("one-{}.so", std::process::id()));
     let list = library.with_extension("list");
-    let names = objects.iter().map(|path| format!("{}\n", path.display()));
+    // In quotes, as a folder's name may have a space.
+    let names = objects.iter().map(|path| format!("{path:?}\n"));
     let (resident, start) = (status("VmRSS:")?, Instant::now());
     fs::write(&list, names.collect::<String>())?;
     let list_argument = format!("@{}", list.display());

@@ -9,7 +9,7 @@ use crate::{masu, printed};
 #[test]
 fn brk_is_rerun_and_its_pages_say_what_came_of_it() {
     let place = tempfile::tempdir().unwrap();
-    let [output, cache] = ["out", "cache"].map(|name| place.path().join(name));
+    let [output, cache] = ["out", "a cache"].map(|name| place.path().join(name));
     let folders = ["--output", output.to_str().unwrap(), "--cache", cache.to_str().unwrap()];
     let run = masu(&["experiment", "brk", "--tiny"]).args(folders).output().unwrap();
     let (said, stderr_text) =
@@ -47,6 +47,9 @@ fn what_fails_is_named_on_the_page() {
     let failed = page();
     assert!(failed.contains("the program returned 3: no memory"), "{failed}");
     assert!(failed.contains("no claim could be decided"), "{failed}");
+    // The page's own command reads every file of runs.
+    let runs = output.join("brk.n5.jsonl");
+    assert!(fs::metadata(&runs).is_ok_and(|file| file.len() > 0), "with the runs that failed");
     let input = cache.join("brk/5.txt");
     fs::remove_file(&input).unwrap();
     fs::create_dir(&input).unwrap();
@@ -63,6 +66,9 @@ fn markdown(output: &Path) {
         "## This machine's figures",
         "MALLOC\\_TOP\\_PAD\\_=100000",
         "## The author's claims today",
+        "## The lab's own diagnosis",
+        "counted: `sed -rf '/",
+        "\n#### ",
         "## The change that masu makes",
         "## By hand",
         "## The machine",

@@ -34,7 +34,7 @@ const BUSY: f64 = 0.10;
 const STOLEN: f64 = 0.01;
 
 /// The measurements of many repetitions of the same work.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Noise {
     /// Seconds of the median piece.
     pub piece_s: f64,

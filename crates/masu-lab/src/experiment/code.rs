@@ -130,11 +130,6 @@ impl Figures for Measured {
     }
 }
 
-/// Names with their labels.
-fn owned(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
-    pairs.iter().map(|(name, label)| ((*name).to_owned(), (*label).to_owned())).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -87,16 +87,15 @@ impl FieldReport {
         ];
         then.extend(later.clone().map(Block::marked));
         let shown = Shown::new(figures);
-        let (mut claims, mut said) = (Vec::new(), Vec::new());
+        let (mut claims, mut said) = (Vec::new(), "nothing could be measured here".to_owned());
         if !figures.is_empty() {
             claims = self.claims(figures);
-            said = self.verdict.iter().filter_map(|text| shown.fill(text)).collect();
-        }
-        if said.is_empty() {
-            said.push("nothing could be measured here".to_owned());
+            let texts: Vec<String> =
+                self.verdict.iter().filter_map(|text| shown.fill(text)).collect();
+            said = texts.join("; ");
         }
         Outcome {
-            verdict: Verdict::of(&claims, &said.join("; ")),
+            verdict: Verdict::of(&claims, &said),
             then,
             now: shown.parts(experiment, &self.now),
             claims,

@@ -6,12 +6,13 @@ use crate::Measure;
 use crate::diagnose::{Diagnosis, Finding, Kind};
 use crate::report::{bytes, count, seconds};
 use crate::tables::Table;
+use masu_run::workload::shortened;
 
 /// The most findings on a page.
 const FINDINGS: usize = 4;
 
 pub(super) fn diagnosis(what: &str, diagnosis: &Diagnosis) -> Vec<Block> {
-    let command = diagnosis.command.join(" ");
+    let command = shortened(&diagnosis.command, usize::MAX);
     let mut blocks = vec![Block::marked(format!("{what}, run once and counted: `{command}`"))];
     if diagnosis.findings.is_empty() {
         blocks.push(Block::marked("Nothing stands out."));
@@ -23,6 +24,12 @@ pub(super) fn diagnosis(what: &str, diagnosis: &Diagnosis) -> Vec<Block> {
     }
     let few = findings.into_iter().take(FINDINGS);
     blocks.extend(crate::report::findings(few, &diagnosis.command, usize::MAX));
+    for block in &mut blocks {
+        if let Block::Heading(heading) = block {
+            // A finding is a part of the section on the diagnosis.
+            heading.level = 3;
+        }
+    }
     blocks
 }
 
@@ -84,6 +91,19 @@ pub(super) fn memory(series: &Series) -> String {
 /// A whole number of a suite, with its commas: `1,000`. A text that is no number stays as it is.
 pub(super) fn grouped(number: &str) -> String {
     number.parse().map_or_else(|_| number.to_owned(), count)
+}
+
+/// Names with their labels.
+pub(super) fn owned<'a>(
+    pairs: impl IntoIterator<Item = &'a (&'a str, &'a str)>,
+) -> Vec<(String, String)> {
+    pairs.into_iter().map(|(name, label)| ((*name).to_owned(), (*label).to_owned())).collect()
+}
+
+/// `1 worker`, `2 workers`.
+pub(super) fn numbered(number: &str, what: &str) -> String {
+    let s = if number == "1" { "" } else { "s" };
+    format!("{number} {what}{s}")
 }
 
 #[cfg(test)]

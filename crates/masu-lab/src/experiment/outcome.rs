@@ -55,6 +55,7 @@ impl Outcome {
             let text = "not everything could be measured; what is missing stands at the end";
             page.note("Warning", text, Tone::Plain);
         }
+        let has_figures = !self.now.is_empty();
         let claims = (!self.claims.is_empty()).then(|| Block::Sheet(sheet(&self.claims)));
         let sections = [
             ("The author's figures", self.then),
@@ -82,9 +83,14 @@ impl Outcome {
         page.heading(2, "How to read this");
         READING.iter().for_each(|text| page.say(*text, Tone::Plain));
         let version = env!("CARGO_PKG_VERSION");
-        page.foot = Text::marked(&format!(
-            "Made by masu experiment {name}, masu {version}. Every run lies beside this page: `masu report {name}.*.jsonl`"
-        ));
+        let runs = if has_figures {
+            format!(
+                " Every run lies beside this page: `masu report FILE`, for each of `{name}.*.jsonl`"
+            )
+        } else {
+            String::new()
+        };
+        page.foot = Text::marked(&format!("Made by masu experiment {name}, masu {version}.{runs}"));
         page
     }
 }

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::build::Cargo;
-use super::format::{self, grouped};
+use super::format::{self, grouped, numbered, owned};
 use super::page_file::{Figures, Known};
 use super::series::row;
 use super::workbench::{in_one_table, set};
@@ -16,9 +16,9 @@ use super::{Block, Depth, Experiment, Series, Workbench};
 use crate::report;
 use crate::suite::Suite;
 use crate::tables::Table;
+use masu_run::Error;
 use masu_run::error::Doing;
 use masu_run::machine::memory_available;
-use masu_run::{Error, Parameter};
 
 mod cpu_use;
 
@@ -141,15 +141,10 @@ fn suite(bench: &mut Workbench<'_>, target: &Path, figures: &Path) -> Result<Sui
     let mut suite = Suite::parse(&bench.cache().join("parallel.toml"), SUITE)?;
     set(&mut suite, "target", target)?;
     set(&mut suite, "figures", figures)?;
-    let values = [
-        ("items", items(bench)),
-        ("turns", turns(bench)),
-        ("most", most(bench)),
-        ("workers", WORKERS),
-    ];
-    for (name, value) in values {
-        suite.set(&Parameter { name: name.to_owned(), values: vec![value.to_string()] })?;
-    }
+    set(&mut suite, "items", items(bench).to_string())?;
+    set(&mut suite, "turns", turns(bench).to_string())?;
+    set(&mut suite, "most", most(bench).to_string())?;
+    set(&mut suite, "workers", WORKERS.to_string())?;
     in_one_table(&mut suite, bench.choose(1, 8, 8, 8));
     let is_full = bench.depth() == Depth::Full;
     let has_room = memory_available().is_none_or(|available| available >= BILLION_BYTES);
@@ -238,23 +233,19 @@ impl Figures for Measured {
     }
 
     fn rows(&self, list: &str) -> Vec<(String, String)> {
-        let pair = |(step, what): (&str, &str)| (step.to_owned(), what.to_owned());
-        let steps = || STEPS.into_iter();
         match list {
-            "steps" => steps().map(pair).collect(),
-            "others" => steps().filter(|(step, _)| *step != "ours").map(pair).collect(),
-            "copied" => steps().filter(|(step, _)| COPIED.contains(step)).map(pair).collect(),
+            "steps" => owned(&STEPS),
+            "others" => owned(STEPS.iter().filter(|(step, _)| *step != "ours")),
+            "copied" => owned(STEPS.iter().filter(|(step, _)| COPIED.contains(step))),
             "builds" => {
-                let build = |table: &str, name: &str| -> Vec<(String, String)> {
-                    steps()
-                        .map(|(step, what)| (format!("{table} {step}"), format!("{what}, {name}")))
-                        .collect()
+                let build = |(table, name): (&str, &str)| {
+                    STEPS.map(|(step, what)| (format!("{table} {step}"), format!("{what}, {name}")))
                 };
-                [build("light", "release"), build("debug", "debug")].concat()
+                [("light", "release"), ("debug", "debug")].map(build).concat()
             }
             "workers" => {
-                let workers = ["2", "4", "6", "8", "12"].into_iter();
-                workers.map(|workers| (workers.to_owned(), format!("{workers} workers"))).collect()
+                let row = |workers: &str| (workers.to_owned(), numbered(workers, "worker"));
+                ["2", "4", "6", "8", "12"].map(row).into()
             }
             _ => Vec::new(),
         }

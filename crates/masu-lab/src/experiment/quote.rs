@@ -116,7 +116,8 @@ impl Measured {
                 let Some(workers) = value("workers") else { continue };
                 let own = Series::of(table, Some(index), Measure::Wall);
                 let reference = self.wall("jsonl", "system", &[("workers", &workers)]);
-                rows.push((format!("{label}, {workers} workers"), own, reference));
+                let label = format!("{label}, {}", format::numbered(&workers, "worker"));
+                rows.push((label, own, reference));
             }
         }
         rows
@@ -194,8 +195,7 @@ impl Figures for Measured {
 fn limit(way: &str) -> String {
     match way {
         "cat" => "cat of the finished output".to_owned(),
-        "1" => "our xquo, 1 worker".to_owned(),
-        workers => format!("our xquo, {workers} workers"),
+        workers => format!("our xquo, {}", format::numbered(workers, "worker")),
     }
 }
 

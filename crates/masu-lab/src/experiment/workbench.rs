@@ -4,7 +4,7 @@
 //! Relies on the engine and on `diagnose`. The hard idea is that a missing part, or a failed build,
 //! ends nothing: it is noted, and the parts that do not need it go on.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -258,15 +258,20 @@ impl<'a> Workbench<'a> {
         if self.is_over() {
             return None;
         }
+        self.say(&format!("measuring {part}"));
         let results = self.output(&format!("{part}.jsonl"));
-        let options =
-            CompareOptions { results: Destination::New(results), ..CompareOptions::default() };
+        let destination = Destination::New(results.clone());
+        let options = CompareOptions { results: destination, ..CompareOptions::default() };
         let put_aside = self.put_aside();
         let Asked { mallocs, stop, tell, .. } = &mut self.asked;
         let made = put_aside.and_then(|()| Plan::make(suite, *mallocs)).and_then(|plan| {
             compare(&plan, &options, stop, &mut |event| tell(News::Comparing(event)))
         });
         (self.asked.tell)(News::Compared);
+        if fs::metadata(&results).is_ok_and(|file| file.len() == 0) {
+            // No warm-up came to its end, and `masu report` refuses an empty file.
+            let _ = fs::remove_file(&results);
+        }
         let comparison = self.noted(part, made)?;
         self.is_over();
         for table in &comparison.tables {
@@ -310,7 +315,7 @@ impl<'a> Workbench<'a> {
         words: &[&str],
         input: Option<&Path>,
     ) -> Vec<Block> {
-        self.say("diagnosing");
+        self.say(&format!("diagnosing: {what}"));
         let diagnosis = self.examine(words, input);
         diagnosis.map(|diagnosis| format::diagnosis(what, &diagnosis)).unwrap_or_default()
     }
@@ -411,12 +416,18 @@ pub(super) fn workload(words: &[&str], input: Option<&Path>) -> Result<Workload,
     Workload::new(words.iter().map(OsString::from), input)
 }
 
-pub(super) fn set(suite: &mut Suite, name: &str, path: &Path) -> Result<(), Error> {
-    let value = path.to_str().ok_or_else(|| Error::Parameter {
-        parameter: name.to_owned(),
-        reason: format!("{} is no UTF-8; choose another folder", path.display()),
-    })?;
-    suite.set(&Parameter { name: name.to_owned(), values: vec![value.to_owned()] })
+pub(super) fn set(suite: &mut Suite, name: &str, value: impl AsRef<OsStr>) -> Result<(), Error> {
+    // The workbench has refused folders that are no UTF-8.
+    let value = value.as_ref().to_string_lossy().into_owned();
+    suite.set(&Parameter { name: name.to_owned(), values: vec![value] })
+}
+
+/// Gives the parameter `name` these values, in every workload that has it.
+pub(super) fn vary(suite: &mut Suite, name: &str, values: &[&str]) {
+    let all = suite.entries.iter_mut().flat_map(|entry| &mut entry.parameters);
+    for parameter in all.filter(|parameter| parameter.name == name) {
+        parameter.values = values.iter().map(ToString::to_string).collect();
+    }
 }
 
 /// Makes each value that tables were repeated for a row of one table, so that all of them take turns.
@@ -458,6 +469,39 @@ mod tests {
         let found = source_above(&here.join("src/experiment"));
         assert!(found.is_none_or(|root| root.join("crates/masu-lab").is_dir()));
         assert_eq!(source_above(Path::new("/")), None);
+    }
+
+    #[test]
+    fn a_comparison_that_fails_before_its_runs_leaves_no_empty_file() {
+        let place = tempfile::tempdir().unwrap();
+        let machine = crate::report::fixtures::machine("Made-Up 9000");
+        let (facts, prices, noise) =
+            (Vec::new(), Prices::default(), crate::doctor::Noise::default());
+        let checkup = Checkup { schema: "", version: 1, machine, facts, prices, noise };
+        let catalogue = masu_run::Catalogue::find(&masu_run::Places::default());
+        let asked = Asked {
+            depth: Depth::Tiny,
+            output: place.path().join("out"),
+            cache: place.path().join("cache"),
+            source: None,
+            install: false,
+            checkup: &checkup,
+            mallocs: &mut |_| Mallocs { catalogue: catalogue.clone(), ..Mallocs::default() },
+            stop: &Stop::never(),
+            tell: &mut |_| {},
+        };
+        let mut bench = Workbench::open(&super::super::brk::BRK, asked).unwrap();
+        let text = r#"
+            name = "t"
+            rounds = 1
+            timeout = "1ms"
+            variants = ["system"]
+            workload = [{ name = "long", command = ["sleep", "60"] }]
+        "#;
+        let suite = Suite::parse(&place.path().join("t.toml"), text).unwrap();
+        assert!(bench.tables(&suite).is_empty());
+        assert_eq!(bench.missing[0].what, "long");
+        assert_eq!(fs::read_dir(place.path().join("out")).unwrap().count(), 0);
     }
 
     #[test]

@@ -4,9 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{noted, owned};
-use crate::experiment::format::grouped;
-use crate::experiment::workbench::{in_one_table, keep, set};
+use super::noted;
+use crate::experiment::format::{grouped, owned};
+use crate::experiment::workbench::{in_one_table, set, vary};
 use crate::experiment::{Series, Workbench};
 use crate::suite::Suite;
 use crate::tables::Table;
@@ -122,14 +122,10 @@ fn suite(
     let mut suite = Suite::parse(&bench.cache().join("layout.toml"), SUITE)?;
     set(&mut suite, "program", program)?;
     set(&mut suite, "made", folder)?;
-    set(&mut suite, "figures", &folder.join("figures.jsonl"))?;
+    set(&mut suite, "figures", folder.join("figures.jsonl"))?;
     in_one_table(&mut suite, bench.choose(1, 8, 9, 9));
-    for entry in &mut suite.entries {
-        keep(entry, "layout", |layout| SHOWN.iter().any(|(shown, _)| *shown == layout));
-        for parameter in entry.parameters.iter_mut().filter(|parameter| parameter.name == "count") {
-            parameter.values = counts.iter().map(ToString::to_string).collect();
-        }
-    }
+    vary(&mut suite, "layout", &SHOWN.map(|(layout, _)| layout));
+    vary(&mut suite, "count", counts);
     Ok(suite)
 }
 

@@ -11,13 +11,13 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use super::{noted, owned, text};
-use crate::experiment::format::grouped;
-use crate::experiment::workbench::{in_one_table, set, write};
+use super::{noted, text};
+use crate::experiment::format::{grouped, owned};
+use crate::experiment::workbench::{in_one_table, set, vary, write};
 use crate::experiment::{Depth, Series, Workbench};
 use crate::suite::Suite;
 use crate::tables::Table;
-use masu_run::{Error, Parameter};
+use masu_run::Error;
 
 /// The ways of running the program, with their names on the page.
 const WAYS: [(&str, &str); 4] = [
@@ -77,15 +77,9 @@ impl Ruby {
         let mut suite = Suite::parse(&folder.join("ruby.toml"), SUITE)?;
         set(&mut suite, "shim", shim)?;
         set(&mut suite, "figures", &noted)?;
-        let values = vec![requests.to_string()];
-        suite.set(&Parameter { name: "requests".to_owned(), values })?;
+        set(&mut suite, "requests", requests.to_string())?;
         in_one_table(&mut suite, bench.choose(1, 8, 8, 12));
-        let mut methods = vec![FEW.to_owned(), many.to_owned()];
-        methods.dedup();
-        let parameters = suite.entries.iter_mut().flat_map(|entry| &mut entry.parameters);
-        for parameter in parameters.filter(|parameter| parameter.name == "methods") {
-            parameter.values.clone_from(&methods);
-        }
+        vary(&mut suite, "methods", &few_and(many));
         let table = bench.table(&suite, "ruby");
         Ok(table.map(|table| Ruby { table, noted, many, requests }))
     }
@@ -149,13 +143,18 @@ impl Ruby {
             "ways" => owned(&WAYS),
             "percentiles" => owned(&PERCENTILES.map(|percentile| (percentile, percentile))),
             "methods" => {
-                let mut counts = vec![FEW, self.many];
-                counts.dedup();
-                counts.into_iter().map(|count| (count.to_owned(), grouped(count))).collect()
+                few_and(self.many).iter().map(|it| ((*it).to_owned(), grouped(it))).collect()
             }
             _ => Vec::new(),
         }
     }
+}
+
+/// The numbers of methods, each once.
+fn few_and(many: &'static str) -> Vec<&'static str> {
+    let mut counts = vec![FEW, many];
+    counts.dedup();
+    counts
 }
 
 fn many(depth: Depth) -> &'static str {
@@ -180,17 +179,19 @@ pub(super) fn asked(depth: Depth) -> Vec<(&'static str, String)> {
 /// Whether Ruby exists with all that MJIT needs; a missing part is noted.
 fn is_there(bench: &mut Workbench<'_>) -> bool {
     let packages = [PROGRAM, "ruby3.1-dev", "gcc"];
-    let is_complete = || {
+    let complete = || {
         let mut ruby = Command::new(PROGRAM);
         ruby.args(["--disable=gems", "-rrbconfig", "-e", IS_COMPLETE]);
-        ruby.output().is_ok_and(|output| output.status.success())
+        ruby.output().ok().filter(|output| output.status.success())
     };
     let why = format!("there is no `{PROGRAM}` here with MJIT's header and its compiler");
-    is_complete() || bench.provide(WHAT, &why, &packages) && is_complete()
+    bench.provide(WHAT, &why, &packages, complete).is_some()
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     #[test]
@@ -208,5 +209,25 @@ mod tests {
         let words = entry.command.iter().map(|word| word.to_string_lossy());
         let mut files = words.filter(|word| word.contains('.'));
         assert!(files.all(|word| FILES.iter().any(|(name, _)| *name == word)));
+    }
+
+    #[test]
+    fn the_library_is_preloaded_from_a_folder_whose_name_has_a_space() {
+        let place = tempfile::Builder::new().prefix("a b").tempdir().unwrap();
+        let [serve, ruby, shim] =
+            ["serve.sh", "ruby", "libmjit.so"].map(|name| place.path().join(name));
+        // The loader would read a space in the list as the end of a name.
+        let fake = "#!/bin/sh\ncase $LD_PRELOAD in *' '*) exit 9 ;; esac\ntest -f $LD_PRELOAD && echo $*\n";
+        for (file, text) in [(&serve, FILES[2].1), (&ruby, fake), (&shim, "")] {
+            write(file, text).unwrap();
+        }
+        fs::set_permissions(&ruby, fs::Permissions::from_mode(0o755)).unwrap();
+        let _alone = masu_run::execute::alone();
+        let mut sh = Command::new("sh");
+        sh.arg(&serve).arg("arena").args([&ruby, &shim]).args(["25", "0"]).current_dir("/");
+        let output = sh.output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(said.starts_with("-C / --disable=gems --mjit "), "{output:?}");
+        assert!(said.ends_with("/application.rb arena 25 0\n"), "{output:?}");
     }
 }

@@ -47,6 +47,7 @@ impl Watched {
         let is_over = AtomicBool::new(false);
         let began = Instant::now();
         let workload = bench.noted(what, workload(words, None))?;
+        bench.say(&format!("watching: {what}"));
         let (run, looks) = std::thread::scope(|scope| {
             let looking = scope.spawn(|| {
                 let mut looks = Vec::new();

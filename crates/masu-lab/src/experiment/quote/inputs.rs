@@ -60,16 +60,11 @@ pub(super) fn prepare(bench: &mut Workbench<'_>) -> Result<Option<Made>, Error> 
             number % 1000
         )
     })?;
-    let quoter =
-        ["xquo", "gnu"].into_iter().map(|name| folder.join(name)).find(|path| path.is_file());
-    if let Some(quoter) = quoter {
-        let script = if quoter.ends_with("xquo") {
-            "exec \"$1\" <\"$2\" >\"$3\""
-        } else {
-            "exec \"$1\" 1 <\"$2\" >\"$3\""
-        };
+    let quoter = folder.join("xquo");
+    if quoter.is_file() {
         let mut command = Command::new("sh");
-        command.args(["-c", script, "sh"]).args([&quoter, &records, &quoted]);
+        command.args(["-c", "exec \"$1\" <\"$2\" >\"$3\"", "sh"]);
+        command.args([&quoter, &records, &quoted]);
         if bench.step("quoting the records", &mut command).is_none() {
             // A part of them, or those of an earlier experiment.
             let _ = fs::remove_file(&quoted);
@@ -144,15 +139,10 @@ pub(super) fn make(
 
 pub(super) fn suite(bench: &mut Workbench<'_>, made: &Made) -> Result<Suite, Error> {
     let mut suite = Suite::parse(&bench.cache().join("quote.toml"), SUITE)?;
-    let values = [
-        ("built", &made.folder),
-        ("records", &made.records),
-        ("quoted", &made.quoted),
-        ("lines", &made.lines),
-    ];
-    for (name, path) in values {
-        set(&mut suite, name, path)?;
-    }
+    set(&mut suite, "built", &made.folder)?;
+    set(&mut suite, "records", &made.records)?;
+    set(&mut suite, "quoted", &made.quoted)?;
+    set(&mut suite, "lines", &made.lines)?;
     in_one_table(&mut suite, bench.choose(1, 8, 9, 8));
     let workers = workers(bench);
     let has_limit = made.has("xquo") && made.quoted.is_file();

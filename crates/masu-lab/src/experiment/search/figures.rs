@@ -2,7 +2,7 @@
 
 use super::{Measured, REFERENCE, ranking, scaling};
 use crate::Measure;
-use crate::experiment::format::{malloc, measure_named};
+use crate::experiment::format::{malloc, measure_named, numbered};
 use crate::experiment::page_file::{Figures, Known};
 use crate::experiment::series::row;
 use crate::experiment::{Block, Series};
@@ -101,14 +101,8 @@ impl Figures for Measured {
         match list {
             "mallocs" => self.mallocs(),
             "threads" => {
-                let label = |threads| {
-                    if threads == "1" {
-                        "1 thread".to_owned()
-                    } else {
-                        format!("{threads} threads")
-                    }
-                };
-                scaling::THREADS.map(|threads| (threads.to_owned(), label(threads))).into()
+                let row = |threads: &str| (threads.to_owned(), numbered(threads, "thread"));
+                scaling::THREADS.map(row).into()
             }
             server => {
                 let variants = self.server(server).map(|table| &table.case.variants[..]);
@@ -163,7 +157,8 @@ fn bursts(table: &Table) -> String {
     let most = table.summary.rows.iter().map(|row| row.valid_runs).max().unwrap_or(0);
     let number = if fewest == most { most.to_string() } else { format!("{fewest} to {most}") };
     let confidence = table.summary.confidence * 100.0;
-    format!("{number} bursts; intervals hold together with {confidence:.0} %")
+    let bursts = numbered(&number, "burst");
+    format!("{bursts}; intervals hold together with {confidence:.0} %")
 }
 
 /// Requests a second in the half of the bursts that gives the latencies.
@@ -308,6 +303,13 @@ pub(super) mod tests {
         );
         assert!(sentence.contains("under tcmalloc (theirs ×1.10)"), "{sentence}");
         assert!(!sentence.contains("vespamalloc"), "{sentence}");
+        // A stop may leave some figures, and none of those that the sentence names.
+        let few = Measured { scaling: measured().scaling, ..Measured::default() };
+        let sentence = page(&few).verdict.sentence;
+        assert!(
+            sentence.ends_with("in its one claim (6 more could not be decided)."),
+            "{sentence}"
+        );
     }
 
     #[test]

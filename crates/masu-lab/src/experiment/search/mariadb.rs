@@ -25,7 +25,7 @@ pub(super) fn measure(bench: &mut Workbench<'_>) -> Result<Option<Table>, Error>
     write(&folder.join("mariadb-tables.sh"), TABLES)?;
     let mut suite = Suite::parse(&folder.join("mariadb.toml"), SUITE)?;
     set(&mut suite, "mariadbd", &server)?;
-    set(&mut suite, "data", &folder.join("tables"))?;
+    set(&mut suite, "data", folder.join("tables"))?;
     suite.rounds = Rounds::Fixed(bench.depth().choose(ROUNDS));
     Ok(bench.table(&suite, "mariadb"))
 }
@@ -35,9 +35,8 @@ fn provide(bench: &mut Workbench<'_>) -> Option<PathBuf> {
     let path = |name: &str| Program::find(name.as_ref()).ok().map(|program| program.path);
     // Most distributions install the server outside the search path of users who are not root.
     let server = || path("mariadbd").or_else(|| path("/usr/sbin/mariadbd"));
-    let found = || server().filter(|_| path("sysbench").is_some());
     let why = "there is no `mariadbd` or no `sysbench` here";
-    found().or_else(|| bench.provide("MariaDB", why, &PACKAGES).then(found)?)
+    bench.provide("MariaDB", why, &PACKAGES, || server().filter(|_| path("sysbench").is_some()))
 }
 
 #[cfg(test)]

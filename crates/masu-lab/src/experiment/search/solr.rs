@@ -13,14 +13,14 @@ use std::time::Duration;
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::documents;
-use crate::experiment::workbench::write;
+use crate::experiment::workbench::{set, write};
 use crate::experiment::{Block, Workbench};
 use crate::report::count;
 use crate::results::Rounds;
 use crate::suite::Suite;
 use crate::tables::Table;
 use masu_run::error::Doing;
-use masu_run::{Error, Parameter};
+use masu_run::{Error, scratch};
 
 const FILES: [(&str, &str); 6] = [
     ("pom.xml", include_str!("../../../experiments/search/pom.xml")),
@@ -175,7 +175,7 @@ impl Solr {
     /// The starter, with this heap and its temporary files in `temporary`.
     fn java(&self, heap: &str, temporary: &Path) -> Command {
         let mut java = self.command("java");
-        java.args(flags(heap, temporary, Path::new("")));
+        java.args(flags(heap, temporary, &self.folder));
         // The virtual machine requires that its folder exists.
         let _ = fs::create_dir_all(temporary);
         java
@@ -185,11 +185,8 @@ impl Solr {
     pub(super) fn measure(&self, bench: &mut Workbench<'_>) -> Result<Option<Table>, Error> {
         let (_, text) = FILES[5];
         let mut suite = Suite::parse(&self.folder.join("solr.toml"), text)?;
-        let values = [("index", self.index.to_string_lossy()), ("heap", self.size.heap.into())];
-        for (name, value) in values {
-            let values = vec![value.into_owned()];
-            suite.set(&Parameter { name: name.to_owned(), values })?;
-        }
+        set(&mut suite, "index", &self.index)?;
+        set(&mut suite, "heap", self.size.heap)?;
         suite.rounds = Rounds::Fixed(bench.depth().choose(ROUNDS));
         let burst = Duration::from_millis(bench.choose(400, 2_000, 5_000, 30_000));
         for server in suite.entries.iter_mut().filter_map(|entry| entry.server.as_mut()) {
@@ -217,7 +214,7 @@ impl Solr {
     }
 }
 
-/// The options and arguments of a virtual machine, up to the class; relative paths start at `folder`.
+/// The options and arguments of a virtual machine, up to the class; its files are in `folder`.
 fn flags(heap: &str, temporary: &Path, folder: &Path) -> Vec<String> {
     let at = |name: &str| folder.join(name).to_string_lossy().into_owned();
     vec![
@@ -233,20 +230,15 @@ fn flags(heap: &str, temporary: &Path, folder: &Path) -> Vec<String> {
     ]
 }
 
+fn remove(folder: &Path) -> Result<(), Error> {
+    scratch::remove(folder).doing(|| format!("removing {}", folder.display()))
+}
+
 /// A hash of the contents of these files.
 fn of(names: &[&str]) -> String {
     let known = FILES.iter().filter(|(name, _)| names.contains(name));
     let texts: Vec<&str> = known.map(|(_, text)| *text).collect();
     format!("{:032x}", xxh3_128(texts.join("\0").as_bytes()))
-}
-
-fn remove(folder: &Path) -> Result<(), Error> {
-    match fs::remove_dir_all(folder) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(error).doing(|| format!("removing {}", folder.display()))
-        }
-        _ => Ok(()),
-    }
 }
 
 #[cfg(test)]

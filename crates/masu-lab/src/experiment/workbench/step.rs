@@ -72,20 +72,27 @@ impl Workbench<'_> {
         }
     }
 
-    /// Whether Debian's `packages` were installed, if the user allowed it; else `what` is noted as missing, with `why`.
-    pub(in crate::experiment) fn provide(
+    /// The result of `find`, after Debian's `packages` are installed where it finds nothing and the user allowed it; else
+    /// `what` is noted as missing, with `why`.
+    pub(in crate::experiment) fn provide<T>(
         &mut self,
         what: &str,
         why: &str,
         packages: &[&str],
-    ) -> bool {
+        find: impl Fn() -> Option<T>,
+    ) -> Option<T> {
+        let found = find();
+        if found.is_some() {
+            return found;
+        }
         let packages = packages.join(" ");
         let may_install = is_root() && Program::find("apt-get".as_ref()).is_ok();
         if !self.asked.install || !may_install {
-            let remedy = "on Debian, as root, `masu experiment --install` does that, or";
+            let name = self.name;
             let by_hand = format!("apt-get install --no-install-recommends {packages}");
-            self.miss(what, format!("{why}; {remedy} `{by_hand}`"));
-            return false;
+            let remedy = format!("`masu experiment {name} --install` does that, or `{by_hand}`");
+            self.miss(what, format!("{why}; on Debian, as root, {remedy}"));
+            return None;
         }
         // The list of packages may be old or empty, so a first failure is answered with a fresh one.
         let script = format!(
@@ -94,7 +101,12 @@ impl Workbench<'_> {
         );
         let mut install = Command::new("sh");
         install.args(["-c", &script]).env("DEBIAN_FRONTEND", "noninteractive");
-        self.step(&format!("installing Debian's {packages}"), &mut install).is_some()
+        self.step(&format!("installing Debian's {packages}"), &mut install)?;
+        let found = find();
+        if found.is_none() {
+            self.miss(what, format!("{why}, though {packages} are installed"));
+        }
+        found
     }
 }
 
@@ -107,16 +119,17 @@ fn file_name(what: &str) -> String {
     what.chars().map(|c| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' }).collect()
 }
 
-/// The line of a log with the first error, or its last line.
+/// The line of a log with the first error, or its last line. A tool's error is nearer to the cause than that of the
+/// build that started the tool, which may stand before it.
 fn last_words(log: &Path) -> String {
     let text = fs::read(log).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
     let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty());
     // Cargo, Maven, apt and virtual machines begin so; compilers have the place before it.
     let starts = ["error", "[ERROR]", "E: ", "Exception in thread"];
-    let is_error =
-        |line: &&str| starts.iter().any(|it| line.starts_with(it)) || line.contains(" error: ");
-    lines().find(is_error).or_else(|| lines().next_back()).unwrap_or("it said nothing").to_owned()
+    let is_error = |line: &&str| starts.iter().any(|it| line.starts_with(it));
+    let found = lines().find(|line| line.contains(" error: ")).or_else(|| lines().find(is_error));
+    found.or_else(|| lines().next_back()).unwrap_or("it said nothing").to_owned()
 }
 
 #[cfg(test)]
@@ -131,6 +144,10 @@ mod tests {
             (
                 "[INFO] b\n[ERROR] no network\n[ERROR] \n[ERROR] [Help 1] http\n",
                 "[ERROR] no network",
+            ),
+            (
+                "error: failed to run custom build command\n  configure: error: no spaces\n",
+                "configure: error: no spaces",
             ),
             ("a.c:1:2: error: no `x`\n x\n1 error\n", "a.c:1:2: error: no `x`"),
             ("Reading\nE: no package\nW: old\n", "E: no package"),
