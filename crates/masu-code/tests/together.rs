@@ -41,9 +41,10 @@ struct Together {
 }
 
 impl Together {
-    /// Runs one kind of work again and again.
+    /// Runs one kind of work again and again, until objects were moved too, however late a busy machine moves them.
     fn each_round(&self, work: impl FnMut(usize)) {
-        let rounds = (0..).take_while(|_| Instant::now() < self.end);
+        let has_moved = || self.moved.load(Ordering::Relaxed) > 0;
+        let rounds = (0..).take_while(|_| Instant::now() < self.end || !has_moved());
         rounds.for_each(work);
     }
 
@@ -188,7 +189,6 @@ fn everything_at_once_leaves_nothing_behind() {
         together.arena.collect();
         let report = together.arena.report();
         assert_eq!((report.objects, report.waiting, report.text.used), (0, 0, 0), "{report}");
-        assert!(together.moved.into_inner() > 0);
     }
     let _ = std::fs::remove_file(format!("/tmp/perf-{}.map", std::process::id()));
 }

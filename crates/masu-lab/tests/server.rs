@@ -7,7 +7,6 @@ use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use masu_lab::load::DEFAULT_TIMEOUT;
@@ -19,8 +18,8 @@ use masu_lab::{
 };
 
 /// A server that allocates a little for each request. Variables give it its port and
-/// its misbehavior: `exit` when it starts, or at its 300th request, under a preload, `die`, or
-/// `grow` by a megabyte a request; or answer `post` alone.
+/// its misbehavior: `exit` when it starts, or at a request, under a preload, `die` if the file
+/// `DEATH` is there, or `grow` by a megabyte; or answer `post` alone.
 #[test]
 #[ignore = "it is the server of the other tests, not a test"]
 fn the_server() {
@@ -38,7 +37,6 @@ fn the_server() {
     writeln!(log, "{} {}", std::process::id(), data.display()).unwrap();
     let listener = TcpListener::bind(("127.0.0.1", variable("PORT").parse().unwrap())).unwrap();
     let misbehaves = !variable("LD_PRELOAD").is_empty() || variable("ALWAYS") == "yes";
-    static REQUESTS: AtomicU64 = AtomicU64::new(0);
     for stream in listener.incoming().flatten() {
         let mode = mode.clone();
         std::thread::spawn(move || {
@@ -54,8 +52,7 @@ fn the_server() {
                     let _ = (&stream).write_all(b"HTTP/1.1 405 No\r\nContent-Length: 0\r\n\r\n");
                     continue;
                 }
-                let number = REQUESTS.fetch_add(1, Ordering::Relaxed);
-                if misbehaves && mode == "die" && number == 300 {
+                if misbehaves && mode == "die" && Path::new(&variable("DEATH")).exists() {
                     eprintln!("out of luck");
                     std::process::abort();
                 }
@@ -303,7 +300,7 @@ fn what_ends_a_comparison_is_said_with_the_servers_or_the_loads_last_words() {
         0,
     );
     assert_refused("", ready("test {port} = {dir}", short), &["not ready", "exit status: 1"], 0);
-    assert_refused("MODE=die ALWAYS=yes", plan(), &["`system`", "signal 6"], 1);
+    assert_refused("MODE=die ALWAYS=yes DEATH=/", plan(), &["`system`", "signal 6"], 1);
     let failing = command("echo no such key >&2; exit 4");
     assert_refused("", failing, &["returned 4", "no such key"], 1);
     // No server listens at this port.
@@ -336,20 +333,21 @@ fn a_load_with_a_body_asks_with_it_whether_the_server_is_ready_whatever_a_comman
 
 #[test]
 fn a_server_that_dies_is_named_and_its_bursts_stop_counting() {
-    let log = Log::new();
-    // The server dies only under a preload; its start-up and the proof must not take 300 requests.
-    let comparison = made(&workload(&log, "MODE=die", "exec"), plan(), 4);
-    let text = match comparison {
-        // The server died in its warm-up, if the machine is fast enough for 300 requests.
-        Err(error) => error.to_string(),
-        Ok(comparison) => {
-            assert!(runs(&comparison, 0).iter().all(|run| run.ending == Ending::Exited(0)));
-            let last = runs(&comparison, 1)[3];
-            assert_eq!(last.ending, Ending::Signalled(6));
-            comparison.tables[0].summary.warnings.join("\n")
+    let (log, folder) = (Log::new(), tempfile::tempdir().unwrap());
+    let death = folder.path().join("death");
+    // The server dies only under a preload, in the second round or later.
+    let workload = workload(&log, &format!("MODE=die DEATH={}", death.display()), "exec");
+    let mut observe = |event: Event<'_>| {
+        if matches!(event, Event::Ran { done: 2.. }) {
+            fs::write(&death, "").unwrap();
         }
     };
-    assert!(text.contains("`jemalloc`") && text.contains("out of luck"), "{text}");
+    let plan = planned(&workload, &["system", "jemalloc"], plan(), 4);
+    let options = CompareOptions::default();
+    let comparison = compare(&plan, &options, &Stop::never(), &mut observe).unwrap();
+    assert!(runs(&comparison, 0).iter().all(|run| run.ending == Ending::Exited(0)));
+    assert_eq!(runs(&comparison, 1)[3].ending, Ending::Signalled(6));
+    assert!(is_said(&comparison, &["`jemalloc`", "out of luck"]));
     log.assert_gone(3);
 }
 
@@ -522,6 +520,8 @@ fn allocations_a_request_are_counted_on_a_server_apart() {
     let log = Log::new();
     let folder = tempfile::tempdir().unwrap();
     let library = folder.path().join("libcounting.so");
+    // The run of another test takes any other child of this process for its own.
+    let alone = masu_run::execute::alone();
     let mut compiler = std::process::Command::new("gcc")
         .args(["-shared", "-fPIC", "-O1", "-x", "c", "-", "-o"])
         .arg(&library)
@@ -530,6 +530,7 @@ fn allocations_a_request_are_counted_on_a_server_apart() {
         .expect("this test compiles a library: apt-get install gcc");
     compiler.stdin.take().unwrap().write_all(COUNTING.as_bytes()).unwrap();
     assert!(compiler.wait().unwrap().success());
+    drop(alone);
     let plan = ServerPlan { counting: Some(library.clone()), ..plan() };
     for run in &made(&workload(&log, "", "exec"), plan, 2).unwrap().tables[0].runs {
         let allocations = run.burst.unwrap().allocations_a_request.unwrap();

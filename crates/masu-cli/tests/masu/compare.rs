@@ -80,7 +80,9 @@ fn a_criterion_is_kept_and_its_verdict_is_the_exit_code() {
 
 #[test]
 fn a_gate_fails_though_nobody_reads_the_page() {
-    let arguments = "compare -n 8 -a system -P t=0,0.05 --fail-if-slower 1 -- sleep {t}";
+    // Memory decides, which no other load changes.
+    let arguments = "compare -n 8 -a system --primary peak_rss -P s=1M,32M --fail-if-slower 1 \
+                     -- dd status=none if=/dev/zero of=/dev/null bs={s} count=1";
     let arguments: Vec<&str> = arguments.split(' ').collect();
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);

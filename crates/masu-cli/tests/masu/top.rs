@@ -3,11 +3,10 @@
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, ChildStdin, Command, Stdio};
-use std::thread;
-use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::ending::wait_until;
 use crate::{failure, json, masu, printed};
 
 /// A program that says when it has started and goes on until its input ends.
@@ -163,13 +162,8 @@ fn a_terminal_that_is_closed_ends_it() {
     script.args(["--quiet", "--flush", "--command", &shell]).arg(&typed);
     let mut script = script.stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
     let shown = || String::from_utf8_lossy(&fs::read(&typed).unwrap_or_default()).into_owned();
-    for _ in 0..500 {
-        if shown().contains("live") {
-            break;
-        }
-        thread::sleep(Duration::from_millis(20));
-    }
-    assert!(script.try_wait().unwrap().is_none() && shown().contains("live"), "{:?}", shown());
+    wait_until("it is shown", || shown().contains("live"));
+    assert!(script.try_wait().unwrap().is_none(), "{:?}", shown());
     // The process ends too, after which nothing changes on the screen and nothing is written to it.
     program.end();
     script.kill().unwrap();
@@ -179,11 +173,5 @@ fn a_terminal_that_is_closed_ends_it() {
         let status = fs::read_to_string(format!("/proc/{}/status", pid.trim()));
         status.is_ok_and(|text| text.starts_with("Name:\tmasu\n") && !text.contains("Z (zombie)"))
     };
-    for _ in 0..500 {
-        if !is_there() {
-            return;
-        }
-        thread::sleep(Duration::from_millis(20));
-    }
-    panic!("{pid} goes on without a terminal");
+    wait_until("it ends without its terminal", || !is_there());
 }

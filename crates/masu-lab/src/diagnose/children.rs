@@ -120,7 +120,7 @@ mod tests {
         let began = Instant::now();
         let did = |children: &Children| children.clocks.values().any(|(from, to)| to - from > 0.02);
         while !did(&children) {
-            assert!(began.elapsed() < Duration::from_secs(60), "in vain: {children:?}");
+            assert!(began.elapsed() < Duration::from_secs(600), "in vain: {children:?}");
             children.note(false);
             thread::sleep(Duration::from_millis(5));
         }

@@ -313,8 +313,9 @@ fn gathered(
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read, Write};
     use std::path::Path;
-    use std::process::Command;
+    use std::process::{Command, Stdio};
 
     use super::*;
 
@@ -368,16 +369,20 @@ mod tests {
     #[test]
     fn a_program_whose_file_was_removed_may_have_another_malloc_as_before() {
         let _alone = execute::alone();
-        let sleep = Program::find(OsStr::new("sleep")).unwrap();
+        let cat = Program::find(OsStr::new("cat")).unwrap();
         let folder = tempfile::tempdir().unwrap();
-        let copy = folder.path().join("sleep");
-        fs::copy(&sleep.binary, &copy).unwrap();
-        let mut child = Command::new(&copy).arg("1000").spawn().unwrap();
+        let copy = folder.path().join("cat");
+        fs::copy(&cat.binary, &copy).unwrap();
+        let mut command = Command::new(&copy);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        // `spawn` may return before the kernel has laid the program down. An answer shows that it has.
+        child.stdin.as_mut().unwrap().write_all(b"!").unwrap();
+        child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
         fs::remove_file(&copy).unwrap();
         let diagnosis = diagnose_running(child.id(), Duration::ZERO, Hold::None, &Stop::never());
         child.kill().unwrap();
         child.wait().unwrap();
-        assert_eq!(diagnosis.unwrap().facts.malloc.refusal, sleep.refusal);
+        assert_eq!(diagnosis.unwrap().facts.malloc.refusal, cat.refusal);
     }
 
     #[test]

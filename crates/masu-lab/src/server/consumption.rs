@@ -153,10 +153,7 @@ mod tests {
         let family = Family::new(std::process::id().cast_signed(), Vec::new());
         let before = Consumption::of(&family);
         let mut pages = vec![0_u8; 64 << 20];
-        let began = std::time::Instant::now();
-        while began.elapsed() < std::time::Duration::from_millis(50) {
-            pages.iter_mut().step_by(4096).for_each(|byte| *byte = byte.wrapping_add(1));
-        }
+        pages.iter_mut().step_by(4096).for_each(|byte| *byte = byte.wrapping_add(1));
         let used = Consumption::of(&family).since(&before);
         std::hint::black_box(&pages);
         assert!(used.user_s + used.sys_s > 0.0, "{used:?}");
