@@ -238,7 +238,7 @@ impl<'a> Shown<'a> {
             "bytes" => report::bars_of_bytes(&id, &caption, &all),
             _ => report::bars(&id, &caption, &all, written(unit)),
         };
-        Some(Block::Figure(Figure { name, caption, svg, narrow: String::new() }))
+        Some(Block::Figure(Figure { name, caption, svg, ..Figure::default() }))
     }
 
     fn lines(&self, experiment: &str, lines: &Lines) -> Option<Block> {
@@ -265,7 +265,7 @@ impl<'a> Shown<'a> {
             unit: written(unit),
         };
         let svg = report::lines(&format!("{experiment}-{name}"), &chart);
-        Some(Block::Figure(Figure { name, caption, svg, narrow: String::new() }))
+        Some(Block::Figure(Figure { name, caption, svg, ..Figure::default() }))
     }
 
     fn table(&self, table: &Grid) -> Option<Sheet> {
