@@ -145,7 +145,7 @@ pub(crate) struct Cell {
     pub(crate) tone: Tone,
 }
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Figure {
     /// A word that no other plot of the page has: a part of its file's name.
     pub name: String,

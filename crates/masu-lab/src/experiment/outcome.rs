@@ -83,14 +83,12 @@ impl Outcome {
         page.heading(2, "How to read this");
         READING.iter().for_each(|text| page.say(*text, Tone::Plain));
         let version = env!("CARGO_PKG_VERSION");
-        let runs = if has_figures {
-            format!(
-                " Every run lies beside this page: `masu report FILE`, for each of `{name}.*.jsonl`"
-            )
-        } else {
-            String::new()
-        };
-        page.foot = Text::marked(&format!("Made by masu experiment {name}, masu {version}.{runs}"));
+        let mut foot = format!("Made by masu experiment {name}, masu {version}.");
+        if has_figures {
+            foot.push_str(" Every run lies beside this page: `masu report FILE`, for each of ");
+            foot.push_str(&format!("`{name}.*.jsonl`"));
+        }
+        page.foot = Text::marked(&foot);
         page
     }
 }
@@ -135,12 +133,8 @@ mod tests {
     fn page() -> Page {
         let one = [Bar { label: "a".to_owned(), value: Some(1.0) }];
         let svg = bars("brk-calls", "calls", &one, |value| format!("{value}"));
-        let figure = Figure {
-            name: "calls".to_owned(),
-            caption: "Calls".to_owned(),
-            svg,
-            narrow: String::new(),
-        };
+        let [name, caption] = ["calls", "Calls"].map(str::to_owned);
+        let figure = Figure { name, caption, svg, ..Figure::default() };
         let rows = [["unset", "6,137"], ["a|b", ""]].map(|row| row.map(str::to_owned).into());
         let outcome = Outcome {
             verdict: Verdict {

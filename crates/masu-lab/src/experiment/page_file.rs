@@ -165,9 +165,7 @@ impl<'a> Shown<'a> {
 
     fn ratio(&self, of: &str, over: &str) -> Option<String> {
         match (self.known(of)?, self.known(over)?) {
-            (Known::Runs(own), Known::Runs(other)) if own == other => {
-                (!own.is_empty()).then(|| "1".to_owned())
-            }
+            (Known::Runs(own), _) if of == over => (!own.is_empty()).then(|| "1".to_owned()),
             (Known::Runs(_), Known::Runs(_)) => {
                 self.figures.ratio(of, over).map(|ratio| claim::written(Some(&ratio)))
             }
@@ -240,7 +238,7 @@ impl<'a> Shown<'a> {
             "bytes" => report::bars_of_bytes(&id, &caption, &all),
             _ => report::bars(&id, &caption, &all, written(unit)),
         };
-        Some(Block::Figure(Figure { name, caption, svg, narrow: String::new() }))
+        Some(Block::Figure(Figure { name, caption, svg, ..Figure::default() }))
     }
 
     fn lines(&self, experiment: &str, lines: &Lines) -> Option<Block> {
@@ -267,7 +265,7 @@ impl<'a> Shown<'a> {
             unit: written(unit),
         };
         let svg = report::lines(&format!("{experiment}-{name}"), &chart);
-        Some(Block::Figure(Figure { name, caption, svg, narrow: String::new() }))
+        Some(Block::Figure(Figure { name, caption, svg, ..Figure::default() }))
     }
 
     fn table(&self, table: &Grid) -> Option<Sheet> {
@@ -338,7 +336,7 @@ mod tests {
         fn known(&self, name: &str) -> Option<Known> {
             let runs = |figure: f64| Known::Runs((0..8).map(|round| (round, figure)).collect());
             Some(match name {
-                "wall a" => runs(2.0),
+                "wall a" | "wall like a" => runs(2.0),
                 "wall b" => runs(1.0),
                 "size a" => Known::Number(Some(3072.0)),
                 "size b" => Known::Number(Some(1024.0)),
@@ -379,6 +377,7 @@ mod tests {
             ("bytes size a over size b", "2.00 KiB"),
             ("ratio wall a over wall b", "×2.00 (2.00–2.00)"),
             ("ratio wall a over wall a", "1"),
+            ("ratio wall a over wall like a", "×1.000 (1.000–1.000)"),
             ("ratio size a over size b", "×3.00"),
             ("time wall c", ""),
             ("ratio wall c over wall a", ""),

@@ -67,9 +67,10 @@ impl Layouts {
 
     /// A figure of a layout: `ns`, `load_us`, `rss_kb`, `page_tables_kb`, `mappings`; `count` may be `few` or `many`.
     pub(super) fn of(&self, layout: &str, body: &str, count: &str, key: &str) -> Series {
+        let [few, many] = self.few_and_many();
         let count = match count {
-            "few" => self.few(),
-            "many" => self.many(),
+            "few" => few,
+            "many" => many,
             count => count,
         };
         let values = [("layout", layout), ("body", body), ("count", count)];
@@ -77,15 +78,9 @@ impl Layouts {
         noted(&self.table, &values, &self.folder.join("figures.jsonl"), &own, key)
     }
 
-    /// The many and the few functions of the claims; the report's limit was 1,000 methods.
-    fn many(&self) -> &'static str {
-        let usual = self.counts.iter().find(|count| **count == "1000");
-        usual.or(self.counts.last()).copied().unwrap_or_default()
-    }
-
-    fn few(&self) -> &'static str {
-        let usual = self.counts.iter().find(|count| **count == "100");
-        usual.or(self.counts.first()).copied().unwrap_or_default()
+    /// The few and the many functions of the claims; the report's limit was 1,000 methods.
+    fn few_and_many(&self) -> [&'static str; 2] {
+        if self.counts.contains(&"1000") { ["100", "1000"] } else { ["1", "10"] }
     }
 
     pub(super) fn rows(&self, list: &str) -> Vec<(String, String)> {
@@ -109,7 +104,8 @@ impl Layouts {
     }
 
     pub(super) fn values(&self) -> Vec<(&'static str, String)> {
-        vec![("few", grouped(self.few())), ("many", grouped(self.many()))]
+        let [few, many] = self.few_and_many().map(grouped);
+        vec![("few", few), ("many", many)]
     }
 }
 

@@ -148,12 +148,8 @@ pub(super) fn blocks(watched: &[Watched]) -> Vec<Block> {
         let across = "parts of the run's time";
         let chart = Chart { title: &caption, across, ticks: &ticks, lines: &lines, unit: percent };
         let svg = report::lines("parallel-cpus", &chart);
-        blocks.push(Block::Figure(Figure {
-            name: "cpus".to_owned(),
-            caption,
-            svg,
-            narrow: String::new(),
-        }));
+        let name = "cpus".to_owned();
+        blocks.push(Block::Figure(Figure { name, caption, svg, ..Figure::default() }));
     }
     blocks
 }

@@ -56,15 +56,11 @@ impl Figures for Measured {
             ["headline"] => Known::Number(self.headline()),
             ["rate"] => Known::Number(self.solr.as_ref().and_then(latency_rate)),
             ["allocations"] => Known::Number(self.solr.as_ref().and_then(allocations)),
-            ["scaling", malloc, ref threads @ ..] => {
-                let Some(table) = &self.scaling else {
-                    return Some(Known::Runs(Series::default()));
-                };
-                Known::Runs(match threads {
-                    [threads] => wall(table, malloc, threads),
-                    _ => slowdown(table, malloc, threads_with_a_cpu(self.cpus)),
-                })
-            }
+            ["scaling", malloc, ref threads @ ..] => Known::Runs(match (&self.scaling, threads) {
+                (None, _) => Series::default(),
+                (Some(table), [threads]) => wall(table, malloc, threads),
+                (Some(table), _) => slowdown(table, malloc, threads_with_a_cpu(self.cpus)),
+            }),
             [server @ ("solr" | "mariadb"), malloc, ref measure @ ..] => {
                 let Some(table) = self.server(server) else {
                     return Some(Known::Runs(Series::default()));
