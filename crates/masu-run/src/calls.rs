@@ -104,7 +104,8 @@ pub struct Calls {
     /// The peaks of all processes' resident memory, added up, in bytes: page faults beyond these are of memory
     /// that had been there before. Where a process waited for children, the largest of theirs may stand for its own.
     pub peaks_bytes: u64,
-    /// The time from which samples of calls were counted, because there were too many; none where all were counted.
+    /// The time from which samples of calls were counted, because counting all takes too long; none where all were
+    /// counted.
     pub sampled: Option<Sampling>,
     /// Calls by which other processes could see the program: files opened to be written to, names made or removed,
     /// locks, sockets. None where some calls were not seen.
