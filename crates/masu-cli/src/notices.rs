@@ -12,8 +12,8 @@ pub(crate) fn say(line: impl Display) {
     say_behind("", line);
 }
 
-/// Writes a line behind `head`, which may have colors. What the user or a program wrote into the line is shown, never
-/// obeyed.
+/// Writes a line behind `head`, which may have colors. Control characters that the user or a program wrote into the
+/// line are shown, never obeyed.
 pub(crate) fn say_behind(head: impl Display, line: impl Display) {
     let line = line.to_string();
     let lines: Vec<_> = line.split('\n').map(visible).collect();

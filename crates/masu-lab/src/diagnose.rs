@@ -420,8 +420,8 @@ fn unseen(
     let mut unseen = Vec::new();
     if let Some(sampled) = calls.and_then(|calls| calls.sampled) {
         unseen.push(format!(
-            "every system call: there were too many. After {} only samples of them were counted, in {} of its \
-             CPU time; {}",
+            "every system call: to count each takes too long. After {} only samples of them were counted, in {} of \
+             its CPU time; {}",
             seconds(sampled.from_s),
             percent(sampled.share),
             sampled.listing()

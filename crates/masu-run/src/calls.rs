@@ -18,7 +18,7 @@ use crate::kernel::{self, Usage};
 use crate::proc_files;
 use crate::program::privileges;
 use crate::quantity;
-use crate::trace::{has_more_rights, run_witnessed};
+use crate::trace::run_witnessed;
 use crate::{Error, Run, Stop, Variant, Workload};
 
 pub mod attach;
@@ -104,7 +104,8 @@ pub struct Calls {
     /// The peaks of all processes' resident memory, added up, in bytes: page faults beyond these are of memory
     /// that had been there before. Where a process waited for children, the largest of theirs may stand for its own.
     pub peaks_bytes: u64,
-    /// The time from which samples of calls were counted, because there were too many; none where all were counted.
+    /// The time from which samples of calls were counted, because counting all takes too long; none where all were
+    /// counted.
     pub sampled: Option<Sampling>,
     /// Calls by which other processes could see the program: files opened to be written to, names made or removed,
     /// locks, sockets. None where some calls were not seen.
@@ -246,8 +247,9 @@ impl Counter {
         if self.calls.programs.contains(&program) {
             return;
         }
-        // A tracer that is root takes no rights away.
-        if let Some(reason) = privileges(&program).filter(|_| !has_more_rights(pid)) {
+        // A tracer that is root takes no rights away. Where one does, the kernel still marks the program as one with
+        // more rights (AT_SECURE).
+        if let Some(reason) = privileges(&program).filter(|_| kernel::effective_ids().0 != 0) {
             // The reason's second half speaks of preloads.
             let reason = reason.split(',').next().unwrap_or_default().to_owned();
             self.calls.privileged.push((program.clone(), reason));

@@ -260,7 +260,7 @@ fn start_of(pid: Pid) -> Result<u64, String> {
 }
 
 /// True if the program that `pid` is about to run has more rights than the one that started it.
-pub(crate) fn has_more_rights(pid: Pid) -> bool {
+fn has_more_rights(pid: Pid) -> bool {
     const AT_SECURE: u64 = 23;
     auxiliary(pid, AT_SECURE).is_some_and(|secure| secure != 0)
 }

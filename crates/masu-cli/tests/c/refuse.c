@@ -2,7 +2,7 @@
  *
  *     refuse CALL... -- PROGRAM ARGUMENTS
  *
- * CALL is `perf_event_open` or `ptrace`; refused calls fail with EPERM. */
+ * CALL is `perf_event_open`, `ptrace` or `seccomp`; refused calls fail with EPERM. */
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -15,6 +15,7 @@
 
 static int number_of(const char *name) {
     if (strcmp(name, "perf_event_open") == 0) return SYS_perf_event_open;
+    if (strcmp(name, "seccomp") == 0) return SYS_seccomp;
     if (strcmp(name, "ptrace") == 0) return SYS_ptrace;
     return -1;
 }

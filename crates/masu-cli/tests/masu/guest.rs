@@ -61,7 +61,7 @@ fn blindness<'a>(diagnosis: &'a Value, of: &str) -> Vec<&'a str> {
 }
 
 #[test]
-fn a_user_without_rights_or_home_gets_a_diagnosis() {
+fn a_user_without_rights_or_home_gets_a_diagnosis_that_names_setuid_programs() {
     let folder = Folder::new();
     let copy = folder.masu();
     let is_root = Command::new("id").arg("-u").output().unwrap().stdout == b"0\n";
@@ -72,10 +72,12 @@ fn a_user_without_rights_or_home_gets_a_diagnosis() {
     } else {
         Command::new(&copy)
     };
-    command.args(["diagnose", "--json", "--", "sh", "-c", "echo hello"]);
+    command.args(["diagnose", "--json", "--", "sh", "-c", "echo hello; /bin/su --version"]);
     command.env_remove("HOME").env_remove("XDG_CACHE_HOME").env_remove("XDG_RUNTIME_DIR");
     command.env_remove("LD_PRELOAD").env_remove("GLIBC_TUNABLES").current_dir("/");
-    diagnosis(&command.output().expect("masu starts"));
+    let diagnosis = diagnosis(&command.output().expect("masu starts"));
+    let named = diagnosis["not_seen"].to_string();
+    assert!(named.contains("su as it is: it is setuid"), "{diagnosis}");
 }
 
 /// masu with these arguments, on a program that writes 3,000 lines, where these calls are refused.
@@ -92,9 +94,10 @@ fn sandboxed(folder: &Folder, refused: &[&str], options: &[&str]) -> Output {
 }
 
 #[test]
-fn a_sandbox_without_perf_events_hides_where_cpu_time_goes_and_is_reported_once() {
+fn a_sandbox_without_perf_events_and_filters_hides_where_cpu_time_goes_and_is_reported_once() {
     let folder = Folder::new();
-    let diagnosis = diagnosis(&sandboxed(&folder, &["perf_event_open"], &["--json"]));
+    let refused = ["perf_event_open", "seccomp"];
+    let diagnosis = diagnosis(&sandboxed(&folder, &refused, &["--json"]));
     assert_eq!(blindness(&diagnosis, "system calls").len(), 0, "{diagnosis}");
     assert_eq!(blindness(&diagnosis, "where the CPU time").len(), 1, "{diagnosis}");
     assert!(diagnosis["facts"]["samples"].is_null(), "{diagnosis}");

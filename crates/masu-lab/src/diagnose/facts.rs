@@ -9,7 +9,9 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use super::samples::Sampled;
-use super::thresholds::{BUSY_SHARE, HUGE_PAGE, LITTLE_SHARE, OWN_BYTES, OWN_REACH, STARVED_SHARE};
+use super::thresholds::{
+    BUSY_SHARE, HUGE_PAGE, IDLE_SHARE, LITTLE_SHARE, OWN_BYTES, OWN_REACH, STARVED_SHARE,
+};
 use masu_run::calls::{CallKind, Calls, Lock, Moves, Owner, Sampling, SmallWrites};
 use masu_run::prices::{Prices, Service};
 use masu_run::{Call, Ending, Scatter};
@@ -515,6 +517,11 @@ impl Facts {
         let at_work_s = (threads.looked_s - threads.stopped_s - threads.idle_s).max(0.0);
         let waited = if self.others.is_busy() { self.others.waited_share } else { 0.0 };
         threads.idle_s + at_work_s * (1.0 - waited)
+    }
+
+    /// True if nothing had anything to do for most of the time.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.threads.idle_s > 0.0 && self.threads.idle_s >= IDLE_SHARE * self.had_s()
     }
 
     /// `cost_s` as a share of the whole run.

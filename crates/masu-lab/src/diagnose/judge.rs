@@ -22,7 +22,7 @@ mod unexplained;
 mod waits;
 mod writes;
 
-pub(super) use confidence::waits_of_threads;
+pub(super) use confidence::{LESS_SURE, waits_of_threads};
 pub(super) use processes::may_leak;
 
 /// The findings that follow from the facts, the cause first.

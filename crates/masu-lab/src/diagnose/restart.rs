@@ -12,7 +12,7 @@ use masu_run::workload::quoted;
 const LISTENS: &str = "0A";
 
 /// Servers that do not speak HTTP, each with the command that loads it, if every distribution has the same command.
-const LOADS: [(&str, Option<&str>); 8] = [
+const LOADS: [(&str, Option<&str>); 13] = [
     ("redis-server", Some("redis-benchmark -q -p {port} -n 10000")),
     ("valkey-server", Some("valkey-benchmark -q -p {port} -n 10000")),
     ("memcached", None),
@@ -21,6 +21,11 @@ const LOADS: [(&str, Option<&str>); 8] = [
     ("mariadbd", None),
     ("mongod", None),
     ("named", None),
+    ("dnsmasq", None),
+    ("mosquitto", None),
+    ("beanstalkd", None),
+    ("slapd", None),
+    ("sshd", None),
 ];
 
 /// The sentence that other mallocs were not tried on a process, with the command line that tries them.
@@ -143,6 +148,11 @@ mod tests {
                 "redis-server *:7777",
                 Some(7777),
                 "`masu compare --server --one-at-a-time --load 'redis-benchmark -q -p 7777 -n 10000' -- COMMAND`",
+            ),
+            (
+                "mosquitto\t-p\t1883",
+                Some(1883),
+                "`masu compare --server --load 'LOAD-COMMAND' -- mosquitto -p {port}`",
             ),
             (
                 "/usr/sbin/mariadbd\t--port=3306",

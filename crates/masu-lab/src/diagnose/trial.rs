@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use super::facts::Facts;
 use super::finding::{Confidence, Finding, Id, Remedy, RemedyKind, less_sure_than_memory};
+use super::judge::LESS_SURE;
 use super::repeats::other_work;
 use super::thresholds::{
     CAUSE_SHARE, CPU_MIN_S, GAIN_DENIED, HUGE_PAGE, LITTLE_SHARE, PARALLEL_SHARE,
@@ -465,6 +466,8 @@ fn with_trial(findings: Vec<Finding>, proof: &Proof) -> Vec<Finding> {
             cause.remedies.extend(new);
         } else {
             let confidence = confidence_of(&gain);
+            // Runs showed the gain on this machine.
+            evidence.retain(|said| !said.starts_with(LESS_SURE));
             let finding = Finding::new(Id::GainShown, confidence, gain.title).sharing(gain.share);
             kept.push(Finding { evidence, ..finding }.remedied(gain.remedies));
         }

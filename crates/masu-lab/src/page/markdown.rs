@@ -39,7 +39,9 @@ fn block(page: &mut String, block: &Block, files: &str) {
         }
         Block::Statements(statements) => {
             for Statement { label, words, .. } in statements {
-                page.push_str(&format!("- **{}**: {}\n", escaped(label), spans(words)));
+                // Two stars before a blank begin nothing bold.
+                let label = escaped(label.trim_start());
+                page.push_str(&format!("- **{label}**: {}\n", spans(words)));
             }
             page.push('\n');
         }
@@ -172,6 +174,18 @@ fn backticks(text: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_indented_label_is_bold_too() {
+        let (label, words) = ("  masu".to_owned(), "gain shown".into());
+        let mut page = String::new();
+        block(
+            &mut page,
+            &Block::Statements(vec![Statement { label, words, tone: Tone::Plain }]),
+            "",
+        );
+        assert_eq!(page, "- **masu**: gain shown\n\n");
+    }
 
     #[test]
     fn a_code_span_holds_any_backticks() {

@@ -5,6 +5,9 @@ use super::super::finding::{Confidence, Finding, Id};
 use super::super::thresholds::CERTAIN_SHARE;
 use masu_run::quantity::percent;
 
+/// The beginning of the evidence that says so of the machine.
+pub(in super::super) const LESS_SURE: &str = "less sure than usual";
+
 /// Lowers the confidence of findings whose evidence is less sure than usual.
 pub(super) fn doubt(facts: &Facts, findings: &mut [Finding]) {
     let is_sampled = facts.calls.as_ref().is_some_and(|calls| calls.sampled.is_some());
@@ -25,7 +28,7 @@ pub(super) fn doubt(facts: &Facts, findings: &mut [Finding]) {
         if most < finding.confidence {
             finding.confidence = most;
             finding.evidence.push(format!(
-                "less sure than usual: other programs used {} of the CPUs, and the program waited for one in {} \
+                "{LESS_SURE}: other programs used {} of the CPUs, and the program waited for one in {} \
                  of the time it wanted one",
                 percent(others.taken_share()),
                 percent(others.waited_share)

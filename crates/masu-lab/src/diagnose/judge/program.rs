@@ -189,7 +189,8 @@ fn unoptimized(facts: &Facts) -> Option<Finding> {
 }
 
 fn wrapper(facts: &Facts) -> Option<Finding> {
-    let name = facts.wrapper.as_ref()?;
+    // Shares of CPU time say little of a command that waits.
+    let name = facts.wrapper.as_ref().filter(|_| !facts.is_idle())?;
     // A wrapper makes many calls, and the program that it starts may make few: stops are the work of neither.
     let stop_s = facts.price_s(Service::CountedCallCpu);
     let all: f64 = facts.programs.iter().map(|program| program.cpu_s).sum();
@@ -213,9 +214,10 @@ fn wrapper(facts: &Facts) -> Option<Finding> {
         (Confidence::Medium, "starts several programs, above all")
     };
     let title = format!("The command measured is {name}, which {what} {real}");
+    let own_name = main.path.file_name().unwrap_or_default();
     let finding = Finding::new(Id::Wrapper, confidence, title).seeing(format!(
         "{} took {} of the CPU time of what was started, {name} {} of all",
-        main.path.file_name().unwrap_or_default().to_string_lossy(),
+        if main.path.ends_with(name) { main.path.as_os_str() } else { own_name }.display(),
         percent(share),
         percent(own / whole)
     ));

@@ -4,8 +4,8 @@ use super::super::facts::{Facts, Waiting};
 use super::super::finding::{Confidence, Finding, Id, Kind, Remedy};
 use super::super::samples::Sampled;
 use super::super::thresholds::{
-    CAUSE_SHARE, COMPUTES, CPU_MIN_S, FIRST_TOUCH_SHARE, HUGE_BYTES, HUGE_PAGE, IDLE_SHARE,
-    LOCK_WAITS, LOOKS_MIN, MEMORY_IS_FINE_SHARE, REACHED_SHARE, USER_SHARE, WAITS,
+    CAUSE_SHARE, COMPUTES, CPU_MIN_S, FIRST_TOUCH_SHARE, HUGE_BYTES, HUGE_PAGE, LOCK_WAITS,
+    LOOKS_MIN, MEMORY_IS_FINE_SHARE, REACHED_SHARE, USER_SHARE, WAITS,
 };
 use super::heap::touched_again;
 use super::locks::of_few_locks;
@@ -177,8 +177,7 @@ fn waits(facts: &Facts) -> Option<Finding> {
     let looks = &facts.threads;
     // The time must be as long as the fewest looks that say anything take; on a busy machine it contains fewer looks.
     let is_long = looks.looked_s >= LOOKS_MIN as f64 * 0.01;
-    let is_met = is_long && looks.idle_s >= IDLE_SHARE * facts.had_s();
-    if cpu_s > WAITS * wall_s || !is_met {
+    if cpu_s > WAITS * wall_s || !is_long || !facts.is_idle() {
         return None;
     }
     let for_what = facts.threads.idle_for.iter().max_by(|one, other| one.1.total_cmp(&other.1));
@@ -190,13 +189,9 @@ fn waits(facts: &Facts) -> Option<Finding> {
         Some(Waiting::Other) | None => "It waits, and hardly uses a CPU",
     };
     let share = (1.0 - cpu_s / wall_s.max(1e-9)).max(0.0);
-    let finding =
-        Finding::new(Id::IoBound, Confidence::High, listing).sharing(share).seeing(format!(
-            "{} of CPU time in {}; {} voluntary context switches",
-            seconds(cpu_s),
-            seconds(wall_s),
-            clock.voluntary_switches
-        ));
+    let finding = Finding::new(Id::IoBound, Confidence::High, listing)
+        .sharing(share)
+        .seeing(format!("{} of CPU time in {}", seconds(cpu_s), seconds(wall_s)));
     Some(finding)
 }
 

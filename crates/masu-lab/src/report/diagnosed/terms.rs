@@ -6,7 +6,7 @@ use crate::page::{Statement, Tone};
 /// A term, the words that stand for it in a text, and its meaning.
 type Term = (&'static str, &'static [&'static str], &'static str);
 
-const TERMS: [Term; 15] = [
+const TERMS: [Term; 14] = [
     (
         "page fault",
         &["page fault", "faults ×", "faults of"],
@@ -32,7 +32,6 @@ const TERMS: [Term; 15] = [
     ),
     ("system call", &["system call"], "a request to the kernel, for which the program waits"),
     ("futex", &["futex"], "the system call by which a thread sleeps until a lock is free"),
-    ("context switch", &["context switch"], "the kernel puts another thread on the CPU"),
     ("arena", &["arena"], "a part of glibc's malloc that has a lock of its own"),
     (
         "hysteresis",
