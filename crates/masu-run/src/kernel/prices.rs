@@ -214,7 +214,7 @@ fn answer_stops(pid: libc::pid_t) -> io::Result<Status> {
 ///
 /// # Errors
 ///
-/// As [`counting_stops_in_child`].
+/// The kernel's reason to refuse.
 pub fn try_counting_calls() -> io::Result<()> {
     counting_stops_in_child(1, 2, Clock::Wall).map(drop)
 }
