@@ -221,7 +221,8 @@ fn every_class_agrees_with_an_oracle() {
     let now = statistics::now();
     // On one CPU there is one shard, and no block is another shard's.
     let between = now.shard_blocks + now.lane_blocks - start.shard_blocks - start.lane_blocks;
-    assert_eq!(between > 0, now.shards > 1, "{now:?}");
+    let has_others = std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() > 1);
+    assert!(between > 0 || !has_others, "{now:?}");
     let has_caches = !cfg!(feature = "secure");
     assert!(now.large_made > 0, "{now:?}");
     assert_eq!((now.flushed_blocks > 0, now.slow_calls > 0), (has_caches, has_caches), "{now:?}");
