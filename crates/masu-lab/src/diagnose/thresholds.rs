@@ -28,6 +28,9 @@ pub(super) const OWN_BYTES: u64 = 8 << 20;
 /// Bytes of a huge page: a smaller heap has none.
 pub(super) const HUGE_PAGE: u64 = 2 << 20;
 
+/// A program with a small heap has nothing to gain from another malloc if system calls take this share of its run.
+pub(super) const KERNEL_SHARE: f64 = 0.5;
+
 /// A gain below this is not worth a change.
 pub(super) const LITTLE_SHARE: f64 = 0.03;
 

@@ -15,7 +15,7 @@ use super::finding::{Confidence, Finding, Id, Remedy, RemedyKind, less_sure_than
 use super::judge::LESS_SURE;
 use super::repeats::other_work;
 use super::thresholds::{
-    CAUSE_SHARE, CPU_MIN_S, GAIN_DENIED, HUGE_PAGE, LITTLE_SHARE, PARALLEL_SHARE,
+    CPU_MIN_S, GAIN_DENIED, HUGE_PAGE, KERNEL_SHARE, LITTLE_SHARE, PARALLEL_SHARE,
 };
 use super::{Diagnosis, Kind};
 use crate::compare::{Event, Until};
@@ -39,9 +39,6 @@ use room::{could_hide, estimate, hidden, leans};
 
 /// The most rounds: more of them narrow the intervals by too little.
 const ROUNDS_MAX: usize = 40;
-
-/// A program with a small heap has nothing to gain from another malloc if system calls take this share of its run.
-const KERNEL_SHARE: f64 = 0.5;
 
 /// A finding says why something gains if it explains this share of the gain.
 const EXPLAINS: f64 = 0.5;
@@ -318,15 +315,14 @@ fn is_closed(findings: &[Finding], facts: &Facts) -> bool {
     // Held memory explains no time.
     let has_cause =
         findings.iter().any(|one| one.id.kind() == Kind::Cause && one.id != Id::Retention);
-    // The time of waits, or of starting processes, is no malloc's.
-    let is_elsewhere = |one: &Finding| matches!(one.id, Id::IoBound | Id::ForkStorm);
-    // The kernel leaves little of the run, and caches hold the whole heap.
-    let is_in_kernel = |one: &Finding| {
-        one.id == Id::SystemCalls && one.share >= Some(KERNEL_SHARE) && facts.has_little_heap()
+    // The time of waits, or of starting processes, is no malloc's. Beside system calls, a heap that caches hold takes little.
+    let is_elsewhere = |one: &Finding| match one.id {
+        Id::IoBound | Id::ForkStorm => true,
+        Id::SystemCalls => one.share >= Some(KERNEL_SHARE) && facts.has_little_heap(),
+        _ => false,
     };
     has_cause && !findings.iter().any(is_open)
         || findings.iter().any(is_elsewhere)
-        || findings.iter().any(is_in_kernel)
         || facts.is_beyond_mallocs()
 }
 
@@ -444,7 +440,7 @@ fn with_trial(findings: Vec<Finding>, proof: &Proof) -> Vec<Finding> {
         };
         if let Some(gain) = gain.as_ref().filter(|gain| is_named(gain)) {
             storm.share = Some(storm.share.unwrap_or(0.0).max(gain.share));
-            storm.confidence = storm.confidence.max(confidence_of(gain));
+            storm.confidence = storm.confidence.max(gain.confidence());
         }
     }
     kept = kept.into_iter().map(|finding| room::held_against_peak(finding, proof)).collect();
@@ -465,7 +461,7 @@ fn with_trial(findings: Vec<Finding>, proof: &Proof) -> Vec<Finding> {
             let new: Vec<Remedy> = gain.remedies.into_iter().filter(is_new).collect();
             cause.remedies.extend(new);
         } else {
-            let confidence = confidence_of(&gain);
+            let confidence = gain.confidence();
             // Runs showed the gain on this machine.
             evidence.retain(|said| !said.starts_with(LESS_SURE));
             let finding = Finding::new(Id::GainShown, confidence, gain.title).sharing(gain.share);
@@ -474,10 +470,6 @@ fn with_trial(findings: Vec<Finding>, proof: &Proof) -> Vec<Finding> {
     }
     less_sure_than_memory(&mut kept);
     kept
-}
-
-fn confidence_of(gain: &Gain) -> Confidence {
-    if gain.least >= CAUSE_SHARE { Confidence::High } else { Confidence::Medium }
 }
 
 fn is_storm(id: Id) -> bool {

@@ -4,7 +4,7 @@
 //! Relies on a proof with its verdicts (`rounds.rs`). The smallest of the changes that gain nearly as
 //! much as the best comes first.
 
-use super::super::finding::Remedy;
+use super::super::finding::{Confidence, Remedy};
 use super::super::thresholds::{CAUSE_SHARE, LITTLE_SHARE};
 use super::{CANDIDATES, GLIBC, NEARLY_ALL};
 use crate::Measure;
@@ -28,6 +28,12 @@ pub(super) struct Gain {
     pub(super) least: f64,
     pub(super) remedies: Vec<Remedy>,
     pub(super) is_of_huge_pages: bool,
+}
+
+impl Gain {
+    pub(super) fn confidence(&self) -> Confidence {
+        if self.least >= CAUSE_SHARE { Confidence::High } else { Confidence::Medium }
+    }
 }
 
 /// The gain of the smallest change that gets nearly all of the largest one.
