@@ -356,20 +356,19 @@ impl Run {
         Run { page, count: 0, lowest: 0 }
     }
 
-    /// The blocks whose bits in `left` come first, as long as they lie side by side, upward or downward; clears their bits. The
-    /// first one lies in `page`.
+    /// The blocks whose bits in `left` come first and follow one another, as long as they lie side by side, upward or downward;
+    /// clears their bits. The first one lies in `page`.
     #[inline(always)]
     pub(crate) fn of(page: Page, class: Class, blocks: &[usize], left: &mut u64) -> Run {
         // SAFETY: There is a block for each bit.
-        let block_at = |bits: u64| unsafe { *blocks.get_unchecked(bits.trailing_zeros() as usize) };
-        let (block, size) = (block_at(*left), class.size());
+        let block_at = |place: usize| unsafe { *blocks.get_unchecked(place) };
+        let (first, size) = (left.trailing_zeros() as usize, class.size());
+        // Those behind the first one whose bits follow in `left`.
+        let behind = (*left >> first).trailing_ones() as usize - 1;
+        let block = block_at(first);
         let index = page.index_of(class, block);
-        *left &= *left - 1;
-        if *left == 0 {
-            return Run { page, count: 1, lowest: index };
-        }
-        let step = block_at(*left).wrapping_sub(block);
-        // So many more have their bits in the same word.
+        let step = if behind == 0 { 0 } else { block_at(first + 1).wrapping_sub(block) };
+        // So many more have their bits in the same word of the bitmap.
         let room = if step == size {
             (index | 63).min(class.page_blocks() - 1) - index
         } else if step == size.wrapping_neg() {
@@ -378,11 +377,11 @@ impl Run {
             0
         };
         let (mut further, mut next) = (0, block.wrapping_add(step));
-        while further < room && *left != 0 && block_at(*left) == next {
+        while further < room.min(behind) && block_at(first + 1 + further) == next {
             further += 1;
-            *left &= *left - 1;
             next = next.wrapping_add(step);
         }
+        *left &= !(u64::MAX >> (63 - further) << first);
         let lowest = if step == size { index } else { index - further };
         Run { page, count: further + 1, lowest }
     }
