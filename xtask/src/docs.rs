@@ -5,8 +5,6 @@
 //! repository's own layout, of the pages and of whatever they lead to, and every link that holds in the repository
 //! holds in the book.
 
-mod book_check;
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -23,15 +21,7 @@ const COVER: &str = "README.md";
 /// The style of the pages; `book.toml` names it.
 const STYLE: &str = "docs/book.css";
 
-/// The pages of docs/ as a book in target/book, by mdBook
-#[derive(Debug, clap::Parser)]
-pub(crate) struct Request {
-    /// Check its links, and in Chromium the width of its pages on a phone and a desk, without scripts
-    #[arg(long)]
-    pub(crate) look: bool,
-}
-
-pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
+pub(crate) fn run(root: &Path) -> Result<()> {
     let target = commands::target_folder()?;
     let (sources, book) = (target.join("book-sources"), target.join("book"));
     let pages = stage(root, &sources)?;
@@ -39,9 +29,6 @@ pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     let mut build = tools::command(root, "mdbook", &["build"])?;
     commands::run(build.arg(&sources).arg("--dest-dir").arg(&book))?;
     println!("{}", book.join("index.html").display());
-    if request.look {
-        book_check::look(&book, &target.join("book-look"))?;
-    }
     Ok(())
 }
 

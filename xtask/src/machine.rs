@@ -54,7 +54,6 @@ lists! {
     MANUAL = "manual",
     PYTHON = "python",
     CONTAINERS = "containers",
-    BROWSER = "browser",
 }
 
 /// The needs in `list`: a line for each, `SIGN NAME PACKAGE: REASON`.

@@ -54,7 +54,8 @@ enum Chore {
     Release(release::Request),
     /// The images and the pod of docs/containers.md, built and run without a daemon, as root (ten minutes)
     Containers,
-    Docs(docs::Request),
+    /// The pages of docs/ as a book in target/book, by mdBook
+    Docs,
     /// A real comparison as a drawing, docs/compare.svg (about two minutes)
     Picture,
     /// The page of figures, docs/benchmarks.md, from the records
@@ -104,7 +105,7 @@ fn perform(chore: Chore) -> Result<()> {
         Chore::Interface(request) => interface::run(root, &request),
         Chore::Release(request) => release::run(root, &request),
         Chore::Containers => containers::run(root),
-        Chore::Docs(request) => docs::run(root, &request),
+        Chore::Docs => docs::run(root),
         Chore::Picture => picture::run(root),
         Chore::Benchmarks => benchmarks::run(root),
         Chore::Matrix(request) => matrix::run(root, &request),

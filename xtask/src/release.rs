@@ -52,7 +52,7 @@ pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     }
     let target = commands::target_folder()?;
     commands::step("house rules", || tidy::run(root))?;
-    commands::step("book", || docs::run(root, &docs::Request { look: true }))?;
+    commands::step("book", || docs::run(root))?;
     commands::step("dependencies", || {
         let words = ["deny", "check", "bans", "licenses", "sources"];
         commands::run(&mut tools::command(root, "cargo-deny", &words)?)
