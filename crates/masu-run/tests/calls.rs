@@ -10,24 +10,17 @@ use std::process::Command;
 
 use masu_run::calls::{self, Call, Calls};
 use masu_run::execute::{Conditions, alone, execute};
-use masu_run::{Catalogue, Ending, Input, Limits, Places, Run, Stop, Variant, Workload};
-
-fn workload(words: Vec<OsString>) -> (Workload, Variant) {
-    let workload = Workload::new(words, Input::Empty).unwrap();
-    let catalogue = Catalogue::find(&Places::default());
-    let variant = catalogue.resolve(&"system".parse().unwrap(), &workload.program).unwrap();
-    (workload, variant)
-}
+use masu_run::{Ending, Input, Limits, Run, Stop, Variant, Workload};
 
 /// Runs `words` by the lab itself, whose runs take all other programs that this process starts for their own.
 fn run(words: Vec<OsString>) -> Run {
-    let (workload, variant) = workload(words);
-    execute(&workload, &variant, &Limits::default(), &Stop::never()).unwrap()
+    let workload = Workload::new(words, Input::Empty).unwrap();
+    execute(&workload, &Variant::default(), &Limits::default(), &Stop::never()).unwrap()
 }
 
 fn counted(words: Vec<OsString>) -> (Run, Calls) {
-    let (workload, variant) = workload(words);
-    calls::count(&workload, &variant, &Conditions::default(), &Stop::never()).unwrap()
+    let workload = Workload::new(words, Input::Empty).unwrap();
+    calls::count(&workload, &Variant::default(), &Conditions::default(), &Stop::never()).unwrap()
 }
 
 fn shell(script: &str) -> Vec<OsString> {

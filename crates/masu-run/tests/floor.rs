@@ -2,13 +2,11 @@
 //! its file because other tests in the same process would hold memory at the same time.
 
 use masu_run::execute::execute;
-use masu_run::{Catalogue, Input, Limits, Places, Stop, Workload};
+use masu_run::{Input, Limits, Stop, Variant, Workload};
 
 #[test]
 fn what_the_lab_holds_and_once_held_is_no_floor_under_a_small_program() {
-    let catalogue = Catalogue::find(&Places::default());
     let workload = Workload::new(["true"], Input::Empty).unwrap();
-    let variant = catalogue.resolve(&"system".parse().unwrap(), &workload.program).unwrap();
     // 64 MB in blocks small enough for the heap, of which every other one stays.
     let mut blocks: Vec<Vec<u8>> = (0..64_000).map(|_| vec![1; 1000]).collect();
     let mut index = 0;
@@ -16,7 +14,7 @@ fn what_the_lab_holds_and_once_held_is_no_floor_under_a_small_program() {
         index += 1;
         index % 2 == 0
     });
-    let run = execute(&workload, &variant, &Limits::default(), &Stop::never()).unwrap();
+    let run = execute(&workload, &Variant::default(), &Limits::default(), &Stop::never()).unwrap();
     assert!(blocks.iter().flatten().all(|byte| *byte == 1));
     assert!((200 << 10..3 << 20).contains(&run.peak_rss_bytes), "{}", run.peak_rss_bytes);
     // The run knows its own uncertainty: the part of this process that it cannot do without, and some batches by which

@@ -86,7 +86,7 @@ fn start_all(wanted: &[Wanted<'_>], alone: &Alone) -> Result<Vec<(Started, Tree)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Catalogue, Ending, Input, Places};
+    use crate::{Ending, Input};
 
     fn workload(script: &str) -> Workload {
         Workload::new(["sh", "-c", script], Input::Empty).unwrap()
@@ -94,9 +94,7 @@ mod tests {
 
     fn run_all(scripts: &[&str]) -> Vec<Run> {
         let workloads: Vec<Workload> = scripts.iter().map(|script| workload(script)).collect();
-        let catalogue = Catalogue::find(&Places::default());
-        let variant = catalogue.resolve(&"system".parse().unwrap(), &workloads[0].program);
-        let variant = variant.unwrap();
+        let variant = Variant::default();
         let wanted: Vec<Wanted<'_>> =
             workloads.iter().map(|one| (one, &variant, Conditions::default())).collect();
         execute_beside(&wanted, &Stop::never()).unwrap()
