@@ -327,6 +327,7 @@ fn gathered(
             own_sys_s: run.sys_s,
             counting_s: 0.0,
             counted_run_s: 0.0,
+            kernel_share_before: None,
             queued_s: run.queued_s.unwrap_or(0.0),
             stops,
             voluntary_switches: Clock::switches_without(stops, run.voluntary_switches),

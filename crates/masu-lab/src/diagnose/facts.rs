@@ -110,6 +110,9 @@ pub struct Clock {
     pub counting_s: f64,
     /// The wall-clock time of the run in which calls were counted, if that was another one; otherwise zero.
     pub counted_run_s: f64,
+    /// The kernel's share of the CPU time in a look before the process was attached to; none if there was no such look,
+    /// or too little CPU time in it.
+    pub kernel_share_before: Option<f64>,
     /// Time that the threads waited for a CPU while others had it, added up.
     pub queued_s: f64,
     /// The number of times that a thread was stopped.
