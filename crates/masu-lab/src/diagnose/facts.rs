@@ -476,10 +476,10 @@ impl Facts {
         (writes.pipes + writes.files) as f64 * price_s + writes.terminals as f64 * terminal_s
     }
 
-    /// The samples, if they are enough to estimate shares.
+    /// The samples, if they show shares.
     #[must_use]
     pub fn sampled(&self) -> Option<&Sampled> {
-        self.samples.as_ref().filter(|sampled| sampled.samples >= Sampled::ENOUGH)
+        self.samples.as_ref().filter(|sampled| sampled.show_shares())
     }
 
     /// The bytes that the malloc requested, at most; none if calls were not counted. The calls of a static program all
