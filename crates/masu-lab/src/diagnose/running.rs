@@ -412,6 +412,15 @@ mod tests {
     }
 
     #[test]
+    fn a_process_that_hardly_wanted_a_cpu_did_not_wait_for_one() {
+        let waited_share = |queued_s, user_s| {
+            let run = Run { wall_s: 2.0, queued_s: Some(queued_s), user_s, ..Run::default() };
+            others(&run, 0.0, 2).waited_share
+        };
+        assert_eq!((waited_share(1e-4, 0.0), waited_share(0.5, 0.5)), (0.0, 0.5));
+    }
+
+    #[test]
     fn a_process_that_is_none_is_named() {
         for hold in [Hold::None, Hold::Attached] {
             let error =
