@@ -180,7 +180,11 @@ fn tell(experiment: &Experiment, written: &Written) -> Result<()> {
         written.html.display(),
         written.markdown.display()
     )
-    .context("printing the verdict")
+    .context("printing the verdict")?;
+    if written.is_empty {
+        bail!("nothing could be measured; the page has the reasons");
+    }
+    Ok(())
 }
 
 /// The list of experiments, each with its subject and its duration.

@@ -58,7 +58,7 @@ use counting::note_counting;
 use facts::{CallFacts, Clock, Failure, Malloc, Memory, Others};
 use malloc_facts::late_median;
 use snapshots::{Looks, Seen};
-use thresholds::{CHURNED_THREADS, LOCK_WAITS, LOOKS_MIN, REFAULTS, SMALL_WRITES};
+use thresholds::{CHURNED_THREADS, CPU_MIN_S, LOCK_WAITS, LOOKS_MIN, REFAULTS, SMALL_WRITES};
 
 /// The findings about a program, and the facts that they rest on.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -266,10 +266,12 @@ fn others(run: &Run, own_s: f64, cpus: usize) -> Others {
     let whole_s = run.wall_s * cpus.max(1) as f64;
     let share = |time_s: f64| (time_s / whole_s.max(1e-9)).clamp(0.0, 1.0);
     let queued_s = run.queued_s.unwrap_or(0.0);
+    let wanted_s = queued_s + run.user_s + run.sys_s;
     Others {
         share: run.others_s.map(|others_s| share(others_s - own_s)),
         stolen_share: run.steal_s.map(share),
-        waited_share: queued_s / (queued_s + run.user_s + run.sys_s).max(1e-9),
+        // A program that wanted a CPU for a moment did not wait for one.
+        waited_share: if wanted_s < CPU_MIN_S { 0.0 } else { queued_s / wanted_s },
         load: run.load,
     }
 }
@@ -327,6 +329,7 @@ fn gathered(
             own_sys_s: run.sys_s,
             counting_s: 0.0,
             counted_run_s: 0.0,
+            kernel_share_before: None,
             queued_s: run.queued_s.unwrap_or(0.0),
             stops,
             voluntary_switches: Clock::switches_without(stops, run.voluntary_switches),

@@ -76,6 +76,8 @@ pub struct Written {
     pub markdown: PathBuf,
     /// The verdict on whether today's machine agrees.
     pub verdict: Verdict,
+    /// Whether nothing could be measured; the pages say why.
+    pub is_empty: bool,
 }
 
 /// Runs `experiment` and writes its pages into the folder of `bench`; a stopped experiment's pages have the figures
@@ -102,7 +104,7 @@ pub fn perform(experiment: &Experiment, bench: &mut Workbench<'_>) -> Result<Wri
         let plot = markdown.with_file_name(figure.file(experiment.name));
         workbench::write(&plot, &report::standalone(&figure.svg))?;
     }
-    Ok(Written { html, markdown, verdict })
+    Ok(Written { html, markdown, verdict, is_empty: figures.is_empty() })
 }
 
 #[cfg(test)]

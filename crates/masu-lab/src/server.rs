@@ -124,12 +124,15 @@ impl ServerPlan {
         (self.burst / 10).min(Duration::from_millis(500))
     }
 
-    /// The seconds of a burst that counts; a burst of the warm-up, half as long except for a command, took `warm_up_s`.
-    pub(crate) fn burst_s(&self, warm_up_s: f64) -> f64 {
-        match self.load {
-            Load::Http { .. } => (self.lead_in() + self.burst).as_secs_f64(),
-            Load::Command(_) => warm_up_s,
-        }
+    /// The seconds of a run, at least: a burst, and where one server runs at a time the shortest warm-up before it. A
+    /// burst of the warm-up, half as long except for a command, took `burst_s`.
+    pub(crate) fn run_s(&self, burst_s: f64) -> f64 {
+        let takes_s = |burst: Duration| match self.load {
+            Load::Http { .. } => (self.lead_in() + burst).as_secs_f64(),
+            Load::Command(_) => burst_s,
+        };
+        let before = if self.one_at_a_time { steady::BURSTS_MIN } else { 0 };
+        before as f64 * takes_s(self.burst / 2) + takes_s(self.burst)
     }
 }
 

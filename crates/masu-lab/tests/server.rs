@@ -464,22 +464,24 @@ fn a_stop_ends_every_server_and_keeps_what_was_measured() {
 }
 
 #[test]
-fn the_time_that_is_announced_is_that_of_bursts_that_count() {
-    let log = Log::new();
-    let workload = workload(&log, "", "exec");
-    let stop = Stop::never();
-    let mut announced = None;
-    let mut observe = |event: Event<'_>| match event {
-        Event::Planned { estimate, .. } => announced = Some(estimate),
-        Event::Ran { .. } => stop.request(),
-        _ => {}
-    };
-    let plan = ServerPlan { burst: Duration::from_millis(400), ..plan() };
-    let plan = planned(&workload, &["system", "jemalloc"], plan, 1000);
-    compare(&plan, &CompareOptions::default(), &stop, &mut observe).unwrap();
-    // Each burst is preceded by a tenth of its length that does not count. Bursts of the warm-up are half as long.
-    assert_eq!(announced, Some(Duration::from_millis(2 * 1000 * 440)));
-    log.assert_gone(2);
+fn the_time_that_is_announced_is_that_of_bursts_that_count_and_of_each_warm_up_that_a_run_needs() {
+    // Each burst is preceded by a tenth of a whole one that does not count; a warm-up has four at least, half as long.
+    for (one_at_a_time, run_ms, starts) in [(false, 440, 2), (true, 4 * 240 + 440, 3)] {
+        let log = Log::new();
+        let workload = workload(&log, "", "exec");
+        let stop = Stop::never();
+        let mut announced = None;
+        let mut observe = |event: Event<'_>| match event {
+            Event::Planned { estimate, .. } => announced = Some(estimate),
+            Event::Ran { .. } => stop.request(),
+            _ => {}
+        };
+        let plan = ServerPlan { burst: Duration::from_millis(400), one_at_a_time, ..plan() };
+        let plan = planned(&workload, &["system", "jemalloc"], plan, 1000);
+        compare(&plan, &CompareOptions::default(), &stop, &mut observe).unwrap();
+        assert_eq!(announced, Some(Duration::from_millis(2 * 1000 * run_ms)));
+        log.assert_gone(starts);
+    }
 }
 
 #[test]

@@ -150,8 +150,18 @@ pub fn new_folder(kind: &str) -> Result<PathBuf, Error> {
 
 fn temporary() -> Result<PathBuf, Error> {
     let temporary = std::env::temp_dir();
-    fs::canonicalize(&temporary)
-        .doing(|| format!("looking up the temporary folder {}", temporary.display()))
+    let path = fs::canonicalize(&temporary)
+        .doing(|| format!("looking up the temporary folder {}", temporary.display()))?;
+    named_in_text(path)
+}
+
+/// The path, which a placeholder in a command may stand for.
+fn named_in_text(path: PathBuf) -> Result<PathBuf, Error> {
+    if path.to_str().is_some() {
+        return Ok(path);
+    }
+    let reason = "its name is no UTF-8; set TMPDIR to another folder".to_owned();
+    Err(Error::Scratch { path, reason })
 }
 
 /// Copies a folder with its contents, by `cp`: contents with their holes, links as links, permissions, times, and

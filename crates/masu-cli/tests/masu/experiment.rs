@@ -37,14 +37,14 @@ fn what_fails_is_named_on_the_page() {
     fs::write(tools.join("sed"), sed).unwrap();
     fs::set_permissions(tools.join("sed"), fs::Permissions::from_mode(0o755)).unwrap();
     let path = format!("{}:{}", tools.display(), std::env::var("PATH").unwrap());
-    let page = || {
+    let page = |code| {
         let folders = ["--output", output.to_str().unwrap(), "--cache", cache.to_str().unwrap()];
         let mut run = masu(&["experiment", "brk", "--tiny"]);
         let run = run.args(folders).env("PATH", &path).output().unwrap();
-        assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+        assert_eq!(run.status.code(), Some(code), "{}", String::from_utf8_lossy(&run.stderr));
         fs::read_to_string(output.join("brk.md")).unwrap()
     };
-    let failed = page();
+    let failed = page(0);
     assert!(failed.contains("the program returned 3: no memory"), "{failed}");
     assert!(failed.contains("no claim could be decided"), "{failed}");
     // The page's own command reads every file of runs.
@@ -53,7 +53,10 @@ fn what_fails_is_named_on_the_page() {
     let input = cache.join("brk/5.txt");
     fs::remove_file(&input).unwrap();
     fs::create_dir(&input).unwrap();
-    assert!(page().contains("Is a directory"), "the input cannot be written");
+    assert!(
+        page(2).contains("Is a directory"),
+        "nothing is measured, because the input cannot be written"
+    );
 }
 
 /// Checks the Markdown page and the files that it links to.

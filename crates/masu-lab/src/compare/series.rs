@@ -92,7 +92,7 @@ impl Progress {
 
 /// The expected duration of a run, by its warm-up.
 fn expected_s(prepared: &Prepared, warm: &Warm) -> f64 {
-    prepared.server.as_ref().map_or(warm.wall_s, |server| server.burst_s(warm.wall_s))
+    prepared.server.as_ref().map_or(warm.wall_s, |server| server.run_s(warm.wall_s))
 }
 
 /// The rounds that a table of a few variants needs for useful verdicts.

@@ -5,11 +5,13 @@
 //! for a CPU. Then the counted services at their prices replace the time in the kernel, and the clock is the program's
 //! work plus its sleep. Between few and many the two are mixed, so that a few stops more or less change no verdict. Few
 //! stops take longer than their price too, if the tracer has to wait for a CPU: a run works, sleeps, waits for a CPU or
-//! is stopped, so the time that is none of the others was a stop. If samples of calls were counted, all of this applies
+//! is stopped, so the time that is none of the others was a stop. A process that is attached to runs undisturbed for a
+//! short time before: the kernel's share of its CPU time is the one of that time. If samples of calls were counted, all of this applies
 //! to the part of the run in which they were.
 
 use super::facts::{Clock, Facts, Threads};
 use super::thresholds::{LOOKS_MIN, LOOKS_MIN_FOR_STOPS, STOPS_SHARE, STOPS_SHARE_MUCH};
+use masu_run::kernel;
 use masu_run::prices::Service;
 
 /// A run is repeated if counting took at least this much of the program's own time, and if that is no longer than this,
@@ -80,6 +82,12 @@ fn note_clock(facts: &mut Facts) {
         let counting_s = whole.counting_s.min((clock.wall_s - own_s).max(0.0));
         Clock { counting_s, ..whole }
     };
+    if let Some(share) = clock.kernel_share_before {
+        let user_s = clock.user_s.max(1.0 / kernel::ticks_a_second());
+        let own_sys_s = (user_s * share / (1.0 - share).max(1e-9)).min(clock.sys_s);
+        facts.clock = finished(Clock { own_sys_s, ..clock });
+        return;
+    }
     let is_met = threads.looks >= LOOKS_MIN_FOR_STOPS;
     // Threads are stopped side by side: their stops together may be longer than the run.
     let by_price = Clock { own_sys_s, counting_s: all_s.min(clock.wall_s), ..clock };
@@ -160,6 +168,16 @@ mod tests {
         );
         facts.clock.stops = (share / 5e-6) as u64;
         facts
+    }
+
+    #[test]
+    fn the_kernel_has_the_share_that_it_had_before_a_process_was_attached_to() {
+        for (before, own_sys_s) in [(0.0, 0.0), (0.2, 0.5), (1.0, 1.0)] {
+            let mut facts = made(0.5);
+            facts.clock.kernel_share_before = Some(before);
+            note_counting(&mut facts);
+            assert!((facts.clock.own_sys_s - own_sys_s).abs() < 1e-6, "{:?}", facts.clock);
+        }
     }
 
     #[test]

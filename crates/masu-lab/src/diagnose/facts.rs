@@ -110,6 +110,9 @@ pub struct Clock {
     pub counting_s: f64,
     /// The wall-clock time of the run in which calls were counted, if that was another one; otherwise zero.
     pub counted_run_s: f64,
+    /// The kernel's share of the CPU time in a look before the process was attached to; none if there was no such look,
+    /// or too little CPU time in it.
+    pub kernel_share_before: Option<f64>,
     /// Time that the threads waited for a CPU while others had it, added up.
     pub queued_s: f64,
     /// The number of times that a thread was stopped.
@@ -473,10 +476,10 @@ impl Facts {
         (writes.pipes + writes.files) as f64 * price_s + writes.terminals as f64 * terminal_s
     }
 
-    /// The samples, if they are enough to estimate shares.
+    /// The samples, if they show shares.
     #[must_use]
     pub fn sampled(&self) -> Option<&Sampled> {
-        self.samples.as_ref().filter(|sampled| sampled.samples >= Sampled::ENOUGH)
+        self.samples.as_ref().filter(|sampled| sampled.show_shares())
     }
 
     /// The bytes that the malloc requested, at most; none if calls were not counted. The calls of a static program all

@@ -40,13 +40,19 @@ const COST_FACTOR: u32 = 50;
 /// The longest time between two looks.
 const AT_LEAST_EVERY: Duration = Duration::from_millis(250);
 
+/// The time for which a process runs undisturbed before it is attached to: this share of the time in which it is then
+/// watched, and no more than the second. Less CPU time in it than the third, in seconds, shows no shares.
+const BEFORE_SHARE: u32 = 5;
+const BEFORE_MOST: Duration = Duration::from_secs(1);
+const BEFORE_CPU_S: f64 = 0.1;
+
 /// The way to watch a running process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hold {
     /// The process is only looked at, and runs on undisturbed.
     None,
-    /// The process is attached to: it is stopped at every system call while it is watched, so that calls are counted,
-    /// and released at the end. It is also released if this process ends for any other reason.
+    /// The process is attached to, after a second at most: it is stopped at every system call while it is watched, so
+    /// that calls are counted, and released at the end. It is also released if this process ends for any other reason.
     Attached,
 }
 
@@ -79,7 +85,13 @@ pub fn diagnose_running(
     let restarted = Program::find(OsStr::new(&format!("/proc/{pid}/exe")));
     let is_on_masu = Observer::new(pid).is_ok();
     let (mut looks, mut pages) = (Looks::default(), Pages::default());
-    let attached = (hold == Hold::Attached).then(|| Attached::to(pid)).transpose()?;
+    let (kernel_share_before, attached) = match hold {
+        Hold::None => (None, None),
+        Hold::Attached => {
+            let share = kernel_share(process, patience, stop);
+            (share, Some(Attached::to(pid)?))
+        }
+    };
     let (neighbors, own_before_s) = (Neighbors::look(), own_cpu_s());
     let began = Instant::now();
     let before = Counters::of(process).ok_or(Error::Ended { pid })?;
@@ -184,6 +196,7 @@ pub fn diagnose_running(
     }
     if let Some(counted) = &counted {
         add(&mut facts, counted);
+        facts.clock.kernel_share_before = kernel_share_before;
         facts.prices = Prices::measure_some(&services(Some(&counted.calls), 0));
         note_counting(&mut facts);
     } else {
@@ -194,6 +207,19 @@ pub fn diagnose_running(
     let mallocs = restarted.as_ref().ok().map(|program| (&catalogue, program));
     let findings = findings_of(&facts, mallocs);
     Ok(Diagnosis::of(command, facts, findings, not_seen))
+}
+
+/// The kernel's share of the CPU time of a process that is about to be watched for `patience`, and that nothing stops
+/// yet; none if it takes too little CPU time.
+fn kernel_share(process: Pid, patience: Duration, stop: &Stop) -> Option<f64> {
+    let (began, before) = (Instant::now(), Counters::of(process)?);
+    while began.elapsed() < (patience / BEFORE_SHARE).min(BEFORE_MOST) && !stop.requested() {
+        thread::sleep(USUAL);
+    }
+    let after = Counters::of(process)?;
+    let (user_s, sys_s) = (after.user_s - before.user_s, after.sys_s - before.sys_s);
+    let cpu_s = user_s + sys_s;
+    (cpu_s >= BEFORE_CPU_S).then(|| sys_s / cpu_s)
 }
 
 /// Whether a signal has stopped `process`.
@@ -383,6 +409,15 @@ mod tests {
         child.kill().unwrap();
         child.wait().unwrap();
         assert_eq!(diagnosis.unwrap().facts.malloc.refusal, cat.refusal);
+    }
+
+    #[test]
+    fn a_process_that_hardly_wanted_a_cpu_did_not_wait_for_one() {
+        let waited_share = |queued_s, user_s| {
+            let run = Run { wall_s: 2.0, queued_s: Some(queued_s), user_s, ..Run::default() };
+            others(&run, 0.0, 2).waited_share
+        };
+        assert_eq!((waited_share(1e-4, 0.0), waited_share(0.5, 0.5)), (0.0, 0.5));
     }
 
     #[test]

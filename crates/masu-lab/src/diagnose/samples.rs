@@ -38,6 +38,8 @@ pub struct Sampled {
     pub samples: u64,
     /// The samples whose place is not known: the process was gone, or the code was made at run time.
     pub unknown: u64,
+    /// The samples among these whose process was gone before its map was read: they may be the malloc's.
+    pub gone: u64,
     /// Samples that found no room, and are not among the others.
     pub lost: u64,
     /// Threads that lived when sampling began, and found no room either.
@@ -72,6 +74,11 @@ impl Sampled {
 
     /// Fewer samples than this say nothing: with 200 a share is known to about five hundredths.
     pub(crate) const ENOUGH: u64 = 200;
+
+    /// Whether the samples are enough, and nearly all of processes whose map is known.
+    pub(crate) fn show_shares(&self) -> bool {
+        self.samples >= Sampled::ENOUGH && self.gone <= self.samples / 20
+    }
 
     /// The malloc's share, less the possible error of few samples: two standard errors.
     pub(crate) fn malloc_share_least(&self) -> f64 {
@@ -136,6 +143,7 @@ pub(super) struct Samples {
     stacks: HashMap<Vec<Spot>, u64>,
     samples: u64,
     unknown: u64,
+    gone: u64,
 }
 
 #[derive(Debug, Default)]
@@ -168,7 +176,14 @@ impl Samples {
                 return;
             }
             match Sampler::start(&all, &self.switch) {
-                Ok(Some(sampler)) => self.state = State::Sampling(sampler),
+                Ok(Some(sampler)) => {
+                    self.state = State::Sampling(sampler);
+                    // A short program is gone before the next look.
+                    for process in processes {
+                        let map = map_of(*process, &mut self.files);
+                        self.maps.extend(map.map(|map| (*process, map)));
+                    }
+                }
                 // All of the threads have ended since.
                 Ok(None) => return,
                 Err(error) => self.state = State::Refused(error),
@@ -178,24 +193,21 @@ impl Samples {
     }
 
     fn take(&mut self) {
-        let Samples { state, maps, files, found, stacks, samples, unknown, .. } = self;
+        let Samples { state, maps, files, found, stacks, samples, unknown, gone, .. } = self;
         let State::Sampling(sampler) = state else { return };
-        // A map is read at most once a look: a second read would not show more.
-        let mut read = Vec::new();
+        // A map is read at most once a look: a second read would not show more. The value is false if there was none.
+        let mut read: HashMap<Pid, bool> = HashMap::new();
         sampler.read(&mut |sample| {
             *samples += 1;
             let process = sample.process;
             let mut spot = |address: u64, may_read: bool| -> Option<Spot> {
                 let known = maps.get(&process).and_then(|mappings| holds(mappings, address));
-                if known.is_some() || !may_read || read.contains(&process) {
+                if known.is_some() || !may_read || read.contains_key(&process) {
                     return known;
                 }
-                read.push(process);
-                let map = proc_files::text(format!("/proc/{process}/maps"))?;
-                let mappings = code(&map, &root_of(process), files);
-                if mappings.is_empty() {
-                    return None;
-                }
+                let map = map_of(process, files);
+                read.insert(process, map.is_some());
+                let mappings = map?;
                 let place = holds(&mappings, address);
                 maps.insert(process, mappings);
                 place
@@ -203,6 +215,7 @@ impl Samples {
             let Some((first, callers)) = sample.stack.split_first() else { return };
             let Some(place) = spot(*first, true) else {
                 *unknown += 1;
+                *gone += u64::from(read.get(&process) == Some(&false));
                 return;
             };
             // A return address may lie behind the end of the calling function.
@@ -259,6 +272,7 @@ impl Samples {
         Ok(Sampled {
             samples: self.samples,
             unknown: self.unknown,
+            gone: self.gone,
             lost,
             threads_left_out: left_out,
             malloc_share: share(of_malloc),
@@ -346,6 +360,12 @@ impl Named {
 fn holds(mappings: &[Code], address: u64) -> Option<Spot> {
     let mapping = mappings.iter().find(|it| (it.start..it.end).contains(&address))?;
     Some((mapping.file, address - mapping.start + mapping.offset))
+}
+
+/// The mappings of files' code in a process's memory map; none if the process is gone.
+fn map_of(process: Pid, files: &mut Vec<String>) -> Option<Vec<Code>> {
+    let map = proc_files::text(format!("/proc/{process}/maps"))?;
+    Some(code(&map, &root_of(process), files)).filter(|mappings| !mappings.is_empty())
 }
 
 /// The mappings of files' code in a memory map; files that are new are added, with their paths behind `root`.

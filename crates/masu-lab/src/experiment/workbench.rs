@@ -461,6 +461,9 @@ fn to_the_minute(time: SystemTime) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::process::Command;
+    use std::time::Instant;
+
     use super::*;
 
     #[test]
@@ -471,8 +474,8 @@ mod tests {
         assert_eq!(source_above(Path::new("/")), None);
     }
 
-    #[test]
-    fn a_comparison_that_fails_before_its_runs_leaves_no_empty_file() {
+    /// Calls `act` with a workbench in a folder that is removed afterwards.
+    fn at_a_bench(stop: &Stop, act: impl FnOnce(&mut Workbench<'_>, &Path)) {
         let place = tempfile::tempdir().unwrap();
         let machine = crate::report::fixtures::machine("Made-Up 9000");
         let (facts, prices, noise) =
@@ -487,10 +490,14 @@ mod tests {
             install: false,
             checkup: &checkup,
             mallocs: &mut |_| Mallocs { catalogue: catalogue.clone(), ..Mallocs::default() },
-            stop: &Stop::never(),
+            stop,
             tell: &mut |_| {},
         };
-        let mut bench = Workbench::open(&super::super::brk::BRK, asked).unwrap();
+        act(&mut Workbench::open(&super::super::brk::BRK, asked).unwrap(), place.path());
+    }
+
+    #[test]
+    fn a_comparison_that_fails_before_its_runs_leaves_no_empty_file() {
         let text = r#"
             name = "t"
             rounds = 1
@@ -498,10 +505,43 @@ mod tests {
             variants = ["system"]
             workload = [{ name = "long", command = ["sleep", "60"] }]
         "#;
-        let suite = Suite::parse(&place.path().join("t.toml"), text).unwrap();
-        assert!(bench.tables(&suite).is_empty());
-        assert_eq!(bench.missing[0].what, "long");
-        assert_eq!(fs::read_dir(place.path().join("out")).unwrap().count(), 0);
+        at_a_bench(&Stop::never(), |bench, place| {
+            let suite = Suite::parse(&place.join("t.toml"), text).unwrap();
+            assert!(bench.tables(&suite).is_empty());
+            assert_eq!(bench.missing[0].what, "long");
+            assert_eq!(fs::read_dir(place.join("out")).unwrap().count(), 0);
+        });
+    }
+
+    #[test]
+    fn a_build_that_is_stopped_leaves_no_compiler_at_work() {
+        let stop = Stop::never();
+        at_a_bench(&stop, |bench, place| {
+            let pids = place.join("pids");
+            let script = "echo $$ > new; sleep 1000 & echo $! >> new; mv new pids; wait";
+            let mut build = Command::new("sh");
+            build.args(["-c", script]).current_dir(place);
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    while !pids.exists() {
+                        std::thread::sleep(Duration::from_millis(2));
+                    }
+                    stop.request();
+                });
+                assert_eq!(bench.step("building", &mut build), None);
+            });
+            for pid in fs::read_to_string(&pids).unwrap().lines() {
+                let runs = || {
+                    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+                    !stat.is_empty() && !stat.contains(") Z")
+                };
+                let began = Instant::now();
+                while runs() {
+                    assert!(began.elapsed() < Duration::from_secs(120), "{pid} works on");
+                    std::thread::sleep(Duration::from_millis(2));
+                }
+            }
+        });
     }
 
     #[test]

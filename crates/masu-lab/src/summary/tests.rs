@@ -126,6 +126,7 @@ fn differing_output_is_named_and_keeps_the_verdict() {
 
 #[test]
 fn failing_starved_and_short_runs_are_said() {
+    let gained = summary(|run| run.wall_s = if run.variant == 0 { 0.2 } else { 0.002 });
     let summary = summary(|run| {
         run.ending = Ending::Exited(2);
         run.stderr.tail = "first\nno such file\n".to_owned();
@@ -137,6 +138,7 @@ fn failing_starved_and_short_runs_are_said() {
     {
         assert!(warned(&summary, word), "{word}: {:?}", summary.warnings);
     }
+    assert!(!warned(&gained, "program's start"), "{:?}", gained.warnings);
 }
 
 #[test]

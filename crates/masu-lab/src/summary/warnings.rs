@@ -144,7 +144,9 @@ fn left_behind(runs: &[Run]) -> Option<String> {
 }
 
 fn short(valid: &[&Run]) -> Option<String> {
-    let walls: Vec<f64> = valid.iter().map(|run| run.wall_s).collect();
+    // Where others gain much, their runs are short, and the work is not.
+    let of_reference = valid.iter().filter(|run| run.variant == 0);
+    let walls: Vec<f64> = of_reference.map(|run| run.wall_s).collect();
     let median = statistics::median(&walls)?;
     (median < SHORT_S).then(|| {
         format!(

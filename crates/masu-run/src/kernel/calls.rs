@@ -174,6 +174,8 @@ const SLEEPS: &[(libc::c_long, Sleep)] = &[
     (libc::SYS_wait4, Sleep::Child),
     (libc::SYS_waitid, Sleep::Child),
     (libc::SYS_rt_sigtimedwait, Sleep::Other),
+    // A sleep that was interrupted, and goes on.
+    (libc::SYS_restart_syscall, Sleep::Other),
     #[cfg(target_arch = "x86_64")]
     (libc::SYS_poll, Sleep::Ready),
     #[cfg(target_arch = "x86_64")]

@@ -137,6 +137,9 @@ fn what_cannot_be_copied_is_named() {
         let error = ScratchFolder::create(&Scratch::CopyOf(path.clone())).unwrap_err().to_string();
         assert!(error.contains(word) && error.contains(path.to_str().unwrap()), "{error}");
     }
+    let odd = PathBuf::from(OsStr::from_bytes(b"/tmp/\xff"));
+    let error = named_in_text(odd).unwrap_err().to_string();
+    assert!(error.contains("TMPDIR"), "{error}");
     let gone = place.0.join("gone");
     fs::create_dir(&gone).unwrap();
     let scratch = folder(&Scratch::CopyOf(gone.clone()));

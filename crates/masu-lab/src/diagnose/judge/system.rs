@@ -46,6 +46,9 @@ const STOPS_AT_MOST: f64 = 2.0;
 /// The kernel's time of which stops for counting cannot be a part.
 fn sure_sys_s(facts: &Facts) -> f64 {
     let clock = &facts.clock;
+    if clock.kernel_share_before.is_some() {
+        return clock.own_sys_s;
+    }
     let stops_s = STOPS_AT_MOST * clock.stops as f64 * facts.price_s(Service::CountedCallCpu);
     let sampled = facts.calls.as_ref().and_then(|calls| calls.sampled).unwrap_or_default();
     let unseen_s = sampled.unseen_sys_s.min(clock.sys_s);
@@ -70,7 +73,7 @@ pub(super) fn calls(facts: &Facts, found: &[Finding]) -> Option<Finding> {
     }
     let clock = &facts.clock;
     let kinds = facts.calls.as_ref().map_or(&[][..], |calls| &calls.kinds);
-    let own: Vec<&CallKind> =
+    let mut own: Vec<&CallKind> =
         kinds.iter().filter(|kind| !OTHERS.contains(&kind.name.as_str())).collect();
     let faults_s = facts.memory.minor_faults as f64 * facts.price_s(Service::PageFault);
     let kernel_s = (clock.own_sys_s.min(sure_sys_s(facts)) - faults_s).max(0.0);
@@ -81,7 +84,8 @@ pub(super) fn calls(facts: &Facts, found: &[Finding]) -> Option<Finding> {
     let faults_are_few =
         faults_s <= FAULTS_LITTLE * clock.own_sys_s && facts.memory.huge_bytes == 0;
     // If others have the CPUs, stops for counting take more of the kernel's time than is subtracted for them.
-    let may_be_stops = !kinds.is_empty() && facts.others.is_busy();
+    let may_be_stops =
+        !kinds.is_empty() && facts.others.is_busy() && clock.kernel_share_before.is_none();
     // In a short run the cost of counting, which is subtracted, is known less exactly.
     if kernel_s < LEAST_S || !is_known && (!faults_are_few || may_be_stops) {
         return None;
@@ -95,22 +99,25 @@ pub(super) fn calls(facts: &Facts, found: &[Finding]) -> Option<Finding> {
     }
     let counts =
         |kind: &&CallKind| kind.calls >= NAMED_CALLS && kind.seconds >= NAMED_SHARE * own_s;
-    let most: Vec<&CallKind> = own.into_iter().filter(counts).take(NAMED).collect();
-    let names: Vec<&str> = most.iter().map(|kind| kind.name.as_str()).collect();
-    let scale = (kernel_s / all_s.max(1e-9)).min(1.0);
-    let each = most.iter().map(|kind| {
-        let each_s = scale * kind.seconds / (kind.calls as f64).max(1.0);
-        format!("{} {} × about {}", count(kind.calls as f64), kind.name, seconds(each_s))
-    });
-    let each = each.collect::<Vec<_>>().join(", ");
-    let title = match names.join(", ") {
-        names if is_known => format!("Most of its CPU time goes into system calls: {names}"),
-        _ => "Most of its CPU time goes into system calls".to_owned(),
-    };
-    let which = match is_known {
-        true => each,
-        false if each.is_empty() => "which calls is not known: they were not counted".to_owned(),
-        false => format!("which calls take it, roughly: {each}"),
+    let mut title = "Most of its CPU time goes into system calls".to_owned();
+    let listed = |each: Vec<String>| each.join(", ");
+    let which = if is_known {
+        let most: Vec<&CallKind> = own.into_iter().filter(counts).take(NAMED).collect();
+        title = format!("{title}: {}", listed(most.iter().map(|kind| kind.name.clone()).collect()));
+        let scale = (kernel_s / all_s.max(1e-9)).min(1.0);
+        let each = most.iter().map(|kind| {
+            let each_s = scale * kind.seconds / (kind.calls as f64).max(1.0);
+            format!("{} {} × about {}", count(kind.calls as f64), kind.name, seconds(each_s))
+        });
+        listed(each.collect())
+    } else if own.is_empty() {
+        "which calls is not known: they were not counted".to_owned()
+    } else {
+        // Stops hide the times of cheap calls.
+        own.sort_by_key(|kind| std::cmp::Reverse(kind.calls));
+        let most = own.iter().take(NAMED);
+        let each = most.map(|kind| format!("{} {}", count(kind.calls as f64), kind.name));
+        format!("which calls take it is not known; it made {}", listed(each.collect()))
     };
     let confidence =
         if is_known || kinds.is_empty() { Confidence::Medium } else { Confidence::Low };

@@ -161,10 +161,9 @@ fn computes(facts: &Facts) -> Option<Finding> {
     let finding = Finding::new(Id::CpuBound, Confidence::High, title)
         .sharing(clock.user_s / cpu_s.max(1e-9))
         .seeing(format!(
-            "{} in its own code, {} in the kernel, in {}",
+            "{} in its own code, {} in the kernel",
             seconds(clock.user_s),
-            seconds(cpu_s - clock.user_s),
-            seconds(wall_s)
+            seconds(cpu_s - clock.user_s)
         ))
         .seeing(where_to_look);
     Some(finding)

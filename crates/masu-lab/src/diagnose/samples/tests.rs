@@ -1,11 +1,13 @@
 //! Samples of this machine's processes, checked by their work.
 
+use std::io::Read;
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use super::*;
 use masu_run::execute::alone;
+use masu_run::kernel;
 
 #[test]
 fn maps_tell_where_code_lies() {
@@ -82,6 +84,41 @@ fn a_program_that_computes_is_found_in_its_own_file() {
         sampled.places.iter().filter(|it| it.file == shell).map(|it| it.share).sum();
     assert!(in_shell > 0.3 && sampled.malloc_share < 0.5, "{sampled:?}");
     assert!(sampled.unknown <= sampled.samples / 10, "{sampled:?}");
+}
+
+#[test]
+fn samples_of_a_process_that_is_gone_show_no_shares_unless_its_map_is_known() {
+    let _alone = alone();
+    for is_known in [true, false] {
+        let mut child = Command::new("sh")
+            .args(["-c", "echo; while :; do :; done"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("there is a shell");
+        // Before that its libraries may not be in its map.
+        let mut output = child.stdout.take().expect("it is piped");
+        output.read_exact(&mut [0]).expect("it writes a line");
+        let pid = Pid::try_from(child.id()).expect("numbers are small");
+        let mut samples = Samples::default();
+        samples.look(&[pid]);
+        let began = Instant::now();
+        while kernel::cpu_time(pid).is_none_or(|used| used < Duration::from_millis(300)) {
+            assert!(began.elapsed() < Duration::from_secs(600), "it has no CPU");
+            thread::sleep(Duration::from_millis(10));
+        }
+        child.kill().expect("it is a child");
+        child.wait().expect("it ends");
+        if !is_known {
+            samples.maps.clear();
+        }
+        let Ok(sampled) = samples.finish() else {
+            return eprintln!("skipped: no perf events here");
+        };
+        let Sampled { samples, gone, .. } = sampled;
+        assert!(samples >= Sampled::ENOUGH, "{sampled:?}");
+        assert_eq!((gone, sampled.show_shares()), (if is_known { 0 } else { samples }, is_known));
+    }
 }
 
 #[test]

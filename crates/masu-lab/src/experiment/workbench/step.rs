@@ -4,6 +4,7 @@
 
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
@@ -11,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use super::{News, Workbench};
 use masu_run::error::Doing;
-use masu_run::{Error, Program, execute};
+use masu_run::{Error, Program, execute, kernel};
 
 impl Workbench<'_> {
     /// Runs a command to its end, its output in a file of the cache; returns its duration, none where it failed or
@@ -50,7 +51,7 @@ impl Workbench<'_> {
         let opening = || format!("opening {}", log.display());
         let output = File::create(log).doing(opening)?;
         let errors = output.try_clone().doing(opening)?;
-        command.stdin(Stdio::null()).stdout(output).stderr(errors);
+        command.stdin(Stdio::null()).stdout(output).stderr(errors).process_group(0);
         let mut child = match command.spawn() {
             Ok(child) => child,
             Err(error) => {
@@ -63,8 +64,8 @@ impl Workbench<'_> {
                 return Ok((!status.success()).then(|| format!("{status}: {}", last_words(log))));
             }
             if self.asked.stop.requested() {
-                // The child may have ended by the same signal.
-                let _ = child.kill();
+                // A build that is killed leaves its compilers at work.
+                kernel::kill_group(child.id().cast_signed());
                 let _ = child.wait();
                 return Ok(None);
             }
@@ -94,9 +95,10 @@ impl Workbench<'_> {
             self.miss(what, format!("{why}; on Debian, as root, {remedy}"));
             return None;
         }
-        // The list of packages may be old or empty, so a first failure is answered with a fresh one.
+        // The list of packages may be old or empty, so a first failure is answered with a fresh one. An installation that
+        // is killed would have to be repaired, so a stop leaves it to its end, in a session of its own.
         let script = format!(
-            "install() {{ apt-get --yes --quiet --no-install-recommends install {packages}; }}\n\
+            "install() {{ setsid --wait apt-get --yes --quiet --no-install-recommends install {packages}; }}\n\
              install || {{ apt-get --quiet update && install; }}"
         );
         let mut install = Command::new("sh");

@@ -105,7 +105,7 @@ macro_rules! set {
 fn set(facts: &mut Facts, part: &str, is_new: bool, values: &str) {
     match part {
         "clock" => set!(facts.clock, is_new, values; wall_s user_s sys_s own_sys_s stops queued_s
-            counting_s voluntary_switches involuntary_switches),
+            counting_s kernel_share_before voluntary_switches involuntary_switches),
         "others" => set!(facts.others, is_new, values; share stolen_share waited_share),
         "memory" => set!(facts.memory, is_new, values; peak_rss_bytes late_rss_bytes minor_faults
             major_faults refaults os_page_bytes swapped_bytes huge_bytes huge_unused),
