@@ -336,18 +336,12 @@ mod tests {
     use super::*;
     use crate::diagnostics::guards::{self, Request};
     use crate::memory::class::Class;
-    use crate::platform::alone;
+    use crate::platform::alone::{self, run_alone};
     use crate::{c, options, profile, statistics};
 
     #[test]
-    #[cfg_attr(miri, ignore = "starts a process")]
     fn a_slot_is_not_used_again_before_its_sample_is_removed() {
-        alone::passes("diagnostics::sampling::tests::frees_a_sampled_guarded_block");
-    }
-
-    #[test]
-    #[ignore = "run by the test above, in a process of its own"]
-    fn frees_a_sampled_guarded_block() {
+        run_alone!();
         options::set("guard_slots", Some(1)).expect("an option");
         options::set("guard_rate", Some(1)).expect("an option");
         profile::start(Some(1)).expect("none is taken");
