@@ -109,9 +109,7 @@ fn up_to_the_limit_of_addresses_and_back() {
 
 #[test]
 fn reports_are_printed() {
-    let output = library::preloaded(program()).arg("reports_are_printed").output();
-    let output = output.expect("the program starts");
-    let printed = library::printed(&output);
-    assert!(output.status.success(), "{}\n{printed}", output.status);
+    let mut command = library::preloaded(program());
+    let printed = library::printed(&library::success(command.arg("reports_are_printed")));
     assert!(printed.contains("masu: live "), "malloc_stats printed nothing: {printed}");
 }
