@@ -20,6 +20,7 @@ groups! { program();
     what_is_kept_is_given_up_first
     what_is_kept_makes_room_for_a_longer_block
     addresses_of_small_blocks_are_one_piece_again
+    every_arena_gives_its_end_back
     freed_memory_goes_back
     numbers_follow_the_program
 }
