@@ -83,9 +83,7 @@ fn locked_memory_of_a_user(program: &Path, before: &str) {
         shell.output().expect("there is a shell")
     };
     if !run("test -r $0 -a -x $1").status.success() {
-        eprintln!(
-            "not tested: users may not read the library and the program, or there is no setpriv"
-        );
+        eprintln!("not tested: users may not read these files, or there is no setpriv");
         return;
     }
     let output = run("env LD_PRELOAD=$0 $1 locked_memory_of_a_user");

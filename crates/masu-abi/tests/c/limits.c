@@ -411,7 +411,4 @@ GROUP(reports_are_printed)
     malloc_stats();
 }
 
-int main(int count, char **arguments)
-{
-    return run_group(count, arguments, 300);
-}
+RUN_GROUPS(300)

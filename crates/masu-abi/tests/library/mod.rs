@@ -55,12 +55,7 @@ once! {
 
 /// The archive beside it, as an argument of the compiler.
 pub(crate) fn archive() -> &'static str {
-    path()
-        .with_extension("a")
-        .to_str()
-        .expect("the target folder has a plain name")
-        .to_owned()
-        .leak()
+    text(&path().with_extension("a")).to_owned().leak()
 }
 
 /// The header for programs in C and C++.
