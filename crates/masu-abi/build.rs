@@ -45,12 +45,11 @@ fn main() {
 
 /// Modules and functions that run only for a heap profile, guarded blocks, first-class heaps, statistics, options, `fork`,
 /// or without a class map, as mangled names have them.
-const COLD: [&str; 47] = [
+const COLD: [&str; 46] = [
     "4masu7profile",
     "4masu11diagnostics8sampling",
     "4masu11diagnostics6unwind",
     "4masu11diagnostics6guards",
-    "4masu6blocks5shard7guarded",
     "4masu8platform4libc7signals",
     "4masu7threads5cache7counted",
     "4masu8requests5front7counted",
@@ -97,14 +96,12 @@ const COLD: [&str; 47] = [
 
 /// The same for code that runs where there are several threads, or a thread ends, and where blocks or runs of slices
 /// return to their pages and ranges: most small programs do neither.
-const LATER: [&str; 40] = [
+const LATER: [&str; 38] = [
     "4masu7threads5cache4idle",
     "4masu7threads5cache6remote",
     "4masu7threads6thread3end",
     "4masu7threads5cache5depth*12empty_stacks",
     "4masu7threads5cache5depth*16send_from_sparse",
-    "4masu6blocks8transfer5decay",
-    "4masu6blocks8transfer11flush_batch",
     "4masu8platform4sync4lock*9lock_slow",
     "4masu6blocks8transfer4give",
     "4masu6blocks5shard5flush",

@@ -46,7 +46,7 @@ const INTERPRETED: [(&str, &[&str]); 2] = [
             "diagnostics::unwind::rules::tests::offsets",
             "memory::class::tests::a_c",
             "memory::class::tests::aligned_classes",
-            "memory::ranges::stripes::tests::checks::the_next_bit",
+            "memory::ranges::stripes::tests::the_next_bit",
             "memory::ranges::tests::occupied_lists",
             "memory::ranges::usage::",
             "platform::environment::tests::an_absent",

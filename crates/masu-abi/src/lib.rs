@@ -38,7 +38,6 @@ pub mod new;
 #[cfg(target_env = "gnu")]
 mod oldest_glibc;
 pub mod report;
-#[cfg_attr(not(feature = "secure"), path = "sized/off.rs")]
 mod sized;
 mod start;
 

@@ -8,9 +8,9 @@ mod library;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
-use std::sync::OnceLock;
+use std::process::Command;
 
+use library::{once, program};
 use tempfile::TempDir;
 
 // COUPLING: sums over `one_round` of `tests/c/counted.c`.
@@ -28,19 +28,10 @@ fn counting(target: Option<&str>) -> PathBuf {
     library::build("libmasu.so", &arguments, &[flags])
 }
 
-fn glibc() -> &'static Path {
-    static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
-    LIBRARY.get_or_init(|| counting(None))
-}
+once! { fn glibc() => counting(None) }
 
-fn program() -> &'static Path {
-    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
-    PROGRAM.get_or_init(|| {
-        // The program gets the operators of C++ from the library.
-        let library = glibc().to_str().expect("the target folder has a plain name");
-        library::compile("counted.c", "program", &[library])
-    })
-}
+// The program gets the operators of C++ from the library.
+program!("counted.c", &[library::text(glibc())]);
 
 /// The counters of a page: programs, allocations, frees, reallocations, bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,17 +72,11 @@ impl Page {
     }
 }
 
-fn succeed(command: &mut Command) -> Output {
-    let output = command.output().expect("the program starts");
-    assert!(output.status.success(), "{command:?}: {}", library::printed(&output));
-    output
-}
-
 fn counted(library: &Path, program: &Path, way: &str, rounds: u64) -> Totals {
     let page = Page::new(1);
     let mut command = Command::new(program);
     command.env("LD_PRELOAD", library).env("MASU_COUNT_FILE", page.path());
-    let output = succeed(command.args([way, &rounds.to_string()]));
+    let output = library::success(command.args([way, &rounds.to_string()]));
     assert_eq!(library::printed(&output), "");
     page.totals()
 }
@@ -123,7 +108,7 @@ fn every_program_of_a_tree_counts_into_the_same_page() {
     let page = Page::new(1);
     let mut shell = Command::new("sh");
     shell.args(["-c", "\"$0\" alone 100; \"$0\" alone 100; :"]).arg(program());
-    succeed(shell.env("LD_PRELOAD", glibc()).env("MASU_COUNT_FILE", page.path()));
+    library::success(shell.env("LD_PRELOAD", glibc()).env("MASU_COUNT_FILE", page.path()));
     let totals = page.totals();
     assert_eq!(totals.0[0], 3, "a shell and two programs: {totals:?}");
     assert!(totals.0[1] >= 200 * PAIRS, "{totals:?}");
@@ -140,7 +125,7 @@ fn musl_programs_are_counted() {
         let page = Page::new(1);
         let mut command = Command::new(&program);
         command.env("LD_LIBRARY_PATH", &folder).env("LD_PRELOAD", &library);
-        succeed(command.env("MASU_COUNT_FILE", page.path()).args(["fork", rounds]));
+        library::success(command.env("MASU_COUNT_FILE", page.path()).args(["fork", rounds]));
         page.totals()
     };
     assert_eq!(run("1000").minus(run("0")), Totals::of_rounds(4_000));
@@ -150,7 +135,7 @@ fn musl_programs_are_counted() {
 fn without_the_variable_nothing_is_counted() {
     let page = Page::new(1);
     let mut command = Command::new(program());
-    let output = succeed(command.env("LD_PRELOAD", glibc()).args(["fork", "100"]));
+    let output = library::success(command.env("LD_PRELOAD", glibc()).args(["fork", "100"]));
     assert_eq!(library::printed(&output), "");
     assert_eq!(page.totals(), Totals([0; 5]));
 }
@@ -166,7 +151,7 @@ fn a_page_of_another_version_is_reported_and_left_alone() {
         let before = fs::read(page.path()).ok();
         let mut command = Command::new(program());
         command.env("LD_PRELOAD", glibc()).env("MASU_COUNT_FILE", page.path());
-        let output = succeed(command.args(["alone", "10"]));
+        let output = library::success(command.args(["alone", "10"]));
         let said = library::printed(&output);
         assert!(said.starts_with("masu: MASU_COUNT_FILE names no count page"), "{said}");
         assert_eq!(said.lines().count(), 1, "{said}");

@@ -4,12 +4,12 @@
 //! These settings were made for another malloc, so each test also checks the options that they must *not* change.
 
 mod library;
+#[path = "../../masu/tests/options/section.rs"]
+mod section;
 #[path = "../src/glibc/table.rs"]
 #[expect(unreachable_pub, dead_code, reason = "it is written for the library and the command")]
 mod table;
 
-use std::fs;
-use std::path::Path;
 use std::process::Command;
 
 use library::program;
@@ -118,9 +118,7 @@ fn no_setting_causes_a_warning() {
     for setting in ALL.iter().filter(|setting| !setting.variable.is_empty()) {
         command.env(setting.variable, "1");
     }
-    let output = command.output().expect("the program starts");
-    assert!(output.status.success());
-    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    assert_eq!(String::from_utf8_lossy(&library::success(&mut command).stderr), "");
 }
 
 #[test]
@@ -164,16 +162,7 @@ fn row(setting: &Setting) -> String {
 
 #[test]
 fn the_page_has_every_setting() {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/options.md");
-    let page = fs::read_to_string(&file).expect("the page is there");
-    let (before, rest) = page.split_once(BEGIN).expect("the page marks where the table begins");
-    let (_, after) = rest.split_once(END).expect("the page marks where the table ends");
     let rows: String = ALL.iter().map(row).collect();
     let head = "\n| set for glibc | becomes | because |\n| --- | --- | --- |\n";
-    let wanted = format!("{before}{BEGIN}{head}{rows}\n{END}{after}");
-    if std::env::var_os("SNAPSHOTS").is_some_and(|what| what == "overwrite") {
-        fs::write(&file, wanted).expect("the page may be written");
-        return;
-    }
-    assert!(page == wanted, "SNAPSHOTS=overwrite writes {} again:\n{wanted}", file.display());
+    section::check(BEGIN, &format!("{head}{rows}\n"), END);
 }

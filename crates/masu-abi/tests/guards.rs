@@ -186,9 +186,7 @@ macro_rules! succeeds {
         #[test]
         fn $group() {
             for rate in [$($rate),+] {
-                let output = run(stringify!($group), rate);
-                let printed = library::printed(&output);
-                assert!(output.status.success(), "{rate}: {}\n{printed}", output.status);
+                library::success(&mut command(stringify!($group), rate));
             }
         }
     )*};
@@ -208,8 +206,6 @@ succeeds! {
 
 /// The counts of blocks ever guarded, of blocks guarded now, and of blocks that had no slot.
 fn counts(output: &Output) -> [usize; 3] {
-    let printed = library::printed(output);
-    assert!(output.status.success(), "{}\n{printed}", output.status);
     let said = String::from_utf8_lossy(&output.stdout);
     let line = said.lines().nth(1).expect("a second line");
     let numbers: Vec<usize> = line.split(' ').map(|word| word.parse().expect("a number")).collect();
@@ -219,7 +215,7 @@ fn counts(output: &Output) -> [usize; 3] {
 #[test]
 fn every_function_works_with_guarded_blocks() {
     for rate in ["1", "7", "1000"] {
-        let [made, live, _] = counts(&run("all_functions", rate));
+        let [made, live, _] = counts(&library::success(&mut command("all_functions", rate)));
         // The C library has a few guarded blocks.
         assert!(made > 50 && live < 50, "{made} made, {live} live");
     }
@@ -232,7 +228,7 @@ fn every_function_works_with_guarded_blocks_in_a_heap_profile() {
         let mut command = command("all_functions", "3");
         command.env("MASU_PROFILE", folder.path().join("heap"));
         command.env("MASU_PROFILE_INTERVAL", interval).env("MASU_PROFILE_LEAKS", "1");
-        let output = command.output().expect("the program starts");
+        let output = library::success(&mut command);
         let [made, ..] = counts(&output);
         assert!(made > 1000, "{made}");
         // Freed blocks have left the profile, guarded or not.
@@ -247,8 +243,7 @@ fn every_function_works_with_guarded_blocks_in_a_heap_profile() {
 fn the_share_of_guarded_blocks_is_the_rate() {
     for (rate, expected) in [(1, 2_000), (1000, 1000), (5000, 200)] {
         let mut command = command("count", &rate.to_string());
-        let output = command.arg((rate * expected).to_string()).output();
-        let [made, ..] = counts(&output.expect("the program starts"));
+        let [made, ..] = counts(&library::success(command.arg((rate * expected).to_string())));
         // The C library's few blocks count too. The standard deviation of 1,000 intervals is 1.8 %, of 200 it is 4.1 %;
         // five of them are allowed.
         let share = made as f64 / expected as f64;

@@ -28,12 +28,14 @@ fn texts(output: &Output) -> [String; 2] {
     [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text).trim().to_owned())
 }
 
+fn under(preload: &Path, kind: &str, size: usize) -> Command {
+    let mut command = Command::new(program());
+    command.args([kind, &size.to_string()]).env("LD_PRELOAD", preload);
+    command
+}
+
 fn run_under(preload: &Path, kind: &str, size: usize) -> Output {
-    Command::new(program())
-        .args([kind, &size.to_string()])
-        .env("LD_PRELOAD", preload)
-        .output()
-        .expect("the program starts")
+    under(preload, kind, size).output().expect("the program starts")
 }
 
 /// Checks that the misuse ends in `SIGABRT` at `call`, with a message that has the pointer and `what`.
@@ -42,10 +44,8 @@ fn is_stopped(kind: &str, size: usize, call: &str, what: &str) {
     let [pointer, said] = texts(&output);
     assert_eq!(output.status.signal(), Some(SIGABRT), "{kind} {size}: {}\n{said}", output.status);
     let start = format!("masu: {call}({pointer}): ");
-    assert!(
-        said.starts_with(&start) && said.contains(what),
-        "{kind} {size}: {start}, {what}\n{said}"
-    );
+    let is_right = said.starts_with(&start) && said.contains(what);
+    assert!(is_right, "{kind} {size}: {start}, {what}\n{said}");
     assert!(!said.contains("survived"), "{kind} {size}");
 }
 
@@ -113,9 +113,7 @@ fn a_large_block_has_guards_and_is_inaccessible_once_freed() {
 #[test]
 fn the_plain_build_does_not_stop_these() {
     for kind in ["overflow", "sized"] {
-        let output = run_under(library::path(), kind, 200);
-        let printed = library::printed(&output);
-        assert!(output.status.success(), "{kind}: {}\n{printed}", output.status);
+        library::success(&mut under(library::path(), kind, 200));
     }
 }
 
@@ -146,8 +144,6 @@ fn a_freed_block_is_quarantined_before_reuse() {
 fn correct_programs_run() {
     let kinds = ["sound", "threads_and_forks", "many_large", "limit_on_data", "limit_on_memory"];
     for kind in kinds {
-        let output = run_under(hardened(), kind, 0);
-        let printed = library::printed(&output);
-        assert!(output.status.success(), "{kind}: {}\n{printed}", output.status);
+        library::success(&mut under(hardened(), kind, 0));
     }
 }

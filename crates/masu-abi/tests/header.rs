@@ -49,14 +49,8 @@ fn is_clean(compiler: &str, language: &str, standard: &str, more: &[&str], used:
         let source = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
         fs::write(&source, format!("{text}{body}")).expect("the target folder is writable");
         let mut command = Command::new(compiler);
-        command
-            .args(["-x", language, "-fsyntax-only"])
-            .arg(format!("-std={standard}"))
-            .args(STRICT)
-            .args(more)
-            .arg("-I")
-            .arg(folder())
-            .arg(&source);
+        command.args(["-x", language, "-fsyntax-only"]).arg(format!("-std={standard}"));
+        command.args(STRICT).args(more).arg("-I").arg(folder()).arg(&source);
         library::succeeds(&mut command);
     }
 }

@@ -17,9 +17,7 @@ const THROWS: &str = "static_throw.cpp";
 fn is_served(name: &str, compiler: &str, kind: &str, arguments: &[&str]) {
     let source = source(name);
     let program = library::compile_with(compiler, &source, kind, arguments);
-    let output = Command::new(program).output().expect("the program starts");
-    let printed = library::printed(&output);
-    assert!(output.status.success(), "{}\n{printed}", output.status);
+    let printed = library::printed(&library::success(&mut Command::new(program)));
     assert!(printed.contains("masu: live "), "not served by masu: {printed}");
 }
 

@@ -7,19 +7,27 @@
 
 mod library;
 
-use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
-
-use library::{groups, program};
+use library::{groups, once, program};
 
 program!("life.c", &[]);
 
-fn guest() -> &'static Path {
-    static GUEST: OnceLock<PathBuf> = OnceLock::new();
-    GUEST.get_or_init(|| library::compile("guest.c", "so", &["-shared", "-fPIC"]))
+once! { fn guest() => library::compile("guest.c", "so", &["-shared", "-fPIC"]) }
+
+/// One test for each group, without a statistics page and with one.
+macro_rules! paged_or_not {
+    ($($group:ident)*) => {$(
+        #[test]
+        fn $group() {
+            for page in ["0", "1"] {
+                let mut command = library::preloaded(program());
+                command.arg(stringify!($group)).arg(guest()).env("MASU_STATISTICS_PAGE", page);
+                library::succeeds(&mut command);
+            }
+        }
+    )*};
 }
 
-groups! { program(), [guest()];
+paged_or_not! {
     first_malloc_before_constructors
     fork_while_threads_allocate
     fork_beside_a_thread_that_trims
@@ -35,12 +43,8 @@ groups! { program(), [guest()];
     the_library_stays
 }
 
-#[test]
 #[cfg(target_env = "gnu")]
-fn a_deeply_bound_library_has_our_malloc() {
-    let mut command = library::preloaded(program());
-    library::succeeds(command.arg("a_deeply_bound_library_has_our_malloc").arg(guest()));
-}
+paged_or_not! { a_deeply_bound_library_has_our_malloc }
 
 #[test]
 #[cfg(target_env = "gnu")]
@@ -94,7 +98,7 @@ fn threads_where_no_key_is_left() {
 #[test]
 fn fork_handlers_may_allocate() {
     // The guest comes with the program here, so that its constructor is among the first.
-    let guest = guest().to_str().expect("the target folder has a plain name");
+    let guest = library::text(guest());
     let arguments = ["-DWITHOUT_EARLIEST", "-Wl,--no-as-needed", guest];
     let program = library::compile("life.c", "with-guest", &arguments);
     // The path is an argument too, because a remote program gets the files that its command names.

@@ -20,6 +20,7 @@ groups! { program();
     what_is_kept_is_given_up_first
     what_is_kept_makes_room_for_a_longer_block
     addresses_of_small_blocks_are_one_piece_again
+    every_arena_gives_its_end_back
     freed_memory_goes_back
     numbers_follow_the_program
 }
@@ -82,9 +83,7 @@ fn locked_memory_of_a_user(program: &Path, before: &str) {
         shell.output().expect("there is a shell")
     };
     if !run("test -r $0 -a -x $1").status.success() {
-        eprintln!(
-            "not tested: users may not read the library and the program, or there is no setpriv"
-        );
+        eprintln!("not tested: users may not read these files, or there is no setpriv");
         return;
     }
     let output = run("env LD_PRELOAD=$0 $1 locked_memory_of_a_user");
@@ -109,9 +108,7 @@ fn up_to_the_limit_of_addresses_and_back() {
 
 #[test]
 fn reports_are_printed() {
-    let output = library::preloaded(program()).arg("reports_are_printed").output();
-    let output = output.expect("the program starts");
-    let printed = library::printed(&output);
-    assert!(output.status.success(), "{}\n{printed}", output.status);
+    let mut command = library::preloaded(program());
+    let printed = library::printed(&library::success(command.arg("reports_are_printed")));
     assert!(printed.contains("masu: live "), "malloc_stats printed nothing: {printed}");
 }

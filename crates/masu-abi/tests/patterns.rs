@@ -8,7 +8,6 @@ mod library;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::OnceLock;
 
 fn sources() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../workloads/patterns")
@@ -23,14 +22,13 @@ fn compile(sources: &[PathBuf], name: &str, arguments: &[&str]) -> PathBuf {
     result
 }
 
-fn program() -> &'static Path {
-    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
-    PROGRAM.get_or_init(|| {
+library::once! {
+    fn program() => {
         let entries = std::fs::read_dir(sources()).expect("the patterns are in the checkout");
         let paths = entries.map(|entry| entry.expect("the folder is readable").path());
         let files: Vec<_> = paths.filter(|path| path.extension() == Some("c".as_ref())).collect();
         compile(&files, "patterns", &["-Wall", "-Wextra", "-Werror"])
-    })
+    }
 }
 
 /// Arguments for a short run that does everything at least once.

@@ -29,15 +29,10 @@ struct Run {
 impl Run {
     fn of(mut command: Command, what: &str, interval: &str) -> Run {
         let folder = tempfile::tempdir().expect("a folder");
-        let output = command
-            .arg(what)
-            .env("MASU_PROFILE", folder.path().join("heap"))
-            .env("MASU_PROFILE_INTERVAL", interval)
-            .env("MASU_PROFILE_LEAKS", "1")
-            .output()
-            .expect("the program starts");
+        command.arg(what).env("MASU_PROFILE", folder.path().join("heap"));
+        command.env("MASU_PROFILE_INTERVAL", interval).env("MASU_PROFILE_LEAKS", "1");
+        let output = library::success(&mut command);
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(output.status.success(), "{what}: {} {said}", output.status);
         Run { folder, said, printed: String::from_utf8_lossy(&output.stdout).into_owned() }
     }
 
@@ -172,11 +167,8 @@ fn a_program_with_more_rights_than_its_user_writes_nothing() {
 #[test]
 fn a_limit_on_the_length_of_files_does_not_end_the_program() {
     let run = Run::of(library::limited("ulimit -f 0", program()), "kept", "1");
-    assert!(
-        run.said.contains("could not be written") && run.said.contains("errno 27"),
-        "{}",
-        run.said
-    );
+    let said = &run.said;
+    assert!(said.contains("could not be written") && said.contains("errno 27"), "{said}");
 }
 
 #[test]
@@ -187,8 +179,7 @@ fn an_unwritable_folder_is_reported_and_the_program_runs() {
         ("", "masu: MASU_PROFILE must be the start of a file's name"),
     ] {
         let mut command = library::preloaded(program());
-        let output = command.arg("kept").env("MASU_PROFILE", prefix).output().expect("it starts");
-        assert!(output.status.success());
+        let output = library::success(command.arg("kept").env("MASU_PROFILE", prefix));
         let errors = String::from_utf8_lossy(&output.stderr);
         assert!(errors.starts_with(said), "{errors}");
         assert_eq!(errors.lines().count(), 1, "{errors}");

@@ -1,7 +1,7 @@
 //! Statistics of `libmasu.so`: the C functions, the text at the end, and the page for other processes,
 //! through a process's whole life.
 //!
-//! It relies on `tests/c/statistics.c`, and on `tests/c/life.c`, whose checks must also pass with a page.
+//! It relies on `tests/c/statistics.c`; `life.rs` also runs its checks with a page.
 //! `crates/masu/tests/statistics.rs` tests the numbers.
 
 mod library;
@@ -49,8 +49,8 @@ fn a_limit_on_file_sizes_leaves_a_program_without_a_page_but_alive() {
 fn statistics_are_written_at_the_end_where_that_is_wanted() {
     let said = |value| {
         let mut command = library::preloaded("/bin/true");
-        let output = command.env("MASU_STATISTICS_AT_EXIT", value).output().expect("it starts");
-        assert!(output.status.success() && output.stdout.is_empty());
+        let output = library::success(command.env("MASU_STATISTICS_AT_EXIT", value));
+        assert!(output.stdout.is_empty());
         String::from_utf8_lossy(&output.stderr).into_owned()
     };
     assert!(said("1").contains("live_bytes"), "{}", said("1"));
@@ -59,32 +59,6 @@ fn statistics_are_written_at_the_end_where_that_is_wanted() {
     let mut command = library::preloaded("bash");
     command.args(["-c", "exec 2>&-; :"]).env("MASU_STATISTICS_AT_EXIT", "1").stdin(Stdio::null());
     library::succeeds(&mut command);
-}
-
-#[test]
-fn a_process_s_life_is_the_same_with_a_page() {
-    let program = library::compile("life.c", "program-with-page", &[]);
-    let guest = library::compile("guest.c", "with-page.so", &["-shared", "-fPIC"]);
-    for group in [
-        "first_malloc_before_constructors",
-        "fork_while_threads_allocate",
-        "fork_beside_a_thread_that_trims",
-        "fork_by_a_thread_that_never_allocated",
-        "blocks_live_on_in_the_child",
-        "other_forks",
-        "raw_fork_while_threads_allocate",
-        "threads_one_after_another",
-        "threads_in_waves",
-        "threads_with_the_smallest_stack",
-        "threads_that_are_cancelled",
-        "libraries_that_allocated_are_unloaded",
-        "the_library_stays",
-        "a_deeply_bound_library_has_our_malloc",
-    ] {
-        let mut command = library::preloaded(&program);
-        command.arg(group).arg(&guest).env("MASU_STATISTICS_PAGE", "1");
-        library::succeeds(&mut command);
-    }
 }
 
 #[test]

@@ -8,20 +8,15 @@
 mod library;
 
 use std::os::unix::process::ExitStatusExt;
-use std::process::Output;
+use std::process::Command;
 
 use library::program;
 
 program!("wrong_pointers.c", &library::linked());
 
-fn run(group: &str) -> Output {
-    library::preloaded(program()).arg(group).output().expect("the program starts")
-}
-
-fn run_with_few_addresses(group: &str) -> Output {
+fn commands() -> [Command; 2] {
     // There is room for blocks over 1 GiB, and none for the class map.
-    let mut limited = library::limited("ulimit -v 16000000", program());
-    limited.arg(group).output().expect("the shell starts")
+    [library::preloaded(program()), library::limited("ulimit -v 16000000", program())]
 }
 
 /// The message of each wrong call.
@@ -30,8 +25,8 @@ macro_rules! ended {
         #[test]
         fn $group() {
             const SIGABRT: i32 = 6;
-            for run in [run, run_with_few_addresses] {
-                let output = run(stringify!($group));
+            for mut command in commands() {
+                let output = command.arg(stringify!($group)).output().expect("the program starts");
                 let printed = library::printed(&output);
                 assert!(output.status.signal() == Some(SIGABRT), "{}\n{printed}", output.status);
                 assert!(printed.starts_with("masu: "), "{printed}");
@@ -87,9 +82,8 @@ ended! {
 
 #[test]
 fn another_malloc_may_reuse_the_addresses_of_an_unmapped_arena() {
-    for run in [run, run_with_few_addresses] {
-        let group = "another_malloc_may_have_the_addresses_of_an_arena_that_is_gone";
-        let output = run(group);
-        assert!(output.status.success(), "{}\n{}", output.status, library::printed(&output));
+    for mut command in commands() {
+        command.arg("another_malloc_may_have_the_addresses_of_an_arena_that_is_gone");
+        library::success(&mut command);
     }
 }

@@ -22,7 +22,7 @@ pub(crate) mod bounds;
 pub(crate) mod sync;
 
 // Tests in a process of their own.
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
 pub(crate) mod alone;
 
 // The program's environment.

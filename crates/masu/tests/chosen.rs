@@ -1,8 +1,10 @@
 //! Options chosen at build time: they apply from the first allocation on, and the environment
 //! overrides them.
 
+#[path = "../src/platform/alone.rs"]
+mod alone;
+
 use std::fs;
-use std::process::Command;
 use std::sync::Barrier;
 use std::thread;
 
@@ -63,12 +65,7 @@ fn the_environment_overrides_the_build() {
         assert_eq!(cached_bytes_and_shards().1, 3, "from the build");
         return;
     }
-    let mut again = Command::new(std::env::current_exe().expect("this program has a file"));
-    again.args(["--exact", "the_environment_overrides_the_build"]).env("MASU_RETAIN", "0");
-    let output = again.output().expect("this program starts");
-    let printed = [output.stdout, output.stderr].concat();
-    let printed = String::from_utf8_lossy(&printed);
-    assert!(output.status.success() && printed.contains("1 passed"), "{printed}");
+    alone::passes(alone::again("the_environment_overrides_the_build").env("MASU_RETAIN", "0"));
 }
 
 fn variables_are_set() -> bool {

@@ -4,11 +4,14 @@
 //! A block with a layout is as long as its class, so sizes here are those of classes. The hardened build has no such guards.
 #![cfg(not(feature = "secure"))]
 
+#[path = "../src/platform/alone.rs"]
+mod alone;
+
 use std::alloc::{GlobalAlloc, Layout};
 use std::env;
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Command, Output};
 
+use alone::run_alone;
 use masu::{Masu, options, statistics};
 
 static MASU: Masu = Masu::new();
@@ -73,13 +76,6 @@ wrong! {
     written_behind(block, size, false) { block.add(size).write_volatile(1); free(block, size) }
 }
 
-fn child(name: &str, size: usize) -> Output {
-    let program = env::current_exe().expect("a test is a program");
-    let mut command = Command::new(program);
-    command.args(["--exact", name, "--ignored", "--nocapture"]);
-    command.env("MASU_TEST_SIZE", size.to_string()).output().expect("it starts again")
-}
-
 #[test]
 fn misuse_ends_the_program_with_a_report() {
     const SIGABRT: i32 = 6;
@@ -95,7 +91,8 @@ fn misuse_ends_the_program_with_a_report() {
         ("written_behind", "masu: buffer overflow: a write seen when ", SIGABRT, false),
     ] {
         for size in [64, 2048] {
-            let output = child(name, size);
+            let mut child = alone::again(name);
+            let output = child.env("MASU_TEST_SIZE", size.to_string()).output().expect("it starts");
             let printed = String::from_utf8_lossy(&output.stderr);
             // Rust's own handler runs too, and ends the program with the same signal.
             assert_eq!(output.status.signal(), Some(signal), "{name} {size}: {printed}");
@@ -106,9 +103,10 @@ fn misuse_ends_the_program_with_a_report() {
     }
 }
 
+/// Guarded blocks lie in slots outside all pages and runs: they take none of the free blocks of pages.
 #[test]
-#[ignore = "sets options; run by the test below"]
-fn guarded_beside_blocks_in_pages() {
+fn guarded_blocks_lie_beside_pages() {
+    run_alone!();
     const SIZE: usize = 512;
     allocate(SIZE);
     options::set("guard_rate", Some(1)).expect("a rate");
@@ -122,8 +120,8 @@ fn guarded_beside_blocks_in_pages() {
 }
 
 #[test]
-#[ignore = "sets options; run by the test below"]
-fn many_guarded_under_a_limit() {
+fn guarded_blocks_do_not_count_under_a_memory_limit() {
+    run_alone!();
     const SIZE: usize = 32 << 10;
     const BLOCKS: usize = 100;
     let in_runs = || {
@@ -138,15 +136,4 @@ fn many_guarded_under_a_limit() {
     let now = statistics::now();
     assert!(now.live_bytes > limit, "{now:?}");
     assert!(in_runs() <= limit, "{now:?}");
-}
-
-/// Guarded blocks lie in slots outside all pages and runs: they take none of the free blocks of pages, and do not count
-/// under a memory limit.
-#[test]
-fn guarded_blocks_lie_beside_pages_and_runs() {
-    for name in ["guarded_beside_blocks_in_pages", "many_guarded_under_a_limit"] {
-        let output = child(name, 0);
-        let printed = String::from_utf8_lossy(&output.stdout);
-        assert!(output.status.success() && printed.contains("1 passed"), "{name}: {printed}");
-    }
 }

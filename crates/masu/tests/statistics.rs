@@ -4,6 +4,8 @@
 //! these two are compared together; every other class is compared alone. Tests take turns, because they read one
 //! process's sums.
 
+#[path = "oracle/random.rs"]
+mod random;
 #[path = "properties/turn.rs"]
 mod turn;
 
@@ -13,6 +15,7 @@ use std::{fs, panic, ptr, thread};
 
 use masu::c;
 use masu::statistics::{self, ClassStatistics, Statistics, ThreadStatistics};
+use random::Random;
 use turn::{Turn, alone};
 
 const THREADS: usize = 4;
@@ -55,20 +58,10 @@ impl Block {
 static ARENAS: Mutex<BTreeSet<usize>> = Mutex::new(BTreeSet::new());
 const ARENA_BYTES: usize = 1 << 30;
 
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) as usize % bound
-    }
-
-    /// A size, usually small.
-    fn size(&mut self) -> usize {
-        let most = [64, 64, 300, 300, 1024, 1024, 5_000, 40_000, 100_000, 400_000][self.below(10)];
-        1 + self.below(most)
-    }
+/// A size, usually small.
+fn size(random: &mut Random) -> usize {
+    let most = [64, 64, 300, 300, 1024, 1024, 5_000, 40_000, 100_000, 400_000][random.below(10)];
+    1 + random.below(most)
 }
 
 /// This test's turn, without huge pages: they make untouched memory resident, and the advice of one test would stay for
@@ -87,7 +80,7 @@ fn work(
     own: &mpsc::Receiver<Block>,
 ) {
     for _ in 0..3_000 {
-        let size = random.size();
+        let size = size(random);
         match random.below(10) {
             0..=3 => live.push(Block::of(c::malloc(size))),
             4 => live.push(Block::of(c::calloc(1, size))),
@@ -185,7 +178,7 @@ fn every_class_agrees_with_an_oracle() {
             let neighbor = senders[(number + 1) % THREADS].clone();
             let (oracle, barrier) = (&oracle, &barrier);
             scope.spawn(move || {
-                let (mut live, mut random) = (Vec::new(), Random(number as u64 + 1));
+                let (mut live, mut random) = (Vec::new(), Random::new(number as u64 + 1));
                 for _ in 0..rounds {
                     work(&mut live, &mut random, &neighbor, &own);
                     barrier.wait();
@@ -256,13 +249,13 @@ const HEAD_BYTES: usize = 9 << 20;
 #[test]
 fn the_kernel_agrees_on_what_is_committed_and_resident() {
     let _turn = alone_in_small_pages();
-    let mut random = Random(9);
+    let mut random = Random::new(9);
     let mut blocks: Vec<Block> = Vec::new();
     for share in [1, 2, 8, 64] {
         // Memory grows to 200 MB, then shrinks to a part of it, in random order.
         while statistics::now().live_bytes < 200_000_000 {
             for _ in 0..1_000 {
-                let block = Block::of(c::malloc(random.size()));
+                let block = Block::of(c::malloc(size(&mut random)));
                 // SAFETY: The block is that long and the test's own.
                 unsafe { block.pointer().write_bytes(1, block.usable()) };
                 blocks.push(block);
@@ -314,11 +307,8 @@ fn json_has_every_number_and_balanced_brackets() {
     statistics::json(&mut |piece| text.extend_from_slice(piece));
     block.free();
     let text = String::from_utf8(text).expect("JSON is UTF-8");
-    assert!(
-        text.starts_with(
-            "{\"schema\":\"masu-statistics\",\"version\":1,\"total\":{\"live_bytes\":"
-        )
-    );
+    let start = r#"{"schema":"masu-statistics","version":1,"total":{"live_bytes":"#;
+    assert!(text.starts_with(start), "{text}");
     for name in ["\"size\":112,\"live_blocks\":1,", "\"huge_page_bytes\":", "\"shard_blocks\":"] {
         assert!(text.contains(name), "{name}: {text}");
     }

@@ -6,6 +6,8 @@ use std::alloc::{GlobalAlloc, Layout};
 
 use masu::{Heap, Masu};
 
+#[path = "../src/platform/alone.rs"]
+mod alone;
 #[macro_use]
 #[path = "heaps/wrong.rs"]
 mod wrong;

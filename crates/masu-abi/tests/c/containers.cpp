@@ -240,7 +240,4 @@ GROUP(delete_frees_a_heap_s_block)
 
 } // namespace
 
-int main(int count, char **arguments)
-{
-    return run_group(count, arguments, 300);
-}
+RUN_GROUPS(300)

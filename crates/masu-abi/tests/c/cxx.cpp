@@ -339,7 +339,4 @@ GROUP(destructors_after_main)
 
 } // namespace
 
-int main(int count, char **arguments)
-{
-    return run_group(count, arguments, 300);
-}
+RUN_GROUPS(300)

@@ -220,7 +220,4 @@ GROUP(a_search_is_interrupted_by_fork)
     expect_success(child);
 }
 
-int main(int count, char **arguments)
-{
-    return run_group(count, arguments, 300);
-}
+RUN_GROUPS(300)

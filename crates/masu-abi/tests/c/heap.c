@@ -194,4 +194,4 @@ GROUP(used_when_gone) {
     masu_heap_destroy(heap);
 }
 
-int main(int count, char **arguments) { return run_group(count, arguments, 300); }
+RUN_GROUPS(300)

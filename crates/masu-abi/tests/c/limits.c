@@ -312,6 +312,27 @@ GROUP(addresses_of_small_blocks_are_one_piece_again)
     CHECK(malloc(600 * MIB) != NULL);
 }
 
+/* Under a limit over 1 GiB there are several arenas. What lies at the start of each stays live. */
+GROUP(every_arena_gives_its_end_back)
+{
+    enum { COUNT = 3000 };
+    static char *blocks[COUNT];
+    limit_addresses(addresses() + 4000 * MIB);
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < COUNT; i++)
+            CHECK(blocks[i] || (blocks[i] = malloc(MIB)) != NULL);
+        size_t full = addresses();
+        for (int i = 0; i < COUNT; i++) {
+            if ((uintptr_t)blocks[i] % (1024 * MIB) > 16 * MIB) {
+                free(blocks[i]);
+                blocks[i] = NULL;
+            }
+        }
+        CHECK(addresses() + 2500 * MIB < full);
+    }
+    CHECK(malloc(3000 * MIB) != NULL);
+}
+
 /* --- Reports and settings --- */
 
 GROUP(freed_memory_goes_back)
@@ -390,7 +411,4 @@ GROUP(reports_are_printed)
     malloc_stats();
 }
 
-int main(int count, char **arguments)
-{
-    return run_group(count, arguments, 300);
-}
+RUN_GROUPS(300)

@@ -376,7 +376,4 @@ GROUP(jemallocs_functions)
     CHECK(nallocx(SIZE_MAX, 0) == 0 && nallocx(1, 63) == 0);
 }
 
-int main(int count, char **arguments)
-{
-    return run_group(count, arguments, 300);
-}
+RUN_GROUPS(300)

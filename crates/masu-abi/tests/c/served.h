@@ -70,4 +70,8 @@ static inline int run_group(int count, char **arguments, unsigned seconds)
     return found ? 0 : 2;
 }
 
+/* The `main` of a program that does nothing else. */
+#define RUN_GROUPS(seconds) \
+    int main(int count, char **arguments) { return run_group(count, arguments, seconds); }
+
 #endif

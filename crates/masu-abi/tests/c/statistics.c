@@ -137,7 +137,4 @@ GROUP(no_page)
     CHECK(page() == -1);
 }
 
-int main(int count, char **arguments)
-{
-    return run_group(count, arguments, 300);
-}
+RUN_GROUPS(300)

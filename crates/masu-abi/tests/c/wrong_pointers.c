@@ -216,7 +216,4 @@ GROUP(another_malloc_may_have_the_addresses_of_an_arena_that_is_gone)
     CHECK(msync(mapped, bytes, MS_ASYNC) != 0 && errno == ENOMEM);
 }
 
-int main(int count, char **arguments)
-{
-    return run_group(count, arguments, 60);
-}
+RUN_GROUPS(60)

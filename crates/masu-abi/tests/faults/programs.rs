@@ -5,7 +5,6 @@
 //! file as the allocator, function names tell them apart, because Rust's library makes all its system calls through
 //! C's.
 
-use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -52,23 +51,10 @@ impl Program {
 
 /// The test program of the package `masu`, optimized as programs are.
 fn build(target: &str) -> PathBuf {
-    let built = Command::new(env!("CARGO"))
-        .args(["test", "--package", "masu", "--features", "profile", "--test", "faulted"])
-        .args(["--no-run", "--release", "--message-format=json-render-diagnostics"])
-        .args(["--target", target])
-        .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."))
-        .output()
-        .expect("cargo runs");
-    assert!(built.status.success(), "cargo failed:\n{}", String::from_utf8_lossy(&built.stderr));
-    let messages = String::from_utf8(built.stdout).expect("cargo's messages are UTF-8");
-    let is_program = |path: &&Path| {
-        let name = path.file_name().and_then(OsStr::to_str);
-        path.is_absolute()
-            && path.extension().is_none()
-            && name.is_some_and(|name| name.starts_with("faulted-"))
-    };
-    let program = messages.split('"').map(Path::new).find(is_program);
-    program.unwrap_or_else(|| panic!("cargo made no program:\n{messages}")).to_owned()
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["test", "--package", "masu", "--features", "profile", "--test", "faulted"]);
+    cargo.args(["--no-run", "--release", "--target", target]);
+    library::made_by(&mut cargo, |name| name.starts_with("faulted-") && !name.contains('.'))
 }
 
 /// The ranges of Rust's functions, as offsets from the first byte of the loaded file.

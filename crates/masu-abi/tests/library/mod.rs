@@ -17,7 +17,6 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Compilers for programs of another CPU, of C and of C++.
@@ -32,26 +31,31 @@ fn foreign() -> Option<String> {
     Some(name)
 }
 
-/// The path of the `libmasu.so` that is tested, built if it is not up to date.
-pub(crate) fn path() -> &'static Path {
-    static PATH: OnceLock<PathBuf> = OnceLock::new();
-    PATH.get_or_init(|| {
-        let Some(name) = foreign() else {
-            return build("libmasu.so", &[], &[]);
-        };
-        let linker = ("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER", FOREIGN[0]);
-        build("libmasu.so", &["--target", &name], &[linker])
-    })
+/// A function that makes a file when it is first called.
+macro_rules! once {
+    ($(#[$about:meta])* $access:vis fn $name:ident() => $made:expr) => {
+        $(#[$about])*
+        $access fn $name() -> &'static std::path::Path {
+            static MADE: std::sync::OnceLock<std::path::PathBuf> = std::sync::OnceLock::new();
+            MADE.get_or_init(|| $made)
+        }
+    };
+}
+
+once! {
+    /// The path of the `libmasu.so` that is tested, built if it is not up to date.
+    pub(crate) fn path() => match foreign() {
+        None => build("libmasu.so", &[], &[]),
+        Some(name) => {
+            let linker = ("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER", FOREIGN[0]);
+            build("libmasu.so", &["--target", &name], &[linker])
+        }
+    }
 }
 
 /// The archive beside it, as an argument of the compiler.
 pub(crate) fn archive() -> &'static str {
-    path()
-        .with_extension("a")
-        .to_str()
-        .expect("the target folder has a plain name")
-        .to_owned()
-        .leak()
+    text(&path().with_extension("a")).to_owned().leak()
 }
 
 /// The header for programs in C and C++.
@@ -63,22 +67,22 @@ pub(crate) fn header() -> PathBuf {
 /// called `name` among those that cargo lists.
 pub(crate) fn build(name: &str, arguments: &[&str], variables: &[(&str, &str)]) -> PathBuf {
     let profile = env::var("TESTED_PROFILE").unwrap_or_else(|_| "release".to_owned());
-    let built = Command::new(env!("CARGO"))
-        .args(["build", "--package", "masu-abi", "--profile", &profile])
-        .arg("--message-format=json-render-diagnostics")
-        .args(arguments)
-        .envs(variables.iter().copied())
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .output()
-        .expect("cargo runs");
-    assert!(built.status.success(), "cargo failed:\n{}", String::from_utf8_lossy(&built.stderr));
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["build", "--package", "masu-abi", "--profile", &profile]).args(arguments);
+    made_by(cargo.envs(variables.iter().copied()), |file| file == name)
+}
+
+/// Runs cargo; returns the path of the file whose name is `wanted` among those that cargo lists.
+pub(crate) fn made_by(cargo: &mut Command, wanted: impl Fn(&str) -> bool) -> PathBuf {
+    cargo.arg("--message-format=json-render-diagnostics").current_dir(env!("CARGO_MANIFEST_DIR"));
+    let messages = succeeds(cargo);
     // Paths are strings in the messages; a path without a quote or a backslash needs no decoding.
-    let messages = String::from_utf8(built.stdout).expect("cargo's messages are UTF-8");
-    let file = messages
-        .split('"')
-        .map(Path::new)
-        .find(|path| path.is_absolute() && path.file_name() == Some(OsStr::new(name)));
-    file.unwrap_or_else(|| panic!("cargo made no {name}:\n{messages}")).to_owned()
+    let mut files = messages.split('"').map(Path::new).filter(|path| path.is_absolute());
+    let is_wanted = |path: &&Path| path.file_name().and_then(OsStr::to_str).is_some_and(&wanted);
+    files
+        .find(is_wanted)
+        .unwrap_or_else(|| panic!("{cargo:?} made no file:\n{messages}"))
+        .to_owned()
 }
 
 /// Compiles `tests/c/SOURCE` (C or C++ by its extension) with more arguments; returns the program
@@ -110,9 +114,8 @@ pub(crate) fn linked_by_name() -> [&'static str; 4] {
 /// `fn program()`: a source of `tests/c`, compiled once with these arguments.
 macro_rules! program {
     ($source:literal, $arguments:expr) => {
-        fn program() -> &'static std::path::Path {
-            static PROGRAM: std::sync::OnceLock<std::path::PathBuf> = std::sync::OnceLock::new();
-            PROGRAM.get_or_init(|| $crate::library::compile($source, "program", $arguments))
+        $crate::library::once! {
+            fn program() => $crate::library::compile($source, "program", $arguments)
         }
     };
 }
@@ -132,21 +135,19 @@ macro_rules! groups {
 }
 
 #[allow(unused_imports, reason = "each test program uses its own part of this")]
-pub(crate) use {groups, program};
+pub(crate) use {groups, once, program};
 
-/// The program with every kind of request: `tests/c/faulted.c`.
-pub(crate) fn faulted() -> &'static Path {
-    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
-    PROGRAM.get_or_init(|| compile("faulted.c", "program", &linked()))
+once! {
+    /// The program with every kind of request: `tests/c/faulted.c`.
+    pub(crate) fn faulted() => compile("faulted.c", "program", &linked())
 }
 
-/// The hardened build, in a folder of its own, because it has the same name as the plain build.
-pub(crate) fn hardened() -> &'static Path {
-    static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
-    LIBRARY.get_or_init(|| {
-        let folder = format!("{}/secure", env!("CARGO_TARGET_TMPDIR"));
-        build("libmasu.so", &["--features", "secure", "--target-dir", &folder], &[])
-    })
+once! {
+    /// The hardened build, in a folder of its own, because it has the same name as the plain build.
+    pub(crate) fn hardened() => {
+        let folder = concat!(env!("CARGO_TARGET_TMPDIR"), "/secure");
+        build("libmasu.so", &["--features", "secure", "--target-dir", folder], &[])
+    }
 }
 
 /// The target whose programs bring no C library with them.
@@ -259,10 +260,15 @@ pub(crate) fn preloaded(program: impl AsRef<OsStr>) -> Command {
 
 /// Runs the command; returns its standard output.
 pub(crate) fn succeeds(command: &mut Command) -> String {
+    String::from_utf8_lossy(&success(command).stdout).into_owned()
+}
+
+/// Runs the command; returns all that it wrote.
+pub(crate) fn success(command: &mut Command) -> Output {
     let output = command.output().expect("the program starts");
     let printed = printed(&output);
     assert!(output.status.success(), "{command:?}: {}\n{printed}", output.status);
-    String::from_utf8_lossy(&output.stdout).into_owned()
+    output
 }
 
 /// The whole output of a program, for a failure.

@@ -22,8 +22,8 @@ use crate::platform::kernel::file::File;
 use crate::platform::sync::{AtomicU32, AtomicUsize, Lock, Ordering, Visit};
 use crate::platform::{kernel, libc};
 use crate::settings;
+use crate::settings::line::Line;
 use destination::Destination;
-use message::number;
 pub(crate) use samples::Extent;
 use samples::Samples;
 
@@ -300,10 +300,8 @@ impl Profile {
         if let Err(error) = result {
             kernel::write_error(b"masu: the heap profile could not be written to ");
             kernel::write_error(self.destination.last_name());
-            let mut digits = [0; 20];
-            kernel::write_error(b" (errno ");
-            kernel::write_error(number(error.0.unsigned_abs() as usize, &mut digits));
-            kernel::write_error(b")\n");
+            let number = error.0.unsigned_abs() as usize;
+            Line::new().text(" (errno ").number(number).text(")").write();
         }
     }
 
@@ -314,12 +312,11 @@ impl Profile {
             parts = parts.wrapping_add(sums.live_parts);
             bytes = bytes.wrapping_add(sums.live_bytes);
         });
-        let mut digits = [0; 20];
-        kernel::write_error(b"masu: about ");
-        kernel::write_error(number(bytes, &mut digits));
-        kernel::write_error(b" bytes in ");
-        kernel::write_error(number(parts >> samples::PARTS_LOG2, &mut digits));
-        kernel::write_error(b" blocks were live at exit; `masu heap show ");
+        let mut line = Line::new();
+        line.text("masu: about ").number(bytes).text(" bytes in ");
+        line.number(parts >> samples::PARTS_LOG2)
+            .text(" blocks were live at exit; `masu heap show ");
+        kernel::write_error(line.as_bytes());
         kernel::write_error(self.destination.last_name());
         kernel::write_error(b"` says who allocated them\n");
     }
@@ -339,18 +336,12 @@ mod tests {
     use super::*;
     use crate::diagnostics::guards::{self, Request};
     use crate::memory::class::Class;
-    use crate::platform::alone;
+    use crate::platform::alone::{self, run_alone};
     use crate::{c, options, profile, statistics};
 
     #[test]
-    #[cfg_attr(miri, ignore = "starts a process")]
     fn a_slot_is_not_used_again_before_its_sample_is_removed() {
-        alone::passes("diagnostics::sampling::tests::frees_a_sampled_guarded_block");
-    }
-
-    #[test]
-    #[ignore = "run by the test above, in a process of its own"]
-    fn frees_a_sampled_guarded_block() {
+        run_alone!();
         options::set("guard_slots", Some(1)).expect("an option");
         options::set("guard_rate", Some(1)).expect("an option");
         profile::start(Some(1)).expect("none is taken");

@@ -553,10 +553,8 @@ fn reserve_and_cut(length: usize) -> Option<NonNull<u8>> {
         // SAFETY: The part before the aligned address is not used.
         let _ = unsafe { kernel::unmap_unused(start, before) };
     }
-    if before < ARENA_BYTES {
-        // SAFETY: Nor is the part behind the arena.
-        let _ = unsafe { kernel::unmap_unused(aligned.add(length), ARENA_BYTES - before) };
-    }
+    // SAFETY: Nor is the part behind the arena, which is not empty.
+    let _ = unsafe { kernel::unmap_unused(aligned.add(length), ARENA_BYTES - before) };
     aligned.as_ptr().expose_provenance();
     Some(aligned)
 }

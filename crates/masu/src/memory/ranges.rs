@@ -144,7 +144,7 @@ pub(crate) struct Ranges {
     owed_down_to: Option<usize>,
     /// Arenas to be unmapped.
     leaving: Option<&'static Arena>,
-    /// The end of the growing arena must be unmapped, because addresses are limited.
+    /// The end of an arena must be unmapped, because addresses are limited.
     shrinks: bool,
     /// It is time to look after another stripe.
     visits: bool,
@@ -305,6 +305,7 @@ impl Ranges {
 
     /// Makes the arena with more slices left the growing one. The committed front of the other becomes a free run; the
     /// rest stays reserved for its last run to grow into.
+    #[inline(never)]
     fn offer_to_grow(&mut self, offered: &'static Arena) {
         let Some(growing) = self.arena.replace(offered) else { return };
         let retired = if growing.front_slices() > offered.front_slices() {

@@ -34,7 +34,7 @@ impl BuildOptions {
     /// Applies these options, unless those of another [`Masu`] were.
     #[inline]
     pub(crate) fn apply(&self) {
-        // ORDERING: Relaxed: a thread that starts waits in `settle` for the lock under which this was set.
+        // ORDERING: Relaxed: a thread that starts waits in `read_once` for the lock under which this was set.
         if !APPLIED.load(Ordering::Relaxed) {
             self.apply_slow();
         }

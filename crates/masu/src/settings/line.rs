@@ -86,7 +86,6 @@ impl Line {
     }
 
     /// The line so far.
-    #[cfg(test)]
     pub(crate) fn as_bytes(&self) -> &[u8] {
         &self.bytes[..self.length]
     }

@@ -100,7 +100,7 @@ impl Rule {
     }
 
     pub(super) fn accepts(&self, value: usize) -> bool {
-        accepts(self.least as usize, self.most, value)
+        (self.least as usize..=self.most).contains(&value)
     }
 
     /// Parses a value; `None` where this option does not accept it.
@@ -143,10 +143,6 @@ impl Rule {
             Unit::Count | Unit::Milliseconds | Unit::Switch => line.number(value),
         };
     }
-}
-
-pub(super) const fn accepts(least: usize, most: usize, value: usize) -> bool {
-    least <= value && value <= most
 }
 
 /// Parses a decimal number; bytes may have a unit behind it.

@@ -143,17 +143,11 @@ mod tests {
     use super::*;
     use crate::memory::metadata;
     use crate::options;
-    use crate::platform::alone;
+    use crate::platform::alone::{self, run_alone};
 
     #[test]
-    #[cfg_attr(miri, ignore = "starts a process")]
     fn a_thread_without_a_cache_is_not_counted() {
-        alone::passes("threads::thread::tests::calls_without_memory");
-    }
-
-    #[test]
-    #[ignore = "run by the test above, in a process of its own"]
-    fn calls_without_memory() {
+        run_alone!();
         assert!(cache().is_some());
         options::set("memory_limit", Some(1 << 20)).expect("an option");
         for words in [metadata::WORDS_MAX, metadata::WORDS_MIN] {

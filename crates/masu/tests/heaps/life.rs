@@ -1,11 +1,11 @@
 //! A heap from its first block to its end.
 
-use std::process::Command;
 use std::ptr::NonNull;
 use std::thread;
 
 use masu::{Heap, c};
 
+use crate::alone::{self, run_alone};
 use crate::resident::resident_bytes as resident;
 use crate::{bytes, filled, is_filled};
 
@@ -17,16 +17,7 @@ fn free(heap: &Heap, block: NonNull<u8>, size: usize) {
 
 #[test]
 fn dropping_a_heap_returns_its_memory() {
-    let program = std::env::current_exe().expect("a test is a program");
-    let arguments = ["--exact", "life::returned_memory_of_a_heap", "--ignored", "--nocapture"];
-    let output = Command::new(program).args(arguments).output().expect("it starts again");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    assert!(String::from_utf8_lossy(&output.stdout).contains("1 passed"), "it ran");
-}
-
-#[test]
-#[ignore = "resident bytes are the process's: run alone by the test above"]
-fn returned_memory_of_a_heap() {
+    run_alone!();
     const BYTES: usize = 256 << 20;
     let before = resident();
     let heap = Heap::new();

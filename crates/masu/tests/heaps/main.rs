@@ -6,6 +6,8 @@
 #[macro_use]
 mod wrong;
 
+#[path = "../../src/platform/alone.rs"]
+mod alone;
 mod life;
 mod misuse;
 #[path = "../properties/resident.rs"]

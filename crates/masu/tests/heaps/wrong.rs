@@ -22,14 +22,11 @@ macro_rules! wrong {
         #[test]
         fn $test() {
             for (name, message) in [$((stringify!($name), $message)),*] {
-                let program = std::env::current_exe().expect("a test is a program");
                 let name = match module_path!().split_once("::") {
                     Some((_, module)) => format!("{module}::{name}"),
                     None => String::from(name),
                 };
-                let arguments = ["--exact", &name, "--ignored", "--nocapture"];
-                let output = std::process::Command::new(program).args(arguments).output();
-                let output = output.expect("it starts again");
+                let output = $crate::alone::again(&name).output().expect("it starts again");
                 let printed = String::from_utf8_lossy(&output.stderr);
                 assert!(!output.status.success() && printed.contains(message), "{name}: {printed}");
             }

@@ -164,8 +164,16 @@ fn advice(count: usize) -> (bool, bool) {
 
 /// The same for the memory at `address`.
 fn advice_at(address: usize) -> (bool, bool) {
-    let mapping = mapping_of(address);
-    let flags: Vec<&str> = field(&mapping, "VmFlags:").split_whitespace().collect();
+    let smaps = fs::read_to_string("/proc/self/smaps").expect("proc is mounted");
+    let bounds = |line: &str| {
+        let (start, end) = line.split_once(' ')?.0.split_once('-')?;
+        let parse = |text| usize::from_str_radix(text, 16).ok();
+        Some(parse(start)?..parse(end)?)
+    };
+    let is_before = |line: &&str| !bounds(line).is_some_and(|found| found.contains(&address));
+    let mut of_mapping = smaps.lines().skip_while(is_before);
+    let flags = of_mapping.find_map(|line| line.strip_prefix("VmFlags:")).expect("it is mapped");
+    let flags: Vec<&str> = flags.split_whitespace().collect();
     (flags.contains(&"hg"), flags.contains(&"nh"))
 }
 
@@ -303,26 +311,6 @@ fn zeroed_again() {
         bytes.fill(1);
         free([table]);
     }
-}
-
-/// The lines of `smaps` for the mapping that holds `address`.
-fn mapping_of(address: usize) -> Vec<String> {
-    let smaps = fs::read_to_string("/proc/self/smaps").expect("proc is mounted");
-    let bounds = |line: &str| {
-        let (start, end) = line.split_once(' ')?.0.split_once('-')?;
-        let parse = |text| usize::from_str_radix(text, 16).ok();
-        Some(parse(start)?..parse(end)?)
-    };
-    let mut lines =
-        smaps.lines().skip_while(|line| !bounds(line).is_some_and(|b| b.contains(&address)));
-    lines.next().expect("the block is mapped");
-    lines.take_while(|line| bounds(line).is_none()).map(str::to_owned).collect()
-}
-
-/// One of those lines.
-fn field<'a>(mapping: &'a [String], name: &str) -> &'a str {
-    let line = mapping.iter().find_map(|line| line.strip_prefix(name));
-    line.unwrap_or_else(|| panic!("no {name} {mapping:?}"))
 }
 
 /// Bytes of a cache line.

@@ -3,10 +3,13 @@
 //! A process reads its options once, so each test runs this program again with variables set; `children.rs` has the
 //! children.
 
+#[path = "../../src/platform/alone.rs"]
+mod alone;
 mod children;
 mod page;
 #[path = "../properties/resident.rs"]
 mod resident;
+mod section;
 
 use std::collections::HashMap;
 use std::os::unix::process::ExitStatusExt;
@@ -28,13 +31,12 @@ impl Report {
 
 /// The child called `name`, to be run with these variables.
 fn child(name: &str, variables: &[(&str, &str)]) -> Command {
-    let mut command = Command::new(std::env::current_exe().expect("this program has a file"));
+    let mut command = alone::again("children::child");
     for option in masu::options::ALL {
         command.env_remove(option.variable);
     }
     // With one thread, as on one CPU by default, the harness begins the first line of the output itself.
-    command.args(["--test-threads=2", "--exact", "children::child", "--ignored", "--nocapture"]);
-    command.env("CHILD", name);
+    command.arg("--test-threads=2").env("CHILD", name);
     command.envs(variables.iter().copied());
     command
 }
@@ -149,10 +151,7 @@ fn huge_pages_are_requested_or_refused() {
 /// A block that moved to grow has huge pages earlier, a zeroed block if a shorter one was filled, and any block unless
 /// those that were freed were little used.
 #[test]
-#[cfg_attr(
-    feature = "secure",
-    ignore = "freed memory is not read, and blocks lie between guards there"
-)]
+#[cfg_attr(feature = "secure", ignore = "blocks lie between guards there")]
 fn huge_pages_follow_what_was_used() {
     let has = |fits: fn(usize) -> bool| usize::from(huge_page_bytes().is_some_and(fits));
     for (child, [used, unused], wanted) in [
@@ -246,11 +245,8 @@ fn an_unknown_variable_is_reported_with_the_nearest_option() {
     let report = run("freed", &[("MASU_RETIAN", "0"), ("MASU_TEST_THIS", "1")]);
     assert_eq!(warnings(&report), ["masu: there is no option MASU_RETIAN; is MASU_RETAIN meant?"]);
     let report = run("freed", &[("MASU_\u{1b}[31m", "0")]);
-    assert!(
-        warnings(&report)[0].starts_with("masu: there is no option MASU_?[31m;"),
-        "{}",
-        report.errors
-    );
+    let said = "masu: there is no option MASU_?[31m;";
+    assert!(warnings(&report)[0].starts_with(said), "{}", report.errors);
     let report = run("freed", &[("MASU_PURGE", "0")]);
     let line = "masu: there is no option MASU_PURGE; `masu list --options` shows those there are";
     assert_eq!(warnings(&report), [line]);
@@ -341,12 +337,8 @@ fn abort_on_oom_ends_the_program() {
         let output = command.output().expect("this program starts");
         assert_eq!(output.status.signal(), Some(6), "{way}: {output:?}");
         let errors = String::from_utf8_lossy(&output.stderr);
-        assert!(
-            errors.contains(
-                "masu: there is no memory for a block, and MASU_ABORT_ON_OOM is set; stopping"
-            ),
-            "{way}: {errors}"
-        );
+        let said = "masu: there is no memory for a block, and MASU_ABORT_ON_OOM is set; stopping";
+        assert!(errors.contains(said), "{way}: {errors}");
         let output = child("without_memory", &[("WAY", way)]).output().expect("it starts");
         assert!(output.status.success(), "{way}: {output:?}");
     }

@@ -21,12 +21,13 @@ mod walker;
 
 use std::io::Read;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use std::{env, thread};
 
+use crate::alone;
 use crate::checked::Checked;
 use crate::finding::Finding;
 use crate::live::{Budget, join};
@@ -170,8 +171,7 @@ struct Outcome {
 
 /// Runs a seed in a process of its own.
 fn run_seed(seed: u64, operations: usize, limit: Duration) -> Outcome {
-    let mut command = Command::new(env::current_exe().expect("this program has a file"));
-    command.args(["--exact", "combinations::one_seed", "--ignored", "--nocapture"]);
+    let mut command = alone::again("combinations::one_seed");
     command.env("MASU_SEED", seed.to_string()).env("MASU_OPERATIONS", operations.to_string());
     // A group of its own, so that its children can be killed with it.
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);

@@ -8,6 +8,11 @@
 //! `MASU_SEED=N` repeats a run, `MASU_SOAK=1` makes it hundreds of millions of operations, and
 //! `MASU_OPERATIONS=N` sets their number, for an emulated machine.
 
+#[path = "../../src/platform/alone.rs"]
+mod alone;
+#[macro_use]
+mod tally;
+
 mod checked;
 mod combinations;
 mod finding;

@@ -6,31 +6,15 @@ use std::alloc::{GlobalAlloc, Layout};
 
 use masu::c;
 
-/// An allocator: the C functions, and Rust's, whose blocks come back with their layout.
-///
-/// Every function has the meaning and the conditions of its namesake in `masu::c` or `GlobalAlloc`.
-pub(crate) trait Malloc: Sync {
-    fn malloc(&self, size: usize) -> *mut u8;
-    fn calloc(&self, count: usize, size: usize) -> *mut u8;
-    fn aligned_alloc(&self, align: usize, size: usize) -> *mut u8;
-    unsafe fn realloc(&self, block: *mut u8, size: usize) -> *mut u8;
-    unsafe fn free(&self, block: *mut u8);
-    unsafe fn usable_size(&self, block: *mut u8) -> usize;
-    fn trim(&self, pad: usize);
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8;
-    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8;
-    unsafe fn dealloc(&self, block: *mut u8, layout: Layout);
-    unsafe fn resize(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8;
-}
-
-/// Masu itself.
-pub(crate) struct Masu;
-
 const GLOBAL: masu::Masu = masu::Masu::new();
 
+/// An allocator: the C functions, and Rust's, whose blocks come back with their layout; those of masu, unless it has its
+/// own.
+///
+/// Every function has the meaning and the conditions of its namesake in `masu::c` or `GlobalAlloc`.
 // Every call below passes on its caller's conditions.
 #[expect(clippy::undocumented_unsafe_blocks, reason = "said once, above")]
-impl Malloc for Masu {
+pub(crate) trait Malloc: Sync {
     fn malloc(&self, size: usize) -> *mut u8 {
         c::malloc(size)
     }
@@ -65,3 +49,8 @@ impl Malloc for Masu {
         unsafe { GLOBAL.realloc(block, layout, size) }
     }
 }
+
+/// Masu itself.
+pub(crate) struct Masu;
+
+impl Malloc for Masu {}

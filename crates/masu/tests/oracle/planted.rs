@@ -3,7 +3,6 @@
 //! It relies on one worker's sequence being the same in every run, so this cannot fail by chance. A
 //! bug shows at every twentieth call, because real ones are rare too.
 
-use std::alloc::Layout;
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 
@@ -153,22 +152,6 @@ impl Malloc for Planted {
         {
             unsafe { block.add(48 << 10).write_bytes(0, 4 << 10) };
         }
-    }
-
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        unsafe { Masu.alloc(layout) }
-    }
-
-    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        unsafe { Masu.alloc_zeroed(layout) }
-    }
-
-    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        unsafe { Masu.dealloc(block, layout) }
-    }
-
-    unsafe fn resize(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        unsafe { Masu.resize(block, layout, size) }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Random numbers that a seed repeats exactly: SplitMix64 (Steele, Lea, Flood, 2014).
 //!
 //! It relies on nothing. Each worker has its own generator, so that threads do not disturb each other's sequence.
+#![allow(dead_code, reason = "each test program uses its own part of this")]
 
 /// A generator of random numbers.
 #[derive(Clone, Debug)]
@@ -33,6 +34,15 @@ impl Random {
         let start = low << exponent;
         let end = (2 * start).min(high + 1);
         start + self.below(end - start)
+    }
+
+    /// Takes one of `from`: half the time the newest, else any.
+    pub(crate) fn take<T>(&mut self, from: &mut Vec<T>) -> Option<T> {
+        match from.len() {
+            0 => None,
+            _ if self.below(2) == 0 => from.pop(),
+            count => Some(from.swap_remove(self.below(count))),
+        }
     }
 
     /// The index of one of `weights`, each as likely as its weight; their sum is not 0.

@@ -16,18 +16,7 @@ use crate::plan::{Phase, Plan};
 use crate::random::Random;
 use crate::sizes::Sizes;
 
-/// Counts of operations, over all workers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Tally {
-    pub(crate) allocated: usize,
-    pub(crate) resized: usize,
-    pub(crate) freed: usize,
-    pub(crate) received: usize,
-    pub(crate) inspected: usize,
-    pub(crate) refused: usize,
-    pub(crate) trimmed: usize,
-    pub(crate) threads: usize,
-}
+tally! { allocated resized freed received inspected refused trimmed threads }
 
 /// Runs the plan; returns the counts, or the first finding with its phase.
 pub(crate) fn run(
@@ -231,13 +220,9 @@ impl Worker {
         context.checked.free(block)
     }
 
-    /// Takes a block to free, resize or send: half the time the newest, else any.
+    /// Takes a block to free, resize or send.
     fn take_block(&mut self) -> Option<Block> {
-        match self.blocks.len() {
-            0 => None,
-            _ if self.random.below(2) == 0 => self.blocks.pop(),
-            count => Some(self.blocks.swap_remove(self.random.below(count))),
-        }
+        self.random.take(&mut self.blocks)
     }
 
     /// Frees all blocks, also those in the inbox.
@@ -246,20 +231,5 @@ impl Worker {
         let blocks = std::mem::take(&mut self.blocks);
         blocks.into_iter().chain(waiting).try_for_each(|block| self.free(context, block))?;
         Ok(self)
-    }
-}
-
-impl Tally {
-    fn plus(self, other: Tally) -> Tally {
-        Tally {
-            allocated: self.allocated + other.allocated,
-            resized: self.resized + other.resized,
-            freed: self.freed + other.freed,
-            received: self.received + other.received,
-            inspected: self.inspected + other.inspected,
-            refused: self.refused + other.refused,
-            trimmed: self.trimmed + other.trimmed,
-            threads: self.threads + other.threads,
-        }
     }
 }

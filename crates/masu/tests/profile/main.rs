@@ -4,6 +4,8 @@
 //! hard idea: other threads of the test harness allocate too, so tests compare changes, and sums far greater than those
 //! of the harness. `tests/oracle/combinations.rs` checks blocks while profiles start and stop.
 
+#[path = "../../src/platform/alone.rs"]
+mod alone;
 mod message;
 mod unnoticed;
 
@@ -13,7 +15,6 @@ use std::fs;
 use std::hint::black_box;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
-use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread;
@@ -231,14 +232,11 @@ fn growing_blocks_of_heaps_are_in_no_profile() {
 
 /// The number of thread caches at the start of a program.
 fn caches_with(variable: Option<(&str, &std::path::Path)>) -> usize {
-    let mut program = Command::new(std::env::current_exe().expect("this program has a path"));
-    program.args(["--exact", "prints_the_number_of_caches", "--ignored", "--nocapture"]);
+    let mut program = alone::again("prints_the_number_of_caches");
     program.args(["--test-threads", "1"]).env_remove("MASU_PROFILE").envs(variable);
-    let output = program.output().expect("it starts");
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let said = alone::passes(&mut program);
     let mut words = said.split_ascii_whitespace().skip_while(|word| *word != "caches:");
-    let number = words.nth(1).and_then(|number| number.parse().ok());
-    number.unwrap_or_else(|| panic!("{}: {said}", output.status))
+    words.nth(1).and_then(|number| number.parse().ok()).unwrap_or_else(|| panic!("{said}"))
 }
 
 #[test]

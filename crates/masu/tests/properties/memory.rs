@@ -56,10 +56,8 @@ fn free_memory_is_purged_and_trim_purges_more() {
     let counts = masu::c::statistics();
     // Quarantined blocks, up to 64 KiB of each class in each shard, keep their pages: 30 MB on two CPUs.
     let quarantined = if cfg!(feature = "secure") { 24 << 20 } else { 0 };
-    assert!(
-        freed <= start + (96 << 20) + quarantined,
-        "{start}, full {full}, freed {freed}, {counts:?}"
-    );
+    let most = start + (96 << 20) + quarantined;
+    assert!(freed <= most, "{start}, full {full}, freed {freed}, {counts:?}");
     masu::c::trim(0);
     let trimmed = resident_bytes();
     assert!(trimmed <= start + (24 << 20) + quarantined, "{start}, full {full}, trimmed {trimmed}");
@@ -124,10 +122,7 @@ fn a_trim_purges_inside_pages_although_most_blocks_are_live() {
 }
 
 #[test]
-#[cfg_attr(
-    feature = "secure",
-    ignore = "the hardened build quarantines freed large blocks and retains none"
-)]
+#[cfg_attr(feature = "secure", ignore = "freed large blocks are not retained there")]
 fn a_large_block_made_and_freed_in_turns_does_not_fault_each_time() {
     let _turn = alone();
     let round = || {
@@ -194,10 +189,7 @@ fn make_in_turns(size: usize) {
 }
 
 #[test]
-#[cfg_attr(
-    feature = "secure",
-    ignore = "the hardened build quarantines freed large blocks and retains none"
-)]
+#[cfg_attr(feature = "secure", ignore = "freed large blocks are not retained there")]
 fn a_large_block_made_and_freed_in_turns_is_counted_and_trimmed_like_others() {
     let _turn = alone();
     masu::c::trim(0);
@@ -214,10 +206,7 @@ fn a_large_block_made_and_freed_in_turns_is_counted_and_trimmed_like_others() {
 }
 
 #[test]
-#[cfg_attr(
-    feature = "secure",
-    ignore = "the hardened build quarantines freed large blocks and retains none"
-)]
+#[cfg_attr(feature = "secure", ignore = "freed large blocks are not retained there")]
 fn a_parked_block_makes_room_for_a_longer_one() {
     let _turn = alone();
     let free_bytes = || masu::c::statistics().free_bytes;

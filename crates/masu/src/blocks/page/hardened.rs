@@ -204,17 +204,11 @@ pub(crate) unsafe fn page_at(address: usize) -> Page {
 mod tests {
     use super::*;
     use crate::options;
-    use crate::platform::alone;
+    use crate::platform::alone::{self, run_alone};
 
     #[test]
-    #[cfg_attr(miri, ignore = "starts a process")]
     fn a_page_without_memory_counts_as_none_with_a_guard() {
-        alone::passes("blocks::page::hardened::tests::pages_without_memory");
-    }
-
-    #[test]
-    #[ignore = "run by the test above, in a process of its own"]
-    fn pages_without_memory() {
+        run_alone!();
         // Metadata have a slice from here on.
         assert!(metadata::words(metadata::WORDS_MIN).is_some());
         options::set("memory_limit", Some(1 << 20)).expect("an option");

@@ -7,9 +7,9 @@
 
 use core::ffi::CStr;
 
-use super::message::number;
 use crate::platform::kernel::Errno;
 use crate::platform::kernel::file::{self, File};
+use crate::settings::line::Line;
 
 /// Room for a folder's path, a prefix and an ending.
 const ROOM: usize = 2560;
@@ -75,29 +75,24 @@ impl Destination {
         &self.name[..self.length]
     }
 
-    /// The prefix with an ending, given in parts, and a zero.
+    /// The prefix with an ending and a zero.
     #[inline(never)]
-    fn name_with(&mut self, ending: &[&[u8]]) -> &CStr {
-        self.length = self.prefix_length;
-        for part in ending {
-            let end = self.length + part.len();
-            self.name[self.length..end].copy_from_slice(part);
-            self.length = end;
-        }
+    fn name_with(&mut self, ending: &Line) -> &CStr {
+        let ending = ending.as_bytes();
+        self.length = self.prefix_length + ending.len();
+        self.name[self.prefix_length..self.length].copy_from_slice(ending);
         self.name[self.length] = 0;
         CStr::from_bytes_until_nul(&self.name).unwrap_or_default()
     }
 
     /// Creates this process's next file.
     pub(super) fn next_file(&mut self) -> Result<File, Errno> {
-        let mut digits = ([0; 20], [0; 20]);
-        let process = number(file::process(), &mut digits.0);
         let mut result = Err(Errno::EXIST);
         for _ in 0..TRIES {
-            let count = number(self.next, &mut digits.1);
+            let mut ending = Line::new();
+            ending.text(".").number(file::process()).text(".").number(self.next).text(".pb");
             self.next += 1;
-            let name = self.name_with(&[b".", process, b".", count, b".pb"]);
-            result = File::create_private(name);
+            result = File::create_private(self.name_with(&ending));
             if !matches!(result, Err(Errno::EXIST)) {
                 break;
             }
@@ -106,9 +101,7 @@ impl Destination {
     }
 
     fn request_name(&mut self) -> &CStr {
-        let mut digits = [0; 20];
-        let process = number(file::process(), &mut digits);
-        self.name_with(&[b".", process, b".ask"])
+        self.name_with(Line::new().text(".").number(file::process()).text(".ask"))
     }
 
     /// Whether another process has requested a profile.

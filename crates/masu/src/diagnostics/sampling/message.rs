@@ -213,17 +213,3 @@ impl Part {
         bytes.iter().for_each(|byte| self.byte(*byte));
     }
 }
-
-/// A number in decimal digits.
-#[inline(never)]
-pub(super) fn number(mut value: usize, digits: &mut [u8; 20]) -> &[u8] {
-    let mut start = digits.len();
-    loop {
-        start -= 1;
-        digits[start] = b'0' + (value % 10) as u8;
-        value /= 10;
-        if value == 0 {
-            return &digits[start..];
-        }
-    }
-}

@@ -77,7 +77,6 @@ pub(super) struct Samples {
     free_block: Place,
     /// Samples that were dropped because there was no room for them.
     pub(super) dropped: usize,
-    pub(super) taken: usize,
 }
 
 impl Samples {
@@ -90,7 +89,6 @@ impl Samples {
             blocks: Index::new(),
             free_block: 0,
             dropped: 0,
-            taken: 0,
         }
     }
 
@@ -99,7 +97,7 @@ impl Samples {
         self.store.clear();
         self.interval = interval;
         (self.frames, self.stacks, self.blocks) = (Index::new(), Index::new(), Index::new());
-        (self.free_block, self.dropped, self.taken) = (0, 0, 0);
+        (self.free_block, self.dropped) = (0, 0);
     }
 
     /// Bytes that the samples take.
@@ -111,7 +109,6 @@ impl Samples {
     pub(super) fn add(&mut self, address: usize, extent: Extent, frames: &[usize]) {
         // A block here was freed without a report, and its address is used again.
         self.remove(address);
-        self.taken += 1;
         if self.add_block(address, extent, frames).is_none() {
             self.dropped += 1;
         }

@@ -2,8 +2,8 @@
 //!
 //! Relies on an arena's place at a multiple of 1 GiB, where the following addresses are usually free. An arena reserved as a
 //! whole would take addresses from the rest of the program; several short ones would have a head each and no room for long
-//! blocks. So there is one arena, as long as the limit. Only the slots and bitmaps of its head that it may need are
-//! reserved, with a hole between them, and it grows and shrinks at its end.
+//! blocks. So there is one arena, as long as the limit, or several of 1 GiB. Only the slots and bitmaps of a head that may
+//! be needed are reserved, with a hole between them, and each arena shrinks at its end; one grows there.
 
 use core::ptr::{self, NonNull};
 

@@ -7,7 +7,7 @@ use core::{mem, ptr};
 
 use super::held::Held;
 use super::usage::{self, USAGE};
-use crate::memory::arena::{Arena, SHRINKS_BY_PIECES};
+use crate::memory::arena::{self, Arena, SHRINKS_BY_PIECES};
 use crate::memory::slice::{SLICE_BYTES, Slice};
 use crate::platform::bounds::Bounded;
 use crate::platform::kernel::{self, Span};
@@ -28,12 +28,13 @@ impl Held<'_> {
         self.just_purged_bytes = 0;
     }
 
-    /// Returns all free memory for a request that would fail otherwise, also the growing arena if nothing of it is live, else
-    /// its free end, which makes room together with what was never used; returns whether there was any.
+    /// Returns all free memory for a request that would fail otherwise, also the growing arena if nothing of it is live, and
+    /// the free ends of arenas, which make room together with what was never used; returns whether there was any.
     pub(super) fn give_up(&mut self) -> bool {
         let any = self.purge_down_to(0);
         let growing = self.arena.and_then(Arena::free_end);
-        growing.is_some_and(|run| self.release_growing(run) || self.shrink(0)) || any
+        let any = growing.is_some_and(|run| self.release_growing(run)) || any;
+        self.shrink(0) || any
     }
 
     /// Purges free memory, longest runs first, until at most `bytes` of it are dirty. Returns whether anything was purged.
@@ -156,21 +157,25 @@ impl Held<'_> {
         }
     }
 
-    /// Returns the addresses behind the live part of the growing arena, if they are so many pieces at least; returns whether
-    /// they were.
+    /// Returns the addresses behind the live part of each arena, if they are so many pieces at least; returns whether any
+    /// were.
     #[inline(never)]
     #[unsafe(link_section = ".text.masu_cold.purge.purge_shrink")]
     fn shrink(&mut self, pieces: usize) -> bool {
         let _growth = self.lock_growth();
-        // Another thread may have taken it, or made another arena the growing one.
-        let Some(arena) = self.arena else { return false };
-        let Some(run) = arena.free_end().filter(|run| arena.ends_in(run, pieces)) else {
-            return false;
-        };
-        self.remove(run);
-        arena.shrink_to(run);
-        self.guard.unlocked(|| arena.unmap_behind());
-        true
+        let place = self.shared.place() as u32;
+        let mut any = false;
+        for arena in arena::all().filter(|it| it.stripe.get() == place && !it.is_dedicated()) {
+            let Some(run) = arena.free_end().filter(|run| arena.ends_in(run, pieces)) else {
+                continue;
+            };
+            self.remove(run);
+            arena.shrink_to(run);
+            self.offer_to_grow(arena);
+            self.guard.unlocked(|| arena.unmap_behind());
+            any = true;
+        }
+        any
     }
 
     /// Unmaps the last `less` slices of a block in an arena of its own, whose contents are gone, unless something lies behind

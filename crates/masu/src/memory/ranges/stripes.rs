@@ -347,7 +347,7 @@ impl SharedRanges {
     }
 
     /// About the live bytes of the process, by those of this stripe.
-    pub(crate) fn live_bytes_of_all(&self) -> usize {
+    pub(crate) fn estimated_live_bytes(&self) -> usize {
         self.live_bytes.get() * count()
     }
 

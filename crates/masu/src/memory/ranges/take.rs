@@ -279,7 +279,8 @@ impl Held<'_> {
         self.guard.unlocked(arena::hold_growth)
     }
 
-    /// Commits until an arena has so many slices at its front, whatever others take of them in between; returns whether it did. The caller holds the lock of growth.
+    /// Commits so that an arena has so many slices at its front; returns whether it did. Others may take some of them in
+    /// between. The caller holds the lock of growth.
     #[inline(never)]
     fn commit(&mut self, arena: &'static Arena, slices: usize, growth: Growth) -> bool {
         let Some(end) = arena.front_end(slices) else { return false };

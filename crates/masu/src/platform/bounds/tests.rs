@@ -2,10 +2,10 @@
 
 extern crate std;
 
-use std::process::Command;
 use std::string::String;
 
 use super::Bounded;
+use crate::platform::alone;
 
 const MISUSE: &str = "MASU_TEST_MISUSE";
 const MISUSES: [fn(&mut [u8; 3]); 5] = [
@@ -25,11 +25,9 @@ fn misuse() {
 
 #[test]
 fn an_index_out_of_bounds_ends_the_program_with_a_message() {
-    let program = std::env::current_exe().expect("this program has a file");
     for number in 0..MISUSES.len() {
-        let mut command = Command::new(&program);
-        command.args(["--exact", "platform::bounds::tests::misuse", "--ignored", "--nocapture"]);
-        let output = command.env(MISUSE, std::format!("{number}")).output().expect("it starts");
+        let mut again = alone::again("platform::bounds::tests::misuse");
+        let output = again.env(MISUSE, std::format!("{number}")).output().expect("it starts");
         let printed = String::from_utf8_lossy(&output.stderr);
         let line = "masu: its own data was overwritten; stopping\n";
         assert!(!output.status.success() && printed.ends_with(line), "{number}: {printed}");

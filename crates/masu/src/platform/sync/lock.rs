@@ -13,8 +13,8 @@ use crate::platform::kernel;
 ///
 /// Locks are taken in the order of their *rank*: the threads, idle caches, the list of first-class heaps, the pages and
 /// large blocks of one heap, a class's pages in a shard, a class's transfer cache, the unwinder's cache of rules, the
-/// profile, metadata, the arenas' growth, the ranges, the options' sources. No thread holds two locks of one rank,
-/// except around `fork`.
+/// profile, the guards' ring, metadata, the arenas' growth, the ranges, the options' sources, the key of random
+/// numbers. No thread holds two locks of one rank, except around `fork`.
 ///
 /// `SHARED` says whether threads with nothing in common may wait for it. No slow system call is made while such a lock is
 /// held; debug builds check that with [`kernel::no_lock_is_held`].

@@ -187,6 +187,7 @@ impl RawLock {
             wake_one(&self.state);
         }
     }
+
     /// The same out of line, for callers with long work.
     // `extern "C"`, as elsewhere: callers are compiled apart and know by it that it does not unwind, so they are shorter.
     #[cold]

@@ -248,7 +248,7 @@ pub(super) unsafe fn free(block: NonNull<u8>, expected: Expected, call: Call) {
     ranges.count_unused(-unused(slices, size));
     let leaving = quarantine(&ranges).exchange(block);
     drop(ranges);
-    leaving.into_iter().flatten().for_each(leave);
+    leaving.into_iter().for_each(leave);
     let mut left = true;
     while left {
         let surplus = quarantine(&stripes::first().lock()).surplus();
@@ -268,20 +268,20 @@ impl Quarantined {
 
     /// Puts a block into quarantine. Returns the block that it displaces where no place is empty, or the block itself
     /// where it is too long.
-    fn exchange(&mut self, block: Block) -> [Option<Block>; 1] {
+    fn exchange(&mut self, block: Block) -> Option<Block> {
         let slices = block.0.count.get() as usize;
         if slices > RESTING_SLICES_MAX {
-            return [Some(block)];
+            return Some(block);
         }
         self.slices += slices;
         let from = self.random.below(QUARANTINED);
         let (before, behind) = self.blocks.split_at_mut(from);
         if let Some(place) = behind.iter_mut().chain(before).find(|place| place.is_none()) {
             *place = Some(block.0);
-            return [None];
+            return None;
         }
         let left = self.blocks[from].replace(block.0);
-        [left.map(|left| self.note_left(left))]
+        left.map(|left| self.note_left(left))
     }
 
     /// A block that must leave because there are too many slices.

@@ -149,13 +149,13 @@ impl HeapCache {
     /// The owner, if the heap still exists.
     fn owner(&self) -> Option<&'static Owner> {
         // SAFETY: It is null or leads to an owner, and owners are never unmapped.
-        let owner = unsafe { self.owner.get().as_ref() };
+        let owner = unsafe { self.owner.published().as_ref() };
         let number = self.number();
         owner.filter(|owner| number != 0 && owner.number() == number)
     }
 
     fn assign(&self, owner: &'static Owner, number: usize) {
-        self.owner.set(ptr::from_ref(owner).cast_mut());
+        self.owner.publish(ptr::from_ref(owner).cast_mut());
         self.set_number(number);
     }
 

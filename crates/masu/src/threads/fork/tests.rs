@@ -11,7 +11,7 @@ use std::time::Duration;
 use std::vec::Vec;
 
 use super::*;
-use crate::platform::alone;
+use crate::platform::alone::{self, run_alone};
 
 const SIGABRT: i32 = 6;
 
@@ -32,29 +32,7 @@ fn in_child(work: impl FnOnce() -> bool) -> i32 {
     if status & 0x7f == 0 { status >> 8 } else { 256 + (status & 0x7f) }
 }
 
-/// A test for each of the ignored ones below.
-macro_rules! each_alone {
-    ($($(#[$more:meta])? $test:ident: $check:ident;)+) => {$(
-        #[test]
-        #[cfg_attr(miri, ignore = "starts processes")]
-        $(#[$more])?
-        fn $test() {
-            alone::passes(concat!("threads::fork::tests::", stringify!($check)));
-        }
-    )+};
-}
-
-each_alone! {
-    fork_does_not_wait_for_a_thread_that_waits_for_its_own: each_kind_of_lock;
-    fork_waits_for_a_thread_that_does_not_wait_for_it: a_lock_that_is_released_in_time;
-    #[cfg_attr(target_env = "musl", ignore = "musl has one thread wait for the other in its own lock")]
-    forks_that_wait_for_each_other_both_return: two_forks_with_locks;
-    a_fork_inside_another_one_leaves_it_its_locks: a_fork_inside_another_one;
-    no_signal_comes_while_locks_are_held: signals_are_blocked;
-    heaps_that_are_gone_cost_a_fork_nothing: heaps_that_are_gone;
-}
-
-/// Begins one of the tests below, in a process of its own, which a signal ends if it waits for ever.
+/// Begins a test in a process of its own, which a signal ends if it waits for ever.
 fn begin() {
     // SAFETY: The signal ends the process.
     unsafe { ::libc::alarm(120) };
@@ -144,8 +122,8 @@ fn fork_beside(
 }
 
 #[test]
-#[ignore = "runs in a process of its own"]
-fn each_kind_of_lock() {
+fn fork_does_not_wait_for_a_thread_that_waits_for_its_own() {
+    run_alone!();
     begin();
     let locks = one_of_each();
     let (first, last) = (locks[0], locks[locks.len() - 1]);
@@ -166,8 +144,8 @@ fn each_kind_of_lock() {
 }
 
 #[test]
-#[ignore = "runs in a process of its own"]
-fn heaps_that_are_gone() {
+fn heaps_that_are_gone_cost_a_fork_nothing() {
+    run_alone!();
     let of_heaps = || count(owner::each_lock_of_heaps);
     let [kept, gone] = [(); 2].map(|()| owner::Owner::create().expect("memory for a heap"));
     assert_eq!(of_heaps(), 2);
@@ -187,8 +165,8 @@ fn heaps_that_are_gone() {
 }
 
 #[test]
-#[ignore = "runs in a process of its own"]
-fn a_lock_that_is_released_in_time() {
+fn fork_waits_for_a_thread_that_does_not_wait_for_it() {
+    run_alone!();
     begin();
     let locks = one_of_each();
     let (others, own) = (locks[0], locks[locks.len() - 1]);
@@ -205,8 +183,9 @@ fn a_lock_that_is_released_in_time() {
 }
 
 #[test]
-#[ignore = "runs in a process of its own"]
-fn two_forks_with_locks() {
+#[cfg_attr(target_env = "musl", ignore = "musl has one thread wait for the other in its own lock")]
+fn forks_that_wait_for_each_other_both_return() {
+    run_alone!();
     begin();
     let locks = one_of_each();
     let (first, last) = (locks[0], locks[locks.len() - 1]);
@@ -226,8 +205,8 @@ fn two_forks_with_locks() {
 }
 
 #[test]
-#[ignore = "runs in a process of its own"]
-fn a_fork_inside_another_one() {
+fn a_fork_inside_another_one_leaves_it_its_locks() {
+    run_alone!();
     begin();
     let locks = one_of_each();
     before();
@@ -238,8 +217,8 @@ fn a_fork_inside_another_one() {
 }
 
 #[test]
-#[ignore = "runs in a process of its own"]
-fn signals_are_blocked() {
+fn no_signal_comes_while_locks_are_held() {
+    run_alone!();
     const SIGUSR1_ONLY: usize = 1 << 9;
     /// `SIGKILL` and `SIGSTOP`.
     const NEVER: usize = 1 << 8 | 1 << 18;

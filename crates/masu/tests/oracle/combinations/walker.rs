@@ -50,19 +50,7 @@ pub(super) struct OwnHeap {
     pub(super) heap: AnyHeap,
 }
 
-/// Counts of operations.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Tally {
-    pub(crate) operations: usize,
-    pub(crate) allocated: usize,
-    pub(crate) freed: usize,
-    pub(crate) resized: usize,
-    pub(crate) handed_on: usize,
-    pub(crate) actions: usize,
-    pub(crate) threads: usize,
-    pub(crate) forks: usize,
-    pub(crate) heaps: usize,
-}
+tally! { operations allocated freed resized handed_on actions threads forks heaps }
 
 /// One walker with its blocks and heaps.
 pub(crate) struct Walker {
@@ -281,13 +269,9 @@ impl Walker {
         Ok(())
     }
 
-    /// Takes a block to free, resize or send: half the time the newest, else any.
+    /// Takes a block to free, resize or send.
     pub(super) fn take(&mut self) -> Option<Held> {
-        match self.held.len() {
-            0 => None,
-            _ if self.random.below(2) == 0 => self.held.pop(),
-            count => Some(self.held.swap_remove(self.random.below(count))),
-        }
+        self.random.take(&mut self.held)
     }
 
     /// Usable bytes of all blocks that this walker holds.
@@ -329,21 +313,5 @@ impl Walker {
         }
         self.heaps.clear();
         Ok(())
-    }
-}
-
-impl Tally {
-    pub(crate) fn plus(self, other: Tally) -> Tally {
-        Tally {
-            operations: self.operations + other.operations,
-            allocated: self.allocated + other.allocated,
-            freed: self.freed + other.freed,
-            resized: self.resized + other.resized,
-            handed_on: self.handed_on + other.handed_on,
-            actions: self.actions + other.actions,
-            threads: self.threads + other.threads,
-            forks: self.forks + other.forks,
-            heaps: self.heaps + other.heaps,
-        }
     }
 }

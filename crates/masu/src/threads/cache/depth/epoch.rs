@@ -120,7 +120,7 @@ impl ThreadCache {
         let all = calls.is_multiple_of(EPOCH);
         let mut ending = self.opened.get();
         if all {
-            self.update_share(ranges.live_bytes_of_all());
+            self.update_share(ranges.estimated_live_bytes());
             // The budget may have changed since, and the ceilings with it.
             for_classes_in(ending, |any| self.depth(any).at_ceiling.set(false));
         } else {
