@@ -135,6 +135,7 @@ pub(crate) enum Place {
 }
 
 /// The place of `address`, from the table of arenas.
+#[inline(never)]
 pub(crate) fn place_of(address: usize) -> Place {
     let Some(entry) = ARENAS.entries().find(|entry| holds(*entry, address)) else {
         return Place::Outside;
