@@ -112,20 +112,30 @@ impl<T, const SHARED: bool> Guard<'_, T, SHARED> {
     /// Runs `work` without the lock; other threads may have changed the value when it returns.
     #[inline]
     pub(crate) fn unlocked<R>(&mut self, work: impl FnOnce() -> R) -> R {
+        self.pause();
+        let result = work();
+        self.resume();
+        result
+    }
+
+    #[inline(never)]
+    fn pause(&self) {
         if self.releases {
             if SHARED {
                 kernel::note_lock(false);
             }
             self.lock.raw.release_slow();
         }
-        let result = work();
+    }
+
+    #[inline(never)]
+    fn resume(&self) {
         if self.releases {
             self.lock.raw.acquire_slow();
             if SHARED {
                 kernel::note_lock(true);
             }
         }
-        result
     }
 
     #[inline(always)]
