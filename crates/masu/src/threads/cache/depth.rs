@@ -40,7 +40,7 @@ const REFILL_BYTES_LAST: usize = 8 << 10;
 /// Denials after which other classes must give up depth.
 const DENIALS_MAX: u8 = 32;
 /// Blocks that one call sends away: it must not take long.
-const SENT_MAX: usize = 1024;
+const SENT_MAX: usize = 2048;
 /// Stacks that hold less than this always grow when full.
 const SHALLOW_BYTES: usize = 4 << 10;
 /// Stacks of blocks of at least this size grow at a miss only after an overflow, because each further block keeps a
@@ -296,14 +296,17 @@ impl ThreadCache {
             }
         } else {
             let limit = depth.limit.get() as usize;
-            self.check_freed_in_a_row(class, block);
             // A stack that is only freed into need not be deep.
             let shallow =
                 || limit * class.size() < SHALLOW_BYTES || limit < self.initial_limit(class);
             let grows = depth.missed.replace(false) || shallow();
+            // Nor does it keep any block: its thread wanted none since it was full last.
+            let empties = !grows && depth.overflowed.get();
+            let sent = if empties { limit } else { limit / 2 }.clamp(1, SENT_MAX);
+            self.check_freed_in_a_row(class, block, if empties { sent } else { 0 });
             if !(grows && self.deepen(class)) {
                 depth.overflowed.set(true);
-                self.send_oldest(class, (limit / 2).clamp(1, SENT_MAX), Destination::Pages);
+                self.send_oldest(class, sent, Destination::Pages);
                 // The program may not call for a long time.
                 shard::purge_step();
             }
@@ -313,16 +316,16 @@ impl ThreadCache {
     }
 
     /// Ends the program if `block`, for which the stack is full, or a block in its newer half was freed twice in a row.
-    /// The pages would notice only if both entries were returned. The older half was checked when it was the newer one,
-    /// usually: `docs/design.md`, section 3, says what this finds and costs.
+    /// The pages would notice only if both entries were returned, as the lowest `sent` are about to be. The older half was
+    /// checked when it was the newer one, usually: `docs/design.md`, section 3, says what this finds and costs.
     #[inline(always)]
-    fn check_freed_in_a_row(&self, class: Class, block: *mut u8) {
+    fn check_freed_in_a_row(&self, class: Class, block: *mut u8, sent: usize) {
         let have = self.count_inline(class);
         let base = self.depth(class).base();
         // SAFETY: The stack holds `have` entries above the zero.
         let entries = unsafe { core::slice::from_raw_parts(base, have + 1) };
         // A mark has no other zero beside it here.
-        let newer = entries.at(have.div_ceil(2)..);
+        let newer = entries.at(have.div_ceil(2).max(sent.min(have))..);
         // Compares all, because the compiler vectorizes that.
         let pairs = newer.iter().zip(newer.at(1..));
         let any_twice = pairs.fold(false, |any, (one, next)| any | (one == next));
