@@ -89,6 +89,17 @@ fn a_handler_forks_where_statistics_are_written() {
     library::succeeds(&mut command);
 }
 
+/// Callers are searched for on the stack of the thread that allocates.
+#[test]
+fn threads_with_the_smallest_stack_have_their_blocks_sampled_and_guarded() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (option, value) in [("MASU_PROFILE_INTERVAL", "1"), ("MASU_GUARD_RATE", "1")] {
+        let mut command = library::preloaded(program());
+        command.arg("threads_with_the_smallest_stack").env(option, value);
+        library::succeeds(command.env("MASU_PROFILE", folder.path().join(option)));
+    }
+}
+
 #[test]
 fn threads_where_no_key_is_left() {
     let program = library::compile("life.c", "first-malloc-late", &["-DWITHOUT_EARLIEST"]);
