@@ -57,6 +57,19 @@ fn a_library_is_found_along_the_path_of_who_opens_it() {
     library::succeeds(command.arg(guest().file_name().expect("it has a name")));
 }
 
+/// Linked as pkg-config says.
+#[test]
+fn a_library_with_the_archive_stays() {
+    let package = include_str!("../../../packaging/pkg-config/masu-static.pc");
+    let flags = package.split_whitespace().filter(|word| word.starts_with("-Wl,"));
+    let arguments: Vec<_> =
+        ["-shared", "-fPIC", library::archive()].into_iter().chain(flags).collect();
+    let guest = library::compile("guest.c", "with-the-archive.so", &arguments);
+    library::succeeds(
+        library::preloaded(program()).arg("a_library_with_the_archive_stays").arg(guest),
+    );
+}
+
 #[test]
 fn foreign_pointers_go_to_their_malloc() {
     let mut command = library::preloaded(program());
