@@ -26,4 +26,7 @@ endforeach()
 # Nothing of a program calls masu by name, so a linker that drops libraries without a caller would drop it.
 set_target_properties(masu::masu masu::secure PROPERTIES INTERFACE_LINK_OPTIONS "LINKER:--no-as-needed")
 find_package(Threads REQUIRED)
-set_target_properties(masu::static PROPERTIES INTERFACE_LINK_LIBRARIES Threads::Threads)
+# A shared library with masu inside must stay when it is closed: threads and fork call masu until the process ends.
+set_target_properties(masu::static PROPERTIES
+  INTERFACE_LINK_LIBRARIES Threads::Threads
+  INTERFACE_LINK_OPTIONS "LINKER:-z,nodelete")

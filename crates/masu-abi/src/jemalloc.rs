@@ -148,6 +148,7 @@ pub unsafe extern "C" fn sdallocx(block: *mut u8, size: usize, flags: c_int) {
 #[unsafe(no_mangle)]
 #[unsafe(link_section = ".text.masu_cold.jemalloc")]
 pub extern "C" fn nallocx(size: usize, flags: c_int) -> usize {
-    let fits = size.checked_add(align_of(flags)).is_some_and(|sum| isize::try_from(sum).is_ok());
+    // COUPLING: the bounds of every block of masu's, in `ranges/large.rs`.
+    let fits = size <= 1 << 47 && align_of(flags) <= 512 << 20;
     if fits { size } else { 0 }
 }

@@ -71,6 +71,8 @@ stopped! {
     page_freed of SMALL, at "free": "by an earlier free";
     interior of SIZES, at "free": "lies 16 bytes into a block of ";
     far_inside of [0], at "free": "lies more than a GiB into a block";
+    far_inside_of_a_heap of [3_000_000], at "free": "it lies in a heap of the program's";
+    never_handed_out of [20], at "free": "it lies in memory never handed out";
     misaligned of SIZES, at "free": "lies 1 byte into a block of ";
     last_byte of SIZES, at "free": " into a block of ";
     realloc_interior of SIZES, at "realloc": "lies 16 bytes into a block of ";

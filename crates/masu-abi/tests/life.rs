@@ -57,6 +57,19 @@ fn a_library_is_found_along_the_path_of_who_opens_it() {
     library::succeeds(command.arg(guest().file_name().expect("it has a name")));
 }
 
+/// Linked as pkg-config says.
+#[test]
+fn a_library_with_the_archive_stays() {
+    let package = include_str!("../../../packaging/pkg-config/masu-static.pc");
+    let flags = package.split_whitespace().filter(|word| word.starts_with("-Wl,"));
+    let arguments: Vec<_> =
+        ["-shared", "-fPIC", library::archive()].into_iter().chain(flags).collect();
+    let guest = library::compile("guest.c", "with-the-archive.so", &arguments);
+    library::succeeds(
+        library::preloaded(program()).arg("a_library_with_the_archive_stays").arg(guest),
+    );
+}
+
 #[test]
 fn foreign_pointers_go_to_their_malloc() {
     let mut command = library::preloaded(program());
@@ -87,6 +100,17 @@ fn a_handler_forks_where_statistics_are_written() {
     let mut command = library::preloaded(program);
     command.env("MASU_STATISTICS_PAGE", "1").arg("a_handler_forks_in_the_midst_of_malloc");
     library::succeeds(&mut command);
+}
+
+/// Callers are searched for on the stack of the thread that allocates.
+#[test]
+fn threads_with_the_smallest_stack_have_their_blocks_sampled_and_guarded() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (option, value) in [("MASU_PROFILE_INTERVAL", "1"), ("MASU_GUARD_RATE", "1")] {
+        let mut command = library::preloaded(program());
+        command.arg("threads_with_the_smallest_stack").env(option, value);
+        library::succeeds(command.env("MASU_PROFILE", folder.path().join(option)));
+    }
 }
 
 #[test]

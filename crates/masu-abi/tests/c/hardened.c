@@ -13,6 +13,8 @@ __attribute__((weak)) void free_aligned_sized(void *, size_t, size_t);
 
 /* masu's. */
 __attribute__((weak)) int masu_option_set(const char *, size_t);
+__attribute__((weak)) void *masu_heap_new(void);
+__attribute__((weak)) void *masu_heap_malloc(void *, size_t);
 
 static int global[16];
 static size_t size;
@@ -66,6 +68,8 @@ GROUP(mapping) {
     free(named(mmap(0, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)));
 }
 GROUP(unmapped) { free(named((void *)0x4141414141410)); }
+GROUP(never_handed_out) { free(named((void *)(((uintptr_t)block() | 0x3fffff) + 1 - 65536))); }
+GROUP(far_inside_of_a_heap) { free(named((char *)masu_heap_malloc(masu_heap_new(), size) + size / 2)); }
 GROUP(glibc_block) {
     void *(*other)(size_t) = (void *(*)(size_t))dlsym(dlopen("libc.so.6", RTLD_NOW), "malloc");
     free(named(other(size)));

@@ -312,6 +312,16 @@ GROUP(libraries_that_allocated_are_unloaded)
     }
 }
 
+GROUP(a_library_with_the_archive_stays)
+{
+    void *guest = dlopen(guest_path, RTLD_NOW | RTLD_LOCAL);
+    CHECK(guest);
+    run_thread((void *(*)(void *))dlsym(guest, "guest_thread"), 0);
+    CHECK(dlclose(guest) == 0);
+    IN_CHILD(work(1, 100));
+    run_thread(work_once, (void *)1);
+}
+
 GROUP(the_library_stays)
 {
     Dl_info info;

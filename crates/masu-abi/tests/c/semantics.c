@@ -373,7 +373,12 @@ GROUP(jemallocs_functions)
     FAILS_WITH(rallocx(kept, 200, 63), ENOMEM);
     CHECK(filled(kept, 100, 6));
     dallocx(kept, 0);
-    CHECK(nallocx(SIZE_MAX, 0) == 0 && nallocx(1, 63) == 0);
+    CHECK(nallocx(SIZE_MAX, 0) == 0 && nallocx(((size_t)1 << 47) + 1, 0) == 0);
+    for (int log = 25; log < 64; log++) {
+        char *block = mallocx(1, log);
+        CHECK((nallocx(1, log) > 0) == (block != NULL));
+        free(block);
+    }
 }
 
 RUN_GROUPS(300)

@@ -25,7 +25,7 @@ use core::ffi::c_void;
 
 use crate::platform::libc;
 use memory::Memory;
-use objects::Objects;
+use objects::Tables;
 use registers::Registers;
 use rule_cache::SimpleRow;
 pub(crate) use rule_cache::each_lock;
@@ -57,7 +57,6 @@ pub(crate) unsafe fn capture_interrupted(context: *const c_void, frames: &mut [u
 fn walk(mut registers: Registers, frames: &mut [usize]) -> usize {
     let changes = libc::object_changes();
     let mut cache = changes.and_then(rule_cache::valid_at);
-    let mut objects = None;
     let mut memory = Memory::new();
     let mut count = 0;
     // A return address is behind its call; an interrupted instruction is at its own address.
@@ -78,10 +77,9 @@ fn walk(mut registers: Registers, frames: &mut [usize]) -> usize {
             is_behind_call = true;
         } else {
             drop(cache);
-            let objects = objects.get_or_insert_with(Objects::loaded);
-            let found = objects.with_tables(at, |tables| {
+            let found = objects::with_tables(at, |tables| {
                 let row = rules::find(tables, at)?;
-                let caller = step(&registers, &row, &mut memory);
+                let caller = step(&registers, tables, &row, &mut memory);
                 Some((SimpleRow::of(at, &row), caller, row.is_signal_frame))
             });
             let Some((simple, caller, is_signal_frame)) = found else { break };
@@ -110,10 +108,18 @@ fn walk(mut registers: Registers, frames: &mut [usize]) -> usize {
 }
 
 /// The caller's registers.
-fn step(registers: &Registers, row: &Row, memory: &mut Memory) -> Option<Registers> {
+fn step(
+    registers: &Registers,
+    tables: &Tables,
+    row: &Row,
+    memory: &mut Memory,
+) -> Option<Registers> {
+    let evaluate = |place, first, memory: &mut Memory| {
+        expression::evaluate(tables.expression(place)?, registers, first, memory)
+    };
     let base = match row.base {
         Base::Register(register, offset) => registers.get(register)?.wrapping_add_signed(offset),
-        Base::Expression(code) => expression::evaluate(code, registers, None, memory)?,
+        Base::Expression(place) => evaluate(place, None, memory)?,
         Base::Unknown => return None,
     };
     let mut caller = registers.clone();
@@ -124,11 +130,11 @@ fn step(registers: &Registers, row: &Row, memory: &mut Memory) -> Option<Registe
             Rule::SavedAt(offset) => memory.word_at(base.wrapping_add_signed(offset))?,
             Rule::Is(offset) => base.wrapping_add_signed(offset),
             Rule::Register(other) => registers.get(other)?,
-            Rule::SavedAtExpression(code) => {
-                let address = expression::evaluate(code, registers, Some(base), memory)?;
+            Rule::SavedAtExpression(place) => {
+                let address = evaluate(place, Some(base), memory)?;
                 memory.word_at(address)?
             }
-            Rule::IsExpression(code) => expression::evaluate(code, registers, Some(base), memory)?,
+            Rule::IsExpression(place) => evaluate(place, Some(base), memory)?,
         };
         caller.set(register, value);
     }

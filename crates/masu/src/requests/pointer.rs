@@ -176,18 +176,23 @@ fn no_block_in(slice: &'static Slice, freed: Fault) -> ! {
     if !slice.arena().has_handed_out(slice) {
         fault::stop(Fault::NeverHandedOut);
     }
-    // Only the first slice of a run knows the kind of the run. Other threads may change the kind at the same time; then
-    // only the message is less accurate.
-    let (mut first, mut distance) = (slice, 0);
-    while first.kind.is(Kind::Opaque) && first.arena().has_handed_out(first) {
-        distance += 1;
-        // SAFETY: There are slices before a slice that was handed out, at least those of the arena's head.
-        first = unsafe { slice.behind(distance) };
-    }
+    let (first, distance) = run_before(slice);
     let is_inside = distance < first.count.get() as usize;
     fault::stop(match first.kind.get() {
         Kind::Large | Kind::HeapLarge if is_inside => Fault::NotABlock,
         Kind::Metadata if distance == 0 => Fault::NeverHandedOut,
         _ => freed,
     })
+}
+
+/// The nearest slice that has a kind, from `slice` on backwards, and its distance: only the first slice of a run knows the
+/// kind of the run. Other threads may change the kind at the same time; then only a message is less accurate.
+pub(crate) fn run_before(slice: &'static Slice) -> (&'static Slice, usize) {
+    let (mut first, mut distance) = (slice, 0);
+    while first.kind.is(Kind::Opaque) && first.arena().has_handed_out(first) {
+        distance += 1;
+        // SAFETY: There are slices before a slice that was handed out, at least those of the arena's head.
+        first = unsafe { slice.behind(distance) };
+    }
+    (first, distance)
 }

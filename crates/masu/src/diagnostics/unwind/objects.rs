@@ -1,9 +1,8 @@
 //! Loaded objects: the object that holds an address, and its unwind tables.
 //!
-//! Relies on the C library's list (`dl_iterate_phdr`), read once a walk: it takes a recursive lock of the dynamic
-//! linker's. Objects that do not fit the array are searched for one by one, and so is each where a `fork` may have left
-//! that lock held. The hard idea: an object that was read may be unloaded since. So the lock is taken again while
-//! tables are read, where the C library's count of changes says whether the array still holds.
+//! Relies on the C library's list (`dl_iterate_phdr`), which holds a recursive lock of the dynamic linker's while it is
+//! read, and so while tables are read; an object is searched for without it where a `fork` may have left that lock held. The
+//! list is read for each frame whose rules are not cached: an array of all objects would take a tenth of the smallest stack.
 
 use super::reader::Reader;
 use crate::platform::libc::{self, Object, Segment};
@@ -25,57 +24,28 @@ pub(super) struct Tables {
     pub(super) all: Reader,
 }
 
-const KEPT: usize = 48;
-
-/// The objects loaded when the walk began.
-pub(super) struct Objects {
-    extents: [Extent; KEPT],
-    count: usize,
-    are_all: bool,
-    /// The number of objects loaded or unloaded until the walk began, if the C library counts them.
-    changes: Option<u64>,
+impl Tables {
+    /// The expression at a place in the tables: its length, then its bytes.
+    pub(super) fn expression(&self, place: usize) -> Option<Reader> {
+        let mut code = self.all.at(place)?;
+        let length = code.uleb()?;
+        code.split(length)
+    }
 }
 
-impl Objects {
-    pub(super) fn loaded() -> Objects {
-        let extents = [Extent::default(); KEPT];
-        let mut objects = Objects { extents, count: 0, are_all: true, changes: None };
-        libc::for_each_object(&mut |object| {
-            objects.changes = object.changes;
-            let Some(extent) = Extent::of(object) else { return true };
-            match objects.extents.get_mut(objects.count) {
-                Some(place) => {
-                    *place = extent;
-                    objects.count += 1;
-                }
-                None => objects.are_all = false,
-            }
-            objects.are_all
-        });
-        objects
-    }
-
-    /// The result of `read` on the tables that cover `address`. Their object stays loaded until `read` returns. `None`
-    /// without tables. In a forked child where the lock may be lost, the object must not be unloaded.
-    pub(super) fn with_tables<T>(
-        &self,
-        address: usize,
-        mut read: impl FnMut(&Tables) -> Option<T>,
-    ) -> Option<T> {
-        let mut result = None;
-        libc::for_each_object(&mut |object| {
-            let is_current =
-                self.are_all && object.changes.is_some_and(|_| object.changes == self.changes);
-            let extent = if is_current {
-                self.extents[..self.count].iter().copied().find(|extent| extent.holds(address))
-            } else {
-                Extent::of(object).filter(|extent| extent.holds(address))
-            };
-            result = extent.and_then(|extent| read(&extent.tables()));
-            !is_current && extent.is_none()
-        });
-        result.or_else(|| read(&search_without_lock(address)?.tables()))
-    }
+/// The result of `read` on the tables that cover `address`. Their object stays loaded until `read` returns. `None`
+/// without tables. In a forked child where the lock may be lost, the object must not be unloaded.
+pub(super) fn with_tables<T>(
+    address: usize,
+    mut read: impl FnMut(&Tables) -> Option<T>,
+) -> Option<T> {
+    let mut result = None;
+    libc::for_each_object(&mut |object| {
+        let extent = Extent::of(object).filter(|extent| extent.holds(address));
+        result = extent.and_then(|extent| read(&extent.tables()));
+        extent.is_none()
+    });
+    result.or_else(|| read(&search_without_lock(address)?.tables()))
 }
 
 fn search_without_lock(address: usize) -> Option<Extent> {

@@ -13,7 +13,8 @@ use super::registers::COUNT;
 pub(super) enum Base {
     Unknown,
     Register(usize, isize),
-    Expression(Reader),
+    /// The place of an expression.
+    Expression(usize),
 }
 
 /// The place of a register of the caller.
@@ -26,8 +27,9 @@ pub(super) enum Rule {
     /// The base plus this offset.
     Is(isize),
     Register(usize),
-    SavedAtExpression(Reader),
-    IsExpression(Reader),
+    /// The place of an expression: a reader would make a row twice as long, and the smallest stack of a thread holds six.
+    SavedAtExpression(usize),
+    IsExpression(usize),
 }
 
 /// The rules at one address.
@@ -68,7 +70,8 @@ struct Common {
     instructions: Reader,
 }
 
-/// The rules at `address`, which these tables cover.
+/// The rules at `address`, which these tables cover. Not inlined: its rows leave the stack before the walk goes on.
+#[inline(never)]
 pub(super) fn find(tables: &Tables, address: usize) -> Option<Row> {
     let mut entry = entry_for(tables, address)?;
     let length = entry.u32()? as usize;
@@ -304,11 +307,13 @@ impl Base {
     }
 }
 
-/// An expression: its length, then its bytes.
+/// The place of an expression, which is skipped: its length, then its bytes.
 #[inline(never)]
-fn block(code: &mut Reader) -> Option<Reader> {
+fn block(code: &mut Reader) -> Option<usize> {
+    let place = code.place();
     let length = code.uleb()?;
-    code.split(length)
+    code.split(length)?;
+    Some(place)
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use crate::memory::slice::{Kind, Slice};
 use crate::platform::fault;
 use crate::platform::kernel;
 use crate::platform::libc;
+use crate::requests::pointer::run_before;
 use crate::settings::line::Line;
 
 /// The call that was passed a wrong pointer.
@@ -126,12 +127,14 @@ fn in_arena(message: &mut Line, pointer: usize, slice: &'static Slice) {
         message.count(size);
         return;
     }
+    let (first, distance) = run_before(slice);
+    let is_inside = distance < first.count.get() as usize;
     message.text("is no block of masu's");
-    message.text(match slice.kind.get() {
+    message.text(match first.kind.get() {
+        _ if !slice.arena().has_handed_out(slice) => ": it lies in memory never handed out",
         Kind::Metadata => ": it lies in masu's own memory",
-        Kind::HeapLarge | Kind::HeapMixed | Kind::HeapPage => {
-            ": it lies in a heap of the program's"
-        }
+        Kind::HeapMixed | Kind::HeapPage => ": it lies in a heap of the program's",
+        Kind::HeapLarge if is_inside => ": it lies in a heap of the program's",
         _ => ": it lies in memory that is free, by an earlier free if it ever was one",
     });
 }

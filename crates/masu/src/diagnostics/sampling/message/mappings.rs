@@ -21,8 +21,9 @@ pub(super) struct Mapping<'a> {
 
 /// The most mappings kept, two words each.
 const MAPPINGS_MAX: usize = metadata::WORDS_MAX / 4;
-/// The longest line read: numbers, and a path of the kernel's greatest length.
-const LINE_BYTES: usize = 4096 + 128;
+/// Room for the longest line: numbers, and a path of the kernel's greatest length. Not on the stack, which may be a thread's
+/// smallest.
+const LINE_WORDS: usize = 1024;
 
 /// The bounds of each mapping.
 pub(super) struct Mappings {
@@ -36,18 +37,27 @@ impl Mappings {
     pub(super) fn now(mut visit: impl FnMut(&Mapping<'_>)) -> Mappings {
         let mut mappings = Mappings { bounds: metadata::words(2 * MAPPINGS_MAX), count: 0 };
         let Ok(file) = File::open_to_read(c"/proc/self/maps") else { return mappings };
-        let mut bytes = [0; LINE_BYTES];
+        let Some(line) = metadata::words(LINE_WORDS) else { return mappings };
+        let array = NonNull::from(&mut *line).cast();
+        // SAFETY: Any bytes are words, and the reverse.
+        mappings.read(&file, unsafe { line.align_to_mut() }.1, &mut visit);
+        // SAFETY: The array came from `metadata::words` with this length, and is not used any more.
+        unsafe { metadata::give_back(array, LINE_WORDS) };
+        mappings
+    }
+
+    fn read(&mut self, file: &File, bytes: &mut [u8], visit: &mut impl FnMut(&Mapping<'_>)) {
         let mut length = 0;
         loop {
             let read = file.read(&mut bytes[length..]).unwrap_or(0);
             length += read;
             while let Some(end) = bytes[..length].iter().position(|byte| *byte == b'\n') {
-                mappings.take(&bytes[..end], &mut visit);
+                self.take(&bytes[..end], visit);
                 bytes.copy_within(end + 1..length, 0);
                 length -= end + 1;
             }
             if read == 0 {
-                return mappings;
+                return;
             }
         }
     }
