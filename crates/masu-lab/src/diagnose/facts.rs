@@ -340,6 +340,9 @@ pub struct Threads {
     pub lock_waited: Vec<(Owner, f64)>,
     /// The part of `lock_waited` in which hardly any work was done: the holder of the lock slept too.
     pub lock_waited_idle: Vec<(Owner, f64)>,
+    /// The share of the time of threads at work in which they slept for locks other than the malloc's, in a look before
+    /// the process was attached to; none if it was not.
+    pub lock_share_before: Option<f64>,
     /// The most arenas of glibc, without the first, that a process was seen to have at once.
     pub arenas: usize,
 }
