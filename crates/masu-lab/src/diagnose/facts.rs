@@ -14,6 +14,7 @@ use super::thresholds::{
 };
 use masu_run::calls::{CallKind, Calls, Lock, Moves, Owner, Sampling, SmallWrites};
 use masu_run::prices::{Prices, Service};
+use masu_run::program::elf::STATIC_GLIBC;
 use masu_run::{Call, Ending, Scatter};
 
 /// Everything that a judgement rests on.
@@ -426,6 +427,11 @@ impl Malloc {
     /// Whether the program is linked statically, so that it loads no malloc.
     pub(super) fn is_static(&self) -> bool {
         self.refusal.as_ref().is_some_and(|why| why.contains("static"))
+    }
+
+    /// Whether glibc is linked into the program, which reads its tunables then.
+    pub(super) fn is_static_glibc(&self) -> bool {
+        self.refusal.as_ref().is_some_and(|why| why.contains(STATIC_GLIBC))
     }
 }
 
