@@ -233,10 +233,9 @@ fn remedies(facts: &Facts, costs: &Costs) -> Vec<Remedy> {
         let of_glibc = facts.malloc.is_static_glibc().then(|| {
             let sizes = all(|(name, size)| format!("glibc.malloc.{name}={size}"), ":");
             let what = format!(
-                "set GLIBC_TUNABLES={sizes} before it: a static program of glibc reads it too, unless it has a malloc \
-                 of its own"
+                "{what}; a static program of glibc reads them too, unless it has a malloc of its own"
             );
-            Remedy::code(2, &what, &cost)
+            Remedy::variable(&what, format!("GLIBC_TUNABLES={sizes}"), &cost)
         });
         remedies.extend(of_glibc.into_iter().chain([Remedy::linked()]));
     } else if facts.malloc.name != "masu" && facts.malloc.refusal.is_none() {
