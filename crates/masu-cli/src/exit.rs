@@ -8,11 +8,12 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::ExitStatusExt;
+use std::panic;
 use std::path::Path;
-use std::process::{ExitCode, ExitStatus};
+use std::process::{self, ExitCode, ExitStatus};
 
 use anstyle::{AnsiColor, Style};
-use anyhow::{Error, Result};
+use anyhow::{Error, Result, anyhow};
 use clap::error::ErrorKind;
 use masu_lab::Error as LabError;
 
@@ -113,6 +114,23 @@ pub(crate) fn of_usage(error: &clap::Error) -> ExitCode {
         (false, true) => RUN_FAILED.into(),
         (false, false) => FAILED.into(),
     }
+}
+
+/// Has the standard library's panic about a thread that cannot be started end as other errors do. A limit on processes
+/// refuses threads too.
+pub(crate) fn name_refused_threads() {
+    let usual = panic::take_hook();
+    panic::set_hook(Box::new(move |info| {
+        let said = info.payload_as_str().unwrap_or_default();
+        if said.starts_with("failed to spawn thread") {
+            complain(&anyhow!(
+                "no further thread can be started; allow more processes (ulimit -u, or the container's limit)"
+            ));
+            // Nothing is unwound: the kernel ends what masu runs.
+            process::exit(FAILED.into());
+        }
+        usual(info);
+    }));
 }
 
 fn complain(error: &Error) {

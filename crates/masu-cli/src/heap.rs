@@ -95,6 +95,11 @@ pub(crate) fn run(program: &Program, view: &View) -> Result<ExitStatus> {
         let others = files.len() - 1;
         let more = format!("Processes that it started wrote {others} more, which are not shown.");
         notices::say(report::notice(&more));
+    } else if profile.sum().allocated_bytes == 0 {
+        notices::say(report::notice(
+            "This is of its first process. Others that it started wrote no profile: they have not ended, or end by a \
+             signal or _exit, or there were none.",
+        ));
     }
     Ok(status)
 }

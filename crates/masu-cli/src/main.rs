@@ -26,17 +26,24 @@ mod run;
 mod top;
 mod tune;
 
+use std::path::Path;
 use std::process::ExitCode;
+
+use anyhow::{Result, bail};
 
 use crate::arguments::Command;
 use crate::exit::Ending;
 
 fn main() -> ExitCode {
     report::fit_terminal();
+    exit::name_refused_threads();
     let command = match arguments::read() {
         Ok(arguments) => arguments.command,
         Err(error) => return exit::of_usage(&error),
     };
+    if let Err(error) = needs(&command) {
+        return exit::of(Err(error));
+    }
     match command {
         Command::Compare(arguments) => {
             exit::of(compare::Request::prepare(*arguments).and_then(compare::Request::perform))
@@ -69,4 +76,21 @@ fn main() -> ExitCode {
         Command::Manual(arguments) => exit::of(manual::perform(&arguments)),
         Command::Completions(arguments) => exit::of(completions::perform(&arguments)),
     }
+}
+
+/// Refuses commands that would say untrue things without `/proc`.
+fn needs(command: &Command) -> Result<()> {
+    let reads = matches!(
+        command,
+        Command::Compare(_)
+            | Command::Tune(_)
+            | Command::Top(_)
+            | Command::Diagnose(_)
+            | Command::Experiment(_)
+            | Command::Doctor(_)
+    );
+    if reads && !Path::new("/proc/self/stat").exists() {
+        bail!("there is no /proc here, which masu reads; mount it: mount -t proc proc /proc");
+    }
+    Ok(())
 }

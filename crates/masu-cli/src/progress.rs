@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::io::{self, IsTerminal};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use masu_lab::compare::Event;
@@ -29,6 +29,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub(crate) struct Progress {
     /// One line of a terminal, redrawn; none for a file or a pipe, which gets few lines.
     bar: Option<ProgressBar>,
+    began: Instant,
     waiting: RefCell<Option<Waiting>>,
     /// Advice about a warm-up that does not end, besides Ctrl-C: only options that the command has.
     advice: &'static str,
@@ -39,19 +40,20 @@ impl Progress {
     pub(crate) fn on_stderr(advice: &'static str) -> Self {
         let bar = io::stderr().is_terminal().then(|| {
             let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-            let style = ProgressStyle::with_template("{bar:24} {pos:>3} of {len}  {msg}");
+            let style = ProgressStyle::with_template("{bar:24} {msg}");
             let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
             bar.set_style(style.progress_chars("━╸ "));
             bar
         });
-        Self { bar, waiting: RefCell::default(), advice }
+        Self { bar, began: Instant::now(), waiting: RefCell::default(), advice }
     }
 
     pub(crate) fn observe(&self, event: &Event<'_>) {
         let mut waiting = None;
         match event {
             Event::WarmUp { case, variant, is_server, has_hooks, done, of } => {
-                self.draw(*done, *of, &format!("warming up {case}: {}", variant.label));
+                let what = format!("warming up {case}: {}", variant.label);
+                self.draw(*done, Some(*of), Duration::ZERO, &what);
                 let line = slow_warm_up(&variant.label, *is_server, *has_hooks, self.advice);
                 waiting = Some(Waiting::new(PATIENCE, self.bar.clone(), line));
             }
@@ -63,11 +65,10 @@ impl Progress {
             }
             Event::Running { case, variant, done, of, remaining } => {
                 let left = format!("{} left", about(*remaining));
-                let all = of.unwrap_or(*done + 1);
-                self.draw(*done, all, &format!("{left}, {case}: {}", variant.label));
-                let is_due = of.is_some_and(|of| is_step(*done, of)) && *remaining > WORTH_TELLING;
-                if self.bar.is_none() && is_due {
-                    self.say(&format!("{done} of {all} runs done, {left}"));
+                self.draw(*done, *of, *remaining, &format!("{left}, {case}: {}", variant.label));
+                let due = of.filter(|of| is_step(*done, *of) && *remaining > WORTH_TELLING);
+                if let Some(of) = due.filter(|_| self.bar.is_none()) {
+                    self.say(&format!("{done} of {of} runs done, {left}"));
                 }
             }
             _ => {}
@@ -75,12 +76,16 @@ impl Progress {
         self.waiting.replace(waiting);
     }
 
-    fn draw(&self, done: usize, of: usize, message: &str) {
+    fn draw(&self, done: usize, of: Option<usize>, remaining: Duration, message: &str) {
         // A user's value may hold what steers a terminal.
-        let message = visible(message).into_owned();
+        let message = format!("{}  {}", drawn(done, of), visible(message));
         let Some(bar) = &self.bar else { return };
-        bar.set_length(of as u64);
-        bar.set_position(done as u64);
+        let spent = self.began.elapsed();
+        // Where time ends the runs, their number is not known.
+        let by_time = (spent.as_secs(), (spent + remaining).as_secs().max(1));
+        let (position, length) = of.map_or(by_time, |of| (done as u64, of as u64));
+        bar.set_length(length);
+        bar.set_position(position);
         bar.set_message(message);
         bar.tick();
     }
@@ -96,6 +101,14 @@ impl Progress {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }
+    }
+}
+
+/// The number beside the bar.
+fn drawn(done: usize, of: Option<usize>) -> String {
+    match of {
+        Some(of) => format!("{done:>3} of {of}"),
+        None => format!("{done:>3} done"),
     }
 }
 
@@ -199,7 +212,7 @@ fn some(count: usize, one: &str, many: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{is_step, slow_warm_up};
+    use super::{drawn, is_step, slow_warm_up};
 
     #[test]
     fn a_long_wait_advises_only_what_ends_it() {
@@ -212,6 +225,12 @@ mod tests {
         assert_eq!(said(true, false, limit), alone.replace("warm-up", "server"));
         let hook = said(false, true, limit);
         assert!(hook.contains("(--setup, --prepare)") && !hook.contains("--timeout"), "{hook}");
+    }
+
+    #[test]
+    fn a_whole_that_is_not_known_has_no_number() {
+        assert_eq!(drawn(4, Some(9)), "  4 of 9");
+        assert_eq!(drawn(4, None), "  4 done");
     }
 
     #[test]

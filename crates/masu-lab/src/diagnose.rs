@@ -459,7 +459,8 @@ fn findings_of(facts: &Facts, known: Option<(&Catalogue, &Program)>) -> Vec<Find
     let Some((catalogue, program)) = known else { return findings };
     let remedies = findings.iter_mut().flat_map(|finding| &mut finding.remedies);
     for remedy in remedies.filter(|remedy| remedy.kind == RemedyKind::Setting) {
-        let spec = remedy.variant.as_ref().and_then(|variant| variant.parse::<Spec>().ok());
+        let Some(variant) = &remedy.variant else { continue };
+        let spec = variant.parse::<Spec>().ok();
         let resolved = spec.and_then(|spec| catalogue.resolve(&spec, program).ok());
         // A preload needs a path of this machine, and `masu run` finds that path itself.
         let resolved = resolved.filter(|variant| variant.library.is_none());

@@ -225,6 +225,9 @@ pub(crate) fn contents(path: &Path) -> Result<Vec<u8>, Error> {
     read.doing(|| format!("reading {}", path.display()))
 }
 
+/// A comparison makes its file when it begins, and writes the first line with its first timed run.
+const EMPTY: &str = "the file is empty: no timed run was made, or it is no results file; start the comparison again";
+
 /// The records in `bytes`, the content of `path`.
 pub(crate) fn understand(path: &Path, bytes: &[u8]) -> Result<Vec<Record>, Error> {
     let wrong =
@@ -253,7 +256,7 @@ pub(crate) fn understand(path: &Path, bytes: &[u8]) -> Result<Vec<Record>, Error
         }
     }
     if records.is_empty() {
-        return Err(wrong(1, "the file is empty".to_owned()));
+        return Err(wrong(1, EMPTY.to_owned()));
     }
     Ok(records)
 }

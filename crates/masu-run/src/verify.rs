@@ -102,8 +102,7 @@ fn judge(seen: &[Seen]) -> Evidence {
 }
 
 /// The note on a program in which no malloc was called.
-pub const NEVER_ASKED: &str =
-    "the program never asked for memory, so no malloc can make a difference";
+pub const NEVER_ASKED: &str = "the program never asked for memory, so another malloc gains nothing";
 
 impl Evidence {
     fn counted(mut self) -> Evidence {

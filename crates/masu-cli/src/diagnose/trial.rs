@@ -53,12 +53,8 @@ pub(super) fn perform(
     }
 }
 
-/// The progress of a trial that ends by time, not after a number of runs.
-#[expect(clippy::cast_precision_loss, reason = "runs are few")]
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at least 1")]
+/// The progress of a trial, which ends by time: how many runs it will be is not known.
 fn within(event: Event<'_>, spent: Duration, longest: Duration) -> Event<'_> {
     let Event::Running { case, variant, done, .. } = event else { return event };
-    let share = (spent.as_secs_f64() / longest.as_secs_f64().max(1e-3)).clamp(1e-3, 1.0);
-    let of = Some(((done as f64 / share) as usize).max(done + 1));
-    Event::Running { case, variant, done, of, remaining: longest.saturating_sub(spent) }
+    Event::Running { case, variant, done, of: None, remaining: longest.saturating_sub(spent) }
 }

@@ -202,3 +202,29 @@ fn nothing_is_left_whichever_process_is_ended() {
         fs::remove_file(folder.path().join("numbers")).unwrap();
     }
 }
+
+#[test]
+fn a_place_without_proc_or_threads_is_named() {
+    let folder = Folder::new();
+    let masu = folder.masu();
+    let unshared = ["unshare", "--user", "--map-root-user", "--mount"];
+    let hidden = ("mount -t tmpfs none /proc", "compare", "there is no /proc here");
+    let nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
+    let limited = ("ulimit -u 1", "diagnose", "allow more processes (ulimit -u");
+    for (place, (first, verb, expected)) in [(unshared, hidden), (nobody, limited)] {
+        let run = |then: &str| {
+            let script = format!("{first} || exit 99; {then}");
+            let mut command = Command::new(place[0]);
+            command.args(&place[1..]).args(["bash", "-c", &script]).current_dir("/");
+            command.env_remove("LD_PRELOAD").output().expect("util-linux is here")
+        };
+        // A sandbox may forbid namespaces, or other users.
+        if run("exit 0").status.code() != Some(0) {
+            eprintln!("skipped: {place:?} is not allowed here");
+            continue;
+        }
+        let output = run(&format!("exec {} {verb} -- true", masu.display()));
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(2) && said.contains(expected), "{said}");
+    }
+}

@@ -202,6 +202,16 @@ fn a_signal_for_masu_reaches_the_program() {
 }
 
 #[test]
+fn nothing_seen_of_the_first_process_says_nothing_of_others() {
+    // Hardly any request is sampled.
+    let mut command = masu(&["heap", "--", "true"]);
+    let output = command.env("MASU_PROFILE_INTERVAL", "100G").output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).replace('\n', " ");
+    assert!(said.contains("This is of its first process."), "{said}");
+    assert_eq!(output.status.code(), Some(0), "{said}");
+}
+
+#[test]
 fn a_program_is_run_and_what_it_never_freed_is_said() {
     let folder = tempfile::tempdir().unwrap();
     let source = folder.path().join("leak.c");

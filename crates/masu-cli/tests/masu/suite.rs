@@ -165,7 +165,7 @@ fn a_full_disk_is_reported_and_what_is_there_can_be_resumed() {
         &["-n", "1", "-a", "system", "--json", "/dev/full", "--", "true"],
     );
     assert_eq!(code, 2);
-    assert!(message.contains("No space left") && message.contains("--resume"), "{message}");
+    assert!(message.contains("No space left") && message.contains("start again"), "{message}");
     // A disk of 16 KiB in a namespace of this test's own: full after some runs.
     let masu = env!("CARGO_BIN_EXE_masu");
     let arguments = "-n 40 -a system --seed 3 -- true";

@@ -14,6 +14,7 @@ use super::thresholds::{
 };
 use masu_run::calls::{CallKind, Calls, Lock, Moves, Owner, Sampling, SmallWrites};
 use masu_run::prices::{Prices, Service};
+use masu_run::program::elf::STATIC_GLIBC;
 use masu_run::{Call, Ending, Scatter};
 
 /// Everything that a judgement rests on.
@@ -340,6 +341,9 @@ pub struct Threads {
     pub lock_waited: Vec<(Owner, f64)>,
     /// The part of `lock_waited` in which hardly any work was done: the holder of the lock slept too.
     pub lock_waited_idle: Vec<(Owner, f64)>,
+    /// The share of the time of threads at work in which they slept for locks other than the malloc's, in a look before
+    /// the process was attached to; none if it was not.
+    pub lock_share_before: Option<f64>,
     /// The most arenas of glibc, without the first, that a process was seen to have at once.
     pub arenas: usize,
 }
@@ -423,6 +427,11 @@ impl Malloc {
     /// Whether the program is linked statically, so that it loads no malloc.
     pub(super) fn is_static(&self) -> bool {
         self.refusal.as_ref().is_some_and(|why| why.contains("static"))
+    }
+
+    /// Whether glibc is linked into the program, which reads its tunables then.
+    pub(super) fn is_static_glibc(&self) -> bool {
+        self.refusal.as_ref().is_some_and(|why| why.contains(STATIC_GLIBC))
     }
 }
 

@@ -219,6 +219,11 @@ impl Remedy {
         Remedy::new(RemedyKind::Setting, 2, what, Some(variant), cost)
     }
 
+    /// A variable for a program that cannot be run under a variant.
+    pub(super) fn variable(what: &str, paste: String, cost: &str) -> Remedy {
+        Remedy { paste: Some(paste), ..Remedy::new(RemedyKind::Setting, 2, what, None, cost) }
+    }
+
     pub(super) fn allocator(what: &str, variant: &str, cost: &str) -> Remedy {
         Remedy::new(RemedyKind::Allocator, 3, what, Some(variant.to_owned()), cost)
     }

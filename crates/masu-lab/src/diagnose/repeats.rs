@@ -50,7 +50,8 @@ fn ended_otherwise(first: &str, further: &str, said: Option<&str>) -> String {
 
 fn found_less(first_s: f64, further_s: f64) -> String {
     format!(
-        "the first run took {} of CPU time, further ones {}: they found less to do{WAY_OUT}",
+        "the first run took {} of CPU time, further ones {}: they found less to do, or each works for a set \
+         time{WAY_OUT}",
         seconds(first_s),
         seconds(further_s)
     )

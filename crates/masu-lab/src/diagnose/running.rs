@@ -18,6 +18,7 @@ use super::{
     unsampled,
 };
 use crate::heap::{self, Profile};
+use masu_run::calls::Owner;
 use masu_run::calls::attach::{Attached, Counted};
 use masu_run::calls::locks::malloc_in;
 use masu_run::execute::tree::{Pid, rss_bytes, state_of, threads};
@@ -40,8 +41,8 @@ const COST_FACTOR: u32 = 50;
 /// The longest time between two looks.
 const AT_LEAST_EVERY: Duration = Duration::from_millis(250);
 
-/// The time for which a process runs undisturbed before it is attached to: this share of the time in which it is then
-/// watched, and no more than the second. Less CPU time in it than the third, in seconds, shows no shares.
+/// The time for which a process is looked at, undisturbed, before it is attached to: this share of the time in which it
+/// is then watched, and no more than the second. Less CPU time in it than the third, in seconds, shows no shares.
 const BEFORE_SHARE: u32 = 5;
 const BEFORE_MOST: Duration = Duration::from_secs(1);
 const BEFORE_CPU_S: f64 = 0.1;
@@ -60,8 +61,8 @@ pub enum Hold {
 ///
 /// # Errors
 ///
-/// [`Error::Ended`] if there is no such process, [`Error::Process`] if it belongs to another user, or may not be
-/// attached to, or if it is a thread.
+/// [`Error::Ended`] if there is no such process, [`Error::Process`] if it belongs to another user, may not be attached to
+/// or ends before, if it is a thread, or if a signal has stopped it.
 pub fn diagnose_running(
     pid: u32,
     patience: Duration,
@@ -78,6 +79,10 @@ pub fn diagnose_running(
         let reason = format!("it is a thread of process {of}; give that number: -p {of}");
         return Err(Error::Process { pid, reason });
     }
+    if is_stopped(process) {
+        let reason = format!("a signal has stopped it; `kill -CONT {pid}` continues it");
+        return Err(Error::Process { pid, reason });
+    }
     let maps = mappings(pid, "maps")?;
     let command = proc_files::text(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let program = fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
@@ -85,11 +90,14 @@ pub fn diagnose_running(
     let restarted = Program::find(OsStr::new(&format!("/proc/{pid}/exe")));
     let is_on_masu = Observer::new(pid).is_ok();
     let (mut looks, mut pages) = (Looks::default(), Pages::default());
-    let (kernel_share_before, attached) = match hold {
+    let (undisturbed, attached) = match hold {
         Hold::None => (None, None),
         Hold::Attached => {
-            let share = kernel_share(process, patience, stop);
-            (share, Some(Attached::to(pid)?))
+            let undisturbed = Undisturbed::of(process, patience, stop).ok_or_else(|| {
+                let reason = "it ended before it was attached to; `masu diagnose -- COMMAND` counts from the start";
+                Error::Process { pid, reason: reason.to_owned() }
+            })?;
+            (Some(undisturbed), Some(Attached::to(pid)?))
         }
     };
     let (neighbors, own_before_s) = (Neighbors::look(), own_cpu_s());
@@ -116,7 +124,7 @@ pub fn diagnose_running(
                 break;
             }
         }
-        thread::sleep((look.elapsed() * COST_FACTOR).clamp(USUAL, AT_LEAST_EVERY));
+        thread::sleep(until_next(look));
     }
     let wall_s = began.elapsed().as_secs_f64();
     let (interference, own_s) = (neighbors.interference(), own_cpu_s() - own_before_s);
@@ -196,7 +204,8 @@ pub fn diagnose_running(
     }
     if let Some(counted) = &counted {
         add(&mut facts, counted);
-        facts.clock.kernel_share_before = kernel_share_before;
+        facts.clock.kernel_share_before = undisturbed.as_ref().and_then(|it| it.kernel_share);
+        facts.threads.lock_share_before = undisturbed.map(|it| it.lock_share);
         facts.prices = Prices::measure_some(&services(Some(&counted.calls), 0));
         note_counting(&mut facts);
     } else {
@@ -209,17 +218,39 @@ pub fn diagnose_running(
     Ok(Diagnosis::of(command, facts, findings, not_seen))
 }
 
-/// The kernel's share of the CPU time of a process that is about to be watched for `patience`, and that nothing stops
-/// yet; none if it takes too little CPU time.
-fn kernel_share(process: Pid, patience: Duration, stop: &Stop) -> Option<f64> {
-    let (began, before) = (Instant::now(), Counters::of(process)?);
-    while began.elapsed() < (patience / BEFORE_SHARE).min(BEFORE_MOST) && !stop.requested() {
-        thread::sleep(USUAL);
+/// The work of a process before it was attached to, while nothing stopped it.
+struct Undisturbed {
+    /// The kernel's share of its CPU time; none if it took too little.
+    kernel_share: Option<f64>,
+    /// See [`Threads::lock_share_before`](super::facts::Threads).
+    lock_share: f64,
+}
+
+impl Undisturbed {
+    /// Looks at a process that is about to be watched for `patience`; none if it ends.
+    fn of(process: Pid, patience: Duration, stop: &Stop) -> Option<Undisturbed> {
+        let (began, before) = (Instant::now(), Counters::of(process)?);
+        let mut looks = Looks::default();
+        while began.elapsed() < (patience / BEFORE_SHARE).min(BEFORE_MOST) && !stop.requested() {
+            let look = Instant::now();
+            looks.look(began.elapsed(), &[process]);
+            thread::sleep(until_next(look));
+        }
+        let after = Counters::of(process)?;
+        let (user_s, sys_s) = (after.user_s - before.user_s, after.sys_s - before.sys_s);
+        let cpu_s = user_s + sys_s;
+        let threads = looks.finish().threads;
+        let slept_s = threads.waited_for(Owner::Program) + threads.waited_for(Owner::CLibrary);
+        Some(Undisturbed {
+            kernel_share: (cpu_s >= BEFORE_CPU_S).then(|| sys_s / cpu_s),
+            lock_share: slept_s / (slept_s + threads.cpu_s).max(1e-9),
+        })
     }
-    let after = Counters::of(process)?;
-    let (user_s, sys_s) = (after.user_s - before.user_s, after.sys_s - before.sys_s);
-    let cpu_s = user_s + sys_s;
-    (cpu_s >= BEFORE_CPU_S).then(|| sys_s / cpu_s)
+}
+
+/// The time to the next look after one that began at `look`.
+fn until_next(look: Instant) -> Duration {
+    (look.elapsed() * COST_FACTOR).clamp(USUAL, AT_LEAST_EVERY)
 }
 
 /// Whether a signal has stopped `process`.
@@ -386,6 +417,11 @@ mod tests {
         while !is_stopped(process) {
             assert_eq!(child.try_wait().unwrap(), None, "it ended by itself");
             thread::sleep(Duration::from_millis(1));
+        }
+        for hold in [Hold::None, Hold::Attached] {
+            let error = diagnose_running(child.id(), Duration::ZERO, hold, &Stop::never());
+            let remedy = format!("`kill -CONT {process}` continues it");
+            assert!(error.unwrap_err().to_string().ends_with(&remedy), "{remedy}");
         }
         child.kill().unwrap();
         child.wait().unwrap();

@@ -299,7 +299,7 @@ pub fn not_tried(diagnosis: &mut Diagnosis, reason: String) {
             continue;
         }
         let title = "Whether another malloc or a setting gains is not known: other programs use the \
-                     machine, and nothing was tried";
+                     machine, and no further run shows it";
         let evidence = std::mem::take(&mut one.evidence);
         *one = Finding { evidence, ..Finding::new(Id::MemoryOpen, Confidence::Low, title) };
     }

@@ -170,7 +170,18 @@ fn ran(diagnosis: &Diagnosis) -> String {
         let counted = seconds(clock.counted_run_s);
         parts.push(format!("its calls were counted in another run, which took {counted}"));
     }
-    parts.push(format!("CPU {} user, {} kernel", seconds(clock.user_s), seconds(clock.sys_s)));
+    // Findings are about the time without stops, which are the kernel's.
+    let stops_s = clock.sys_s - clock.own_sys_s;
+    let stops = if stops_s >= 0.01 * (clock.user_s + clock.sys_s) && stops_s > 0.0 {
+        format!(" (about {} of it for counting)", seconds(stops_s))
+    } else {
+        String::new()
+    };
+    parts.push(format!(
+        "CPU {} user, {} kernel{stops}",
+        seconds(clock.user_s),
+        seconds(clock.sys_s)
+    ));
     parts.push(format!("{} at the peak", bytes(peak)));
     let named = diagnosis.findings.iter().any(|one| one.id == Id::Growth);
     if let Some(growth) = memory.growth.filter(|growth| growth.bytes >= GREW && !named) {
@@ -259,6 +270,7 @@ mod tests {
                 wall_s: 27.34,
                 user_s: 23.0,
                 sys_s: 3.48,
+                own_sys_s: 3.08,
                 counting_s: 0.4,
                 ..Clock::default()
             },

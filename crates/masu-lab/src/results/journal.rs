@@ -113,10 +113,11 @@ impl Journal {
         if let Err(source) = self.file.write_all(&line) {
             // A reader recognizes half a line anyway; cutting it only spares the reader the effort.
             let _ = self.cut();
-            let doing = format!(
-                "writing {} (what is in it stays valid: make room, then --resume it)",
-                self.path.display()
-            );
+            let advice = match self.whole {
+                0 => "make room, then start again",
+                _ => "what is in it stays valid: make room, then --resume it",
+            };
+            let doing = format!("writing {} ({advice})", self.path.display());
             return Err(Error::System { doing, source });
         }
         self.whole += line.len() as u64;

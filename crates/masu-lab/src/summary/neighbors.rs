@@ -75,7 +75,7 @@ pub(super) fn cpu_beside(rows: &[Row], primary: Measure, valid: &[&Run]) -> Opti
     };
     Some(format!(
         "{starved} of {} runs waited long for a CPU, which lengthens wall-clock time and not CPU time: \
-         --primary cpu lets that decide.{beside}",
+         `masu compare --primary cpu` lets that decide.{beside}",
         valid.len()
     ))
 }

@@ -34,11 +34,14 @@ pub struct Lock {
     pub owner: Owner,
     /// The number of times that a thread asked to sleep until the lock is free.
     pub waits: u64,
-    /// The number of different threads that did, as far as they were counted.
+    /// The number of different threads that did, [`THREADS_MAX`](Lock::THREADS_MAX) at most.
     pub threads: usize,
 }
 
 impl Lock {
+    /// The most threads of a lock that are counted apart.
+    pub const THREADS_MAX: usize = 64;
+
     /// True if the lock belongs to an arena of glibc's other than the first, to go by its address.
     pub fn is_of_another_arena(&self) -> bool {
         self.owner == Owner::Malloc && ARENA_HEADS.contains(&(self.address % ARENA))
@@ -69,9 +72,6 @@ struct Waits {
 /// The most locks that are kept apart: a program may make one for each of its objects.
 const LOCKS_MAX: usize = 4096;
 
-/// The most threads of a lock that are counted apart.
-const THREADS_MAX: usize = 64;
-
 /// The most locks that are reported.
 const LISTED: usize = 16;
 
@@ -90,7 +90,7 @@ impl Locks {
         }
         let Some(found) = self.found.get_mut(&key) else { return };
         found.waits += times;
-        if found.threads.len() < THREADS_MAX {
+        if found.threads.len() < Lock::THREADS_MAX {
             found.threads.insert(thread);
         }
     }

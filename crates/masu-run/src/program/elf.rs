@@ -40,6 +40,8 @@ pub(crate) struct Image {
     pub(crate) lowest: u64,
     /// True if the program is written in Go alone, without a malloc.
     pub(crate) is_go: bool,
+    /// True if it is linked with glibc, dynamically or not, by the note that glibc's start files have.
+    pub(crate) has_glibc_note: bool,
 }
 
 /// Functions through which programs ask for memory, as the dynamic linker sees them.
@@ -105,6 +107,9 @@ const SANITIZER_LIBRARIES: [(&str, &str); 5] = [
     ("libclang_rt.asan", "AddressSanitizer"),
 ];
 
+/// The reason why nothing is preloaded, in a program that reads glibc's tunables all the same.
+pub const STATIC_GLIBC: &str = "linked statically with glibc";
+
 /// The fault of a program that is no ELF file, and was not found to be a script.
 pub(crate) const NO_ELF: &str =
     "neither an ELF program nor a script with a `#!` line; name its interpreter before it";
@@ -157,6 +162,7 @@ impl Image {
         // A program with parts in C has a malloc too, for those.
         image.is_go =
             image.loader.is_none() && sections.section_by_name(endian, b".go.buildinfo").is_some();
+        image.has_glibc_note = sections.section_by_name(endian, b".note.ABI-tag").is_some();
         if let Some((entries, strings)) = sections.dynamic(endian, data).map_err(broken)? {
             let names = sections.strings(endian, data, strings).map_err(broken)?;
             let needed = entries
@@ -250,11 +256,11 @@ impl Image {
             );
         }
         if self.loader.is_none() {
-            return Some(
-                "it is linked statically, so there is no loader to preload anything; link it \
-                 dynamically, or build it with the allocator inside"
-                    .to_owned(),
-            );
+            let with = if self.has_glibc_note { STATIC_GLIBC } else { "linked statically" };
+            return Some(format!(
+                "it is {with}, so there is no loader to preload anything; link it dynamically, or build it with the \
+                 allocator inside"
+            ));
         }
         let knows =
             |symbol: &str| self.defines(symbol) || self.imported.iter().any(|name| name == symbol);

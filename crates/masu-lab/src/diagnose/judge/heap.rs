@@ -230,11 +230,14 @@ fn remedies(facts: &Facts, costs: &Costs) -> Vec<Remedy> {
     let what = "keep free memory instead of giving it back at once; the settings belong together";
     remedies.extend(setting.map(|variant| Remedy::setting(what, variant, &cost)));
     if facts.malloc.is_static() {
-        let what = format!(
-            "set GLIBC_TUNABLES={} before it: a static program of glibc reads it too, one of musl does not",
-            all(|(name, size)| format!("glibc.malloc.{name}={size}"), ":")
-        );
-        remedies.extend([Remedy::code(2, &what, &cost), Remedy::linked()]);
+        let of_glibc = facts.malloc.is_static_glibc().then(|| {
+            let sizes = all(|(name, size)| format!("glibc.malloc.{name}={size}"), ":");
+            let what = format!(
+                "{what}; a static program of glibc reads them too, unless it has a malloc of its own"
+            );
+            Remedy::variable(&what, format!("GLIBC_TUNABLES={sizes}"), &cost)
+        });
+        remedies.extend(of_glibc.into_iter().chain([Remedy::linked()]));
     } else if facts.malloc.name != "masu" && facts.malloc.refusal.is_none() {
         let what = "a malloc that adapts by itself how much free memory it keeps";
         remedies.push(Remedy::allocator(what, "masu", "another malloc under the program"));

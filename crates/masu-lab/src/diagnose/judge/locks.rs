@@ -64,22 +64,29 @@ impl Waited {
             || is_hidden && slept.is_some_and(slept_long);
         // A thread that is stopped at a call keeps its locks, so samples of calls count waits that an uncounted run
         // does not have. The malloc makes few calls with a lock held; for any other lock, looks must meet threads
-        // asleep.
+        // asleep. Where a process was attached to, these are the looks before.
         let is_sampled = facts.calls.as_ref().is_some_and(|calls| calls.sampled.is_some());
-        let is_met =
-            owner == Owner::Malloc || !is_sampled || slept.is_none_or(|slept| slept >= CAUSE_SHARE);
+        let before = threads.lock_share_before.filter(|_| owner != Owner::Malloc);
+        let is_met = match before {
+            Some(before) => before >= LOCK_WAITED_SHARE,
+            None if owner == Owner::Malloc || !is_sampled => true,
+            None => slept.is_none_or(|slept| slept >= CAUSE_SHARE),
+        };
         if waits as f64 >= waits_min && is_cause && is_met {
             // A thread that sleeps until another has had its CPU sleeps for longer than it would on an idle machine.
             let waited = if others.is_busy() { others.waited_share } else { 0.0 };
             let slept_alone_s = slept_s.map(|slept_s| slept_s * (1.0 - waited));
             let share =
                 slept_of(slept_alone_s, threads.cpu_s).map_or(cost, |slept| slept.max(cost));
+            let share = before.map_or(share, |before| before.min(share));
+            // While a process is attached to, stops lengthen the sleep.
+            let slept_s = slept_s.filter(|_| before.is_none());
             return Some(Waited { waits, cost_s, slept_s, share, parallel_s: None });
         }
         // For the parallel part, only the sleep that looks met there counts, because waits are counted over the whole
         // run. Waits that are next to nothing of the whole run are no reason why it is slow. While no thread works
         // there is no parallel part.
-        let parallel_s = parallel_s?;
+        let parallel_s = parallel_s.filter(|_| before.is_none())?;
         let slept_s = slept_s.map(|_| threads.waited_beside_work(owner));
         let slept = slept_of(slept_s, parallel_s).filter(|slept| slept_long(*slept))?;
         let share = slept.max(cost_s / parallel_s) * parallel_s / threads.cpu_s.max(1e-9);
@@ -138,10 +145,16 @@ fn of_malloc(facts: &Facts, calls: &CallFacts, parallel_s: Option<f64>) -> Optio
         ),
     };
     let most = locks.iter().map(|lock| lock.threads).max().unwrap_or(0);
-    let many =
-        format!("{} of the malloc's locks, the busiest wanted by {most} threads", locks.len());
+    let most = of_threads(most);
+    let many = format!("{} of the malloc's locks, the busiest wanted by {most}", locks.len());
     let finding = waited.described(facts, finding).seeing(many);
     Some(remedied(facts, finding))
+}
+
+/// The number of threads that waited for a lock; of more than the most that are counted, only so many are known.
+fn of_threads(known: usize) -> String {
+    let or_more = if known == Lock::THREADS_MAX { " or more" } else { "" };
+    format!("{known}{or_more} threads")
 }
 
 /// The evidence that remote frees contend, if there is any. In glibc each thread has an arena of its own as long as
@@ -234,12 +247,18 @@ fn of_program(facts: &Facts, calls: &CallFacts, parallel_s: Option<f64>) -> Opti
         _ => "Threads wait for one lock of the program",
     };
     let finding = Finding::new(Id::OneLock, Confidence::High, title);
-    let finding = waited.described(facts, finding).seeing(format!(
-        "{} threads want the one at {:#x}, which has {} of all such waits",
-        hottest.threads,
+    let mut finding = waited.described(facts, finding).seeing(format!(
+        "{} want the one at {:#x}, which has {} of all such waits",
+        of_threads(hottest.threads),
         hottest.address,
         percent(share)
     ));
+    if let Some(before) = facts.threads.lock_share_before {
+        finding = finding.seeing(format!(
+            "before it was attached to, threads slept for a lock in {} of the time they worked or waited for one",
+            percent(before)
+        ));
+    }
     Some(finding.remedied([Remedy::code(
         4,
         "hold it for a shorter time, take it once for a batch, or split the data it guards",

@@ -114,7 +114,7 @@ fn set(facts: &mut Facts, part: &str, is_new: bool, values: &str) {
         "growth" => set!(*facts.memory.growth.get_or_insert_default(), is_new, values; bytes
             over_s),
         "threads" => set!(facts.threads, is_new, values; looks looked_s most_at_once cpu_s alone_s
-            together_s parallel_cpu_s idle_s stopped_s arenas),
+            together_s parallel_cpu_s idle_s stopped_s lock_share_before arenas),
         "malloc" => set!(facts.malloc, is_new, values; name refusal),
         "samples" => set!(*facts.samples.get_or_insert_default(), is_new, values; samples
             malloc_share),
