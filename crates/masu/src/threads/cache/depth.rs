@@ -300,7 +300,7 @@ impl ThreadCache {
             let shallow =
                 || limit * class.size() < SHALLOW_BYTES || limit < self.initial_limit(class);
             let grows = depth.missed.replace(false) || shallow();
-            // Nor does it keep any block: its thread wanted none since it was full last.
+            // Nor does it keep any block, if its thread never found it empty since it was full last.
             let empties = !grows && depth.overflowed.get();
             let sent = if empties { limit } else { limit / 2 }.clamp(1, SENT_MAX);
             self.check_freed_in_a_row(class, block, if empties { sent } else { 0 });

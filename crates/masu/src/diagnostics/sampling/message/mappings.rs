@@ -38,11 +38,10 @@ impl Mappings {
         let mut mappings = Mappings { bounds: metadata::words(2 * MAPPINGS_MAX), count: 0 };
         let Ok(file) = File::open_to_read(c"/proc/self/maps") else { return mappings };
         let Some(line) = metadata::words(LINE_WORDS) else { return mappings };
-        let array = NonNull::from(&mut *line).cast();
         // SAFETY: Any bytes are words, and the reverse.
         mappings.read(&file, unsafe { line.align_to_mut() }.1, &mut visit);
         // SAFETY: The array came from `metadata::words` with this length, and is not used any more.
-        unsafe { metadata::give_back(array, LINE_WORDS) };
+        unsafe { metadata::give_back(NonNull::from(line).cast(), LINE_WORDS) };
         mappings
     }
 
