@@ -163,7 +163,7 @@ pub(crate) fn code_in(slice: &'static Slice) -> u8 {
         // A parked block is known to be free in the slice.
         Kind::Large | Kind::Parked => crate::memory::class::LARGE,
         Kind::HeapPage | Kind::HeapLarge | Kind::HeapMixed => crate::memory::class::HEAP,
-        Kind::Opaque | Kind::Free | Kind::Metadata => FOREIGN,
+        Kind::Opaque | Kind::Free | Kind::Unmerged | Kind::Metadata => FOREIGN,
     }
 }
 

@@ -1,9 +1,9 @@
 //! Runs of slices: the free ones, the live ones, and when free ones are purged.
 //!
-//! Relies on arenas for addresses and committed memory. Free runs are merged with their free neighbors and kept in
-//! lists by length; `memory/ranges/kept.rs` decides which of them stay resident. The hard idea is the merging: the
-//! first and the last slice of a free run say that it is free, which is all that a neighbor needs to join it. Purging
-//! happens inside `free`; there is no background thread.
+//! Relies on arenas for addresses and committed memory. Free runs are kept in lists by length and merged with their free
+//! neighbors, many of them late (`memory/ranges/unmerged.rs`); `memory/ranges/kept.rs` decides which of them stay
+//! resident. The hard idea is the merging: the first and the last slice of a free run say that it is free, which is all
+//! that a neighbor needs to join it. Purging happens inside `free`; there is no background thread.
 
 #[cfg(feature = "secure")]
 mod closed;
@@ -16,6 +16,7 @@ mod probes;
 mod purge;
 pub(crate) mod stripes;
 mod take;
+mod unmerged;
 pub(crate) mod usage;
 
 use core::ptr;
@@ -34,6 +35,7 @@ use occupied::Occupied;
 pub(crate) use parked::Parked;
 pub(crate) use purge::RUNS_MAX;
 use stripes::Bytes;
+use unmerged::{Unmerged, mark_free};
 
 /// Runs of each length below this have a list of their own.
 const EXACT_LISTS: usize = 64;
@@ -159,6 +161,7 @@ pub(crate) struct Ranges {
     closed: List,
     /// The arena for which huge pages were cancelled last; it may no longer exist.
     plain: *const Arena,
+    unmerged: Unmerged,
     lists: [List; LISTS],
     /// The dirty runs among them, in lists of the same lengths.
     dirty_lists: [List<true>; LISTS],
@@ -176,6 +179,7 @@ impl Ranges {
             occupied: Occupied::new(),
             dirty_lists: [const { List::new() }; LISTS],
             period: Period::new(),
+            unmerged: Unmerged::NONE,
             dirty_occupied: Occupied::new(),
             arena: None,
             live_slices: 0,
@@ -292,9 +296,9 @@ impl Ranges {
 
     /// A run of exactly `slices`, free or committed at an arena's front.
     #[inline(never)]
-    fn take_ready(&mut self, slices: usize) -> Option<Run> {
+    fn take_ready(&mut self, slices: usize, kind: Kind) -> Option<Run> {
         // Resident memory first: it costs no fault and makes nothing else resident.
-        let free = fitting(&self.dirty_lists, &self.dirty_occupied, slices)
+        let free = (self.fitting_dirty(slices, kind))
             .or_else(|| fitting(&self.lists, &self.occupied, slices));
         if let Some(run) = free {
             return Some(self.split(run, slices));
@@ -355,7 +359,7 @@ impl Ranges {
             // It holds one run only.
             return self.release(arena);
         }
-        let run = self.insert(first, slices, dirty, false);
+        let run = self.insert_freed(first, slices, dirty);
         self.note_free(slices * SLICE_BYTES);
         self.moved_bytes += dirty;
         let budget = self.budget_bytes();
@@ -474,6 +478,7 @@ impl Ranges {
             }
             // SAFETY: Before the front is another slice of this arena.
             let behind = unsafe { first.ahead(slices) };
+            self.merge_for_growth();
             if behind.kind.get() != Kind::Free || (behind.count.get() as usize) < more {
                 return false;
             }
@@ -517,15 +522,7 @@ impl Ranges {
             zero &= first.zero.get();
             self.remove(first);
         }
-        // SAFETY: The last slice of the run.
-        let last = unsafe { first.ahead(count - 1) };
-        first.back.set(0);
-        last.kind.set(Kind::Free);
-        last.back.set(count as u32 - 1);
-        first.kind.set(Kind::Free);
-        first.count.set(count as u32);
-        first.dirty.set(dirty as u32);
-        first.zero.set(zero);
+        mark_free(first, count, dirty, zero, Kind::Free);
         let list = list_of(count);
         self.lists[list].push_first(first);
         self.occupied.insert(list);
@@ -536,12 +533,16 @@ impl Ranges {
     #[inline(never)]
     fn remove(&mut self, run: &'static Slice) {
         let count = run.count.get() as usize;
-        let list = list_of(count);
-        self.lists[list].remove(run);
-        if self.lists[list].is_empty() {
-            self.occupied.remove(list);
+        if run.kind.is(Kind::Unmerged) {
+            self.remove_unmerged(run);
+        } else {
+            let list = list_of(count);
+            self.lists[list].remove(run);
+            if self.lists[list].is_empty() {
+                self.occupied.remove(list);
+            }
+            self.remove_dirty(run, list);
         }
-        self.remove_dirty(run, list);
         // SAFETY: The last slice of the run.
         let last = unsafe { run.ahead(count - 1) };
         last.kind.set(Kind::Opaque);

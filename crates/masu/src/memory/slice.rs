@@ -43,6 +43,8 @@ pub(crate) enum Kind {
     HeapLarge = 7,
     /// A slice that several classes of a first-class heap share.
     HeapMixed = 8,
+    /// First or last slice of a free run that is not merged yet.
+    Unmerged = 9,
 }
 
 /// A [`Kind`] that neighbors may read while it changes.
@@ -61,6 +63,7 @@ impl AtomicKind {
             6 => Kind::HeapPage,
             7 => Kind::HeapLarge,
             8 => Kind::HeapMixed,
+            9 => Kind::Unmerged,
             _ => Kind::Opaque,
         }
     }

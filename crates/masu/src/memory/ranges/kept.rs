@@ -359,6 +359,7 @@ impl Ranges {
         if surplus == 0 {
             return None;
         }
+        self.merge_all();
         let run = self.dirty_lists[self.dirty_occupied.last()?].first()?;
         let (count, dirty) = (run.count.get() as usize, run.dirty.get() as usize);
         let kept = dirty.saturating_sub(surplus) & !(SLICE_BYTES - 1);

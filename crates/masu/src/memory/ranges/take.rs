@@ -89,7 +89,10 @@ impl Held<'_> {
         let padded = slices.checked_add(padding)?;
         let filling = filling.with_padding(slices, padding);
         let claimed = self.claim(padded)?;
-        let ready = self.take_ready(padded);
+        if filling.is_copied() {
+            self.merge_for_growth();
+        }
+        let ready = self.take_ready(padded, kind);
         let run = if ready.is_none() && stripes::count() > 1 {
             self.take_among_many(padded, filling, slices, align, kind)
         } else {
@@ -142,7 +145,7 @@ impl Held<'_> {
         kind: Kind,
     ) -> Option<Run> {
         let mut other = self.idle_one()?;
-        let run = other.take_ready(padded)?;
+        let run = other.take_ready(padded, kind)?;
         let run = other.hand_out_slow(run, padded, slices, align, kind);
         other.stays_idle();
         Some(run)
@@ -224,7 +227,7 @@ impl Held<'_> {
         }
         // Other threads may have freed something, or made an arena grow.
         loop {
-            if let Some(run) = self.take_ready(slices) {
+            if let Some(run) = self.take_ready(slices, kind) {
                 return Some(run);
             }
             let Some(arena) = self.arena else { break };

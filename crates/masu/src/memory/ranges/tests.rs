@@ -4,6 +4,7 @@ extern crate std;
 
 use super::held::{BATCH_BYTES, Held, STEP_BYTES};
 use super::kept::{FADES_EVERY, FADES_EVERY_MS, FADES_WITHIN_MS};
+use super::unmerged::UNMERGED_MAX;
 use super::*;
 use crate::options;
 use crate::platform::kernel;
@@ -380,7 +381,7 @@ fn a_parked_run_is_returned_before_another_is_taken() {
         assert_eq!((parked.slices(), ranges.parking_slices), (0, 0));
         assert_eq!(ranges.large(), (1, 2 * SLICE_BYTES), "the first one");
         assert!(!parked.has_right() && !parked.wants(second, 2));
-        assert_eq!(second.kind.get(), Kind::Free);
+        assert_eq!(second.kind.get(), Kind::Unmerged);
         assert_eq!(run_of(ranges, 1).address(), second.address());
     });
 }
@@ -529,4 +530,59 @@ fn occupied_lists_are_found_from_anywhere_and_from_the_end() {
     occupied.remove(LISTS - 1);
     occupied.remove(100);
     assert_eq!((occupied.first_from(65), occupied.last()), (None, Some(64)));
+}
+
+fn give_back_all(ranges: &mut Held<'_>, runs: &[(&'static Slice, usize)]) {
+    runs.iter().for_each(|(run, slices)| give_back(ranges, run, *slices));
+}
+
+#[test]
+fn a_request_takes_a_freed_run_of_its_length_before_neighbors_are_merged() {
+    with_ranges(|ranges| {
+        let [a, b, c, _] = [2, 4, 2, 1].map(|slices| run_of(ranges, slices));
+        give_back_all(ranges, &[(a, 2), (b, 4), (c, 2)]);
+        let again = [4, 2, 2].map(|slices| run_of(ranges, slices).address());
+        assert_eq!(again, [b, c, a].map(Slice::address), "those freed last first");
+        give_back_all(ranges, &[(a, 2), (b, 4), (c, 2)]);
+        assert_eq!(run_of(ranges, 8).address(), a.address(), "all of them together");
+        assert_eq!(ranges.dirty_bytes(), 0);
+    });
+}
+
+#[test]
+fn a_block_grows_into_runs_that_are_not_merged() {
+    with_ranges(|ranges| {
+        let [block, b, c, _] = [1, 2, 3, 1].map(|slices| run_of(ranges, slices));
+        give_back(ranges, c, 3);
+        give_back(ranges, b, 2);
+        assert!(ranges.grow(block, 1, 5), "over the border of both");
+        assert!(!ranges.grow(block, 5, 7) && ranges.grow(block, 5, 6), "up to a live one");
+        assert_eq!(ranges.dirty_bytes(), 0);
+    });
+}
+
+#[test]
+fn a_bounded_number_of_runs_is_not_merged_and_a_purge_finds_them() {
+    const MORE: usize = 3;
+    with_ranges(|ranges| {
+        let runs: Vec<_> = (0..UNMERGED_MAX + MORE).map(|_| run_of(ranges, 1)).collect();
+        run_of(ranges, 1);
+        runs.iter().for_each(|run| give_back(ranges, run, 1));
+        assert_eq!((runs[0].kind.get(), runs[0].count.get() as usize), (Kind::Free, MORE));
+        assert_eq!((ranges.unmerged.count, runs[MORE].kind.get()), (UNMERGED_MAX, Kind::Unmerged));
+        assert_eq!(ranges.dirty_bytes(), runs.len() * SLICE_BYTES);
+        ranges.trim(0);
+        assert_eq!((ranges.dirty_bytes(), ranges.unmerged.count), (0, 0));
+        assert_eq!(runs[0].count.get() as usize, runs.len(), "one run again");
+    });
+}
+
+#[test]
+fn what_is_freed_after_a_block_grew_merges_at_once() {
+    with_ranges(|ranges| {
+        let [block, a, b, _] = [1, 1, 1, 1].map(|slices| run_of(ranges, slices));
+        assert!(!ranges.grow(block, 1, 2), "its neighbor lives");
+        give_back_all(ranges, &[(a, 1), (b, 1)]);
+        assert_eq!((a.kind.get(), a.count.get()), (Kind::Free, 2));
+    });
 }

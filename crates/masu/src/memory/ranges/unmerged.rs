@@ -1,0 +1,132 @@
+//! Late merging: the run of a freed large block keeps its length for a while.
+//!
+//! Relies on its parent, which merges runs. A program that frees large blocks soon requests others of the same lengths. If their
+//! runs were merged at once, they would be cut elsewhere each time, and the ends of the new blocks would lie in OS pages that
+//! nothing wrote before. So such a run stays *unmerged*: a large block of its length takes the one that was freed last. All are
+//! merged before a large block takes a run of another length, before a page takes a run that is not dirty, before a purge, and
+//! when a block grows; then what is freed next merges at once. The hard idea: neighbors see only that an unmerged run is not free, so they do not join it. In
+//! all counts its bytes are those of a free run.
+
+use super::{EXACT_LISTS, Ranges, fitting};
+use crate::memory::arena;
+use crate::memory::list::List;
+use crate::memory::slice::{Kind, Slice};
+use crate::settings;
+
+/// The most unmerged runs, all of which one call may have to merge.
+pub(super) const UNMERGED_MAX: usize = 1024;
+/// Runs freed after a block grew that are merged at once.
+const MERGED_AT_ONCE: u32 = 64;
+
+/// The unmerged runs. All are dirty, and shorter than [`EXACT_LISTS`].
+pub(super) struct Unmerged {
+    pub(super) count: usize,
+    /// Large blocks' runs to be merged at once, before others wait again.
+    at_once: u32,
+    /// The oldest first.
+    by_age: List,
+    /// The newest first.
+    by_length: [List<true>; EXACT_LISTS],
+}
+
+impl Unmerged {
+    pub(super) const NONE: Unmerged = Unmerged {
+        count: 0,
+        at_once: 0,
+        by_age: List::new(),
+        by_length: [const { List::new() }; EXACT_LISTS],
+    };
+}
+
+impl Ranges {
+    /// Frees a run that was handed out, and merges it later if it was a large block's.
+    pub(super) fn insert_freed(
+        &mut self,
+        run: &'static Slice,
+        count: usize,
+        dirty: usize,
+    ) -> &'static Slice {
+        let is_large = matches!(run.kind.get(), Kind::Large | Kind::Parked);
+        // Where addresses are limited, the free end of an arena goes back at once.
+        if !is_large || count >= EXACT_LISTS || dirty == 0 || arena::are_limited() {
+            return self.insert(run, count, dirty, false);
+        }
+        if self.unmerged.at_once > 0 {
+            self.unmerged.at_once -= 1;
+            return self.insert(run, count, dirty, false);
+        }
+        if self.unmerged.count == UNMERGED_MAX {
+            self.merge_oldest();
+        }
+        mark_free(run, count, dirty, false, Kind::Unmerged);
+        self.unmerged.count += 1;
+        self.unmerged.by_age.push_last(run);
+        self.unmerged.by_length[count % EXACT_LISTS].push_first(run);
+        self.dirty_bytes += dirty;
+        run
+    }
+
+    /// Removes an unmerged run from its lists.
+    pub(super) fn remove_unmerged(&mut self, run: &'static Slice) {
+        self.unmerged.count -= 1;
+        self.unmerged.by_age.remove(run);
+        self.unmerged.by_length[run.count.get() as usize % EXACT_LISTS].remove(run);
+        self.dirty_bytes -= run.dirty.get() as usize;
+    }
+
+    /// A dirty run of at least `slices` slices.
+    pub(super) fn fitting_dirty(&mut self, slices: usize, kind: Kind) -> Option<&'static Slice> {
+        if self.unmerged.count > 0 && kind == Kind::Large {
+            let newest = self.unmerged.by_length.get(slices).and_then(List::first);
+            if newest.is_some() {
+                return newest;
+            }
+            self.merge_all();
+        }
+        loop {
+            let run = fitting(&self.dirty_lists, &self.dirty_occupied, slices);
+            if run.is_some() || self.unmerged.count == 0 {
+                return run;
+            }
+            self.merge_all();
+        }
+    }
+
+    /// Merges all, and what is freed next, for a block that grows: grown ones take the places of others that grew, and want free
+    /// neighbors.
+    pub(super) fn merge_for_growth(&mut self) {
+        self.unmerged.at_once = MERGED_AT_ONCE;
+        self.merge_all();
+    }
+
+    #[inline(never)]
+    pub(super) fn merge_all(&mut self) {
+        while self.unmerged.count > 0 {
+            self.merge_oldest();
+        }
+    }
+
+    #[inline(never)]
+    fn merge_oldest(&mut self) {
+        let Some(run) = self.unmerged.by_age.first() else { return };
+        self.remove(run);
+        let run = self.insert(run, run.count.get() as usize, run.dirty.get() as usize, false);
+        if settings::retain().is_none() {
+            self.release_whole(run);
+        }
+    }
+}
+
+/// Marks a run as free at both ends: [`Kind::Free`], or not merged yet.
+#[inline(never)]
+pub(super) fn mark_free(first: &'static Slice, count: usize, dirty: usize, zero: bool, kind: Kind) {
+    // SAFETY: The last slice of the run.
+    let last = unsafe { first.ahead(count - 1) };
+    first.back.set(0);
+    last.kind.set(kind);
+    last.back.set(count as u32 - 1);
+    first.kind.set(kind);
+    first.count.set(count as u32);
+    first.dirty.set(dirty as u32);
+    first.zero.set(zero);
+}
