@@ -228,6 +228,10 @@ pub(crate) fn contents(path: &Path) -> Result<Vec<u8>, Error> {
 /// A comparison makes its file when it begins, and writes the first line with its first timed run.
 const EMPTY: &str = "the file is empty: no timed run was made, or it is no results file; start the comparison again";
 
+/// The first line comes before any run: nothing is lost with a file that was cut off in it.
+const CUT: &str =
+    "the file was cut off in its first line, before any run; start the comparison again";
+
 /// The records in `bytes`, the content of `path`.
 pub(crate) fn understand(path: &Path, bytes: &[u8]) -> Result<Vec<Record>, Error> {
     let wrong =
@@ -267,8 +271,11 @@ fn check_version(line: &str) -> Result<(), String> {
     struct Version {
         schema_version: u32,
     }
-    let version: Version = serde_json::from_str(line)
-        .map_err(|_| "this is no results file: its first line has no schema_version".to_owned())?;
+    let version: Version = serde_json::from_str(line).map_err(|error| {
+        let is_cut = error.is_eof() && line.as_bytes().starts_with(journal::BEGINNING);
+        let other = "this is no results file: its first line has no schema_version";
+        if is_cut { CUT.to_owned() } else { other.to_owned() }
+    })?;
     match version.schema_version {
         SCHEMA_VERSION => Ok(()),
         later if later > SCHEMA_VERSION => Err(format!(

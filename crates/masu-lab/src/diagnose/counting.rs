@@ -73,7 +73,9 @@ fn note_clock(facts: &mut Facts) {
     let sampled = facts.calls.as_ref().and_then(|calls| calls.sampled).unwrap_or_default();
     let unseen_sys_s = sampled.unseen_sys_s.min(clock.sys_s);
     let seen_sys_s = clock.sys_s - unseen_sys_s;
-    let own_sys_s = (seen_sys_s - cpu_s).max(0.0);
+    // Page faults are the program's, even where the stops at their price take all of the kernel's time.
+    let faults_s = facts.memory.minor_faults as f64 * facts.price_s(Service::PageFault);
+    let own_sys_s = (seen_sys_s - cpu_s).max(faults_s.min(seen_sys_s));
     let finished = |seen: Clock| {
         let whole = Clock { own_sys_s: unseen_sys_s + seen.own_sys_s, ..seen };
         let whole = without_waits_for_the_tracer(whole, threads);
@@ -164,6 +166,7 @@ mod tests {
              price counted_call 10_000
              price counted_call_cpu 5_000
              price system_call 100
+             price page_fault 1_000
              cpus 2",
         );
         facts.clock.stops = (share / 5e-6) as u64;
@@ -231,6 +234,16 @@ mod tests {
         let many = stopped(0.5);
         assert!(many.own_sys_s < 1e-6, "{many:?}");
         assert!((many.counting_s - 1.0).abs() < 1e-6, "{many:?}");
+    }
+
+    #[test]
+    fn the_kernel_served_page_faults_whatever_stops_took() {
+        for (faults, own_sys_s) in [(0, 0.0), (100_000, 0.1), (9_000_000, 1.0)] {
+            let mut facts = made(3.0);
+            facts.memory.minor_faults = faults;
+            note_counting(&mut facts);
+            assert!((facts.clock.own_sys_s - own_sys_s).abs() < 1e-6, "{:?}", facts.clock);
+        }
     }
 
     #[test]

@@ -44,6 +44,9 @@ const OF_MALLOC: [&str; 30] = [
     "__libc_mallopt",
 ];
 
+/// Only glibc exports it. A program that exports a malloc of its own has other code before it.
+const OF_GLIBC: &str = "__libc_mallopt";
+
 /// Functions of the family that may be compiled separately, and lie elsewhere.
 const APART: [&str; 4] =
     ["reallocarray", "__libc_reallocarray", "free_sized", "free_aligned_sized"];
@@ -162,7 +165,7 @@ pub(super) fn is_of_collector(function: &str) -> bool {
     is_java || RUBY.iter().any(|start| function.starts_with(start))
 }
 
-/// The code from the malloc's first function to its last, if no other function lies among them.
+/// The code from the malloc's first function to its last, if no other exported function lies among them.
 fn between(exported: &[(String, Range<u64>)]) -> MallocCode {
     let is_own = |(name, _): &&(String, Range<u64>)| OF_MALLOC.contains(&name.as_str());
     if !exported.iter().any(|(name, _)| name == "malloc") {
@@ -173,8 +176,14 @@ fn between(exported: &[(String, Range<u64>)]) -> MallocCode {
     let end = own().map(|range| range.end).max().unwrap_or(0);
     let is_among = |(_, range): &(String, Range<u64>)| (start..end).contains(&range.start);
     let is_foreign = |one: &&(String, Range<u64>)| !is_own(one) && !APART.contains(&one.0.as_str());
-    let is_torn = exported.iter().filter(is_foreign).any(is_among);
-    if is_torn { MallocCode::Named } else { MallocCode::Between(start..end) }
+    if exported.iter().filter(is_foreign).any(is_among) {
+        return MallocCode::Named;
+    }
+    // Hidden functions come first in glibc's malloc: those that unlink and merge free blocks take much of its time.
+    let is_glibc = exported.iter().any(|(name, _)| name == OF_GLIBC);
+    let ends = exported.iter().map(|(_, range)| range.end).filter(|end| *end <= start);
+    let start = ends.max().filter(|_| is_glibc).unwrap_or(start);
+    MallocCode::Between(start..end)
 }
 
 #[cfg(test)]
@@ -199,6 +208,15 @@ mod tests {
         assert_eq!(code, MallocCode::Between(0x200..0xa10));
         assert!(code.holds(0x400, None) && code.holds(0xa0f, Some("malloc_info")));
         assert!(!code.holds(0xa10, Some("mcheck")));
+    }
+
+    #[test]
+    fn glibcs_malloc_begins_where_the_file_before_it_ends() {
+        let mut list = vec![("timer_settime", 0x100), ("__default_morecore", 0x200)];
+        list.extend([("malloc", 0x800), ("free", 0x900)]);
+        assert_eq!(between(&functions(&list)), MallocCode::Between(0x200..0x910), "of a program");
+        list.push(("__libc_mallopt", 0xa00));
+        assert_eq!(between(&functions(&list)), MallocCode::Between(0x110..0xa10));
     }
 
     #[test]

@@ -14,8 +14,8 @@ use super::facts::{CallFacts, Clock, Facts, Malloc, Memory, Waiting};
 use super::malloc_facts::{self, Pages};
 use super::snapshots::{Looks, Seen};
 use super::{
-    Diagnosis, build, findings_of, growth, note_counting, others, own_cpu_s, restart, services,
-    unsampled,
+    Diagnosis, build, findings_of, growth, judge, note_counting, others, own_cpu_s, restart,
+    services, unsampled,
 };
 use crate::heap::{self, Profile};
 use masu_run::calls::Owner;
@@ -215,6 +215,7 @@ pub fn diagnose_running(
     let catalogue = Catalogue::find(&Places::default());
     let mallocs = restarted.as_ref().ok().map(|program| (&catalogue, program));
     let findings = findings_of(&facts, mallocs);
+    not_seen.extend(judge::waits_of_threads(&facts, &findings));
     Ok(Diagnosis::of(command, facts, findings, not_seen))
 }
 

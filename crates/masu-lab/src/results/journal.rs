@@ -159,7 +159,7 @@ impl Drop for Journal {
 }
 
 /// The first bytes of every results file.
-const BEGINNING: &[u8] = b"{\"record\":\"header\"";
+pub(super) const BEGINNING: &[u8] = b"{\"record\":\"header\"";
 
 /// Refuses a file that has content but no results: a typing mistake must not empty it.
 fn refuse_others(mut file: &File, path: &Path) -> Result<(), Error> {

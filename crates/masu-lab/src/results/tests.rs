@@ -76,6 +76,9 @@ fn a_file_that_was_cut_off_within_a_letter_is_read() {
 fn other_files_and_later_versions_are_refused() {
     assert!(read_text("").unwrap_err().contains("empty"));
     assert!(read_text("hello\n").unwrap_err().contains("no results file"));
+    // A disk was full, or the file was copied in part.
+    let cut = read_text("{\"record\":\"header\",\"schema_ver").unwrap_err();
+    assert!(cut.contains("cut off in its first line"), "{cut}");
     let later = "{\"record\":\"header\",\"schema_version\":999,\"new\":1}\n";
     assert!(read_text(later).unwrap_err().contains("later masu"));
     let earlier = "{\"record\":\"header\",\"schema_version\":1}\n";

@@ -43,9 +43,13 @@ pub(super) fn doubt(facts: &Facts, findings: &mut [Finding]) {
 
 /// The sentence about threads that wait for each other, if others had the CPUs and the waits could not be seen.
 pub(in super::super) fn waits_of_threads(facts: &Facts, findings: &[Finding]) -> Option<String> {
-    let threads = facts.calls.as_ref().map_or(0, |calls| calls.threads_started);
+    let calls = facts.calls.as_ref()?;
+    // A process that was attached to had its threads before.
+    let is_attached = facts.threads.lock_share_before.is_some();
+    let had_threads = is_attached && facts.threads.busiest.iter().any(|thread| !thread.is_first);
     let found = |ids: &[Id]| findings.iter().any(|one| ids.contains(&one.id));
-    if threads == 0 || !facts.others.is_busy() || found(&[Id::IoBound]) {
+    let has_threads = calls.threads_started > 0 || had_threads;
+    if !has_threads || !facts.others.is_busy() || found(&[Id::IoBound]) {
         return None;
     }
     let taken = percent(facts.others.taken_share());

@@ -26,14 +26,13 @@ pub(super) fn storm(facts: &Facts) -> Option<Finding> {
     if started < STARTED_PROCESSES || share < CAUSE_SHARE {
         return None;
     }
-    let rate = started as f64 / facts.clock.own_wall_s(facts.cpus);
     let title = format!("It starts {} processes, each for little work", count(started as f64));
     let finding = Finding::new(Id::ForkStorm, Confidence::Medium, title)
         .sharing(share)
         .seeing(format!(
-            "{} processes a second; {} of them run a program",
-            count(rate),
-            count(programs as f64)
+            "{} of them run a program; {} of CPU time in all",
+            count(programs as f64),
+            seconds(facts.clock.own_cpu_s())
         ))
         .seeing(format!(
             "at least {} for a process and {} more for a program: {}",

@@ -2,7 +2,7 @@
 
 use super::super::facts::Facts;
 use super::super::finding::{Confidence, Finding, Id, Remedy};
-use super::super::thresholds::SYSTEM_SHARE;
+use super::super::thresholds::{STOPS_SHARE, SYSTEM_SHARE};
 use super::explain;
 use masu_run::calls::CallKind;
 use masu_run::prices::Service;
@@ -83,9 +83,11 @@ pub(super) fn calls(facts: &Facts, found: &[Finding]) -> Option<Finding> {
     // If the calls are not known, page faults may have taken longer than their price, and those of huge pages do.
     let faults_are_few =
         faults_s <= FAULTS_LITTLE * clock.own_sys_s && facts.memory.huge_bytes == 0;
-    // If others have the CPUs, stops for counting take more of the kernel's time than is subtracted for them.
-    let may_be_stops =
-        !kinds.is_empty() && facts.others.is_busy() && clock.kernel_share_before.is_none();
+    // If others have the CPUs, many stops for counting take more of the kernel's time than is subtracted for them.
+    let stops_s = clock.stops as f64 * facts.price_s(Service::CountedCallCpu);
+    let may_be_stops = facts.others.is_busy()
+        && clock.kernel_share_before.is_none()
+        && stops_s >= STOPS_SHARE * clock.sys_s;
     // In a short run the cost of counting, which is subtracted, is known less exactly.
     if kernel_s < LEAST_S || !is_known && (!faults_are_few || may_be_stops) {
         return None;

@@ -30,7 +30,9 @@ pub(super) fn clear(facts: &Facts, found: &[Finding]) -> Vec<Finding> {
     let memory = memory(facts, found);
     // A program that failed is not called healthy.
     let has_failed = facts.failure.as_ref().is_some_and(|failure| !failure.may_be_answer());
-    let is_denied = |one: &Finding| has_failed && one.id == Id::MemoryIsFine;
+    // A program that waits is said to do so, and no more.
+    let is_said = facts.clock.own_cpu_s() < CPU_MIN_S && has(&findings, &[Id::IoBound]);
+    let is_denied = |one: &Finding| (has_failed || is_said) && one.id == Id::MemoryIsFine;
     findings.extend(memory.filter(|one| !is_denied(one)));
     findings
 }
