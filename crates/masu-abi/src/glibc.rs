@@ -10,11 +10,14 @@ mod table;
 
 use core::ffi::c_int;
 
-use alloc_core::c::{self, Environment};
+use alloc_core::c;
+#[cfg(target_env = "gnu")]
+use alloc_core::c::Environment;
 use alloc_core::options;
 pub use table::{ALL, Becomes, Setting};
 
 /// The prefix of glibc's variables.
+#[cfg(target_env = "gnu")]
 const PREFIX: &str = "MALLOC_";
 
 const HUGE_PAGE_BYTES: usize = 2 << 20;
@@ -36,6 +39,7 @@ macro_rules! finders {
             }
         }
 
+        #[cfg(target_env = "gnu")]
         #[unsafe(link_section = ".text.masu_cold.options")]
         fn of_variable(end: &[u8]) -> Becomes {
             $(if Becomes::$becomes as u8 != Becomes::Ignored as u8
@@ -46,6 +50,7 @@ macro_rules! finders {
             Becomes::Ignored
         }
 
+        #[cfg(target_env = "gnu")]
         #[unsafe(link_section = ".text.masu_cold.options")]
         fn of_tunable(name: &[u8]) -> Becomes {
             $(if Becomes::$becomes as u8 != Becomes::Ignored as u8

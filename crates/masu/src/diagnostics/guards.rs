@@ -185,7 +185,11 @@ fn once(write: impl FnOnce()) {
         }
         Err(WRITTEN) => {}
         // Waits for a second at most: in a child of a `fork` without handlers the writing thread may not exist.
-        Err(writer) => kernel::wait_while(&REPORT, writer),
+        Err(writer) => {
+            kernel::wait_while(&REPORT, writer);
+            // The writer wakes one thread, and each that it woke the next.
+            kernel::wake_one(&REPORT);
+        }
     }
 }
 

@@ -355,11 +355,14 @@ impl Ranges {
     #[inline(never)]
     #[unsafe(link_section = ".text.masu_cold.purge.kept_send_away")]
     pub(super) fn send_away(&mut self, bytes: usize, most: usize) -> Option<&'static Slice> {
+        if self.dirty_bytes > bytes {
+            // This may release an arena.
+            self.merge_all();
+        }
         let surplus = self.dirty_bytes.saturating_sub(bytes).min(most);
         if surplus == 0 {
             return None;
         }
-        self.merge_all();
         let run = self.dirty_lists[self.dirty_occupied.last()?].first()?;
         let (count, dirty) = (run.count.get() as usize, run.dirty.get() as usize);
         let kept = dirty.saturating_sub(surplus) & !(SLICE_BYTES - 1);

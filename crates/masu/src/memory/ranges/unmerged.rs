@@ -7,7 +7,7 @@
 //! when a block grows; then what is freed next merges at once. The hard idea: neighbors see only that an unmerged run is not free, so they do not join it. In
 //! all counts its bytes are those of a free run.
 
-use super::{EXACT_LISTS, Ranges, fitting};
+use super::{EXACT_LISTS, Ranges, fitting, stripes};
 use crate::memory::arena;
 use crate::memory::list::List;
 use crate::memory::slice::{Kind, Slice};
@@ -111,7 +111,8 @@ impl Ranges {
         let Some(run) = self.unmerged.by_age.first() else { return };
         self.remove(run);
         let run = self.insert(run, run.count.get() as usize, run.dirty.get() as usize, false);
-        if settings::retain().is_none() {
+        // As `free` does with a run that it merges at once.
+        if settings::retain().is_none_or(|bytes| self.dirty_bytes > stripes::share(bytes)) {
             self.release_whole(run);
         }
     }
