@@ -3,8 +3,8 @@
 //! its example.
 //!
 //! It relies on buildah, which needs no daemon; on `kubernetes-validate` and `check-jsonschema`, which bring Kubernetes' and
-//! GitHub's schemas; and on `zizmor` and `shellcheck`, which find mistakes in actions and scripts. No registry of images is asked: the images that recipes begin with are made of this machine's Debian
-//! packages, under their names.
+//! GitHub's schemas; and on `zizmor` and `shellcheck`, which find mistakes in actions and scripts. No registry of images is
+//! asked: the images that recipes begin with are made of this machine's Debian packages, under their names.
 
 use std::fs;
 use std::os::unix::fs::symlink;

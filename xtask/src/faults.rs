@@ -1,4 +1,5 @@
-//! `cargo xtask faults`: each system call of the allocator refused at each of its uses, as tables in `benches/record/checks/faults.md`.
+//! `cargo xtask faults`: each system call of the allocator refused at each of its uses, as tables in
+//! `benches/record/checks/faults.md`.
 //!
 //! It relies on the tests `faults` of `masu-abi`, which try all of it where a variable asks for that and make the tables.
 
@@ -20,8 +21,8 @@ const PROGRAMS: [(&str, &str); 3] = [
     ("rust-musl", "a_refused_call_is_survived_by_a_rust_program_without_a_c_library"),
 ];
 
-/// Refuse each system call of the allocator at each of its uses, keep the tables in benches/record/checks/faults.md (about 15 minutes
-/// for each program)
+/// Refuse each system call of the allocator at each of its uses, keep the tables in benches/record/checks/faults.md (about 15
+/// minutes for each program)
 #[derive(Debug, clap::Parser)]
 pub(crate) struct Request {
     /// Only these programs

@@ -16,8 +16,8 @@ use crate::package::debian;
 use crate::package::{PLACEHOLDER, VERSION};
 use crate::{commands, docs, files, interface, machine, registry, tidy, tools};
 
-/// Check that a version can be published; build it twice, test it, leave it in target/release-X.Y.Z (an hour; a second call goes on
-/// where the first was stopped)
+/// Check that a version can be published; build it twice, test it, leave it in target/release-X.Y.Z (an hour; a second call
+/// goes on where the first was stopped)
 #[derive(Debug, clap::Parser)]
 pub(crate) struct Request {
     /// The version, that of Cargo.toml

@@ -1,7 +1,7 @@
 //! Other people's cargo commands that chores run: cargo-deny, mdBook and the like.
 //!
-//! It relies on `cargo install`. They lie below the target folder, so nothing of the user's own is replaced, and a checkout that is
-//! removed takes them along.
+//! It relies on `cargo install`. They lie below the target folder, so nothing of the user's own is replaced, and a checkout
+//! that is removed takes them along.
 
 use std::path::Path;
 use std::process::Command;

@@ -21,7 +21,7 @@ const VARIABLE: &str = "MASU_COUNT_FILE";
 
 // COUPLING: `crates/masu-run/src/count.rs` has the same layout; a change of either is a new version.
 const MAGIC: u64 = u64::from_ne_bytes(*b"masucnt\0");
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
 const PAGE_BYTES: usize = 4096;
 
 /// The start of the shared page; the rest of it is for later versions.
@@ -31,9 +31,7 @@ struct Page {
     version: AtomicU64,
     /// Programs that found the page; forked processes are not counted again.
     programs: AtomicU64,
-    allocations: AtomicU64,
-    frees: AtomicU64,
-    reallocations: AtomicU64,
+    requests: AtomicU64,
     requested_bytes: AtomicU64,
 }
 
@@ -42,9 +40,7 @@ static OWN: Page = Page {
     magic: AtomicU64::new(MAGIC),
     version: AtomicU64::new(VERSION),
     programs: AtomicU64::new(0),
-    allocations: AtomicU64::new(0),
-    frees: AtomicU64::new(0),
-    reallocations: AtomicU64::new(0),
+    requests: AtomicU64::new(0),
     requested_bytes: AtomicU64::new(0),
 };
 
@@ -65,24 +61,10 @@ fn add(counter: &AtomicU64, count: u64) {
     counter.fetch_add(count, Ordering::Relaxed);
 }
 
+/// Counts a block asked for, or a resize to `size` bytes.
 #[inline(always)]
-pub(crate) fn allocation(size: usize) {
-    add(&page().allocations, 1);
-    add(&page().requested_bytes, size as u64);
-}
-
-/// Counts a free, unless `block` is null.
-#[inline(always)]
-pub(crate) fn free(block: *mut u8) {
-    if !block.is_null() {
-        add(&page().frees, 1);
-    }
-}
-
-/// Counts a resize to `size` bytes.
-#[inline(always)]
-pub(crate) fn reallocation(size: usize) {
-    add(&page().reallocations, 1);
+pub(crate) fn request(size: usize) {
+    add(&page().requests, 1);
     add(&page().requested_bytes, size as u64);
 }
 
@@ -101,9 +83,7 @@ pub(crate) fn begin(environment: Option<&Environment>) {
     add(&page.programs, 1);
     // ORDERING: Relaxed: one thread counted all of it.
     let before = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-    add(&page.allocations, before(&OWN.allocations));
-    add(&page.frees, before(&OWN.frees));
-    add(&page.reallocations, before(&OWN.reallocations));
+    add(&page.requests, before(&OWN.requests));
     add(&page.requested_bytes, before(&OWN.requested_bytes));
 }
 

@@ -40,7 +40,7 @@ unsafe fn zero_from(block: *mut u8, from: usize) {
 #[unsafe(no_mangle)]
 #[unsafe(link_section = ".text.masu_cold.jemalloc")]
 pub extern "C" fn mallocx(size: usize, flags: c_int) -> *mut u8 {
-    count::allocation(size);
+    count::request(size);
     let align = align_of(flags);
     let zeroed = flags & ZERO != 0;
     let (block, zeros) = if zeroed && align <= C_ALIGN {
@@ -64,7 +64,7 @@ pub extern "C" fn mallocx(size: usize, flags: c_int) -> *mut u8 {
 #[unsafe(no_mangle)]
 #[unsafe(link_section = ".text.masu_cold.jemalloc")]
 pub unsafe extern "C" fn rallocx(block: *mut u8, size: usize, flags: c_int) -> *mut u8 {
-    count::reallocation(size);
+    count::request(size);
     let align = align_of(flags);
     // SAFETY: The caller's condition.
     let old = unsafe { c::usable_size(block) };
@@ -126,7 +126,6 @@ pub unsafe extern "C" fn sallocx(block: *mut u8, _flags: c_int) -> usize {
 #[unsafe(no_mangle)]
 #[unsafe(link_section = ".text.masu_cold.jemalloc")]
 pub unsafe extern "C" fn dallocx(block: *mut u8, _flags: c_int) {
-    count::free(block);
     // SAFETY: The caller's condition.
     unsafe { c::free(block) }
 }
@@ -139,7 +138,6 @@ pub unsafe extern "C" fn dallocx(block: *mut u8, _flags: c_int) {
 #[unsafe(no_mangle)]
 #[unsafe(link_section = ".text.masu_cold.jemalloc")]
 pub unsafe extern "C" fn sdallocx(block: *mut u8, size: usize, flags: c_int) {
-    count::free(block);
     // SAFETY: The caller's condition.
     unsafe { sized::free(block, Some(size), align_of(flags)) }
 }

@@ -18,7 +18,7 @@ pub(crate) const C_ALIGN: usize = 16;
 /// `malloc(3)`: a block of `size` bytes, aligned to 16; null and `ENOMEM` where there is none.
 #[unsafe(no_mangle)]
 pub extern "C" fn malloc(size: usize) -> *mut u8 {
-    count::allocation(size);
+    count::request(size);
     c::malloc(size)
 }
 
@@ -29,7 +29,6 @@ pub extern "C" fn malloc(size: usize) -> *mut u8 {
 /// - `block` is null or a block of this family, and is not used afterwards.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn free(block: *mut u8) {
-    count::free(block);
     // SAFETY: The caller's condition is the same.
     unsafe { c::free(block) }
 }
@@ -37,7 +36,7 @@ pub unsafe extern "C" fn free(block: *mut u8) {
 /// `calloc(3)`: `count` × `size` zero bytes; null and `ENOMEM` where the product overflows.
 #[unsafe(no_mangle)]
 pub extern "C" fn calloc(count: usize, size: usize) -> *mut u8 {
-    count::allocation(count.saturating_mul(size));
+    count::request(count.saturating_mul(size));
     c::calloc(count, size)
 }
 
@@ -49,16 +48,11 @@ pub extern "C" fn calloc(count: usize, size: usize) -> *mut u8 {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn realloc(block: *mut u8, size: usize) -> *mut u8 {
     if size == 0 && !block.is_null() {
-        count::free(block);
         // SAFETY: The caller's condition is the same.
         unsafe { c::free(block) };
         return ptr::null_mut();
     }
-    if block.is_null() {
-        count::allocation(size);
-    } else {
-        count::reallocation(size);
-    }
+    count::request(size);
     // SAFETY: The caller's condition is the same.
     unsafe { c::realloc(block, size) }
 }
@@ -83,7 +77,7 @@ pub unsafe extern "C" fn reallocarray(block: *mut u8, count: usize, size: usize)
 /// where the alignment is not a power of two (as glibc 2.38).
 #[unsafe(no_mangle)]
 pub extern "C" fn aligned_alloc(align: usize, size: usize) -> *mut u8 {
-    count::allocation(size);
+    count::request(size);
     if !align.is_power_of_two() {
         libc::set_errno(EINVAL);
         return ptr::null_mut();
@@ -107,7 +101,7 @@ pub(crate) fn aligned(align: usize, size: usize) -> *mut u8 {
 /// - `result` may be written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn posix_memalign(result: *mut *mut u8, align: usize, size: usize) -> c_int {
-    count::allocation(size);
+    count::request(size);
     if !align.is_power_of_two() || align < size_of::<*mut u8>() {
         return EINVAL;
     }
@@ -124,7 +118,7 @@ pub unsafe extern "C" fn posix_memalign(result: *mut *mut u8, align: usize, size
 /// `EINVAL` where that overflows.
 #[unsafe(no_mangle)]
 pub extern "C" fn memalign(align: usize, size: usize) -> *mut u8 {
-    count::allocation(size);
+    count::request(size);
     match align.checked_next_power_of_two() {
         Some(align) => aligned(align, size),
         None => {
@@ -137,14 +131,14 @@ pub extern "C" fn memalign(align: usize, size: usize) -> *mut u8 {
 /// `valloc(3)`: a block aligned to the OS page.
 #[unsafe(no_mangle)]
 pub extern "C" fn valloc(size: usize) -> *mut u8 {
-    count::allocation(size);
+    count::request(size);
     aligned(libc::page_size(), size)
 }
 
 /// `pvalloc(3)`: whole OS pages, at least one; null and `ENOMEM` where rounding up overflows.
 #[unsafe(no_mangle)]
 pub extern "C" fn pvalloc(size: usize) -> *mut u8 {
-    count::allocation(size);
+    count::request(size);
     let page_size = libc::page_size();
     match size.max(1).checked_next_multiple_of(page_size) {
         Some(size) => aligned(page_size, size),
@@ -162,7 +156,6 @@ pub extern "C" fn pvalloc(size: usize) -> *mut u8 {
 /// - As [`free`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cfree(block: *mut u8) {
-    count::free(block);
     // SAFETY: The caller's condition is the same.
     unsafe { c::free(block) }
 }
@@ -174,7 +167,6 @@ pub unsafe extern "C" fn cfree(block: *mut u8) {
 /// - As [`free`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn free_sized(block: *mut u8, size: usize) {
-    count::free(block);
     // SAFETY: The caller's condition is the same.
     unsafe { sized::free(block, Some(size), 1) }
 }
@@ -186,7 +178,6 @@ pub unsafe extern "C" fn free_sized(block: *mut u8, size: usize) {
 /// - As [`free`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn free_aligned_sized(block: *mut u8, align: usize, size: usize) {
-    count::free(block);
     // SAFETY: The caller's condition is the same.
     unsafe { sized::free(block, Some(size), align) }
 }

@@ -81,7 +81,7 @@ macro_rules! throwing_new {
         /// `operator new(size)`, or `new[]`.
         #[unsafe(no_mangle)]
         pub extern "C" fn $plain(size: usize) -> *mut u8 {
-            count::allocation(size);
+            count::request(size);
             let block = c::cached(size);
             if block.is_null() { plain_slow(size) } else { block }
         }
@@ -89,7 +89,7 @@ macro_rules! throwing_new {
         /// `operator new(size, std::align_val_t)`, or `new[]`.
         #[unsafe(no_mangle)]
         pub extern "C" fn $aligned(size: usize, align: usize) -> *mut u8 {
-            count::allocation(size);
+            count::request(size);
             if align.is_power_of_two() {
                 arch::new_slow(size, align)
             } else {
@@ -105,7 +105,7 @@ macro_rules! nothrow_new {
         /// `operator new(size, std::nothrow)`, or `new[]`.
         #[unsafe(no_mangle)]
         pub extern "C" fn $plain(size: usize, _nothrow: *const u8) -> *mut u8 {
-            count::allocation(size);
+            count::request(size);
             let block = c::cached(size);
             if block.is_null() { plain_nothrow_slow(size) } else { block }
         }
@@ -113,7 +113,7 @@ macro_rules! nothrow_new {
         /// `operator new(size, std::align_val_t, std::nothrow)`, or `new[]`.
         #[unsafe(no_mangle)]
         pub extern "C" fn $aligned(size: usize, align: usize, _nothrow: *const u8) -> *mut u8 {
-            count::allocation(size);
+            count::request(size);
             if align.is_power_of_two() {
                 arch::new_nothrow_slow(size, align)
             } else {
@@ -134,7 +134,6 @@ macro_rules! delete {
         /// - `block` is null or a block of this library, and is not used afterwards.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name(block: *mut u8 $(, $argument: $kind)*) {
-            count::free(block);
             // SAFETY: The caller's condition is the same.
             unsafe { sized::free(block, $size, $align) }
         }

@@ -1,5 +1,4 @@
 //! `masu completions`: the script that completes masu's commands in a shell, from the same definition as the help.
-//! the help.
 
 use std::io::{self, Write};
 

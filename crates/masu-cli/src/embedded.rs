@@ -199,9 +199,7 @@ mod tests {
             return;
         }
         assert_eq!(totals.programs, 1);
-        assert!(totals.allocations > 100 && totals.frees > 100, "{totals:?}");
-        assert!(totals.reallocations > 0, "{totals:?}");
-        assert!(totals.requested_bytes > totals.allocations, "{totals:?}");
+        assert!(totals.requests > 100 && totals.requested_bytes > totals.requests, "{totals:?}");
     }
 
     fn has(library: &Library, text: &[u8]) -> bool {

@@ -78,7 +78,8 @@ struct Common {
 
 /// Whether a table that will be at `start`, relocated, can be trusted to an unwinder: every length inside it, zeros at
 /// its end, every frame with a common entry before it, every augmentation known, every frame of code that is in one
-/// of `texts`, which are in order, and no code with two frames. Returns the frames of code that is not empty. The error says where the fault is.
+/// of `texts`, which are in order, and no code with two frames. Returns the frames of code that is not empty. The error says
+/// where the fault is.
 pub(crate) fn check(
     table: &[u8],
     start: usize,

@@ -218,7 +218,7 @@ fn warm_servers_take_turns_and_are_gone_afterwards() {
             let burst = run.burst.unwrap();
             assert_eq!((&run.ending, burst.errors), (&Ending::Exited(0), 0));
             assert!(burst.requests.unwrap() > 0 && burst.throughput.unwrap() > 0.0, "{run:?}");
-            assert!(burst.latency_s.unwrap().p50 > 0.0 && burst.waiting_cpu.is_some());
+            assert!(burst.latency_s.unwrap().p50 > 0.0);
             assert!(run.user_s + run.sys_s > 0.0 && run.peak_rss_bytes > 1 << 20, "{run:?}");
             assert!(run.wall_s >= 0.1 && !run.rss_over_time.is_empty(), "{run:?}");
         }

@@ -16,9 +16,9 @@ use crate::error::Doing;
 const VARIABLE: &str = "MASU_COUNT_FILE";
 
 // COUPLING: the layout stands in `crates/masu-abi/src/count.rs` too; a change of either is a new
-// version. Eight words of 64 bits in the machine's byte order: magic, version, then the counters.
+// version. Words of 64 bits in the machine's byte order: magic, version, then the counters.
 const MAGIC: [u8; 8] = *b"masucnt\0";
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
 const PAGE_BYTES: usize = 4096;
 const WORD_BYTES: usize = 8;
 
@@ -28,13 +28,9 @@ pub struct Totals {
     /// Programs that found the page: forked processes count with the process they came from. 0 says that the library
     /// was never loaded, and the other counts then say nothing.
     pub programs: u64,
-    /// Blocks asked for: `malloc`, `calloc`, `realloc` of null, the aligned ones, `operator new`.
-    pub allocations: u64,
-    /// Blocks freed: `free` of anything but null, `realloc` to nothing, `operator delete`.
-    pub frees: u64,
-    /// Blocks whose size was changed.
-    pub reallocations: u64,
-    /// Bytes asked for by allocations and reallocations, as the program gave them.
+    /// Blocks asked for or resized: `malloc`, `calloc`, `realloc`, the aligned ones, `operator new`.
+    pub requests: u64,
+    /// Bytes asked for, as the program gave them.
     pub requested_bytes: u64,
 }
 
@@ -107,13 +103,10 @@ fn parse(content: &[u8]) -> Option<Totals> {
     if words.next()? != VERSION {
         return None;
     }
-    let mut next = || words.next();
     Some(Totals {
-        programs: next()?,
-        allocations: next()?,
-        frees: next()?,
-        reallocations: next()?,
-        requested_bytes: next()?,
+        programs: words.next()?,
+        requests: words.next()?,
+        requested_bytes: words.next()?,
     })
 }
 
@@ -137,12 +130,11 @@ mod tests {
     fn what_lies_in_the_words_is_what_is_read() {
         let page = CountPage::create(&fresh("words")).unwrap();
         let mut content = fs::read(&page.path).unwrap();
-        for word in 2..7_u8 {
+        for word in 2..5_u8 {
             content[usize::from(word) * WORD_BYTES] = word;
         }
         fs::write(&page.path, &content).unwrap();
-        let expected =
-            Totals { programs: 2, allocations: 3, frees: 4, reallocations: 5, requested_bytes: 6 };
+        let expected = Totals { programs: 2, requests: 3, requested_bytes: 4 };
         assert_eq!(page.totals().unwrap(), expected);
     }
 

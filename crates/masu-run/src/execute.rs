@@ -112,8 +112,6 @@ pub struct Burst {
     pub latency_rate: Option<f64>,
     /// Calls for memory a request, counted in a run apart from the timed ones.
     pub allocations_a_request: Option<f64>,
-    /// CPU seconds a second that the other variants' servers used in that time, waiting for their turn.
-    pub waiting_cpu: Option<f64>,
 }
 
 /// Latencies in seconds below which a share of the requests lay.

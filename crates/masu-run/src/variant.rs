@@ -49,8 +49,8 @@ pub struct Spec {
 impl FromStr for Spec {
     type Err = Error;
 
-    /// Understands `ALLOCATOR[:NAME=VALUE,…]` and `NAME=PATH[:NAME=VALUE,…]`. The settings are checked only once the allocator is known, in
-    /// [`Catalogue::resolve`](crate::Catalogue::resolve).
+    /// Understands `ALLOCATOR[:NAME=VALUE,…]` and `NAME=PATH[:NAME=VALUE,…]`. The settings are checked only once the
+    /// allocator is known, in [`Catalogue::resolve`](crate::Catalogue::resolve).
     fn from_str(text: &str) -> Result<Spec, Error> {
         let wrong = |reason: String| Error::Variant { variant: text.to_owned(), reason };
         let (allocator, rest) = match text.split_once(':') {

@@ -4,8 +4,9 @@
 //! A layer is a run of `mod` lines without a blank line or a comment between them; layers stand bottom up. A
 //! module imports from its own layer and from those above it in the list, and no modules of a list import each
 //! other in a circle, be it through others. A crate with one layer has the second rule alone; a folder with one layer
-//! claims no order. Tests may import what they like. Only paths that begin with `crate::` or `super::` are looked at: they are how modules of one crate name each
-//! other here. A name that the list's file hands on (`pub use kernel::Page;`) counts as its module's.
+//! claims no order. Tests may import what they like. Only paths that begin with `crate::` or `super::` are looked at: they
+//! are how modules of one crate name each other here. A name that the list's file hands on (`pub use kernel::Page;`) counts
+//! as its module's.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

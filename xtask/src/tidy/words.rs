@@ -1,5 +1,6 @@
 //! Pages, comments and messages are plain English: readers are engineers in a hurry, whose first language may be another.
-//! Some words are not used. A sentence of a page or a comment begins with its subject. Pages for users have no phrases of our own.
+//! Some words are not used. A sentence of a page or a comment begins with its subject. Pages for users have no phrases of our
+//! own.
 //!
 //! It relies on the lexer for comments and strings, and on Markdown whose blocks are fenced. Headings, tables and
 //! questions may begin with any word. Records and the changelog keep the words of their time, and are left alone.

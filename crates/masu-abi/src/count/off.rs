@@ -6,10 +6,4 @@ use alloc_core::c::Environment;
 pub(crate) fn begin(_environment: Option<&Environment>) {}
 
 #[inline(always)]
-pub(crate) fn allocation(_size: usize) {}
-
-#[inline(always)]
-pub(crate) fn free(_block: *mut u8) {}
-
-#[inline(always)]
-pub(crate) fn reallocation(_size: usize) {}
+pub(crate) fn request(_size: usize) {}

@@ -50,7 +50,7 @@ pub unsafe extern "C" fn masu_heap_clear(heap: NonNull<CHeap>) {
 /// - `heap` is a heap.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn masu_heap_malloc(heap: NonNull<CHeap>, size: usize) -> *mut u8 {
-    count::allocation(size);
+    count::request(size);
     // SAFETY: The caller's condition.
     unsafe { heap::malloc(heap, size) }
 }
@@ -66,7 +66,7 @@ pub unsafe extern "C" fn masu_heap_calloc(
     count: usize,
     size: usize,
 ) -> *mut u8 {
-    count::allocation(count.saturating_mul(size));
+    count::request(count.saturating_mul(size));
     // SAFETY: The caller's condition.
     unsafe { heap::calloc(heap, count, size) }
 }
@@ -82,7 +82,7 @@ pub unsafe extern "C" fn masu_heap_aligned_alloc(
     align: usize,
     size: usize,
 ) -> *mut u8 {
-    count::allocation(size);
+    count::request(size);
     if !align.is_power_of_two() {
         libc::set_errno(EINVAL);
         return ptr::null_mut();
@@ -102,11 +102,7 @@ pub unsafe extern "C" fn masu_heap_realloc(
     block: *mut u8,
     size: usize,
 ) -> *mut u8 {
-    if block.is_null() {
-        count::allocation(size);
-    } else {
-        count::reallocation(size);
-    }
+    count::request(size);
     // SAFETY: The caller's condition.
     unsafe { heap::realloc(heap, block, size) }
 }

@@ -15,24 +15,24 @@
 void *_Znwm(size_t size);
 void _ZdlPv(void *block);
 
-// COUPLING: `PAIRS`, `RESIZED` and `BYTES` in `tests/count.rs` are sums over this function.
+// COUPLING: `REQUESTS` and `BYTES` in `tests/count.rs` are sums over this function.
 static void one_round(void) {
     void *aligned;
-    free(malloc(100));                        // 1 pair, 100 bytes
-    free(malloc(100000));                     // 1 pair, 100000
-    free(calloc(3, 7));                       // 1 pair, 21
-    free(aligned_alloc(64, 128));             // 1 pair, 128
-    free(memalign(4096, 10));                 // 1 pair, 10
+    free(malloc(100));                        // 100 bytes
+    free(malloc(100000));                     // 100000
+    free(calloc(3, 7));                       // 21
+    free(aligned_alloc(64, 128));             // 128
+    free(memalign(4096, 10));                 // 10
     if (posix_memalign(&aligned, 256, 5) != 0) abort();
-    free(aligned);                            // 1 pair, 5
-    free(valloc(9));                          // 1 pair, 9
-    char *block = realloc(NULL, 50);          // an allocation, 50
-    block = realloc(block, 5000);             // resized, 5000
-    block = reallocarray(block, 2, 30);       // resized, 60
+    free(aligned);                            // 5
+    free(valloc(9));                          // 9
+    char *block = realloc(NULL, 50);          // 50
+    block = realloc(block, 5000);             // 5000
+    block = reallocarray(block, 2, 30);       // 60
     block = realloc(block, 0);                // a free
     if (block != NULL) abort();
-    free(NULL);                               // nothing
-    _ZdlPv(_Znwm(33));                        // 1 pair, 33
+    free(NULL);
+    _ZdlPv(_Znwm(33));                        // 33
 }
 
 static void *rounds(void *count) {

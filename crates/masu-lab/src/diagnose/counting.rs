@@ -6,8 +6,8 @@
 //! work plus its sleep. Between few and many the two are mixed, so that a few stops more or less change no verdict. Few
 //! stops take longer than their price too, if the tracer has to wait for a CPU: a run works, sleeps, waits for a CPU or
 //! is stopped, so the time that is none of the others was a stop. A process that is attached to runs undisturbed for a
-//! short time before: the kernel's share of its CPU time is the one of that time. If samples of calls were counted, all of this applies
-//! to the part of the run in which they were.
+//! short time before: the kernel's share of its CPU time is the one of that time. If samples of calls were counted, all of
+//! this applies to the part of the run in which they were.
 
 use super::facts::{Clock, Facts, Threads};
 use super::thresholds::{LOOKS_MIN, LOOKS_MIN_FOR_STOPS, STOPS_SHARE, STOPS_SHARE_MUCH};

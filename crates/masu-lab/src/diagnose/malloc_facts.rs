@@ -98,8 +98,7 @@ fn count(
     };
     let run = execute_under(workload, &variant, conditions, stop)?;
     let totals = page.totals()?;
-    let requests = totals.allocations + totals.reallocations;
-    Ok((run, (totals.programs > 0).then_some(requests)))
+    Ok((run, (totals.programs > 0).then_some(totals.requests)))
 }
 
 /// The most sites that are reported.

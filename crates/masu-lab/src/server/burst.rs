@@ -85,7 +85,6 @@ impl Servers<'_> {
         }
         let waiting_s = (self.waiting_cpu_s(index) - waiting_before).max(0.0);
         let burst = Burst {
-            waiting_cpu: (rows.len() > 1 && !plan.one_at_a_time).then_some(waiting_s / wall_s),
             allocations_a_request: self.counted_of(index),
             latency_rate: latency_rate.filter(|_| at_rate.is_some()),
             ..met.as_ref().map(|met| of_requests(met, at_rate.as_ref())).unwrap_or_default()

@@ -82,7 +82,6 @@ impl Servers<'_> {
             self.guard.end();
             met
         };
-        let calls = |totals: masu_run::Totals| totals.allocations + totals.reallocations;
         let mut last = None;
         for number in 1..=BURSTS_MAX {
             let before = page.totals()?;
@@ -96,7 +95,7 @@ impl Servers<'_> {
                 return Ok(None);
             }
             let requests = met.answered + met.failures.total();
-            let count = calls(after).saturating_sub(calls(before)) as f64 / requests as f64;
+            let count = after.requests.saturating_sub(before.requests) as f64 / requests as f64;
             let was = last.replace(count);
             if number >= BURSTS_MIN && was.is_some_and(|was| is_steady(was, count)) {
                 break;

@@ -1,8 +1,9 @@
 //! Counting that costs a program no more than a bound: all calls at first, then samples of them.
 //!
-//! It relies on [`Duty`] for the times, and on the kernel's stops at every call, which can be left out again. [`Windows`] estimates the calls that a window stands for, for each thread by itself. The hard part is to
-//! begin a window while no thread stops by itself: a signal that the tracer takes away stops the threads that are at
-//! work. A thread that sleeps in a call which a signal would end is left alone: it makes no calls.
+//! It relies on [`Duty`] for the times, and on the kernel's stops at every call, which can be left out again. [`Windows`]
+//! estimates the calls that a window stands for, for each thread by itself. The hard part is to begin a window while no
+//! thread stops by itself: a signal that the tracer takes away stops the threads that are at work. A thread that sleeps in a
+//! call which a signal would end is left alone: it makes no calls.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;

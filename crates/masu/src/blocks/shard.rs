@@ -4,6 +4,7 @@
 //! for every class a list of its pages with free blocks, behind a lock of its own. The hard idea: because pages never belong
 //! to a thread, a thread's end is at most a flush, and a block freed by any thread returns the same way.
 
+mod flush;
 #[cfg(feature = "secure")]
 pub(crate) mod hardened;
 mod refill;
@@ -11,15 +12,16 @@ pub(crate) mod sampled;
 mod sparse;
 
 use crate::blocks::ownership::{self, Shard};
-use crate::blocks::page::{Page, PageView, Run, page_of};
-use crate::blocks::slot;
-use crate::diagnostics::{guards, sampling};
+use crate::blocks::page::{Page, PageView, page_of};
+use crate::diagnostics::guards;
 use crate::memory::class::{CLASSES, Class};
 use crate::memory::list::List;
 use crate::platform::bounds::Bounded;
 use crate::platform::fault::{self, Fault};
 use crate::platform::sync::{AtomicUsize, Lock, Ordering, Visit};
 use crate::settings::{self, SHARDS_MAX};
+use flush::{EMPTY_MAX, Empty};
+pub(crate) use flush::{flush, flush_one};
 use sparse::{LeftAlone, Place};
 pub(crate) use sparse::{purge_step, purge_steps_at_exit};
 
@@ -118,120 +120,6 @@ pub(crate) enum Pages {
     Sparse,
 }
 
-/// Returns blocks to their pages.
-pub(crate) fn flush(class: Class, blocks: &[usize]) -> Pages {
-    if let [block] = blocks {
-        return flush_one(class, *block);
-    }
-    let mut pages = Pages::Ordinary;
-    for chunk in blocks.chunks(CHUNK) {
-        if flush_chunk(class, chunk) == Pages::Sparse {
-            pages = Pages::Sparse;
-        }
-    }
-    pages
-}
-
-/// [`flush`] for one block, as big ones come.
-#[inline(never)]
-pub(crate) fn flush_one(class: Class, block: usize) -> Pages {
-    let page = page_of(block);
-    let shard = page.owner();
-    if shard.is_special() {
-        if guards::IS_BUILT_IN && shard == Shard::GUARDED {
-            guards::free(block);
-            return Pages::Ordinary;
-        }
-        // Before it can be handed out again.
-        sampling::remove(block);
-    }
-    let mut pages = shard.pages(class).lock();
-    let releases = pages.put_one(class, page, block);
-    let found = pages.check_sparse(shard, class);
-    pages.note_freed(shard, class, 1);
-    if releases {
-        pages.note_removed(class);
-    }
-    drop(pages);
-    count_returned(shard, 1);
-    if releases {
-        // SAFETY: `put_one` removed the page from its list because every block of it is free.
-        unsafe { page.release(class) };
-    }
-    found
-}
-
-/// Blocks flushed together: a bit each says which are left.
-const CHUNK: usize = u64::BITS as usize;
-
-/// Returns up to [`CHUNK`] blocks, one shard after another.
-fn flush_chunk(class: Class, blocks: &[usize]) -> Pages {
-    let mut left = u64::MAX >> (CHUNK - blocks.len());
-    let mut found = Pages::Ordinary;
-    while left != 0 {
-        let block = *blocks.at(left.trailing_zeros() as usize);
-        let page = page_of(block);
-        let shard = page.owner();
-        let pages = if shard.is_special() {
-            left &= left - 1;
-            flush_one(class, block)
-        } else {
-            let mut runs = [Run::none(page); EMPTY_MAX];
-            let count = gather(shard, class, blocks, &mut left, &mut runs);
-            flush_to(shard, class, blocks, &mut left, runs.at(..count))
-        };
-        if pages == Pages::Sparse {
-            found = pages;
-        }
-    }
-    found
-}
-
-/// Runs are worth it from so many blocks each on.
-const RUN_MIN: usize = 4;
-
-/// Gathers the first blocks that are `left` into `runs` and clears their bits; the first one belongs to `shard`. Returns the
-/// number of runs, of which no more pages than that can become empty. 0 where few blocks lie side by side, or shards alternate.
-#[inline(never)]
-#[unsafe(link_section = ".text.masu_cold.purge.shard_gather")]
-fn gather(
-    shard: Shard,
-    class: Class,
-    blocks: &[usize],
-    left: &mut u64,
-    runs: &mut [Run; EMPTY_MAX],
-) -> usize {
-    let (first, further) = (*left, *left & (*left - 1));
-    // SAFETY: There is a block for each bit.
-    let block_at = |bits: u64| unsafe { *blocks.get_unchecked(bits.trailing_zeros() as usize) };
-    let step = if further == 0 { 0 } else { block_at(further).wrapping_sub(block_at(first)) };
-    if step != class.size() && step != class.size().wrapping_neg() {
-        return 0;
-    }
-    let code = class.laned().code_in(shard.0);
-    let (mut count, mut gathered, mut is_mixed) = (0, 0, false);
-    for run in runs {
-        if *left == 0 {
-            break;
-        }
-        let page = page_of(block_at(*left));
-        if page.owner() != shard {
-            is_mixed = true;
-            break;
-        }
-        page.check_code(class, code);
-        *run = Run::of(page, class, blocks, left);
-        count += 1;
-        gathered += run.count;
-    }
-    // Where shards alternate, all blocks of one come home together, one by one.
-    if gathered < RUN_MIN * count || is_mixed && gathered < CHUNK / 2 {
-        *left = first;
-        return 0;
-    }
-    count
-}
-
 /// Empty pages of fewer blocks are not kept.
 const KEPT_BLOCKS_MIN: usize = 64;
 
@@ -240,55 +128,6 @@ const KEPT_BLOCKS_MIN: usize = 64;
 fn kept_pages(class: Class) -> u32 {
     let keeps = class.page_blocks() >= KEPT_BLOCKS_MIN && settings::retain() != Some(0);
     u32::from(keeps)
-}
-
-/// Pages that become empty in one flush and are released outside the lock.
-const EMPTY_MAX: usize = 8;
-
-/// Empty pages, removed from their list.
-struct Empty {
-    pages: [Option<Page>; EMPTY_MAX],
-    count: usize,
-}
-
-/// Returns `runs`, or where there are none those of `blocks` that are `left` and belong to `shard`, until pages have to be
-/// released.
-fn flush_to(shard: Shard, class: Class, blocks: &[usize], left: &mut u64, runs: &[Run]) -> Pages {
-    let mut empty = Empty { pages: [None; EMPTY_MAX], count: 0 };
-    let mut pages = shard.pages(class).lock();
-    let before = pages.handed_out;
-    if runs.is_empty() {
-        *left = pages.put(shard, class, blocks, *left, &mut empty);
-    }
-    let code = class.laned().code_in(shard.0);
-    for run in runs {
-        run.check_again(class, shard, code);
-        let free = run.put(class);
-        pages.note_put(class, run.page, run.count, free, &mut empty);
-    }
-    let found = pages.check_sparse(shard, class);
-    let brought = before - pages.handed_out;
-    pages.note_freed(shard, class, brought);
-    if empty.count > 0 {
-        pages.note_removed(class);
-    }
-    drop(pages);
-    count_returned(shard, brought);
-    if empty.count > 0 {
-        // SAFETY: The pages were removed from their list because every block of them is free.
-        unsafe { Page::release_all(class, empty.pages.at(..empty.count)) };
-    }
-    found
-}
-
-/// Counts blocks that this thread returned to another shard than its own.
-#[inline]
-fn count_returned(shard: Shard, blocks: usize) {
-    if let Some(own) = slot::get().head()
-        && own.shard != shard
-    {
-        own.returned_blocks.add(blocks);
-    }
 }
 
 impl ClassPages {

@@ -4,7 +4,8 @@
 //!
 //! Relies on an arena of its own, on the unwinder, on the heap profile for the samples of guarded blocks, on counted caches
 //! for the choice of blocks (`threads/cache/counted.rs`), and on the C library's door for faults. While the option
-//! `guard_rate` is 0, nothing here runs, and no fast path tests for it. A Rust program needs the feature `guards`; the hardened build, which checks every block, has no guards.
+//! `guard_rate` is 0, nothing here runs, and no fast path tests for it. A Rust program needs the feature `guards`; the
+//! hardened build, which checks every block, has no guards.
 //!
 //! A *slot* is a range of addresses. OS pages in its middle are opened for a block, which lies at their start or end. A free
 //! closes them and puts the slot behind all slots freed before it. The hard idea: a thread that does not know of guards yet

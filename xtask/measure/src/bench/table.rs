@@ -166,7 +166,7 @@ pub(super) fn asked(programs: &[&Figures], asked: &[Totals]) -> String {
     let heads = ["program", "requests, millions", "millions a second", "bytes a request"];
     let mut table = Table::new(heads, Cells::Figures);
     for (figures, totals) in programs.iter().zip(asked) {
-        let millions = (totals.allocations + totals.reallocations) as f64 / 1e6;
+        let millions = totals.requests as f64 / 1e6;
         let wall_s = figures.median(0, Measure::Wall);
         let a_second = wall_s.map_or(NOTHING.to_owned(), |wall_s| number(millions / wall_s));
         let bytes = number(totals.requested_bytes as f64 / (millions * 1e6));

@@ -317,7 +317,7 @@ impl Held {
         let empty = if leaving == 0 { Ok(None) } else { self.pages.end_quarantine(class, leaving) };
         let _ = self.pages.check_sparse(self.shard, class);
         drop(self.pages);
-        super::count_returned(self.shard, 1);
+        super::flush::count_returned(self.shard, 1);
         if let Some(page) = empty? {
             // SAFETY: Every block of it is free, and it is in no list.
             unsafe { page.release(class) };

@@ -2,7 +2,9 @@
 
 extern crate std;
 
+use super::flush::{CHUNK, gather};
 use super::*;
+use crate::blocks::page::Run;
 use std::vec::Vec;
 
 /// A shard that no thread of the tests belongs to.
@@ -97,5 +99,39 @@ fn blocks_come_home_in_any_order() {
             blocks.sort_unstable();
             assert_eq!(again, blocks, "{size} bytes, {order}");
         }
+    }
+}
+
+#[test]
+fn blocks_of_many_shards_come_home_in_one_flush() {
+    let class = Class::of_size(320);
+    let shards: Vec<_> = (14..54).map(Shard).collect();
+    let handed_out =
+        || -> Vec<_> { shards.iter().map(|shard| shard.pages(class).lock().handed_out).collect() };
+    let before = handed_out();
+    let mut blocks = Vec::new();
+    for shard in &shards {
+        ownership::admit(shard.0);
+        // Alone, and several of a shard, in one page or two.
+        let mut taken = std::vec![0; usize::from(shard.0 % 4) + 1];
+        assert_eq!(shard.refill_from_new(class, &mut taken), taken.len());
+        blocks.push(taken);
+        let mut one = [0];
+        if shard.0 % 3 == 0 && shard.refill_from_new(class, &mut one) == 1 {
+            blocks.push(one.to_vec());
+        }
+    }
+    // Neighbors of one shard lie apart in the array.
+    let mut blocks = blocks.concat();
+    blocks.sort_by_key(|block| block / class.size() % 61);
+    let _ = flush(class, &blocks);
+    assert_eq!(handed_out(), before);
+    for shard in &shards {
+        shard
+            .pages(class)
+            .lock()
+            .partial
+            .iter()
+            .for_each(|page| assert!(Page(page).is_empty(class)));
     }
 }

@@ -9,10 +9,10 @@
 //! Each stripe has a demand and a peak of its own; the minimum that is kept is shared by all (`stripes/README.md`).
 //!
 //! Free memory beyond the budget stays for a *grace* of a tenth of a second, up to a bound, because most of it is reused
-//! sooner, and a purge splits huge pages, which do not come back. Neither this nor the option `purge_delay_ms`, a longer or shorter grace
-//! for all free memory, needs a waiting thread or a time for each run: the fewest bytes beyond the budget in a *period* are
-//! bytes that nothing reused in all of it, so that many are purged at its end, whichever runs they are. Memory freed during a
-//! period waits for the end of the next one. A program whose threads make no slow call keeps its memory.
+//! sooner, and a purge splits huge pages, which do not come back. Neither this nor the option `purge_delay_ms`, a longer or
+//! shorter grace for all free memory, needs a waiting thread or a time for each run: the fewest bytes beyond the budget in a
+//! *period* are bytes that nothing reused in all of it, so that many are purged at its end, whichever runs they are. Memory
+//! freed during a period waits for the end of the next one. A program whose threads make no slow call keeps its memory.
 
 use super::{Ranges, now_ms, stripes};
 use crate::memory::list::List;

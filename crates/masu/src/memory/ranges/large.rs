@@ -18,9 +18,10 @@ pub(crate) fn slices_if_possible(size: usize, align: usize) -> Option<usize> {
     (size <= BYTES_MAX && align <= ARENA_BYTES / 2).then(|| slices_for(size))
 }
 
-/// Zeroed blocks of so many bytes and more, for which glibc always maps new memory, get their zeros from the kernel where their run
-/// seems unused: to write zeros is a fault for each OS page that is not resident, and makes all of a table resident. Zeros
-/// may be resident too, and then faults replace them at a higher price, which in a shorter block a program may not expect.
+/// Zeroed blocks of so many bytes and more, for which glibc always maps new memory, get their zeros from the kernel where
+/// their run seems unused: to write zeros is a fault for each OS page that is not resident, and makes all of a table
+/// resident. Zeros may be resident too, and then faults replace them at a higher price, which in a shorter block a program
+/// may not expect.
 const UNUSED_BYTES_MIN: usize = 32 << 20;
 
 /// The block of `size` bytes in this run, zeroed if `zeroed`.

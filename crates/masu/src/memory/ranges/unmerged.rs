@@ -4,8 +4,8 @@
 //! runs were merged at once, they would be cut elsewhere each time, and the ends of the new blocks would lie in OS pages that
 //! nothing wrote before. So such a run stays *unmerged*: a large block of its length takes the one that was freed last. All are
 //! merged before a large block takes a run of another length, before a page takes a run that is not dirty, before a purge, and
-//! when a block grows; then what is freed next merges at once. The hard idea: neighbors see only that an unmerged run is not free, so they do not join it. In
-//! all counts its bytes are those of a free run.
+//! when a block grows; then what is freed next merges at once. The hard idea: neighbors see only that an unmerged run is not
+//! free, so they do not join it. In all counts its bytes are those of a free run.
 
 use super::{EXACT_LISTS, Ranges, fitting, stripes};
 use crate::memory::arena;

@@ -238,7 +238,8 @@ fn look_from(start: NonNull<u8>, slices: usize) -> Look {
     look
 }
 
-/// Whether an OS page of the slice at `slice` holds anything but zeros, or cannot be read; `os_page` is taken modulo those of the slice.
+/// Whether an OS page of the slice at `slice` holds anything but zeros, or cannot be read; `os_page` is taken modulo those of
+/// the slice.
 ///
 /// # Safety
 ///
