@@ -144,6 +144,27 @@ static uint64_t long_among_short(const struct share *share) {
     return sum;
 }
 
+/* ---- sparse-among-small: buffers of which both ends alone are used, among many small blocks ---- */
+
+#define SPARSE_EVERY 1024
+#define SPARSE_TIMES 2048 /* the most by which such a buffer is longer than a small block */
+
+static uint64_t sparse_among_small(const struct share *share) {
+    struct held *held = table_new(share->live, sizeof *held);
+    struct rng rng = rng_new(share->seed);
+    uint64_t sum = 0;
+    for (uint64_t i = 0; i < share->ops; i++) {
+        /* Fills the table from its start, then replaces at random. */
+        struct held *slot = &held[i < share->live ? i : rng_below(&rng, share->live)];
+        size_t most = i % SPARSE_EVERY == 0 ? share->size * SPARSE_TIMES : share->size;
+        sum += held_free(slot);
+        *slot = held_new(rng_between(&rng, most / 16, most), (uint32_t)i);
+    }
+    sum += held_free_all(held, share->live);
+    table_drop(held, share->live, sizeof *held);
+    return sum;
+}
+
 /* ---- bursts: work, then nothing for a while ---- */
 
 #define BURSTS 20
@@ -231,6 +252,7 @@ const struct pattern lifetime_patterns[] = {
     LIFETIME("idle-threads", 1000, 16, 64, 1001, 1000, .whole = idle_threads, "threads that allocated one block and wait"),
     LIFETIME("phase-change", 1, 64, 64, 2 << 20, 14000000, .each = phase_change, "block sizes grow fourfold after each peak"),
     LIFETIME("long-among-short", 1, 16, 512, 250000, 40000000, .each = long_among_short, "one block in 64 lives long"),
+    LIFETIME("sparse-among-small", 2, 16, 1024, 400000, 8000000, .each = sparse_among_small, "buffers of up to 2,048 times size, little used, among small blocks"),
     LIFETIME("bursts", 2, 16, 512, 200000, 4000000, .whole = bursts, "a heap filled and freed, then idle, 20 times"),
     LIFETIME("jsonl", 2, 0, 0, 16000, 500000, .whole = jsonl, "JSON lines parsed on workers"),
     LIFETIME("small-program", 1, 16, 256, 64, 100, .each = small_program, "a program that hardly allocates"),

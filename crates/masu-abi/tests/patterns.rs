@@ -90,7 +90,7 @@ fn thread_patterns_do_the_same_work_under_both_mallocs() {
 
 #[test]
 fn lifetime_patterns_do_the_same_work_under_both_mallocs() {
-    assert_eq!(same_under_both("lifetime"), 6);
+    assert_eq!(same_under_both("lifetime"), 7);
 }
 
 #[test]
@@ -116,9 +116,9 @@ fn drawn_programs_do_the_same_work_under_both_mallocs() {
 }
 
 /// Peak RSS in kB of a pattern under libmasu, as the program itself reads it.
-fn peak_rss_kb(pattern: &str) -> usize {
+fn peak_rss_kb(pattern: &str, ops: &str) -> usize {
     let mut command = library::preloaded(program());
-    let output = command.args([pattern, "--ops", "128"]).output().expect("the program starts");
+    let output = command.args([pattern, "--ops", ops]).output().expect("the program starts");
     let printed = library::printed(&output);
     let figure = printed.split_once("rss_kb ").expect("a figure").1;
     figure.split_whitespace().next().and_then(|kb| kb.parse().ok()).expect("a number")
@@ -127,10 +127,17 @@ fn peak_rss_kb(pattern: &str) -> usize {
 #[test]
 fn a_growing_block_is_resident_only_where_it_was_written() {
     // Grown to 64 MiB, one word in each MiB written: huge pages would make most of it resident.
-    let sparse = peak_rss_kb("realloc-1m");
+    let sparse = peak_rss_kb("realloc-1m", "128");
     assert!(sparse < 16 << 10, "{sparse} kB");
-    let used = peak_rss_kb("realloc-1m-touched");
+    let used = peak_rss_kb("realloc-1m-touched", "128");
     assert!(used > 64 << 10, "{used} kB");
+}
+
+#[test]
+fn buffers_among_many_small_blocks_are_resident_only_where_they_were_written() {
+    // 400,000 small blocks of 213 MB together, and 390 buffers of 425 MB, which would lie in huge pages of both.
+    let sparse = peak_rss_kb("sparse-among-small", "400000");
+    assert!(sparse < 400 << 10, "{sparse} kB");
 }
 
 #[test]

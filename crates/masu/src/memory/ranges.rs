@@ -7,6 +7,7 @@
 
 #[cfg(feature = "secure")]
 mod closed;
+mod growing;
 mod held;
 mod kept;
 pub(crate) mod large;
@@ -107,6 +108,8 @@ pub(crate) struct Ranges {
     dirty_occupied: Occupied,
     /// The arena that grows.
     arena: Option<&'static Arena>,
+    /// The growing arena of large blocks, where they have one of their own.
+    large_arena: Option<&'static Arena>,
     live_slices: usize,
     dirty_bytes: usize,
     /// Live large blocks, and their slices.
@@ -182,6 +185,7 @@ impl Ranges {
             unmerged: Unmerged::NONE,
             dirty_occupied: Occupied::new(),
             arena: None,
+            large_arena: None,
             live_slices: 0,
             dirty_bytes: 0,
             large_blocks: 0,
@@ -303,27 +307,7 @@ impl Ranges {
         if let Some(run) = free {
             return Some(self.split(run, slices));
         }
-        let first = self.arena?.take_front(slices)?;
-        Some(Run { first, zero: true })
-    }
-
-    /// Makes the arena with more slices left the growing one. The committed front of the other becomes a free run; the
-    /// rest stays reserved for its last run to grow into.
-    #[inline(never)]
-    fn offer_to_grow(&mut self, offered: &'static Arena) {
-        let Some(growing) = self.arena.replace(offered) else { return };
-        let retired = if growing.front_slices() > offered.front_slices() {
-            self.arena = Some(growing);
-            offered
-        } else {
-            growing
-        };
-        let left = retired.committed_front_slices();
-        if left > 0
-            && let Some(first) = retired.take_front(left)
-        {
-            self.insert(first, left, 0, true);
-        }
+        self.take_front(slices, kind)
     }
 
     /// Takes the first `slices` slices of a free run; the rest stays free.
@@ -422,28 +406,21 @@ impl Ranges {
         (self.waits, self.waits_since) = (0, self.ticks);
     }
 
-    /// Releases an arena whose memory is all free, unless it is the growing one; returns whether it was released.
+    /// Releases an arena whose memory is all free, unless it is a growing one; returns whether it was released.
     #[inline(never)]
     fn release_whole(&mut self, run: &'static Slice) -> bool {
+        !self.is_growing(run.arena()) && self.release_run(run)
+    }
+
+    /// Releases an arena if this free run is all of it that was handed out; returns whether it was.
+    fn release_run(&mut self, run: &'static Slice) -> bool {
         let arena = run.arena();
-        let grows = self.arena.is_some_and(|growing| ptr::eq(growing, arena));
-        if grows || !arena.is_whole(run, run.count.get() as usize) {
+        if !arena.is_whole(run, run.count.get() as usize) {
             return false;
         }
         self.remove(run);
         self.release(arena);
         true
-    }
-
-    /// Releases the growing arena, whose last free run this is, if nothing of it is live; returns whether it was
-    /// released.
-    fn release_growing(&mut self, run: &'static Slice) -> bool {
-        let growing = self.arena.take();
-        let released = self.release_whole(run);
-        if !released {
-            self.arena = growing;
-        }
-        released
     }
 
     /// Has an arena unmapped when the lock is released. Nothing of it is live or in a list.

@@ -44,6 +44,8 @@ const LEAST: &[(&str, u64)] = &[
     ("long-among-short", 16_000_000),
     // Five phases of 128 MiB, whose blocks grow fourfold.
     ("phase-change", 2_800_000),
+    // 400,000 blocks are live before the first is replaced.
+    ("sparse-among-small", 1_000_000),
     // Twenty bursts of 100,000 blocks.
     ("bursts", 2_000_000),
     // The size is the point of these patterns.

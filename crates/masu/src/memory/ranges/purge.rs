@@ -7,8 +7,8 @@ use core::{mem, ptr};
 
 use super::held::Held;
 use super::usage::{self, USAGE};
-use crate::memory::arena::{self, Arena, SHRINKS_BY_PIECES};
-use crate::memory::slice::{SLICE_BYTES, Slice};
+use crate::memory::arena::{self, SHRINKS_BY_PIECES};
+use crate::memory::slice::{Kind, SLICE_BYTES, Slice};
 use crate::platform::bounds::Bounded;
 use crate::platform::kernel::{self, Span};
 
@@ -32,8 +32,7 @@ impl Held<'_> {
     /// the free ends of arenas, which make room together with what was never used; returns whether there was any.
     pub(super) fn give_up(&mut self) -> bool {
         let any = self.purge_down_to(0);
-        let growing = self.arena.and_then(Arena::free_end);
-        let any = growing.is_some_and(|run| self.release_growing(run)) || any;
+        let any = self.release_growing() || any;
         self.shrink(0) || any
     }
 
@@ -171,7 +170,7 @@ impl Held<'_> {
             };
             self.remove(run);
             arena.shrink_to(run);
-            self.offer_to_grow(arena);
+            self.offer_to_grow(arena, Kind::Page);
             self.guard.unlocked(|| arena.unmap_behind());
             any = true;
         }

@@ -4,8 +4,7 @@
 //! calls: an arena grows under a lock of its own, for which only threads that need its growth wait, and no thread holds two
 //! stripes at once.
 
-use core::ptr;
-
+use super::growing::is_large;
 use super::held::Held;
 use super::probes::{self, Use};
 use super::usage::{self, USAGE};
@@ -192,7 +191,10 @@ impl Held<'_> {
             return None;
         }
         self.purge_down_to(0);
-        self.extend(slices, filling, kind, Arenas::New)
+        let run = self.extend(slices, filling, kind, Arenas::New);
+        // Any growing arena may have some left.
+        run.or_else(|| self.take_front(slices, Kind::Page))
+            .or_else(|| self.take_front(slices, Kind::Large))
     }
 
     /// A run from a growing arena, or from a new one.
@@ -204,22 +206,24 @@ impl Held<'_> {
         arenas: Arenas,
     ) -> Option<Run> {
         let (_lock, use_so_far) = self.guard.unlocked(|| (arena::hold_growth(), USAGE.live_use()));
-        let large = matches!(kind, Kind::Large | Kind::HeapLarge | Kind::Opaque);
+        let large = is_large(kind);
         let live_bytes = self.live_bytes_of_all();
         let filled = !large || filling.is_copied();
         // The first touch of a block would make the free memory beside it resident.
         let spread = filling.is_spread();
+        // Pages are filled from the front, and large blocks say nothing of them where those have another arena.
+        let is_dense = !large && self.is_apart();
         let huge = !spread
-            && !USAGE.is_sparse()
+            && (is_dense || !USAGE.is_sparse())
             && is_worth_huge_pages(live_bytes + filling.bytes(), filled);
         let fills = large
             && !huge
             && !spread
             && slices >= FILLED_SLICES_MIN
             && self.fills(slices, live_bytes, filling);
-        let sparse = use_so_far == Use::Sparse;
+        let sparse = use_so_far == Use::Sparse && !is_dense;
         // Elsewhere memory has small pages anyway.
-        let probes = (huge || fills).then_some((live_bytes, use_so_far));
+        let probes = (!is_dense && (huge || fills)).then_some((live_bytes, use_so_far));
         let (huge, fills) = (huge && !sparse, fills && !sparse);
         let growth = Growth { huge, ahead: !spread, probes };
         if large && (huge || fills) {
@@ -230,7 +234,7 @@ impl Held<'_> {
             if let Some(run) = self.take_ready(slices, kind) {
                 return Some(run);
             }
-            let Some(arena) = self.arena else { break };
+            let Some(arena) = *self.growing(kind) else { break };
             let committed = fills && self.commit_filled(arena, slices, growth);
             if !committed && !self.commit(arena, slices, growth) {
                 break;
@@ -262,7 +266,7 @@ impl Held<'_> {
         arena.stripe.set(place as u32);
         let first = arena.take_front(slices)?;
         if !arena.is_dedicated() {
-            self.offer_to_grow(arena);
+            self.offer_to_grow(arena, kind);
         }
         Some(Run { first, zero: true })
     }
@@ -320,7 +324,7 @@ impl Held<'_> {
             return false;
         }
         // Another thread may have given the arena up: it is unmapped once nobody holds the lock of growth.
-        if !self.arena.is_some_and(|growing| ptr::eq(growing, arena)) {
+        if !self.is_growing(arena) {
             return true;
         }
         // Other threads may have taken some of it, so that this is too little: then it is tried again.
