@@ -23,6 +23,8 @@ const PROBES: usize = 8;
 const SPARSE_MAX: usize = file::RESIDENT_OF / 4;
 /// The lowest bit of a probe's address says that it is dense.
 const DENSE: usize = 1;
+const SPARSE: usize = 2;
+const USE: usize = DENSE | SPARSE;
 
 /// The last probes of the process. Read and changed under the lock of growth.
 static LAST: Last = Last::new();
@@ -42,6 +44,8 @@ struct Last {
     placed: AtomicUsize,
     /// Live bytes at the last one.
     live_bytes: AtomicUsize,
+    /// Live bytes when probes were looked at last, and in the lowest bits the use that they showed.
+    found: AtomicUsize,
 }
 
 impl Last {
@@ -50,12 +54,35 @@ impl Last {
             addresses: [const { AtomicUsize::new(0) }; PROBES],
             placed: AtomicUsize::new(0),
             live_bytes: AtomicUsize::new(0),
+            found: AtomicUsize::new(0),
         }
+    }
+
+    /// [`Last::look`], or what it found at about so many live bytes. Where the kernel refuses memory, each request comes here.
+    fn look_once(&self, live_bytes: usize, resident: fn(usize, usize) -> Option<usize>) -> Use {
+        // ORDERING: Relaxed, here and below: the lock of growth is held.
+        let found = self.found.load(Ordering::Relaxed);
+        if live_bytes.abs_diff(found & !USE) < arena::huge_page_bytes() {
+            return match found & USE {
+                SPARSE => Use::Sparse,
+                DENSE => Use::Dense,
+                _ => Use::Unknown,
+            };
+        }
+        let found = self.look(resident);
+        let bits = match found {
+            Use::Unknown => 0,
+            Use::Sparse => SPARSE,
+            Use::Dense => DENSE,
+        };
+        // ORDERING: As above. Live bytes are whole slices.
+        self.found.store(live_bytes | bits, Ordering::Relaxed);
+        found
     }
 
     /// The use that the newest touched probe shows; `resident` is the kernel's.
     fn look(&self, resident: fn(usize, usize) -> Option<usize>) -> Use {
-        // ORDERING: Relaxed, here and below: the lock of growth is held.
+        // ORDERING: Relaxed, as above.
         let placed = self.placed.load(Ordering::Relaxed);
         for age in 1..=placed.min(PROBES) {
             let last = &self.addresses[(placed - age) % PROBES];
@@ -96,12 +123,12 @@ impl Last {
     }
 }
 
-/// The use of memory so far. The caller holds the lock of growth, and no other.
+/// The use of memory at so many live bytes. The caller holds the lock of growth, and no other.
 #[cold]
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.purge.probes_look")]
-pub(super) fn look() -> Use {
-    LAST.look(file::resident)
+pub(super) fn look(live_bytes: usize) -> Use {
+    LAST.look_once(live_bytes, file::resident)
 }
 
 /// Gives new memory of an arena, from slice `from` to slice `end`, small pages where memory is used sparsely, and else a probe
@@ -169,6 +196,19 @@ mod tests {
         assert_eq!(last.look(|_, _| panic!("it is known")), Use::Dense);
         last.add(0x30, 0);
         assert_eq!(look(), Use::Sparse);
+    }
+
+    #[test]
+    fn probes_are_looked_at_again_when_memory_has_grown() {
+        const LIVE: usize = 1 << 40;
+        let last = Last::new();
+        last.add(0x30, 0);
+        assert_eq!(last.look_once(LIVE, resident), Use::Sparse);
+        last.add(DENSELY, 0);
+        let again = |live_bytes| last.look_once(live_bytes, resident);
+        assert_eq!([LIVE, LIVE + SLICE_BYTES, LIVE - SLICE_BYTES].map(again), [Use::Sparse; 3]);
+        let more = LIVE + arena::huge_page_bytes();
+        assert_eq!([more, LIVE].map(again), [Use::Dense; 2]);
     }
 
     #[test]

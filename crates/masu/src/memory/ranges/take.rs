@@ -205,9 +205,10 @@ impl Held<'_> {
         kind: Kind,
         arenas: Arenas,
     ) -> Option<Run> {
-        let (_lock, use_so_far) = self.guard.unlocked(|| (arena::hold_growth(), USAGE.live_use()));
-        let large = is_large(kind);
         let live_bytes = self.live_bytes_of_all();
+        let (_lock, use_so_far) =
+            self.guard.unlocked(|| (arena::hold_growth(), USAGE.live_use(live_bytes)));
+        let large = is_large(kind);
         let filled = !large || filling.is_copied();
         // The first touch of a block would make the free memory beside it resident.
         let spread = filling.is_spread();

@@ -74,11 +74,15 @@ impl Usage {
         self.is_sparse.load(Ordering::Relaxed)
     }
 
-    /// The use of live memory, as far as probes show it. The caller holds the lock of growth, and no other.
-    pub(super) fn live_use(&self) -> Use {
+    /// The use of so many live bytes, as far as probes show it. The caller holds the lock of growth, and no other.
+    pub(super) fn live_use(&self, live_bytes: usize) -> Use {
         // A small program touches neither the code of probes nor their addresses.
         // ORDERING: As above.
-        if self.has_probes.load(Ordering::Relaxed) { probes::look() } else { Use::Unknown }
+        if self.has_probes.load(Ordering::Relaxed) {
+            probes::look(live_bytes)
+        } else {
+            Use::Unknown
+        }
     }
 
     /// Notes that live memory has a probe.
