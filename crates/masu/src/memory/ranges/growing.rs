@@ -59,10 +59,11 @@ impl Ranges {
         [self.arena, self.large_arena].into_iter().flatten().any(|growing| ptr::eq(growing, arena))
     }
 
-    /// Makes the arena with more slices left the growing one. The committed front of the other becomes a free run; the
-    /// rest stays reserved for its last run to grow into.
+    /// Makes the arena with more slices left the growing one; the offered one does not grow yet. The committed front of the
+    /// other becomes a free run; the rest stays reserved for its last run to grow into.
     #[inline(never)]
     pub(super) fn offer_to_grow(&mut self, offered: &'static Arena, kind: Kind) {
+        debug_assert!(!self.is_growing(offered), "it is released once");
         let place = self.growing(kind);
         let Some(growing) = place.replace(offered) else { return };
         let retired = if growing.front_slices() > offered.front_slices() {
@@ -154,6 +155,20 @@ mod tests {
         with_pages(PAGES / APART_SHARE, |ranges, pages| {
             assert!(are_together(run_of(ranges, PAGES, Kind::Large), pages), "not much in all");
             assert!(are_together(run_of(ranges, BLOCK, Kind::Large), pages), "few pages");
+        });
+    }
+
+    #[test]
+    fn an_arena_whose_end_is_returned_grows_for_the_same_kind() {
+        with_pages(PAGES, |ranges, _| {
+            run_of(ranges, MANY, Kind::Large);
+            let [_, block] = [(); 2].map(|()| run_of(ranges, BLOCK, Kind::Large));
+            // SAFETY: The run was handed out, and nobody uses it.
+            unsafe { ranges.free_large(block) };
+            let growing = [ranges.arena, ranges.large_arena].map(|arena| arena.map(ptr::from_ref));
+            ranges.give_up();
+            let after = [ranges.arena, ranges.large_arena].map(|arena| arena.map(ptr::from_ref));
+            assert_eq!(growing, after);
         });
     }
 

@@ -170,7 +170,9 @@ impl Held<'_> {
             };
             self.remove(run);
             arena.shrink_to(run);
-            self.offer_to_grow(arena, Kind::Page);
+            if !self.is_growing(arena) {
+                self.offer_to_grow(arena, Kind::Page);
+            }
             self.guard.unlocked(|| arena.unmap_behind());
             any = true;
         }
