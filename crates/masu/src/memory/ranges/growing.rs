@@ -24,7 +24,7 @@ pub(super) fn is_large(kind: Kind) -> bool {
 impl Ranges {
     /// The growing arena for runs of this kind. Another one may be it once the lock was released.
     #[inline(never)]
-    pub(super) fn growing(&mut self, kind: Kind) -> &mut Option<&'static Arena> {
+    pub(super) extern "C" fn growing(&mut self, kind: Kind) -> &mut Option<&'static Arena> {
         let apart = is_large(kind) && self.is_apart();
         if apart { &mut self.large_arena } else { &mut self.arena }
     }
@@ -39,7 +39,7 @@ impl Ranges {
     /// Whether the program has much of both.
     #[inline(never)]
     #[unsafe(link_section = ".text.masu_cold.purge.growing_is_mixed")]
-    fn is_mixed(&self) -> bool {
+    extern "C" fn is_mixed(&self) -> bool {
         let other_slices = self.live_slices.saturating_sub(self.large_slices);
         self.large_slices.min(other_slices) >= self.live_slices / APART_SHARE
             // A second arena takes addresses.
@@ -55,14 +55,14 @@ impl Ranges {
 
     #[inline(never)]
     #[unsafe(link_section = ".text.masu_cold.purge.growing_is_growing")]
-    pub(super) fn is_growing(&self, arena: &Arena) -> bool {
+    pub(super) extern "C" fn is_growing(&self, arena: &Arena) -> bool {
         [self.arena, self.large_arena].into_iter().flatten().any(|growing| ptr::eq(growing, arena))
     }
 
     /// Makes the arena with more slices left the growing one; the offered one does not grow yet. The committed front of the
     /// other becomes a free run; the rest stays reserved for its last run to grow into.
     #[inline(never)]
-    pub(super) fn offer_to_grow(&mut self, offered: &'static Arena, kind: Kind) {
+    pub(super) extern "C" fn offer_to_grow(&mut self, offered: &'static Arena, kind: Kind) {
         debug_assert!(!self.is_growing(offered), "it is released once");
         let place = self.growing(kind);
         let Some(growing) = place.replace(offered) else { return };
@@ -84,7 +84,7 @@ impl Ranges {
     #[cold]
     #[inline(never)]
     #[unsafe(link_section = ".text.masu_cold.refused.growing_release")]
-    pub(super) fn release_growing(&mut self) -> bool {
+    pub(super) extern "C" fn release_growing(&mut self) -> bool {
         let is_free = self.release_free(self.arena);
         if is_free {
             self.arena = None;
@@ -99,7 +99,7 @@ impl Ranges {
     /// Releases a growing arena if nothing of it is live; returns whether it was.
     #[inline(never)]
     #[unsafe(link_section = ".text.masu_cold.refused.growing_release_free")]
-    fn release_free(&mut self, growing: Option<&'static Arena>) -> bool {
+    extern "C" fn release_free(&mut self, growing: Option<&'static Arena>) -> bool {
         let free = growing.and_then(Arena::free_end);
         free.is_some_and(|run| self.release_run(run))
     }
