@@ -541,7 +541,7 @@ pub(crate) fn page_of(block: usize) -> Page {
 /// Ends the program because of this code in the class map, unless there is no map.
 #[cold]
 #[inline(never)]
-fn check_unmapped(block: usize, code: u8) {
+extern "C" fn check_unmapped(block: usize, code: u8) {
     fault::stop(match (arena::place_of(block), code) {
         (Place::In(slice), FOREIGN) => match arena::code_in(slice) {
             FOREIGN => Fault::FreedTwice,

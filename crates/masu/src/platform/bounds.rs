@@ -61,7 +61,7 @@ impl<T> Bounded<T> for [T] {
 
 #[cold]
 #[inline(never)]
-fn is_out_of_bounds() -> ! {
+extern "C" fn is_out_of_bounds() -> ! {
     fault::stop(Fault::OutOfBounds)
 }
 

@@ -119,7 +119,7 @@ impl<T, const SHARED: bool> Guard<'_, T, SHARED> {
     }
 
     #[inline(never)]
-    fn pause(&self) {
+    extern "C" fn pause(&self) {
         if self.releases {
             if SHARED {
                 kernel::note_lock(false);
@@ -129,7 +129,7 @@ impl<T, const SHARED: bool> Guard<'_, T, SHARED> {
     }
 
     #[inline(never)]
-    fn resume(&self) {
+    extern "C" fn resume(&self) {
         if self.releases {
             self.lock.raw.acquire_slow();
             if SHARED {
