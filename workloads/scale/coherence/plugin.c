@@ -4,8 +4,8 @@
  *     qemu-x86_64 -plugin coherence.so,out=FILE[,quantum=N][,seed=N][,cpus=N] PROGRAM ...
  *
  * A thread takes the lowest core that is free, with what that core's cache holds. The program is shown `cpus` CPUs where
- * the kernel is asked for them; what it reads below /sys is the caller's to show (qemu's option -L). The report is
- * written when the program exits; a program that does not exit has none. */
+ * the kernel is asked for them; what it reads below /sys is the caller's to show (qemu's option -L). Its clocks go by
+ * instructions. The report is written when the program exits; a program that does not exit has none. */
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -14,6 +14,7 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "../marks.h"
@@ -23,11 +24,14 @@
 #include "qemu.h"
 #include "turns.h"
 
+#define SECOND_NS INT64_C(1000000000)
 #define EXPORT __attribute__((visibility("default")))
 
 EXPORT int qemu_plugin_version = 1;
 
 enum { VCPUS = 4096, NAMES = 32, THREADS = 1024, NO_CORE = -1, FUTEX_COMMAND = 127, CPUS_MAX = 64 };
+/* The clocks that count time, by number, and how many instructions take a nanosecond by them. */
+enum { CLOCKS = 8, INSTRUCTIONS_PER_NS = 3 };
 
 struct counts {
     uint64_t operations, instructions, atomics, calls, came[CAMES], by_program;
@@ -56,6 +60,8 @@ struct range {
 
 static struct core cores[CORES];
 static int core_of[VCPUS];
+/* What each clock said when it was first read, less what instructions took until then. */
+static int64_t clock_start[CLOCKS];
 static struct range names[NAMES];
 static unsigned names_used;
 static struct thread threads[THREADS];
@@ -359,6 +365,20 @@ static void show_cpu(const struct core *core) {
     if (core->argument[1]) copy(core->argument[1], &node, sizeof node, true);
 }
 
+/* Instructions say what time it is: an emulator takes a hundred times as long for them, and differs from run to run. */
+static void show_time(const struct core *core) {
+    uint64_t clock = core->argument[0], took = turns_clock((unsigned)(core - cores)) / INSTRUCTIONS_PER_NS;
+    struct timespec now;
+    bool counts_cpu_time = clock == CLOCK_PROCESS_CPUTIME_ID || clock == CLOCK_THREAD_CPUTIME_ID;
+    if (clock >= CLOCKS || counts_cpu_time || !copy(core->argument[1], &now, sizeof now, false)) return;
+    pthread_spin_lock(&lock);
+    if (clock_start[clock] == 0) clock_start[clock] = now.tv_sec * SECOND_NS + now.tv_nsec - (int64_t)took;
+    int64_t ns = clock_start[clock] + (int64_t)took;
+    pthread_spin_unlock(&lock);
+    now = (struct timespec){ns / SECOND_NS, ns % SECOND_NS};
+    copy(core->argument[1], &now, sizeof now, true);
+}
+
 static void on_return(qemu_plugin_id_t id, unsigned vcpu, int64_t number, int64_t result) {
     (void)id;
     struct core *core = core_at(vcpu);
@@ -375,6 +395,7 @@ static void on_return(qemu_plugin_id_t id, unsigned vcpu, int64_t number, int64_
             break;
         case SYS_sched_getaffinity: show_cpus(argument[2], (uint64_t)result); break;
         case SYS_getcpu: show_cpu(core); break;
+        case SYS_clock_gettime: show_time(core); break;
         }
     }
     if (may_sleep(number, argument[1])) turns_return((unsigned)(core - cores));

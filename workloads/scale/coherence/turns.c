@@ -140,6 +140,8 @@ void turns_return(unsigned core) {
     pthread_mutex_unlock(&lock);
 }
 
+uint64_t turns_clock(unsigned core) { return seats[core].clock; }
+
 void turns_yield(unsigned core) {
     pthread_mutex_lock(&lock);
     seats[core].clock += YIELD_QUANTA * quantum;

@@ -20,6 +20,9 @@ void turns_leave(unsigned core);
 void turns_return(unsigned core);
 void turns_end(unsigned core);
 
+/* How many instructions the core's thread has come, asked by itself. */
+uint64_t turns_clock(unsigned core);
+
 /* It has nothing to do just now: the others go first. */
 void turns_yield(unsigned core);
 
