@@ -111,11 +111,13 @@ pub(crate) fn prepare_samples() {
 }
 
 /// The state of the pages after a flush.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[must_use]
 pub(crate) enum Pages {
     /// Nothing to do.
     Ordinary,
+    /// The blocks were of many shards: the more come at once, the more of them share a lock and a page.
+    Scattered,
     /// Few blocks keep many pages, so cached blocks should be flushed too.
     Sparse,
 }

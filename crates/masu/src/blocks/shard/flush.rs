@@ -5,8 +5,10 @@
 //! a thread freed what it or a neighbor allocated, and of all shards where it frees for everybody. The first are found by looking
 //! on, the others are sorted.
 
+use core::mem;
+
 use super::Pages;
-use crate::blocks::ownership::Shard;
+use crate::blocks::ownership::{NO_SHARD, Shard};
 use crate::blocks::page::{Page, Run, page_of};
 use crate::blocks::slot;
 use crate::diagnostics::{guards, sampling};
@@ -16,16 +18,23 @@ use crate::settings::SHARDS_MAX;
 
 /// Returns blocks to their pages.
 pub(crate) fn flush(class: Class, blocks: &[usize]) -> Pages {
-    if let [block] = blocks {
-        return flush_one(class, *block);
+    if let [block] = *blocks {
+        return flush_one(class, block);
     }
-    let mut pages = Pages::Ordinary;
-    for chunk in blocks.chunks(CHUNK) {
-        if flush_chunk(class, chunk) == Pages::Sparse {
-            pages = Pages::Sparse;
+    let mut found = Pages::Ordinary;
+    let mut from = 0;
+    while from < blocks.len() {
+        let to = blocks.len().min(from + CHUNK);
+        let (pages, left) = flush_chunk(class, blocks.at(from..to));
+        found = found.max(pages);
+        if left != 0 {
+            found = found.max(flush_sorted(class, blocks.at(from..), left));
+            from += SORTED_MAX;
+            continue;
         }
+        from = to;
     }
-    pages
+    found
 }
 
 /// [`flush`] for one block, as big ones come.
@@ -63,19 +72,23 @@ pub(super) const CHUNK: usize = u64::BITS as usize;
 /// Shards to whose pages a chunk goes one after the other before the blocks that are left are sorted by shard.
 const UNSORTED_MAX: u32 = 2;
 
-/// Returns up to [`CHUNK`] blocks, one shard after another.
-fn flush_chunk(class: Class, blocks: &[usize]) -> Pages {
+/// Returns up to [`CHUNK`] blocks, one shard after another; of many shards only the blocks of the first ones. Returns a bit for
+/// each block that is left.
+fn flush_chunk(class: Class, blocks: &[usize]) -> (Pages, u64) {
     let mut left = u64::MAX >> (CHUNK - blocks.len());
     let mut found = Pages::Ordinary;
-    let mut passes = 0;
+    let (mut shards, mut last) = (0, Shard(NO_SHARD));
     while left != 0 {
-        passes += 1;
         let block = *blocks.at(left.trailing_zeros() as usize);
         let page = page_of(block);
         let shard = page.owner();
-        let pages = if passes > UNSORTED_MAX {
-            flush_sorted(class, blocks, &mut left)
-        } else if shard.is_special() {
+        // A shard comes again where many pages become empty.
+        shards += u32::from(last != shard);
+        last = shard;
+        if shards > UNSORTED_MAX {
+            break;
+        }
+        let pages = if shard.is_special() {
             left &= left - 1;
             flush_one(class, block)
         } else {
@@ -83,49 +96,52 @@ fn flush_chunk(class: Class, blocks: &[usize]) -> Pages {
             let count = gather(shard, class, blocks, &mut left, &mut runs);
             flush_to(shard, class, blocks, &mut left, runs.at(..count))
         };
-        if pages == Pages::Sparse {
-            found = pages;
-        }
+        found = found.max(pages);
     }
-    found
+    (found, left)
 }
 
-/// Returns blocks that are `left` to the pages of many shards. Each block's shard is looked up once: [`flush_to`] looks at all
-/// that are left, for each shard again and under its lock.
+/// The most blocks that are sorted together: some for each of sixty shards. Their places take 1 KiB of the thread's stack, which
+/// may be short.
+const SORTED_MAX: usize = 512;
+
+/// Returns the first [`SORTED_MAX`] blocks, those of each shard together, so that its lock and its pages are needed once and not in
+/// each chunk; of the first [`CHUNK`] only those that are `left`.
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.purge.shard_flush_sorted")]
-fn flush_sorted(class: Class, blocks: &[usize], left: &mut u64) -> Pages {
-    let mut found = Pages::Ordinary;
-    let (mut shards, mut of_shard) = (0_u64, [0_u64; SHARDS_MAX]);
-    let mut ahead = *left;
-    *left = 0;
-    while ahead != 0 {
-        let block = *blocks.at(ahead.trailing_zeros() as usize);
+fn flush_sorted(class: Class, blocks: &[usize], left: u64) -> Pages {
+    const NONE: u16 = u16::MAX;
+    let mut found = Pages::Scattered;
+    // The first block of each shard, and behind each block the next one of its shard.
+    let (mut first, mut next) = ([NONE; SHARDS_MAX], [NONE; SORTED_MAX]);
+    for place in (0..blocks.len().min(SORTED_MAX)).rev() {
+        if place < CHUNK && left >> place & 1 == 0 {
+            continue;
+        }
+        let block = *blocks.at(place);
         let shard = page_of(block).owner();
         if shard.is_special() {
-            if flush_one(class, block) == Pages::Sparse {
-                found = Pages::Sparse;
-            }
+            found = found.max(flush_one(class, block));
         } else {
-            shards |= 1 << shard.0;
-            *of_shard.at_mut(usize::from(shard.0)) |= ahead & ahead.wrapping_neg();
+            let first = first.at_mut(usize::from(shard.0));
+            *next.at_mut(place) = mem::replace(first, place as u16);
         }
-        ahead &= ahead - 1;
     }
-    while shards != 0 {
-        let shard = Shard(shards.trailing_zeros() as u8);
-        let mut own = *of_shard.at(usize::from(shard.0));
-        let pages = if own.is_power_of_two() {
-            flush_one(class, *blocks.at(own.trailing_zeros() as usize))
-        } else {
-            let pages = flush_to(shard, class, blocks, &mut own, &[]);
-            *left |= own;
-            pages
-        };
-        if pages == Pages::Sparse {
-            found = pages;
+    let mut own = [0; CHUNK];
+    for shard in 0..SHARDS_MAX {
+        let mut place = *first.at(shard);
+        while place != NONE {
+            let mut count = 0;
+            while place != NONE && count < CHUNK {
+                own[count] = *blocks.at(usize::from(place));
+                place = *next.at(usize::from(place));
+                count += 1;
+            }
+            let mut left = u64::MAX >> (CHUNK - count);
+            while left != 0 {
+                found = found.max(flush_to(Shard(shard as u8), class, &own, &mut left, &[]));
+            }
         }
-        shards &= shards - 1;
     }
     found
 }

@@ -66,6 +66,8 @@ pub(super) struct Depth {
     /// Whether a pop missed since the last overflow, and the reverse.
     pub(super) missed: Cell<bool>,
     pub(super) overflowed: Cell<bool>,
+    /// Whether the last blocks that were sent away belonged to many shards.
+    scattered: Cell<bool>,
     /// Whether the limit has reached its ceiling, which holds for an epoch.
     at_ceiling: Cell<bool>,
 }
@@ -81,6 +83,7 @@ impl Depth {
             marked: Cell::new(0),
             missed: Cell::new(false),
             overflowed: Cell::new(false),
+            scattered: Cell::new(false),
             at_ceiling: Cell::new(false),
         }
     }
@@ -299,9 +302,10 @@ impl ThreadCache {
             // A stack that is only freed into need not be deep.
             let shallow =
                 || limit * class.size() < SHALLOW_BYTES || limit < self.initial_limit(class);
-            let grows = depth.missed.replace(false) || shallow();
+            let is_used = depth.missed.replace(false) || shallow();
             // Nor does it keep any block, if its thread never found it empty since it was full last.
-            let empties = !grows && depth.overflowed.get();
+            let empties = !is_used && depth.overflowed.get();
+            let grows = is_used || depth.scattered.get();
             let sent = if empties { limit } else { limit / 2 }.clamp(1, SENT_MAX);
             self.check_freed_in_a_row(class, block, if empties { sent } else { 0 });
             if !(grows && self.deepen(class)) {
@@ -528,6 +532,7 @@ impl ThreadCache {
             Destination::Transfer if is_single(class) => transfer::give(class, entries.at(..count)),
             _ => shard::flush(class, entries.at(..count)),
         };
+        self.depth(class).scattered.set(pages == Pages::Scattered);
         if pages == Pages::Sparse {
             self.send_from_sparse(class, entries.at(count..));
             count = have;
@@ -573,6 +578,7 @@ impl ThreadCache {
             let depth = self.depth(class);
             depth.missed.set(false);
             depth.overflowed.set(false);
+            depth.scattered.set(false);
             let shortest =
                 (self.initial_limit(class) + 1).next_power_of_two().max(metadata::WORDS_MIN);
             if depth.words.get() as usize > shortest {
