@@ -366,6 +366,7 @@ impl ThreadCache {
         let depth = self.depth(class);
         let limit = self.initial_limit(class).min(depth.words.get() as usize - 1);
         depth.limit.set(limit as u16);
+        depth.at_ceiling.set(false);
         depth.refill.set(refill_entries(REFILL_BYTES_FIRST, class) as u16);
         self.limit_bytes.set(self.limit_bytes.get() + limit * entry_bytes(class));
         let base = depth.base.get();
@@ -595,3 +596,6 @@ impl ThreadCache {
 const _: () = assert!(REFILL_BYTES_LAST / transfer::FIRST.size() <= 1);
 const _: () =
     assert!(metadata::WORDS_MAX <= u16::MAX as usize, "lengths of stacks are short numbers");
+
+#[cfg(all(test, not(loom)))]
+mod tests;
