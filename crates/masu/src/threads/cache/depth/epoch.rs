@@ -9,7 +9,7 @@
 use super::{BIG, Destination, REFILL_BYTES_FIRST, refill_entries};
 use crate::blocks::slot;
 use crate::diagnostics::stale;
-use crate::memory::class::Class;
+use crate::memory::class::{Class, LANED_FIRST};
 use crate::memory::ranges::{SharedRanges, now_ms, stripes};
 use crate::platform::sync::Cell;
 use crate::threads::cache::ThreadCache;
@@ -64,8 +64,8 @@ fn for_classes_in(set: u128, mut each: impl FnMut(Class)) {
     }
 }
 
-/// The classes of [`BIG`] blocks, as a set.
-const BIG_CLASSES: u128 = !((1 << Class::of_size(BIG).index()) - 1);
+/// The classes of [`BIG`] blocks, as a set. The laned ones behind them are the smallest.
+const BIG_CLASSES: u128 = (1 << LANED_FIRST) - (1 << Class::of_size(BIG).index());
 
 impl ThreadCache {
     /// Replaces the mark by its block; whether there was a mark.
@@ -168,7 +168,8 @@ impl ThreadCache {
 
 #[cfg(test)]
 mod tests {
-    use super::Looks;
+    use super::*;
+    use crate::memory::class::CLASSES;
 
     #[test]
     fn a_thread_of_rare_slow_calls_looks_at_the_clock_sooner() {
@@ -177,5 +178,13 @@ mod tests {
             .map(|now| (looks.note(now), looks.is_due(4)));
         let (rare, often) = ((true, true), (false, false));
         assert_eq!(found, [rare, rare, often, rare, rare, often]);
+    }
+
+    #[test]
+    fn big_classes_are_those_of_big_blocks() {
+        for class in (0..CLASSES).filter_map(Class::from_index) {
+            let is_big = BIG_CLASSES & 1 << class.index() != 0;
+            assert_eq!(is_big, class.size() >= BIG, "{} bytes", class.size());
+        }
     }
 }
