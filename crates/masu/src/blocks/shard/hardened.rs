@@ -248,9 +248,13 @@ pub(crate) fn hold(address: usize) -> Result<Held, Wrong> {
         return Err(Wrong::NoPage);
     }
     let pages = shard.pages(class).lock();
-    // The page may have been released before the lock was taken: then the pointer is not a live block's.
-    // SAFETY: As above, while the map says the same.
-    let is_same = || unsafe { page_at(address) }.0.address() == page.0.address();
+    // The page may have been released before the lock was taken, and another shard may have made one there: then the pointer
+    // is not a live block's, or not one of this shard's.
+    let is_same = || {
+        // SAFETY: As above, while the map says the same.
+        let now = unsafe { page_at(address) };
+        ptr::eq(now.0, page.0) && now.owner() == shard
+    };
     if arena::code_of(address) != code || !is_same() {
         return Err(Wrong::NoPage);
     }
@@ -360,4 +364,31 @@ pub(crate) fn asked_bytes(class: Class) -> usize {
         unsafe { quarantine_of(shard, class) }.asked_bytes
     };
     Shard::used().map(of_shard).sum()
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    extern crate std;
+
+    use super::*;
+    use crate::blocks::ownership;
+    use crate::platform::alone::{self, run_alone};
+
+    #[test]
+    fn a_page_that_another_shard_has_made_since_is_not_held() {
+        run_alone!();
+        const OTHER: u8 = 1;
+        ownership::admit(OTHER);
+        let class = Class::of_size(5_000);
+        let taken = take(Shard::default(), class, 4_000).expect("memory");
+        let pages = Shard::default().pages(class).lock();
+        let holds = std::thread::spawn(move || hold(taken.address).map(drop).err());
+        while !pages.has_sleepers() && !holds.is_finished() {
+            std::thread::yield_now();
+        }
+        // SAFETY: The block lies in a page.
+        ownership::note_page(unsafe { page_at(taken.address) }.0, OTHER);
+        drop(pages);
+        assert_eq!(holds.join().expect("it ends"), Some(Wrong::NoPage));
+    }
 }
