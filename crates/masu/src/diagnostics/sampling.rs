@@ -73,7 +73,7 @@ impl core::error::Error for Refusal {}
 
 /// The interval in bytes while a profile is taken, else 0.
 static INTERVAL: AtomicUsize = AtomicUsize::new(0);
-/// A count of starts and stops.
+/// A count of starts and stops, and of other occasions to draw again.
 static SESSION: AtomicU32 = AtomicU32::new(0);
 
 struct Profile {
@@ -113,14 +113,14 @@ pub(crate) fn current() -> Option<(usize, u32)> {
     (interval > 0).then(|| (interval, SESSION.load(Ordering::Relaxed)))
 }
 
-/// A number that changes whenever a profile starts or stops.
+/// A number that changes whenever threads that count must draw again.
 #[inline(always)]
 pub(crate) fn session() -> u32 {
     // ORDERING: Relaxed, as above.
     SESSION.load(Ordering::Relaxed)
 }
 
-/// Changes [`session`] although no profile starts or stops, so that threads that count draw again.
+/// Has threads that count draw again, although no profile starts or stops.
 pub(crate) fn renew() {
     // ORDERING: Relaxed, as above.
     SESSION.fetch_add(1, Ordering::Relaxed);

@@ -162,8 +162,9 @@ extern "C" fn after_in_child() {
     all::begin_generation();
     if let Some(cache) = slot::get().cache() {
         cache.traffic.note_user(User::Unknown, all::generation());
-        cache.forget_draw();
     }
+    // A child must not sample as its parent does, whichever cache a thread of it goes on with.
+    sampling::renew();
     let is_any_left = any(|lock, left| *left |= usize::from(!lock.let_go_in_child()));
     if had_others {
         libc::forget_streams();

@@ -267,13 +267,6 @@ impl ThreadCache {
         }
     }
 
-    /// Draws again at the next request: a forked child must not sample as its parent does.
-    pub(crate) fn forget_draw(&self) {
-        self.session.set(0);
-        self.countdown.left.set(0);
-        self.countdown.requests.set(0);
-    }
-
     /// A block of `class` from the hidden stacks. Null only without memory.
     #[inline(always)]
     pub(crate) fn pop_hidden(&'static self, class: Class) -> *mut u8 {

@@ -232,3 +232,21 @@ fn no_signal_comes_while_locks_are_held() {
     assert_eq!(in_child(is_as_before), 0);
     assert!(is_as_before());
 }
+
+#[test]
+#[cfg_attr(not(feature = "profile"), ignore = "nothing is sampled")]
+fn no_thread_of_a_child_samples_as_its_parents_would() {
+    run_alone!();
+    // SAFETY: The signal ends the process.
+    unsafe { ::libc::alarm(120) };
+    crate::profile::start(Some(1 << 40)).expect("none is taken");
+    let ended = thread::spawn(|| {
+        // SAFETY: Nothing uses the block.
+        unsafe { crate::c::free(crate::c::malloc(100)) };
+    });
+    ended.join().expect("it leaves its cache to the next thread");
+    let noticed = || all::caches().filter(|cache| cache.has_noticed()).count();
+    assert_eq!(noticed(), 2, "the test would show nothing");
+    assert_eq!(in_child(|| noticed() == 0), 0);
+    assert_eq!(noticed(), 2);
+}
