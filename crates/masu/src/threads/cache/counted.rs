@@ -102,7 +102,6 @@ impl ThreadCache {
     /// Ends [`ThreadCache::begin_counting`]. Called by the cache's thread with the lock of all threads.
     pub(crate) fn end_counting(&'static self) {
         slot::set(&self.stacks);
-        self.session.set(0);
         for (step, offset) in self.stacks.offsets.iter().enumerate() {
             // ORDERING: Relaxed, as above.
             offset.store(self.own_offset(step), Ordering::Relaxed);
@@ -144,9 +143,6 @@ impl ThreadCache {
     pub(crate) fn hit(&'static self, bytes: usize) -> Hit {
         if self.countdown.is_sampling.get() {
             return Hit::default();
-        }
-        if !self.has_noticed() {
-            self.begin_session();
         }
         let is_sampled = !self.passes(bytes) && self.is_hit(bytes);
         let requests = self.countdown.requests.get();
