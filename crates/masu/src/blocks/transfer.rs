@@ -73,9 +73,7 @@ pub(crate) fn refill_one(class: Class, shard: Shard) -> usize {
             return fetched;
         }
     }
-    let mut block = [0];
-    shard.refill(class, &mut block);
-    block[0]
+    shard.refill_one(class)
 }
 
 /// Gives blocks to other threads, and those that do not fit to the pages. Where the pages turn out to be sparse, the blocks

@@ -64,6 +64,13 @@ impl Shard {
         if taken == 0 { self.refill_from_others(class, blocks, Lent::All) } else { taken }
     }
 
+    /// [`Shard::refill`] for one block; 0 without memory.
+    pub(crate) fn refill_one(self, class: Class) -> usize {
+        let mut block = [0];
+        self.refill(class, &mut block);
+        block[0]
+    }
+
     /// The other shards that have free blocks of `class` for this one, or had some, a bit each.
     #[inline(always)]
     fn others(self, class: Class) -> usize {

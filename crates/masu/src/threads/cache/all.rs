@@ -131,14 +131,12 @@ pub(crate) fn end_counting(cache: &'static ThreadCache) {
 /// A block of `class` for a thread without a cache, directly from the pages. Null without memory. The thread must be
 /// registered, because this takes locks that `fork` does not hold where it knows of one thread; the same holds below.
 pub(crate) fn take_uncached(class: Class) -> *mut u8 {
-    let mut block = [0];
-    Shard::default().refill(class, &mut block);
-    ptr::with_exposed_provenance_mut(block[0])
+    ptr::with_exposed_provenance_mut(Shard::default().refill_one(class))
 }
 
 /// Frees a block of `class` for a thread without a cache.
 pub(crate) fn put_uncached(class: Class, block: *mut u8) {
-    let _ = shard::flush(class, &[block.expose_provenance()]);
+    let _ = shard::flush_one(class, block.expose_provenance());
 }
 
 /// All caches, in use and idle, youngest first. They may change while they are visited.

@@ -232,7 +232,7 @@ impl ThreadCache {
         let depth = self.depth(class);
         if depth.base.get().is_null() {
             if !self.open(class) {
-                return self.take_one(class);
+                return ptr::with_exposed_provenance_mut(self.shard.refill_one(class));
             }
         } else if self.remove_mark(class) && self.count(class) > 0 {
             return self.stack(class).pop();
@@ -294,7 +294,7 @@ impl ThreadCache {
         let depth = self.depth(class);
         if depth.base.get().is_null() {
             if !self.open(class) {
-                let _ = shard::flush(class, &[block.expose_provenance()]);
+                let _ = shard::flush_one(class, block.expose_provenance());
                 return;
             }
         } else {
@@ -336,13 +336,6 @@ impl ThreadCache {
         if any_twice || newer.last() == Some(&block.addr()) {
             fault::stop(Fault::FreedTwice);
         }
-    }
-
-    /// A block of a class without an array, past the cache. Null only without memory.
-    pub(super) fn take_one(&self, class: Class) -> *mut u8 {
-        let mut block = [0];
-        self.shard.refill(class, &mut block);
-        ptr::with_exposed_provenance_mut(block[0])
     }
 
     /// Gives a class its array. False without memory, or without budget where that is strict.

@@ -110,7 +110,7 @@ impl ThreadCache {
             }
             shard::purge_step();
         } else if !self.open_remote(code, class, stack) {
-            let _ = shard::flush(class, &[block.expose_provenance()]);
+            let _ = shard::flush_one(class, block.expose_provenance());
             return;
         }
         let pushed = stack.push(block);

@@ -30,7 +30,7 @@ impl ThreadCache {
         let depth = self.depth(class);
         if depth.base().is_null() {
             if !self.open(class) {
-                return self.take_one(class);
+                return ptr::with_exposed_provenance_mut(self.shard.refill_one(class));
             }
         } else if self.remove_mark(class) {
             // The mark stood for a block.
@@ -59,7 +59,7 @@ impl ThreadCache {
         let depth = self.depth(class);
         let has_room = if depth.base().is_null() {
             if !self.open(class) {
-                let _ = shard::flush(class, &[block.expose_provenance()]);
+                let _ = shard::flush_one(class, block.expose_provenance());
                 return;
             }
             true
