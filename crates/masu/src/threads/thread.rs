@@ -15,7 +15,7 @@ use crate::platform::environment::Environment;
 use crate::platform::libc::{self, Key};
 use crate::settings;
 pub(crate) use crate::threads::cache::all::apply_guard_rate;
-use crate::threads::cache::all::{self, THREADS};
+use crate::threads::cache::all::{self, THREADS, Threads};
 use crate::threads::cache::{ThreadCache, User, idle};
 use crate::threads::fork;
 use crate::threads::statistics::page;
@@ -57,34 +57,15 @@ fn start() -> Option<&'static ThreadCache> {
         return Some(begun);
     }
     all::note_start();
-    let Some(cache) = idle::take() else { return start_with_new_cache() };
-    slot::set(&cache.stacks);
-    cache.traffic.note_user(User::Unknown, all::generation());
-    // The thread has its cache now, so the C library may allocate in this call.
-    if let Some(key) = cache.key() {
-        key.set(ptr::from_ref(cache).cast());
-    }
-    page::begin();
-    cache.notice_profile();
-    Some(cache)
-}
-
-/// Starts a thread with a new cache.
-#[inline(never)]
-fn start_with_new_cache() -> Option<&'static ThreadCache> {
-    let mut threads = THREADS.lock();
-    if threads.key.is_none() {
-        threads.key = Key::new(end);
-    }
-    let key = threads.key;
-    let cache = threads.make(key);
-    let watches_fork = core::mem::replace(&mut threads.watches_fork, true);
-    drop(threads);
+    let (cache, watches_fork) = match idle::take() {
+        Some(idle) => (Some(idle), true),
+        None => make(),
+    };
     if let Some(cache) = cache {
-        cache.traffic.note_user(User::Unknown, all::generation());
         slot::set(&cache.stacks);
-        // As above.
-        if let Some(key) = key {
+        cache.traffic.note_user(User::Unknown, all::generation());
+        // The thread has its cache now, so the C library may allocate in this call, and in the one below.
+        if let Some(key) = cache.key() {
             key.set(ptr::from_ref(cache).cast());
         }
         cache.notice_profile();
@@ -102,16 +83,29 @@ fn start_with_new_cache() -> Option<&'static ThreadCache> {
     cache
 }
 
+/// A new cache, if there is memory for it; and whether the handlers of `fork` are registered, which the caller does otherwise.
+#[inline(never)]
+fn make() -> (Option<&'static ThreadCache>, bool) {
+    let mut threads = THREADS.lock();
+    let watches_fork = register(&mut threads);
+    let key = threads.key;
+    (threads.make(key), watches_fork)
+}
+
+/// Makes the key that notices the end of threads. Returns whether the handlers of `fork` are registered; the caller registers
+/// them otherwise, without the lock.
+fn register(threads: &mut Threads) -> bool {
+    if threads.key.is_none() {
+        threads.key = Key::new(end);
+    }
+    core::mem::replace(&mut threads.watches_fork, true)
+}
+
 /// Registers the handlers of `fork` and of thread exit, which the first allocation does otherwise. A library that replaces
 /// the C library's malloc calls this before the program runs: glibc allocates while handlers are registered, under a lock
 /// that a nested registration would wait for; and the program may use up all keys.
 pub(crate) fn prepare() {
-    let mut threads = THREADS.lock();
-    let watches_fork = core::mem::replace(&mut threads.watches_fork, true);
-    if threads.key.is_none() {
-        threads.key = Key::new(end);
-    }
-    drop(threads);
+    let watches_fork = register(&mut THREADS.lock());
     if !watches_fork {
         fork::watch();
     }
