@@ -65,12 +65,8 @@ pub unsafe extern "C" fn realloc(block: *mut u8, size: usize) -> *mut u8 {
 /// - As [`realloc`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn reallocarray(block: *mut u8, count: usize, size: usize) -> *mut u8 {
-    let Some(bytes) = count.checked_mul(size) else {
-        libc::set_errno(ENOMEM);
-        return ptr::null_mut();
-    };
-    // SAFETY: The caller's condition is the same.
-    unsafe { realloc(block, bytes) }
+    // SAFETY: The caller's condition is the same. No block is so long where the product overflows.
+    unsafe { realloc(block, count.saturating_mul(size)) }
 }
 
 /// `aligned_alloc(3)` of C23: the size need not be a multiple of the alignment; null and `EINVAL`
@@ -140,13 +136,8 @@ pub extern "C" fn valloc(size: usize) -> *mut u8 {
 pub extern "C" fn pvalloc(size: usize) -> *mut u8 {
     count::request(size);
     let page_size = libc::page_size();
-    match size.max(1).checked_next_multiple_of(page_size) {
-        Some(size) => aligned(page_size, size),
-        None => {
-            libc::set_errno(ENOMEM);
-            ptr::null_mut()
-        }
-    }
+    // No block is so long where rounding up overflows.
+    aligned(page_size, size.max(1).checked_next_multiple_of(page_size).unwrap_or(usize::MAX))
 }
 
 /// `cfree(3)`, which glibc still has for old binaries: [`free`].

@@ -10,6 +10,7 @@ groups! { program();
     zero_sizes
     every_size_is_aligned_and_writable
     impossible_sizes_fail
+    a_size_that_overflows_is_a_lack_of_memory
     realloc_rules
     calloc_is_zero_after_dirty_reuse
     alignments

@@ -4,9 +4,11 @@
 
 #include <errno.h>
 #include <malloc.h>
+#include <signal.h>
 #include <stdalign.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 void *pvalloc(size_t size);
@@ -28,6 +30,7 @@ void *__libc_valloc(size_t size);
 void *__libc_pvalloc(size_t size);
 void __libc_free(void *block);
 int __posix_memalign(void **result, size_t align, size_t size);
+int masu_option_set(const char *name, size_t value);
 
 #define HUGE_SIZE ((size_t)PTRDIFF_MAX + 1)
 /* An errno that nothing here sets. */
@@ -118,6 +121,23 @@ GROUP(impossible_sizes_fail)
     FAILS_WITH(pvalloc(SIZE_MAX - 5000), ENOMEM);
     FAILS_WITH(reallocarray(NULL, SIZE_MAX / 2, 3), ENOMEM);
     FAILS_WITH(realloc(NULL, HUGE_SIZE), ENOMEM);
+}
+
+GROUP(a_size_that_overflows_is_a_lack_of_memory)
+{
+    for (int way = 0; way < 3; way++) {
+        pid_t child = fork();
+        if (child == 0) {
+            masu_option_set("abort_on_oom", 1);
+            void *none = way == 0   ? calloc(SIZE_MAX, 2)
+                         : way == 1 ? reallocarray(NULL, SIZE_MAX, 2)
+                                    : pvalloc(SIZE_MAX);
+            _exit(none != NULL);
+        }
+        int status = 0;
+        CHECK(waitpid(child, &status, 0) == child);
+        CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+    }
 }
 
 GROUP(realloc_rules)
