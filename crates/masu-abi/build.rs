@@ -96,7 +96,7 @@ const COLD: [&str; 46] = [
 
 /// The same for code that runs where there are several threads, or a thread ends, and where blocks or runs of slices
 /// return to their pages and ranges: most small programs do neither.
-const LATER: [&str; 38] = [
+const LATER: [&str; 37] = [
     "4masu7threads5cache4idle",
     "4masu7threads5cache6remote",
     "4masu7threads6thread3end",
@@ -105,7 +105,6 @@ const LATER: [&str; 38] = [
     "4masu8platform4sync4lock*9lock_slow",
     "4masu6blocks8transfer4give",
     "4masu6blocks5shard5flush",
-    "4masu6blocks5shard9flush_one",
     "4masu6blocks5shard10ClassPages3put",
     "4masu6blocks5shard10ClassPages10note_empty",
     "4masu6blocks4page4Page11release_all",

@@ -1,8 +1,8 @@
 //! Statistics: memory handed out, free and committed, and how often blocks and memory moved.
 //!
 //! Each part of the allocator keeps counts for its own work or on its slow paths; nothing is counted on a fast path.
-//! Reading takes no lock that threads wait for: while other threads allocate, numbers of different parts are from
-//! different moments. When no other thread allocates, they are exact and sums agree.
+//! Reading stops no other thread: while other threads allocate, numbers of different parts are from different moments. When no
+//! other thread allocates, they are exact and sums agree.
 
 mod json;
 mod named;

@@ -87,8 +87,8 @@ pub unsafe extern "C" fn masu_heap_aligned_alloc(
         libc::set_errno(EINVAL);
         return ptr::null_mut();
     }
-    // SAFETY: The caller's condition. C promises 16 for small sizes too.
-    unsafe { heap::aligned_alloc(heap, align.max(crate::malloc::C_ALIGN), size) }
+    // SAFETY: The caller's condition.
+    unsafe { heap::aligned_alloc(heap, align, size) }
 }
 
 /// `realloc`; the block belongs to this heap afterwards.

@@ -171,7 +171,7 @@ impl Holdings {
         for block in blocks {
             self.put_one(owner, class, *block);
         }
-        self.look();
+        self.check_sparse();
         if self.is_passing() {
             self.take_step();
         }
@@ -241,7 +241,7 @@ impl Holdings {
 
     /// Begins a pass that purges free memory inside pages, if few blocks keep many pages and a good part was freed
     /// since the last pass began.
-    fn look(&mut self) {
+    fn check_sparse(&mut self) {
         let (pages, blocks) = (self.counts.page_bytes, self.counts.block_bytes);
         let before = self.bytes_at_purge;
         if pages < SPARSE_BYTES_MIN
