@@ -264,7 +264,6 @@ fn server(arguments: arguments::Server) -> Result<Option<ServerPlan>> {
     Ok(Some(asked.plan()?))
 }
 
-/// The suite of a file, changed by the arguments.
 fn from_file(path: PathBuf, arguments: arguments::Compare) -> Result<Suite> {
     let mut suite = Suite::read(&path)?;
     suite.rounds = rounds(&arguments, suite.rounds).unwrap_or(suite.rounds);
@@ -303,7 +302,6 @@ pub(crate) fn mallocs(libc: Libc) -> Mallocs {
     }
 }
 
-/// The announcement of the comparison.
 fn announcement(plan: &Plan, is_most: bool) -> String {
     if let [only] = plan.cases.as_slice() {
         let variants: Vec<_> = only.rows.iter().map(|row| row.variant.clone()).collect();

@@ -187,7 +187,6 @@ fn tell(experiment: &Experiment, written: &Written) -> Result<()> {
     Ok(())
 }
 
-/// The list of experiments, each with its subject and its duration.
 fn list() -> String {
     let mut page = format!(
         "{BOLD}{:<9} {:<46} {:>7} {:>7} {:>7}{BOLD:#}\n",

@@ -82,7 +82,6 @@ fn page(catalogue: &Catalogue, absences: &[String], home: Option<&OsStr>) -> Str
 /// The version of the JSON; a change that could break a reader needs a new version.
 const VERSION: u32 = 1;
 
-/// The list as JSON, for programs.
 fn json(catalogue: &Catalogue, absences: &[String]) -> String {
     let allocator = |one: &Allocator| {
         let Allocator { name, path, version, libc, notes, .. } = one;

@@ -360,7 +360,6 @@ fn gathered(
     }
 }
 
-/// The malloc that serves a program under a variant.
 fn malloc(program: &Program, variant: &Variant) -> Malloc {
     let preloaded = std::env::var_os("LD_PRELOAD").and_then(|list| {
         let list = list.to_string_lossy().into_owned();
@@ -469,7 +468,6 @@ fn findings_of(facts: &Facts, known: Option<(&Catalogue, &Program)>) -> Vec<Find
     findings
 }
 
-/// Whether the run of this diagnosis was stopped.
 #[must_use]
 pub fn was_stopped(diagnosis: &Diagnosis) -> bool {
     diagnosis.facts.ending.as_deref() == Some(Ending::Stopped.to_string().as_str())

@@ -199,7 +199,6 @@ impl LoadPlan {
     }
 }
 
-/// Checks that `load` can be requested over so many connections at this pace.
 pub(crate) fn check_pace(load: &str, connections: usize, pace: Pace) -> Result<(), Error> {
     let wrong =
         |reason: &str| Err(Error::Load { load: load.to_owned(), reason: reason.to_owned() });

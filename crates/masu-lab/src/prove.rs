@@ -34,7 +34,6 @@ pub struct Proof {
     pub rounds: usize,
     /// Whether the runs of a round were made at the same time, on one CPU: then only CPU times are meaningful.
     pub side_by_side: bool,
-    /// The measurements of the reference.
     pub reference: Medians,
     /// The usual ending of its runs: `returned 0`. None without a run that counts.
     pub ending: Option<String>,
@@ -139,7 +138,6 @@ pub fn forecast(remedies: usize, rounds: usize, run_s: f64) -> String {
     format!("about {runs} runs, {}", masu_run::quantity::about(duration))
 }
 
-/// The plan that compares `remedies` with `reference`, all of them running `workload`.
 pub fn plan(workload: &Workload, reference: &Variant, remedies: &[Variant], rounds: usize) -> Plan {
     let variants: Vec<Variant> = std::iter::once(reference).chain(remedies).cloned().collect();
     let mut plan = Plan::single(workload, &variants, Rounds::Fixed(rounds));

@@ -83,7 +83,6 @@ impl Format {
     }
 }
 
-/// A file's path and its content.
 type Content = (PathBuf, Vec<u8>);
 
 /// Saved results, read back.
@@ -126,7 +125,6 @@ pub fn render(document: &Document, format: Format) -> String {
     }
 }
 
-/// A heap profile in this shape, as the bytes of a file.
 pub fn heap(profile: &Profile, shape: Shape, what: What, title: &str) -> Vec<u8> {
     match shape {
         Shape::Text => profile.text(what, title).into_bytes(),

@@ -232,7 +232,6 @@ const EMPTY: &str = "the file is empty: no timed run was made, or it is no resul
 const CUT: &str =
     "the file was cut off in its first line, before any run; start the comparison again";
 
-/// The records in `bytes`, the content of `path`.
 pub(crate) fn understand(path: &Path, bytes: &[u8]) -> Result<Vec<Record>, Error> {
     let wrong =
         |line: usize, reason: String| Error::Results { path: path.to_owned(), line, reason };

@@ -59,7 +59,6 @@ const IDLE_WATCH: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct ServerPlan {
-    /// The check whether a server is ready.
     pub ready: Ready,
     /// The most time until a server is ready.
     pub ready_within: Duration,

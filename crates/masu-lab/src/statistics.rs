@@ -187,8 +187,10 @@ pub enum Verdict {
         /// either direction: 0.02 is two per cent.
         could_have_seen: f64,
     },
-    /// Too few valid pairs for a verdict.
-    TooFewRuns { pairs: usize, needed: usize },
+    TooFewRuns {
+        pairs: usize,
+        needed: usize,
+    },
     /// Enough pairs, but no ratio: too many values of the primary measure are zero, or not known. More runs give none.
     /// Files of earlier releases have `too_few_runs` with no pairs instead.
     NoRatio,
@@ -300,7 +302,6 @@ pub(crate) fn visible(low: f64, high: f64, others: usize, level: Level) -> f64 {
     (half * (1.0 + FURTHER / deviations)).exp_m1()
 }
 
-/// The middle of `values`; none without values.
 pub fn median(values: &[f64]) -> Option<f64> {
     quantile(values, 0.5)
 }

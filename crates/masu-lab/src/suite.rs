@@ -69,7 +69,6 @@ pub enum Source {
     /// No input: runs meet the end of their input at once.
     #[default]
     Empty,
-    /// Input that is ready.
     Ready(Input),
     /// The file of this name, which may hold `{NAME}`.
     File(PathBuf),
@@ -117,7 +116,6 @@ impl Choice {
 }
 
 impl Suite {
-    /// The suite of one workload.
     pub fn single(entry: Entry, rounds: Rounds) -> Suite {
         Suite { name: None, rounds, entries: vec![entry], values: Values::new() }
     }

@@ -98,7 +98,6 @@ impl Table {
         Table { columns: THREADS, rows: seen.threads.iter().map(thread).collect() }
     }
 
-    /// Sorts by a column; the greatest first if `falls`.
     pub(super) fn sort(&mut self, column: usize, falls: bool) {
         let order = |row: &Vec<Cell>| row.get(column).map(|cell| cell.order.clone());
         if falls {

@@ -226,7 +226,6 @@ pub struct Growth {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Heap {
     pub bytes: u64,
-    /// Bytes of the heap that were walked through.
     pub walked_bytes: u64,
     /// Bytes of free blocks among the walked bytes.
     pub free_bytes: u64,
@@ -268,7 +267,6 @@ pub struct CallFacts {
 }
 
 impl CallFacts {
-    /// The facts of counted calls.
     #[must_use]
     pub fn of(calls: &Calls) -> CallFacts {
         // The programs that were run are known without samples.
@@ -322,7 +320,6 @@ pub struct Threads {
     pub most_at_once: usize,
     /// CPU time of all threads, including those that lived only between two looks.
     pub cpu_s: f64,
-    /// The threads that took most CPU time.
     pub busiest: Vec<ThreadTime>,
     /// Seconds in which one thread did almost all the work. Other processes that together did less than half of the
     /// work of its own process are left out.

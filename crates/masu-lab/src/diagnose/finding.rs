@@ -10,7 +10,6 @@ named! {
     #[serde(rename_all = "kebab-case")]
     #[non_exhaustive]
     pub enum Id {
-        /// The program failed.
         ProgramFailed = "program-failed",
         /// Memory goes back to the kernel and comes again, in many small calls.
         HeapCallStorm = "heap-call-storm",
@@ -120,7 +119,6 @@ impl Confidence {
 /// A way to act on a finding.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Remedy {
-    /// The kind of change that the remedy takes.
     pub kind: RemedyKind,
     /// The remedy's rung on the ladder: 1 allocate less, 2 set the malloc you have, 3 change the malloc, 4 the cause
     /// lies elsewhere.
@@ -135,7 +133,6 @@ pub struct Remedy {
     pub paste: Option<String>,
 }
 
-/// The kind of change that a remedy takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RemedyKind {

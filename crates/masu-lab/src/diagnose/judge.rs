@@ -54,7 +54,6 @@ pub fn judge(facts: &Facts) -> Vec<Finding> {
     findings
 }
 
-/// Whether a finding with one of these ids exists.
 fn has(findings: &[Finding], ids: &[Id]) -> bool {
     findings.iter().any(|finding| ids.contains(&finding.id))
 }

@@ -51,7 +51,6 @@ const OF_GLIBC: &str = "__libc_mallopt";
 const APART: [&str; 4] =
     ["reallocarray", "__libc_reallocarray", "free_sized", "free_aligned_sized"];
 
-/// The code of a file that is its malloc's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum MallocCode {
     /// All of it: the file is a malloc.

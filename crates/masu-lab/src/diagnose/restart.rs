@@ -90,7 +90,6 @@ fn with_place(word: &str, port: u16) -> String {
     )
 }
 
-/// The TCP ports at which `process` accepts connections.
 fn ports(process: Pid) -> Vec<u16> {
     let folder = format!("/proc/{process}");
     let descriptors = fs::read_dir(format!("{folder}/fd")).into_iter().flatten().flatten();

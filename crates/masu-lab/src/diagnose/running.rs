@@ -254,7 +254,6 @@ fn until_next(look: Instant) -> Duration {
     (look.elapsed() * COST_FACTOR).clamp(USUAL, AT_LEAST_EVERY)
 }
 
-/// Whether a signal has stopped `process`.
 fn is_stopped(process: Pid) -> bool {
     let state = Stat::of(&format!("/proc/{process}")).and_then(|stat| stat.state());
     state == Some('T')

@@ -57,7 +57,6 @@ pub struct Stack {
     /// The functions, the outermost first, as far as frame pointers show them. A file replaces its functions without
     /// names.
     pub frames: Vec<String>,
-    /// The number of samples.
     pub samples: u64,
 }
 
@@ -132,7 +131,6 @@ pub struct Place {
 #[derive(Debug, Default)]
 pub(super) struct Samples {
     state: State,
-    /// The switch that turns sampling off and on.
     pub(super) switch: Switch,
     maps: HashMap<Pid, Vec<Code>>,
     /// Names of files as written in the maps.

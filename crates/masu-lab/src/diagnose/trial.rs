@@ -90,7 +90,6 @@ const GLIBC: &str = "glibc";
 /// The runs of a trial, with their limits.
 #[derive(Debug)]
 pub struct Trial {
-    /// The plan of the runs.
     pub plan: Plan,
     /// The longest time of all runs together; after it no round begins. The trial ends earlier if all is decided.
     pub longest: Duration,

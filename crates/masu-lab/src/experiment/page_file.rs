@@ -192,7 +192,6 @@ impl<'a> Shown<'a> {
         (known || !any).then(|| filled + rest)
     }
 
-    /// The blocks that `parts` describe for the page of `experiment`.
     pub(super) fn parts(&self, experiment: &str, parts: &[Part]) -> Vec<Block> {
         let mut blocks = Vec::new();
         for part in parts {

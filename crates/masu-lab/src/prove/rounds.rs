@@ -12,7 +12,6 @@ use masu_run::Run;
 /// The times of looks at remedies, and the rule that decides them.
 #[derive(Debug, Clone, Copy)]
 pub struct Rules {
-    /// The looks at a table of `remedies` remedies.
     pub looks: fn(remedies: usize) -> Looks,
     /// The function that makes a ratio of pairs.
     pub ratio: RatioOf,

@@ -56,7 +56,6 @@ impl Values {
         self.series.iter().filter_map(last).max().map_or(0, |last| last + 1)
     }
 
-    /// The pairs of the reference and remedy `one` in the first `rounds` rounds.
     pub(crate) fn pairs(&self, one: usize, rounds: usize) -> Vec<(f64, f64)> {
         let (Some(reference), Some(own)) = (self.series.first(), self.series.get(one + 1)) else {
             return Vec::new();

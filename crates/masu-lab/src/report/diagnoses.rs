@@ -104,7 +104,6 @@ impl Diagnoses {
         Ok(Some(Diagnoses { diagnoses }))
     }
 
-    /// The page that compares the diagnoses.
     #[must_use]
     pub fn page(&self) -> Page {
         let all = &self.diagnoses;

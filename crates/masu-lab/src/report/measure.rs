@@ -10,7 +10,6 @@ use masu_run::quantity;
 const OF_COMMANDS: [Measure; 5] =
     [Measure::Wall, Measure::User, Measure::Sys, Measure::PeakRss, Measure::MinorFaults];
 
-/// The measures beside the primary measure of a server.
 const OF_SERVERS: [Measure; 5] = [
     Measure::Throughput,
     Measure::LatencyP50,

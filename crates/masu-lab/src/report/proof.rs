@@ -19,7 +19,6 @@ pub(super) fn statements(page: &mut Page, proof: &Proof, name: impl Fn(&str) -> 
     remarks(page, proof);
 }
 
-/// The remarks to read before trusting `proof`.
 fn remarks(page: &mut Page, proof: &Proof) {
     if proof.stopped {
         page.note("Stopped", "not all runs were made; what there is was judged", Tone::Plain);

@@ -21,7 +21,6 @@ pub struct Criterion {
     pub conditions: Vec<Condition>,
 }
 
-/// The condition on one measure.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Condition {
     /// The measure, as a ratio to that of the reference.
@@ -113,12 +112,10 @@ pub enum Held {
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Decision {
-    /// The criterion as it was written.
     pub criterion: String,
     pub variant: String,
     /// Whether all conditions hold: *no* if one condition surely does not.
     pub holds: Held,
-    /// Each condition with its ratio.
     pub conditions: Vec<(Condition, Option<Ratio>, Held)>,
 }
 

@@ -38,7 +38,6 @@ impl Step {
 pub(super) struct Candidate {
     pub(super) label: String,
     pub(super) step: Step,
-    /// The number of settings of the candidate.
     pub(super) settings: usize,
     /// The candidate that is the same malloc without settings; only if that does well is this one tried.
     pub(super) parent: Option<usize>,
@@ -144,7 +143,6 @@ pub fn leave_out_itself(plan: &mut Plan) {
     }
 }
 
-/// Whether `variant` differs from the reference.
 fn changes(variant: &Variant, reference: &Variant) -> bool {
     variant.library != reference.library || count_settings(variant) > 0
 }
@@ -155,7 +153,6 @@ pub fn named_by(findings: &[Finding]) -> Vec<Spec> {
     remedies.filter_map(|remedy| remedy.variant.as_ref()?.parse().ok()).collect()
 }
 
-/// `allocator` with each of the settings worth trying.
 fn settings_of(allocator: &str) -> Vec<Spec> {
     let known = SETTINGS.iter().find(|(malloc, _)| *malloc == family(allocator));
     let settings = known.map_or(&[][..], |(_, settings)| *settings);

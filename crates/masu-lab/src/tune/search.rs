@@ -48,7 +48,6 @@ const RUNS_LEAST: f64 = 40.0;
 
 /// Measures candidates against the reference.
 pub(super) trait Trials {
-    /// Receives the next event.
     fn announce(&mut self, next: Event<'static>);
 
     /// Makes a warm-up and `rounds` rounds of the reference and of `candidates`, by fresh
@@ -62,7 +61,6 @@ pub(super) trait Trials {
     ) -> Result<(Proof, Values), Error>;
 }
 
-/// The room of a stage.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Room {
     /// The seconds of the stage, its warm-ups included.

@@ -38,7 +38,6 @@ const FOLDER: &str = "work";
 /// Every program of the matrix ends within seconds; a tree that runs longer than this hangs.
 const LIMIT: Duration = Duration::from_secs(900);
 
-/// The matrix.
 #[derive(Deserialize)]
 struct Matrix {
     program: Vec<Program>,
@@ -48,13 +47,11 @@ struct Matrix {
 #[derive(Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct Program {
-    /// The name of the test.
     pub(crate) name: String,
     /// Whether the program runs in a long run alone.
     pub(crate) is_long: bool,
     /// The program's file, or its name in the search path. Here and below `{cargo}` and `{rustc}` are the tests' own.
     program: String,
-    /// The Debian package of the program.
     package: String,
     /// A script for bash in the place of a program; the script ends at the first command that fails.
     script: String,
@@ -95,7 +92,6 @@ pub(crate) struct Program {
     fails: String,
 }
 
-/// The contents of a file.
 #[derive(Clone, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Contents {
@@ -139,7 +135,6 @@ pub(crate) fn all() -> Vec<Program> {
     matrix.program
 }
 
-/// The entry of this name.
 pub(crate) fn named(name: &str) -> Program {
     all().into_iter().find(|program| program.name == name).expect("it is in the matrix")
 }
@@ -363,7 +358,6 @@ fn compile(folder: &Path, source: &str, option: &str) {
     assert!(compiled.success(), "the program does not compile");
 }
 
-/// The file of a program that is found by its name.
 fn find(name: &str) -> Option<PathBuf> {
     let mut folders = SEARCH_PATH.split(':').map(|folder| Path::new(folder).join(name));
     folders.find(|path| path.is_file())

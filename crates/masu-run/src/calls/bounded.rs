@@ -37,7 +37,6 @@ const ASKED_EVERY: u64 = 32;
 #[derive(Debug, Default)]
 struct Wanted {
     due: Option<Instant>,
-    /// Each thread with its process.
     threads: HashMap<Pid, Pid>,
     /// Threads that were sent the signal.
     halted: HashSet<Pid>,
@@ -119,7 +118,6 @@ impl Thread {
         Thread { windows, meter, seen: Seen::default(), before: Seen::default() }
     }
 
-    /// The progress of the thread.
     fn progress(&self, process: Pid, thread: Pid) -> Progress {
         let calls = self.meter.as_ref().and_then(CallMeter::calls);
         Progress { calls, ..progress_of(process, thread) }
@@ -141,7 +139,6 @@ pub(super) struct Bounded<'a> {
     /// The tracepoint that counts calls while no thread stops at them, where the kernel lets this user; opened when
     /// samples begin.
     tracepoint: Option<io::Result<Tracepoint>>,
-    /// The switch of the sampler of the threads.
     sampler: Switch,
     /// Calls by which others could see the program.
     outward: u64,

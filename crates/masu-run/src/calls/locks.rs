@@ -56,7 +56,6 @@ const ARENA_HEADS: Range<u64> = 0x20..0x80;
 #[derive(Debug, Default)]
 pub(super) struct Locks {
     found: HashMap<(Pid, u64), Waits>,
-    /// The places of the locks of known owners, for each process.
     owners: HashMap<Pid, LockOwners>,
     /// Waits for locks beyond the most that are kept apart.
     more: u64,

@@ -14,9 +14,7 @@ use crate::kernel::calls::MemoryRequest;
 /// The number of times that memory came and went.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Moves {
-    /// Times that `brk` moved the break up.
     pub break_ups: u64,
-    /// Times that `brk` moved the break down.
     pub break_downs: u64,
     /// Writable mappings without a file, thread stacks not among them.
     pub maps: u64,

@@ -32,7 +32,6 @@ const STOPS_SHARE: f64 = 0.5;
 /// The greatest share of a window that stops count as, if they would seem to have cost all of it.
 const STOPS_SHARE_MAX: f64 = 0.9;
 
-/// The progress of a thread.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Progress {
     /// CPU time, stops included.

@@ -27,7 +27,6 @@ pub struct Tree {
     queued: RefCell<HashMap<Pid, u64>>,
     /// The same of processes that were reaped, all together.
     queued_before: Cell<u64>,
-    /// The usage of processes that were reaped.
     reaped: Cell<Usage>,
 }
 

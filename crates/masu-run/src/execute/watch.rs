@@ -51,7 +51,6 @@ pub struct Started {
     pub(super) stderr: Drain,
 }
 
-/// The result of a watch.
 #[derive(Debug)]
 pub struct Watched {
     /// The run, without its ending and the kernel's figures.

@@ -146,7 +146,6 @@ pub(crate) fn event_message(pid: libc::pid_t) -> io::Result<libc::pid_t> {
 
 pub(super) type Registers = [u64; REGISTERS];
 
-/// The program counter of a stopped thread.
 pub(crate) fn program_counter(pid: libc::pid_t) -> io::Result<u64> {
     Ok(read_registers(pid)?[PROGRAM_COUNTER])
 }

@@ -45,7 +45,6 @@ impl Unit {
         }
     }
 
-    /// The unit of an option of masu's.
     pub(super) fn of(option: &Description) -> Unit {
         let Description { least, most, .. } = *option;
         match option.unit {

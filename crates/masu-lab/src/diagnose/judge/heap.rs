@@ -75,7 +75,6 @@ impl Costs {
     }
 }
 
-/// Pages that were given back and touched again.
 pub(super) fn touched_again(facts: &Facts, calls: &CallFacts) -> u64 {
     // Faults beyond the memory given back are no second touches: they are first touches of more than one process.
     let returned_pages = calls.moves.returned_bytes / facts.memory.os_page_bytes.max(1);
@@ -157,7 +156,6 @@ fn faults_alone(facts: &Facts) -> Option<Finding> {
     Some(finding.remedied(remedies(facts, &costs)))
 }
 
-/// The calls that moved memory.
 fn call_counts(moves: &Moves) -> String {
     let mut parts = Vec::new();
     let mut tell = |number: u64, what: &str| {

@@ -12,7 +12,6 @@ use masu_run::prices::Service;
 pub(super) struct Waits {
     /// The number of waits, including those that samples missed.
     pub(super) count: u64,
-    /// The cost of the waits, in seconds.
     pub(super) cost_s: f64,
     /// The cost if each of the waits slept, in seconds.
     pub(super) most_s: f64,

@@ -102,7 +102,6 @@ pub(super) fn is_same_change(one: &Remedy, other: &Remedy) -> bool {
     malloc(one).is_some_and(|name| malloc(other) == Some(name))
 }
 
-/// The name of a candidate.
 pub(super) fn name_of(label: &str) -> &'static str {
     let known = CANDIDATES.iter().find(|(spec, _)| *spec == label).map(|(_, name)| *name);
     let of_setting =

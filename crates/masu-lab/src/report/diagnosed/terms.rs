@@ -47,7 +47,6 @@ const TERMS: [Term; 14] = [
     ),
 ];
 
-/// The terms that `findings` use, with their meanings.
 pub(super) fn explained<'a>(findings: impl IntoIterator<Item = &'a Finding>) -> Vec<Statement> {
     let mut text = String::new();
     for finding in findings {

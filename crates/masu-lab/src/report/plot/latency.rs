@@ -19,7 +19,6 @@ pub(in crate::report) const LATENCIES: [Share; 5] = [
     ("max", |it| it.max),
 ];
 
-/// The median over the bursts of `variant` that count.
 pub(in crate::report) fn latency_median(
     variant: usize,
     share: fn(&Latencies) -> f64,
