@@ -13,19 +13,13 @@ use masu_run::proc_files::{Scheduled, Stat, Switches};
 
 #[derive(Debug, Default)]
 pub(super) struct Consumption {
-    total: Processes,
+    total: Sums,
     threads: HashMap<Pid, Thread>,
 }
 
-/// Sums over processes, their ended children included.
-#[derive(Debug, Default, Clone, Copy)]
-struct Processes {
-    cpu_s: f64,
-    user_ticks: u64,
-    sys_ticks: u64,
-    minor_faults: u64,
-    major_faults: u64,
-}
+/// Sums over processes, their ended children included: CPU seconds, ticks in their own code and in the kernel, page
+/// faults without disk and with it.
+type Sums = [f64; 5];
 
 #[derive(Debug, Default, Clone, Copy)]
 struct Thread {
@@ -49,8 +43,8 @@ impl Consumption {
     pub(super) fn of(family: &Family) -> Consumption {
         let mut all = Consumption::default();
         for pid in family.members() {
-            if let Some(process) = Processes::of(pid) {
-                all.total = all.total.plus(process);
+            for (sum, own) in all.total.iter_mut().zip(sums(pid).unwrap_or_default()) {
+                *sum += own;
             }
             for thread in threads(pid) {
                 if let Some(figures) = Thread::of(pid, thread) {
@@ -62,15 +56,16 @@ impl Consumption {
     }
 
     pub(super) fn since(&self, earlier: &Consumption) -> Used {
-        let total = self.total.minus(earlier.total);
-        let (user, sys) = (total.user_ticks as f64, total.sys_ticks as f64);
+        // A process that nobody waited for takes its use with it, which must not make a difference negative.
+        let used = |index: usize| (self.total[index] - earlier.total[index]).max(0.0);
+        let [cpu_s, user, sys, minor, major] = [0, 1, 2, 3, 4].map(used);
         // Within less than a tick the division is not known.
         let user_share = if user + sys > 0.0 { user / (user + sys) } else { 1.0 };
         let mut used = Used {
-            user_s: total.cpu_s * user_share,
-            sys_s: total.cpu_s * (1.0 - user_share),
-            minor_faults: total.minor_faults,
-            major_faults: total.major_faults,
+            user_s: cpu_s * user_share,
+            sys_s: cpu_s * (1.0 - user_share),
+            minor_faults: minor as u64,
+            major_faults: major as u64,
             ..Used::default()
         };
         let mut queued_ns = 0;
@@ -88,50 +83,21 @@ impl Consumption {
 
 /// CPU seconds that the processes of `family` have used so far.
 pub(super) fn cpu_s(family: &Family) -> f64 {
-    let members = family.members().into_iter();
-    members.filter_map(Processes::of).map(|process| process.cpu_s).sum()
+    family.members().into_iter().filter_map(sums).map(|[cpu_s, ..]| cpu_s).sum()
 }
 
-impl Processes {
-    fn of(pid: Pid) -> Option<Processes> {
-        let stat = Stat::of(&format!("/proc/{pid}"))?;
-        let field = |number| stat.field::<u64>(number);
-        let (user, sys) = (field(14)?, field(15)?);
-        let (children_user, children_sys) = (field(16)?, field(17)?);
-        let ticks_a_second = kernel::ticks_a_second();
-        let own_s = match kernel::cpu_time(pid) {
-            Some(time) => time.as_secs_f64(),
-            None => (user + sys) as f64 / ticks_a_second,
-        };
-        Some(Processes {
-            cpu_s: own_s + (children_user + children_sys) as f64 / ticks_a_second,
-            user_ticks: user + children_user,
-            sys_ticks: sys + children_sys,
-            minor_faults: field(10)? + field(11)?,
-            major_faults: field(12)? + field(13)?,
-        })
-    }
-
-    fn plus(self, other: Processes) -> Processes {
-        Processes {
-            cpu_s: self.cpu_s + other.cpu_s,
-            user_ticks: self.user_ticks + other.user_ticks,
-            sys_ticks: self.sys_ticks + other.sys_ticks,
-            minor_faults: self.minor_faults + other.minor_faults,
-            major_faults: self.major_faults + other.major_faults,
-        }
-    }
-
-    /// The difference; a process that nobody waited for takes its use with it, which must not make a sum negative.
-    fn minus(self, other: Processes) -> Processes {
-        Processes {
-            cpu_s: (self.cpu_s - other.cpu_s).max(0.0),
-            user_ticks: self.user_ticks.saturating_sub(other.user_ticks),
-            sys_ticks: self.sys_ticks.saturating_sub(other.sys_ticks),
-            minor_faults: self.minor_faults.saturating_sub(other.minor_faults),
-            major_faults: self.major_faults.saturating_sub(other.major_faults),
-        }
-    }
+fn sums(pid: Pid) -> Option<Sums> {
+    let stat = Stat::of(&format!("/proc/{pid}"))?;
+    let pair =
+        |number| Some((stat.field::<u64>(number)? as f64, stat.field::<u64>(number + 1)? as f64));
+    let ((user, sys), (children_user, children_sys)) = (pair(14)?, pair(16)?);
+    let ((minor, children_minor), (major, children_major)) = (pair(10)?, pair(12)?);
+    let ticks_a_second = kernel::ticks_a_second();
+    let own_s =
+        kernel::cpu_time(pid).map_or((user + sys) / ticks_a_second, |time| time.as_secs_f64());
+    let cpu_s = own_s + (children_user + children_sys) / ticks_a_second;
+    let (user, sys) = (user + children_user, sys + children_sys);
+    Some([cpu_s, user, sys, minor + children_minor, major + children_major])
 }
 
 impl Thread {
