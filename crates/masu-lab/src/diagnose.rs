@@ -327,13 +327,11 @@ fn gathered(
             user_s: run.user_s,
             sys_s: run.sys_s,
             own_sys_s: run.sys_s,
-            counting_s: 0.0,
-            counted_run_s: 0.0,
-            kernel_share_before: None,
             queued_s: run.queued_s.unwrap_or(0.0),
             stops,
             voluntary_switches: Clock::switches_without(stops, run.voluntary_switches),
             involuntary_switches: run.involuntary_switches,
+            ..Clock::default()
         },
         memory: Memory {
             peak_rss_bytes: run.peak_rss_bytes,

@@ -29,7 +29,7 @@ pub struct Plan {
     pub cases: Vec<Prepared>,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Prepared {
     /// The name of the case, also in the results.
     pub name: String,
@@ -100,14 +100,7 @@ impl Plan {
             name: workload.arguments.first().map(lossy).unwrap_or_default(),
             command: workload.arguments.clone(),
             rows: variants.iter().map(row).collect(),
-            left_out: Vec::new(),
-            primary: Measure::Wall,
-            limits: Limits::default(),
-            hooks: Hooks::default(),
-            scratch: Scratch::None,
-            server: None,
-            is_side_by_side: false,
-            settings: Vec::new(),
+            ..Prepared::default()
         };
         Plan { suite: None, rounds, cases: vec![prepared] }
     }
@@ -330,8 +323,8 @@ impl Making<'_> {
             hooks,
             scratch,
             server,
-            is_side_by_side: false,
             settings: entry.settings(),
+            ..Prepared::default()
         })
     }
 

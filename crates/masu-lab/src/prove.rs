@@ -24,7 +24,7 @@ pub(crate) use values::Values;
 /// nearly every proof of a few remedies, and two thirds of a comparison's rounds.
 pub const DEFAULT_ROUNDS: usize = 20;
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Proof {
     /// The measure that carries the verdicts.
     pub primary: Measure,
@@ -319,17 +319,11 @@ impl Proof {
         Proof {
             primary,
             confidence: CONFIDENCE,
-            rounds: 0,
-            side_by_side: false,
             reference: medians(&reference, row(&reference)),
-            ending: None,
-            said: None,
             remedies: labels.iter().skip(1).map(proved).collect(),
-            runs: 0,
-            seconds: 0.0,
             repeatable: summary.is_none_or(|summary| summary.repeatable),
-            stopped: false,
             warnings: summary.map(|summary| summary.warnings.clone()).unwrap_or_default(),
+            ..Proof::default()
         }
     }
 }

@@ -29,7 +29,7 @@ pub enum Libc {
 }
 
 /// A command found on this machine.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Program {
     /// The file to start.
     pub path: PathBuf,

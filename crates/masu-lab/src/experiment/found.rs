@@ -75,14 +75,7 @@ mod tests {
     use masu_run::catalogue::Allocator;
 
     fn program() -> Program {
-        Program {
-            path: "/bin/p".into(),
-            binary: "/bin/p".into(),
-            libc: Libc::Glibc,
-            refusal: None,
-            linked_malloc: None,
-            jemalloc_call: None,
-        }
+        Program { path: "/bin/p".into(), libc: Libc::Glibc, ..Program::default() }
     }
 
     fn allocator(name: &str, path: &Path, version: &str) -> Allocator {
@@ -92,8 +85,7 @@ mod tests {
             preloaded: name != "glibc",
             libc: Libc::Glibc,
             version: Some(version.to_owned()),
-            notes: Vec::new(),
-            tunables: Vec::new(),
+            ..Allocator::default()
         }
     }
 

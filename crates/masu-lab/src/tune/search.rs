@@ -69,7 +69,7 @@ pub(super) struct Room {
     pub(super) rounds: usize,
 }
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Found {
     /// The last result of each candidate in the search's stages; none where it was not tried.
     pub(super) tried: Vec<Option<Tried>>,
@@ -102,20 +102,8 @@ pub(super) fn search(
     budget_s: f64,
     trials: &mut dyn Trials,
 ) -> Result<Found, Error> {
-    let found = Found {
-        tried: vec![None; candidates.len()],
-        stages: 0,
-        confirmed: Vec::new(),
-        proof: None,
-        values: Values::default(),
-        noise: None,
-        passed_over: Vec::new(),
-        enough_s: 0.0,
-        runs: 0,
-        spent_s: 0.0,
-        repeatable: true,
-        stopped: false,
-    };
+    let tried = vec![None; candidates.len()];
+    let found = Found { tried, repeatable: true, ..Found::default() };
     let mut search = Search {
         candidates,
         goal,

@@ -32,16 +32,17 @@ const STOPS_A_SECOND_S: f64 = 0.15;
 const WAITED_S: f64 = 1.0;
 const WAITED_SHARE: f64 = 0.25;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Phase {
     /// All calls are counted, whatever it costs.
     Unbounded,
+    #[default]
     Whole,
     Window,
     Pause,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Duty {
     phase: Phase,
     /// Stops up to which all calls are counted, and those for each second.
@@ -72,16 +73,9 @@ impl Duty {
     pub(super) fn new(stop_s: f64) -> Duty {
         let at_most = |usual: f64, for_s: f64| usual.min(for_s / stop_s.max(1e-9));
         Duty {
-            phase: Phase::Whole,
             free: at_most(STOPS_FREE, STOPS_FREE_S),
             a_second: at_most(STOPS_A_SECOND, STOPS_A_SECOND_S),
-            since_s: 0.0,
-            stops: 0,
-            waited_s: 0.0,
-            samples_from_s: None,
-            paused_s: 0.0,
-            windows_s: 0.0,
-            has_several_threads: false,
+            ..Duty::default()
         }
     }
 

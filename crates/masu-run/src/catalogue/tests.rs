@@ -3,14 +3,8 @@
 use super::*;
 
 fn program(libc: Libc, refusal: Option<&str>) -> Program {
-    Program {
-        path: "/bin/p".into(),
-        binary: "/bin/p".into(),
-        libc,
-        refusal: refusal.map(str::to_owned),
-        linked_malloc: None,
-        jemalloc_call: None,
-    }
+    let refusal = refusal.map(str::to_owned);
+    Program { path: "/bin/p".into(), libc, refusal, ..Program::default() }
 }
 
 fn allocator(name: &str, libc: Libc, preloaded: bool) -> Allocator {

@@ -26,6 +26,7 @@ pub(super) fn storms(facts: &Facts, found: &[Finding]) -> Option<Finding> {
 }
 
 /// The numbers of memory's moves, and their cost in seconds.
+#[derive(Default)]
 struct Costs {
     /// Times that memory was given back and requested again, by `brk` or mappings.
     pairs: u64,
@@ -130,16 +131,7 @@ fn fault_storm(facts: &Facts, calls: &CallFacts, costs: &Costs) -> Option<Findin
 fn faults_alone(facts: &Facts) -> Option<Finding> {
     let refaults = facts.memory.refaults?;
     let cycle = facts.price_s(Service::PageFault) + facts.price_s(Service::PageReturn);
-    let costs = Costs {
-        pairs: 0,
-        map_pairs: 0,
-        purges: 0,
-        returned_bytes: 0,
-        refaults,
-        are_own: false,
-        calls_s: 0.0,
-        pages_s: refaults as f64 * cycle,
-    };
+    let costs = Costs { refaults, pages_s: refaults as f64 * cycle, ..Costs::default() };
     let share = facts.share(costs.pages_s);
     if refaults < REFAULTS || share < CAUSE_SHARE {
         return None;
