@@ -202,12 +202,14 @@ fn wrapper(facts: &Facts) -> Option<Finding> {
     let own_s = |program: &&ProgramTime| (program.cpu_s - program.stops as f64 * stop_s).max(0.0);
     let own: f64 = own.iter().map(own_s).sum();
     let main = started.first()?;
-    if whole < CPU_MIN_S || own > WRAPPER_OWN_SHARE * whole {
+    let started_s: f64 = started.iter().map(|it| it.cpu_s).sum();
+    // Where what was started did nothing, whatever was not stops was the command's own work.
+    if whole < CPU_MIN_S || started_s < CPU_MIN_S || own > WRAPPER_OWN_SHARE * whole {
         return None;
     }
     let real = main.path.display();
     // Counting stops all of them alike.
-    let share = main.cpu_s / started.iter().map(|it| it.cpu_s).sum::<f64>();
+    let share = main.cpu_s / started_s;
     let (confidence, what) = if share >= WRAPPED_SHARE {
         (Confidence::High, "only starts")
     } else {
