@@ -11,7 +11,8 @@ use masu_run::quantity::{count, percent, seconds};
 /// The most kinds of calls that are named.
 const NAMED: usize = 3;
 
-/// The least share and the least number of calls of a named kind: a single call that took long yielded to others.
+/// The least share and the least number of calls of a named kind: a single call that took long yielded to others. If no
+/// kind has so many, the number does not matter.
 const NAMED_SHARE: f64 = 0.02;
 const NAMED_CALLS: u64 = 10;
 
@@ -99,12 +100,15 @@ pub(super) fn calls(facts: &Facts, found: &[Finding]) -> Option<Finding> {
     if calls_s < SYSTEM_SHARE * clock.own_cpu_s() || share < SYSTEM_SHARE / 2.0 {
         return None;
     }
-    let counts =
-        |kind: &&CallKind| kind.calls >= NAMED_CALLS && kind.seconds >= NAMED_SHARE * own_s;
+    let takes_much = |kind: &&CallKind| kind.seconds >= NAMED_SHARE * own_s;
+    let is_often = |kind: &CallKind| kind.calls >= NAMED_CALLS;
+    let any_is_often = own.iter().any(|kind| takes_much(kind) && is_often(kind));
     let mut title = "Most of its CPU time goes into system calls".to_owned();
     let listed = |each: Vec<String>| each.join(", ");
     let which = if is_known {
-        let most: Vec<&CallKind> = own.into_iter().filter(counts).take(NAMED).collect();
+        let named = own.into_iter().filter(takes_much);
+        let named = named.filter(|kind| is_often(kind) || !any_is_often);
+        let most: Vec<&CallKind> = named.take(NAMED).collect();
         title = format!("{title}: {}", listed(most.iter().map(|kind| kind.name.clone()).collect()));
         let scale = (kernel_s / all_s.max(1e-9)).min(1.0);
         let each = most.iter().map(|kind| {
@@ -112,9 +116,12 @@ pub(super) fn calls(facts: &Facts, found: &[Finding]) -> Option<Finding> {
             format!("{} {} × about {}", count(kind.calls as f64), kind.name, seconds(each_s))
         });
         listed(each.collect())
-    } else if own.is_empty() {
+    } else if kinds.is_empty() {
         "which calls is not known: they were not counted".to_owned()
     } else {
+        if own.is_empty() {
+            own = kinds.iter().collect();
+        }
         // Stops hide the times of cheap calls.
         own.sort_by_key(|kind| std::cmp::Reverse(kind.calls));
         let most = own.iter().take(NAMED);
