@@ -44,16 +44,13 @@ pub(super) fn many_allocations(facts: &Facts, found: &[Finding]) -> Option<Findi
         return None;
     }
     let collects = sampled.is_some_and(collects);
-    let title = match rate {
+    let share = percent(sampled_share.unwrap_or(0.0));
+    let title = match rate.filter(|_| is_often) {
+        Some(rate) => format!("It asks for memory {} times a second", count(rate)),
         None if collects => {
-            let share = percent(sampled_share.unwrap_or(0.0));
             format!("Handing out memory and collecting garbage takes {share} of its time")
         }
-        Some(rate) => format!("It asks for memory {} times a second", count(rate)),
-        None => {
-            let share = percent(sampled_share.unwrap_or(0.0));
-            format!("Asking for memory and giving it back takes {share} of its time")
-        }
+        None => format!("Asking for memory and giving it back takes {share} of its time"),
     };
     let confidence = if is_met { Confidence::High } else { Confidence::Medium };
     let mut finding = Finding::new(Id::ManyAllocations, confidence, title);
