@@ -108,7 +108,8 @@ fn fault_storm(facts: &Facts, calls: &CallFacts, costs: &Costs) -> Option<Findin
     if costs.refaults < REFAULTS || share < CAUSE_SHARE {
         return None;
     }
-    let times = costs.pairs + costs.purges;
+    let moves = &calls.moves;
+    let times = moves.break_downs + moves.unmaps + moves.purges;
     let title = format!(
         "It touches memory again that it had given back: {} page faults",
         count(costs.refaults as f64)
@@ -122,7 +123,7 @@ fn fault_storm(facts: &Facts, calls: &CallFacts, costs: &Costs) -> Option<Findin
             bytes(costs.returned_bytes as f64 / (times as f64).max(1.0))
         ))
         .seeing(again(facts, costs))
-        .seeing(format!("calls: {} = {}", call_counts(&calls.moves), seconds(costs.calls_s)))
+        .seeing(format!("calls: {} = {}", call_counts(moves), seconds(costs.calls_s)))
         .seeing(whole(facts, costs.all_s()));
     Some(finding.remedied(remedies(facts, costs)))
 }
