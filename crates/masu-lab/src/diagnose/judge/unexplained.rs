@@ -41,7 +41,7 @@ pub(super) fn clear(facts: &Facts, found: &[Finding]) -> Vec<Finding> {
 /// there is no finding, and the explanation comes back as evidence.
 fn first_touch(facts: &Facts, pages: u64, costs: String) -> Result<Finding, String> {
     let faults_s = pages as f64 * facts.price_s(Service::PageFault);
-    let share = facts.share(faults_s);
+    let share = facts.share(faults_s).min(1.0);
     let title = format!("Touching memory for the first time takes {} of its time", percent(share));
     let mut remedies = vec![Remedy::code(
         1,
@@ -142,7 +142,7 @@ fn in_huge_pages(facts: &Facts, touched: u64, evidence: &mut Vec<String>) -> Opt
         seconds(huge_s),
         seconds(huge as f64 * huge_s),
         seconds(small as f64 * small_s),
-        percent(facts.share(saved_s.max(0.0)))
+        percent(facts.share(saved_s).clamp(0.0, 1.0))
     ));
     Some(saved_s)
 }
