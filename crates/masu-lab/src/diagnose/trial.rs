@@ -246,6 +246,11 @@ pub fn after(
         .filter(|spec| reference.label != *spec)
         .filter_map(|spec| catalogue.resolve(&spec.parse().ok()?, &workload.program).ok())
         .collect();
+    if variants.is_empty() {
+        return Err(
+            "whether another malloc or a setting gains: there is none here to try".to_owned()
+        );
+    }
     let pace = Pace::of(facts);
     let available = machine::memory_available().unwrap_or(0);
     let may_take_turns = |count: &usize| may_take_turns(facts, *count, available);

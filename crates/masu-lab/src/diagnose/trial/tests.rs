@@ -331,6 +331,21 @@ fn where_no_malloc_can_gain_there_is_no_trial() {
 }
 
 #[test]
+fn where_there_is_nothing_to_try_no_run_is_said_to_take_too_long() {
+    let workload = Workload::new(["true"], Input::Empty).unwrap();
+    let facts = facts(
+        "ending returned 0
+         calls =
+         clock = wall_s 1, user_s 1
+         malloc = name glibc
+         cpus 1",
+    );
+    let diagnosis = diagnosis(fine_so_far(), facts);
+    let said = after(&diagnosis, &workload, &Variant::default(), &Catalogue::default());
+    assert!(said.unwrap_err().ends_with("there is none here to try"));
+}
+
+#[test]
 fn what_cannot_help_takes_no_time() {
     let facts = |pairs: &str, asked: &str| {
         facts(&format!(
