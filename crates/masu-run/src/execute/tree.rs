@@ -16,6 +16,9 @@ use crate::proc_files::{self, Scheduled, Stat};
 
 pub type Pid = i32;
 
+/// The most lists of children that are compared.
+const LISTS_MAX: usize = 8;
+
 #[derive(Debug)]
 pub struct Tree {
     pub(crate) root: Pid,
@@ -90,16 +93,7 @@ impl Tree {
     }
 
     pub fn children_here() -> Vec<Pid> {
-        let list = || children(std::process::id().cast_signed());
-        let mut listed = list();
-        // The kernel leaves a child out where it reaps one before it while it lists them. That one is missing in the next list.
-        loop {
-            let again = list();
-            if again == listed {
-                return listed;
-            }
-            listed = again;
-        }
+        settled(|| children(std::process::id().cast_signed()))
     }
 
     /// The processes of the run, zombies included: the root first, parents before children.
@@ -180,6 +174,24 @@ impl Tree {
         self.reap_orphans(&self.adopted());
         self.reaped.take()
     }
+}
+
+/// The children that `list` lists: the kernel leaves a child out where it reaps one before it while it lists them. That one
+/// is missing in the next list, so two equal lists are whole. Where orphans come and go all the time, no two lists are
+/// equal, and all that a few of them have is taken.
+fn settled(mut list: impl FnMut() -> Vec<Pid>) -> Vec<Pid> {
+    let mut lists = vec![list()];
+    while lists.len() < LISTS_MAX {
+        let again = list();
+        if lists.last() == Some(&again) {
+            return again;
+        }
+        lists.push(again);
+    }
+    let mut all = lists.concat();
+    all.sort_unstable();
+    all.dedup();
+    all
 }
 
 /// Kills the processes that `members` names until none of them runs, for a second at most. Zombies stay.
@@ -291,6 +303,19 @@ mod tests {
     use std::process::{Child, Command, Stdio};
 
     use super::*;
+
+    #[test]
+    fn children_that_come_and_go_all_the_time_are_listed_all_the_same() {
+        let mut lists = 0;
+        let all = settled(|| {
+            lists += 1;
+            assert!(lists <= LISTS_MAX, "it lists them for ever");
+            vec![7, 10 + lists as Pid]
+        });
+        assert_eq!(all, [7, 11, 12, 13, 14, 15, 16, 17, 18]);
+        let mut left = vec![vec![1, 2, 3], vec![1, 2, 3], vec![1, 3]];
+        assert_eq!(settled(|| left.pop().unwrap()), [1, 2, 3]);
+    }
 
     #[test]
     fn searching_for_children_finds_those_that_are_listed() {
