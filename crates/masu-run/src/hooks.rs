@@ -5,7 +5,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -66,26 +66,22 @@ impl Hook {
         kernel::start_apart(&mut shell, false);
         let before = Tree::children_here();
         let root = shell.spawn().doing(doing)?.id().cast_signed();
-        let process = kernel::open_process(root).doing(doing)?;
-        let stopped = loop {
-            let [has_ended] =
-                kernel::wait_readable([Some(process.as_fd())], PATIENCE).doing(doing)?;
-            if has_ended {
-                break false;
-            }
-            if self != Hook::Cleanup && stop.requested() {
-                break true;
+        let watch = || -> io::Result<bool> {
+            let process = kernel::open_process(root)?;
+            loop {
+                let [has_ended] = kernel::wait_readable([Some(process.as_fd())], PATIENCE)?;
+                if has_ended || self != Hook::Cleanup && stop.requested() {
+                    return Ok(!has_ended);
+                }
             }
         };
-        let tree = Tree::new(root, before);
-        if stopped {
-            tree.kill();
+        let stopped = watch();
+        // Nothing else would end a shell that cannot be watched.
+        if !matches!(stopped, Ok(false)) {
+            Tree::new(root, before).end();
+            return Err(stopped.doing(doing).err().unwrap_or(Error::Stopped));
         }
         let (status, _) = kernel::wait_for(root).doing(doing)?;
-        if stopped {
-            tree.reap();
-            return Err(Error::Stopped);
-        }
         let ending = Ending::from(status);
         if ending == Ending::Exited(0) {
             return Ok(());

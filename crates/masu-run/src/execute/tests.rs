@@ -7,6 +7,7 @@ use std::thread;
 
 use super::*;
 use crate::Input;
+use crate::hooks::Hook;
 
 fn system() -> Variant {
     Variant { label: "system".to_owned(), allocator: "system".to_owned(), ..Variant::default() }
@@ -187,7 +188,7 @@ fn orphans_that_have_ended_are_gone_while_the_run_goes_on() {
 
 #[test]
 #[expect(unsafe_code, reason = "only a filter makes the kernel refuse to watch a process")]
-fn a_program_that_cannot_be_watched_is_ended() {
+fn a_program_or_a_hook_that_cannot_be_watched_is_ended() {
     let code =
         |code: u32, skipped, k| libc::sock_filter { code: code as u16, jt: 0, jf: skipped, k };
     let number = u32::try_from(libc::SYS_pidfd_open).unwrap();
@@ -215,6 +216,8 @@ fn a_program_that_cannot_be_watched_is_ended() {
         let workload = Workload::new(["sleep", "1000"], Input::Empty).unwrap();
         let error = execute(&workload, &system(), &Limits::default(), &Stop::never()).unwrap_err();
         assert!(error.to_string().contains("watching the program"), "{error}");
+        let hook = Hook::Cleanup.run("sleep 1000".as_ref(), None, &Stop::never());
+        assert!(hook.unwrap_err().to_string().contains("running the cleanup command"));
         assert_eq!(Tree::children_here(), before);
     });
     filtered.join().unwrap();

@@ -150,7 +150,7 @@ impl Tree {
     }
 
     /// Kills every process of the run and reaps the root, too.
-    pub(super) fn end(&self) {
+    pub(crate) fn end(&self) {
         self.kill();
         // An ended program is gone whether its end could be read or not.
         let _ = kernel::wait_for(self.root);
