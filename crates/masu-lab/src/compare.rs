@@ -52,15 +52,12 @@ impl Destination {
     }
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// Seed of the order of runs; none for a seed from the clock, or for the seed of the comparison that is
-    /// resumed. The seed is kept in the results.
+    /// Seed of the order of runs and of their [`Offsets`], kept in the results; none for a seed from the clock, or for
+    /// that of the comparison that is resumed.
     pub seed: Option<u64>,
     pub results: Destination,
-    /// Whether each run's environment is made longer by a random number of bytes, drawn from the
-    /// seed: see [`Offsets`].
-    pub offsets: bool,
     /// The words to take out of everything that is kept or returned.
     pub redact: Redact,
     /// A criterion that is fixed before the first run and kept with the results.
@@ -97,15 +94,6 @@ impl Until {
     pub(crate) fn is_over(&self, now: Instant, rounds: usize, round: Duration) -> bool {
         let spare = self.spare.filter(|(enough, _)| rounds >= *enough).map(|(_, spare)| spare);
         rounds >= self.rounds && now + round + spare.unwrap_or_default() > self.end
-    }
-}
-
-impl Default for Options {
-    fn default() -> Options {
-        let (results, redact) = (Destination::Nowhere, Redact::default());
-        let (decide, asked) = (None, Vec::new());
-        let (within, until, open) = (None, None, None);
-        Options { seed: None, results, offsets: true, redact, decide, asked, within, until, open }
     }
 }
 
@@ -349,8 +337,7 @@ impl Engine<'_, '_> {
         let of = plan.cases.iter().map(|prepared| prepared.rows.len()).sum();
         let mut done = 0;
         for (index, prepared) in whole.cases.iter().enumerate() {
-            let offsets = self.offsets(seed, index, 0);
-            let mut executor = (self.make)(prepared, offsets)?;
+            let mut executor = (self.make)(prepared, offsets(seed, index, 0))?;
             let made = {
                 let observe = &mut *self.observe;
                 let executor = &mut *executor;
@@ -422,7 +409,7 @@ impl Engine<'_, '_> {
             let (mut executor, is_warm): (Box<dyn Executor + 'p>, bool) = match warm.take() {
                 Some(warm) => (Box::new(warm), true),
                 None => {
-                    let offsets = self.offsets(header.seed, index, 1 + behind.runs.len());
+                    let offsets = offsets(header.seed, index, 1 + behind.runs.len());
                     let mut executor = (self.make)(prepared, offsets)?;
                     behind.warm_ups.iter().for_each(|warm| executor.recall(warm.peak_rss_bytes));
                     // A case that was just warmed up needs no second warm-up, unless it has to stay warm.
@@ -484,15 +471,12 @@ impl Engine<'_, '_> {
         }
         Ok(Comparison { header: source.header, tables, stopped })
     }
+}
 
-    /// The offsets of a case; `part` distinguishes its warm-ups from its timed runs, and these from the runs
-    /// of an earlier process.
-    fn offsets(&self, seed: u64, case: usize, part: usize) -> Offsets {
-        if !self.options.offsets {
-            return Offsets::none();
-        }
-        Offsets::random(seed.wrapping_add((case as u64) << 32).wrapping_add((part as u64) << 8))
-    }
+/// The offsets of a case; `part` distinguishes its warm-ups from its timed runs, and these from the runs of an earlier
+/// process.
+fn offsets(seed: u64, case: usize, part: usize) -> Offsets {
+    Offsets::random(seed.wrapping_add((case as u64) << 32).wrapping_add((part as u64) << 8))
 }
 
 #[cfg(test)]

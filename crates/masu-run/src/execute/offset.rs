@@ -17,23 +17,17 @@ const BYTES: usize = 4096;
 
 /// Offsets of run after run, the same for the same seed.
 #[derive(Debug, Clone)]
-pub struct Offsets(Option<Random>);
+pub struct Offsets(Random);
 
 impl Offsets {
     pub fn random(seed: u64) -> Offsets {
         // The order of runs is drawn from the same seed and must not go along with the offsets.
-        Offsets(Some(Random::new(seed ^ u64::from_be_bytes(*b"OFFSETS!"))))
-    }
-
-    /// No offset: the environment stays as it is. For programs that show or pass on their whole environment.
-    pub fn none() -> Offsets {
-        Offsets(None)
+        Offsets(Random::new(seed ^ u64::from_be_bytes(*b"OFFSETS!")))
     }
 
     /// The offset of the next run in bytes.
     pub fn draw(&mut self) -> u32 {
-        let bytes = self.0.as_mut().map_or(0, |random| 1 + random.below(BYTES - 1));
-        u32::try_from(bytes).unwrap_or(0)
+        u32::try_from(1 + self.0.below(BYTES - 1)).unwrap_or(0)
     }
 }
 
@@ -67,7 +61,6 @@ mod tests {
         assert_ne!(one, draw(Offsets::random(2)));
         assert!(one.iter().all(|bytes| (1..4096).contains(bytes)));
         assert!(one.iter().any(|bytes| *bytes < 400) && one.iter().any(|bytes| *bytes > 3600));
-        assert!(draw(Offsets::none()).iter().all(|bytes| *bytes == 0));
     }
 
     #[test]
