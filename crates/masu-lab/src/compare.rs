@@ -171,8 +171,8 @@ pub fn compare(
     let mut make: Box<Make<'_>> = Box::new(|prepared, offsets| {
         Ok(match &prepared.server {
             Some(server) => {
-                let servers = Servers::new(&prepared.rows, server, &prepared.limits, offsets)?;
-                Box::new(servers.with_hooks(prepared.hooks.clone())) as Box<dyn Executor>
+                let Prepared { rows, limits, hooks, .. } = prepared;
+                Box::new(Servers::new(rows, server, limits, hooks, offsets)?) as Box<dyn Executor>
             }
             None => Box::new(Commands::new(prepared, offsets)?),
         })

@@ -151,6 +151,7 @@ pub(crate) struct Servers<'a> {
     /// Allocations a request of each combination of parameters that was counted.
     counted: Vec<(Values, Option<f64>)>,
     offsets: Offsets,
+    /// In the preparation `{dir}` and `{port}` are those of that start.
     hooks: Hooks,
     /// Whether the setup was begun, so that there is something to clean up.
     is_set_up: bool,
@@ -184,6 +185,7 @@ impl<'a> Servers<'a> {
         rows: &'a [Row],
         plan: &'a ServerPlan,
         limits: &'a Limits,
+        hooks: &Hooks,
         offsets: Offsets,
     ) -> Result<Servers<'a>, Error> {
         plan.check()?;
@@ -199,16 +201,11 @@ impl<'a> Servers<'a> {
             reference_throughput: None,
             counted: Vec::new(),
             offsets,
-            hooks: Hooks::default(),
+            hooks: hooks.clone(),
             is_set_up: false,
             guard: Guard::new(limits.memory_bytes.or_else(execute::default_memory_limit)),
             turn,
         })
-    }
-
-    /// Adds these commands around the servers; in the preparation `{dir}` and `{port}` are those of that start.
-    pub(crate) fn with_hooks(self, hooks: Hooks) -> Servers<'a> {
-        Servers { hooks, ..self }
     }
 
     /// Checks that the servers can run side by side: each at a port of its own.

@@ -179,7 +179,9 @@ impl Series<'_, '_> {
         let evidence: Vec<Evidence> =
             behind.warm_ups.iter().map(|warm| warm.evidence.clone()).collect();
         let mut runs = Runs { recorded: behind.runs.into(), ..Runs::default() };
-        let mut order = Order::new(order_seed(seed, self.index), self.prepared.rows.len());
+        // Every case has an order of its own, so that no two cases favor the same places.
+        let seed = seed.wrapping_add((self.index as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let mut order = Order::new(seed, self.prepared.rows.len());
         let mut looks = Looks::new(self.prepared.rows.len().saturating_sub(1));
         let mut open: Option<Vec<usize>> = None;
         for round in 0.. {
@@ -333,9 +335,4 @@ impl Series<'_, '_> {
 
 fn rounds_made(rounds: usize) -> f64 {
     rounds.max(1) as f64
-}
-
-/// Every case has an order of its own, so that no two cases favor the same places.
-fn order_seed(seed: u64, case: usize) -> u64 {
-    seed.wrapping_add((case as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15))
 }

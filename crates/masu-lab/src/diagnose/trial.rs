@@ -383,14 +383,10 @@ fn is_of_size(id: Id) -> bool {
 fn may_take_turns(facts: &Facts, candidates: usize, available_bytes: u64) -> bool {
     let Some(calls) = &facts.calls else { return false };
     let most = if candidates > FEW { BESIDE_MOST } else { BESIDE_MOST_OF_FEW };
+    let needed = facts.memory.peak_rss_bytes.saturating_mul(candidates as u64 + 1);
     calls.outward == Some(0)
         && calls.threads_started == 0
-        && needed_bytes(facts, candidates) <= most.min(available_bytes / AVAILABLE_SHARE)
-}
-
-/// The memory that runs of a program need if they take turns with this many candidates, in bytes.
-fn needed_bytes(facts: &Facts, candidates: usize) -> u64 {
-    facts.memory.peak_rss_bytes.saturating_mul(candidates as u64 + 1)
+        && needed <= most.min(available_bytes / AVAILABLE_SHARE)
 }
 
 /// The command line that compares by hand.

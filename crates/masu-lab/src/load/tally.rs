@@ -213,11 +213,6 @@ impl Tally {
         Met { window, elapsed, client_cpu, notes, ..self.met.clone() }
     }
 
-    /// Whether many requests that were due still waited for a free connection at the end of the window.
-    fn is_missed(&self) -> bool {
-        (self.behind + self.met.failures.never_sent) * MISSED_ONE_IN > self.met.answered
-    }
-
     fn notes(&self, pace: Pace, busy: f64) -> Vec<String> {
         let mut notes = Vec::new();
         if let Some(status) = self.redirect {
@@ -238,7 +233,8 @@ impl Tally {
                 }
             }
             Pace::Open { rate, .. } => {
-                if self.is_missed() {
+                let unsent = self.behind + self.met.failures.never_sent;
+                if unsent * MISSED_ONE_IN > self.met.answered {
                     notes.push(format!(
                         "the rate of {rate} requests a second was not reached; ask for less, or \
                          for more connections"

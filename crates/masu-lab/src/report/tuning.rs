@@ -183,7 +183,8 @@ fn confirmed(page: &mut Page, tuning: &Tuning, proof: &Proof) {
 fn worth_making(page: &mut Page, goal: Goal, change: &Change) {
     let Change { variant, best, share, is_shown, .. } = change;
     let against = change.against.and_then(|ratio| ratio.interval);
-    let is_smallest = change.smaller.iter().all(|one| one.between.is_some_and(falls_short));
+    let is_smallest =
+        change.smaller.iter().all(|one| one.between.is_some_and(|(_, high)| high < NEARLY_ALL));
     let text = match (variant == best, is_smallest) {
         (true, true) => {
             format!("The smallest change that gets nearly all there is to gain: {variant}")
@@ -229,11 +230,6 @@ fn worth_making(page: &mut Page, goal: Goal, change: &Change) {
         page.say(text, Tone::Plain);
     }
     page.say(format!("To try it: masu run -a {} -- PROGRAM", quoted(&change.run)), Tone::Plain);
-}
-
-/// Whether a change with this share of the largest gain was shown to have less than nearly all of it.
-fn falls_short((_, high): (f64, f64)) -> bool {
-    high < NEARLY_ALL
 }
 
 /// `glibc:arenas=1 (24–36 %)`.
@@ -306,7 +302,11 @@ fn leave_it(page: &mut Page, tuning: &Tuning, proof: &Proof) {
 fn rest(tuning: &Tuning) -> Vec<Statement> {
     let confirmed = tuning.confirmation.iter().flat_map(|proof| &proof.remedies);
     let confirmed: Vec<&str> = confirmed.map(|it| it.medians.label.as_str()).collect();
-    let tried: Vec<String> = others(tuning).map(|one| guess(one, tuning.goal)).collect();
+    let guess = |tried: &Tried| {
+        let times = tried.gain(tuning.goal).map(|gain| format!(" ×{}", quantity::ratio(gain)));
+        format!("{}{}", tried.variant, times.unwrap_or_default())
+    };
+    let tried: Vec<String> = others(tuning).map(guess).collect();
     let no_time = if never_asks(tuning) { "no time" } else { "more time: --budget" };
     let lists = [
         ("Tried too", &tried, "× by few runs, which choose and show nothing"),
@@ -326,11 +326,6 @@ fn rest(tuning: &Tuning) -> Vec<Statement> {
         Statement::new(label, format!("left out: {reason}"), Tone::Dim)
     });
     lists.chain(left_out).collect()
-}
-
-fn guess(tried: &Tried, goal: Goal) -> String {
-    let times = tried.gain(goal).map(|gain| format!(" ×{}", quantity::ratio(gain)));
-    format!("{}{}", tried.variant, times.unwrap_or_default())
 }
 
 fn pasted(page: &mut Page, change: &Change, form: Form) {

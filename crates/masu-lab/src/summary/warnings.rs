@@ -11,7 +11,8 @@ const SHORT_S: f64 = 0.005;
 /// Whether every run that ended by itself wrote the same bytes to standard output and ended in the
 /// same way. Standard error is left out: it carries times and process ids in too many programs.
 pub(super) fn is_repeatable(runs: &[Run]) -> bool {
-    let mut own = runs.iter().filter(|run| ended_itself(run));
+    let ended_itself = |run: &&Run| matches!(run.ending, Ending::Exited(_) | Ending::Signalled(_));
+    let mut own = runs.iter().filter(ended_itself);
     let Some(first) = own.next() else { return true };
     let same = |run: &Run| {
         let (ours, theirs) = (&run.stdout, &first.stdout);
@@ -29,10 +30,6 @@ pub(super) fn of_runs(labels: &[String], runs: &[Run], valid: &[&Run]) -> Vec<St
     warnings.extend(left_behind(runs));
     warnings.extend(short(valid));
     warnings
-}
-
-fn ended_itself(run: &Run) -> bool {
-    matches!(run.ending, Ending::Exited(_) | Ending::Signalled(_))
 }
 
 fn label(labels: &[String], run: &Run) -> String {

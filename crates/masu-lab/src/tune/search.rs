@@ -210,7 +210,7 @@ impl Search<'_> {
             let set = self.fitting(&set, share_s, first);
             if set.is_empty() {
                 // The time to search is over; the best that are known go on to the last stage.
-                left = self.best_of_each(&left);
+                left = self.first_of_each(&left, |_| 1);
                 break;
             }
             let rounds = self.rounds_in(&set, share_s).clamp(first, ROUNDS_MOST);
@@ -221,7 +221,7 @@ impl Search<'_> {
             // INVARIANT: Each stage halves the candidates it was given of each step, so the loop ends; a candidate
             // that is kept for the other measure alone is not counted among them.
             left.retain(|one| set.contains(one));
-            left = self.better_half(&left);
+            left = self.first_of_each(&left, |count| count.div_ceil(2));
             self.frugal = self.most_frugal(&set);
         }
         self.pass_over(waiting);
@@ -397,15 +397,7 @@ impl Search<'_> {
         set.sort_by(|a, b| gain(*a).total_cmp(&gain(*b)));
     }
 
-    /// The better half of each step, the best first; candidates without a ratio are dropped.
-    fn better_half(&self, set: &[usize]) -> Vec<usize> {
-        self.first_of_each(set, |count| count.div_ceil(2))
-    }
-
-    fn best_of_each(&self, set: &[usize]) -> Vec<usize> {
-        self.first_of_each(set, |_| 1)
-    }
-
+    /// The best of each step, as many as `keep` says, the best first; candidates without a ratio are dropped.
     fn first_of_each(&self, set: &[usize], keep: impl Fn(usize) -> usize) -> Vec<usize> {
         let mut kept = Vec::new();
         for step in Step::ALL {

@@ -82,17 +82,14 @@ impl Interference {
         let steal_s = self.steal_s.unwrap_or(0.0);
         let others_s = self.others_s(own_s);
         let waits_for_itself = threads > self.cpus;
-        let doubt_s = if waits_for_itself { 0.0 } else { ticks_s(self.cpus) };
+        let ticks_s = self.cpus as f64 / kernel::ticks_a_second();
+        let doubt_s = if waits_for_itself { 0.0 } else { ticks_s };
         // If the kernel does not report the CPU time of others, a wait counts against them.
         let used_s = others_s.map_or(f64::INFINITY, |others_s| others_s + doubt_s);
         let stolen_s = steal_s * own_s / (own_s + others_s.unwrap_or(0.0)).max(f64::MIN_POSITIVE);
         let lost_s = queued_s.min(used_s + steal_s - stolen_s) + stolen_s;
         lost_s > STARVED_SHARE * (lost_s + own_s).max(wall_s)
     }
-}
-
-fn ticks_s(cpus: usize) -> f64 {
-    cpus as f64 / kernel::ticks_a_second()
 }
 
 impl Times {

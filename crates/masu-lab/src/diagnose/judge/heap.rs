@@ -197,11 +197,17 @@ fn remedies(facts: &Facts, costs: &Costs) -> Vec<Remedy> {
         "keep large buffers and reuse them instead of freeing and allocating them",
         "a change of the program",
     )];
-    let kept = kept_bytes(facts, costs);
+    // The free memory to keep: the program's peak, as a power of two from 64 MiB to 1 GiB.
+    let each = costs.returned_bytes / (costs.pairs + costs.purges).max(1);
+    let kept = facts.memory.peak_rss_bytes.max(2 * each);
+    let kept = kept.next_power_of_two().clamp(64 << 20, 1 << 30);
     let cost = format!("up to {} stay resident that would go back", bytes(kept as f64));
     let mut sizes = vec![("top_pad", 64 << 20), ("trim_threshold", kept)];
     if 2 * costs.map_pairs > costs.pairs {
-        let of_maps = if is_large(costs) { ("mmap_max", 0) } else { ("mmap_threshold", 32 << 20) };
+        // The largest threshold that glibc allows.
+        let most = 32 << 20;
+        let is_large = costs.returned_bytes / costs.pairs.max(1) > most;
+        let of_maps = if is_large { ("mmap_max", 0) } else { ("mmap_threshold", most) };
         sizes.insert(0, of_maps);
     }
     let all = |each: fn(&(&str, u64)) -> String, between: &str| {
@@ -234,17 +240,6 @@ fn remedies(facts: &Facts, costs: &Costs) -> Vec<Remedy> {
         remedies.push(Remedy::allocator(what, "masu", "another malloc under the program"));
     }
     remedies
-}
-
-/// The free memory to keep: the program's peak, as a power of two from 64 MiB to 1 GiB.
-fn kept_bytes(facts: &Facts, costs: &Costs) -> u64 {
-    let each = costs.returned_bytes / (costs.pairs + costs.purges).max(1);
-    facts.memory.peak_rss_bytes.max(2 * each).next_power_of_two().clamp(64 << 20, 1 << 30)
-}
-
-/// Whether the moved memory is larger than glibc allows for blocks of its heap (32 MiB).
-fn is_large(costs: &Costs) -> bool {
-    costs.returned_bytes / costs.pairs.max(1) > 32 << 20
 }
 
 /// Zero or a power of two, as variants take it.

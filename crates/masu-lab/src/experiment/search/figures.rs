@@ -59,7 +59,8 @@ impl Figures for Measured {
             ["scaling", malloc, ref threads @ ..] => Known::Runs(match (&self.scaling, threads) {
                 (None, _) => Series::default(),
                 (Some(table), [threads]) => wall(table, malloc, threads),
-                (Some(table), _) => slowdown(table, malloc, threads_with_a_cpu(self.cpus)),
+                (Some(table), _) => wall(table, malloc, threads_with_a_cpu(self.cpus))
+                    .with(&wall(table, malloc, "1"), |many, one| many / one),
             }),
             [server @ ("solr" | "mariadb"), malloc, ref measure @ ..] => {
                 let Some(table) = self.server(server) else {
@@ -177,11 +178,6 @@ fn threads_with_a_cpu(cpus: usize) -> &'static str {
 
 fn wall(table: &Table, malloc: &str, threads: &str) -> Series {
     Series::of(table, row(table, malloc, &[("threads", threads)]), Measure::Wall)
-}
-
-/// The time with `threads` threads over that with one, round by round.
-fn slowdown(table: &Table, malloc: &str, threads: &str) -> Series {
-    wall(table, malloc, threads).with(&wall(table, malloc, "1"), |many, one| many / one)
 }
 
 #[cfg(test)]
