@@ -108,8 +108,11 @@ pub(crate) fn of_usage(error: &clap::Error) -> ExitCode {
         notices::say(error.render().to_string().trim_end());
     }
     let is_asked = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
-    let is_run = env::args_os().nth(1).is_some_and(|command| command == "run");
-    match (is_asked, is_run) {
+    let is = |at, words: &[&str]| {
+        env::args_os().nth(at).is_some_and(|word| words.iter().any(|known| word == **known))
+    };
+    let runs = is(1, &["run"]) || is(1, &["heap"]) && !is(2, &["show", "diff"]);
+    match (is_asked, runs) {
         (true, _) => ExitCode::SUCCESS,
         (false, true) => RUN_FAILED.into(),
         (false, false) => FAILED.into(),

@@ -212,6 +212,13 @@ fn nothing_seen_of_the_first_process_says_nothing_of_others() {
 }
 
 #[test]
+fn a_wrong_option_does_not_look_like_an_exit_code_of_the_program() {
+    let (message, code) = failure(&["heap", "--of", "much", "--", "true"]);
+    assert!(code == 125 && message.contains("invalid value"), "{message}");
+    assert_eq!(failure(&["heap", "show", "--of", "much", "x"]).1, 2);
+}
+
+#[test]
 fn a_program_is_run_and_what_it_never_freed_is_said() {
     let folder = tempfile::tempdir().unwrap();
     let source = folder.path().join("leak.c");
