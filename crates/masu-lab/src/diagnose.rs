@@ -436,7 +436,9 @@ fn unseen(
     unseen.extend(judge::waits_of_threads(facts, findings));
     unseen.extend(judge::may_leak(facts));
     if facts.threads.looks < LOOKS_MIN {
-        unseen.push("phases and waits of threads: the run was too short for them".to_owned());
+        let wall = seconds(facts.clock.wall_s);
+        unseen
+            .push(format!("phases and waits of threads: the looks at them in {wall} were too few"));
     }
     for unpriced in &facts.prices.unknown {
         unseen.push(format!("the price of a {}: {}", unpriced.service.name(), unpriced.reason));
@@ -469,4 +471,23 @@ fn findings_of(facts: &Facts, known: Option<(&Catalogue, &Program)>) -> Vec<Find
 #[must_use]
 pub fn was_stopped(diagnosis: &Diagnosis) -> bool {
     diagnosis.facts.ending.as_deref() == Some(Ending::Stopped.to_string().as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::judge::tests::reading::facts;
+    use super::*;
+
+    #[test]
+    fn a_long_run_with_few_looks_is_not_called_short() {
+        let facts = facts(
+            "ending returned 0
+             calls =
+             clock = wall_s 60, user_s 60
+             threads = looks 3",
+        );
+        let unseen = unseen(&facts, None, &Options::default(), &[]);
+        let said = "phases and waits of threads: the looks at them in 60.00 s were too few";
+        assert!(unseen.iter().any(|one| one == said), "{unseen:?}");
+    }
 }
