@@ -60,7 +60,7 @@ impl RawLock {
     /// Waits for the lock and takes it.
     #[cold]
     #[inline(never)]
-    pub(crate) extern "C" fn acquire_slow(&self) {
+    pub(crate) fn acquire_slow(&self) {
         for _ in 0..SPINS {
             // ORDERING: Relaxed: the exchange in `try_acquire` orders.
             if self.state.load(Ordering::Relaxed) == FREE && self.try_acquire() {
