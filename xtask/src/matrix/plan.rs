@@ -202,6 +202,7 @@ const fn left_out(
 pub(super) const LEFT_OUT: &[LeftOut] = &[
     left_out("unit", "memory::ranges::stripes::tests", STARTED, Place::QemuUser),
     left_out("unit", "platform::bounds::tests", STARTED, Place::QemuUser),
+    left_out("unit", "threads::cache::depth::tests", STARTED, Place::QemuUser),
     left_out("unit", "threads::fork::tests", STARTED, Place::QemuUser),
     left_out("unit", "threads::thread::tests", STARTED, Place::QemuUser),
     left_out("oracle", "os_pages", STARTED, Place::QemuUser),
