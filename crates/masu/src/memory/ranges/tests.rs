@@ -6,7 +6,6 @@ use super::held::{BATCH_BYTES, Held, STEP_BYTES};
 use super::kept::{FADES_EVERY, FADES_EVERY_MS, FADES_WITHIN_MS};
 use super::unmerged::UNMERGED_MAX;
 use super::*;
-use crate::options;
 use crate::platform::kernel;
 use std::boxed::Box;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -401,33 +400,6 @@ fn parked_runs_together_stay_within_the_budget() {
         assert_eq!(kept, 0, "what may be parked may stay instead of other memory");
         ranges.bring_home(Some(&threads[0]));
         assert_eq!(ranges.budget_bytes(), 1 << 20);
-    });
-}
-
-#[test]
-fn memory_unused_for_a_whole_period_is_purged_at_its_end() {
-    const DELAY: usize = 100;
-    with_ranges(|ranges| {
-        let runs = [run_of(ranges, 64), run_of(ranges, 32)];
-        let _between = run_of(ranges, 1);
-        options::set("purge_delay_ms", Some(DELAY)).expect("accepted");
-        ranges.pass_time(1_000);
-        give_back(ranges, runs[0], 64);
-        ranges.pass_time(1_000 + DELAY);
-        assert_eq!(ranges.dirty_bytes(), 64 * SLICE_BYTES, "it was freed in this period");
-        let again = run_of(ranges, 60);
-        give_back(ranges, again, 60);
-        ranges.pass_time(1_000 + 2 * DELAY - 1);
-        assert_eq!(ranges.dirty_bytes(), 64 * SLICE_BYTES, "the period is not over");
-        ranges.pass_time(1_000 + 2 * DELAY);
-        ranges.end_call();
-        assert_eq!(ranges.dirty_bytes(), 60 * SLICE_BYTES, "the other 60 were wanted");
-        ranges.pass_time(1_000 + 3 * DELAY);
-        while ranges.owes() {
-            ranges.end_call();
-        }
-        assert_eq!(ranges.dirty_bytes(), 0);
-        options::set("purge_delay_ms", None).expect("there is a default");
     });
 }
 

@@ -377,6 +377,42 @@ fn a_limit_holds_for_blocks_that_grow_in_several_stripes() {
     assert_eq!(is_over, [false; 2], "there is room for one");
 }
 
+fn large_of(ranges: &mut Held<'_>, slices: usize) -> &'static Slice {
+    ranges.allocate(slices, 1, Kind::Large).expect("memory").first
+}
+
+fn give_back(ranges: &mut Held<'_>, run: &'static Slice) {
+    let slices = run.count.get() as usize;
+    // SAFETY: Handed out by `large_of`, and nobody uses it.
+    unsafe { ranges.free(run, slices, slices * SLICE_BYTES) };
+}
+
+#[test]
+fn memory_unused_for_a_whole_period_is_purged_at_its_end() {
+    const DELAY: usize = 100;
+    run_alone!();
+    let mut ranges = first().lock();
+    let runs = [64, 32].map(|slices| large_of(&mut ranges, slices));
+    let _between = large_of(&mut ranges, 1);
+    options::set("purge_delay_ms", Some(DELAY)).expect("accepted");
+    ranges.pass_time(1_000);
+    give_back(&mut ranges, runs[0]);
+    ranges.pass_time(1_000 + DELAY);
+    assert_eq!(ranges.dirty_bytes(), 64 * SLICE_BYTES, "it was freed in this period");
+    let again = large_of(&mut ranges, 60);
+    give_back(&mut ranges, again);
+    ranges.pass_time(1_000 + 2 * DELAY - 1);
+    assert_eq!(ranges.dirty_bytes(), 64 * SLICE_BYTES, "the period is not over");
+    ranges.pass_time(1_000 + 2 * DELAY);
+    ranges.end_call();
+    assert_eq!(ranges.dirty_bytes(), 60 * SLICE_BYTES, "the other 60 were wanted");
+    ranges.pass_time(1_000 + 3 * DELAY);
+    while ranges.owes() {
+        ranges.end_call();
+    }
+    assert_eq!(ranges.dirty_bytes(), 0);
+}
+
 #[test]
 fn the_next_bit_is_found_around_the_end() {
     let found = [(0, 1), (1, 0b1011), (2, 0b1011), (4, 0b1011), (63, 0b10), (200, 1 << 7)];
