@@ -346,12 +346,9 @@ impl Ranges {
         let run = self.insert_freed(first, slices, dirty);
         self.note_free(slices * SLICE_BYTES);
         self.moved_bytes += dirty;
-        let budget = self.budget_bytes();
-        let most = budget.saturating_add(self.grace_bytes());
-        let keeps = kept::is_set() && self.dirty_bytes <= most;
-        if !keeps && !self.release_whole(run) {
+        if !self.keeps_all() && !self.release_whole(run) {
             self.shrinks |= arena.ends_in(run, SHRINKS_BY_PIECES);
-            self.owe_after_grace(budget, most, dirty);
+            self.owe_after_grace(dirty);
         }
     }
 

@@ -309,12 +309,20 @@ impl Ranges {
         }
     }
 
-    /// Owes purging what exceeds `most`, after `freed` bytes more are dirty. Bytes over `budget` that are owed already stay owed.
+    /// Whether an option has all free memory stay for now, and free arenas.
+    #[inline(never)]
+    pub(super) extern "C" fn keeps_all(&self) -> bool {
+        is_set() && self.dirty_bytes <= self.budget_bytes().saturating_add(self.grace_bytes())
+    }
+
+    /// Owes purging what exceeds the budget and has no grace, after `freed` bytes more are dirty. Bytes over the budget that are
+    /// owed already stay owed.
     #[inline(never)]
     #[unsafe(link_section = ".text.masu_cold.purge.kept_owe_after_grace")]
-    pub(super) fn owe_after_grace(&mut self, budget: usize, most: usize, freed: usize) {
+    pub(super) fn owe_after_grace(&mut self, freed: usize) {
+        let budget = self.budget_bytes();
         let owed = self.owed_down_to.filter(|_| self.dirty_bytes > budget);
-        self.owe_below(most);
+        self.owe_below(budget.saturating_add(self.grace_bytes()));
         if let Some(bytes) = owed {
             self.owe_down_to(self.unowed_bytes().min(bytes + freed));
         }
@@ -424,6 +432,6 @@ impl Ranges {
 }
 
 /// Whether an option sets how much free memory may stay, or for how long.
-pub(super) fn is_set() -> bool {
+fn is_set() -> bool {
     settings::retain().is_some() || settings::purge_delay_ms().is_some()
 }

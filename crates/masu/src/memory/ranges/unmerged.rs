@@ -7,11 +7,10 @@
 //! when a block grows; then what is freed next merges at once. The hard idea: neighbors see only that an unmerged run is not
 //! free, so they do not join it. In all counts its bytes are those of a free run.
 
-use super::{EXACT_LISTS, Ranges, fitting, stripes};
+use super::{EXACT_LISTS, Ranges, fitting};
 use crate::memory::arena;
 use crate::memory::list::List;
 use crate::memory::slice::{Kind, Slice};
-use crate::settings;
 
 /// The most unmerged runs, all of which one call may have to merge.
 pub(super) const UNMERGED_MAX: usize = 1024;
@@ -112,7 +111,7 @@ impl Ranges {
         self.remove(run);
         let run = self.insert(run, run.count.get() as usize, run.dirty.get() as usize, false);
         // As `free` does with a run that it merges at once.
-        if settings::retain().is_none_or(|bytes| self.dirty_bytes > stripes::share(bytes)) {
+        if !self.keeps_all() {
             self.release_whole(run);
         }
     }

@@ -414,6 +414,20 @@ fn memory_unused_for_a_whole_period_is_purged_at_its_end() {
 }
 
 #[test]
+fn runs_that_merge_late_leave_an_arena_that_a_delay_keeps() {
+    run_alone!();
+    let mut ranges = first().lock();
+    let blocks = [16_000, 40].map(|slices| large_of(&mut ranges, slices));
+    // Not in the same arena, which then grows no more.
+    large_of(&mut ranges, 1_000);
+    assert!(!ranges.is_growing(blocks[0].arena()));
+    options::set("purge_delay_ms", Some(1_000_000)).expect("accepted");
+    blocks.into_iter().for_each(|block| give_back(&mut ranges, block));
+    ranges.merge_all();
+    assert!(ranges.leaving.is_none(), "its time is not over");
+}
+
+#[test]
 fn the_next_bit_is_found_around_the_end() {
     let found = [(0, 1), (1, 0b1011), (2, 0b1011), (4, 0b1011), (63, 0b10), (200, 1 << 7)];
     let expected = [0, 1, 3, 0, 1, 7];
