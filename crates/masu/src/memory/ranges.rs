@@ -286,14 +286,15 @@ impl Ranges {
         if first.arena().is_dedicated() {
             return Run { first, zero: run.zero };
         }
-        let dirty = |count| if run.zero { 0 } else { count * SLICE_BYTES };
+        let dirty = if run.zero { 0 } else { run.first.dirty.get() as usize };
         if before > 0 {
-            self.insert(run.first, before, dirty(before), run.zero);
+            self.insert(run.first, before, dirty.min(before * SLICE_BYTES), run.zero);
         }
         if behind > 0 {
             // SAFETY: So does the part behind it.
             let rest = unsafe { first.ahead(slices) };
-            self.insert(rest, behind, dirty(behind), run.zero);
+            let dirty = dirty.saturating_sub((before + slices) * SLICE_BYTES);
+            self.insert(rest, behind, dirty, run.zero);
         }
         Run { first, zero: run.zero }
     }
@@ -310,7 +311,7 @@ impl Ranges {
         self.take_front(slices, kind)
     }
 
-    /// Takes the first `slices` slices of a free run; the rest stays free.
+    /// Takes the first `slices` slices of a free run, and notes how much of them is dirty; the rest stays free.
     #[inline(never)]
     fn split(&mut self, run: &'static Slice, slices: usize) -> Run {
         let (count, dirty, zero) =
@@ -322,6 +323,7 @@ impl Ranges {
             let rest = unsafe { run.ahead(slices) };
             self.insert(rest, count - slices, dirty - taken_dirty, zero);
         }
+        run.dirty.set(taken_dirty as u32);
         self.note_reuse(slices * SLICE_BYTES, slices * SLICE_BYTES - taken_dirty);
         Run { first: run, zero }
     }

@@ -175,6 +175,20 @@ fn resident_runs_are_taken_before_others_that_fit_better() {
     });
 }
 
+#[test]
+fn the_parts_beside_an_aligned_block_are_no_more_dirty_than_its_run_was() {
+    with_ranges(|ranges| {
+        for dirty in [1, 20, 40] {
+            let [run, _] = [64, 1].map(|slices| run_of(ranges, slices));
+            ranges.insert(run, 64, dirty * SLICE_BYTES, false);
+            ranges.allocate(1, 32 * SLICE_BYTES, Kind::Large).expect("memory");
+            let left = ranges.dirty_bytes() / SLICE_BYTES;
+            assert!(left == dirty || left == dirty - 1, "{left} of {dirty} slices");
+            ranges.trim(0);
+        }
+    });
+}
+
 /// A peak of `mib` MiB in runs of 1 MiB, freed again.
 fn rise_and_fall(ranges: &mut Held<'_>, mib: usize) {
     let run = |ranges: &mut Held<'_>| {
