@@ -293,6 +293,15 @@ fn a_debt_does_not_wait_behind_a_busy_stripe() {
 }
 
 #[test]
+fn a_limit_does_not_count_what_lies_beside_an_aligned_block() {
+    run_alone!();
+    take(first(), MIB_SLICES).expect("memory");
+    options::set("memory_limit", Some(read().live_bytes + MIB)).expect("an option");
+    let aligned = |slices| first().lock().allocate(slices, 4 * MIB, Kind::Page).is_some();
+    assert_eq!([MIB_SLICES, 1].map(aligned), [true, false]);
+}
+
+#[test]
 fn a_limit_leaves_a_debt_as_it_was() {
     run_alone!();
     leave_dirty(first(), 8);
