@@ -270,8 +270,6 @@ impl Ranges {
             Kind::Large | Kind::HeapLarge => self.count_large(1, slices.cast_signed()),
             _ => {}
         }
-        self.moved_bytes += slices * SLICE_BYTES;
-        self.bound_total();
     }
 
     /// Frees the parts before and behind the aligned part of a run.
@@ -464,9 +462,12 @@ impl Ranges {
         true
     }
 
+    /// Counts slices of a new run, or of one that grew.
     fn add_live(&mut self, slices: usize) {
         self.live_slices += slices;
         self.peak_bytes = self.peak_bytes.max(self.live_bytes());
+        self.moved_bytes += slices * SLICE_BYTES;
+        self.bound_total();
     }
 
     /// Frees a run, merged with its free neighbors; returns the first slice of the whole.

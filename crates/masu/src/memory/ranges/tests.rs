@@ -310,6 +310,27 @@ fn memory_that_nothing_wants_back_goes_as_time_passes_although_no_run_is_taken()
 }
 
 #[test]
+fn a_block_that_grows_in_place_bounds_free_memory_as_a_new_one_does() {
+    with_ranges(|ranges| {
+        let runs: Vec<_> = (0..100).map(|_| run_of(ranges, 16)).collect();
+        let last = run_of(ranges, 1);
+        runs.into_iter().for_each(|run| give_back(ranges, run, 16));
+        for _ in 0..8 {
+            pass_much_time(ranges);
+            rise_and_fall(ranges, 100);
+        }
+        assert!(ranges.dirty_bytes() > 90 << 20, "it is expected back");
+        // Behind the last one nothing was handed out.
+        assert!(ranges.grow(last, 1, 1600));
+        while ranges.owes() {
+            ranges.end_call();
+        }
+        let resident = ranges.live_bytes() + ranges.dirty_bytes();
+        assert!(resident < 160 << 20, "{resident}");
+    });
+}
+
+#[test]
 fn no_more_has_a_grace_than_its_bound() {
     with_ranges(|ranges| {
         rise_and_fall(ranges, 100);
