@@ -22,7 +22,7 @@ pub(super) fn is_large(kind: Kind) -> bool {
 }
 
 impl Ranges {
-    /// The growing arena for runs of this kind. Another one may be it once the lock was released.
+    /// The growing arena for runs of this kind. Another one may be it once the lock of growth was released.
     #[inline(never)]
     pub(super) extern "C" fn growing(&mut self, kind: Kind) -> &mut Option<&'static Arena> {
         let apart = is_large(kind) && self.is_apart();
@@ -80,28 +80,13 @@ impl Ranges {
         }
     }
 
-    /// Releases each growing arena of which nothing is live; returns whether any was.
-    #[cold]
+    /// Notes that an arena is no growing one any more, if it was.
     #[inline(never)]
-    #[unsafe(link_section = ".text.masu_cold.refused.growing_release")]
-    pub(super) extern "C" fn release_growing(&mut self) -> bool {
-        let is_free = self.release_free(self.arena);
-        if is_free {
-            self.arena = None;
+    #[unsafe(link_section = ".text.masu_cold.refused.growing_forget")]
+    pub(super) extern "C" fn forget_growing(&mut self, arena: &Arena) {
+        for growing in [&mut self.arena, &mut self.large_arena] {
+            growing.take_if(|growing| ptr::eq(*growing, arena));
         }
-        let is_large_free = self.release_free(self.large_arena);
-        if is_large_free {
-            self.large_arena = None;
-        }
-        is_free || is_large_free
-    }
-
-    /// Releases a growing arena if nothing of it is live; returns whether it was.
-    #[inline(never)]
-    #[unsafe(link_section = ".text.masu_cold.refused.growing_release_free")]
-    extern "C" fn release_free(&mut self, growing: Option<&'static Arena>) -> bool {
-        let free = growing.and_then(Arena::free_end);
-        free.is_some_and(|run| self.release_run(run))
     }
 }
 

@@ -28,11 +28,10 @@ impl Held<'_> {
         self.just_purged_bytes = 0;
     }
 
-    /// Returns all free memory for a request that would fail otherwise, also the growing arena if nothing of it is live, and
-    /// the free ends of arenas, which make room together with what was never used; returns whether there was any.
+    /// Returns all free memory for a request that would fail otherwise, also arenas of which nothing is live, and the free
+    /// ends of others, which make room together with what was never used; returns whether there was any.
     pub(super) fn give_up(&mut self) -> bool {
         let any = self.purge_down_to(0);
-        let any = self.release_growing() || any;
         self.shrink(0) || any
     }
 
@@ -156,8 +155,8 @@ impl Held<'_> {
         }
     }
 
-    /// Returns the addresses behind the live part of each arena, if they are so many pieces at least; returns whether any
-    /// were.
+    /// Returns the addresses behind the live part of each arena, if they are so many pieces at least, and with 0 those of an
+    /// arena of which nothing is live; returns whether any were.
     #[inline(never)]
     #[unsafe(link_section = ".text.masu_cold.purge.purge_shrink")]
     fn shrink(&mut self, pieces: usize) -> bool {
@@ -165,15 +164,19 @@ impl Held<'_> {
         let place = self.shared.place() as u32;
         let mut any = false;
         for arena in arena::all().filter(|it| it.stripe.get() == place && !it.is_dedicated()) {
-            let Some(run) = arena.free_end().filter(|run| arena.ends_in(run, pieces)) else {
+            let Some(run) = arena.free_end() else { continue };
+            if pieces == 0 && self.release_run(run) {
+                self.forget_growing(arena);
+            } else if arena.ends_in(run, pieces) {
+                self.remove(run);
+                arena.shrink_to(run);
+                if !self.is_growing(arena) {
+                    self.offer_to_grow(arena, Kind::Page);
+                }
+                self.guard.unlocked(|| arena.unmap_behind());
+            } else {
                 continue;
-            };
-            self.remove(run);
-            arena.shrink_to(run);
-            if !self.is_growing(arena) {
-                self.offer_to_grow(arena, Kind::Page);
             }
-            self.guard.unlocked(|| arena.unmap_behind());
             any = true;
         }
         any

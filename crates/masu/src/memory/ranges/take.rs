@@ -325,10 +325,6 @@ impl Held<'_> {
         if !self.commit(arena, all, Growth::SMALL) {
             return false;
         }
-        // Another thread may have given the arena up: it is unmapped once nobody holds the lock of growth.
-        if !self.is_growing(arena) {
-            return true;
-        }
         // Other threads may have taken some of it, so that this is too little: then it is tried again.
         let (front, before) = arena.front_and_huge_page();
         if before > 0

@@ -139,6 +139,18 @@ fn before_a_request_fails_every_stripe_returns_its_free_memory() {
 }
 
 #[test]
+fn before_a_request_fails_arenas_that_an_option_kept_are_returned() {
+    run_alone!();
+    // Each has an arena of its own.
+    let blocks = [(); 4].map(|()| take(first(), 600 * MIB_SLICES).expect("addresses"));
+    let reserved = read().reserved_bytes;
+    options::set("retain", Some(1 << 40)).expect("an option");
+    blocks.into_iter().for_each(free);
+    assert_eq!(read().reserved_bytes, reserved, "free arenas are retained");
+    assert!(give_up() && arena::all().next().is_none(), "none is left");
+}
+
+#[test]
 fn an_idle_stripe_purges_all_that_it_need_not_keep() {
     run_alone!();
     begin_with(8);
