@@ -125,7 +125,9 @@ impl Arena {
     #[unsafe(link_section = ".text.masu_cold.limited.pieces_reserve_more")]
     fn reserve_more(&self, end: usize) -> bool {
         let reserved = self.reserved.get();
-        let ahead = (reserved + limit().map_or(0, piece_slices)).min(self.slices.get()).max(end);
+        // Without a limit, its end went back because memory was refused.
+        let piece = piece_slices(limit().unwrap_or(usize::MAX));
+        let ahead = (reserved + piece).min(self.slices.get()).max(end);
         self.reserve_exactly(ahead) || (ahead > end && self.reserve_exactly(end))
     }
 

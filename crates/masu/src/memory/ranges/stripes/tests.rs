@@ -151,6 +151,16 @@ fn before_a_request_fails_arenas_that_an_option_kept_are_returned() {
 }
 
 #[test]
+fn an_arena_whose_end_was_returned_grows_in_steps_again() {
+    run_alone!();
+    let arena = take(first(), 1).expect("memory").arena();
+    free(take(first(), MIB_SLICES).expect("memory"));
+    assert!(give_up() && arena.committed_front_slices() == 0);
+    assert!(ptr::eq(take(first(), 1).expect("memory").arena(), arena));
+    assert!(arena.committed_front_slices() > 1, "a call of the kernel for each slice");
+}
+
+#[test]
 fn an_idle_stripe_purges_all_that_it_need_not_keep() {
     run_alone!();
     begin_with(8);
