@@ -70,7 +70,7 @@ fn is_worth_huge_pages(live_bytes: usize, filled: bool) -> bool {
 
 impl Held<'_> {
     /// Hands out `slices` slices whose memory starts at a multiple of `align` bytes, a power of two; `None` if the kernel
-    /// gives no more, even after all free memory was returned.
+    /// gives no more. To purge would not help: what the kernel limits is what is committed or reserved.
     pub(crate) fn allocate(&mut self, slices: usize, align: usize, kind: Kind) -> Option<Run> {
         self.allocate_for(Filling::UNKNOWN, slices, align, kind)
     }
@@ -96,7 +96,7 @@ impl Held<'_> {
         let run = if ready.is_none() && stripes::count() > 1 {
             self.take_among_many(padded, filling, slices, align, kind)
         } else {
-            let run = ready.or_else(|| self.take_slow(padded, filling, kind));
+            let run = ready.or_else(|| self.extend(padded, filling, kind, Arenas::New));
             run.map(|run| self.hand_out(run, padded, slices, align, kind))
         };
         self.drop_claim(claimed);
@@ -120,7 +120,7 @@ impl Held<'_> {
         if idle.is_some() {
             return idle;
         }
-        if let Some(run) = self.take_slow(padded, filling, kind) {
+        if let Some(run) = self.extend(padded, filling, kind, Arenas::New) {
             return Some(self.hand_out_slow(run, padded, slices, align, kind));
         }
         // Each one is waited for: its free memory may save this request.
@@ -181,24 +181,9 @@ impl Held<'_> {
         self.hand_out(run, padded, slices, align, kind)
     }
 
-    /// A run of exactly `slices`, if none is ready.
+    /// A run of exactly `slices` from a growing arena, or from a new one, if none is ready.
     #[cold]
     #[inline(never)]
-    fn take_slow(&mut self, slices: usize, filling: Filling, kind: Kind) -> Option<Run> {
-        if let Some(run) = self.extend(slices, filling, kind, Arenas::New) {
-            return Some(run);
-        }
-        if !self.settles {
-            return None;
-        }
-        self.purge_down_to(0);
-        let run = self.extend(slices, filling, kind, Arenas::New);
-        // Any growing arena may have some left.
-        run.or_else(|| self.take_front(slices, Kind::Page))
-            .or_else(|| self.take_front(slices, Kind::Large))
-    }
-
-    /// A run from a growing arena, or from a new one.
     fn extend(
         &mut self,
         slices: usize,
