@@ -8,7 +8,7 @@ use super::growing::is_large;
 use super::held::Held;
 use super::probes::{self, Use};
 use super::usage::{self, USAGE};
-use super::{Filling, LOOKS, Run, stripes};
+use super::{Filling, LOOKS, Run, list_of, stripes};
 use crate::memory::arena::{self, Arena};
 use crate::memory::slice::{Kind, SLICE_BYTES, Slice};
 use crate::platform::sync::{AtomicUsize, Guard, Ordering};
@@ -228,9 +228,9 @@ impl Held<'_> {
             }
         }
         if arenas == Arenas::ThatAre {
-            return None;
+            return self.take_left(slices, kind);
         }
-        let arena = self.guard.unlocked(|| {
+        let new = self.guard.unlocked(|| {
             let arena = Arena::reserve(slices, filling.is_copied())?;
             let from = arena.committed_end();
             match arena.commit(arena.front_end(slices)?, huge, !spread) {
@@ -248,7 +248,8 @@ impl Held<'_> {
                 }
             }
             Some(arena)
-        })?;
+        });
+        let Some(arena) = new else { return self.take_left(slices, kind) };
         let place = self.shared.place();
         arena.stripe.set(place as u32);
         let first = arena.take_front(slices)?;
@@ -256,6 +257,33 @@ impl Held<'_> {
             self.offer_to_grow(arena, kind);
         }
         Some(Run { first, zero: true })
+    }
+
+    /// A run where the kernel gives no arena: one among many that are too short, or of the growing arena for runs of the other
+    /// kind. The caller holds the lock of growth.
+    #[cold]
+    #[inline(never)]
+    #[unsafe(link_section = ".text.masu_cold.refused.take_left")]
+    fn take_left(&mut self, slices: usize, kind: Kind) -> Option<Run> {
+        let run = self.lists[list_of(slices)].iter().find(|run| run.count.get() as usize >= slices);
+        if let Some(run) = run {
+            return Some(self.split(run, slices));
+        }
+        if !self.is_apart() {
+            return None;
+        }
+        let other = if is_large(kind) { Kind::Page } else { Kind::Large };
+        loop {
+            let arena = (*self.growing(other))?;
+            if !self.commit(arena, slices, Growth::SMALL) {
+                return None;
+            }
+            // Other threads may have taken some of it.
+            let run = self.take_front(slices, other);
+            if run.is_some() {
+                return run;
+            }
+        }
     }
 
     /// Live bytes of all stripes, of the others as they were when they last looked.

@@ -75,16 +75,27 @@ fn make_idle(stripe: &SharedRanges) {
 
 /// Does `work` while the kernel gives no memory.
 fn without_kernel<R>(work: impl FnOnce() -> R) -> R {
+    // SAFETY: Both are the caller's own.
+    under_limit(|new, old| unsafe { libc::prlimit(0, libc::RLIMIT_DATA, new, old) }, work)
+}
+
+/// Does `work` while the kernel gives no addresses.
+fn without_addresses<R>(work: impl FnOnce() -> R) -> R {
+    // SAFETY: As above.
+    under_limit(|new, old| unsafe { libc::prlimit(0, libc::RLIMIT_AS, new, old) }, work)
+}
+
+/// Does `work` under a limit of hardly anything.
+fn under_limit<R>(
+    limit: fn(*const libc::rlimit, *mut libc::rlimit) -> i32,
+    work: impl FnOnce() -> R,
+) -> R {
     // 0 would be none.
     let none = libc::rlimit { rlim_cur: 4096, rlim_max: libc::RLIM_INFINITY };
     let mut before = none;
-    // SAFETY: Both are this function's own.
-    unsafe { libc::getrlimit(libc::RLIMIT_DATA, &raw mut before) };
-    // SAFETY: As above.
-    unsafe { libc::setrlimit(libc::RLIMIT_DATA, &raw const none) };
+    assert_eq!(limit(&raw const none, &raw mut before), 0);
     let result = work();
-    // SAFETY: As above.
-    unsafe { libc::setrlimit(libc::RLIMIT_DATA, &raw const before) };
+    assert_eq!(limit(&raw const before, ptr::null_mut()), 0);
     result
 }
 
@@ -107,6 +118,37 @@ fn while_held<R>(stripe: &SharedRanges, work: impl FnOnce() -> R) -> (R, bool) {
         is_over.store(true, Ordering::SeqCst);
         (result, holder.join().expect("it ends"))
     })
+}
+
+#[test]
+fn a_run_among_many_shorter_ones_is_found_before_a_request_fails() {
+    run_alone!();
+    options::set("retain", Some(1 << 40)).expect("an option");
+    // All are in one list, and none has a free neighbor.
+    let alone = |slices| [slices, 1].map(|slices| take(first(), slices).expect("memory"))[0];
+    let long = alone(79);
+    let short: Vec<_> = (0..100).map(|_| alone(64)).collect();
+    free(long);
+    short.into_iter().for_each(free);
+    let found = without_kernel(|| {
+        while take(first(), 80).is_some() {}
+        take(first(), 79)
+    });
+    assert_eq!(found.map(Slice::address), Some(long.address()));
+}
+
+#[test]
+fn large_blocks_take_from_the_pages_arena_where_they_get_none() {
+    run_alone!();
+    let mut ranges = first().lock();
+    let large = |ranges: &mut Held<'_>, slices| ranges.allocate(slices, 1, Kind::Large);
+    let pages = ranges.allocate(128 * MIB_SLICES, 1, Kind::Page).expect("memory").first;
+    large(&mut ranges, 32 * MIB_SLICES).expect("memory");
+    assert!(ranges.is_apart() && ranges.large_arena.is_none());
+    // More than is committed.
+    let more = pages.arena().committed_front_slices() + 1;
+    let run = without_addresses(|| large(&mut ranges, more)).expect("it is reserved");
+    assert!(ptr::eq(run.first.arena(), pages.arena()));
 }
 
 #[test]
