@@ -68,17 +68,17 @@ impl Usage {
         }
     }
 
-    /// Whether so little of the memory is used that huge pages only cost.
+    /// Whether so little of the memory is used that huge pages only cost, and the program does not say when they begin.
     pub(super) fn is_sparse(&self) -> bool {
         // ORDERING: Relaxed, here and below: all fields are hints, and no memory is read through them.
-        self.is_sparse.load(Ordering::Relaxed)
+        self.is_sparse.load(Ordering::Relaxed) && settings::huge_pages_from().is_none()
     }
 
     /// The use of so many live bytes, as far as probes show it. The caller holds the lock of growth, and no other.
     pub(super) fn live_use(&self, live_bytes: usize) -> Use {
         // A small program touches neither the code of probes nor their addresses.
         // ORDERING: As above.
-        if self.has_probes.load(Ordering::Relaxed) {
+        if self.has_probes.load(Ordering::Relaxed) && settings::huge_pages_from().is_none() {
             probes::look(live_bytes)
         } else {
             Use::Unknown

@@ -8,6 +8,7 @@ use masu::options::{self, Refusal};
 
 use super::{
     advice, allocate_up_to, block, free, kept_of_64_mib, most_cached, shards_of, use_every_class,
+    wanted_after,
 };
 use crate::MIB;
 use crate::resident::resident_bytes;
@@ -146,6 +147,10 @@ fn huge_pages_from() {
         assert_eq!(advice(64), (false, false));
         unset("huge_pages_from");
         assert_eq!(advice(64), (crate::are_for_64_mib(bytes), false));
+        // A program that hardly used its memory gets them, if it says so.
+        wanted_after(64);
+        set("huge_pages_from", 0);
+        assert!(advice(150).0);
     }
 }
 
