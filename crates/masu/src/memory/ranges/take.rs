@@ -87,7 +87,7 @@ impl Held<'_> {
         let padding = (align / SLICE_BYTES).saturating_sub(1);
         let padded = slices.checked_add(padding)?;
         let filling = filling.with_padding(slices, padding);
-        // What lies beside an aligned block stays free.
+        // The slices beside an aligned block stay free.
         let claimed = self.claim(slices)?;
         if filling.is_copied() {
             self.merge_for_growth();
