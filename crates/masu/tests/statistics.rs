@@ -283,7 +283,9 @@ fn the_kernel_agrees_on_what_is_committed_and_resident() {
         );
     }
     blocks.into_iter().for_each(Block::free);
-    assert!(statistics::now().purged_bytes > 100_000_000, "most of it is purged");
+    // In the hardened build a large block is purged by its own `free`, which counts none.
+    let has_purges = !cfg!(feature = "secure");
+    assert!(!has_purges || statistics::now().purged_bytes > 100_000_000, "most of it is purged");
 }
 
 #[test]
