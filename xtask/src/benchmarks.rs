@@ -52,6 +52,12 @@ const FAMILIES: &[Family] = &[
         sections: &[("Patterns in short", Part::Tables(2))],
     },
     Family {
+        name: "authors",
+        title: "Tests by the authors of other mallocs",
+        about: "mimalloc's stress test and three of snmalloc's, unchanged.",
+        sections: &[("Wall time", Part::Ratios), ("Peak RSS", Part::Tables(1))],
+    },
+    Family {
         name: "musl",
         title: "Patterns on musl",
         about: "The same patterns, linked with musl.",
