@@ -8,6 +8,7 @@
 use std::collections::HashMap;
 use std::fs;
 use std::path::PathBuf;
+use std::sync::mpsc;
 
 use serde::Serialize;
 
@@ -191,11 +192,12 @@ pub fn count_watched(
     let shared = Shared::default();
     let price = kernel::prices::stop_price();
     std::thread::scope(|scope| {
-        scope.spawn(|| shared.keep_time());
-        let mut bounded = Bounded::new(&shared, Some(price), sampler);
-        let run = run_witnessed(workload, variant, conditions, stop, &mut bounded, look);
-        shared.finish();
-        let run = run?;
+        // Dropped at the end of this block, by a panic too: else the clock would go on for ever.
+        let (_running, over) = mpsc::channel();
+        let shared = &shared;
+        scope.spawn(move || shared.keep_time(&over));
+        let mut bounded = Bounded::new(shared, Some(price), sampler);
+        let run = run_witnessed(workload, variant, conditions, stop, &mut bounded, look)?;
         Ok((run, bounded.finish()))
     })
 }

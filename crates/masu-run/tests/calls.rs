@@ -5,11 +5,13 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 
 use masu_run::calls::{self, Call, Calls};
-use masu_run::execute::{Conditions, alone, execute};
+use masu_run::execute::{Conditions, Look, alone, execute};
 use masu_run::{Ending, Input, Limits, Run, Stop, Variant, Workload};
 
 /// Runs `words` by the lab itself, whose runs take all other programs that this process starts for their own.
@@ -91,4 +93,23 @@ fn the_tracer_waits_for_no_other_child_where_a_thread_runs_a_program() {
     other.kill().unwrap();
     other.wait().unwrap();
     assert_eq!((run.ending, counted.programs_begun), (Ending::Exited(0), 2));
+}
+
+#[test]
+fn a_look_that_panics_leaves_no_clock_that_goes_on() {
+    struct Panics;
+    impl Look for Panics {
+        fn look(&mut self, _at: Duration, _members: &[i32]) {
+            panic!("it looked");
+        }
+    }
+    let workload = Workload::new(shell("sleep 0.2"), Input::Empty).unwrap();
+    let count = || {
+        let (variant, conditions) = (Variant::default(), Conditions::default());
+        let (stop, mut look) = (Stop::never(), Panics);
+        let off = Default::default();
+        calls::count_watched(&workload, &variant, &conditions, &stop, &mut look, off)
+    };
+    // Without an end of the clock this waits for ever.
+    assert!(catch_unwind(AssertUnwindSafe(count)).is_err());
 }

@@ -8,9 +8,8 @@
 use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use super::duty::Duty;
@@ -46,7 +45,6 @@ struct Wanted {
 #[derive(Debug, Default)]
 pub(super) struct Shared {
     wanted: Mutex<Wanted>,
-    is_done: AtomicBool,
 }
 
 impl Shared {
@@ -54,16 +52,9 @@ impl Shared {
         self.wanted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn finish(&self) {
-        // ORDERING: Relaxed; nothing is handed over with it.
-        self.is_done.store(true, Ordering::Relaxed);
-    }
-
-    /// Stops threads when a window is due, until the run is over.
-    pub(super) fn keep_time(&self) {
-        // ORDERING: As above.
-        while !self.is_done.load(Ordering::Relaxed) {
-            thread::sleep(TICK);
+    /// Stops threads when a window is due, until the other end of `over` is dropped with the run.
+    pub(super) fn keep_time(&self, over: &Receiver<()>) {
+        while over.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
             let mut wanted = self.wanted();
             if wanted.due.is_none_or(|due| Instant::now() < due) {
                 continue;
