@@ -8,10 +8,9 @@ use std::fs::{self, DirBuilder};
 use std::io::{self, ErrorKind, Read, Seek};
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::thread;
-use std::time::Duration;
 
 use crate::error::Doing;
 use crate::execute::alone;
@@ -172,21 +171,8 @@ fn copy_folder(from: &Path, to: &Path, stop: &Stop) -> io::Result<Option<String>
     let mut complaints = tempfile::tempfile()?;
     let mut cp = Command::new("cp");
     cp.args(["-a", "--"]).arg(from).arg(to).env("LC_ALL", "C");
-    cp.stdin(Stdio::null()).stdout(Stdio::null()).stderr(complaints.try_clone()?);
-    let mut child = cp.spawn()?;
-    let mut pause = Duration::from_micros(200);
-    let status = loop {
-        if let Some(status) = child.try_wait()? {
-            break status;
-        }
-        if stop.requested() {
-            child.kill()?;
-            child.wait()?;
-            return Ok(None);
-        }
-        thread::sleep(pause);
-        pause = (pause * 2).min(Duration::from_millis(20));
-    };
+    cp.stdin(Stdio::null()).stdout(Stdio::null()).stderr(complaints.try_clone()?).process_group(0);
+    let Some(status) = stop.wait_for(&mut cp.spawn()?)? else { return Ok(None) };
     let mut said = Vec::new();
     complaints.rewind()?;
     complaints.read_to_end(&mut said)?;

@@ -7,12 +7,11 @@ use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use super::{News, Workbench};
 use masu_run::error::Doing;
-use masu_run::{Error, Program, execute, kernel};
+use masu_run::{Error, Program, execute};
 
 impl Workbench<'_> {
     /// Runs a command to its end, its output in a file of the cache; returns its duration, none where it failed or
@@ -59,18 +58,9 @@ impl Workbench<'_> {
                 return Ok(Some(format!("`{program}` does not start: {error}")));
             }
         };
-        loop {
-            if let Some(status) = child.try_wait().doing(|| "waiting for a build")? {
-                return Ok((!status.success()).then(|| format!("{status}: {}", last_words(log))));
-            }
-            if self.asked.stop.requested() {
-                // A build that is killed leaves its compilers at work.
-                kernel::kill_group(child.id().cast_signed());
-                let _ = child.wait();
-                return Ok(None);
-            }
-            thread::sleep(Duration::from_millis(20));
-        }
+        let status = self.asked.stop.wait_for(&mut child).doing(|| "waiting for a build")?;
+        let failed = status.filter(|status| !status.success());
+        Ok(failed.map(|status| format!("{status}: {}", last_words(log))))
     }
 
     /// The result of `find`, after Debian's `packages` are installed where it finds nothing and the user allowed it; else
