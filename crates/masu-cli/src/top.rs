@@ -17,7 +17,7 @@ use masu_lab::{Error as LabError, Stop};
 use crate::arguments;
 
 pub(crate) fn perform(arguments: &arguments::Top) -> Result<()> {
-    let Some(pid) = chosen(arguments.pid)? else { return Ok(()) };
+    let Some(pid) = chosen(arguments)? else { return Ok(()) };
     let mut observer = Observer::new(pid)?;
     if arguments.json {
         return follow(&mut observer, arguments.interval, arguments.once, json);
@@ -36,9 +36,9 @@ pub(crate) fn perform(arguments: &arguments::Top) -> Result<()> {
 }
 
 /// The process to show; `None` where there are several, which are then listed.
-fn chosen(pid: Option<u32>) -> Result<Option<u32>> {
-    if let Some(pid) = pid {
-        return Ok(Some(pid));
+fn chosen(arguments: &arguments::Top) -> Result<Option<u32>> {
+    if arguments.pid.is_some() {
+        return Ok(arguments.pid);
     }
     let found = process::find();
     match &found[..] {
@@ -47,6 +47,13 @@ fn chosen(pid: Option<u32>) -> Result<Option<u32>> {
              `masu run -- PROGRAM`, or with MASU_STATISTICS_PAGE=1 where libmasu is in it already"
         ),
         [only] => Ok(Some(only.pid)),
+        // A reader of JSON would take the list for it.
+        several if arguments.json => {
+            bail!(
+                "--json is of one process, and there are several:\n\n{}",
+                list(several).trim_end()
+            )
+        }
         several => print(&list(several)).map(|()| None),
     }
 }

@@ -82,6 +82,17 @@ fn a_program_that_was_run_is_seen() {
 }
 
 #[test]
+fn json_of_several_programs_asks_for_one_of_them() {
+    let programs = [Waiting::start(&["run", "--"], ""), Waiting::start(&["run", "--"], "")];
+    let (message, code) = failure(&["top", "--once", "--json"]);
+    assert!(message.contains("-p PID") && code == 2, "{message}");
+    for program in programs {
+        assert!(message.contains(&program.pid()), "{message}");
+        program.end();
+    }
+}
+
+#[test]
 fn json_is_a_line_each_time_until_the_process_ends() {
     let program = Waiting::start(&["run", "--"], "");
     let arguments = ["top", "-p", &program.pid(), "--json", "--interval", "100ms"];
