@@ -11,7 +11,7 @@ use masu_lab::report::{self, notice};
 use masu_lab::{Diagnosis, Limits, Stop, Workload};
 
 use crate::compare::own_input;
-use crate::exit::Ending;
+use crate::exit::{Ending, unless_left};
 use crate::progress::Ticking;
 use crate::report::{format_of, write_page};
 use crate::{arguments, embedded, notices};
@@ -37,7 +37,7 @@ pub(crate) fn perform(arguments: arguments::Diagnose) -> Result<Ending> {
     let columns = if output.is_some() { usize::MAX } else { report::width() };
     let page = report::diagnosed(&diagnosis, columns);
     let json = || serde_json::to_string_pretty(&diagnosis);
-    write_page(&page, json, format, output.as_deref())?;
+    unless_left(write_page(&page, json, format, output.as_deref()))?;
     Ok(if diagnose::was_stopped(&diagnosis) { Ending::Stopped } else { Ending::Done })
 }
 

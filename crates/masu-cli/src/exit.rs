@@ -148,6 +148,14 @@ fn complain(error: &Error) {
     notices::say_behind(format_args!("{style}masu:{style:#} "), said);
 }
 
+/// `printed`, in which a reader that has seen enough is no failure: what the command found decides its exit code.
+pub(crate) fn unless_left(printed: Result<()>) -> Result<()> {
+    match printed {
+        Err(error) if is_broken_pipe(&error) => Ok(()),
+        printed => printed,
+    }
+}
+
 fn is_broken_pipe(error: &Error) -> bool {
     let cause = error.root_cause().downcast_ref::<io::Error>();
     cause.is_some_and(|cause| cause.kind() == io::ErrorKind::BrokenPipe)

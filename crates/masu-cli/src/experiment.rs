@@ -16,7 +16,7 @@ use masu_lab::{Checkup, Error as LabError, Stop};
 
 use self::cache::Cache;
 use crate::compare::mallocs;
-use crate::exit::Ending;
+use crate::exit::{Ending, unless_left};
 use crate::progress::Progress;
 use crate::{arguments, embedded, notices};
 
@@ -174,13 +174,14 @@ fn tell(experiment: &Experiment, written: &Written) -> Result<()> {
         Agreement::Partial | Agreement::Undecided => BOLD,
     };
     let text = notice(&format!("{}: {}", experiment.name, written.verdict.sentence));
-    writeln!(
+    let printed = writeln!(
         anstream::stdout(),
         "{style}{text}{style:#}\n{}\n{}",
         written.html.display(),
         written.markdown.display()
     )
-    .context("printing the verdict")?;
+    .context("printing the verdict");
+    unless_left(printed)?;
     if written.is_empty {
         bail!("nothing could be measured; the page has the reasons");
     }

@@ -16,7 +16,7 @@ use masu_lab::launch::launch_beside;
 use masu_lab::{Input, Spec, Stop, Workload, report};
 
 use crate::arguments::{HeapCommand, HeapDiff, HeapShow, Program, View, Which};
-use crate::exit::Ending;
+use crate::exit::{Ending, unless_left};
 use crate::report::{refuse_to_replace, save, try_to_write};
 use crate::{embedded, notices};
 
@@ -36,14 +36,15 @@ pub(crate) fn perform(command: HeapCommand) -> Result<Ending> {
                 (None, None) => bail!("give a profile's file, or a process with -p"),
             };
             refuse_to_replace(&[&file], view.output.as_deref(), "profile")?;
-            show(&Profile::read(&file)?, &view, &file.display().to_string())
+            show(&Profile::read(&file)?, &view, &file.display().to_string())?;
         }
         HeapCommand::Diff(HeapDiff { old, new, view }) => {
             refuse_to_replace(&[&old, &new], view.output.as_deref(), "profile")?;
             let difference = Profile::read(&new)?.minus(Profile::read(&old)?);
-            show(&difference, &view, &format!("{} less {}", new.display(), old.display()))
+            show(&difference, &view, &format!("{} less {}", new.display(), old.display()))?;
         }
     }
+    Ok(Ending::Done)
 }
 
 /// Runs a program under masu with its heap profile on, and shows the blocks that it never freed. Its exit code is the
@@ -81,7 +82,7 @@ pub(crate) fn run(program: &Program, view: &View) -> Result<ExitStatus> {
     })?;
     let asks_more = view.blocks || matches!(view.of, Which::Allocated);
     if view.output.is_some() || view.format.is_some() || asks_more {
-        show(&profile, view, &workload.arguments[0].to_string_lossy())?;
+        unless_left(show(&profile, view, &workload.arguments[0].to_string_lossy()))?;
     } else {
         notices::say("");
         let end = "-o heap.svg draws it; --of allocated counts all there ever was.";
@@ -132,7 +133,7 @@ fn shape_of(view: &View) -> Result<Shape> {
     }
 }
 
-fn show(profile: &Profile, view: &View, title: &str) -> Result<Ending> {
+fn show(profile: &Profile, view: &View, title: &str) -> Result<()> {
     let shape = shape_of(view)?;
     let bytes = report::heap(profile, shape, view.what(), title);
     match &view.output {
@@ -150,5 +151,5 @@ fn show(profile: &Profile, view: &View, title: &str) -> Result<Ending> {
             notices::say(format_args!("Note: {remark}"));
         }
     }
-    Ok(Ending::Done)
+    Ok(())
 }

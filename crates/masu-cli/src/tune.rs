@@ -17,7 +17,7 @@ use masu_lab::{
 };
 
 use crate::compare::{mallocs, own_input};
-use crate::exit::Ending;
+use crate::exit::{Ending, unless_left};
 use crate::progress::{Progress, Ticking};
 use crate::report::{format_of, write_page};
 use crate::{arguments, notices};
@@ -96,7 +96,7 @@ impl Request {
         notices::say("");
         let page = report::tuned(&tuning, &self.forms);
         let json = || serde_json::to_string_pretty(&tuning);
-        write_page(&page, json, self.format, self.output.as_deref())?;
+        unless_left(write_page(&page, json, self.format, self.output.as_deref()))?;
         Ok(if tuning.stopped { Ending::Stopped } else { Ending::Done })
     }
 }

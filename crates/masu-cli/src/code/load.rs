@@ -13,6 +13,7 @@ use anyhow::{Context, Result, bail};
 use masu_code::{Archive, Arena, Handle, Options, Place, Report, Source};
 
 use crate::arguments::CodeLoad;
+use crate::exit::unless_left;
 
 pub(crate) fn perform(arguments: &CodeLoad) -> Result<()> {
     let (sources, archives) = read(&arguments.paths)?;
@@ -25,7 +26,7 @@ pub(crate) fn perform(arguments: &CodeLoad) -> Result<()> {
     // SAFETY: The user answers for the soundness of the objects, as for a program that is started.
     let objects = unsafe { arena.load_with(sources, &archives)? };
     let page = page(&empty, &arena.report(), start.elapsed());
-    write!(anstream::stdout(), "{page}").context("printing the page")?;
+    unless_left(write!(anstream::stdout(), "{page}").context("printing the page"))?;
     let Some(name) = &arguments.call else { return Ok(()) };
     let returned = call(&arena, &objects, name, &arguments.words)?;
     writeln!(anstream::stdout(), "{name} returned {returned}").context("printing the result")

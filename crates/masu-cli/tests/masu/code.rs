@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
-use crate::{failure, masu};
+use crate::{failure, masu, unread};
 
 const PROGRAM: &str = "#include <stdio.h>\n\
     extern int helper(int);\n\
@@ -119,7 +119,7 @@ fn what_cannot_be_loaded_or_called_is_named() {
     says(&[&path("one.o"), &path("two.o")], &["two.o", "`value`", "one.o"]);
     says(&[&path("one.c")], &["one.c", "ELF"]);
     let (message, code) = {
-        let output = masu(&["code", "load", &path("two.o"), "--call", "nobody"]).output().unwrap();
+        let output = unread(&mut masu(&["code", "load", &path("two.o"), "--call", "nobody"]));
         (String::from_utf8(output.stderr).unwrap(), output.status.code())
     };
     assert!(

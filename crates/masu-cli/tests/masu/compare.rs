@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::{failure, masu, printed};
+use crate::{failure, masu, printed, unread};
 
 /// The fewest runs that make a comparison.
 const FEW: [&str; 6] = ["-n", "2", "-a", "system", "-a", "masu"];
@@ -84,11 +84,7 @@ fn a_gate_fails_though_nobody_reads_the_page() {
     let arguments = "compare -n 8 -a system --primary peak_rss -P s=1M,32M --fail-if-slower 1 \
                      -- dd status=none if=/dev/zero of=/dev/null bs={s} count=1";
     let arguments: Vec<&str> = arguments.split(' ').collect();
-    let (reader, writer) = std::io::pipe().unwrap();
-    drop(reader);
-    let mut command = masu(&arguments);
-    command.stdin(Stdio::null()).stdout(writer).stderr(Stdio::piped());
-    let output = command.spawn().unwrap().wait_with_output().unwrap();
+    let output = unread(&mut masu(&arguments));
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.code() == Some(1) && said.contains("Gate failed"), "{output:?}");
 }

@@ -27,7 +27,7 @@ mod top;
 mod tune;
 mod wrong;
 
-use std::process::Command;
+use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
@@ -49,6 +49,14 @@ fn printed(command: &mut Command) -> String {
 /// The same, as JSON.
 fn json(command: &mut Command) -> Value {
     serde_json::from_str(&printed(command)).expect("it prints JSON")
+}
+
+/// The outcome of a command whose output nobody reads.
+fn unread(command: &mut Command) -> Output {
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let command = command.stdin(Stdio::null()).stdout(writer).stderr(Stdio::piped());
+    command.spawn().unwrap().wait_with_output().unwrap()
 }
 
 fn failure(arguments: &[&str]) -> (String, i32) {

@@ -15,6 +15,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use snapbox::{Data, file};
 
 use self::surroundings::Surroundings;
+use crate::{masu, unread};
 
 /// The commands that are refused, or that end a comparison, with their messages. The test reads the commands from here:
 /// a new command is a line `$ masu …`, and `SNAPSHOTS=overwrite` writes its message.
@@ -65,6 +66,18 @@ fn a_run_that_ends_otherwise_is_no_error_and_is_named() {
     assert!(output.contains("not repeatable"), "{output}");
     let behind = page("sleep 1000 >/dev/null 2>&1 & :");
     assert!(behind.contains("still ran and were killed"), "{behind}");
+}
+
+#[test]
+fn a_reader_that_left_does_not_change_how_a_command_ends() {
+    let stops = "kill -INT $PPID; sleep 1000";
+    for (arguments, expected) in [
+        (vec!["diagnose", "--once", "--", "sh", "-c", stops], 130),
+        (vec!["heap", "--blocks", "--", "sh", "-c", "exit 3"], 3),
+    ] {
+        let output = unread(&mut masu(&arguments));
+        assert_eq!(output.status.code(), Some(expected), "{arguments:?}: {output:?}");
+    }
 }
 
 #[test]
