@@ -6,6 +6,7 @@ mod settings;
 
 use std::env;
 use std::ffi::OsStr;
+use std::fs;
 use std::io::Write;
 use std::path::Path;
 
@@ -17,14 +18,14 @@ use serde_json::{Value, json};
 
 use crate::{arguments, embedded, line_wrap};
 
-/// Allocators by the Debian package that brings them.
+/// Allocators by the Debian package that brings them, from Debian 13 on and before.
 ///
 /// COUPLING: the names are those of the lab's catalogue.
-const PACKAGED: [(&str, &str); 4] = [
-    ("jemalloc", "libjemalloc2"),
-    ("mimalloc", "libmimalloc2.0"),
-    ("tbbmalloc", "libtbbmalloc2"),
-    ("tcmalloc", "libtcmalloc-minimal4"),
+const PACKAGED: [(&str, &str, &str); 4] = [
+    ("jemalloc", "libjemalloc2", "libjemalloc2"),
+    ("mimalloc", "libmimalloc3", "libmimalloc2.0"),
+    ("tbbmalloc", "libtbbmalloc2", "libtbbmalloc2"),
+    ("tcmalloc", "libtcmalloc-minimal4t64", "libtcmalloc-minimal4"),
 ];
 
 /// The columns that the table takes.
@@ -40,17 +41,27 @@ pub(crate) fn perform(arguments: &arguments::List) -> Result<()> {
         if arguments.json { options::json() } else { options::page() }
     } else {
         let (catalogue, absences) = embedded::whole_catalogue();
+        let release = fs::read_to_string("/etc/os-release").unwrap_or_default();
+        let missing = missing(&catalogue, &release);
         if arguments.json {
-            json(&catalogue, &absences)
+            json(&catalogue, &missing, &absences)
         } else {
-            page(&catalogue, &absences, env::var_os("HOME").as_deref())
+            page(&catalogue, &missing, &absences, env::var_os("HOME").as_deref())
         }
     };
     let page = if arguments.json { page } else { line_wrap::fit(&page, width()) };
     write!(anstream::stdout(), "{page}").context("printing the list")
 }
 
-fn page(catalogue: &Catalogue, absences: &[String], home: Option<&OsStr>) -> String {
+/// The name of an allocator that is not here, and the package that brings it.
+type Missing = (&'static str, &'static str);
+
+fn page(
+    catalogue: &Catalogue,
+    missing: &[Missing],
+    absences: &[String],
+    home: Option<&OsStr>,
+) -> String {
     // A narrow terminal has files and notes below their mallocs.
     let is_narrow = width() < WIDE;
     let (gap, indent) = if is_narrow { ("\n  ", 2) } else { (" ", 18) };
@@ -66,7 +77,6 @@ fn page(catalogue: &Catalogue, absences: &[String], home: Option<&OsStr>) -> Str
             page.push_str(&format!("{DIM}{:indent$}{line}{DIM:#}\n", ""));
         }
     }
-    let missing: Vec<_> = missing(catalogue).collect();
     if !missing.is_empty() {
         page.push_str(&format!("\n{BOLD}{:<18}Debian package{BOLD:#}\n", "not installed"));
     }
@@ -82,7 +92,7 @@ fn page(catalogue: &Catalogue, absences: &[String], home: Option<&OsStr>) -> Str
 /// The version of the JSON; a change that could break a reader needs a new version.
 const VERSION: u32 = 1;
 
-fn json(catalogue: &Catalogue, absences: &[String]) -> String {
+fn json(catalogue: &Catalogue, missing: &[Missing], absences: &[String]) -> String {
     let allocator = |one: &Allocator| {
         let Allocator { name, path, version, libc, notes, .. } = one;
         json!({
@@ -94,8 +104,7 @@ fn json(catalogue: &Catalogue, absences: &[String]) -> String {
         })
     };
     let allocators: Vec<Value> = catalogue.allocators.iter().map(allocator).collect();
-    let missing =
-        missing(catalogue).map(|(name, package)| json!({"name": name, "package": package}));
+    let missing = missing.iter().map(|(name, package)| json!({"name": name, "package": package}));
     let all = json!({
         "schema": "masu-list",
         "version": VERSION,
@@ -115,9 +124,15 @@ fn library_of(libc: Libc) -> &'static str {
     }
 }
 
-/// Packaged allocators that are not here.
-fn missing(catalogue: &Catalogue) -> impl Iterator<Item = (&'static str, &'static str)> {
-    PACKAGED.into_iter().filter(|(name, _)| catalogue.get(name, Libc::Glibc).is_none())
+/// Packaged allocators that are not here; `release` is the text of os-release(5).
+fn missing(catalogue: &Catalogue, release: &str) -> Vec<Missing> {
+    let line = |name: &str| release.lines().find_map(|line| line.strip_prefix(name));
+    let version = line("VERSION_ID=").and_then(|text| text.trim_matches('"').parse::<u32>().ok());
+    let is_before_13 = line("ID=") == Some("debian") && version.is_some_and(|number| number < 13);
+    let absent = PACKAGED.iter().filter(|(name, ..)| catalogue.get(name, Libc::Glibc).is_none());
+    absent
+        .map(|(name, from_13, before)| (*name, if is_before_13 { *before } else { *from_13 }))
+        .collect()
 }
 
 /// `path`, with `~` for the user's home as in a shell.
@@ -144,7 +159,8 @@ mod tests {
 
     #[test]
     fn the_json_has_what_is_there_and_what_is_not() {
-        let text = json(&Catalogue::default(), &["no musl here".to_owned()]);
+        let missing = missing(&Catalogue::default(), "");
+        let text = json(&Catalogue::default(), &missing, &["no musl here".to_owned()]);
         let list: Value = serde_json::from_str(&text).unwrap();
         assert_eq!((&list["schema"], &list["version"]), (&"masu-list".into(), &1.into()));
         assert_eq!(list["not_installed"][0]["package"], "libjemalloc2");
@@ -152,8 +168,24 @@ mod tests {
     }
 
     #[test]
+    fn packages_have_the_names_of_the_release() {
+        let names = |release: &str| -> Vec<&str> {
+            missing(&Catalogue::default(), release)
+                .into_iter()
+                .map(|(_, package)| package)
+                .collect()
+        };
+        let new = ["libjemalloc2", "libmimalloc3", "libtbbmalloc2", "libtcmalloc-minimal4t64"];
+        let old = ["libjemalloc2", "libmimalloc2.0", "libtbbmalloc2", "libtcmalloc-minimal4"];
+        assert_eq!(names("VERSION_ID=\"12\"\nID=debian\n"), old);
+        assert_eq!(names("VERSION_ID=\"13\"\nID=debian\n"), new);
+        assert_eq!(names("ID=debian\n"), new, "testing has no number");
+    }
+
+    #[test]
     fn what_is_not_installed_is_offered_with_its_package() {
-        let page = page(&Catalogue::default(), &["no musl here".to_owned()], None);
+        let missing = missing(&Catalogue::default(), "");
+        let page = page(&Catalogue::default(), &missing, &["no musl here".to_owned()], None);
         let page = anstream::adapter::strip_str(&page).to_string();
         snapbox::assert_data_eq!(page, snapbox::file!["list/tests/nothing.txt"]);
     }

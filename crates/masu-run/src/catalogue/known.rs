@@ -45,10 +45,18 @@ static KNOWN: [Known; 15] = [
     plain("masu", &["libmasu.so"], &[]),
     noted(CHECKS, plain(HARDENED, &["libmasu-secure.so"], &[])),
     plain("jemalloc", &["libjemalloc.so"], &["libjemalloc2"]),
-    plain("tcmalloc", &["libtcmalloc_minimal.so"], &["libtcmalloc-minimal4"]),
+    plain(
+        "tcmalloc",
+        &["libtcmalloc_minimal.so"],
+        &["libtcmalloc-minimal4t64", "libtcmalloc-minimal4"],
+    ),
     noted(
         "gperftools with its profilers; tcmalloc is the same without them",
-        plain("tcmalloc-full", &["libtcmalloc.so"], &["libgoogle-perftools4"]),
+        plain(
+            "tcmalloc-full",
+            &["libtcmalloc.so"],
+            &["libgoogle-perftools4t64", "libgoogle-perftools4"],
+        ),
     ),
     Known {
         name: "tcmalloc-google",

@@ -147,6 +147,10 @@ fn names_of_files_are_understood() {
     assert_eq!(name("libtcmalloc.so.4"), Some("tcmalloc-full"));
     assert_eq!(name("libclang_rt.scudo_standalone-x86_64.so"), Some("scudo"));
     assert_eq!(stem("libfoo-2.so.1"), "foo-2");
+    // Debian 13 has other names for some packages.
+    let packages = known::of_file("libtcmalloc_minimal.so.4").unwrap().packages;
+    assert_eq!(packages, ["libtcmalloc-minimal4t64", "libtcmalloc-minimal4"]);
+    assert!(packages.iter().all(|package| known::is_package(package)));
 }
 
 #[test]
