@@ -168,21 +168,33 @@ pub(crate) fn is_url(text: &str) -> bool {
 }
 
 /// Sends one request on a connection of its own; the error says why there was no good answer.
-pub(crate) fn ask_once(url: &str, body: Option<Bytes>, within: Duration) -> Result<(), String> {
-    let target = Target::new(url).map_err(|error| error.to_string())?.with_body(body);
+pub(crate) fn ask_once(url: &str, body: Option<Bytes>, within: Duration) -> Result<(), Unanswered> {
+    let without = |reason: String| Unanswered { reason, status: None };
+    let target = Target::new(url).map_err(|error| without(error.to_string()))?.with_body(body);
     let runtime = Builder::new_current_thread().enable_io().enable_time().build();
-    let runtime = runtime.map_err(|error| error.to_string())?;
+    let runtime = runtime.map_err(|error| without(error.to_string()))?;
     let asked = runtime.block_on(async {
         let mut connection = Connection::default();
         tokio::time::timeout(within, connection.ask(&target)).await
     });
-    match asked.unwrap_or(Err(Failure::TimedOut)) {
-        Ok(_) => Ok(()),
-        Err(Failure::Refused) => Err("no connection is taken".to_owned()),
-        Err(Failure::Broken) => Err("the connection broke, or the answer was no HTTP".to_owned()),
-        Err(Failure::TimedOut) => Err(format!("no answer within {} s", within.as_secs())),
-        Err(Failure::Status(status)) => Err(format!("answered with status {status}")),
-    }
+    let failure = match asked.unwrap_or(Err(Failure::TimedOut)) {
+        Ok(_) => return Ok(()),
+        Err(failure) => failure,
+    };
+    Err(match failure {
+        Failure::Refused => without("no connection is taken".to_owned()),
+        Failure::Broken => without("the connection broke, or the answer was no HTTP".to_owned()),
+        Failure::TimedOut => without(format!("no answer within {} s", within.as_secs())),
+        Failure::Status(status) => {
+            Unanswered { reason: format!("answered with status {status}"), status: Some(status) }
+        }
+    })
+}
+
+/// The reason why a URL has no good answer, and the status of a bad one.
+pub(crate) struct Unanswered {
+    pub(crate) reason: String,
+    pub(crate) status: Option<u16>,
 }
 
 impl LoadPlan {

@@ -312,8 +312,12 @@ fn what_ends_a_comparison_is_said_with_the_servers_or_the_loads_last_words() {
 fn a_question_that_cannot_be_asked_is_said_at_once() {
     let ready = Ready::parse("masu-no-such-command {port}").unwrap();
     let began = Instant::now();
-    let plan = ServerPlan { ready, ready_within: Duration::from_secs(600), ..plan() };
+    let plan = ServerPlan { ready, ready_within: Duration::from_secs(600), ..self::plan() };
     assert_refused("", plan, &["`masu-no-such-command", "127"], 0);
+    // This server has nothing that can be asked for without a body.
+    let ready = Ready::parse("http://127.0.0.1:{port}/").unwrap();
+    let plan = ServerPlan { ready, ready_within: Duration::from_secs(600), ..self::plan() };
+    assert_refused("MODE=post", plan, &["status 405", "--ready"], 1);
     assert!(began.elapsed() < Duration::from_secs(300), "it waited all the same");
 }
 

@@ -8,13 +8,17 @@ use std::time::{Duration, Instant};
 
 use super::place::Place;
 use super::{Load, ServerPlan};
-use crate::load::{self, Target};
+use crate::load::{self, Target, Unanswered};
 use masu_run::workload::unlinked_file;
 use masu_run::{Error, Row, hooks, kernel};
 
 /// The first pause between two checks; each next pause is longer, up to a limit.
 const PAUSE_MIN: Duration = Duration::from_millis(5);
 const PAUSE_MAX: Duration = Duration::from_millis(100);
+
+/// A server that denies a URL this often one time after the other has no such URL. At the pauses above that takes five
+/// seconds, in which a server may still add what it serves.
+const DENIALS: u32 = 50;
 
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 
@@ -77,6 +81,8 @@ pub(super) struct NotReady {
 
 enum Refusal {
     NotYet(String),
+    /// The server answers that the question is wrong.
+    Denied(String),
     Never(String),
 }
 
@@ -90,21 +96,33 @@ pub(super) fn wait(
     let within = plan.ready_within;
     let deadline = Instant::now() + within;
     let mut pause = PAUSE_MIN;
+    let mut denials = 0;
     loop {
         if sooner() {
             return Ok(false);
         }
-        match ask(plan, place, row, sooner) {
+        let answer = ask(plan, place, row, sooner);
+        denials = if matches!(answer, Err(Refusal::Denied(_))) { denials + 1 } else { 0 };
+        match answer {
             Ok(()) => return Ok(true),
+            Err(Refusal::Denied(reason)) if denials == DENIALS => {
+                let reason = format!(
+                    "though it serves: {reason}, {DENIALS} times; name a URL that it has (--ready), or a command \
+                     that waits for longer: --ready 'curl -fs URL'"
+                );
+                return Err(NotReady { reason, is_impossible: true });
+            }
             Err(Refusal::Never(reason)) => {
                 let reason = format!("and cannot be seen to be: {reason}");
                 return Err(NotReady { reason, is_impossible: true });
             }
-            Err(Refusal::NotYet(reason)) if Instant::now() >= deadline => {
+            Err(Refusal::NotYet(reason) | Refusal::Denied(reason))
+                if Instant::now() >= deadline =>
+            {
                 let reason = format!("within {} s ({reason})", within.as_secs_f64());
                 return Err(NotReady { reason, is_impossible: false });
             }
-            Err(Refusal::NotYet(_)) => {}
+            Err(Refusal::NotYet(_) | Refusal::Denied(_)) => {}
         }
         std::thread::sleep(pause);
         pause = (pause * 2).min(PAUSE_MAX);
@@ -168,11 +186,20 @@ fn ask(
             };
             let url = place.text(url, row);
             let asked = load::ask_once(&url, body, ANSWER_WITHIN);
-            asked.map_err(|reason| format!("{url}: {reason}"))
+            return asked.map_err(|Unanswered { reason, status }| {
+                let is_denied = status.is_some_and(denies);
+                let refusal = if is_denied { Refusal::Denied } else { Refusal::NotYet };
+                refusal(format!("{url}: {reason}"))
+            });
         }
         Ready::Command(command) => return ask_command(command, place, row, sooner),
     }
     .map_err(Refusal::NotYet)
+}
+
+/// Whether a status says that the question is wrong, rather than that its time has not come (408, 425, 429).
+fn denies(status: u16) -> bool {
+    (400..500).contains(&status) && ![408, 425, 429].contains(&status)
 }
 
 fn connected(address: &SocketAddr) -> io::Result<()> {
