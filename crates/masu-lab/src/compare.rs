@@ -85,11 +85,26 @@ pub struct Until {
     pub end: Instant,
     /// This many rounds are made in any case.
     pub rounds: usize,
+    /// Where there is no time for so many rounds of all variants, the first of those that are open have them, and the
+    /// others wait until one of these is decided. All go on with 0.
+    pub first: usize,
     /// After so many rounds, none begins that would leave less than this time before the end: other runs need it.
     pub spare: Option<(usize, Duration)>,
 }
 
 impl Until {
+    /// How many of `open` variants go on after `rounds` rounds, if each run takes `run`.
+    pub(crate) fn fitting(&self, now: Instant, rounds: usize, run: Duration, open: usize) -> usize {
+        let missing = self.first.saturating_sub(rounds);
+        if missing == 0 {
+            return open;
+        }
+        let left = self.end.saturating_duration_since(now);
+        let runs = left.as_secs_f64() / run.as_secs_f64().max(1e-6) / missing as f64;
+        // The reference has a run in each round too.
+        (runs as usize).saturating_sub(1).max(1).min(open)
+    }
+
     /// Whether no further round begins at `now`, after `rounds` rounds that took `round` each.
     pub(crate) fn is_over(&self, now: Instant, rounds: usize, round: Duration) -> bool {
         let spare = self.spare.filter(|(enough, _)| rounds >= *enough).map(|(_, spare)| spare);

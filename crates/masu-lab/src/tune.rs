@@ -413,7 +413,7 @@ impl Trials for Engine<'_, '_> {
         let plan = self.stage(candidates, rounds);
         let end = Duration::try_from_secs_f64(room.seconds.max(0.0)).ok();
         let end = end.and_then(|room| Instant::now().checked_add(room));
-        let until = end.map(|end| Until { end, rounds: room.rounds, spare: None });
+        let until = end.map(|end| Until { end, rounds: room.rounds, first: 0, spare: None });
         // Each stage has its own order of runs, which is the same for the same seed.
         let seed = self.options.seed.map(|seed| seed.wrapping_add(self.stages));
         let options = CompareOptions { seed, until, ..self.options.clone() };

@@ -184,6 +184,7 @@ impl Series<'_, '_> {
         let mut order = Order::new(seed, self.prepared.rows.len());
         let mut looks = Looks::new(self.prepared.rows.len().saturating_sub(1));
         let mut open: Option<Vec<usize>> = None;
+        let mut most = usize::MAX;
         for round in 0.. {
             let mut order = order.round();
             order.retain(|row| *row == 0 || open.as_ref().is_none_or(|open| open.contains(row)));
@@ -195,8 +196,13 @@ impl Series<'_, '_> {
             }
             let rows = self.prepared.rows.len();
             open = self.open.map(|ask| ask(rows, self.prepared.primary, &runs.made));
-            let is_decided = open.as_ref().is_some_and(Vec::is_empty);
-            if let Some(mut summary) = self.conclude(round + 1, is_decided, &runs, &mut looks) {
+            let run = self.run_s(&runs);
+            if let (Some(until), Some(open)) = (self.until, &mut open) {
+                most = most.min(until.fitting(Instant::now(), round + 1, seconds(run), open.len()));
+                open.truncate(most);
+            }
+            let next = open.as_ref().map(Vec::len);
+            if let Some(mut summary) = self.conclude(round + 1, next, &runs, &mut looks) {
                 summary.warnings.splice(0..0, surroundings(self.prepared, &evidence));
                 let done = found_done(&self.labels(), &behind.warm_ups, &runs.made);
                 summary.warnings.extend(done);
@@ -284,11 +290,18 @@ impl Series<'_, '_> {
         self.prepared.rows.iter().map(|row| row.variant.label.clone()).collect()
     }
 
-    /// The summary of the runs, if `rounds` rounds are enough, or all is decided.
+    /// Seconds of a run, preparations and runs made again included.
+    ///
+    /// INVARIANT: As for a budget, this follows from the time of all rounds together, not from the result of any run.
+    fn run_s(&self, runs: &Runs) -> f64 {
+        self.progress.clocks[self.index].spent_s() / runs.made.len().max(1) as f64
+    }
+
+    /// The summary of the runs, if `rounds` rounds are enough, or all is decided: `open` variants go on.
     fn conclude(
         &self,
         rounds: usize,
-        is_decided: bool,
+        open: Option<usize>,
         runs: &Runs,
         looks: &mut Looks,
     ) -> Option<Summary> {
@@ -296,7 +309,7 @@ impl Series<'_, '_> {
             |look: Look| summarize(&self.labels(), self.prepared.primary, look, &runs.made);
         match self.rounds {
             Rounds::Fixed(all) => {
-                let is_over = rounds >= all || is_decided || self.is_over(rounds);
+                let is_over = rounds >= all || open == Some(0) || self.is_over(rounds, open, runs);
                 is_over.then(|| summary(Look::ONLY))
             }
             Rounds::UntilDecided { most } if rounds >= most => Some(summary(looks.last())),
@@ -325,11 +338,10 @@ impl Series<'_, '_> {
     }
 
     /// Whether fixed rounds end early, after `rounds` of them.
-    ///
-    /// INVARIANT: As for a budget, this follows from the time of all rounds together, not from the result of any run.
-    fn is_over(&self, rounds: usize) -> bool {
-        let round_s = self.progress.clocks[self.index].spent_s() / rounds_made(rounds);
-        self.until.is_some_and(|until| until.is_over(Instant::now(), rounds, seconds(round_s)))
+    fn is_over(&self, rounds: usize, open: Option<usize>, runs: &Runs) -> bool {
+        let row_count = open.map_or(self.prepared.rows.len(), |open| open + 1);
+        let round = seconds(self.run_s(runs) * row_count as f64);
+        self.until.is_some_and(|until| until.is_over(Instant::now(), rounds, round))
     }
 }
 

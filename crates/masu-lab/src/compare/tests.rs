@@ -113,18 +113,35 @@ fn rounds_end_with_their_time_but_not_before_so_many() {
     let now = Instant::now();
     let later = now + Duration::from_secs(3600);
     assert_eq!(rounds_made(None), 9);
-    assert_eq!(rounds_made(Some(Until { end: later, rounds: 1, spare: None })), 9);
-    assert_eq!(rounds_made(Some(Until { end: now, rounds: 4, spare: None })), 4);
+    assert_eq!(rounds_made(Some(Until { end: later, rounds: 1, first: 0, spare: None })), 9);
+    assert_eq!(rounds_made(Some(Until { end: now, rounds: 4, first: 0, spare: None })), 4);
+}
+
+#[test]
+fn without_time_for_all_the_first_ones_have_their_rounds() {
+    let mock = Mock::new(|_| Ok(taking(1.0)));
+    let until = Some(Until { end: Instant::now(), rounds: 5, first: 5, spare: None });
+    let open: Open = |variants, _, _| (1..variants).collect();
+    let options = Options { until, open: Some(open), ..Options::default() };
+    mock.compare(&mock::plan(&["x"], Rounds::Fixed(9)), &options, &Stop::never()).unwrap();
+    let runs = mock.of("run");
+    let count = |name: &&str| runs.iter().filter(|run| run == name).count();
+    assert_eq!(["x a", "x b", "x c"].iter().map(count).collect::<Vec<_>>(), [5, 5, 1], "{runs:?}");
 }
 
 #[test]
 fn time_that_other_runs_need_is_left_after_enough_rounds() {
     let (now, second) = (Instant::now(), Duration::from_secs(1));
-    let until = Until { end: now + 10 * second, rounds: 1, spare: Some((8, 6 * second)) };
+    let until = Until { end: now + 10 * second, rounds: 1, first: 0, spare: Some((8, 6 * second)) };
     assert!(!until.is_over(now + 6 * second, 7, second), "too few rounds yet");
     assert!(until.is_over(now + 6 * second, 8, second));
     assert!(!until.is_over(now + 2 * second, 8, second), "there is time for both");
     assert!(until.is_over(now + 10 * second, 3, second));
+    // Nine of ten seconds are left: four rounds of nine runs of 250 ms, and 17 of two.
+    let until = Until { first: 5, ..until };
+    let fitting = |rounds| until.fitting(now + second, rounds, second / 4, 12);
+    assert_eq!([1, 3, 4, 5].map(fitting), [8, 12, 12, 12]);
+    assert_eq!(until.fitting(now + second, 1, 9 * second, 12), 1, "one goes on in any case");
 }
 
 #[test]

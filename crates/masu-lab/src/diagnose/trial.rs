@@ -152,7 +152,7 @@ impl Trial {
         observe: &mut dyn FnMut(Event<'_>),
     ) -> Result<Proof, Error> {
         let spare = (!self.rest.is_empty()).then_some((pace::ROUNDS_APART, self.one_more));
-        let until = Some(Until { end, rounds: 1, spare });
+        let until = Some(Until { end, rounds: 1, first: rounds::FIRST, spare });
         let options =
             CompareOptions { until, open: Some(rounds::open), ..CompareOptions::default() };
         prove::prove_by(&rounds::RULES, &self.plan, &options, stop, observe)

@@ -121,7 +121,7 @@ pub(super) fn measure(
         if rounds.is_some() {
             return prove(plan, &options, stop, &mut observe);
         }
-        let until = Some(Until { end: Instant::now() + LONGEST, rounds: 1, spare: None });
+        let until = Some(Until { end: Instant::now() + LONGEST, rounds: 1, first: 0, spare: None });
         let options = CompareOptions { until, open: Some(open), ..options };
         prove_by(&RULES, plan, &options, stop, &mut observe)
     };
