@@ -12,7 +12,6 @@ use std::time::{Duration, Instant};
 
 use super::facts::Facts;
 use super::finding::{Confidence, Finding, Id, Remedy, RemedyKind, less_sure_than_memory};
-use super::judge::LESS_SURE;
 use super::repeats::other_work;
 use super::thresholds::{
     CPU_MIN_S, GAIN_DENIED, HUGE_PAGE, KERNEL_SHARE, LITTLE_SHARE, PARALLEL_SHARE,
@@ -461,11 +460,8 @@ fn with_trial(findings: Vec<Finding>, proof: &Proof) -> Vec<Finding> {
             let new: Vec<Remedy> = gain.remedies.into_iter().filter(is_new).collect();
             cause.remedies.extend(new);
         } else {
-            let confidence = gain.confidence();
-            // Runs showed the gain on this machine.
-            evidence.retain(|said| !said.starts_with(LESS_SURE));
-            let finding = Finding::new(Id::GainShown, confidence, gain.title).sharing(gain.share);
-            kept.push(Finding { evidence, ..finding }.remedied(gain.remedies));
+            let finding = gain.finding(evidence, &mut kept);
+            kept.push(finding);
         }
     }
     less_sure_than_memory(&mut kept);

@@ -4,7 +4,8 @@
 //! Relies on a proof with its verdicts (`rounds.rs`). The smallest of the changes that gain nearly as
 //! much as the best comes first.
 
-use super::super::finding::{Confidence, Remedy};
+use super::super::finding::{Confidence, Finding, Id, Remedy};
+use super::super::judge::LESS_SURE;
 use super::super::thresholds::{CAUSE_SHARE, LITTLE_SHARE};
 use super::{CANDIDATES, GLIBC, NEARLY_ALL};
 use crate::Measure;
@@ -33,6 +34,30 @@ pub(super) struct Gain {
 impl Gain {
     pub(super) fn confidence(&self) -> Confidence {
         if self.least >= CAUSE_SHARE { Confidence::High } else { Confidence::Medium }
+    }
+
+    /// The finding of a gain that nothing in `kept` explains. The time of the malloc itself is a part of what another
+    /// one gains, and no second cause: it is taken out of `kept`.
+    pub(super) fn finding(self, mut evidence: Vec<String>, kept: &mut Vec<Finding>) -> Finding {
+        let confidence = self.confidence();
+        let mut remedies = self.remedies;
+        let is_part = |one: &Finding| {
+            let is_named = |own| remedies.iter().any(|gained| is_same_change(own, gained));
+            one.id == Id::ManyAllocations && one.remedies.iter().any(is_named)
+        };
+        if let Some(mut part) = kept.iter().position(is_part).map(|at| kept.remove(at)) {
+            if let Some(first) = part.title.get_mut(..1) {
+                first.make_ascii_lowercase();
+            }
+            evidence.push(part.title);
+            part.evidence.retain(|said| !said.starts_with("tried: "));
+            evidence.append(&mut part.evidence);
+            remedies.extend(part.remedies.into_iter().filter(|own| own.variant.is_none()));
+        }
+        // Runs showed the gain on this machine.
+        evidence.retain(|said| !said.starts_with(LESS_SURE));
+        let finding = Finding::new(Id::GainShown, confidence, self.title).sharing(self.share);
+        Finding { evidence, ..finding }.remedied(remedies)
     }
 }
 

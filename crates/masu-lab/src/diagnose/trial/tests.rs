@@ -3,6 +3,7 @@
 use super::pace::{LONGER, run_beside_others_s};
 use super::*;
 use crate::diagnose::facts::Others;
+use crate::diagnose::judge::LESS_SURE;
 use crate::diagnose::judge::tests::reading::facts;
 use crate::prove::Medians;
 use crate::statistics::Ratio;
