@@ -18,12 +18,14 @@ use core::fmt;
 use crate::diagnostics::unwind;
 use crate::memory::metadata;
 use crate::platform::environment::Environment;
-use crate::platform::kernel::file::File;
+use crate::platform::kernel::Errno;
+use crate::platform::kernel::file::{self, File};
 use crate::platform::sync::{AtomicU32, AtomicUsize, Lock, Ordering, Visit};
 use crate::platform::{kernel, libc};
 use crate::settings;
 use crate::settings::line::Line;
-use destination::Destination;
+use destination::{Destination, Name};
+use message::Message;
 pub(crate) use samples::Extent;
 use samples::Samples;
 
@@ -178,12 +180,24 @@ pub fn write(path: &CStr) -> Result<(), Refusal> {
     if libc::is_secure() {
         return Err(Refusal::Secure);
     }
+    let message = collect()?;
+    let file = File::create_private(path).map_err(|error| Refusal::File(error.0))?;
+    message.write_to(&file).map_err(|error| Refusal::File(error.0))
+}
+
+/// The profile as it is now. The file is written later, without the lock, because a file system may take any time: neither an
+/// allocation nor a `fork` waits for it.
+#[inline(never)]
+fn collect() -> Result<Message, Refusal> {
+    let mut message = Message::new();
+    let mappings = message.add_mappings();
     let held = PROFILE.lock();
     let Some(profile) = held.as_deref().filter(|profile| profile.samples.interval > 0) else {
         return Err(Refusal::None);
     };
-    let file = File::create_private(path).map_err(|error| Refusal::File(error.0))?;
-    message::write(&profile.samples, &file).map_err(|error| Refusal::File(error.0))
+    message.add_samples(&profile.samples, &mappings);
+    drop(held);
+    if message.is_whole() { Ok(message) } else { Err(Refusal::Memory) }
 }
 
 /// Bytes that the samples take, at most 64 MiB; they count as metadata.
@@ -204,22 +218,31 @@ pub(crate) fn add(address: usize, bytes: usize) {
         let extent = Extent { bytes, exposed_bytes: bytes };
         profile.samples.add(address, extent, &frames[..count]);
     }
-    if profile.destination.is_requested() {
-        drop(held);
+    let checks = profile.destination.begin_check();
+    drop(held);
+    if checks {
         serve_request();
     }
 }
 
-/// Writes the profile that another process requested.
+/// Writes the profile if another process requested it.
 #[cold]
 #[inline(never)]
 fn serve_request() {
-    let mut held = PROFILE.lock();
-    let Some(profile) = held.as_deref_mut() else { return };
-    // Another thread may have written it already.
-    if profile.destination.is_requested() {
-        profile.write_next();
-        profile.destination.end_request();
+    let mut name = Name::none();
+    with_destination(|it| it.name_request(&mut name));
+    if file::exists(name.as_path()) {
+        write_next(&mut name);
+        with_destination(|it| it.name_request(&mut name));
+        file::remove(name.as_path());
+    }
+    with_destination(Destination::end_check);
+}
+
+/// Runs `work` under the lock.
+fn with_destination(work: impl FnOnce(&mut Destination)) {
+    if let Some(profile) = PROFILE.lock().as_deref_mut() {
+        work(&mut profile.destination);
     }
 }
 
@@ -262,64 +285,77 @@ fn read(environment: &Environment) -> bool {
         );
         return false;
     }
-    let mut held = PROFILE.lock();
-    let set = |it: &mut &mut Profile| it.destination.set(prefix.to_bytes());
-    let Some(profile) = place(&mut held).take_if(set) else {
-        drop(held);
+    let mut destination = Destination::none();
+    if !destination.set(prefix.to_bytes()) {
         kernel::write_error(
             b"masu: MASU_PROFILE must be the start of a file's name, such as /tmp/heap, of at \
             most 1000 bytes; no profile is taken\n",
         );
         return false;
-    };
+    }
     // Said at the start: many programs close their standard error before the profile is written.
-    if let Some(folder) = profile.destination.missing_folder() {
+    let mut folder = Name::none();
+    if destination.name_folder(&mut folder) && !file::exists(folder.as_path()) {
         kernel::write_error(b"masu: there is no folder ");
-        kernel::write_error(folder);
+        kernel::write_error(folder.as_bytes());
         kernel::write_error(b" for MASU_PROFILE; no profile is taken\n");
         return false;
     }
-    true
+    let mut held = PROFILE.lock();
+    let profile = place(&mut held);
+    profile.is_some_and(|profile| {
+        profile.destination = destination;
+        true
+    })
 }
 
 /// Writes the profile that the environment requested, when the program ends.
 pub(crate) extern "C" fn end(_: *mut c_void) {
-    let mut held = PROFILE.lock();
-    let Some(profile) = held.as_deref_mut() else { return };
-    profile.write_next();
+    let mut name = Name::none();
+    write_next(&mut name);
     if settings::profile_leaks() {
-        profile.report_live();
+        report_live(&name);
     }
 }
 
-impl Profile {
-    /// Writes the profile to its next file, or prints the reason why not.
-    fn write_next(&mut self) {
-        let result = self.destination.next_file();
-        let result = result.and_then(|file| message::write(&self.samples, &file));
-        if let Err(error) = result {
-            kernel::write_error(b"masu: the heap profile could not be written to ");
-            kernel::write_error(self.destination.last_name());
-            let number = error.0.unsigned_abs() as usize;
-            Line::new().text(" (errno ").number(number).text(")").write();
+/// The most existing files that are skipped.
+const TRIES: usize = 1000;
+
+/// Writes the profile to its next file, or prints the reason why not; sets `name` to the file's.
+#[inline(never)]
+fn write_next(name: &mut Name) {
+    let mut file = Err(Errno::EXIST);
+    for _ in 0..TRIES {
+        with_destination(|it| it.name_next(name));
+        file = File::create_private(name.as_path());
+        if !matches!(file, Err(Errno::EXIST)) {
+            break;
         }
     }
+    let write = |file: File| collect().map_err(|_| Errno::NOMEM)?.write_to(&file);
+    if let Err(error) = file.and_then(write) {
+        kernel::write_error(b"masu: the heap profile could not be written to ");
+        kernel::write_error(name.as_bytes());
+        let number = error.0.unsigned_abs() as usize;
+        Line::new().text(" (errno ").number(number).text(")").write();
+    }
+}
 
-    /// Prints the bytes and the number of live blocks.
-    fn report_live(&self) {
-        let (mut parts, mut bytes) = (0_usize, 0_usize);
-        self.samples.for_each_stack(|sums, _, _| {
+/// Prints the bytes and the number of live blocks, which the file with this name lists.
+fn report_live(name: &Name) {
+    let (mut parts, mut bytes) = (0_usize, 0_usize);
+    if let Some(profile) = PROFILE.lock().as_deref() {
+        profile.samples.for_each_stack(|sums, _, _| {
             parts = parts.wrapping_add(sums.live_parts);
             bytes = bytes.wrapping_add(sums.live_bytes);
         });
-        let mut line = Line::new();
-        line.text("masu: about ").number(bytes).text(" bytes in ");
-        line.number(parts >> samples::PARTS_LOG2)
-            .text(" blocks were live at exit; `masu heap show ");
-        kernel::write_error(line.as_bytes());
-        kernel::write_error(self.destination.last_name());
-        kernel::write_error(b"` says who allocated them\n");
     }
+    let mut line = Line::new();
+    line.text("masu: about ").number(bytes).text(" bytes in ");
+    line.number(parts >> samples::PARTS_LOG2).text(" blocks were live at exit; `masu heap show ");
+    kernel::write_error(line.as_bytes());
+    kernel::write_error(name.as_bytes());
+    kernel::write_error(b"` says who allocated them\n");
 }
 
 /// Visits this module's lock, for `fork`.

@@ -7,8 +7,7 @@
 
 use core::ffi::CStr;
 
-use crate::platform::kernel::Errno;
-use crate::platform::kernel::file::{self, File};
+use crate::platform::kernel::file;
 use crate::settings::line::Line;
 
 /// Room for a folder's path, a prefix and an ending.
@@ -23,21 +22,47 @@ const _: () = {
     assert!(FOLDER_MAX + 1 + PREFIX_MAX + ending_max <= ROOM);
 };
 
-/// The most existing files that are skipped.
-const TRIES: usize = 1000;
-
 /// The path of profile files; none at first.
 pub(super) struct Destination {
-    /// The prefix as an absolute path, then the ending used last.
-    name: [u8; ROOM],
+    /// The prefix as an absolute path.
+    prefix: [u8; FOLDER_MAX + 1 + PREFIX_MAX],
     prefix_length: usize,
-    length: usize,
     next: usize,
+    /// The process of which a thread checks for a request now, or 0. Not a flag: a forked child does not have that thread.
+    checking: usize,
+}
+
+/// A name, a copy that needs no lock. Long for a thread's smallest stack, so no function makes two.
+pub(super) struct Name {
+    bytes: [u8; ROOM],
+    length: usize,
+}
+
+impl Name {
+    pub(super) fn none() -> Name {
+        Name { bytes: [0; ROOM], length: 0 }
+    }
+
+    #[inline(never)]
+    fn set(&mut self, first: &[u8], second: &[u8]) {
+        let bytes = first.iter().chain(second).chain(&[0]);
+        self.bytes.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
+        self.length = first.len() + second.len();
+    }
+
+    pub(super) fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..self.length]
+    }
+
+    pub(super) fn as_path(&self) -> &CStr {
+        CStr::from_bytes_until_nul(&self.bytes).unwrap_or_default()
+    }
 }
 
 impl Destination {
     pub(super) const fn none() -> Destination {
-        Destination { name: [0; ROOM], prefix_length: 0, length: 0, next: 0 }
+        let prefix = [0; FOLDER_MAX + 1 + PREFIX_MAX];
+        Destination { prefix, prefix_length: 0, next: 0, checking: 0 }
     }
 
     /// Sets the prefix; returns whether it is usable.
@@ -48,69 +73,74 @@ impl Destination {
         let mut start = 0;
         if prefix[0] != b'/' {
             // The program may change its folder later.
-            let Ok(length) = file::current_folder(&mut self.name[..FOLDER_MAX]) else {
+            let Ok(length) = file::current_folder(&mut self.prefix[..FOLDER_MAX]) else {
                 return false;
             };
-            self.name[length] = b'/';
+            self.prefix[length] = b'/';
             start = length + 1;
         }
         self.prefix_length = start + prefix.len();
-        self.name[start..self.prefix_length].copy_from_slice(prefix);
+        self.prefix[start..self.prefix_length].copy_from_slice(prefix);
         true
     }
 
-    /// The folder of the files, if it does not exist.
-    pub(super) fn missing_folder(&mut self) -> Option<&[u8]> {
-        let prefix = &self.name[..self.prefix_length];
-        let length = prefix.iter().rposition(|byte| *byte == b'/').filter(|slash| *slash > 0)?;
-        self.name[length] = 0;
-        let folder = CStr::from_bytes_until_nul(&self.name).unwrap_or_default();
-        let is_missing = !file::exists(folder);
-        self.name[length] = b'/';
-        is_missing.then_some(&self.name[..length])
+    /// Sets `name` to the folder of the files, unless that is the root; returns whether it did.
+    pub(super) fn name_folder(&self, name: &mut Name) -> bool {
+        let prefix = &self.prefix[..self.prefix_length];
+        let slash = prefix.iter().rposition(|byte| *byte == b'/').unwrap_or(0);
+        name.set(&prefix[..slash], b"");
+        slash > 0
     }
 
-    /// The name used last.
-    pub(super) fn last_name(&self) -> &[u8] {
-        &self.name[..self.length]
+    fn name(&self, name: &mut Name, ending: &Line) {
+        name.set(&self.prefix[..self.prefix_length], ending.as_bytes());
     }
 
-    /// The prefix with an ending and a zero.
+    /// Sets `name` to that of this process's next file, which may exist.
     #[inline(never)]
-    fn name_with(&mut self, ending: &Line) -> &CStr {
-        let ending = ending.as_bytes();
-        self.length = self.prefix_length + ending.len();
-        self.name[self.prefix_length..self.length].copy_from_slice(ending);
-        self.name[self.length] = 0;
-        CStr::from_bytes_until_nul(&self.name).unwrap_or_default()
+    pub(super) fn name_next(&mut self, name: &mut Name) {
+        let mut ending = Line::new();
+        ending.text(".").number(file::process()).text(".").number(self.next).text(".pb");
+        self.next += 1;
+        self.name(name, &ending);
     }
 
-    /// Creates this process's next file.
-    pub(super) fn next_file(&mut self) -> Result<File, Errno> {
-        let mut result = Err(Errno::EXIST);
-        for _ in 0..TRIES {
-            let mut ending = Line::new();
-            ending.text(".").number(file::process()).text(".").number(self.next).text(".pb");
-            self.next += 1;
-            result = File::create_private(self.name_with(&ending));
-            if !matches!(result, Err(Errno::EXIST)) {
-                break;
-            }
+    /// Sets `name` to that of the file with which another process requests a profile.
+    #[inline(never)]
+    pub(super) fn name_request(&self, name: &mut Name) {
+        self.name(name, Line::new().text(".").number(file::process()).text(".ask"));
+    }
+
+    /// Whether this thread is to check for a request; [`Destination::end_check`] is next. One thread does at a time: others
+    /// need not wait for the file system too.
+    pub(super) fn begin_check(&mut self) -> bool {
+        let process = file::process();
+        let begins = self.prefix_length > 0 && self.checking != process;
+        if begins {
+            self.checking = process;
         }
-        result
+        begins
     }
 
-    fn request_name(&mut self) -> &CStr {
-        self.name_with(Line::new().text(".").number(file::process()).text(".ask"))
+    pub(super) fn end_check(&mut self) {
+        self.checking = 0;
     }
+}
 
-    /// Whether another process has requested a profile.
-    pub(super) fn is_requested(&mut self) -> bool {
-        self.prefix_length > 0 && file::exists(self.request_name())
-    }
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-    /// Removes the request.
-    pub(super) fn end_request(&mut self) {
-        file::remove(self.request_name());
+    #[test]
+    fn one_thread_at_a_time_checks_for_a_request() {
+        let mut destination = Destination::none();
+        assert!(!destination.begin_check(), "no file is asked for");
+        assert!(destination.set(b"/tmp/heap"));
+        assert!(destination.begin_check() && !destination.begin_check());
+        destination.end_check();
+        assert!(destination.begin_check());
+        // As in a forked child.
+        destination.checking += 1;
+        assert!(destination.begin_check());
     }
 }

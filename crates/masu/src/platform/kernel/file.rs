@@ -1,13 +1,14 @@
 //! Files for a heap profile: a new one to write, the kernel's to read; and the kernel's page map.
 //!
-//! Relies on its parent module for the calls.
+//! Relies on its parent module for the calls. A file system may take any time for each of them, or never answer, so no lock
+//! that threads with nothing in common wait for is held.
 
 use core::cell::Cell;
 use core::ffi::CStr;
 
 use super::arch::{self, number};
 pub(crate) use super::process_number as process;
-use super::{Errno, check, file_size_limit, page_size};
+use super::{Errno, check, file_size_limit, no_lock_is_held, page_size};
 
 const AT_FDCWD: usize = (-100_isize).cast_unsigned();
 const O_WRONLY: usize = 1;
@@ -48,6 +49,7 @@ impl File {
     }
 
     fn open(path: &CStr, flags: usize) -> Result<File, Errno> {
+        debug_assert!(no_lock_is_held(), "this may take long");
         let (path, flags) = (path.as_ptr().expose_provenance(), flags | O_NOCTTY | O_CLOEXEC);
         // SAFETY: The kernel only reads the path, which is a string.
         let result = unsafe { arch::call6(number::OPENAT, AT_FDCWD, path, flags, PRIVATE, 0, 0) };
@@ -76,6 +78,7 @@ impl File {
         /// More interruptions of one write come from no signals, and would block the caller forever.
         const INTERRUPTIONS_MAX: u32 = 1000;
         let mut interruptions = 0;
+        debug_assert!(no_lock_is_held(), "this may take long");
         let room = self.room.get().checked_sub(bytes.len()).ok_or(Errno::TOO_BIG)?;
         self.room.set(room);
         while !bytes.is_empty() {
@@ -137,6 +140,7 @@ pub(crate) fn resident(address: usize, most: usize) -> Option<usize> {
 
 /// Whether the path exists.
 pub(crate) fn exists(path: &CStr) -> bool {
+    debug_assert!(no_lock_is_held(), "this may take long");
     let path = path.as_ptr().expose_provenance();
     // SAFETY: The kernel only reads the path, which is a string.
     check(unsafe { arch::call6(number::FACCESSAT, AT_FDCWD, path, 0, 0, 0, 0) }).is_ok()
@@ -144,6 +148,7 @@ pub(crate) fn exists(path: &CStr) -> bool {
 
 /// Removes a file.
 pub(crate) fn remove(path: &CStr) {
+    debug_assert!(no_lock_is_held(), "this may take long");
     let path = path.as_ptr().expose_provenance();
     // SAFETY: The kernel only reads the path, which is a string.
     let _ = unsafe { arch::call6(number::UNLINKAT, AT_FDCWD, path, 0, 0, 0, 0) };

@@ -26,7 +26,7 @@ const MAPPINGS_MAX: usize = metadata::WORDS_MAX / 4;
 const LINE_WORDS: usize = 1024;
 
 /// The bounds of each mapping.
-pub(super) struct Mappings {
+pub(crate) struct Mappings {
     /// Start and end of each.
     bounds: Option<&'static mut [usize]>,
     count: usize,
