@@ -2,7 +2,8 @@
 //!
 //! Relies on metadata for its memory, on the unwinder, and on the layers above to count requests
 //! (`threads/cache/counted.rs`) and report blocks. Bytes are sampled, so the chance of a block grows with its size; the
-//! figures written are estimates of the whole. While no profile is taken, nothing is counted, and no fast path tests for it.
+//! figures written are estimates of the whole. While no profile is taken, nothing is counted, and no fast path that
+//! allocates or frees tests for it.
 //!
 //! Without the feature `profile`, [`current`] is a constant `None`, and code that only a profile needs is not linked.
 

@@ -393,6 +393,7 @@ pub(crate) unsafe fn resize_layout(block: *mut u8, layout: Layout, new_size: usi
     let (old_size, align) = (layout.size(), layout.align());
     if is_in_table(old_size, align) && is_in_table(new_size, align) {
         if slot::share_stack(old_size, new_size) {
+            counted::note_resized_layout(block, new_size);
             return block;
         }
         let new = slot::get().pop_for_layout(new_size);
@@ -462,6 +463,7 @@ unsafe fn resize_layout_by_moving(block: *mut u8, layout: Layout, new_size: usiz
     let stays = old_size.max(new_size) <= LARGEST_ALWAYS_SMALL
         && Class::of(old_size, align).is_some_and(|old| Class::of(new_size, align) == Some(old));
     if stays {
+        counted::note_resized_layout(block, new_size);
         return block;
     }
     if old_size.min(new_size) > LARGEST_ALWAYS_SMALL && align <= SLICE_BYTES {

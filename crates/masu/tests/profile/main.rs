@@ -212,6 +212,32 @@ fn a_small_block_that_grows_in_place_counts_with_its_new_size() {
     blocks.into_iter().for_each(|block| unsafe { masu::c::free(block) });
 }
 
+/// Rust's `realloc` leaves a block where it is that stays in its class.
+#[test]
+fn a_block_that_stays_in_its_class_counts_with_its_new_size() {
+    const COUNT: usize = 5_000;
+    let _taken = Taken::start(1);
+    for (small, large) in [(65, 80), (1025, 1152)] {
+        for (old, new) in [(small, large), (large, small)] {
+            let of = |size| Layout::from_size_align(size, 1).expect("valid");
+            let before = now();
+            // SAFETY: The layout is not empty; the block is resized as it was allocated.
+            let blocks = (0..COUNT).map(|_| unsafe {
+                let block = black_box(GLOBAL.alloc(of(old)));
+                let resized = GLOBAL.realloc(block, of(old), new);
+                assert!(resized == block || cfg!(feature = "secure"), "it moved");
+                resized
+            });
+            let blocks: Vec<_> = blocks.collect();
+            let live = now().live_bytes - before.live_bytes;
+            let bytes = COUNT * (new + size_of::<usize>());
+            assert!(is_close(live, bytes as i64, 0.05), "{old}, {new}: {live}, {bytes}");
+            // SAFETY: Nothing uses the blocks any more.
+            blocks.into_iter().for_each(|block| unsafe { GLOBAL.dealloc(block, of(new)) });
+        }
+    }
+}
+
 /// A heap ends without freeing its blocks one by one, so its blocks must not be in a profile.
 #[test]
 fn growing_blocks_of_heaps_are_in_no_profile() {

@@ -12,6 +12,8 @@ use crate::blocks::page::page_of;
 use crate::blocks::shard::sampled;
 use crate::blocks::slot;
 use crate::diagnostics::guards::{self, Request};
+use crate::diagnostics::sampling;
+use crate::memory::arena::code_of;
 use crate::memory::class::{Class, SAMPLED};
 use crate::memory::map;
 use crate::threads::cache::{ThreadCache, all, are_counted};
@@ -103,6 +105,22 @@ pub(super) fn sees_layouts_free() -> bool {
     }
 }
 
+/// Notes that a small block has a new size in its place, where this thread counts layouts for a profile.
+#[inline(always)]
+pub(super) fn note_resized_layout(block: *mut u8, size: usize) {
+    if sampling::IS_BUILT_IN && slot::get().hides_cache() {
+        note_resized(block.addr(), size);
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn note_resized(address: usize, size: usize) {
+    if code_of(address) == SAMPLED {
+        sampling::resize(address, size, 0);
+    }
+}
+
 /// Frees a block in a page of sampled blocks or in a guarded slot.
 ///
 /// # Safety
@@ -111,7 +129,7 @@ pub(super) fn sees_layouts_free() -> bool {
 #[cold]
 #[inline(never)]
 pub(super) unsafe fn free_sampled(block: *mut u8) {
-    debug_assert!(crate::memory::arena::code_of(block.addr()) == SAMPLED);
+    debug_assert!(code_of(block.addr()) == SAMPLED);
     let page = page_of(block.addr());
     if guards::IS_BUILT_IN && page.owner() == Shard::GUARDED {
         return guards::free(block.addr());
