@@ -12,6 +12,7 @@ mod mixed;
 use core::ptr;
 
 use crate::blocks::slot;
+use crate::diagnostics::stale;
 use crate::memory::class::Class;
 use crate::memory::metadata;
 use crate::memory::ranges::{Filling, large};
@@ -158,13 +159,14 @@ impl Owner {
         ptr::eq(slice.belongs().owner.get().cast(), self)
     }
 
-    /// The heap's memory. Ends the program where the heap was destroyed.
+    /// The heap's memory, which the caller changes. Ends the program where the heap was destroyed.
     #[inline(never)]
     fn holdings(&self) -> Guard<'_, Holdings, false> {
         let holdings = self.holdings.lock();
         if self.number() == 0 {
             fault::stop(Fault::HeapGone);
         }
+        stale::mark();
         holdings
     }
 

@@ -14,10 +14,13 @@ use crate::memory::slice::{Kind, Slice};
 use crate::platform::fault::Fault;
 use crate::requests::pointer::OfHeap;
 use crate::threads::cache::heap_cache::{HeapCache, SIZE_MAX};
+use crate::threads::statistics::page;
 use crate::threads::thread;
 
-/// Registers this thread, before it takes the lock of a heap: the only other thread may fork.
+/// Registers this thread, before it takes the lock of a heap: the only other thread may fork. Updates the statistics page as
+/// well, which no other slow path does in a program that uses heaps alone.
 pub(crate) fn register() {
+    page::refresh_if_stale();
     let _ = thread::cache();
 }
 

@@ -337,7 +337,36 @@ fn put(page: &[AtomicUsize], start: usize, values: &[usize]) {
 
 #[cfg(test)]
 mod tests {
+    extern crate std;
+
+    use core::alloc::Layout;
+
     use super::*;
+    use crate::platform::alone::{self, run_alone};
+    use crate::{Heap, options};
+
+    /// How often the page was written, by its sequence number; 0 where there is none.
+    fn writes() -> usize {
+        // SAFETY: Null, or the page, which is that long and stays.
+        let page = unsafe { PAGE.load(Ordering::Relaxed).cast::<[AtomicUsize; WORDS]>().as_ref() };
+        page.map_or(0, |page| page[SEQUENCE_AT].load(Ordering::Relaxed) / 2)
+    }
+
+    #[test]
+    fn a_program_that_uses_heaps_alone_has_a_page_that_is_written_again() {
+        run_alone!();
+        options::set("statistics_page", Some(1)).expect("an option");
+        let heap = Heap::new();
+        for layout in [Layout::new::<[u64; 4]>(), Layout::new::<[u64; 100_000]>()] {
+            assert!(heap.alloc(layout).is_some());
+            let before = writes();
+            // The page is old.
+            NEXT.store(0, Ordering::Relaxed);
+            let calls = 2 * SLICE_BYTES / layout.size() + 2;
+            let blocks = (0..calls).map(|_| heap.alloc(layout).expect("memory"));
+            assert!(blocks.count() == calls && writes() > before, "{layout:?}");
+        }
+    }
 
     #[test]
     fn a_process_that_was_stopped_while_it_wrote_soon_writes_again() {
