@@ -19,6 +19,7 @@ use crate::threads::thread;
 
 /// Registers this thread, before it takes the lock of a heap: the only other thread may fork. Updates the statistics page as
 /// well, which no other slow path does in a program that uses heaps alone.
+#[inline(never)]
 pub(crate) fn register() {
     page::refresh_if_stale();
     let _ = thread::cache();
