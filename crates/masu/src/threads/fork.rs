@@ -158,6 +158,8 @@ extern "C" fn after_in_child() {
     libc::forget_walkers(had_others);
     // SAFETY: `before` held the stripes, in the thread that this one is a copy of, except for those that it missed.
     unsafe { stripes::take_back_after_fork() };
+    // SAFETY: As above.
+    unsafe { all::bring_parked_home_after_fork() };
     // No other thread exists that could do the same.
     all::begin_generation();
     if let Some(cache) = slot::get().cache() {

@@ -137,6 +137,18 @@ impl SharedRanges {
             ranges.put_back(run, false);
         }
     }
+
+    /// In the child, takes back the right to park of a thread that does not exist there, and its run.
+    ///
+    /// # Safety
+    ///
+    /// - As [`SharedRanges::take_back_after_fork`].
+    pub(super) unsafe fn bring_home_after_fork(&self, parked: &Parked) {
+        if self.ranges.is_held_for_fork() {
+            // SAFETY: The caller's condition.
+            unsafe { self.ranges.held() }.take_home(parked);
+        }
+    }
 }
 
 /// The ranges, locked by this thread.

@@ -11,7 +11,7 @@ use core::{mem, ptr};
 
 use super::held::{Held, SharedRanges};
 use super::take::CLAIMED;
-use super::{Ranges, now_ms};
+use super::{Parked, Ranges, now_ms};
 use crate::memory::arena;
 use crate::memory::slice::Slice;
 use crate::platform::sync::{AtomicU32, AtomicUsize, Guard, Ordering, Visit};
@@ -335,6 +335,20 @@ pub(crate) unsafe fn take_back_after_fork() {
     CLAIMED.store(0, Ordering::Relaxed);
     // SAFETY: The caller's condition.
     all().iter().for_each(|stripe| unsafe { stripe.take_back_after_fork() });
+}
+
+/// In a child, takes back the right to park of a thread that does not exist there, and its run.
+///
+/// # Safety
+///
+/// - As [`take_back_after_fork`], and no thread uses `parked`.
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.fork.stripes_bring_home_after_fork")]
+pub(crate) unsafe extern "C" fn bring_home_after_fork(parked: &Parked) {
+    if let Some(stripe) = parked.right_from().and_then(at) {
+        // SAFETY: The caller's condition.
+        unsafe { stripe.bring_home_after_fork(parked) };
+    }
 }
 
 impl SharedRanges {

@@ -204,6 +204,25 @@ pub(crate) fn is_orphaned(cache: &ThreadCache) -> bool {
     cache.traffic.user() != User::Nobody && cache.traffic.generation() != GENERATION.get()
 }
 
+/// In a forked child, takes back what threads parked that do not exist there, and their rights to park.
+///
+/// # Safety
+///
+/// - The condition of [`stripes::take_back_after_fork`], and this thread is the child's only one.
+pub(crate) unsafe fn bring_parked_home_after_fork() {
+    // Else a thread of the parent may have it.
+    if THREADS.is_held_for_fork() {
+        let own = slot::parked().map_or(ptr::null(), ptr::from_ref);
+        // SAFETY: It is held, by the thread that this one is a copy of.
+        for cache in unsafe { THREADS.held() }.iter() {
+            if !ptr::eq(&cache.parked, own) {
+                // SAFETY: The caller's condition; the thread of this cache does not exist.
+                unsafe { stripes::bring_home_after_fork(&cache.parked) };
+            }
+        }
+    }
+}
+
 /// The number of runs that all threads have parked, and their slices; they may change while they are counted.
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.statistics.all_parked")]

@@ -250,3 +250,35 @@ fn no_thread_of_a_child_samples_as_its_parents_would() {
     assert_eq!(in_child(|| noticed() == 0), 0);
     assert_eq!(noticed(), 2);
 }
+
+#[test]
+#[cfg_attr(feature = "secure", ignore = "nothing is parked")]
+fn a_child_has_back_what_threads_parked_that_it_does_not_have() {
+    run_alone!();
+    begin();
+    const BYTES: usize = 512 << 10;
+    let use_large = || {
+        for _ in 0..3 {
+            // SAFETY: Nothing uses the block.
+            unsafe { crate::c::free(crate::c::malloc(BYTES)) };
+        }
+    };
+    use_large();
+    let large_blocks = || crate::statistics::now().large_blocks;
+    let before = large_blocks();
+    let (parks, ends) = (Barrier::new(2), Barrier::new(2));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            use_large();
+            parks.wait();
+            ends.wait();
+        });
+        parks.wait();
+        let parked = [(); 2].map(|()| {
+            let parked = all::parked().0;
+            (parked, in_child(|| all::parked().0 == 1 && large_blocks() == before))
+        });
+        ends.wait();
+        assert_eq!(parked, [(2, 0); 2], "runs parked in the parent, and the child's status");
+    });
+}
