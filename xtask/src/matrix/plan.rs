@@ -200,10 +200,12 @@ const fn left_out(
 
 /// Tests that an emulator breaks, and tests of behavior that only a released library has.
 pub(super) const LEFT_OUT: &[LeftOut] = &[
+    left_out("unit", "memory::ranges::model", STARTED, Place::QemuUser),
     left_out("unit", "memory::ranges::stripes::tests", STARTED, Place::QemuUser),
     left_out("unit", "platform::bounds::tests", STARTED, Place::QemuUser),
     left_out("unit", "threads::cache::depth::tests", STARTED, Place::QemuUser),
     left_out("unit", "threads::fork::tests", STARTED, Place::QemuUser),
+    left_out("unit", "threads::statistics::page::tests", STARTED, Place::QemuUser),
     left_out("unit", "threads::thread::tests", STARTED, Place::QemuUser),
     left_out("oracle", "os_pages", STARTED, Place::QemuUser),
     left_out("oracle", "combinations", STARTED, Place::QemuUser),

@@ -566,3 +566,8 @@ fn list_of(count: usize) -> usize {
 #[cfg(test)]
 #[path = "ranges/tests.rs"]
 mod tests;
+
+// Not for the hardened build, whose free runs are closed.
+#[cfg(all(test, not(loom), not(feature = "secure")))]
+#[path = "ranges/model/tests.rs"]
+mod model;
