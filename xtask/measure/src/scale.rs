@@ -41,7 +41,7 @@ const THREADS_QUICK: [usize; 3] = [1, 8, 64];
 const OPS_START: u64 = 500;
 
 /// Lines moved between the caches of 1 to 64 threads, atomics, instructions and system calls an operation under every
-/// malloc, counted by a plugin of qemu (about an hour, after peers)
+/// malloc, counted by a plugin of qemu (half an hour to an hour, after peers)
 #[derive(Debug, Default, PartialEq, Eq, clap::Parser)]
 pub(crate) struct Request {
     /// Only this workload; repeats
