@@ -108,6 +108,11 @@ impl<'a> Executor<'a> {
         self.concurrency.map_or(workers, NonZero::get)
     }
 
+    /// Whether the caller has set the items of a chunk.
+    pub(crate) fn sets_chunk(&self) -> bool {
+        self.chunk.is_some()
+    }
+
     pub(crate) fn chunk_of(&self, items: u64, item_bytes: usize) -> u64 {
         let fits = (CHUNK_BYTES / (item_bytes as u64).max(1)).max(1);
         let least = self.workers_or_default() as u64 * CHUNKS_A_WORKER;

@@ -66,12 +66,16 @@ pub(crate) unsafe trait Gather<R>: Sync {
     unsafe fn put(&self, local: &mut Self::Local, index: usize, result: R);
 }
 
-/// Data cut into chunks.
+/// Data cut into chunks: long ones first, then short ones.
 pub(crate) struct Cut<'a, S> {
     pub(crate) source: &'a S,
     pub(crate) items: u64,
-    /// Items a chunk.
+    /// Items of a long chunk.
     size: u64,
+    /// The number of long chunks.
+    long: u64,
+    /// Items of a short chunk; the last may have fewer.
+    short: u64,
     pub(crate) chunks: u64,
 }
 
@@ -84,14 +88,29 @@ impl<S> Clone for Cut<'_, S> {
 impl<S> Copy for Cut<'_, S> {}
 
 impl<'a, S: Indexed> Cut<'a, S> {
-    pub(crate) fn new(source: &'a S, size: u64) -> Self {
+    /// All chunks have this size, but the last one.
+    pub(crate) fn even(source: &'a S, size: u64) -> Self {
         let (size, items) = (size.max(1), source.items());
-        Self { source, items, size, chunks: items.div_ceil(size) }
+        Self { source, items, size, long: items / size, short: size, chunks: items.div_ceil(size) }
+    }
+
+    /// The chunks of the last eighth have a quarter of this size. While chunks are left, a worker that is through with a
+    /// long one finds another; at the end the others wait for it.
+    pub(crate) fn tapered(source: &'a S, size: u64) -> Self {
+        let short = size / 4;
+        if short < 4 {
+            return Self::even(source, size);
+        }
+        let items = source.items();
+        let long = (items - items / 8) / size;
+        let chunks = long + (items - long * size).div_ceil(short);
+        Self { source, items, size, long, short, chunks }
     }
 
     /// The first item of a chunk; of the one behind the last, the number of items.
     fn start(&self, chunk: u64) -> u64 {
-        chunk.saturating_mul(self.size).min(self.items)
+        let long = chunk.min(self.long);
+        (long * self.size).saturating_add((chunk - long).saturating_mul(self.short)).min(self.items)
     }
 
     /// The items of some chunks.
@@ -368,10 +387,12 @@ where
     G: Gather<R>,
 {
     let mut index = batch.at();
-    let mut start = index * cut.size;
+    let mut start = cut.start(index);
     // The last chunk is shorter. Doing it apart saves the others a comparison.
-    let full = cut.items / cut.size;
-    for (round_end, size) in [(full, cut.size), (cut.chunks, cut.items % cut.size)] {
+    let rest = cut.items - cut.long * cut.size;
+    let full = cut.long + rest / cut.short;
+    let rounds = [(cut.long, cut.size), (full, cut.short), (cut.chunks, rest % cut.short)];
+    for (round_end, size) in rounds {
         while index < round_end {
             let place = Place { index, items: start..start + size };
             // SAFETY: The chunk is this worker's, once (first condition), and the data is there for

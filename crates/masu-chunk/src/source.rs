@@ -70,8 +70,12 @@ pub struct Stream<P>(pub(crate) P);
 
 impl<S: Indexed> At<S> {
     pub(crate) fn cut<'a>(&'a self, executor: &Executor<'_>) -> Cut<'a, S> {
-        let items = self.source.items();
-        Cut::new(&self.source, executor.chunk_of(items, self.item_bytes))
+        let size = executor.chunk_of(self.source.items(), self.item_bytes);
+        if executor.sets_chunk() {
+            Cut::even(&self.source, size)
+        } else {
+            Cut::tapered(&self.source, size)
+        }
     }
 }
 

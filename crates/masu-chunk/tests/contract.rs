@@ -38,6 +38,29 @@ fn by_default_the_last_hundredth_of_the_data_is_several_chunks() {
 }
 
 #[test]
+fn by_default_the_chunks_are_all_items_in_order_and_the_last_ones_are_short() {
+    for items in [0, 1, 15, 16, 1000, 4095, 4096, 4097, 10_000, 100_003, 3_000_000] {
+        for workers in [1, 2, 7] {
+            let executor = Executor::new().workers(workers);
+            let chunks = executor.range(0..items).map(|chunk| chunk.into_inner()).unwrap().value;
+            let ends = chunks.iter().fold(0, |from, chunk| {
+                assert!(chunk.start == from && chunk.end > from, "{items} items: {chunk:?}");
+                chunk.end
+            });
+            assert_eq!(ends, items);
+            let size = |chunk: &std::ops::Range<u64>| chunk.end - chunk.start;
+            let first = chunks.first().map_or(0, size);
+            let is_last = |chunk: &&std::ops::Range<u64>| chunk.start >= items - items / 8 + first;
+            let longest = chunks.iter().filter(is_last).map(size).max().unwrap_or(0);
+            assert!(first < 16 || longest * 4 <= first, "{items} items: {first}, {longest}");
+        }
+    }
+    // Numbers without end: the first chunk fails.
+    let ended = Executor::new().range(0..u64::MAX).try_for_each(|_| Err("begun"));
+    assert!(matches!(ended.unwrap_err().cause, Cause::Error("begun")));
+}
+
+#[test]
 fn results_come_in_order_for_any_lengths_chunks_and_workers() {
     for len in [0, 1, 2, 7, 100, 1001] {
         let data: Vec<u64> = (0..len).collect();
