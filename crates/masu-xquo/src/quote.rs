@@ -127,7 +127,14 @@ unsafe fn quote_with(
         }
         at += LANES;
     }
-    for &byte in &input[copied..] {
+    let plain = at - copied;
+    // SAFETY: The blocks lie in the input, and `copied` in the blocks.
+    let from = unsafe { input.as_ptr().add(copied) };
+    // SAFETY: So many bytes are left of the blocks, and each has its room in the output.
+    unsafe { std::ptr::copy_nonoverlapping(from, to, plain) };
+    // SAFETY: As above.
+    to = unsafe { to.add(plain) };
+    for &byte in &input[at..] {
         let word = words[usize::from(byte)];
         // SAFETY: Each byte has room for the longest that it can become, and there is slack.
         unsafe { to.cast::<u64>().write_unaligned(word.to_le()) };
