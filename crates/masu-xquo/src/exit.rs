@@ -61,8 +61,7 @@ pub(crate) fn now(ending: &Ending) -> ! {
 
 /// The exit code for arguments that clap refused; help and version are no error.
 pub(crate) fn of_usage(error: &clap::Error) -> ExitCode {
-    // A closed terminal shows nothing.
-    let _ = error.print();
+    let printed = error.print().map_err(|error| Ending::of_output(&error));
     let is_asked = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
-    if is_asked { ExitCode::SUCCESS } else { 2.into() }
+    if is_asked { of(printed) } else { 2.into() }
 }

@@ -33,7 +33,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Ending> {
     let delimiter = arguments.in_delimiter;
     let quoter = Quoter::new(delimiter, arguments.out_delimiter.byte(), !arguments.no_escape);
     let stream = Stream { quoter, delimiter };
-    let mut input = Input;
+    let mut input = Input::default();
     let mut last = None;
     let outcome = match stream.alone(&mut input, &mut last) {
         Ok(true) => stream.together(arguments.workers, input, &mut last),

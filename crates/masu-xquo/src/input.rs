@@ -9,7 +9,11 @@ use std::io::{self, Read};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 /// Standard input, unbuffered.
-pub(crate) struct Input;
+#[derive(Default)]
+pub(crate) struct Input {
+    /// Whether the end was read: a terminal says so only once.
+    ended: bool,
+}
 
 impl Input {
     /// Whether a read would return at once; `patient`: waits until it does.
@@ -26,9 +30,9 @@ impl Input {
 impl Read for Input {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let mut filled = 0;
-        while filled < buffer.len() {
+        while filled < buffer.len() && !self.ended {
             match rustix::io::read(rustix::stdio::stdin(), &mut buffer[filled..]) {
-                Ok(0) => break,
+                Ok(0) => self.ended = true,
                 Ok(count) => filled += count,
                 Err(rustix::io::Errno::INTR) => {}
                 // Another user of the same description made it non-blocking.

@@ -102,14 +102,18 @@ fn a_closed_output_is_no_error() {
 
 #[test]
 fn an_output_that_is_full_and_an_input_that_cannot_be_read_are_reported() {
-    let (mut full, mut folder) = (xquo(&[]), xquo(&[]));
-    full.stdout(File::create("/dev/full").unwrap());
+    let full = |arguments: &[&str]| {
+        let mut full = xquo(arguments);
+        full.stdout(File::create("/dev/full").unwrap());
+        outcome(full, b"a\0")
+    };
+    let mut folder = xquo(&[]);
     folder.stdin(File::open("/").unwrap());
+    let no_space = "writing to standard output: No space left on device (os error 28)";
     for (output, why) in [
-        (
-            outcome(full, b"a\0"),
-            "writing to standard output: No space left on device (os error 28)",
-        ),
+        (full(&[]), no_space),
+        (full(&["--version"]), no_space),
+        (full(&["--help"]), no_space),
         (folder.output().unwrap(), "reading standard input: Is a directory (os error 21)"),
     ] {
         assert_eq!(output.status.code(), Some(1));
@@ -133,6 +137,20 @@ fn a_terminal_is_refused_without_t() {
     let read = on_terminal("-t -i lf");
     assert_eq!(read.status.code(), Some(0));
     assert!(String::from_utf8_lossy(&read.stdout).contains("'a'"));
+}
+
+/// The end of input may come together with the last line, as in a paste, and a terminal says it once.
+#[test]
+fn one_sign_for_the_end_of_input_is_enough_on_a_terminal() {
+    let program = env!("CARGO_BIN_EXE_xquo");
+    let mut command = Command::new("timeout");
+    command.args(["60", "script", "-qec", &format!("{program} -t -i lf"), "/dev/null"]);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(b"a\n\x04").unwrap();
+    // It stays open: its end would be another sign.
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    drop(stdin);
 }
 
 #[test]
