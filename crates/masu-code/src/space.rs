@@ -1,10 +1,12 @@
 //! Free bytes of a region: holes by address, joined where they touch.
 //!
 //! An allocation takes the lowest hole that fits, so that objects stay together at the region's beginning and holes are
-//! reused before fresh memory. Holes are indexed by the power of two of their length, because thousands of objects
-//! may leave thousands that are too small.
+//! reused before fresh memory. Holes are indexed by the *class* of their length, an eighth of a power of two, because
+//! thousands of objects may leave thousands that are too small.
 
-use std::array;
+#[cfg(test)]
+use std::cell::Cell;
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
@@ -15,38 +17,53 @@ pub(crate) struct Space {
     top: usize,
     /// Length by offset; no two holes touch, none is empty, and none touches `top`.
     holes: BTreeMap<usize, usize>,
-    /// The offsets of the same holes, by the power of two in their lengths.
-    by_length: [BTreeSet<usize>; usize::BITS as usize],
-    /// A bit for each set that is not empty.
-    lengths: usize,
+    /// The offsets of the same holes, by the class of their lengths; no set is empty.
+    by_class: BTreeMap<usize, BTreeSet<usize>>,
     size: usize,
     /// The end of the highest bytes that were ever handed out.
     high: usize,
+    /// Holes inspected in the search for the lowest.
+    #[cfg(test)]
+    looked_at: Cell<usize>,
+}
+
+/// The class of a length, which is not 0: its highest bit and the three below. Small lengths that are multiples of
+/// their spacing have a class of their own.
+fn class(length: usize) -> usize {
+    let power = length.ilog2();
+    (power as usize) << 3 | length << 3 >> power & 7
 }
 
 impl Space {
     pub(crate) fn new(size: usize) -> Space {
-        let by_length = array::from_fn(|_| BTreeSet::new());
-        Space { top: 0, holes: BTreeMap::new(), by_length, lengths: 0, size, high: 0 }
+        Space {
+            top: 0,
+            holes: BTreeMap::new(),
+            by_class: BTreeMap::new(),
+            size,
+            high: 0,
+            #[cfg(test)]
+            looked_at: Cell::new(0),
+        }
     }
 
     /// Notes a hole, unless it is empty.
     fn add(&mut self, start: usize, length: usize) {
         if length > 0 {
             self.holes.insert(start, length);
-            self.by_length[length.ilog2() as usize].insert(start);
-            self.lengths |= 1 << length.ilog2();
+            self.by_class.entry(class(length)).or_default().insert(start);
         }
     }
 
     /// Forgets a hole; returns its length.
     fn remove(&mut self, start: usize) -> usize {
         let length = self.holes.remove(&start).unwrap_or(0);
-        if length > 0 {
-            let same = &mut self.by_length[length.ilog2() as usize];
-            same.remove(&start);
-            if same.is_empty() {
-                self.lengths &= !(1 << length.ilog2());
+        if length > 0
+            && let Entry::Occupied(mut same) = self.by_class.entry(class(length))
+        {
+            same.get_mut().remove(&start);
+            if same.get().is_empty() {
+                same.remove();
             }
         }
         length
@@ -54,6 +71,8 @@ impl Space {
 
     /// The offset in a hole where `size` bytes at a multiple of `align` fit.
     fn fit(&self, start: usize, size: usize, align: usize) -> Option<usize> {
+        #[cfg(test)]
+        self.looked_at.update(|count| count + 1);
         let at = start.checked_next_multiple_of(align)?;
         (at.checked_add(size)? <= start + self.holes[&start]).then_some(at)
     }
@@ -61,10 +80,7 @@ impl Space {
     /// The lowest hole that fits, and the offset where the bytes fit.
     fn find(&self, size: usize, align: usize) -> Option<(usize, usize)> {
         let mut lowest: Option<(usize, usize)> = None;
-        let mut lengths = self.lengths >> size.ilog2() << size.ilog2();
-        while lengths > 0 {
-            let holes = &self.by_length[lengths.trailing_zeros() as usize];
-            lengths &= lengths - 1;
+        for holes in self.by_class.range(class(size)..).map(|(_, holes)| holes) {
             let lower =
                 holes.iter().take_while(|&&start| lowest.is_none_or(|(low, _)| start < low));
             let mut fitting =
@@ -192,12 +208,26 @@ mod tests {
             assert_eq!(space.allocate(size, align), plain);
             held.extend(plain.map(|at| (at, size)));
         }
-        let holes: usize = space.by_length.iter().map(BTreeSet::len).sum();
+        let holes: usize = space.by_class.values().map(BTreeSet::len).sum();
         assert_eq!(holes, space.holes.len());
         for (at, size) in held {
             space.free(at, size);
         }
         assert_eq!((space.free_bytes(), space.largest(), space.top), (1 << 16, 1 << 16, 0));
+    }
+
+    #[test]
+    fn holes_that_are_a_little_too_small_are_not_looked_at() {
+        let mut space = Space::new(1 << 20);
+        let all: Vec<usize> = (0..2000).map(|_| space.allocate(64, 16).unwrap()).collect();
+        for &at in all.iter().step_by(2) {
+            space.free(at, 64);
+        }
+        assert_eq!(space.inner_holes().0, 1000);
+        for size in [80, 96, 112] {
+            assert!(space.allocate(size, 16).unwrap() >= 2000 * 64);
+        }
+        assert_eq!(space.looked_at.get(), 0);
     }
 
     #[test]
