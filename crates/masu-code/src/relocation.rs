@@ -83,6 +83,8 @@ pub(crate) struct Cpu {
     rules: &'static [Rule],
     /// The reach of a branch, in bytes.
     pub(crate) branch: usize,
+    /// The distance from the field of a branch to the place that it counts from, in bytes.
+    pub(crate) next: i64,
     /// The largest range whose text branches can cross.
     pub(crate) largest: usize,
     /// Makes the bytes of a stub at `at` that jumps to the address in the GOT entry at `slot`.

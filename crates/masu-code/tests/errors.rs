@@ -206,6 +206,26 @@ fn a_branch_to_a_far_absolute_symbol_has_a_stub_in_every_way() {
 
 #[cfg(target_arch = "x86_64")]
 #[test]
+fn a_jump_behind_a_far_symbol_arrives_there() {
+    extern "C" fn goal() -> i64 {
+        77
+    }
+    let workshop = Workshop::open();
+    let text = r#"asm(".globl f\nf: jmp far + 16\n.globl g\ng: jmp far");"#;
+    let source = workshop.c("behind.c", text);
+    let symbol = goal as *const () as usize;
+    for (name, before) in [("f", 16), ("g", 0)] {
+        let resolver = move |name: &[u8]| (name == b"far").then_some(symbol - before);
+        let resolver: Option<masu_code::Resolver> = Some(Box::new(resolver));
+        let place = masu_code::Place::Low;
+        let arena = Arena::open(Options { place, resolver, ..fixture::options() }).unwrap();
+        let object = load(&arena, &source);
+        assert_eq!((fixture::call(&arena, object, name), arena.report().stubs), (77, 2));
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[test]
 fn relocations_that_would_be_left_out_are_refused() {
     let (workshop, arena) = (Workshop::open(), quiet());
     let text = "extern char **environ; long f(void) { return (long)environ; }";

@@ -237,8 +237,7 @@ impl<'a> Batch<'_, 'a> {
         if !is_near_code || !x86_64::is_address(place.bytes, offset) {
             return Ok(false);
         }
-        // The instruction ends behind the four bytes.
-        let wanted = address.wrapping_add_signed((addend as isize).wrapping_add(4));
+        let wanted = address.wrapping_add_signed(addend.wrapping_add(HOST.next) as isize);
         let slot = self.slot(Slot::Address(wanted), plan)?;
         Ok(x86_64::load_address(place.bytes, offset, place.start + offset, slot))
     }
@@ -284,16 +283,22 @@ impl<'a> Batch<'_, 'a> {
             },
             Quantity::Symbol | Quantity::Branch => {
                 let section = &self.inputs[place.object].object.sections[place.section];
-                let branches = rule.quantity == Quantity::Branch
+                let jumps = matches!(rule.field, Field::Bits { .. })
                     || HOST.machine == x86_64::CPU.machine
                         && section.region == Some(Region::Text)
                         && matches!(rule.field, Field::Bytes(4, _))
                         && rule.origin == Origin::Place
                         && x86_64::is_branch(place.bytes, offset);
+                let branches = rule.quantity == Quantity::Branch
+                    || jumps && HOST.machine == x86_64::CPU.machine;
                 let goal = (address as i128 + i128::from(addend)).unsigned_abs();
                 let is_far = goal.abs_diff(here as u128) > HOST.branch as u128;
                 if branches && is_far && rule.origin == Origin::Place {
-                    self.stub(Slot::Address(address), plan)? as i128
+                    // An instruction may jump to a place behind the symbol; data is a distance from the stub.
+                    let behind = if jumps { addend.wrapping_add(HOST.next) as isize } else { 0 };
+                    let stub =
+                        self.stub(Slot::Address(address.wrapping_add_signed(behind)), plan)?;
+                    stub as i128 - behind as i128
                 } else {
                     address as i128
                 }

@@ -11,6 +11,7 @@ pub(crate) const CPU: Cpu = Cpu {
     rules: RULES,
     // 128 MiB, less the most that an addend may add.
     branch: (128 << 20) - (64 << 10),
+    next: 0,
     largest: 248 << 20,
     stub,
 };

@@ -7,6 +7,8 @@ pub(crate) const CPU: Cpu = Cpu {
     name: "x86-64",
     rules: RULES,
     branch: super::REACH,
+    // The end of the instruction, of which the field is the last.
+    next: 4,
     largest: 1 << 30,
     stub,
 };
