@@ -11,6 +11,7 @@ use std::time::Duration;
 use anstyle::{AnsiColor, Style};
 use anyhow::{Context, Result, bail};
 use masu_lab::experiment::{self, Agreement, Asked, Depth, Experiment, News, Workbench, Written};
+use masu_lab::page::width;
 use masu_lab::report::{bytes, notice};
 use masu_lab::{Checkup, Error as LabError, Stop};
 
@@ -18,7 +19,7 @@ use self::cache::Cache;
 use crate::compare::mallocs;
 use crate::exit::{Ending, unless_left};
 use crate::progress::Progress;
-use crate::{arguments, embedded, notices};
+use crate::{arguments, embedded, line_wrap, notices};
 
 const BOLD: Style = Style::new().bold();
 const AGREES: Style = AnsiColor::Green.on_default().bold();
@@ -30,7 +31,8 @@ pub(crate) fn perform(arguments: &arguments::Experiment) -> Result<Ending> {
     }
     let chosen = chosen(arguments)?;
     if chosen.is_empty() {
-        write!(anstream::stdout(), "{}", list()).context("printing the list")?;
+        let page = line_wrap::fit(&list(), width());
+        write!(anstream::stdout(), "{page}").context("printing the list")?;
         return Ok(Ending::Done);
     }
     let cache = Cache::at(arguments.cache.as_deref())?;
@@ -117,12 +119,10 @@ fn run(
 ) -> Result<Written, LabError> {
     let depth = depth(arguments);
     notices::say("");
-    notices::say(format_args!(
-        "{BOLD}{}{BOLD:#}: {} ({})",
-        experiment.name,
-        experiment.about,
-        experiment.takes(depth)
-    ));
+    notices::say_behind(
+        format_args!("{BOLD}{}{BOLD:#}: ", experiment.name),
+        format_args!("{} ({})", experiment.about, experiment.takes(depth)),
+    );
     let mut progress: Option<Progress> = None;
     let mut tell = |news: News<'_>| hear(&news, &mut progress);
     let asked = Asked {
@@ -190,14 +190,14 @@ fn tell(experiment: &Experiment, written: &Written) -> Result<()> {
 
 fn list() -> String {
     let mut page = format!(
-        "{BOLD}{:<9} {:<46} {:>7} {:>7} {:>7}{BOLD:#}\n",
-        "name", "the report", "--quick", "usual", "--full"
+        "{BOLD}{:<9} {:>7} {:>7} {:>7}  the report{BOLD:#}\n",
+        "name", "--quick", "usual", "--full"
     );
     for one in experiment::ALL {
         let [quick, usual, full] =
             [Depth::Quick, Depth::Usual, Depth::Full].map(|depth| one.takes(depth));
         let (name, about) = (one.name, one.about);
-        page.push_str(&format!("{name:<9} {about:<46} {quick:>7} {usual:>7} {full:>7}\n"));
+        page.push_str(&format!("{name:<9} {quick:>7} {usual:>7} {full:>7}  {about}\n"));
     }
     page.push_str(
         "\nTimes are those of two cores, builds included.\n\
@@ -222,7 +222,10 @@ mod tests {
     #[test]
     fn the_list_has_every_experiment() {
         let page = anstream::adapter::strip_str(&list()).to_string();
-        assert!(page.lines().all(|line| line.chars().count() <= 80), "{page}");
+        for columns in [40, 80] {
+            let page = line_wrap::fit(&page, columns);
+            assert!(page.lines().all(|line| line.chars().count() <= columns), "{page}");
+        }
         for one in experiment::ALL {
             assert!(page.contains(&format!("\n{} ", one.name)), "{page}");
         }

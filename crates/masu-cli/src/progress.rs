@@ -40,7 +40,7 @@ impl Progress {
     pub(crate) fn on_stderr(advice: &'static str) -> Self {
         let bar = io::stderr().is_terminal().then(|| {
             let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-            let style = ProgressStyle::with_template("{bar:24} {msg}");
+            let style = ProgressStyle::with_template("{bar:24} {wide_msg}");
             let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
             bar.set_style(style.progress_chars("━╸ "));
             bar

@@ -17,6 +17,7 @@ fn brk_is_rerun_and_its_pages_say_what_came_of_it() {
     assert!(run.status.success(), "{stderr_text}");
     assert!(said.starts_with("brk: Today's machine"), "{said}");
     assert!(stderr_text.contains("--clean"), "where the cache is: {stderr_text}");
+    assert!(stderr_text.contains("\nbrk: A sed script"), "without signs for colors: {stderr_text}");
     markdown(&output);
     let html = fs::read_to_string(output.join("brk.html")).unwrap();
     assert!(html.contains("<svg ") && html.contains("The change that masu makes"), "{html}");

@@ -21,7 +21,7 @@ pub(super) fn text(profile: &Profile, what: What, title: &str) -> String {
     let sums = profile.sum();
     let _ = writeln!(
         text,
-        "live {} in {}, allocated {} in {}; estimates, a sample every {}\n",
+        "live {} in {}, allocated {} in {};\nestimates, a sample every {}\n",
         amount(sums.live_bytes, What::LiveBytes),
         blocks(sums.live_blocks),
         amount(sums.allocated_bytes, What::LiveBytes),

@@ -22,7 +22,7 @@ pub fn plan(variants: &[Variant], rounds: &Rounds, is_most: bool) -> String {
         format!("Comparing {}: a warm-up of each, then {each}.{few}", names.join(", ")),
         Tone::Plain,
     );
-    let statement = |(label, text): (&str, String)| Statement::new(label, text, Tone::Dim);
+    let statement = |(label, text): (&str, String)| Statement::new(label, text, Tone::Plain);
     page.push(Block::Statements(lines(variants).into_iter().map(statement).collect()));
     page.render(Form::Text, "").trim_end().to_owned()
 }
@@ -99,6 +99,9 @@ mod tests {
         };
         let [named, path, plain] = ["new", "/opt/libmasu.so", "masu:retain=1M"].map(of);
         let variants = [fixtures::variant("glibc"), knob, named, path, plain];
+        let page = plan(&variants, &Rounds::Fixed(20), false);
+        assert!(page.contains("sets GLIBC_TUNABLES"), "{page}");
+        assert!(!page.contains('\u{1b}'), "the command shows what steers a terminal: {page}");
         let lines = lines(&variants);
         let [("glibc:top_pad=1M", text), ("new", is)] = &lines[..] else { panic!("{lines:?}") };
         let (sets, trap) = text.split_once("; ").unwrap();
