@@ -5,12 +5,13 @@
 
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder};
-use std::io::{self, ErrorKind, Read, Seek};
+use std::io::{self, ErrorKind, Read};
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::thread;
 
 use crate::error::Doing;
 use crate::execute::alone;
@@ -168,14 +169,23 @@ fn named_in_text(path: PathBuf) -> Result<PathBuf, Error> {
 fn copy_folder(from: &Path, to: &Path, stop: &Stop) -> io::Result<Option<String>> {
     // The code that reaps the children of a run must not reap this one.
     let _alone = alone();
-    let mut complaints = tempfile::tempfile()?;
     let mut cp = Command::new("cp");
     cp.args(["-a", "--"]).arg(from).arg(to).env("LC_ALL", "C");
-    cp.stdin(Stdio::null()).stdout(Stdio::null()).stderr(complaints.try_clone()?).process_group(0);
-    let Some(status) = stop.wait_for(&mut cp.spawn()?)? else { return Ok(None) };
-    let mut said = Vec::new();
-    complaints.rewind()?;
-    complaints.read_to_end(&mut said)?;
+    // A file for its complaints would have no room where the copy has none.
+    cp.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).process_group(0);
+    let mut cp = cp.spawn()?;
+    let complaints = cp.stderr.take();
+    let (status, said) = thread::scope(|scope| {
+        let reading = scope.spawn(|| {
+            let mut said = Vec::new();
+            complaints.map(|mut complaints| complaints.read_to_end(&mut said)).transpose()?;
+            Ok::<_, io::Error>(said)
+        });
+        (stop.wait_for(&mut cp), reading.join())
+    });
+    let Some(status) = status? else { return Ok(None) };
+    let Ok(said) = said else { unreachable!("the reading does not panic") };
+    let said = said?;
     let said = String::from_utf8_lossy(&said);
     let first = said.lines().next().map_or_else(|| format!("cp: {status}"), str::to_owned);
     Ok((!status.success()).then_some(first))

@@ -191,3 +191,18 @@ fn a_narrow_page_is_not_wider_than_it_may_be() {
         assert!(page.contains("peak RSS") && page.contains("faults"), "{page}");
     }
 }
+
+#[test]
+fn a_copy_that_has_no_room_is_said_to_have_none() {
+    let place = tempfile::tempdir().unwrap();
+    fs::create_dir(place.path().join("tree")).unwrap();
+    fs::write(place.path().join("tree/file"), "x").unwrap();
+    // The limit on the length of a file stands in for a full disk.
+    let script =
+        "trap '' XFSZ; ulimit -f 0; exec \"$0\" compare -n 1 -P x=1,2 --scratch=tree -- echo {x}";
+    let mut bash = Command::new("bash");
+    bash.args(["-c", script, env!("CARGO_BIN_EXE_masu")]).current_dir(place.path());
+    let output = bash.env_remove("LD_PRELOAD").output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(2) && said.contains("File too large"), "{said}");
+}
