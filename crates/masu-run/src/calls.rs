@@ -15,7 +15,7 @@ use serde::Serialize;
 use crate::execute::{Conditions, Look, Unseen};
 use crate::kernel::calls::{self as door, FutexRequest, MemoryRequest, Stopped};
 use crate::kernel::sample::Switch;
-use crate::kernel::{self, Usage};
+use crate::kernel::{self, Status, Usage};
 use crate::proc_files;
 use crate::program::privileges;
 use crate::quantity;
@@ -259,7 +259,7 @@ impl Counter {
         self.calls.programs.push(program);
     }
 
-    fn end(&mut self, pid: Pid, usage: &Usage) {
+    fn end(&mut self, pid: Pid, _status: Status, usage: &Usage) {
         if self.process_of(pid) == Some(pid) {
             self.calls.peaks_bytes += usage.max_rss_bytes;
             self.books.forget(pid);

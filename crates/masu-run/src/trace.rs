@@ -16,8 +16,8 @@ use std::path::{Path, PathBuf};
 
 use crate::error::Doing;
 use crate::execute::{self, Conditions, Look, Run, Unseen, assemble};
-use crate::kernel::Usage;
 use crate::kernel::trace::{self as ptrace, BREAKPOINT, PASSED};
+use crate::kernel::{Status, Usage, is_crash};
 use crate::mapping::Mapping;
 use crate::proc_files::maps;
 use crate::program::elf::{ENTRIES, Image};
@@ -38,6 +38,8 @@ pub(crate) struct Seen {
     /// The reason why nothing can be preloaded into the program, as far as its start showed.
     pub(crate) obstacle: Option<String>,
     pub(crate) entered: bool,
+    /// True if one of its processes was asked to end by a signal.
+    pub(crate) cut_short: bool,
     pub(crate) mapped: bool,
     pub(crate) served: bool,
     /// The file whose malloc was asked for memory, if it was not the variant's library.
@@ -210,8 +212,11 @@ impl Witness for Tracer<'_> {
         true
     }
 
-    fn end(&mut self, pid: Pid, _usage: &Usage) {
-        self.runs.remove(&pid);
+    fn end(&mut self, pid: Pid, status: Status, _usage: &Usage) {
+        let Some(program) = self.runs.remove(&pid) else { return };
+        // Programs that outlive the command are killed, perhaps before their loader is done.
+        let is_asked = matches!(status, Status::Signalled(signal) if !is_crash(signal));
+        self.seen[program].cut_short |= is_asked;
     }
 }
 

@@ -88,7 +88,8 @@ fn loaders_words(run: &Run) -> Option<&str> {
 
 fn judge(seen: &[Seen]) -> Evidence {
     let mut evidence = Evidence::default();
-    for one in seen {
+    let is_started = |one: &&Seen| one.entered || !one.cut_short;
+    for one in seen.iter().filter(is_started) {
         let name = one.program.file_name().unwrap_or_default().to_string_lossy().into_owned();
         if let Some(reason) = why_not_served(one) {
             evidence.not_served.push(format!("{name}: {reason}"));

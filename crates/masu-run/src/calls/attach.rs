@@ -17,9 +17,9 @@ use super::{Calls, Counter, Pid};
 use crate::Error;
 use crate::error::Doing;
 use crate::execute::tree;
-use crate::kernel::Usage;
 use crate::kernel::attach::{self as door, Begun, Bell, Boundary, Rope, Unstoppable};
 use crate::kernel::trace::{self, Change};
+use crate::kernel::{Status, Usage};
 use crate::proc_files::{self, value};
 
 /// A process whose calls are counted until this is finished or dropped, or the process ends.
@@ -165,8 +165,8 @@ impl Follower {
 
     fn follow(&mut self, bell: Pid) -> io::Result<()> {
         while let Some((pid, change)) = trace::next_change()? {
-            if let Change::Ended(_, usage) = change {
-                self.end(pid, &usage);
+            if let Change::Ended(status, usage) = change {
+                self.end(pid, status, &usage);
                 if pid == bell || self.live.is_empty() {
                     break;
                 }
@@ -228,9 +228,9 @@ impl Follower {
         }
     }
 
-    fn end(&mut self, pid: Pid, usage: &Usage) {
+    fn end(&mut self, pid: Pid, status: Status, usage: &Usage) {
         self.live.remove(&pid);
-        self.counter.end(pid, usage);
+        self.counter.end(pid, status, usage);
         if self.children.remove(&pid) {
             self.children_used = self.children_used.plus(*usage);
         }

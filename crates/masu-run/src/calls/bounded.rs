@@ -22,7 +22,7 @@ use crate::kernel::calls::{self as door, Sleep};
 use crate::kernel::prices::StopPrice;
 use crate::kernel::sample::Switch;
 use crate::kernel::side_effects::{Outward, is_harmless};
-use crate::kernel::{self, Usage};
+use crate::kernel::{self, Status, Usage};
 use crate::proc_files::{Scheduled, Stat, Switches, value};
 use crate::trace::{CallStops, Witness};
 
@@ -364,10 +364,10 @@ impl Witness for Bounded<'_> {
         self.threads.remove(&pid);
     }
 
-    fn end(&mut self, pid: Pid, usage: &Usage) {
+    fn end(&mut self, pid: Pid, status: Status, usage: &Usage) {
         self.threads.remove(&pid);
         self.shared.wanted().threads.remove(&pid);
-        self.counter.end(pid, usage);
+        self.counter.end(pid, status, usage);
         self.turn();
     }
 }

@@ -48,7 +48,7 @@ pub(crate) trait Witness {
 
     /// `pid` is gone; the first thread of a process goes last, and `usage` is then that of the process and the
     /// children it waited for.
-    fn end(&mut self, pid: Pid, usage: &Usage);
+    fn end(&mut self, pid: Pid, status: Status, usage: &Usage);
 }
 
 /// Follows the tree of `root` until its last thread is gone; returns the root's ending and its usage.
@@ -58,7 +58,7 @@ pub(super) fn follow(root: Pid, witness: &mut impl Witness) -> io::Result<(Statu
     while let Some((pid, change)) = ptrace::next_change()? {
         let signal = match change {
             Change::Ended(status, usage) => {
-                witness.end(pid, &usage);
+                witness.end(pid, status, &usage);
                 follower.forget(pid);
                 if pid == root {
                     root_end = Some((status, usage));

@@ -189,6 +189,19 @@ fn each_way_to_miss_a_program_has_its_reason() {
 }
 
 #[test]
+fn a_program_that_was_ended_before_it_began_is_nobodys_failure() {
+    let cut_short = |entered| {
+        seen(|one| {
+            one.entered = entered;
+            one.mapped = false;
+            one.cut_short = true;
+        })
+    };
+    assert_eq!(judge(&[cut_short(false), seen(|one| one.served = true)]).not_served, [""; 0]);
+    assert_eq!(judge(&[cut_short(true)]).not_served.len(), 1, "its loader was done");
+}
+
+#[test]
 fn a_program_that_allocates_nothing_is_no_failure_but_said() {
     let evidence = judge(&[seen(|_| {})]);
     assert_eq!(evidence.idle, ["p"]);
