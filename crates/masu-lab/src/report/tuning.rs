@@ -265,8 +265,14 @@ fn leave_it(page: &mut Page, tuning: &Tuning, proof: &Proof) {
             format!("No gain in {what} was shown, and none is ruled out where there is no verdict.")
         }
         Some(seen) if seen >= 1.0 => {
+            let cpu = match tuning.goal {
+                Goal::Wall => {
+                    ", or let CPU time decide, which waiting does not lengthen (--primary cpu)"
+                }
+                _ => "",
+            };
             format!(
-                "The runs differ too much to show a gain in {what}; allow more time, or a quieter hour."
+                "The runs differ too much to show a gain in {what}; allow more time, or a quieter hour{cpu}."
             )
         }
         Some(seen) => format!(
@@ -448,6 +454,18 @@ mod tests {
             "--primary peak_rss",
         ];
         says(false, |_| {}, &has, &["In a shell"]);
+    }
+
+    #[test]
+    fn where_the_clock_shows_nothing_cpu_time_may() {
+        let open = Shown::NoDifference { could_have_seen: 1.5 };
+        let cpu = "CPU time decide, which waiting does not lengthen (--primary cpu)";
+        says(false, |tuning| show_first(tuning, open.clone()), &["differ too much", cpu], &[]);
+        let by_cpu = |tuning: &mut Tuning| {
+            tuning.goal = Goal::Cpu;
+            show_first(tuning, open.clone());
+        };
+        says(false, by_cpu, &["allow more time, or a quieter hour."], &[cpu]);
     }
 
     #[test]
