@@ -272,7 +272,7 @@ fn check_version(line: &str) -> Result<(), String> {
     }
     let version: Version = serde_json::from_str(line).map_err(|error| {
         let is_cut = error.is_eof() && line.as_bytes().starts_with(journal::BEGINNING);
-        let other = "this is no results file: its first line has no schema_version";
+        let other = "this is no results file; `masu compare --json FILE` writes one";
         if is_cut { CUT.to_owned() } else { other.to_owned() }
     })?;
     match version.schema_version {

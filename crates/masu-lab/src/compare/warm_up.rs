@@ -124,7 +124,9 @@ impl WarmUps<'_, '_> {
             Ending::Exited(_) | Ending::Signalled(_) => Ok((run, evidence)),
             cut_short => {
                 let advice = match cut_short {
-                    Ending::TimedOut => "allow more time; a warm-up is traced, and slower",
+                    Ending::TimedOut => {
+                        "allow more time; a warm-up under a preloaded malloc is traced, and slower"
+                    }
                     _ => "allow more memory, or give it less to do",
                 };
                 let (variant, reason) = (label.to_owned(), format!("{cut_short}; {advice}"));

@@ -40,7 +40,9 @@ pub(super) fn decided(decision: &Decision) -> (String, Tone) {
     let said = |(condition, ratio, held): &(Condition, Option<Ratio>, Held)| {
         let name = measure::heading(condition.measure);
         let bound = format!("{} {}", condition.sign(), condition.bound);
-        let Some(ratio) = ratio else { return format!("{name} unknown, asked {bound}") };
+        let Some(ratio) = ratio else {
+            return format!("no ratio of {}, asked {bound}", measure::name(condition.measure));
+        };
         let times = format!("{name} {}", ratio.written());
         match held {
             Held::Yes => format!("{times} is {bound}"),
@@ -116,5 +118,18 @@ mod tests {
         let tiny = Ratio { estimate: 0.9997, interval: Some((0.9996, 0.9998)), pairs: 20 };
         let said = difference(Some(tiny), Measure::PeakRss, "better");
         assert_eq!(said, "better, by less than 0.1 %");
+    }
+
+    #[test]
+    fn a_condition_without_a_ratio_names_its_measure_as_a_reader_knows_it() {
+        let criterion: crate::summary::Criterion = "b if major_faults <= 1".parse().unwrap();
+        let unknown = Held::Unknown;
+        let conditions = vec![(criterion.conditions[0], None, unknown)];
+        let (criterion, variant) = (criterion.to_string(), criterion.variant);
+        let (text, _) = decided(&Decision { criterion, variant, holds: unknown, conditions });
+        assert!(
+            text.ends_with(": no ratio of page faults that read from disk, asked <= 1"),
+            "{text}"
+        );
     }
 }

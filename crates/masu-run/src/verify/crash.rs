@@ -94,7 +94,7 @@ pub fn accuse_pair(
     Err(Error::CannotRun {
         variant: variant.label.clone(),
         reason: format!(
-            "the program {}{} where under `{label}` it {}; {}{advice}",
+            "the program {}{}; under `{label}` it {}; {}{advice}",
             described(&run.ending),
             said(run),
             described(usual),
