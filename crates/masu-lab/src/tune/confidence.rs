@@ -36,7 +36,7 @@ pub(super) fn of_the_others(
         .filter_map(|(index, tried)| {
             let ratio = tried.gain(goal)?;
             let noise = tried.noise.unwrap_or(0.0).max(confirming);
-            let deviation = noise * (1.0 / small(tried.rounds) + 1.0 / small(rounds)).sqrt();
+            let deviation = noise * (1.0 / tried.rounds.max(1) as f64 + 1.0 / rounds as f64).sqrt();
             let distance = (ratio / (best * (1.0 - MISSED))).ln();
             Some((index, normal_tail(distance / deviation.max(1e-9))))
         })
@@ -54,8 +54,4 @@ pub(super) fn of_the_others(
             .map(|(one, _)| candidates[*one].label.clone())
             .collect(),
     })
-}
-
-fn small(count: usize) -> f64 {
-    count.max(1) as f64
 }

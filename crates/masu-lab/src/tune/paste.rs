@@ -64,53 +64,38 @@ pub fn paste(variant: &Variant, form: Form) -> String {
             }
             text
         }
-        Form::Docker => in_a_container(variant, &set),
-        Form::Kubernetes => in_a_pod(variant, &set),
+        Form::Docker | Form::Kubernetes => in_a_container(variant, set, form == Form::Docker),
     }
 }
 
-/// The path at which the container finds the library of `variant`; none where it needs none.
-fn inside(variant: &Variant) -> Option<String> {
-    let file = variant.library.as_ref()?.file_name()?;
-    Some(format!("{IN_A_CONTAINER}/{}", file.to_string_lossy()))
-}
-
-/// The lines for a container's entry in a pod; its image must have the library.
-fn in_a_pod(variant: &Variant, set: &[(String, String)]) -> String {
-    let inside = inside(variant);
+/// The lines of a Dockerfile, or those of a container's entry in a pod, whose image must have the library.
+fn in_a_container(variant: &Variant, set: Vec<(String, String)>, is_docker: bool) -> String {
     let mut lines = Vec::new();
-    if let (Some(library), Some(inside)) = (&variant.library, &inside) {
-        lines.push(format!("# the image needs {} as {inside} (see docker)", library.display()));
+    let mut inside = None;
+    if let Some(library) = &variant.library {
+        let file = library.file_name().unwrap_or_default().to_string_lossy();
+        let place = format!("{IN_A_CONTAINER}/{file}");
+        if is_docker {
+            lines.push(format!("# beside the Dockerfile: {}", library.display()));
+            lines.push(format!("COPY {file} {place}"));
+        } else {
+            lines.push(format!("# the image needs {} as {place} (see docker)", library.display()));
+        }
+        inside = Some(place);
     }
-    lines.push("env:".to_owned());
-    for (name, value) in set {
-        let value = match (&inside, name.as_str()) {
-            (Some(inside), "LD_PRELOAD") => inside,
-            _ => value,
-        };
-        // Kubernetes expands $(NAME) in values, and takes $$ for a dollar.
-        let value = escaped(value, &['\\', '"'], '\\').replace('$', "$$");
-        lines.push(format!("  - name: {name}"));
-        lines.push(format!("    value: \"{value}\""));
-    }
-    lines.join("\n")
-}
-
-fn in_a_container(variant: &Variant, set: &[(String, String)]) -> String {
-    let mut lines = Vec::new();
-    let file = variant.library.as_ref().and_then(|path| path.file_name());
-    let inside = inside(variant);
-    if let (Some(library), Some(inside)) = (&variant.library, &inside) {
-        let file = file.map(|file| file.to_string_lossy().into_owned()).unwrap_or_default();
-        lines.push(format!("# beside the Dockerfile: {}", library.display()));
-        lines.push(format!("COPY {file} {inside}"));
+    if !is_docker {
+        lines.push("env:".to_owned());
     }
     for (name, value) in set {
-        let value = match (&inside, name.as_str()) {
-            (Some(inside), "LD_PRELOAD") => inside,
-            _ => value,
-        };
-        lines.push(format!("ENV {name}=\"{}\"", escaped(value, &['\\', '"', '$'], '\\')));
+        let value = inside.take_if(|_| name == "LD_PRELOAD").unwrap_or(value);
+        if is_docker {
+            lines.push(format!("ENV {name}=\"{}\"", escaped(&value, &['\\', '"', '$'], '\\')));
+        } else {
+            // Kubernetes expands $(NAME) in values, and takes $$ for a dollar.
+            let value = escaped(&value, &['\\', '"'], '\\').replace('$', "$$");
+            lines.push(format!("  - name: {name}"));
+            lines.push(format!("    value: \"{value}\""));
+        }
     }
     lines.join("\n")
 }
@@ -163,10 +148,6 @@ mod tests {
              ENV LD_PRELOAD=\"/usr/local/lib/libjemalloc.so.2\"\n\
              ENV MALLOC_CONF=\"dirty_decay_ms:0,muzzy_decay_ms:0\""
         );
-    }
-
-    #[test]
-    fn a_pod_has_names_and_values() {
         assert_eq!(
             paste(&variant(), Form::Kubernetes),
             "# the image needs /usr/lib/libjemalloc.so.2 as /usr/local/lib/libjemalloc.so.2 (see docker)\n\

@@ -204,8 +204,8 @@ impl Search<'_> {
             // A variant that is kept for the other measure goes first, so as not to be cut off.
             let frugal = self.frugal.filter(|frugal| !left.contains(frugal));
             let set: Vec<usize> = frugal.into_iter().chain(left.iter().copied()).collect();
-            let least_s = self.cost_s(&set) * small(ROUNDS_LEAST + 1);
-            let share_s = (left_s / small(stages)).max(least_s.min(left_s * OF_ONE_STAGE));
+            let least_s = self.cost_s(&set) * (ROUNDS_LEAST + 1) as f64;
+            let share_s = (left_s / stages as f64).max(least_s.min(left_s * OF_ONE_STAGE));
             let first = if number == 1 { ROUNDS_FIRST } else { ROUNDS_LEAST };
             let set = self.fitting(&set, share_s, first);
             if set.is_empty() {
@@ -248,7 +248,7 @@ impl Search<'_> {
         let second: Vec<usize> =
             first.iter().copied().take(first.len().div_ceil(2)).chain(joining).collect();
         let [first_s, second_s] =
-            [first, second].map(|set| self.cost_s(&set) * small(ROUNDS_LEAST + 1));
+            [first, second].map(|set| self.cost_s(&set) * (ROUNDS_LEAST + 1) as f64);
         // The first may take an equal share of all stages and no less than it needs, the second a part of the rest.
         let both_s = (first_s + second_s / OF_ONE_STAGE).max(1.5 * second_s / OF_ONE_STAGE);
         both_s.max(first_s / OF_ONE_STAGE) / (1.0 - CONFIRMING)
@@ -290,7 +290,7 @@ impl Search<'_> {
         confirms: bool,
     ) -> Result<(Proof, Values), Error> {
         self.found.stages += 1;
-        let estimate = duration(self.cost_s(set) * small(rounds + 1));
+        let estimate = duration(self.cost_s(set) * (rounds + 1) as f64);
         let number = self.found.stages;
         let candidates = set.len();
         self.trials.announce(Event::Stage { number, candidates, rounds, estimate, confirms });
@@ -324,7 +324,7 @@ impl Search<'_> {
             self.run_s[*index] = proved.medians.wall_s;
             round_s += proved.medians.wall_s.unwrap_or(self.reference_s);
         }
-        let runs_s = round_s * small(proof.rounds + 1);
+        let runs_s = round_s * (proof.rounds + 1) as f64;
         if runs_s > 0.0 {
             self.surcharge = (proof.seconds / runs_s).max(1.0);
         }
@@ -417,10 +417,6 @@ impl Search<'_> {
         let least = priced.min_by(|(_, a), (_, b)| a.total_cmp(b));
         least.filter(|(_, price)| *price < 1.0).map(|(index, _)| index)
     }
-}
-
-fn small(count: usize) -> f64 {
-    count as f64
 }
 
 fn duration(seconds: f64) -> Duration {
