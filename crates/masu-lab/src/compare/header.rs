@@ -1,7 +1,7 @@
 //! The header of a comparison, and whether another one is of the same plan.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -61,22 +61,9 @@ fn marks(plan: &Plan) -> Result<Vec<FileMark>, Error> {
     Ok(marks)
 }
 
-fn mark(path: String, file: File) -> Result<FileMark, Error> {
+fn mark(path: String, mut file: File) -> Result<FileMark, Error> {
     let mut hash = Xxh3::new();
-    let mut bytes = 0;
-    let mut file = file;
-    let mut piece = vec![0; 1 << 16];
-    loop {
-        match file.read(&mut piece) {
-            Ok(0) => break,
-            Ok(length) => {
-                hash.update(&piece[..length]);
-                bytes += length as u64;
-            }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error).doing(|| format!("reading {path}")),
-        }
-    }
+    let bytes = io::copy(&mut file, &mut hash).doing(|| format!("reading {path}"))?;
     Ok(FileMark { path, bytes, hash: format!("{:032x}", hash.digest128()) })
 }
 

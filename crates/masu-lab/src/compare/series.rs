@@ -329,7 +329,7 @@ impl Series<'_, '_> {
                 // INVARIANT: Whether another round fits depends on the time of all rounds together and not on which
                 // variant took it, as the looks' promise demands (`statistics/sequential.rs`); a mean for each
                 // variant would depend on that if one had more runs made again than another.
-                if spent_s + spent_s / rounds_made(rounds) > share_s {
+                if spent_s + spent_s / rounds.max(1) as f64 > share_s {
                     return Some(summary(looks.last()));
                 }
                 looks.due(rounds).map(summary).filter(|summary| summary.is_narrow(precision))
@@ -343,8 +343,4 @@ impl Series<'_, '_> {
         let round = seconds(self.run_s(runs) * row_count as f64);
         self.until.is_some_and(|until| until.is_over(Instant::now(), rounds, round))
     }
-}
-
-fn rounds_made(rounds: usize) -> f64 {
-    rounds.max(1) as f64
 }
