@@ -167,10 +167,6 @@ fn all(count: usize) -> String {
 mod tests {
     use super::*;
 
-    fn ratio(low: f64, high: f64) -> Ratio {
-        Ratio { estimate: (low * high).sqrt(), interval: Some((low, high)), pairs: 12 }
-    }
-
     #[test]
     fn a_claim_is_held_only_where_the_whole_interval_is_on_its_side() {
         let judge = |expect: Expect, low, high| expect.judge((low, high));
@@ -217,13 +213,5 @@ mod tests {
         assert_eq!(verdict(&[Held::No]).agreement, Agreement::None);
         assert_eq!(verdict(&[]).agreement, Agreement::Undecided);
         assert_eq!(verdict(&[Held::Undecided]).agreement, Agreement::Undecided);
-    }
-
-    #[test]
-    fn today_s_figure_is_shown_with_its_interval() {
-        assert_eq!(written(Some(&ratio(2.0, 4.5))), "×3.00 (2.00–4.50)");
-        assert_eq!(written(None), "–");
-        let few = Ratio { estimate: 3.0, interval: None, pairs: 1 };
-        assert_eq!(written(Some(&few)), "×3.00 (too few runs: 1)");
     }
 }

@@ -154,11 +154,4 @@ mod tests {
             assert!(!text.contains("Ruby") || shown.fill(text).is_none(), "{text}");
         }
     }
-
-    #[test]
-    fn a_line_s_values_are_recognized_by_their_text() {
-        let line: Value = serde_json::from_str("{\"kind\":\"own\",\"body\":8}").unwrap();
-        assert_eq!((text(&line, "kind").as_str(), text(&line, "body").as_str()), ("own", "8"));
-        assert_eq!(text(&line, "none"), "");
-    }
 }

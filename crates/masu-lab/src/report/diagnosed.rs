@@ -237,6 +237,7 @@ mod tests {
     use crate::diagnose::Confidence;
     use crate::diagnose::facts::{CallFacts, Clock, Memory, Others};
     use crate::page::Form;
+    use crate::report::fixtures;
 
     fn finding(id: Id, title: &str, share: Option<f64>, remedies: Vec<Remedy>) -> Finding {
         let evidence = vec!["17,100 brk, up and down = 17.1 ms".to_owned()];
@@ -288,14 +289,14 @@ mod tests {
     #[test]
     fn the_cause_stands_first_with_the_line_to_paste() {
         let page = diagnosed(&storm(), 80);
-        let text = anstream::adapter::strip_str(&page.render(Form::Text, "")).to_string();
-        snapbox::assert_data_eq!(text, snapbox::file!["diagnosed/tests/storm.txt"]);
+        snapbox::assert_data_eq!(
+            fixtures::plain(&page),
+            snapbox::file!["diagnosed/tests/storm.txt"]
+        );
         let markdown = page.render(Form::Markdown, "");
         snapbox::assert_data_eq!(markdown, snapbox::file!["diagnosed/tests/storm.md"].raw());
         let html = page.render(Form::Html, "");
-        let options = roxmltree::ParsingOptions { allow_dtd: true, ..Default::default() };
-        let tree = roxmltree::Document::parse_with_options(&html, options).unwrap();
-        assert_eq!(tree.descendants().filter(|it| it.tag_name().name() == "pre").count(), 2);
+        assert_eq!(fixtures::elements(&fixtures::parsed(&html), "pre"), 2);
         assert!(html.contains("<li class=\"advice\">setting: keep free memory<pre><code>masu run"));
     }
 
@@ -332,8 +333,7 @@ mod tests {
     fn a_line_to_paste_is_whole_though_it_fills_a_line() {
         let mut diagnosis = storm();
         diagnosis.command = vec!["sh".to_owned(), "-c".to_owned(), "echo; ".repeat(20)];
-        let text = diagnosed(&diagnosis, 80).render(Form::Text, "");
-        let text = anstream::adapter::strip_str(&text).to_string();
+        let text = fixtures::plain(&diagnosed(&diagnosis, 80));
         assert!(text.starts_with("sh -c …\n"), "{text}");
         let script = format!("-- sh -c '{}'\n", "echo; ".repeat(20));
         assert!(text.contains(&script), "{text}");

@@ -229,7 +229,7 @@ mod tests {
         let after = file(saved(1.0, &[Id::CpuBound, Id::MemoryIsFine]));
         let other = || file("{}".to_owned());
         let both = Diagnoses::of(&[before(), after]).unwrap().unwrap();
-        let text = anstream::adapter::strip_str(&both.page().render(Form::Text, "")).to_string();
+        let text = crate::report::fixtures::plain(&both.page());
         for line in ["./job", "×0.500", "gone; A 20 % (high), B –", "new; A –, B 20 % (high)"]
         {
             assert!(text.contains(line), "{line}: {text}");

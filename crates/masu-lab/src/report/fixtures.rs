@@ -1,6 +1,7 @@
 //! Made-up comparisons for tests: the same on every machine, with every measure that a run can have.
 
 use super::document::Document;
+use crate::page::{Form, Page};
 use crate::results::{Case, Rounds, SCHEMA_VERSION};
 use crate::statistics::Look;
 use crate::summary::summarize;
@@ -126,6 +127,22 @@ pub(crate) fn table(case: Case, runs: Vec<Run>) -> Table {
 pub(crate) fn source(tables: Vec<Table>) -> Source {
     let cases = tables.iter().map(|table| table.case.clone()).collect();
     Source { file: Some("runs.jsonl".to_owned()), header: header(cases), tables }
+}
+
+/// The page as the terminal shows it, without its styles.
+pub(crate) fn plain(page: &Page) -> String {
+    anstream::adapter::strip_str(&page.render(Form::Text, "")).to_string()
+}
+
+/// The tree of a page for a browser, which is well-formed.
+#[track_caller]
+pub(crate) fn parsed(page: &str) -> roxmltree::Document<'_> {
+    let options = roxmltree::ParsingOptions { allow_dtd: true, ..Default::default() };
+    roxmltree::Document::parse_with_options(page, options).unwrap()
+}
+
+pub(crate) fn elements(tree: &roxmltree::Document<'_>, name: &str) -> usize {
+    tree.descendants().filter(|it| it.tag_name().name() == name).count()
 }
 
 pub(crate) fn document(tables: Vec<Table>) -> Document {

@@ -76,7 +76,7 @@ fn words(remedy: &Proved, proof: &Proof) -> (String, Tone) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::page::Form;
+    use crate::report::fixtures;
     use crate::results::LeftOut;
     use crate::statistics::Ratio;
 
@@ -108,7 +108,9 @@ mod tests {
     fn each_remedy_has_its_verdict_and_its_ratios() {
         let mut page = Page::default();
         statements(&mut page, &fixture(), str::to_owned);
-        let page = anstream::adapter::strip_str(&page.render(Form::Text, "")).to_string();
-        snapbox::assert_data_eq!(page, snapbox::file!["proof/tests/page.txt"].raw());
+        snapbox::assert_data_eq!(
+            fixtures::plain(&page),
+            snapbox::file!["proof/tests/page.txt"].raw()
+        );
     }
 }

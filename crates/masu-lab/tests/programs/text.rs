@@ -4,16 +4,7 @@ use std::fs::{self, File};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-/// Numbers without end in an order that looks random: SplitMix64 of a counter (Steele, Lea and
-/// Flood, "Fast splittable pseudorandom number generators", 2014).
-pub(crate) fn numbers() -> impl Iterator<Item = u64> {
-    (1u64..).map(|count| {
-        let x = count.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        x ^ (x >> 31)
-    })
-}
+use masu_run::random::Random;
 
 /// `count` lines of one to nine words each: long and short ones, many of them more than once.
 pub(crate) fn lines(count: usize) -> String {
@@ -22,9 +13,9 @@ pub(crate) fn lines(count: usize) -> String {
         "reserve", "a",
     ];
     let mut text = String::new();
-    let mut numbers = numbers();
+    let mut numbers = Random::new(0);
     for _ in 0..count {
-        let choice = numbers.next().unwrap_or_default() as usize;
+        let choice = numbers.bits() as usize;
         for word in 0..choice % 9 {
             text.push_str(WORDS[(choice >> (5 * word)) % WORDS.len()]);
             text.push(' ');

@@ -100,21 +100,13 @@ fn case(
     };
     Ok(Prepared {
         name: format!("{}, {}, {}", pattern.name, libc.name(), linking.name()),
-        command: [std::ffi::OsString::from("rust-patterns")]
-            .into_iter()
-            .chain(command.clone())
-            .collect(),
+        command: [&["rust-patterns".into()][..], &command].concat(),
         rows: members.iter().map(row).collect::<Result<_>>()?,
-        left_out: Vec::new(),
         primary: Measure::Wall,
         limits: Limits {
             time: Some(std::time::Duration::from_secs(PATIENCE_S)),
             ..Limits::default()
         },
-        hooks: masu_lab::Hooks::default(),
-        scratch: masu_lab::Scratch::None,
-        server: None,
-        is_side_by_side: false,
-        settings: Vec::new(),
+        ..Prepared::default()
     })
 }

@@ -246,12 +246,6 @@ mod tests {
     use crate::statistics::{Level, pairs_needed};
 
     #[test]
-    fn what_is_kept_changes_with_what_it_was_made_from() {
-        assert_eq!(of(&["pom.xml"]), of(&["pom.xml"]));
-        assert_ne!(of(&["pom.xml"]), of(&["pom.xml", "SearchNodes.java"]));
-    }
-
-    #[test]
     fn the_suite_asks_every_query_and_names_masu() {
         let place = tempfile::tempdir().unwrap();
         let folder = place.path().to_owned();

@@ -152,9 +152,4 @@ mod tests {
         }
         assert_eq!(last_words(Path::new("/no/such/log")), "it said nothing");
     }
-
-    #[test]
-    fn a_step_s_log_has_a_plain_name() {
-        assert_eq!(file_name("xquo 0.2.3 for musl/jemalloc"), "xquo-0.2.3-for-musl-jemalloc");
-    }
 }

@@ -2,17 +2,7 @@
 //! draw.
 
 use super::*;
-
-/// The file's tree, if it is well-formed.
-#[track_caller]
-fn parsed(page: &str) -> roxmltree::Document<'_> {
-    let options = roxmltree::ParsingOptions { allow_dtd: true, ..Default::default() };
-    roxmltree::Document::parse_with_options(page, options).unwrap()
-}
-
-fn count(tree: &roxmltree::Document<'_>, name: &str) -> usize {
-    tree.descendants().filter(|it| it.tag_name().name() == name).count()
-}
+use fixtures::{elements as count, parsed};
 
 fn documents() -> Vec<Document> {
     let many: Vec<String> = (0..9).map(|index| format!("malloc{index}:setting={index}")).collect();
