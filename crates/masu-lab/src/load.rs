@@ -26,8 +26,8 @@ mod target;
 mod worker;
 
 use connection::{Connection, Failure};
+pub use schedule::Pace;
 use schedule::Schedule;
-pub use schedule::{Arrivals, Pace};
 use tally::Tally;
 pub use tally::{Failures, Met};
 pub use target::Target;

@@ -239,8 +239,7 @@ fn a_rate_gives_cpu_a_request_the_verdict() {
     let workload = workload(&log, "", "exec");
     let mut plan = plan();
     let Load::Http { pace, .. } = &mut plan.load else { unreachable!() };
-    let arrivals = masu_lab::load::Arrivals::Random(1);
-    *pace = Pace::Open { rate: 200.0, arrivals };
+    *pace = Pace::Open { rate: 200.0 };
     let comparison = made(&workload, plan, 2).unwrap();
     assert_eq!(comparison.tables[0].summary.primary, Measure::CpuPerRequest);
     let requests: Vec<u64> = comparison.tables[0]

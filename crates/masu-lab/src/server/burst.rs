@@ -3,7 +3,6 @@
 use std::time::{Duration, Instant};
 
 use super::consumption::{Consumption, Used, cpu_s};
-use super::request::ARRIVALS;
 use super::steady::Point;
 use super::{Book, Load, Servers};
 use crate::Pace;
@@ -124,8 +123,7 @@ fn asked(
 ) -> (Met, Option<Met>) {
     let Some(rate) = latency_rate else { return (client.run(window, abort), None) };
     let met = client.run(window / 2, abort);
-    let pace = Pace::Open { rate, arrivals: ARRIVALS };
-    (met, Some(client.run_at(pace, window / 2, abort)))
+    (met, Some(client.run_at(Pace::Open { rate }, window / 2, abort)))
 }
 
 /// The results of HTTP requests, as a run keeps them; `at_rate` is the second half, if latencies come from it.

@@ -8,12 +8,9 @@ use std::time::Duration;
 use hyper::body::Bytes;
 
 use super::{DEFAULT_BURST, DEFAULT_READY_WITHIN, LatencyRate, Load, Ready, ServerPlan, urls};
-use crate::load::{Arrivals, DEFAULT_CONNECTIONS, DEFAULT_TIMEOUT, Pace, is_url};
+use crate::load::{DEFAULT_CONNECTIONS, DEFAULT_TIMEOUT, Pace, is_url};
 use masu_run::Error;
 use masu_run::parameter::{Values, substitute};
-
-/// Every burst of every variant has the same arrivals, so that chance makes no difference between them.
-pub(super) const ARRIVALS: Arrivals = Arrivals::Random(1);
 
 /// The requested settings; none for each setting that was not requested.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -88,7 +85,7 @@ impl ServerRequest {
                 body: self.body.map(Bytes::from),
                 connections: self.connections.unwrap_or(DEFAULT_CONNECTIONS),
                 pace: match self.rate {
-                    Some(rate) => Pace::Open { rate, arrivals: ARRIVALS },
+                    Some(rate) => Pace::Open { rate },
                     None => Pace::Closed,
                 },
                 latency_rate: self.latency_rate,
@@ -150,7 +147,7 @@ impl ServerPlan {
                     add("load-body", format!("{} bytes", body.len()));
                 }
                 add("connections", connections.to_string());
-                if let Pace::Open { rate, .. } = pace {
+                if let Pace::Open { rate } = pace {
                     add("rate", rate.to_string());
                 }
                 if let Some(rate) = latency_rate {
