@@ -252,10 +252,8 @@ impl Arena {
                 return Some(arena);
             }
         }
-        pieces::for_each_part(start, hole, reserved, |part, bytes| {
-            // SAFETY: No other code knows of the range.
-            let _ = unsafe { kernel::unmap_unused(part, bytes) };
-        });
+        // SAFETY: The range was reserved for this arena, and no other code knows of it.
+        unsafe { unmap_new(start, hole, reserved) };
         None
     }
 
@@ -289,6 +287,16 @@ impl Arena {
             // SAFETY: The caller's condition; the range was reserved for this arena.
             unsafe { kernel::unmap(part, bytes) };
         });
+    }
+
+    /// The same where nothing was ever handed out: then it is fast, and may be done under a lock.
+    ///
+    /// # Safety
+    ///
+    /// - As [`Arena::unmap`].
+    pub(crate) unsafe fn unmap_new(&'static self) {
+        // SAFETY: The caller's condition; the range was reserved for this arena.
+        unsafe { unmap_new(NonNull::from(self).cast(), self.hole.get(), self.reserved.get()) };
     }
 
     pub(crate) fn address(&self) -> usize {
@@ -440,6 +448,18 @@ impl Arena {
         }
         true
     }
+}
+
+/// Unmaps the reserved parts of an arena of which nothing was handed out. If refused, they stay.
+///
+/// # Safety
+///
+/// - They were reserved for it, and nothing refers to them any more.
+unsafe fn unmap_new(start: NonNull<u8>, hole: usize, end: usize) {
+    pieces::for_each_part(start, hole, end, |part, bytes| {
+        // SAFETY: The caller's condition.
+        let _ = unsafe { kernel::unmap_unused(part, bytes) };
+    });
 }
 
 /// Whether memory that joins `live_bytes` of live memory is worth huge pages; `filled` if it is written soon. Each of

@@ -243,7 +243,7 @@ impl Held<'_> {
                     arena.leave();
                     // SAFETY: The arena was reserved just now and nothing of it was handed out; a thread that reads all
                     // arenas holds the lock of growth.
-                    unsafe { arena.unmap() };
+                    unsafe { arena.unmap_new() };
                     return None;
                 }
             }

@@ -15,6 +15,7 @@ use crate::memory::class::SLICE_BYTES;
 use crate::memory::ranges::kept::{FADES_WITHIN_MS, VISITS_EVERY};
 use crate::memory::slice::Kind;
 use crate::platform::alone::{self, run_alone};
+use crate::platform::sync::Lock;
 use crate::{Heap, c, options};
 
 const MIB: usize = 1 << 20;
@@ -75,25 +76,31 @@ fn make_idle(stripe: &SharedRanges) {
 
 /// Does `work` while the kernel gives no memory.
 fn without_kernel<R>(work: impl FnOnce() -> R) -> R {
+    // 0 would be none.
+    under_data_limit(4096, work)
+}
+
+/// Does `work` under a limit on writable memory.
+fn under_data_limit<R>(bytes: u64, work: impl FnOnce() -> R) -> R {
     // SAFETY: Both are the caller's own.
-    under_limit(|new, old| unsafe { libc::prlimit(0, libc::RLIMIT_DATA, new, old) }, work)
+    under_limit(bytes, |new, old| unsafe { libc::prlimit(0, libc::RLIMIT_DATA, new, old) }, work)
 }
 
 /// Does `work` while the kernel gives no addresses.
 fn without_addresses<R>(work: impl FnOnce() -> R) -> R {
     // SAFETY: As above.
-    under_limit(|new, old| unsafe { libc::prlimit(0, libc::RLIMIT_AS, new, old) }, work)
+    under_limit(4096, |new, old| unsafe { libc::prlimit(0, libc::RLIMIT_AS, new, old) }, work)
 }
 
-/// Does `work` under a limit of hardly anything.
+/// Does `work` under a limit.
 fn under_limit<R>(
+    bytes: u64,
     limit: fn(*const libc::rlimit, *mut libc::rlimit) -> i32,
     work: impl FnOnce() -> R,
 ) -> R {
-    // 0 would be none.
-    let none = libc::rlimit { rlim_cur: 4096, rlim_max: libc::RLIM_INFINITY };
-    let mut before = none;
-    assert_eq!(limit(&raw const none, &raw mut before), 0);
+    let during = libc::rlimit { rlim_cur: bytes, rlim_max: libc::RLIM_INFINITY };
+    let mut before = during;
+    assert_eq!(limit(&raw const during, &raw mut before), 0);
     let result = work();
     assert_eq!(limit(&raw const before, ptr::null_mut()), 0);
     result
@@ -558,4 +565,20 @@ fn a_block_is_counted_by_the_stripe_of_its_run() {
     // SAFETY: Handed out just now, as a large block's.
     unsafe { of(run).lock().free_large(run) };
     assert_eq!(large(), [(0, 0); 2]);
+}
+
+#[test]
+fn an_arena_that_gets_no_memory_goes_although_a_lock_is_held() {
+    run_alone!();
+    static LOCK: Lock<()> = Lock::new(());
+    let status = std::fs::read_to_string("/proc/self/status").expect("the kernel writes it");
+    let data = status.lines().find_map(|line| line.strip_prefix("VmData:")).expect("a line");
+    let data: u64 = data.trim().trim_end_matches(" kB").parse().expect("a number");
+    // Room for an arena's head, and not for the run.
+    let limit = (data << 10) + 64 * MIB as u64;
+    let _held = LOCK.lock();
+    let run = under_data_limit(limit, || {
+        first().lock_in_others().allocate(512 * MIB_SLICES, 1, Kind::Page).is_some()
+    });
+    assert!(!run, "the test would show nothing");
 }
