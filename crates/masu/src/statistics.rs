@@ -9,6 +9,8 @@ mod named;
 mod text;
 
 use crate::settings;
+#[cfg(debug_assertions)]
+use crate::threads::audit;
 pub use crate::threads::statistics::{
     CLASSES, ClassStatistics, Statistics, ThreadStatistics, VERSION,
 };
@@ -65,6 +67,15 @@ pub fn classes() -> impl Iterator<Item = ClassStatistics> {
 pub fn threads() -> impl Iterator<Item = ThreadStatistics> {
     begin();
     statistics::threads()
+}
+
+/// Checks the counts of all parts against each other and against their memory; ends the program where they differ. Shows each
+/// free block in a cache, and its size. For tests, where no other thread uses masu.
+#[doc(hidden)]
+#[cfg(debug_assertions)]
+pub fn audit(see: &mut dyn FnMut(usize, usize)) {
+    begin();
+    audit::audit(see);
 }
 
 /// Makes this thread known: only a registered thread may take locks (`threads/fork.rs`).

@@ -8,6 +8,10 @@ pub(crate) mod cache;
 // The statistics of all layers together.
 pub(crate) mod statistics;
 
+// A look at everything, for tests.
+#[cfg(debug_assertions)]
+pub(crate) mod audit;
+
 // `fork`, which holds every lock.
 mod fork;
 

@@ -278,6 +278,21 @@ pub(crate) fn trim(purges: bool) {
     heaps.for_each(|owner| owner.holdings.lock().trim(purges));
 }
 
+/// Checks the memory of all heaps. No other thread uses masu.
+#[cfg(debug_assertions)]
+pub(crate) fn audit() {
+    let heaps = owners().filter(|owner| owner.number() != 0);
+    heaps.for_each(|owner| owner.holdings.lock().audit(owner));
+}
+
+#[cfg(debug_assertions)]
+impl Owner {
+    /// Checks that a block of `class`, which a cache has, was taken from here.
+    pub(crate) fn audit_taken(&'static self, class: Class, block: usize) {
+        self.holdings.lock().audit_taken(self, class, block);
+    }
+}
+
 /// Visits the lock of the list of heaps, for `fork`.
 pub(crate) fn each_lock(visit: Visit<'_>) {
     visit.see(ALL.raw());

@@ -4,6 +4,8 @@
 //! for every class a list of its pages with free blocks, behind a lock of its own. The hard idea: because pages never belong
 //! to a thread, a thread's end is at most a flush, and a block freed by any thread returns the same way.
 
+#[cfg(debug_assertions)]
+pub(crate) mod audit;
 mod flush;
 #[cfg(feature = "secure")]
 pub(crate) mod hardened;

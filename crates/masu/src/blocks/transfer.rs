@@ -233,6 +233,21 @@ pub(crate) fn counts(class: Class) -> Counts {
     })
 }
 
+/// Checks all trays, and shows each block and its size. No other thread uses masu.
+#[cfg(debug_assertions)]
+pub(crate) fn audit(see: &mut dyn FnMut(usize, usize)) {
+    for (class, line) in lines() {
+        let tray = line.tray.lock();
+        // ORDERING: Relaxed, as in `fetch`.
+        assert_eq!(line.filled.load(Ordering::Relaxed), tray.count > 0);
+        assert!(tray.low_water <= tray.count, "fewer than the fewest");
+        for block in tray.blocks.at(..tray.count as usize) {
+            shard::audit::audit_taken(class, *block);
+            see(*block, class.size());
+        }
+    }
+}
+
 /// Visits every lock of this module, for `fork`.
 pub(crate) fn each_lock(visit: Visit<'_>) {
     lines().for_each(|(_, line)| visit.see(line.tray.raw()));

@@ -6,6 +6,8 @@
 //!
 //! It does not decide which slices are handed out; that is [`crate::memory::ranges`].
 
+#[cfg(debug_assertions)]
+pub(crate) mod audit;
 mod dedicated;
 mod pieces;
 

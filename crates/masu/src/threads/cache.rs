@@ -9,6 +9,8 @@
 
 pub(crate) mod all;
 mod arrays;
+#[cfg(debug_assertions)]
+mod audit;
 mod counted;
 mod depth;
 pub(crate) mod heap_cache;

@@ -164,6 +164,15 @@ impl<'a> Checked<'a> {
         Ok(Block { start, request, usable, id })
     }
 
+    /// Has masu check all of its counts against its memory, while no other thread uses it: a free block in a cache is in one
+    /// only, and is no live one.
+    pub(crate) fn audit(&self) -> Result<(), Finding> {
+        let free = audit();
+        free.iter().try_for_each(|(start, size)| self.live.claim(*start, *size))?;
+        free.iter().for_each(|(start, size)| self.live.release(*start, *size));
+        Ok(())
+    }
+
     /// Checks that a block is unchanged.
     pub(crate) fn inspect(&self, block: &Block) -> Result<(), Finding> {
         let start = block.address();
@@ -287,5 +296,17 @@ impl<'a> Checked<'a> {
 
     pub(crate) fn trim(&self) {
         self.malloc.trim(0);
+    }
+}
+
+/// Has masu check itself; returns the free blocks in caches. An optimized build has no such checks.
+fn audit() -> Vec<(usize, usize)> {
+    #[cfg(not(debug_assertions))]
+    return Vec::new();
+    #[cfg(debug_assertions)]
+    {
+        let mut free = Vec::new();
+        masu::statistics::audit(&mut |start, size| free.push((start, size)));
+        free
     }
 }

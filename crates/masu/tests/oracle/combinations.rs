@@ -4,6 +4,8 @@
 //! its first request is the first of that process, a crash ends nothing else, and a hang is ended and reported. One
 //! walker repeats exactly; several walkers repeat only the numbers that each draws.
 //!
+//! A debug build of masu checks all of its counts and lists against its memory while no walker runs.
+//!
 //! Build it with `--features profile,guards`; without them these two features are never on.
 //!
 //! `MASU_SEED=N` runs the seed N alone, `MASU_SEEDS=N` runs N seeds, `MASU_OPERATIONS=N` gives each seed N operations;
@@ -102,6 +104,7 @@ fn walk(seed: u64, operations: usize) -> Result<(Tally, u64), Finding> {
         walkers.iter_mut().for_each(Walker::empty_inbox);
         walkers.iter().try_for_each(|walker| walker.inspect_all(context))?;
         features::check_statistics(walkers.iter().map(Walker::bytes_by_masu).sum())?;
+        context.checked.audit()?;
     }
     context.limit.end();
     // Half the time, shared heaps end with live blocks.
@@ -121,6 +124,8 @@ fn walk(seed: u64, operations: usize) -> Result<(Tally, u64), Finding> {
             return Err(Finding::Statistics { what, counted, expected: 0 });
         }
     }
+    context.checked.audit()?;
+    features::check_returned()?;
     let digest =
         walkers.iter_mut().fold(0, |sum: u64, walker| sum.rotate_left(9) ^ walker.random.bits());
     Ok((walkers.iter().map(|walker| walker.tally).fold(Tally::default(), Tally::plus), digest))

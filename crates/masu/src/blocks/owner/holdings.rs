@@ -5,6 +5,9 @@
 //! are linked through slices, so releasing everything takes one step for each page and large block, whatever number of
 //! blocks they hold.
 
+#[cfg(debug_assertions)]
+mod audit;
+
 use core::ptr;
 
 use super::Owner;
@@ -30,7 +33,7 @@ const STEP_RANGES: usize = 8;
 const STEP_PAGES: usize = 256;
 
 /// The counts of an owner's memory.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     /// Blocks of pages handed out to the program or to caches, and their bytes.
     pub(crate) blocks: usize,

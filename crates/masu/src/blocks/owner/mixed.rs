@@ -6,6 +6,9 @@
 //! nothing for this. The hard idea is where a part's class is stored: in the owner, which `free` finds by the slice, because
 //! the slice's 64 bytes have no room for it, and the heap's memory holds only blocks.
 
+#[cfg(debug_assertions)]
+mod audit;
+
 use super::Owner;
 use crate::blocks::ownership::{self, NO_SHARD};
 use crate::blocks::slot;

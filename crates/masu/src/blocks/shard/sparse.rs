@@ -61,7 +61,7 @@ impl Place {
         Place(page.map_or(0, |page| (page.address() >> SLICE_SHIFT) as u32))
     }
 
-    fn page(self) -> Option<&'static Slice> {
+    pub(super) fn page(self) -> Option<&'static Slice> {
         let address = (self.0 as usize) << SLICE_SHIFT;
         // SAFETY: A page's slice: a page that leaves the list moves the place on.
         (address != 0).then(|| unsafe { Slice::at(address) })
@@ -246,6 +246,15 @@ impl Shard {
             stripes::passes().fetch_sub(1, Ordering::Relaxed);
         }
     }
+}
+
+/// Whether a pass through the pages of a class is under way.
+#[cfg(debug_assertions)]
+pub(super) fn is_passing(shard: Shard, class: Class) -> bool {
+    let index = class.page_index();
+    // ORDERING: Relaxed: the lock of the pages orders their data.
+    let word = PASSES.at(usize::from(shard.0)).at(index / WORD_BITS).load(Ordering::Relaxed);
+    word >> (index % WORD_BITS) & 1 != 0
 }
 
 impl ClassPages {

@@ -93,6 +93,12 @@ impl Depth {
         self.base.get()
     }
 
+    /// The place of the mark, 0 for none, and the block that it stands for.
+    #[cfg(debug_assertions)]
+    pub(super) fn mark(&self) -> (usize, usize) {
+        (self.mark.get() as usize, self.marked.get())
+    }
+
     #[inline(always)]
     pub(super) fn limit(&self) -> usize {
         self.limit.get() as usize

@@ -147,7 +147,7 @@ impl HeapCache {
     }
 
     /// The owner, if the heap still exists.
-    fn owner(&self) -> Option<&'static Owner> {
+    pub(super) fn owner(&self) -> Option<&'static Owner> {
         // SAFETY: It is null or leads to an owner, and owners are never unmapped.
         let owner = unsafe { self.owner.published().as_ref() };
         let number = self.number();
@@ -176,8 +176,14 @@ impl HeapCache {
         &self.stacks[(class.index() - FIRST) % CLASSES]
     }
 
+    /// The classes that are cached.
+    #[cfg(debug_assertions)]
+    pub(super) fn classes() -> impl Iterator<Item = Class> {
+        (0..CLASSES).map(class_at)
+    }
+
     /// The zero below a stack's entries.
-    fn base(&self, class: Class) -> *mut usize {
+    pub(super) fn base(&self, class: Class) -> *mut usize {
         self.stack(class).limit.get().wrapping_sub(capacity(class))
     }
 
@@ -234,7 +240,7 @@ impl HeapCache {
     }
 
     /// The number of blocks of a class that are cached.
-    fn count(&self, class: Class) -> usize {
+    pub(super) fn count(&self, class: Class) -> usize {
         (self.stack(class).top.get().addr() - self.base(class).addr()) / size_of::<usize>()
     }
 
@@ -268,7 +274,7 @@ impl HeapCache {
 }
 
 impl ThreadCache {
-    fn places(&self) -> impl Iterator<Item = &'static HeapCache> {
+    pub(super) fn places(&self) -> impl Iterator<Item = &'static HeapCache> {
         // SAFETY: A place holds null or a heap cache that is never freed.
         self.heaps.iter().filter_map(|place| unsafe { place.published().as_ref() })
     }

@@ -7,6 +7,8 @@
 //! sparse.
 
 use super::ThreadCache;
+#[cfg(debug_assertions)]
+use super::User;
 use super::depth::budget;
 use crate::platform::sync::{Lock, Visit};
 
@@ -92,6 +94,20 @@ pub(crate) fn empty_warm() {
         warm = cache.next_idle.take();
         put_empty(cache);
     }
+}
+
+/// Checks the caches without a thread. No other thread uses masu.
+#[cfg(debug_assertions)]
+pub(crate) fn audit() {
+    let idle = IDLE.lock();
+    let from = |first: Option<&'static ThreadCache>| {
+        core::iter::successors(first, |cache| cache.next_idle.get())
+    };
+    assert!(from(idle.warm).all(|cache| cache.idle_bytes.get() == cache.kept_bytes()));
+    let bytes = from(idle.warm).map(|cache| cache.idle_bytes.get()).sum::<usize>();
+    assert_eq!(idle.warm_bytes, bytes, "bytes of warm caches");
+    assert!(from(idle.empty).all(|cache| cache.kept_bytes() == 0));
+    assert!(from(idle.warm).chain(from(idle.empty)).all(|it| it.traffic.user() == User::Nobody));
 }
 
 /// Visits this module's lock, for `fork`.

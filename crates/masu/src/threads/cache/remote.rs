@@ -48,7 +48,7 @@ impl Remote {
     }
 
     /// The lowest place of a stack.
-    fn start(&self, code: u8) -> *mut usize {
+    pub(super) fn start(&self, code: u8) -> *mut usize {
         self.array.get().wrapping_add((usize::from(code) - LANED_FIRST) * ENTRIES)
     }
 
@@ -59,7 +59,7 @@ impl Remote {
 
 impl ThreadCache {
     /// The remote stacks in the array, with their codes and classes.
-    fn remote_stacks(&self) -> impl Iterator<Item = (u8, Class, &Stack)> {
+    pub(super) fn remote_stacks(&self) -> impl Iterator<Item = (u8, Class, &Stack)> {
         let end = LANED_FIRST + self.remote.stacks();
         (LANED_FIRST as u8..end as u8).filter_map(|code| {
             let class = Class::from_code(code)?;
@@ -69,7 +69,7 @@ impl ThreadCache {
     }
 
     /// Blocks in a remote stack; approximate for other threads.
-    fn remote_count(&self, code: u8, stack: &Stack) -> usize {
+    pub(super) fn remote_count(&self, code: u8, stack: &Stack) -> usize {
         // `top` of an empty stack is just below the lowest place.
         let end = stack.top.get().addr().wrapping_add(size_of::<usize>());
         let bytes = end.wrapping_sub(self.remote.start(code).addr());
@@ -138,7 +138,7 @@ impl ThreadCache {
     }
 
     /// Blocks that a remote stack may hold; 0 where it has no part of the array.
-    fn remote_limit(&self, code: u8, stack: &Stack) -> usize {
+    pub(super) fn remote_limit(&self, code: u8, stack: &Stack) -> usize {
         let limit = stack.limit.get();
         if limit.is_null() {
             return 0;

@@ -96,7 +96,11 @@ impl Walker {
 
     /// Compares the allocator's statistics with the live blocks, if this is the only walker.
     fn check_statistics(&mut self, context: &Context<'_>) -> Result<(), Finding> {
-        if context.draw.walkers > 1 || context.is_forked {
+        if context.draw.walkers > 1 {
+            return Ok(());
+        }
+        context.checked.audit()?;
+        if context.is_forked {
             return Ok(());
         }
         self.empty_inbox();

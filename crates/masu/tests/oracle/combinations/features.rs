@@ -185,6 +185,21 @@ pub(crate) fn read_statistics(random: &mut Random) {
     std::hint::black_box(bytes);
 }
 
+/// Checks that all memory goes back, where no block is live and no other thread uses masu.
+pub(crate) fn check_returned() -> Result<(), Finding> {
+    c::trim(0);
+    let now = c::statistics();
+    let pages = statistics::classes().map(|class| class.pages * class.page_bytes).sum();
+    // In the hardened build blocks are in quarantine.
+    let kept = if cfg!(feature = "secure") { 0 } else { pages };
+    for (what, counted) in [("bytes of pages", kept), ("kept bytes", now.kept_bytes)] {
+        if counted != 0 {
+            return Err(Finding::Statistics { what, counted, expected: 0 });
+        }
+    }
+    Ok(())
+}
+
 /// Compares the statistics with the live bytes, while no other thread allocates.
 pub(crate) fn check_statistics(live_bytes: usize) -> Result<(), Finding> {
     let now = c::statistics();
