@@ -4,6 +4,8 @@
 //! variables (`MASU_RETAIN=0`) override those, and [`set`] overrides both.
 
 use crate::memory::ranges::stripes;
+#[cfg(debug_assertions)]
+use crate::platform::kernel;
 use crate::settings;
 use crate::threads::thread;
 pub use settings::{ALL, Description, Refusal, TEXTS, Text, Unit, c_name};
@@ -63,4 +65,11 @@ pub fn parse(name: impl AsRef<[u8]>, text: impl AsRef<[u8]>) -> Result<(), Refus
 #[must_use]
 pub fn widen_stripes() -> usize {
     stripes::widen_now()
+}
+
+/// For masu's own tests: has one of `rate` calls for memory refused from now on, as if the kernel had none; none with 0.
+#[doc(hidden)]
+#[cfg(debug_assertions)]
+pub fn refuse_calls(rate: usize) {
+    kernel::refuse_calls(rate);
 }

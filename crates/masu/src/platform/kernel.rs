@@ -19,6 +19,8 @@ pub(crate) mod entropy;
 pub(crate) mod file;
 mod locks;
 mod purge_batch;
+#[cfg(debug_assertions)]
+mod refusals;
 mod shared;
 
 use crate::platform::atomics::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
@@ -32,6 +34,8 @@ pub(crate) use arch::thread_pointer;
 #[cfg(all(test, loom))]
 pub(crate) use arch::{begin, is_mapped, message};
 pub(crate) use purge_batch::{Span, allow_purge_batches, batches_purges, drop_contents};
+#[cfg(debug_assertions)]
+pub(crate) use refusals::refuse_calls;
 pub(crate) use shared::{Clock, SharedFile, nanoseconds, process_number, share, thread_number};
 
 /// An error number as the kernel returns it (`errno(3)`).
@@ -95,6 +99,16 @@ pub(crate) fn no_lock_is_held() -> bool {
     !cfg!(debug_assertions) || locks::held_by_this_thread() == 0
 }
 
+/// Refuses the next call for memory, if a test wants that.
+#[inline(always)]
+fn refuse() -> Result<(), Errno> {
+    #[cfg(debug_assertions)]
+    if refusals::is_next() {
+        return Err(Errno::NOMEM);
+    }
+    Ok(())
+}
+
 fn check(result: isize) -> Result<usize, Errno> {
     if (-4095..0).contains(&result) {
         Err(Errno(-result as i32))
@@ -138,6 +152,7 @@ fn map_near(
     protection: Protection,
     flags: usize,
 ) -> Result<NonNull<u8>, Errno> {
+    refuse()?;
     let flags = MAP_PRIVATE_ANONYMOUS | MAP_NORESERVE | flags;
     // SAFETY: A new mapping that replaces none changes no memory in use. With `MAP_FIXED` the caller owns the range.
     let result = unsafe {
@@ -190,6 +205,7 @@ pub(crate) unsafe fn unmap(start: NonNull<u8>, length: usize) {
 ///
 /// - As [`unmap`].
 pub(crate) unsafe fn unmap_unused(start: NonNull<u8>, length: usize) -> Result<(), Errno> {
+    refuse()?;
     // SAFETY: The caller owns the range.
     let result = unsafe { arch::call6(number::MUNMAP, start.as_ptr().addr(), length, 0, 0, 0, 0) };
     check(result).map(drop)
@@ -257,6 +273,7 @@ pub(crate) unsafe fn protect(
     length: usize,
     protection: Protection,
 ) -> Result<(), Errno> {
+    refuse()?;
     let address = start.as_ptr().addr();
     // SAFETY: The caller owns the range.
     let result =
@@ -282,8 +299,9 @@ pub(crate) unsafe fn advise(
     debug_assert!(advice != Advice::DontNeed || no_lock_is_held(), "this may take long");
     let address = start.as_ptr().addr();
     // SAFETY: The caller owns the range and has given up its contents where they are dropped.
-    let result = unsafe { arch::call6(number::MADVISE, address, length, advice as usize, 0, 0, 0) };
-    let done = check(result).map(drop);
+    let call =
+        || unsafe { arch::call6(number::MADVISE, address, length, advice as usize, 0, 0, 0) };
+    let done = refuse().and_then(|()| check(call()).map(drop));
     advised::count(advice, length, done);
     done
 }

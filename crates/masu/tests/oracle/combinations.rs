@@ -4,7 +4,8 @@
 //! its first request is the first of that process, a crash ends nothing else, and a hang is ended and reported. One
 //! walker repeats exactly; several walkers repeat only the numbers that each draws.
 //!
-//! A debug build of masu checks all of its counts and lists against its memory while no walker runs.
+//! A debug build of masu checks all of its counts and lists against its memory while no walker runs, and has the kernel
+//! refuse calls for memory now and then.
 //!
 //! Build it with `--features profile,guards`; without them these two features are never on.
 //!
@@ -76,6 +77,12 @@ fn walk(seed: u64, operations: usize) -> Result<(Tally, u64), Finding> {
     println!("{draw:?}");
     masu::options::set("shards", draw.shards).expect("a count of shards");
     masu::options::set("shuffle", draw.shuffle).expect("a seed");
+    if draw.begins_refused {
+        features::refuse_calls(1);
+        // SAFETY: The block is live, and has no other user.
+        unsafe { masu::c::free(masu::c::malloc(1)) };
+        features::refuse_calls(0);
+    }
     if draw.widened > 0 {
         // The option takes effect in a thread that uses masu.
         // SAFETY: The block is live, and has no other user.

@@ -8,7 +8,7 @@
 
 use core::ptr::{self, NonNull};
 
-use super::{Advice, Errno, advised, arch, check, discard, no_lock_is_held, number};
+use super::{Advice, Errno, advised, arch, check, discard, no_lock_is_held, number, refuse};
 use crate::platform::atomics::{AtomicUsize, Ordering};
 
 /// A range of addresses, as the kernel takes it (`struct iovec`).
@@ -89,6 +89,9 @@ unsafe fn drop_batch(spans: &[Span]) -> bool {
     /// This process, without a file (`PIDFD_SELF_THREAD`).
     const THIS_PROCESS: usize = (-10_000_isize).cast_unsigned();
     debug_assert!(no_lock_is_held(), "this may take long");
+    if refuse().is_err() {
+        return false;
+    }
     let (address, count) = (spans.as_ptr().expose_provenance(), spans.len());
     // SAFETY: The kernel reads the spans and drops the contents of these ranges alone (the caller's condition).
     let result = unsafe {

@@ -59,6 +59,10 @@ impl Walker {
             }
             Action::TooMuch => {}
             Action::Widen => features::widen(1),
+            Action::Refusals if !context.draw.aborts_on_oom && !context.is_forked => {
+                context.limit.change_refusals(&mut self.random);
+            }
+            Action::Refusals => {}
             Action::Deepen => self.deepen(context)?,
         }
         Ok(())

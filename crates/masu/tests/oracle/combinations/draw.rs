@@ -26,9 +26,11 @@ pub(crate) enum Action {
     Widen,
     /// Makes stacks of several classes deep, while the options that bound them change.
     Deepen,
+    /// Has the kernel refuse calls for memory now and then, or no more.
+    Refusals,
 }
 
-const ACTIONS: [Action; 15] = [
+const ACTIONS: [Action; 16] = [
     Action::ProfileStart,
     Action::ProfileStop,
     Action::ProfileWrite,
@@ -44,6 +46,7 @@ const ACTIONS: [Action; 15] = [
     Action::TooMuch,
     Action::Widen,
     Action::Deepen,
+    Action::Refusals,
 ];
 
 /// Values of the option `shards`. From four shards on there may be as many stripes.
@@ -78,6 +81,8 @@ pub(crate) struct Draw {
     weights: [u32; ACTIONS.len()],
     /// Whether a failed request may end the program; then no impossible request is made.
     pub(crate) aborts_on_oom: bool,
+    /// Whether the kernel refuses all calls for memory at first: then there is no class map.
+    pub(crate) begins_refused: bool,
     /// Heaps shared by all walkers.
     pub(crate) shared_heaps: usize,
     /// The most forks of one walker.
@@ -103,6 +108,7 @@ impl Draw {
             action_interval: if some { random.doubling(32, 8 << 10) } else { usize::MAX },
             weights,
             aborts_on_oom: random.below(8) == 0,
+            begins_refused: random.below(8) == 0,
             shared_heaps: [0, 0, 1, 4][random.below(4)],
             forks: random.below(16),
         }

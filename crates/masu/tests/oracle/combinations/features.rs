@@ -20,27 +20,48 @@ pub(crate) struct Limit {
     /// Odd while there is a limit; only grows.
     changes: AtomicUsize,
     change: Mutex<()>,
+    /// Odd while calls for memory are refused; only grows.
+    refusals: AtomicUsize,
     /// The most bytes that may be live and kept together: the limit, or the bytes that were live and kept when it was
     /// set, if they were more.
     most: AtomicUsize,
 }
 
 impl Limit {
-    /// The count of changes, for [`Limit::may_refuse`] afterwards.
-    pub(crate) fn now(&self) -> usize {
+    /// The counts of changes, for [`Limit::may_refuse`] afterwards.
+    pub(crate) fn now(&self) -> [usize; 2] {
         // ORDERING: SeqCst: another thread sets the option between two changes of the count.
-        self.changes.load(Ordering::SeqCst)
+        [&self.changes, &self.refusals].map(|changes| changes.load(Ordering::SeqCst))
     }
 
-    /// Whether there was a limit at any time since `before`.
-    pub(crate) fn may_refuse(&self, before: usize) -> bool {
-        before % 2 == 1 || self.now() != before
+    /// Whether there was a limit, or calls were refused, at any time since `before`.
+    pub(crate) fn may_refuse(&self, before: [usize; 2]) -> bool {
+        before.iter().any(|changes| changes % 2 == 1) || self.now() != before
+    }
+
+    fn is_set(&self) -> bool {
+        self.now()[0] % 2 == 1
+    }
+
+    /// Has the kernel refuse calls for memory now and then, or no more.
+    pub(crate) fn change_refusals(&self, random: &mut Random) {
+        let rate = random.doubling(2, 200);
+        let _turn = self.change.lock().expect("no thread panicked");
+        let begins = self.now()[1].is_multiple_of(2);
+        if !begins {
+            refuse_calls(0);
+        }
+        // ORDERING: As in `now`.
+        self.refusals.fetch_add(1, Ordering::SeqCst);
+        if begins {
+            refuse_calls(rate);
+        }
     }
 
     /// Sets the limit a little over the live bytes, or removes it.
     fn change(&self, random: &mut Random) {
         let _turn = self.change.lock().expect("no thread panicked");
-        if self.now() % 2 == 1 {
+        if self.is_set() {
             options::set("memory_limit", None).expect("no limit is accepted");
             // ORDERING: As in `now`.
             self.changes.fetch_add(1, Ordering::SeqCst);
@@ -59,7 +80,8 @@ impl Limit {
         /// Bytes that later calls return.
         const OWED_BYTES: usize = 4 << 20;
         let (taken, most) = (taken_bytes(), self.most.load(Ordering::Relaxed) + OWED_BYTES);
-        if self.now() % 2 == 1 && taken > most {
+        // Memory that the kernel refused to take back counts as well.
+        if self.now()[1] == 0 && self.is_set() && taken > most {
             return Err(Finding::Statistics {
                 what: "bytes under a limit",
                 counted: taken,
@@ -69,11 +91,14 @@ impl Limit {
         Ok(())
     }
 
-    /// Removes the limit for good.
+    /// Removes the limit for good, and has no more calls refused.
     pub(crate) fn end(&self) {
+        refuse_calls(0);
         options::set("memory_limit", None).expect("no limit is accepted");
         // ORDERING: As in `now`; no walker runs.
         self.changes.store(0, Ordering::SeqCst);
+        // ORDERING: As above.
+        self.refusals.store(0, Ordering::SeqCst);
     }
 }
 
@@ -82,6 +107,14 @@ impl Limit {
 fn taken_bytes() -> usize {
     let now = c::statistics();
     now.live_bytes + now.free_bytes + now.metadata_bytes - now.guarded_bytes
+}
+
+/// Has one in `rate` of masu's calls for memory refused, none with 0. An optimized build has no such function.
+pub(crate) fn refuse_calls(rate: usize) {
+    #[cfg(debug_assertions)]
+    options::refuse_calls(rate);
+    #[cfg(not(debug_assertions))]
+    let _ = rate;
 }
 
 /// Adds stripes of free runs `times` times, as far as more are allowed.

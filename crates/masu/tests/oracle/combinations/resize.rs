@@ -81,7 +81,7 @@ impl Walker {
         resized: Result<Block, Block>,
         owner: Owner,
         (before, size): (usize, usize),
-        limit_before: usize,
+        limit_before: [usize; 2],
     ) -> Result<(), Finding> {
         match resized {
             Ok(block) => {
