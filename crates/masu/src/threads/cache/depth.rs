@@ -240,7 +240,7 @@ impl ThreadCache {
             if !self.open(class) {
                 return ptr::with_exposed_provenance_mut(self.shard.refill_one(class));
             }
-        } else if self.remove_mark(class) && self.count(class) > 0 {
+        } else if self.remove_mark(class) {
             return self.stack(class).pop();
         } else if depth.overflowed.replace(false) || class.size() < BIG {
             self.deepen(class);
