@@ -14,7 +14,9 @@
 //! *period* are bytes that nothing reused in all of it, so that many are purged at its end, whichever runs they are. Memory
 //! freed during a period waits for the end of the next one. A program whose threads make no slow call keeps its memory.
 
+use super::usage::USAGE;
 use super::{Ranges, now_ms, stripes};
+use crate::memory::arena;
 use crate::memory::list::List;
 use crate::memory::slice::{SLICE_BYTES, Slice};
 use crate::platform::sync::this_holder;
@@ -50,6 +52,9 @@ pub(super) const FADES_WITHIN_MS: usize = 500;
 const MORE_BYTES_MIN: usize = 256 << 10;
 const MORE_PEAK_SHARE: usize = 128;
 const MORE_SHARE: usize = 4;
+/// Where a huge page is no more than such a share of the last peak, a run is purged from the start of one on: what is left of
+/// a part has small pages, for good.
+const HUGE_PAGE_SHARE: usize = 16;
 /// Runs reused or freed after which a stripe looks after another one, and at the clock: a divisor of [`FADES_EVERY`].
 pub(super) const VISITS_EVERY: u32 = 128;
 /// Runs reused or freed between two readings of the clock, because a reading costs more than those.
@@ -358,7 +363,7 @@ impl Ranges {
     }
 
     /// If more than `bytes` of free memory are dirty, cuts off a part of the longest dirty run and sends it away: no more
-    /// than necessary, and about `most` bytes at most.
+    /// than necessary, about `most` bytes at most, and the rest of a huge page.
     #[cold]
     #[inline(never)]
     #[unsafe(link_section = ".text.masu_cold.purge.kept_send_away")]
@@ -374,6 +379,8 @@ impl Ranges {
         let run = self.dirty_lists[self.dirty_occupied.last()?].first()?;
         let (count, dirty) = (run.count.get() as usize, run.dirty.get() as usize);
         let kept = dirty.saturating_sub(surplus) & !(SLICE_BYTES - 1);
+        let part = self.huge_page_part(run.address() + kept);
+        let kept = kept.checked_sub(part).unwrap_or(kept);
         self.remove(run);
         // SAFETY: What is kept is no more than was dirty, so it ends inside the run.
         let end = unsafe { run.ahead(kept / SLICE_BYTES) };
@@ -385,6 +392,13 @@ impl Ranges {
         self.just_purged_bytes += dirty - kept;
         self.note_away(end);
         Some(end)
+    }
+
+    /// The bytes from the start of a huge page to this address; 0 where huge pages are not used, or are a large part of memory.
+    fn huge_page_part(&self, address: usize) -> usize {
+        let huge_page = arena::huge_page_bytes();
+        let aligns = huge_page <= self.peak_bytes / HUGE_PAGE_SHARE && !USAGE.is_sparse();
+        if aligns { address % huge_page } else { 0 }
     }
 
     /// Notes a free run that is in no list as away because of this thread.
@@ -435,3 +449,7 @@ impl Ranges {
 fn is_set() -> bool {
     settings::retain().is_some() || settings::purge_delay_ms().is_some()
 }
+
+#[cfg(test)]
+#[path = "kept/tests.rs"]
+mod tests;

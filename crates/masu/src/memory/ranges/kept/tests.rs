@@ -1,0 +1,25 @@
+//! Properties of the hysteresis, on ranges of the test's own.
+
+use super::*;
+use crate::memory::ranges::tests::{run_of, with_ranges};
+
+#[test]
+fn a_long_run_is_purged_from_the_start_of_a_huge_page_where_that_is_little() {
+    let unit = arena::huge_page_bytes();
+    if unit > 2 << 20 {
+        return;
+    }
+    with_ranges(|ranges| {
+        for (slices, aligns) in [(16 * unit / SLICE_BYTES, true), (unit / SLICE_BYTES, false)] {
+            let [run, _] = [slices, 1].map(|slices| run_of(ranges, slices));
+            ranges.peak_bytes = slices * SLICE_BYTES;
+            ranges.insert(run, slices, slices * SLICE_BYTES, false);
+            assert!(ranges.purge_down_to(ranges.dirty_bytes() - SLICE_BYTES));
+            let purged = slices * SLICE_BYTES - ranges.dirty_bytes();
+            let end = run.address() + ranges.dirty_bytes();
+            assert!(if aligns { purged <= unit } else { purged == SLICE_BYTES }, "{purged}");
+            assert!(end.is_multiple_of(unit) || !aligns, "{end:#x}");
+            ranges.purge_down_to(0);
+        }
+    });
+}
