@@ -128,6 +128,8 @@ pub(crate) struct Ranges {
     demand: Demand,
     /// Bytes that were purged recently and not reused yet.
     just_purged_bytes: usize,
+    /// The passes through sparse pages that had begun when the past faded last.
+    passes_begun: usize,
     /// The bytes of other stripes when this one last looked, each as it was when that one last did.
     others: Bytes,
     /// This stripe's part of the sum of all stripes.
@@ -197,6 +199,7 @@ impl Ranges {
             peak_bytes: 0,
             demand: Demand::NONE,
             just_purged_bytes: 0,
+            passes_begun: 0,
             others: Bytes::NONE,
             published: Bytes::NONE,
             ticks: 0,

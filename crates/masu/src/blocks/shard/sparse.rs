@@ -241,6 +241,7 @@ impl Shard {
         // ORDERING: Relaxed on all: the lock of the pages orders their data.
         if begins && word.fetch_or(bit, Ordering::Relaxed) & bit == 0 {
             stripes::passes().fetch_add(1, Ordering::Relaxed);
+            stripes::note_pass_begun();
         } else if !begins && word.fetch_and(!bit, Ordering::Relaxed) & bit != 0 {
             // ORDERING: As above.
             stripes::passes().fetch_sub(1, Ordering::Relaxed);

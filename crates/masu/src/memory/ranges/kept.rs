@@ -146,6 +146,7 @@ impl Ranges {
         self.visits = stripes::count() > 1;
         let times = (passed / FADES_WITHIN_MS).clamp(1, 16);
         let faded = |bytes: usize| bytes - bytes / 16 * times;
+        self.passes_begun = stripes::passes_begun();
         self.just_purged_bytes = faded(self.just_purged_bytes);
         self.demand.bytes = faded(self.demand.bytes);
         self.demand.bytes_max = faded(self.demand.bytes_max);
@@ -238,8 +239,17 @@ impl Ranges {
         } else if settings::retain().is_some() || settings::retain_min().is_some() {
             0
         } else {
-            stripes::share(GRACE_BYTES)
+            stripes::share(GRACE_BYTES.max(self.missed_bytes()))
         }
+    }
+
+    /// Free memory that was purged too early and may come back: it has a grace, however much it is. None where a pass through
+    /// sparse pages began since the past faded last: then less is resident than ranges know, and this would raise the peak.
+    fn missed_bytes(&self) -> usize {
+        if self.passes_begun != stripes::passes_begun() {
+            return 0;
+        }
+        self.demand.bytes_max.min(self.peak_bytes - self.live_bytes())
     }
 
     /// Whether a live run of `slices` slices may be parked: it counts as memory that may stay without any demand.

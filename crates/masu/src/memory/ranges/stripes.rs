@@ -43,8 +43,9 @@ struct Common {
     /// The stripes that owe memory, a bit each.
     owing: AtomicUsize,
     /// For the layer above, whose slow calls read them beside `owing`: the passes through sparse pages that are under
-    /// way, and the number of shards that threads have had, 0 while they are few.
+    /// way and that ever began, and the number of shards that threads have had, 0 while they are few.
     passes: AtomicUsize,
+    passes_begun: AtomicUsize,
     many_shards: AtomicUsize,
 }
 
@@ -54,6 +55,7 @@ static COMMON: Common = Common {
     waits: AtomicU32::new(0),
     owing: AtomicUsize::new(0),
     passes: AtomicUsize::new(0),
+    passes_begun: AtomicUsize::new(0),
     many_shards: AtomicUsize::new(0),
 };
 
@@ -175,6 +177,19 @@ pub(crate) fn any_owes() -> bool {
 #[inline]
 pub(crate) fn passes() -> &'static AtomicUsize {
     &COMMON.passes
+}
+
+/// The number of passes that ever began.
+#[inline]
+pub(super) fn passes_begun() -> usize {
+    // ORDERING: Relaxed: a hint, through which no memory is read.
+    COMMON.passes_begun.load(Ordering::Relaxed)
+}
+
+/// Counts a pass that begins.
+pub(crate) fn note_pass_begun() {
+    // ORDERING: As above.
+    COMMON.passes_begun.fetch_add(1, Ordering::Relaxed);
 }
 
 /// The number of shards that threads have had, 0 while they are few.

@@ -1,7 +1,7 @@
 //! Properties of the hysteresis, on ranges of the test's own.
 
 use super::*;
-use crate::memory::ranges::tests::{run_of, with_ranges};
+use crate::memory::ranges::tests::{rise_and_fall, run_of, with_ranges};
 
 #[test]
 fn a_long_run_is_purged_from_the_start_of_a_huge_page_where_that_is_little() {
@@ -21,5 +21,24 @@ fn a_long_run_is_purged_from_the_start_of_a_huge_page_where_that_is_little() {
             assert!(end.is_multiple_of(unit) || !aligns, "{end:#x}");
             ranges.purge_down_to(0);
         }
+    });
+}
+
+#[test]
+fn what_was_purged_too_early_has_a_grace_however_much_it_is() {
+    const MIB: usize = 1 << 20;
+    with_ranges(|ranges| {
+        rise_and_fall(ranges, 200);
+        assert!(ranges.dirty_bytes() < 70 * MIB, "nothing is known of what comes back");
+        let begun = stripes::passes_begun();
+        ranges.passes_begun = begun;
+        rise_and_fall(ranges, 200);
+        // Passes of other tests end it.
+        let is_calm = || stripes::passes_begun() == begun;
+        assert!(ranges.dirty_bytes() > 180 * MIB || !is_calm(), "{}", ranges.dirty_bytes());
+        ranges.passes_begun = begun;
+        assert!(ranges.grace_bytes() > 180 * MIB || !is_calm());
+        ranges.passes_begun = begun.wrapping_sub(1);
+        assert!(ranges.grace_bytes() == GRACE_BYTES, "few blocks keep many pages");
     });
 }
