@@ -3,6 +3,7 @@
 //! Relies on `std::io::Read`. The hard part is the bound on memory: buffers of finished blocks are reused, so that a
 //! job has as many as its window, and a record longer than the longest block is an error and not a larger buffer.
 
+use std::fmt;
 use std::io::{self, Read};
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
@@ -10,13 +11,14 @@ use std::sync::Arc;
 use crate::stream::Pull;
 use crate::sync::{Mutex, lock};
 
-/// Buffers to be reused.
+/// Buffers to be reused. Each keeps its length, so that the bytes behind a short read are set to zero once.
 type Spare = Arc<Mutex<Vec<Vec<u8>>>>;
 
 /// Bytes of a reader, and the byte before them. Dropping the block returns its buffer to the reader.
-#[derive(Debug)]
 pub struct Block {
     bytes: Vec<u8>,
+    /// The number of bytes that were read.
+    len: usize,
     before: Option<u8>,
     spare: Spare,
 }
@@ -30,7 +32,17 @@ impl Block {
     /// A block sent by another process.
     #[cfg(feature = "timely")]
     pub(crate) fn sent(bytes: Vec<u8>, before: Option<u8>) -> Self {
-        Self { bytes, before, spare: Spare::default() }
+        Self { len: bytes.len(), bytes, before, spare: Spare::default() }
+    }
+}
+
+impl fmt::Debug for Block {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { before, .. } = self;
+        to.debug_struct("Block")
+            .field("bytes", &&**self)
+            .field("before", before)
+            .finish_non_exhaustive()
     }
 }
 
@@ -38,13 +50,13 @@ impl Deref for Block {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        &self.bytes
+        &self.bytes[..self.len]
     }
 }
 
 impl DerefMut for Block {
     fn deref_mut(&mut self) -> &mut [u8] {
-        &mut self.bytes
+        &mut self.bytes[..self.len]
     }
 }
 
@@ -73,21 +85,34 @@ impl<R: Read + Send> Blocks<R> {
         Self { reader, size, room: size.min(FIRST), before: None, spare: Spare::default() }
     }
 
-    /// Reads once, and appends what that gives; returns the number of bytes.
-    fn read(&mut self, bytes: &mut Vec<u8>) -> io::Result<usize> {
-        let known = bytes.len();
-        bytes.resize(known + self.room, 0);
+    /// Reads once, behind the `known` bytes; returns the number of bytes.
+    fn read(&mut self, bytes: &mut Vec<u8>, known: usize) -> io::Result<usize> {
+        let end = known + self.room;
+        if bytes.len() < end {
+            bytes.resize(end, 0);
+        }
         let count = loop {
-            match self.reader.read(&mut bytes[known..]) {
+            match self.reader.read(&mut bytes[known..end]) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 read => break read?,
             }
         };
-        bytes.truncate(known + count);
         if count == self.room {
             self.room = self.size.min(2 * self.room);
         }
         Ok(count)
+    }
+
+    /// A buffer, with old bytes.
+    fn buffer(&self) -> Vec<u8> {
+        lock(&self.spare).pop().unwrap_or_default()
+    }
+
+    /// The first `len` bytes of a buffer and their number; `None` where there are none.
+    fn block(&mut self, bytes: Vec<u8>, len: usize) -> Option<(Block, u64)> {
+        let &last = bytes[..len].last()?;
+        let before = self.before.replace(last);
+        Some((Block { bytes, len, before, spare: Arc::clone(&self.spare) }, len as u64))
     }
 }
 
@@ -96,12 +121,9 @@ impl<R: Read + Send> Pull for Blocks<R> {
     type Data = Block;
 
     fn pull(&mut self) -> io::Result<Option<(Block, u64)>> {
-        let mut bytes = lock(&self.spare).pop().unwrap_or_default();
-        bytes.clear();
-        let count = self.read(&mut bytes)?;
-        let Some(&last) = bytes.last() else { return Ok(None) };
-        let before = self.before.replace(last);
-        Ok(Some((Block { bytes, before, spare: Arc::clone(&self.spare) }, count as u64)))
+        let mut bytes = self.buffer();
+        let count = self.read(&mut bytes, 0)?;
+        Ok(self.block(bytes, count))
     }
 }
 
@@ -151,34 +173,36 @@ impl<R: Read + Send> Pull for Records<R> {
         if self.ended {
             return Ok(None);
         }
-        let mut bytes = lock(&self.blocks.spare).pop().unwrap_or_default();
-        bytes.clear();
-        bytes.append(&mut self.rest);
+        let mut bytes = self.blocks.buffer();
+        let mut known = self.rest.len();
+        if bytes.len() < known {
+            bytes.resize(known, 0);
+        }
+        bytes[..known].copy_from_slice(&self.rest);
+        self.rest.clear();
         loop {
-            let known = bytes.len();
             if known > self.longest {
                 return Err(self.too_long());
             }
-            self.ended = self.blocks.read(&mut bytes)? == 0;
-            let found = bytes[known..].iter().rposition(|&byte| byte == self.delimiter);
+            let end = known + self.blocks.read(&mut bytes, known)?;
+            self.ended = end == known;
+            let found = bytes[known..end].iter().rposition(|&byte| byte == self.delimiter);
             if let Some(at) = found.map(|at| known + at + 1) {
                 // The records before one that is too long come first; the next call finds that one in the rest.
                 let at = self.first_too_long(&bytes[..at]).unwrap_or(at);
                 if at == 0 {
                     return Err(self.too_long());
                 }
-                self.rest.extend_from_slice(&bytes[at..]);
-                bytes.truncate(at);
+                self.rest.extend_from_slice(&bytes[at..end]);
+                known = at;
                 break;
             }
+            known = end;
             if self.ended {
                 break;
             }
         }
-        let Some(&last) = bytes.last() else { return Ok(None) };
-        let before = self.blocks.before.replace(last);
-        let count = bytes.len() as u64;
-        Ok(Some((Block { bytes, before, spare: Arc::clone(&self.blocks.spare) }, count)))
+        Ok(self.blocks.block(bytes, known))
     }
 }
 

@@ -326,6 +326,34 @@ impl Read for Dribble<'_> {
     }
 }
 
+/// A reader of one byte at a time, which looks at the last byte of its room.
+struct Onlooker<'a> {
+    left: usize,
+    found: &'a AtomicUsize,
+}
+
+impl Read for Onlooker<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let last = buffer.last_mut().unwrap();
+        self.found.fetch_add(usize::from(*last), Ordering::Relaxed);
+        *last = 1;
+        self.left -= 1;
+        Ok(self.left.min(1))
+    }
+}
+
+#[test]
+fn the_room_of_short_reads_is_set_to_zero_once() {
+    let found = AtomicUsize::new(0);
+    let executor = Executor::new().workers(1).window(1).chunk(1000);
+    let reader = || Onlooker { left: 101, found: &found };
+    let lengths = executor.blocks(reader()).map(|chunk| chunk.len()).unwrap().value;
+    assert_eq!((lengths, found.swap(0, Ordering::Relaxed)), (vec![1; 100], 100));
+    // Each further byte of a record has a room that begins later.
+    let failure = executor.records_up_to(reader(), b'x', 50).map(|_| ()).unwrap_err();
+    assert!(failure.to_string().contains("within 50 bytes"));
+}
+
 #[test]
 fn records_are_whole_and_together_they_are_the_input() {
     let input = b"one\ntwo\n\nthree\nfour and more than a block\nlast";
