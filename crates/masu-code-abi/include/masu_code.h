@@ -61,7 +61,8 @@ void masu_code_close(masu_code *arena);
 /* ---- Loading --------------------------------------------------------------------------------- */
 
 /* Loads an object from memory, or from a file; 0 on failure. `name` is what errors call it. The
- * bytes are needed during the call only. */
+ * bytes are needed during the call only. Initializers run before it returns, and throw nothing: an
+ * exception ends the program. */
 masu_code_object masu_code_load(masu_code *arena, const char *name, const void *bytes, size_t size);
 masu_code_object masu_code_load_file(masu_code *arena, const char *path);
 /* The same, its symbols reached by its handle alone: for a function's next version. */

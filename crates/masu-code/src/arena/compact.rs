@@ -4,21 +4,27 @@
 //! data, no initializers), only entries refer to it (other copies of its address cannot be found), and it is linked to
 //! the same objects again.
 
+use std::collections::HashMap;
+
 use super::{Arena, Handle, entry, refuse_fork};
 use crate::error::Error;
 use crate::link::Input;
 use crate::outside;
 use crate::state::State;
 
+/// The entries that lead to an object, each with its symbol there.
+type Leading = Vec<(String, Box<[u8]>)>;
+
 impl Arena {
     /// Moves objects from the end of the text into holes before them, the last first; returns their
     /// number. Handles stay valid.
     ///
-    /// The old copies are freed when all readers have been quiescent.
+    /// The old copies are freed when all readers have been quiescent. An object that cannot be loaded again stays where it
+    /// is.
     ///
     /// # Errors
     ///
-    /// [`Error::Forked`]; for a reload, the errors of [`Arena::load`].
+    /// [`Error::Forked`].
     pub fn compact(&self) -> Result<usize, Error> {
         self.collect();
         let (mut moved, mut answers) = (0, Vec::new());
@@ -33,10 +39,15 @@ impl Arena {
                 .map(|(number, loaded)| (loaded.taken.text.start, *number))
                 .collect();
             movable.sort_unstable_by(|a, b| b.cmp(a));
-            for (_, number) in movable {
-                if self.move_down(&mut state, number)? {
-                    moved += 1;
+            let mut leading: HashMap<u64, Leading> = HashMap::new();
+            for (name, entry) in &state.entries {
+                if let Some((object, symbol)) = entry.target.clone() {
+                    leading.entry(object).or_default().push((name.clone(), symbol));
                 }
+            }
+            for (_, number) in movable {
+                let leading = leading.remove(&number).unwrap_or_default();
+                moved += usize::from(self.move_down(&mut state, number, leading));
             }
             // Objects that need more names were not moved.
             let wanted = state.outside.settle(&answers);
@@ -50,12 +61,12 @@ impl Arena {
         Ok(moved)
     }
 
-    /// Moves one object, if there is a lower place for it.
-    fn move_down(&self, state: &mut State, number: u64) -> Result<bool, Error> {
-        let Some(loaded) = state.objects.get(&number) else { return Ok(false) };
-        let Some(kept) = loaded.kept.clone() else { return Ok(false) };
+    /// Moves one object with the entries that lead to it, if there is a lower place for it.
+    fn move_down(&self, state: &mut State, number: u64, leading: Leading) -> bool {
+        let Some(loaded) = state.objects.get(&number) else { return false };
+        let Some(kept) = loaded.kept.clone() else { return false };
         if state.gave_way(number) {
-            return Ok(false);
+            return false;
         }
         let before = loaded.taken.text.start;
         let source = super::load::source_of(loaded, kept);
@@ -92,17 +103,9 @@ impl Arena {
                 }
                 state.published.extend(published);
                 state.groups.extend(groups.into_iter().map(|group| (group, number)));
-                return Ok(false);
+                return false;
             }
         };
-        let leading: Vec<(String, Box<[u8]>)> = state
-            .entries
-            .iter()
-            .filter_map(|(name, entry)| {
-                let (object, symbol) = entry.target.as_ref()?;
-                (*object == number).then(|| (name.clone(), symbol.clone()))
-            })
-            .collect();
         self.swap_numbers(state, number, copy);
         // From here on `number` is the new copy, and `copy` the old one.
         for (name, symbol) in leading {
@@ -111,7 +114,7 @@ impl Arena {
             entry::replace(state, &name, address, Some((number, symbol)));
         }
         state.end(copy);
-        Ok(true)
+        true
     }
 
     /// Gives the copy the object's number, and the object the copy's.

@@ -38,7 +38,8 @@ impl Arena {
     ///
     /// # Safety
     ///
-    /// - Its initializers and destructors, if it has any, are sound to run.
+    /// - Its initializers, destructors and functions that choose others (IFUNC), if it has any, are sound to run. No
+    ///   exception leaves them, and none that chooses uses the arena.
     ///
     /// # Errors
     ///
