@@ -43,6 +43,18 @@ impl<'a> Input<'a> {
             let what = format!("it is code for {other}, and this machine is {}", HOST.name);
             return Err(Error::Unsupported { object: name.clone(), what });
         }
+        let old = object.sections.iter().find(|section| {
+            let is_old = section.name.starts_with(b".ctors") || section.name.starts_with(b".dtors");
+            is_old && section.region.is_some() && section.size > 0
+        });
+        if let Some(old) = old.filter(|_| !is_inert) {
+            let section = String::from_utf8_lossy(old.name);
+            let what = format!(
+                "section {section}: initializers and destructors of this old form are not run: \
+                 compile for .init_array (clang: without -fno-use-init-array)"
+            );
+            return Err(Error::Unsupported { object: name.clone(), what });
+        }
         Ok(Input { name, object, is_private: *is_private, is_inert: *is_inert })
     }
 }

@@ -64,6 +64,18 @@ fn what_cannot_be_linked_is_named_with_its_place_and_the_remedy() {
 }
 
 #[test]
+fn initializers_that_would_not_run_are_refused() {
+    let (workshop, arena) = (Workshop::open(), quiet());
+    let text = "static void set(void) {} __attribute__((section(\".ctors\"), used)) static void \
+        (*set_first)(void) = set; long f(void) { return 3; }";
+    let source = workshop.c("old.c", text);
+    let said = refused(&arena, std::slice::from_ref(&source));
+    assert_says(&said, &["old.c.o", ".ctors", ".init_array"]);
+    let object = load(&arena, source.inert());
+    assert_eq!(fixture::call(&arena, object, "f"), 3);
+}
+
+#[test]
 fn a_symbol_defined_twice_is_named_with_both_objects() {
     let (workshop, arena) = (Workshop::open(), quiet());
     let one = workshop.c("one.c", "int value = 1; long f(void) { return value; }");
