@@ -155,7 +155,8 @@ pub(crate) unsafe fn file(object: &Object<'_>, addresses: &[usize]) -> Option<Ve
     align(&mut file);
     let headers = file.len() as u64;
     sections.iter().for_each(|section| file.extend_from_slice(bytes_of(section)));
-    let count = u16::try_from(sections.len()).ok()?;
+    // Larger numbers of sections have other meanings in the fields for them.
+    let count = u16::try_from(sections.len()).ok().filter(|&count| count < elf::SHN_LORESERVE)?;
     let half = |number: usize| U16::new(LITTLE, number as u16);
     let header = FileHeader64 {
         e_ident: elf::Ident {
@@ -188,6 +189,21 @@ pub(crate) unsafe fn file(object: &Object<'_>, addresses: &[usize]) -> Option<Ve
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::object::Section;
+
+    #[test]
+    fn as_many_sections_as_a_number_in_the_file_can_say() {
+        let section = || Section { region: Some(Region::Text), size: 1, ..Section::default() };
+        // The file has three sections more: an empty one, symbols, and their names.
+        for (count, is_there) in [(0xff00 - 4, true), (0xff00 - 3, false)] {
+            let sections: Vec<_> = std::iter::repeat_with(section).take(count).collect();
+            let (symbols, groups, addresses) = (Vec::new(), Vec::new(), vec![1; count]);
+            let object = Object { machine: 62, sections, symbols, groups };
+            // SAFETY: There is no unwind table to be read.
+            let file = unsafe { file(&object, &addresses) };
+            assert_eq!(file.is_some(), is_there);
+        }
+    }
 
     #[test]
     fn a_short_file_has_the_code_the_symbols_and_the_frames() {
