@@ -3,6 +3,7 @@
 
 mod fixture;
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use fixture::{CC, CXX, WAYS, Workshop, call, load, load_all, options, quiet};
@@ -418,4 +419,24 @@ fn destructors_run_by_priority_whatever_the_order_of_their_sections() {
     let object = load(&arena, workshop.c("notes.c", text));
     arena.unload(object).unwrap();
     assert_eq!(call(&arena, log, "f"), 123_4756);
+}
+
+#[test]
+fn a_report_counts_loaded_objects_also_while_destructors_run() {
+    static ARENA: OnceLock<Arena> = OnceLock::new();
+    extern "C" fn note() -> i64 {
+        let report = ARENA.get().expect("it is open").report();
+        (report.objects * 10 + report.waiting) as i64
+    }
+    let workshop = Workshop::open();
+    let resolver: masu_code::Resolver =
+        Box::new(|name| (name == b"note").then_some(note as *const () as usize));
+    let arena = Arena::open(Options { resolver: Some(resolver), ..options() }).unwrap();
+    let arena = ARENA.get_or_init(|| arena);
+    let said = load(arena, workshop.c("said.c", "long said; long f(void) { return said; }"));
+    let text = "extern long said; long note(void);\n\
+        __attribute__((destructor)) static void end(void) { said = note(); }";
+    let object = load(arena, workshop.c("ends.c", text));
+    arena.unload(object).unwrap();
+    assert_eq!(call(arena, said, "f"), 11);
 }

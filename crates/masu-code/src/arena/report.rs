@@ -66,7 +66,7 @@ impl Arena {
             text: usage(Region::Text),
             sealed: usage(Region::Sealed),
             data: usage(Region::Data),
-            objects: state.objects.len() - state.waiting.min(state.objects.len()),
+            objects: state.objects.values().filter(|loaded| loaded.is_live).count(),
             waiting: state.waiting,
             got,
             stubs,
