@@ -11,10 +11,7 @@ use masu_lab::report::Format;
 use masu_lab::results::Rounds;
 use masu_lab::suite::{Choice, Entry, Named, Source};
 use masu_lab::tune::{Event, Form, Goal, leave_out_itself, named_by, worth_trying};
-use masu_lab::{
-    CompareOptions, Error, Limits, Plan, Program, Spec, Stop, Suite, Workload, compare, report,
-    tune,
-};
+use masu_lab::{Error, Limits, Plan, Program, Spec, Stop, Suite, Workload, compare, report, tune};
 
 use crate::compare::{mallocs, own_input};
 use crate::exit::{Ending, unless_left};
@@ -26,7 +23,6 @@ pub(crate) struct Request {
     plan: Plan,
     goal: Goal,
     budget: std::time::Duration,
-    options: CompareOptions,
     forms: Vec<Form>,
     format: Format,
     output: Option<PathBuf>,
@@ -72,9 +68,8 @@ impl Request {
         leave_out_itself(&mut plan);
         let usual = || vec![Form::Environment, Form::Systemd, Form::Docker];
         let forms = if arguments.forms.is_empty() { usual() } else { arguments.forms };
-        let options = CompareOptions { seed: arguments.seed, ..CompareOptions::default() };
         let (goal, budget, output) = (arguments.primary, arguments.budget, arguments.output);
-        Ok(Self { plan, goal, budget, options, forms, format, output, stop })
+        Ok(Self { plan, goal, budget, forms, format, output, stop })
     }
 
     pub(crate) fn perform(self) -> Result<Ending> {
@@ -88,7 +83,7 @@ impl Request {
                 variants(count)
             )));
         }
-        let made = tune(&self.plan, self.goal, self.budget, &self.options, &stop, &mut |event| {
+        let made = tune(&self.plan, self.goal, self.budget, &stop, &mut |event| {
             observe(&progress, &event);
         });
         progress.finish();

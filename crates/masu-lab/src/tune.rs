@@ -233,7 +233,6 @@ pub fn tune(
     plan: &Plan,
     goal: Goal,
     budget: Duration,
-    options: &CompareOptions,
     stop: &Stop,
     observe: &mut dyn FnMut(Event<'_>),
 ) -> Result<Tuning, Error> {
@@ -258,12 +257,10 @@ pub fn tune(
     let mut engine = Engine {
         plan,
         goal,
-        options,
         stop,
         observe,
         budget,
         longest: None,
-        stages: 0,
         left_out: case.left_out.clone(),
     };
     let found = search::search(&candidates, goal, budget.as_secs_f64(), &mut engine);
@@ -372,13 +369,11 @@ fn best_ratio(found: &Found, goal: Goal) -> f64 {
 struct Engine<'a, 'o> {
     plan: &'a Plan,
     goal: Goal,
-    options: &'a CompareOptions,
     stop: &'a Stop,
     observe: &'a mut (dyn FnMut(Event<'_>) + 'o),
     budget: Duration,
     /// The longest time of a run, once the duration of a run of the reference is known.
     longest: Option<Duration>,
-    stages: u64,
     left_out: Vec<LeftOut>,
 }
 
@@ -414,10 +409,7 @@ impl Trials for Engine<'_, '_> {
         let end = Duration::try_from_secs_f64(room.seconds.max(0.0)).ok();
         let end = end.and_then(|room| Instant::now().checked_add(room));
         let until = end.map(|end| Until { end, rounds: room.rounds, first: 0, spare: None });
-        // Each stage has its own order of runs, which is the same for the same seed.
-        let seed = self.options.seed.map(|seed| seed.wrapping_add(self.stages));
-        let options = CompareOptions { seed, until, ..self.options.clone() };
-        self.stages += 1;
+        let options = CompareOptions { until, ..CompareOptions::default() };
         let observe = &mut *self.observe;
         let (proof, values) = prove::prove_with_values(&plan, &options, self.stop, &mut |event| {
             observe(Event::Measuring(event));

@@ -7,7 +7,7 @@ use clap::{ArgAction, Args};
 use masu_lab::Spec;
 use masu_lab::tune::{Form, Goal};
 
-use super::{Around, Program, RESULT, WHAT, seed, time};
+use super::{Around, Program, RESULT, WHAT, time};
 
 /// The smallest change worth making, within a budget
 #[derive(Debug, Args)]
@@ -46,10 +46,6 @@ pub(crate) struct Tune {
     /// Write it here: .html, .md, .txt or .json
     #[arg(short, long, value_name = "FILE", help_heading = RESULT)]
     pub(crate) output: Option<PathBuf>,
-    /// Repeat the order of runs of an earlier search
-    #[arg(long, value_name = "N", value_parser = seed, help_heading = RESULT)]
-    #[arg(hide_short_help = true)]
-    pub(crate) seed: Option<u64>,
     /// This page; --help for all options
     #[arg(short, long, action = ArgAction::Help, help_heading = RESULT)]
     pub(crate) help: Option<bool>,
