@@ -312,11 +312,10 @@ fn announcement(plan: &Plan, is_most: bool) -> String {
     let count = match plan.rounds {
         Rounds::Fixed(rounds) => {
             let most = if is_most { "up to " } else { "" };
-            format!(", then {most}{} runs", rounds.saturating_mul(rows))
+            let runs = if rounds == 1 { "run" } else { "runs" };
+            format!(", then {most}{rounds} {runs} of each variant")
         }
-        Rounds::UntilDecided { most } => {
-            format!(", then up to {} runs", most.saturating_mul(rows))
-        }
+        Rounds::UntilDecided { most } => format!(", then up to {most} runs of each variant"),
         _ => String::new(),
     };
     let tables = plan.cases.len();

@@ -460,7 +460,7 @@ impl Executor for Servers<'_> {
         if let Some((ending, words)) = &self.books[index].fate {
             let variant = row.variant.label.clone();
             debug_assert_ne!(*ending, Ending::Stopped);
-            return Err(Error::Server { variant, reason: format!("did not live: it {words}") });
+            return Err(Error::Server { variant, reason: format!("did not stay up: it {words}") });
         }
         if self.plan.one_at_a_time {
             self.end(index);
@@ -482,7 +482,7 @@ impl Executor for Servers<'_> {
             // Without the reference there is no comparison.
             Some((_, words)) if index == 0 => {
                 let variant = self.rows[0].variant.label.clone();
-                let reason = format!("is the reference and did not live: it {words}");
+                let reason = format!("is the reference and did not stay up: it {words}");
                 Err(Error::Server { variant, reason })
             }
             _ => Ok(run),

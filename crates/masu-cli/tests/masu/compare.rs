@@ -206,3 +206,12 @@ fn a_copy_that_has_no_room_is_said_to_have_none() {
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.code() == Some(2) && said.contains("File too large"), "{said}");
 }
+
+#[test]
+fn runs_of_several_tables_are_announced_as_those_of_a_variant() {
+    let each = ["compare", "--each", "x=1,2", "-n", "2", "-a", "system", "-a", "masu"];
+    let output = masu(&[&each[..], &["--", "echo", "{x}"]].concat()).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).replace('\n', " ");
+    let expected = "2 tables, 4 warm-ups, then 2 runs of each variant. That is too few";
+    assert!(said.contains(expected), "{said}");
+}

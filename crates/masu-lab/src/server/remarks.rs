@@ -49,7 +49,7 @@ fn of_servers(rows: &[Row], books: &[Book]) -> Vec<String> {
         let label = &row.variant.label;
         if let Some((_, words)) = &book.fate {
             remarks.push(format!(
-                "the server under `{label}` did not live: it {words}; its bursts stop there"
+                "the server under `{label}` did not stay up: it {words}; its bursts stop there"
             ));
         }
         if let Some(trend) = &book.trend {
