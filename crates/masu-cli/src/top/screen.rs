@@ -29,6 +29,7 @@ const HELP: &[&str] = &[
     "up, down, j, k a line on; PgUp, PgDn a page; Home, End",
     "+, -           look twice as often, half as often",
     "space          hold still, go on",
+    "?              this page, and back",
     "q, Ctrl-C      end",
     "",
     "live: handed out. cached: free, in caches of threads or on the way between",
@@ -119,10 +120,11 @@ impl Screen<'_> {
     fn obey(&mut self, key: &Key) -> Next {
         const PAGE: usize = 10;
         match key {
-            Key::CtrlC => return Next::End,
-            Key::Char('q') | Key::Escape if self.shown != Shown::Keys => return Next::End,
-            Key::Char('q' | 'c') | Key::Escape => self.turn_to(Shown::Classes),
+            Key::CtrlC | Key::Char('q') => return Next::End,
+            Key::Escape if self.shown != Shown::Keys => return Next::End,
+            Key::Char('c') | Key::Escape => self.turn_to(Shown::Classes),
             Key::Char('t') => self.turn_to(Shown::Threads),
+            Key::Char('?' | 'h') if self.shown == Shown::Keys => self.turn_to(Shown::Classes),
             Key::Char('?' | 'h') => self.turn_to(Shown::Keys),
             Key::Char('<') | Key::ArrowLeft => self.sort_beside(false),
             Key::Char('>') | Key::ArrowRight => self.sort_beside(true),
