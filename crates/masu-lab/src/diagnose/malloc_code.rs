@@ -64,7 +64,7 @@ pub(super) enum MallocCode {
 impl MallocCode {
     pub(super) fn of(path: &Path) -> MallocCode {
         let file = path.file_name().unwrap_or_default().to_string_lossy();
-        if is_malloc_library(&file) || file.starts_with("libmasu") {
+        if is_malloc_library(&file) || file.starts_with("libmasu") || is_collector_library(&file) {
             return MallocCode::All;
         }
         between(&exported_functions(path).unwrap_or_default())
@@ -110,6 +110,11 @@ fn is_of_malloc(function: &str) -> bool {
         || function.starts_with("operator delete")
         || plain.starts_with("__rust_dealloc")
         || plain.starts_with("__rdl_dealloc")
+}
+
+/// Whether a library is a collector: Boehm's, which hands out the memory of w3m, Guile and others.
+pub(super) fn is_collector_library(file: &str) -> bool {
+    file.starts_with("libgc.so")
 }
 
 /// Whether a function belongs to the memory of a language's run-time, by its name: it hands memory out, or collects
@@ -243,6 +248,14 @@ mod tests {
         for (name, expected) in names {
             assert_eq!(torn.holds(0, Some(name)), expected, "{name}");
         }
+    }
+
+    #[test]
+    fn all_of_a_collectors_library_hands_out_memory() {
+        let of = |path| MallocCode::of(Path::new(path));
+        assert_eq!(of("/gone/libgc.so.1.5.1"), MallocCode::All);
+        assert_eq!(of("/gone/libgcc_s.so.1"), MallocCode::Named);
+        assert_eq!(of("/gone/libgcrypt.so.20"), MallocCode::Named);
     }
 
     #[test]

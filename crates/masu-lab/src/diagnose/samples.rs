@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::malloc_code::MallocCode;
+use super::malloc_code::{MallocCode, is_collector_library, is_of_collector};
 use crate::heap::names::File;
 use masu_run::execute::tree::{Pid, threads};
 use masu_run::kernel::sample::{Sampler, Switch};
@@ -105,6 +105,7 @@ impl Sampled {
                     }
                     format!("`{name}` of {file} {share}")
                 }
+                None if place.is_collector() => format!("the collector {file} {share}"),
                 None if place.is_malloc => format!("the malloc of {file} {share}"),
                 None => format!("functions of {file} without names {share}"),
             }
@@ -125,6 +126,14 @@ pub struct Place {
     pub is_malloc: bool,
     /// The function of another file that called it in most samples, as far as frame pointers show.
     pub caller: Option<String>,
+}
+
+impl Place {
+    /// Whether the code is that of a language's run-time, which hands memory out and collects garbage.
+    pub(super) fn is_collector(&self) -> bool {
+        let file = self.file.file_name().unwrap_or_default().to_string_lossy();
+        is_collector_library(&file) || self.function.as_deref().is_some_and(is_of_collector)
+    }
 }
 
 /// The samples of a run, as they come.

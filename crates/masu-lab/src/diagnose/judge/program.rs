@@ -3,8 +3,7 @@
 
 use super::super::facts::{Facts, ProgramTime, Site};
 use super::super::finding::{Confidence, Finding, Id, Remedy};
-use super::super::malloc_code::is_of_collector;
-use super::super::samples::{Place, Sampled};
+use super::super::samples::Sampled;
 use super::super::thresholds::{
     CAUSE_SHARE, CPU_MIN_S, MALLOC_SHARE, REQUESTS_A_SECOND, SCATTERED_MAPPINGS, WRAPPED_SHARE,
     WRAPPER_OWN_SHARE,
@@ -87,7 +86,7 @@ pub(super) fn many_allocations(facts: &Facts, found: &[Finding]) -> Option<Findi
         remedies.push(Remedy::code(
             2,
             "give the collector more room, so that it runs less often: GOGC and GOMEMLIMIT (Go), -Xms and -Xmx \
-             (Java), --max-semi-space-size (Node), RUBY_GC_HEAP_GROWTH_FACTOR (Ruby)",
+             (Java), --max-semi-space-size (Node), RUBY_GC_HEAP_GROWTH_FACTOR (Ruby), GC_INITIAL_HEAP_SIZE (libgc)",
             "memory",
         ));
     } else if facts.malloc.is_static() {
@@ -105,9 +104,8 @@ pub(super) fn many_allocations(facts: &Facts, found: &[Finding]) -> Option<Findi
 /// Whether most samples in the code of memory are in a language's run-time.
 fn collects(sampled: &Sampled) -> bool {
     let share = |of_run_time| -> f64 {
-        let name = |place: &Place| place.function.as_deref().is_some_and(is_of_collector);
         let places = sampled.places.iter().filter(|place| place.is_malloc);
-        places.filter(|place| name(place) == of_run_time).map(|place| place.share).sum()
+        places.filter(|place| place.is_collector() == of_run_time).map(|place| place.share).sum()
     };
     share(true) > share(false)
 }

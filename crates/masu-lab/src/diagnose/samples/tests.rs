@@ -46,6 +46,19 @@ fn a_program_is_recognized_by_the_name_that_it_was_started_by() {
 }
 
 #[test]
+fn a_collectors_library_is_called_a_collector() {
+    let place = |file: &str| Place {
+        file: PathBuf::from(file),
+        share: 0.52,
+        is_malloc: true,
+        ..Place::default()
+    };
+    let listing = |place| Sampled { places: vec![place], ..Sampled::default() }.listing();
+    assert_eq!(listing(place("/lib/libgc.so.1.5.1")), "the collector libgc.so.1.5.1 52 %");
+    assert_eq!(listing(place("/lib/libc.so.6")), "the malloc of libc.so.6 52 %");
+}
+
+#[test]
 fn a_caller_is_named_where_it_has_most() {
     let tally = |counts: &[(&str, u64)]| Tally {
         samples: 10,
