@@ -4,7 +4,7 @@ use super::super::facts::{Facts, ThreadTime};
 use super::super::finding::{Confidence, Finding, Id, Remedy};
 use super::super::thresholds::{
     CAUSE_SHARE, CERTAIN_SHARE, CHURNED_THREADS, LOOKS_MIN, PARALLEL_SHARE, SERIAL_SHARE,
-    TOOK_PART_SHARE, UNEVEN_RATIO, WORKER_SHARE, WORKERS_SHARE,
+    TOOK_PART_SHARE, UNEVEN_RATIO, WAITS, WORKER_SHARE, WORKERS_SHARE,
 };
 use super::has;
 use masu_run::prices::Service;
@@ -60,8 +60,10 @@ impl<'a> Alone<'a> {
     fn of(facts: &'a Facts, found: &[Finding], hindered: bool) -> Option<Alone<'a>> {
         let threads = &facts.threads;
         // Threads that come and go do not work at once for that reason. If others have the CPUs, a thread that waits
-        // for a CPU looks like a thread that has nothing to do.
+        // for a CPU looks like a thread that has nothing to do. A program that mostly waits, as a server between
+        // requests, is not held back by the thread that answers.
         if facts.others.starves()
+            || facts.clock.own_cpu_s() <= WAITS * facts.clock.own_wall_s(facts.cpus)
             || facts.cpus < 2
             || threads.looks < LOOKS_MIN
             || has(found, &[Id::ThreadChurn])
@@ -80,7 +82,9 @@ impl<'a> Alone<'a> {
         if workers_s < WORKERS_SHARE * threads.cpu_s {
             return None;
         }
-        let alone_s = alone_s(thread);
+        // A look gives all of its time to a thread that worked for a part of it.
+        let waited = if facts.others.is_busy() { facts.others.waited_share.min(0.95) } else { 0.0 };
+        let alone_s = alone_s(thread).min(thread.cpu_s / (1.0 - waited));
         // While threads are stopped for counting, they work neither alone nor together.
         let met_s = threads.looked_s - threads.stopped_s;
         let share = alone_s / met_s.max(1e-9);
