@@ -162,7 +162,9 @@ impl Image {
         // A program with parts in C has a malloc too, for those.
         image.is_go =
             image.loader.is_none() && sections.section_by_name(endian, b".go.buildinfo").is_some();
-        image.has_glibc_note = sections.section_by_name(endian, b".note.ABI-tag").is_some();
+        // Free Pascal writes the same note, and uses no C library.
+        let has = |name: &[u8]| sections.section_by_name(endian, name).is_some();
+        image.has_glibc_note = has(b".note.ABI-tag") && !has(b".fpcdata");
         if let Some((entries, strings)) = sections.dynamic(endian, data).map_err(broken)? {
             let names = sections.strings(endian, data, strings).map_err(broken)?;
             let needed = entries

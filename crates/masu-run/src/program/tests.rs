@@ -87,6 +87,21 @@ fn a_program_whose_loader_is_missing_names_it() {
     assert!(message.contains("its loader /xib"), "{message}");
 }
 
+#[test]
+fn free_pascals_programs_are_not_taken_for_glibcs() {
+    let folder = Folder::new();
+    let mut bytes = fs::read(Program::find(OsStr::new("true")).unwrap().path).unwrap();
+    let has_note = |bytes: &[u8]| {
+        elf::Image::read(Path::new(&folder.file("pascal", bytes, 0o755))).unwrap().has_glibc_note
+    };
+    let noted = has_note(&bytes);
+    let name = b"\0.dynamic\0";
+    let at = bytes.windows(name.len()).position(|window| window == name).unwrap();
+    bytes[at..][..name.len()].copy_from_slice(b"\0.fpcdata\0");
+    let is_musl = Program::find(OsStr::new("true")).unwrap().libc == Libc::Musl;
+    assert_eq!((noted, has_note(&bytes)), (!is_musl, false));
+}
+
 /// A dynamic program with these libraries and functions.
 fn image(needed: &[&str], defined: &[&str], imported: &[&str]) -> elf::Image {
     let owned = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();

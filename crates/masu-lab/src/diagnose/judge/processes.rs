@@ -117,10 +117,14 @@ pub(super) fn spinning(facts: &Facts) -> Option<Finding> {
 /// The sentence about memory that grew until a program's end: a program that ends by itself may have needed all of it.
 pub(in super::super) fn may_leak(facts: &Facts) -> Option<String> {
     let growth = facts.memory.growth.filter(|growth| is_much(facts, *growth))?;
+    // Profiles are masu's, so a program that can have no other malloc has none.
+    let way = match facts.malloc.refusal {
+        None => "; `masu heap -- PROGRAM` lists the functions whose memory is never freed",
+        Some(_) => "",
+    };
     ended_by_itself(facts).then(|| {
         format!(
-            "whether it needs the memory that it holds: it grew until its end, by {} within {}; `masu heap -- PROGRAM` \
-             lists the functions whose memory is never freed",
+            "whether it needs the memory that it holds: it grew until its end, by {} within {}{way}",
             bytes(growth.bytes as f64),
             seconds(growth.over_s)
         )
