@@ -417,6 +417,7 @@ fn with_trial(findings: Vec<Finding>, proof: &Proof) -> Vec<Finding> {
         match (finding.id, &gain) {
             // The gain says more, and was shown.
             (Id::MemoryIsFine, Some(_)) => {}
+            (Id::MemoryOpen, Some(_)) if finding.remedies.is_empty() => {}
             (Id::MemoryIsFine | Id::MemoryOpen, None) => kept.push(fine(finding, proof, &evidence)),
             // The program's own code takes the time, and a part of that is due to the placement of its memory.
             (Id::CpuBound | Id::MemoryOpen, Some(_)) => evidence.append(&mut finding.evidence),

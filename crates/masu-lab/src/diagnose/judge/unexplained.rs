@@ -32,7 +32,10 @@ pub(super) fn clear(facts: &Facts, found: &[Finding]) -> Vec<Finding> {
     let has_failed = facts.failure.as_ref().is_some_and(|failure| !failure.may_be_answer());
     // A program that waits is said to do so, and no more.
     let is_said = facts.clock.own_cpu_s() < CPU_MIN_S && has(&findings, &[Id::IoBound]);
-    let is_denied = |one: &Finding| (has_failed || is_said) && one.id == Id::MemoryIsFine;
+    let is_untried = |one: &Finding| {
+        one.id == Id::MemoryIsFine || one.id == Id::MemoryOpen && one.remedies.is_empty()
+    };
+    let is_denied = |one: &Finding| (has_failed || is_said) && is_untried(one);
     findings.extend(memory.filter(|one| !is_denied(one)));
     findings
 }
@@ -244,6 +247,8 @@ fn memory(facts: &Facts, found: &[Finding]) -> Option<Finding> {
             Err(why) => beyond = Some(why),
         }
     }
+    // The malloc's own time is no sign that memory is fine: another may take less of it.
+    let is_open = is_long_enough && malloc_share.is_some_and(|share| share >= MEMORY_IS_FINE_SHARE);
     let (title, confidence) = if !is_long_enough && facts.clock.wall_s >= LONG_S {
         (
             "It hardly used a CPU: too little for memory to matter, or for a cause to be seen",
@@ -251,10 +256,10 @@ fn memory(facts: &Facts, found: &[Finding]) -> Option<Finding> {
         )
     } else if !is_long_enough {
         ("It ends too soon for memory to matter, or for a cause to be seen", Confidence::Low)
+    } else if is_open {
+        ("Some of its time goes into malloc; whether another gains was not tried", Confidence::Low)
     } else if share >= MEMORY_IS_FINE_SHARE {
         ("Its memory is touched once, as it must be; no other malloc was tried", Confidence::Low)
-    } else if malloc_share.is_some_and(|share| share >= MEMORY_IS_FINE_SHARE) {
-        ("Some of its time goes into malloc; whether another gains was not tried", Confidence::Low)
     } else if facts.is_beyond_mallocs() {
         (
             "No sign that memory is its problem, and hardly any is its malloc's: it maps its own",
@@ -268,7 +273,8 @@ fn memory(facts: &Facts, found: &[Finding]) -> Option<Finding> {
             Confidence::Low,
         )
     };
-    let mut finding = Finding::new(Id::MemoryIsFine, confidence, title).seeing(listing);
+    let id = if is_open { Id::MemoryOpen } else { Id::MemoryIsFine };
+    let mut finding = Finding::new(id, confidence, title).seeing(listing);
     if let (Some(share), Some(sampled)) = (malloc_share, &facts.samples) {
         let (code, share) = (code_of_memory(sampled), percent(share));
         finding = finding.seeing(format!("{code}, by samples: {share} of the run"));
