@@ -34,7 +34,7 @@ mod rounds;
 
 use gain::{Gain, gain, in_a_line, is_same_change, name_of, names_of, remedy_of};
 use pace::Pace;
-use room::{could_hide, estimate, hidden, leans};
+use room::{close_by_counts, could_hide, estimate, hidden, leans, leave_open};
 
 /// The most rounds: more of them narrow the intervals by too little.
 const ROUNDS_MAX: usize = 40;
@@ -170,7 +170,9 @@ impl Trial {
         let untried: Vec<&Variant> = self.rest.iter().map(|row| &row.variant).collect();
         let failed = self.failed.iter().map(|(row, _)| &row.variant);
         let unknown: Vec<&Variant> = untried.iter().copied().chain(failed).collect();
-        if !unknown.is_empty() {
+        if diagnosis.facts.is_beyond_mallocs() {
+            close_by_counts(&mut diagnosis.findings);
+        } else if !unknown.is_empty() {
             leave_open(&mut diagnosis.findings, &proof, &names_of(&unknown));
         }
         if !untried.is_empty() {
@@ -187,23 +189,6 @@ impl Trial {
         diagnosis.findings.sort_by_key(Finding::order);
         diagnosis.trial = Some(proof);
     }
-}
-
-/// Leaves open that the `untried` candidates gain: memory is not called fine because of those in `proof`.
-fn leave_open(findings: &mut [Finding], proof: &Proof, untried: &str) {
-    let tried: Vec<&str> = proof.remedies.iter().map(|one| name_of(&one.medians.label)).collect();
-    let hidden = hidden(proof);
-    for one in findings.iter_mut().filter(|one| one.id == Id::MemoryIsFine) {
-        let title = if hidden < SAYS_NOTHING {
-            let (most, tried) = (percent(hidden), tried.join(", "));
-            format!("At most {most} is gained by {tried}; not tried: {untried}")
-        } else {
-            format!("Whether another malloc or a setting gains is not known; not tried: {untried}")
-        };
-        let evidence = std::mem::take(&mut one.evidence);
-        *one = Finding { evidence, ..Finding::new(Id::MemoryOpen, Confidence::Low, title) };
-    }
-    less_sure_than_memory(findings);
 }
 
 /// The trial that is worth making after a diagnosis.
@@ -315,18 +300,22 @@ fn is_closed(findings: &[Finding], facts: &Facts) -> bool {
     let is_open = |finding: &Finding| {
         matches!(finding.id, Id::MemoryIsFine | Id::MemoryOpen | Id::FirstTouch)
     };
-    // Held memory explains no time.
-    let has_cause =
-        findings.iter().any(|one| one.id.kind() == Kind::Cause && one.id != Id::Retention);
+    // Held memory explains no time, and a collector's time does not say what another malloc gains.
+    let has_cause = findings.iter().any(|one| {
+        one.id.kind() == Kind::Cause && !matches!(one.id, Id::Retention | Id::ManyAllocations)
+    });
     // The time of waits, or of starting processes, is no malloc's. Beside system calls, a heap that caches hold takes little.
     let is_elsewhere = |one: &Finding| match one.id {
         Id::IoBound | Id::ForkStorm => true,
         Id::SystemCalls => one.share >= Some(KERNEL_SHARE) && facts.has_little_heap(),
         _ => false,
     };
+    // Where page faults take time, counts alone leave memory fine with little confidence: runs show more.
+    let is_doubted =
+        |one: &Finding| one.id == Id::MemoryIsFine && one.confidence == Confidence::Low;
     has_cause && !findings.iter().any(is_open)
         || findings.iter().any(is_elsewhere)
-        || facts.is_beyond_mallocs()
+        || facts.is_beyond_mallocs() && !findings.iter().any(is_doubted)
 }
 
 /// The variants that findings name against lost time, each once.
@@ -424,8 +413,8 @@ fn with_trial(findings: Vec<Finding>, proof: &Proof) -> Vec<Finding> {
             (Id::FirstTouch, Some(gain)) if gain.is_of_huge_pages => {
                 evidence.append(&mut finding.evidence);
             }
-            // No other finding names the candidates that were tried.
-            (Id::Retention, None) => {
+            // No other finding names the candidates that were tried, and a collector's names none.
+            (Id::Retention | Id::ManyAllocations, None) if names_no_runs(&finding) => {
                 finding.evidence.extend_from_slice(&evidence);
                 kept.push(finding);
             }
@@ -467,6 +456,11 @@ fn with_trial(findings: Vec<Finding>, proof: &Proof) -> Vec<Finding> {
     }
     less_sure_than_memory(&mut kept);
     kept
+}
+
+/// Whether a finding is of held memory, or has remedies in code alone.
+fn names_no_runs(finding: &Finding) -> bool {
+    finding.id == Id::Retention || finding.remedies.iter().all(|one| one.variant.is_none())
 }
 
 fn is_storm(id: Id) -> bool {

@@ -2,11 +2,12 @@
 //!
 //! Relies on the intervals of ratios. A wide interval is no answer: what stays possible is said, and not denied.
 
-use super::super::finding::{Confidence, Finding, Id};
+use super::super::finding::{Confidence, Finding, Id, less_sure_than_memory};
 use super::super::thresholds::{GAIN_DENIED, LITTLE_SHARE};
-use super::in_a_line;
+use super::{SAYS_NOTHING, in_a_line, name_of};
 use crate::Measure;
 use crate::prove::{Proof, Proved};
+use masu_run::quantity::percent;
 
 /// A candidate may gain if its estimate is this share of half its interval away from no gain; a nearer one is noise.
 const LIKELY_SHARE: f64 = 0.5;
@@ -38,6 +39,35 @@ pub(super) fn could_hide(remedy: &Proved, primary: Measure) -> f64 {
 /// The largest gain that the runs of any remedy may have failed to show.
 pub(super) fn hidden(proof: &Proof) -> f64 {
     proof.remedies.iter().map(|one| could_hide(one, proof.primary)).fold(0.0, f64::max)
+}
+
+/// Leaves open that the `untried` candidates gain: memory is not called fine because of those in `proof`.
+pub(super) fn leave_open(findings: &mut [Finding], proof: &Proof, untried: &str) {
+    let tried: Vec<&str> = proof.remedies.iter().map(|one| name_of(&one.medians.label)).collect();
+    let hidden = hidden(proof);
+    for one in findings.iter_mut().filter(|one| one.id == Id::MemoryIsFine) {
+        let title = if hidden < SAYS_NOTHING {
+            let (most, tried) = (percent(hidden), tried.join(", "));
+            format!("At most {most} is gained by {tried}; not tried: {untried}")
+        } else {
+            format!("Whether another malloc or a setting gains is not known; not tried: {untried}")
+        };
+        let evidence = std::mem::take(&mut one.evidence);
+        *one = Finding { evidence, ..Finding::new(Id::MemoryOpen, Confidence::Low, title) };
+    }
+    less_sure_than_memory(findings);
+}
+
+/// Takes memory for fine, with low confidence, where runs showed nothing and hardly any memory or time is the malloc's:
+/// counts then say more than runs that differ.
+pub(super) fn close_by_counts(findings: &mut [Finding]) {
+    for one in findings.iter_mut().filter(|it| it.id == Id::MemoryOpen && it.remedies.is_empty()) {
+        let title =
+            "Hardly any of its memory is its malloc's; its runs differ too much to show more";
+        let evidence = std::mem::take(&mut one.evidence);
+        *one = Finding { evidence, ..Finding::new(Id::MemoryIsFine, Confidence::Low, title) };
+    }
+    less_sure_than_memory(findings);
 }
 
 /// The runs of candidates that no finding names and that may have hidden a large gain, a line each; `None` without any.
@@ -92,6 +122,20 @@ mod tests {
     use super::*;
     use crate::diagnose::finding::Remedy;
     use crate::statistics::Ratio;
+
+    #[test]
+    fn where_hardly_any_memory_is_the_mallocs_runs_that_differ_deny_nothing() {
+        let open = |remedies: Vec<Remedy>| {
+            let finding = Finding::new(Id::MemoryOpen, Confidence::Low, "They differ too much");
+            let mut found = vec![finding.seeing("tried: masu").remedied(remedies)];
+            close_by_counts(&mut found);
+            assert_eq!(found[0].evidence, ["tried: masu"]);
+            (found[0].id, found[0].confidence)
+        };
+        assert_eq!(open(Vec::new()), (Id::MemoryIsFine, Confidence::Low));
+        let leaning = vec![Remedy::allocator("another", "masu", "another malloc")];
+        assert_eq!(open(leaning).0, Id::MemoryOpen, "a candidate may gain");
+    }
 
     #[test]
     fn held_memory_is_no_gain_where_another_malloc_has_the_same_peak() {

@@ -295,6 +295,9 @@ fn where_no_malloc_can_gain_there_is_no_trial() {
     // Held memory explains no time.
     let held = [Finding::new(Id::Retention, Confidence::Medium, "held")];
     assert!(!is_closed(&held, &nothing_known));
+    // A run-time that collects garbage may ask a malloc for its memory.
+    let collects = [Finding::new(Id::ManyAllocations, Confidence::High, "collects")];
+    assert!(!is_closed(&collects, &nothing_known));
     assert!(is_closed(&found(Id::IoBound), &nothing_known));
     assert!(is_closed(&found(Id::ForkStorm), &nothing_known));
     // Programs that touch 40 MiB: one maps nearly all of it itself, one requests it from the malloc.
@@ -309,6 +312,9 @@ fn where_no_malloc_can_gain_there_is_no_trial() {
              cpus 1"
         ));
         assert_eq!(is_closed(&fine_so_far(), &facts), expected, "{asked} {malloc_share}");
+        // Counts that leave memory fine with little confidence close nothing.
+        let doubted = [Finding { confidence: Confidence::Low, ..fine_so_far().swap_remove(0) }];
+        assert!(!is_closed(&doubted, &facts));
     }
     // System calls take most of the time of a small program, which are too many to count them all.
     for (share, peak, malloc_share, expected) in [
@@ -381,6 +387,7 @@ fn findings_of(case: &str) -> Vec<Finding> {
         }
         "open" => (Id::MemoryOpen, vec![another]),
         "many" => (Id::ManyAllocations, vec![Remedy::code(1, "", ""), another]),
+        "collects" => (Id::ManyAllocations, vec![Remedy::code(1, "", "")]),
         "storm" => (Id::HeapCallStorm, setting(PADDING)),
         "touch" => (Id::FirstTouch, setting(HUGE_PAGES)),
         _ => (Id::Retention, Vec::new()),
