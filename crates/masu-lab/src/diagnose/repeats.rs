@@ -24,7 +24,12 @@ pub(super) fn other_work(proof: &Proof, facts: &Facts) -> Option<String> {
         return Some(ended_otherwise(first, further, proof.said.as_deref()));
     }
     let (first_s, further_s) = (facts.clock.own_cpu_s(), proof.reference.cpu_s?);
-    (further_s < SAME_WORK_SHARE * first_s).then(|| found_less(first_s, further_s))
+    // Stops for counting take CPU time in the kernel, beside other work more than their price. So the program's own
+    // code must have done less, too.
+    let (user_s, kernel_s) = (facts.clock.user_s, proof.reference.sys_s.unwrap_or(0.0));
+    let is_less = further_s < SAME_WORK_SHARE * first_s
+        && (user_s < CPU_MIN_S || further_s - kernel_s < SAME_WORK_SHARE * user_s);
+    is_less.then(|| found_less(first_s, further_s))
 }
 
 /// The reason why the run `further` says nothing about the counted run `first`, if so.
@@ -80,6 +85,18 @@ mod tests {
         for (ending, first_s, further_s) in same {
             assert_eq!(other_work(&proof(ending, further_s), &facts(ending, first_s)), None);
         }
+        let counted = Facts {
+            ending: Some("returned 0".to_owned()),
+            clock: Clock { user_s: 0.07, sys_s: 0.06, own_sys_s: 0.06, ..Clock::default() },
+            ..Facts::default()
+        };
+        let further = |cpu_s, sys_s| {
+            let mut proof = proof("returned 0", cpu_s);
+            proof.reference.sys_s = Some(sys_s);
+            other_work(&proof, &counted)
+        };
+        assert_eq!(further(0.061, 0.01), None, "counting took the rest");
+        assert!(further(0.03, 0.01).is_some());
         let refused = Proof { said: Some("it exists".to_owned()), ..proof("returned 1", 0.9) };
         let reason = other_work(&refused, &facts("returned 0", 1.0)).unwrap();
         assert!(reason.contains("further ones returned 1 and said: it exists; "), "{reason}");
