@@ -321,7 +321,7 @@ pub(super) fn predictions(results: &Results) -> String {
     let text = format!(
         "\nTimes the throughput of one thread that {most} have, and in brackets millions of operations a second, on a machine with a \
          core for each: a lock is a queue, {:.2} ns an \
-         instruction, {} ns a line moved, {} ns a system call. Predicted from the counts of {} seeds, and checked [with 16 threads](#checked-on-sixteen-cores).\n\n",
+         instruction, {} ns a line moved, {} ns a system call. Predicted from the counts of {} seeds, and checked with 16 threads on sixteen cores.\n\n",
         PRICES.instruction, PRICES.moved, PRICES.call, results.seeds
     );
     let heads = even.iter().map(|workload| (*workload).to_owned());
