@@ -81,7 +81,7 @@ macro_rules! option_rows {
             PurgeDelayMs, purge_delay_ms(delay: usize), "MASU_PURGE_DELAY_MS",
             Milliseconds 0 to MILLISECONDS_MAX,
             accepts "a number of milliseconds from 0 to 4294967295, or -1 for never",
-            default "100, for at most 64M beyond what `retain` keeps; 0 where `retain` or `retain_min` is set",
+            default "100, for at most 64M beyond what `retain` keeps, or 256M where that was returned too early before; 0 where `retain` or `retain_min` is set",
             holds "as for `retain`";
 
             /// The most memory that blocks may take, in bytes, free memory that is kept included. At the limit free

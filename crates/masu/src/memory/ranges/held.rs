@@ -18,8 +18,8 @@ use crate::memory::slice::{SLICE_BYTES, Slice};
 use crate::platform::kernel;
 use crate::platform::sync::{self, Count, Guard, Lock, RawLock};
 
-/// The bound of a step after a call that takes or frees one run: system calls, and bytes unless the call moved more. A freed
-/// run adds at most one more to purge, and the longest go first.
+/// The bound of a step after a call that takes or frees one run: system calls, and bytes unless the call moved more, with the
+/// rest of a huge page. A freed run adds at most one more to purge, and the longest go first.
 const STEP_CALLS: usize = 4;
 pub(super) const STEP_BYTES: usize = 1 << 20;
 /// The same where a step is one system call. Others wait for its CPU then, and the next slow call is another thread's.

@@ -4,7 +4,7 @@
 //! budget. The budget is a small share of live memory plus a *demand*, which grows only when memory was purged too early, and
 //! hardly exceeds the live memory of the last peak. So a program whose memory goes up and down soon makes no system calls, and
 //! one that has shrunk for good returns memory. If less may stay, a long run is purged from its end, no further than
-//! necessary: the next request takes the rest.
+//! necessary, or to the start of a huge page: the next request takes the rest.
 //!
 //! Each stripe has a demand and a peak of its own; the minimum that is kept is shared by all (`stripes/README.md`).
 //!
@@ -53,15 +53,18 @@ const MORE_BYTES_MIN: usize = 256 << 10;
 const MORE_PEAK_SHARE: usize = 128;
 const MORE_SHARE: usize = 4;
 /// Where a huge page is no more than such a share of the last peak, a run is purged from the start of one on: what is left of
-/// a part has small pages, for good.
+/// a part has small pages, for good. Longer huge pages than the second would make a step of purging long.
 const HUGE_PAGE_SHARE: usize = 16;
+const HUGE_PAGE_MAX: usize = 2 << 20;
 /// Runs reused or freed after which a stripe looks after another one, and at the clock: a divisor of [`FADES_EVERY`].
 pub(super) const VISITS_EVERY: u32 = 128;
 /// Runs reused or freed between two readings of the clock, because a reading costs more than those.
 const LOOKS_EVERY: u32 = 16;
-/// The grace in milliseconds, and how much may have it: where no thread calls any more, it stays.
+/// The grace in milliseconds, and how much may have it, or as far as memory was purged too early: where no thread calls any
+/// more, it stays.
 const GRACE_MS: usize = 100;
 const GRACE_BYTES: usize = 64 << 20;
+const GRACE_BYTES_MOST: usize = 256 << 20;
 
 /// The free memory that is expected to be reused soon.
 pub(super) struct Demand {
@@ -243,13 +246,14 @@ impl Ranges {
         }
     }
 
-    /// Free memory that was purged too early and may come back: it has a grace, however much it is. None where a pass through
-    /// sparse pages began since the past faded last: then less is resident than ranges know, and this would raise the peak.
+    /// Free memory that was purged too early and may come back: its share has a grace as well. None while there is a pass
+    /// through sparse pages, or where one began since the past faded last: then less is resident than ranges know, and this
+    /// would raise the peak.
     fn missed_bytes(&self) -> usize {
-        if self.passes_begun != stripes::passes_begun() {
+        if self.passes_begun != stripes::passes_begun() || stripes::is_passing() {
             return 0;
         }
-        self.demand.bytes_max.min(self.peak_bytes - self.live_bytes())
+        self.demand.bytes_max.min(self.peak_bytes - self.live_bytes()).min(GRACE_BYTES_MOST)
     }
 
     /// Whether a live run of `slices` slices may be parked: it counts as memory that may stay without any demand.
@@ -404,10 +408,13 @@ impl Ranges {
         Some(end)
     }
 
-    /// The bytes from the start of a huge page to this address; 0 where huge pages are not used, or are a large part of memory.
+    /// The bytes from the start of a huge page to this address; 0 where huge pages are not asked for, or are a large part of
+    /// memory, or an option says what stays.
     fn huge_page_part(&self, address: usize) -> usize {
         let huge_page = arena::huge_page_bytes();
-        let aligns = huge_page <= self.peak_bytes / HUGE_PAGE_SHARE && !USAGE.is_sparse();
+        let is_little = huge_page <= HUGE_PAGE_MAX.min(self.peak_bytes / HUGE_PAGE_SHARE);
+        let is_set = is_set() || settings::retain_min().is_some();
+        let aligns = is_little && !is_set && settings::huge_pages() && !USAGE.is_sparse();
         if aligns { address % huge_page } else { 0 }
     }
 

@@ -179,6 +179,13 @@ pub(crate) fn passes() -> &'static AtomicUsize {
     &COMMON.passes
 }
 
+/// Whether a pass through sparse pages is under way.
+#[inline]
+pub(super) fn is_passing() -> bool {
+    // ORDERING: Relaxed: a hint, through which no memory is read.
+    COMMON.passes.load(Ordering::Relaxed) != 0
+}
+
 /// The number of passes that ever began.
 #[inline]
 pub(super) fn passes_begun() -> usize {

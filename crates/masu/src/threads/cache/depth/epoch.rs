@@ -129,8 +129,12 @@ impl ThreadCache {
         if let Some(class) = class {
             ending &= !(1 << class.index());
         }
+        // Each time from another class on, so that none waits for ever for those before it.
+        let first = u128::MAX << (calls / EPOCH * 37 % 128);
         let mut most = SENT_MAX;
-        for_classes_in(ending, |other| most -= self.end_epoch(other, most));
+        for classes in [ending & first, ending & !first] {
+            for_classes_in(classes, |other| most -= self.end_epoch(other, most));
+        }
         if all {
             if slot::are_several() {
                 self.end_remote_epoch();
@@ -144,7 +148,8 @@ impl ThreadCache {
     }
 
     /// Flushes up to `most` unused blocks, and plants the next mark; returns how many. A mark whose blocks all have to wait
-    /// stays for the next epoch.
+    /// stays for the next epoch. Where few blocks keep many pages, the others of the stack go as well, and are not counted:
+    /// memory would wait for them.
     #[inline(always)]
     fn end_epoch(&'static self, class: Class, most: usize) -> usize {
         let unused = self.depth(class).mark.get() as usize;
