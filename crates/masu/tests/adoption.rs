@@ -50,12 +50,12 @@ fn program_of(folder: &Path, name: &str) -> Vec<u8> {
 }
 
 #[test]
-fn masu_needs_no_c_compiler_and_adds_less_than_124_kilobytes() {
+fn masu_needs_no_c_compiler_and_adds_less_than_125_kilobytes() {
     let with = program_of(&make("with-masu", true), "with-masu");
     let without = program_of(&make("without-masu", false), "without-masu").len();
     let added = with.len().saturating_sub(without);
     println!("{added} bytes added, to {without}");
-    assert!(added <= 124_000, "masu adds {added} bytes to a stripped program of {without}");
+    assert!(added <= 125_000, "masu adds {added} bytes to a stripped program of {without}");
     // A place that may panic has its file's name in the program.
     let sources = concat!(env!("CARGO_MANIFEST_DIR"), "/src/");
     let may_panic = with.windows(sources.len()).any(|bytes| bytes == sources.as_bytes());

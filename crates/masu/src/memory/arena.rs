@@ -457,6 +457,8 @@ impl Arena {
 /// # Safety
 ///
 /// - They were reserved for it, and nothing refers to them any more.
+#[inline(never)]
+#[unsafe(link_section = ".text.masu_cold.refused.arena_unmap_new")]
 unsafe fn unmap_new(start: NonNull<u8>, hole: usize, end: usize) {
     pieces::for_each_part(start, hole, end, |part, bytes| {
         // SAFETY: The caller's condition.

@@ -235,7 +235,7 @@ impl Ranges {
     }
 
     /// The most bytes beyond the budget that have a grace: none where the program says how much may stay.
-    #[inline]
+    #[inline(never)]
     pub(super) fn grace_bytes(&self) -> usize {
         if let Some(delay) = settings::purge_delay_ms() {
             if delay == 0 { 0 } else { usize::MAX }
@@ -249,6 +249,8 @@ impl Ranges {
     /// Free memory that was purged too early and may come back: its share has a grace as well. None while there is a pass
     /// through sparse pages, or where one began since the past faded last: then less is resident than ranges know, and this
     /// would raise the peak.
+    #[inline(never)]
+    #[unsafe(link_section = ".text.masu_cold.purge.kept_missed_bytes")]
     fn missed_bytes(&self) -> usize {
         if self.passes_begun != stripes::passes_begun() || stripes::is_passing() {
             return 0;
@@ -415,7 +417,7 @@ impl Ranges {
         let is_little = huge_page <= HUGE_PAGE_MAX.min(self.peak_bytes / HUGE_PAGE_SHARE);
         let is_set = is_set() || settings::retain_min().is_some();
         let aligns = is_little && !is_set && settings::huge_pages() && !USAGE.is_sparse();
-        if aligns { address % huge_page } else { 0 }
+        if aligns { address & (huge_page - 1) } else { 0 }
     }
 
     /// Notes a free run that is in no list as away because of this thread.

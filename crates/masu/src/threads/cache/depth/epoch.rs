@@ -6,7 +6,7 @@
 //!
 //! Slow calls also tell free memory what time it is, for a thread that takes and frees no run.
 
-use super::{BIG, Destination, REFILL_BYTES_FIRST, SENT_MAX, refill_entries};
+use super::{BIG, Destination, REFILL_BYTES_FIRST, refill_entries};
 use crate::blocks::slot;
 use crate::diagnostics::stale;
 use crate::memory::class::{Class, LANED_FIRST};
@@ -129,12 +129,7 @@ impl ThreadCache {
         if let Some(class) = class {
             ending &= !(1 << class.index());
         }
-        // Each time from another class on, so that none waits for ever for those before it.
-        let first = u128::MAX << (calls / EPOCH * 37 % 128);
-        let mut most = SENT_MAX;
-        for classes in [ending & first, ending & !first] {
-            for_classes_in(classes, |other| most -= self.end_epoch(other, most));
-        }
+        for_classes_in(ending, |other| self.end_epoch(other));
         if all {
             if slot::are_several() {
                 self.end_remote_epoch();
@@ -147,20 +142,15 @@ impl ThreadCache {
         stale::mark();
     }
 
-    /// Flushes up to `most` unused blocks, and plants the next mark; returns how many. A mark whose blocks all have to wait
-    /// stays for the next epoch. Where few blocks keep many pages, the others of the stack go as well, and are not counted:
-    /// memory would wait for them.
+    /// Flushes unused blocks, and plants the next mark.
     #[inline(always)]
-    fn end_epoch(&'static self, class: Class, most: usize) -> usize {
-        let unused = self.depth(class).mark.get() as usize;
-        let surplus = unused.min(most);
+    fn end_epoch(&'static self, class: Class) {
+        let depth = self.depth(class);
+        let surplus = depth.mark.get() as usize;
         if surplus > 0 {
             self.flush_surplus(class, surplus);
         }
-        if surplus > 0 || unused == 0 {
-            self.set_mark(class);
-        }
-        surplus
+        self.set_mark(class);
     }
 
     #[inline(never)]
@@ -188,33 +178,6 @@ mod tests {
             .map(|now| (looks.note(now), looks.is_due(4)));
         let (rare, often) = ((true, true), (false, false));
         assert_eq!(found, [rare, rare, often, rare, rare, often]);
-    }
-
-    #[cfg(not(loom))]
-    #[test]
-    fn the_end_of_an_epoch_sends_a_bounded_number_of_blocks_and_further_ones_the_rest() {
-        use crate::platform::alone::{self, run_alone};
-        const EACH: usize = 1000;
-        run_alone!();
-        let cache = crate::threads::thread::cache().expect("memory");
-        let classes = [16, 32, 48, 64, 80, 96, 112, 128].map(Class::of_size);
-        for class in classes {
-            assert!(cache.open(class) && cache.raise_limit(class, EACH));
-            while cache.count(class) < EACH {
-                let block = cache.shard.refill_one(class);
-                assert!(cache.stack(class).push(core::ptr::with_exposed_provenance_mut(block)));
-            }
-        }
-        let end = || {
-            let before = cache.traffic.flushed_blocks.get();
-            cache.end_epochs(EPOCH, None, stripes::first());
-            cache.traffic.flushed_blocks.get() - before
-        };
-        assert_eq!(end(), 0, "it plants marks");
-        assert_eq!(end(), SENT_MAX);
-        while classes.iter().any(|&class| cache.count(class) > 1) {
-            assert!((1..=SENT_MAX).contains(&end()));
-        }
     }
 
     #[test]
