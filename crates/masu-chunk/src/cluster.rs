@@ -117,7 +117,7 @@ impl Cluster {
         Self { executor: self.executor.workers(workers), ..self }
     }
 
-    /// Items a chunk (bytes for a reader); 0 means 1. The default is [`Executor`]'s. The first
+    /// Items a chunk (bytes for a reader); 0 means 1. The default is [`Executor`]'s, all of one length. The first
     /// process's setting applies.
     ///
     /// ```

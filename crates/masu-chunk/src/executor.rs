@@ -58,7 +58,8 @@ impl<'a> Executor<'a> {
     }
 
     /// Items a chunk (bytes for a reader); 0 means 1. The last chunk may be shorter, and a reader's chunks are as
-    /// long as the reader makes them.
+    /// long as the reader makes them. By default the chunks of the last eighth of the data may be shorter than the
+    /// others: [`Place::items`](crate::Place::items) has each chunk's own.
     #[must_use]
     pub fn chunk(mut self, items: usize) -> Self {
         self.chunk = Some(NonZero::new(items).unwrap_or(NonZero::<usize>::MIN));

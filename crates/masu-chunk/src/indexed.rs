@@ -388,7 +388,7 @@ where
 {
     let mut index = batch.at();
     let mut start = cut.start(index);
-    // The last chunk is shorter. Doing it apart saves the others a comparison.
+    // Long, short and last chunks are rounds of their own, so that none compares its size.
     let rest = cut.items - cut.long * cut.size;
     let full = cut.long + rest / cut.short;
     let rounds = [(cut.long, cut.size), (full, cut.short), (cut.chunks, rest % cut.short)];

@@ -94,7 +94,8 @@ impl<R: Read + Send> Blocks<R> {
         let count = loop {
             match self.reader.read(&mut bytes[known..end]) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                read => break read?,
+                // A broken reader says more than it had room for.
+                read => break read?.min(self.room),
             }
         };
         if count == self.room {

@@ -346,12 +346,29 @@ impl Read for Onlooker<'_> {
 fn the_room_of_short_reads_is_set_to_zero_once() {
     let found = AtomicUsize::new(0);
     let executor = Executor::new().workers(1).window(1).chunk(1000);
-    let reader = || Onlooker { left: 101, found: &found };
-    let lengths = executor.blocks(reader()).map(|chunk| chunk.len()).unwrap().value;
-    assert_eq!((lengths, found.swap(0, Ordering::Relaxed)), (vec![1; 100], 100));
-    // Each further byte of a record has a room that begins later.
-    let failure = executor.records_up_to(reader(), b'x', 50).map(|_| ()).unwrap_err();
-    assert!(failure.to_string().contains("within 50 bytes"));
+    let reader = Onlooker { left: 101, found: &found };
+    let lengths = executor.blocks(reader).map(|chunk| chunk.len()).unwrap().value;
+    assert_eq!((lengths, found.into_inner()), (vec![1; 100], 100));
+}
+
+/// A reader that fills its room so many times less one, and says that it read twice as much.
+struct Boaster(usize);
+
+impl Read for Boaster {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.0 -= 1;
+        buffer.fill(b'0' + self.0 as u8);
+        Ok(self.0.min(1) * 2 * buffer.len())
+    }
+}
+
+#[test]
+fn a_reader_that_says_more_than_its_room_has_filled_its_room() {
+    let executor = Executor::new().workers(1).window(1).chunk(4);
+    let blocks = executor.blocks(Boaster(3)).map(|chunk| chunk.to_vec()).unwrap().value;
+    assert_eq!(blocks, [b"2222", b"1111"]);
+    let records = executor.records(Boaster(3), b'2').map(|chunk| chunk.to_vec()).unwrap().value;
+    assert_eq!(records, [b"2222", b"1111"]);
 }
 
 #[test]
