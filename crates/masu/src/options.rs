@@ -67,7 +67,7 @@ pub fn widen_stripes() -> usize {
     stripes::widen_now()
 }
 
-/// For masu's own tests: has one of `rate` calls for memory refused from now on, as if the kernel had none; none with 0.
+/// For masu's own tests: refuses one call for memory in `rate` from now on, as if the kernel had none; 0 ends it.
 #[doc(hidden)]
 #[cfg(debug_assertions)]
 pub fn refuse_calls(rate: usize) {

@@ -70,7 +70,8 @@ pub fn threads() -> impl Iterator<Item = ThreadStatistics> {
 }
 
 /// Checks the counts of all parts against each other and against their memory; ends the program where they differ. Shows each
-/// free block in a cache, and its size. For tests, where no other thread uses masu.
+/// free block in a cache, and its size. For tests, where no other thread uses masu, nor `see`: locks are held while it is
+/// called, so the program's own allocator must be another one.
 #[doc(hidden)]
 #[cfg(debug_assertions)]
 pub fn audit(see: &mut dyn FnMut(usize, usize)) {

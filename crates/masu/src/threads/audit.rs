@@ -1,5 +1,4 @@
-//! A look at everything while nothing changes, for tests: whether the counts and lists of each layer agree with its memory, and
-//! those of the layers with each other.
+//! Checks the counts and lists of each layer against its memory, and against those of the other layers, for tests.
 //!
 //! Relies on each layer to check itself (`audit.rs` in its folder), and on the arenas to find memory that is in no list. Ends
 //! the program where anything differs.

@@ -1,4 +1,4 @@
-//! A look at everything that is recorded of a page, for tests.
+//! Checks a page's counts and marks against its bitmap, for tests.
 //!
 //! Relies on the lock of the page, which the caller holds.
 

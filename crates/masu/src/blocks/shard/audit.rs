@@ -1,4 +1,4 @@
-//! A look at all pages of all shards, for tests.
+//! Checks the counts and lists of all shards against their pages, for tests.
 //!
 //! Relies on the arenas to find the pages: those without a free block are in no list.
 

@@ -1,4 +1,4 @@
-//! A look at every run of all arenas, for tests.
+//! Visits every run of all arenas, for tests.
 //!
 //! Relies on the ranges, which keep the length of a run in its first slice.
 

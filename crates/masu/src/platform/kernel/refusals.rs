@@ -9,7 +9,7 @@ use crate::platform::atomics::{AtomicUsize, Ordering};
 static RATE: AtomicUsize = AtomicUsize::new(0);
 static CALLS: AtomicUsize = AtomicUsize::new(0);
 
-/// Has one call in `rate` refused from now on; none with 0.
+/// Refuses one call for memory in `rate` from now on; 0 ends it.
 pub(crate) fn refuse_calls(rate: usize) {
     // ORDERING: Relaxed in this file: no other memory depends on the values.
     RATE.store(rate, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! A look at a cache with all its blocks, for tests.
+//! Checks a cache's limits and entries, and shows its blocks, for tests.
 //!
 //! Relies on the cache's thread to do nothing.
 

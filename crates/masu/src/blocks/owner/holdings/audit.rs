@@ -1,4 +1,4 @@
-//! A look at the memory of an owner, for tests.
+//! Checks an owner's counts and lists against its memory, for tests.
 //!
 //! Relies on the arenas to find it.
 

@@ -1,4 +1,4 @@
-//! A look at a mixed slice, for tests.
+//! Checks a mixed slice's sets of parts against its bitmaps, for tests.
 
 use super::{FIRST, Mixed, PARTS, all_free, index_of, part_at};
 use crate::blocks::owner::Owner;
