@@ -99,14 +99,16 @@ fn judge(seen: &[Seen]) -> Evidence {
             evidence.idle.push(name);
         }
     }
-    evidence.counted()
+    evidence.counted(seen.iter().all(|one| is_started(&one)))
 }
 
 /// The note on a program in which no malloc was called.
 pub const NEVER_ASKED: &str = "the program never asked for memory, so another malloc gains nothing";
 
 impl Evidence {
-    fn counted(mut self) -> Evidence {
+    /// Says how often each entry is there, and the note if no malloc was called; `is_whole` where no program is left out,
+    /// which may have called one.
+    fn counted(mut self, is_whole: bool) -> Evidence {
         for list in [&mut self.served, &mut self.idle, &mut self.not_served] {
             let mut counts: Vec<(String, usize)> = Vec::new();
             for entry in list.drain(..) {
@@ -120,7 +122,7 @@ impl Evidence {
                 _ => format!("{entry} ({times} times)"),
             }));
         }
-        if self.served.is_empty() && self.not_served.is_empty() {
+        if is_whole && self.served.is_empty() && self.not_served.is_empty() {
             self.notes.push(NEVER_ASKED.to_owned());
         }
         self

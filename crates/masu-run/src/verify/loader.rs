@@ -44,7 +44,7 @@ pub(super) fn run_logged(
             Some((name, Err(reason))) => evidence.not_served.push(format!("{name}: {reason}")),
         }
     }
-    Ok((run, evidence.counted()))
+    Ok((run, evidence.counted(true)))
 }
 
 /// The program that wrote this log and whether its `malloc` is that of `library`, or why not; none

@@ -199,6 +199,8 @@ fn a_program_that_was_ended_before_it_began_is_nobodys_failure() {
     };
     assert_eq!(judge(&[cut_short(false), seen(|one| one.served = true)]).not_served, [""; 0]);
     assert_eq!(judge(&[cut_short(true)]).not_served.len(), 1, "its loader was done");
+    // It might have asked for memory.
+    assert_eq!(judge(&[cut_short(false), seen(|_| {})]).notes, [""; 0]);
 }
 
 #[test]
