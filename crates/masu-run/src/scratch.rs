@@ -6,16 +6,16 @@
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder};
 use std::io::{self, ErrorKind, Read};
+use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::thread;
 
 use crate::error::Doing;
 use crate::execute::alone;
-use crate::{Error, Stop};
+use crate::{Error, Stop, kernel};
 
 /// The contents of the folder in which a run starts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -164,6 +164,11 @@ fn named_in_text(path: PathBuf) -> Result<PathBuf, Error> {
     Err(Error::Scratch { path, reason })
 }
 
+/// Bytes of complaints that are read in a row.
+const MOST_HEARD: u64 = 1 << 20;
+/// Bytes of complaints that are kept, for the first of them.
+const MOST_KEPT: usize = 64 << 10;
+
 /// Copies a folder with its contents, by `cp`: contents with their holes, links as links, permissions, times, and
 /// owners where this user may give files away. Returns the first complaint; none where a stop ended it early.
 fn copy_folder(from: &Path, to: &Path, stop: &Stop) -> io::Result<Option<String>> {
@@ -172,20 +177,19 @@ fn copy_folder(from: &Path, to: &Path, stop: &Stop) -> io::Result<Option<String>
     let mut cp = Command::new("cp");
     cp.args(["-a", "--"]).arg(from).arg(to).env("LC_ALL", "C");
     // A file for its complaints would have no room where the copy has none.
-    cp.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).process_group(0);
-    let mut cp = cp.spawn()?;
-    let complaints = cp.stderr.take();
-    let (status, said) = thread::scope(|scope| {
-        let reading = scope.spawn(|| {
-            let mut said = Vec::new();
-            complaints.map(|mut complaints| complaints.read_to_end(&mut said)).transpose()?;
-            Ok::<_, io::Error>(said)
-        });
-        (stop.wait_for(&mut cp), reading.join())
-    });
-    let Some(status) = status? else { return Ok(None) };
-    let Ok(said) = said else { unreachable!("the reading does not panic") };
-    let said = said?;
+    let (mut complaints, to_complain) = io::pipe()?;
+    kernel::make_roomy_and_nonblocking(complaints.as_fd())?;
+    cp.stdin(Stdio::null()).stdout(Stdio::null()).stderr(to_complain).process_group(0);
+    let mut said = Vec::new();
+    // A child that `cp` leaves, where it is a wrapper, may keep the pipe open, and write on.
+    let mut hear = || {
+        // An error says that there is no more for now.
+        let _ = complaints.by_ref().take(MOST_HEARD).read_to_end(&mut said);
+        said.truncate(MOST_KEPT);
+    };
+    let status = stop.wait_while(&mut cp.spawn()?, &mut hear)?;
+    hear();
+    let Some(status) = status else { return Ok(None) };
     let said = String::from_utf8_lossy(&said);
     let first = said.lines().next().map_or_else(|| format!("cp: {status}"), str::to_owned);
     Ok((!status.success()).then_some(first))

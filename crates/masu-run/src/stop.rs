@@ -59,8 +59,18 @@ impl Stop {
     ///
     /// The kernel's, and then nothing of the group is left either.
     pub fn wait_for(&self, child: &mut Child) -> io::Result<Option<ExitStatus>> {
+        self.wait_while(child, || {})
+    }
+
+    /// As [`Stop::wait_for`]; calls `work` again and again until then.
+    pub(crate) fn wait_while(
+        &self,
+        child: &mut Child,
+        mut work: impl FnMut(),
+    ) -> io::Result<Option<ExitStatus>> {
         let mut pause = Duration::from_micros(200);
         let outcome = loop {
+            work();
             match child.try_wait() {
                 Ok(None) if !self.requested() => {}
                 Ok(Some(status)) => return Ok(Some(status)),

@@ -200,11 +200,29 @@ fn a_copy_that_has_no_room_is_said_to_have_none() {
     // The limit on the length of a file stands in for a full disk.
     let script =
         "trap '' XFSZ; ulimit -f 0; exec \"$0\" compare -n 1 -P x=1,2 --scratch=tree -- echo {x}";
+    let (said, code) = said_by(script, place.path());
+    assert!(code == Some(2) && said.contains("File too large"), "{said}");
+}
+
+#[test]
+fn a_copy_ends_though_a_child_of_cp_goes_on() {
+    let place = tempfile::tempdir().unwrap();
+    fs::create_dir(place.path().join("tree")).unwrap();
+    // The child has the standard error of `cp` until masu ends.
+    let cp = "#!/bin/sh\necho no room >&2\n(while kill -0 $PPID; do sleep 0.1; done) &\nexit 1\n";
+    fs::write(place.path().join("cp"), cp).unwrap();
+    let script = "chmod +x cp; PATH=$PWD:$PATH exec timeout -s KILL 60 \"$0\" compare -n 1 -P x=1,2 \
+                  --scratch=tree -- echo {x}";
+    let (said, code) = said_by(script, place.path());
+    assert!(code == Some(2) && said.contains("no room"), "{said}");
+}
+
+/// The complaints of a shell that becomes masu (`$0`) in `place`, and how it ended.
+fn said_by(script: &str, place: &Path) -> (String, Option<i32>) {
     let mut bash = Command::new("bash");
-    bash.args(["-c", script, env!("CARGO_BIN_EXE_masu")]).current_dir(place.path());
+    bash.args(["-c", script, env!("CARGO_BIN_EXE_masu")]).current_dir(place);
     let output = bash.env_remove("LD_PRELOAD").output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.code() == Some(2) && said.contains("File too large"), "{said}");
+    (String::from_utf8_lossy(&output.stderr).into_owned(), output.status.code())
 }
 
 #[test]
