@@ -58,6 +58,8 @@ struct Screen<'a> {
     /// The reason why nothing newer can be shown.
     trouble: Option<String>,
     shown: Shown,
+    /// The page to which `?` goes back from that of keys.
+    before: Shown,
     /// The column to sort by, of classes and of threads, and whether the greatest comes first.
     sorted: [(usize, bool); 2],
     first_row: usize,
@@ -78,6 +80,7 @@ pub(super) fn show(observer: &mut Observer, interval: Duration, stop: &Stop) -> 
         seen: None,
         trouble: None,
         shown: Shown::Classes,
+        before: Shown::Classes,
         sorted: [(2, true), (4, true)],
         first_row: 0,
         holds: false,
@@ -122,9 +125,10 @@ impl Screen<'_> {
         match key {
             Key::CtrlC | Key::Char('q') => return Next::End,
             Key::Escape if self.shown != Shown::Keys => return Next::End,
-            Key::Char('c') | Key::Escape => self.turn_to(Shown::Classes),
+            Key::Escape => self.turn_to(self.before),
+            Key::Char('c') => self.turn_to(Shown::Classes),
             Key::Char('t') => self.turn_to(Shown::Threads),
-            Key::Char('?' | 'h') if self.shown == Shown::Keys => self.turn_to(Shown::Classes),
+            Key::Char('?' | 'h') if self.shown == Shown::Keys => self.turn_to(self.before),
             Key::Char('?' | 'h') => self.turn_to(Shown::Keys),
             Key::Char('<') | Key::ArrowLeft => self.sort_beside(false),
             Key::Char('>') | Key::ArrowRight => self.sort_beside(true),
@@ -147,7 +151,7 @@ impl Screen<'_> {
     }
 
     fn turn_to(&mut self, shown: Shown) {
-        (self.shown, self.first_row) = (shown, 0);
+        (self.before, self.shown, self.first_row) = (self.shown, shown, 0);
     }
 
     /// The column and the direction of sorting for the shown list.
