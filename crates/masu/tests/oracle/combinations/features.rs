@@ -23,7 +23,7 @@ pub(crate) struct Limit {
     /// Odd while calls for memory are refused; only grows.
     refusals: AtomicUsize,
     /// The most bytes that may be live and kept together: the limit, or the bytes that were live and kept when it was
-    /// set, if they were more.
+    /// set, or when calls were no longer refused, if they were more.
     most: AtomicUsize,
 }
 
@@ -55,7 +55,15 @@ impl Limit {
         self.refusals.fetch_add(1, Ordering::SeqCst);
         if begins {
             refuse_calls(rate);
+        } else {
+            // ORDERING: Relaxed: as in `note_most`.
+            self.note_most(self.most.load(Ordering::Relaxed));
         }
+    }
+
+    fn note_most(&self, least: usize) {
+        // ORDERING: Relaxed: the value is read where only one walker runs, in the same thread.
+        self.most.store(least.max(taken_bytes()), Ordering::Relaxed);
     }
 
     /// Sets the limit a little over the live bytes, or removes it.
@@ -70,8 +78,7 @@ impl Limit {
             self.changes.fetch_add(1, Ordering::SeqCst);
             let limit = c::statistics().live_bytes + random.doubling(1 << 20, 32 << 20);
             options::set("memory_limit", Some(limit)).expect("a limit over the least");
-            // ORDERING: Relaxed: the value is read where only one walker runs, in the same thread.
-            self.most.store(limit.max(taken_bytes()), Ordering::Relaxed);
+            self.note_most(limit);
         }
     }
 
@@ -80,8 +87,8 @@ impl Limit {
         /// Bytes that later calls return.
         const OWED_BYTES: usize = 4 << 20;
         let (taken, most) = (taken_bytes(), self.most.load(Ordering::Relaxed) + OWED_BYTES);
-        // Memory that the kernel refused to take back counts as well.
-        if self.now()[1] == 0 && self.is_set() && taken > most {
+        // Memory that the kernel refuses to take back counts as well.
+        if self.now()[1].is_multiple_of(2) && self.is_set() && taken > most {
             return Err(Finding::Statistics {
                 what: "bytes under a limit",
                 counted: taken,
