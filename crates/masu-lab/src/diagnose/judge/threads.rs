@@ -70,7 +70,12 @@ impl<'a> Alone<'a> {
         {
             return None;
         }
-        let alone_s = |one: &ThreadTime| if hindered { one.serial_s } else { one.alone_s };
+        // A look gives all of its time to a thread that worked for a part of it.
+        let waited = if facts.others.is_busy() { facts.others.waited_share.min(0.95) } else { 0.0 };
+        let alone_s = |one: &ThreadTime| {
+            let alone_s = if hindered { one.serial_s } else { one.alone_s };
+            alone_s.min(one.cpu_s / (1.0 - waited))
+        };
         // A process of one thread is no candidate, even if its thread works alone for longer.
         let (thread, workers) = threads
             .busiest
@@ -82,9 +87,7 @@ impl<'a> Alone<'a> {
         if workers_s < WORKERS_SHARE * threads.cpu_s {
             return None;
         }
-        // A look gives all of its time to a thread that worked for a part of it.
-        let waited = if facts.others.is_busy() { facts.others.waited_share.min(0.95) } else { 0.0 };
-        let alone_s = alone_s(thread).min(thread.cpu_s / (1.0 - waited));
+        let alone_s = alone_s(thread);
         // While threads are stopped for counting, they work neither alone nor together.
         let met_s = threads.looked_s - threads.stopped_s;
         let share = alone_s / met_s.max(1e-9);
