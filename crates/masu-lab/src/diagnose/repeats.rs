@@ -6,6 +6,7 @@
 use super::facts::Facts;
 use super::thresholds::CPU_MIN_S;
 use crate::prove::Proof;
+use masu_run::prices::Service;
 use masu_run::quantity::seconds;
 use masu_run::{Ending, Run};
 
@@ -16,6 +17,9 @@ const SAME_WORK_SHARE: f64 = 0.5;
 /// of them did less.
 const SAME_FAULTS_SHARE: f64 = 0.75;
 
+/// Stops for counting take this many times their price beyond it, at most: four times in all, where the machine is busy.
+const BEYOND_PRICE: f64 = 3.0;
+
 /// The reason why `proof` says nothing about the diagnosed run, if so.
 pub(super) fn other_work(proof: &Proof, facts: &Facts) -> Option<String> {
     if let (Some(first), Some(further)) = (&facts.ending, &proof.ending)
@@ -24,12 +28,10 @@ pub(super) fn other_work(proof: &Proof, facts: &Facts) -> Option<String> {
         return Some(ended_otherwise(first, further, proof.said.as_deref()));
     }
     let (first_s, further_s) = (facts.clock.own_cpu_s(), proof.reference.cpu_s?);
-    // Stops for counting take CPU time in the kernel, beside other work more than their price. So the program's own
-    // code must have done less, too.
-    let (user_s, kernel_s) = (facts.clock.user_s, proof.reference.sys_s.unwrap_or(0.0));
-    let is_less = further_s < SAME_WORK_SHARE * first_s
-        && (user_s < CPU_MIN_S || further_s - kernel_s < SAME_WORK_SHARE * user_s);
-    is_less.then(|| found_less(first_s, further_s))
+    // Stops for counting take CPU time in the kernel, beside other work more than their price.
+    let stops_s = facts.clock.stops as f64 * facts.price_s(Service::CountedCallCpu);
+    let least_s = facts.clock.user_s + (facts.clock.own_sys_s - BEYOND_PRICE * stops_s).max(0.0);
+    (further_s < SAME_WORK_SHARE * least_s).then(|| found_less(first_s, further_s))
 }
 
 /// The reason why the run `further` says nothing about the counted run `first`, if so.
@@ -67,6 +69,7 @@ mod tests {
     use super::*;
     use crate::Measure;
     use crate::diagnose::facts::Clock;
+    use crate::diagnose::judge::tests::reading;
 
     #[test]
     fn further_runs_do_the_work_of_the_first() {
@@ -85,18 +88,19 @@ mod tests {
         for (ending, first_s, further_s) in same {
             assert_eq!(other_work(&proof(ending, further_s), &facts(ending, first_s)), None);
         }
-        let counted = Facts {
-            ending: Some("returned 0".to_owned()),
-            clock: Clock { user_s: 0.07, sys_s: 0.06, own_sys_s: 0.06, ..Clock::default() },
-            ..Facts::default()
+        let counted = |own_sys_s, stops, further_s| {
+            let mut counted = reading::facts(
+                "ending returned 0
+                 price counted_call_cpu 2_000",
+            );
+            counted.clock = Clock { user_s: 0.07, own_sys_s, stops, ..Clock::default() };
+            other_work(&proof("returned 0", further_s), &counted)
         };
-        let further = |cpu_s, sys_s| {
-            let mut proof = proof("returned 0", cpu_s);
-            proof.reference.sys_s = Some(sys_s);
-            other_work(&proof, &counted)
-        };
-        assert_eq!(further(0.061, 0.01), None, "counting took the rest");
-        assert!(further(0.03, 0.01).is_some());
+        assert_eq!(counted(0.06, 10_000, 0.061), None, "counting took the rest");
+        assert!(counted(0.06, 10_000, 0.03).is_some());
+        // The kernel copies or unpacks in the first run, and later ones find all of it.
+        assert!(counted(2.0, 10_000, 0.08).is_some());
+        assert!(counted(0.1, 0, 0.08).is_some(), "nothing was counted");
         let refused = Proof { said: Some("it exists".to_owned()), ..proof("returned 1", 0.9) };
         let reason = other_work(&refused, &facts("returned 0", 1.0)).unwrap();
         assert!(reason.contains("further ones returned 1 and said: it exists; "), "{reason}");
