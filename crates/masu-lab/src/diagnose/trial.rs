@@ -310,9 +310,10 @@ fn is_closed(findings: &[Finding], facts: &Facts) -> bool {
         Id::SystemCalls => one.share >= Some(KERNEL_SHARE) && facts.has_little_heap(),
         _ => false,
     };
-    // Where page faults take time, counts alone leave memory fine with little confidence: runs show more.
-    let is_doubted =
-        |one: &Finding| one.id == Id::MemoryIsFine && one.confidence == Confidence::Low;
+    // Where page faults take time, counts alone leave memory fine with little confidence, or not fine: runs show more.
+    let is_doubted = |one: &Finding| {
+        one.id == Id::FirstTouch || one.id == Id::MemoryIsFine && one.confidence == Confidence::Low
+    };
     has_cause && !findings.iter().any(is_open)
         || findings.iter().any(is_elsewhere)
         || facts.is_beyond_mallocs() && !findings.iter().any(is_doubted)
@@ -401,7 +402,7 @@ fn with_trial(findings: Vec<Finding>, proof: &Proof) -> Vec<Finding> {
         evidence.push(BESIDE.to_owned());
     }
     let gain = gain(proof);
-    let mut kept = Vec::new();
+    let (mut kept, mut naming_none) = (Vec::new(), None);
     for mut finding in findings {
         match (finding.id, &gain) {
             // The gain says more, and was shown.
@@ -413,9 +414,10 @@ fn with_trial(findings: Vec<Finding>, proof: &Proof) -> Vec<Finding> {
             (Id::FirstTouch, Some(gain)) if gain.is_of_huge_pages => {
                 evidence.append(&mut finding.evidence);
             }
-            // No other finding names the candidates that were tried, and a collector's names none.
-            (Id::Retention | Id::ManyAllocations, None) if names_no_runs(&finding) => {
-                finding.evidence.extend_from_slice(&evidence);
+            (Id::Retention | Id::ManyAllocations | Id::FirstTouch, None)
+                if names_no_runs(&finding) =>
+            {
+                naming_none.get_or_insert(kept.len());
                 kept.push(finding);
             }
             _ => kept.push(held_against(finding, proof)),
@@ -434,9 +436,14 @@ fn with_trial(findings: Vec<Finding>, proof: &Proof) -> Vec<Finding> {
     }
     kept = kept.into_iter().map(|finding| room::held_against_peak(finding, proof)).collect();
     if gain.is_none() {
-        kept.extend(room::left_unnamed(&kept, proof).map(|evidence| {
-            open(Finding { evidence, ..Finding::new(Id::MemoryOpen, Confidence::Low, "") }, proof)
-        }));
+        let is_of_all = |one: &Finding| matches!(one.id, Id::MemoryIsFine | Id::MemoryOpen);
+        if let Some(evidence) = room::left_unnamed(&kept, proof) {
+            let fine = Finding::new(Id::MemoryOpen, Confidence::Low, "");
+            kept.push(open(Finding { evidence, ..fine }, proof));
+        } else if let Some(at) = naming_none.filter(|_| !kept.iter().any(is_of_all)) {
+            // No other finding has what the runs showed.
+            kept[at].evidence.append(&mut evidence);
+        }
     }
     // A finding that names the remedy with the largest gain also says why, if it explains as much.
     let says_why = |finding: &Finding, gain: &Gain| {

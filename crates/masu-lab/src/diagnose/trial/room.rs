@@ -6,7 +6,7 @@ use super::super::finding::{Confidence, Finding, Id, less_sure_than_memory};
 use super::super::thresholds::{GAIN_DENIED, LITTLE_SHARE};
 use super::{SAYS_NOTHING, in_a_line, name_of};
 use crate::Measure;
-use crate::prove::{Proof, Proved};
+use crate::prove::{Proof, Proved, Shown};
 use masu_run::quantity::percent;
 
 /// A candidate may gain if its estimate is this share of half its interval away from no gain; a nearer one is noise.
@@ -41,6 +41,10 @@ pub(super) fn hidden(proof: &Proof) -> f64 {
     proof.remedies.iter().map(|one| could_hide(one, proof.primary)).fold(0.0, f64::max)
 }
 
+fn has_run(one: &Proved) -> bool {
+    !matches!(one.shown, Shown::LeftOut { .. })
+}
+
 /// Leaves open that the `untried` candidates gain: memory is not called fine because of those in `proof`.
 pub(super) fn leave_open(findings: &mut [Finding], proof: &Proof, untried: &str) {
     let tried: Vec<&str> = proof.remedies.iter().map(|one| name_of(&one.medians.label)).collect();
@@ -71,13 +75,15 @@ pub(super) fn close_by_counts(findings: &mut [Finding]) {
 }
 
 /// The runs of candidates that no finding names and that may have hidden a large gain, a line each; `None` without any.
+/// A candidate that was left out, because the program does not run with it, has no runs.
 pub(super) fn left_unnamed(findings: &[Finding], proof: &Proof) -> Option<Vec<String>> {
     let is_named = |one: &Proved| {
         let mut remedies = findings.iter().flat_map(|finding| &finding.remedies);
         remedies.any(|remedy| remedy.variant.as_ref() == Some(&one.medians.label))
     };
-    let is_left =
-        |one: &&Proved| could_hide(one, proof.primary) >= 2.0 * GAIN_DENIED && !is_named(one);
+    let is_left = |one: &&Proved| {
+        has_run(one) && could_hide(one, proof.primary) >= 2.0 * GAIN_DENIED && !is_named(one)
+    };
     let left = proof.remedies.iter().filter(is_left);
     let mut lines: Vec<String> = left.map(|one| in_a_line(one, proof.primary)).collect();
     let is_clear = findings.iter().any(|one| one.id.kind() == super::Kind::AllClear);
