@@ -70,5 +70,22 @@ fn explain(facts: &Facts, findings: &[Finding], ids: &[Id]) -> bool {
     findings.iter().any(|finding| ids.contains(&finding.id) && explains(finding))
 }
 
+/// Whether memory explains a part of the run that is worth a finding: memory is not called fine beside it.
+pub(super) fn is_of_memory(facts: &Facts, findings: &[Finding]) -> bool {
+    let of_memory = [
+        Id::HeapCallStorm,
+        Id::MallocLock,
+        Id::RemoteFrees,
+        Id::FaultStorm,
+        Id::FirstTouch,
+        Id::Retention,
+        Id::HugePageWaste,
+        Id::Swap,
+        Id::ManyAllocations,
+        Id::Growth,
+    ];
+    explain(facts, findings, &of_memory)
+}
+
 #[cfg(test)]
 pub(super) mod tests;

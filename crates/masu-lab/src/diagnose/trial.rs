@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use super::facts::Facts;
 use super::finding::{Confidence, Finding, Id, Remedy, RemedyKind, less_sure_than_memory};
+use super::judge::is_of_memory;
 use super::repeats::other_work;
 use super::thresholds::{
     CPU_MIN_S, GAIN_DENIED, HUGE_PAGE, KERNEL_SHARE, LITTLE_SHARE, PARALLEL_SHARE,
@@ -170,10 +171,11 @@ impl Trial {
         let untried: Vec<&Variant> = self.rest.iter().map(|row| &row.variant).collect();
         let failed = self.failed.iter().map(|(row, _)| &row.variant);
         let unknown: Vec<&Variant> = untried.iter().copied().chain(failed).collect();
-        if diagnosis.facts.is_beyond_mallocs() {
-            close_by_counts(&mut diagnosis.findings);
+        let (facts, findings) = (&diagnosis.facts, &mut diagnosis.findings);
+        if facts.is_beyond_mallocs() && !is_of_memory(facts, findings) {
+            close_by_counts(findings, &proof, &names_of(&unknown));
         } else if !unknown.is_empty() {
-            leave_open(&mut diagnosis.findings, &proof, &names_of(&unknown));
+            leave_open(findings, &proof, &names_of(&unknown));
         }
         if !untried.is_empty() {
             diagnosis.not_seen.push(format!(
@@ -283,7 +285,8 @@ pub fn not_tried(diagnosis: &mut Diagnosis, reason: String) {
     diagnosis.not_seen.push(reason);
     for one in diagnosis.findings.iter_mut().filter(|one| one.id == Id::MemoryIsFine) {
         one.confidence = Confidence::Low;
-        if !diagnosis.facts.others.is_busy() || diagnosis.facts.has_little_heap() {
+        let facts = &diagnosis.facts;
+        if !facts.others.is_busy() || facts.has_little_heap() || facts.is_beyond_mallocs() {
             continue;
         }
         let title = "Whether another malloc or a setting gains is not known: other programs use the \

@@ -11,7 +11,7 @@ use super::heap::touched_again;
 use super::locks::of_few_locks;
 use super::program::code_of_memory;
 use super::waits::Waits;
-use super::{explain, has};
+use super::{has, is_of_memory};
 use masu_run::calls::{OwnMoves, Owner};
 use masu_run::prices::Service;
 use masu_run::quantity::{bytes, count, percent, seconds};
@@ -202,18 +202,7 @@ fn waits(facts: &Facts) -> Option<Finding> {
 /// The cost of memory by counts and prices, and whether it is too little to matter. Counts alone never show that for
 /// certain: only runs beside another malloc do (`diagnose/trial.rs`).
 fn memory(facts: &Facts, found: &[Finding]) -> Option<Finding> {
-    let of_memory = [
-        Id::HeapCallStorm,
-        Id::MallocLock,
-        Id::RemoteFrees,
-        Id::FaultStorm,
-        Id::Retention,
-        Id::HugePageWaste,
-        Id::Swap,
-        Id::ManyAllocations,
-        Id::Growth,
-    ];
-    if explain(facts, found, &of_memory) {
+    if is_of_memory(facts, found) {
         return touched_beside_a_storm(facts, found);
     }
     let calls = facts.calls.as_ref()?;

@@ -62,12 +62,22 @@ pub(super) fn leave_open(findings: &mut [Finding], proof: &Proof, untried: &str)
     less_sure_than_memory(findings);
 }
 
-/// Takes memory for fine, with low confidence, where runs showed nothing and hardly any memory or time is the malloc's:
-/// counts then say more than runs that differ.
-pub(super) fn close_by_counts(findings: &mut [Finding]) {
-    for one in findings.iter_mut().filter(|it| it.id == Id::MemoryOpen && it.remedies.is_empty()) {
-        let title =
-            "Hardly any of its memory is its malloc's; its runs differ too much to show more";
+/// Takes memory for fine, with low confidence, where hardly any memory or time is the malloc's, and runs differ too much
+/// or some candidates are `untried`: counts then say more.
+pub(super) fn close_by_counts(findings: &mut [Finding], proof: &Proof, untried: &str) {
+    let has_run = proof.remedies.iter().any(has_run);
+    for one in findings.iter_mut() {
+        let is_open = one.id == Id::MemoryOpen && one.remedies.is_empty() && has_run;
+        if !is_open && (one.id != Id::MemoryIsFine || untried.is_empty()) {
+            continue;
+        }
+        let mut title = "Hardly any of its memory is its malloc's".to_owned();
+        if is_open {
+            title.push_str("; its runs differ too much to show more");
+        }
+        if !untried.is_empty() {
+            title.push_str(&format!("; not tried: {untried}"));
+        }
         let evidence = std::mem::take(&mut one.evidence);
         *one = Finding { evidence, ..Finding::new(Id::MemoryIsFine, Confidence::Low, title) };
     }
@@ -131,16 +141,36 @@ mod tests {
 
     #[test]
     fn where_hardly_any_memory_is_the_mallocs_runs_that_differ_deny_nothing() {
-        let open = |remedies: Vec<Remedy>| {
-            let finding = Finding::new(Id::MemoryOpen, Confidence::Low, "They differ too much");
+        let closed = |id, remedies: Vec<Remedy>, shown: Option<Shown>, untried: &str| {
+            let finding = Finding::new(id, Confidence::High, "As it was");
             let mut found = vec![finding.seeing("tried: masu").remedied(remedies)];
-            close_by_counts(&mut found);
+            let run = shown.map(|shown| Proved { shown, ..remedy("masu", 1.0, 0.7, 1.4) });
+            close_by_counts(&mut found, &proof(run.into_iter().collect()), untried);
             assert_eq!(found[0].evidence, ["tried: masu"]);
-            (found[0].id, found[0].confidence)
+            let one = found.remove(0);
+            (one.id, one.confidence, one.title)
         };
-        assert_eq!(open(Vec::new()), (Id::MemoryIsFine, Confidence::Low));
+        let ran = Some(Shown::NoDifference { could_have_seen: 0.4 });
+        let low = |title: &str| (Id::MemoryIsFine, Confidence::Low, title.to_owned());
+        let as_it_was = |id| (id, Confidence::High, "As it was".to_owned());
+        let differ =
+            "Hardly any of its memory is its malloc's; its runs differ too much to show more";
+        assert_eq!(closed(Id::MemoryOpen, Vec::new(), ran.clone(), ""), low(differ));
         let leaning = vec![Remedy::allocator("another", "masu", "another malloc")];
-        assert_eq!(open(leaning).0, Id::MemoryOpen, "a candidate may gain");
+        let may_gain = closed(Id::MemoryOpen, leaning, ran.clone(), "");
+        assert_eq!(may_gain, as_it_was(Id::MemoryOpen), "a candidate may gain");
+        // Without a run, no runs differ.
+        let left_out = Some(Shown::LeftOut { reason: "it hangs".to_owned() });
+        for shown in [None, left_out] {
+            let open = closed(Id::MemoryOpen, Vec::new(), shown, "");
+            assert_eq!(open, as_it_was(Id::MemoryOpen));
+        }
+        assert_eq!(
+            closed(Id::MemoryIsFine, Vec::new(), ran.clone(), ""),
+            as_it_was(Id::MemoryIsFine)
+        );
+        let untried = "Hardly any of its memory is its malloc's; not tried: huge pages";
+        assert_eq!(closed(Id::MemoryIsFine, Vec::new(), ran, "huge pages"), low(untried));
     }
 
     #[test]
