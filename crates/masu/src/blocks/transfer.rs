@@ -9,7 +9,6 @@
 
 use core::mem;
 
-use crate::blocks::ownership::Shard;
 use crate::blocks::shard::{self, Pages, sampled};
 use crate::blocks::slot;
 use crate::memory::class::{Class, LANED_FIRST};
@@ -64,16 +63,10 @@ enum Target {
     Pages,
 }
 
-/// A free block, from another thread or from a page; 0 without memory. The class is one that is kept.
+/// A free block from another thread; 0 if there is none. The class is one that is kept.
 #[inline(always)]
-pub(crate) fn refill_one(class: Class, shard: Shard) -> usize {
-    if slot::are_several() {
-        let fetched = line(class).map_or(0, |line| line.fetch(Target::Cache));
-        if fetched != 0 {
-            return fetched;
-        }
-    }
-    shard.refill_one(class)
+pub(crate) fn take_one(class: Class) -> usize {
+    if slot::are_several() { line(class).map_or(0, |line| line.fetch(Target::Cache)) } else { 0 }
 }
 
 /// Gives blocks to other threads, and those that do not fit to the pages. Where the pages turn out to be sparse, the blocks

@@ -4,7 +4,7 @@
 //! transfer cache to refill and flush them.
 //!
 //! `threads/cache/depth.rs` decides how deep each stack may grow, in arrays from `threads/cache/arrays.rs`. Blocks that are
-//! moved one at a time have slow paths of their own: `threads/cache/single.rs`. Blocks of laned classes that belong to
+//! sent one at a time have a slow path of their own: `threads/cache/single.rs`. Blocks of laned classes that belong to
 //! another lane have stacks that only `free` uses: `threads/cache/remote.rs`.
 
 pub(crate) mod all;

@@ -7,6 +7,7 @@
 
 pub(super) mod budget;
 pub(super) mod epoch;
+mod refill;
 
 use core::ptr::{self, NonNull};
 
@@ -33,10 +34,6 @@ const INITIAL_SHARE: usize = 64;
 /// The length of a stack's first array in words, because many classes see few blocks. It bounds the limit until the
 /// first miss or overflow.
 const WORDS_FIRST: usize = 16;
-/// Bytes of a stack's first refill, so that a thread that needs little takes little; each further one doubles, up to
-/// the last.
-const REFILL_BYTES_FIRST: usize = 1 << 10;
-const REFILL_BYTES_LAST: usize = 8 << 10;
 /// Denials after which other classes must give up depth.
 const DENIALS_MAX: u8 = 32;
 /// Blocks that one call sends away: it must not take long.
@@ -61,7 +58,7 @@ pub(super) struct Depth {
     refill: Cell<u16>,
     /// The index of the planted zero, the mark; 0 for none.
     mark: Cell<u16>,
-    /// The block that the mark replaced.
+    /// The block that the mark replaced; without a mark the block that the last refill put at the bottom.
     marked: Cell<usize>,
     /// Whether a pop missed since the last overflow, and the reverse.
     pub(super) missed: Cell<bool>,
@@ -105,7 +102,7 @@ impl Depth {
     }
 }
 
-/// Whether blocks of `class` are moved one at a time, because a refill would fetch no more. Such a class is not laned.
+/// Whether blocks of `class` pass by the transfer cache, and a stack begins with room for one. Such a class is not laned.
 #[inline(always)]
 const fn is_single(class: Class) -> bool {
     class.index() >= transfer::FIRST.index() && !class.is_laned()
@@ -121,10 +118,6 @@ fn entries_in(bytes: usize, class: Class) -> usize {
 #[inline(never)]
 fn entries_in_many(bytes: usize, class: Class) -> usize {
     bytes / class.size()
-}
-
-fn refill_entries(bytes: usize, class: Class) -> usize {
-    entries_in(bytes, class).max(1)
 }
 
 /// Bytes that an entry takes from the budget: its block and its word.
@@ -219,15 +212,10 @@ impl ThreadCache {
         if base.is_null() || count > metadata::WORDS_MAX { 0 } else { count }
     }
 
-    /// A block of `class` after its stack was found empty: fetches a batch or, of big classes, one block. Null only
-    /// without memory.
-    #[inline(always)]
-    pub(crate) fn pop_slow(&'static self, class: Class) -> *mut u8 {
-        if is_single(class) { self.pop_single(class) } else { self.pop_batch(class) }
-    }
-
+    /// A block of `class` after its stack was found empty: takes one from another thread, or fetches a batch. Null only without
+    /// memory.
     #[inline(never)]
-    fn pop_batch(&'static self, class: Class) -> *mut u8 {
+    pub(crate) fn pop_slow(&'static self, class: Class) -> *mut u8 {
         // A thread that has just started may have got a stack with blocks.
         let block = self.stack(class).pop();
         if !block.is_null() {
@@ -242,41 +230,22 @@ impl ThreadCache {
             }
         } else if self.remove_mark(class) {
             return self.stack(class).pop();
-        } else if depth.overflowed.replace(false) || class.size() < BIG {
-            self.deepen(class);
+        } else {
+            self.note_used_up(class);
+            if depth.overflowed.replace(false) || class.size() < BIG {
+                self.deepen(class);
+            }
         }
         depth.missed.set(true);
-        if self.fetch(class) == 0 { ptr::null_mut() } else { self.stack(class).pop() }
-    }
-
-    /// Fetches a batch onto an empty stack; returns how many.
-    #[inline(always)]
-    fn fetch(&self, class: Class) -> usize {
-        let depth = self.depth(class);
-        let wanted = self.next_refill(class).min(depth.limit());
-        let base = depth.base();
-        // SAFETY: The entries are unused, and there are at least `limit`.
-        let entries = unsafe { core::slice::from_raw_parts_mut(base.add(1), wanted) };
-        let count = self.shard.refill(class, entries);
-        if count == 0 {
-            return 0;
+        if is_single(class) {
+            let block = transfer::take_one(class);
+            if block != 0 {
+                self.traffic.refills.add(1);
+                self.traffic.refilled_blocks.add(1);
+                return ptr::with_exposed_provenance_mut(block);
+            }
         }
-        self.traffic.refills.add(1);
-        self.traffic.refilled_blocks.add(count);
-        // The batch lies at the end.
-        entries.move_to_start(wanted - count);
-        // SAFETY: So many entries above the zero hold blocks now.
-        self.stack(class).top.set(unsafe { base.add(count) });
-        count
-    }
-
-    /// The number of entries to fetch now; doubles for the next time, up to the last.
-    #[inline(always)]
-    pub(super) fn next_refill(&self, class: Class) -> usize {
-        let depth = self.depth(class);
-        let wanted = depth.refill.get().max(1);
-        depth.refill.set((wanted * 2).min(refill_entries(REFILL_BYTES_LAST, class) as u16));
-        wanted as usize
+        if self.fetch(class) == 0 { ptr::null_mut() } else { self.stack(class).pop() }
     }
 
     /// Pushes a block of `class` after its stack was found full: makes room first.
@@ -366,7 +335,7 @@ impl ThreadCache {
         let limit = self.initial_limit(class).min(depth.words.get() as usize - 1);
         depth.limit.set(limit as u16);
         depth.at_ceiling.set(false);
-        depth.refill.set(refill_entries(REFILL_BYTES_FIRST, class) as u16);
+        depth.refill.set(refill::first(class));
         self.limit_bytes.set(self.limit_bytes.get() + limit * entry_bytes(class));
         let base = depth.base.get();
         self.stack(class).top.set(base);
@@ -592,7 +561,6 @@ impl ThreadCache {
     }
 }
 
-const _: () = assert!(REFILL_BYTES_LAST / transfer::FIRST.size() <= 1);
 const _: () =
     assert!(metadata::WORDS_MAX <= u16::MAX as usize, "lengths of stacks are short numbers");
 

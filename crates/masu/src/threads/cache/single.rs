@@ -1,11 +1,10 @@
-//! Single blocks: the slow paths of classes whose blocks are moved one at a time.
+//! Single blocks: the slow path of `free` for classes whose blocks are sent to the transfer cache, most often one at a time.
 //!
 //! Relies on `threads/cache/depth.rs` for the policy, and on the transfer cache and shards for blocks. A stack of such a class
-//! holds a few blocks at most, so most slow calls go to the pages for one block, at a cost that other classes share among a
-//! batch. The hard idea is to leave out what only batches need: arrays of blocks, and bounds that follow from a depth's floor,
-//! which is one block here.
+//! holds a few blocks at most, so many slow calls send one block, at a cost that other classes share among a batch. The hard idea
+//! is to leave out what only batches need: arrays of blocks, and bounds that follow from a depth's floor, which is one block here.
 
-use core::{ptr, slice};
+use core::slice;
 
 use super::depth::Destination;
 use super::{Stack, ThreadCache};
@@ -16,37 +15,6 @@ use crate::platform::bounds::Bounded;
 use crate::platform::fault::{self, Fault};
 
 impl ThreadCache {
-    /// As [`ThreadCache::pop_slow`].
-    #[inline(never)]
-    pub(super) fn pop_single(&'static self, class: Class) -> *mut u8 {
-        // A thread that has just started may have got a stack with blocks.
-        let stack = self.plain_stack(class);
-        let block = stack.pop();
-        if !block.is_null() {
-            return block;
-        }
-        shard::purge_step();
-        self.count_slow_call(Some(class));
-        let depth = self.depth(class);
-        if depth.base().is_null() {
-            if !self.open(class) {
-                return ptr::with_exposed_provenance_mut(self.shard.refill_one(class));
-            }
-        } else if self.remove_mark(class) {
-            // The mark stood for a block.
-            return stack.pop();
-        } else if depth.overflowed.replace(false) {
-            self.deepen(class);
-        }
-        depth.missed.set(true);
-        let block = transfer::refill_one(class, self.shard);
-        if block != 0 {
-            self.traffic.refills.add(1);
-            self.traffic.refilled_blocks.add(1);
-        }
-        ptr::with_exposed_provenance_mut(block)
-    }
-
     /// As [`ThreadCache::push_slow`].
     #[inline(never)]
     pub(super) fn push_single(&'static self, class: Class, block: *mut u8) {

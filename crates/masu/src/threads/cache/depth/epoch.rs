@@ -6,7 +6,7 @@
 //!
 //! Slow calls also tell free memory what time it is, for a thread that takes and frees no run.
 
-use super::{BIG, Destination, REFILL_BYTES_FIRST, refill_entries};
+use super::{BIG, Destination, refill};
 use crate::blocks::slot;
 use crate::diagnostics::stale;
 use crate::memory::class::{Class, LANED_FIRST};
@@ -162,7 +162,7 @@ impl ThreadCache {
             class,
             limit.saturating_sub(surplus).max(self.initial_limit(class)).min(limit),
         );
-        depth.refill.set(refill_entries(REFILL_BYTES_FIRST, class) as u16);
+        depth.refill.set(refill::first(class));
     }
 }
 
