@@ -74,7 +74,22 @@ fn what_is_installed_serves_programs_that_pkg_config_links() {
     assert!(needed.contains("[libmasu_code.so]"), "{needed}");
     let needed = loads_code(folder.path(), &request, &flags("--cflags --libs masu_code-static"));
     assert!(!needed.contains("masu"), "{needed}");
+    for name in ["masu", "masu-secure"] {
+        let needed = calls_no_malloc(folder.path(), &flags(&format!("--libs {name}")));
+        assert!(needed.contains(&format!("[lib{name}.so]")), "{needed}");
+    }
     containers_by_cmake(folder.path(), &request);
+}
+
+/// Links a program whose only requests are its C library's, by a linker that drops what the program itself does not call;
+/// returns the contents of its dynamic section.
+fn calls_no_malloc(folder: &Path, flags: &[String]) -> String {
+    let (text, program) = (folder.join("quiet.c"), folder.join("quiet"));
+    fs::write(&text, "int puts(const char *); int main(void) { return puts(\"\") < 0; }\n")
+        .unwrap();
+    let mut link = Command::new("gcc");
+    succeeds(link.arg("-Wl,--as-needed").arg(&text).arg("-o").arg(&program).args(flags));
+    succeeds(Command::new("readelf").arg("-d").arg(&program))
 }
 
 /// Containers in a heap, by the header for C++.

@@ -1,8 +1,8 @@
 //! The Debian package: both commands, both libraries, headers, pkg-config files, manual pages and completions.
 //!
 //! It relies on `install` for the files, on dpkg's own tools for their needs and the needs of programs that are
-//! linked with them, and on `dpkg-deb` for the archive. It is a native package without maintainer scripts: nothing of
-//! it runs when it is installed, except that dpkg renews the dynamic linker's cache.
+//! linked with them, and on `dpkg-deb` for the archive. It is a native package: nothing of it runs when it is installed,
+//! except that dpkg renews the dynamic linker's cache; a script empties root's cache when it is removed.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -21,6 +21,8 @@ const CONTROL: &str = include_str!("../../../packaging/debian/control");
 const COPYRIGHT: &str = include_str!("../../../packaging/debian/copyright");
 /// It refers to CHANGELOG.md.
 const CHANGELOG: &str = include_str!("../../../packaging/debian/changelog");
+/// The script that dpkg runs before it removes the package.
+const PRERM: &str = include_str!("../../../packaging/debian/prerm");
 /// Warnings of lintian that are intended.
 const OVERRIDES: &str = include_str!("../../../packaging/debian/overrides");
 
@@ -131,6 +133,8 @@ impl Tree {
         let needs = self.needs(bench)?;
         files::write(&folder.join("control"), control(&self.cpu, size_kib, &needs))?;
         files::write(&folder.join("triggers"), "activate-noawait ldconfig\n")?;
+        files::write(&folder.join("prerm"), PRERM)?;
+        fs::set_permissions(folder.join("prerm"), Permissions::from_mode(0o755))?;
         files::write(&folder.join("symbols"), self.symbols()?)?;
         let sums = commands::output(
             Command::new("sh")
@@ -218,7 +222,7 @@ const COMPLETED: &str =
 pub(super) fn test(shop: &Shop, made: &[PathBuf]) -> Result<()> {
     let package = made.first().context("nothing was made")?.display().to_string();
     judged_by_lintian(&package)?;
-    let root = Root::of_debian("deb", &["bash", "coreutils", "libgcc-s1"])?;
+    let root = Root::of_debian("deb", &["bash", "coreutils", "dash", "libgcc-s1"])?;
     let before = root.named("masu")?;
     root.dpkg(&["--install", &package])?;
     let listed = root.run(&[], &["masu", "list"], "")?;
