@@ -251,6 +251,8 @@ const struct pattern small_patterns[] = {
     SMALL("batch-in-order", 16, 64, 1000, 100000000, batch_in_order, "a list built, then freed from its head"),
     SMALL("batch-reverse", 16, 64, 1000, 100000000, batch_reverse, "a list built, then freed from its tail"),
     SMALL("batch-random", 16, 64, 1000, 100000000, batch_random, "a set built, then freed in random order"),
+    SMALL("batch-4k", 16, 4096, 100, 16000000, batch_in_order, "buffers filled one after the other, then freed"),
+    SMALL("batch-16k", 16, 16384, 100, 16000000, batch_random, "larger buffers filled, then freed in random order"),
     SMALL("tiny", 16, 64, NUMBERS, 30000000, tiny, "arithmetic on numbers of a few limbs"),
     {.name = "random-100k", .group = "small", .threads = 1, .threads_min = 1, .size_min = 16, .size = 1024, .live = 100000,
      .live_max = RANDOM_LIVE_MAX, .ops = 25000000, .each = random_replacement, .about = "a cache with random replacement, 1 B to size"},
