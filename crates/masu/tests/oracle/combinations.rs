@@ -15,12 +15,12 @@
 //! the search must find, from the seed `MASU_SEED` on.
 
 mod actions;
-mod draw;
-mod features;
+pub(crate) mod draw;
+pub(crate) mod features;
 mod forked;
 mod heaps;
 mod resize;
-mod walker;
+pub(crate) mod walker;
 
 use std::io::Read;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -135,11 +135,11 @@ fn walk(seed: u64, operations: usize) -> Result<(Tally, u64), Finding> {
     features::check_returned()?;
     let digest =
         walkers.iter_mut().fold(0, |sum: u64, walker| sum.rotate_left(9) ^ walker.random.bits());
-    Ok((walkers.iter().map(|walker| walker.tally).fold(Tally::default(), Tally::plus), digest))
+    Ok((Tally::of(&walkers), digest))
 }
 
 /// Runs `work` for all walkers at once, a single walker in this thread; returns the first finding.
-fn run_all(
+pub(crate) fn run_all(
     walkers: &mut [Walker],
     work: impl Fn(&mut Walker) -> Result<(), Finding> + Sync,
 ) -> Result<(), Finding> {
