@@ -111,6 +111,7 @@ fn walk(seed: u64, operations: usize) -> Result<(Tally, u64), Finding> {
         walkers.iter_mut().for_each(Walker::empty_inbox);
         walkers.iter().try_for_each(|walker| walker.inspect_all(context))?;
         features::check_statistics(walkers.iter().map(Walker::bytes_by_masu).sum())?;
+        features::check_classes(walkers.iter().flat_map(Walker::usable_sizes))?;
         context.checked.audit()?;
     }
     context.limit.end();

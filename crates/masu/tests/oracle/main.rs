@@ -22,6 +22,7 @@ mod planted;
 mod random;
 mod sizes;
 
+use std::thread;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::combinations::walker::Tally;
@@ -73,6 +74,12 @@ fn random_operations_of_four_walkers_are_sound() {
         assert!(allocated > operations / 4 && resized > operations / 20, "{tally:?}");
         assert!(handed_on > operations / 50 && threads > (operations / 10_000).min(100));
     }
+    let counts = masu::c::statistics();
+    let (has_caches, made) = (!cfg!(feature = "secure"), counts.large_made);
+    assert_eq!((counts.flushed_blocks > 0, counts.slow_calls > 0), (has_caches, has_caches));
+    // On one CPU there is one shard, and no block is another shard's.
+    let has_others = thread::available_parallelism().is_ok_and(|cpus| cpus.get() > 1);
+    assert!(made > 0 && (counts.shard_blocks + counts.lane_blocks > 0 || !has_others));
 }
 
 #[test]

@@ -310,6 +310,12 @@ impl Walker {
         self.held.iter().map(|held| held.block.size_by_masu()).sum()
     }
 
+    /// The usable size of each block that this walker holds outside heaps.
+    pub(crate) fn usable_sizes(&self) -> impl Iterator<Item = usize> {
+        let outside = self.held.iter().filter(|held| held.owner == Owner::Global);
+        outside.map(|held| held.block.size_by_masu())
+    }
+
     /// Checks every block that this walker holds.
     pub(crate) fn inspect_all(&self, context: &Context<'_>) -> Result<(), Finding> {
         self.held.iter().try_for_each(|held| context.checked.inspect(&held.block))
