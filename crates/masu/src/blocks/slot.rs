@@ -30,9 +30,7 @@ use crate::platform::kernel;
 use crate::platform::sync::{AtomicBool, Ordering};
 #[cfg(not(feature = "secure"))]
 pub(crate) use stacks::share_stack;
-pub(crate) use stacks::{
-    CAN_COUNT, CacheHead, EMPTY, Inert, LANED_STEPS, OFFSETS, Shared, Stack, Stacks, State, ended,
-};
+pub(crate) use stacks::{CAN_COUNT, CacheHead, EMPTY, Inert, Shared, Stack, Stacks, State, ended};
 
 /// The variables' names continue with this after `masu_slot_` and `masu_hidden_`.
 ///

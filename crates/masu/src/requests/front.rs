@@ -92,16 +92,6 @@ fn allocate_class(class: Class, size: usize, align: usize, freed_by: FreedBy) ->
 #[inline(never)]
 fn allocate_class_slow(class: Class) -> *mut u8 {
     page::refresh_if_stale();
-    match slot::get().cache() {
-        Some(cache) => cache.pop_slow(class),
-        None => allocate_class_first(class),
-    }
-}
-
-/// The same where the thread has no cache yet, or no longer.
-#[cold]
-#[inline(never)]
-fn allocate_class_first(class: Class) -> *mut u8 {
     match thread::cache() {
         Some(cache) => cache.pop_slow(class),
         None => all::take_uncached(class),
@@ -274,21 +264,6 @@ unsafe fn free_class_slow(block: *mut u8, class: Class) {
 #[inline(always)]
 unsafe fn free_code_slow(block: *mut u8, code: u8, class: Class) {
     page::refresh_if_stale();
-    match slot::get().cache() {
-        Some(cache) => cache.push_code_slow(code, class, block),
-        // SAFETY: The caller's condition.
-        None => unsafe { free_code_first(block, code, class) },
-    }
-}
-
-/// The same where the thread has no cache yet, or no longer.
-///
-/// # Safety
-///
-/// - As [`free_code_slow`].
-#[cold]
-#[inline(never)]
-unsafe fn free_code_first(block: *mut u8, code: u8, class: Class) {
     match thread::cache() {
         Some(cache) => cache.push_code_slow(code, class, block),
         None => all::put_uncached(class, block),

@@ -23,7 +23,7 @@ use core::ops::Deref;
 use core::ptr;
 
 use crate::blocks::ownership::Shard;
-use crate::blocks::slot::{CacheHead, LANED_STEPS, OFFSETS, Shared, Stack, Stacks};
+use crate::blocks::slot::{CacheHead, Shared, Stack, Stacks};
 use crate::memory::class::{CLASSES, Class};
 use crate::platform::libc::Key;
 use crate::platform::sync::{Cell, Count};
@@ -65,8 +65,6 @@ pub(crate) struct ThreadCache {
     looks: Looks,
     /// Counts requests for a heap profile or guards.
     countdown: Countdown,
-    /// Where the stacks for sizes of laned classes lie, even while the stacks' own table is disabled for counting.
-    own_offsets: [u16; LANED_STEPS],
     /// The next in the list of all caches; see [`all`].
     pub(crate) next: Cell<Option<&'static ThreadCache>>,
     /// The next of the caches without a thread, and the bytes that this one held when its thread ended.
@@ -117,27 +115,10 @@ impl ThreadCache {
             last_donor: Cell::new(0),
             looks: Looks::new(),
             countdown: Countdown::new(),
-            own_offsets: [0; LANED_STEPS],
             next: Cell::new(None),
             next_idle: Cell::new(None),
             idle_bytes: Cell::new(0),
         }
-    }
-
-    /// Sets up the stacks, for the lane of this cache's shard. Separate from [`ThreadCache::new`], so that the cache, of
-    /// several KiB, is built on the stack only once.
-    pub(crate) fn settle(&mut self) {
-        self.own.stacks.init(self.own.shard);
-        for (own, offset) in self.own_offsets.iter_mut().zip(&mut self.own.stacks.offsets) {
-            *own = *offset.get_mut() as u16;
-        }
-    }
-
-    /// The offset of the stack for a size of `step` steps, even while counting.
-    #[inline(always)]
-    fn own_offset(&self, step: usize) -> usize {
-        let offset = if step < LANED_STEPS { self.own_offsets[step] } else { OFFSETS[step] };
-        usize::from(offset)
     }
 
     pub(crate) fn key(&self) -> Option<Key> {

@@ -39,7 +39,7 @@ fn child() {
         "zeroed_after" => report("wanted", zeroed_after(number)),
         "little_used" => little_used(number),
         _ => call! { name, changed::run(name),
-            late freed freed_small freed_arena grown grown_little zeroed_again protected wiped sharing
+            late freed freed_small freed_arena grown_little zeroed_again protected wiped sharing
             limited limited_heap limited_grown reserved without_memory
         },
     }
@@ -177,12 +177,6 @@ fn advice_at(address: usize) -> (bool, bool) {
     let flags = of_mapping.find_map(|line| line.strip_prefix("VmFlags:")).expect("it is mapped");
     let flags: Vec<&str> = flags.split_whitespace().collect();
     (flags.contains(&"hg"), flags.contains(&"nh"))
-}
-
-fn grown() {
-    let (is_wanted, is_refused) = advice(64);
-    report("wanted", usize::from(is_wanted));
-    report("refused", usize::from(is_refused));
 }
 
 fn grown_little() {

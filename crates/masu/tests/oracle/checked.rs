@@ -226,22 +226,25 @@ impl<'a> Checked<'a> {
         self.inspect(block)
     }
 
-    /// Resizes a block and checks that its contents were kept; it has the pattern of `id` afterwards.
-    pub(crate) fn resize(&self, block: Block, id: u64, size: usize) -> Result<Block, Finding> {
+    /// Resizes a block and checks that its contents were kept; it has the pattern of `id` afterwards. Returns the old
+    /// block if that was refused.
+    pub(crate) fn resize(
+        &self,
+        block: Block,
+        id: u64,
+        size: usize,
+    ) -> Result<Result<Block, Block>, Finding> {
         let request = if block.by_layout() {
             Request { size, ..block.request }
         } else {
             Request { size, function: Function::Malloc, align: 16 }
         };
-        let align = request.align;
-        let resized =
-            self.resize_by(block, id, request, |start, layout| match request.by_layout() {
-                // SAFETY: The block is live and of this layout; a new size by layout is not 0.
-                true => unsafe { self.malloc.resize(start, layout, size) },
-                // SAFETY: The block is live.
-                false => unsafe { self.malloc.realloc(start, size) },
-            })?;
-        resized.map_err(|_| Finding::Refused { size, align })
+        self.resize_by(block, id, request, |start, layout| match request.by_layout() {
+            // SAFETY: The block is live and of this layout; a new size by layout is not 0.
+            true => unsafe { self.malloc.resize(start, layout, size) },
+            // SAFETY: The block is live.
+            false => unsafe { self.malloc.realloc(start, size) },
+        })
     }
 
     /// [`Checked::resize`] by a function that gets the old block and its layout and returns the new block

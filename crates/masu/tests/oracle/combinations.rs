@@ -15,12 +15,12 @@
 //! the search must find, from the seed `MASU_SEED` on.
 
 mod actions;
-mod draw;
-mod features;
+pub(crate) mod draw;
+pub(crate) mod features;
 mod forked;
 mod heaps;
 mod resize;
-mod walker;
+pub(crate) mod walker;
 
 use std::io::Read;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -111,6 +111,7 @@ fn walk(seed: u64, operations: usize) -> Result<(Tally, u64), Finding> {
         walkers.iter_mut().for_each(Walker::empty_inbox);
         walkers.iter().try_for_each(|walker| walker.inspect_all(context))?;
         features::check_statistics(walkers.iter().map(Walker::bytes_by_masu).sum())?;
+        features::check_classes(walkers.iter().flat_map(Walker::usable_sizes))?;
         context.checked.audit()?;
     }
     context.limit.end();
@@ -135,11 +136,11 @@ fn walk(seed: u64, operations: usize) -> Result<(Tally, u64), Finding> {
     features::check_returned()?;
     let digest =
         walkers.iter_mut().fold(0, |sum: u64, walker| sum.rotate_left(9) ^ walker.random.bits());
-    Ok((walkers.iter().map(|walker| walker.tally).fold(Tally::default(), Tally::plus), digest))
+    Ok((Tally::of(&walkers), digest))
 }
 
 /// Runs `work` for all walkers at once, a single walker in this thread; returns the first finding.
-fn run_all(
+pub(crate) fn run_all(
     walkers: &mut [Walker],
     work: impl Fn(&mut Walker) -> Result<(), Finding> + Sync,
 ) -> Result<(), Finding> {

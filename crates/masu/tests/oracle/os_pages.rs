@@ -121,9 +121,9 @@ pub(crate) fn simulate_if_requested() {
 /// Runs tests of this program again on OS pages of `size` bytes, with the default retention and without retention.
 fn run_again(size: u32) {
     let tests = [
-        ("random_operations_of_four_workers_are_sound", None),
-        ("random_operations_of_one_worker_are_sound", None),
-        ("random_operations_of_one_worker_are_sound", Some("0")),
+        ("random_operations_of_four_walkers_are_sound", None),
+        ("random_operations_of_one_walker_are_sound", None),
+        ("random_operations_of_one_walker_are_sound", Some("0")),
     ];
     for (test, retain) in tests {
         let mut command = alone::again(test);

@@ -1,6 +1,6 @@
 //! Masu with a planted bug: the oracle must find each bug.
 //!
-//! It relies on one worker's sequence being the same in every run, so this cannot fail by chance. A
+//! It relies on one walker's sequence being the same in every run, so this cannot fail by chance. A
 //! bug shows at every twentieth call, because real ones are rare too.
 
 use std::collections::BTreeSet;
@@ -8,8 +8,7 @@ use std::sync::Mutex;
 
 use crate::finding::Finding;
 use crate::malloc::{Malloc, Masu};
-use crate::plan::{HISTORY, Plan};
-use crate::worker::run;
+use crate::plain;
 
 /// A planted bug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -157,8 +156,10 @@ impl Malloc for Planted {
 
 #[test]
 fn every_planted_bug_is_found() {
-    let plan = Plan { workers: 1, phases: HISTORY, operations: 200_000, live_bytes: 32 << 20 };
-    let found = |bug| run(&Planted::new(bug), &plan, 1).expect_err("the bug was not found").0;
+    let found = |bug| {
+        let planted = Box::leak(Box::new(Planted::new(bug)));
+        plain::walk(planted, 1, 200_000, 32 << 20, 1).expect_err("the bug was not found")
+    };
     macro_rules! found_as {
         ($($bug:ident => $finding:ident,)*) => {$({
             let finding = found(Bug::$bug);

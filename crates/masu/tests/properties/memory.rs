@@ -63,20 +63,6 @@ fn free_memory_is_purged_and_trim_purges_more() {
     assert!(trimmed <= start + (24 << 20) + quarantined, "{start}, full {full}, trimmed {trimmed}");
 }
 
-#[test]
-fn memory_of_a_program_that_shrank_to_a_tenth_is_purged() {
-    let _turn = alone();
-    masu::c::trim(0);
-    let start = resident_bytes();
-    let mut random = 5;
-    let mut blocks = mixed_blocks(256 << 20, &mut random);
-    // The last tenth stays live and lies together, as a program's newest blocks often do.
-    blocks.drain(..blocks.len() * 9 / 10);
-    masu::c::trim(0);
-    let shrunk = resident_bytes();
-    assert!(shrunk <= start + (80 << 20), "26 MB live: {start} to {shrunk}");
-}
-
 /// Blocks of 1,000 bytes from `make`, written: the first half, and one in 64 of the others, which `free` frees. Returns the
 /// bytes that are resident less after a trim.
 fn trimmed_inside_pages<B>(

@@ -3,38 +3,13 @@
 use std::cell::RefCell;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{channel, sync_channel};
+use std::sync::mpsc::sync_channel;
 use std::thread;
 
 use crate::{Block, alone, next_below};
 
 fn committed_bytes() -> usize {
     masu::c::statistics().committed_bytes
-}
-
-#[test]
-fn blocks_freed_by_another_thread_are_used_again() {
-    let _turn = alone();
-    let (to_freer, blocks) = sync_channel::<Vec<Block>>(0);
-    let (freed, to_allocator) = channel();
-    let freer = thread::spawn(move || {
-        for batch in blocks {
-            drop(batch);
-            freed.send(()).expect("the allocator waits");
-        }
-    });
-    let mut random = 1;
-    let mut committed_after = Vec::new();
-    for _ in 0..40 {
-        let sizes = (0..40_000).map(|_| 16 + next_below(&mut random, 1_000));
-        to_freer.send(sizes.map(|size| Block::filled(size, 1)).collect()).expect("freer runs");
-        to_allocator.recv().expect("freer runs");
-        committed_after.push(committed_bytes());
-    }
-    drop(to_freer);
-    freer.join().expect("freer runs");
-    let (early, late) = (committed_after[9], committed_after[39]);
-    assert!(late <= early + (8 << 20), "20 MB a round, committed: {committed_after:?}");
 }
 
 #[test]

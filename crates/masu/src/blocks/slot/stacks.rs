@@ -11,7 +11,7 @@ use core::{hint, ptr};
 use super::register;
 use crate::blocks::ownership::Shard;
 use crate::diagnostics::{guards, sampling};
-use crate::memory::class::{CLASSES, CODES, Class, LANED, TABLE_LENGTH};
+use crate::memory::class::{CLASSES, CODES, Class, TABLE_LENGTH};
 use crate::memory::ranges::Parked;
 use crate::platform::sync::{AtomicBool, AtomicPtr, AtomicUsize, Cell, Count, Ordering};
 
@@ -314,7 +314,7 @@ impl Stacks {
     }
 
     #[inline(always)]
-    pub(crate) fn stack_at(&self, offset: usize) -> &Stack {
+    fn stack_at(&self, offset: usize) -> &Stack {
         debug_assert!(offset.is_multiple_of(size_of::<Stack>()));
         debug_assert!(offset < size_of_val(&self.stacks));
         // SAFETY: Offsets come from the table above or from the class map; both hold multiples of a stack's size below the
@@ -336,17 +336,9 @@ impl Stacks {
     }
 }
 
-/// Sizes of laned classes, in steps of 16 bytes from 0 on.
-pub(crate) const LANED_STEPS: usize = LANED + 1;
-
-const _: () = assert!(
-    Class::of_size((LANED_STEPS - 1) * 16).laned().is_laned()
-        && !Class::of_size(LANED_STEPS * 16).laned().is_laned()
-);
-
 /// The offset of the plain class's stack for a size, as in [`Stacks`]; `const`, so that a size known at compile time folds
 /// away in other crates too.
-pub(crate) const OFFSETS: [u16; TABLE_LENGTH] = offsets();
+const OFFSETS: [u16; TABLE_LENGTH] = offsets();
 
 /// Whether layouts of these sizes, at most [`crate::memory::class::TABLE_LIMIT`], have one class.
 #[inline(always)]

@@ -17,7 +17,7 @@
 use core::ptr;
 
 use super::{ThreadCache, all};
-use crate::blocks::slot::{CAN_COUNT, Inert, State};
+use crate::blocks::slot::{CAN_COUNT, Inert, Stack, State};
 use crate::blocks::{shard, slot};
 use crate::diagnostics::sampling::probability;
 use crate::diagnostics::{guards, sampling};
@@ -103,8 +103,9 @@ impl ThreadCache {
     pub(crate) fn end_counting(&'static self) {
         slot::set(&self.stacks);
         for (step, offset) in self.stacks.offsets.iter().enumerate() {
+            let code = usize::from(Class::of_size(step * 16).laned().code_in(self.shard.0));
             // ORDERING: Relaxed, as above.
-            offset.store(self.own_offset(step), Ordering::Relaxed);
+            offset.store(code * size_of::<Stack>(), Ordering::Relaxed);
         }
         // ORDERING: As above.
         self.stacks.counts.store(false, Ordering::Relaxed);
@@ -118,7 +119,7 @@ impl ThreadCache {
         if size >= left || requests <= 1 || !self.has_noticed() {
             return ptr::null_mut();
         }
-        let block = self.stacks.stack_at(self.own_offset((size + 15) >> 4)).pop();
+        let block = self.stack(Class::of_size(size).laned()).pop();
         if !block.is_null() {
             self.countdown.left.set(left - size);
             self.countdown.requests.set(requests - 1);

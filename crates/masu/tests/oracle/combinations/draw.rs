@@ -114,6 +114,24 @@ impl Draw {
         }
     }
 
+    /// Requests of one mix, among them impossible ones, by threads that end; seldom a trim.
+    pub(crate) fn plain(mix: Mix, blocks: usize) -> Draw {
+        let weights = ACTIONS.map(|action| match action {
+            Action::Thread | Action::TooMuch => 100,
+            Action::Trim => 1,
+            _ => 0,
+        });
+        Draw {
+            mix,
+            blocks,
+            wave: 16 << 10,
+            action_interval: 500,
+            weights,
+            aborts_on_oom: false,
+            ..Draw::new(&mut Random::new(1), 1)
+        }
+    }
+
     pub(crate) fn action(&self, random: &mut Random) -> Action {
         ACTIONS[random.weighted(&self.weights)]
     }

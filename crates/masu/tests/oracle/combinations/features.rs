@@ -3,13 +3,15 @@
 //! The hard idea: while the option `memory_limit` is set, a refusal is no fault. A count of its changes, read before and
 //! after a request, shows whether it was set at any time during the request.
 
+use std::collections::BTreeMap;
 use std::ffi::CString;
 use std::process;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use masu::options::{self, Description, Unit};
-use masu::{c, profile, statistics};
+use masu::statistics::{self, ClassStatistics, ThreadStatistics};
+use masu::{c, profile};
 
 use crate::finding::Finding;
 use crate::random::Random;
@@ -243,17 +245,66 @@ pub(crate) fn check_returned() -> Result<(), Finding> {
 /// Compares the statistics with the live bytes, while no other thread allocates.
 pub(crate) fn check_statistics(live_bytes: usize) -> Result<(), Finding> {
     let now = c::statistics();
-    let mut sum = now.large_bytes + now.heap_bytes + now.guarded_apart_bytes;
-    let mut cached = 0;
-    for class in statistics::classes() {
-        sum += class.live_bytes();
-        cached += class.cached_bytes();
+    let classes: Vec<ClassStatistics> = statistics::classes().collect();
+    let over_classes = |of: fn(&ClassStatistics) -> usize| classes.iter().map(of).sum::<usize>();
+    let threads: Vec<ThreadStatistics> = statistics::threads().collect();
+    let over_threads = |of: fn(&ThreadStatistics) -> usize| threads.iter().map(of).sum::<usize>();
+    let apart = now.large_bytes + now.heap_bytes + now.guarded_apart_bytes;
+    let in_classes = over_classes(ClassStatistics::live_bytes);
+    equal("live bytes", now.live_bytes, live_bytes)?;
+    equal("live bytes of classes, large blocks and heaps", in_classes + apart, live_bytes)?;
+    let of_classes = over_classes(ClassStatistics::cached_bytes);
+    equal("cached bytes of classes", of_classes, now.cached_bytes)?;
+    for (what, of_threads, all) in [
+        ("cached bytes of threads", over_threads(|t| t.cached_bytes), now.thread_cached_bytes),
+        ("refilled blocks of threads", over_threads(|t| t.refilled_blocks), now.refilled_blocks),
+        ("lane blocks of threads", over_threads(|t| t.lane_blocks), now.lane_blocks),
+        ("shard blocks of threads", over_threads(|t| t.shard_blocks), now.shard_blocks),
+    ] {
+        equal(what, of_threads, all)?;
     }
-    let equal = |what, counted, expected| match counted == expected {
+    // Guarded blocks count for a class and lie in none of its pages; heaps have pages of their own. In the hardened build
+    // runs are also guards and the quarantine.
+    if now.guarded_made > 0 || now.heaps > 0 || cfg!(feature = "secure") {
+        return Ok(());
+    }
+    let parked_bytes = over_threads(|thread| thread.parked_bytes);
+    let runs =
+        over_classes(|class| class.pages * class.page_bytes) + now.large_bytes + parked_bytes;
+    equal("bytes of runs", runs, now.live_bytes + now.free_bytes - now.kept_bytes)?;
+    for class in &classes {
+        let out = class.live_blocks + class.thread_cached_blocks + class.transfer_blocks;
+        let bytes = (out + class.free_blocks) * class.size + class.tail_bytes;
+        equal("bytes of a class's pages", bytes, class.pages * class.page_bytes)?;
+        equal("blocks taken from pages", class.taken_blocks - class.returned_blocks, out)?;
+    }
+    Ok(())
+}
+
+/// Compares the blocks of each class with the usable sizes of all live blocks outside heaps, while no other thread
+/// allocates. Blocks that grew to 64 KiB look like those of the class of that size, so these are compared together.
+pub(crate) fn check_classes(live: impl Iterator<Item = usize>) -> Result<(), Finding> {
+    let now = c::statistics();
+    // Guarded blocks and those of the hardened build are as long as was asked for.
+    if now.guarded_made > 0 || cfg!(feature = "secure") {
+        return Ok(());
+    }
+    let mut expected = BTreeMap::<usize, usize>::new();
+    live.for_each(|usable| *expected.entry(usable.min(64 << 10)).or_default() += 1);
+    for class in statistics::classes() {
+        let large = if class.size == 64 << 10 { now.large_blocks } else { 0 };
+        let live = expected.remove(&class.size).unwrap_or_default();
+        // Large blocks of heaps are counted with the others.
+        if large == 0 || now.heaps == 0 {
+            equal("live blocks of a class", class.live_blocks + large, live)?;
+        }
+    }
+    equal("live blocks of no class", 0, expected.len())
+}
+
+fn equal(what: &'static str, counted: usize, expected: usize) -> Result<(), Finding> {
+    match counted == expected {
         true => Ok(()),
         false => Err(Finding::Statistics { what, counted, expected }),
-    };
-    equal("live bytes", now.live_bytes, live_bytes)?;
-    equal("live bytes of classes, large blocks and heaps", sum, live_bytes)?;
-    equal("cached bytes of classes", cached, now.cached_bytes)
+    }
 }

@@ -40,24 +40,7 @@ impl Walker {
                 };
                 (context.checked.resize_by(block, id, plain, resize)?, other)
             }
-            (None, _) => {
-                let resized = match block.by_layout() {
-                    true => {
-                        let request = Request { size, ..request };
-                        let resize = |start, layout| {
-                            // SAFETY: The block is live and of this layout, and the size is not 0.
-                            unsafe { resize_by_layout(start, layout, size) }
-                        };
-                        context.checked.resize_by(block, id, request, resize)?
-                    }
-                    false => {
-                        // SAFETY: The block is live.
-                        let resize = |start, _| unsafe { masu::c::realloc(start, size) };
-                        context.checked.resize_by(block, id, plain, resize)?
-                    }
-                };
-                (resized, owner)
-            }
+            (None, _) => (context.checked.resize(block, id, size)?, owner),
             (Some(heap), _) if block.by_layout() && way > 0 => {
                 let request = Request { size, ..request };
                 // SAFETY: The block is live and of this heap and layout.
@@ -103,14 +86,4 @@ impl Walker {
             Err(block) => Err(Finding::Refused { size, align: block.request().align }),
         }
     }
-}
-
-/// `GlobalAlloc::realloc` of masu.
-///
-/// # Safety
-///
-/// - The conditions of that function.
-unsafe fn resize_by_layout(start: *mut u8, layout: std::alloc::Layout, size: usize) -> *mut u8 {
-    // SAFETY: The caller's condition.
-    unsafe { std::alloc::GlobalAlloc::realloc(&masu::Masu::new(), start, layout, size) }
 }

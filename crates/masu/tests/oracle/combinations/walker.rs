@@ -1,7 +1,8 @@
 //! A walker: random requests, and between them every other use that a program makes of masu.
 //!
-//! It relies on [`Checked`] for the checks of blocks. A walker is not a thread, as in `worker.rs`. Its random numbers
-//! depend only on its seed and on refused requests, so one walker repeats exactly.
+//! It relies on [`Checked`] for the checks of blocks. A walker is not a thread: a thread runs it for a while, and another
+//! thread continues with all its blocks. Its random numbers depend only on its seed and on refused requests, so one walker
+//! repeats exactly; several differ only in their interleaving.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -50,7 +51,37 @@ pub(super) struct OwnHeap {
     pub(super) heap: AnyHeap,
 }
 
-tally! { operations allocated freed resized handed_on actions threads forks heaps }
+/// Counts of operations.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Tally {
+    pub(crate) operations: usize,
+    pub(crate) allocated: usize,
+    pub(crate) freed: usize,
+    pub(crate) resized: usize,
+    pub(crate) handed_on: usize,
+    pub(super) actions: usize,
+    pub(crate) threads: usize,
+    pub(super) forks: usize,
+    pub(super) heaps: usize,
+}
+
+impl Tally {
+    /// The counts of all these walkers.
+    pub(crate) fn of(walkers: &[Walker]) -> Tally {
+        let sum = |of: fn(&Tally) -> usize| walkers.iter().map(|walker| of(&walker.tally)).sum();
+        Tally {
+            operations: sum(|tally| tally.operations),
+            allocated: sum(|tally| tally.allocated),
+            freed: sum(|tally| tally.freed),
+            resized: sum(|tally| tally.resized),
+            handed_on: sum(|tally| tally.handed_on),
+            actions: sum(|tally| tally.actions),
+            threads: sum(|tally| tally.threads),
+            forks: sum(|tally| tally.forks),
+            heaps: sum(|tally| tally.heaps),
+        }
+    }
+}
 
 /// One walker with its blocks and heaps.
 pub(crate) struct Walker {
@@ -277,6 +308,12 @@ impl Walker {
     /// Usable bytes of all blocks that this walker holds.
     pub(crate) fn bytes_by_masu(&self) -> usize {
         self.held.iter().map(|held| held.block.size_by_masu()).sum()
+    }
+
+    /// The usable size of each block that this walker holds outside heaps.
+    pub(crate) fn usable_sizes(&self) -> impl Iterator<Item = usize> {
+        let outside = self.held.iter().filter(|held| held.owner == Owner::Global);
+        outside.map(|held| held.block.size_by_masu())
     }
 
     /// Checks every block that this walker holds.

@@ -6,7 +6,7 @@
 //!
 //! Slow calls also tell free memory what time it is, for a thread that takes and frees no run.
 
-use super::{BIG, Destination, refill};
+use super::{BIG, Destination, classes_in, refill};
 use crate::blocks::slot;
 use crate::diagnostics::stale;
 use crate::memory::class::{Class, LANED_FIRST};
@@ -47,20 +47,6 @@ impl Looks {
         let is_rare = self.turn.replace(turn) != turn;
         self.mask.set(if is_rare { LOOKS_EVERY_RARE } else { EPOCH_ALONE } as u8 - 1);
         is_rare
-    }
-}
-
-/// Calls `each` with each class of a set. Two words, because iterating over a `u128` is slow.
-#[inline(always)]
-fn for_classes_in(set: u128, mut each: impl FnMut(Class)) {
-    for (start, word) in [(0, set as u64), (64, (set >> 64) as u64)] {
-        let mut left = word;
-        while left != 0
-            && let Some(class) = Class::from_index(start + left.trailing_zeros() as usize)
-        {
-            left &= left - 1;
-            each(class);
-        }
     }
 }
 
@@ -122,14 +108,14 @@ impl ThreadCache {
         if all {
             self.update_share(ranges.estimated_live_bytes());
             // The budget may have changed since, and the ceilings with it.
-            for_classes_in(ending, |any| self.depth(any).at_ceiling.set(false));
+            classes_in(ending).for_each(|any| self.depth(any).at_ceiling.set(false));
         } else {
             ending &= if slot::are_several() { 0 } else { BIG_CLASSES };
         }
         if let Some(class) = class {
             ending &= !(1 << class.index());
         }
-        for_classes_in(ending, |other| self.end_epoch(other));
+        classes_in(ending).for_each(|other| self.end_epoch(other));
         if all {
             if slot::are_several() {
                 self.end_remote_epoch();
